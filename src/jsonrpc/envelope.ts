@@ -1,0 +1,285 @@
+import {
+  isNumber,
+  isObject,
+  isString,
+  NOT_JSON,
+  readString,
+  readText,
+  type Span,
+  skipColon,
+  skipString,
+  skipValue,
+  skipWhitespace,
+  TOO_DEEP,
+  toBytes,
+} from './json-text.js';
+
+/**
+ * The members whose place in a message has to be known: a name for each path from the root, through objects only.
+ *
+ * What is not on a path is skipped, never built.
+ */
+export type WatchedPaths = Readonly<Record<string, readonly string[]>>;
+
+/** Where the watched members of one message stand; absent ones are `undefined`. */
+export type Tokens<Paths extends WatchedPaths> = { readonly [Name in keyof Paths]: Span | undefined };
+
+interface Common<Paths extends WatchedPaths> {
+  /** The line that the spans point into. */
+  readonly bytes: Uint8Array;
+  /** The message itself, without white space around it. */
+  readonly span: Span;
+  readonly tokens: Tokens<Paths>;
+}
+
+export interface RequestEnvelope<Paths extends WatchedPaths> extends Common<Paths> {
+  readonly kind: 'request';
+  readonly id: Span;
+  readonly method: string;
+  readonly params: Span | undefined;
+}
+
+export interface NotificationEnvelope<Paths extends WatchedPaths> extends Common<Paths> {
+  readonly kind: 'notification';
+  readonly method: string;
+  readonly params: Span | undefined;
+}
+
+/** Exactly one of `result` and `error` is there. */
+export interface ResponseEnvelope<Paths extends WatchedPaths> extends Common<Paths> {
+  readonly kind: 'response';
+  readonly id: Span;
+  readonly result: Span | undefined;
+  readonly error: Span | undefined;
+}
+
+/** A line that is no message we would pass on. */
+export interface Rejection {
+  readonly kind: 'rejected';
+  readonly reason: RejectionReason;
+  readonly bytes: Uint8Array;
+  /** The id at the root, when one was seen before the fault: whose request or answer this was meant to be. */
+  readonly id: Span | undefined;
+}
+
+export type RejectionReason =
+  | 'blank'
+  | 'not-json'
+  | 'not-an-object'
+  | 'batch'
+  | 'too-deep'
+  | 'invalid-utf8'
+  | 'duplicate-member'
+  | 'not-json-rpc';
+
+export type Envelope<Paths extends WatchedPaths> =
+  | RequestEnvelope<Paths>
+  | NotificationEnvelope<Paths>
+  | ResponseEnvelope<Paths>;
+
+export interface EnvelopeScannerOptions<Paths extends WatchedPaths> {
+  readonly watch: Paths;
+  /** Levels of nesting beyond which a line is refused. */
+  readonly maxDepth: number;
+  /** Whether the bytes are valid UTF-8; asked once for each line that is otherwise a message. */
+  readonly isUtf8: (bytes: Uint8Array) => boolean;
+}
+
+/**
+ * Finds the envelope of a JSON-RPC message in its bytes, wherever the members stand, without building the payload.
+ *
+ * Decided on purpose: the line must be what `JSON.parse` accepts; a key spelt with escapes counts as what it spells;
+ * a watched member, or one on the way to it, that stands twice makes the line refused, since sender and receiver
+ * could take different ones; other duplicates are the payload's own business. `jsonrpc` must be "2.0", a request's
+ * id a string or a number, and an answer must have either a result or an error.
+ */
+export class EnvelopeScanner<Paths extends WatchedPaths> {
+  readonly #root: WatchNode;
+  readonly #names: readonly (keyof Paths)[];
+  readonly #found: (Span | undefined)[];
+  readonly #noTokens: Tokens<Paths>;
+  readonly #maxDepth: number;
+  readonly #isUtf8: (bytes: Uint8Array) => boolean;
+
+  constructor({ watch, maxDepth, isUtf8 }: EnvelopeScannerOptions<Paths>) {
+    this.#names = Object.keys(watch);
+    const { root, size } = buildTree([...ROOT_MEMBERS, ...Object.values(watch)]);
+    this.#root = root;
+    this.#found = new Array<Span | undefined>(size).fill(undefined);
+    this.#noTokens = Object.fromEntries(this.#names.map((name) => [name, undefined])) as Tokens<Paths>;
+    this.#maxDepth = maxDepth;
+    this.#isUtf8 = isUtf8;
+  }
+
+  scan(bytes: Uint8Array): Envelope<Paths> | Rejection {
+    const start = skipWhitespace(bytes, 0);
+    if (start === bytes.length) return { kind: 'rejected', reason: 'blank', bytes, id: undefined };
+    if (bytes[start] !== OPEN_BRACE) return this.#rejectNonObject(bytes, start);
+
+    this.#found.fill(undefined);
+    const end = this.#scanObject(bytes, start, this.#root, this.#maxDepth - 1);
+    if (end < 0) return this.#reject(FAULTS[-end] ?? 'not-json', bytes);
+    if (skipWhitespace(bytes, end) !== bytes.length) return this.#reject('not-json', bytes);
+    if (!this.#isUtf8(bytes)) return this.#reject('invalid-utf8', bytes);
+    return this.#classify(bytes, { start, end });
+  }
+
+  #rejectNonObject(bytes: Uint8Array, start: number): Rejection {
+    const end = skipValue(bytes, start, this.#maxDepth);
+    const isValue = end >= 0 && skipWhitespace(bytes, end) === bytes.length;
+    const reason = isValue ? (bytes[start] === OPEN_BRACKET ? 'batch' : 'not-an-object') : 'not-json';
+    return { kind: 'rejected', reason, bytes, id: undefined };
+  }
+
+  #reject(reason: RejectionReason, bytes: Uint8Array): Rejection {
+    return { kind: 'rejected', reason, bytes, id: this.#found[ID] };
+  }
+
+  #classify(bytes: Uint8Array, span: Span): Envelope<Paths> | Rejection {
+    const found = this.#found;
+    const version = found[JSONRPC];
+    if (version === undefined || !isString(bytes, version) || readString(bytes, version) !== '2.0') {
+      return this.#reject('not-json-rpc', bytes);
+    }
+    const id = found[ID];
+    const method = found[METHOD];
+    const result = found[RESULT];
+    const error = found[ERROR];
+    const isIdentified = id !== undefined && (isString(bytes, id) || isNumber(bytes, id));
+
+    if (method !== undefined) {
+      const isCall = isString(bytes, method) && result === undefined && error === undefined;
+      if (!isCall || (id !== undefined && !isIdentified)) return this.#reject('not-json-rpc', bytes);
+      const name = readString(bytes, method);
+      const params = found[PARAMS];
+      const tokens = this.#tokens();
+      return id === undefined
+        ? { kind: 'notification', method: name, params, bytes, span, tokens }
+        : { kind: 'request', id, method: name, params, bytes, span, tokens };
+    }
+    // An error may carry a null id: the peer could not read which request it answers.
+    const isAnswer = id !== undefined && (result === undefined) !== (error === undefined);
+    if (!isAnswer || !(isIdentified || error !== undefined)) return this.#reject('not-json-rpc', bytes);
+    if (error !== undefined && !isObject(bytes, error)) return this.#reject('not-json-rpc', bytes);
+    return { kind: 'response', id, result, error, bytes, span, tokens: this.#tokens() };
+  }
+
+  #tokens(): Tokens<Paths> {
+    const tokens = { ...this.#noTokens } as { [Name in keyof Paths]: Span | undefined };
+    for (let index = 0; index < this.#names.length; index += 1) {
+      const span = this.#found[ROOT_MEMBERS.length + index];
+      if (span !== undefined) tokens[this.#names[index] as keyof Paths] = span;
+    }
+    return tokens;
+  }
+
+  /** The position after the object that starts at `at`, noting the spans of what `node` watches; or minus a fault. */
+  #scanObject(bytes: Uint8Array, at: number, node: WatchNode, depth: number): number {
+    let position = skipWhitespace(bytes, at + 1);
+    if (bytes[position] === CLOSE_BRACE) return position + 1;
+    for (;;) {
+      const keyEnd = skipString(bytes, position);
+      if (keyEnd < 0) return keyEnd;
+      const member = findMember(node, bytes, position, keyEnd);
+      position = skipColon(bytes, keyEnd);
+      if (position < 0) return position;
+
+      const start = position;
+      if (member === undefined) {
+        position = skipValue(bytes, start, depth);
+      } else {
+        if (this.#found[member.slot] !== undefined) return DUPLICATE_MEMBER;
+        position = this.#scanMember(bytes, start, member, depth);
+        if (position >= 0) this.#found[member.slot] = { start, end: position };
+      }
+      if (position < 0) return position;
+
+      position = skipWhitespace(bytes, position);
+      if (bytes[position] === CLOSE_BRACE) return position + 1;
+      if (bytes[position] !== COMMA) return NOT_JSON;
+      position = skipWhitespace(bytes, position + 1);
+    }
+  }
+
+  #scanMember(bytes: Uint8Array, at: number, member: WatchNode, depth: number): number {
+    if (member.members.length === 0 || bytes[at] !== OPEN_BRACE) return skipValue(bytes, at, depth);
+    return depth === 0 ? TOO_DEEP : this.#scanObject(bytes, at, member, depth - 1);
+  }
+}
+
+const COMMA = 0x2c;
+const BACKSLASH = 0x5c;
+const OPEN_BRACKET = 0x5b;
+const OPEN_BRACE = 0x7b;
+const CLOSE_BRACE = 0x7d;
+
+const DUPLICATE_MEMBER = -3;
+/** Indexed by minus the fault. */
+const FAULTS: readonly (RejectionReason | undefined)[] = [undefined, 'not-json', 'too-deep', 'duplicate-member'];
+
+const ROOT_MEMBERS = [['jsonrpc'], ['id'], ['method'], ['params'], ['result'], ['error']] as const;
+const JSONRPC = 0;
+const ID = 1;
+const METHOD = 2;
+const PARAMS = 3;
+const RESULT = 4;
+const ERROR = 5;
+
+/** One member that is watched, or that leads to one. */
+interface WatchNode {
+  readonly key: string;
+  readonly keyBytes: Uint8Array;
+  slot: number;
+  readonly members: WatchNode[];
+}
+
+/** A path's position in the list is its slot; members that only lead to others get the slots behind. */
+function buildTree(paths: readonly (readonly string[])[]): { root: WatchNode; size: number } {
+  const root: WatchNode = { key: '', keyBytes: toBytes(''), slot: -1, members: [] };
+  paths.forEach((path, slot) => {
+    let node = root;
+    for (const key of path) {
+      let member = node.members.find((candidate) => candidate.key === key);
+      if (member === undefined) {
+        member = { key, keyBytes: toBytes(key), slot: -1, members: [] };
+        node.members.push(member);
+      }
+      node = member;
+    }
+    node.slot = slot;
+  });
+  let size = paths.length;
+  const numberRest = (node: WatchNode): void => {
+    for (const member of node.members) {
+      if (member.slot < 0) {
+        member.slot = size;
+        size += 1;
+      }
+      numberRest(member);
+    }
+  };
+  numberRest(root);
+  return { root, size };
+}
+
+function findMember(node: WatchNode, bytes: Uint8Array, quote: number, keyEnd: number): WatchNode | undefined {
+  const start = quote + 1;
+  const length = keyEnd - 1 - start;
+  for (const member of node.members) {
+    if (member.keyBytes.length === length && equalsAt(bytes, start, member.keyBytes)) return member;
+  }
+  for (let position = start; position < keyEnd - 1; position += 1) {
+    if (bytes[position] === BACKSLASH) {
+      const key = JSON.parse(readText(bytes, { start: quote, end: keyEnd })) as string;
+      return node.members.find((member) => member.key === key);
+    }
+  }
+  return undefined;
+}
+
+function equalsAt(bytes: Uint8Array, at: number, expected: Uint8Array): boolean {
+  for (let index = 0; index < expected.length; index += 1) {
+    if (bytes[at + index] !== expected[index]) return false;
+  }
+  return true;
+}

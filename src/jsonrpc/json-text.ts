@@ -1,0 +1,252 @@
+/** A range of bytes, `end` exclusive. */
+export interface Span {
+  readonly start: number;
+  readonly end: number;
+}
+
+/** What the functions below return instead of a position when the text is not JSON. */
+export const NOT_JSON = -1;
+/** … and when it nests deeper than the limit, which is refused before a parser's stack is. */
+export const TOO_DEEP = -2;
+
+const QUOTE = 0x22;
+const BACKSLASH = 0x5c;
+const COMMA = 0x2c;
+const COLON = 0x3a;
+const ZERO = 0x30;
+const NINE = 0x39;
+const OPEN_BRACKET = 0x5b;
+const CLOSE_BRACKET = 0x5d;
+const OPEN_BRACE = 0x7b;
+const CLOSE_BRACE = 0x7d;
+
+/** The first position at or after `at` that is not JSON white space. */
+export function skipWhitespace(bytes: Uint8Array, at: number): number {
+  let position = at;
+  for (;;) {
+    const byte = bytes[position];
+    if (byte !== 0x20 && byte !== 0x0a && byte !== 0x0d && byte !== 0x09) return position;
+    position += 1;
+  }
+}
+
+/**
+ * The position after the JSON value that starts at `at`, or `NOT_JSON` or `TOO_DEEP`.
+ *
+ * As strict as `JSON.parse`, but for the bytes above 0x7F inside strings: whether those are UTF-8 is asked once for
+ * the whole line. `depth` is how many more levels of nesting are allowed.
+ */
+export function skipValue(bytes: Uint8Array, at: number, depth: number): number {
+  switch (bytes[at]) {
+    case QUOTE:
+      return skipString(bytes, at);
+    case OPEN_BRACE:
+      return depth === 0 ? TOO_DEEP : skipObject(bytes, at, depth - 1);
+    case OPEN_BRACKET:
+      return depth === 0 ? TOO_DEEP : skipArray(bytes, at, depth - 1);
+    case 0x74:
+      return skipLiteral(bytes, at, TRUE);
+    case 0x66:
+      return skipLiteral(bytes, at, FALSE);
+    case 0x6e:
+      return skipLiteral(bytes, at, NULL);
+    default:
+      return skipNumber(bytes, at);
+  }
+}
+
+/** Calls `visit` with the spans of each member's key (quotes included) and value; returns as `skipValue` does. */
+export function visitMembers(
+  bytes: Uint8Array,
+  at: number,
+  depth: number,
+  visit: (key: Span, value: Span) => void,
+): number {
+  if (bytes[at] !== OPEN_BRACE) return NOT_JSON;
+  let position = skipWhitespace(bytes, at + 1);
+  if (bytes[position] === CLOSE_BRACE) return position + 1;
+  for (;;) {
+    const keyEnd = skipString(bytes, position);
+    if (keyEnd < 0) return keyEnd;
+    const valueStart = skipColon(bytes, keyEnd);
+    if (valueStart < 0) return valueStart;
+    const valueEnd = skipValue(bytes, valueStart, depth);
+    if (valueEnd < 0) return valueEnd;
+    visit({ start: position, end: keyEnd }, { start: valueStart, end: valueEnd });
+    position = skipWhitespace(bytes, valueEnd);
+    if (bytes[position] === CLOSE_BRACE) return position + 1;
+    if (bytes[position] !== COMMA) return NOT_JSON;
+    position = skipWhitespace(bytes, position + 1);
+  }
+}
+
+/** Calls `visit` with the span of each element; returns as `skipValue` does. */
+export function visitElements(bytes: Uint8Array, at: number, depth: number, visit: (element: Span) => void): number {
+  if (bytes[at] !== OPEN_BRACKET) return NOT_JSON;
+  let position = skipWhitespace(bytes, at + 1);
+  if (bytes[position] === CLOSE_BRACKET) return position + 1;
+  for (;;) {
+    const end = skipValue(bytes, position, depth);
+    if (end < 0) return end;
+    visit({ start: position, end });
+    position = skipWhitespace(bytes, end);
+    if (bytes[position] === CLOSE_BRACKET) return position + 1;
+    if (bytes[position] !== COMMA) return NOT_JSON;
+    position = skipWhitespace(bytes, position + 1);
+  }
+}
+
+/** From the end of a key to the start of its value. */
+export function skipColon(bytes: Uint8Array, at: number): number {
+  const position = skipWhitespace(bytes, at);
+  return bytes[position] === COLON ? skipWhitespace(bytes, position + 1) : NOT_JSON;
+}
+
+/** The position after the string literal whose opening quote is at `at`. */
+export function skipString(bytes: Uint8Array, at: number): number {
+  if (bytes[at] !== QUOTE) return NOT_JSON;
+  let position = at + 1;
+  for (;;) {
+    const byte = bytes[position];
+    if (byte === undefined || byte < 0x20) return NOT_JSON;
+    if (byte === QUOTE) return position + 1;
+    if (byte === BACKSLASH) {
+      position = skipEscape(bytes, position);
+      if (position < 0) return NOT_JSON;
+    } else {
+      position += 1;
+    }
+  }
+}
+
+/** The text of the string literal at `span`; the literal must be valid. */
+export function readString(bytes: Uint8Array, span: Span): string {
+  let text = '';
+  for (let position = span.start + 1; position < span.end - 1; position += 1) {
+    const byte = bytes[position] ?? 0;
+    if (byte === BACKSLASH || byte >= 0x80) return JSON.parse(readText(bytes, span)) as string;
+    text += String.fromCharCode(byte);
+  }
+  return text;
+}
+
+/** The bytes at `span` as text. */
+export function readText(bytes: Uint8Array, span: Span): string {
+  return decoder.decode(bytes.subarray(span.start, span.end));
+}
+
+/** Whether a string literal starts at `span`. */
+export function isString(bytes: Uint8Array, span: Span): boolean {
+  return bytes[span.start] === QUOTE;
+}
+
+/** Whether a number starts at `span`. */
+export function isNumber(bytes: Uint8Array, span: Span): boolean {
+  const byte = bytes[span.start] ?? 0;
+  return byte === 0x2d || isDigit(byte);
+}
+
+/** Whether an object starts at `span`. */
+export function isObject(bytes: Uint8Array, span: Span): boolean {
+  return bytes[span.start] === OPEN_BRACE;
+}
+
+/** UTF-8 bytes of a text. */
+export function toBytes(text: string): Uint8Array {
+  return encoder.encode(text);
+}
+
+const encoder = new TextEncoder();
+const decoder = new TextDecoder();
+const TRUE = encoder.encode('true');
+const FALSE = encoder.encode('false');
+const NULL = encoder.encode('null');
+
+function skipObject(bytes: Uint8Array, at: number, depth: number): number {
+  let position = skipWhitespace(bytes, at + 1);
+  if (bytes[position] === CLOSE_BRACE) return position + 1;
+  for (;;) {
+    position = skipString(bytes, position);
+    if (position < 0) return position;
+    position = skipColon(bytes, position);
+    if (position < 0) return position;
+    position = skipValue(bytes, position, depth);
+    if (position < 0) return position;
+    position = skipWhitespace(bytes, position);
+    if (bytes[position] === CLOSE_BRACE) return position + 1;
+    if (bytes[position] !== COMMA) return NOT_JSON;
+    position = skipWhitespace(bytes, position + 1);
+  }
+}
+
+function skipArray(bytes: Uint8Array, at: number, depth: number): number {
+  let position = skipWhitespace(bytes, at + 1);
+  if (bytes[position] === CLOSE_BRACKET) return position + 1;
+  for (;;) {
+    position = skipValue(bytes, position, depth);
+    if (position < 0) return position;
+    position = skipWhitespace(bytes, position);
+    if (bytes[position] === CLOSE_BRACKET) return position + 1;
+    if (bytes[position] !== COMMA) return NOT_JSON;
+    position = skipWhitespace(bytes, position + 1);
+  }
+}
+
+function skipEscape(bytes: Uint8Array, at: number): number {
+  switch (bytes[at + 1]) {
+    case 0x22: // "
+    case 0x5c: // \
+    case 0x2f: // /
+    case 0x62: // b
+    case 0x66: // f
+    case 0x6e: // n
+    case 0x72: // r
+    case 0x74: // t
+      return at + 2;
+    case 0x75: // u
+      for (let digit = at + 2; digit < at + 6; digit += 1) if (!isHexDigit(bytes[digit])) return NOT_JSON;
+      return at + 6;
+    default:
+      return NOT_JSON;
+  }
+}
+
+function skipLiteral(bytes: Uint8Array, at: number, literal: Uint8Array): number {
+  for (let index = 0; index < literal.length; index += 1) {
+    if (bytes[at + index] !== literal[index]) return NOT_JSON;
+  }
+  return at + literal.length;
+}
+
+function skipNumber(bytes: Uint8Array, at: number): number {
+  let position = bytes[at] === 0x2d ? at + 1 : at;
+  if (bytes[position] === ZERO) position += 1;
+  else if (isDigit(bytes[position])) position = skipDigits(bytes, position);
+  else return NOT_JSON;
+  if (bytes[position] === 0x2e) {
+    if (!isDigit(bytes[position + 1])) return NOT_JSON;
+    position = skipDigits(bytes, position + 1);
+  }
+  if (bytes[position] === 0x65 || bytes[position] === 0x45) {
+    position += 1;
+    if (bytes[position] === 0x2b || bytes[position] === 0x2d) position += 1;
+    if (!isDigit(bytes[position])) return NOT_JSON;
+    position = skipDigits(bytes, position);
+  }
+  return position;
+}
+
+function skipDigits(bytes: Uint8Array, at: number): number {
+  let position = at;
+  while (isDigit(bytes[position])) position += 1;
+  return position;
+}
+
+function isDigit(byte: number | undefined): boolean {
+  return byte !== undefined && byte >= ZERO && byte <= NINE;
+}
+
+function isHexDigit(byte: number | undefined): boolean {
+  if (byte === undefined) return false;
+  return isDigit(byte) || (byte >= 0x41 && byte <= 0x46) || (byte >= 0x61 && byte <= 0x66);
+}

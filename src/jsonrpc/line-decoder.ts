@@ -1,0 +1,151 @@
+const NEWLINE = 0x0a;
+const FIRST_BUFFER_BYTES = 4096;
+/** How much of a dropped line is kept at either end: enough to find the id of the request it would have answered. */
+const FRAGMENT_BYTES = 512;
+
+/** What came out of the stream. The bytes are views: whoever keeps them longer than the call keeps the chunk alive. */
+export interface LineSink {
+  line(bytes: Uint8Array): void;
+  /** A line passed the limit and was dropped; reading went on after its newline. */
+  oversized(fragment: OversizedLine): void;
+}
+
+export interface OversizedLine {
+  readonly head: Uint8Array;
+  readonly tail: Uint8Array;
+  readonly byteLength: number;
+}
+
+/**
+ * Cuts a byte stream into lines at 0x0A and nowhere else, so that text split inside a character stays whole.
+ *
+ * A lone carriage return is not a line end: JSON takes it as white space. An unfinished line is kept in one buffer
+ * that doubles when full, and only new bytes are searched, so that neither a large line in small chunks nor many
+ * lines in a large chunk costs more than their length. Memory stays below twice `maxLineBytes`.
+ */
+export class LineDecoder {
+  readonly #maxLineBytes: number;
+  #buffer = new Uint8Array(0);
+  #length = 0;
+  #skipped: { head: Uint8Array; tail: Uint8Array; byteLength: number } | undefined;
+  #droppedLines = 0;
+  #droppedBytes = 0;
+
+  constructor({ maxLineBytes }: { maxLineBytes: number }) {
+    this.#maxLineBytes = maxLineBytes;
+  }
+
+  /** Lines dropped because they passed the limit, a last one without a newline included. */
+  get droppedLines(): number {
+    return this.#droppedLines;
+  }
+
+  get droppedBytes(): number {
+    return this.#droppedBytes;
+  }
+
+  /** Bytes of an unfinished line that are held at the moment. */
+  get heldBytes(): number {
+    return this.#length;
+  }
+
+  push(chunk: Uint8Array, sink: LineSink): void {
+    let start = 0;
+    while (start < chunk.length) {
+      const newline = chunk.indexOf(NEWLINE, start);
+      if (newline < 0) {
+        this.#keep(chunk.subarray(start));
+        return;
+      }
+      this.#finish(chunk.subarray(start, newline), sink);
+      start = newline + 1;
+    }
+  }
+
+  /** The stream ended: an unfinished line is dropped, because half a message is no message. Returns its length. */
+  end(): number {
+    const lost = this.#skipped?.byteLength ?? this.#length;
+    if (lost > 0) this.#countDropped(lost);
+    this.#reset();
+    return lost;
+  }
+
+  #finish(rest: Uint8Array, sink: LineSink): void {
+    if (this.#skipped === undefined && this.#length + rest.length > this.#maxLineBytes) this.#startSkipping();
+    if (this.#skipped !== undefined) {
+      this.#skip(rest);
+      const skipped = this.#skipped;
+      this.#countDropped(skipped.byteLength);
+      this.#reset();
+      sink.oversized(skipped);
+      return;
+    }
+    if (this.#length === 0) {
+      sink.line(rest);
+      return;
+    }
+    this.#append(rest);
+    const line = this.#buffer.subarray(0, this.#length);
+    this.#reset();
+    sink.line(line);
+  }
+
+  #keep(rest: Uint8Array): void {
+    if (this.#skipped === undefined && this.#length + rest.length > this.#maxLineBytes) this.#startSkipping();
+    if (this.#skipped === undefined) this.#append(rest);
+    else this.#skip(rest);
+  }
+
+  #append(rest: Uint8Array): void {
+    const needed = this.#length + rest.length;
+    if (needed > this.#buffer.length) {
+      const grown = new Uint8Array(Math.max(FIRST_BUFFER_BYTES, needed, this.#buffer.length * 2));
+      grown.set(this.#buffer.subarray(0, this.#length));
+      this.#buffer = grown;
+    }
+    this.#buffer.set(rest, this.#length);
+    this.#length = needed;
+  }
+
+  #startSkipping(): void {
+    const held = this.#buffer.subarray(0, this.#length);
+    this.#skipped = {
+      head: held.slice(0, FRAGMENT_BYTES),
+      tail: held.slice(-FRAGMENT_BYTES),
+      byteLength: held.length,
+    };
+    this.#buffer = new Uint8Array(0);
+    this.#length = 0;
+  }
+
+  #skip(rest: Uint8Array): void {
+    const skipped = this.#skipped;
+    if (skipped === undefined) return;
+    skipped.byteLength += rest.length;
+    if (skipped.head.length < FRAGMENT_BYTES) skipped.head = joinFragments(skipped.head, rest).slice(0, FRAGMENT_BYTES);
+    skipped.tail = joinFragments(skipped.tail, rest).slice(-FRAGMENT_BYTES);
+  }
+
+  #countDropped(byteLength: number): void {
+    this.#droppedLines += 1;
+    this.#droppedBytes += byteLength;
+  }
+
+  /** The buffer is let go, not cleared: the line just delivered is a view of it. */
+  #reset(): void {
+    this.#buffer = new Uint8Array(0);
+    this.#length = 0;
+    this.#skipped = undefined;
+  }
+}
+
+/** `held` and the two ends of `rest`, which is all that either end of a fragment can come from. */
+function joinFragments(held: Uint8Array, rest: Uint8Array): Uint8Array {
+  const first = rest.subarray(0, FRAGMENT_BYTES);
+  const last = rest.subarray(Math.max(FRAGMENT_BYTES, rest.length - FRAGMENT_BYTES));
+  const joined = new Uint8Array(held.length + first.length + last.length);
+  joined.set(held);
+  joined.set(first, held.length);
+  joined.set(last, held.length + first.length);
+  return joined;
+}

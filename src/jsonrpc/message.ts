@@ -1,0 +1,55 @@
+import { toBytes } from './json-text.js';
+import type { RpcError } from './rpc-error.js';
+import type { SplicedMessage } from './splice.js';
+
+/** Somewhere that messages are written to, one a line, in the order of the calls. */
+export interface MessageSink {
+  send(message: SplicedMessage): void;
+  /** Bytes accepted that the other side has not taken yet. */
+  readonly unwrittenBytes: number;
+}
+
+/** A message that is complete as it stands. */
+export function whole(bytes: Uint8Array): SplicedMessage {
+  return { bytes, span: { start: 0, end: bytes.length }, edits: [] };
+}
+
+/** A request of our own; `params` must be serialisable, `undefined` leaves the member out. */
+export function requestMessage(id: number, method: string, params?: unknown): SplicedMessage {
+  return whole(toBytes(JSON.stringify({ jsonrpc: '2.0', id, method, params })));
+}
+
+export function notificationMessage(method: string, params?: unknown): SplicedMessage {
+  return whole(toBytes(JSON.stringify({ jsonrpc: '2.0', method, params })));
+}
+
+/** Answers with a result that is JSON already. `id` is the raw token of the request. */
+export function resultMessage(id: Uint8Array, result: Uint8Array): SplicedMessage {
+  return whole(join([RESULT_HEAD, id, RESULT_MEMBER, result, TAIL]));
+}
+
+/** Answers with an error. `id` is the raw token of the request, or `null` as JSON where it could not be read. */
+export function errorMessage(id: Uint8Array, error: RpcError): SplicedMessage {
+  return whole(join([RESULT_HEAD, id, ERROR_MEMBER, toBytes(JSON.stringify(error)), TAIL]));
+}
+
+/** The id of a message that has none that could be read. */
+export const NULL_ID = toBytes('null');
+
+const RESULT_HEAD = toBytes('{"jsonrpc":"2.0","id":');
+const RESULT_MEMBER = toBytes(',"result":');
+const ERROR_MEMBER = toBytes(',"error":');
+const TAIL = toBytes('}');
+
+/** The parts one after the other in a new array. */
+export function join(parts: readonly Uint8Array[]): Uint8Array {
+  let length = 0;
+  for (const part of parts) length += part.length;
+  const joined = new Uint8Array(length);
+  let position = 0;
+  for (const part of parts) {
+    joined.set(part, position);
+    position += part.length;
+  }
+  return joined;
+}

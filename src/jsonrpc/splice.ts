@@ -1,0 +1,48 @@
+import type { Span } from './json-text.js';
+
+/** Puts `text` in the place of the bytes at `span`; everything around stays as it is. */
+export interface Edit {
+  readonly span: Span;
+  readonly text: Uint8Array;
+}
+
+/** A message to be written: the bytes at `span`, with some tokens replaced. */
+export interface SplicedMessage {
+  readonly bytes: Uint8Array;
+  readonly span: Span;
+  /** In any order; spans do not overlap. */
+  readonly edits: readonly Edit[];
+}
+
+/** The message's length in bytes once the edits are made. */
+export function splicedLength({ span, edits }: SplicedMessage): number {
+  let length = span.end - span.start;
+  for (const edit of edits) length += edit.text.length - (edit.span.end - edit.span.start);
+  return length;
+}
+
+/** Calls `visit` with the pieces of the message in order, none copied. */
+export function visitPieces({ bytes, span, edits }: SplicedMessage, visit: (piece: Uint8Array) => void): void {
+  let position = span.start;
+  for (const edit of edits.length > 1 ? inOrder(edits) : edits) {
+    if (edit.span.start > position) visit(bytes.subarray(position, edit.span.start));
+    visit(edit.text);
+    position = edit.span.end;
+  }
+  if (position < span.end) visit(bytes.subarray(position, span.end));
+}
+
+/** The message as one new array of bytes. */
+export function splice(message: SplicedMessage): Uint8Array {
+  const out = new Uint8Array(splicedLength(message));
+  let length = 0;
+  visitPieces(message, (piece) => {
+    out.set(piece, length);
+    length += piece.length;
+  });
+  return out;
+}
+
+function inOrder(edits: readonly Edit[]): readonly Edit[] {
+  return [...edits].sort((a, b) => a.span.start - b.span.start);
+}

@@ -1,0 +1,52 @@
+import * as jsonrpc from '../jsonrpc/envelope.js';
+
+/**
+ * Every member that a gateway has to read or replace in an MCP message. What is not named here is never looked at.
+ *
+ * The same list serves both directions and both eras: a message has few of them.
+ */
+const WATCHED = {
+  /** `tools/call`, `prompts/get`: the exposed name from a client, the original name towards a child. */
+  name: ['params', 'name'],
+  uri: ['params', 'uri'],
+  refName: ['params', 'ref', 'name'],
+  refUri: ['params', 'ref', 'uri'],
+  /** The page asked for. */
+  cursor: ['params', 'cursor'],
+  taskId: ['params', 'taskId'],
+  /** Where progress of this request is to be reported. */
+  requestProgressToken: ['params', '_meta', 'progressToken'],
+  relatedTask: ['params', '_meta', 'io.modelcontextprotocol/related-task', 'taskId'],
+  /** Present in every request of a modern client, in none of a legacy one. */
+  eraVersion: ['params', '_meta', 'io.modelcontextprotocol/protocolVersion'],
+  /** `initialize`. */
+  protocolVersion: ['params', 'protocolVersion'],
+  /** `notifications/progress`. */
+  progressToken: ['params', 'progressToken'],
+  progress: ['params', 'progress'],
+  /** `notifications/cancelled`. */
+  requestId: ['params', 'requestId'],
+  nextCursor: ['result', 'nextCursor'],
+  resultTools: ['result', 'tools'],
+  isError: ['result', 'isError'],
+} as const satisfies jsonrpc.WatchedPaths;
+
+type Watched = typeof WATCHED;
+
+/** JSON nests at most this deep; deeper text parses but overflows serialisers. */
+const MAX_DEPTH = 512;
+
+export type Envelope = jsonrpc.Envelope<Watched>;
+export type RequestEnvelope = jsonrpc.RequestEnvelope<Watched>;
+export type NotificationEnvelope = jsonrpc.NotificationEnvelope<Watched>;
+export type ResponseEnvelope = jsonrpc.ResponseEnvelope<Watched>;
+export type { Rejection } from '../jsonrpc/envelope.js';
+
+/** Reads the envelope of one line; see `EnvelopeScanner` for what is refused. */
+export type ScanEnvelope = (line: Uint8Array) => Envelope | jsonrpc.Rejection;
+
+/** `isUtf8` comes from the platform, which checks much faster than a script could. */
+export function createScan(isUtf8: (bytes: Uint8Array) => boolean): ScanEnvelope {
+  const scanner = new jsonrpc.EnvelopeScanner({ watch: WATCHED, maxDepth: MAX_DEPTH, isUtf8 });
+  return (line) => scanner.scan(line);
+}

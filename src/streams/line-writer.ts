@@ -1,0 +1,91 @@
+import type { Writable } from 'node:stream';
+import type { MessageSink } from '../jsonrpc/message.js';
+import { type SplicedMessage, splicedLength, visitPieces } from '../jsonrpc/splice.js';
+
+const SLAB_BYTES = 64 * 1024;
+/** Messages from this size on are handed to the stream in pieces instead of being copied. */
+const LARGE_BYTES = 16 * 1024;
+const NEWLINE = Buffer.from('\n');
+
+/**
+ * Writes messages to a stream, one a line.
+ *
+ * What comes within one turn of the event loop goes out in one write: a write is a system call, and costs more than
+ * everything else that happens to a small message. Errors of the stream are its owner's to hear.
+ */
+export class LineWriter implements MessageSink {
+  readonly #stream: Writable;
+  #slab = Buffer.allocUnsafeSlow(SLAB_BYTES);
+  /** Of the slab, what was given to the stream already and what was filled since. */
+  #flushed = 0;
+  #filled = 0;
+  #pieces: Uint8Array[] = [];
+  #pieceBytes = 0;
+  #isFlushDue = false;
+
+  constructor(stream: Writable) {
+    this.#stream = stream;
+  }
+
+  get unwrittenBytes(): number {
+    return this.#stream.writableLength + this.#pieceBytes + (this.#filled - this.#flushed);
+  }
+
+  send(message: SplicedMessage): void {
+    const length = splicedLength(message) + 1;
+    if (length < LARGE_BYTES) this.#copy(message, length);
+    else this.#reference(message, length);
+    if (this.#isFlushDue) return;
+    this.#isFlushDue = true;
+    queueMicrotask(() => this.flush());
+  }
+
+  /** Gives everything to the stream now. A stream that has ended takes nothing more, and nothing is said. */
+  flush(): void {
+    this.#isFlushDue = false;
+    this.#endPiece();
+    const pieces = this.#pieces;
+    this.#pieces = [];
+    this.#pieceBytes = 0;
+    if (!this.#stream.writable) return;
+    if (pieces.length === 1) {
+      this.#stream.write(pieces[0]);
+      return;
+    }
+    this.#stream.cork();
+    for (const piece of pieces) this.#stream.write(piece);
+    this.#stream.uncork();
+  }
+
+  #copy(message: SplicedMessage, length: number): void {
+    if (this.#filled + length > SLAB_BYTES) this.#nextSlab();
+    visitPieces(message, (piece) => {
+      this.#slab.set(piece, this.#filled);
+      this.#filled += piece.length;
+    });
+    this.#slab[this.#filled] = 0x0a;
+    this.#filled += 1;
+  }
+
+  #reference(message: SplicedMessage, length: number): void {
+    this.#endPiece();
+    visitPieces(message, (piece) => this.#pieces.push(piece));
+    this.#pieces.push(NEWLINE);
+    this.#pieceBytes += length;
+  }
+
+  #endPiece(): void {
+    if (this.#filled === this.#flushed) return;
+    this.#pieces.push(this.#slab.subarray(this.#flushed, this.#filled));
+    this.#pieceBytes += this.#filled - this.#flushed;
+    this.#flushed = this.#filled;
+  }
+
+  /** The stream may still hold the old slab; it goes when the stream is done with it. */
+  #nextSlab(): void {
+    this.#endPiece();
+    this.#slab = Buffer.allocUnsafeSlow(SLAB_BYTES);
+    this.#flushed = 0;
+    this.#filled = 0;
+  }
+}
