@@ -1,0 +1,64 @@
+import type { ChildSpec } from '../supervision/child-spec.js';
+
+/** A configuration file, checked and resolved. Times are milliseconds, sizes bytes, paths absolute. */
+export interface Config {
+  readonly file: string;
+  /** In the order of the file, without those that are `disabled`. */
+  readonly servers: readonly ServerConfig[];
+  readonly gateway: GatewayConfig;
+  /** What was accepted but is probably not meant, each as `FILE:LINE:COL: message`. */
+  readonly warnings: readonly string[];
+}
+
+export interface ServerConfig {
+  readonly key: string;
+  /** What stands before `__` in the exposed names: the key, or '' when the prefix is switched off. */
+  readonly prefix: string;
+  /** Undefined when `problem` is set. */
+  readonly child: ChildSpec | undefined;
+  readonly problem?: ServerProblem;
+  readonly tools: ToolFilter;
+  readonly calls: CallLimits;
+  readonly frames: FrameLimits;
+}
+
+/** Why this one server cannot run, although the file is sound and the others can. */
+export interface ServerProblem {
+  readonly message: string;
+  readonly hint: string;
+  readonly line: number;
+  readonly column: number;
+}
+
+/** Globs over the server's own tool names. Without `allow` everything is allowed; `deny` wins. */
+export interface ToolFilter {
+  readonly allow?: readonly string[];
+  readonly deny: readonly string[];
+}
+
+export interface CallLimits {
+  /** Longest silence during a call; progress starts it anew. */
+  readonly idleTimeoutMs: number;
+  /** Longest call, whatever its progress. */
+  readonly maxTimeoutMs: number;
+  readonly listTimeoutMs: number;
+  readonly concurrency: number;
+  readonly maxQueued: number;
+  /** Longest stay in the queue. */
+  readonly maxWaitMs: number;
+}
+
+export interface FrameLimits {
+  readonly maxFrameBytes: number;
+  /** Bytes that may wait for a child which does not read its stdin. */
+  readonly maxUnwrittenBytes: number;
+}
+
+export interface GatewayConfig {
+  /** How long the first `tools/list` waits for servers that are still starting. */
+  readonly startupWaitMs: number;
+  /** Whether `trunkline__restart` is offered. */
+  readonly restartTool: boolean;
+  /** Children that may be starting at the same time. */
+  readonly startLimit: number;
+}

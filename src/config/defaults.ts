@@ -1,0 +1,32 @@
+/** What holds when the file says nothing, written as the file would say it. Anchors: `docs/configuration.md`. */
+export const DEFAULTS = {
+  timeout: '60s',
+  maxTimeout: '600s',
+  startTimeout: '60s',
+  listTimeout: '30s',
+  concurrency: 16,
+  maxQueued: 64,
+  maxWait: '10s',
+  stopGrace: '2s',
+  maxFrame: '64MiB',
+  maxUnwritten: '4MiB',
+  restart: {
+    firstDelay: '500ms',
+    maxDelay: '30s',
+    budget: 5,
+    stableAfter: '300s',
+    parkedProbe: '5m',
+    parkedProbeMax: '60m',
+  },
+} as const;
+
+export const GATEWAY_DEFAULTS = { startupWait: '10s', restartTool: false } as const;
+
+/** Simultaneous starts: enough to be quick, and more where there are cores to share. */
+export const MIN_START_LIMIT = 4;
+
+/** From SIGTERM to SIGKILL. Not a key of the file: `stopGrace` is the patience a server can ask for. */
+export const KILL_AFTER_MS = 3000;
+
+/** How often a call may start a parked child. Not a key of the file. */
+export const DEMAND_EVERY_MS = 60_000;

@@ -1,0 +1,13 @@
+import { resolve } from 'node:path';
+import type { Config } from './config.js';
+import { GATEWAY_DEFAULTS, MIN_START_LIMIT } from './defaults.js';
+
+/** What is left of a file that cannot be used: no servers. `file` may be unknown. */
+export function emptyConfig(file: string | undefined): Config {
+  return {
+    file: file === undefined ? '' : resolve(file),
+    servers: [],
+    gateway: { startupWaitMs: 0, restartTool: GATEWAY_DEFAULTS.restartTool, startLimit: MIN_START_LIMIT },
+    warnings: [],
+  };
+}

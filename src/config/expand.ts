@@ -1,0 +1,32 @@
+import { ServerFault } from './server-fault.js';
+
+export type Variables = Readonly<Record<string, string | undefined>>;
+
+// In this order: the escape, a whole reference, and last a `${` that starts neither.
+const REFERENCE = /\$(?<escaped>\$\{)|\$\{(?<name>[A-Za-z_][A-Za-z0-9_]*)(?::-(?<fallback>[^{}]*))?\}|\$\{/g;
+
+/**
+ * Replaces `${NAME}` and `${NAME:-default}` by the variables' values; `$${` stands for a literal `${`.
+ *
+ * As in a shell, the default also replaces an empty value. Values are not expanded again. Throws a `ServerFault` for
+ * a variable that is not set and has no default, and for a `${` that starts no reference.
+ */
+export function expand(text: string, variables: Variables): string {
+  return text.replace(REFERENCE, (...match) => {
+    const { escaped, name, fallback } = match.at(-1) as Record<string, string | undefined>;
+    if (escaped !== undefined) return escaped;
+    if (name === undefined) {
+      throw new ServerFault(
+        `a "\${" starts no variable; expected \${NAME} or \${NAME:-default}`,
+        `for a literal "\${" write "$\${"; a default cannot contain { or }`,
+      );
+    }
+    const value = Object.hasOwn(variables, name) ? variables[name] : undefined;
+    if (fallback !== undefined) return value || fallback;
+    if (value !== undefined) return value;
+    throw new ServerFault(
+      `the variable ${name} is not set`,
+      `set ${name} where Trunkline is started, or give it a default: \${${name}:-default}`,
+    );
+  });
+}

@@ -1,0 +1,89 @@
+import { z } from 'zod';
+import type { ConfigProblem } from './config-error.js';
+import { usableServerKey } from './server-key.js';
+import { suggest } from './suggest.js';
+import type { Path, YamlSource } from './yaml-source.js';
+
+type Issue = z.core.$ZodIssue;
+
+/** What the schema found wrong, in words for people and with places in the file, in the order of the file. */
+export function toProblems(issues: readonly Issue[], schema: z.ZodType, source: YamlSource): ConfigProblem[] {
+  // What a map seems to lack may be there under the misspelt key.
+  const misspelt = new Set(
+    issues.filter(({ code }) => code === 'unrecognized_keys').map(({ path }) => formatPath(path)),
+  );
+  return issues
+    .filter((issue) => !(isAboutKey(issue) && misspelt.has(formatPath(issue.path))))
+    .flatMap((issue) => toProblem(issue, schema, source))
+    .sort((one, other) => (one.line ?? 0) - (other.line ?? 0) || (one.column ?? 0) - (other.column ?? 0));
+}
+
+/** `servers.files.args[0]`, as a person would write it. */
+export function formatPath(path: Path): string {
+  return path
+    .map((step, depth) => {
+      if (typeof step === 'number') return `[${step}]`;
+      // In `{KEY:value}`, which lacks a space, the secret is a part of the key.
+      const name = path[depth - 1] === 'env' && !/^\w+$/.test(String(step)) ? '…' : String(step);
+      return depth === 0 ? name : `.${name}`;
+    })
+    .join('');
+}
+
+/** A hint for a key that is not among the known ones. */
+export function unknownKeyHint(key: string, known: readonly string[]): string {
+  const nearest = suggest(key, known);
+  return nearest === undefined ? `expected one of ${known.join(', ')}` : didYouMean(nearest);
+}
+
+function toProblem(issue: Issue, schema: z.ZodType, source: YamlSource): ConfigProblem[] {
+  const { path } = issue;
+  const place = path.length === 0 ? '' : `${formatPath(path)}: `;
+  if (issue.code === 'unrecognized_keys') {
+    const known = keysAt(schema, path);
+    return issue.keys.map((key) => ({
+      message: `${place}unknown key \`${key}\``,
+      hint: unknownKeyHint(key, known),
+      ...source.positionOfKey([...path, key]),
+    }));
+  }
+  if (issue.code === 'invalid_key') {
+    // Names of variables are keys as well; only servers' are likely to be mended.
+    const usable = path.at(-2) === 'env' ? undefined : usableServerKey(String(path.at(-1)));
+    return [
+      {
+        message: `${place}${issue.issues[0]?.message ?? issue.message}`,
+        ...(usable !== undefined && { hint: didYouMean(usable) }),
+        ...source.positionOfKey(path),
+      },
+    ];
+  }
+  const position = isAboutKey(issue) ? source.positionOfKey(path) : source.positionOf(path);
+  return [{ message: `${place}${issue.message}`, ...position }];
+}
+
+/** Whether the schema marked the issue as one that a key stands for, not a value. */
+function isAboutKey(issue: Issue): boolean {
+  return issue.code === 'custom' && issue.params?.aboutKey === true;
+}
+
+function didYouMean(word: string): string {
+  return `did you mean \`${word}\`?`;
+}
+
+/** The keys that the schema knows for the map at `path`. */
+function keysAt(schema: z.ZodType, path: Path): string[] {
+  let current: unknown = schema;
+  for (const step of path) {
+    current = unwrap(current);
+    if (current instanceof z.ZodObject)
+      current = new Map<PropertyKey, unknown>(Object.entries(current.shape)).get(step);
+    else if (current instanceof z.ZodRecord) current = current.valueType;
+  }
+  current = unwrap(current);
+  return current instanceof z.ZodObject ? Object.keys(current.shape) : [];
+}
+
+function unwrap(schema: unknown): unknown {
+  return schema instanceof z.ZodExactOptional ? schema.unwrap() : schema;
+}

@@ -1,0 +1,49 @@
+import { ServerFault } from './server-fault.js';
+
+const REMOTE_TYPES = new Set<unknown>(['http', 'sse', 'streamable-http', 'streamableHttp', 'ws', 'websocket']);
+
+/** The keys of servers that are elsewhere and reached by URL, in a file that is not yet checked. */
+export function remoteKeys(file: unknown, root: string): ReadonlySet<string> {
+  const remote = entriesOf(file, root).filter(([, entry]) => isRemote(entry));
+  return new Set(remote.map(([key]) => key));
+}
+
+/**
+ * The file with every remote entry replaced by one that passes the schema.
+ *
+ * Other programs give remote entries keys of their own, which are not mistakes here. The servers' keys stay, so that
+ * they are checked like the others.
+ */
+export function withStandIns(file: unknown, root: string): unknown {
+  const entries = entriesOf(file, root);
+  if (!isMap(file) || entries.length === 0) return file;
+  const checked = entries.map(([key, entry]) => [key, isRemote(entry) ? standIn(entry) : entry] as const);
+  return { ...file, [root]: Object.fromEntries(checked) };
+}
+
+export function remoteFault(): ServerFault {
+  return new ServerFault(
+    'remote servers are not supported yet; expected package or command',
+    'set `disabled: true`, or run a bridge to the URL as a local `command`',
+  );
+}
+
+export function isMap(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+type RemoteEntry = Readonly<Record<string, unknown>>;
+
+function entriesOf(file: unknown, root: string): [string, unknown][] {
+  if (!isMap(file) || !Object.hasOwn(file, root) || !isMap(file[root])) return [];
+  return Object.entries(file[root]);
+}
+
+function isRemote(entry: unknown): entry is RemoteEntry {
+  if (!isMap(entry)) return false;
+  return Object.hasOwn(entry, 'url') || (Object.hasOwn(entry, 'type') && REMOTE_TYPES.has(entry.type));
+}
+
+function standIn(entry: RemoteEntry) {
+  return { command: 'remote', disabled: Object.hasOwn(entry, 'disabled') && entry.disabled === true };
+}

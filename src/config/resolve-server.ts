@@ -1,0 +1,140 @@
+import { statSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import type { ChildSpec } from '../supervision/child-spec.js';
+import type { ServerConfig, ServerProblem } from './config.js';
+import { DEMAND_EVERY_MS, KILL_AFTER_MS } from './defaults.js';
+import { expand, type Variables } from './expand.js';
+import { packageBin } from './package-bin.js';
+import { BUILT_IN, type ServerEntry, type Tunables } from './schema.js';
+import { faultsAt, ServerFault } from './server-fault.js';
+
+/** What an entry of the file is resolved against. */
+export interface Surroundings {
+  /** The folder of the configuration file. */
+  folder: string;
+  home: string;
+  env: Variables;
+  nodePath: string;
+  defaults: Tunables;
+  /** Turns a fault of this server into a problem with its place in the file. */
+  locate: (fault: ServerFault) => ServerProblem;
+}
+
+/** One server of the file: everything settled, and a child to run unless something it needs is not there. */
+export function resolveServer(key: string, entry: ServerEntry, surroundings: Surroundings): ServerConfig {
+  const settings = settle(entry, surroundings.defaults);
+  return {
+    key,
+    prefix: entry.prefix ?? key,
+    ...resolveChild(key, entry, settings, surroundings),
+    tools: { ...(entry.tools?.allow && { allow: entry.tools.allow }), deny: entry.tools?.deny ?? [] },
+    calls: {
+      idleTimeoutMs: settings.timeout,
+      maxTimeoutMs: settings.maxTimeout,
+      listTimeoutMs: settings.listTimeout,
+      concurrency: settings.concurrency,
+      maxQueued: settings.maxQueued,
+      maxWaitMs: settings.maxWait,
+    },
+    frames: { maxFrameBytes: settings.maxFrame, maxUnwrittenBytes: settings.maxUnwritten },
+  };
+}
+
+type Settings = typeof BUILT_IN;
+
+/** The entry's own settings, then those of `defaults:`, then the built-in ones. */
+export function settle(entry: Tunables, defaults: Tunables): Settings {
+  return {
+    ...BUILT_IN,
+    ...defaults,
+    ...entry,
+    restart: { ...BUILT_IN.restart, ...defaults.restart, ...entry.restart },
+  };
+}
+
+type Resolved = Pick<ServerConfig, 'child' | 'problem'>;
+
+function resolveChild(key: string, entry: ServerEntry, settings: Settings, surroundings: Surroundings): Resolved {
+  try {
+    return { child: childSpec(key, entry, settings, surroundings) };
+  } catch (fault) {
+    if (!(fault instanceof ServerFault)) throw fault;
+    return { child: undefined, problem: surroundings.locate(fault) };
+  }
+}
+
+function childSpec(key: string, entry: ServerEntry, settings: Settings, surroundings: Surroundings): ChildSpec {
+  const { env } = surroundings;
+  const args = (entry.args ?? []).map((arg, index) => faultsAt(['args', index], () => expand(arg, env)));
+  const variables = Object.entries(entry.env ?? {}).map(
+    ([name, value]) => [name, faultsAt(['env', name], () => expand(value, env))] as const,
+  );
+  return {
+    key,
+    ...program(entry, args, surroundings),
+    cwd: faultsAt(['cwd'], () => workingFolder(entry.cwd ?? '.', surroundings)),
+    env: Object.fromEntries(variables),
+    patience: { startMs: settings.startTimeout, stopGraceMs: settings.stopGrace, killAfterMs: KILL_AFTER_MS },
+    restart: restartPolicy(settings),
+  };
+}
+
+type Program = Pick<ChildSpec, 'command' | 'args'>;
+
+function program(
+  { package: shown, bin, command = '' }: ServerEntry,
+  args: readonly string[],
+  { folder, home, env, nodePath }: Surroundings,
+): Program {
+  if (shown === undefined) {
+    return { command: faultsAt(['command'], () => commandPath(expand(command, env), folder, home)), args };
+  }
+  const file = faultsAt(['package'], () => packageBin({ spec: expand(shown, env), shown, bin, configFolder: folder }));
+  return { command: nodePath, args: [file, ...args] };
+}
+
+/** A bare name is left to be looked for in PATH; a relative path is relative to the file. */
+function commandPath(command: string, folder: string, home: string): string {
+  if (command === '') {
+    throw new ServerFault(
+      'the command is empty once its variables are put in; expected a program to run',
+      'give the variables of the command a value',
+    );
+  }
+  const expanded = expandHome(command, home);
+  return /^\.\.?[\\/]/.test(expanded) ? resolve(folder, expanded) : expanded;
+}
+
+function workingFolder(cwd: string, { folder, home, env }: Surroundings): string {
+  const path = resolve(folder, expandHome(expand(cwd, env), home));
+  if (isFolder(path)) return path;
+  throw new ServerFault(
+    `the folder ${cwd} does not exist; expected a folder to run in`,
+    `create it, or correct \`cwd\`, which is relative to ${folder}`,
+  );
+}
+
+function isFolder(path: string): boolean {
+  try {
+    return statSync(path).isDirectory();
+  } catch {
+    // Missing, or behind a folder we may not enter: a child cannot run there either.
+    return false;
+  }
+}
+
+function expandHome(path: string, home: string): string {
+  return /^~(?=$|[\\/])/.test(path) ? join(home, path.slice(1)) : path;
+}
+
+function restartPolicy({ restart }: Settings): ChildSpec['restart'] {
+  return {
+    firstDelayMs: restart.firstDelay,
+    maxDelayMs: restart.maxDelay,
+    budget: restart.budget,
+    stableAfterMs: restart.stableAfter,
+    parkedProbeMs: restart.parkedProbe,
+    parkedProbeMaxMs: restart.parkedProbeMax,
+    demandEveryMs: DEMAND_EVERY_MS,
+  };
+}

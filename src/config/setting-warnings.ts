@@ -1,0 +1,26 @@
+import type { ConfigProblem } from './config-error.js';
+import { formatPath } from './problems.js';
+import { settle } from './resolve-server.js';
+import type { ServerEntry, Tunables } from './schema.js';
+import type { YamlSource } from './yaml-source.js';
+
+/** Settings of the server at `path` that cannot take effect next to one another. */
+export function settingWarnings(
+  entry: ServerEntry,
+  defaults: Tunables,
+  path: readonly string[],
+  source: YamlSource,
+): ConfigProblem[] {
+  const { timeout, maxTimeout, restart } = settle(entry, defaults);
+  const pairs = [
+    ['timeout', timeout, 'maxTimeout', maxTimeout],
+    ['restart.firstDelay', restart.firstDelay, 'restart.maxDelay', restart.maxDelay],
+    ['restart.parkedProbe', restart.parkedProbe, 'restart.parkedProbeMax', restart.parkedProbeMax],
+  ] as const;
+  return pairs
+    .filter(([, value, , limit]) => value > limit)
+    .map(([name, , limitName]) => ({
+      message: `${formatPath(path)}: ${name} is longer than ${limitName}, which wins`,
+      ...source.positionOfKey(path),
+    }));
+}

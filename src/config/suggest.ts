@@ -1,0 +1,38 @@
+/** The candidate that `word` was most likely meant to be, if any is near enough to be worth asking about. */
+export function suggest(word: string, candidates: Iterable<string>): string | undefined {
+  const wanted = word.toLowerCase();
+  let nearest: string | undefined;
+  // One slip in three letters still reads as the same word; more is a different one.
+  let allowed = Math.max(1, Math.floor(wanted.length / 3)) + 1;
+  for (const candidate of candidates) {
+    const distance = editDistance(wanted, candidate.toLowerCase());
+    if (distance >= allowed) continue;
+    allowed = distance;
+    nearest = candidate;
+  }
+  return nearest;
+}
+
+/** Insertions, deletions, replacements and swaps of neighbours that lead from `from` to `to`. */
+export function editDistance(from: string, to: string): number {
+  let beforePrevious: number[] = [];
+  let previous = Array.from({ length: to.length + 1 }, (_, column) => column);
+  for (let row = 1; row <= from.length; row += 1) {
+    const current = [row];
+    for (let column = 1; column <= to.length; column += 1) {
+      const replaced = at(previous, column - 1) + (from[row - 1] === to[column - 1] ? 0 : 1);
+      const swapped =
+        from[row - 1] === to[column - 2] && from[row - 2] === to[column - 1]
+          ? at(beforePrevious, column - 2) + 1
+          : Number.POSITIVE_INFINITY;
+      current.push(Math.min(replaced, swapped, at(previous, column) + 1, at(current, column - 1) + 1));
+    }
+    beforePrevious = previous;
+    previous = current;
+  }
+  return at(previous, to.length);
+}
+
+function at(row: readonly number[], column: number): number {
+  return row[column] ?? Number.POSITIVE_INFINITY;
+}

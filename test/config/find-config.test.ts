@@ -1,0 +1,98 @@
+import { mkdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { type FindConfigOptions, findConfigFile } from '../../src/config/find-config.js';
+import { folderWith } from './files.js';
+
+function find(files: string[], options: Partial<FindConfigOptions> = {}): string {
+  return findConfigFile({
+    flag: undefined,
+    env: {},
+    cwd: '/project',
+    home: '/home/ada',
+    platform: 'linux',
+    isFile: (path) => files.includes(path),
+    ...options,
+  });
+}
+
+const WINDOWS = { platform: 'win32', cwd: 'C:\\project', home: 'C:\\Users\\ada' } as const;
+
+describe('findConfigFile', () => {
+  const everywhere = [
+    '/project/flag.yaml',
+    '/project/env.yaml',
+    '/project/trunkline.yaml',
+    '/project/trunkline.yml',
+    '/home/ada/.config/trunkline/trunkline.yaml',
+  ];
+
+  test('prefers --config, then TRUNKLINE_CONFIG, then the current folder, then the folder of the user', () => {
+    const env = { TRUNKLINE_CONFIG: 'env.yaml' };
+    expect(find(everywhere, { flag: 'flag.yaml', env })).toBe('/project/flag.yaml');
+    expect(find(everywhere, { env })).toBe('/project/env.yaml');
+    expect(find(everywhere)).toBe('/project/trunkline.yaml');
+    expect(find(everywhere.slice(3))).toBe('/project/trunkline.yml');
+    expect(find(everywhere.slice(4))).toBe('/home/ada/.config/trunkline/trunkline.yaml');
+  });
+
+  test('an empty TRUNKLINE_CONFIG counts as none', () => {
+    expect(find(everywhere, { env: { TRUNKLINE_CONFIG: '' } })).toBe('/project/trunkline.yaml');
+  });
+
+  test('a file asked for by name is never replaced by another one', () => {
+    expect(() => find(everywhere, { flag: 'gone.yaml' })).toThrow(
+      expect.objectContaining({
+        code: 'config-not-found',
+        file: '/project/gone.yaml',
+        message: expect.stringContaining('--config asks for it'),
+      }),
+    );
+    expect(() => find(everywhere, { env: { TRUNKLINE_CONFIG: '/gone.yaml' } })).toThrow('TRUNKLINE_CONFIG asks for it');
+  });
+
+  test('XDG_CONFIG_HOME replaces ~/.config, unless it is relative', () => {
+    const files = ['/xdg/trunkline/trunkline.yaml', '/home/ada/.config/trunkline/trunkline.yml'];
+    expect(find(files, { env: { XDG_CONFIG_HOME: '/xdg' } })).toBe(files[0]);
+    expect(find(files, { env: { XDG_CONFIG_HOME: 'xdg' } })).toBe(files[1]);
+  });
+
+  test('on macOS the Application Support folder is looked in as well', () => {
+    const file = '/home/ada/Library/Application Support/trunkline/trunkline.yaml';
+    expect(find([file], { platform: 'darwin' })).toBe(file);
+    expect(() => find([file])).toThrow('no configuration file');
+  });
+
+  test('on Windows the folder of the user is in APPDATA', () => {
+    const roaming = 'C:\\Users\\ada\\AppData\\Roaming\\trunkline\\trunkline.yaml';
+    expect(find([roaming], WINDOWS)).toBe(roaming);
+    expect(find(['D:\\a\\trunkline\\trunkline.yml'], { ...WINDOWS, env: { APPDATA: 'D:\\a' } })).toBe(
+      'D:\\a\\trunkline\\trunkline.yml',
+    );
+    expect(find(['C:\\project\\x.yaml'], { ...WINDOWS, flag: 'x.yaml' })).toBe('C:\\project\\x.yaml');
+  });
+
+  test('when there is none, the error lists where it looked and what to do next', () => {
+    expect(() => find([])).toThrow(
+      expect.objectContaining({
+        code: 'config-not-found',
+        file: undefined,
+        message: [
+          'no configuration file; looked for',
+          '  /project/trunkline.yaml',
+          '  /project/trunkline.yml',
+          '  /home/ada/.config/trunkline/trunkline.yaml',
+          '  /home/ada/.config/trunkline/trunkline.yml',
+          '  create /project/trunkline.yaml, or name a file with --config FILE or TRUNKLINE_CONFIG',
+        ].join('\n'),
+      }),
+    );
+  });
+
+  test.skipIf(process.platform === 'win32')('finds files on the disk, and takes no folder for one', () => {
+    const folder = folderWith({ 'trunkline.yml': '' });
+    mkdirSync(join(folder, 'trunkline.yaml'));
+    const options = { flag: undefined, env: {}, cwd: folder, home: folder, platform: 'linux' } as const;
+    expect(findConfigFile(options)).toBe(join(folder, 'trunkline.yml'));
+  });
+});

@@ -1,0 +1,303 @@
+import { availableParallelism } from 'node:os';
+import { dirname, join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { load, loadServer } from './loading.js';
+
+describe('a server of the file', () => {
+  test('has everything settled, by the built-in defaults when the file says nothing', () => {
+    const config = load('servers:\n  own: { command: node }\n');
+    expect(config.servers).toStrictEqual([
+      {
+        key: 'own',
+        prefix: 'own',
+        child: {
+          key: 'own',
+          command: 'node',
+          args: [],
+          cwd: dirname(config.file),
+          env: {},
+          patience: { startMs: 60_000, stopGraceMs: 2000, killAfterMs: 3000 },
+          restart: {
+            firstDelayMs: 500,
+            maxDelayMs: 30_000,
+            budget: 5,
+            stableAfterMs: 300_000,
+            parkedProbeMs: 300_000,
+            parkedProbeMaxMs: 3_600_000,
+            demandEveryMs: 60_000,
+          },
+        },
+        tools: { deny: [] },
+        calls: {
+          idleTimeoutMs: 60_000,
+          maxTimeoutMs: 600_000,
+          listTimeoutMs: 30_000,
+          concurrency: 16,
+          maxQueued: 64,
+          maxWaitMs: 10_000,
+        },
+        frames: { maxFrameBytes: 67_108_864, maxUnwrittenBytes: 4_194_304 },
+      },
+    ]);
+    expect(config.warnings).toStrictEqual([]);
+  });
+
+  test('prefers its own settings to `defaults`, and those to the built-in ones, also within `restart`', () => {
+    const { calls, child } = loadServer(`
+defaults: { timeout: 10s, concurrency: 2, restart: { budget: 9, firstDelay: 1s } }
+servers:
+  own: { command: node, timeout: 20s, restart: { budget: 3 } }
+`);
+    expect(calls).toMatchObject({ idleTimeoutMs: 20_000, concurrency: 2, maxQueued: 64 });
+    expect(child?.restart).toMatchObject({ budget: 3, firstDelayMs: 1000, maxDelayMs: 30_000 });
+  });
+
+  test('may switch its prefix off and filter its tools', () => {
+    const server = loadServer('servers:\n  own: { command: x, prefix: "", tools: { allow: [], deny: ["write_*"] } }\n');
+    expect(server).toMatchObject({ prefix: '', tools: { allow: [], deny: ['write_*'] } });
+  });
+
+  test('is left out when disabled, whatever it would need', () => {
+    const config = load(
+      `servers:\n  off: { command: "\${NO}", disabled: true }\n  on: { command: x, disabled: false }\n`,
+    );
+    expect(config.servers.map(({ key }) => key)).toStrictEqual(['on']);
+  });
+
+  test('given as a package runs its program with our Node', () => {
+    const { child } = loadServer(
+      'servers:\n  own: { package: tool, args: [--fast] }\n',
+      { nodePath: '/opt/node' },
+      { 'node_modules/tool/package.json': '{"bin":"run.js"}', 'node_modules/tool/run.js': '' },
+    );
+    expect(child).toMatchObject({
+      command: '/opt/node',
+      args: [expect.stringContaining(join('node_modules', 'tool', 'run.js')), '--fast'],
+    });
+  });
+
+  test('may have the name of something that every object inherits', () => {
+    expect(loadServer('servers:\n  constructor: { command: x }\n')).toMatchObject({
+      key: 'constructor',
+      prefix: 'constructor',
+    });
+  });
+
+  test('keeps its place in the file', () => {
+    const keys = load('servers: { b: { command: x }, a: { command: x }, c: { command: x } }').servers.map(
+      ({ key }) => key,
+    );
+    expect(keys).toStrictEqual(['b', 'a', 'c']);
+  });
+});
+
+describe('paths', () => {
+  test('a relative cwd and a command with a leading dot are relative to the file, a bare command is not', () => {
+    const files = { 'sub/x': '' };
+    const config = load(
+      'servers:\n  a: { command: ./run.sh, cwd: sub }\n  b: { command: ../run.sh }\n  c: { command: run.sh }\n',
+      {},
+      files,
+    );
+    const folder = dirname(config.file);
+    expect(config.servers.map(({ child }) => [child?.command, child?.cwd])).toStrictEqual([
+      [join(folder, 'run.sh'), join(folder, 'sub')],
+      [join(dirname(folder), 'run.sh'), folder],
+      ['run.sh', folder],
+    ]);
+  });
+
+  test('a leading ~/ is the home folder, a ~ elsewhere is not', () => {
+    const home = dirname(load('servers: { a: { command: x } }', {}, { 'sub/x': '' }).file);
+    const { child } = loadServer('servers:\n  a: { command: ~/bin/run, cwd: ~/sub, args: [~/x] }\n', {
+      env: { HOME: home },
+    });
+    expect(child).toMatchObject({ command: join(home, 'bin/run'), cwd: join(home, 'sub'), args: ['~/x'] });
+    expect(loadServer('servers: { a: { command: ~run } }').child?.command).toBe('~run');
+  });
+});
+
+describe('variables', () => {
+  test('expand in args, env, cwd, command and package, and nowhere else', () => {
+    const files = { 'sub/x': '', 'node_modules/tool/package.json': '{"bin":"run.js"}', 'node_modules/tool/run.js': '' };
+    const literal = `\${A}`;
+    const { servers } = load(
+      `servers:
+  a: { command: "\${A}", args: ["--\${A}"], env: { KEY: "<\${A}>", "\${A}": x }, cwd: "\${SUB}", tools: { deny: ["\${A}"] } }
+  b: { package: "\${TOOL}" }
+`,
+      { env: { A: 'one', SUB: 'sub', TOOL: 'tool' } },
+      files,
+    );
+    expect(servers[0]).toMatchObject({
+      child: {
+        command: 'one',
+        args: ['--one'],
+        env: { KEY: '<one>', [literal]: 'x' },
+        cwd: expect.stringMatching(/sub$/),
+      },
+      tools: { deny: [literal] },
+    });
+    expect(servers[1]?.child?.args).toStrictEqual([expect.stringMatching(/run\.js$/)]);
+  });
+
+  test('one that is not set stops only the server that needs it', () => {
+    const { servers } = load(`servers:\n  a:\n    command: x\n    env:\n      KEY: "\${TOKEN}"\n  b: { command: x }\n`);
+    expect(servers[0]).toMatchObject({
+      child: undefined,
+      problem: {
+        message: 'servers.a.env.KEY: the variable TOKEN is not set',
+        hint: expect.stringContaining('set TOKEN'),
+        line: 5,
+        column: 12,
+      },
+    });
+    expect(servers[1]).toMatchObject({ child: { command: 'x' } });
+    expect(servers[1]).not.toHaveProperty('problem');
+  });
+});
+
+describe('a server that cannot run', () => {
+  test.each([
+    {
+      of: 'a malformed variable',
+      entry: `{ command: x, args: [a, "\${"] }`,
+      problem: {
+        message: expect.stringContaining('servers.a.args[1]: a "${" starts no variable'),
+        line: 2,
+        column: 30,
+      },
+    },
+    {
+      of: 'a command that comes to nothing',
+      entry: `{ command: "\${NO:-}" }`,
+      problem: { message: expect.stringContaining('servers.a.command: the command is empty'), line: 2, column: 17 },
+    },
+    {
+      of: 'a missing package',
+      entry: '{ package: no-such-package }',
+      problem: { message: 'servers.a.package: the package no-such-package is not installed', line: 2, column: 17 },
+    },
+    {
+      of: 'a missing folder',
+      entry: '{ command: x, cwd: ./gone }',
+      problem: {
+        message: 'servers.a.cwd: the folder ./gone does not exist; expected a folder to run in',
+        line: 2,
+        column: 25,
+      },
+    },
+    {
+      of: 'a folder that is a file',
+      entry: '{ command: x, cwd: trunkline.yaml }',
+      problem: { message: expect.stringContaining('the folder trunkline.yaml does not exist'), line: 2, column: 25 },
+    },
+    {
+      of: 'a url',
+      entry: '{ url: "https://example.com/mcp", headers: { A: b } }',
+      problem: {
+        message: 'servers.a: remote servers are not supported yet; expected package or command',
+        line: 2,
+        column: 3,
+      },
+    },
+    {
+      of: 'a remote type',
+      entry: '{ type: http, command: x }',
+      problem: { message: expect.stringContaining('remote servers are not supported yet'), line: 2, column: 3 },
+    },
+  ])('because of $of leaves the others alone', ({ entry, problem }) => {
+    const { servers } = load(`servers:\n  a: ${entry}\n  b: { command: x }\n`);
+    expect(servers[0]).toMatchObject({ key: 'a', child: undefined, problem: { ...problem, hint: expect.any(String) } });
+    expect(servers[1]?.child).toBeDefined();
+  });
+
+  test('never tells the value of a variable', () => {
+    const env = { SECRET: 'hunter2' };
+    const { servers } = load(
+      `servers:
+  a: { command: x, cwd: "\${SECRET}" }
+  b: { package: "\${SECRET}" }
+  c: { package: "tool@\${SECRET}" }
+  d: { command: x, args: ["\${SECRET}", "\${NO}"] }
+`,
+      { env },
+    );
+    expect(servers.map(({ problem }) => problem?.message)).not.toContain(undefined);
+    expect(JSON.stringify(servers)).not.toContain('hunter2');
+  });
+});
+
+describe('the gateway', () => {
+  test('has defaults, of which the start limit depends on the machine', () => {
+    expect(load('servers: { a: { command: x } }').gateway).toStrictEqual({
+      startupWaitMs: 10_000,
+      restartTool: false,
+      startLimit: Math.max(4, availableParallelism()),
+    });
+  });
+
+  test('takes what the file says', () => {
+    const text = 'servers: { a: { command: x } }\ngateway: { startupWait: 0s, restartTool: true, startLimit: 1 }\n';
+    expect(load(text).gateway).toStrictEqual({ startupWaitMs: 0, restartTool: true, startLimit: 1 });
+  });
+});
+
+describe('a file of Claude Desktop', () => {
+  const CLAUDE = `{
+	"globalShortcut": "Alt+Space",
+	"mcpServers": {
+		"memory": { "type": "stdio", "command": "npx", "args": ["-y", "@modelcontextprotocol/server-memory"], "env": { "A": "b" } },
+		"elsewhere": { "type": "http", "url": "https://example.com/mcp", "oauth": {} }
+	},
+	"gatway": {}
+}`;
+
+  test('works as it is, tabs and unknown keys at the top included', () => {
+    const { servers, file, warnings } = load(CLAUDE);
+    expect(servers.map(({ key, child }) => [key, child?.command])).toStrictEqual([
+      ['memory', 'npx'],
+      ['elsewhere', undefined],
+    ]);
+    expect(servers[0]?.child).toMatchObject({ args: ['-y', '@modelcontextprotocol/server-memory'], env: { A: 'b' } });
+    expect(warnings).toStrictEqual([
+      expect.stringContaining(`${file}:2:2: ignored the unknown key \`globalShortcut\``),
+      `${file}:7:2: ignored the unknown key \`gatway\`\n  did you mean \`gateway\`?`,
+    ]);
+  });
+
+  test('calls its servers as it does when one has a problem', () => {
+    expect(load(CLAUDE).servers[1]?.problem).toMatchObject({
+      message: expect.stringMatching(/^mcpServers\.elsewhere: /),
+      line: 5,
+      column: 3,
+    });
+  });
+
+  test('leaves out a remote server that is disabled', () => {
+    const text = '{ "mcpServers": { "a": { "url": "x", "disabled": true }, "b": { "command": "x" } } }';
+    expect(load(text).servers.map(({ key }) => key)).toStrictEqual(['b']);
+  });
+});
+
+describe('YAML', () => {
+  test('anchors and aliases share settings', () => {
+    const { servers } = load(
+      `servers:\n  a: { command: x, env: &shared { A: b } }\n  b: { command: x, env: *shared }\n`,
+    );
+    expect(servers.map(({ child }) => child?.env)).toStrictEqual([{ A: 'b' }, { A: 'b' }]);
+  });
+});
+
+describe('a warning', () => {
+  test('tells of a limit that another one makes pointless', () => {
+    const { file, warnings } = load(
+      'servers:\n  a: { command: x, timeout: 20m }\n  b: { command: x, restart: { firstDelay: 1m, parkedProbe: 2h } }\n',
+    );
+    expect(warnings).toStrictEqual([
+      `${file}:2:3: servers.a: timeout is longer than maxTimeout, which wins`,
+      `${file}:3:3: servers.b: restart.firstDelay is longer than restart.maxDelay, which wins`,
+      `${file}:3:3: servers.b: restart.parkedProbe is longer than restart.parkedProbeMax, which wins`,
+    ]);
+  });
+});

@@ -1,0 +1,36 @@
+import { join } from 'node:path';
+import type { Config, ServerConfig } from '../../src/config/config.js';
+import { ConfigError } from '../../src/config/config-error.js';
+import { type LoadOptions, loadConfig } from '../../src/config/load.js';
+import { folderWith } from './files.js';
+
+const OPTIONS: LoadOptions = { env: { HOME: '/home/ada' }, nodePath: '/opt/node' };
+
+/** Loads a text as `trunkline.yaml`, next to other files if there are any. */
+export function load(text: string, options: Partial<LoadOptions> = {}, files: Record<string, string> = {}): Config {
+  const folder = folderWith({ 'trunkline.yaml': text, ...files });
+  return loadConfig(join(folder, 'trunkline.yaml'), { ...OPTIONS, ...options });
+}
+
+/** The only server of a text. */
+export function loadServer(...parameters: Parameters<typeof load>): ServerConfig {
+  const [server] = load(...parameters).servers;
+  if (server === undefined) throw new Error('the text has no server');
+  return server;
+}
+
+/** The error that a text deserves. */
+export function errorOf(text: string, options: Partial<LoadOptions> = {}): ConfigError {
+  try {
+    load(text, options);
+  } catch (error) {
+    if (error instanceof ConfigError) return error;
+    throw error;
+  }
+  throw new Error('the text was accepted');
+}
+
+/** Every problem of a text as `LINE:COL message`. */
+export function problemsOf(text: string): string[] {
+  return errorOf(text).problems.map(({ line, column, message }) => `${line}:${column} ${message}`);
+}

@@ -1,0 +1,265 @@
+import { join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { ConfigError } from '../../src/config/config-error.js';
+import { loadConfig } from '../../src/config/load.js';
+import { folderWith } from './files.js';
+import { errorOf, problemsOf } from './loading.js';
+
+describe('what is not a configuration at all', () => {
+  test('a file that does not exist', () => {
+    const file = join(folderWith(), 'gone.yaml');
+    expect(() => loadConfig(file, { env: {}, nodePath: 'node' })).toThrow(
+      expect.objectContaining({
+        code: 'config-not-found',
+        file,
+        message: expect.stringContaining(`${file}: there is no such file`),
+      }),
+    );
+  });
+
+  test('a folder', () => {
+    const folder = folderWith();
+    expect(() => loadConfig(folder, { env: {}, nodePath: 'node' })).toThrow(
+      expect.objectContaining({ code: 'config-unreadable', message: expect.stringContaining('(EISDIR)') }),
+    );
+  });
+
+  test.each([
+    { of: 'an empty file', text: '', place: [1, 1] },
+    { of: 'nothing but comments', text: '# later\n', place: [1, 1] },
+    { of: 'no servers key', text: '\ndefaults: {}\n', place: [2, 1] },
+    { of: 'an empty servers key', text: 'gateway: {}\nservers:\n', place: [2, 1] },
+    { of: 'an empty map of servers', text: 'servers: {}\n', place: [1, 10] },
+  ])('$of is answered with an example', ({ text, place }) => {
+    const error = errorOf(text);
+    expect(error).toMatchObject({ code: 'config-invalid', line: place[0], column: place[1] });
+    expect(error.message).toMatch(
+      /there are no servers; expected at least one below `servers:`\n {2}for example:\n {2}servers:\n/,
+    );
+  });
+
+  test('an empty mcpServers is called by its name', () => {
+    expect(problemsOf('{"mcpServers": {}}')).toStrictEqual([
+      '1:16 there are no servers; expected at least one below `mcpServers:`',
+    ]);
+  });
+
+  test.each([
+    { text: '- a\n', found: 'a list' },
+    { text: 'servers\n', found: 'a text' },
+    { text: '42\n', found: 'a number' },
+  ])('$found instead of a map', ({ text, found }) => {
+    expect(problemsOf(text)).toStrictEqual([`1:1 found ${found}; expected a map with \`servers:\``]);
+  });
+
+  test('servers and mcpServers together', () => {
+    expect(problemsOf('servers: { a: { command: x } }\nmcpServers: {}\n')).toStrictEqual([
+      '2:1 found servers and mcpServers, which mean the same; expected one of them',
+    ]);
+  });
+});
+
+describe('bad YAML is told in plain words with its place', () => {
+  test.each([
+    [
+      'a key twice',
+      'servers:\n  a: { command: x }\n  a: { command: y }\n',
+      '3:3 the key `a` stands here a second time',
+    ],
+    ['a quoted key twice', '{"servers": {}, "servers": {}}', '1:17 the key `servers` stands here a second time'],
+    ['a tab', 'servers:\n\ta: 1\n', '2:1 a tab indents this line; expected spaces'],
+    ['odd indentation', 'servers:\n  a:\n    command: x\n   cwd: y\n', '4:1 the indentation does not fit'],
+    ['an open quote', 'servers: "a', '1:12 something is missing here; expected a closing quote'],
+    ['two keys on a line', 'servers: a: b\n', '1:10 a second `key:` on one line'],
+    ['a second document', 'servers: 1\n---\nservers: 2\n', '2:1 a second document starts here'],
+    ['an alias without anchor', 'servers: *gone\n', '1:10 this alias has no anchor'],
+    ['a key that is a map', '? { a: 1 }\n: 2\n', '1:3 a list or map stands where a key should'],
+    ['an unknown tag', 'servers: !ruby x\n', '1:10 an unknown tag'],
+    ['a value with @', 'servers: @x\n', '1:10 a value cannot start with this character'],
+    ['a text after a text', 'servers: "a" b\n', '1:14 this does not belong here'],
+    ['__proto__', 'servers:\n  __proto__: { command: x }\n', '2:3 the key `__proto__` is not allowed'],
+  ])('%s', (_, text, problem) => {
+    expect(errorOf(text).code).toBe('config-syntax');
+    expect(problemsOf(text)[0]).toContain(problem);
+  });
+
+  test('aliases that multiply are refused', () => {
+    const levels = Array.from({ length: 9 }, (_, n) => `x${n + 1}: &x${n + 1} [${Array(9).fill(`*x${n}`).join(', ')}]`);
+    expect(errorOf(['x0: &x0 [a]', ...levels].join('\n')).message).toContain('too many aliases to unfold');
+  });
+});
+
+describe('a key that is not known', () => {
+  test.each([
+    { text: 'server: {}\n', problem: '1:1 unknown key `server`', hint: 'did you mean `servers`?' },
+    {
+      text: 'servers:\n  files: { command: x, timout: 60s }\n',
+      problem: '2:24 servers.files: unknown key `timout`',
+      hint: 'did you mean `timeout`?',
+    },
+    {
+      text: 'servers:\n  a: { command: x, tools: { alow: [] } }\n',
+      problem: '2:29 servers.a.tools: unknown key `alow`',
+      hint: 'did you mean `allow`?',
+    },
+    {
+      text: 'servers:\n  a: { command: x, restart: { maxdelay: 1s } }\n',
+      problem: '2:31 servers.a.restart: unknown key `maxdelay`',
+      hint: 'did you mean `maxDelay`?',
+    },
+    {
+      text: 'servers: { a: { command: x } }\ndefaults: { comand: x }\n',
+      problem: '2:13 defaults: unknown key `comand`',
+      hint: expect.stringMatching(/^expected one of timeout, maxTimeout, /),
+    },
+    {
+      text: 'servers: { a: { command: x } }\ngateway: { port: 1 }\n',
+      problem: '2:12 gateway: unknown key `port`',
+      hint: 'expected one of startupWait, restartTool, startLimit',
+    },
+    {
+      text: '{ "mcpServers": { "a": { "command": "x", "arg": [] } } }',
+      problem: '1:42 mcpServers.a: unknown key `arg`',
+      hint: 'did you mean `args`?',
+    },
+  ])('$problem', ({ text, problem, hint }) => {
+    expect(problemsOf(text)).toStrictEqual([problem]);
+    expect(errorOf(text).hint).toStrictEqual(hint);
+  });
+
+  test('is not also reported as missing under its right name', () => {
+    expect(problemsOf('servers:\n  a: { comand: x }\n')).toStrictEqual(['2:8 servers.a: unknown key `comand`']);
+  });
+});
+
+describe('a key of a server', () => {
+  test.each([
+    { key: 'a b', fault: 'cannot start tool names', hint: 'did you mean `a-b`?' },
+    { key: 'a__b', fault: 'cannot start tool names', hint: 'did you mean `a-b`?' },
+    { key: '-a', fault: 'cannot start tool names', hint: 'did you mean `a`?' },
+    { key: 'é', fault: 'cannot start tool names', hint: undefined },
+    {
+      key: 'a'.repeat(25),
+      fault: 'has 25 characters; expected at most 24',
+      hint: `did you mean \`${'a'.repeat(24)}\`?`,
+    },
+    { key: 'Trunkline', fault: "reserved for Trunkline's own tools, such as trunkline__status", hint: undefined },
+    { key: 'NUL', fault: 'Windows takes this key for a device', hint: undefined },
+    { key: 'com1', fault: 'Windows takes this key for a device', hint: undefined },
+  ])('cannot be $key', ({ key, fault, hint }) => {
+    const error = errorOf(`servers:\n  ${key}: { command: x }\n`);
+    expect(error).toMatchObject({ line: 2, column: 3, hint });
+    expect(error.message).toContain(`servers.${key}: `);
+    expect(error.message).toContain(fault);
+  });
+
+  test('cannot differ from another one only in case', () => {
+    expect(problemsOf('servers:\n  files: { command: x }\n  Files: { command: x }\n')).toStrictEqual([
+      '3:3 servers.Files: this key differs from files only in case; expected another one',
+    ]);
+  });
+
+  test('is checked for remote servers as well', () => {
+    expect(problemsOf('{ "mcpServers": { "a b": { "url": "x" } } }')).toStrictEqual([
+      expect.stringContaining('1:19 mcpServers.a b: this key cannot start tool names'),
+    ]);
+  });
+});
+
+describe('a value of the wrong kind', () => {
+  const DURATION = 'expected a duration with a unit, such as 500ms, 60s, 2m or 1h';
+  const COUNT = 'expected a whole number from 1 to 1024';
+
+  test.each([
+    ['timeout: 60', `4:14 servers.a.timeout: found the number 60; add a unit; ${DURATION}`],
+    ['timeout: "60"', `4:14 servers.a.timeout: found the text "60"; add a unit; ${DURATION}`],
+    ['timeout: soon', `4:14 servers.a.timeout: found the text "soon"; ${DURATION}`],
+    ['timeout: [1s]', `4:14 servers.a.timeout: found a list; ${DURATION}`],
+    ['timeout: 0s', '4:14 servers.a.timeout: found the text "0s"; expected a duration from 1ms to 24h'],
+    ['startTimeout: 6m', '4:19 servers.a.startTimeout: found the text "6m"; expected a duration from 1ms to 300s'],
+    ['stopGrace: 11s', '4:16 servers.a.stopGrace: found the text "11s"; expected a duration from 0s to 10s'],
+    [
+      'maxFrame: 64',
+      '4:15 servers.a.maxFrame: found the number 64; add a unit; expected a size with a unit, such as 512KiB, 4MB or 64MiB',
+    ],
+    ['maxFrame: 1GiB', '4:15 servers.a.maxFrame: found the text "1GiB"; expected a size from 1KiB to 256MiB'],
+    ['concurrency: 0', `4:18 servers.a.concurrency: found the number 0; ${COUNT}`],
+    ['concurrency: 1.5', `4:18 servers.a.concurrency: found the number 1.5; ${COUNT}`],
+    ['concurrency: many', `4:18 servers.a.concurrency: found the text "many"; ${COUNT}`],
+    ['disabled: yes', '4:15 servers.a.disabled: found the text "yes"; expected true or false'],
+    ['type: stdoi', '4:11 servers.a.type: found the text "stdoi"; expected stdio'],
+    [
+      'prefix: b',
+      '4:13 servers.a.prefix: found the text "b"; expected "" to drop the prefix; otherwise leave it out, as the key is the prefix',
+    ],
+    ['args: x', '4:11 servers.a.args: found a text; expected a list of texts'],
+    ['args: [a, 8080]', '4:15 servers.a.args[1]: found a number; expected a text; put it in quotes'],
+    ['env: { PORT: 8080 }', '4:18 servers.a.env.PORT: found a number; expected a text; put it in quotes'],
+    ['env: [A]', '4:10 servers.a.env: found a list; expected a map of variables'],
+    ['env: { "": a }', '4:12 servers.a.env.…: this cannot name a variable; expected a name without ='],
+    ['tools: { deny: x }', '4:20 servers.a.tools.deny: found a text; expected a list of texts'],
+    ['tools: x', '4:12 servers.a.tools: found a text; expected a map with allow or deny'],
+    [
+      'restart: { budget: 0 }',
+      '4:24 servers.a.restart.budget: found the number 0; expected a whole number from 1 to 1000',
+    ],
+    ['cwd: 1', '4:10 servers.a.cwd: found a number; expected a folder'],
+    ['cwd: ', '4:5 servers.a.cwd: found nothing; expected a folder'],
+    ['bin: x', '4:5 servers.a.bin: found bin without package; expected both or neither'],
+    ['package: x', '3:5 servers.a.command: found package and command; expected one of them'],
+  ])('%s', (setting, problem) => {
+    const text = `servers:\n  a:\n    command: x\n    ${setting}\n`;
+    expect(problemsOf(text)).toStrictEqual([problem]);
+  });
+
+  test.each([
+    ['servers: []\n', '1:10 servers: found a list; expected a map of servers'],
+    ['servers: { a: node }\n', '1:15 servers.a: found a text; expected a map that says what to run'],
+    ['servers: { a: {} }\n', '1:12 servers.a: found nothing to run; expected package or command'],
+    ['servers: { a: { command: x } }\ndefaults: 1\n', '2:11 defaults: found a number; expected a map of settings'],
+    [
+      'servers: { a: { command: x } }\ndefaults: { timeout: 5 }\n',
+      `2:22 defaults.timeout: found the number 5; add a unit; ${DURATION}`,
+    ],
+    [
+      'servers: { a: { command: x } }\ngateway: { startLimit: 0 }\n',
+      `2:24 gateway.startLimit: found the number 0; ${COUNT}`,
+    ],
+  ])('%j', (text, problem) => {
+    expect(problemsOf(text)).toStrictEqual([problem]);
+  });
+});
+
+describe('the error', () => {
+  const TEXT = 'servers:\n  b: { command: x, timeout: 3 }\n  a: { command: x, timout: 3s }\n  c: {}\n';
+
+  test('tells every mistake in the order of the file, and the first one as its message', () => {
+    const error = errorOf(TEXT);
+    const file = error.file;
+    expect(error).toBeInstanceOf(ConfigError);
+    expect(error).toMatchObject({ code: 'config-invalid', line: 2, column: 29, hint: undefined });
+    expect(error.message).toMatch(
+      /trunkline\.yaml:2:29: servers\.b\.timeout: found the number 3; add a unit; expected /,
+    );
+    expect(error.report.split('\n')).toStrictEqual([
+      error.message,
+      `${file}:3:20: servers.a: unknown key \`timout\``,
+      '  did you mean `timeout`?',
+      `${file}:4:3: servers.c: found nothing to run; expected package or command`,
+    ]);
+  });
+
+  test.each([
+    'servers:\n  a: { command: x, env: { KEY: [hunter2] } }\n',
+    'servers:\n  a: { command: x, env: { KEY:hunter2 } }\n',
+    'servers:\n  a: { command: x, env: hunter2 }\n',
+    'servers:\n  a: { command: x, args: hunter2 }\n',
+    'servers:\n  a: { command: x, args: [{ a: hunter2 }] }\n',
+    'servers:\n  a: { command: x, env: { KEY: "a" hunter2 } }\n',
+    'servers:\n  a: { command: x, env: { KEY: "\\hunter2" } }\n',
+    'servers:\n  a: { command: x, env: { KEY: @hunter2 } }\n',
+    'servers:\n  a: { command: x, args: [*hunter2] }\n',
+  ])('does not tell what may be a secret in %j', (text) => {
+    expect(errorOf(text).report).not.toContain('hunter2');
+  });
+});
