@@ -1,0 +1,33 @@
+import type { Edit } from '../jsonrpc/splice.js';
+import type { RequestEnvelope } from '../mcp/envelope.js';
+import type { Outcome, RequestHandler, RequestPatience, SentRequest } from './request.js';
+import type { BridgeCounters } from './stdio-bridge.js';
+
+/**
+ * One generation of a child that has shaken hands: what the gateway talks to, whatever protocol era the child speaks.
+ *
+ * The dialect behind it turns a client's request into the messages that this child understands.
+ */
+export interface ChildConnection {
+  readonly generation: number;
+  /** The revision agreed with the child. */
+  readonly revision: string;
+  /** `instructions` of the child, verbatim, for its part of ours. */
+  readonly instructions: string | undefined;
+  readonly offersTools: boolean;
+  readonly counters: Readonly<BridgeCounters>;
+  readonly inFlight: number;
+
+  /**
+   * Passes a client's request on. `edits` carry what routing changed, the original name for one. `undefined` when
+   * nothing could be sent; the handler has been told why by then.
+   */
+  relay(
+    request: RequestEnvelope,
+    edits: readonly Edit[],
+    patience: RequestPatience,
+    handler: RequestHandler,
+  ): SentRequest | undefined;
+  /** Asks the child something on the gateway's own behalf. */
+  ask(method: string, params: unknown, patience: RequestPatience): Promise<Outcome>;
+}

@@ -1,0 +1,111 @@
+import { readText, toBytes } from '../jsonrpc/json-text.js';
+import { RPC_CODES, RpcError } from '../jsonrpc/rpc-error.js';
+import type { RequestEnvelope, ResponseEnvelope } from '../mcp/envelope.js';
+import { METHODS } from '../mcp/methods.js';
+import { isLegacyRevision, LATEST_LEGACY_REVISION } from '../mcp/revisions.js';
+import type { ChildConnection } from './child-connection.js';
+import type { StdioBridge } from './stdio-bridge.js';
+
+/** Who we say we are to a child, and what we say that the client can do. */
+export interface ClientProfile {
+  readonly clientInfo: Readonly<Record<string, unknown>>;
+  readonly capabilities: Readonly<Record<string, unknown>>;
+}
+
+export type Handshake =
+  | { readonly kind: 'open'; readonly connection: ChildConnection }
+  | { readonly kind: 'failed'; readonly reason: string };
+
+/**
+ * Opens a child that speaks one of the revisions with a handshake: `initialize`, then at once `initialized`, since
+ * some servers exit on anything else in between.
+ */
+export async function openLegacyChild(
+  bridge: StdioBridge,
+  generation: number,
+  profile: ClientProfile,
+  timeoutMs: number,
+): Promise<Handshake> {
+  const params = { protocolVersion: LATEST_LEGACY_REVISION, ...profile };
+  const outcome = await bridge.ask(METHODS.initialize, params, { idleMs: timeoutMs, maxMs: timeoutMs });
+  if (outcome.kind === 'failed') return { kind: 'failed', reason: `initialize: ${outcome.reason}` };
+  const result = readResult(outcome.response);
+  if (typeof result === 'string') return { kind: 'failed', reason: result };
+  if (!isLegacyRevision(result.protocolVersion)) {
+    const spoken = JSON.stringify(result.protocolVersion) ?? 'none';
+    return { kind: 'failed', reason: `initialize: the server chose protocol version ${spoken}, which is unknown here` };
+  }
+  bridge.notify(METHODS.initialized);
+  return { kind: 'open', connection: new LegacyChild(bridge, generation, result) };
+}
+
+/**
+ * Answers what a child asks of us as its client, or says that it cannot be had.
+ *
+ * Nothing but `ping` is ever needed here: we advertise no capability that we would have to serve.
+ */
+export function answerLegacyChild(bridge: StdioBridge, request: RequestEnvelope): void {
+  if (request.method === METHODS.ping) bridge.respond(request, EMPTY_RESULT);
+  else bridge.refuse(request, new RpcError(RPC_CODES.methodNotFound, `Method not found: ${request.method}`));
+}
+
+const EMPTY_RESULT = toBytes('{}');
+
+interface InitializeResult {
+  readonly protocolVersion: string;
+  readonly capabilities: Readonly<Record<string, unknown>>;
+  readonly instructions: string | undefined;
+}
+
+class LegacyChild implements ChildConnection {
+  readonly generation: number;
+  readonly revision: string;
+  readonly instructions: string | undefined;
+  readonly offersTools: boolean;
+  readonly relay: ChildConnection['relay'];
+  readonly ask: ChildConnection['ask'];
+  readonly #bridge: StdioBridge;
+
+  constructor(
+    bridge: StdioBridge,
+    generation: number,
+    { protocolVersion, instructions, capabilities }: InitializeResult,
+  ) {
+    this.#bridge = bridge;
+    this.generation = generation;
+    this.revision = protocolVersion;
+    this.instructions = instructions;
+    this.offersTools = capabilities.tools !== undefined;
+    this.relay = bridge.relay.bind(bridge);
+    this.ask = bridge.ask.bind(bridge);
+  }
+
+  get counters(): ChildConnection['counters'] {
+    return this.#bridge.counters;
+  }
+
+  get inFlight(): number {
+    return this.#bridge.inFlight;
+  }
+}
+
+/** The parts of an `InitializeResult` that we use, or what is wrong with it. */
+function readResult({ bytes, result, error }: ResponseEnvelope): InitializeResult | string {
+  if (result === undefined) {
+    const { code, message } = JSON.parse(readText(bytes, error ?? { start: 0, end: 0 })) as Record<string, unknown>;
+    return `initialize: the server answered error ${String(code)}: ${String(message)}`;
+  }
+  const value: unknown = JSON.parse(readText(bytes, result));
+  if (!isRecord(value)) return 'initialize: the result is not an object';
+  const { protocolVersion, capabilities, instructions } = value;
+  if (typeof protocolVersion !== 'string') return 'initialize: the result names no protocol version';
+  return {
+    protocolVersion,
+    capabilities: isRecord(capabilities) ? capabilities : {},
+    instructions: typeof instructions === 'string' ? instructions : undefined,
+  };
+}
+
+function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}

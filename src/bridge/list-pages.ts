@@ -1,0 +1,92 @@
+import { readText, type Span, visitElements } from '../jsonrpc/json-text.js';
+import type { ResponseEnvelope } from '../mcp/envelope.js';
+import type { Outcome, RequestPatience } from './request.js';
+
+/** One entry of a list as the child spelt it. */
+export interface RawEntry {
+  readonly bytes: Uint8Array;
+  readonly span: Span;
+}
+
+export type ListOutcome =
+  | { readonly kind: 'listed'; readonly entries: readonly RawEntry[]; readonly truncated: string | undefined }
+  | { readonly kind: 'failed'; readonly reason: string };
+
+export interface ListLimits {
+  readonly maxEntries: number;
+  readonly maxPages: number;
+  readonly maxBytes: number;
+}
+
+export const DEFAULT_LIST_LIMITS: ListLimits = { maxEntries: 1000, maxPages: 100, maxBytes: 4 * 1024 * 1024 };
+
+/** Sends one list request; `ChildConnection.ask` bound to a child. */
+export type Ask = (method: string, params: unknown, patience: RequestPatience) => Promise<Outcome>;
+
+/**
+ * All pages of a child's list, in the child's order.
+ *
+ * A cursor that comes again would be followed for ever and ends the list, as do the limits: what was read until then
+ * is used, and `truncated` says why there is no more. A page that fails makes the whole list fail, since half a list
+ * looks like tools that went away.
+ */
+export async function listAllPages(
+  ask: Ask,
+  method: string,
+  member: 'resultTools',
+  patience: RequestPatience,
+  limits: ListLimits = DEFAULT_LIST_LIMITS,
+): Promise<ListOutcome> {
+  const entries: RawEntry[] = [];
+  const seenCursors = new Set<string>();
+  let cursor: string | undefined;
+  let byteLength = 0;
+
+  for (let page = 1; ; page += 1) {
+    const outcome = await ask(method, cursor === undefined ? undefined : { cursor }, patience);
+    if (outcome.kind === 'failed') return { kind: 'failed', reason: `${method}: ${outcome.reason}` };
+    const { response } = outcome;
+    const list = response.tokens[member];
+    if (response.error !== undefined) {
+      return { kind: 'failed', reason: `${method}: answered ${excerpt(response, response.error)}` };
+    }
+    if (list === undefined || !isList(response, list)) {
+      return { kind: 'failed', reason: `${method}: the result holds no list` };
+    }
+    byteLength += list.end - list.start;
+    if (byteLength > limits.maxBytes) return truncated(entries, `larger than ${limits.maxBytes} bytes`);
+    visitElements(response.bytes, list.start, Number.POSITIVE_INFINITY, (span) => {
+      entries.push({ bytes: response.bytes, span });
+    });
+    if (entries.length > limits.maxEntries) {
+      return truncated(entries.slice(0, limits.maxEntries), `more than ${limits.maxEntries} entries`);
+    }
+
+    cursor = readCursor(response);
+    if (cursor === undefined) return { kind: 'listed', entries, truncated: undefined };
+    if (seenCursors.has(cursor)) return truncated(entries, 'the same cursor came twice');
+    if (page >= limits.maxPages) return truncated(entries, `more than ${limits.maxPages} pages`);
+    seenCursors.add(cursor);
+  }
+}
+
+function truncated(entries: readonly RawEntry[], reason: string): ListOutcome {
+  return { kind: 'listed', entries, truncated: reason };
+}
+
+function isList(response: ResponseEnvelope, span: Span): boolean {
+  return response.bytes[span.start] === 0x5b;
+}
+
+/** Presence decides: an empty cursor is one; `null`, which some servers send on the last page, is none. */
+function readCursor({ bytes, tokens }: ResponseEnvelope): string | undefined {
+  if (tokens.nextCursor === undefined) return undefined;
+  const cursor: unknown = JSON.parse(readText(bytes, tokens.nextCursor));
+  return typeof cursor === 'string' ? cursor : undefined;
+}
+
+function excerpt(response: ResponseEnvelope, span: Span): string {
+  return readText(response.bytes, { start: span.start, end: Math.min(span.end, span.start + EXCERPT_BYTES) });
+}
+
+const EXCERPT_BYTES = 200;

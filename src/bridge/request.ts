@@ -1,0 +1,45 @@
+import type { NotificationEnvelope, ResponseEnvelope } from '../mcp/envelope.js';
+
+/** How a request ended. `sent` says whether a byte of it may have reached the child. */
+export type Outcome =
+  | { readonly kind: 'answered'; readonly response: ResponseEnvelope }
+  | { readonly kind: 'failed'; readonly reason: RequestFailure; readonly sent: boolean };
+
+export type RequestFailure =
+  /** No answer and no progress for the idle time, or not done within the hard limit. */
+  | 'timeout'
+  /** The child's process ended. */
+  | 'exited'
+  /** We stopped the child. */
+  | 'stopped'
+  /** The child does not read: too many bytes wait for it already. */
+  | 'overloaded'
+  | 'response_too_large'
+  | 'response_malformed'
+  /** Whoever asked does not want the answer any more. */
+  | 'cancelled';
+
+/** Milliseconds that a request may take. */
+export interface RequestPatience {
+  /** Between the request and its answer, counted again from each progress notification. */
+  readonly idleMs: number;
+  /** In all, whatever progress says. */
+  readonly maxMs: number;
+}
+
+export interface RequestHandler {
+  /** Called exactly once. */
+  settle(outcome: Outcome): void;
+  /** Called for each notification that moves forward; absent when nobody asked for progress. */
+  progress?(notification: NotificationEnvelope): void;
+}
+
+/** A request under way. */
+export interface SentRequest {
+  /**
+   * Settles the request as cancelled, then tells the child; a late answer is dropped.
+   *
+   * `notice` is the client's own notification, whose reason and `_meta` are kept.
+   */
+  cancel(notice?: NotificationEnvelope): void;
+}

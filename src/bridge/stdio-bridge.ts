@@ -1,0 +1,308 @@
+import { isNumber, readText, type Span, toBytes } from '../jsonrpc/json-text.js';
+import { LineDecoder, type LineSink, type OversizedLine } from '../jsonrpc/line-decoder.js';
+import {
+  errorMessage,
+  type MessageSink,
+  notificationMessage,
+  requestMessage,
+  resultMessage,
+} from '../jsonrpc/message.js';
+import { PendingRequests, type StrayKind } from '../jsonrpc/pending-requests.js';
+import type { RpcError } from '../jsonrpc/rpc-error.js';
+import type { Edit } from '../jsonrpc/splice.js';
+import type {
+  NotificationEnvelope,
+  Rejection,
+  RequestEnvelope,
+  ResponseEnvelope,
+  ScanEnvelope,
+} from '../mcp/envelope.js';
+import { METHODS } from '../mcp/methods.js';
+import type { Clock } from '../timing/clock.js';
+import { Deadlines, type Due } from '../timing/deadlines.js';
+import { findIdInFragments } from './oversized.js';
+import type { Outcome, RequestHandler, RequestPatience, SentRequest } from './request.js';
+
+export interface BridgeEvents {
+  /** A request of the child's own; whoever takes it answers through `respond` or `refuse`. */
+  request(request: RequestEnvelope): void;
+  /** Everything but progress and cancellation, which the bridge sees to. */
+  notification(notification: NotificationEnvelope): void;
+  /** A line that is no message. It goes to the child's log and nowhere else. */
+  junk(line: Uint8Array, reason: Rejection['reason'] | 'too-large'): void;
+}
+
+export interface BridgeOptions {
+  readonly clock: Clock;
+  readonly scan: ScanEnvelope;
+  /** The child's stdin. */
+  readonly output: MessageSink;
+  readonly events: BridgeEvents;
+  readonly maxFrameBytes: number;
+  /** Requests are refused while more than this waits to be read by the child. */
+  readonly maxUnwrittenBytes: number;
+}
+
+/** What was dropped, by kind; only ever counted up. */
+export interface BridgeCounters {
+  late: number;
+  duplicate: number;
+  unknown: number;
+  junk: number;
+  oversized: number;
+  staleProgress: number;
+  unsentReplies: number;
+}
+
+interface PendingRequest extends Due {
+  id: number;
+  readonly hardAt: number;
+  readonly idleMs: number;
+  readonly isCancellable: boolean;
+  readonly handler: RequestHandler;
+  lastProgress: number;
+}
+
+/**
+ * Speaks JSON-RPC over the two pipes of one child, for as long as that process lives.
+ *
+ * It gives each request an id of its own, keeps who waits for which answer, and sees that everyone who waits is told
+ * something exactly once: the answer, a timeout, a cancellation, or that the child is gone. A new process gets a new
+ * bridge, so nothing that belongs to the old one can reach it.
+ */
+export class StdioBridge implements LineSink {
+  readonly counters: BridgeCounters = {
+    late: 0,
+    duplicate: 0,
+    unknown: 0,
+    junk: 0,
+    oversized: 0,
+    staleProgress: 0,
+    unsentReplies: 0,
+  };
+  readonly #clock: Clock;
+  readonly #scan: ScanEnvelope;
+  readonly #output: MessageSink;
+  readonly #events: BridgeEvents;
+  readonly #maxUnwrittenBytes: number;
+  readonly #decoder: LineDecoder;
+  readonly #pending = new PendingRequests<PendingRequest>();
+  readonly #deadlines: Deadlines<PendingRequest>;
+  #closed: 'exited' | 'stopped' | undefined;
+
+  constructor({ clock, scan, output, events, maxFrameBytes, maxUnwrittenBytes }: BridgeOptions) {
+    this.#clock = clock;
+    this.#scan = scan;
+    this.#output = output;
+    this.#events = events;
+    this.#maxUnwrittenBytes = maxUnwrittenBytes;
+    this.#decoder = new LineDecoder({ maxLineBytes: maxFrameBytes });
+    this.#deadlines = new Deadlines(clock, (request) => this.#timeOut(request));
+  }
+
+  /** Requests that wait for an answer. */
+  get inFlight(): number {
+    return this.#pending.size;
+  }
+
+  /** Whether the process is gone or given up; nothing can be sent any more. */
+  get isClosed(): boolean {
+    return this.#closed !== undefined;
+  }
+
+  get unwrittenBytes(): number {
+    return this.#output.unwrittenBytes;
+  }
+
+  /** Bytes from the child's stdout, cut anywhere. */
+  receive(chunk: Uint8Array): void {
+    this.#decoder.push(chunk, this);
+  }
+
+  /**
+   * Passes a client's request on: `edits` are made, and its id and progress token become our own.
+   *
+   * Returns `undefined` when it could not be sent, which `handler` has been told by then.
+   */
+  relay(
+    request: RequestEnvelope,
+    edits: readonly Edit[],
+    patience: RequestPatience,
+    handler: RequestHandler,
+  ): SentRequest | undefined {
+    const pending = this.#admit(patience, handler, true);
+    if (pending === undefined) return undefined;
+    const id = toBytes(String(pending.id));
+    const ours: Edit[] = [{ span: request.id, text: id }, ...edits];
+    const progressToken = request.tokens.requestProgressToken;
+    if (progressToken !== undefined) ours.push({ span: progressToken, text: id });
+    this.#output.send({ bytes: request.bytes, span: request.span, edits: ours });
+    return { cancel: (notice) => this.#cancel(pending, notice) };
+  }
+
+  /** Sends a request of the gateway's own. `initialize` is the one that is never cancelled. */
+  ask(method: string, params: unknown, patience: RequestPatience): Promise<Outcome> {
+    return new Promise((settle) => {
+      const pending = this.#admit(patience, { settle }, method !== METHODS.initialize);
+      if (pending !== undefined) this.#output.send(requestMessage(pending.id, method, params));
+    });
+  }
+
+  notify(method: string, params?: unknown): void {
+    if (this.#closed === undefined) this.#output.send(notificationMessage(method, params));
+  }
+
+  /** Answers a request of the child's with `result`, which is JSON. */
+  respond(request: RequestEnvelope, result: Uint8Array): void {
+    this.#reply(() => resultMessage(request.bytes.subarray(request.id.start, request.id.end), result));
+  }
+
+  /** Answers a request of the child's with an error. */
+  refuse(request: RequestEnvelope, error: RpcError): void {
+    this.#reply(() => errorMessage(request.bytes.subarray(request.id.start, request.id.end), error));
+  }
+
+  /** The process is gone, or is about to be: everyone who waits is told so, and nothing is sent any more. */
+  close(reason: 'exited' | 'stopped'): void {
+    if (this.#closed !== undefined) return;
+    this.#closed = reason;
+    this.#deadlines.close();
+    this.#decoder.end();
+    for (const { handler } of this.#pending.drain()) handler.settle({ kind: 'failed', reason, sent: true });
+  }
+
+  /** One line of the child's stdout. */
+  line(bytes: Uint8Array): void {
+    const message = this.#scan(bytes);
+    switch (message.kind) {
+      case 'response':
+        this.#answer(message);
+        break;
+      case 'notification':
+        if (message.method === METHODS.progress) this.#progress(message);
+        else this.#events.notification(message);
+        break;
+      case 'request':
+        this.#events.request(message);
+        break;
+      case 'rejected':
+        this.#reject(message);
+        break;
+    }
+  }
+
+  oversized(fragment: OversizedLine): void {
+    this.counters.oversized += 1;
+    this.#events.junk(fragment.head, 'too-large');
+    this.#failAnswered(findIdInFragments(fragment), 'response_too_large');
+  }
+
+  #admit(patience: RequestPatience, handler: RequestHandler, isCancellable: boolean): PendingRequest | undefined {
+    if (this.#closed !== undefined) {
+      handler.settle({ kind: 'failed', reason: this.#closed, sent: false });
+      return undefined;
+    }
+    if (this.#output.unwrittenBytes > this.#maxUnwrittenBytes) {
+      handler.settle({ kind: 'failed', reason: 'overloaded', sent: false });
+      return undefined;
+    }
+    const now = this.#clock.now();
+    const pending: PendingRequest = {
+      id: 0,
+      dueAt: now + Math.min(patience.idleMs, patience.maxMs),
+      hardAt: now + patience.maxMs,
+      idleMs: patience.idleMs,
+      isCancellable,
+      handler,
+      lastProgress: Number.NEGATIVE_INFINITY,
+    };
+    pending.id = this.#pending.add(pending);
+    this.#deadlines.watch(pending);
+    return pending;
+  }
+
+  #answer(response: ResponseEnvelope): void {
+    const id = readId(response.bytes, response.id);
+    const pending = id === undefined ? undefined : this.#pending.settle(id);
+    if (pending === undefined) {
+      this.#countStray(this.#pending.stray(id));
+      return;
+    }
+    this.#deadlines.unwatch(pending);
+    pending.handler.settle({ kind: 'answered', response });
+  }
+
+  /** Progress of what is finished or unknown is dropped: hosts close the connection over a token they do not know. */
+  #progress(notification: NotificationEnvelope): void {
+    const { progressToken, progress } = notification.tokens;
+    const id = progressToken === undefined ? undefined : readId(notification.bytes, progressToken);
+    const pending = id === undefined ? undefined : this.#pending.get(id);
+    if (pending === undefined) {
+      this.counters.staleProgress += 1;
+      return;
+    }
+    pending.dueAt = Math.min(this.#clock.now() + pending.idleMs, pending.hardAt);
+    const value = progress === undefined ? Number.NaN : Number(readText(notification.bytes, progress));
+    if (!(value > pending.lastProgress)) {
+      this.counters.staleProgress += 1;
+      return;
+    }
+    pending.lastProgress = value;
+    pending.handler.progress?.(notification);
+  }
+
+  #cancel(pending: PendingRequest, notice?: NotificationEnvelope): void {
+    if (this.#pending.abandon(pending.id) === undefined) return;
+    this.#deadlines.unwatch(pending);
+    pending.handler.settle({ kind: 'failed', reason: 'cancelled', sent: true });
+    const requestId = notice?.tokens.requestId;
+    if (notice === undefined || requestId === undefined) {
+      this.notify(METHODS.cancelled, { requestId: pending.id });
+    } else {
+      const edits = [{ span: requestId, text: toBytes(String(pending.id)) }];
+      this.#output.send({ bytes: notice.bytes, span: notice.span, edits });
+    }
+  }
+
+  #timeOut(pending: PendingRequest): void {
+    if (this.#pending.abandon(pending.id) === undefined) return;
+    pending.handler.settle({ kind: 'failed', reason: 'timeout', sent: true });
+    if (pending.isCancellable) this.notify(METHODS.cancelled, { requestId: pending.id, reason: 'timed out' });
+  }
+
+  #reject(rejection: Rejection): void {
+    if (rejection.reason === 'blank') return;
+    this.counters.junk += 1;
+    this.#events.junk(rejection.bytes, rejection.reason);
+    if (rejection.id !== undefined) this.#failAnswered(readId(rejection.bytes, rejection.id), 'response_malformed');
+  }
+
+  /** A line that was dropped would have answered this request: waiting on would be waiting for nothing. */
+  #failAnswered(id: number | undefined, reason: 'response_too_large' | 'response_malformed'): void {
+    const pending = id === undefined ? undefined : this.#pending.settle(id);
+    if (pending === undefined) return;
+    this.#deadlines.unwatch(pending);
+    pending.handler.settle({ kind: 'failed', reason, sent: true });
+  }
+
+  #reply(message: () => Parameters<MessageSink['send']>[0]): void {
+    const isBlocked = this.#closed !== undefined || this.#output.unwrittenBytes > this.#maxUnwrittenBytes;
+    if (isBlocked) this.counters.unsentReplies += 1;
+    else this.#output.send(message());
+  }
+
+  #countStray(kind: StrayKind): void {
+    this.counters[kind] += 1;
+  }
+}
+
+/** An id of ours as the child spelt it: a number by value (`1.0` is 1), never a string, which would be another id. */
+function readId(bytes: Uint8Array, token: Span): number | undefined {
+  let id = 0;
+  for (let position = token.start; position < token.end; position += 1) {
+    const digit = (bytes[position] ?? 0) - 0x30;
+    if (digit < 0 || digit > 9) return isNumber(bytes, token) ? Number(readText(bytes, token)) : undefined;
+    id = id * 10 + digit;
+  }
+  return id;
+}

@@ -1,0 +1,151 @@
+import { dirname } from 'node:path';
+import { answerLegacyChild, type ClientProfile, openLegacyChild } from '../bridge/legacy-child.js';
+import { StdioBridge } from '../bridge/stdio-bridge.js';
+import type { Backend } from '../gateway/backend.js';
+import type { ScanEnvelope } from '../mcp/envelope.js';
+import type { ChildLog } from '../observe/child-log.js';
+import type { Logger } from '../observe/logger.js';
+import { endGroup } from '../process/end-group.js';
+import { childEnvironment } from '../process/environment.js';
+import { type SpawnedChild, spawnChild } from '../process/spawn-child.js';
+import { Flow } from '../streams/flow.js';
+import { LineWriter } from '../streams/line-writer.js';
+import type { ChildSpec } from '../supervision/child-spec.js';
+import type { LaunchEvents, Launched, Launcher } from '../supervision/launcher.js';
+import type { Clock } from '../timing/clock.js';
+
+/** What a launch of one server needs besides its spec. */
+export interface LaunchTarget {
+  readonly backend: Backend;
+  readonly log: ChildLog;
+  readonly maxFrameBytes: number;
+  readonly maxUnwrittenBytes: number;
+}
+
+export interface ChildLauncherOptions {
+  readonly clock: Clock;
+  readonly scan: ScanEnvelope;
+  readonly logger: Logger;
+  readonly profile: ClientProfile;
+  readonly environment: Readonly<Record<string, string | undefined>>;
+  readonly targets: ReadonlyMap<string, LaunchTarget>;
+}
+
+/** After an exit, what the child wrote last is read for this long; calls still open then are settled. */
+const LAST_WORDS_MS = 80;
+
+/**
+ * Brings one generation of a child to life: spawns it, joins its pipes to a bridge, shakes hands, reads its lists, and
+ * hands the connection to the backend. Only then is the child ready.
+ */
+export class ChildLauncher implements Launcher {
+  /** All that children write to stdout goes through here. */
+  readonly flow = new Flow();
+  readonly #options: ChildLauncherOptions;
+
+  constructor(options: ChildLauncherOptions) {
+    this.#options = options;
+  }
+
+  launch(spec: ChildSpec, generation: number, events: LaunchEvents): Launched {
+    const { clock, logger } = this.#options;
+    const target = this.#target(spec.key);
+    let hasExited = false;
+    const child = spawnChild(
+      { ...spec, env: this.#childEnvironment(spec) },
+      {
+        onSpawnError: (error) => {
+          bridge.close('exited');
+          target.log.add(error.message);
+          events.failed({ reason: error.message, hostFault: error.isHostFault });
+        },
+        onExit: (exit) => {
+          hasExited = true;
+          this.#readLastWords(child, bridge);
+          events.exited(exit);
+        },
+      },
+    );
+    const bridge = this.#join(child, target);
+    logger.debug({ server: spec.key, generation, pid: child.pid }, 'spawned');
+    if (child.pid !== undefined) void this.#shakeHands(bridge, spec, generation, events);
+    return {
+      pid: child.pid,
+      end: async (ladder) => {
+        // After an exit the bridge closes by itself, when the last words were read.
+        if (!hasExited) bridge.close('stopped');
+        // The next generation must not begin while this one may still be at work.
+        while (!(await endGroup(child, ladder, clock)).gone) {
+          logger.error({ server: spec.key, pid: child.pid }, 'a process of this server survives SIGKILL');
+        }
+      },
+    };
+  }
+
+  #target(key: string): LaunchTarget {
+    const target = this.#options.targets.get(key);
+    if (target === undefined) throw new Error(`No launch target for "${key}"`);
+    return target;
+  }
+
+  #childEnvironment({ env }: ChildSpec): Record<string, string> {
+    return childEnvironment({
+      parent: this.#options.environment,
+      declared: env,
+      nodeDirectory: dirname(process.execPath),
+      platform: process.platform,
+    });
+  }
+
+  #join(child: SpawnedChild, { backend, log, maxFrameBytes, maxUnwrittenBytes }: LaunchTarget): StdioBridge {
+    const { clock, scan } = this.#options;
+    const bridge: StdioBridge = new StdioBridge({
+      clock,
+      scan,
+      output: new LineWriter(child.stdin),
+      maxFrameBytes,
+      maxUnwrittenBytes,
+      events: {
+        request: (request) => answerLegacyChild(bridge, request),
+        notification: (notification) => backend.notified(notification),
+        junk: (line, reason) =>
+          log.add(`stdout (${reason}): ${new TextDecoder().decode(line.subarray(0, JUNK_BYTES))}`),
+      },
+    });
+    child.stdout.on('data', (chunk: Uint8Array) => bridge.receive(chunk));
+    child.stderr.on('data', (chunk: Uint8Array) => log.write(chunk));
+    child.stderr.once('close', () => log.end());
+    this.flow.add(child.stdout);
+    return bridge;
+  }
+
+  async #shakeHands(bridge: StdioBridge, spec: ChildSpec, generation: number, events: LaunchEvents): Promise<void> {
+    const { backend } = this.#target(spec.key);
+    const handshake = await openLegacyChild(bridge, generation, this.#options.profile, spec.patience.startMs);
+    if (handshake.kind === 'failed') {
+      events.failed({ reason: handshake.reason });
+      return;
+    }
+    const fault = await backend.loadTools(handshake.connection);
+    if (fault !== undefined) {
+      events.failed({ reason: fault });
+      return;
+    }
+    if (bridge.isClosed) return;
+    backend.attach(handshake.connection);
+    events.ready();
+  }
+
+  /** Answers may still be in the pipe. A grandchild that holds it open must not keep the callers waiting, though. */
+  #readLastWords(child: SpawnedChild, bridge: StdioBridge): void {
+    this.flow.release(child.stdout);
+    const cancel = this.#options.clock.schedule(LAST_WORDS_MS, () => bridge.close('exited'));
+    child.stdout.once('close', () => {
+      cancel();
+      bridge.close('exited');
+    });
+  }
+}
+
+/** How much of a line that is no message goes to the log. */
+const JUNK_BYTES = 1024;

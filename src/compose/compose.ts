@@ -1,0 +1,145 @@
+import { isUtf8 } from 'node:buffer';
+import { createHash } from 'node:crypto';
+import type { Config, ServerConfig } from '../config/config.js';
+import { Backend, type LifecycleState } from '../gateway/backend.js';
+import { Gateway } from '../gateway/gateway.js';
+import { createRestartTool } from '../gateway/restart-tool.js';
+import type { StatusFacts } from '../gateway/status.js';
+import { createStatusTool } from '../gateway/status-tool.js';
+import { createToolPolicy } from '../gateway/tool-policy.js';
+import { createScan, type ScanEnvelope } from '../mcp/envelope.js';
+import { ChildLog } from '../observe/child-log.js';
+import type { Logger } from '../observe/logger.js';
+import { createRedactor } from '../observe/redact.js';
+import { systemClock } from '../observe/system-clock.js';
+import type { Flow } from '../streams/flow.js';
+import type { StopLadder } from '../supervision/launcher.js';
+import { type ChildSnapshot, Supervisor } from '../supervision/supervisor.js';
+import type { Clock } from '../timing/clock.js';
+import { VERSION } from '../version.js';
+import { ChildLauncher, type LaunchTarget } from './child-launcher.js';
+
+export interface ComposeOptions {
+  readonly config: Config;
+  readonly logger: Logger;
+  readonly environment: Readonly<Record<string, string | undefined>>;
+  /** What is wrong with the configuration as a whole, when it could not be used. */
+  readonly configFault?: string;
+}
+
+/** Everything that runs, for whoever opens a front before it. */
+export interface Composition {
+  readonly gateway: Gateway;
+  readonly clock: Clock;
+  readonly scan: ScanEnvelope;
+  /** Holds back all children at once. */
+  readonly flow: Flow;
+  /** Starts every server. */
+  start(): void;
+  status(): StatusFacts;
+  /** Ends everything; called again with a shorter ladder, it hastens the end. Resolves when no process is left. */
+  stop(ladder: StopLadder): Promise<void>;
+}
+
+/** Puts the gateway together: the one place where the core meets processes, clock and log. */
+export function compose({ config, logger, environment, configFault }: ComposeOptions): Composition {
+  const clock = systemClock;
+  const startedAt = clock.now();
+  const scan = createScan(isUtf8);
+  const redact = createRedactor(config.servers.flatMap(({ child }) => (child === undefined ? [] : [child])));
+  const runnable = config.servers.flatMap(({ key, child }) => (child === undefined ? [] : [{ key, child }]));
+
+  const logs = new Map(
+    config.servers.map(({ key }) => [
+      key,
+      new ChildLog({ redact, onLine: (line) => logger.debug({ server: key, line }, 'output') }),
+    ]),
+  );
+  const backends = new Map(config.servers.map((server) => [server.key, createBackend(server)]));
+  const launcher = new ChildLauncher({
+    clock,
+    scan,
+    logger,
+    environment,
+    profile: { clientInfo: { name: 'trunkline', version: VERSION }, capabilities: {} },
+    targets: new Map(config.servers.map((server) => [server.key, toTarget(server)])),
+  });
+  const supervisor = new Supervisor({
+    clock,
+    random: Math.random,
+    launcher,
+    startLimit: config.gateway.startLimit,
+    onChange: (key, snapshot) => {
+      backends.get(key)?.moved(snapshot.state);
+      logChange(key, snapshot);
+    },
+  });
+  for (const { child } of runnable) supervisor.add(child);
+
+  const status = (): StatusFacts => ({
+    now: clock.now(),
+    startedAt,
+    version: VERSION,
+    configFile: config.file,
+    configFault,
+    catalog: gateway.catalog,
+    canRestart: config.gateway.restartTool,
+    servers: config.servers.flatMap(({ key, child, problem }) => {
+      const backend = backends.get(key);
+      const lifecycle = child === undefined ? undefined : supervisor.snapshot(key);
+      return backend === undefined ? [] : [{ backend, lifecycle, problem, logLines: logs.get(key)?.lines ?? [] }];
+    }),
+  });
+  const keys = runnable.map(({ key }) => key);
+  const restartTools = config.gateway.restartTool ? [createRestartTool(keys, (key) => supervisor.restart(key))] : [];
+  const gateway = new Gateway({
+    clock,
+    backends: [...backends.values()],
+    ownTools: [createStatusTool(status), ...restartTools],
+    startupWaitMs: config.gateway.startupWaitMs,
+  });
+
+  return {
+    gateway,
+    clock,
+    scan,
+    flow: launcher.flow,
+    status,
+    start: () => {
+      for (const key of keys) supervisor.start(key);
+    },
+    stop: async (ladder) => {
+      gateway.close();
+      await supervisor.stopAll(ladder);
+    },
+  };
+
+  function createBackend({ key, prefix, child, tools, calls }: ServerConfig): Backend {
+    return new Backend({
+      key,
+      prefix,
+      clock,
+      limits: calls,
+      policy: createToolPolicy(tools),
+      sha256: (text) => createHash('sha256').update(text).digest('hex'),
+      isMisconfigured: child === undefined,
+      demandStart: () => supervisor.demand(key),
+      retryInMs: () => (child === undefined ? undefined : supervisor.retryInMs(key)),
+    });
+  }
+
+  function toTarget({ key, frames }: ServerConfig): LaunchTarget {
+    const backend = backends.get(key);
+    const log = logs.get(key);
+    if (backend === undefined || log === undefined) throw new Error(`No backend for "${key}"`);
+    return { backend, log, ...frames };
+  }
+
+  function logChange(key: string, { state, generation, pid, lastFailure, restarts }: ChildSnapshot): void {
+    const isTrouble: LifecycleState[] = ['backoff', 'parked'];
+    const facts = { server: key, state, generation, pid, restarts };
+    if (!isTrouble.includes(state)) logger.info(facts, `server ${state}`);
+    else
+      logger.warn({ ...facts, reason: lastFailure?.reason, log: logs.get(key)?.lines.slice(-20) }, `server ${state}`);
+  }
+}

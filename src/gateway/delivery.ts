@@ -1,0 +1,276 @@
+import { Breaker, type BreakerPolicy } from '../bridge/breaker.js';
+import { CallQueue } from '../bridge/call-queue.js';
+import type { ChildConnection } from '../bridge/child-connection.js';
+import type { Outcome } from '../bridge/request.js';
+import type { Edit } from '../jsonrpc/splice.js';
+import type { NotificationEnvelope } from '../mcp/envelope.js';
+import { METHODS } from '../mcp/methods.js';
+import type { Clock } from '../timing/clock.js';
+import { Deadlines, type Due } from '../timing/deadlines.js';
+import type { Exchange } from './exchange.js';
+import { answerFailure, type FailureReason } from './failure.js';
+import { Latencies } from './latencies.js';
+
+/** Milliseconds and counts that bound the calls to one server. */
+export interface CallLimits {
+  /** Without an answer or progress. */
+  readonly idleTimeoutMs: number;
+  readonly maxTimeoutMs: number;
+  readonly listTimeoutMs: number;
+  readonly concurrency: number;
+  readonly maxQueued: number;
+  /** How long a call may wait for its turn. */
+  readonly maxWaitMs: number;
+}
+
+export interface DeliveryOptions {
+  readonly key: string;
+  readonly clock: Clock;
+  readonly limits: CallLimits;
+  readonly breakerPolicy?: BreakerPolicy;
+  /** Milliseconds until the next start of the child is tried, if one is planned. */
+  readonly retryInMs: () => number | undefined;
+}
+
+/** What is counted about calls to one server; only ever up. */
+export interface CallCounters {
+  calls: number;
+  /** Answered by the server with a JSON-RPC error or a tool result that says so. */
+  errors: number;
+  /** Answered by the gateway because the server could not. */
+  failures: number;
+  cancelled: number;
+}
+
+/** How long a call waits for a child that is on its way back. */
+const RESTART_WAIT_MS = 5_000;
+
+/**
+ * Brings calls to one server: breaker, turn, process, in this order, and each with an end.
+ *
+ * A call waits for its turn in the queue, then, if there is no process at the moment, for the next one. Once it has
+ * been sent it belongs to that process: when the process ends so does the call, and it is never sent again.
+ */
+export class Delivery {
+  readonly counters: CallCounters = { calls: 0, errors: 0, failures: 0, cancelled: 0 };
+  readonly latencies = new Latencies();
+  readonly #options: DeliveryOptions;
+  readonly #queue: CallQueue;
+  readonly #waits: Deadlines<Wait>;
+  /** Calls that have their turn but no process, in order of arrival. */
+  readonly #unconnected = new Set<Wait>();
+  #breaker: Breaker;
+  #connection: ChildConnection | undefined;
+  #absence: FailureReason = 'starting';
+
+  constructor(options: DeliveryOptions) {
+    this.#options = options;
+    this.#queue = new CallQueue(options.limits);
+    this.#waits = new Deadlines(options.clock, (wait) => wait.giveUp());
+    this.#breaker = this.#newBreaker();
+  }
+
+  get connection(): ChildConnection | undefined {
+    return this.#connection;
+  }
+
+  get breaker(): Pick<Breaker, 'state' | 'retryAfterMs'> {
+    return this.#breaker;
+  }
+
+  get queued(): number {
+    return this.#queue.queued + this.#unconnected.size;
+  }
+
+  /** A process is there: calls that waited for one go to it. The breaker starts anew, for it judged the last one. */
+  connect(connection: ChildConnection): void {
+    this.#connection = connection;
+    this.#breaker.close();
+    this.#breaker = this.#newBreaker();
+    for (const wait of [...this.#unconnected]) wait.proceed();
+  }
+
+  /** There is no process; calls wait a while for the next one, and those that waited in vain are told `absence`. */
+  disconnect(absence: FailureReason): void {
+    this.#connection = undefined;
+    this.#absence = absence;
+  }
+
+  /** No process is to be expected: as `disconnect`, and calls that wait for one are told at once. */
+  giveUp(absence: FailureReason): void {
+    this.disconnect(absence);
+    for (const wait of [...this.#unconnected]) wait.giveUp();
+  }
+
+  /** Answers a call without trying, for a reason that the caller knows. */
+  refuse(exchange: Exchange, reason: FailureReason): void {
+    this.counters.calls += 1;
+    this.#fail(exchange, reason, false);
+  }
+
+  /** Serves a request of a client; `edits` are what routing changed in it. */
+  serve(exchange: Exchange, edits: readonly Edit[]): void {
+    this.counters.calls += 1;
+    if (this.#breaker.state !== 'closed') {
+      this.#fail(exchange, 'breaker_open', false);
+      return;
+    }
+    let hasTurn = false;
+    let wait: Wait | undefined;
+    const place = this.#queue.enter((leave) => {
+      hasTurn = true;
+      if (wait !== undefined) this.#waits.unwatch(wait);
+      if (exchange.isSettled) leave();
+      else this.#connectAndSend({ exchange, edits, leave });
+    });
+    if (place === undefined) this.#fail(exchange, 'queue_full', false);
+    if (place === undefined || hasTurn) return;
+
+    wait = {
+      dueAt: this.#options.clock.now() + this.#options.limits.maxWaitMs,
+      proceed: () => {},
+      giveUp: () => {
+        place.withdraw();
+        this.#fail(exchange, 'queue_timeout', false);
+      },
+    };
+    const queued = wait;
+    this.#waits.watch(queued);
+    exchange.onCancel(() => {
+      place.withdraw();
+      this.#waits.unwatch(queued);
+      this.counters.cancelled += 1;
+    });
+  }
+
+  close(): void {
+    this.giveUp('stopped');
+    this.#breaker.close();
+    this.#waits.close();
+  }
+
+  #connectAndSend(call: AdmittedCall): void {
+    if (this.#connection === undefined) this.#awaitConnection(call);
+    else this.#send(this.#connection, call);
+  }
+
+  #awaitConnection(call: AdmittedCall): void {
+    const leaveUnsent = () => {
+      this.#unconnected.delete(wait);
+      this.#waits.unwatch(wait);
+    };
+    const wait: Wait = {
+      dueAt: this.#options.clock.now() + RESTART_WAIT_MS,
+      proceed: () => {
+        leaveUnsent();
+        this.#connectAndSend(call);
+      },
+      giveUp: () => {
+        leaveUnsent();
+        this.#fail(call.exchange, this.#absence, false);
+        call.leave();
+      },
+    };
+    this.#unconnected.add(wait);
+    this.#waits.watch(wait);
+    call.exchange.onCancel(() => {
+      leaveUnsent();
+      this.counters.cancelled += 1;
+      call.leave();
+    });
+  }
+
+  #send(connection: ChildConnection, call: AdmittedCall): void {
+    const { exchange, edits, leave } = call;
+    const { clock, limits } = this.#options;
+    const startedAt = clock.now();
+    const settle = (outcome: Outcome) => {
+      if (outcome.kind === 'failed' && outcome.reason === 'exited' && !outcome.sent) {
+        // The process ended in this very moment and has seen nothing of the call: the next one may have it.
+        if (this.#connection === connection) this.#connection = undefined;
+        this.#connectAndSend(call);
+        return;
+      }
+      leave();
+      this.#settled(exchange, outcome, startedAt);
+    };
+    const patience = { idleMs: limits.idleTimeoutMs, maxMs: limits.maxTimeoutMs };
+    const handler = exchange.wantsProgress
+      ? { settle, progress: (notification: NotificationEnvelope) => exchange.progress(notification) }
+      : { settle };
+    const sent = connection.relay(exchange.request, edits, patience, handler);
+    if (sent !== undefined) exchange.onCancel((notice) => sent.cancel(notice));
+  }
+
+  #settled(exchange: Exchange, outcome: Outcome, startedAt: number): void {
+    if (outcome.kind === 'answered') {
+      const { response } = outcome;
+      exchange.relay(response);
+      this.latencies.add(this.#options.clock.now() - startedAt);
+      if (response.error !== undefined || isTrue(response.bytes, response.tokens.isError)) this.counters.errors += 1;
+      this.#breaker.record(true);
+      return;
+    }
+    if (outcome.reason === 'cancelled') {
+      this.counters.cancelled += 1;
+      return;
+    }
+    this.#fail(exchange, FAILURE_REASONS[outcome.reason], outcome.sent);
+    // How a process ends is the supervisor's to judge; the breaker is for one that lives and does not serve.
+    if (outcome.reason !== 'exited' && outcome.reason !== 'stopped') this.#breaker.record(false);
+  }
+
+  #fail(exchange: Exchange, reason: FailureReason, sent: boolean): void {
+    if (exchange.isSettled) return;
+    this.counters.failures += 1;
+    const retryAfterMs = reason === 'breaker_open' ? this.#breaker.retryAfterMs : this.#options.retryInMs();
+    answerFailure(exchange, {
+      reason,
+      server: this.#options.key,
+      generation: this.#connection?.generation,
+      sent,
+      retryAfterMs,
+    });
+  }
+
+  #newBreaker(): Breaker {
+    const { clock, breakerPolicy, limits } = this.#options;
+    return new Breaker({
+      clock,
+      ...(breakerPolicy === undefined ? {} : { policy: breakerPolicy }),
+      trial: async () => {
+        const patience = { idleMs: limits.listTimeoutMs, maxMs: limits.listTimeoutMs };
+        const outcome = await this.#connection?.ask(METHODS.listTools, undefined, patience);
+        return outcome?.kind === 'answered';
+      },
+    });
+  }
+}
+
+/** A call that has its turn; it keeps it until `leave`. */
+interface AdmittedCall {
+  readonly exchange: Exchange;
+  readonly edits: readonly Edit[];
+  readonly leave: () => void;
+}
+
+/** A call that waits for its turn, or for a process. */
+interface Wait extends Due {
+  proceed(): void;
+  giveUp(): void;
+}
+
+type SendFailure = Exclude<Extract<Outcome, { kind: 'failed' }>['reason'], 'cancelled'>;
+
+const FAILURE_REASONS: Readonly<Record<SendFailure, FailureReason>> = {
+  timeout: 'timeout',
+  exited: 'child_exited',
+  stopped: 'stopped',
+  overloaded: 'overloaded',
+  response_too_large: 'response_too_large',
+  response_malformed: 'response_malformed',
+};
+
+function isTrue(bytes: Uint8Array, span: { readonly start: number } | undefined): boolean {
+  return span !== undefined && bytes[span.start] === 0x74;
+}

@@ -1,0 +1,31 @@
+import type { RpcError } from '../jsonrpc/rpc-error.js';
+import type { NotificationEnvelope, RequestEnvelope, ResponseEnvelope } from '../mcp/envelope.js';
+
+/**
+ * One request of a client while it is being served: where to answer, where to report progress, whether it was
+ * cancelled.
+ *
+ * The core knows clients by their exchanges only. What a protocol era or a transport does differently is done by
+ * whoever made the exchange. Of all attempts to settle one, the first counts and the rest do nothing, so a timer, an
+ * exit and an answer may race for it freely.
+ */
+export interface Exchange {
+  readonly request: RequestEnvelope;
+  /** Answered or cancelled: nothing more goes to the client. */
+  readonly isSettled: boolean;
+  /** Whether the client asked to be told of progress. */
+  readonly wantsProgress: boolean;
+  /** Answers with what a child answered, untouched but for the id. */
+  relay(response: ResponseEnvelope): void;
+  /** Answers with a result of the gateway's own, as JSON. */
+  succeed(result: Uint8Array): void;
+  /** Answers with a JSON-RPC error. */
+  fail(error: RpcError): void;
+  /** Passes on a child's progress notification under the client's own token. */
+  progress(notification: NotificationEnvelope): void;
+  /**
+   * What to do when the client gives up; replaces what was to be done before. The notice is the client's own
+   * notification, absent when the client simply went away.
+   */
+  onCancel(listener: (notice?: NotificationEnvelope) => void): void;
+}

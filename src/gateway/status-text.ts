@@ -1,0 +1,56 @@
+import type { ServerReport, StatusReport } from './status.js';
+
+/** The report as a person or a model reads it: one line a server, and below it only what is not as it should be. */
+export function renderStatus(report: StatusReport): string {
+  const ready = report.servers.filter(({ state }) => state === 'ready').length;
+  const lines = [
+    `Trunkline ${report.version}, up ${duration(report.uptimeSeconds)}: ${ready} of ${report.servers.length} servers ready, ${report.tools} tools.`,
+  ];
+  if (report.configFault !== null) lines.push(`The configuration cannot be used: ${report.configFault}`);
+  for (const server of report.servers) lines.push(...renderServer(server));
+  return lines.join('\n');
+}
+
+function renderServer(server: ServerReport): string[] {
+  const facts = [
+    server.state,
+    `${server.tools.exposed.length} tools`,
+    server.pid === null ? '' : `pid ${server.pid}`,
+    server.uptimeSeconds === null ? '' : `up ${duration(server.uptimeSeconds)}`,
+    `generation ${server.generation}`,
+    `restarts ${server.restarts}`,
+    server.breaker === 'closed' ? '' : `breaker ${server.breaker}`,
+    `in flight ${server.inFlight}`,
+    `queued ${server.queued}`,
+    `calls ${server.calls}`,
+    `errors ${server.errors}`,
+    `failures ${server.failures}`,
+    server.latencyMs === null ? '' : `p50 ${server.latencyMs.p50} ms, p95 ${server.latencyMs.p95} ms`,
+  ];
+  const lines = [`- ${server.server}: ${facts.filter(Boolean).join(' · ')}`];
+  const add = (label: string, text: string) => lines.push(`    ${label}: ${text}`);
+
+  const isWell = server.state === 'ready' && server.breaker === 'closed';
+  if (server.retryInSeconds !== null) add('next try', `in ${server.retryInSeconds} s`);
+  if (server.lastFailure !== null && !isWell) add('last failure', server.lastFailure);
+  if (server.lastExit !== null) add('last exit', describeExit(server.lastExit));
+  for (const { name, reason } of server.tools.quarantined) add('quarantined', `${name} (${reason})`);
+  if (server.tools.denied.length > 0) add('denied by configuration', server.tools.denied.join(', '));
+  if (server.tools.truncated !== null) add('list cut short', server.tools.truncated);
+  const dropped = Object.entries(server.dropped).filter(([, count]) => count > 0);
+  if (dropped.length > 0) add('dropped', dropped.map(([kind, count]) => `${kind} ${count}`).join(', '));
+  if (!isWell) for (const line of server.log) add('log', line);
+  if (server.advice !== '') add('what to do', server.advice);
+  return lines;
+}
+
+export function describeExit({ code, signal, secondsAgo }: NonNullable<ServerReport['lastExit']>): string {
+  const how = signal === null ? `code ${code}` : `signal ${signal}`;
+  return `${how}, ${duration(secondsAgo)} ago`;
+}
+
+function duration(seconds: number): string {
+  if (seconds < 60) return `${seconds} s`;
+  if (seconds < 3600) return `${Math.floor(seconds / 60)} min ${seconds % 60} s`;
+  return `${Math.floor(seconds / 3600)} h ${Math.floor((seconds % 3600) / 60)} min`;
+}

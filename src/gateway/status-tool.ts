@@ -1,0 +1,84 @@
+import { createOwnTool, type OwnTool, readServerArgument, textResult } from './own-tool.js';
+import { reportStatus, type StatusFacts } from './status.js';
+import { renderStatus } from './status-text.js';
+
+/** `trunkline__status`: how each server is, why, and what to do about it. */
+export function createStatusTool(facts: () => StatusFacts): OwnTool {
+  return createOwnTool(DEFINITION, (args) => {
+    const now = facts();
+    const chosen = readServerArgument(
+      args,
+      now.servers.map(({ backend }) => backend.key),
+    );
+    if (chosen.fault !== undefined) return textResult(chosen.fault, true);
+    const report = reportStatus(now, chosen.server);
+    return { ...textResult(renderStatus(report)), structuredContent: { ...report } };
+  });
+}
+
+const NULLABLE_NUMBER = { type: ['number', 'null'] };
+const NULLABLE_STRING = { type: ['string', 'null'] };
+const COUNT = { type: 'integer', minimum: 0 };
+const STRINGS = { type: 'array', items: { type: 'string' } };
+
+const SERVER_SCHEMA = object({
+  server: { type: 'string', description: 'Key of the server in the configuration' },
+  state: { enum: ['stopped', 'starting', 'ready', 'stopping', 'backoff', 'parked', 'misconfigured'] },
+  pid: NULLABLE_NUMBER,
+  uptimeSeconds: NULLABLE_NUMBER,
+  generation: { ...COUNT, description: 'How many times a process was launched for it' },
+  restarts: COUNT,
+  protocolVersion: NULLABLE_STRING,
+  breaker: { enum: ['closed', 'open', 'half-open'] },
+  inFlight: COUNT,
+  queued: COUNT,
+  calls: COUNT,
+  errors: { ...COUNT, description: 'Calls that the server answered with an error' },
+  failures: { ...COUNT, description: 'Calls that the server could not answer' },
+  cancelled: COUNT,
+  latencyMs: { anyOf: [object({ p50: { type: 'number' }, p95: { type: 'number' } }), { type: 'null' }] },
+  tools: object({
+    exposed: STRINGS,
+    quarantined: { type: 'array', items: object({ name: { type: 'string' }, reason: { type: 'string' } }) },
+    denied: STRINGS,
+    truncated: NULLABLE_STRING,
+  }),
+  dropped: { type: 'object', additionalProperties: COUNT, description: 'Frames of the server that were dropped' },
+  lastExit: {
+    anyOf: [
+      object({ code: NULLABLE_NUMBER, signal: NULLABLE_STRING, secondsAgo: { type: 'number' } }),
+      { type: 'null' },
+    ],
+  },
+  lastFailure: NULLABLE_STRING,
+  retryInSeconds: NULLABLE_NUMBER,
+  log: STRINGS,
+  advice: { type: 'string', description: 'What the person can do' },
+  instructions: NULLABLE_STRING,
+});
+
+const DEFINITION = {
+  name: 'trunkline__status',
+  title: 'Status of all servers',
+  description:
+    'Shows how the MCP servers behind Trunkline are: state, restarts, load, latency, hidden tools, last errors, and what to do. Use it when a tool is missing or a call failed.',
+  inputSchema: {
+    type: 'object' as const,
+    properties: { server: { type: 'string', description: 'Only this server, with more of its log' } },
+    additionalProperties: false,
+  },
+  outputSchema: object({
+    version: { type: 'string' },
+    uptimeSeconds: { type: 'number' },
+    configFile: NULLABLE_STRING,
+    configFault: NULLABLE_STRING,
+    tools: COUNT,
+    servers: { type: 'array', items: SERVER_SCHEMA },
+  }),
+  annotations: { readOnlyHint: true, destructiveHint: false, idempotentHint: true, openWorldHint: false },
+};
+
+/** A schema whose members are all there, always. */
+function object(properties: Record<string, object>) {
+  return { type: 'object' as const, properties, required: Object.keys(properties) };
+}

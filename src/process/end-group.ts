@@ -1,0 +1,142 @@
+import type { Readable } from 'node:stream';
+import type { StopLadder } from '../supervision/launcher.js';
+import type { Cancel, Clock } from '../timing/clock.js';
+import { type GroupSignal, isGroupAlive, signalGroup } from './process-group.js';
+import type { SpawnedChild } from './spawn-child.js';
+
+export interface GroupEnd {
+  /** False when a member survived SIGKILL, as one that is stuck in the kernel does. */
+  readonly gone: boolean;
+}
+
+/** How long after SIGKILL we look whether the group is gone. */
+const CONFIRM_MS = 1_000;
+/** How long what a child wrote last may take to be read, once its group is gone. */
+const DRAIN_MS = 250;
+/** A leader announces its exit, but the rest of its group has to be looked for: often at first, as most go at once. */
+const FIRST_PAUSE_MS = 2;
+const LONGEST_PAUSE_MS = 100;
+
+const endings = new WeakMap<SpawnedChild, GroupEnding>();
+
+/**
+ * Ends a child's whole group: closes stdin, then SIGTERM, then SIGKILL, as the ladder says; finally destroys the
+ * pipes.
+ *
+ * Calling it again joins the end under way, and a shorter ladder hastens it. Resolves at most one second after the
+ * ladder's end (and 250 ms more to read the last output), never rejects; if the group is not gone by then, a further
+ * call tries again.
+ */
+export function endGroup(child: SpawnedChild, ladder: StopLadder, clock: Clock): Promise<GroupEnd> {
+  let ending = endings.get(child);
+  if (ending === undefined) {
+    ending = new GroupEnding(child, ladder, clock);
+    endings.set(child, ending);
+  } else {
+    ending.hasten(ladder);
+  }
+  return ending.result;
+}
+
+class GroupEnding {
+  readonly result: Promise<GroupEnd>;
+  readonly #child: SpawnedChild;
+  readonly #clock: Clock;
+  readonly #startedAt: number;
+  #termAt: number;
+  #killAt: number;
+  #lastSignal: GroupSignal | undefined;
+  #leaderExited = false;
+  #pauseMs = FIRST_PAUSE_MS;
+  #wake: () => void = () => {};
+
+  constructor(child: SpawnedChild, { termAfterMs, killAfterMs }: StopLadder, clock: Clock) {
+    this.#child = child;
+    this.#clock = clock;
+    this.#startedAt = clock.now();
+    this.#termAt = this.#startedAt + termAfterMs;
+    this.#killAt = this.#startedAt + killAfterMs;
+    this.result = this.#run();
+  }
+
+  hasten({ termAfterMs, killAfterMs }: StopLadder): void {
+    this.#termAt = Math.min(this.#termAt, this.#startedAt + termAfterMs);
+    this.#killAt = Math.min(this.#killAt, this.#startedAt + killAfterMs);
+    this.#wake();
+  }
+
+  async #run(): Promise<GroupEnd> {
+    this.#child.stdin.end();
+    void this.#child.exit.then(() => {
+      this.#leaderExited = true;
+      this.#wake();
+    });
+    while (!this.#isGone()) {
+      const now = this.#clock.now();
+      if (now >= this.#killAt + CONFIRM_MS) {
+        endings.delete(this.#child);
+        this.#destroyPipes();
+        return { gone: false };
+      }
+      if (now >= this.#killAt) this.#signal('SIGKILL');
+      else if (now >= this.#termAt) this.#signal('SIGTERM');
+      await this.#pause(this.#nextPauseMs(now));
+    }
+    await this.#drain();
+    this.#destroyPipes();
+    return { gone: true };
+  }
+
+  #isGone(): boolean {
+    const { pid } = this.#child;
+    return pid === undefined || (this.#leaderExited && !isGroupAlive(pid));
+  }
+
+  #signal(signal: GroupSignal): void {
+    if (this.#child.pid === undefined || this.#lastSignal === signal) return;
+    this.#lastSignal = signal;
+    this.#pauseMs = FIRST_PAUSE_MS;
+    signalGroup(this.#child.pid, signal);
+  }
+
+  /** Until the next step of the ladder, or until the next look at a group that will not announce its end. */
+  #nextPauseMs(now: number): number {
+    const steps = [this.#termAt, this.#killAt, this.#killAt + CONFIRM_MS];
+    const untilStepMs = Math.min(...steps.filter((at) => at > now)) - now;
+    if (!this.#leaderExited) return untilStepMs;
+    const pauseMs = this.#pauseMs;
+    this.#pauseMs = Math.min(pauseMs * 2, LONGEST_PAUSE_MS);
+    return Math.min(pauseMs, untilStepMs);
+  }
+
+  /** Ends early when the leader exits or the ladder gets shorter. */
+  #pause(delayMs: number): Promise<void> {
+    return new Promise((resolve) => {
+      const cancel = this.#clock.schedule(delayMs, resolve);
+      this.#wake = () => {
+        cancel();
+        resolve();
+      };
+    });
+  }
+
+  /** Lets the last output be read. It ends by itself, unless a process that left the group still holds the pipes. */
+  async #drain(): Promise<void> {
+    const { stdout, stderr } = this.#child;
+    let cancel: Cancel = () => {};
+    const overdue = new Promise<void>((resolve) => {
+      cancel = this.#clock.schedule(DRAIN_MS, resolve);
+    });
+    await Promise.race([overdue, Promise.all([whenClosed(stdout), whenClosed(stderr)])]);
+    cancel();
+  }
+
+  #destroyPipes(): void {
+    const { stdin, stdout, stderr } = this.#child;
+    for (const stream of [stdin, stdout, stderr]) stream.destroy();
+  }
+}
+
+async function whenClosed(stream: Readable): Promise<void> {
+  if (!stream.closed) await new Promise((resolve) => stream.once('close', resolve));
+}

@@ -1,0 +1,60 @@
+import { statSync } from 'node:fs';
+
+/** Shortages of the host: descriptors, processes, memory. Trying again later can help. */
+const HOST_FAULTS = new Set(['EAGAIN', 'EMFILE', 'ENFILE', 'ENOMEM']);
+
+/** A process that could not be started, with the reason in words. `code` is the errno's name, such as `ENOENT`. */
+export class SpawnError extends Error {
+  override readonly name = 'SpawnError';
+  readonly code: string;
+  /** The host lacked something; neither the command nor its configuration is at fault. */
+  readonly isHostFault: boolean;
+
+  constructor(code: string, message: string, cause: unknown) {
+    super(message, { cause });
+    this.code = code;
+    this.isHostFault = HOST_FAULTS.has(code);
+  }
+}
+
+/** Names what was at fault: the system reports a missing directory as if the command were missing. */
+export function toSpawnError(cause: unknown, { command, cwd }: { command: string; cwd: string }): SpawnError {
+  const code = errorCode(cause) ?? 'UNKNOWN';
+  const prefix = `Cannot start "${command}"`;
+  if (!isDirectory(cwd)) return new SpawnError(code, `${prefix}: there is no directory "${cwd}" (${code})`, cause);
+  return new SpawnError(code, `${prefix}: ${explain(code, cause)} (${code})`, cause);
+}
+
+function explain(code: string, cause: unknown): string {
+  switch (code) {
+    case 'ENOENT':
+      // The system says the same of a script whose first line names a missing interpreter.
+      return 'the command, or the interpreter it needs, was not found';
+    case 'EACCES':
+    case 'EPERM':
+      return 'it may not be executed';
+    case 'EMFILE':
+    case 'ENFILE':
+      return 'too many files are open';
+    case 'EAGAIN':
+      return 'too many processes are running';
+    case 'ENOMEM':
+      return 'the system is out of memory';
+    default:
+      return cause instanceof Error ? cause.message : 'the system refused';
+  }
+}
+
+/** The errno's name that a system error carries, or the code of one of Node's own. */
+export function errorCode(error: unknown): string | undefined {
+  return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : undefined;
+}
+
+function isDirectory(path: string): boolean {
+  try {
+    return statSync(path).isDirectory();
+  } catch {
+    // Missing, or out of reach: either way nothing can be started there.
+    return false;
+  }
+}

@@ -1,0 +1,249 @@
+import type { Cancel, Clock } from '../timing/clock.js';
+import type { ChildSpec } from './child-spec.js';
+import {
+  type ChildEffect,
+  type ChildEvent,
+  type ChildPhase,
+  type ChildState,
+  type ExitRecord,
+  type FailureRecord,
+  initialState,
+} from './child-state.js';
+import { type Launched, type Launcher, type StopLadder, toStopLadder } from './launcher.js';
+import { StartSlots } from './start-slots.js';
+import { transition } from './transition.js';
+
+export interface SupervisorOptions {
+  readonly clock: Clock;
+  /** Yields numbers in [0, 1). */
+  readonly random: () => number;
+  readonly launcher: Launcher;
+  /** How many children may be starting at once. */
+  readonly startLimit: number;
+  /** Called after every change, in the same tick as its cause. Must not throw. */
+  readonly onChange: (key: string, snapshot: ChildSnapshot) => void;
+}
+
+/** What the rest of the gateway may know about a child. Times are milliseconds on the monotonic clock. */
+export interface ChildSnapshot {
+  readonly state: ChildPhase['kind'];
+  readonly generation: number;
+  /** The leader's pid, which is the group's id too, as long as the group may exist. */
+  readonly pid: number | undefined;
+  readonly restarts: number;
+  readonly consecutiveFailures: number;
+  readonly lastExit: ExitRecord | undefined;
+  readonly lastFailure: FailureRecord | undefined;
+  readonly readySince: number | undefined;
+  /** When a failed child is launched again by itself. */
+  readonly retryAt: number | undefined;
+}
+
+interface Child {
+  readonly spec: ChildSpec;
+  state: ChildState;
+  launched: Launched | undefined;
+  cancelTimer: Cancel;
+  /** Called once the group is no longer being ended. */
+  stopWaiters: (() => void)[];
+}
+
+/**
+ * Keeps children alive: feeds what happens to them into `transition` and carries out the effects.
+ *
+ * Naming a key that was not added is an error, except where the call comes from traffic and may simply be late.
+ */
+export class Supervisor {
+  readonly #clock: Clock;
+  readonly #random: () => number;
+  readonly #launcher: Launcher;
+  readonly #onChange: SupervisorOptions['onChange'];
+  readonly #slots: StartSlots;
+  readonly #children = new Map<string, Child>();
+  /** Where the generations of added children begin, so that a key that comes back never reuses one. */
+  #lastRetiredGeneration = 0;
+  /** Set by `stopAll`, for good: from then on nothing is launched. */
+  #finalLadder: StopLadder | undefined;
+  #tasks: (() => void)[] = [];
+  #isRunningTasks = false;
+
+  constructor({ clock, random, launcher, startLimit, onChange }: SupervisorOptions) {
+    this.#clock = clock;
+    this.#random = random;
+    this.#launcher = launcher;
+    this.#onChange = onChange;
+    this.#slots = new StartSlots({ clock, limit: startLimit });
+  }
+
+  /** Makes a child known, in state `stopped`. */
+  add(spec: ChildSpec): void {
+    if (this.#children.has(spec.key)) throw new Error(`Child "${spec.key}" is already supervised`);
+    this.#children.set(spec.key, {
+      spec,
+      state: initialState(this.#lastRetiredGeneration),
+      launched: undefined,
+      cancelTimer: () => {},
+      stopWaiters: [],
+    });
+  }
+
+  /** Stops a child and forgets it. The key may be added again afterwards. */
+  async remove(key: string): Promise<void> {
+    const child = this.#child(key);
+    // A start requested while the group was being ended must not leave a child that nobody knows.
+    while (child.state.phase.kind !== 'stopped') await this.#stop(child);
+    this.#children.delete(key);
+    this.#lastRetiredGeneration = Math.max(this.#lastRetiredGeneration, child.state.generation);
+  }
+
+  start(key: string): void {
+    this.#request(this.#child(key), { kind: 'startRequested' });
+  }
+
+  /** Launches the child anew, whatever it is doing, and forgets its failures. */
+  restart(key: string): void {
+    this.#request(this.#child(key), { kind: 'restartRequested' });
+  }
+
+  /** Says that the child is wanted now: one that is parked may be tried at once. */
+  demand(key: string): void {
+    const child = this.#children.get(key);
+    if (child !== undefined) this.#request(child, { kind: 'demanded' });
+  }
+
+  /** Ends a generation that misbehaves; this counts as a failure of the child. */
+  recycle(key: string, generation: number, reason: string): void {
+    const child = this.#children.get(key);
+    if (child !== undefined) this.#request(child, { kind: 'recycleRequested', generation, reason });
+  }
+
+  /** Resolves once the child's group is gone, which takes as long as its launcher needs to end it. */
+  async stop(key: string): Promise<void> {
+    await this.#stop(this.#child(key));
+  }
+
+  /**
+   * Stops all children at once and for good; resolves once every group is gone. Called again with a shorter ladder,
+   * it hastens the end.
+   */
+  async stopAll(ladder: StopLadder): Promise<void> {
+    this.#finalLadder = ladder;
+    await Promise.all([...this.#children.values()].map((child) => this.#stop(child)));
+  }
+
+  snapshot(key: string): ChildSnapshot {
+    return toSnapshot(this.#child(key));
+  }
+
+  /** Time until a failed child is launched again by itself; absent when that is not planned. */
+  retryInMs(key: string): number | undefined {
+    const { retryAt } = this.snapshot(key);
+    return retryAt === undefined ? undefined : Math.max(0, retryAt - this.#clock.now());
+  }
+
+  #child(key: string): Child {
+    const child = this.#children.get(key);
+    if (child === undefined) throw new Error(`Child "${key}" is not supervised`);
+    return child;
+  }
+
+  #request(child: Child, event: ChildEvent): void {
+    if (this.#finalLadder === undefined) this.#dispatch(child, event);
+  }
+
+  #stop(child: Child): Promise<void> {
+    return new Promise((resolve) => {
+      this.#run(() => {
+        this.#step(child, { kind: 'stopRequested' });
+        if (child.state.phase.kind === 'stopping') child.stopWaiters.push(resolve);
+        else resolve();
+      });
+    });
+  }
+
+  #dispatch(child: Child, event: ChildEvent): void {
+    this.#run(() => this.#step(child, event));
+  }
+
+  /** One step at a time: what a launcher or `onChange` causes in the middle of a step comes after it. */
+  #run(task: () => void): void {
+    this.#tasks.push(task);
+    if (this.#isRunningTasks) return;
+    this.#isRunningTasks = true;
+    try {
+      for (let next = this.#tasks.shift(); next !== undefined; next = this.#tasks.shift()) next();
+    } finally {
+      this.#isRunningTasks = false;
+    }
+  }
+
+  #step(child: Child, event: ChildEvent): void {
+    const before = child.state;
+    const context = { spec: child.spec, now: this.#clock.now(), random: this.#random };
+    const { state, effects } = transition(before, event, context);
+    child.state = state;
+    const { kind } = state.phase;
+    if (kind !== before.phase.kind) child.cancelTimer();
+    if (kind !== 'starting') this.#slots.release(child.spec.key);
+    for (const effect of effects) this.#carryOut(child, effect);
+    if (state !== before) this.#onChange(child.spec.key, toSnapshot(child));
+    if (kind !== 'stopping') for (const resolve of child.stopWaiters.splice(0)) resolve();
+  }
+
+  #carryOut(child: Child, effect: ChildEffect): void {
+    switch (effect.kind) {
+      case 'launch':
+        this.#slots.request(child.spec.key, () => this.#run(() => this.#launch(child, effect.generation)));
+        return;
+      case 'endGroup':
+        this.#endGroup(child, effect.generation);
+        return;
+      case 'setTimer':
+        child.cancelTimer();
+        child.cancelTimer = this.#clock.schedule(effect.delayMs, () => this.#dispatch(child, effect.event));
+        return;
+    }
+  }
+
+  #launch(child: Child, generation: number): void {
+    const { state } = child;
+    // A stop may have come between the launch effect and this task.
+    if (state.phase.kind !== 'starting' || state.generation !== generation) return;
+    child.launched = this.#launcher.launch(child.spec, generation, {
+      ready: () => this.#dispatch(child, { kind: 'becameReady', generation }),
+      failed: ({ reason, hostFault = false }) =>
+        this.#dispatch(child, { kind: 'startFailed', generation, reason, hostFault }),
+      exited: (exit) => this.#dispatch(child, { kind: 'exited', generation, exit }),
+    });
+    this.#dispatch(child, { kind: 'spawned', generation });
+  }
+
+  #endGroup(child: Child, generation: number): void {
+    const { launched } = child;
+    const reportGone = () => this.#dispatch(child, { kind: 'groupGone', generation });
+    // A child that still waited for its start slot has no group.
+    if (launched === undefined) {
+      reportGone();
+      return;
+    }
+    void launched.end(this.#finalLadder ?? toStopLadder(child.spec.patience)).then(() => {
+      if (child.launched === launched) child.launched = undefined;
+      reportGone();
+    });
+  }
+}
+
+function toSnapshot({ state, launched }: Child): ChildSnapshot {
+  const { phase } = state;
+  return {
+    state: phase.kind,
+    generation: state.generation,
+    pid: launched?.pid,
+    restarts: state.restarts,
+    consecutiveFailures: state.consecutiveFailures,
+    lastExit: state.lastExit,
+    lastFailure: state.lastFailure,
+    readySince: phase.kind === 'ready' ? phase.readySince : undefined,
+    retryAt: phase.kind === 'backoff' || phase.kind === 'parked' ? phase.retryAt : undefined,
+  };
+}

@@ -1,0 +1,199 @@
+import { backoffDelayMs } from './backoff.js';
+import type { ChildSpec } from './child-spec.js';
+import type { ChildEffect, ChildEvent, ChildPhase, ChildState } from './child-state.js';
+import type { ChildExit } from './launcher.js';
+
+export interface TransitionContext {
+  readonly spec: ChildSpec;
+  /** Monotonic, in milliseconds. */
+  readonly now: number;
+  /** Yields numbers in [0, 1). */
+  readonly random: () => number;
+}
+
+export interface Transition {
+  /** The very same object when nothing changed. */
+  readonly state: ChildState;
+  readonly effects: readonly ChildEffect[];
+}
+
+/** Delay after a failure that the host caused, such as a lack of descriptors. */
+const HOST_FAULT_DELAY_MS = 5_000;
+
+/**
+ * The whole policy of supervision as a function: what a child becomes when `event` happens, and what is to be done.
+ *
+ * Two rules hold throughout. Nothing is launched while a group of the child may exist, and every end that we did not
+ * ask for is a failure, exit code 0 included.
+ */
+export function transition(state: ChildState, event: ChildEvent, context: TransitionContext): Transition {
+  if ('generation' in event && event.generation !== state.generation) return unchanged(state);
+  const { phase } = state;
+  const { spec, now } = context;
+  switch (event.kind) {
+    case 'startRequested':
+      return onStartRequested(state);
+    case 'restartRequested':
+      return onRestartRequested(state);
+    case 'stopRequested':
+      return onStopRequested(state);
+    case 'demanded':
+      return onDemanded(state, context);
+    case 'spawned':
+      if (phase.kind !== 'starting') return unchanged(state);
+      return enter(state, { kind: 'starting', spawnedAt: now }, [
+        timer(spec.patience.startMs, { kind: 'startTimedOut', generation: state.generation }),
+      ]);
+    case 'becameReady':
+      if (phase.kind !== 'starting') return unchanged(state);
+      return enter(state, { kind: 'ready', readySince: now }, [
+        timer(spec.restart.stableAfterMs, { kind: 'stableReached', generation: state.generation }),
+      ]);
+    case 'stableReached':
+      if (phase.kind !== 'ready') return unchanged(state);
+      return { state: { ...state, consecutiveFailures: 0 }, effects: [] };
+    case 'startFailed':
+      if (phase.kind !== 'starting') return unchanged(state);
+      return event.hostFault ? failByHost(state, event.reason, context) : fail(state, event.reason, context);
+    case 'startTimedOut':
+      return phase.kind === 'starting' ? fail(state, 'start-timeout', context) : unchanged(state);
+    case 'recycleRequested':
+      return isUp(phase) ? fail(state, event.reason, context) : unchanged(state);
+    case 'exited':
+      return onExited(state, event.exit, context);
+    case 'groupGone':
+      return onGroupGone(state);
+    case 'retryDue':
+      return onRetryDue(state);
+  }
+}
+
+function onStartRequested(state: ChildState): Transition {
+  if (state.phase.kind === 'stopped') return launch({ ...state, consecutiveFailures: 0 });
+  if (state.phase.kind === 'stopping') return endGroup({ ...state, consecutiveFailures: 0 }, 'launch');
+  return unchanged(state);
+}
+
+function onRestartRequested(state: ChildState): Transition {
+  const forgiven = { ...state, consecutiveFailures: 0 };
+  return mayHaveGroup(state.phase) ? endGroup(forgiven, 'launch') : relaunch(forgiven);
+}
+
+function onStopRequested(state: ChildState): Transition {
+  if (state.phase.kind === 'stopped') return unchanged(state);
+  return mayHaveGroup(state.phase) ? endGroup(state, 'stopped') : enter(state, { kind: 'stopped' });
+}
+
+/** A child that failed a moment ago would only fail again, so the pause counts from the parking. */
+function onDemanded(state: ChildState, { spec, now }: TransitionContext): Transition {
+  if (state.phase.kind !== 'parked') return unchanged(state);
+  return now - state.phase.parkedAt < spec.restart.demandEveryMs ? unchanged(state) : onRetryDue(state);
+}
+
+function onExited(state: ChildState, exit: ChildExit, context: TransitionContext): Transition {
+  const noted = { ...state, lastExit: { ...exit, at: context.now } };
+  return isUp(state.phase) ? fail(noted, 'exited', context, exit) : { state: noted, effects: [] };
+}
+
+function onGroupGone(state: ChildState): Transition {
+  const { phase } = state;
+  switch (phase.kind) {
+    case 'stopping':
+      return phase.next === 'launch' ? relaunch(state) : enter(state, { kind: 'stopped' });
+    case 'backoff':
+    case 'parked':
+      if (phase.awaiting === 'group-gone') return relaunch(state);
+      return phase.awaiting === 'both' ? enter(state, { ...phase, awaiting: 'retry-time' }) : unchanged(state);
+    case 'stopped':
+    case 'starting':
+    case 'ready':
+      return unchanged(state);
+  }
+}
+
+function onRetryDue(state: ChildState): Transition {
+  const { phase } = state;
+  if (phase.kind !== 'backoff' && phase.kind !== 'parked') return unchanged(state);
+  if (phase.awaiting === 'retry-time') return relaunch(state);
+  return phase.awaiting === 'both' ? enter(state, { ...phase, awaiting: 'group-gone' }) : unchanged(state);
+}
+
+const NO_EXIT: ChildExit = { code: null, signal: null };
+
+function fail(state: ChildState, reason: string, context: TransitionContext, exit = NO_EXIT): Transition {
+  const { now, random } = context;
+  const { restart } = context.spec;
+  const consecutiveFailures = state.consecutiveFailures + 1;
+  const failed = { ...state, consecutiveFailures, lastFailure: { reason, ...exit, at: now } };
+  if (consecutiveFailures < restart.budget) {
+    return enterBackoff(failed, now, backoffDelayMs(consecutiveFailures - 1, restart, random));
+  }
+  const beyondBudget = consecutiveFailures - restart.budget;
+  const probeMs = Math.min(restart.parkedProbeMs * 2 ** beyondBudget, restart.parkedProbeMaxMs);
+  return enter(
+    failed,
+    { kind: 'parked', parkedAt: now, retryAt: now + probeMs, awaiting: 'both' },
+    endAndRetry(state, probeMs),
+  );
+}
+
+/** The child did nothing wrong, so its count of failures stays as it is. */
+function failByHost(state: ChildState, reason: string, { now }: TransitionContext): Transition {
+  const failed = { ...state, lastFailure: { reason, ...NO_EXIT, at: now } };
+  return enterBackoff(failed, now, HOST_FAULT_DELAY_MS);
+}
+
+function enterBackoff(state: ChildState, now: number, delayMs: number): Transition {
+  return enter(state, { kind: 'backoff', retryAt: now + delayMs, awaiting: 'both' }, endAndRetry(state, delayMs));
+}
+
+/** Even a child that exited may have left members of its group behind. */
+function endAndRetry({ generation }: ChildState, delayMs: number): ChildEffect[] {
+  return [{ kind: 'endGroup', generation }, timer(delayMs, { kind: 'retryDue', generation })];
+}
+
+function relaunch(state: ChildState): Transition {
+  return launch({ ...state, restarts: state.restarts + 1 });
+}
+
+function launch(state: ChildState): Transition {
+  const generation = state.generation + 1;
+  return enter({ ...state, generation }, { kind: 'starting', spawnedAt: undefined }, [{ kind: 'launch', generation }]);
+}
+
+function endGroup(state: ChildState, next: 'stopped' | 'launch'): Transition {
+  const effects: ChildEffect[] = [{ kind: 'endGroup', generation: state.generation }];
+  const isUnderWay = state.phase.kind === 'stopping' && state.phase.next === next;
+  return isUnderWay ? { state, effects } : enter(state, { kind: 'stopping', next }, effects);
+}
+
+function enter(state: ChildState, phase: ChildPhase, effects: readonly ChildEffect[] = []): Transition {
+  return { state: { ...state, phase }, effects };
+}
+
+function unchanged(state: ChildState): Transition {
+  return { state, effects: [] };
+}
+
+function timer(delayMs: number, event: ChildEvent): ChildEffect {
+  return { kind: 'setTimer', delayMs, event };
+}
+
+/** Whether the child is meant to run, so that its end is a failure. */
+function isUp(phase: ChildPhase): boolean {
+  return phase.kind === 'starting' || phase.kind === 'ready';
+}
+
+function mayHaveGroup(phase: ChildPhase): boolean {
+  switch (phase.kind) {
+    case 'stopped':
+      return false;
+    case 'backoff':
+    case 'parked':
+      return phase.awaiting !== 'retry-time';
+    case 'starting':
+    case 'ready':
+    case 'stopping':
+      return true;
+  }
+}

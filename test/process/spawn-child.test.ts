@@ -1,0 +1,125 @@
+import { execFileSync } from 'node:child_process';
+import { closeSync, openSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { describe, expect, it } from 'vitest';
+import { fixture, until } from '../support/processes.js';
+import { observe, spawnFixture } from './spawned.js';
+
+const here = { args: [], cwd: process.cwd(), env: {} };
+
+describe('a child that starts', () => {
+  it('gets the environment and the directory given, and nothing of ours', async () => {
+    const { child, stdout, live } = observe({
+      command: process.execPath,
+      args: [fixture('print-env.mjs')],
+      cwd: tmpdir(),
+      env: { ONLY: 'this', PATH: '/bin' },
+    });
+    await child.exit;
+    await until('the whole output', () => stdout().endsWith('\n'));
+    expect(JSON.parse(stdout())).toEqual({ env: { ONLY: 'this', PATH: '/bin' }, cwd: tmpdir() });
+    expect(live()).toEqual([]);
+  });
+
+  it('finds its command on its own PATH', async () => {
+    const { child, events, live } = observe({ ...here, command: 'true', env: { PATH: '/bin:/usr/bin' } });
+    expect(await child.exit).toEqual({ code: 0, signal: null });
+    expect(events.error).toBeUndefined();
+    expect(live()).toEqual([]);
+  });
+
+  it('leads a group of its own', async () => {
+    const { child, says, live } = spawnFixture('end-on-eof.mjs');
+    await says('up');
+    expect(live()).toHaveLength(1);
+    child.stdin.end();
+    await child.exit;
+    expect(live()).toEqual([]);
+  });
+
+  it.each([0, 3])('reports its exit with code %i', async (code) => {
+    const { child, events, live } = spawnFixture('exit-at-once.mjs', String(code));
+    expect(await child.exit).toEqual({ code, signal: null });
+    expect(events).toEqual({ exit: { code, signal: null } });
+    expect(live()).toEqual([]);
+  });
+
+  it('reports the signal that ended it', async () => {
+    const { child, says, live } = spawnFixture('ignore-eof.mjs');
+    await says('up');
+    process.kill(child.pid ?? 0, 'SIGKILL');
+    expect(await child.exit).toEqual({ code: null, signal: 'SIGKILL' });
+    expect(live()).toEqual([]);
+  });
+
+  it('reports its exit while a grandchild still holds its stdout', async () => {
+    const { child, says, live } = spawnFixture('grandchild.mjs', fixture('ignore-eof.mjs'));
+    await child.exit;
+    await says('up');
+    expect(child.stdout.closed).toBe(false);
+    process.kill(-(child.pid ?? 0), 'SIGKILL');
+    await until('the grandchild is gone', () => live().length === 0);
+  });
+
+  it('may be written to when it no longer listens', async () => {
+    const { child, says, live } = spawnFixture('close-stdin.mjs');
+    await says('deaf');
+    const error = await new Promise((resolve) => child.stdin.write('anybody?', resolve));
+    expect(error).toMatchObject({ code: 'EPIPE' });
+    process.kill(child.pid ?? 0, 'SIGKILL');
+    await child.exit;
+    child.stdin.write('nobody?');
+    expect(live()).toEqual([]);
+  });
+});
+
+describe('a child that cannot start', () => {
+  it.each([
+    ['a command that does not exist', { command: 'no-such-command' }, 'ENOENT', '"no-such-command": the command'],
+    ['a file that may not be executed', { command: fixture('print-env.mjs') }, 'EACCES', 'may not be executed'],
+    [
+      'a directory that does not exist',
+      { command: process.execPath, cwd: '/no/such' },
+      'ENOENT',
+      'directory "/no/such"',
+    ],
+    ['a file as directory', { command: process.execPath, cwd: process.execPath }, 'ENOTDIR', 'no directory'],
+    ['a command with a null byte', { command: 'a\0b' }, 'ERR_INVALID_ARG_VALUE', 'null bytes'],
+  ])('says so at once: %s', async (_what, request, code, message) => {
+    const startedAt = performance.now();
+    const { child, events } = observe({ ...here, ...request });
+    expect(events.error).toBeUndefined();
+    expect(await child.exit).toEqual({ code: null, signal: null });
+    expect(performance.now() - startedAt).toBeLessThan(100);
+    expect(child.pid).toBeUndefined();
+    expect(events.exit).toBeUndefined();
+    expect(events.error).toMatchObject({ code, isHostFault: false, message: expect.stringContaining(message) });
+  });
+
+  it.runIf(process.platform === 'linux')(
+    'is not to blame, and does not take us down, when descriptors have run out',
+    async () => {
+      const { child, events } = withoutDescriptors(() => spawnFixture('exit-at-once.mjs'));
+      await child.exit;
+      expect(child.pid).toBeUndefined();
+      expect(events.error).toMatchObject({ code: 'EMFILE', isHostFault: true });
+    },
+  );
+});
+
+/** Runs `task` while this process can open no file. */
+function withoutDescriptors<Result>(task: () => Result): Result {
+  const prlimit = (options: string) =>
+    execFileSync('sh', ['-c', `prlimit --pid ${process.pid} ${options}`], { encoding: 'utf8' }).trim();
+  const before = prlimit('--nofile --output=SOFT --noheadings');
+  const taken: number[] = [];
+  prlimit('--nofile=512:');
+  try {
+    for (;;) taken.push(openSync('/dev/null', 'r'));
+  } catch {
+    return task();
+  } finally {
+    for (const descriptor of taken) closeSync(descriptor);
+    prlimit(`--nofile=${before}:`);
+  }
+}

@@ -1,0 +1,51 @@
+import { afterEach } from 'vitest';
+import { type SpawnedChild, type SpawnRequest, spawnChild } from '../../src/process/spawn-child.js';
+import type { SpawnError } from '../../src/process/spawn-error.js';
+import type { ChildExit } from '../../src/supervision/launcher.js';
+import { fixture, killGroups, liveMembers, until } from '../support/processes.js';
+
+/** A child together with what it has said so far. */
+export interface Observed {
+  readonly child: SpawnedChild;
+  readonly events: { error?: SpawnError; exit?: ChildExit };
+  stdout(): string;
+  /** Resolves once stdout holds `text`. */
+  says(text: string): Promise<void>;
+  /** The lines of `ps` for its group. */
+  live(): string[];
+}
+
+const spawned: (number | undefined)[] = [];
+
+afterEach(() => {
+  killGroups(spawned.splice(0));
+});
+
+/** Spawns a fixture program with our Node. */
+export function spawnFixture(name: string, ...args: string[]): Observed {
+  return observe({ command: process.execPath, args: [fixture(name), ...args], cwd: process.cwd(), env: {} });
+}
+
+/** Spawns anything. */
+export function observe(request: SpawnRequest): Observed {
+  const events: Observed['events'] = {};
+  const child = spawnChild(request, {
+    onSpawnError: (error) => {
+      events.error = error;
+    },
+    onExit: (exit) => {
+      events.exit = exit;
+    },
+  });
+  spawned.push(child.pid);
+  const chunks: Buffer[] = [];
+  child.stdout.on('data', (chunk: Buffer) => chunks.push(chunk));
+  const stdout = () => Buffer.concat(chunks).toString();
+  return {
+    child,
+    events,
+    stdout,
+    says: (text) => until(`"${text}" on stdout`, () => stdout().includes(text)),
+    live: () => liveMembers([child.pid]),
+  };
+}

@@ -1,0 +1,22 @@
+import type { ChildSpec } from '../../src/supervision/child-spec.js';
+
+/** A child with the default patience and restart policy. */
+export function sampleSpec(key = 'files'): ChildSpec {
+  return {
+    key,
+    command: 'server',
+    args: [],
+    cwd: '/',
+    env: {},
+    patience: { startMs: 60_000, stopGraceMs: 2_000, killAfterMs: 3_000 },
+    restart: {
+      firstDelayMs: 500,
+      maxDelayMs: 30_000,
+      budget: 5,
+      stableAfterMs: 300_000,
+      parkedProbeMs: 300_000,
+      parkedProbeMaxMs: 3_600_000,
+      demandEveryMs: 60_000,
+    },
+  };
+}

@@ -1,0 +1,52 @@
+import { describe, expect, it } from 'vitest';
+import { StartSlots } from '../../src/supervision/start-slots.js';
+import { FakeClock } from '../support/fake-clock.js';
+
+function setUp(limit: number) {
+  const clock = new FakeClock();
+  const started: string[] = [];
+  const slots = new StartSlots({ clock, limit });
+  const request = (...keys: string[]) => {
+    for (const key of keys) slots.request(key, () => started.push(key));
+  };
+  return { clock, slots, started, request };
+}
+
+describe('StartSlots', () => {
+  it('starts as many at once as it has slots, in order of arrival', () => {
+    const { slots, started, request } = setUp(2);
+    request('a', 'b', 'c', 'd');
+    expect(started).toEqual(['a', 'b']);
+    slots.release('b');
+    expect(started).toEqual(['a', 'b', 'c']);
+  });
+
+  it('passes a slot on when a start takes longer than 500 ms', () => {
+    const { clock, started, request } = setUp(1);
+    request('hanging', 'next');
+    clock.advance(499);
+    expect(started).toEqual(['hanging']);
+    clock.advance(1);
+    expect(started).toEqual(['hanging', 'next']);
+  });
+
+  it('withdraws a request that was not served', () => {
+    const { clock, slots, started, request } = setUp(1);
+    request('a', 'b', 'c');
+    slots.release('b');
+    clock.advance(500);
+    expect(started).toEqual(['a', 'c']);
+  });
+
+  it('serves on when a start is over before the request returns', () => {
+    const { clock, slots, started } = setUp(1);
+    for (const key of ['a', 'b', 'c']) {
+      slots.request(key, () => {
+        started.push(key);
+        slots.release(key);
+      });
+    }
+    expect(started).toEqual(['a', 'b', 'c']);
+    expect(clock.pending).toBe(0);
+  });
+});

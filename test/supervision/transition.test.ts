@@ -1,0 +1,211 @@
+import { describe, expect, it } from 'vitest';
+import {
+  type Awaiting,
+  type ChildEffect,
+  type ChildEvent,
+  type ChildPhase,
+  type ChildState,
+  initialState,
+} from '../../src/supervision/child-state.js';
+import { transition } from '../../src/supervision/transition.js';
+import { sampleSpec } from './sample-spec.js';
+
+const NOW = 1_000_000;
+const GENERATION = 7;
+const context = { spec: sampleSpec(), now: NOW, random: () => 0.5 };
+
+const stopped: ChildPhase = { kind: 'stopped' };
+const queued: ChildPhase = { kind: 'starting', spawnedAt: undefined };
+const starting: ChildPhase = { kind: 'starting', spawnedAt: NOW - 10 };
+const ready: ChildPhase = { kind: 'ready', readySince: NOW - 20 };
+const ending: ChildPhase = { kind: 'stopping', next: 'stopped' };
+const replacing: ChildPhase = { kind: 'stopping', next: 'launch' };
+const backoff = (awaiting: Awaiting): ChildPhase => ({
+  kind: 'backoff',
+  retryAt: NOW + 100,
+  awaiting,
+});
+const parked = (awaiting: Awaiting, parkedAt = NOW - 60_000): ChildPhase => ({
+  kind: 'parked',
+  parkedAt,
+  retryAt: NOW + 100,
+  awaiting,
+});
+
+const start: ChildEvent = { kind: 'startRequested' };
+const restart: ChildEvent = { kind: 'restartRequested' };
+const stop: ChildEvent = { kind: 'stopRequested' };
+const demand: ChildEvent = { kind: 'demanded' };
+const own = (
+  kind: 'spawned' | 'becameReady' | 'startTimedOut' | 'stableReached' | 'groupGone' | 'retryDue',
+): ChildEvent => ({ kind, generation: GENERATION });
+const startFailed: ChildEvent = { kind: 'startFailed', generation: GENERATION, reason: 'ENOENT', hostFault: false };
+const hostFailed: ChildEvent = { kind: 'startFailed', generation: GENERATION, reason: 'EMFILE', hostFault: true };
+const recycle: ChildEvent = { kind: 'recycleRequested', generation: GENERATION, reason: 'strikes' };
+const cleanExit: ChildEvent = { kind: 'exited', generation: GENERATION, exit: { code: 0, signal: null } };
+
+const launchNext: ChildEffect = { kind: 'launch', generation: GENERATION + 1 };
+const endGroup: ChildEffect = { kind: 'endGroup', generation: GENERATION };
+const timer = (delayMs: number, event: ChildEvent): ChildEffect => ({ kind: 'setTimer', delayMs, event });
+const retryIn = (delayMs: number): ChildEffect => timer(delayMs, own('retryDue'));
+
+const firstBackoff: ChildPhase = { kind: 'backoff', retryAt: NOW + 500, awaiting: 'both' };
+
+type Row = [from: ChildPhase, event: ChildEvent, to: ChildPhase, effects: ChildEffect[]];
+
+function label({ kind, ...rest }: ChildPhase | ChildEvent): string {
+  const details = Object.values(rest).filter((value) => typeof value === 'string' && value !== '');
+  return [kind, ...details].join(' ');
+}
+
+function stateWith(phase: ChildPhase, facts: Partial<ChildState> = {}): ChildState {
+  return { ...initialState(GENERATION), ...facts, phase };
+}
+
+const changing: Row[] = [
+  [stopped, start, queued, [launchNext]],
+  [stopped, restart, queued, [launchNext]],
+  [queued, own('spawned'), { kind: 'starting', spawnedAt: NOW }, [timer(60_000, own('startTimedOut'))]],
+  [starting, own('becameReady'), { kind: 'ready', readySince: NOW }, [timer(300_000, own('stableReached'))]],
+  [starting, startFailed, firstBackoff, [endGroup, retryIn(500)]],
+  [starting, hostFailed, { kind: 'backoff', retryAt: NOW + 5_000, awaiting: 'both' }, [endGroup, retryIn(5_000)]],
+  [starting, own('startTimedOut'), firstBackoff, [endGroup, retryIn(500)]],
+  [starting, cleanExit, firstBackoff, [endGroup, retryIn(500)]],
+  [starting, recycle, firstBackoff, [endGroup, retryIn(500)]],
+  [ready, cleanExit, firstBackoff, [endGroup, retryIn(500)]],
+  [ready, recycle, firstBackoff, [endGroup, retryIn(500)]],
+
+  [queued, stop, ending, [endGroup]],
+  [starting, stop, ending, [endGroup]],
+  [ready, stop, ending, [endGroup]],
+  [ready, restart, replacing, [endGroup]],
+  [ending, own('groupGone'), stopped, []],
+  [ending, start, replacing, [endGroup]],
+  [ending, restart, replacing, [endGroup]],
+  [ending, stop, ending, [endGroup]],
+  [replacing, own('groupGone'), queued, [launchNext]],
+  [replacing, stop, ending, [endGroup]],
+
+  [backoff('both'), own('retryDue'), backoff('group-gone'), []],
+  [backoff('both'), own('groupGone'), backoff('retry-time'), []],
+  [backoff('group-gone'), own('groupGone'), queued, [launchNext]],
+  [backoff('retry-time'), own('retryDue'), queued, [launchNext]],
+  [backoff('both'), stop, ending, [endGroup]],
+  [backoff('retry-time'), stop, stopped, []],
+  [backoff('group-gone'), restart, replacing, [endGroup]],
+  [backoff('retry-time'), restart, queued, [launchNext]],
+
+  [parked('both'), own('retryDue'), parked('group-gone'), []],
+  [parked('both'), own('groupGone'), parked('retry-time'), []],
+  [parked('group-gone'), own('groupGone'), queued, [launchNext]],
+  [parked('retry-time'), own('retryDue'), queued, [launchNext]],
+  [parked('retry-time'), demand, queued, [launchNext]],
+  [parked('both'), demand, parked('group-gone'), []],
+  [parked('both'), stop, ending, [endGroup]],
+  [parked('retry-time'), stop, stopped, []],
+  [parked('both'), restart, replacing, [endGroup]],
+  [parked('retry-time'), restart, queued, [launchNext]],
+];
+
+describe('an event that changes something', () => {
+  it.each(changing.map((row) => [label(row[0]), label(row[1]), ...row] as const))(
+    '%s, %s',
+    (_phase, _event, ...row) => {
+      const [from, event, to, effects] = row;
+      const result = transition(stateWith(from), event, context);
+      expect(result.state.phase).toEqual(to);
+      expect(result.effects).toEqual(effects);
+    },
+  );
+});
+
+const ignoring: [from: ChildPhase, events: ChildEvent[]][] = [
+  [
+    stopped,
+    [stop, demand, own('spawned'), own('becameReady'), startFailed, own('groupGone'), own('retryDue'), recycle],
+  ],
+  [starting, [start, demand, own('stableReached'), own('groupGone'), own('retryDue')]],
+  [ready, [start, demand, own('spawned'), own('becameReady'), startFailed, own('startTimedOut'), own('groupGone')]],
+  [ending, [demand, own('spawned'), own('becameReady'), startFailed, own('startTimedOut'), own('retryDue'), recycle]],
+  [backoff('both'), [start, demand, own('spawned'), own('becameReady'), startFailed, recycle]],
+  [backoff('group-gone'), [own('retryDue')]],
+  [backoff('retry-time'), [own('groupGone')]],
+  [parked('retry-time'), [start, own('groupGone'), own('becameReady'), startFailed]],
+  [parked('retry-time', NOW - 59_999), [demand]],
+];
+
+describe('an event that comes at the wrong time', () => {
+  it.each(
+    ignoring.flatMap(([from, events]) => events.map((event) => [label(from), label(event), from, event] as const)),
+  )('%s, %s', (_phase, _event, from, event) => {
+    const state = stateWith(from);
+    const result = transition(state, event, context);
+    expect(result.state).toBe(state);
+    expect(result.effects).toEqual([]);
+  });
+
+  it.each([starting, ready, ending, backoff('both'), parked('both')])('of an old generation, in $kind', (phase) => {
+    const old = { generation: GENERATION - 1 };
+    const state = stateWith(phase);
+    for (const event of [own('becameReady'), startFailed, recycle, cleanExit, own('groupGone'), own('retryDue')]) {
+      expect(transition(state, { ...event, ...old } as ChildEvent, context).state).toBe(state);
+    }
+  });
+});
+
+describe('what is remembered', () => {
+  it('counts an exit that nobody asked for as a failure, even with code 0', () => {
+    const { state } = transition(stateWith(ready, { consecutiveFailures: 2 }), cleanExit, context);
+    expect(state.consecutiveFailures).toBe(3);
+    expect(state.lastExit).toEqual({ code: 0, signal: null, at: NOW });
+    expect(state.lastFailure).toEqual({ reason: 'exited', code: 0, signal: null, at: NOW });
+  });
+
+  it.each([ending, replacing, backoff('both'), parked('both')])('notes an exit in $kind without blame', (phase) => {
+    const { state, effects } = transition(stateWith(phase), cleanExit, context);
+    expect(state).toEqual(stateWith(phase, { lastExit: { code: 0, signal: null, at: NOW } }));
+    expect(effects).toEqual([]);
+  });
+
+  it('does not blame the child for a failure of the host', () => {
+    const { state } = transition(stateWith(starting, { consecutiveFailures: 4 }), hostFailed, context);
+    expect(state.consecutiveFailures).toBe(4);
+    expect(state.lastFailure?.reason).toBe('EMFILE');
+  });
+
+  it('forgets failures only after lasting readiness', () => {
+    const failing = stateWith(starting, { consecutiveFailures: 4 });
+    const up = transition(failing, own('becameReady'), context).state;
+    expect(up.consecutiveFailures).toBe(4);
+    expect(transition(up, own('stableReached'), context).state.consecutiveFailures).toBe(0);
+  });
+
+  it.each([ready, parked('both'), parked('retry-time'), stopped])(
+    'an operator’s restart in $kind forgives',
+    (phase) => {
+      expect(transition(stateWith(phase, { consecutiveFailures: 5 }), restart, context).state.consecutiveFailures).toBe(
+        0,
+      );
+    },
+  );
+
+  it('counts every launch but the first as a restart', () => {
+    expect(transition(stateWith(stopped), start, context).state.restarts).toBe(0);
+    expect(transition(stateWith(replacing, { restarts: 2 }), own('groupGone'), context).state.restarts).toBe(3);
+    expect(transition(stateWith(backoff('retry-time')), own('retryDue'), context).state.restarts).toBe(1);
+  });
+});
+
+describe('after the last failure of the budget', () => {
+  it.each([
+    [3, 'backoff', 4_000],
+    [4, 'parked', 300_000],
+    [5, 'parked', 600_000],
+    [8, 'parked', 3_600_000],
+    [2_000, 'parked', 3_600_000],
+  ])('with %i failures before it is in %s for %i ms', (consecutiveFailures, kind, delayMs) => {
+    const { state, effects } = transition(stateWith(starting, { consecutiveFailures }), startFailed, context);
+    expect(state.phase).toMatchObject({ kind, retryAt: NOW + delayMs, awaiting: 'both' });
+    expect(effects).toEqual([endGroup, retryIn(delayMs)]);
+  });
+});

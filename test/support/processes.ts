@@ -1,0 +1,46 @@
+import { execFileSync } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+import type { Clock } from '../../src/timing/clock.js';
+
+/** Real time, for tests with real processes. */
+export const realClock: Clock = {
+  now: () => performance.now(),
+  schedule: (delayMs, task) => {
+    const timer = setTimeout(task, delayMs);
+    return () => clearTimeout(timer);
+  },
+};
+
+/** The path of a program under `test/fixtures/processes`. */
+export function fixture(name: string): string {
+  return fileURLToPath(new URL(`../fixtures/processes/${name}`, import.meta.url));
+}
+
+/** What still lives in the given groups, as lines of `ps`; zombies are dead. Asks `ps`, so as not to trust our own code. */
+export function liveMembers(pgids: readonly (number | undefined)[]): string[] {
+  const listing = execFileSync('ps', ['-A', '-o', 'pgid=,pid=,stat=,args='], { encoding: 'utf8' });
+  return listing.split('\n').filter((line) => {
+    const [pgid, , stat] = line.trim().split(/\s+/);
+    return pgids.includes(Number(pgid)) && stat?.startsWith('Z') === false;
+  });
+}
+
+/** Ends what a failed test left behind. */
+export function killGroups(pgids: readonly (number | undefined)[]): void {
+  for (const pgid of pgids) {
+    try {
+      if (pgid !== undefined) process.kill(-pgid, 'SIGKILL');
+    } catch {
+      // Gone, as it should be.
+    }
+  }
+}
+
+/** Resolves when `condition` holds; fails with `what` when that takes longer than `withinMs`. */
+export async function until(what: string, condition: () => boolean, withinMs = 5_000): Promise<void> {
+  const deadline = performance.now() + withinMs;
+  while (!condition()) {
+    if (performance.now() > deadline) throw new Error(`Waited ${withinMs} ms in vain: ${what}`);
+    await new Promise((resolve) => setTimeout(resolve, 5));
+  }
+}
