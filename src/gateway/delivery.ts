@@ -61,6 +61,8 @@ export class Delivery {
   readonly #unconnected = new Set<Wait>();
   #breaker: Breaker;
   #connection: ChildConnection | undefined;
+  /** Of the last process there was. */
+  #generation: number | undefined;
   #absence: FailureReason = 'starting';
 
   constructor(options: DeliveryOptions) {
@@ -85,6 +87,7 @@ export class Delivery {
   /** A process is there: calls that waited for one go to it. The breaker starts anew, for it judged the last one. */
   connect(connection: ChildConnection): void {
     this.#connection = connection;
+    this.#generation = connection.generation;
     this.#breaker.close();
     this.#breaker = this.#newBreaker();
     for (const wait of [...this.#unconnected]) wait.proceed();
@@ -223,13 +226,12 @@ export class Delivery {
   #fail(exchange: Exchange, reason: FailureReason, sent: boolean): void {
     if (exchange.isSettled) return;
     this.counters.failures += 1;
-    const retryAfterMs = reason === 'breaker_open' ? this.#breaker.retryAfterMs : this.#options.retryInMs();
     answerFailure(exchange, {
       reason,
       server: this.#options.key,
-      generation: this.#connection?.generation,
+      generation: this.#generation,
       sent,
-      retryAfterMs,
+      retryAfterMs: reason === 'breaker_open' ? this.#breaker.retryAfterMs : this.#options.retryInMs(),
     });
   }
 

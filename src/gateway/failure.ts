@@ -59,8 +59,8 @@ export function describeFailure(failure: Failure): string {
   const consequence = failure.sent
     ? 'Whether the call took effect is unknown: check before repeating it.'
     : 'The call was not sent, so repeating it is safe.';
-  const wait =
-    failure.retryAfterMs === undefined ? '' : ` Try again in ${Math.max(1, Math.ceil(failure.retryAfterMs / 1000))} s.`;
+  const isWaitKnown = !failure.sent && failure.retryAfterMs !== undefined;
+  const wait = isWaitKnown ? ` Try again in ${Math.max(1, Math.ceil(failure.retryAfterMs / 1000))} s.` : '';
   return `Server "${failure.server}" ${SENTENCES[failure.reason]} ${consequence}${wait} ${ADVICE}`;
 }
 

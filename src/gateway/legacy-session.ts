@@ -108,9 +108,11 @@ export class LegacySession {
     } else if (this.#inFlight.has(id)) {
       refuse(sink, id, RPC_CODES.invalidRequest, 'A request with this id is in flight already');
     } else {
-      const exchange = new LegacyExchange(request, sink, this.#options.clock, () => this.#inFlight.delete(id));
+      const exchange = new LegacyExchange(request, sink, this.#options.clock, () => {
+        this.#inFlight.delete(id);
+        if (request.method === METHODS.listTools) this.#hasListedTools = true;
+      });
       this.#inFlight.set(id, exchange);
-      if (request.method === METHODS.listTools) this.#hasListedTools = true;
       this.#options.gateway.serve(exchange);
     }
   }

@@ -32,7 +32,8 @@ function renderServer(server: ServerReport): string[] {
 
   const isWell = server.state === 'ready' && server.breaker === 'closed';
   if (server.retryInSeconds !== null) add('next try', `in ${server.retryInSeconds} s`);
-  if (server.lastFailure !== null && !isWell) add('last failure', server.lastFailure);
+  const isToldByExit = server.lastFailure === 'exited';
+  if (server.lastFailure !== null && !isToldByExit && !isWell) add('last failure', server.lastFailure);
   if (server.lastExit !== null) add('last exit', describeExit(server.lastExit));
   for (const { name, reason } of server.tools.quarantined) add('quarantined', `${name} (${reason})`);
   if (server.tools.denied.length > 0) add('denied by configuration', server.tools.denied.join(', '));

@@ -1,0 +1,156 @@
+import { afterEach, describe, expect, it } from 'vitest';
+import { GatewayProcess, type StartOptions } from '../support/gateway-process.js';
+import { until } from '../support/processes.js';
+
+let gateway: GatewayProcess;
+const start = async (options: StartOptions) => {
+  gateway = await GatewayProcess.start(options);
+  return gateway;
+};
+afterEach(() => gateway.dispose());
+
+describe('the relay', () => {
+  it('hands on every byte of a result but the id', async () => {
+    await start({ servers: { lab: {} } });
+    for (const expectedId of ['7', '"a\\u0062c"', '1.0', '8']) {
+      gateway.send(`{"params":{"name":"lab__verbatim"},"method":"tools/call","id":${expectedId},"jsonrpc":"2.0"}`);
+      const count = gateway.received.length;
+      await until('the answer', () => gateway.received.length > count);
+      const raw = gateway.received.at(-1)?.raw;
+      expect(raw).toContain(`"id":${raw?.startsWith('{"jsonrpc"') ? ' ' : ''}${expectedId}`);
+      expect(raw).toContain(
+        '"result":'.concat(
+          raw?.startsWith('{"jsonrpc"') ? ' ' : '',
+          '{"content":[{"type":"text","text":"\\u0041\\ud83d\\ude00","new":{"n":9007199254740993}},{"type":"future","x":1.0}],"_meta":{"k":1e400,"k":2},"structuredContent":{"z":-0, "a":[ 1 , 2 ]}}',
+        ),
+      );
+    }
+  });
+
+  it('hands on every byte of a request but id, name and progress token', async () => {
+    await start({ servers: { lab: {} } });
+    const line =
+      '{ "jsonrpc":"2.0", "params": {"_meta":{"x/y":[1e400],"progressToken":"tok\\u00e9n"}, "arguments":{"n":9007199254740993,"f":1.0,"z":-0,"dup":1,"dup":2,"t":"\\u0041"} , "name":"lab__echo","later":null}, "id":"q1", "method":"tools/call", "vendor": 1.50}';
+    gateway.send(line);
+    await until('the answer', () => gateway.received.some(({ message }) => message.id === 'q1'));
+    const seen = gateway.received.find(({ message }) => message.id === 'q1')?.message.result.content[0].text as string;
+    const childId = /"id":(\d+)/.exec(seen.replaceAll(' ', ''))?.[1];
+    expect(seen).toBe(
+      line.replace('"q1"', `${childId}`).replace('"tok\\u00e9n"', `${childId}`).replace('lab__echo', 'echo'),
+    );
+  });
+
+  it('lists every field of a tool as the server spelt it, from all pages', async () => {
+    await start({ servers: { lab: {} } });
+    const { raw } = await gateway.request('tools/list');
+    expect(raw).toContain(
+      '{"name":"lab__echo","inputSchema":{"type":"object"},"x-unknown":{"n":9007199254740993,"f":1.0,"e":1e400},"description":"\\u00e9chos its arguments"}',
+    );
+    expect(raw).toContain(
+      '{ "description" : "answers after delayMs" , "inputSchema" : {"type":"object","properties":{"delayMs":{"type":"number"}}}, "name" : "lab__wait" }',
+    );
+    expect(JSON.parse(raw).result.tools.map(({ name }: { name: string }) => name)).toEqual([
+      'lab__echo',
+      'lab__wait',
+      'lab__verbatim',
+      'lab__big',
+      'lab__die',
+      'lab__effect',
+      'lab__progress',
+      'lab__change',
+      'trunkline__status',
+    ]);
+  });
+
+  it('gives each of 128 calls in flight on two servers its own answer, whatever the order', async () => {
+    await start({ servers: { one: { concurrency: 64 }, two: { concurrency: 64 } } });
+    await gateway.listTools();
+    const calls = Array.from({ length: 128 }, async (_, index) => {
+      const marker = `marker-${index}`;
+      const { message } = await gateway.call(`${index % 2 ? 'one' : 'two'}__wait`, {
+        marker,
+        delayMs: (index * 37) % 100,
+      });
+      return message.result.content[0].text === marker;
+    });
+    expect(await Promise.all(calls)).toEqual(Array(128).fill(true));
+    const order = gateway.received.map(({ message }) => message.id).filter((id) => typeof id === 'number');
+    expect(order).not.toEqual(order.toSorted((a, b) => a - b));
+  });
+
+  it('reports progress under the client’s token, rising only, and never after the answer', async () => {
+    await start({ servers: { lab: {} } });
+    await gateway.listTools();
+    const { message } = await gateway.request('tools/call', {
+      name: 'lab__progress',
+      _meta: { progressToken: 'mine' },
+    });
+    expect(message.result.content[0].text).toBe('done');
+    const lines = gateway.notifications('notifications/progress').map(({ raw }) => raw);
+    expect(lines).toEqual(
+      [1, 2, 3].map(
+        (step) =>
+          `{"method":"notifications/progress","params":{"extra":1.0,"progress":${step},"progressToken":"mine"},"jsonrpc":"2.0"}`,
+      ),
+    );
+    expect(gateway.received.at(-1)?.message.id).toBe(message.id);
+  });
+
+  it('reports no progress to a client that did not ask for it', async () => {
+    await start({ servers: { lab: {} } });
+    await gateway.call('lab__progress');
+    expect(gateway.notifications('notifications/progress')).toEqual([]);
+    expect((await gateway.status('lab')).dropped.staleProgress).toBe(4);
+  });
+
+  it('answers a cancelled call with nothing, and tells the server so', async () => {
+    await start({ servers: { lab: {} } });
+    await gateway.listTools();
+    gateway.send(
+      '{"jsonrpc":"2.0","id":"gone","method":"tools/call","params":{"name":"lab__wait","arguments":{"delayMs":50}}}',
+    );
+    gateway.send(
+      '{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"gone","reason":"enough"}}',
+    );
+    await gateway.call('lab__wait', { marker: 'later', delayMs: 100 });
+    expect(gateway.received.filter(({ message }) => message.id === 'gone')).toEqual([]);
+    expect(await gateway.status('lab')).toMatchObject({ cancelled: 1, inFlight: 0, queued: 0 });
+  });
+
+  it('passes a result of 20 MiB on whole', async () => {
+    await start({ servers: { lab: {} } });
+    const { message } = await gateway.call('lab__big', { bytes: 20 * 1024 * 1024 });
+    expect(message.result.content[0].text).toHaveLength(20 * 1024 * 1024);
+  });
+
+  it('refuses a result beyond the frame limit, says so, and reads on', async () => {
+    await start({ servers: { lab: { maxFrame: '64KiB' } } });
+    const { message } = await gateway.call('lab__big', { bytes: 200_000 });
+    expect(message.result._meta['trunkline/failure']).toMatchObject({
+      reason: 'response_too_large',
+      outcome: 'failed',
+    });
+    const next = await gateway.call('lab__wait', { marker: 'next', delayMs: 0 });
+    expect(next.message.result.content[0].text).toBe('next');
+  });
+
+  it('announces a changed list once, and only to a client that has listed', async () => {
+    await start({ servers: { lab: {} } });
+    await gateway.listTools();
+    await gateway.call('lab__change');
+    await until('the notice', () => gateway.notifications('notifications/tools/list_changed').length > 0);
+    expect((await gateway.listTools()).map(({ name }) => name)).toContain('lab__added8');
+    // The second storm is a second change; the fifty notices of each are one to the client.
+    await gateway.call('lab__change');
+    await until('the second notice', () => gateway.notifications('notifications/tools/list_changed').length > 1);
+    expect(gateway.notifications('notifications/tools/list_changed')).toHaveLength(2);
+  });
+
+  it('routes nothing to a tool that the configuration denies', async () => {
+    await start({ servers: { lab: { tools: { deny: ['d*'] } } } });
+    expect((await gateway.listTools()).map(({ name }) => name)).not.toContain('lab__die');
+    expect((await gateway.call('lab__die')).message.error).toEqual({ code: -32602, message: 'Unknown tool: lab__die' });
+    expect((await gateway.call('die')).message.error.code).toBe(-32602);
+    expect((await gateway.status('lab')).generation).toBe(1);
+  });
+});

@@ -1,0 +1,185 @@
+import { type ChildProcessWithoutNullStreams, execFileSync, spawn } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { until } from './processes.js';
+
+export const CLI = fileURLToPath(new URL('../../dist/cli.js', import.meta.url));
+export const LAB = fileURLToPath(new URL('../fixtures/servers/lab.mjs', import.meta.url));
+
+/** A message as it came, and as JSON. */
+export interface Received {
+  readonly raw: string;
+  readonly message: Message;
+  /** Milliseconds on the clock of `performance.now()`. */
+  readonly at: number;
+}
+
+// biome-ignore lint/suspicious/noExplicitAny: tests look into messages of every shape.
+export type Message = Record<string, any>;
+
+export interface StartOptions {
+  /** Entries as in the configuration; without `command` or `package` the lab server runs with `args`. */
+  readonly servers: Record<string, Record<string, unknown>>;
+  readonly gateway?: Record<string, unknown>;
+  readonly args?: readonly string[];
+}
+
+/**
+ * The built CLI and a client that sees every byte of it: what is sent and received is text, so that nothing is
+ * repaired on the way.
+ */
+export class GatewayProcess {
+  /** Every line of stdout, in order. */
+  readonly received: Received[] = [];
+  readonly folder: string;
+  readonly #process: ChildProcessWithoutNullStreams;
+  readonly #waiting = new Map<string, (received: Received) => void>();
+  readonly #exited: Promise<number | null>;
+  #stderr = '';
+  #partial: Buffer[] = [];
+  #lastId = 0;
+
+  private constructor({ servers, gateway = {}, args = [] }: StartOptions) {
+    // Part of every command line below, so that what is left of a run can be found.
+    this.folder = mkdtempSync(join(tmpdir(), `trunkline-${randomUUID()}-`));
+    const entries = Object.entries(servers).map(([key, entry]) => {
+      if ('command' in entry || 'package' in entry) return [key, entry];
+      return [
+        key,
+        { ...entry, command: 'node', args: [LAB, ...((entry.args as string[]) ?? []), `run=${this.folder}`] },
+      ];
+    });
+    const file = join(this.folder, 'trunkline.yaml');
+    writeFileSync(file, JSON.stringify({ servers: Object.fromEntries(entries), gateway }));
+    this.#process = spawn(process.execPath, [CLI, '--config', file, ...args]);
+    this.#process.stdout.on('data', (chunk: Buffer) => this.#read(chunk));
+    this.#process.stderr.on('data', (chunk: Buffer) => {
+      this.#stderr += chunk.toString();
+    });
+    this.#process.stdin.on('error', () => {});
+    this.#exited = new Promise((resolve) => this.#process.once('exit', (code) => resolve(code)));
+  }
+
+  /** Starts it and, unless told not to, shakes hands. */
+  static async start(options: StartOptions, { handshake = true } = {}): Promise<GatewayProcess> {
+    const gateway = new GatewayProcess(options);
+    if (handshake) await gateway.initialize();
+    return gateway;
+  }
+
+  get pid(): number {
+    return this.#process.pid ?? 0;
+  }
+
+  get stderr(): string {
+    return this.#stderr;
+  }
+
+  get exited(): Promise<number | null> {
+    return this.#exited;
+  }
+
+  async initialize(protocolVersion = '2025-11-25'): Promise<Received> {
+    const clientInfo = { name: 'test', version: '1' };
+    const received = await this.request('initialize', { protocolVersion, capabilities: {}, clientInfo });
+    this.send('{"jsonrpc":"2.0","method":"notifications/initialized"}');
+    return received;
+  }
+
+  /** One line, as it is. */
+  send(line: string): void {
+    this.#process.stdin.write(`${line}\n`);
+  }
+
+  /** Resolves with the answer; `params` may be text that is JSON already. */
+  request(method: string, params?: unknown, id: string = String(++this.#lastId)): Promise<Received> {
+    const body = typeof params === 'string' ? params : JSON.stringify(params ?? {});
+    const answered = new Promise<Received>((resolve) => this.#waiting.set(id, resolve));
+    this.send(`{"jsonrpc":"2.0","id":${id},"method":"${method}","params":${body}}`);
+    return answered;
+  }
+
+  call(name: string, args: Message = {}): Promise<Received> {
+    return this.request('tools/call', { name, arguments: args });
+  }
+
+  async listTools(): Promise<Message[]> {
+    return (await this.request('tools/list')).message.result.tools;
+  }
+
+  /** The structured status of one server. */
+  async status(server: string): Promise<Message> {
+    return (await this.call('trunkline__status', { server })).message.result.structuredContent.servers[0];
+  }
+
+  async untilState(server: string, state: string): Promise<Message> {
+    for (const deadline = performance.now() + 10_000; performance.now() < deadline; ) {
+      const status = await this.status(server);
+      if (status.state === state) return status;
+    }
+    throw new Error(`Server ${server} did not become ${state}; stderr:\n${this.#stderr}`);
+  }
+
+  notifications(method: string): Received[] {
+    return this.received.filter(({ message }) => message.method === method);
+  }
+
+  /** Closes stdin, as a host does, and waits for the end; resolves with the exit code. */
+  async close(): Promise<number | null> {
+    this.#process.stdin.end();
+    const code = await this.#exited;
+    rmSync(this.folder, { recursive: true, force: true });
+    return code;
+  }
+
+  kill(signal: NodeJS.Signals): void {
+    this.#process.kill(signal);
+  }
+
+  pauseReading(): void {
+    this.#process.stdout.pause();
+  }
+
+  resumeReading(): void {
+    this.#process.stdout.resume();
+  }
+
+  /** Command lines of this run's processes that still live. */
+  leftovers(): string[] {
+    const listing = execFileSync('ps', ['-A', '-o', 'stat=,pid=,args='], { encoding: 'utf8' });
+    return listing.split('\n').filter((line) => line.includes(this.folder) && !line.startsWith('Z'));
+  }
+
+  /** To be called at the end of each test, whatever became of it. */
+  async dispose(): Promise<void> {
+    await this.close();
+    try {
+      await until('every process of the run is gone', () => this.leftovers().length === 0, 1_000);
+    } finally {
+      for (const line of this.leftovers()) process.kill(Number(line.trim().split(/\s+/)[1]), 'SIGKILL');
+    }
+  }
+
+  #read(chunk: Buffer): void {
+    let start = 0;
+    for (let end = chunk.indexOf(0x0a); end >= 0; end = chunk.indexOf(0x0a, start)) {
+      this.#partial.push(chunk.subarray(start, end));
+      this.#receive(Buffer.concat(this.#partial).toString());
+      this.#partial = [];
+      start = end + 1;
+    }
+    this.#partial.push(chunk.subarray(start));
+  }
+
+  #receive(raw: string): void {
+    const received = { raw, message: JSON.parse(raw) as Message, at: performance.now() };
+    this.received.push(received);
+    if (received.message.method !== undefined) return;
+    const id = JSON.stringify(received.message.id);
+    this.#waiting.get(id)?.(received);
+    this.#waiting.delete(id);
+  }
+}
