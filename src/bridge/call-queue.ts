@@ -13,54 +13,87 @@ export interface QueuePlace {
   withdraw(): void;
 }
 
+/** Starts a call, which holds its place until it calls `leave`, once. */
+export type StartCall = (leave: () => void) => void;
+
 /**
  * Lets a bounded number of calls through to a child and keeps a bounded number waiting, in order of arrival.
  *
- * The bound on what waits is ours: p-queue itself takes any number.
+ * A call that finds room takes it at once; p-queue is for those that wait. It orders them and lets one at a time, the
+ * first in line, wait for the next place. The bound on what waits is ours: p-queue itself takes any number.
  */
 export class CallQueue {
-  readonly #queue: PQueue;
+  readonly #concurrency: number;
   readonly #maxQueued: number;
+  readonly #line = new PQueue({ concurrency: 1 });
+  #running = 0;
+  /** Hands the next place that becomes free to the first in line. */
+  #handOver: (() => void) | undefined;
 
   constructor({ concurrency, maxQueued }: CallQueueOptions) {
-    this.#queue = new PQueue({ concurrency });
+    this.#concurrency = concurrency;
     this.#maxQueued = maxQueued;
   }
 
   get running(): number {
-    return this.#queue.pending;
+    return this.#running;
   }
 
   get queued(): number {
-    return this.#queue.size;
+    return this.#line.size + this.#line.pending;
   }
 
   /**
-   * Calls `start` as soon as there is room, at once if there is any now; the call holds its place until it calls
-   * `leave`. Returns `undefined`, and never calls `start`, when too many wait already.
+   * Calls `start` as soon as there is room, at once if there is any now. Returns `undefined`, and never calls `start`,
+   * when too many wait already.
    */
-  enter(start: (leave: () => void) => void): QueuePlace | undefined {
-    const task = () => new Promise<void>((leave) => start(leave));
-    if (this.#queue.pending < this.#queue.concurrency) {
-      void this.#queue.add(task);
+  enter(start: StartCall): QueuePlace | undefined {
+    if (this.#running < this.#concurrency && this.queued === 0) {
+      this.#running += 1;
+      start(this.#leave);
       return STARTED;
     }
-    if (this.#queue.size >= this.#maxQueued) return undefined;
+    if (this.queued >= this.#maxQueued) return undefined;
+    return this.#wait(start);
+  }
+
+  #wait(start: StartCall): QueuePlace {
     const withdrawal = new AbortController();
-    let isWaiting = true;
-    const waitingTask = () => {
-      isWaiting = false;
-      return task();
+    let handOver: (() => void) | undefined;
+    let hasStarted = false;
+    const untilPlaced = async () => {
+      await new Promise<void>((resolve) => {
+        handOver = resolve;
+        this.#handOver = resolve;
+        if (this.#running < this.#concurrency) this.#giveNext();
+      });
+      hasStarted = true;
+      start(this.#leave);
     };
     // Rejects when withdrawn, which is what was wanted.
-    this.#queue.add(waitingTask, { signal: withdrawal.signal }).catch(() => {});
+    this.#line.add(untilPlaced, { signal: withdrawal.signal }).catch(() => {});
     return {
       withdraw: () => {
-        // p-queue takes the signal for running tasks too, and would free a place whose work goes on.
-        if (isWaiting) withdrawal.abort();
+        if (hasStarted) return;
+        if (handOver !== undefined && this.#handOver === handOver) this.#handOver = undefined;
+        withdrawal.abort();
       },
     };
   }
+
+  /** A place is free: the first in line gets it, before anybody who comes later. */
+  #giveNext(): void {
+    const handOver = this.#handOver;
+    if (handOver === undefined) return;
+    this.#handOver = undefined;
+    this.#running += 1;
+    handOver();
+  }
+
+  readonly #leave = (): void => {
+    this.#running -= 1;
+    this.#giveNext();
+  };
 }
 
 const STARTED: QueuePlace = { withdraw: () => {} };

@@ -7,6 +7,8 @@ import type { ServerTools } from './server-tools.js';
 export interface ToolRoute {
   readonly key: string;
   readonly original: string;
+  /** The original name as JSON, for the request. */
+  readonly token: Uint8Array;
 }
 
 /** One server's part of the catalog, in the order of the configuration. */
@@ -64,7 +66,7 @@ export class Catalog {
           shadowed.push({ key, exposed, owner });
           continue;
         }
-        const route = { key, original };
+        const route = toRoute(key, original);
         routes.set(exposed, route);
         originals.set(original, originals.has(original) ? undefined : route);
         if (entry === undefined) continue;
@@ -93,7 +95,7 @@ export class Catalog {
     if (route !== undefined) return route;
     const unlisted = splitExposedName(name);
     const key = unlisted === undefined ? undefined : this.#keysByPrefix.get(unlisted.prefix);
-    if (unlisted !== undefined && key !== undefined) return { key, original: unlisted.original };
+    if (unlisted !== undefined && key !== undefined) return toRoute(key, unlisted.original);
     return this.#originals.get(name);
   }
 
@@ -103,6 +105,10 @@ export class Catalog {
     const theirs = other.toolsList;
     return ours.length === theirs.length && ours.every((byte, index) => byte === theirs[index]);
   }
+}
+
+function toRoute(key: string, original: string): ToolRoute {
+  return { key, original, token: toBytes(JSON.stringify(original)) };
 }
 
 function serialise(entries: readonly Uint8Array[]): Uint8Array {

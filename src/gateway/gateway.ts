@@ -6,6 +6,8 @@ import type { Cancel, Clock } from '../timing/clock.js';
 import type { Backend } from './backend.js';
 import { Catalog } from './catalog.js';
 import type { Exchange } from './exchange.js';
+import type { GatewayPort } from './gateway-port.js';
+import { ABOUT, instructionsOf } from './instructions.js';
 import type { OwnTool } from './own-tool.js';
 
 export interface GatewayOptions {
@@ -15,6 +17,8 @@ export interface GatewayOptions {
   readonly ownTools: readonly OwnTool[];
   /** How long the first `tools/list` waits for servers that are still starting, in milliseconds. */
   readonly startupWaitMs: number;
+  /** Something that every client is to be told; for one, that the configuration cannot be used. */
+  readonly notice?: string;
 }
 
 /**
@@ -22,11 +26,12 @@ export interface GatewayOptions {
  *
  * `serve` is the only way in, whatever front a request came through.
  */
-export class Gateway {
+export class Gateway implements GatewayPort {
   readonly #clock: Clock;
   readonly #backends: ReadonlyMap<string, Backend>;
   readonly #ownTools: ReadonlyMap<string, OwnTool>;
   readonly #startupWaitMs: number;
+  readonly #notice: string | undefined;
   readonly #listeners = new Set<() => void>();
   /** Lists asked for while servers were starting for the first time. */
   #heldLists: Exchange[] = [];
@@ -34,7 +39,8 @@ export class Gateway {
   #cancelStartupWait: Cancel = () => {};
   #catalog: Catalog;
 
-  constructor({ clock, backends, ownTools, startupWaitMs }: GatewayOptions) {
+  constructor({ clock, backends, ownTools, startupWaitMs, notice }: GatewayOptions) {
+    this.#notice = notice;
     this.#clock = clock;
     this.#backends = new Map(backends.map((backend) => [backend.key, backend]));
     this.#ownTools = new Map(ownTools.map((tool) => [tool.name, tool]));
@@ -52,20 +58,18 @@ export class Gateway {
     return this.#catalog;
   }
 
-  /** Calls `listener` whenever the merged list of tools has become another one; returns how to stop that. */
   onToolsChanged(listener: () => void): () => void {
     this.#listeners.add(listener);
     return () => this.#listeners.delete(listener);
   }
 
-  /** What each server says about its use, under a line that names it. */
+  /** What each server that is ready says about its use follows what we say. */
   get instructions(): string {
-    const parts: string[] = [];
+    const parts = [ABOUT];
+    if (this.#notice !== undefined) parts.push(this.#notice);
     for (const { key, prefix, delivery } of this.#backends.values()) {
       const text = delivery.connection?.instructions;
-      if (text === undefined) continue;
-      const names = prefix === '' ? 'its tools keep their own names' : `its tools begin with ${prefix}__`;
-      parts.push(`# Server "${key}" (${names})\n\n${text}`);
+      if (text !== undefined) parts.push(instructionsOf(key, prefix, text));
     }
     return parts.join('\n\n');
   }
@@ -110,7 +114,7 @@ export class Gateway {
       return;
     }
     const isRenamed = route.original !== name;
-    backend.serve(exchange, isRenamed ? [{ span: tokens.name, text: toBytes(JSON.stringify(route.original)) }] : []);
+    backend.serve(exchange, isRenamed ? [{ span: tokens.name, text: route.token }] : []);
   }
 
   /** There is one page, so a cursor can only be one that we never gave. */

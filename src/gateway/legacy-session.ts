@@ -14,12 +14,12 @@ import { negotiateRevision } from '../mcp/revisions.js';
 import type { Clock } from '../timing/clock.js';
 import { Paced } from '../timing/paced.js';
 import type { Exchange } from './exchange.js';
-import type { Gateway } from './gateway.js';
+import type { GatewayPort } from './gateway-port.js';
 
 export interface LegacySessionOptions {
   readonly clock: Clock;
   readonly scan: ScanEnvelope;
-  readonly gateway: Gateway;
+  readonly gateway: GatewayPort;
   /** Towards the client. */
   readonly sink: MessageSink;
   readonly serverInfo: { readonly name: string; readonly title?: string; readonly version: string };

@@ -159,7 +159,20 @@ export function isObject(bytes: Uint8Array, span: Span): boolean {
 
 /** UTF-8 bytes of a text. */
 export function toBytes(text: string): Uint8Array {
-  return encoder.encode(text);
+  return text.length <= SHORT_TEXT ? (asciiBytes(text) ?? encoder.encode(text)) : encoder.encode(text);
+}
+
+/** Arrays this small live on the engine's own heap; the encoder would allocate memory outside for each. */
+const SHORT_TEXT = 64;
+
+function asciiBytes(text: string): Uint8Array | undefined {
+  const bytes = new Uint8Array(text.length);
+  for (let index = 0; index < text.length; index += 1) {
+    const code = text.charCodeAt(index);
+    if (code >= 0x80) return undefined;
+    bytes[index] = code;
+  }
+  return bytes;
 }
 
 const encoder = new TextEncoder();

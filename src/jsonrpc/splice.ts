@@ -43,6 +43,11 @@ export function splice(message: SplicedMessage): Uint8Array {
   return out;
 }
 
+/** Two edits are what nearly every call has. */
 function inOrder(edits: readonly Edit[]): readonly Edit[] {
-  return [...edits].sort((a, b) => a.span.start - b.span.start);
+  const [first, second] = edits;
+  if (edits.length !== 2 || first === undefined || second === undefined) {
+    return [...edits].sort((a, b) => a.span.start - b.span.start);
+  }
+  return first.span.start < second.span.start ? edits : [second, first];
 }

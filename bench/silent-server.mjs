@@ -1,0 +1,2 @@
+// Reads everything, answers nothing, and ends with its stdin.
+process.stdin.resume();

@@ -1,0 +1,44 @@
+import { RPC_CODES, RpcError } from '../jsonrpc/rpc-error.js';
+import type { Exchange } from './exchange.js';
+import type { GatewayPort } from './gateway-port.js';
+import { ABOUT } from './instructions.js';
+
+/** Far more than a client asks in the moment that it takes to read the configuration. */
+const MAX_HELD = 1_024;
+
+/**
+ * Stands for the gateway while that is being put together, so that a client is greeted at once.
+ *
+ * Requests are held and handed on, in their order, when the gateway is there.
+ */
+export class PendingGateway implements GatewayPort {
+  #gateway: GatewayPort | undefined;
+  #held: Exchange[] = [];
+  readonly #listeners = new Set<() => void>();
+
+  get instructions(): string {
+    return this.#gateway?.instructions ?? ABOUT;
+  }
+
+  serve(exchange: Exchange): void {
+    if (this.#gateway !== undefined) this.#gateway.serve(exchange);
+    else if (this.#held.length < MAX_HELD) this.#held.push(exchange);
+    else exchange.fail(new RpcError(RPC_CODES.internalError, 'Trunkline is still starting'));
+  }
+
+  onToolsChanged(listener: () => void): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  }
+
+  /** The gateway is there; from now on everything goes to it. */
+  become(gateway: GatewayPort): void {
+    this.#gateway = gateway;
+    gateway.onToolsChanged(() => {
+      for (const listener of this.#listeners) listener();
+    });
+    const held = this.#held;
+    this.#held = [];
+    for (const exchange of held) if (!exchange.isSettled) gateway.serve(exchange);
+  }
+}
