@@ -1,24 +1,92 @@
 #!/usr/bin/env node
 import { parseArgs } from 'node:util';
-import type { ExitCode, Settings } from './commands/settings.js';
+import type { Settings } from './commands/settings.js';
 
-const COMMANDS = ['serve', 'check', 'tools', 'call'] as const;
-type Command = (typeof COMMANDS)[number];
+// A client waits while we load, so each command loads what it needs, and nothing comes before the one to serve.
 
-const { values, positionals } = parseArgs({
-  allowPositionals: true,
-  options: {
-    config: { type: 'string', short: 'c' },
-    verbose: { type: 'boolean', short: 'v', multiple: true },
-    'log-file': { type: 'string' },
-    version: { type: 'boolean' },
-    help: { type: 'boolean', short: 'h' },
-  },
-});
-const settings: Settings = {
-  config: values.config,
-  verbosity: values.verbose?.length ?? 0,
-  logFile: values['log-file'],
-};
-const { serve } = await import('./commands/serve.js');
-process.exit(await serve(settings));
+const OPTIONS = {
+  config: { type: 'string', short: 'c' },
+  verbose: { type: 'boolean', short: 'v', multiple: true },
+  'log-file': { type: 'string' },
+  json: { type: 'boolean' },
+  version: { type: 'boolean' },
+  help: { type: 'boolean', short: 'h' },
+} as const;
+
+try {
+  process.exit(await run(process.argv.slice(2)));
+} catch (error) {
+  const { reportFault } = await import('./commands/fault.js');
+  process.exit(reportFault(error));
+}
+
+async function run(args: string[]): Promise<number> {
+  const { values, positionals } = await parse(args);
+  const [command = 'serve', ...rest] = positionals;
+  if (values.version) return await printVersion();
+  if (values.help || command === 'help') return await printHelp(command === 'help' ? rest : positionals);
+
+  const settings: Settings = {
+    config: values.config,
+    verbosity: values.verbose?.length ?? 0,
+    logFile: values['log-file'],
+  };
+  const isJson = values.json === true;
+  switch (command) {
+    case 'serve': {
+      if (rest.length > 0) throw (await usage()).notFor(command, 'arguments');
+      if (isJson) throw (await usage()).notFor(command, '`--json`');
+      const { serve } = await import('./commands/serve.js');
+      return await serve(settings);
+    }
+    case 'check': {
+      if (isJson) throw (await usage()).notFor(command, '`--json`');
+      const { check } = await import('./commands/check.js');
+      return await check(settings, rest);
+    }
+    case 'tools': {
+      const { tools } = await import('./commands/tools.js');
+      return await tools(settings, rest, isJson);
+    }
+    case 'call': {
+      const [name, json, ...excess] = rest;
+      if (name === undefined) throw (await usage()).missingName();
+      if (excess.length > 0) throw (await usage()).splitArguments();
+      const { call } = await import('./commands/call.js');
+      return await call(settings, { name, args: json, isJson });
+    }
+    default:
+      throw (await usage()).unknownCommand(command);
+  }
+}
+
+async function parse(args: string[]) {
+  try {
+    return parseArgs({ args, options: OPTIONS, allowPositionals: true });
+  } catch {
+    throw (await usage()).mistakeIn(args, OPTIONS);
+  }
+}
+
+function usage() {
+  return import('./commands/usage.js');
+}
+
+async function printVersion(): Promise<number> {
+  const { VERSION } = await import('./version.js');
+  return await print(VERSION);
+}
+
+async function printHelp([word]: readonly string[]): Promise<number> {
+  const { helpText, isCommand } = await import('./commands/help.js');
+  if (word !== undefined && word !== 'help' && !isCommand(word)) throw (await usage()).unknownCommand(word);
+  return await print(helpText(word !== undefined && isCommand(word) ? word : undefined));
+}
+
+/** Resolves when it was read: exiting would cut off the rest. A reader who does not want it all is no error. */
+function print(text: string): Promise<number> {
+  return new Promise((resolve) => {
+    process.stdout.on('error', () => resolve(0));
+    process.stdout.write(`${text}\n`, () => resolve(0));
+  });
+}

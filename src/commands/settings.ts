@@ -2,6 +2,8 @@ import { homedir } from 'node:os';
 import type { Config } from '../config/config.js';
 import { findConfigFile } from '../config/find-config.js';
 import { loadConfig } from '../config/load.js';
+import { createLogger, type Logger } from '../observe/logger.js';
+import { UsageError } from './usage-error.js';
 
 /** What every command is given: where the configuration is, and where and how much to log. */
 export interface Settings {
@@ -15,8 +17,6 @@ export interface Settings {
 /** What a command ends with. Documented in `--help` and in the README. */
 export const EXIT = { ok: 0, failed: 1, usage: 2, internal: 70 } as const;
 
-export type ExitCode = (typeof EXIT)[keyof typeof EXIT];
-
 /** Finds and reads the configuration; throws a `ConfigError` when it cannot be used. */
 export function readConfig({ config }: Settings): Config {
   const file = findConfigFile({
@@ -27,4 +27,15 @@ export function readConfig({ config }: Settings): Config {
     platform: process.platform,
   });
   return loadConfig(file, { env: process.env, nodePath: process.execPath });
+}
+
+export function openLogger({ verbosity, logFile }: Settings): Logger {
+  if (logFile === undefined) return createLogger({ verbosity });
+  try {
+    return createLogger({ verbosity, file: logFile });
+  } catch (cause) {
+    const reason = cause instanceof Error && 'code' in cause ? String(cause.code) : 'unknown';
+    const hint = 'name a file in a folder that you may write to with --log-file FILE';
+    throw new UsageError(`the log file ${logFile} cannot be written (${reason})`, hint, { cause });
+  }
 }

@@ -2,17 +2,15 @@ import { dirname } from 'node:path';
 import { answerLegacyChild, type ClientProfile, openLegacyChild } from '../bridge/legacy-child.js';
 import { StdioBridge } from '../bridge/stdio-bridge.js';
 import type { Backend } from '../gateway/backend.js';
-import type { ScanEnvelope } from '../mcp/envelope.js';
 import type { ChildLog } from '../observe/child-log.js';
 import type { Logger } from '../observe/logger.js';
 import { endGroup } from '../process/end-group.js';
 import { childEnvironment } from '../process/environment.js';
 import { type SpawnedChild, spawnChild } from '../process/spawn-child.js';
-import { Flow } from '../streams/flow.js';
 import { LineWriter } from '../streams/line-writer.js';
 import type { ChildSpec } from '../supervision/child-spec.js';
 import type { LaunchEvents, Launched, Launcher } from '../supervision/launcher.js';
-import type { Clock } from '../timing/clock.js';
+import type { Platform } from './platform.js';
 
 /** What a launch of one server needs besides its spec. */
 export interface LaunchTarget {
@@ -23,8 +21,7 @@ export interface LaunchTarget {
 }
 
 export interface ChildLauncherOptions {
-  readonly clock: Clock;
-  readonly scan: ScanEnvelope;
+  readonly platform: Platform;
   readonly logger: Logger;
   readonly profile: ClientProfile;
   readonly environment: Readonly<Record<string, string | undefined>>;
@@ -39,8 +36,6 @@ const LAST_WORDS_MS = 80;
  * hands the connection to the backend. Only then is the child ready.
  */
 export class ChildLauncher implements Launcher {
-  /** All that children write to stdout goes through here. */
-  readonly flow = new Flow();
   readonly #options: ChildLauncherOptions;
 
   constructor(options: ChildLauncherOptions) {
@@ -48,7 +43,7 @@ export class ChildLauncher implements Launcher {
   }
 
   launch(spec: ChildSpec, generation: number, events: LaunchEvents): Launched {
-    const { clock, logger } = this.#options;
+    const { logger, platform } = this.#options;
     const target = this.#target(spec.key);
     let hasExited = false;
     const child = spawnChild(
@@ -75,7 +70,7 @@ export class ChildLauncher implements Launcher {
         // After an exit the bridge closes by itself, when the last words were read.
         if (!hasExited) bridge.close('stopped');
         // The next generation must not begin while this one may still be at work.
-        while (!(await endGroup(child, ladder, clock)).gone) {
+        while (!(await endGroup(child, ladder, platform.clock)).gone) {
           logger.error({ server: spec.key, pid: child.pid }, 'a process of this server survives SIGKILL');
         }
       },
@@ -98,7 +93,7 @@ export class ChildLauncher implements Launcher {
   }
 
   #join(child: SpawnedChild, { backend, log, maxFrameBytes, maxUnwrittenBytes }: LaunchTarget): StdioBridge {
-    const { clock, scan } = this.#options;
+    const { clock, scan, flow } = this.#options.platform;
     const bridge: StdioBridge = new StdioBridge({
       clock,
       scan,
@@ -115,7 +110,7 @@ export class ChildLauncher implements Launcher {
     child.stdout.on('data', (chunk: Uint8Array) => bridge.receive(chunk));
     child.stderr.on('data', (chunk: Uint8Array) => log.write(chunk));
     child.stderr.once('close', () => log.end());
-    this.flow.add(child.stdout);
+    flow.add(child.stdout);
     return bridge;
   }
 
@@ -138,8 +133,9 @@ export class ChildLauncher implements Launcher {
 
   /** Answers may still be in the pipe. A grandchild that holds it open must not keep the callers waiting, though. */
   #readLastWords(child: SpawnedChild, bridge: StdioBridge): void {
-    this.flow.release(child.stdout);
-    const cancel = this.#options.clock.schedule(LAST_WORDS_MS, () => bridge.close('exited'));
+    const { clock, flow } = this.#options.platform;
+    flow.release(child.stdout);
+    const cancel = clock.schedule(LAST_WORDS_MS, () => bridge.close('exited'));
     child.stdout.once('close', () => {
       cancel();
       bridge.close('exited');

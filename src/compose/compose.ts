@@ -1,4 +1,3 @@
-import { isUtf8 } from 'node:buffer';
 import { createHash } from 'node:crypto';
 import type { Config, ServerConfig } from '../config/config.js';
 import { Backend, type LifecycleState } from '../gateway/backend.js';
@@ -7,33 +6,31 @@ import { createRestartTool } from '../gateway/restart-tool.js';
 import type { StatusFacts } from '../gateway/status.js';
 import { createStatusTool } from '../gateway/status-tool.js';
 import { createToolPolicy } from '../gateway/tool-policy.js';
-import { createScan, type ScanEnvelope } from '../mcp/envelope.js';
 import { ChildLog } from '../observe/child-log.js';
 import type { Logger } from '../observe/logger.js';
 import { createRedactor } from '../observe/redact.js';
-import { systemClock } from '../observe/system-clock.js';
-import type { Flow } from '../streams/flow.js';
 import type { StopLadder } from '../supervision/launcher.js';
 import { type ChildSnapshot, Supervisor } from '../supervision/supervisor.js';
-import type { Clock } from '../timing/clock.js';
 import { VERSION } from '../version.js';
 import { ChildLauncher, type LaunchTarget } from './child-launcher.js';
+import { createPlatform, type Platform } from './platform.js';
 
 export interface ComposeOptions {
   readonly config: Config;
   readonly logger: Logger;
   readonly environment: Readonly<Record<string, string | undefined>>;
+  /** Shared with a front that is open already. */
+  readonly platform?: Platform;
   /** What is wrong with the configuration as a whole, when it could not be used. */
   readonly configFault?: string;
+  /** Told of every change of a child, in the same tick as its cause. */
+  readonly onChange?: (key: string, snapshot: ChildSnapshot) => void;
 }
 
 /** Everything that runs, for whoever opens a front before it. */
 export interface Composition {
   readonly gateway: Gateway;
-  readonly clock: Clock;
-  readonly scan: ScanEnvelope;
-  /** Holds back all children at once. */
-  readonly flow: Flow;
+  readonly platform: Platform;
   /** Starts every server. */
   start(): void;
   status(): StatusFacts;
@@ -42,10 +39,10 @@ export interface Composition {
 }
 
 /** Puts the gateway together: the one place where the core meets processes, clock and log. */
-export function compose({ config, logger, environment, configFault }: ComposeOptions): Composition {
-  const clock = systemClock;
+export function compose(options: ComposeOptions): Composition {
+  const { config, logger, environment, configFault, onChange, platform = createPlatform() } = options;
+  const { clock } = platform;
   const startedAt = clock.now();
-  const scan = createScan(isUtf8);
   const redact = createRedactor(config.servers.flatMap(({ child }) => (child === undefined ? [] : [child])));
   const runnable = config.servers.flatMap(({ key, child }) => (child === undefined ? [] : [{ key, child }]));
 
@@ -57,8 +54,7 @@ export function compose({ config, logger, environment, configFault }: ComposeOpt
   );
   const backends = new Map(config.servers.map((server) => [server.key, createBackend(server)]));
   const launcher = new ChildLauncher({
-    clock,
-    scan,
+    platform,
     logger,
     environment,
     profile: { clientInfo: { name: 'trunkline', version: VERSION }, capabilities: {} },
@@ -72,6 +68,7 @@ export function compose({ config, logger, environment, configFault }: ComposeOpt
     onChange: (key, snapshot) => {
       backends.get(key)?.moved(snapshot.state);
       logChange(key, snapshot);
+      onChange?.(key, snapshot);
     },
   });
   for (const { child } of runnable) supervisor.add(child);
@@ -92,18 +89,18 @@ export function compose({ config, logger, environment, configFault }: ComposeOpt
   });
   const keys = runnable.map(({ key }) => key);
   const restartTools = config.gateway.restartTool ? [createRestartTool(keys, (key) => supervisor.restart(key))] : [];
+  const notice = configFault === undefined ? undefined : `The configuration cannot be used:\n${configFault}`;
   const gateway = new Gateway({
     clock,
     backends: [...backends.values()],
-    ownTools: [createStatusTool(status), ...restartTools],
+    ownTools: [createStatusTool(status, notice), ...restartTools],
     startupWaitMs: config.gateway.startupWaitMs,
+    ...(notice === undefined ? {} : { notice }),
   });
 
   return {
     gateway,
-    clock,
-    scan,
-    flow: launcher.flow,
+    platform,
     status,
     start: () => {
       for (const key of keys) supervisor.start(key);

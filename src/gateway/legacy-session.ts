@@ -23,8 +23,6 @@ export interface LegacySessionOptions {
   /** Towards the client. */
   readonly sink: MessageSink;
   readonly serverInfo: { readonly name: string; readonly title?: string; readonly version: string };
-  /** Said before what the servers say; for one, that the configuration is broken. */
-  readonly notice?: string;
 }
 
 /** Changes that come together are announced together, and not more often than a client can follow. */
@@ -118,7 +116,7 @@ export class LegacySession {
   }
 
   #initialize(request: RequestEnvelope): void {
-    const { sink, gateway, serverInfo, notice } = this.#options;
+    const { sink, gateway, serverInfo } = this.#options;
     const id = tokenText(request, request.id);
     if (this.#phase !== 'new') {
       refuse(sink, id, RPC_CODES.invalidRequest, 'The session is initialized already');
@@ -127,12 +125,11 @@ export class LegacySession {
     this.#phase = 'initialized';
     const { protocolVersion } = request.tokens;
     const isNamed = protocolVersion !== undefined && isString(request.bytes, protocolVersion);
-    const instructions = [notice, gateway.instructions].filter(Boolean).join('\n\n');
     const result = {
       protocolVersion: negotiateRevision(isNamed ? readString(request.bytes, protocolVersion) : undefined),
       capabilities: { tools: { listChanged: true } },
       serverInfo,
-      ...(instructions === '' ? {} : { instructions }),
+      instructions: gateway.instructions,
     };
     sink.send(resultMessage(toBytes(id), toBytes(JSON.stringify(result))));
   }

@@ -2,9 +2,13 @@ import { createOwnTool, type OwnTool, readServerArgument, textResult } from './o
 import { reportStatus, type StatusFacts } from './status.js';
 import { renderStatus } from './status-text.js';
 
-/** `trunkline__status`: how each server is, why, and what to do about it. */
-export function createStatusTool(facts: () => StatusFacts): OwnTool {
-  return createOwnTool(DEFINITION, (args) => {
+/**
+ * `trunkline__status`: how each server is, why, and what to do about it. A `notice` stands before its description,
+ * where a model reads it without asking.
+ */
+export function createStatusTool(facts: () => StatusFacts, notice?: string): OwnTool {
+  const description = notice === undefined ? DEFINITION.description : `${notice}\n\n${DEFINITION.description}`;
+  return createOwnTool({ ...DEFINITION, description }, (args) => {
     const now = facts();
     const chosen = readServerArgument(
       args,

@@ -1,0 +1,18 @@
+import { ConfigError } from '../config/config-error.js';
+import { tell } from './output.js';
+import { EXIT } from './settings.js';
+import { UsageError } from './usage-error.js';
+
+/** Says on stderr why a command could not even begin, and returns what to exit with. */
+export function reportFault(error: unknown): number {
+  if (error instanceof ConfigError) {
+    tell(error.report);
+    return EXIT.usage;
+  }
+  if (error instanceof UsageError) {
+    tell(`trunkline: ${error.message}\n  ${error.hint}`);
+    return EXIT.usage;
+  }
+  tell(`trunkline: a bug in Trunkline: ${error instanceof Error ? error.stack : String(error)}`);
+  return EXIT.internal;
+}

@@ -1,0 +1,90 @@
+export const COMMANDS = ['serve', 'check', 'tools', 'call'] as const;
+export type Command = (typeof COMMANDS)[number];
+
+export function isCommand(word: string): word is Command {
+  return (COMMANDS as readonly string[]).includes(word);
+}
+
+/** What `--help` shows: about one command, or about the whole. */
+export function helpText(command: Command | undefined): string {
+  const about = command === undefined ? OVERVIEW : DETAILS[command];
+  const own = command === 'tools' || command === 'call' ? [JSON_OPTION] : [];
+  return [about, `Options:\n${[...own, OPTIONS].join('\n')}`, EXIT_CODES].join('\n\n');
+}
+
+const OVERVIEW = `Trunkline is one MCP server that stands for all the others: it runs your stdio MCP
+servers as supervised children and shows one merged toolset.
+
+Usage:
+  trunkline [serve]              serve an MCP client over stdin and stdout
+  trunkline check [SERVER…]      start every server once and tell how that went
+  trunkline tools [SERVER…]      list all tools and whose they are
+  trunkline call NAME [JSON]     call one tool and print its result
+  trunkline help [COMMAND]       tell more about a command
+
+Examples:
+  trunkline check
+  trunkline tools files
+  trunkline call files__read_text_file '{"path": "notes.txt"}'
+  trunkline --config ~/servers.yaml
+
+Without --config, the file is trunkline.yaml in the current folder, or else in your
+configuration folder; the variable TRUNKLINE_CONFIG may name another one.`;
+
+const DETAILS: Readonly<Record<Command, string>> = {
+  serve: `Usage: trunkline [serve] [OPTIONS]
+
+Serves an MCP client over stdin and stdout until it closes stdin or a signal comes.
+This is the command to register with a client.
+
+Examples:
+  trunkline
+  trunkline serve --config ~/servers.yaml -v --log-file ~/trunkline.log`,
+
+  check: `Usage: trunkline check [SERVER…] [OPTIONS]
+
+Checks the configuration, starts every server (or those named) once, and tells how that
+went: time to ready, tools shown, quarantined and denied, and for each server that failed
+why, what it said last, and what to try.
+
+Examples:
+  trunkline check
+  trunkline check files memory --config ~/servers.yaml`,
+
+  tools: `Usage: trunkline tools [SERVER…] [OPTIONS]
+
+Lists the tools of every server (or of those named) as a client sees them, with the server
+that each belongs to; and the tools that are not shown, with the reason.
+
+Examples:
+  trunkline tools
+  trunkline tools files
+  trunkline tools --json | jq -r '.tools[].name'`,
+
+  call: `Usage: trunkline call NAME [JSON] [OPTIONS]
+
+Calls one tool and prints its result: text as text, everything else as JSON. The arguments
+are a JSON object; \`-\` reads it from stdin. What a tool says about its failure goes to
+stderr.
+
+Examples:
+  trunkline call trunkline__status
+  trunkline call files__read_text_file '{"path": "notes.txt"}'
+  trunkline call memory__create_entities - < entities.json
+  trunkline call files__list_directory '{"path": "."}' --json`,
+};
+
+const JSON_OPTION = '      --json          print the result as it came, as JSON';
+
+const OPTIONS = `  -c, --config FILE   use this configuration
+  -v, -vv             log more to stderr: what happens, or everything
+      --log-file FILE append the log to a file instead
+      --version       print the version
+  -h, --help          print this`;
+
+const EXIT_CODES = `Exit codes:
+  0   all is well
+  1   a server or the call failed
+  2   the command line or the configuration cannot be used
+  70  a bug in Trunkline
+  A check, tools or call that a signal ends exits with 128 and the signal's number.`;

@@ -1,0 +1,100 @@
+import { constants } from 'node:os';
+import { type Composition, compose } from '../compose/compose.js';
+import type { Config, ServerConfig } from '../config/config.js';
+import { suggest } from '../config/suggest.js';
+import { FirstStarts } from './first-starts.js';
+import { LocalClient } from './local-client.js';
+import { guardOutput, ProgressLine, tell } from './output.js';
+import { FINAL_LADDER, runToEnd } from './run-to-end.js';
+import { EXIT, openLogger, readConfig, type Settings } from './settings.js';
+import { UsageError } from './usage-error.js';
+
+/** What a command that looks at servers or calls one has to work with; every server is ready or has failed. */
+export interface Once {
+  readonly config: Config;
+  readonly composition: Composition;
+  readonly client: LocalClient;
+  readonly starts: FirstStarts;
+  readonly progressLine: ProgressLine;
+}
+
+/**
+ * Starts servers for one command: each is tried once, `work` is done when all are ready or have failed, and then all
+ * are ended. `choose` says which ones to start.
+ */
+export async function runOnce(
+  settings: Settings,
+  choose: (config: Config) => readonly ServerConfig[],
+  work: (once: Once) => Promise<number>,
+): Promise<number> {
+  let outputFault: Error | undefined;
+  guardOutput((error) => {
+    outputFault ??= error;
+  });
+  const logger = openLogger(settings);
+  // What is wrong with a server is said in words; a log is for those who ask for one.
+  const isLogWanted = settings.verbosity > 0 || settings.logFile !== undefined;
+  if (!isLogWanted) logger.level = 'fatal';
+  const whole = readConfig(settings);
+  for (const warning of whole.warnings) tell(warning);
+  const config = { ...whole, servers: choose(whole).map(triedOnce) };
+
+  const progressLine = new ProgressLine(process.stderr);
+  const showPending = (pending: readonly string[]) => {
+    if (pending.length === 0) progressLine.clear();
+    else
+      progressLine.show(`${keys.length - pending.length} of ${keys.length} started; waiting for ${pending.join(', ')}`);
+  };
+  const keys = config.servers.flatMap(({ key, child }) => (child === undefined ? [] : [key]));
+  const starts = new FirstStarts({ keys, now: () => performance.now(), onSettled: showPending });
+  const composition = compose({
+    config,
+    logger,
+    environment: process.env,
+    onChange: (key, snapshot) => starts.moved(key, snapshot),
+  });
+
+  const code = await runToEnd({
+    composition,
+    logger,
+    onSignal: (signal) => 128 + constants.signals[signal],
+    isOutputAwaited: true,
+    work: async (ending) => {
+      const client = await LocalClient.open(composition);
+      ending.addEventListener('abort', () => {
+        progressLine.clear();
+        client.close();
+      });
+      showPending(keys);
+      composition.start();
+      await starts.settled;
+      // Children that are being ended settle too.
+      ending.throwIfAborted();
+      return await work({ config, composition, client, starts, progressLine });
+    },
+  });
+  if (outputFault === undefined) return code;
+  tell(`trunkline: stdout cannot be written: ${outputFault.message}`);
+  return EXIT.failed;
+}
+
+/** The servers of these names, all of them if there are none. */
+export function chooseServers({ servers }: Config, names: readonly string[]): readonly ServerConfig[] {
+  const keys = servers.map(({ key }) => key);
+  for (const name of names) {
+    if (keys.includes(name)) continue;
+    const nearest = suggest(name, keys);
+    const hint = nearest === undefined ? `there are: ${keys.join(', ')}` : `did you mean \`${nearest}\`?`;
+    throw new UsageError(`there is no server \`${name}\` in the configuration`, hint);
+  }
+  return names.length === 0 ? servers : servers.filter(({ key }) => names.includes(key));
+}
+
+/** A failure is final, and a server that failed is given no longer to go than those that are ended at the end. */
+function triedOnce(server: ServerConfig): ServerConfig {
+  if (server.child === undefined) return server;
+  const { patience, restart } = server.child;
+  const { termAfterMs, killAfterMs } = FINAL_LADDER;
+  const hasty = { ...patience, stopGraceMs: termAfterMs, killAfterMs: killAfterMs - termAfterMs };
+  return { ...server, child: { ...server.child, patience: hasty, restart: { ...restart, budget: 1 } } };
+}

@@ -1,0 +1,66 @@
+import { compose } from '../compose/compose.js';
+import type { Platform } from '../compose/platform.js';
+import type { Config } from '../config/config.js';
+import { ConfigError } from '../config/config-error.js';
+import { emptyConfig } from '../config/empty-config.js';
+import type { PendingGateway } from '../gateway/pending-gateway.js';
+import type { Logger } from '../observe/logger.js';
+import { runToEnd } from './run-to-end.js';
+import { EXIT, openLogger, readConfig, type Settings } from './settings.js';
+
+/** The front that is open already. */
+export interface OpenFront {
+  readonly platform: Platform;
+  readonly gateway: PendingGateway;
+  readonly clientLeft: Promise<void>;
+}
+
+/** Reads the configuration, starts the servers, and serves until the client leaves or a signal comes. */
+export async function serveBehindFront(settings: Settings, front: OpenFront): Promise<number> {
+  const logger = openLogger(settings);
+  const { config, fault } = usableConfig(settings, logger);
+  const composition = compose({
+    config,
+    logger,
+    platform: front.platform,
+    environment: process.env,
+    ...(fault === undefined ? {} : { configFault: fault }),
+  });
+  if (process.stdin.isTTY) process.stderr.write(`${forSomebodyAtATerminal(config)}\n`);
+  return await runToEnd({
+    composition,
+    logger,
+    // To be told to end is how a server ends well.
+    onSignal: () => EXIT.ok,
+    isOutputAwaited: false,
+    work: async () => {
+      composition.start();
+      front.gateway.become(composition.gateway);
+      await front.clientLeft;
+      return EXIT.ok;
+    },
+  });
+}
+
+/**
+ * The configuration, or none and what is wrong with it.
+ *
+ * A client that is attached already is better served by a gateway that can say what is wrong than by none; somebody at
+ * a terminal is not.
+ */
+function usableConfig(settings: Settings, logger: Logger): { config: Config; fault?: string } {
+  try {
+    const config = readConfig(settings);
+    for (const warning of config.warnings) logger.warn(warning);
+    for (const { key, problem } of config.servers) if (problem !== undefined) logger.error({ server: key, ...problem });
+    return { config };
+  } catch (error) {
+    if (!(error instanceof ConfigError) || process.stdin.isTTY) throw error;
+    logger.error({ code: error.code }, error.report);
+    return { config: emptyConfig(error.file), fault: error.report };
+  }
+}
+
+function forSomebodyAtATerminal({ file }: Config): string {
+  return `Trunkline waits for an MCP client on stdin. Register the command \`trunkline --config ${file}\` with your client; \`trunkline check\` tries the servers. Ctrl-C ends it.`;
+}
