@@ -49,7 +49,8 @@ export class Breaker {
       // Deadlines are the bridge's: opossum's own would leave the work running.
       timeout: false,
       volumeThreshold: policy.minSamples,
-      errorThresholdPercentage: policy.failurePercentage,
+      // opossum opens above its threshold; ours is part of it.
+      errorThresholdPercentage: policy.failurePercentage - A_LITTLE,
       rollingCountTimeout: policy.windowMs,
       rollingCountBuckets: BUCKETS,
       rollingPercentilesEnabled: false,
@@ -121,6 +122,7 @@ export class Breaker {
 type Attempt = () => Promise<void>;
 
 const BUCKETS = 10;
+const A_LITTLE = 1e-6;
 const MAX_BUCKET_SUCCESSES = 1000;
 const SUCCEED: Attempt = () => Promise.resolve();
 const FAIL: Attempt = () => Promise.reject(new Error('call failed'));

@@ -60,21 +60,27 @@ export class CallQueue {
   #wait(start: StartCall): QueuePlace {
     const withdrawal = new AbortController();
     let handOver: (() => void) | undefined;
-    let hasStarted = false;
+    let state: 'waiting' | 'started' | 'withdrawn' = 'waiting';
     const untilPlaced = async () => {
       await new Promise<void>((resolve) => {
         handOver = resolve;
         this.#handOver = resolve;
         if (this.#running < this.#concurrency) this.#giveNext();
       });
-      hasStarted = true;
+      // Withdrawn in the very moment that its turn came.
+      if (state === 'withdrawn') {
+        this.#leave();
+        return;
+      }
+      state = 'started';
       start(this.#leave);
     };
     // Rejects when withdrawn, which is what was wanted.
     this.#line.add(untilPlaced, { signal: withdrawal.signal }).catch(() => {});
     return {
       withdraw: () => {
-        if (hasStarted) return;
+        if (state !== 'waiting') return;
+        state = 'withdrawn';
         if (handOver !== undefined && this.#handOver === handOver) this.#handOver = undefined;
         withdrawal.abort();
       },

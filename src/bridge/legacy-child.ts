@@ -75,7 +75,7 @@ class LegacyChild implements ChildConnection {
     this.generation = generation;
     this.revision = protocolVersion;
     this.instructions = instructions;
-    this.offersTools = capabilities.tools !== undefined;
+    this.offersTools = capabilities.tools !== undefined && capabilities.tools !== null;
     this.relay = bridge.relay.bind(bridge);
     this.ask = bridge.ask.bind(bridge);
   }
@@ -93,7 +93,7 @@ class LegacyChild implements ChildConnection {
 function readResult({ bytes, result, error }: ResponseEnvelope): InitializeResult | string {
   if (result === undefined) {
     const { code, message } = JSON.parse(readText(bytes, error ?? { start: 0, end: 0 })) as Record<string, unknown>;
-    return `initialize: the server answered error ${String(code)}: ${String(message)}`;
+    return `initialize: the server answered error ${inWords(code)}: ${inWords(message)}`;
   }
   const value: unknown = JSON.parse(readText(bytes, result));
   if (!isRecord(value)) return 'initialize: the result is not an object';
@@ -104,6 +104,11 @@ function readResult({ bytes, result, error }: ResponseEnvelope): InitializeResul
     capabilities: isRecord(capabilities) ? capabilities : {},
     instructions: typeof instructions === 'string' ? instructions : undefined,
   };
+}
+
+/** Whatever a server put there, as text. */
+function inWords(value: unknown): string {
+  return typeof value === 'string' ? value : (JSON.stringify(value) ?? 'none');
 }
 
 function isRecord(value: unknown): value is Record<string, unknown> {

@@ -274,7 +274,8 @@ export class StdioBridge implements LineSink {
     if (rejection.reason === 'blank') return;
     this.counters.junk += 1;
     this.#events.junk(rejection.bytes, rejection.reason);
-    if (rejection.id !== undefined) this.#failAnswered(readId(rejection.bytes, rejection.id), 'response_malformed');
+    if (rejection.id !== undefined && rejection.isAnswer)
+      this.#failAnswered(readId(rejection.bytes, rejection.id), 'response_malformed');
   }
 
   /** A line that was dropped would have answered this request: waiting on would be waiting for nothing. */

@@ -10,7 +10,7 @@ export function reportFault(error: unknown): number {
     return EXIT.usage;
   }
   if (error instanceof UsageError) {
-    tell(`trunkline: ${error.message}\n  ${error.hint}`);
+    tell(`trunkline: ${error.message}; ${error.hint}`);
     return EXIT.usage;
   }
   tell(`trunkline: a bug in Trunkline: ${error instanceof Error ? error.stack : String(error)}`);

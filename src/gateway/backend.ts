@@ -44,6 +44,8 @@ export class Backend {
   #state: LifecycleState = 'stopped';
   #isStartSettled: boolean;
   #tools: ServerTools = NO_TOOLS;
+  /** The tools changed while they were being read for the first time. */
+  #isListStale = false;
 
   constructor(options: BackendOptions) {
     this.#options = options;
@@ -100,6 +102,8 @@ export class Backend {
   /** A process is ready to be called. */
   attach(connection: ChildConnection): void {
     this.delivery.connect(connection);
+    if (this.#isListStale) this.#refresh.request();
+    this.#isListStale = false;
   }
 
   /** The process moved on in its life. In any state but `ready` there is none to call. */
@@ -125,7 +129,9 @@ export class Backend {
 
   /** Something that the child said unasked. */
   notified(notification: NotificationEnvelope): void {
-    if (notification.method === METHODS.toolsChanged) this.#refresh.request();
+    if (notification.method !== METHODS.toolsChanged) return;
+    if (this.delivery.connection === undefined) this.#isListStale = true;
+    else this.#refresh.request();
   }
 
   close(): void {

@@ -28,7 +28,6 @@ export interface Shadowed {
 
 /** A tool of the gateway's own, as it is listed. */
 export interface OwnEntry {
-  readonly name: string;
   readonly entry: Uint8Array;
 }
 
@@ -49,19 +48,18 @@ export class Catalog {
   readonly #originals: ReadonlyMap<string, ToolRoute | undefined>;
   readonly #keysByPrefix: ReadonlyMap<string, string>;
 
-  /** `own` entries come last, and no server's tool takes their names. */
+  /** `own` entries come last, and no server's tool takes a name that could be one of ours. */
   constructor(parts: readonly CatalogPart[], own: readonly OwnEntry[]) {
     const routes = new Map<string, ToolRoute>();
     const originals = new Map<string, ToolRoute | undefined>();
     const listed = new Map<string, string[]>();
     const shadowed: Shadowed[] = [];
     const entries: Uint8Array[] = [];
-    const ownNames = new Set(own.map(({ name }) => name));
 
     for (const { key, tools } of parts) {
       const names: string[] = [];
       for (const { exposed, original, entry } of tools.tools) {
-        const owner = ownNames.has(exposed) ? 'trunkline' : routes.get(exposed)?.key;
+        const owner = exposed.startsWith(OWN_PREFIX) ? 'trunkline' : routes.get(exposed)?.key;
         if (owner !== undefined) {
           shadowed.push({ key, exposed, owner });
           continue;
@@ -119,6 +117,8 @@ function serialise(entries: readonly Uint8Array[]): Uint8Array {
   });
   return join([...parts, TAIL]);
 }
+
+const OWN_PREFIX = 'trunkline__';
 
 const HEAD = toBytes('{"tools":[');
 const COMMA = toBytes(',');

@@ -57,8 +57,8 @@ export class Delivery {
   readonly #options: DeliveryOptions;
   readonly #queue: CallQueue;
   readonly #waits: Deadlines<Wait>;
-  /** Calls that have their turn but no process, in order of arrival. */
-  readonly #unconnected = new Set<Wait>();
+  /** Calls that wait for their turn or, having it, for a process; in order of arrival. */
+  readonly #waiting = new Set<Wait>();
   #breaker: Breaker;
   #connection: ChildConnection | undefined;
   /** Of the last process there was. */
@@ -68,7 +68,7 @@ export class Delivery {
   constructor(options: DeliveryOptions) {
     this.#options = options;
     this.#queue = new CallQueue(options.limits);
-    this.#waits = new Deadlines(options.clock, (wait) => wait.giveUp());
+    this.#waits = new Deadlines(options.clock, (wait) => wait.giveUp(wait.reason()));
     this.#breaker = this.#newBreaker();
   }
 
@@ -81,7 +81,7 @@ export class Delivery {
   }
 
   get queued(): number {
-    return this.#queue.queued + this.#unconnected.size;
+    return this.#waiting.size;
   }
 
   /** A process is there: calls that waited for one go to it. The breaker starts anew, for it judged the last one. */
@@ -90,7 +90,7 @@ export class Delivery {
     this.#generation = connection.generation;
     this.#breaker.close();
     this.#breaker = this.#newBreaker();
-    for (const wait of [...this.#unconnected]) wait.proceed();
+    for (const wait of [...this.#waiting]) wait.proceed();
   }
 
   /** There is no process; calls wait a while for the next one, and those that waited in vain are told `absence`. */
@@ -99,10 +99,10 @@ export class Delivery {
     this.#absence = absence;
   }
 
-  /** No process is to be expected: as `disconnect`, and calls that wait for one are told at once. */
+  /** No process is to be expected: as `disconnect`, and all calls that wait are told at once. */
   giveUp(absence: FailureReason): void {
     this.disconnect(absence);
-    for (const wait of [...this.#unconnected]) wait.giveUp();
+    for (const wait of [...this.#waiting]) wait.giveUp(absence);
   }
 
   /** Answers a call without trying, for a reason that the caller knows. */
@@ -122,27 +122,17 @@ export class Delivery {
     let wait: Wait | undefined;
     const place = this.#queue.enter((leave) => {
       hasTurn = true;
-      if (wait !== undefined) this.#waits.unwatch(wait);
+      if (wait !== undefined) this.#endWait(wait);
       if (exchange.isSettled) leave();
       else this.#connectAndSend({ exchange, edits, leave });
     });
     if (place === undefined) this.#fail(exchange, 'queue_full', false);
     if (place === undefined || hasTurn) return;
 
-    wait = {
-      dueAt: this.#options.clock.now() + this.#options.limits.maxWaitMs,
+    wait = this.#beginWait(exchange, this.#options.limits.maxWaitMs, {
       proceed: () => {},
-      giveUp: () => {
-        place.withdraw();
-        this.#fail(exchange, 'queue_timeout', false);
-      },
-    };
-    const queued = wait;
-    this.#waits.watch(queued);
-    exchange.onCancel(() => {
-      place.withdraw();
-      this.#waits.unwatch(queued);
-      this.counters.cancelled += 1;
+      reason: () => 'queue_timeout',
+      end: () => place.withdraw(),
     });
   }
 
@@ -158,29 +148,41 @@ export class Delivery {
   }
 
   #awaitConnection(call: AdmittedCall): void {
-    const leaveUnsent = () => {
-      this.#unconnected.delete(wait);
-      this.#waits.unwatch(wait);
-    };
-    const wait: Wait = {
-      dueAt: this.#options.clock.now() + RESTART_WAIT_MS,
+    const wait = this.#beginWait(call.exchange, RESTART_WAIT_MS, {
       proceed: () => {
-        leaveUnsent();
+        this.#endWait(wait);
         this.#connectAndSend(call);
       },
-      giveUp: () => {
-        leaveUnsent();
-        this.#fail(call.exchange, this.#absence, false);
-        call.leave();
+      reason: () => this.#absence,
+      end: call.leave,
+    });
+  }
+
+  /** The wait ends when it proceeds, when it lasts too long, when there is nothing to wait for, or with the client. */
+  #beginWait(exchange: Exchange, forMs: number, { proceed, reason, end }: WaitOptions): Wait {
+    const wait: Wait = {
+      dueAt: this.#options.clock.now() + forMs,
+      proceed,
+      reason,
+      giveUp: (why) => {
+        this.#endWait(wait);
+        this.#fail(exchange, why, false);
+        end();
       },
     };
-    this.#unconnected.add(wait);
+    this.#waiting.add(wait);
     this.#waits.watch(wait);
-    call.exchange.onCancel(() => {
-      leaveUnsent();
+    exchange.onCancel(() => {
+      this.#endWait(wait);
       this.counters.cancelled += 1;
-      call.leave();
+      end();
     });
+    return wait;
+  }
+
+  #endWait(wait: Wait): void {
+    this.#waiting.delete(wait);
+    this.#waits.unwatch(wait);
   }
 
   #send(connection: ChildConnection, call: AdmittedCall): void {
@@ -256,10 +258,20 @@ interface AdmittedCall {
   readonly leave: () => void;
 }
 
+interface WaitOptions {
+  /** A process is there. */
+  proceed(): void;
+  /** What to tell the client when the wait was too long. */
+  reason(): FailureReason;
+  /** Gives back what the call holds while it waits. */
+  end(): void;
+}
+
 /** A call that waits for its turn, or for a process. */
 interface Wait extends Due {
   proceed(): void;
-  giveUp(): void;
+  reason(): FailureReason;
+  giveUp(why: FailureReason): void;
 }
 
 type SendFailure = Exclude<Extract<Outcome, { kind: 'failed' }>['reason'], 'cancelled'>;

@@ -62,6 +62,7 @@ export class LegacySession {
 
   /** One line from the client. */
   receive(line: Uint8Array): void {
+    if (this.#phase === 'closed') return;
     const message = this.#options.scan(line);
     switch (message.kind) {
       case 'request':

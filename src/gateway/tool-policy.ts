@@ -10,18 +10,38 @@ export interface ToolPolicyRules {
 export type ToolPolicy = (originalName: string) => boolean;
 
 export function createToolPolicy({ allow, deny }: ToolPolicyRules): ToolPolicy {
-  const allowed = allow?.map(toRegExp);
-  const denied = deny.map(toRegExp);
-  return (name) => (allowed?.some((glob) => glob.test(name)) ?? true) && !denied.some((glob) => glob.test(name));
+  return (name) => {
+    const isAllowed = allow?.some((glob) => matchesGlob(glob, name)) ?? true;
+    return isAllowed && !deny.some((glob) => matchesGlob(glob, name));
+  };
 }
 
-/** `*` stands for any characters and `?` for one; everything else for itself. */
-function toRegExp(glob: string): RegExp {
-  // Runs of stars are one star: each further one would only multiply the ways to fail.
-  const source = glob
-    .replace(/\*+/g, '*')
-    .replace(/[.+^${}()|[\]\\]/g, '\\$&')
-    .replaceAll('*', '.*')
-    .replaceAll('?', '.');
-  return new RegExp(`^${source}$`, 's');
+/**
+ * `*` stands for any characters and `?` for one; everything else for itself.
+ *
+ * Names come from servers, so this is no regular expression: after a mismatch only the last star is tried anew, which
+ * never costs more than the two lengths multiplied.
+ */
+function matchesGlob(glob: string, name: string): boolean {
+  const pattern = [...glob];
+  const text = [...name];
+  let at = 0;
+  let star: { readonly next: number; readonly from: number } | undefined;
+  for (let position = 0; position < text.length; ) {
+    const expected = pattern[at];
+    if (expected === '*') {
+      at += 1;
+      star = { next: at, from: position };
+    } else if (expected === '?' || expected === text[position]) {
+      at += 1;
+      position += 1;
+    } else if (star !== undefined) {
+      star = { next: star.next, from: star.from + 1 };
+      at = star.next;
+      position = star.from;
+    } else {
+      return false;
+    }
+  }
+  return pattern.slice(at).every((rest) => rest === '*');
 }

@@ -58,8 +58,10 @@ export interface Rejection {
   readonly kind: 'rejected';
   readonly reason: RejectionReason;
   readonly bytes: Uint8Array;
-  /** The id at the root, when one was seen before the fault: whose request or answer this was meant to be. */
+  /** The id at the root, a string or a number, when one was seen before the fault. */
   readonly id: Span | undefined;
+  /** Whether the line had begun to answer a request, as far as it was read. */
+  readonly isAnswer: boolean;
 }
 
 export type RejectionReason =
@@ -113,7 +115,7 @@ export class EnvelopeScanner<Paths extends WatchedPaths> {
 
   scan(bytes: Uint8Array): Envelope<Paths> | Rejection {
     const start = skipWhitespace(bytes, 0);
-    if (start === bytes.length) return { kind: 'rejected', reason: 'blank', bytes, id: undefined };
+    if (start === bytes.length) return { kind: 'rejected', reason: 'blank', bytes, id: undefined, isAnswer: false };
     if (bytes[start] !== OPEN_BRACE) return this.#rejectNonObject(bytes, start);
 
     this.#found.fill(undefined);
@@ -127,12 +129,19 @@ export class EnvelopeScanner<Paths extends WatchedPaths> {
   #rejectNonObject(bytes: Uint8Array, start: number): Rejection {
     const end = skipValue(bytes, start, this.#maxDepth);
     const isValue = end >= 0 && skipWhitespace(bytes, end) === bytes.length;
-    const reason = isValue ? (bytes[start] === OPEN_BRACKET ? 'batch' : 'not-an-object') : 'not-json';
-    return { kind: 'rejected', reason, bytes, id: undefined };
+    const kind = bytes[start] === OPEN_BRACKET ? 'batch' : 'not-an-object';
+    const reason = isValue ? kind : end === TOO_DEEP ? 'too-deep' : 'not-json';
+    return { kind: 'rejected', reason, bytes, id: undefined, isAnswer: false };
   }
 
   #reject(reason: RejectionReason, bytes: Uint8Array): Rejection {
-    return { kind: 'rejected', reason, bytes, id: this.#found[ID] };
+    const id = this.#found[ID];
+    const isIdentified = id !== undefined && isIdToken(bytes, id) && this.#isUtf8(bytes.subarray(id.start, id.end));
+    // A whole object without a method can only have been meant as an answer; of half a line, the payload tells.
+    const isMeantSo =
+      reason === 'not-json-rpc' || this.#found[RESULT] !== undefined || this.#found[ERROR] !== undefined;
+    const isAnswer = isMeantSo && this.#found[METHOD] === undefined;
+    return { kind: 'rejected', reason, bytes, id: isIdentified ? id : undefined, isAnswer };
   }
 
   #classify(bytes: Uint8Array, span: Span): Envelope<Paths> | Rejection {
@@ -145,7 +154,7 @@ export class EnvelopeScanner<Paths extends WatchedPaths> {
     const method = found[METHOD];
     const result = found[RESULT];
     const error = found[ERROR];
-    const isIdentified = id !== undefined && (isString(bytes, id) || isNumber(bytes, id));
+    const isIdentified = id !== undefined && isIdToken(bytes, id);
 
     if (method !== undefined) {
       const isCall = isString(bytes, method) && result === undefined && error === undefined;
@@ -159,7 +168,9 @@ export class EnvelopeScanner<Paths extends WatchedPaths> {
     }
     // An error may carry a null id: the peer could not read which request it answers.
     const isAnswer = id !== undefined && (result === undefined) !== (error === undefined);
-    if (!isAnswer || !(isIdentified || error !== undefined)) return this.#reject('not-json-rpc', bytes);
+    if (!isAnswer || !(isIdentified || (error !== undefined && isNull(bytes, id)))) {
+      return this.#reject('not-json-rpc', bytes);
+    }
     if (error !== undefined && !isObject(bytes, error)) return this.#reject('not-json-rpc', bytes);
     return { kind: 'response', id, result, error, bytes, span, tokens: this.#tokens() };
   }
@@ -189,6 +200,8 @@ export class EnvelopeScanner<Paths extends WatchedPaths> {
         position = skipValue(bytes, start, depth);
       } else {
         if (this.#found[member.slot] !== undefined) return DUPLICATE_MEMBER;
+        // Noted before it is read: what is wrong inside still tells that the member was there.
+        this.#found[member.slot] = NOWHERE;
         position = this.#scanMember(bytes, start, member, depth);
         if (position >= 0) this.#found[member.slot] = { start, end: position };
       }
@@ -206,6 +219,16 @@ export class EnvelopeScanner<Paths extends WatchedPaths> {
     return depth === 0 ? TOO_DEEP : this.#scanObject(bytes, at, member, depth - 1);
   }
 }
+
+function isIdToken(bytes: Uint8Array, id: Span): boolean {
+  return isString(bytes, id) || isNumber(bytes, id);
+}
+
+function isNull(bytes: Uint8Array, { start }: Span): boolean {
+  return bytes[start] === 0x6e;
+}
+
+const NOWHERE: Span = { start: 0, end: 0 };
 
 const COMMA = 0x2c;
 const BACKSLASH = 0x5c;

@@ -52,7 +52,7 @@ export class PendingRequests<Request> {
 
   /** What an answer is whose id is not pending; a late one is so only once. */
   stray(id: number | undefined): StrayKind {
-    if (id === undefined || id < 1 || id > this.#lastId) return 'unknown';
+    if (!Number.isInteger(id) || id === undefined || id < 1 || id > this.#lastId) return 'unknown';
     return this.#abandoned.delete(id) ? 'late' : 'duplicate';
   }
 

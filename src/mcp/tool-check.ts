@@ -1,3 +1,5 @@
+import { toBytes } from '../jsonrpc/json-text.js';
+
 /** A schema beyond this is no schema that a model could use; the largest seen in the field is about half of it. */
 const MAX_SCHEMA_BYTES = 64 * 1024;
 const MAX_SCHEMA_DEPTH = 32;
@@ -59,7 +61,8 @@ function findSchemaFault(member: string, schema: unknown): string | undefined {
   if (schema === undefined || schema === null) return undefined;
   if (depthOf(schema, MAX_SCHEMA_DEPTH + 1) > MAX_SCHEMA_DEPTH)
     return `${member} nests deeper than ${MAX_SCHEMA_DEPTH}`;
-  if (JSON.stringify(schema).length > MAX_SCHEMA_BYTES) return `${member} is larger than ${MAX_SCHEMA_BYTES} bytes`;
+  if (toBytes(JSON.stringify(schema)).length > MAX_SCHEMA_BYTES)
+    return `${member} is larger than ${MAX_SCHEMA_BYTES} bytes`;
   return undefined;
 }
 

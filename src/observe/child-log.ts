@@ -2,6 +2,10 @@ import type { Redact } from './redact.js';
 
 const MAX_BYTES = 64 * 1024;
 const MAX_LINE_CHARACTERS = 8 * 1024;
+/** What is read of a longer line, so that a secret where the shown part ends is still recognised as one. */
+const MAX_READ_CHARACTERS = MAX_LINE_CHARACTERS * 2;
+/** The end of what was read may be half a secret, which nothing recognises. */
+const UNSURE_CHARACTERS = 4 * 1024;
 
 export interface ChildLogOptions {
   readonly redact: Redact;
@@ -44,7 +48,10 @@ export class ChildLog {
 
   /** A whole line from elsewhere. */
   add(line: string): void {
-    const clean = this.#redact(line).slice(0, MAX_LINE_CHARACTERS).trimEnd();
+    const redacted = this.#redact(line.slice(0, MAX_READ_CHARACTERS));
+    const isCut = line.length >= MAX_READ_CHARACTERS;
+    const sure = isCut ? redacted.slice(0, -UNSURE_CHARACTERS) : redacted;
+    const clean = sure.slice(0, MAX_LINE_CHARACTERS).trimEnd();
     if (clean === '') return;
     this.#lines.push(clean);
     this.#length += clean.length;
@@ -57,9 +64,8 @@ export class ChildLog {
     this.#endLine();
   }
 
-  /** A little more than is shown, so that a secret at the cut is still recognised as one. */
   #extend(piece: string): void {
-    const room = MAX_LINE_CHARACTERS * 2 - this.#partial.length;
+    const room = MAX_READ_CHARACTERS - this.#partial.length;
     if (room > 0) this.#partial += piece.slice(0, room);
   }
 

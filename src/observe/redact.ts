@@ -49,9 +49,14 @@ const TOKEN_SHAPES = new RegExp(
 /** What stands before a secret in a log: `Bearer …`, `password=…`, `"apiKey": "…"`, and the user part of a URL. */
 const NAMED_VALUES: readonly RegExp[] = [
   /(\bbearer\s+)[\w.~+/=-]{8,}/gi,
+  /(\bauthorization["']?\s*[:=]\s*["']?basic\s+)[\w+/=-]{4,}/gi,
   /(\b[\w-]*(?:password|passwd|secret|token|api[_-]?key)["']?\s*[=:]\s*["']?)[^\s"',;]{4,}/gi,
   /(\b[a-z][a-z0-9+.-]*:\/\/[^\s/:@]*:)[^\s/@]+(?=@)/gi,
 ];
+
+function isLongEnough(secret: string): boolean {
+  return secret.length >= SHORTEST_SECRET;
+}
 
 function knownSecrets({ env, args }: SecretSource): string[] {
   const fromEnv = Object.entries(env).flatMap(([name, value]) => (SECRET_NAME.test(name) ? [value] : []));
@@ -61,5 +66,6 @@ function knownSecrets({ env, args }: SecretSource): string[] {
     const before = args[index - 1] ?? '';
     return before.startsWith('-') && !before.includes('=') && SECRET_NAME.test(before) ? [arg] : [];
   });
-  return [...fromEnv, ...fromArgs].filter((value) => value.length >= SHORTEST_SECRET);
+  // A log has lines, and so a secret of several lines comes in as many pieces.
+  return [...fromEnv, ...fromArgs].flatMap((value) => value.split(/\r?\n/)).filter(isLongEnough);
 }

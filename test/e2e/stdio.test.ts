@@ -103,6 +103,7 @@ describe('the front', () => {
     gateway.pauseReading();
     const calls = Array.from({ length: 16 }, () => gateway.call('lab__big', { bytes: 2 * 1024 * 1024 }));
     const ping = gateway.request('ping');
+    await until('the pipe to the client is full', () => gateway.unreadBytes >= 64 * 1024);
     gateway.resumeReading();
     for (const { message } of await Promise.all(calls)) expect(message.result.content[0].text).toHaveLength(2 ** 21);
     expect((await ping).message.result).toEqual({});
@@ -116,6 +117,7 @@ describe('the end', () => {
     'comes within three seconds of %s, with nothing left',
     async (signal) => {
       gateway = await GatewayProcess.start({ servers: { lab: {}, stubborn } });
+      await gateway.untilState('lab', 'ready');
       const at = performance.now();
       gateway.kill(signal);
       expect(await gateway.exited).toBe(0);
@@ -123,6 +125,13 @@ describe('the end', () => {
       expect(gateway.leftovers()).toEqual([]);
     },
   );
+
+  it('leaves nothing when the signal comes while everything is still being loaded', async () => {
+    gateway = await GatewayProcess.start({ servers: { lab: {}, stubborn } });
+    gateway.kill('SIGTERM');
+    await gateway.exited;
+    expect(gateway.leftovers()).toEqual([]);
+  });
 
   it('comes within three seconds of the client closing our stdin, with nothing left', async () => {
     gateway = await GatewayProcess.start({ servers: { lab: {}, stubborn } });

@@ -143,6 +143,11 @@ export class GatewayProcess {
     this.#process.stdout.pause();
   }
 
+  /** What waits on our side of the pipe while reading is paused. */
+  get unreadBytes(): number {
+    return this.#process.stdout.readableLength;
+  }
+
   resumeReading(): void {
     this.#process.stdout.resume();
   }

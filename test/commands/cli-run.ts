@@ -1,0 +1,76 @@
+import { type ChildProcessWithoutNullStreams, execFileSync, spawn } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+const CLI = fileURLToPath(new URL('../../dist/cli.js', import.meta.url));
+
+export interface Finished {
+  readonly code: number | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+/** A folder of its own for one test, in which the built CLI runs. */
+export class Workplace {
+  /** Part of every command line below it, so that what is left of a run can be found. */
+  readonly folder = mkdtempSync(join(tmpdir(), `trunkline-${randomUUID()}-`));
+
+  write(name: string, text: string): string {
+    const file = join(this.folder, name);
+    writeFileSync(file, text);
+    return file;
+  }
+
+  /** Writes `trunkline.yaml`; a server given as text is the fixture of that name. */
+  configure(servers: Record<string, string | Record<string, unknown>>): void {
+    const entries = Object.entries(servers).map(([key, entry]) => [key, this.#entry(entry)]);
+    this.write('trunkline.yaml', JSON.stringify({ servers: Object.fromEntries(entries) }));
+  }
+
+  /** Runs the CLI to its end. */
+  async run(args: readonly string[], input = ''): Promise<Finished> {
+    const running = this.start(args);
+    running.process.stdin.end(input);
+    return await running.finished;
+  }
+
+  start(args: readonly string[]): { process: ChildProcessWithoutNullStreams; finished: Promise<Finished> } {
+    const { TRUNKLINE_CONFIG: _, ...inherited } = process.env;
+    const env = { ...inherited, HOME: this.folder, XDG_CONFIG_HOME: join(this.folder, 'none') };
+    const child = spawn(process.execPath, [CLI, ...args], { cwd: this.folder, env });
+    const stdout: Buffer[] = [];
+    const stderr: Buffer[] = [];
+    child.stdout.on('data', (chunk: Buffer) => stdout.push(chunk));
+    child.stderr.on('data', (chunk: Buffer) => stderr.push(chunk));
+    child.stdin.on('error', () => {});
+    const finished = new Promise<Finished>((resolve) => {
+      child.once('close', (code) => {
+        resolve({ code, stdout: Buffer.concat(stdout).toString(), stderr: Buffer.concat(stderr).toString() });
+      });
+    });
+    return { process: child, finished };
+  }
+
+  /** Processes of this folder's servers that live. */
+  leftovers(): string[] {
+    const listing = execFileSync('ps', ['-A', '-o', 'stat=,pid=,args='], { encoding: 'utf8' });
+    return listing.split('\n').filter((line) => line.includes(`run=${this.folder}`) && !line.startsWith('Z'));
+  }
+
+  /** Ends what a failed test left behind. */
+  dispose(): void {
+    for (const line of this.leftovers()) process.kill(Number(line.trim().split(/\s+/)[1]), 'SIGKILL');
+    rmSync(this.folder, { recursive: true, force: true });
+  }
+
+  #entry(entry: string | Record<string, unknown>): Record<string, unknown> {
+    if (typeof entry === 'string') return this.#entry({ fixture: entry });
+    const { fixture, ...rest } = entry;
+    if (fixture === undefined) return rest;
+    const program = fileURLToPath(new URL(`../fixtures/cli/${fixture}.mjs`, import.meta.url));
+    return { command: 'node', args: [program, `run=${this.folder}`], ...rest };
+  }
+}

@@ -1,0 +1,307 @@
+import { once } from 'node:events';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { VERSION } from '../../src/version.js';
+import { Workplace } from '../commands/cli-run.js';
+import { until } from '../support/processes.js';
+
+let place: Workplace;
+beforeEach(() => {
+  place = new Workplace();
+});
+afterEach(() => {
+  try {
+    expect(place.leftovers()).toEqual([]);
+  } finally {
+    place.dispose();
+  }
+});
+
+describe('the command line', () => {
+  it.each([
+    [['chekc'], 'there is no command `chekc`; did you mean `check`?'],
+    [['frobnicate'], 'there is no command `frobnicate`; see `trunkline --help`'],
+    [['servers.yaml'], '`servers.yaml` is no command; to use this configuration: trunkline --config servers.yaml'],
+    [['--confg', 'x'], 'there is no option `--confg`; did you mean `--config`?'],
+    [['check', '-x'], 'there is no option `-x`; see `trunkline --help`'],
+    [['check', '--config'], '`--config` needs a value; write `--config FILE`'],
+    [['--config', '-v'], '`--config` needs a value; write `--config FILE`'],
+    [['tools', '--json=yes'], '`--json` takes no value; write `--json` alone'],
+    [['check', '--json'], '`trunkline check` takes no `--json`; see `trunkline check --help`'],
+    [['serve', 'now'], '`trunkline serve` takes no arguments; see `trunkline serve --help`'],
+    [['call'], '`trunkline call` needs the name of a tool; `trunkline tools` lists them'],
+    [['help', 'tols'], 'there is no command `tols`; did you mean `tools`?'],
+  ])('%j is refused with one line and a hint', async (args, message) => {
+    expect(await place.run(args)).toEqual({ code: 2, stdout: '', stderr: `trunkline: ${message}\n` });
+  });
+
+  it.each([[['--help']], [['-h']], [['help']]])('%j shows every command, examples and the exit codes', async (args) => {
+    const { code, stdout, stderr } = await place.run(args);
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+    for (const command of ['[serve]', 'check', 'tools', 'call']) expect(stdout).toContain(`\n  trunkline ${command}`);
+    for (const exit of ['0   all', '1   a server', '2   the command', '70  a bug']) expect(stdout).toContain(exit);
+    expect(stdout).toContain('Examples:');
+  });
+
+  it.each([[['check', '--help']], [['help', 'check']]])('%j tells about that command', async (args) => {
+    const { code, stdout } = await place.run(args);
+    expect(code).toBe(0);
+    expect(stdout).toMatch(/^Usage: trunkline check/);
+  });
+
+  it('tells its version', async () => {
+    expect(await place.run(['--version'])).toEqual({ code: 0, stdout: `${VERSION}\n`, stderr: '' });
+  });
+
+  it('says so when the log file cannot be written', async () => {
+    place.configure({ good: 'ok' });
+    const { code, stderr } = await place.run(['--log-file', place.folder]);
+    expect(code).toBe(2);
+    expect(stderr).toMatch(/^trunkline: the log file .* cannot be written \(EISDIR\); .*\n$/);
+  });
+
+  it('writes the log to the file that is asked for, and nothing to stderr', async () => {
+    place.configure({ good: 'ok' });
+    const { code, stderr } = await place.run(['check', '-v', '--log-file', 'logs/all.log']);
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+  });
+});
+
+describe('a configuration that cannot be used', () => {
+  it.each([
+    ['is not there', undefined, /no configuration file; looked for\n {2}.*trunkline\.yaml/],
+    ['is empty', '', /trunkline\.yaml:?.*there are no servers; expected at least one/],
+    ['is indented with a tab', 'servers:\n\tgood:\n', /trunkline\.yaml:2:1: .*tab/i],
+    [
+      'has an unknown key',
+      'servers:\n  a: { command: x, timeuot: 5s }\n',
+      /:2:20: .*timeuot.*\n {2}did you mean `timeout`/,
+    ],
+    ['has a server twice', 'servers:\n  a: { command: x }\n  a: { command: y }\n', /:3:3: /],
+  ])('exits with 2 and tells where, when it %s', async (_, text, message) => {
+    if (text !== undefined) place.write('trunkline.yaml', text);
+    for (const command of ['check', 'tools']) {
+      const { code, stdout, stderr } = await place.run([command]);
+      expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
+      expect(stderr).toMatch(message);
+    }
+  });
+
+  it('is told when it is the one that was asked for', async () => {
+    const { code, stderr } = await place.run(['check', '--config', 'nope.yaml']);
+    expect(code).toBe(2);
+    expect(stderr).toMatch(/nope\.yaml: there is no such file; --config asks for it/);
+  });
+});
+
+describe('check', () => {
+  it('shows what each server offers and how long it took', async () => {
+    place.configure({ good: { fixture: 'ok', tools: { deny: ['secret'] } } });
+    const { code, stdout, stderr } = await place.run(['check']);
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+    expect(stdout).toMatch(/^SERVER +STATE +PROTOCOL +READY AFTER +TOOLS +QUARANTINED +DENIED\n/);
+    expect(stdout).toMatch(/\ngood +ready +2025-06-18 +\d+ ms +5 +1 +1\n/);
+    expect(stdout).toContain('quarantined odd: inputSchema');
+  });
+
+  it.each([
+    [
+      'uses an unset variable',
+      // biome-ignore lint/suspicious/noTemplateCurlyInString: this is how the file spells a variable.
+      { command: 'node', args: ['${NOBODY_SETS_THIS}'] },
+      'misconfigured',
+      'set NOBODY_SETS_THIS',
+    ],
+    ['is a package that is not installed', { package: '@nobody/nothing' }, 'misconfigured', 'npm install --prefix'],
+    ['has a command that is not there', { command: 'no-such-command' }, 'failed', 'set `command` to its full path'],
+    ['has a whole line as its command', { command: 'node server.mjs' }, 'failed', 'put what follows it into `args`'],
+    ['exits at once', { fixture: 'exits-at-once' }, 'failed', 'it ended with exit code 3'],
+    ['speaks an unknown revision', { fixture: 'old' }, 'failed', '"1999-01-01", which is unknown here'],
+    ['never answers', { fixture: 'never-answers', startTimeout: '1s' }, 'failed', 'raise `startTimeout`'],
+    ['never ends', { fixture: 'ignores-the-end', startTimeout: '1s' }, 'failed', 'it was not ready within 1 s'],
+  ])('exits with 1 and tells why, when a server %s', async (_, entry, state, message) => {
+    place.configure({ bad: entry, good: 'ok' });
+    const { code, stdout, stderr } = await place.run(['check']);
+    expect({ code, stderr }).toEqual({ code: 1, stderr: '' });
+    expect(stdout).toMatch(new RegExp(`\nbad +${state} +-`));
+    expect(stdout).toMatch(/\ngood +ready /);
+    expect(stdout).toContain(message);
+  });
+
+  it('shows what a server said last, with nothing in it that a terminal obeys', async () => {
+    place.configure({ bad: 'exits-at-once' });
+    expect((await place.run(['check'])).stdout).toContain('  | Error: API_URL is not set \\u{1b}[31m\n');
+  });
+
+  it('lets a banner on stdout pass, and mentions it', async () => {
+    place.configure({ loud: 'banner' });
+    const { code, stdout } = await place.run(['check']);
+    expect(code).toBe(0);
+    expect(stdout).toContain('it wrote 1 line to stdout that are no messages');
+  });
+
+  it('starts only the servers that are named', async () => {
+    place.configure({ good: 'ok', bad: 'exits-at-once' });
+    const { code, stdout } = await place.run(['check', 'good']);
+    expect(code).toBe(0);
+    expect(stdout).not.toContain('bad');
+  });
+
+  it('knows its servers', async () => {
+    place.configure({ good: 'ok' });
+    const { code, stderr } = await place.run(['check', 'goood']);
+    expect(code).toBe(2);
+    expect(stderr).toBe('trunkline: there is no server `goood` in the configuration; did you mean `good`?\n');
+  });
+
+  it('warns of what is probably not meant', async () => {
+    place.write('trunkline.yaml', JSON.stringify({ theme: 'dark', mcpServers: { a: { command: 'no-such-command' } } }));
+    const { code, stderr } = await place.run(['check']);
+    expect(code).toBe(1);
+    expect(stderr).toContain('ignored the unknown key `theme`');
+  });
+
+  it.each([
+    ['SIGTERM', 143],
+    ['SIGINT', 130],
+  ] as const)('ends every process on %s, and exits with %i', async (signal, expected) => {
+    place.configure({ mute: 'never-answers', stubborn: 'ignores-the-end' });
+    const { process: running, finished } = place.start(['check']);
+    await until('both servers run', () => place.leftovers().length === 2);
+    running.kill(signal);
+    expect(await finished).toEqual({ code: expected, stdout: '', stderr: '' });
+  });
+
+  it('ends at once on a second signal', async () => {
+    place.configure({ stubborn: 'ignores-the-end' });
+    const { process: running, finished } = place.start(['check']);
+    await until('the server runs', () => place.leftovers().length === 1);
+    const at = performance.now();
+    // Signals of one kind that come together are one.
+    running.kill('SIGINT');
+    running.kill('SIGTERM');
+    await finished;
+    expect(performance.now() - at).toBeLessThan(900);
+  });
+});
+
+describe('tools', () => {
+  it('lists the tools of all servers with their owners', async () => {
+    place.configure({ good: { fixture: 'ok', tools: { deny: ['secret'] } }, more: 'ok' });
+    const { code, stdout, stderr } = await place.run(['tools']);
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+    expect(stdout).toMatch(/^TOOL +SERVER +DESCRIPTION\n/);
+    expect(stdout).toMatch(/\ngood__echo +good +The echo\\u\{1b\} tool\n/);
+    expect(stdout).toMatch(/\nmore__secret +more /);
+    expect(stdout).toMatch(/\ntrunkline__status +trunkline +Shows/);
+    expect(stdout).toMatch(/\n\nQUARANTINED +SERVER +REASON\nodd +good +inputSchema/);
+    expect(stdout).not.toContain('good__secret');
+  });
+
+  it('prints the list of a client with --json', async () => {
+    place.configure({ good: 'ok' });
+    const { code, stdout } = await place.run(['tools', '--json']);
+    expect(code).toBe(0);
+    const names = JSON.parse(stdout).tools.map(({ name }: { name: string }) => name);
+    expect(names).toEqual(expect.arrayContaining(['good__echo', 'trunkline__status']));
+  });
+
+  it('lists what there is and exits with 1 when a server failed', async () => {
+    place.configure({ good: 'ok', bad: 'exits-at-once' });
+    const { code, stdout, stderr } = await place.run(['tools']);
+    expect(code).toBe(1);
+    expect(stdout).toContain('good__echo');
+    expect(stderr).toMatch(/^trunkline: server `bad` failed: it ended with exit code 3.*\n.*`trunkline check bad`/);
+  });
+
+  it('minds no reader who has seen enough', async () => {
+    place.configure({ good: 'ok' });
+    const { process: running, finished } = place.start(['call', 'good__big']);
+    await once(running.stdout, 'data');
+    running.stdout.destroy();
+    expect(await finished).toMatchObject({ code: 0, stderr: '' });
+  });
+});
+
+describe('call', () => {
+  it('prints text as text, and starts only the server that is meant', async () => {
+    place.configure({ good: 'ok', bad: 'exits-at-once' });
+    const args = '{"n": 12345678901234567890, "x": 1.0}';
+    expect(await place.run(['call', 'good__echo', args])).toEqual({ code: 0, stdout: `${args}\n`, stderr: '' });
+  });
+
+  it('reads arguments from stdin, over several lines', async () => {
+    place.configure({ good: 'ok' });
+    const { code, stdout } = await place.run(['call', 'good__echo', '-'], '{\n"a": 1\r\n}');
+    expect({ code, stdout }).toEqual({ code: 0, stdout: '{ "a": 1  }\n' });
+  });
+
+  it('prints other blocks, and with --json the whole result, as JSON', async () => {
+    place.configure({ good: 'ok' });
+    const block = '{"type":"image","data":"AA==","mimeType":"image/png"}';
+    expect((await place.run(['call', 'good__image'])).stdout).toBe(`${block}\n`);
+    expect((await place.run(['call', 'good__image', '--json'])).stdout).toBe(`{"content":[${block}]}\n`);
+  });
+
+  it('prints a result of 2 MB whole to a reader who takes its time', async () => {
+    place.configure({ good: 'ok' });
+    const { process: running, finished } = place.start(['call', 'good__big']);
+    running.stdout.pause();
+    await until('the answer is on its way', () => running.stdout.readableLength > 0);
+    await until('the server was ended', () => place.leftovers().length === 0);
+    running.stdout.resume();
+    expect((await finished).stdout).toHaveLength(2 * 1024 * 1024 + 1);
+  });
+
+  it.each([
+    ['[1]', 'found an array'],
+    ['null', 'found null'],
+    ['3', 'found a number'],
+    ['{a}', 'must be a JSON object: '],
+    ['', 'must be a JSON object: '],
+  ])('exits with 2 when the arguments are %j', async (args, message) => {
+    place.configure({ good: 'ok' });
+    const { code, stdout, stderr } = await place.run(['call', 'good__echo', args]);
+    expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
+    expect(stderr).toContain(message);
+    expect(stderr).toContain(`for example: trunkline call`);
+  });
+
+  it('tells to quote JSON that the shell has split', async () => {
+    const { code, stderr } = await place.run(['call', 'good__echo', '{a:', '1}']);
+    expect(code).toBe(2);
+    expect(stderr).toContain('put quotes around the JSON');
+  });
+
+  it('exits with 1 when the tool says that it failed, with its words on stderr', async () => {
+    place.configure({ good: 'ok' });
+    const { code, stdout, stderr } = await place.run(['call', 'good__fail']);
+    expect({ code, stdout, stderr }).toEqual({ code: 1, stdout: '', stderr: 'it did not work\n' });
+  });
+
+  it('exits with 1 when there is no such tool, and names the nearest', async () => {
+    place.configure({ good: 'ok' });
+    const { code, stderr } = await place.run(['call', 'good__ecko']);
+    expect(code).toBe(1);
+    expect(stderr).toBe('trunkline: there is no such tool (error -32602)\n  did you mean `good__echo`?\n');
+    expect((await place.run(['call', 'nobodys'])).stderr).toContain('Unknown tool: nobodys');
+  });
+
+  it('exits with 1 when the server does not start', async () => {
+    place.configure({ bad: 'exits-at-once' });
+    const { code, stderr } = await place.run(['call', 'bad__tool']);
+    expect(code).toBe(1);
+    expect(stderr).toContain('server `bad` failed: it ended with exit code 3');
+  });
+
+  it('is ended by SIGINT, and so is the server', async () => {
+    place.configure({ good: 'ok' });
+    const { process: running, finished } = place.start(['call', 'good__slow', '-vv']);
+    let log = '';
+    running.stderr.on('data', (chunk: Buffer) => {
+      log += chunk;
+    });
+    await until('the call is under way', () => log.includes('slow was called'));
+    running.kill('SIGINT');
+    expect(await finished).toMatchObject({ code: 130, stdout: '' });
+  });
+});

@@ -1,0 +1,247 @@
+import { describe, expect, it } from 'vitest';
+import { createOwnTool, textResult } from '../../src/gateway/own-tool.js';
+import { scriptGateway } from '../support/scripted-gateway.js';
+import { flush, type Message } from '../support/wire.js';
+
+const echo = createOwnTool({ name: 'trunkline__echo', inputSchema: { type: 'object' } }, (args) =>
+  textResult(JSON.stringify(args) ?? 'nothing'),
+);
+
+function names(answer: Message | undefined): string[] {
+  return answer?.result.tools.map(({ name }: { name: string }) => name);
+}
+
+describe('the first list', () => {
+  const servers = { quick: { tools: ['x'] }, slow: { tools: ['y'] } };
+
+  it('waits for servers that are starting, and holds them all', async () => {
+    const { server, connect, clock } = scriptGateway({ servers });
+    const client = connect();
+    client.greet();
+    client.request(1, 'tools/list');
+    await server('quick').start();
+    clock.advance(5_000);
+    expect(client.answerTo(1)).toBeUndefined();
+    await server('slow').start();
+    expect(names(client.answerTo(1))).toEqual(['quick__x', 'slow__y']);
+    clock.advance(60_000);
+    expect(clock.pending).toBe(0);
+  });
+
+  it('waits no longer than it may, and later lists do not wait at all', async () => {
+    const { server, connect, clock } = scriptGateway({ servers, startupWaitMs: 2_000 });
+    const client = connect();
+    client.greet();
+    await server('quick').start();
+    server('slow').moved('starting');
+    client.request(1, 'tools/list');
+    clock.advance(1_999);
+    expect(client.answerTo(1)).toBeUndefined();
+    clock.advance(1);
+    expect(names(client.answerTo(1))).toEqual(['quick__x']);
+    client.request(2, 'tools/list');
+    expect(names(client.answerTo(2))).toEqual(['quick__x']);
+  });
+
+  it('does not wait for a server that fails to start, nor for one that cannot', async () => {
+    const { server, connect } = scriptGateway({ servers: { ...servers, bad: { isMisconfigured: true } } });
+    const client = connect();
+    client.greet();
+    client.request(1, 'tools/list');
+    await server('quick').start();
+    server('slow').moved('starting');
+    expect(client.answerTo(1)).toBeUndefined();
+    server('slow').moved('backoff');
+    expect(names(client.answerTo(1))).toEqual(['quick__x']);
+  });
+
+  it('is the same wait for all who ask, each of whom is answered', async () => {
+    const { server, connect, clock } = scriptGateway({ servers, startupWaitMs: 2_000 });
+    const [one, other] = [connect(), connect()];
+    one.greet();
+    other.greet();
+    one.request(1, 'tools/list');
+    clock.advance(1_500);
+    other.request(1, 'tools/list');
+    one.request(2, 'tools/list');
+    one.cancel(2);
+    await server('quick').start();
+    clock.advance(500);
+    expect([names(one.answerTo(1)), names(other.answerTo(1))]).toEqual([['quick__x'], ['quick__x']]);
+    expect(one.answerTo(2)).toBeUndefined();
+    clock.advance(60_000);
+    expect(clock.pending).toBe(0);
+  });
+
+  it('comes at once when there is nothing to wait for', async () => {
+    const { connect, clock } = scriptGateway({ servers: {} });
+    const client = connect();
+    client.greet();
+    client.request(1, 'tools/list');
+    expect(names(client.answerTo(1))).toEqual([]);
+    expect(clock.pending).toBe(0);
+  });
+
+  it('is answered when the gateway closes while it waits', () => {
+    const { connect, clock, gateway } = scriptGateway({ servers });
+    const client = connect();
+    client.greet();
+    client.request(1, 'tools/list');
+    gateway.close();
+    expect(names(client.answerTo(1))).toEqual([]);
+    expect(clock.pending).toBe(0);
+  });
+});
+
+describe('a list', () => {
+  it('has one page, so that no cursor can be right', async () => {
+    const { startAll, connect } = scriptGateway({ servers: { a: { tools: ['x'] } } });
+    await startAll();
+    const client = connect();
+    client.greet();
+    for (const [index, cursor] of ['', 'x', null, 7].entries()) {
+      client.request(index, 'tools/list', { cursor });
+      expect(client.answerTo(index)?.error).toEqual({ code: -32602, message: 'Invalid cursor' });
+    }
+    client.request('plain', 'tools/list', {});
+    expect(names(client.answerTo('plain'))).toEqual(['a__x']);
+    expect(client.answerTo('plain')?.result).not.toHaveProperty('nextCursor');
+  });
+
+  it('is byte for byte the same for two clients', async () => {
+    const { startAll, connect } = scriptGateway({ servers: { a: { tools: ['x', 'y'] }, b: { tools: ['x'] } } });
+    await startAll();
+    const lines = [connect(), connect()].map((client) => {
+      client.greet();
+      client.request(1, 'tools/list');
+      return client.received.lines[0];
+    });
+    expect(lines[0]).toBe(lines[1]);
+  });
+});
+
+describe('a call', () => {
+  const servers = {
+    a: { tools: ['read', 'a.b', 'secret'], filter: { deny: ['secret*'] } },
+    bare: { tools: ['free', 'hidden'], prefix: '', filter: { deny: ['hidden'] } },
+  };
+
+  async function called() {
+    const world = scriptGateway({ servers, ownTools: [echo] });
+    await world.startAll();
+    const client = world.connect();
+    client.greet();
+    return { ...world, client };
+  }
+
+  it.each([
+    ['a__read', 'a', '"read"'],
+    ['a__unlisted', 'a', '"unlisted"'],
+    ['read', 'a', '"read"'],
+    ['free', 'bare', '"free"'],
+    ['a__a.b', 'a', '"a.b"'],
+    ['a__quo"te', 'a', '"quo\\"te"'],
+  ])('of %s reaches the server %s as %s, all else untouched', async (name, key, original) => {
+    const { server, client } = await called();
+    const line = (token: string) =>
+      `{"params":{"arguments":{"name":"a__read","n":1.0},"name":${token}},"jsonrpc":"2.0","id":1,"method":"tools/call"}`;
+    client.say(line(JSON.stringify(name)).replace('"id":1', '"id":"c"'));
+    const sent = server(key).child.stdin.lines.at(-1);
+    expect(sent).toBe(line(original).replace('"id":1', `"id":${JSON.parse(sent ?? '').id}`));
+  });
+
+  it.each(['missing', 'x__read', '__proto__', '', 'a__secret', 'a__secrets', 'secret', 'hidden', 'trunkline__other'])(
+    'of %j is refused as unknown, and no server hears of it',
+    async (name) => {
+      const { server, client } = await called();
+      client.call(1, name);
+      expect(client.answerTo(1)?.error).toEqual({ code: -32602, message: `Unknown tool: ${name}` });
+      expect([...server('a').child.calls, ...server('bare').child.calls]).toEqual([]);
+    },
+  );
+
+  it.each([
+    ['no params', undefined],
+    ['no name', {}],
+    ['a number for a name', { name: 7 }],
+    ['a null name', { name: null }],
+    ['a list of params', ['a__read']],
+  ])('with %s is refused', async (_, params) => {
+    const { client } = await called();
+    client.request(1, 'tools/call', params);
+    expect(client.answerTo(1)?.error).toEqual({ code: -32602, message: 'tools/call needs params.name, a string' });
+  });
+
+  it.each([
+    [{ a: 1 }, '{"a":1}'],
+    [undefined, 'nothing'],
+    [null, 'null'],
+  ])('of our own tool gets the arguments %j', async (args, text) => {
+    const { client } = await called();
+    client.call(1, 'trunkline__echo', args === undefined ? {} : { arguments: args });
+    await flush();
+    expect(client.answerTo(1)?.result).toEqual({ content: [{ type: 'text', text }] });
+  });
+});
+
+describe('another method', () => {
+  it.each(['prompts/list', 'resources/list', 'completion/complete', 'x'])('such as %s is not found', async (method) => {
+    const { connect } = scriptGateway({ servers: {} });
+    const client = connect();
+    client.greet();
+    client.request(1, method);
+    expect(client.answerTo(1)?.error).toEqual({ code: -32601, message: `Method not found: ${method}` });
+  });
+});
+
+describe('instructions', () => {
+  it('of all ready servers follow in order, each under its name and prefix', async () => {
+    const { startAll, server, gateway } = scriptGateway({
+      servers: {
+        b: { hello: { instructions: 'Be b.' } },
+        quiet: {},
+        a: { hello: { instructions: '# Be\na.' }, prefix: '' },
+      },
+    });
+    await startAll();
+    const { instructions } = gateway;
+    expect(instructions).toContain('trunkline__status');
+    expect(instructions.slice(instructions.indexOf('# Server'))).toBe(
+      '# Server "b" (its tools begin with b__)\n\nBe b.\n\n# Server "a" (its tools keep their own names)\n\n# Be\na.',
+    );
+    server('b').crash();
+    expect(gateway.instructions).not.toContain('Be b.');
+  });
+});
+
+describe('a change of the merged list', () => {
+  it('is told to listeners only if a client would see it', async () => {
+    const { server, gateway } = scriptGateway({ servers: { a: { tools: ['x'] }, b: { tools: [] } } });
+    let changes = 0;
+    const stop = gateway.onToolsChanged(() => {
+      changes += 1;
+    });
+    await server('b').start();
+    expect(changes).toBe(0);
+    await server('a').start();
+    expect(changes).toBe(1);
+    server('a').crash('backoff');
+    await server('a').start();
+    expect(changes).toBe(1);
+    server('a').crash('parked');
+    expect(changes).toBe(2);
+    stop();
+    await server('a').start();
+    expect(changes).toBe(2);
+  });
+
+  it('of one server leaves the others in place when it dies', async () => {
+    const { server, startAll, connect } = scriptGateway({ servers: { a: { tools: ['x'] }, b: { tools: ['y'] } } });
+    await startAll();
+    const client = connect();
+    client.greet();
+    server('a').crash('parked');
+    client.request(1, 'tools/list');
+    expect(names(client.answerTo(1))).toEqual(['b__y']);
+  });
+});

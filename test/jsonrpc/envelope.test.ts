@@ -1,0 +1,109 @@
+import { isUtf8 } from 'node:buffer';
+import { describe, expect, it } from 'vitest';
+import { EnvelopeScanner } from '../../src/jsonrpc/envelope.js';
+
+const scanner = new EnvelopeScanner({
+  watch: { name: ['params', 'name'], token: ['params', '_meta', 'progressToken'] },
+  maxDepth: 4,
+  isUtf8,
+});
+
+function scan(line: string | Uint8Array) {
+  return scanner.scan(typeof line === 'string' ? Buffer.from(line) : line);
+}
+
+function textAt(bytes: Uint8Array, span: { start: number; end: number } | undefined): string | undefined {
+  return span === undefined ? undefined : Buffer.from(bytes.subarray(span.start, span.end)).toString();
+}
+
+describe('a refused line', () => {
+  it.each([
+    ['', 'blank'],
+    [' \t\r', 'blank'],
+    ['Server listening on stdio', 'not-json'],
+    ['{"jsonrpc":"2.0"', 'not-json'],
+    ['{"jsonrpc":"2.0","id":1,"result":{}} trailing', 'not-json'],
+    ['{"jsonrpc":"2.0","id":01,"result":{}}', 'not-json'],
+    ['\ufeff{"jsonrpc":"2.0","id":1,"result":{}}', 'not-json'],
+    ['"text"', 'not-an-object'],
+    ['42', 'not-an-object'],
+    ['[{"jsonrpc":"2.0","id":1,"method":"ping"}]', 'batch'],
+    ['[]', 'batch'],
+    ['{"jsonrpc":"2.0","id":1,"result":[[[[]]]]}', 'too-deep'],
+    ['{"jsonrpc":"2.0","method":"m","params":{"_meta":{"other":{"deeper":{}}}}}', 'too-deep'],
+    ['[[[[[]]]]]', 'too-deep'],
+    ['{"jsonrpc":"2.0","id":1,"id":2,"result":{}}', 'duplicate-member'],
+    ['{"jsonrpc":"2.0","id":1,"\\u0069d":2,"result":{}}', 'duplicate-member'],
+    ['{"jsonrpc":"2.0","method":"m","params":{"name":1,"name":1}}', 'duplicate-member'],
+    ['{"jsonrpc":"2.0","method":"m","params":{"_meta":{},"_meta":{}}}', 'duplicate-member'],
+    ['{}', 'not-json-rpc'],
+    ['{"id":1,"result":{}}', 'not-json-rpc'],
+    ['{"jsonrpc":"1.0","id":1,"result":{}}', 'not-json-rpc'],
+    ['{"jsonrpc":2.0,"id":1,"result":{}}', 'not-json-rpc'],
+    ['{"jsonrpc":"2.0","id":1}', 'not-json-rpc'],
+    ['{"jsonrpc":"2.0","id":1,"result":{},"error":{}}', 'not-json-rpc'],
+    ['{"jsonrpc":"2.0","id":1,"error":"broken"}', 'not-json-rpc'],
+    ['{"jsonrpc":"2.0","result":{}}', 'not-json-rpc'],
+    ['{"jsonrpc":"2.0","id":null,"result":{}}', 'not-json-rpc'],
+    ['{"jsonrpc":"2.0","id":[1],"error":{}}', 'not-json-rpc'],
+    ['{"jsonrpc":"2.0","id":null,"method":"m"}', 'not-json-rpc'],
+    ['{"jsonrpc":"2.0","id":1,"method":7}', 'not-json-rpc'],
+    ['{"jsonrpc":"2.0","id":1,"method":"m","result":{}}', 'not-json-rpc'],
+  ])('%s is %s', (line, reason) => {
+    expect(scan(line)).toMatchObject({ kind: 'rejected', reason });
+  });
+
+  it('is told to be no UTF-8 when it would be a message otherwise', () => {
+    const line = Buffer.from('{"jsonrpc":"2.0","id":1,"result":"\xff"}', 'latin1');
+    expect(scan(line)).toMatchObject({ kind: 'rejected', reason: 'invalid-utf8' });
+  });
+
+  it('tells the id that was seen before the fault, and not one behind it', () => {
+    const early = scan('{"jsonrpc":"2.0","id":17,"result":{broken');
+    const late = scan('{"jsonrpc":"2.0","result":{broken},"id":17}');
+    expect(early.kind === 'rejected' && textAt(early.bytes, early.id)).toBe('17');
+    expect(late).toMatchObject({ kind: 'rejected', id: undefined });
+  });
+
+  it('tells no id of the line before', () => {
+    scan('{"jsonrpc":"2.0","id":17,"result":{}}');
+    expect(scan('{broken')).toMatchObject({ kind: 'rejected', id: undefined });
+    expect(scan('[1]')).toMatchObject({ kind: 'rejected', id: undefined });
+  });
+});
+
+describe('an accepted message', () => {
+  it('may nest exactly as deep as the limit', () => {
+    expect(scan('{"jsonrpc":"2.0","id":1,"result":[[[]]]}').kind).toBe('response');
+  });
+
+  it('keeps duplicates that nobody watches', () => {
+    const line = '{"jsonrpc":"2.0","x":1,"x":2,"method":"m","params":{"a":1,"a":2,"arguments":{"name":1,"name":2}}}';
+    expect(scan(line)).toMatchObject({ kind: 'notification', method: 'm' });
+  });
+
+  it('has no tokens where an array or a scalar stands in the way', () => {
+    for (const params of ['[{"name":"x"}]', '"name"', '{"_meta":[{"progressToken":1}]}', '{"_meta":null}']) {
+      const message = scan(`{"jsonrpc":"2.0","method":"m","params":${params}}`);
+      expect(message).toMatchObject({ kind: 'notification', tokens: { name: undefined, token: undefined } });
+    }
+  });
+
+  it('is found between white space', () => {
+    const message = scan(' \t{"jsonrpc":"2.0","id":"x","method":"m"}\r');
+    expect(message.kind === 'request' && textAt(message.bytes, message.span)).toBe(
+      '{"jsonrpc":"2.0","id":"x","method":"m"}',
+    );
+  });
+
+  it('may be an error with a null id, which says that the request could not be read', () => {
+    expect(scan('{"jsonrpc":"2.0","id":null,"error":{"code":-32700}}').kind).toBe('response');
+  });
+
+  it('leaves the prototype of objects alone, whatever its members are called', () => {
+    const line =
+      '{"jsonrpc":"2.0","method":"m","__proto__":{"a":1},"params":{"__proto__":{"name":"x"},"constructor":1}}';
+    expect(scan(line)).toMatchObject({ kind: 'notification', tokens: { name: undefined } });
+    expect(({} as Record<string, unknown>).a).toBeUndefined();
+  });
+});

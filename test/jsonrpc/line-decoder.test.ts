@@ -1,0 +1,186 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { LineDecoder, type OversizedLine } from '../../src/jsonrpc/line-decoder.js';
+
+const MIB = 1024 * 1024;
+
+/** Everything that came out, as text and in order; dropped lines as their length in brackets. */
+function decoding(maxLineBytes = 1024) {
+  const decoder = new LineDecoder({ maxLineBytes });
+  const lines: string[] = [];
+  const dropped: OversizedLine[] = [];
+  const sink = {
+    line: (bytes: Uint8Array) => lines.push(Buffer.from(bytes).toString()),
+    oversized: (fragment: OversizedLine) => {
+      dropped.push(fragment);
+      lines.push(`[${fragment.byteLength}]`);
+    },
+  };
+  const push = (...chunks: (string | Uint8Array)[]) => {
+    for (const chunk of chunks) decoder.push(typeof chunk === 'string' ? Buffer.from(chunk) : chunk, sink);
+  };
+  return { decoder, lines, dropped, push };
+}
+
+function text(bytes: Uint8Array | undefined): string {
+  return Buffer.from(bytes ?? []).toString();
+}
+
+describe('cutting a stream into lines', () => {
+  const stream = Buffer.from('{"a":"é"}\n\n{"猫":"😀"}\r\n€\n');
+
+  it('gives the same lines for every pair of chunk boundaries, inside characters too', () => {
+    for (let first = 0; first <= stream.length; first += 1) {
+      for (let second = first; second <= stream.length; second += 1) {
+        const { lines, push } = decoding();
+        push(stream.subarray(0, first), stream.subarray(first, second), stream.subarray(second));
+        expect(lines, `cut at ${first} and ${second}`).toEqual(['{"a":"é"}', '', '{"猫":"😀"}\r', '€']);
+      }
+    }
+  });
+
+  it('gives the lines that a split at each newline gives, however the stream is cut and whatever the limit', () => {
+    const bytes = fc.array(fc.constantFrom(0x0a, 0x0d, 0x61, 0xc3, 0xa9, 0x00), { maxLength: 60 });
+    const cuts = fc.array(fc.nat(60), { maxLength: 8 });
+    fc.assert(
+      fc.property(bytes, cuts, fc.integer({ min: 0, max: 12 }), (content, positions, limit) => {
+        const all = Buffer.from(content);
+        const { decoder, lines, push } = decoding(limit);
+        const at = [0, ...positions.filter((position) => position <= all.length).sort((a, b) => a - b), all.length];
+        for (let index = 1; index < at.length; index += 1) push(all.subarray(at[index - 1], at[index]));
+
+        const expected = all.toString('latin1').split('\n');
+        const rest = expected.pop() ?? '';
+        const shown = expected.map((line) =>
+          line.length > limit ? `[${line.length}]` : Buffer.from(line, 'latin1').toString(),
+        );
+        expect(lines).toEqual(shown);
+        expect(decoder.end()).toBe(rest.length);
+        const tooLong = expected.filter((line) => line.length > limit);
+        expect(decoder.droppedLines).toBe(tooLong.length + (rest.length > 0 ? 1 : 0));
+        expect(decoder.droppedBytes).toBe(tooLong.join('').length + rest.length);
+      }),
+      { numRuns: 2_000 },
+    );
+  });
+
+  it('takes many lines out of one chunk', () => {
+    const { lines, push } = decoding();
+    push(Array.from({ length: 5_000 }, (_, index) => `line ${index}\n`).join(''));
+    expect(lines).toHaveLength(5_000);
+    expect(lines.at(-1)).toBe('line 4999');
+  });
+
+  it('does not take a lone carriage return for a line end', () => {
+    const { lines, push } = decoding();
+    push('a\rb\n');
+    expect(lines).toEqual(['a\rb']);
+  });
+
+  it('leaves lines that were delivered as they were when more comes', () => {
+    const decoder = new LineDecoder({ maxLineBytes: 1024 });
+    const views: Uint8Array[] = [];
+    const sink = { line: (bytes: Uint8Array) => views.push(bytes), oversized: () => {} };
+    for (const chunk of ['fir', 'st\nsec', 'ond\nthi', 'rd\n']) decoder.push(Buffer.from(chunk), sink);
+    expect(views.map(text)).toEqual(['first', 'second', 'third']);
+  });
+});
+
+describe('a line that passes the limit', () => {
+  it('is dropped, and reading goes on after its newline', () => {
+    const { decoder, lines, push } = decoding(10);
+    push('0123456789\n', '0123456789a', 'bc', '\nnext\n');
+    expect(lines).toEqual(['0123456789', '[13]', 'next']);
+    expect(decoder.droppedLines).toBe(1);
+    expect(decoder.droppedBytes).toBe(13);
+  });
+
+  it('is dropped just so when it comes in one chunk with others', () => {
+    const { lines, push } = decoding(4);
+    push('ok\ntoo long\nfine\n');
+    expect(lines).toEqual(['ok', '[8]', 'fine']);
+  });
+
+  it.each([1, 7, 100, 511, 512, 513, 1_023, 1_025, 5_000])(
+    'leaves its first and last 512 bytes when it comes in chunks of %i',
+    (size) => {
+      const { dropped, push } = decoding(600);
+      const line = Array.from({ length: 1_000 }, (_, index) => `<${index}>`).join('');
+      for (let at = 0; at < line.length; at += size) push(line.slice(at, at + size));
+      push('\n');
+      expect(dropped).toHaveLength(1);
+      expect(text(dropped[0]?.head)).toBe(line.slice(0, 512));
+      expect(text(dropped[0]?.tail)).toBe(line.slice(-512));
+      expect(dropped[0]?.byteLength).toBe(line.length);
+    },
+  );
+
+  it('leaves all of itself at both ends when it is short', () => {
+    const { dropped, push } = decoding(3);
+    push('ab', 'cdef\n');
+    expect(text(dropped[0]?.head)).toBe('abcdef');
+    expect(text(dropped[0]?.tail)).toBe('abcdef');
+  });
+
+  it('is let go of while it still comes', () => {
+    const { decoder, push } = decoding(1_000);
+    push('x'.repeat(900));
+    expect(decoder.heldBytes).toBe(900);
+    push('x'.repeat(900));
+    expect(decoder.heldBytes).toBe(0);
+  });
+});
+
+describe('the end of the stream', () => {
+  it('drops an unfinished line and tells its length', () => {
+    const { decoder, lines, push } = decoding();
+    push('whole\nhalf a li');
+    expect(decoder.heldBytes).toBe(9);
+    expect(decoder.end()).toBe(9);
+    expect(lines).toEqual(['whole']);
+    expect(decoder.heldBytes).toBe(0);
+    expect(decoder.droppedLines).toBe(1);
+  });
+
+  it('drops an unfinished line that was too long already', () => {
+    const { decoder, lines, push } = decoding(4);
+    push('123456');
+    expect(decoder.end()).toBe(6);
+    expect(lines).toEqual([]);
+  });
+
+  it('drops nothing after a newline', () => {
+    const { decoder, push } = decoding();
+    push('whole\n');
+    expect(decoder.end()).toBe(0);
+    expect(decoder.droppedLines).toBe(0);
+  });
+});
+
+describe('the cost of a line in pieces', () => {
+  it('grows with its length only: 8 MiB, then 100,000 chunks of one byte, take less than a second', () => {
+    const { decoder, lines, push } = decoding(16 * MIB);
+    const byte = Buffer.from('x');
+    const before = process.cpuUsage();
+    push(Buffer.alloc(8 * MIB, 'x'));
+    for (let count = 0; count < 100_000; count += 1) push(byte);
+    expect(decoder.heldBytes).toBe(8 * MIB + 100_000);
+    push('\n');
+    const { user, system } = process.cpuUsage(before);
+    expect(lines[0]).toHaveLength(8 * MIB + 100_000);
+    expect(decoder.heldBytes).toBe(0);
+    expect((user + system) / 1000).toBeLessThan(1_000);
+  });
+
+  it('is as small while a line that is too long is skipped', () => {
+    const { decoder, dropped, push } = decoding(1_000);
+    const byte = Buffer.from('x');
+    const before = process.cpuUsage();
+    for (let count = 0; count < 200_000; count += 1) push(byte);
+    push('\n');
+    const { user, system } = process.cpuUsage(before);
+    expect(dropped[0]?.byteLength).toBe(200_000);
+    expect(decoder.heldBytes).toBe(0);
+    expect((user + system) / 1000).toBeLessThan(1_000);
+  });
+});

@@ -1,0 +1,62 @@
+import { describe, expect, it } from 'vitest';
+import { PendingRequests } from '../../src/jsonrpc/pending-requests.js';
+
+describe('PendingRequests', () => {
+  it('counts ids up from 1 and never gives one twice', () => {
+    const pending = new PendingRequests<string>();
+    expect([pending.add('a'), pending.add('b')]).toEqual([1, 2]);
+    pending.settle(1);
+    pending.abandon(2);
+    expect(pending.add('c')).toBe(3);
+    pending.drain();
+    expect(pending.add('d')).toBe(4);
+  });
+
+  it('gives a request back once, and only under its own id', () => {
+    const pending = new PendingRequests<string>();
+    const id = pending.add('a');
+    expect(pending.get(id)).toBe('a');
+    expect(pending.settle(2)).toBeUndefined();
+    expect(pending.settle(id)).toBe('a');
+    expect(pending.settle(id)).toBeUndefined();
+    expect(pending.abandon(id)).toBeUndefined();
+    expect(pending.size).toBe(0);
+  });
+
+  it('tells a late answer from a second one and from a nonsensical one', () => {
+    const pending = new PendingRequests<string>();
+    pending.settle(pending.add('answered'));
+    pending.abandon(pending.add('abandoned'));
+    expect(pending.stray(1)).toBe('duplicate');
+    expect(pending.stray(2)).toBe('late');
+    expect(pending.stray(2)).toBe('duplicate');
+    for (const id of [undefined, 0, -1, 3, Number.POSITIVE_INFINITY]) {
+      expect(pending.stray(id), String(id)).toBe('unknown');
+    }
+  });
+
+  it('takes no fraction for an id that it once gave', () => {
+    const pending = new PendingRequests<string>();
+    pending.settle(pending.add('a'));
+    pending.settle(pending.add('b'));
+    expect(pending.stray(1.5)).toBe('unknown');
+  });
+
+  it('remembers the last 1,024 ids that were given up and forgets the oldest', () => {
+    const pending = new PendingRequests<number>();
+    for (let count = 1; count <= 1_025; count += 1) pending.abandon(pending.add(count));
+    expect(pending.stray(1)).toBe('duplicate');
+    expect(pending.stray(2)).toBe('late');
+    expect(pending.stray(1_025)).toBe('late');
+  });
+
+  it('hands over everything that waits, oldest first, and is empty then', () => {
+    const pending = new PendingRequests<string>();
+    for (const request of ['a', 'b', 'c']) pending.add(request);
+    pending.settle(2);
+    expect([...pending.values()]).toEqual(['a', 'c']);
+    expect(pending.drain()).toEqual(['a', 'c']);
+    expect(pending.size).toBe(0);
+    expect(pending.drain()).toEqual([]);
+  });
+});

@@ -1,0 +1,84 @@
+import type { ChildConnection } from '../../src/bridge/child-connection.js';
+import { answerLegacyChild, openLegacyChild } from '../../src/bridge/legacy-child.js';
+import { StdioBridge } from '../../src/bridge/stdio-bridge.js';
+import type { NotificationEnvelope } from '../../src/mcp/envelope.js';
+import type { Clock } from '../../src/timing/clock.js';
+import { lineOf, type Message, RecordingSink, scan } from './wire.js';
+
+export interface ScriptedChildOptions {
+  readonly clock: Clock;
+  /** Members of its answer to `initialize`. */
+  readonly hello?: Message;
+  /** Results of `tools/list` as raw JSON, one a page; the cursor of page n is "n". */
+  readonly pages?: readonly string[];
+  readonly notified?: (notification: NotificationEnvelope) => void;
+}
+
+/**
+ * A child that the test plays, at the other end of a real bridge. It shakes hands and lists its tools by itself;
+ * everything else is the test's to answer.
+ */
+export class ScriptedChild {
+  readonly bridge: StdioBridge;
+  /** What was written to it. */
+  readonly stdin = new RecordingSink();
+  /** Whether `tools/list` is answered by itself. */
+  listsTools = true;
+  readonly #hello: Message;
+  readonly #pages: readonly string[];
+
+  constructor({ clock, hello = {}, pages = ['{"tools":[]}'], notified = () => {} }: ScriptedChildOptions) {
+    this.#hello = hello;
+    this.#pages = pages;
+    this.stdin.onLine = (line) => this.#read(JSON.parse(line));
+    this.bridge = new StdioBridge({
+      clock,
+      scan,
+      output: this.stdin,
+      maxFrameBytes: 1024 * 1024,
+      maxUnwrittenBytes: 1024 * 1024,
+      events: {
+        request: (request) => answerLegacyChild(this.bridge, request),
+        notification: notified,
+        junk: () => {},
+      },
+    });
+  }
+
+  async connect(generation = 1): Promise<ChildConnection> {
+    const profile = { clientInfo: { name: 'trunkline', version: '0' }, capabilities: {} };
+    const handshake = await openLegacyChild(this.bridge, generation, profile, 60_000);
+    if (handshake.kind === 'failed') throw new Error(handshake.reason);
+    return handshake.connection;
+  }
+
+  /** The tool calls that reached it, oldest first. */
+  get calls(): Message[] {
+    return this.stdin.messages.filter(({ method }) => method === 'tools/call');
+  }
+
+  get cancellations(): Message[] {
+    return this.stdin.messages.filter(({ method }) => method === 'notifications/cancelled');
+  }
+
+  /** Writes lines to its stdout. */
+  say(...messages: (Message | string)[]): void {
+    for (const message of messages) this.bridge.receive(lineOf(message));
+  }
+
+  /** Answers the call that reached it as number `index`. */
+  answer(index: number, result: unknown = { content: [] }): void {
+    this.say({ jsonrpc: '2.0', id: this.calls[index]?.id, result });
+  }
+
+  #read({ id, method, params }: Message): void {
+    if (method === 'initialize') {
+      const result = { protocolVersion: '2025-11-25', capabilities: { tools: {} }, serverInfo: {}, ...this.#hello };
+      this.say({ jsonrpc: '2.0', id, result });
+    }
+    if (method === 'tools/list' && this.listsTools) {
+      const page = this.#pages[Number(params?.cursor ?? 0)] ?? '{}';
+      this.say(`{"jsonrpc":"2.0","id":${id},"result":${page}}`);
+    }
+  }
+}

@@ -1,0 +1,189 @@
+import { Backend, type LifecycleState } from '../../src/gateway/backend.js';
+import type { CallLimits } from '../../src/gateway/delivery.js';
+import { Gateway } from '../../src/gateway/gateway.js';
+import type { GatewayPort } from '../../src/gateway/gateway-port.js';
+import { LegacySession } from '../../src/gateway/legacy-session.js';
+import type { OwnTool } from '../../src/gateway/own-tool.js';
+import { createToolPolicy, type ToolPolicyRules } from '../../src/gateway/tool-policy.js';
+import { FakeClock } from './fake-clock.js';
+import { ScriptedChild, type ScriptedChildOptions } from './scripted-child.js';
+import { sha256 } from './sha256.js';
+import { lineOf, type Message, RecordingSink, scan } from './wire.js';
+
+export const LIMITS: CallLimits = {
+  idleTimeoutMs: 60_000,
+  maxTimeoutMs: 600_000,
+  listTimeoutMs: 30_000,
+  concurrency: 16,
+  maxQueued: 64,
+  maxWaitMs: 10_000,
+};
+
+export interface ServerScript {
+  /** Raw tools on one page, or names of plain ones. */
+  readonly tools?: readonly string[];
+  readonly pages?: readonly string[];
+  readonly hello?: Message;
+  readonly prefix?: string;
+  readonly filter?: ToolPolicyRules;
+  readonly limits?: Partial<CallLimits>;
+  readonly isMisconfigured?: boolean;
+  readonly retryInMs?: () => number | undefined;
+}
+
+export interface GatewayScript {
+  readonly servers: Readonly<Record<string, ServerScript>>;
+  readonly ownTools?: readonly OwnTool[];
+  readonly startupWaitMs?: number;
+  readonly clock?: FakeClock;
+}
+
+/** A tool as a server would list it. */
+export function toolOf(name: string, members: Message = {}): string {
+  return JSON.stringify({ name, inputSchema: { type: 'object' }, ...members });
+}
+
+/** A backend whose processes are the test's to start and end, in the order that supervision keeps. */
+export class ScriptedServer {
+  readonly backend: Backend;
+  readonly script: ServerScript;
+  /** How often a start was asked for by traffic. */
+  demands = 0;
+  generation = 0;
+  /** Raw pages of the next process, or of the present one when it is asked again. */
+  pages: readonly string[];
+  #child: ScriptedChild | undefined;
+  readonly #clock: FakeClock;
+
+  constructor(key: string, script: ServerScript, clock: FakeClock) {
+    this.script = script;
+    this.#clock = clock;
+    this.pages = script.pages ?? [pageOf(script.tools ?? [])];
+    this.backend = new Backend({
+      key,
+      prefix: script.prefix ?? key,
+      clock,
+      limits: { ...LIMITS, ...script.limits },
+      policy: createToolPolicy(script.filter ?? { deny: [] }),
+      sha256,
+      isMisconfigured: script.isMisconfigured ?? false,
+      demandStart: () => {
+        this.demands += 1;
+      },
+      retryInMs: script.retryInMs ?? (() => undefined),
+    });
+  }
+
+  /** The present process. */
+  get child(): ScriptedChild {
+    if (this.#child === undefined) throw new Error('No process');
+    return this.#child;
+  }
+
+  moved(state: LifecycleState): void {
+    this.backend.moved(state);
+  }
+
+  /** Launches a process that becomes ready. */
+  async start(): Promise<ScriptedChild> {
+    this.moved('starting');
+    this.generation += 1;
+    const options: ScriptedChildOptions = {
+      clock: this.#clock,
+      pages: this.pages,
+      hello: this.script.hello ?? {},
+      notified: (notification) => this.backend.notified(notification),
+    };
+    const child = new ScriptedChild(options);
+    this.#child = child;
+    const connection = await child.connect(this.generation);
+    const fault = await this.backend.loadTools(connection);
+    if (fault !== undefined) throw new Error(fault);
+    this.backend.attach(connection);
+    this.moved('ready');
+    return child;
+  }
+
+  /** The process dies unasked: supervision hears of it first, then the bridge closes. */
+  crash(next: LifecycleState = 'backoff'): void {
+    this.moved(next);
+    this.child.bridge.close('exited');
+  }
+}
+
+export function pageOf(tools: readonly string[]): string {
+  return `{"tools":[${tools.map((tool) => (tool.startsWith('{') ? tool : toolOf(tool))).join(',')}]}`;
+}
+
+export function scriptGateway({
+  servers,
+  ownTools = [],
+  startupWaitMs = 10_000,
+  clock = new FakeClock(),
+}: GatewayScript) {
+  const scripted = new Map(
+    Object.entries(servers).map(([key, script]) => [key, new ScriptedServer(key, script, clock)]),
+  );
+  const gateway = new Gateway({
+    clock,
+    backends: [...scripted.values()].map(({ backend }) => backend),
+    ownTools,
+    startupWaitMs,
+  });
+  const server = (key: string): ScriptedServer => {
+    const found = scripted.get(key);
+    if (found === undefined) throw new Error(`No server ${key}`);
+    return found;
+  };
+  const startAll = async () => {
+    for (const each of scripted.values()) if (each.script.isMisconfigured !== true) await each.start();
+  };
+  return { clock, gateway, server, startAll, connect: () => new ScriptedClient(gateway, clock) };
+}
+
+/** A client that the test plays, at the other end of a real session. */
+export class ScriptedClient {
+  readonly session: LegacySession;
+  readonly received = new RecordingSink();
+
+  constructor(gateway: GatewayPort, clock: FakeClock) {
+    this.session = new LegacySession({
+      clock,
+      scan,
+      gateway,
+      sink: this.received,
+      serverInfo: { name: 'trunkline', version: '1.2.3' },
+    });
+  }
+
+  /** Sends lines. */
+  say(...messages: (Message | string)[]): void {
+    for (const message of messages) this.session.receive(lineOf(message).subarray(0, -1));
+  }
+
+  request(id: number | string, method: string, params?: unknown): void {
+    this.say({ jsonrpc: '2.0', id, method, params });
+  }
+
+  call(id: number | string, name: string, members: Message = {}): void {
+    this.request(id, 'tools/call', { name, ...members });
+  }
+
+  cancel(requestId: number | string): void {
+    this.say({ jsonrpc: '2.0', method: 'notifications/cancelled', params: { requestId } });
+  }
+
+  /** Says hello as clients do and forgets what was said. */
+  greet(protocolVersion = '2025-11-25'): Message {
+    this.request('hello', 'initialize', { protocolVersion, capabilities: {}, clientInfo: { name: 't', version: '0' } });
+    this.say({ jsonrpc: '2.0', method: 'notifications/initialized' });
+    return this.received.take()[0] ?? {};
+  }
+
+  /** The one answer to `id`. */
+  answerTo(id: number | string | null): Message | undefined {
+    const answers = this.received.messages.filter((message) => message.id === id);
+    if (answers.length > 1) throw new Error(`${answers.length} answers to ${id}`);
+    return answers[0];
+  }
+}

@@ -1,0 +1,4 @@
+import { createHash } from 'node:crypto';
+import type { Sha256 } from '../../src/mcp/exposed-name.js';
+
+export const sha256: Sha256 = (text) => createHash('sha256').update(text).digest('hex');

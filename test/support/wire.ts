@@ -1,0 +1,79 @@
+import { isUtf8 } from 'node:buffer';
+import type { MessageSink } from '../../src/jsonrpc/message.js';
+import { type SplicedMessage, splice } from '../../src/jsonrpc/splice.js';
+import {
+  createScan,
+  type Envelope,
+  type NotificationEnvelope,
+  type RequestEnvelope,
+  type ResponseEnvelope,
+  type ScanEnvelope,
+} from '../../src/mcp/envelope.js';
+
+export const scan: ScanEnvelope = createScan(isUtf8);
+
+// biome-ignore lint/suspicious/noExplicitAny: tests look into messages of every shape.
+export type Message = Record<string, any>;
+
+/** Keeps what is sent, as the other side would read it. */
+export class RecordingSink implements MessageSink {
+  readonly lines: string[] = [];
+  /** Said to be unwritten; the test decides. */
+  unwrittenBytes = 0;
+  /** Called with each line as it is sent. */
+  onLine: (line: string) => void = () => {};
+
+  send(message: SplicedMessage): void {
+    const line = Buffer.from(splice(message)).toString();
+    this.lines.push(line);
+    this.onLine(line);
+  }
+
+  get messages(): Message[] {
+    return this.lines.map((line) => JSON.parse(line));
+  }
+
+  get last(): Message {
+    return JSON.parse(this.lines.at(-1) ?? 'null');
+  }
+
+  /** What was sent since the last call. */
+  take(): Message[] {
+    return this.lines.splice(0).map((line) => JSON.parse(line));
+  }
+}
+
+export function bytesOf(text: string): Uint8Array {
+  return Buffer.from(text);
+}
+
+/** The text as one line; objects as JSON. */
+export function lineOf(message: Message | string): Uint8Array {
+  return bytesOf(`${typeof message === 'string' ? message : JSON.stringify(message)}\n`);
+}
+
+export function requestOf(message: Message | string): RequestEnvelope {
+  return scanned(message, 'request') as RequestEnvelope;
+}
+
+export function notificationOf(message: Message | string): NotificationEnvelope {
+  return scanned(message, 'notification') as NotificationEnvelope;
+}
+
+export function responseOf(message: Message | string): ResponseEnvelope {
+  return scanned(message, 'response') as ResponseEnvelope;
+}
+
+function scanned(message: Message | string, kind: Envelope['kind']): Envelope {
+  const text = typeof message === 'string' ? message : JSON.stringify(message);
+  const envelope = scan(bytesOf(text));
+  if (envelope.kind !== kind) throw new Error(`Not a ${kind}: ${text}`);
+  return envelope as Envelope;
+}
+
+/** Lets promises that are settled already run their continuations. */
+export function flush(): Promise<void> {
+  return new Promise((resolve) => {
+    setImmediate(resolve);
+  });
+}
