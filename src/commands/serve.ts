@@ -21,6 +21,9 @@ const GREETING_MS = 30;
 export async function serve(settings: Settings): Promise<number> {
   const platform = createPlatform();
   const gateway = new PendingGateway();
+  // Nothing runs yet that would have to be ended.
+  for (const signal of SIGNALS) process.on(signal, leave);
+  let isClientGone = false;
   const clientLeft = new Promise<void>((resolve) => {
     openStdioFront({
       input: process.stdin,
@@ -28,12 +31,23 @@ export async function serve(settings: Settings): Promise<number> {
       flow: platform.flow,
       maxLineBytes: MAX_LINE_BYTES,
       openSession: (sink) => new LegacySession({ ...platform, gateway, sink, serverInfo: IDENTITY }),
-      onEnd: resolve,
+      onEnd: () => {
+        isClientGone = true;
+        resolve();
+      },
     });
   });
   await firstWord();
   const { serveBehindFront } = await import('./serve-behind-front.js');
+  if (isClientGone) return 0;
+  for (const signal of SIGNALS) process.off(signal, leave);
   return await serveBehindFront(settings, { platform, gateway, clientLeft });
+}
+
+const SIGNALS = ['SIGTERM', 'SIGINT', 'SIGHUP'] as const;
+
+function leave(): void {
+  process.exit(0);
 }
 
 const IDENTITY = { name: 'trunkline', title: 'Trunkline', version: VERSION };

@@ -129,7 +129,7 @@ describe('the end', () => {
   it('leaves nothing when the signal comes while everything is still being loaded', async () => {
     gateway = await GatewayProcess.start({ servers: { lab: {}, stubborn } });
     gateway.kill('SIGTERM');
-    await gateway.exited;
+    expect(await gateway.exited).toBe(0);
     expect(gateway.leftovers()).toEqual([]);
   });
 
