@@ -11,7 +11,7 @@ export interface BreakerPolicy {
   readonly maxOpenMs: number;
 }
 
-export const DEFAULT_BREAKER_POLICY: BreakerPolicy = {
+const DEFAULT_BREAKER_POLICY: BreakerPolicy = {
   minSamples: 5,
   failurePercentage: 50,
   windowMs: 30_000,

@@ -18,7 +18,7 @@ export interface ListLimits {
   readonly maxBytes: number;
 }
 
-export const DEFAULT_LIST_LIMITS: ListLimits = { maxEntries: 1000, maxPages: 100, maxBytes: 4 * 1024 * 1024 };
+const DEFAULT_LIST_LIMITS: ListLimits = { maxEntries: 1000, maxPages: 100, maxBytes: 4 * 1024 * 1024 };
 
 /** Sends one list request; `ChildConnection.ask` bound to a child. */
 export type Ask = (method: string, params: unknown, patience: RequestPatience) => Promise<Outcome>;

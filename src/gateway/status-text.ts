@@ -45,7 +45,7 @@ function renderServer(server: ServerReport): string[] {
   return lines;
 }
 
-export function describeExit({ code, signal, secondsAgo }: NonNullable<ServerReport['lastExit']>): string {
+function describeExit({ code, signal, secondsAgo }: NonNullable<ServerReport['lastExit']>): string {
   const how = signal === null ? `code ${code}` : `signal ${signal}`;
   return `${how}, ${duration(secondsAgo)} ago`;
 }

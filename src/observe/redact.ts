@@ -2,7 +2,7 @@
 export type Redact = (text: string) => string;
 
 /** What a secret is replaced by. */
-export const REDACTED = '[redacted]';
+const REDACTED = '[redacted]';
 
 /** Where secrets may be known from: what a server's entry of the configuration gives to its process. */
 export interface SecretSource {
