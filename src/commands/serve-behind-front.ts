@@ -13,12 +13,15 @@ export interface OpenFront {
   readonly platform: Platform;
   readonly gateway: PendingGateway;
   readonly clientLeft: Promise<void>;
+  readonly isClientGone: () => boolean;
 }
 
 /** Reads the configuration, starts the servers, and serves until the client leaves or a signal comes. */
 export async function serveBehindFront(settings: Settings, front: OpenFront): Promise<number> {
   const logger = openLogger(settings);
   const { config, fault } = usableConfig(settings, logger);
+  // No server is started for nobody.
+  if (front.isClientGone()) return EXIT.ok;
   const composition = compose({
     config,
     logger,

@@ -39,9 +39,8 @@ export async function serve(settings: Settings): Promise<number> {
   });
   await firstWord();
   const { serveBehindFront } = await import('./serve-behind-front.js');
-  if (isClientGone) return 0;
   for (const signal of SIGNALS) process.off(signal, leave);
-  return await serveBehindFront(settings, { platform, gateway, clientLeft });
+  return await serveBehindFront(settings, { platform, gateway, clientLeft, isClientGone: () => isClientGone });
 }
 
 const SIGNALS = ['SIGTERM', 'SIGINT', 'SIGHUP'] as const;
