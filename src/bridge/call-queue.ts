@@ -27,6 +27,7 @@ export class CallQueue {
   readonly #maxQueued: number;
   readonly #line = new PQueue({ concurrency: 1 });
   #running = 0;
+  #waiting = 0;
   /** Hands the next place that becomes free to the first in line. */
   #handOver: (() => void) | undefined;
 
@@ -40,7 +41,7 @@ export class CallQueue {
   }
 
   get queued(): number {
-    return this.#line.size + this.#line.pending;
+    return this.#waiting;
   }
 
   /**
@@ -48,16 +49,18 @@ export class CallQueue {
    * when too many wait already.
    */
   enter(start: StartCall): QueuePlace | undefined {
-    if (this.#running < this.#concurrency && this.queued === 0) {
+    const isLineEmpty = this.#line.size + this.#line.pending === 0;
+    if (this.#running < this.#concurrency && isLineEmpty) {
       this.#running += 1;
       start(this.#leave);
       return STARTED;
     }
-    if (this.queued >= this.#maxQueued) return undefined;
+    if (this.#waiting >= this.#maxQueued) return undefined;
     return this.#wait(start);
   }
 
   #wait(start: StartCall): QueuePlace {
+    this.#waiting += 1;
     const withdrawal = new AbortController();
     let handOver: (() => void) | undefined;
     let state: 'waiting' | 'started' | 'withdrawn' = 'waiting';
@@ -73,6 +76,7 @@ export class CallQueue {
         return;
       }
       state = 'started';
+      this.#waiting -= 1;
       start(this.#leave);
     };
     // Rejects when withdrawn, which is what was wanted.
@@ -81,6 +85,7 @@ export class CallQueue {
       withdraw: () => {
         if (state !== 'waiting') return;
         state = 'withdrawn';
+        this.#waiting -= 1;
         if (handOver !== undefined && this.#handOver === handOver) this.#handOver = undefined;
         withdrawal.abort();
       },

@@ -123,8 +123,15 @@ export class Delivery {
     const place = this.#queue.enter((leave) => {
       hasTurn = true;
       if (wait !== undefined) this.#endWait(wait);
-      if (exchange.isSettled) leave();
-      else this.#connectAndSend({ exchange, edits, leave });
+      if (exchange.isSettled) {
+        leave();
+      } else if (this.#breaker.state !== 'closed') {
+        // It opened while the call waited.
+        this.#fail(exchange, 'breaker_open', false);
+        leave();
+      } else {
+        this.#connectAndSend({ exchange, edits, leave });
+      }
     });
     if (place === undefined) this.#fail(exchange, 'queue_full', false);
     if (place === undefined || hasTurn) return;

@@ -105,6 +105,7 @@ export class LegacySession {
     } else if (this.#phase === 'new') {
       refuse(sink, id, RPC_CODES.invalidParams, 'The session has to begin with initialize');
     } else if (this.#inFlight.has(id)) {
+      // The first one keeps its answer, so the client gets two messages with this id; it asked twice.
       refuse(sink, id, RPC_CODES.invalidRequest, 'A request with this id is in flight already');
     } else {
       const exchange = new LegacyExchange(request, sink, this.#options.clock, () => {

@@ -6,6 +6,7 @@ const MAX_LINE_CHARACTERS = 8 * 1024;
 const MAX_READ_CHARACTERS = MAX_LINE_CHARACTERS * 2;
 /** The end of what was read may be half a secret, which nothing recognises. */
 const UNSURE_CHARACTERS = 4 * 1024;
+const NOTHING_SURE = '[a long line that is full of secrets]';
 
 export interface ChildLogOptions {
   readonly redact: Redact;
@@ -51,7 +52,7 @@ export class ChildLog {
     const redacted = this.#redact(line.slice(0, MAX_READ_CHARACTERS));
     const isCut = line.length >= MAX_READ_CHARACTERS;
     const sure = isCut ? redacted.slice(0, -UNSURE_CHARACTERS) : redacted;
-    const clean = sure.slice(0, MAX_LINE_CHARACTERS).trimEnd();
+    const clean = sure.slice(0, MAX_LINE_CHARACTERS).trimEnd() || (isCut ? NOTHING_SURE : '');
     if (clean === '') return;
     this.#lines.push(clean);
     this.#length += clean.length;
@@ -61,6 +62,8 @@ export class ChildLog {
 
   /** The stream ended; what stands without a line end is a line all the same. */
   end(): void {
+    // What is left of a character belongs to this stream, not to the next process.
+    this.#extend(this.#decoder.decode());
     this.#endLine();
   }
 

@@ -49,6 +49,16 @@ describe('CallQueue', () => {
     expect(started).toEqual(['a', 'b', 'c']);
   });
 
+  it('counts a withdrawn call no longer, from the moment it is withdrawn', () => {
+    const { queue, enter } = queueing(1, 1);
+    enter('a');
+    const b = enter('b');
+    expect(enter('c')).toBeUndefined();
+    b?.withdraw();
+    expect(queue.queued).toBe(0);
+    expect(enter('d')).toBeDefined();
+  });
+
   it('may let nothing wait at all', async () => {
     const { enter, leave } = queueing(1, 0);
     enter('a');

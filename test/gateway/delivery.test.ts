@@ -294,6 +294,21 @@ describe('a child that lives but does not serve', () => {
     delivery.close();
   });
 
+  it('gets none of the calls that were in the queue when that showed', async () => {
+    const { delivery, start, serve, clock } = delivering({ idleTimeoutMs: 1_000, maxWaitMs: 60_000, concurrency: 5 });
+    const child = await start();
+    const calls = Array.from({ length: 8 }, () => serve());
+    expect(child.calls).toHaveLength(5);
+    clock.advance(1_000);
+    for (let turn = 0; turn < 20; turn += 1) await flush();
+    const reasons = calls.map(({ failure }) => failure?.reason);
+    expect(reasons.slice(0, 5)).toEqual(Array(5).fill('timeout'));
+    // One or two may have had their turn before the last timeout was counted.
+    expect(reasons.slice(5).filter((reason) => reason === 'breaker_open').length).toBeGreaterThan(0);
+    expect(child.calls.length).toBeLessThan(8);
+    delivery.close();
+  });
+
   it('is asked for its tools by ourselves, and called again when it answers', async () => {
     const { delivery, serve, child } = await worn();
     const before = child.stdin.messages.filter(({ method }) => method === 'tools/list').length;

@@ -14,6 +14,8 @@ describe('a text made printable', () => {
     ['line separators', 'a\u2028b\u2029', 'a\\u{2028}b\\u{2029}'],
     ['lone surrogates', 'a\ud800b', 'a\\u{d800}b'],
     ['a soft hyphen', 'a\u00adb', 'a\\u{ad}b'],
+    ['fillers', 'a\u034fb\u115fc\u3164d\uffa0', 'a\\u{34f}b\\u{115f}c\\u{3164}d\\u{ffa0}'],
+    ['variation selectors', 'a\ufe0fb\u{e0100}', 'a\\u{fe0f}b\\u{e0100}'],
   ])('spells out %s', (_, text, expected) => {
     expect(printable(text)).toBe(expected);
   });
