@@ -1,5 +1,6 @@
 #!/usr/bin/env node
 import { parseArgs } from 'node:util';
+import { HTTP_OPTIONS, readFronts } from './commands/http-options.js';
 import type { Settings } from './commands/settings.js';
 
 // A client waits while we load, so each command loads what it needs, and nothing comes before the one to serve.
@@ -9,6 +10,7 @@ const OPTIONS = {
   verbose: { type: 'boolean', short: 'v', multiple: true },
   'log-file': { type: 'string' },
   json: { type: 'boolean' },
+  ...HTTP_OPTIONS,
   version: { type: 'boolean' },
   help: { type: 'boolean', short: 'h' },
 } as const;
@@ -32,12 +34,14 @@ async function run(args: string[]): Promise<number> {
     logFile: values['log-file'],
   };
   const isJson = values.json === true;
+  const isHttp = Object.keys(HTTP_OPTIONS).some((option) => Object.hasOwn(values, option));
+  if (isHttp && command !== 'serve') throw (await usage()).notFor(command, 'options about HTTP');
   switch (command) {
     case 'serve': {
       if (rest.length > 0) throw (await usage()).notFor(command, 'arguments');
       if (isJson) throw (await usage()).notFor(command, '`--json`');
       const { serve } = await import('./commands/serve.js');
-      return await serve(settings);
+      return await serve(settings, readFronts(values));
     }
     case 'check': {
       if (isJson) throw (await usage()).notFor(command, '`--json`');
@@ -54,6 +58,11 @@ async function run(args: string[]): Promise<number> {
       if (excess.length > 0) throw (await usage()).splitArguments();
       const { call } = await import('./commands/call.js');
       return await call(settings, { name, args: json, isJson });
+    }
+    case 'token': {
+      if (rest.length > 0) throw (await usage()).notFor(command, 'arguments');
+      const { token } = await import('./commands/token.js');
+      return await token();
     }
     default:
       throw (await usage()).unknownCommand(command);

@@ -1,4 +1,4 @@
-export const COMMANDS = ['serve', 'check', 'tools', 'call'] as const;
+export const COMMANDS = ['serve', 'check', 'tools', 'call', 'token'] as const;
 export type Command = (typeof COMMANDS)[number];
 
 export function isCommand(word: string): word is Command {
@@ -20,6 +20,7 @@ Usage:
   trunkline check [SERVER…]      start every server once and tell how that went
   trunkline tools [SERVER…]      list all tools and whose they are
   trunkline call NAME [JSON]     call one tool and print its result
+  trunkline token                print the token that HTTP clients need
   trunkline help [COMMAND]       tell more about a command
 
 Examples:
@@ -35,11 +36,26 @@ const DETAILS: Readonly<Record<Command, string>> = {
   serve: `Usage: trunkline [serve] [OPTIONS]
 
 Serves an MCP client over stdin and stdout until it closes stdin or a signal comes.
-This is the command to register with a client.
+This is the command to register with a client. With --http it serves many clients over
+Streamable HTTP at /mcp instead, on loopback and with a token unless told otherwise.
+
+      --http [HOST:]PORT    serve HTTP; without HOST on both loopback addresses
+      --stdio               with --http: serve stdin and stdout as well
+      --no-auth             ask for no token; on loopback only
+      --allowed-host HOST   a further Host header to accept, with its port; repeatable.
+                            Needed to listen where others can reach it
+      --allowed-origin URL  a further Origin to accept; repeatable
+      --tls-cert FILE, --tls-key FILE   serve HTTPS with these PEM files
 
 Examples:
   trunkline
-  trunkline serve --config ~/servers.yaml -v --log-file ~/trunkline.log`,
+  trunkline serve --config ~/servers.yaml -v --log-file ~/trunkline.log
+  trunkline --http 7411`,
+
+  token: `Usage: trunkline token
+
+Prints the bearer token that clients of \`trunkline serve --http\` need, and makes one if
+there is none yet. It is kept in a file that only you can read.`,
 
   check: `Usage: trunkline check [SERVER…] [OPTIONS]
 

@@ -1,19 +1,23 @@
-import { compose } from '../compose/compose.js';
+import { type Composition, compose } from '../compose/compose.js';
 import type { Platform } from '../compose/platform.js';
 import type { Config } from '../config/config.js';
 import { ConfigError } from '../config/config-error.js';
 import { emptyConfig } from '../config/empty-config.js';
+import type { HttpFront } from '../front/http/server.js';
 import type { PendingGateway } from '../gateway/pending-gateway.js';
 import type { Logger } from '../observe/logger.js';
 import { runToEnd } from './run-to-end.js';
+import type { StdioClient } from './serve.js';
+import type { HttpSettings } from './serve-http.js';
 import { EXIT, openLogger, readConfig, type Settings } from './settings.js';
 
-/** The front that is open already. */
+/** What is open already, and what is to be opened. */
 export interface OpenFront {
   readonly platform: Platform;
   readonly gateway: PendingGateway;
-  readonly clientLeft: Promise<void>;
-  readonly isClientGone: () => boolean;
+  /** Absent when only HTTP is served. */
+  readonly client: StdioClient | undefined;
+  readonly http: HttpSettings | undefined;
 }
 
 /** Reads the configuration, starts the servers, and serves until the client leaves or a signal comes. */
@@ -21,7 +25,7 @@ export async function serveBehindFront(settings: Settings, front: OpenFront): Pr
   const logger = openLogger(settings);
   const { config, fault } = usableConfig(settings, logger);
   // No server is started for nobody.
-  if (front.isClientGone()) return EXIT.ok;
+  if (front.client?.isGone() === true) return EXIT.ok;
   const composition = compose({
     config,
     logger,
@@ -29,20 +33,34 @@ export async function serveBehindFront(settings: Settings, front: OpenFront): Pr
     environment: process.env,
     ...(fault === undefined ? {} : { configFault: fault }),
   });
-  if (process.stdin.isTTY) process.stderr.write(`${forSomebodyAtATerminal(config)}\n`);
+  if (front.client !== undefined && process.stdin.isTTY) process.stderr.write(`${forSomebodyAtATerminal(config)}\n`);
+  const http = front.http === undefined ? undefined : await openHttp(front.http, composition, logger);
   return await runToEnd({
     composition,
     logger,
     // To be told to end is how a server ends well.
     onSignal: () => EXIT.ok,
     isOutputAwaited: false,
-    work: async () => {
+    work: async (ending) => {
       composition.start();
       front.gateway.become(composition.gateway);
-      await front.clientLeft;
+      await Promise.race([front.client?.left ?? NEVER, aborted(ending)]);
+      await http?.close();
       return EXIT.ok;
     },
   });
+}
+
+const NEVER = new Promise<never>(() => {});
+
+/** The HTTP front is most of what there is to load, and most clients come without it. */
+async function openHttp(settings: HttpSettings, composition: Composition, logger: Logger): Promise<HttpFront> {
+  const { serveHttp } = await import('./serve-http.js');
+  return await serveHttp(settings, composition, logger);
+}
+
+function aborted(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }));
 }
 
 /**

@@ -1,9 +1,10 @@
 import { once } from 'node:events';
-import { createPlatform } from '../compose/platform.js';
+import { createPlatform, type Platform } from '../compose/platform.js';
 import { openStdioFront } from '../front/stdio.js';
 import { LegacySession } from '../gateway/legacy-session.js';
 import { PendingGateway } from '../gateway/pending-gateway.js';
-import { VERSION } from '../version.js';
+import { IDENTITY } from '../version.js';
+import type { HttpSettings } from './serve-http.js';
 import type { Settings } from './settings.js';
 
 /** A gateway must not be narrower than a direct connection. */
@@ -13,18 +14,37 @@ const MAX_LINE_BYTES = 64 * 1024 * 1024;
 const GREETING_MS = 30;
 
 /**
- * Serves one client over stdin and stdout until it leaves or a signal comes.
+ * Serves one client over stdin and stdout until it leaves, or many over HTTP, or both, until a signal comes.
  *
  * The front opens before anything else is loaded, so that the client is greeted while we read the configuration and
  * start the servers; what it asks meanwhile is held. What is loaded before that is most of the time it waits.
  */
-export async function serve(settings: Settings): Promise<number> {
-  const platform = createPlatform();
-  const gateway = new PendingGateway();
+export async function serve(settings: Settings, { stdio, http }: Fronts): Promise<number> {
   // Nothing runs yet that would have to be ended.
   for (const signal of SIGNALS) process.on(signal, leave);
-  let isClientGone = false;
-  const clientLeft = new Promise<void>((resolve) => {
+  const platform = createPlatform();
+  const gateway = new PendingGateway();
+  const client = stdio ? await openStdio(platform, gateway) : undefined;
+  const { serveBehindFront } = await import('./serve-behind-front.js');
+  for (const signal of SIGNALS) process.off(signal, leave);
+  return await serveBehindFront(settings, { platform, gateway, client, http });
+}
+
+/** Which ways in there are; one at least. */
+export interface Fronts {
+  readonly stdio: boolean;
+  readonly http: HttpSettings | undefined;
+}
+
+/** The client at the other end of our stdin. */
+export interface StdioClient {
+  readonly left: Promise<void>;
+  readonly isGone: () => boolean;
+}
+
+async function openStdio(platform: Platform, gateway: PendingGateway): Promise<StdioClient> {
+  let isGone = false;
+  const left = new Promise<void>((resolve) => {
     openStdioFront({
       input: process.stdin,
       output: process.stdout,
@@ -32,15 +52,13 @@ export async function serve(settings: Settings): Promise<number> {
       maxLineBytes: MAX_LINE_BYTES,
       openSession: (sink) => new LegacySession({ ...platform, gateway, sink, serverInfo: IDENTITY }),
       onEnd: () => {
-        isClientGone = true;
+        isGone = true;
         resolve();
       },
     });
   });
   await firstWord();
-  const { serveBehindFront } = await import('./serve-behind-front.js');
-  for (const signal of SIGNALS) process.off(signal, leave);
-  return await serveBehindFront(settings, { platform, gateway, clientLeft, isClientGone: () => isClientGone });
+  return { left, isGone: () => isGone };
 }
 
 const SIGNALS = ['SIGTERM', 'SIGINT', 'SIGHUP'] as const;
@@ -48,8 +66,6 @@ const SIGNALS = ['SIGTERM', 'SIGINT', 'SIGHUP'] as const;
 function leave(): void {
   process.exit(0);
 }
-
-const IDENTITY = { name: 'trunkline', title: 'Trunkline', version: VERSION };
 
 async function firstWord(): Promise<void> {
   const tooLong = new AbortController();

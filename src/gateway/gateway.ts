@@ -74,6 +74,11 @@ export class Gateway implements GatewayPort {
     return parts.join('\n\n');
   }
 
+  /** Whether every server's first start has ended, one way or the other. */
+  get isReady(): boolean {
+    return this.#areStartsSettled();
+  }
+
   serve(exchange: Exchange): void {
     switch (exchange.request.method) {
       case METHODS.listTools:

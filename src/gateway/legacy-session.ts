@@ -1,26 +1,21 @@
 import { isString, readString, readText, type Span, toBytes } from '../jsonrpc/json-text.js';
 import { errorMessage, type MessageSink, NULL_ID, notificationMessage, resultMessage } from '../jsonrpc/message.js';
 import { RPC_CODES, RpcError } from '../jsonrpc/rpc-error.js';
-import type { Edit } from '../jsonrpc/splice.js';
-import type {
-  NotificationEnvelope,
-  Rejection,
-  RequestEnvelope,
-  ResponseEnvelope,
-  ScanEnvelope,
-} from '../mcp/envelope.js';
+import type { SplicedMessage } from '../jsonrpc/splice.js';
+import type { Envelope, NotificationEnvelope, Rejection, RequestEnvelope, ScanEnvelope } from '../mcp/envelope.js';
 import { METHODS } from '../mcp/methods.js';
-import { negotiateRevision } from '../mcp/revisions.js';
+import { type LegacyRevision, negotiateRevision } from '../mcp/revisions.js';
 import type { Clock } from '../timing/clock.js';
 import { Paced } from '../timing/paced.js';
-import type { Exchange } from './exchange.js';
 import type { GatewayPort } from './gateway-port.js';
+import { LegacyExchange } from './legacy-exchange.js';
+import { pipeChannel, type ReplyChannel } from './reply-channel.js';
 
 export interface LegacySessionOptions {
   readonly clock: Clock;
   readonly scan: ScanEnvelope;
   readonly gateway: GatewayPort;
-  /** Towards the client. */
+  /** Towards the client: what no request of its own asked for and, on a pipe, everything else. */
   readonly sink: MessageSink;
   readonly serverInfo: { readonly name: string; readonly title?: string; readonly version: string };
 }
@@ -35,14 +30,18 @@ const ANNOUNCE_EVERY_MS = 1_000;
  */
 export class LegacySession {
   readonly #options: LegacySessionOptions;
-  readonly #inFlight = new Map<string, LegacyExchange>();
+  readonly #pipe: ReplyChannel;
+  /** By the id's token; on a pipe there is one of each, while each POST may bring the same. */
+  readonly #inFlight = new Map<string, Set<LegacyExchange>>();
   readonly #announce: Paced;
   readonly #unsubscribe: () => void;
   #phase: 'new' | 'initialized' | 'open' | 'closed' = 'new';
+  #revision: LegacyRevision | undefined;
   #hasListedTools = false;
 
   constructor(options: LegacySessionOptions) {
     this.#options = options;
+    this.#pipe = pipeChannel(options.sink);
     this.#announce = new Paced({
       clock: options.clock,
       delayMs: ANNOUNCE_AFTER_MS,
@@ -57,27 +56,30 @@ export class LegacySession {
 
   /** Requests that were not answered yet. */
   get inFlight(): number {
-    return this.#inFlight.size;
+    let count = 0;
+    for (const exchanges of this.#inFlight.values()) count += exchanges.size;
+    return count;
   }
 
-  /** One line from the client. */
+  /** What was agreed in `initialize`; `undefined` before. */
+  get revision(): LegacyRevision | undefined {
+    return this.#revision;
+  }
+
+  /** One line from a client at the other end of a pipe. */
   receive(line: Uint8Array): void {
     if (this.#phase === 'closed') return;
     const message = this.#options.scan(line);
-    switch (message.kind) {
-      case 'request':
-        this.#request(message);
-        break;
-      case 'notification':
-        this.#notification(message);
-        break;
-      case 'response':
-        // Nothing is asked of a client in this version, so nothing can be answered.
-        break;
-      case 'rejected':
-        this.#reject(message);
-        break;
-    }
+    if (message.kind !== 'rejected') this.accept(message, this.#pipe);
+    else if (message.reason !== 'blank') this.#options.sink.send(refusalOf(message));
+  }
+
+  /** One message; what it causes goes to `reply`. Returns whether that will be given an answer. */
+  accept(message: Envelope, reply: ReplyChannel): boolean {
+    if (message.kind === 'request') this.#request(message, reply);
+    else if (message.kind === 'notification') this.#notification(message);
+    // Nothing is asked of a client in this version, so a response answers nothing.
+    return message.kind === 'request';
   }
 
   /** Answers for a line that was too long to be read. */
@@ -92,71 +94,74 @@ export class LegacySession {
     this.#phase = 'closed';
     this.#unsubscribe();
     this.#announce.close();
-    for (const exchange of [...this.#inFlight.values()]) exchange.cancel();
+    for (const exchanges of [...this.#inFlight.values()]) for (const exchange of [...exchanges]) exchange.cancel();
   }
 
-  #request(request: RequestEnvelope): void {
-    const { sink } = this.#options;
+  #request(request: RequestEnvelope, reply: ReplyChannel): void {
     const id = tokenText(request, request.id);
     if (request.method === METHODS.ping) {
-      sink.send(resultMessage(toBytes(id), EMPTY_RESULT));
+      reply.answer(resultMessage(toBytes(id), EMPTY_RESULT));
     } else if (request.method === METHODS.initialize) {
-      this.#initialize(request);
+      this.#initialize(request, reply);
     } else if (this.#phase === 'new') {
-      refuse(sink, id, RPC_CODES.invalidParams, 'The session has to begin with initialize');
-    } else if (this.#inFlight.has(id)) {
+      refuse(reply, id, RPC_CODES.invalidParams, 'The session has to begin with initialize');
+    } else if (reply === this.#pipe && this.#inFlight.has(id)) {
       // The first one keeps its answer, so the client gets two messages with this id; it asked twice.
-      refuse(sink, id, RPC_CODES.invalidRequest, 'A request with this id is in flight already');
+      refuse(reply, id, RPC_CODES.invalidRequest, 'A request with this id is in flight already');
     } else {
-      const exchange = new LegacyExchange(request, sink, this.#options.clock, () => {
-        this.#inFlight.delete(id);
-        if (request.method === METHODS.listTools) this.#hasListedTools = true;
-      });
-      this.#inFlight.set(id, exchange);
-      this.#options.gateway.serve(exchange);
+      this.#serve(request, id, reply);
     }
   }
 
-  #initialize(request: RequestEnvelope): void {
-    const { sink, gateway, serverInfo } = this.#options;
+  #serve(request: RequestEnvelope, id: string, reply: ReplyChannel): void {
+    const exchange = new LegacyExchange(request, reply, this.#options.clock, () => {
+      const sameId = this.#inFlight.get(id);
+      sameId?.delete(exchange);
+      if (sameId?.size === 0) this.#inFlight.delete(id);
+      if (request.method === METHODS.listTools) this.#hasListedTools = true;
+    });
+    const sameId = this.#inFlight.get(id);
+    if (sameId === undefined) this.#inFlight.set(id, new Set([exchange]));
+    else sameId.add(exchange);
+    this.#options.gateway.serve(exchange);
+  }
+
+  #initialize(request: RequestEnvelope, reply: ReplyChannel): void {
+    const { gateway, serverInfo } = this.#options;
     const id = tokenText(request, request.id);
     if (this.#phase !== 'new') {
-      refuse(sink, id, RPC_CODES.invalidRequest, 'The session is initialized already');
+      refuse(reply, id, RPC_CODES.invalidRequest, 'The session is initialized already');
       return;
     }
     this.#phase = 'initialized';
     const { protocolVersion } = request.tokens;
     const isNamed = protocolVersion !== undefined && isString(request.bytes, protocolVersion);
+    this.#revision = negotiateRevision(isNamed ? readString(request.bytes, protocolVersion) : undefined);
     const result = {
-      protocolVersion: negotiateRevision(isNamed ? readString(request.bytes, protocolVersion) : undefined),
+      protocolVersion: this.#revision,
       capabilities: { tools: { listChanged: true } },
       serverInfo,
       instructions: gateway.instructions,
     };
-    sink.send(resultMessage(toBytes(id), toBytes(JSON.stringify(result))));
+    reply.answer(resultMessage(toBytes(id), toBytes(JSON.stringify(result))));
   }
 
   #notification(notification: NotificationEnvelope): void {
     if (notification.method === METHODS.initialized && this.#phase === 'initialized') this.#phase = 'open';
     const { requestId } = notification.tokens;
-    if (notification.method === METHODS.cancelled && requestId !== undefined) {
-      this.#inFlight.get(tokenText(notification, requestId))?.cancel(notification);
-    }
-  }
-
-  #reject({ reason, bytes, id }: Rejection): void {
-    if (reason === 'blank') return;
-    const code = reason === 'not-json' || reason === 'invalid-utf8' ? RPC_CODES.parseError : RPC_CODES.invalidRequest;
-    const token = id === undefined ? NULL_ID : bytes.slice(id.start, id.end);
-    this.#options.sink.send(errorMessage(token, new RpcError(code, `Refused: ${reason}`)));
+    if (notification.method !== METHODS.cancelled || requestId === undefined) return;
+    const [exchange, ...others] = this.#inFlight.get(tokenText(notification, requestId)) ?? [];
+    // Of several requests with one id, nobody can say which was meant.
+    if (others.length === 0) exchange?.cancel(notification);
   }
 }
 
-/**
- * Between the last progress of a request and its answer. The official client drops progress that it reads together
- * with the answer, and what a child writes in two pieces would often reach it in one.
- */
-const PROGRESS_GAP_MS = 5;
+/** What a client is told about a message that cannot be read. */
+export function refusalOf({ reason, bytes, id }: Rejection): SplicedMessage {
+  const code = reason === 'not-json' || reason === 'invalid-utf8' ? RPC_CODES.parseError : RPC_CODES.invalidRequest;
+  const token = id === undefined ? NULL_ID : bytes.slice(id.start, id.end);
+  return errorMessage(token, new RpcError(code, `Refused: ${reason}`));
+}
 
 const EMPTY_RESULT = toBytes('{}');
 
@@ -164,78 +169,6 @@ function tokenText(message: { readonly bytes: Uint8Array }, span: Span): string 
   return readText(message.bytes, span);
 }
 
-function refuse(sink: MessageSink, id: string, code: number, message: string): void {
-  sink.send(errorMessage(toBytes(id), new RpcError(code, message)));
-}
-
-class LegacyExchange implements Exchange {
-  readonly request: RequestEnvelope;
-  readonly #sink: MessageSink;
-  readonly #clock: Clock;
-  readonly #onSettled: () => void;
-  #isSettled = false;
-  #lastProgressAt = Number.NEGATIVE_INFINITY;
-  #cancelled: (notice?: NotificationEnvelope) => void = () => {};
-
-  constructor(request: RequestEnvelope, sink: MessageSink, clock: Clock, onSettled: () => void) {
-    this.request = request;
-    this.#sink = sink;
-    this.#clock = clock;
-    this.#onSettled = onSettled;
-  }
-
-  get isSettled(): boolean {
-    return this.#isSettled;
-  }
-
-  get wantsProgress(): boolean {
-    return this.request.tokens.requestProgressToken !== undefined;
-  }
-
-  relay(response: ResponseEnvelope): void {
-    const waitMs = this.#lastProgressAt + PROGRESS_GAP_MS - this.#clock.now();
-    if (waitMs > 0) this.#clock.schedule(waitMs, () => this.#answer(response));
-    else this.#answer(response);
-  }
-
-  #answer({ bytes, span, id }: ResponseEnvelope): void {
-    if (!this.#settle()) return;
-    this.#sink.send({ bytes, span, edits: [{ span: id, text: this.#ownBytes(this.request.id) }] });
-  }
-
-  succeed(result: Uint8Array): void {
-    if (this.#settle()) this.#sink.send(resultMessage(this.#ownBytes(this.request.id), result));
-  }
-
-  fail(error: RpcError): void {
-    if (this.#settle()) this.#sink.send(errorMessage(this.#ownBytes(this.request.id), error));
-  }
-
-  progress({ bytes, span, tokens }: NotificationEnvelope): void {
-    const asked = this.request.tokens.requestProgressToken;
-    if (this.#isSettled || asked === undefined || tokens.progressToken === undefined) return;
-    const edits: Edit[] = [{ span: tokens.progressToken, text: this.#ownBytes(asked) }];
-    this.#lastProgressAt = this.#clock.now();
-    this.#sink.send({ bytes, span, edits });
-  }
-
-  onCancel(listener: (notice?: NotificationEnvelope) => void): void {
-    this.#cancelled = listener;
-  }
-
-  /** The client wants no answer any more, so there will be none. */
-  cancel(notice?: NotificationEnvelope): void {
-    if (this.#settle()) this.#cancelled(notice);
-  }
-
-  #settle(): boolean {
-    if (this.#isSettled) return false;
-    this.#isSettled = true;
-    this.#onSettled();
-    return true;
-  }
-
-  #ownBytes(span: Span): Uint8Array {
-    return this.request.bytes.subarray(span.start, span.end);
-  }
+function refuse(reply: ReplyChannel, id: string, code: number, message: string): void {
+  reply.answer(errorMessage(toBytes(id), new RpcError(code, message)));
 }

@@ -1,0 +1,98 @@
+// The two servers that are compared: the fixture itself over HTTP, and the fixture behind Trunkline.
+import { spawn } from 'node:child_process';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+
+const FIXTURES = fileURLToPath(new URL('../test/fixtures/servers/', import.meta.url));
+const CLI = fileURLToPath(new URL('../dist/cli.js', import.meta.url));
+
+const READY_WITHIN_MS = 15_000;
+const END_WITHIN_MS = 5_000;
+const POLL_MS = 50;
+const KEPT_OUTPUT_CHARS = 4_000;
+
+/** Each starts its server and returns its `url`, `lastWords()` for a report, and `close()`. */
+export const TARGETS = {
+  direct: async () => {
+    const port = await freePort();
+    return await startServer([join(FIXTURES, 'everything-http.mjs'), String(port)], port);
+  },
+  Trunkline: async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'trunkline-conformance-'));
+    const removeFolder = () => rmSync(folder, { recursive: true, force: true });
+    try {
+      const config = join(folder, 'trunkline.yaml');
+      const everything = { command: process.execPath, args: [join(FIXTURES, 'everything.mjs')], prefix: '' };
+      // JSON is YAML.
+      writeFileSync(config, JSON.stringify({ servers: { everything } }));
+      const port = await freePort();
+      const args = [CLI, 'serve', '--config', config, '--http', `127.0.0.1:${port}`, '--no-auth'];
+      return await startServer(args, port, removeFolder);
+    } catch (error) {
+      removeFolder();
+      throw error;
+    }
+  },
+};
+
+/** A process of its own group, so that nothing it started outlives it. */
+async function startServer(args, port, onClosed = () => {}) {
+  const child = spawn(process.execPath, args, { detached: true, stdio: ['ignore', 'ignore', 'pipe'] });
+  const killGroup = () => signalGroup(child, 'SIGKILL');
+  process.once('exit', killGroup);
+  let output = '';
+  child.stderr.setEncoding('utf8').on('data', (chunk) => {
+    output = (output + chunk).slice(-KEPT_OUTPUT_CHARS);
+  });
+  const exited = new Promise((resolve) => child.once('close', resolve));
+
+  const close = async () => {
+    signalGroup(child, 'SIGTERM');
+    await Promise.race([exited, sleep(END_WITHIN_MS, undefined, { ref: false })]);
+    killGroup();
+    await exited;
+    process.off('exit', killGroup);
+    onClosed();
+  };
+  try {
+    await untilReady(child, `http://127.0.0.1:${port}/readyz`);
+  } catch (error) {
+    await close();
+    throw new Error(`${error.message}\n${output}`);
+  }
+  return { url: `http://127.0.0.1:${port}/mcp`, lastWords: () => output, close };
+}
+
+async function untilReady(child, url) {
+  const deadline = performance.now() + READY_WITHIN_MS;
+  while (performance.now() < deadline) {
+    if (child.exitCode !== null) throw new Error(`${child.spawnargs.join(' ')} ended with code ${child.exitCode}`);
+    // Refused until it listens.
+    const response = await fetch(url, { signal: AbortSignal.timeout(1_000) }).catch(() => undefined);
+    if (response?.ok) return;
+    await sleep(POLL_MS);
+  }
+  throw new Error(`${child.spawnargs.join(' ')} was not ready within ${READY_WITHIN_MS / 1000} s`);
+}
+
+function signalGroup(child, signal) {
+  try {
+    process.kill(-child.pid, signal);
+  } catch (error) {
+    if (error.code !== 'ESRCH') throw error;
+  }
+}
+
+function freePort() {
+  return new Promise((resolve, reject) => {
+    const server = createServer().once('error', reject);
+    server.listen(0, '127.0.0.1', () => {
+      const { port } = server.address();
+      server.close(() => resolve(port));
+    });
+  });
+}

@@ -1,0 +1,74 @@
+import { homedir } from 'node:os';
+import { join } from 'node:path';
+import type { Composition } from '../compose/compose.js';
+import { createHttpCore } from '../compose/http-core.js';
+import { HttpBindError } from '../front/http/bind.js';
+import type { HttpEvent } from '../front/http/http-event.js';
+import { type HttpFront, openHttpFront } from '../front/http/server.js';
+import type { Logger } from '../observe/logger.js';
+import { dataFolder } from '../store/data-folder.js';
+import { readOrCreateToken, TokenFileError } from '../store/token-file.js';
+import { UsageError } from './usage-error.js';
+
+/** What the command line says about the HTTP front. */
+export interface HttpSettings {
+  readonly host: string;
+  readonly port: number;
+  readonly noAuth: boolean;
+  readonly allowedHosts: readonly string[];
+  readonly allowedOrigins: readonly string[];
+  readonly tls: { readonly certFile: string; readonly keyFile: string } | undefined;
+}
+
+/** Opens the HTTP front; throws a `UsageError` when it cannot be, or must not be, opened as asked. */
+export async function serveHttp(settings: HttpSettings, composition: Composition, logger: Logger): Promise<HttpFront> {
+  const { platform, gateway } = composition;
+  const { host, port, noAuth, allowedHosts, allowedOrigins, tls } = settings;
+  try {
+    const front = await openHttpFront({
+      core: createHttpCore({ platform, gateway, isReady: () => gateway.isReady }),
+      ...platform,
+      bind: {
+        host,
+        port,
+        noAuth,
+        tokens: noAuth ? [] : [await readOrCreateToken(tokenFile())],
+        allowedHosts,
+        allowedOrigins,
+        ...(tls === undefined ? {} : { https: tls }),
+      },
+      onEvent: (event) => logEvent(logger, event),
+    });
+    process.stderr.write(`Trunkline serves ${front.url}/mcp${noAuth ? '' : '; `trunkline token` shows the token'}\n`);
+    return front;
+  } catch (error) {
+    throw asUsageError(error, settings);
+  }
+}
+
+/** Where the bearer token of this user is kept. */
+export function tokenFile(): string {
+  return join(dataFolder({ env: process.env, home: homedir(), platform: process.platform }), 'token');
+}
+
+function logEvent(logger: Logger, event: HttpEvent): void {
+  if (event.kind === 'failed') logger.error({ err: event.error }, 'a bug in the HTTP front');
+  else logger.info({ ...event }, `http ${event.kind}`);
+}
+
+function asUsageError(error: unknown, { host, port }: HttpSettings): unknown {
+  if (error instanceof HttpBindError || error instanceof TokenFileError) {
+    return new UsageError(error.message, 'see `trunkline serve --help`', { cause: error });
+  }
+  const code = error instanceof Error && 'code' in error ? String(error.code) : undefined;
+  const reason = code === undefined ? undefined : LISTEN_FAULTS.get(code);
+  if (reason === undefined) return error;
+  return new UsageError(`cannot listen on ${host}:${port}: ${reason}`, 'name another one with --http HOST:PORT');
+}
+
+const LISTEN_FAULTS = new Map([
+  ['EADDRINUSE', 'the port is in use'],
+  ['EADDRNOTAVAIL', 'this machine does not have the address'],
+  ['EACCES', 'the port may not be used'],
+  ['ENOTFOUND', 'there is no such host'],
+]);

@@ -1,0 +1,65 @@
+import type { HttpClientSession, HttpFrontPort, Received } from '../front/http/http-session.js';
+import type { GatewayPort } from '../gateway/gateway-port.js';
+import { LegacySession, refusalOf } from '../gateway/legacy-session.js';
+import type { ReplyChannel } from '../gateway/reply-channel.js';
+import type { MessageSink } from '../jsonrpc/message.js';
+import type { SplicedMessage } from '../jsonrpc/splice.js';
+import { IDENTITY } from '../version.js';
+import type { Platform } from './platform.js';
+
+export interface HttpCoreOptions {
+  readonly platform: Platform;
+  readonly gateway: GatewayPort;
+  /** Whether every server's first start has ended. */
+  readonly isReady: () => boolean;
+}
+
+/** What the HTTP front is the front of: each session gets the whole gateway. */
+export function createHttpCore({ platform, gateway, isReady }: HttpCoreOptions): HttpFrontPort {
+  return {
+    isReady,
+    openSession: (endpoint) => (endpoint === undefined ? new HttpClient(platform, gateway) : undefined),
+  };
+}
+
+/** One client's session, whose messages come in POSTs and whose unsolicited ones need a stream that may be missing. */
+class HttpClient implements HttpClientSession {
+  readonly #platform: Platform;
+  readonly #session: LegacySession;
+  #stream: MessageSink | undefined;
+  /** The one unsolicited message there is says that a list changed; how often while nobody listened does not matter. */
+  #missed: SplicedMessage | undefined;
+
+  constructor(platform: Platform, gateway: GatewayPort) {
+    this.#platform = platform;
+    const sink: MessageSink = { unwrittenBytes: 0, send: (message) => this.#send(message) };
+    this.#session = new LegacySession({ ...platform, gateway, sink, serverInfo: IDENTITY });
+  }
+
+  get revision(): string | undefined {
+    return this.#session.revision;
+  }
+
+  receive(body: Uint8Array, reply: ReplyChannel): Received {
+    const message = this.#platform.scan(body);
+    if (message.kind === 'rejected') return { refused: refusalOf(message) };
+    return { answers: this.#session.accept(message, reply) ? 1 : 0 };
+  }
+
+  attach(stream: MessageSink | undefined): void {
+    this.#stream = stream;
+    const missed = this.#missed;
+    if (stream === undefined || missed === undefined) return;
+    this.#missed = undefined;
+    stream.send(missed);
+  }
+
+  close(): void {
+    this.#session.close();
+  }
+
+  #send(message: SplicedMessage): void {
+    if (this.#stream === undefined) this.#missed = message;
+    else this.#stream.send(message);
+  }
+}

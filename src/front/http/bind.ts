@@ -1,0 +1,123 @@
+import { BlockList, isIP } from 'node:net';
+
+/** Where the front listens, and who may come in. */
+export interface HttpBind {
+  /** An address, or `localhost` for both loopback addresses. */
+  readonly host: string;
+  /** 0 takes any free one. */
+  readonly port: number;
+  /** Any of these lets a client in. */
+  readonly tokens: readonly string[];
+  /** Lets everybody in who reaches us; on loopback only. */
+  readonly noAuth: boolean;
+  /** Further values of `Host`, as clients send them: with the port, unless it is the scheme's own. */
+  readonly allowedHosts: readonly string[];
+  /** Further values of `Origin`: scheme, host and port. */
+  readonly allowedOrigins: readonly string[];
+  /** PEM files. */
+  readonly https?: { readonly certFile: string; readonly keyFile: string };
+}
+
+export type HttpBindErrorCode =
+  | 'no-auth-exposed'
+  | 'token-missing'
+  | 'token-weak'
+  | 'hosts-missing'
+  | 'host-malformed'
+  | 'origin-malformed';
+
+/** The front must not be opened like this. */
+export class HttpBindError extends Error {
+  override readonly name = 'HttpBindError';
+  readonly code: HttpBindErrorCode;
+
+  constructor(code: HttpBindErrorCode, message: string) {
+    super(message);
+    this.code = code;
+  }
+}
+
+/** 32 characters of Base64 are 192 bits; what is shorter was likely thought up by somebody. */
+const MIN_TOKEN_LENGTH = 32;
+
+/** What is wrong with the settings, if anything: being reachable from elsewhere takes a token and a list of hosts. */
+export function checkBind(bind: HttpBind): HttpBindError | undefined {
+  const { host, tokens, noAuth, allowedHosts, allowedOrigins } = bind;
+  const isLocal = isLoopback(host);
+  if (noAuth && !isLocal) {
+    return new HttpBindError(
+      'no-auth-exposed',
+      `Listening on ${shown(host)} without authentication would let the whole network in; use a loopback address or a token`,
+    );
+  }
+  if (!noAuth && tokens.length === 0) {
+    return new HttpBindError('token-missing', `Listening on ${shown(host)} needs a token`);
+  }
+  if (!noAuth && tokens.some((token) => token.length < MIN_TOKEN_LENGTH || !/^[!-~]+$/.test(token))) {
+    return new HttpBindError(
+      'token-weak',
+      `A token must have at least ${MIN_TOKEN_LENGTH} visible ASCII characters and no white space`,
+    );
+  }
+  if (!isLocal && allowedHosts.length === 0) {
+    return new HttpBindError(
+      'hosts-missing',
+      `Listening on ${shown(host)}, which others can reach, needs a list of allowed hosts, such as gateway.example:${bind.port}`,
+    );
+  }
+  const badHost = allowedHosts.find((allowed) => !isHostHeader(allowed));
+  if (badHost !== undefined) {
+    return new HttpBindError('host-malformed', `Allowed host "${badHost}" must be host or host:port, without a scheme`);
+  }
+  const badOrigin = allowedOrigins.find((origin) => !isOrigin(origin));
+  if (badOrigin !== undefined) {
+    return new HttpBindError(
+      'origin-malformed',
+      `Allowed origin "${badOrigin}" must be scheme://host or scheme://host:port`,
+    );
+  }
+  return undefined;
+}
+
+/** Whether only this machine can reach the address. Of names, `localhost` alone is known to stay here. */
+export function isLoopback(host: string): boolean {
+  if (host === 'localhost') return true;
+  const version = isIP(host);
+  return version !== 0 && LOOPBACK.check(host, version === 4 ? 'ipv4' : 'ipv6');
+}
+
+/** The values of `Host` and `Origin` that are let in, in lower case, once the port is known. */
+export function allowedNames(bind: HttpBind, port: number): { hosts: Set<string>; origins: Set<string> } {
+  const scheme = bind.https === undefined ? 'http' : 'https';
+  const own = isLoopback(bind.host) ? ['localhost', '127.0.0.1', '[::1]', literal(bind.host)] : [];
+  const isDefaultPort = port === (scheme === 'http' ? 80 : 443);
+  const hosts = [...own.map((name) => `${name}:${port}`), ...(isDefaultPort ? own : []), ...bind.allowedHosts];
+  const origins = [...hosts.map((host) => `${scheme}://${host}`), ...bind.allowedOrigins];
+  return { hosts: lowerCased(hosts), origins: lowerCased(origins) };
+}
+
+const LOOPBACK = new BlockList();
+LOOPBACK.addSubnet('127.0.0.0', 8, 'ipv4');
+LOOPBACK.addAddress('::1', 'ipv6');
+
+function isHostHeader(text: string): boolean {
+  return /^(?:[a-z0-9._-]+|\[[0-9a-f:.]+\])(?::\d{1,5})?$/i.test(text);
+}
+
+/** Exactly what a browser would send, or it would never match. */
+function isOrigin(text: string): boolean {
+  return URL.canParse(text) && `${new URL(text).protocol}//${new URL(text).host}` === text.toLowerCase();
+}
+
+/** An IPv6 address stands in brackets where a port may follow. */
+export function literal(host: string): string {
+  return isIP(host) === 6 ? `[${host}]` : host;
+}
+
+function lowerCased(names: readonly string[]): Set<string> {
+  return new Set(names.map((name) => name.toLowerCase()));
+}
+
+function shown(host: string): string {
+  return host === '' ? 'all addresses' : host;
+}

@@ -1,0 +1,94 @@
+import type { ServerResponse } from 'node:http';
+import type { Clock } from '../../timing/clock.js';
+import type { Deadlines, Due } from '../../timing/deadlines.js';
+import { type Frame, KEEP_ALIVE } from './event-frame.js';
+import type { OpenConnections } from './open-connections.js';
+
+/** Something that wants to be called at a time of its own. */
+export interface Timed extends Due {
+  onDue(): void;
+}
+
+export interface EventConnectionOptions {
+  readonly clock: Clock;
+  readonly timers: Deadlines<Timed>;
+  readonly keepAliveMs: number;
+  readonly open: OpenConnections;
+  readonly headers: Readonly<Record<string, string>>;
+}
+
+/** One HTTP response that carries events, as long as it lasts. */
+export class EventConnection implements Timed {
+  dueAt: number;
+  readonly #response: ServerResponse;
+  readonly #options: EventConnectionOptions;
+  #isOpen = true;
+
+  constructor(response: ServerResponse, options: EventConnectionOptions) {
+    this.#response = response;
+    this.#options = options;
+    this.dueAt = options.clock.now() + options.keepAliveMs;
+    response.writeHead(200, {
+      ...options.headers,
+      'content-type': 'text/event-stream',
+      'cache-control': 'no-store, no-transform',
+      // nginx would keep events back to fill its buffer.
+      'x-accel-buffering': 'no',
+    });
+    options.open.add(this);
+    options.timers.watch(this);
+    response.once('close', () => this.#closed());
+  }
+
+  /** Called once when nothing more can be written, whoever ended it. */
+  onClosed: () => void = () => {};
+
+  get isOpen(): boolean {
+    return this.#isOpen;
+  }
+
+  get unwrittenBytes(): number {
+    return this.#isOpen ? this.#response.writableLength : 0;
+  }
+
+  /** Sends the head of the response, should nothing have been written yet. */
+  flush(): void {
+    this.#response.flushHeaders();
+  }
+
+  write(frame: Frame): void {
+    this.#options.open.makeRoom();
+    if (!this.#isOpen) return;
+    this.dueAt = this.#options.clock.now() + this.#options.keepAliveMs;
+    const response = this.#response;
+    response.cork();
+    for (const piece of frame) response.write(piece);
+    response.uncork();
+  }
+
+  onDue(): void {
+    this.write(KEEP_ALIVE);
+    if (this.#isOpen) this.#options.timers.watch(this);
+  }
+
+  /** What was written still arrives. */
+  end(): void {
+    if (!this.#isOpen) return;
+    this.#response.end();
+    this.#closed();
+  }
+
+  /** What was written and not read is lost; the memory that it takes is what this is about. */
+  cut(): void {
+    this.#response.destroy();
+    this.#closed();
+  }
+
+  #closed(): void {
+    if (!this.#isOpen) return;
+    this.#isOpen = false;
+    this.#options.open.delete(this);
+    this.#options.timers.unwatch(this);
+    this.onClosed();
+  }
+}

@@ -1,0 +1,48 @@
+import { type SplicedMessage, splicedLength, visitPieces } from '../../jsonrpc/splice.js';
+
+/** A cursor: which stream of a session, and how far along it. */
+export interface EventId {
+  readonly stream: number;
+  readonly seq: number;
+}
+
+/** One event as it goes over the wire, in pieces to be written one after the other. */
+export type Frame = readonly Uint8Array[];
+
+/** Messages from this size on are passed on in pieces instead of being copied. */
+const LARGE_BYTES = 16 * 1024;
+
+const LF = 0x0a;
+const CR = 0x0d;
+const SPACE = 0x20;
+const END = Buffer.from('\n\n');
+
+/** Ignored by clients; keeps the connection from looking dead. */
+export const KEEP_ALIVE: Frame = [Buffer.from(': keep-alive\n\n')];
+
+export function messageFrame(id: EventId, message: SplicedMessage): Frame {
+  const pieces: Uint8Array[] = [Buffer.from(`id: ${id.stream}:${id.seq}\ndata: `)];
+  visitPieces(message, (piece) => pieces.push(onOneLine(piece)));
+  pieces.push(END);
+  return splicedLength(message) < LARGE_BYTES ? [Buffer.concat(pieces)] : pieces;
+}
+
+/** No message, only an id to resume from should the connection break before the first message. */
+export function primingFrame(id: EventId): Frame {
+  return [Buffer.from(`id: ${id.stream}:${id.seq}\ndata: \n\n`)];
+}
+
+export function parseEventId(text: string): EventId | undefined {
+  const [, stream, seq] = /^(\d{1,15}):(\d{1,15})$/.exec(text) ?? [];
+  return stream === undefined || seq === undefined ? undefined : { stream: Number(stream), seq: Number(seq) };
+}
+
+/**
+ * The piece with spaces for line breaks, either of which would end the event's data in the middle.
+ *
+ * In JSON a raw one can only stand between tokens, where a space says the same.
+ */
+function onOneLine(piece: Uint8Array): Uint8Array {
+  if (!piece.includes(CR) && !piece.includes(LF)) return piece;
+  return piece.map((byte) => (byte === CR || byte === LF ? SPACE : byte));
+}

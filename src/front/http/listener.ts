@@ -1,0 +1,140 @@
+import { readFileSync } from 'node:fs';
+import * as http from 'node:http';
+import * as https from 'node:https';
+import * as net from 'node:net';
+import type { HttpBind } from './bind.js';
+import type { HttpEvent } from './http-event.js';
+import type { HttpLimits } from './limits.js';
+
+/** How long idle connections are kept: longer than the minute for which most proxies do. */
+const KEEP_ALIVE_MS = 72_000;
+
+export interface ListenerOptions {
+  readonly https: HttpBind['https'];
+  readonly limits: HttpLimits;
+  readonly onEvent: (event: HttpEvent) => void;
+}
+
+/**
+ * Node's servers and the sockets that are open to them.
+ *
+ * There may be two: `localhost` is an IPv4 and an IPv6 address, and the limits are for both together.
+ */
+export class Listener {
+  readonly #options: ListenerOptions;
+  readonly #servers: http.Server[] = [];
+  /** As they arrive; with TLS the encrypted side. */
+  readonly #raw = new Set<net.Socket>();
+  /** What HTTP is spoken on. */
+  readonly #spoken = new Set<net.Socket>();
+
+  constructor(options: ListenerOptions) {
+    this.#options = options;
+  }
+
+  create(handler: http.RequestListener): http.Server {
+    const { limits, https: tls } = this.#options;
+    const options: http.ServerOptions = {
+      maxHeaderSize: limits.maxHeaderBytes,
+      headersTimeout: limits.headersTimeoutMs,
+      requestTimeout: limits.requestTimeoutMs,
+      connectionsCheckingInterval: limits.checkIntervalMs,
+      keepAliveTimeout: KEEP_ALIVE_MS,
+    };
+    const server = tls === undefined ? http.createServer(options, handler) : this.#createTls(tls, options, handler);
+    server.on('connection', (socket: net.Socket) => this.#accept(socket));
+    server.on(tls === undefined ? 'connection' : 'secureConnection', (socket: net.Socket) =>
+      this.#keep(socket, this.#spoken),
+    );
+    this.#servers.push(server);
+    return server;
+  }
+
+  /**
+   * Takes nothing more, and closes once what was written has been read.
+   *
+   * The close of an HTTP server would destroy a connection whose answer is complete and not yet read; so it comes last.
+   */
+  async end(): Promise<void> {
+    const stopListening = net.Server.prototype.close;
+    const closed = this.#servers.map((server) => new Promise((resolve) => stopListening.call(server, resolve)));
+    for (const socket of this.#spoken) socket.destroySoon();
+    await Promise.all(closed);
+    for (const server of this.#servers) server.close();
+  }
+
+  destroy(): void {
+    for (const socket of this.#raw) socket.destroy();
+  }
+
+  #createTls(
+    { certFile, keyFile }: NonNullable<HttpBind['https']>,
+    options: http.ServerOptions,
+    handler: http.RequestListener,
+  ): http.Server {
+    const { limits, onEvent } = this.#options;
+    const server = https.createServer(
+      {
+        ...options,
+        cert: readFileSync(certFile),
+        key: readFileSync(keyFile),
+        handshakeTimeout: limits.headersTimeoutMs,
+      },
+      handler,
+    );
+    server.on('tlsClientError', (error: NodeJS.ErrnoException, socket) => {
+      onEvent({ kind: 'connection-failed', code: error.code ?? error.name, address: addressOf(socket) });
+      socket.destroy();
+    });
+    return server;
+  }
+
+  #accept(socket: net.Socket): void {
+    if (this.#raw.size < this.#options.limits.maxConnections) {
+      this.#keep(socket, this.#raw);
+      return;
+    }
+    this.#options.onEvent({ kind: 'connection-refused', address: addressOf(socket) });
+    socket.destroy();
+  }
+
+  #keep(socket: net.Socket, sockets: Set<net.Socket>): void {
+    if (socket.destroyed) return;
+    sockets.add(socket);
+    socket.once('close', () => sockets.delete(socket));
+  }
+}
+
+/** Listens on a further address. `false` when this machine has no such address. */
+export function listenAlso(server: http.Server, host: string, port: number): Promise<boolean> {
+  return new Promise((resolve, reject) => {
+    server.once('error', (error: NodeJS.ErrnoException) => {
+      if (error.code === 'EADDRNOTAVAIL' || error.code === 'EAFNOSUPPORT') resolve(false);
+      else reject(error);
+    });
+    server.listen({ host, port }, () => resolve(true));
+  });
+}
+
+export function portOf(server: http.Server): number {
+  return (server.address() as net.AddressInfo).port;
+}
+
+export function addressOf(socket: { readonly remoteAddress?: string | undefined }): string {
+  return socket.remoteAddress ?? 'unknown';
+}
+
+const STATUS_OF_FAULT: Readonly<Record<string, string>> = {
+  ERR_HTTP_REQUEST_TIMEOUT: '408 Request Timeout',
+  HPE_HEADER_OVERFLOW: '431 Request Header Fields Too Large',
+};
+
+/** Answers what is no HTTP request, where an answer can still be understood as one, and closes. */
+export function endBrokenConnection(error: NodeJS.ErrnoException, socket: net.Socket): void {
+  // Node keeps the response that is under way here; in the middle of it a status line would be garbage.
+  const underWay = (socket as { _httpMessage?: { headersSent: boolean } | null })._httpMessage;
+  if (socket.writable && !underWay?.headersSent && error.code !== 'ECONNRESET') {
+    socket.write(`HTTP/1.1 ${STATUS_OF_FAULT[error.code ?? ''] ?? '400 Bad Request'}\r\nConnection: close\r\n\r\n`);
+  }
+  socket.destroy();
+}

@@ -1,0 +1,89 @@
+import type { Span } from '../jsonrpc/json-text.js';
+import { errorMessage, resultMessage } from '../jsonrpc/message.js';
+import type { RpcError } from '../jsonrpc/rpc-error.js';
+import type { Edit } from '../jsonrpc/splice.js';
+import type { NotificationEnvelope, RequestEnvelope, ResponseEnvelope } from '../mcp/envelope.js';
+import type { Clock } from '../timing/clock.js';
+import type { Exchange } from './exchange.js';
+import type { ReplyChannel } from './reply-channel.js';
+
+/**
+ * Between the last progress of a request and its answer. The official client drops progress that it reads together
+ * with the answer, and what a child writes in two pieces would often reach it in one.
+ */
+const PROGRESS_GAP_MS = 5;
+
+/** A request of a client that speaks a revision with a handshake. */
+export class LegacyExchange implements Exchange {
+  readonly request: RequestEnvelope;
+  readonly #reply: ReplyChannel;
+  readonly #clock: Clock;
+  readonly #onSettled: () => void;
+  #isSettled = false;
+  #lastProgressAt = Number.NEGATIVE_INFINITY;
+  #cancelled: (notice?: NotificationEnvelope) => void = () => {};
+
+  constructor(request: RequestEnvelope, reply: ReplyChannel, clock: Clock, onSettled: () => void) {
+    this.request = request;
+    this.#reply = reply;
+    this.#clock = clock;
+    this.#onSettled = onSettled;
+  }
+
+  get isSettled(): boolean {
+    return this.#isSettled;
+  }
+
+  get wantsProgress(): boolean {
+    return this.request.tokens.requestProgressToken !== undefined;
+  }
+
+  relay(response: ResponseEnvelope): void {
+    const waitMs = this.#lastProgressAt + PROGRESS_GAP_MS - this.#clock.now();
+    if (waitMs > 0) this.#clock.schedule(waitMs, () => this.#answer(response));
+    else this.#answer(response);
+  }
+
+  succeed(result: Uint8Array): void {
+    if (this.#settle()) this.#reply.answer(resultMessage(this.#ownBytes(this.request.id), result));
+  }
+
+  fail(error: RpcError): void {
+    if (this.#settle()) this.#reply.answer(errorMessage(this.#ownBytes(this.request.id), error));
+  }
+
+  progress({ bytes, span, tokens }: NotificationEnvelope): void {
+    const asked = this.request.tokens.requestProgressToken;
+    if (this.#isSettled || asked === undefined || tokens.progressToken === undefined) return;
+    const edits: Edit[] = [{ span: tokens.progressToken, text: this.#ownBytes(asked) }];
+    this.#lastProgressAt = this.#clock.now();
+    this.#reply.send({ bytes, span, edits });
+  }
+
+  onCancel(listener: (notice?: NotificationEnvelope) => void): void {
+    this.#cancelled = listener;
+  }
+
+  /** The client wants no answer any more, so there will be none. */
+  cancel(notice?: NotificationEnvelope): void {
+    if (!this.#settle()) return;
+    this.#reply.withdraw();
+    this.#cancelled(notice);
+  }
+
+  #answer({ bytes, span, id }: ResponseEnvelope): void {
+    if (!this.#settle()) return;
+    this.#reply.answer({ bytes, span, edits: [{ span: id, text: this.#ownBytes(this.request.id) }] });
+  }
+
+  #settle(): boolean {
+    if (this.#isSettled) return false;
+    this.#isSettled = true;
+    this.#onSettled();
+    return true;
+  }
+
+  #ownBytes(span: Span): Uint8Array {
+    return this.request.bytes.subarray(span.start, span.end);
+  }
+}

@@ -1,0 +1,21 @@
+import type { MessageSink } from '../jsonrpc/message.js';
+import type { SplicedMessage } from '../jsonrpc/splice.js';
+
+/** Where the messages go that one request causes: the pipe, or the answer to the POST that carried it. */
+export interface ReplyChannel {
+  /** Something on the way to the answer, such as progress. */
+  send(message: SplicedMessage): void;
+  /** The answer. */
+  answer(message: SplicedMessage): void;
+  /** There will be no answer, since the client cancelled. */
+  withdraw(): void;
+}
+
+/** On a pipe there is one way for everything. */
+export function pipeChannel(sink: MessageSink): ReplyChannel {
+  return {
+    send: (message) => sink.send(message),
+    answer: (message) => sink.send(message),
+    withdraw: () => {},
+  };
+}

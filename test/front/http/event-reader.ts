@@ -1,0 +1,66 @@
+import type { IncomingMessage } from 'node:http';
+
+export interface ReadEvent {
+  readonly id?: string;
+  readonly data?: string;
+  /** Set when this was no event but a comment. */
+  readonly comment?: string;
+}
+
+/** Reads a stream of events as a client would, one block at a time. */
+export class EventReader {
+  readonly response: IncomingMessage;
+  readonly #events: ReadEvent[] = [];
+  #rest = '';
+  #isEnded = false;
+  #wake: () => void = () => {};
+
+  constructor(response: IncomingMessage) {
+    this.response = response;
+    response.setEncoding('utf8');
+    response.on('data', (text: string) => this.#push(text));
+    response.on('close', () => {
+      this.#isEnded = true;
+      this.#wake();
+    });
+    // A cut connection is what some tests wait for; they see it as the end.
+    response.on('error', () => {});
+  }
+
+  /** The next block; `undefined` once the stream has ended. */
+  async next(): Promise<ReadEvent | undefined> {
+    while (this.#events.length === 0 && !this.#isEnded) {
+      await new Promise<void>((resolve) => {
+        this.#wake = resolve;
+      });
+    }
+    return this.#events.shift();
+  }
+
+  /** All that comes until the stream ends. */
+  async rest(): Promise<ReadEvent[]> {
+    const events: ReadEvent[] = [];
+    for (let event = await this.next(); event !== undefined; event = await this.next()) events.push(event);
+    return events;
+  }
+
+  #push(text: string): void {
+    const blocks = (this.#rest + text).split('\n\n');
+    this.#rest = blocks.pop() ?? '';
+    this.#events.push(...blocks.map(parseBlock));
+    this.#wake();
+  }
+}
+
+function parseBlock(block: string): ReadEvent {
+  let event: ReadEvent = {};
+  // As the standard says: a lone CR ends a line too.
+  for (const line of block.split(/\r\n|\r|\n/)) {
+    const [, field, value] = /^([^:]*):? ?(.*)$/s.exec(line) ?? [];
+    if (field === '') event = { ...event, comment: value ?? '' };
+    else if (field === 'id') event = { ...event, id: value ?? '' };
+    else if (field === 'data')
+      event = { ...event, data: event.data === undefined ? (value ?? '') : `${event.data}\n${value}` };
+  }
+  return event;
+}

@@ -1,0 +1,160 @@
+import { describe, expect, it } from 'vitest';
+import { json } from './scripted-core.js';
+import { initializeRequest, notification, OTHER_TOKEN, request, serving } from './serving.js';
+
+const MINUTE_MS = 60_000;
+
+describe('a session', () => {
+  it('is begun by initialize alone', async () => {
+    const http = await serving();
+    expect((await http.post(request(1))).status).toBe(400);
+    expect((await http.post(notification('notifications/initialized'))).status).toBe(400);
+    expect((await http.post('[]')).status).toBe(400);
+    expect((await http.post('no json')).status).toBe(400);
+    expect((await http.post(JSON.stringify([initializeRequest('2025-03-26')]))).status).toBe(400);
+    expect(http.core.endpoints).toEqual([]);
+    await http.initialize();
+    expect(http.front.sessions).toBe(1);
+  });
+
+  it.each(['unknown', '', 'x'.repeat(43)])('that nobody began is not found: "%s"', async (id) => {
+    const http = await serving();
+    await http.initialize();
+    for (const body of [request(1), notification('n'), initializeRequest('2025-11-25')]) {
+      expect((await http.post(body, { 'mcp-session-id': id })).status).toBe(404);
+    }
+    expect((await http.send('GET', '/mcp', { 'mcp-session-id': id })).status).toBe(404);
+    expect((await http.send('DELETE', '/mcp', { 'mcp-session-id': id })).status).toBe(404);
+    expect(http.front.sessions).toBe(1);
+  });
+
+  it('is not needed for POST only', async () => {
+    const http = await serving();
+    for (const method of ['GET', 'DELETE']) {
+      const answer = await http.send(method, '/mcp');
+      expect([answer.status, answer.headers.allow]).toEqual([405, 'POST']);
+    }
+    expect((await http.send('PUT', '/mcp')).headers.allow).toBe('POST, GET, DELETE');
+  });
+
+  it('is unknown to any other token, which cannot end it either', async () => {
+    const http = await serving();
+    const session = await http.initialize();
+    const stolen = { ...session, authorization: `Bearer ${OTHER_TOKEN}` };
+    expect((await http.post(request(1), stolen)).status).toBe(404);
+    expect((await http.send('GET', '/mcp', stolen)).status).toBe(404);
+    expect((await http.send('DELETE', '/mcp', stolen)).status).toBe(404);
+    expect((await http.post(request(1), session)).status).toBe(200);
+  });
+
+  it('is one more than allowed: 503, and nothing is opened for it', async () => {
+    const http = await serving({ limits: { requestBurst: 200 } });
+    const [first] = await Promise.all(Array.from({ length: 100 }, () => http.initialize()));
+    const answer = await http.post(initializeRequest('2025-11-25'));
+    expect([answer.status, answer.headers['retry-after']]).toEqual([503, '30']);
+    expect(http.core.sessions).toHaveLength(100);
+    expect((await http.send('DELETE', '/mcp', first)).status).toBe(204);
+    await http.initialize();
+    expect(http.front.sessions).toBe(100);
+  });
+
+  it('is over once its client deletes it', async () => {
+    const http = await serving();
+    const session = await http.initialize();
+    const listening = await http.listen(session);
+    http.core.onRequest = () => {};
+    const waiting = http.post(request(1), session);
+    await expect.poll(() => http.core.last.bodies).toHaveLength(2);
+    const answer = await http.send('DELETE', '/mcp', session);
+    expect([answer.status, answer.text]).toEqual([204, '']);
+    expect(await listening.rest()).toEqual([]);
+    expect((await waiting).status).toBe(404);
+    expect(http.core.last.closed).toBe(1);
+    expect(http.core.last.attached).not.toContain(undefined);
+    expect((await http.send('DELETE', '/mcp', session)).status).toBe(404);
+    expect((await http.post(request(1), session)).status).toBe(404);
+  });
+
+  it('is over after 30 minutes without a request', async () => {
+    const http = await serving();
+    const session = await http.initialize();
+    http.clock.advance(20 * MINUTE_MS);
+    await http.post(request(1), session);
+    http.clock.advance(30 * MINUTE_MS - 1);
+    expect(http.core.last.closed).toBe(0);
+    http.clock.advance(1);
+    expect(http.core.last.closed).toBe(1);
+    expect((await http.post(request(1), session)).status).toBe(404);
+    expect(http.events).toContainEqual({ kind: 'session-ended', reason: 'expired', sessions: 0 });
+  });
+
+  it('lasts while something is asked or listened to, however long', async () => {
+    const http = await serving();
+    const session = await http.initialize();
+    http.core.onRequest = (_message, reply) => reply.send(json(notification('n')));
+    const asked = await http.postForEvents(request(1), session);
+    http.clock.advance(90 * MINUTE_MS);
+    const listening = await http.listen(session);
+    http.core.onRequest = (message, reply) => reply.answer(json({ jsonrpc: '2.0', id: message.id, result: {} }));
+    asked.response.destroy();
+    http.clock.advance(90 * MINUTE_MS);
+    expect((await http.post(request(2), session)).status).toBe(200);
+    expect(listening.response.destroyed).toBe(false);
+  });
+
+  it('belongs to the endpoint where it was begun', async () => {
+    const http = await serving();
+    const whole = await http.initialize();
+    const files = await http.initialize('2025-11-25', {}, '/mcp/files');
+    expect(http.core.endpoints).toEqual([undefined, 'files']);
+    expect((await http.post(request(1), files, '/mcp/files')).status).toBe(200);
+    expect((await http.post(request(1), files)).status).toBe(404);
+    expect((await http.post(request(1), whole, '/mcp/files')).status).toBe(404);
+  });
+
+  it.each(['/mcp/none', '/mcp/', '/mcp/..%2f..', '/mcp/__proto__', '/mcp/%E0%A4%A', '/mcp/files/more', '/'])(
+    'cannot be begun at %s',
+    async (path) => {
+      const http = await serving();
+      const answer = await http.post(initializeRequest('2025-11-25'), {}, path);
+      expect(answer.status).toBe(404);
+      expect(http.front.sessions).toBe(0);
+      expect(answer.text).not.toContain('none');
+    },
+  );
+
+  it('is not kept when its first message is refused', async () => {
+    const http = await serving();
+    const openSession = http.core.openSession.bind(http.core);
+    http.core.openSession = (endpoint) => {
+      const session = openSession(endpoint);
+      if (session !== undefined) session.receive = () => ({ refused: json('{"jsonrpc":"2.0","id":null,"error":{}}') });
+      return session;
+    };
+    expect((await http.post(initializeRequest('2025-11-25'))).status).toBe(400);
+    expect([http.front.sessions, http.core.last.closed]).toEqual([0, 1]);
+  });
+});
+
+describe('MCP-Protocol-Version', () => {
+  it.each(['2026-07-28', '2025-11-26', '1', '', '2025-11-25, 2025-06-18'])('%s is refused', async (revision) => {
+    const http = await serving();
+    const session = await http.initialize();
+    const headers = { ...session, 'mcp-protocol-version': revision };
+    expect((await http.post(request(1), headers)).status).toBe(400);
+    expect((await http.send('GET', '/mcp', headers)).status).toBe(400);
+    expect((await http.send('DELETE', '/mcp', headers)).status).toBe(400);
+    expect(http.front.sessions).toBe(1);
+  });
+
+  it.each(['2025-11-25', '2025-06-18', '2025-03-26', undefined])('%s is served', async (revision) => {
+    const http = await serving();
+    const session = await http.initialize();
+    expect((await http.post(request(1), { ...session, 'mcp-protocol-version': revision })).status).toBe(200);
+  });
+
+  it('is of no interest before the handshake', async () => {
+    const http = await serving();
+    expect((await http.post(initializeRequest('2025-11-25'), { 'mcp-protocol-version': 'any' })).status).toBe(200);
+  });
+});

@@ -1,0 +1,212 @@
+import { describe, expect, it } from 'vitest';
+import { initializeRequest, OTHER_TOKEN, request, serving, TOKEN } from './serving.js';
+
+const INITIALIZE = initializeRequest('2025-11-25');
+
+describe('what a web page can send', () => {
+  it.each([
+    'evil.example',
+    'evil.example:PORT',
+    'localhost',
+    '127.0.0.1:1',
+    '127.0.0.1.evil.example:PORT',
+    '127.0.0.1:PORT.evil.example',
+    '0.0.0.0:PORT',
+    '2130706433:PORT',
+    'user@127.0.0.1:PORT',
+    '[::]:PORT',
+  ])('is refused with Host %s', async (host) => {
+    const http = await serving();
+    const answer = await http.post(INITIALIZE, { host: host.replace('PORT', String(http.front.port)) });
+    expect(answer.status).toBe(403);
+    expect(http.core.endpoints).toEqual([]);
+  });
+
+  it.each(['127.0.0.1:PORT', 'localhost:PORT', 'LocalHost:PORT', '[::1]:PORT'])(
+    'is served with Host %s',
+    async (host) => {
+      const http = await serving();
+      const answer = await http.post(INITIALIZE, { host: host.replace('PORT', String(http.front.port)) });
+      expect(answer.status).toBe(200);
+    },
+  );
+
+  it.each([
+    'null',
+    '',
+    'http://127.0.0.1.evil.test',
+    'http://127.0.0.1.evil.test:PORT',
+    'http://127.0.0.1:1',
+    'http://127.0.0.1',
+    'https://127.0.0.1:PORT',
+    'http://127.0.0.1:PORT.evil.test',
+    'http://127.0.0.1:PORT/',
+    'http://127.0.0.1:PORT, http://evil.test',
+    'https://app.example.evil.test',
+    'http://app.example',
+  ])('is refused with Origin %s', async (origin) => {
+    const http = await serving({ bind: { allowedOrigins: ['https://app.example'] } });
+    for (const [method, body] of [['POST', JSON.stringify(INITIALIZE)], ['GET'], ['DELETE'], ['OPTIONS']] as const) {
+      const headers = { origin: origin.replace('PORT', String(http.front.port)) };
+      expect((await http.send(method, '/mcp', headers, body)).status).toBe(403);
+    }
+    expect(http.core.endpoints).toEqual([]);
+  });
+
+  it.each(['http://127.0.0.1:PORT', 'https://app.example'])('is served with Origin %s', async (origin) => {
+    const http = await serving({ bind: { allowedOrigins: ['https://app.example'] } });
+    const answer = await http.post(INITIALIZE, { origin: origin.replace('PORT', String(http.front.port)) });
+    expect(answer.status).toBe(200);
+  });
+
+  it('is told nothing by CORS headers, asked or not', async () => {
+    const http = await serving({ bind: { allowedOrigins: ['https://app.example'] } });
+    const origin = { origin: 'https://app.example' };
+    const preflight = {
+      ...origin,
+      'access-control-request-method': 'POST',
+      'access-control-request-headers': 'authorization',
+    };
+    const answers = [
+      await http.post(INITIALIZE, origin),
+      await http.send('OPTIONS', '/mcp', preflight),
+      await http.send('OPTIONS', '/mcp', { ...preflight, authorization: undefined }),
+    ];
+    expect(answers.map(({ status }) => status)).toEqual([200, 405, 401]);
+    for (const { headers } of answers) {
+      expect(Object.keys(headers).filter((name) => name.startsWith('access-control'))).toEqual([]);
+    }
+  });
+
+  it.each([
+    'text/plain',
+    'text/plain; a=application/json',
+    'application/x-www-form-urlencoded',
+    'multipart/form-data; boundary=x',
+    'application/json-patch+json',
+    'application/json; charset=utf-16',
+    'application/jsonx',
+    '/',
+    undefined,
+  ])('is refused as %s', async (type) => {
+    const http = await serving();
+    expect((await http.post(INITIALIZE, { 'content-type': type })).status).toBe(415);
+    expect(http.core.endpoints).toEqual([]);
+  });
+
+  it.each(['application/json; charset=utf-8', 'Application/JSON;charset="UTF-8"'])('is served as %s', async (type) => {
+    const http = await serving();
+    expect((await http.post(INITIALIZE, { 'content-type': type })).status).toBe(200);
+  });
+
+  it('cannot carry the token in the address or a cookie', async () => {
+    const http = await serving();
+    const headers = { authorization: undefined, cookie: `token=${TOKEN}; authorization=Bearer ${TOKEN}` };
+    const answer = await http.post(INITIALIZE, headers, `/mcp?token=${TOKEN}&access_token=${TOKEN}`);
+    expect(answer.status).toBe(401);
+  });
+});
+
+describe('a token', () => {
+  it.each([
+    undefined,
+    '',
+    'Bearer',
+    'Bearer ',
+    `Bearer ${TOKEN.slice(0, -1)}`,
+    `Bearer ${TOKEN}x`,
+    `Bearer ${TOKEN.toUpperCase()}`,
+    `Bearer ${TOKEN} ${TOKEN}`,
+    `Basic ${TOKEN}`,
+    TOKEN,
+  ])('that is %s gets the same 401 as any other', async (authorization) => {
+    const http = await serving();
+    for (const method of ['POST', 'GET', 'DELETE']) {
+      const { status, headers, text } = await http.send(method, '/mcp', { authorization });
+      expect(status).toBe(401);
+      expect(headers['www-authenticate']).toBe('Bearer realm="trunkline"');
+      expect(JSON.parse(text).error.message).toBe('A bearer token is required');
+    }
+    expect(http.core.endpoints).toEqual([]);
+  });
+
+  it.each([`Bearer ${TOKEN}`, `bearer ${OTHER_TOKEN}`])('that is right is let in: %s', async (authorization) => {
+    const http = await serving();
+    expect((await http.post(INITIALIZE, { authorization })).status).toBe(200);
+  });
+
+  it('that is wrong too often gets 429 for a minute, while the right one is let in', async () => {
+    const http = await serving();
+    const wrong = { authorization: 'Bearer wrong' };
+    for (let attempt = 1; attempt <= 10; attempt += 1) {
+      expect((await http.post(INITIALIZE, wrong)).status).toBe(401);
+      http.clock.advance(1_000);
+    }
+    const eleventh = await http.post(INITIALIZE, wrong);
+    expect([eleventh.status, eleventh.headers['retry-after']]).toEqual([429, '50']);
+    // All of this machine is one address: whoever guesses must not lock the user out.
+    expect((await http.post(INITIALIZE)).status).toBe(200);
+    http.clock.advance(50_000);
+    expect((await http.post(INITIALIZE, wrong)).status).toBe(401);
+  });
+
+  it('that is missing is no failed login', async () => {
+    const http = await serving();
+    for (let attempt = 1; attempt <= 12; attempt += 1) {
+      expect((await http.post(INITIALIZE, { authorization: undefined })).status).toBe(401);
+    }
+  });
+
+  it('is checked after Host and Origin, and before anything else', async () => {
+    const http = await serving();
+    const everythingWrong = {
+      host: 'evil.example',
+      origin: 'null',
+      authorization: 'x',
+      'content-type': '/',
+      accept: 'x',
+    };
+    const { port } = http.front;
+    expect((await http.post('', everythingWrong)).text).toContain('Host');
+    expect((await http.post('', { ...everythingWrong, host: `localhost:${port}` })).text).toContain('Origin');
+    const local = { ...everythingWrong, host: `localhost:${port}`, origin: undefined };
+    expect((await http.post('', local)).status).toBe(401);
+    expect((await http.post('', { ...local, authorization: `Bearer ${TOKEN}` })).status).toBe(415);
+  });
+
+  it('is not asked for without authentication, on loopback', async () => {
+    const http = await serving({ bind: { noAuth: true, tokens: [] } });
+    const session = await http.initialize('2025-06-18', { authorization: undefined });
+    expect((await http.post(request(1), { ...session, authorization: undefined })).status).toBe(200);
+    expect((await http.post(INITIALIZE, { host: 'evil.example', authorization: undefined })).status).toBe(403);
+  });
+
+  it('reaches neither the core nor the events that are logged', async () => {
+    const http = await serving();
+    const session = await http.initialize();
+    await http.post(request(1), session);
+    await http.post(request(1), { ...session, authorization: `Bearer ${TOKEN}x` });
+    await http.post(request(1), { 'mcp-session-id': `${session['mcp-session-id']}x` });
+    const told = JSON.stringify([http.events, http.core.endpoints, http.core.last.bodies]);
+    expect(told).not.toContain(TOKEN);
+    expect(told).not.toContain(session['mcp-session-id']);
+  });
+});
+
+describe('too many requests', () => {
+  it('get 429 once a burst of 100 is spent, and 50 more each second', async () => {
+    const http = await serving();
+    const statuses = async (count: number, headers = {}) => {
+      const answers = await Promise.all(Array.from({ length: count }, () => http.post('{}', headers)));
+      return answers.map(({ status }) => status).filter((status) => status === 429).length;
+    };
+    expect(await statuses(105)).toBe(5);
+    expect((await http.post('{}')).headers['retry-after']).toBe('1');
+    // Another user is not held up.
+    expect(await statuses(10, { authorization: `Bearer ${OTHER_TOKEN}` })).toBe(0);
+    http.clock.advance(1_000);
+    expect(await statuses(55)).toBe(5);
+    http.clock.advance(60_000);
+    expect(await statuses(105)).toBe(5);
+  });
+});
