@@ -1,5 +1,5 @@
 import type { Edit } from '../jsonrpc/splice.js';
-import type { RequestEnvelope } from '../mcp/envelope.js';
+import type { NotificationEnvelope, RequestEnvelope } from '../mcp/envelope.js';
 import type { Outcome, RequestHandler, RequestPatience, SentRequest } from './request.js';
 import type { BridgeCounters } from './stdio-bridge.js';
 
@@ -14,10 +14,11 @@ export interface ChildConnection {
   readonly revision: string;
   /** `instructions` of the child, verbatim, for its part of ours. */
   readonly instructions: string | undefined;
-  readonly offersTools: boolean;
   readonly counters: Readonly<BridgeCounters>;
   readonly inFlight: number;
 
+  /** Whether the child declared this capability, such as `tools` or `resources.subscribe`. */
+  offers(capability: string): boolean;
   /**
    * Passes a client's request on. `edits` carry what routing changed, the original name for one. `undefined` when
    * nothing could be sent; the handler has been told why by then.
@@ -28,6 +29,8 @@ export interface ChildConnection {
     patience: RequestPatience,
     handler: RequestHandler,
   ): SentRequest | undefined;
+  /** Passes a client's notification on. */
+  forward(notification: NotificationEnvelope): void;
   /** Asks the child something on the gateway's own behalf. */
   ask(method: string, params: unknown, patience: RequestPatience): Promise<Outcome>;
 }

@@ -1,15 +1,16 @@
 import { readText, toBytes } from '../jsonrpc/json-text.js';
-import { RPC_CODES, RpcError } from '../jsonrpc/rpc-error.js';
 import type { RequestEnvelope, ResponseEnvelope } from '../mcp/envelope.js';
 import { METHODS } from '../mcp/methods.js';
 import { isLegacyRevision, LATEST_LEGACY_REVISION } from '../mcp/revisions.js';
 import type { ChildConnection } from './child-connection.js';
 import type { StdioBridge } from './stdio-bridge.js';
 
-/** Who we say we are to a child, and what we say that the client can do. */
+/** The client that a child is told of: what it is, what it can do, and which revision it speaks. */
 export interface ClientProfile {
   readonly clientInfo: Readonly<Record<string, unknown>>;
   readonly capabilities: Readonly<Record<string, unknown>>;
+  /** Our newest when absent. */
+  readonly protocolVersion?: string;
 }
 
 export type Handshake =
@@ -39,14 +40,11 @@ export async function openLegacyChild(
   return { kind: 'open', connection: new LegacyChild(bridge, generation, result) };
 }
 
-/**
- * Answers what a child asks of us as its client, or says that it cannot be had.
- *
- * Nothing but `ping` is ever needed here: we advertise no capability that we would have to serve.
- */
-export function answerLegacyChild(bridge: StdioBridge, request: RequestEnvelope): void {
-  if (request.method === METHODS.ping) bridge.respond(request, EMPTY_RESULT);
-  else bridge.refuse(request, new RpcError(RPC_CODES.methodNotFound, `Method not found: ${request.method}`));
+/** Answers what a child asks and what needs no client for an answer. Returns whether it was such a request. */
+export function answerLegacyChild(bridge: StdioBridge, request: RequestEnvelope): boolean {
+  if (request.method !== METHODS.ping) return false;
+  bridge.respond(request, EMPTY_RESULT);
+  return true;
 }
 
 const EMPTY_RESULT = toBytes('{}');
@@ -61,10 +59,11 @@ class LegacyChild implements ChildConnection {
   readonly generation: number;
   readonly revision: string;
   readonly instructions: string | undefined;
-  readonly offersTools: boolean;
   readonly relay: ChildConnection['relay'];
   readonly ask: ChildConnection['ask'];
+  readonly forward: ChildConnection['forward'];
   readonly #bridge: StdioBridge;
+  readonly #capabilities: Readonly<Record<string, unknown>>;
 
   constructor(
     bridge: StdioBridge,
@@ -75,9 +74,16 @@ class LegacyChild implements ChildConnection {
     this.generation = generation;
     this.revision = protocolVersion;
     this.instructions = instructions;
-    this.offersTools = capabilities.tools !== undefined && capabilities.tools !== null;
+    this.#capabilities = capabilities;
     this.relay = bridge.relay.bind(bridge);
     this.ask = bridge.ask.bind(bridge);
+    this.forward = (notification) => bridge.forward(notification);
+  }
+
+  offers(capability: string): boolean {
+    let value: unknown = this.#capabilities;
+    for (const step of capability.split('.')) value = isRecord(value) ? value[step] : undefined;
+    return value !== undefined && value !== null && value !== false;
   }
 
   get counters(): ChildConnection['counters'] {

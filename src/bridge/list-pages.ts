@@ -1,5 +1,7 @@
 import { readText, type Span, visitElements } from '../jsonrpc/json-text.js';
+import { RPC_CODES } from '../jsonrpc/rpc-error.js';
 import type { ResponseEnvelope } from '../mcp/envelope.js';
+import { LISTS, type ListKind } from '../mcp/lists.js';
 import type { Outcome, RequestPatience } from './request.js';
 
 /** One entry of a list as the child spelt it. */
@@ -10,7 +12,8 @@ export interface RawEntry {
 
 export type ListOutcome =
   | { readonly kind: 'listed'; readonly entries: readonly RawEntry[]; readonly truncated: string | undefined }
-  | { readonly kind: 'failed'; readonly reason: string };
+  /** `isUnknown` when the server does not know the method at all. */
+  | { readonly kind: 'failed'; readonly reason: string; readonly isUnknown?: boolean };
 
 export interface ListLimits {
   readonly maxEntries: number;
@@ -32,11 +35,11 @@ export type Ask = (method: string, params: unknown, patience: RequestPatience) =
  */
 export async function listAllPages(
   ask: Ask,
-  method: string,
-  member: 'resultTools',
+  kind: ListKind,
   patience: RequestPatience,
   limits: ListLimits = DEFAULT_LIST_LIMITS,
 ): Promise<ListOutcome> {
+  const { method, token } = LISTS[kind];
   const entries: RawEntry[] = [];
   const seenCursors = new Set<string>();
   let cursor: string | undefined;
@@ -46,9 +49,11 @@ export async function listAllPages(
     const outcome = await ask(method, cursor === undefined ? undefined : { cursor }, patience);
     if (outcome.kind === 'failed') return { kind: 'failed', reason: `${method}: ${outcome.reason}` };
     const { response } = outcome;
-    const list = response.tokens[member];
+    const list = response.tokens[token];
     if (response.error !== undefined) {
-      return { kind: 'failed', reason: `${method}: answered ${excerpt(response, response.error)}` };
+      const { code } = JSON.parse(readText(response.bytes, response.error)) as { readonly code?: unknown };
+      const reason = `${method}: answered ${excerpt(response, response.error)}`;
+      return { kind: 'failed', reason, isUnknown: code === RPC_CODES.methodNotFound };
     }
     if (list === undefined || !isList(response, list)) {
       return { kind: 'failed', reason: `${method}: the result holds no list` };

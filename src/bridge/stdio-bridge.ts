@@ -9,7 +9,7 @@ import {
 } from '../jsonrpc/message.js';
 import { PendingRequests, type StrayKind } from '../jsonrpc/pending-requests.js';
 import type { RpcError } from '../jsonrpc/rpc-error.js';
-import type { Edit } from '../jsonrpc/splice.js';
+import type { Edit, SplicedMessage } from '../jsonrpc/splice.js';
 import type {
   NotificationEnvelope,
   Rejection,
@@ -24,7 +24,7 @@ import { findIdInFragments } from './oversized.js';
 import type { Outcome, RequestHandler, RequestPatience, SentRequest } from './request.js';
 
 export interface BridgeEvents {
-  /** A request of the child's own; whoever takes it answers through `respond` or `refuse`. */
+  /** A request of the child's own; whoever takes it answers through `respond`, `answer` or `refuse`. */
   request(request: RequestEnvelope): void;
   /** Everything but progress and cancellation, which the bridge sees to. */
   notification(notification: NotificationEnvelope): void;
@@ -88,6 +88,8 @@ export class StdioBridge implements LineSink {
   readonly #decoder: LineDecoder;
   readonly #pending = new PendingRequests<PendingRequest>();
   readonly #deadlines: Deadlines<PendingRequest>;
+  /** Ids, as tokens, of what the child asked and was not answered yet. */
+  readonly #asked = new Set<string>();
   #closed: 'exited' | 'stopped' | undefined;
 
   constructor({ clock, scan, output, events, maxFrameBytes, maxUnwrittenBytes }: BridgeOptions) {
@@ -154,12 +156,23 @@ export class StdioBridge implements LineSink {
 
   /** Answers a request of the child's with `result`, which is JSON. */
   respond(request: RequestEnvelope, result: Uint8Array): void {
-    this.#reply(() => resultMessage(request.bytes.subarray(request.id.start, request.id.end), result));
+    this.#reply(request, () => resultMessage(request.bytes.subarray(request.id.start, request.id.end), result));
+  }
+
+  /** Answers a request of the child's with what a client answered, untouched but for the id. */
+  answer(request: RequestEnvelope, { bytes, span, id }: ResponseEnvelope): void {
+    const text = request.bytes.subarray(request.id.start, request.id.end);
+    this.#reply(request, () => ({ bytes, span, edits: [{ span: id, text }] }));
+  }
+
+  /** Passes a client's notification on, with some tokens replaced. */
+  forward({ bytes, span }: NotificationEnvelope, edits: readonly Edit[] = []): void {
+    if (this.#closed === undefined) this.#output.send({ bytes, span, edits });
   }
 
   /** Answers a request of the child's with an error. */
   refuse(request: RequestEnvelope, error: RpcError): void {
-    this.#reply(() => errorMessage(request.bytes.subarray(request.id.start, request.id.end), error));
+    this.#reply(request, () => errorMessage(request.bytes.subarray(request.id.start, request.id.end), error));
   }
 
   /** The process is gone, or is about to be: everyone who waits is told so, and nothing is sent any more. */
@@ -183,6 +196,7 @@ export class StdioBridge implements LineSink {
         else this.#events.notification(message);
         break;
       case 'request':
+        this.#asked.add(readText(message.bytes, message.id));
         this.#events.request(message);
         break;
       case 'rejected':
@@ -264,7 +278,14 @@ export class StdioBridge implements LineSink {
     }
   }
 
+  /** A child that waits for an answer of the client's is not silent: a person may be thinking. */
   #timeOut(pending: PendingRequest): void {
+    const now = this.#clock.now();
+    if (this.#asked.size > 0 && now < pending.hardAt) {
+      pending.dueAt = Math.min(now + pending.idleMs, pending.hardAt);
+      this.#deadlines.watch(pending);
+      return;
+    }
     if (this.#pending.abandon(pending.id) === undefined) return;
     pending.handler.settle({ kind: 'failed', reason: 'timeout', sent: true });
     if (pending.isCancellable) this.notify(METHODS.cancelled, { requestId: pending.id, reason: 'timed out' });
@@ -286,7 +307,8 @@ export class StdioBridge implements LineSink {
     pending.handler.settle({ kind: 'failed', reason, sent: true });
   }
 
-  #reply(message: () => Parameters<MessageSink['send']>[0]): void {
+  #reply({ bytes, id }: RequestEnvelope, message: () => SplicedMessage): void {
+    this.#asked.delete(readText(bytes, id));
     const isBlocked = this.#closed !== undefined || this.#output.unwrittenBytes > this.#maxUnwrittenBytes;
     if (isBlocked) this.counters.unsentReplies += 1;
     else this.#output.send(message());

@@ -27,7 +27,7 @@ export async function call(settings: Settings, { name, args = '{}', isJson }: Ca
     settings,
     (config) => possibleOwners(config, name),
     async (once) => {
-      const owner = once.composition.gateway.catalog.resolve(name)?.key;
+      const owner = once.composition.gateway.catalogs.tools.resolve(name)?.key;
       // The gateway would say that it failed too often, which is not what happened here.
       if (owner !== undefined && reportFailures(once, owner)) return EXIT.failed;
       try {
@@ -119,7 +119,7 @@ function printResult(result: Uint8Array, isJson: boolean): number {
 }
 
 function suggestTool({ composition }: Once, name: string): void {
-  const names = [...composition.gateway.catalog.listed.values()].flat();
+  const names = [...composition.gateway.catalogs.tools.listed.values()].flat();
   const nearest = suggest(name, names);
   if (names.includes(name)) return;
   tell(nearest === undefined ? '  `trunkline tools` lists what can be called' : `  did you mean \`${nearest}\`?`);

@@ -19,6 +19,10 @@ export interface Run {
   readonly work: (ending: AbortSignal) => Promise<number>;
   /** What to exit with after a signal. */
   readonly onSignal: (signal: Signal) => number;
+  /** Called once the signals are ours, for whoever has listened to them until then. */
+  readonly onListening?: () => void;
+  /** Ends what is not the composition's, at the same time as that. */
+  readonly close?: () => Promise<void>;
   /** Whether a reader who is slow may take as long as it likes to read the last of our output. */
   readonly isOutputAwaited: boolean;
 }
@@ -51,6 +55,7 @@ export async function runToEnd(run: Run): Promise<number> {
         end(signal, run.onSignal(signal));
       });
     }
+    run.onListening?.();
     const onBug = (error: unknown) => {
       logger.fatal({ err: error }, 'a bug in Trunkline');
       end('a bug in Trunkline', EXIT.internal);
@@ -67,7 +72,7 @@ export async function runToEnd(run: Run): Promise<number> {
   logger.info({ cause }, 'ending');
   const tooLate = new Promise<void>((resolve) => setTimeout(resolve, EXIT_WITHIN_MS));
   void hurried.then(() => composition.stop(AT_ONCE));
-  await Promise.race([composition.stop(FINAL_LADDER), tooLate]);
+  await Promise.race([Promise.all([composition.stop(FINAL_LADDER), run.close?.()]), tooLate]);
   isStopped = true;
   await Promise.race([outputRead(), hurried, ...(run.isOutputAwaited ? [] : [tooLate])]);
   return code;

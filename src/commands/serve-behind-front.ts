@@ -1,4 +1,5 @@
-import { type Composition, compose } from '../compose/compose.js';
+import type { ClientProfile } from '../bridge/legacy-child.js';
+import { type Composition, compose, NO_CLIENT } from '../compose/compose.js';
 import type { Platform } from '../compose/platform.js';
 import type { Config } from '../config/config.js';
 import { ConfigError } from '../config/config-error.js';
@@ -6,6 +7,7 @@ import { emptyConfig } from '../config/empty-config.js';
 import type { HttpFront } from '../front/http/server.js';
 import type { PendingGateway } from '../gateway/pending-gateway.js';
 import type { Logger } from '../observe/logger.js';
+import { VERSION } from '../version.js';
 import { runToEnd } from './run-to-end.js';
 import type { StdioClient } from './serve.js';
 import type { HttpSettings } from './serve-http.js';
@@ -18,12 +20,14 @@ export interface OpenFront {
   /** Absent when only HTTP is served. */
   readonly client: StdioClient | undefined;
   readonly http: HttpSettings | undefined;
+  /** To be called once somebody else listens to signals. */
+  readonly onListening: () => void;
 }
 
 /** Reads the configuration, starts the servers, and serves until the client leaves or a signal comes. */
 export async function serveBehindFront(settings: Settings, front: OpenFront): Promise<number> {
   const logger = openLogger(settings);
-  const { config, fault } = usableConfig(settings, logger);
+  const { config, fault } = usableConfig(settings, logger, front.client !== undefined && !process.stdin.isTTY);
   // No server is started for nobody.
   if (front.client?.isGone() === true) return EXIT.ok;
   const composition = compose({
@@ -31,6 +35,7 @@ export async function serveBehindFront(settings: Settings, front: OpenFront): Pr
     logger,
     platform: front.platform,
     environment: process.env,
+    profile: profileFor(front),
     ...(fault === undefined ? {} : { configFault: fault }),
   });
   if (front.client !== undefined && process.stdin.isTTY) process.stderr.write(`${forSomebodyAtATerminal(config)}\n`);
@@ -41,15 +46,41 @@ export async function serveBehindFront(settings: Settings, front: OpenFront): Pr
     // To be told to end is how a server ends well.
     onSignal: () => EXIT.ok,
     isOutputAwaited: false,
+    onListening: front.onListening,
+    close: async () => await http?.close(),
     work: async (ending) => {
       composition.start();
       front.gateway.become(composition.gateway);
       await Promise.race([front.client?.left ?? NEVER, aborted(ending)]);
-      await http?.close();
       return EXIT.ok;
     },
   });
 }
+
+/**
+ * What servers are told of their client. A single client at our stdin is told of as it is, as soon as it has said what
+ * it is; where several may come, what the gateway can see to for each of them, and who cannot serve a question is not
+ * asked.
+ */
+async function profileFor({ client, http, platform }: OpenFront): Promise<ClientProfile> {
+  if (client === undefined || http !== undefined) return MANY_CLIENTS;
+  let cancel = () => {};
+  const silent = new Promise<ClientProfile>((resolve) => {
+    cancel = platform.clock.schedule(PATIENCE_WITH_CLIENT_MS, () => resolve(NO_CLIENT));
+  });
+  const profile = await Promise.race([client.profile, silent]);
+  cancel();
+  return profile;
+}
+
+/** Servers must not wait for a client that says nothing: their own patience ends, too. */
+const PATIENCE_WITH_CLIENT_MS = 5_000;
+
+/** No roots: they are one client's, and a server that several share cannot have different ones. */
+const MANY_CLIENTS: ClientProfile = {
+  clientInfo: { name: 'trunkline', version: VERSION },
+  capabilities: { sampling: { context: {}, tools: {} }, elicitation: { form: {}, url: {} } },
+};
 
 const NEVER = new Promise<never>(() => {});
 
@@ -67,16 +98,20 @@ function aborted(signal: AbortSignal): Promise<void> {
  * The configuration, or none and what is wrong with it.
  *
  * A client that is attached already is better served by a gateway that can say what is wrong than by none; somebody at
- * a terminal is not.
+ * a terminal, or who starts a service, is not.
  */
-function usableConfig(settings: Settings, logger: Logger): { config: Config; fault?: string } {
+function usableConfig(
+  settings: Settings,
+  logger: Logger,
+  isClientAttached: boolean,
+): { config: Config; fault?: string } {
   try {
     const config = readConfig(settings);
     for (const warning of config.warnings) logger.warn(warning);
     for (const { key, problem } of config.servers) if (problem !== undefined) logger.error({ server: key, ...problem });
     return { config };
   } catch (error) {
-    if (!(error instanceof ConfigError) || process.stdin.isTTY) throw error;
+    if (!(error instanceof ConfigError) || !isClientAttached) throw error;
     logger.error({ code: error.code }, error.report);
     return { config: emptyConfig(error.file), fault: error.report };
   }

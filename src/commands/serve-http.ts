@@ -2,7 +2,7 @@ import { homedir } from 'node:os';
 import { join } from 'node:path';
 import type { Composition } from '../compose/compose.js';
 import { createHttpCore } from '../compose/http-core.js';
-import { HttpBindError } from '../front/http/bind.js';
+import { HttpBindError, literal } from '../front/http/bind.js';
 import type { HttpEvent } from '../front/http/http-event.js';
 import { type HttpFront, openHttpFront } from '../front/http/server.js';
 import type { Logger } from '../observe/logger.js';
@@ -56,14 +56,25 @@ function logEvent(logger: Logger, event: HttpEvent): void {
   else logger.info({ ...event }, `http ${event.kind}`);
 }
 
-function asUsageError(error: unknown, { host, port }: HttpSettings): unknown {
+function asUsageError(error: unknown, { host, port, tls }: HttpSettings): unknown {
   if (error instanceof HttpBindError || error instanceof TokenFileError) {
     return new UsageError(error.message, 'see `trunkline serve --help`', { cause: error });
   }
   const code = error instanceof Error && 'code' in error ? String(error.code) : undefined;
+  const isAboutTls =
+    error instanceof Error &&
+    tls !== undefined &&
+    ('path' in error || code === 'EISDIR' || code?.startsWith('ERR_OSSL'));
+  if (isAboutTls) {
+    const hint = 'name PEM files that you may read with --tls-cert and --tls-key';
+    return new UsageError(`the TLS files cannot be used (${error.message})`, hint, { cause: error });
+  }
   const reason = code === undefined ? undefined : LISTEN_FAULTS.get(code);
   if (reason === undefined) return error;
-  return new UsageError(`cannot listen on ${host}:${port}: ${reason}`, 'name another one with --http HOST:PORT');
+  return new UsageError(
+    `cannot listen on ${literal(host)}:${port}: ${reason}`,
+    'name another one with --http HOST:PORT',
+  );
 }
 
 const LISTEN_FAULTS = new Map([
@@ -71,4 +82,5 @@ const LISTEN_FAULTS = new Map([
   ['EADDRNOTAVAIL', 'this machine does not have the address'],
   ['EACCES', 'the port may not be used'],
   ['ENOTFOUND', 'there is no such host'],
+  ['EAI_AGAIN', 'the host cannot be looked up'],
 ]);

@@ -1,4 +1,5 @@
 import { once } from 'node:events';
+import type { ClientProfile } from '../bridge/legacy-child.js';
 import { createPlatform, type Platform } from '../compose/platform.js';
 import { openStdioFront } from '../front/stdio.js';
 import { LegacySession } from '../gateway/legacy-session.js';
@@ -26,8 +27,11 @@ export async function serve(settings: Settings, { stdio, http }: Fronts): Promis
   const gateway = new PendingGateway();
   const client = stdio ? await openStdio(platform, gateway) : undefined;
   const { serveBehindFront } = await import('./serve-behind-front.js');
-  for (const signal of SIGNALS) process.off(signal, leave);
-  return await serveBehindFront(settings, { platform, gateway, client, http });
+  // A signal that comes while nobody listens is lost, so we listen until somebody else does.
+  const onListening = () => {
+    for (const signal of SIGNALS) process.off(signal, leave);
+  };
+  return await serveBehindFront(settings, { platform, gateway, client, http, onListening });
 }
 
 /** Which ways in there are; one at least. */
@@ -40,17 +44,23 @@ export interface Fronts {
 export interface StdioClient {
   readonly left: Promise<void>;
   readonly isGone: () => boolean;
+  /** What it says of itself in `initialize`. */
+  readonly profile: Promise<ClientProfile>;
 }
 
 async function openStdio(platform: Platform, gateway: PendingGateway): Promise<StdioClient> {
   let isGone = false;
+  let onGreeted: (profile: ClientProfile) => void = () => {};
+  const profile = new Promise<ClientProfile>((resolve) => {
+    onGreeted = resolve;
+  });
   const left = new Promise<void>((resolve) => {
     openStdioFront({
       input: process.stdin,
       output: process.stdout,
       flow: platform.flow,
       maxLineBytes: MAX_LINE_BYTES,
-      openSession: (sink) => new LegacySession({ ...platform, gateway, sink, serverInfo: IDENTITY }),
+      openSession: (sink) => new LegacySession({ ...platform, gateway, sink, serverInfo: IDENTITY, onGreeted }),
       onEnd: () => {
         isGone = true;
         resolve();
@@ -58,7 +68,7 @@ async function openStdio(platform: Platform, gateway: PendingGateway): Promise<S
     });
   });
   await firstWord();
-  return { left, isGone: () => isGone };
+  return { left, isGone: () => isGone, profile };
 }
 
 const SIGNALS = ['SIGTERM', 'SIGINT', 'SIGHUP'] as const;

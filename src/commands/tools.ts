@@ -1,7 +1,7 @@
 import type { ListToolsResult } from '@modelcontextprotocol/sdk/types.js';
 import { printable } from '../gateway/printable.js';
 import { reportStatus } from '../gateway/status.js';
-import { METHODS } from '../mcp/methods.js';
+import { LISTS } from '../mcp/lists.js';
 import { diagnose } from './diagnosis.js';
 import { cutTo, forStream, table, tell } from './output.js';
 import { chooseServers, type Once, runOnce } from './run-once.js';
@@ -13,7 +13,7 @@ export async function tools(settings: Settings, names: readonly string[], isJson
     settings,
     (config) => chooseServers(config, names),
     async (once) => {
-      const result = new TextDecoder().decode(await once.client.request(METHODS.listTools, '{}'));
+      const result = new TextDecoder().decode(await once.client.request(LISTS.tools.method, '{}'));
       const text = isJson ? forStream(result, process.stdout) : describe(JSON.parse(result), once, names.length === 0);
       process.stdout.write(`${text}\n`);
       return reportFailures(once) ? EXIT.failed : EXIT.ok;

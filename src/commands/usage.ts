@@ -5,6 +5,13 @@ import { UsageError } from './usage-error.js';
 
 type Options = NonNullable<ParseArgsConfig['options']>;
 
+/** What an option's value is called, where it is no file. */
+const VALUE_OF = new Map([
+  ['http', '[HOST:]PORT'],
+  ['allowed-host', 'HOST'],
+  ['allowed-origin', 'URL'],
+]);
+
 /** What is wrong with a command line that `parseArgs` refuses. */
 export function mistakeIn(args: readonly string[], options: Options): UsageError {
   const { tokens } = parseArgs({ args: [...args], options, strict: false, allowPositionals: true, tokens: true });
@@ -16,7 +23,10 @@ export function mistakeIn(args: readonly string[], options: Options): UsageError
       return new UsageError(`\`${token.rawName}\` takes no value`, `write \`${token.rawName}\` alone`);
     }
     if (option.type === 'string' && (token.value === undefined || isAmbiguous(token))) {
-      return new UsageError(`\`${token.rawName}\` needs a value`, `write \`${token.rawName} FILE\``);
+      return new UsageError(
+        `\`${token.rawName}\` needs a value`,
+        `write \`${token.rawName} ${VALUE_OF.get(token.name) ?? 'FILE'}\``,
+      );
     }
   }
   return new UsageError('the command line cannot be read', SEE_HELP);

@@ -2,6 +2,8 @@ import { dirname } from 'node:path';
 import { answerLegacyChild, type ClientProfile, openLegacyChild } from '../bridge/legacy-child.js';
 import { StdioBridge } from '../bridge/stdio-bridge.js';
 import type { Backend } from '../gateway/backend.js';
+import type { ChildRequest } from '../gateway/child-request.js';
+import type { RequestEnvelope } from '../mcp/envelope.js';
 import type { ChildLog } from '../observe/child-log.js';
 import type { Logger } from '../observe/logger.js';
 import { endGroup } from '../process/end-group.js';
@@ -23,7 +25,8 @@ export interface LaunchTarget {
 export interface ChildLauncherOptions {
   readonly platform: Platform;
   readonly logger: Logger;
-  readonly profile: ClientProfile;
+  /** What servers are told of the client; they are opened once it is known. */
+  readonly profile: Promise<ClientProfile>;
   readonly environment: Readonly<Record<string, string | undefined>>;
   readonly targets: ReadonlyMap<string, LaunchTarget>;
 }
@@ -101,7 +104,9 @@ export class ChildLauncher implements Launcher {
       maxFrameBytes,
       maxUnwrittenBytes,
       events: {
-        request: (request) => answerLegacyChild(bridge, request),
+        request: (request) => {
+          if (!answerLegacyChild(bridge, request)) backend.asked(childRequest(bridge, request));
+        },
         notification: (notification) => backend.notified(notification),
         junk: (line, reason) =>
           log.add(`stdout (${reason}): ${new TextDecoder().decode(line.subarray(0, JUNK_BYTES))}`),
@@ -116,12 +121,13 @@ export class ChildLauncher implements Launcher {
 
   async #shakeHands(bridge: StdioBridge, spec: ChildSpec, generation: number, events: LaunchEvents): Promise<void> {
     const { backend } = this.#target(spec.key);
-    const handshake = await openLegacyChild(bridge, generation, this.#options.profile, spec.patience.startMs);
+    const profile = await this.#options.profile;
+    const handshake = await openLegacyChild(bridge, generation, profile, spec.patience.startMs);
     if (handshake.kind === 'failed') {
       events.failed({ reason: handshake.reason });
       return;
     }
-    const fault = await backend.loadTools(handshake.connection);
+    const fault = await backend.loadLists(handshake.connection);
     if (fault !== undefined) {
       events.failed({ reason: fault });
       return;
@@ -141,6 +147,20 @@ export class ChildLauncher implements Launcher {
       bridge.close('exited');
     });
   }
+}
+
+function childRequest(bridge: StdioBridge, request: RequestEnvelope): ChildRequest {
+  const { requestProgressToken: token } = request.tokens;
+  return {
+    request,
+    relay: (response) => bridge.answer(request, response),
+    fail: (error) => bridge.refuse(request, error),
+    progress: (notification) => {
+      const span = notification.tokens.progressToken;
+      if (token === undefined || span === undefined) return;
+      bridge.forward(notification, [{ span, text: request.bytes.subarray(token.start, token.end) }]);
+    },
+  };
 }
 
 /** How much of a line that is no message goes to the log. */

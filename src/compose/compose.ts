@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import type { ClientProfile } from '../bridge/legacy-child.js';
 import type { Config, ServerConfig } from '../config/config.js';
 import { Backend, type LifecycleState } from '../gateway/backend.js';
 import { Gateway } from '../gateway/gateway.js';
@@ -21,11 +22,16 @@ export interface ComposeOptions {
   readonly environment: Readonly<Record<string, string | undefined>>;
   /** Shared with a front that is open already. */
   readonly platform?: Platform;
+  /** What servers are told of the client; that there is none which could be asked anything, when absent. */
+  readonly profile?: ClientProfile | Promise<ClientProfile>;
   /** What is wrong with the configuration as a whole, when it could not be used. */
   readonly configFault?: string;
   /** Told of every change of a child, in the same tick as its cause. */
   readonly onChange?: (key: string, snapshot: ChildSnapshot) => void;
 }
+
+/** What servers are told when there is no client that could be asked anything. */
+export const NO_CLIENT: ClientProfile = { clientInfo: { name: 'trunkline', version: VERSION }, capabilities: {} };
 
 /** Everything that runs, for whoever opens a front before it. */
 export interface Composition {
@@ -57,7 +63,7 @@ export function compose(options: ComposeOptions): Composition {
     platform,
     logger,
     environment,
-    profile: { clientInfo: { name: 'trunkline', version: VERSION }, capabilities: {} },
+    profile: Promise.resolve(options.profile ?? NO_CLIENT),
     targets: new Map(config.servers.map((server) => [server.key, toTarget(server)])),
   });
   const supervisor = new Supervisor({
@@ -79,7 +85,7 @@ export function compose(options: ComposeOptions): Composition {
     version: VERSION,
     configFile: config.file,
     configFault,
-    catalog: gateway.catalog,
+    catalogs: gateway.catalogs,
     canRestart: config.gateway.restartTool,
     servers: config.servers.flatMap(({ key, child, problem }) => {
       const backend = backends.get(key);

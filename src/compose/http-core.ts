@@ -2,8 +2,8 @@ import type { HttpClientSession, HttpFrontPort, Received } from '../front/http/h
 import type { GatewayPort } from '../gateway/gateway-port.js';
 import { LegacySession, refusalOf } from '../gateway/legacy-session.js';
 import type { ReplyChannel } from '../gateway/reply-channel.js';
-import type { MessageSink } from '../jsonrpc/message.js';
-import type { SplicedMessage } from '../jsonrpc/splice.js';
+import { type MessageSink, whole } from '../jsonrpc/message.js';
+import { type SplicedMessage, splice } from '../jsonrpc/splice.js';
 import { IDENTITY } from '../version.js';
 import type { Platform } from './platform.js';
 
@@ -22,13 +22,16 @@ export function createHttpCore({ platform, gateway, isReady }: HttpCoreOptions):
   };
 }
 
+const CHANGE = /^notifications\/(?:\w+\/list_changed|resources\/updated)$/;
+const MAX_MISSED = 256;
+
 /** One client's session, whose messages come in POSTs and whose unsolicited ones need a stream that may be missing. */
 class HttpClient implements HttpClientSession {
   readonly #platform: Platform;
   readonly #session: LegacySession;
   #stream: MessageSink | undefined;
-  /** The one unsolicited message there is says that a list changed; how often while nobody listened does not matter. */
-  #missed: SplicedMessage | undefined;
+  /** That something changed while nobody listened, once for each thing, by its text. Anything else is lost then. */
+  readonly #missed = new Map<string, SplicedMessage>();
 
   constructor(platform: Platform, gateway: GatewayPort) {
     this.#platform = platform;
@@ -48,10 +51,9 @@ class HttpClient implements HttpClientSession {
 
   attach(stream: MessageSink | undefined): void {
     this.#stream = stream;
-    const missed = this.#missed;
-    if (stream === undefined || missed === undefined) return;
-    this.#missed = undefined;
-    stream.send(missed);
+    if (stream === undefined) return;
+    for (const message of this.#missed.values()) stream.send(message);
+    this.#missed.clear();
   }
 
   close(): void {
@@ -59,7 +61,13 @@ class HttpClient implements HttpClientSession {
   }
 
   #send(message: SplicedMessage): void {
-    if (this.#stream === undefined) this.#missed = message;
-    else this.#stream.send(message);
+    if (this.#stream !== undefined) {
+      this.#stream.send(message);
+      return;
+    }
+    const bytes = splice(message);
+    const scanned = this.#platform.scan(bytes);
+    const isChange = scanned.kind === 'notification' && CHANGE.test(scanned.method);
+    if (isChange && this.#missed.size < MAX_MISSED) this.#missed.set(new TextDecoder().decode(bytes), whole(bytes));
   }
 }

@@ -2,11 +2,13 @@ import type { ChildConnection } from '../bridge/child-connection.js';
 import { listAllPages } from '../bridge/list-pages.js';
 import type { Edit } from '../jsonrpc/splice.js';
 import type { NotificationEnvelope } from '../mcp/envelope.js';
-import { METHODS } from '../mcp/methods.js';
+import { LIST_KINDS, LISTS, type ListKind, listsChangedBy } from '../mcp/lists.js';
+import type { Cancel } from '../timing/clock.js';
 import { Paced } from '../timing/paced.js';
+import type { ChildRequest } from './child-request.js';
 import { Delivery, type DeliveryOptions } from './delivery.js';
 import type { Exchange } from './exchange.js';
-import { type ExposureRules, exposeTools, NO_TOOLS, type ServerTools } from './server-tools.js';
+import { EMPTY_LIST, type ExposedList, type ExposureRules, exposeList } from './exposed-list.js';
 
 /** Where the process behind a backend is in its life, as far as the gateway needs to know. */
 export type LifecycleState = 'stopped' | 'starting' | 'ready' | 'stopping' | 'backoff' | 'parked';
@@ -20,17 +22,34 @@ export interface BackendOptions extends ExposureRules, DeliveryOptions {
 
 /** Told of what the rest of the gateway has to know. */
 export interface BackendListener {
-  /** What this backend contributes to the merged list may have changed. */
-  toolsChanged(): void;
+  /** What this backend contributes to the merged lists may have changed. */
+  listsChanged(): void;
   /** The first start has ended, one way or the other. */
   startSettled(): void;
+  /** A new process is there, which knows nothing of what was asked of the last one. */
+  attached(): void;
+  /** The process is gone, and with it whatever it had asked. */
+  detached(): void;
+  /** The child asks something that only a client can answer. */
+  asked(asked: ChildRequest): void;
+  /** Something that the child said unasked, other than that a list changed. */
+  notified(notification: NotificationEnvelope): void;
 }
+
+type ServerLists = Readonly<Record<ListKind, ExposedList>>;
+
+const OTHER_KINDS = LIST_KINDS.filter((kind) => kind !== 'tools');
+
+/** How long the start of a server waits for these, once its tools are there. */
+const OTHER_LISTS_WAIT_MS = 1_000;
+
+const NO_LISTS: ServerLists = { tools: EMPTY_LIST, prompts: EMPTY_LIST, resources: EMPTY_LIST, templates: EMPTY_LIST };
 
 /** A child that announces changes all the time is listened to this often. */
 const REFRESH_EVERY_MS = 1_000;
 
 /**
- * One server as the gateway sees it: the tools that it offers, and the way calls take to it.
+ * One server as the gateway sees it: what it offers, and the way calls take to it.
  *
  * The processes behind it come and go; the backend stays for as long as the server is configured.
  */
@@ -40,12 +59,12 @@ export class Backend {
   readonly delivery: Delivery;
   readonly #options: BackendOptions;
   readonly #refresh: Paced;
+  /** What is to be read again. While there is no connection, it waits for one. */
+  readonly #stale = new Set<ListKind>();
   #listener: BackendListener | undefined;
   #state: LifecycleState = 'stopped';
   #isStartSettled: boolean;
-  #tools: ServerTools = NO_TOOLS;
-  /** The tools changed while they were being read for the first time. */
-  #isListStale = false;
+  #lists: ServerLists = NO_LISTS;
 
   constructor(options: BackendOptions) {
     this.#options = options;
@@ -57,7 +76,7 @@ export class Backend {
       clock: options.clock,
       delayMs: 0,
       everyMs: REFRESH_EVERY_MS,
-      run: () => this.#reloadTools(),
+      run: () => this.#reload(),
     });
   }
 
@@ -70,14 +89,14 @@ export class Backend {
     return this.#options.isMisconfigured;
   }
 
-  /** False while the first start is under way: a list made now may lack this server's tools. */
+  /** False while the first start is under way: a list made now may lack what this server offers. */
   get isStartSettled(): boolean {
     return this.#isStartSettled;
   }
 
-  /** What this server contributes to the merged list. One that is restarting keeps its place; one given up does not. */
-  get tools(): ServerTools {
-    return this.#isGivenUp ? NO_TOOLS : this.#tools;
+  /** What this server contributes to the merged lists. One that is restarting keeps its place; one given up does not. */
+  get lists(): ServerLists {
+    return this.#isGivenUp ? NO_LISTS : this.#lists;
   }
 
   /** Whether the configuration lets this tool through. */
@@ -85,34 +104,30 @@ export class Backend {
     return this.#options.policy(originalName);
   }
 
-  /** Reads the child's tools, before it is attached. Resolves with what is wrong, if anything. */
-  async loadTools(connection: ChildConnection): Promise<string | undefined> {
-    if (!connection.offersTools) {
-      this.#tools = NO_TOOLS;
-      return undefined;
-    }
-    const { listTimeoutMs } = this.#options.limits;
-    const patience = { idleMs: listTimeoutMs, maxMs: listTimeoutMs };
-    const list = await listAllPages(connection.ask, METHODS.listTools, 'resultTools', patience);
-    if (list.kind === 'failed') return list.reason;
-    this.#tools = exposeTools(list, this.#options);
+  /** Reads what the child offers, before it is attached. Resolves with what is wrong, if it cannot be used. */
+  async loadLists(connection: ChildConnection): Promise<string | undefined> {
+    const others = Promise.all(OTHER_KINDS.map((kind) => this.#loadOrShow(connection, kind)));
+    const toolsFault = await this.#load(connection, 'tools');
+    if (toolsFault !== undefined) return toolsFault;
+    await this.#awaitOthers(connection, others);
     return undefined;
   }
 
   /** A process is ready to be called. */
   attach(connection: ChildConnection): void {
     this.delivery.connect(connection);
-    if (this.#isListStale) this.#refresh.request();
-    this.#isListStale = false;
+    if (this.#stale.size > 0) this.#refresh.request();
+    this.#listener?.attached();
   }
 
   /** The process moved on in its life. In any state but `ready` there is none to call. */
   moved(state: LifecycleState): void {
-    const before = this.tools;
+    const before = this.lists;
     this.#state = state;
     if (state === 'parked' || state === 'stopped') this.delivery.giveUp(state);
     else if (state !== 'ready') this.delivery.disconnect(this.#isStartSettled ? 'restarting' : 'starting');
-    if (state === 'ready' || this.tools !== before) this.#listener?.toolsChanged();
+    if (state !== 'ready') this.#listener?.detached();
+    if (state === 'ready' || this.lists !== before) this.#listener?.listsChanged();
     if (!this.#isStartSettled && state !== 'starting') {
       this.#isStartSettled = true;
       this.#listener?.startSettled();
@@ -127,11 +142,20 @@ export class Backend {
     else this.delivery.serve(exchange, edits);
   }
 
+  /** Something that the child asks. */
+  asked(asked: ChildRequest): void {
+    this.#listener?.asked(asked);
+  }
+
   /** Something that the child said unasked. */
   notified(notification: NotificationEnvelope): void {
-    if (notification.method !== METHODS.toolsChanged) return;
-    if (this.delivery.connection === undefined) this.#isListStale = true;
-    else this.#refresh.request();
+    const changed = listsChangedBy(notification.method);
+    if (changed.length === 0) {
+      this.#listener?.notified(notification);
+      return;
+    }
+    for (const kind of changed) this.#stale.add(kind);
+    if (this.delivery.connection !== undefined) this.#refresh.request();
   }
 
   close(): void {
@@ -143,11 +167,50 @@ export class Backend {
     return this.#state === 'parked' || this.#state === 'stopped';
   }
 
+  /** A server whose other lists are slow is used without them; they are added when they come. */
+  async #awaitOthers(connection: ChildConnection, others: Promise<unknown>): Promise<void> {
+    let isLate = false;
+    let cancel: Cancel = () => {};
+    const tooSlow = new Promise<void>((resolve) => {
+      cancel = this.#options.clock.schedule(OTHER_LISTS_WAIT_MS, () => {
+        isLate = true;
+        resolve();
+      });
+    });
+    const loaded = others.then(() => {
+      cancel();
+      if (isLate && connection === this.delivery.connection) this.#listener?.listsChanged();
+    });
+    await Promise.race([loaded, tooSlow]);
+  }
+
+  /** A server without its tools is of no use; of its other lists, an unreadable one is shown as such. */
+  async #loadOrShow(connection: ChildConnection, kind: ListKind): Promise<void> {
+    const reason = await this.#load(connection, kind);
+    if (reason === undefined) return;
+    const unreadable = { ...EMPTY_LIST, withheld: [{ name: LISTS[kind].method, reason }] };
+    this.#lists = { ...this.#lists, [kind]: unreadable };
+  }
+
+  /** Resolves with what is wrong; the list that was there then stays as it is. */
+  async #load(connection: ChildConnection, kind: ListKind): Promise<string | undefined> {
+    const isOffered = connection.offers(LISTS[kind].capability);
+    const list = isOffered ? await listAllPages(connection.ask, kind, this.delivery.listPatience) : undefined;
+    // Some servers have resources and know nothing of templates.
+    const isMissing = list?.kind === 'failed' && list.isUnknown === true && kind !== 'tools';
+    if (list?.kind === 'failed' && !isMissing) return list.reason;
+    const exposed = list?.kind === 'listed' ? exposeList(kind, list, this.#options) : EMPTY_LIST;
+    this.#lists = { ...this.#lists, [kind]: exposed };
+    return undefined;
+  }
+
   /** A list that cannot be read leaves the last one in force; calls will tell what is wrong with the child. */
-  async #reloadTools(): Promise<void> {
+  async #reload(): Promise<void> {
     const { connection } = this.delivery;
     if (connection === undefined) return;
-    const fault = await this.loadTools(connection);
-    if (fault === undefined && connection === this.delivery.connection) this.#listener?.toolsChanged();
+    const kinds = [...this.#stale];
+    this.#stale.clear();
+    await Promise.all(kinds.map((kind) => this.#load(connection, kind)));
+    if (connection === this.delivery.connection) this.#listener?.listsChanged();
   }
 }

@@ -1,10 +1,11 @@
 import { toBytes } from '../jsonrpc/json-text.js';
 import { join } from '../jsonrpc/message.js';
 import { splitExposedName } from '../mcp/exposed-name.js';
-import type { ServerTools } from './server-tools.js';
+import { isNamed, LISTS, type ListKind } from '../mcp/lists.js';
+import type { ExposedList } from './exposed-list.js';
 
-/** Where a tool call goes. */
-export interface ToolRoute {
+/** Where a request goes. */
+export interface Route {
   readonly key: string;
   readonly original: string;
   /** The original name as JSON, for the request. */
@@ -16,7 +17,7 @@ export interface CatalogPart {
   readonly key: string;
   /** What stands before this server's names; empty when they are exposed as they are. */
   readonly prefix: string;
-  readonly tools: ServerTools;
+  readonly list: ExposedList;
 }
 
 /** A name of this server that an earlier server has taken. */
@@ -26,39 +27,41 @@ export interface Shadowed {
   readonly owner: string;
 }
 
-/** A tool of the gateway's own, as it is listed. */
+/** An entry of the gateway's own, as it is listed. */
 export interface OwnEntry {
   readonly entry: Uint8Array;
 }
 
 /**
- * What all servers offer together at one moment: a snapshot that never changes, with its list ready to send.
+ * One list of all servers together at one moment: a snapshot that never changes, with its answer ready to send.
  *
- * Servers stand in the order of the configuration and tools in their server's order, so that two lists with no
+ * Servers stand in the order of the configuration and entries in their server's order, so that two lists with no
  * change between are the same to the byte.
  */
 export class Catalog {
-  /** The result of `tools/list`, as JSON. */
-  readonly toolsList: Uint8Array;
-  /** Listed tools by server. */
+  /** The result of the list's method, as JSON. */
+  readonly answer: Uint8Array;
+  /** Listed names, or URIs, by server. */
   readonly listed: ReadonlyMap<string, readonly string[]>;
   readonly shadowed: readonly Shadowed[];
-  readonly #routes: ReadonlyMap<string, ToolRoute>;
+  readonly #routes: ReadonlyMap<string, Route>;
+  readonly #kind: ListKind;
   /** Original name to route, `undefined` where servers share the name. */
-  readonly #originals: ReadonlyMap<string, ToolRoute | undefined>;
+  readonly #originals: ReadonlyMap<string, Route | undefined>;
   readonly #keysByPrefix: ReadonlyMap<string, string>;
 
-  /** `own` entries come last, and no server's tool takes a name that could be one of ours. */
-  constructor(parts: readonly CatalogPart[], own: readonly OwnEntry[]) {
-    const routes = new Map<string, ToolRoute>();
-    const originals = new Map<string, ToolRoute | undefined>();
+  /** `own` entries come last, and no server takes a name that could be one of ours. */
+  constructor(kind: ListKind, parts: readonly CatalogPart[], own: readonly OwnEntry[] = []) {
+    this.#kind = kind;
+    const routes = new Map<string, Route>();
+    const originals = new Map<string, Route | undefined>();
     const listed = new Map<string, string[]>();
     const shadowed: Shadowed[] = [];
     const entries: Uint8Array[] = [];
 
-    for (const { key, tools } of parts) {
+    for (const { key, list } of parts) {
       const names: string[] = [];
-      for (const { exposed, original, entry } of tools.tools) {
+      for (const { exposed, original, entry } of list.entries) {
         const owner = exposed.startsWith(OWN_PREFIX) ? 'trunkline' : routes.get(exposed)?.key;
         if (owner !== undefined) {
           shadowed.push({ key, exposed, owner });
@@ -73,7 +76,7 @@ export class Catalog {
       }
       listed.set(key, names);
     }
-    this.toolsList = serialise([...entries, ...own.map(({ entry }) => entry)]);
+    this.answer = serialise(LISTS[kind].member, [...entries, ...own.map(({ entry }) => entry)]);
     this.listed = listed;
     this.shadowed = shadowed;
     this.#routes = routes;
@@ -81,16 +84,26 @@ export class Catalog {
     this.#keysByPrefix = new Map(parts.map(({ key, prefix }) => [prefix, key]));
   }
 
+  /** The owner of a name or URI that stands in the list, or is only withheld from it. */
+  owner(exposed: string): Route | undefined {
+    return this.#routes.get(exposed);
+  }
+
+  /** All names or URIs with an owner, in the order of the list. */
+  get routes(): Iterable<readonly [string, Route]> {
+    return this.#routes;
+  }
+
   /**
-   * The owner of a tool name, or `undefined` if no server can be meant.
+   * The owner of a name that a client uses, or `undefined` if no server can be meant.
    *
    * Besides listed names these lead somewhere: a name that a known server's prefix begins, since servers may have
    * tools that they do not list, and an original name that only one server has, since the apps that servers ship
    * call them by it.
    */
-  resolve(name: string): ToolRoute | undefined {
+  resolve(name: string): Route | undefined {
     const route = this.#routes.get(name);
-    if (route !== undefined) return route;
+    if (route !== undefined || !isNamed(this.#kind)) return route;
     const unlisted = splitExposedName(name);
     const key = unlisted === undefined ? undefined : this.#keysByPrefix.get(unlisted.prefix);
     if (unlisted !== undefined && key !== undefined) return toRoute(key, unlisted.original);
@@ -98,19 +111,19 @@ export class Catalog {
   }
 
   /** Whether a client would see no difference. */
-  lists(other: Catalog): boolean {
-    const ours = this.toolsList;
-    const theirs = other.toolsList;
+  isLike(other: Catalog): boolean {
+    const ours = this.answer;
+    const theirs = other.answer;
     return ours.length === theirs.length && ours.every((byte, index) => byte === theirs[index]);
   }
 }
 
-function toRoute(key: string, original: string): ToolRoute {
+function toRoute(key: string, original: string): Route {
   return { key, original, token: toBytes(JSON.stringify(original)) };
 }
 
-function serialise(entries: readonly Uint8Array[]): Uint8Array {
-  const parts: Uint8Array[] = [HEAD];
+function serialise(member: string, entries: readonly Uint8Array[]): Uint8Array {
+  const parts: Uint8Array[] = [toBytes(`{"${member}":[`)];
   entries.forEach((entry, index) => {
     if (index > 0) parts.push(COMMA);
     parts.push(entry);
@@ -120,6 +133,5 @@ function serialise(entries: readonly Uint8Array[]): Uint8Array {
 
 const OWN_PREFIX = 'trunkline__';
 
-const HEAD = toBytes('{"tools":[');
 const COMMA = toBytes(',');
 const TAIL = toBytes(']}');

@@ -1,10 +1,10 @@
 import { Breaker, type BreakerPolicy } from '../bridge/breaker.js';
 import { CallQueue } from '../bridge/call-queue.js';
 import type { ChildConnection } from '../bridge/child-connection.js';
-import type { Outcome } from '../bridge/request.js';
+import type { Outcome, RequestPatience } from '../bridge/request.js';
 import type { Edit } from '../jsonrpc/splice.js';
 import type { NotificationEnvelope } from '../mcp/envelope.js';
-import { METHODS } from '../mcp/methods.js';
+import { LISTS } from '../mcp/lists.js';
 import type { Clock } from '../timing/clock.js';
 import { Deadlines, type Due } from '../timing/deadlines.js';
 import type { Exchange } from './exchange.js';
@@ -59,6 +59,8 @@ export class Delivery {
   readonly #waits: Deadlines<Wait>;
   /** Calls that wait for their turn or, having it, for a process; in order of arrival. */
   readonly #waiting = new Set<Wait>();
+  /** Calls that a process is at work on. */
+  readonly #sent = new Set<Exchange>();
   #breaker: Breaker;
   #connection: ChildConnection | undefined;
   /** Of the last process there was. */
@@ -82,6 +84,30 @@ export class Delivery {
 
   get queued(): number {
     return this.#waiting.size;
+  }
+
+  /** For what the gateway asks on its own behalf. */
+  get listPatience(): RequestPatience {
+    const { listTimeoutMs } = this.#options.limits;
+    return { idleMs: listTimeoutMs, maxMs: listTimeoutMs };
+  }
+
+  /**
+   * The call because of which the process says or asks something: the latest it was given, if all it is at work on are
+   * one client's; `undefined` when there is none, or when more than one client could be meant.
+   */
+  get cause(): Exchange | undefined {
+    let latest: Exchange | undefined;
+    for (const exchange of this.#sent) {
+      if (latest !== undefined && latest.client !== exchange.client) return undefined;
+      latest = exchange;
+    }
+    return latest;
+  }
+
+  /** Whether the process is at work on any call. */
+  get isAtWork(): boolean {
+    return this.#sent.size > 0;
   }
 
   /** A process is there: calls that waited for one go to it. The breaker starts anew, for it judged the last one. */
@@ -196,7 +222,9 @@ export class Delivery {
     const { exchange, edits, leave } = call;
     const { clock, limits } = this.#options;
     const startedAt = clock.now();
+    this.#sent.add(exchange);
     const settle = (outcome: Outcome) => {
+      this.#sent.delete(exchange);
       if (outcome.kind === 'failed' && outcome.reason === 'exited' && !outcome.sent) {
         // The process ended in this very moment and has seen nothing of the call: the next one may have it.
         if (this.#connection === connection) this.#connection = undefined;
@@ -245,13 +273,12 @@ export class Delivery {
   }
 
   #newBreaker(): Breaker {
-    const { clock, breakerPolicy, limits } = this.#options;
+    const { clock, breakerPolicy } = this.#options;
     return new Breaker({
       clock,
       ...(breakerPolicy === undefined ? {} : { policy: breakerPolicy }),
       trial: async () => {
-        const patience = { idleMs: limits.listTimeoutMs, maxMs: limits.listTimeoutMs };
-        const outcome = await this.#connection?.ask(METHODS.listTools, undefined, patience);
+        const outcome = await this.#connection?.ask(LISTS.tools.method, undefined, this.listPatience);
         return outcome?.kind === 'answered';
       },
     });

@@ -1,5 +1,7 @@
 import type { RpcError } from '../jsonrpc/rpc-error.js';
+import type { SplicedMessage } from '../jsonrpc/splice.js';
 import type { NotificationEnvelope, RequestEnvelope, ResponseEnvelope } from '../mcp/envelope.js';
+import type { GatewayClient } from './gateway-port.js';
 
 /**
  * One request of a client while it is being served: where to answer, where to report progress, whether it was
@@ -11,6 +13,8 @@ import type { NotificationEnvelope, RequestEnvelope, ResponseEnvelope } from '..
  */
 export interface Exchange {
   readonly request: RequestEnvelope;
+  /** Who asks. */
+  readonly client: GatewayClient;
   /** Answered or cancelled: nothing more goes to the client. */
   readonly isSettled: boolean;
   /** Whether the client asked to be told of progress. */
@@ -23,6 +27,8 @@ export interface Exchange {
   fail(error: RpcError): void;
   /** Passes on a child's progress notification under the client's own token. */
   progress(notification: NotificationEnvelope): void;
+  /** Sends the client something else that this request has caused, the way its answer will go. */
+  send(message: SplicedMessage): void;
   /**
    * What to do when the client gives up; replaces what was to be done before. The notice is the client's own
    * notification, absent when the client simply went away.

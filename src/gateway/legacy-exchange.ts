@@ -1,10 +1,11 @@
 import type { Span } from '../jsonrpc/json-text.js';
 import { errorMessage, resultMessage } from '../jsonrpc/message.js';
 import type { RpcError } from '../jsonrpc/rpc-error.js';
-import type { Edit } from '../jsonrpc/splice.js';
+import type { Edit, SplicedMessage } from '../jsonrpc/splice.js';
 import type { NotificationEnvelope, RequestEnvelope, ResponseEnvelope } from '../mcp/envelope.js';
 import type { Clock } from '../timing/clock.js';
 import type { Exchange } from './exchange.js';
+import type { GatewayClient } from './gateway-port.js';
 import type { ReplyChannel } from './reply-channel.js';
 
 /**
@@ -13,9 +14,18 @@ import type { ReplyChannel } from './reply-channel.js';
  */
 const PROGRESS_GAP_MS = 5;
 
+export interface LegacyExchangeOptions {
+  readonly request: RequestEnvelope;
+  readonly client: GatewayClient;
+  readonly reply: ReplyChannel;
+  readonly clock: Clock;
+  readonly onSettled: () => void;
+}
+
 /** A request of a client that speaks a revision with a handshake. */
 export class LegacyExchange implements Exchange {
   readonly request: RequestEnvelope;
+  readonly client: GatewayClient;
   readonly #reply: ReplyChannel;
   readonly #clock: Clock;
   readonly #onSettled: () => void;
@@ -23,8 +33,9 @@ export class LegacyExchange implements Exchange {
   #lastProgressAt = Number.NEGATIVE_INFINITY;
   #cancelled: (notice?: NotificationEnvelope) => void = () => {};
 
-  constructor(request: RequestEnvelope, reply: ReplyChannel, clock: Clock, onSettled: () => void) {
+  constructor({ request, client, reply, clock, onSettled }: LegacyExchangeOptions) {
     this.request = request;
+    this.client = client;
     this.#reply = reply;
     this.#clock = clock;
     this.#onSettled = onSettled;
@@ -58,6 +69,10 @@ export class LegacyExchange implements Exchange {
     const edits: Edit[] = [{ span: tokens.progressToken, text: this.#ownBytes(asked) }];
     this.#lastProgressAt = this.#clock.now();
     this.#reply.send({ bytes, span, edits });
+  }
+
+  send(message: SplicedMessage): void {
+    if (!this.#isSettled) this.#reply.send(message);
   }
 
   onCancel(listener: (notice?: NotificationEnvelope) => void): void {

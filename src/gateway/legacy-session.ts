@@ -1,13 +1,18 @@
-import { isString, readString, readText, type Span, toBytes } from '../jsonrpc/json-text.js';
+import type { ClientProfile } from '../bridge/legacy-child.js';
+import { isObject, isString, readString, readText, type Span, toBytes } from '../jsonrpc/json-text.js';
 import { errorMessage, type MessageSink, NULL_ID, notificationMessage, resultMessage } from '../jsonrpc/message.js';
 import { RPC_CODES, RpcError } from '../jsonrpc/rpc-error.js';
 import type { SplicedMessage } from '../jsonrpc/splice.js';
 import type { Envelope, NotificationEnvelope, Rejection, RequestEnvelope, ScanEnvelope } from '../mcp/envelope.js';
+import { LISTS, type ListKind, listAskedFor } from '../mcp/lists.js';
 import { METHODS } from '../mcp/methods.js';
 import { type LegacyRevision, negotiateRevision } from '../mcp/revisions.js';
 import type { Clock } from '../timing/clock.js';
 import { Paced } from '../timing/paced.js';
-import type { GatewayPort } from './gateway-port.js';
+import { AskedClient } from './asked-client.js';
+import type { ChildRequest } from './child-request.js';
+import type { Exchange } from './exchange.js';
+import type { GatewayClient, GatewayPort } from './gateway-port.js';
 import { LegacyExchange } from './legacy-exchange.js';
 import { pipeChannel, type ReplyChannel } from './reply-channel.js';
 
@@ -17,6 +22,8 @@ export interface LegacySessionOptions {
   readonly gateway: GatewayPort;
   /** Towards the client: what no request of its own asked for and, on a pipe, everything else. */
   readonly sink: MessageSink;
+  /** Told what the client said of itself in `initialize`. */
+  readonly onGreeted?: (profile: ClientProfile) => void;
   readonly serverInfo: { readonly name: string; readonly title?: string; readonly version: string };
 }
 
@@ -28,30 +35,24 @@ const ANNOUNCE_EVERY_MS = 1_000;
  * One client that speaks a revision with a handshake (2024-11-05 to 2025-11-25): turns its requests into exchanges
  * and keeps those in flight by the id that the client gave them.
  */
-export class LegacySession {
+export class LegacySession implements GatewayClient {
   readonly #options: LegacySessionOptions;
   readonly #pipe: ReplyChannel;
   /** By the id's token; on a pipe there is one of each, while each POST may bring the same. */
   readonly #inFlight = new Map<string, Set<LegacyExchange>>();
-  readonly #announce: Paced;
-  readonly #unsubscribe: () => void;
+  /** By the notification that announces it. */
+  readonly #announcements = new Map<string, Paced>();
+  readonly #listed = new Set<ListKind>();
+  readonly #disconnect: () => void;
+  readonly #asked: AskedClient;
   #phase: 'new' | 'initialized' | 'open' | 'closed' = 'new';
   #revision: LegacyRevision | undefined;
-  #hasListedTools = false;
 
   constructor(options: LegacySessionOptions) {
     this.#options = options;
     this.#pipe = pipeChannel(options.sink);
-    this.#announce = new Paced({
-      clock: options.clock,
-      delayMs: ANNOUNCE_AFTER_MS,
-      everyMs: ANNOUNCE_EVERY_MS,
-      run: () => this.#options.sink.send(notificationMessage(METHODS.toolsChanged)),
-    });
-    // A client that has not listed yet has nothing to be told: its first list will be the new one.
-    this.#unsubscribe = options.gateway.onToolsChanged(() => {
-      if (this.#hasListedTools && this.#phase === 'open') this.#announce.request();
-    });
+    this.#asked = new AskedClient((message) => options.sink.send(message));
+    this.#disconnect = options.gateway.connect(this);
   }
 
   /** Requests that were not answered yet. */
@@ -78,7 +79,7 @@ export class LegacySession {
   accept(message: Envelope, reply: ReplyChannel): boolean {
     if (message.kind === 'request') this.#request(message, reply);
     else if (message.kind === 'notification') this.#notification(message);
-    // Nothing is asked of a client in this version, so a response answers nothing.
+    else this.#asked.answered(message);
     return message.kind === 'request';
   }
 
@@ -88,12 +89,26 @@ export class LegacySession {
     this.#options.sink.send(errorMessage(NULL_ID, new RpcError(RPC_CODES.invalidRequest, message)));
   }
 
+  /** A client that has not listed yet has nothing to be told: its first list will be the new one. */
+  listChanged(kind: ListKind): void {
+    if (this.#phase === 'open' && this.#listed.has(kind)) this.#announcement(LISTS[kind].changed).request();
+  }
+
+  ask(asked: ChildRequest, via: Exchange | undefined): (notice?: NotificationEnvelope) => void {
+    return this.#asked.ask(asked, via);
+  }
+
+  notify({ bytes, span }: NotificationEnvelope): void {
+    if (this.#phase === 'open') this.#options.sink.send({ bytes, span, edits: [] });
+  }
+
   /** The client is gone: what it asked for is cancelled. */
   close(): void {
     if (this.#phase === 'closed') return;
     this.#phase = 'closed';
-    this.#unsubscribe();
-    this.#announce.close();
+    this.#disconnect();
+    this.#asked.close();
+    for (const announcement of this.#announcements.values()) announcement.close();
     for (const exchanges of [...this.#inFlight.values()]) for (const exchange of [...exchanges]) exchange.cancel();
   }
 
@@ -114,16 +129,29 @@ export class LegacySession {
   }
 
   #serve(request: RequestEnvelope, id: string, reply: ReplyChannel): void {
-    const exchange = new LegacyExchange(request, reply, this.#options.clock, () => {
+    const { clock, gateway } = this.#options;
+    const list = listAskedFor(request.method);
+    const onSettled = () => {
       const sameId = this.#inFlight.get(id);
       sameId?.delete(exchange);
       if (sameId?.size === 0) this.#inFlight.delete(id);
-      if (request.method === METHODS.listTools) this.#hasListedTools = true;
-    });
+      if (list !== undefined) this.#listed.add(list);
+    };
+    const exchange = new LegacyExchange({ request, client: this, reply, clock, onSettled });
     const sameId = this.#inFlight.get(id);
     if (sameId === undefined) this.#inFlight.set(id, new Set([exchange]));
     else sameId.add(exchange);
-    this.#options.gateway.serve(exchange);
+    gateway.serve(exchange);
+  }
+
+  #announcement(method: string): Paced {
+    const known = this.#announcements.get(method);
+    if (known !== undefined) return known;
+    const { clock, sink } = this.#options;
+    const run = () => sink.send(notificationMessage(method));
+    const made = new Paced({ clock, delayMs: ANNOUNCE_AFTER_MS, everyMs: ANNOUNCE_EVERY_MS, run });
+    this.#announcements.set(method, made);
+    return made;
   }
 
   #initialize(request: RequestEnvelope, reply: ReplyChannel): void {
@@ -134,12 +162,15 @@ export class LegacySession {
       return;
     }
     this.#phase = 'initialized';
+    const profile = readProfile(request);
+    this.#asked.declare(profile.capabilities);
+    this.#options.onGreeted?.(profile);
     const { protocolVersion } = request.tokens;
     const isNamed = protocolVersion !== undefined && isString(request.bytes, protocolVersion);
     this.#revision = negotiateRevision(isNamed ? readString(request.bytes, protocolVersion) : undefined);
     const result = {
       protocolVersion: this.#revision,
-      capabilities: { tools: { listChanged: true } },
+      capabilities: CAPABILITIES,
       serverInfo,
       instructions: gateway.instructions,
     };
@@ -148,12 +179,54 @@ export class LegacySession {
 
   #notification(notification: NotificationEnvelope): void {
     if (notification.method === METHODS.initialized && this.#phase === 'initialized') this.#phase = 'open';
+    switch (notification.method) {
+      case METHODS.cancelled:
+        this.#cancel(notification);
+        break;
+      case METHODS.progress:
+        this.#asked.progressed(notification);
+        break;
+      default:
+        this.#options.gateway.notified(this, notification);
+    }
+  }
+
+  #cancel(notification: NotificationEnvelope): void {
     const { requestId } = notification.tokens;
-    if (notification.method !== METHODS.cancelled || requestId === undefined) return;
+    if (requestId === undefined) return;
     const [exchange, ...others] = this.#inFlight.get(tokenText(notification, requestId)) ?? [];
     // Of several requests with one id, nobody can say which was meant.
     if (others.length === 0) exchange?.cancel(notification);
   }
+}
+
+/**
+ * Servers come and go while capabilities are told once, so all that can be relayed is promised; a list that no server
+ * has is an empty one.
+ */
+const CAPABILITIES = {
+  tools: { listChanged: true },
+  prompts: { listChanged: true },
+  resources: { listChanged: true, subscribe: true },
+  completions: {},
+  logging: {},
+};
+
+/** What a client says of itself, as it says it. */
+function readProfile({ bytes, tokens }: RequestEnvelope): ClientProfile {
+  const { protocolVersion: version, capabilities, clientInfo } = tokens;
+  const named = version !== undefined && isString(bytes, version) ? readString(bytes, version) : undefined;
+  return {
+    protocolVersion: negotiateRevision(named),
+    capabilities: readObject(bytes, capabilities),
+    clientInfo: readObject(bytes, clientInfo),
+  };
+}
+
+function readObject(bytes: Uint8Array, span: Span | undefined): Record<string, unknown> {
+  return span !== undefined && isObject(bytes, span)
+    ? (JSON.parse(readText(bytes, span)) as Record<string, unknown>)
+    : {};
 }
 
 /** What a client is told about a message that cannot be read. */

@@ -1,6 +1,7 @@
 import { RPC_CODES, RpcError } from '../jsonrpc/rpc-error.js';
+import type { NotificationEnvelope } from '../mcp/envelope.js';
 import type { Exchange } from './exchange.js';
-import type { GatewayPort } from './gateway-port.js';
+import type { GatewayClient, GatewayPort } from './gateway-port.js';
 import { ABOUT } from './instructions.js';
 
 /** Far more than a client asks in the moment that it takes to read the configuration. */
@@ -14,10 +15,19 @@ const MAX_HELD = 1_024;
 export class PendingGateway implements GatewayPort {
   #gateway: GatewayPort | undefined;
   #held: Exchange[] = [];
-  readonly #listeners = new Set<() => void>();
+  /** How each client is disconnected, once it is connected to the gateway itself. */
+  readonly #clients = new Map<GatewayClient, () => void>();
 
   get instructions(): string {
     return this.#gateway?.instructions ?? ABOUT;
+  }
+
+  connect(client: GatewayClient): () => void {
+    this.#clients.set(client, this.#gateway?.connect(client) ?? (() => {}));
+    return () => {
+      this.#clients.get(client)?.();
+      this.#clients.delete(client);
+    };
   }
 
   serve(exchange: Exchange): void {
@@ -26,17 +36,15 @@ export class PendingGateway implements GatewayPort {
     else exchange.fail(new RpcError(RPC_CODES.internalError, 'Trunkline is still starting'));
   }
 
-  onToolsChanged(listener: () => void): () => void {
-    this.#listeners.add(listener);
-    return () => this.#listeners.delete(listener);
+  /** Nothing runs yet that it could concern. */
+  notified(client: GatewayClient, notification: NotificationEnvelope): void {
+    this.#gateway?.notified(client, notification);
   }
 
   /** The gateway is there; from now on everything goes to it. */
   become(gateway: GatewayPort): void {
     this.#gateway = gateway;
-    gateway.onToolsChanged(() => {
-      for (const listener of this.#listeners) listener();
-    });
+    for (const client of this.#clients.keys()) this.#clients.set(client, gateway.connect(client));
     const held = this.#held;
     this.#held = [];
     for (const exchange of held) if (!exchange.isSettled) gateway.serve(exchange);

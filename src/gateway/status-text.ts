@@ -1,4 +1,4 @@
-import type { ServerReport, StatusReport } from './status.js';
+import type { ListReport, ServerReport, StatusReport } from './status.js';
 
 /** The report as a person or a model reads it: one line a server, and below it only what is not as it should be. */
 export function renderStatus(report: StatusReport): string {
@@ -15,6 +15,9 @@ function renderServer(server: ServerReport): string[] {
   const facts = [
     server.state,
     `${server.tools.exposed.length} tools`,
+    count(server.prompts, 'prompts'),
+    count(server.resources, 'resources'),
+    count(server.resourceTemplates, 'resource templates'),
     server.pid === null ? '' : `pid ${server.pid}`,
     server.uptimeSeconds === null ? '' : `up ${duration(server.uptimeSeconds)}`,
     `generation ${server.generation}`,
@@ -35,9 +38,11 @@ function renderServer(server: ServerReport): string[] {
   const isToldByExit = server.lastFailure === 'exited';
   if (server.lastFailure !== null && !isToldByExit && !isWell) add('last failure', server.lastFailure);
   if (server.lastExit !== null) add('last exit', describeExit(server.lastExit));
-  for (const { name, reason } of server.tools.quarantined) add('quarantined', `${name} (${reason})`);
+  for (const list of [server.tools, server.prompts, server.resources, server.resourceTemplates]) {
+    for (const { name, reason } of list.quarantined) add('quarantined', `${name} (${reason})`);
+    if (list.truncated !== null) add('list cut short', list.truncated);
+  }
   if (server.tools.denied.length > 0) add('denied by configuration', server.tools.denied.join(', '));
-  if (server.tools.truncated !== null) add('list cut short', server.tools.truncated);
   const dropped = Object.entries(server.dropped).filter(([, count]) => count > 0);
   if (dropped.length > 0) add('dropped', dropped.map(([kind, count]) => `${kind} ${count}`).join(', '));
   if (!isWell) for (const line of server.log) add('log', line);
@@ -48,6 +53,10 @@ function renderServer(server: ServerReport): string[] {
 function describeExit({ code, signal, secondsAgo }: NonNullable<ServerReport['lastExit']>): string {
   const how = signal === null ? `code ${code}` : `signal ${signal}`;
   return `${how}, ${duration(secondsAgo)} ago`;
+}
+
+function count({ exposed }: ListReport, what: string): string {
+  return exposed.length === 0 ? '' : `${exposed.length} ${what}`;
 }
 
 function duration(seconds: number): string {

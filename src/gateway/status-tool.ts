@@ -25,6 +25,13 @@ const NULLABLE_STRING = { type: ['string', 'null'] };
 const COUNT = { type: 'integer', minimum: 0 };
 const STRINGS = { type: 'array', items: { type: 'string' } };
 
+const LIST_SCHEMA = object({
+  exposed: STRINGS,
+  quarantined: { type: 'array', items: object({ name: { type: 'string' }, reason: { type: 'string' } }) },
+  denied: STRINGS,
+  truncated: NULLABLE_STRING,
+});
+
 const SERVER_SCHEMA = object({
   server: { type: 'string', description: 'Key of the server in the configuration' },
   state: { enum: ['stopped', 'starting', 'ready', 'stopping', 'backoff', 'parked', 'misconfigured'] },
@@ -41,12 +48,10 @@ const SERVER_SCHEMA = object({
   failures: { ...COUNT, description: 'Calls that the server could not answer' },
   cancelled: COUNT,
   latencyMs: { anyOf: [object({ p50: { type: 'number' }, p95: { type: 'number' } }), { type: 'null' }] },
-  tools: object({
-    exposed: STRINGS,
-    quarantined: { type: 'array', items: object({ name: { type: 'string' }, reason: { type: 'string' } }) },
-    denied: STRINGS,
-    truncated: NULLABLE_STRING,
-  }),
+  tools: LIST_SCHEMA,
+  prompts: LIST_SCHEMA,
+  resources: LIST_SCHEMA,
+  resourceTemplates: LIST_SCHEMA,
   dropped: { type: 'object', additionalProperties: COUNT, description: 'Frames of the server that were dropped' },
   lastExit: {
     anyOf: [

@@ -1,6 +1,7 @@
 import type { BreakerState } from '../bridge/breaker.js';
+import type { ListKind } from '../mcp/lists.js';
 import type { Backend, LifecycleState } from './backend.js';
-import type { Catalog } from './catalog.js';
+import type { Catalogs } from './catalogs.js';
 import { printable } from './printable.js';
 
 /** What supervision knows of a child. Times are milliseconds on the monotonic clock. */
@@ -33,7 +34,7 @@ export interface StatusFacts {
   readonly configFile: string | undefined;
   /** What is wrong with the configuration as a whole. */
   readonly configFault: string | undefined;
-  readonly catalog: Catalog;
+  readonly catalogs: Catalogs;
   readonly servers: readonly ServerFacts[];
   readonly canRestart: boolean;
 }
@@ -46,6 +47,14 @@ export interface StatusReport {
   readonly configFault: string | null;
   readonly tools: number;
   readonly servers: readonly ServerReport[];
+}
+
+/** What a server contributes to one of the merged lists, and what not. */
+export interface ListReport {
+  readonly exposed: readonly string[];
+  readonly quarantined: readonly { readonly name: string; readonly reason: string }[];
+  readonly denied: readonly string[];
+  readonly truncated: string | null;
 }
 
 export interface ServerReport {
@@ -64,12 +73,10 @@ export interface ServerReport {
   readonly failures: number;
   readonly cancelled: number;
   readonly latencyMs: { readonly p50: number; readonly p95: number } | null;
-  readonly tools: {
-    readonly exposed: readonly string[];
-    readonly quarantined: readonly { readonly name: string; readonly reason: string }[];
-    readonly denied: readonly string[];
-    readonly truncated: string | null;
-  };
+  readonly tools: ListReport;
+  readonly prompts: ListReport;
+  readonly resources: ListReport;
+  readonly resourceTemplates: ListReport;
   /** Frames of the child that were dropped, by kind, since it was last started. */
   readonly dropped: Readonly<Record<string, number>>;
   readonly lastExit: {
@@ -90,7 +97,7 @@ export function reportStatus(facts: StatusFacts, server?: string): StatusReport 
   const chosen = facts.servers.filter(({ backend }) => server === undefined || backend.key === server);
   const logLines = server === undefined ? BRIEF_LOG_LINES : FULL_LOG_LINES;
   let tools = 0;
-  for (const names of facts.catalog.listed.values()) tools += names.length;
+  for (const names of facts.catalogs.tools.listed.values()) tools += names.length;
   return {
     version: facts.version,
     uptimeSeconds: seconds(facts.now - facts.startedAt),
@@ -109,7 +116,6 @@ function reportServer(facts: StatusFacts, one: ServerFacts, logLines: number): S
   const { counters, latencies, connection, breaker } = backend.delivery;
   const p50 = latencies.quantile(0.5);
   const p95 = latencies.quantile(0.95);
-  const shadowed = facts.catalog.shadowed.filter(({ key }) => key === backend.key);
   const since = (at: number | undefined) => (at === undefined ? null : seconds(facts.now - at));
   const lastExit = lifecycle?.lastExit;
   return {
@@ -125,15 +131,10 @@ function reportServer(facts: StatusFacts, one: ServerFacts, logLines: number): S
     queued: backend.delivery.queued,
     ...counters,
     latencyMs: p50 === undefined || p95 === undefined ? null : { p50: tenths(p50), p95: tenths(p95) },
-    tools: {
-      exposed: facts.catalog.listed.get(backend.key) ?? [],
-      quarantined: [
-        ...backend.tools.withheld.map(({ name, reason }) => ({ name: printable(name), reason: printable(reason) })),
-        ...shadowed.map(({ exposed, owner }) => ({ name: exposed, reason: `the name is taken by "${owner}"` })),
-      ],
-      denied: backend.tools.denied.map(printable),
-      truncated: backend.tools.truncated ?? null,
-    },
+    tools: reportList(facts, backend, 'tools'),
+    prompts: reportList(facts, backend, 'prompts'),
+    resources: reportList(facts, backend, 'resources'),
+    resourceTemplates: reportList(facts, backend, 'templates'),
     dropped: { ...connection?.counters },
     lastExit:
       lastExit === undefined
@@ -145,6 +146,20 @@ function reportServer(facts: StatusFacts, one: ServerFacts, logLines: number): S
     log: one.logLines.slice(-logLines).map(printable),
     advice: advise(facts, one),
     instructions: connection?.instructions ?? null,
+  };
+}
+
+function reportList({ catalogs }: StatusFacts, { key, lists }: Backend, kind: ListKind): ListReport {
+  const { withheld, denied, truncated } = lists[kind];
+  const shadowed = catalogs[kind].shadowed.filter((entry) => entry.key === key);
+  return {
+    exposed: (catalogs[kind].listed.get(key) ?? []).map(printable),
+    quarantined: [
+      ...withheld.map(({ name, reason }) => ({ name: printable(name), reason: printable(reason) })),
+      ...shadowed.map(({ exposed, owner }) => ({ name: printable(exposed), reason: `taken by "${owner}"` })),
+    ],
+    denied: denied.map(printable),
+    truncated: truncated ?? null,
   };
 }
 

@@ -24,10 +24,20 @@ const WATCHED = {
   /** `notifications/progress`. */
   progressToken: ['params', 'progressToken'],
   progress: ['params', 'progress'],
+  /** `elicitation/create`. */
+  mode: ['params', 'mode'],
+  /** `initialize`. */
+  capabilities: ['params', 'capabilities'],
+  clientInfo: ['params', 'clientInfo'],
+  /** `logging/setLevel`, `notifications/message`. */
+  level: ['params', 'level'],
   /** `notifications/cancelled`. */
   requestId: ['params', 'requestId'],
   nextCursor: ['result', 'nextCursor'],
   resultTools: ['result', 'tools'],
+  resultPrompts: ['result', 'prompts'],
+  resultResources: ['result', 'resources'],
+  resultTemplates: ['result', 'resourceTemplates'],
   isError: ['result', 'isError'],
 } as const satisfies jsonrpc.WatchedPaths;
 

@@ -1,11 +1,21 @@
-/** The methods that the gateway treats by name; every other one is somebody else's and goes through untouched. */
+/** The methods that the gateway treats by name; lists are in `lists.ts`. */
 export const METHODS = {
   initialize: 'initialize',
   initialized: 'notifications/initialized',
   ping: 'ping',
   cancelled: 'notifications/cancelled',
   progress: 'notifications/progress',
-  listTools: 'tools/list',
   callTool: 'tools/call',
-  toolsChanged: 'notifications/tools/list_changed',
+  getPrompt: 'prompts/get',
+  readResource: 'resources/read',
+  subscribe: 'resources/subscribe',
+  unsubscribe: 'resources/unsubscribe',
+  resourceUpdated: 'notifications/resources/updated',
+  complete: 'completion/complete',
+  setLevel: 'logging/setLevel',
+  message: 'notifications/message',
+  createMessage: 'sampling/createMessage',
+  elicit: 'elicitation/create',
+  listRoots: 'roots/list',
+  rootsChanged: 'notifications/roots/list_changed',
 } as const;

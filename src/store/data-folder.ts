@@ -1,14 +1,22 @@
-import { join } from 'node:path';
+import { posix, win32 } from 'node:path';
 
 export interface DataFolderOptions {
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly home: string;
+  /** As in `process.platform`. */
   readonly platform: string;
 }
 
-/** Where the user's programs keep what is theirs and is no configuration. */
+/** Where the user's programs keep what is theirs and is no configuration. Variables with relative paths count as unset. */
 export function dataFolder({ env, home, platform }: DataFolderOptions): string {
-  if (platform === 'win32') return join(env.LOCALAPPDATA || join(home, 'AppData', 'Local'), 'trunkline');
-  if (platform === 'darwin') return join(home, 'Library', 'Application Support', 'trunkline');
-  return join(env.XDG_DATA_HOME || join(home, '.local', 'share'), 'trunkline');
+  const path = platform === 'win32' ? win32 : posix;
+  const set = (value: string | undefined) => (value !== undefined && path.isAbsolute(value) ? value : undefined);
+  switch (platform) {
+    case 'win32':
+      return path.join(set(env.LOCALAPPDATA) ?? path.join(home, 'AppData', 'Local'), 'trunkline');
+    case 'darwin':
+      return path.join(home, 'Library', 'Application Support', 'trunkline');
+    default:
+      return path.join(set(env.XDG_DATA_HOME) ?? path.join(home, '.local', 'share'), 'trunkline');
+  }
 }

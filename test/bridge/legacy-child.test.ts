@@ -47,9 +47,9 @@ describe('opening a child', () => {
       generation: 3,
       revision: '2025-06-18',
       instructions: 'Read\nfirst.',
-      offersTools: true,
       inFlight: 0,
     });
+    expect(outcome.connection.offers('tools')).toBe(true);
     relay(bridge);
     expect(outcome.connection.inFlight).toBe(1);
     say(answerTo(77));
@@ -73,7 +73,27 @@ describe('opening a child', () => {
   ])('takes a child with %s for one that offers none', async (_, members) => {
     const { handshake, say } = opening();
     say(resultOf(members));
-    expect(await handshake).toMatchObject({ kind: 'open', connection: { offersTools: false } });
+    const outcome = await handshake;
+    if (outcome.kind === 'failed') throw new Error(outcome.reason);
+    expect(outcome.connection.offers('tools')).toBe(false);
+  });
+
+  it.each([
+    ['resources', true],
+    ['resources.subscribe', true],
+    ['resources.listChanged', false],
+    ['resources.subscribe.deeper', false],
+    ['logging', true],
+    ['logging.level', false],
+    ['prompts', false],
+    ['completions', false],
+    ['', false],
+  ])('says whether the child offers %j: %s', async (capability, isOffered) => {
+    const { handshake, say } = opening();
+    say(resultOf({ capabilities: { resources: { subscribe: true, listChanged: false }, logging: {}, prompts: null } }));
+    const outcome = await handshake;
+    if (outcome.kind === 'failed') throw new Error(outcome.reason);
+    expect(outcome.connection.offers(capability)).toBe(isOffered);
   });
 
   it.each([7, null, {}])('leaves out instructions that are %j', async (instructions) => {
@@ -155,21 +175,17 @@ describe('what a child asks of us', () => {
   it.each(['1', '"p"', '9007199254740993', '1.0'])('ping is answered under the id %s', (id) => {
     const { bridge, output, requests, say } = bridging();
     say(`{"jsonrpc":"2.0","id":${id},"method":"ping"}`);
-    for (const request of requests) answerLegacyChild(bridge, request);
+    expect(requests.map((request) => answerLegacyChild(bridge, request))).toEqual([true]);
     expect(output.lines).toEqual([`{"jsonrpc":"2.0","id":${id},"result":{}}`]);
   });
 
   it.each(['sampling/createMessage', 'elicitation/create', 'roots/list', 'tasks/list', 'x"y'])(
-    '%s cannot be had',
+    '%s is left to a client, and nothing is said of it yet',
     (method) => {
       const { bridge, output, requests, say } = bridging();
       say({ jsonrpc: '2.0', id: 4, method, params: {} });
-      for (const request of requests) answerLegacyChild(bridge, request);
-      expect(output.last).toEqual({
-        jsonrpc: '2.0',
-        id: 4,
-        error: { code: -32601, message: `Method not found: ${method}` },
-      });
+      expect(requests.map((request) => answerLegacyChild(bridge, request))).toEqual([false]);
+      expect(output.lines).toEqual([]);
     },
   );
 });

@@ -16,7 +16,7 @@ function child(...pages: (string | Message)[]) {
     const member = text.startsWith('{"code"') ? 'error' : 'result';
     return { kind: 'answered', response: responseOf(`{"jsonrpc":"2.0","id":1,"${member}":${text}}`) };
   };
-  return { asked, list: (limits?: ListLimits) => listAllPages(ask, 'tools/list', 'resultTools', PATIENCE, limits) };
+  return { asked, list: (limits?: ListLimits) => listAllPages(ask, 'tools', PATIENCE, limits) };
 }
 
 async function texts(listing: ReturnType<typeof listAllPages>): Promise<unknown> {

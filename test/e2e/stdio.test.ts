@@ -36,7 +36,13 @@ describe('the front', () => {
     const { message } = await gateway.initialize(revision);
     expect(message.result.protocolVersion).toBe(revision);
     expect(message.result.serverInfo.name).toBe('trunkline');
-    expect(message.result.capabilities).toEqual({ tools: { listChanged: true } });
+    expect(message.result.capabilities).toEqual({
+      tools: { listChanged: true },
+      prompts: { listChanged: true },
+      resources: { listChanged: true, subscribe: true },
+      completions: {},
+      logging: {},
+    });
   });
 
   it('answers with its newest revision when it does not know the one asked for', async () => {
@@ -70,7 +76,9 @@ describe('the front', () => {
   });
 
   it('hands on the instructions of the servers that are there when the client comes', async () => {
-    gateway = await GatewayProcess.start({ servers: { lab: {} }, args: ['-v'] }, { handshake: false });
+    // With HTTP on, servers do not wait for the client at stdin to say what it is.
+    const args = ['-v', '--stdio', '--http', '127.0.0.1:0', '--no-auth'];
+    gateway = await GatewayProcess.start({ servers: { lab: {} }, args }, { handshake: false });
     await until('the server is ready', () => gateway.stderr.includes('server ready'));
     const { message } = await gateway.initialize();
     expect(message.result.instructions).toMatch(/trunkline__status[\s\S]*# Server "lab"[\s\S]*Lab instructions\./);

@@ -1,5 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { pageOf, scriptGateway, toolOf } from '../support/scripted-gateway.js';
+import type { BackendListener } from '../../src/gateway/backend.js';
+import { RecordedClient } from '../support/recorded-exchange.js';
+import { pageOf, type ServerScript, scriptGateway, toolOf } from '../support/scripted-gateway.js';
 import { flush } from '../support/wire.js';
 
 const CHANGED = { jsonrpc: '2.0', method: 'notifications/tools/list_changed' };
@@ -8,11 +10,21 @@ function lists(child: { stdin: { messages: { method?: string }[] } }): number {
   return child.stdin.messages.filter(({ method }) => method === 'tools/list').length;
 }
 
+/** Hears nothing. */
+const DEAF: BackendListener = {
+  listsChanged: () => {},
+  startSettled: () => {},
+  attached: () => {},
+  detached: () => {},
+  asked: () => {},
+  notified: () => {},
+};
+
 async function running(tools: readonly string[] = ['read']) {
   const world = scriptGateway({ servers: { a: { tools } } });
   const server = world.server('a');
   const child = await server.start();
-  const names = () => [...(world.gateway.catalog.listed.get('a') ?? [])];
+  const names = () => [...(world.gateway.catalogs.tools.listed.get('a') ?? [])];
   const advance = async (ms: number) => {
     world.clock.advance(ms);
     for (let turn = 0; turn < 5; turn += 1) await flush();
@@ -23,9 +35,9 @@ async function running(tools: readonly string[] = ['read']) {
 describe('the tools of a backend', () => {
   it('are in the catalog from the moment that it is ready', async () => {
     const { server, gateway } = scriptGateway({ servers: { a: { tools: ['read'] } } });
-    expect(gateway.catalog.listed.get('a')).toEqual([]);
+    expect(gateway.catalogs.tools.listed.get('a')).toEqual([]);
     await server('a').start();
-    expect(gateway.catalog.listed.get('a')).toEqual(['a__read']);
+    expect(gateway.catalogs.tools.listed.get('a')).toEqual(['a__read']);
   });
 
   it.each(['backoff', 'starting', 'stopping'] as const)('stay while it is in %s', async (state) => {
@@ -54,14 +66,14 @@ describe('the tools of a backend', () => {
     const { server, gateway } = scriptGateway({ servers: { a: { tools: ['x'], hello: { capabilities: {} } } } });
     const child = await server('a').start();
     expect(lists(child)).toBe(0);
-    expect(gateway.catalog.listed.get('a')).toEqual([]);
+    expect(gateway.catalogs.tools.listed.get('a')).toEqual([]);
   });
 
   it('come from all pages', async () => {
     const pages = ['{"tools":[{"name":"x","inputSchema":{"type":"object"}}],"nextCursor":"1"}', pageOf(['y'])];
     const { server, gateway } = scriptGateway({ servers: { a: { pages } } });
     await server('a').start();
-    expect(gateway.catalog.listed.get('a')).toEqual(['a__x', 'a__y']);
+    expect(gateway.catalogs.tools.listed.get('a')).toEqual(['a__x', 'a__y']);
   });
 
   it('make the start fail, with a reason, when they cannot be read', async () => {
@@ -73,7 +85,7 @@ describe('the tools of a backend', () => {
 describe('a backend whose tools change', () => {
   it('reads them anew, at most once a second however often it is told', async () => {
     const { server, child, advance } = await running();
-    server.backend.listen({ toolsChanged: () => {}, startSettled: () => {} });
+    server.backend.listen(DEAF);
     const before = lists(child);
     for (let count = 0; count < 10_000; count += 1) child.say(CHANGED);
     await advance(0);
@@ -107,28 +119,24 @@ describe('a backend whose tools change', () => {
 
   it('tells the gateway, whose list is the new one', async () => {
     const { child, gateway, names, advance } = await running();
-    let changes = 0;
-    gateway.onToolsChanged(() => {
-      changes += 1;
-    });
+    const client = new RecordedClient();
+    gateway.connect(client);
     child.listsTools = false;
     child.say(CHANGED);
     await advance(0);
     child.say({ jsonrpc: '2.0', id: child.stdin.last.id, result: JSON.parse(pageOf(['write', toolOf('x')])) });
     await advance(0);
     expect(names()).toEqual(['a__write', 'a__x']);
-    expect(changes).toBe(1);
+    expect(client.changed).toEqual(['tools']);
   });
 
   it('tells nobody when the list is the same as before', async () => {
     const { child, gateway, advance } = await running();
-    let changes = 0;
-    gateway.onToolsChanged(() => {
-      changes += 1;
-    });
+    const client = new RecordedClient();
+    gateway.connect(client);
     child.say(CHANGED);
     await advance(0);
-    expect(changes).toBe(0);
+    expect(client.changed).toEqual([]);
   });
 
   it('keeps the last list when the new one cannot be read', async () => {
@@ -160,14 +168,14 @@ describe('a backend whose tools change', () => {
     expect(child.stdin.last).toMatchObject({ method: 'tools/list', params: { cursor: '2' } });
     answer(pageOf(['old']));
     await started;
-    expect(gateway.catalog.listed.get('a')).toEqual(['a__old']);
+    expect(gateway.catalogs.tools.listed.get('a')).toEqual(['a__old']);
     await turn(1_000);
     // The first page may be another one by now: it is asked for again.
     expect(child.stdin.last).toMatchObject({ method: 'tools/list' });
     expect(child.stdin.last.params).toBeUndefined();
     answer(pageOf(['new']));
     await turn(0);
-    expect(gateway.catalog.listed.get('a')).toEqual(['a__new']);
+    expect(gateway.catalogs.tools.listed.get('a')).toEqual(['a__new']);
   });
 
   it('is not listened to when it says something else', async () => {
@@ -240,5 +248,80 @@ describe('a call to a backend', () => {
     server.backend.close();
     child.bridge.close('stopped');
     expect(clock.pending).toBe(0);
+  });
+});
+
+const UNREADABLE = { code: -32603, message: 'no prompts today' };
+
+describe('a list other than that of tools', () => {
+  const lists = { 'prompts/list': { prompts: [{ name: 'p' }] }, 'resources/list': { resources: [] } };
+  const capabilities = { tools: {}, prompts: {}, resources: {} };
+
+  async function started(script: ServerScript) {
+    const world = scriptGateway({ servers: { a: { tools: ['read'], hello: { capabilities }, ...script } } });
+    await world.server('a').start();
+    return { ...world, server: world.server('a'), lists: world.server('a').backend.lists };
+  }
+
+  it.each([
+    ['prompts', 'prompts/list'],
+    ['resources', 'resources/list'],
+    ['templates', 'resources/templates/list'],
+  ] as const)(
+    'of %s that cannot be read keeps no server from starting, and is shown as withheld',
+    async (kind, method) => {
+      const all = { ...lists, 'resources/templates/list': { resourceTemplates: [] }, [method]: UNREADABLE };
+      const { gateway, lists: offered } = await started({ lists: all });
+      const reason = `${method}: answered ${JSON.stringify(UNREADABLE)}`;
+      expect(offered[kind]).toEqual({
+        entries: [],
+        withheld: [{ name: method, reason }],
+        denied: [],
+        truncated: undefined,
+      });
+      expect(gateway.catalogs.tools.listed.get('a')).toEqual(['a__read']);
+      expect(gateway.catalogs[kind].listed.get('a')).toEqual([]);
+      for (const other of (['prompts', 'resources', 'templates'] as const).filter((one) => one !== kind)) {
+        expect(offered[other].withheld).toEqual([]);
+      }
+    },
+  );
+
+  it('that is no list is shown as withheld', async () => {
+    const all = { 'prompts/list': { prompts: 7 }, 'resources/list': {}, 'resources/templates/list': { resources: [] } };
+    const { lists: offered } = await started({ lists: all });
+    expect([offered.prompts, offered.resources, offered.templates].map(({ withheld }) => withheld[0]?.reason)).toEqual([
+      'prompts/list: the result holds no list',
+      'resources/list: the result holds no list',
+      'resources/templates/list: the result holds no list',
+    ]);
+  });
+
+  it('is there after a restart that could read it, and is gone after one that could not', async () => {
+    const all = { ...lists, 'resources/templates/list': { resourceTemplates: [] } };
+    const { gateway, server } = await started({ lists: { ...all, 'prompts/list': UNREADABLE } });
+    for (const [prompts, listed] of [
+      [all['prompts/list'], ['a__p']],
+      [UNREADABLE, []],
+    ] as const) {
+      server.crash();
+      server.lists = { ...all, 'prompts/list': prompts };
+      await server.start();
+      expect(gateway.catalogs.prompts.listed.get('a')).toEqual(listed);
+    }
+  });
+
+  it('is not asked for when the server does not offer such things', async () => {
+    const { server, lists: offered } = await started({ hello: {}, lists });
+    const methods = ['prompts/list', 'resources/list', 'resources/templates/list'];
+    expect(methods.flatMap((method) => server.child.asked(method))).toEqual([]);
+    expect(offered.prompts.entries).toEqual([]);
+  });
+
+  it('does not make up for tools that cannot be read', async () => {
+    const { server } = scriptGateway({
+      servers: { a: { pages: ['{"tools":7}'], lists, hello: { capabilities: { tools: {}, prompts: {} } } } },
+    });
+    await expect(server('a').start()).rejects.toThrow('tools/list: the result holds no list');
   });
 });

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { createOwnTool, textResult } from '../../src/gateway/own-tool.js';
+import { RecordedClient } from '../support/recorded-exchange.js';
 import { scriptGateway } from '../support/scripted-gateway.js';
 import { flush, type Message } from '../support/wire.js';
 
@@ -169,7 +170,10 @@ describe('a call', () => {
   ])('with %s is refused', async (_, params) => {
     const { client } = await called();
     client.request(1, 'tools/call', params);
-    expect(client.answerTo(1)?.error).toEqual({ code: -32602, message: 'tools/call needs params.name, a string' });
+    expect(client.answerTo(1)?.error).toEqual({
+      code: -32602,
+      message: 'tools/call needs the name of a tool, a string',
+    });
   });
 
   it.each([
@@ -185,12 +189,39 @@ describe('a call', () => {
 });
 
 describe('another method', () => {
-  it.each(['prompts/list', 'resources/list', 'completion/complete', 'x'])('such as %s is not found', async (method) => {
+  it.each(['tasks/list', 'server/discover', 'x'])('such as %s is not found', async (method) => {
     const { connect } = scriptGateway({ servers: {} });
     const client = connect();
     client.greet();
     client.request(1, method);
     expect(client.answerTo(1)?.error).toEqual({ code: -32601, message: `Method not found: ${method}` });
+  });
+});
+
+describe('with no servers', () => {
+  it.each([
+    ['prompts/list', { prompts: [] }],
+    ['resources/list', { resources: [] }],
+    ['resources/templates/list', { resourceTemplates: [] }],
+  ])('%s is answered with an empty list', (method, result) => {
+    const { connect } = scriptGateway({ servers: {} });
+    const client = connect();
+    client.greet();
+    client.request(1, method);
+    expect(client.answerTo(1)?.result).toEqual(result);
+  });
+
+  it.each([
+    ['completion/complete', 'completion/complete needs a URI, a string'],
+    ['prompts/get', 'prompts/get needs the name of a prompt, a string'],
+    ['resources/read', 'resources/read needs a URI, a string'],
+    ['resources/subscribe', 'resources/subscribe needs a URI, a string'],
+  ])('%s without params is refused', (method, message) => {
+    const { connect } = scriptGateway({ servers: {} });
+    const client = connect();
+    client.greet();
+    client.request(1, method);
+    expect(client.answerTo(1)?.error).toEqual({ code: -32602, message });
   });
 });
 
@@ -217,22 +248,20 @@ describe('instructions', () => {
 describe('a change of the merged list', () => {
   it('is told to listeners only if a client would see it', async () => {
     const { server, gateway } = scriptGateway({ servers: { a: { tools: ['x'] }, b: { tools: [] } } });
-    let changes = 0;
-    const stop = gateway.onToolsChanged(() => {
-      changes += 1;
-    });
+    const client = new RecordedClient();
+    const stop = gateway.connect(client);
     await server('b').start();
-    expect(changes).toBe(0);
+    expect(client.changed).toEqual([]);
     await server('a').start();
-    expect(changes).toBe(1);
+    expect(client.changed).toEqual(['tools']);
     server('a').crash('backoff');
     await server('a').start();
-    expect(changes).toBe(1);
+    expect(client.changed).toEqual(['tools']);
     server('a').crash('parked');
-    expect(changes).toBe(2);
+    expect(client.changed).toEqual(['tools', 'tools']);
     stop();
     await server('a').start();
-    expect(changes).toBe(2);
+    expect(client.changed).toEqual(['tools', 'tools']);
   });
 
   it('of one server leaves the others in place when it dies', async () => {

@@ -1,7 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import type { RpcError } from '../../src/jsonrpc/rpc-error.js';
 import { type ScriptedClient, scriptGateway } from '../support/scripted-gateway.js';
-import { flush } from '../support/wire.js';
+import { flush, requestOf } from '../support/wire.js';
 
 async function serving() {
   const world = scriptGateway({ servers: { a: { tools: ['read'], limits: { concurrency: 2 } } } });
@@ -9,6 +10,15 @@ async function serving() {
   const client = world.connect();
   return { ...world, client, child: world.server('a').child };
 }
+
+/** What is promised to every client, whatever servers there are. */
+const CAPABILITIES = {
+  tools: { listChanged: true },
+  prompts: { listChanged: true },
+  resources: { listChanged: true, subscribe: true },
+  completions: {},
+  logging: {},
+};
 
 const CHANGED = '{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}';
 
@@ -22,7 +32,7 @@ describe('the handshake', () => {
     const { client } = await serving();
     expect(client.greet(revision).result).toEqual({
       protocolVersion: revision,
-      capabilities: { tools: { listChanged: true } },
+      capabilities: CAPABILITIES,
       serverInfo: { name: 'trunkline', version: '1.2.3' },
       instructions: expect.any(String),
     });
@@ -470,4 +480,22 @@ describe('a client that leaves', () => {
     world.child.answer(0, 'ok');
     expect(other.answerTo(1)?.result).toBe('ok');
   });
+});
+
+describe('what a server asks of a client', () => {
+  it.each(['sampling/createMessage', 'elicitation/create', 'roots/list', 'tasks/list', 'x"y'])(
+    'that declared nothing is refused, and the client does not see it: %s',
+    async (method) => {
+      const { client } = await serving();
+      client.greet();
+      const errors: RpcError[] = [];
+      const request = requestOf({ jsonrpc: '2.0', id: 4, method, params: {} });
+      const asked = { request, relay: () => {}, progress: () => {}, fail: (error: RpcError) => errors.push(error) };
+      client.session.ask(asked, undefined);
+      expect(errors.map((error) => error.toJSON())).toEqual([
+        { code: -32601, message: `The client does not support ${method}` },
+      ]);
+      expect(client.received.lines).toEqual([]);
+    },
+  );
 });

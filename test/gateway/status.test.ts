@@ -3,7 +3,7 @@ import { createRestartTool } from '../../src/gateway/restart-tool.js';
 import { type Lifecycle, reportStatus, type ServerFacts, type StatusFacts } from '../../src/gateway/status.js';
 import { renderStatus } from '../../src/gateway/status-text.js';
 import { createStatusTool } from '../../src/gateway/status-tool.js';
-import { type ServerScript, scriptGateway, toolOf } from '../support/scripted-gateway.js';
+import { offering, type ServerScript, scriptGateway, toolOf } from '../support/scripted-gateway.js';
 
 const READY: Lifecycle = {
   state: 'ready',
@@ -16,6 +16,8 @@ const READY: Lifecycle = {
   lastExit: undefined,
   lastFailure: undefined,
 };
+
+const NOTHING = { exposed: [], quarantined: [], denied: [], truncated: null };
 
 interface Given {
   readonly script?: ServerScript;
@@ -43,7 +45,7 @@ async function given({
     version: '1.2.3',
     configFile: '/etc/trunkline.yaml',
     configFault: undefined,
-    catalog: world.gateway.catalog,
+    catalogs: world.gateway.catalogs,
     canRestart: false,
     servers: [
       { backend: world.server('a').backend, lifecycle: { ...READY, ...lifecycle }, problem, logLines },
@@ -82,6 +84,9 @@ describe('the report', () => {
       cancelled: 0,
       latencyMs: null,
       tools: { exposed: ['a__read'], quarantined: [], denied: [], truncated: null },
+      prompts: NOTHING,
+      resources: NOTHING,
+      resourceTemplates: NOTHING,
       dropped: { late: 0, duplicate: 0, unknown: 0, junk: 0, oversized: 0, staleProgress: 0, unsentReplies: 0 },
       lastExit: null,
       lastFailure: null,
@@ -129,8 +134,8 @@ describe('the report', () => {
     const servers = ['a', 'b'].map((key) => {
       return { backend: world.server(key).backend, lifecycle: READY, problem: undefined, logLines: [] };
     });
-    const report = reportStatus({ ...make(), catalog: world.gateway.catalog, servers });
-    expect(report.servers[1]?.tools.quarantined).toEqual([{ name: 'x', reason: 'the name is taken by "a"' }]);
+    const report = reportStatus({ ...make(), catalogs: world.gateway.catalogs, servers });
+    expect(report.servers[1]?.tools.quarantined).toEqual([{ name: 'x', reason: 'taken by "a"' }]);
   });
 
   it('of one server alone has more of its log', async () => {
@@ -152,6 +157,59 @@ describe('the report', () => {
   it('of a server without a process has no more than that', async () => {
     const { report } = await given({ isStarted: false });
     expect(report().servers[1]).toMatchObject({ server: 'b', state: 'stopped', pid: null, generation: 0, dropped: {} });
+  });
+});
+
+describe('what a server offers besides tools', () => {
+  const script: ServerScript = {
+    ...offering({ prompts: ['p', 'q'], resources: ['x://1'], templates: ['x://{id}'] }),
+    tools: ['read'],
+  };
+
+  it('is reported list by list, under the names that clients use', async () => {
+    const { one } = await given({ script });
+    expect(one()).toMatchObject({
+      prompts: { ...NOTHING, exposed: ['a__p', 'a__q'] },
+      resources: { ...NOTHING, exposed: ['x://1'] },
+      resourceTemplates: { ...NOTHING, exposed: ['x://{id}'] },
+    });
+  });
+
+  it('is counted in the text, where there is any', async () => {
+    const { report } = await given({ script });
+    expect(renderStatus(report())).toContain(
+      '- a: ready · 1 tools · 2 prompts · 1 resources · 1 resource templates · pid',
+    );
+    expect(renderStatus(report())).not.toMatch(/^- b:.*(prompts|resources|templates)/m);
+  });
+
+  it('and cannot be read is shown as quarantined, of a server that is ready all the same', async () => {
+    const error = { code: -32603, message: 'broken\u001b[31m' };
+    const { one, report } = await given({ script: { ...script, lists: { ...script.lists, 'prompts/list': error } } });
+    const name = 'prompts/list';
+    const reason = `prompts/list: answered ${JSON.stringify(error)}`;
+    expect(one()).toMatchObject({ state: 'ready', prompts: { ...NOTHING, quarantined: [{ name, reason }] } });
+    expect(one()?.tools.exposed).toEqual(['a__read']);
+    expect(renderStatus(report()).split('\n')).toContain(`    quarantined: ${name} (${reason})`);
+  });
+
+  it('and is unsound or shadowed is shown as quarantined', async () => {
+    const bad = { resources: [{ uri: 'x://1' }, { uri: 'x://2', name: 'two' }] };
+    const servers = {
+      a: { ...script, lists: { ...script.lists, 'resources/list': bad } },
+      b: offering({ resources: ['x://2'] }),
+    };
+    const world = scriptGateway({ servers });
+    await world.startAll();
+    const { make } = await given();
+    const facts = ['a', 'b'].map((key) => {
+      return { backend: world.server(key).backend, lifecycle: READY, problem: undefined, logLines: [] };
+    });
+    const report = reportStatus({ ...make(), catalogs: world.gateway.catalogs, servers: facts });
+    expect(report.servers.map(({ resources }) => resources)).toEqual([
+      { ...NOTHING, exposed: ['x://2'], quarantined: [{ name: 'x://1', reason: 'name is not a string' }] },
+      { ...NOTHING, quarantined: [{ name: 'x://2', reason: 'taken by "a"' }] },
+    ]);
   });
 });
 
@@ -259,7 +317,9 @@ describe('the tool trunkline__status', () => {
     const [server] = structuredContent.servers as Record<string, object>[];
     const schema = outputSchema.properties.servers.items;
     expect(Object.keys(server ?? {}).sort()).toEqual(schema.required.toSorted());
-    expect(Object.keys(server?.tools ?? {}).sort()).toEqual(schema.properties.tools.required.toSorted());
+    for (const list of ['tools', 'prompts', 'resources', 'resourceTemplates']) {
+      expect(Object.keys(server?.[list] ?? {}).sort()).toEqual(schema.properties[list].required.toSorted());
+    }
   });
 
   it.each([{}, { server: undefined }, { server: null }, null, 'a', []])('shows all servers for %j', async (args) => {

@@ -82,9 +82,9 @@ export class GatewayProcess {
     return this.#exited;
   }
 
-  async initialize(protocolVersion = '2025-11-25'): Promise<Received> {
+  async initialize(protocolVersion = '2025-11-25', capabilities: object = {}): Promise<Received> {
     const clientInfo = { name: 'test', version: '1' };
-    const received = await this.request('initialize', { protocolVersion, capabilities: {}, clientInfo });
+    const received = await this.request('initialize', { protocolVersion, capabilities, clientInfo });
     this.send('{"jsonrpc":"2.0","method":"notifications/initialized"}');
     return received;
   }

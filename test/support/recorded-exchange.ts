@@ -1,19 +1,50 @@
+import type { ChildRequest } from '../../src/gateway/child-request.js';
 import type { Exchange } from '../../src/gateway/exchange.js';
+import type { GatewayClient } from '../../src/gateway/gateway-port.js';
 import type { RpcError } from '../../src/jsonrpc/rpc-error.js';
+import { type SplicedMessage, splice } from '../../src/jsonrpc/splice.js';
 import type { NotificationEnvelope, RequestEnvelope, ResponseEnvelope } from '../../src/mcp/envelope.js';
+import type { ListKind } from '../../src/mcp/lists.js';
 import { type Message, requestOf } from './wire.js';
+
+/** A client without a session: keeps what it was told unasked. */
+export class RecordedClient implements GatewayClient {
+  readonly changed: ListKind[] = [];
+  /** The notifications, as the server spelt them. */
+  readonly notices: string[] = [];
+
+  readonly asked: ChildRequest[] = [];
+
+  ask(asked: ChildRequest): () => void {
+    this.asked.push(asked);
+    return () => {};
+  }
+
+  listChanged(kind: ListKind): void {
+    this.changed.push(kind);
+  }
+
+  notify(notification: NotificationEnvelope): void {
+    const { bytes, span } = notification;
+    this.notices.push(Buffer.from(bytes.subarray(span.start, span.end)).toString());
+  }
+}
 
 /** An exchange without a session: keeps how it was answered, which must be once. */
 export class RecordedExchange implements Exchange {
   readonly request: RequestEnvelope;
+  readonly client: GatewayClient;
   /** In short: the raw answer of the child, or what the gateway said. */
   readonly answers: string[] = [];
   readonly reports: number[] = [];
+  /** Other notifications that went the way of the answer. */
+  readonly notices: string[] = [];
   isCancelled = false;
   #listener: (notice?: NotificationEnvelope) => void = () => {};
 
-  constructor(message: Message | string = callOf('read')) {
+  constructor(message: Message | string = callOf('read'), client: GatewayClient = new RecordedClient()) {
     this.request = requestOf(message);
+    this.client = client;
   }
 
   get isSettled(): boolean {
@@ -46,6 +77,10 @@ export class RecordedExchange implements Exchange {
   progress({ bytes, tokens }: NotificationEnvelope): void {
     const { progress } = tokens;
     if (progress !== undefined) this.reports.push(Number(Buffer.from(bytes.subarray(progress.start, progress.end))));
+  }
+
+  send(message: SplicedMessage): void {
+    this.notices.push(Buffer.from(splice(message)).toString());
   }
 
   onCancel(listener: (notice?: NotificationEnvelope) => void): void {

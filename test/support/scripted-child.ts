@@ -11,11 +11,13 @@ export interface ScriptedChildOptions {
   readonly hello?: Message;
   /** Results of `tools/list` as raw JSON, one a page; the cursor of page n is "n". */
   readonly pages?: readonly string[];
+  /** What other lists are answered with, by method: a result, or an error if there is a code in it. */
+  readonly lists?: Readonly<Record<string, Message>>;
   readonly notified?: (notification: NotificationEnvelope) => void;
 }
 
 /**
- * A child that the test plays, at the other end of a real bridge. It shakes hands and lists its tools by itself;
+ * A child that the test plays, at the other end of a real bridge. It shakes hands and answers for its lists by itself;
  * everything else is the test's to answer.
  */
 export class ScriptedChild {
@@ -26,10 +28,12 @@ export class ScriptedChild {
   listsTools = true;
   readonly #hello: Message;
   readonly #pages: readonly string[];
+  readonly #lists: Readonly<Record<string, Message>>;
 
-  constructor({ clock, hello = {}, pages = ['{"tools":[]}'], notified = () => {} }: ScriptedChildOptions) {
+  constructor({ clock, hello = {}, pages = ['{"tools":[]}'], lists = {}, notified = () => {} }: ScriptedChildOptions) {
     this.#hello = hello;
     this.#pages = pages;
+    this.#lists = lists;
     this.stdin.onLine = (line) => this.#read(JSON.parse(line));
     this.bridge = new StdioBridge({
       clock,
@@ -57,6 +61,17 @@ export class ScriptedChild {
     return this.stdin.messages.filter(({ method }) => method === 'tools/call');
   }
 
+  /** All requests of this method that reached it, oldest first. */
+  asked(method: string): Message[] {
+    return this.stdin.messages.filter((message) => message.method === method);
+  }
+
+  /** Answers the last request of this method that reached it: with a result, or an error if there is a code in it. */
+  reply(method: string, answer: Message = {}): void {
+    const id = this.asked(method).at(-1)?.id;
+    this.say({ jsonrpc: '2.0', id, ...('code' in answer ? { error: answer } : { result: answer }) });
+  }
+
   get cancellations(): Message[] {
     return this.stdin.messages.filter(({ method }) => method === 'notifications/cancelled');
   }
@@ -80,5 +95,7 @@ export class ScriptedChild {
       const page = this.#pages[Number(params?.cursor ?? 0)] ?? '{}';
       this.say(`{"jsonrpc":"2.0","id":${id},"result":${page}}`);
     }
+    const list = this.#lists[method];
+    if (list !== undefined) this.reply(method, list);
   }
 }

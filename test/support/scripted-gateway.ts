@@ -23,6 +23,8 @@ export interface ServerScript {
   /** Raw tools on one page, or names of plain ones. */
   readonly tools?: readonly string[];
   readonly pages?: readonly string[];
+  /** Results of other lists as `ScriptedChild` takes them. */
+  readonly lists?: Readonly<Record<string, Message>>;
   readonly hello?: Message;
   readonly prefix?: string;
   readonly filter?: ToolPolicyRules;
@@ -43,6 +45,35 @@ export function toolOf(name: string, members: Message = {}): string {
   return JSON.stringify({ name, inputSchema: { type: 'object' }, ...members });
 }
 
+export interface Offer {
+  readonly prompts?: readonly string[];
+  readonly resources?: readonly string[];
+  readonly templates?: readonly string[];
+  /** In place of what goes with the lists. */
+  readonly capabilities?: Message;
+}
+
+/** A server that has more than tools, each entry by what identifies it. */
+export function offering({ prompts, resources, templates, capabilities }: Offer): ServerScript {
+  const hasResources = resources !== undefined || templates !== undefined;
+  return {
+    hello: {
+      capabilities: capabilities ?? {
+        tools: {},
+        ...(prompts === undefined ? {} : { prompts: {} }),
+        ...(hasResources ? { resources: { subscribe: true } } : {}),
+      },
+    },
+    lists: {
+      'prompts/list': { prompts: (prompts ?? []).map((name) => ({ name })) },
+      'resources/list': { resources: (resources ?? []).map((uri) => ({ uri, name: uri })) },
+      'resources/templates/list': {
+        resourceTemplates: (templates ?? []).map((uriTemplate) => ({ uriTemplate, name: uriTemplate })),
+      },
+    },
+  };
+}
+
 /** A backend whose processes are the test's to start and end, in the order that supervision keeps. */
 export class ScriptedServer {
   readonly backend: Backend;
@@ -52,6 +83,8 @@ export class ScriptedServer {
   generation = 0;
   /** Raw pages of the next process, or of the present one when it is asked again. */
   pages: readonly string[];
+  /** Other lists of the next process. */
+  lists: Readonly<Record<string, Message>>;
   #child: ScriptedChild | undefined;
   readonly #clock: FakeClock;
 
@@ -59,6 +92,7 @@ export class ScriptedServer {
     this.script = script;
     this.#clock = clock;
     this.pages = script.pages ?? [pageOf(script.tools ?? [])];
+    this.lists = script.lists ?? {};
     this.backend = new Backend({
       key,
       prefix: script.prefix ?? key,
@@ -91,13 +125,14 @@ export class ScriptedServer {
     const options: ScriptedChildOptions = {
       clock: this.#clock,
       pages: this.pages,
+      lists: this.lists,
       hello: this.script.hello ?? {},
       notified: (notification) => this.backend.notified(notification),
     };
     const child = new ScriptedChild(options);
     this.#child = child;
     const connection = await child.connect(this.generation);
-    const fault = await this.backend.loadTools(connection);
+    const fault = await this.backend.loadLists(connection);
     if (fault !== undefined) throw new Error(fault);
     this.backend.attach(connection);
     this.moved('ready');

@@ -27,9 +27,12 @@ export function messageFrame(id: EventId, message: SplicedMessage): Frame {
   return splicedLength(message) < LARGE_BYTES ? [Buffer.concat(pieces)] : pieces;
 }
 
-/** No message, only an id to resume from should the connection break before the first message. */
+/** How soon a client should come back after a connection has broken, in milliseconds. */
+const RETRY_MS = 1_000;
+
+/** No message, only an id to resume from should the connection break before the first message, and when to do so. */
 export function primingFrame(id: EventId): Frame {
-  return [Buffer.from(`id: ${id.stream}:${id.seq}\ndata: \n\n`)];
+  return [Buffer.from(`id: ${id.stream}:${id.seq}\nretry: ${RETRY_MS}\ndata: \n\n`)];
 }
 
 export function parseEventId(text: string): EventId | undefined {

@@ -11,13 +11,13 @@ type Header = string | undefined;
  */
 export function refuseHost(host: Header, allowed: ReadonlySet<string>): Refusal | undefined {
   if (host !== undefined && allowed.has(host.toLowerCase())) return undefined;
-  return { status: 403, message: 'This Host is not allowed; see allowed hosts in the configuration' };
+  return { status: 403, message: 'This Host is not allowed; see --allowed-host' };
 }
 
 /** Programs send no Origin, browsers do; `null` is what a sandboxed page or a file sends. */
 export function refuseOrigin(origin: Header, allowed: ReadonlySet<string>): Refusal | undefined {
   if (origin === undefined || allowed.has(origin.toLowerCase())) return undefined;
-  return { status: 403, message: 'This Origin is not allowed; see allowed origins in the configuration' };
+  return { status: 403, message: 'This Origin is not allowed; see --allowed-origin' };
 }
 
 /** A few compressed bytes can unpack to more than we would ever take. */

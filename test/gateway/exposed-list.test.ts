@@ -1,11 +1,15 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { exposeTools } from '../../src/gateway/server-tools.js';
+import { exposeList } from '../../src/gateway/exposed-list.js';
 import { createToolPolicy } from '../../src/gateway/tool-policy.js';
+import type { ListKind } from '../../src/mcp/lists.js';
 import { sha256 } from '../support/sha256.js';
 import { bytesOf } from '../support/wire.js';
 
-function expose(entries: readonly string[], { prefix = 'k', policy = createToolPolicy({ deny: [] }) } = {}) {
+function expose(
+  entries: readonly string[],
+  { kind = 'tools' as ListKind, prefix = 'k', policy = createToolPolicy({ deny: [] }) } = {},
+) {
   const list = {
     // Entries are views into a larger line, as they are in truth.
     entries: entries.map((entry) => {
@@ -14,7 +18,7 @@ function expose(entries: readonly string[], { prefix = 'k', policy = createToolP
     }),
     truncated: undefined,
   };
-  const { tools, ...rest } = exposeTools(list, { key: 'k', prefix, policy, sha256 });
+  const { entries: tools, ...rest } = exposeList(kind, list, { key: 'k', prefix, policy, sha256 });
   const entriesOf = tools.map(({ entry }) => (entry === undefined ? undefined : Buffer.from(entry).toString()));
   return { tools, entries: entriesOf, ...rest };
 }
@@ -147,5 +151,63 @@ describe('a tool that the configuration does not let through', () => {
     const { tools, denied } = expose(['{"name":"b"}'], { policy: createToolPolicy({ deny: ['b'] }) });
     expect(tools).toEqual([]);
     expect(denied).toEqual(['b']);
+  });
+});
+
+describe('an exposed prompt', () => {
+  it('gets the prefix of its server, and keeps all else, the names of its arguments too', () => {
+    const { tools, entries } = expose(['{ "arguments":[{"name":"review"}], "name" : "review" ,"x":1.0}'], {
+      kind: 'prompts',
+    });
+    expect(entries).toEqual(['{ "arguments":[{"name":"review"}], "name" : "k__review" ,"x":1.0}']);
+    expect(tools[0]).toMatchObject({ exposed: 'k__review', original: 'review' });
+  });
+
+  it('is not subject to what is said of tools', () => {
+    const policy = createToolPolicy({ allow: ['other'], deny: ['review'] });
+    const { tools, denied } = expose(['{"name":"review"}'], { kind: 'prompts', policy });
+    expect(tools.map(({ exposed }) => exposed)).toEqual(['k__review']);
+    expect(denied).toEqual([]);
+  });
+
+  it('that is unsound is withheld, hides no other and can be got all the same', () => {
+    const { tools, entries, withheld } = expose(['{"name":"bad","arguments":7}', '{"name":"good"}'], {
+      kind: 'prompts',
+    });
+    expect(entries).toEqual([undefined, '{"name":"k__good"}']);
+    expect(tools[0]).toMatchObject({ exposed: 'k__bad', original: 'bad' });
+    expect(withheld).toEqual([{ name: 'bad', reason: 'arguments is not a list of named ones' }]);
+  });
+});
+
+describe.each([
+  ['resources', 'uri'],
+  ['templates', 'uriTemplate'],
+] as const)('an entry of %s', (kind, member) => {
+  it.each(['file:///a%20b', 'x://h/{id}', 'a__b', 'k__x', 'x'.repeat(300)])('keeps its URI %s and its name', (uri) => {
+    const entry = `{ "name" : "n\\u0061me", "${member}" : ${JSON.stringify(uri)} ,"size":1.0}`;
+    const { tools, entries } = expose([entry], { kind });
+    expect(entries).toEqual([entry]);
+    expect(tools[0]).toMatchObject({ exposed: uri, original: uri });
+  });
+
+  it('loses only members that must not be null', () => {
+    const entry = `{"title":null,"${member}":"x:1", "name":"n","x":null,"mimeType":null}`;
+    expect(expose([entry], { kind }).entries).toEqual([`{"${member}":"x:1","name":"n","x":null}`]);
+  });
+
+  it('is listed once, however many names it has', () => {
+    const { entries, withheld } = expose(
+      [`{"${member}":"x:1","name":"a"}`, `{"${member}":"x:1","name":"b"}`, `{"${member}":"x:2","name":"a"}`],
+      { kind },
+    );
+    expect(entries).toEqual([`{"${member}":"x:1","name":"a"}`, `{"${member}":"x:2","name":"a"}`]);
+    expect(withheld).toEqual([{ name: 'x:1', reason: 'the server lists this name twice; the first one counts' }]);
+  });
+
+  it('is withheld without a name, and still belongs to its server', () => {
+    const { tools, withheld } = expose([`{"${member}":"x:1"}`], { kind });
+    expect(tools).toEqual([{ exposed: 'x:1', original: 'x:1', entry: undefined }]);
+    expect(withheld).toEqual([{ name: 'x:1', reason: 'name is not a string' }]);
   });
 });

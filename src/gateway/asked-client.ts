@@ -1,0 +1,109 @@
+import { isString, readString, readText, type Span, toBytes } from '../jsonrpc/json-text.js';
+import { notificationMessage } from '../jsonrpc/message.js';
+import { PendingRequests } from '../jsonrpc/pending-requests.js';
+import { RPC_CODES, RpcError } from '../jsonrpc/rpc-error.js';
+import type { Edit, SplicedMessage } from '../jsonrpc/splice.js';
+import type { NotificationEnvelope, RequestEnvelope, ResponseEnvelope } from '../mcp/envelope.js';
+import { METHODS } from '../mcp/methods.js';
+import type { ChildRequest } from './child-request.js';
+import type { Exchange } from './exchange.js';
+
+/**
+ * What one client is asked on behalf of servers, by the ids that we give these questions.
+ *
+ * A client is never asked for what it did not declare.
+ */
+export class AskedClient {
+  readonly #send: (message: SplicedMessage) => void;
+  readonly #pending = new PendingRequests<ChildRequest>();
+  #capabilities: Readonly<Record<string, unknown>> = {};
+
+  /** `send` takes what no request of the client's has caused. */
+  constructor(send: (message: SplicedMessage) => void) {
+    this.#send = send;
+  }
+
+  /** What the client declared in `initialize`. */
+  declare(capabilities: Readonly<Record<string, unknown>>): void {
+    this.#capabilities = capabilities;
+  }
+
+  /** Questions that were not answered yet. */
+  get size(): number {
+    return this.#pending.size;
+  }
+
+  ask(asked: ChildRequest, via: Exchange | undefined): (notice?: NotificationEnvelope) => void {
+    const { request } = asked;
+    const refusal = this.#refusal(request);
+    if (refusal !== undefined) {
+      asked.fail(refusal);
+      return () => {};
+    }
+    const id = this.#pending.add(asked);
+    const text = toBytes(String(id));
+    const edits: Edit[] = [{ span: request.id, text }];
+    const { requestProgressToken } = request.tokens;
+    if (requestProgressToken !== undefined) edits.push({ span: requestProgressToken, text });
+    const message = { bytes: request.bytes, span: request.span, edits };
+    if (via === undefined) this.#send(message);
+    else via.send(message);
+    return (notice) => this.#takeBack(id, notice);
+  }
+
+  /** The client's answer to one of the questions; any other is dropped. */
+  answered(response: ResponseEnvelope): void {
+    const id = readId(response.bytes, response.id);
+    if (id !== undefined) this.#pending.settle(id)?.relay(response);
+  }
+
+  /** The client's progress on one of the questions. */
+  progressed(notification: NotificationEnvelope): void {
+    const { progressToken } = notification.tokens;
+    const id = progressToken === undefined ? undefined : readId(notification.bytes, progressToken);
+    if (id !== undefined) this.#pending.get(id)?.progress(notification);
+  }
+
+  /** The client is gone. */
+  close(): void {
+    for (const asked of this.#pending.drain()) {
+      asked.fail(new RpcError(RPC_CODES.internalError, 'The client is gone'));
+    }
+  }
+
+  #takeBack(id: number, notice: NotificationEnvelope | undefined): void {
+    if (this.#pending.abandon(id) === undefined) return;
+    const requestId = notice?.tokens.requestId;
+    if (notice === undefined || requestId === undefined) {
+      this.#send(notificationMessage(METHODS.cancelled, { requestId: id }));
+    } else {
+      const edits = [{ span: requestId, text: toBytes(String(id)) }];
+      this.#send({ bytes: notice.bytes, span: notice.span, edits });
+    }
+  }
+
+  #refusal({ method, bytes, tokens }: RequestEnvelope): RpcError | undefined {
+    const capability = CAPABILITY_OF.get(method);
+    const declared = capability === undefined ? undefined : this.#capabilities[capability];
+    if (capability === undefined || declared === undefined || declared === null) {
+      return new RpcError(RPC_CODES.methodNotFound, `The client does not support ${method}`);
+    }
+    if (method !== METHODS.elicit) return undefined;
+    const mode = tokens.mode !== undefined && isString(bytes, tokens.mode) ? readString(bytes, tokens.mode) : 'form';
+    // Before there were modes, a client that declared nothing more meant forms.
+    const modes = Object.keys(declared);
+    const isMeant = modes.includes(mode) || (mode === 'form' && !modes.includes('url'));
+    return isMeant ? undefined : new RpcError(RPC_CODES.invalidParams, `The client does not support mode ${mode}`);
+  }
+}
+
+const CAPABILITY_OF = new Map<string, string>([
+  [METHODS.createMessage, 'sampling'],
+  [METHODS.elicit, 'elicitation'],
+  [METHODS.listRoots, 'roots'],
+]);
+
+function readId(bytes: Uint8Array, token: Span): number | undefined {
+  const id = Number(readText(bytes, token));
+  return Number.isSafeInteger(id) ? id : undefined;
+}

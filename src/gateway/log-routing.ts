@@ -1,0 +1,56 @@
+import { isString, readString, toBytes } from '../jsonrpc/json-text.js';
+import { RPC_CODES, RpcError } from '../jsonrpc/rpc-error.js';
+import type { NotificationEnvelope } from '../mcp/envelope.js';
+import { isAtLeast, isLogLevel, type LogLevel, mostTalkative } from '../mcp/log-levels.js';
+import { METHODS } from '../mcp/methods.js';
+import type { Backend } from './backend.js';
+import type { Exchange } from './exchange.js';
+import type { GatewayClient } from './gateway-port.js';
+
+const EMPTY_RESULT = toBytes('{}');
+
+/**
+ * Which client gets which log messages of the servers.
+ *
+ * Each client sets a level of its own; servers are asked for the most talkative of them. A client that set none gets
+ * whatever comes, as it would from a server directly.
+ */
+export class LogRouting {
+  readonly #levels = new Map<GatewayClient, LogLevel>();
+
+  /** Serves `logging/setLevel`. */
+  setLevel(exchange: Exchange, backends: Iterable<Backend>): void {
+    const { bytes, tokens } = exchange.request;
+    const level = tokens.level === undefined || !isString(bytes, tokens.level) ? '' : readString(bytes, tokens.level);
+    if (!isLogLevel(level)) {
+      exchange.fail(new RpcError(RPC_CODES.invalidParams, `${METHODS.setLevel} needs a level such as "info"`));
+      return;
+    }
+    const before = mostTalkative(this.#levels.values());
+    this.#levels.set(exchange.client, level);
+    if (mostTalkative(this.#levels.values()) !== before) for (const backend of backends) this.restore(backend);
+    exchange.succeed(EMPTY_RESULT);
+  }
+
+  /** Tells a server the level that clients want, if any said so; a new process knows nothing of it. */
+  restore({ delivery }: Backend): void {
+    const level = mostTalkative(this.#levels.values());
+    const { connection } = delivery;
+    if (level === undefined || connection?.offers('logging') !== true) return;
+    void connection.ask(METHODS.setLevel, { level }, delivery.listPatience);
+  }
+
+  /** Whether the client wants to see this message. */
+  isWanted(client: GatewayClient, { bytes, tokens }: NotificationEnvelope): boolean {
+    const least = this.#levels.get(client);
+    if (least === undefined || tokens.level === undefined || !isString(bytes, tokens.level)) return true;
+    return isAtLeast(readString(bytes, tokens.level), least);
+  }
+
+  /** The client is gone; servers need not be as talkative as it wanted. */
+  drop(client: GatewayClient, backends: Iterable<Backend>): void {
+    const before = mostTalkative(this.#levels.values());
+    this.#levels.delete(client);
+    if (mostTalkative(this.#levels.values()) !== before) for (const backend of backends) this.restore(backend);
+  }
+}

@@ -1,0 +1,71 @@
+import type { Backend } from './backend.js';
+import type { Catalogs } from './catalogs.js';
+
+/**
+ * The server that a URI belongs to, or `undefined` if none can be told.
+ *
+ * In this order: who lists it, whose template it fits (the one with the longest literal beginning first), the only one
+ * that lists something of the same scheme and authority, the only one that has resources at all.
+ */
+export function ownerOfUri(uri: string, catalogs: Catalogs, backends: Iterable<Backend>): string | undefined {
+  return (
+    catalogs.resources.owner(uri)?.key ??
+    ownerByTemplate(uri, catalogs) ??
+    onlyOne(ownersByAuthority(uri, catalogs)) ??
+    onlyOne(withResources(backends))
+  );
+}
+
+function ownerByTemplate(uri: string, { templates }: Catalogs): string | undefined {
+  let best: { readonly key: string; readonly literal: number } | undefined;
+  for (const [template, { key }] of templates.routes) {
+    const literal = template.indexOf('{') < 0 ? template.length : template.indexOf('{');
+    if (fitsTemplate(uri, template) && literal > (best?.literal ?? -1)) best = { key, literal };
+  }
+  return best?.key;
+}
+
+/**
+ * Whether the literal parts of the template stand in the URI, in their order, from the beginning to the end, with
+ * something between them. Which values the expressions take there is the server's business; one that brings its own
+ * delimiter, such as `{?query}`, may take none.
+ */
+function fitsTemplate(uri: string, template: string): boolean {
+  let position = 0;
+  let literalStart = 0;
+  let gap = 0;
+  for (const expression of template.matchAll(/\{(?<operator>[?&#;/.]?)[^{}]*\}/g)) {
+    const literal = template.slice(literalStart, expression.index);
+    const at = literalStart === 0 ? (uri.startsWith(literal) ? 0 : -1) : uri.indexOf(literal, position + gap);
+    if (at < 0) return false;
+    position = at + literal.length;
+    literalStart = expression.index + expression[0].length;
+    gap = expression.groups?.operator === '' ? 1 : 0;
+  }
+  const last = template.slice(literalStart);
+  if (literalStart === 0) return uri === template;
+  return uri.length >= position + gap + last.length && uri.endsWith(last);
+}
+
+function ownersByAuthority(uri: string, { resources }: Catalogs): Set<string> {
+  const authority = authorityOf(uri);
+  const owners = new Set<string>();
+  for (const [listed, { key }] of resources.routes) if (authorityOf(listed) === authority) owners.add(key);
+  return owners;
+}
+
+/** Scheme and authority: `file://`, `https://host`, or the scheme alone. */
+function authorityOf(uri: string): string {
+  return /^[^:/?#]+:(?:\/\/[^/?#]*)?/.exec(uri)?.[0] ?? uri;
+}
+
+function withResources(backends: Iterable<Backend>): Set<string> {
+  const keys = new Set<string>();
+  for (const { key, delivery } of backends) if (delivery.connection?.offers('resources') === true) keys.add(key);
+  return keys;
+}
+
+function onlyOne(keys: ReadonlySet<string>): string | undefined {
+  const [key, ...others] = keys;
+  return others.length === 0 ? key : undefined;
+}

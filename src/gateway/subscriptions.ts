@@ -1,0 +1,144 @@
+import { isString, readString, toBytes } from '../jsonrpc/json-text.js';
+import { RPC_CODES, RpcError } from '../jsonrpc/rpc-error.js';
+import type { NotificationEnvelope } from '../mcp/envelope.js';
+import { METHODS } from '../mcp/methods.js';
+import type { Backend } from './backend.js';
+import type { Exchange } from './exchange.js';
+import { answerFailure } from './failure.js';
+import type { GatewayClient } from './gateway-port.js';
+
+type Change = (subscription: Subscription) => Promise<void>;
+
+/** One resource of one server that clients subscribe to. */
+interface Subscription {
+  readonly backend: Backend;
+  readonly uri: string;
+  readonly clients: Set<GatewayClient>;
+  /** One change at a time: what the next one has to do depends on how the last one ended. */
+  readonly changes: Change[];
+}
+
+const EMPTY_RESULT = toBytes('{}');
+
+/**
+ * Who is subscribed to which resource.
+ *
+ * Clients share a server's process, so only the first subscription to a URI and the end of the last one go to the
+ * server; in between it is the gateway that keeps count. A new process is told what the last one knew.
+ */
+export class Subscriptions {
+  readonly #byBackend = new Map<Backend, Map<string, Subscription>>();
+
+  /** The server that a client's subscription was made with, whoever the URI belongs to by now. */
+  holder(client: GatewayClient, uri: string): Backend | undefined {
+    for (const [backend, subscriptions] of this.#byBackend) {
+      if (subscriptions.get(uri)?.clients.has(client)) return backend;
+    }
+    return undefined;
+  }
+
+  /** Serves a request to subscribe or to unsubscribe. */
+  serve(exchange: Exchange, backend: Backend, uri: string): void {
+    const isJoining = exchange.request.method === METHODS.subscribe;
+    this.#change(backend, uri, (subscription) =>
+      isJoining ? this.#join(exchange, subscription) : this.#leave(exchange, subscription),
+    );
+  }
+
+  /** Hands an update to whoever subscribed to its URI. One of a part of a resource concerns all its subscribers. */
+  notify(backend: Backend, notification: NotificationEnvelope): void {
+    const subscriptions = this.#byBackend.get(backend);
+    const { uri: token } = notification.tokens;
+    const uri =
+      token === undefined || !isString(notification.bytes, token) ? '' : readString(notification.bytes, token);
+    const all = [...(subscriptions?.values() ?? [])].flatMap(({ clients }) => [...clients]);
+    for (const client of subscriptions?.get(uri)?.clients ?? new Set(all)) client.notify(notification);
+  }
+
+  /** A new process stands behind the backend. */
+  restore(backend: Backend): void {
+    for (const { uri, clients } of this.#byBackend.get(backend)?.values() ?? []) {
+      if (clients.size > 0) this.#say(METHODS.subscribe, backend, uri);
+    }
+  }
+
+  /** The client is gone. */
+  drop(client: GatewayClient): void {
+    for (const subscriptions of this.#byBackend.values()) {
+      for (const { backend, uri, clients } of subscriptions.values()) {
+        if (!clients.delete(client) || clients.size > 0) continue;
+        this.#change(backend, uri, async (subscription) => {
+          if (subscription.clients.size === 0) this.#say(METHODS.unsubscribe, backend, uri);
+        });
+      }
+    }
+  }
+
+  #change(backend: Backend, uri: string, change: Change): void {
+    const subscriptions = this.#byBackend.get(backend) ?? new Map<string, Subscription>();
+    this.#byBackend.set(backend, subscriptions);
+    const subscription = subscriptions.get(uri) ?? { backend, uri, clients: new Set(), changes: [] };
+    subscriptions.set(uri, subscription);
+    subscription.changes.push(change);
+    if (subscription.changes.length === 1) void this.#carryOut(subscription, subscriptions);
+  }
+
+  async #carryOut(subscription: Subscription, subscriptions: Map<string, Subscription>): Promise<void> {
+    for (let [change] = subscription.changes; change !== undefined; [change] = subscription.changes) {
+      await change(subscription);
+      subscription.changes.shift();
+    }
+    if (subscription.clients.size === 0) subscriptions.delete(subscription.uri);
+  }
+
+  async #join(exchange: Exchange, { backend, uri, clients }: Subscription): Promise<void> {
+    if (clients.size > 0) {
+      if (!exchange.isSettled) clients.add(exchange.client);
+      exchange.succeed(EMPTY_RESULT);
+    } else if (!exchange.isSettled && (await this.#tell(exchange, backend, uri))) {
+      clients.add(exchange.client);
+    }
+  }
+
+  async #leave(exchange: Exchange, { backend, uri, clients }: Subscription): Promise<void> {
+    const isLast = clients.size === 0 || (clients.size === 1 && clients.has(exchange.client));
+    clients.delete(exchange.client);
+    if (isLast) await this.#tell(exchange, backend, uri);
+    else exchange.succeed(EMPTY_RESULT);
+  }
+
+  /** Asks the server; its answer goes to the client as it is. Resolves with whether it agreed. */
+  async #tell(exchange: Exchange, backend: Backend, uri: string): Promise<boolean> {
+    const { connection } = backend.delivery;
+    if (connection === undefined) {
+      const reason = backend.isMisconfigured ? 'misconfigured' : 'restarting';
+      const failure = {
+        reason,
+        server: backend.key,
+        generation: undefined,
+        sent: false,
+        retryAfterMs: undefined,
+      } as const;
+      answerFailure(exchange, failure);
+      return false;
+    }
+    const outcome = await connection.ask(exchange.request.method, { uri }, backend.delivery.listPatience);
+    if (outcome.kind === 'failed') {
+      exchange.fail(new RpcError(RPC_CODES.internalError, `Server "${backend.key}" did not answer: ${outcome.reason}`));
+      return false;
+    }
+    const isAgreed = outcome.response.error === undefined;
+    if (exchange.isSettled) {
+      // The client has cancelled, or gone, so there must be nothing to be had for it.
+      if (isAgreed && exchange.request.method === METHODS.subscribe) this.#say(METHODS.unsubscribe, backend, uri);
+      return false;
+    }
+    exchange.relay(outcome.response);
+    return isAgreed;
+  }
+
+  /** On the gateway's own behalf, where nobody waits for the answer. */
+  #say(method: string, backend: Backend, uri: string): void {
+    void backend.delivery.connection?.ask(method, { uri }, backend.delivery.listPatience);
+  }
+}

@@ -1,0 +1,132 @@
+import { toBytes } from '../jsonrpc/json-text.js';
+import type { ListKind } from './lists.js';
+
+/** A schema beyond this is no schema that a model could use; the largest seen in the field is about half of it. */
+const MAX_SCHEMA_BYTES = 64 * 1024;
+const MAX_SCHEMA_DEPTH = 32;
+
+/** What is to be done with one entry of a server's list. `name` is what identifies it: a name or a URI. */
+export type EntryVerdict =
+  | { readonly kind: 'sound'; readonly name: string; readonly nullMembers: readonly string[] }
+  | { readonly kind: 'unsound'; readonly name: string | undefined; readonly reason: string };
+
+/**
+ * Whether a client can be expected to take this entry. One that it would refuse makes some clients drop the whole
+ * list; a member that may be absent but must not be null is one of the reasons.
+ *
+ * Only shape and size are looked at; no schema of a child is ever compiled, nor a pattern of one run.
+ */
+export function checkEntry(list: ListKind, entry: unknown): EntryVerdict {
+  const { identity, required, members } = SHAPES[list];
+  if (!isRecord(entry)) return { kind: 'unsound', name: undefined, reason: 'is not an object' };
+  const name = entry[identity];
+  if (typeof name !== 'string' || name === '') {
+    return { kind: 'unsound', name: undefined, reason: `has no ${identity}` };
+  }
+  const nullMembers: string[] = [];
+  for (const [member, isRight, expected] of members) {
+    const value = entry[member];
+    const isOptional = !required.includes(member);
+    if (isOptional && value === null) nullMembers.push(member);
+    if (isOptional && (value === undefined || value === null)) continue;
+    if (!isRight(value)) return { kind: 'unsound', name, reason: `${member} is not ${expected}` };
+  }
+  const fault = list === 'tools' ? findToolFault(entry) : undefined;
+  return fault === undefined ? { kind: 'sound', name, nullMembers } : { kind: 'unsound', name, reason: fault };
+}
+
+type MemberRule = readonly [member: string, isRight: (value: unknown) => boolean, expected: string];
+
+interface Shape {
+  /** The member that tells an entry from the others. */
+  readonly identity: string;
+  readonly required: readonly string[];
+  readonly members: readonly MemberRule[];
+}
+
+const COMMON: readonly MemberRule[] = [
+  ['title', isText, 'a string'],
+  ['description', isText, 'a string'],
+  ['icons', Array.isArray, 'a list'],
+  ['_meta', isRecord, 'an object'],
+];
+
+const RESOURCE_MEMBERS: readonly MemberRule[] = [
+  ...COMMON,
+  ['name', isText, 'a string'],
+  ['mimeType', isText, 'a string'],
+  ['annotations', isRecord, 'an object'],
+];
+
+const SHAPES: Readonly<Record<ListKind, Shape>> = {
+  tools: {
+    identity: 'name',
+    required: ['inputSchema'],
+    members: [
+      ...COMMON,
+      ['inputSchema', isObjectSchema, 'a schema of type "object"'],
+      ['outputSchema', isObjectSchema, 'a schema of type "object"'],
+      ['annotations', isRecord, 'an object'],
+      ['execution', isRecord, 'an object'],
+    ],
+  },
+  prompts: {
+    identity: 'name',
+    required: [],
+    members: [...COMMON, ['arguments', isArgumentList, 'a list of named ones']],
+  },
+  resources: {
+    identity: 'uri',
+    required: ['name'],
+    members: [...RESOURCE_MEMBERS, ['size', (value) => typeof value === 'number', 'a number']],
+  },
+  templates: { identity: 'uriTemplate', required: ['name'], members: RESOURCE_MEMBERS },
+};
+
+function isArgumentList(value: unknown): boolean {
+  return Array.isArray(value) && value.every(isArgument);
+}
+
+function isArgument(value: unknown): boolean {
+  if (!isRecord(value) || !isText(value.name)) return false;
+  const isTextOrAbsent = (member: unknown) => member === undefined || isText(member);
+  const isFlagOrAbsent = value.required === undefined || typeof value.required === 'boolean';
+  return isTextOrAbsent(value.title) && isTextOrAbsent(value.description) && isFlagOrAbsent;
+}
+
+function findToolFault(tool: Record<string, unknown>): string | undefined {
+  return findSchemaFault('inputSchema', tool.inputSchema) ?? findSchemaFault('outputSchema', tool.outputSchema);
+}
+
+function isText(value: unknown): boolean {
+  return typeof value === 'string';
+}
+
+function isObjectSchema(value: unknown): boolean {
+  if (!isRecord(value) || value.type !== 'object') return false;
+  const { properties, required } = value;
+  const hasProperties = properties === undefined || isRecord(properties);
+  const hasRequired = required === undefined || (Array.isArray(required) && required.every(isText));
+  return hasProperties && hasRequired;
+}
+
+function findSchemaFault(member: string, schema: unknown): string | undefined {
+  if (schema === undefined || schema === null) return undefined;
+  if (depthOf(schema, MAX_SCHEMA_DEPTH + 1) > MAX_SCHEMA_DEPTH)
+    return `${member} nests deeper than ${MAX_SCHEMA_DEPTH}`;
+  if (toBytes(JSON.stringify(schema)).length > MAX_SCHEMA_BYTES)
+    return `${member} is larger than ${MAX_SCHEMA_BYTES} bytes`;
+  return undefined;
+}
+
+/** Levels of nesting, counted no further than `limit`. */
+function depthOf(value: unknown, limit: number): number {
+  if (typeof value !== 'object' || value === null || limit === 0) return 0;
+  let deepest = 0;
+  for (const inner of Object.values(value)) deepest = Math.max(deepest, depthOf(inner, limit - 1));
+  return deepest + 1;
+}
+
+function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}

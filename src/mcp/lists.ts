@@ -1,0 +1,71 @@
+/** The lists that servers offer and that a gateway merges. */
+export const LIST_KINDS = ['tools', 'prompts', 'resources', 'templates'] as const;
+
+export type ListKind = (typeof LIST_KINDS)[number];
+
+/** How one kind of list is spelt in the protocol. */
+export interface ListFacts {
+  readonly method: string;
+  /** The member of the result that holds the entries, and its name among the watched tokens. */
+  readonly member: string;
+  readonly token: 'resultTools' | 'resultPrompts' | 'resultResources' | 'resultTemplates';
+  /** The server capability that goes with it. */
+  readonly capability: 'tools' | 'prompts' | 'resources';
+  /** The notification that it may have changed. */
+  readonly changed: string;
+}
+
+const RESOURCES_CHANGED = 'notifications/resources/list_changed';
+
+export const LISTS: Readonly<Record<ListKind, ListFacts>> = {
+  tools: {
+    method: 'tools/list',
+    member: 'tools',
+    token: 'resultTools',
+    capability: 'tools',
+    changed: 'notifications/tools/list_changed',
+  },
+  prompts: {
+    method: 'prompts/list',
+    member: 'prompts',
+    token: 'resultPrompts',
+    capability: 'prompts',
+    changed: 'notifications/prompts/list_changed',
+  },
+  resources: {
+    method: 'resources/list',
+    member: 'resources',
+    token: 'resultResources',
+    capability: 'resources',
+    changed: RESOURCES_CHANGED,
+  },
+  templates: {
+    method: 'resources/templates/list',
+    member: 'resourceTemplates',
+    token: 'resultTemplates',
+    capability: 'resources',
+    changed: RESOURCES_CHANGED,
+  },
+};
+
+/** Whether the entries go by names, which get the server's prefix, and not by URIs, which stay as they are. */
+export function isNamed(kind: ListKind): boolean {
+  return kind === 'tools' || kind === 'prompts';
+}
+
+/** The list that a method asks for, if it asks for one. */
+export function listAskedFor(method: string): ListKind | undefined {
+  return BY_METHOD.get(method);
+}
+
+/** The lists that a notification says have changed. */
+export function listsChangedBy(method: string): readonly ListKind[] {
+  return BY_CHANGE.get(method) ?? [];
+}
+
+const BY_METHOD = new Map(LIST_KINDS.map((kind) => [LISTS[kind].method, kind]));
+const BY_CHANGE = new Map<string, readonly ListKind[]>([
+  [LISTS.tools.changed, ['tools']],
+  [LISTS.prompts.changed, ['prompts']],
+  [RESOURCES_CHANGED, ['resources', 'templates']],
+]);

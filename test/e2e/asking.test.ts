@@ -1,0 +1,102 @@
+import { afterEach, describe, expect, it } from 'vitest';
+import { GatewayProcess, type Message } from '../support/gateway-process.js';
+import { until } from '../support/processes.js';
+
+let gateway: GatewayProcess;
+afterEach(() => gateway.dispose());
+
+async function start(capabilities: object, server: Record<string, unknown> = {}): Promise<void> {
+  gateway = await GatewayProcess.start({ servers: { lab: server } }, { handshake: false });
+  await gateway.initialize('2025-11-25', capabilities);
+  await gateway.listTools();
+}
+
+/** Calls the tool that asks; resolves with the question as it came to the client, and the call's answer to come. */
+async function ask(
+  method: string,
+  params: object = {},
+): Promise<{ raw: string; question: Message; call: Promise<string> }> {
+  const before = gateway.received.length;
+  const call = gateway.call('lab__ask', { method, params }).then(({ message }) => message.result.content[0].text);
+  const questions = () => gateway.received.slice(before).filter(({ message }) => message.method === method);
+  await until('the question', () => questions().length > 0);
+  const [received] = questions();
+  if (received === undefined) throw new Error('No question');
+  return { raw: received.raw, question: received.message, call };
+}
+
+describe('what a server asks of the client', () => {
+  it('reaches it as it was asked but for the id, and the answer goes back as it was given but for the id', async () => {
+    await start({ sampling: {} });
+    const { raw, question, call } = await ask('sampling/createMessage', { messages: [], n: 1 });
+    expect(raw).toMatch(/^\{"params":\{"messages":\[\],"n":1\},"x":1\.0,"jsonrpc":"2\.0","id":1,"method":/);
+    gateway.send(`{"jsonrpc":"2.0", "result":{"e":1e400,"n":9007199254740993},"id":${question.id}}`);
+    expect(await call).toMatch(/^\{"jsonrpc":"2\.0", "result":\{"e":1e400,"n":9007199254740993\},"id":"ask-\d+"\}$/);
+  });
+
+  it('may be refused by it', async () => {
+    await start({ elicitation: {} });
+    const { question, call } = await ask('elicitation/create', { message: 'Sure?' });
+    gateway.send(`{"jsonrpc":"2.0","id":${question.id},"error":{"code":-1,"message":"no","data":{"x":1.0}}}`);
+    expect(await call).toContain('"error":{"code":-1,"message":"no","data":{"x":1.0}}');
+  });
+
+  it.each([
+    ['sampling/createMessage', { elicitation: {}, roots: {} }, -32601],
+    ['roots/list', { sampling: {} }, -32601],
+    ['elicitation/create', { sampling: {} }, -32601],
+    ['vendor/ask', { sampling: {} }, -32601],
+  ])('never is %s when the client declared %j', async (method, capabilities, code) => {
+    await start(capabilities);
+    const { message } = await gateway.call('lab__ask', { method });
+    expect(message.result.content[0].text).toContain(`"code":${code}`);
+    expect(gateway.received.filter((received) => received.message.method === method)).toEqual([]);
+  });
+
+  it('is never a form when the client declared urls only, and the other way round', async () => {
+    await start({ elicitation: { url: {} } });
+    const form = await gateway.call('lab__ask', {
+      method: 'elicitation/create',
+      params: { mode: 'form', message: '' },
+    });
+    expect(form.message.result.content[0].text).toContain('"code":-32602');
+    const { question, call } = await ask('elicitation/create', { mode: 'url', message: '', url: 'https://a.test' });
+    gateway.send(`{"jsonrpc":"2.0","id":${question.id},"result":{"action":"accept"}}`);
+    expect(await call).toContain('accept');
+  });
+
+  it('may take a person longer than a silent call may last', async () => {
+    await start({ elicitation: {} }, { timeout: '200ms' });
+    const { question, call } = await ask('elicitation/create', { message: 'Take your time' });
+    // Three times the silence that a call is allowed, told by another call's timeouts.
+    for (let round = 0; round < 3; round += 1) {
+      const { message } = await gateway.call('trunkline__status', {});
+      expect(message.result.structuredContent.servers[0].inFlight).toBe(1);
+      const at = performance.now();
+      await until('a while has passed', () => performance.now() - at > 210);
+    }
+    gateway.send(`{"jsonrpc":"2.0","id":${question.id},"result":{"action":"accept"}}`);
+    expect(await call).toContain('accept');
+  });
+
+  it('is taken back when the server dies', async () => {
+    await start({ elicitation: {} });
+    const before = gateway.call('lab__ask', { method: 'elicitation/create' });
+    await until('the question', () => gateway.received.some(({ message }) => message.method === 'elicitation/create'));
+    process.kill((await gateway.status('lab')).pid, 'SIGKILL');
+    expect((await before).message.result._meta['trunkline/failure'].outcome).toBe('unknown');
+    await until('the end of the question', () => gateway.notifications('notifications/cancelled').length > 0);
+    expect(gateway.notifications('notifications/cancelled')[0]?.message.params.requestId).toBe(1);
+  });
+
+  it('is told of the client as it is: revision, name and every capability', async () => {
+    gateway = await GatewayProcess.start({ servers: { lab: {} } }, { handshake: false });
+    await gateway.initialize('2025-06-18', { sampling: {}, experimental: { 'x/y': { deep: [1] } } });
+    const { message } = await gateway.call('lab__hello');
+    expect(JSON.parse(message.result.content[0].text), message.result.content[0].text).toEqual({
+      protocolVersion: '2025-06-18',
+      capabilities: { sampling: {}, experimental: { 'x/y': { deep: [1] } } },
+      clientInfo: { name: 'test', version: '1' },
+    });
+  });
+});

@@ -1,0 +1,162 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { Client } from '@modelcontextprotocol/sdk/client/index.js';
+import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js';
+import {
+  CreateMessageRequestSchema,
+  ElicitRequestSchema,
+  ListRootsRequestSchema,
+} from '@modelcontextprotocol/sdk/types.js';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { CLI, type Message } from '../support/gateway-process.js';
+
+/** What a session is asked to do, once directly and once through Trunkline, where names have a prefix. */
+const SCRIPTS: Record<string, (client: Client, prefix: string) => Promise<unknown>> = {
+  'list prompts': async (client, prefix) => withoutPrefix((await client.listPrompts()).prompts, prefix),
+  'list resources': (client) => client.listResources(),
+  'list resource templates': (client) => client.listResourceTemplates(),
+  'get a prompt without arguments': (client, prefix) => client.getPrompt({ name: `${prefix}simple-prompt` }),
+  'get a prompt with arguments': (client, prefix) =>
+    client.getPrompt({ name: `${prefix}args-prompt`, arguments: { city: 'Zürich', state: 'ZH' } }),
+  'get a prompt that lacks an argument': (client, prefix) => fault(client.getPrompt({ name: `${prefix}args-prompt` })),
+  'complete an argument of a prompt': (client, prefix) =>
+    client.complete({
+      ref: { type: 'ref/prompt', name: `${prefix}completable-prompt` },
+      argument: { name: 'department', value: 'E' },
+    }),
+  'complete a variable of a template': async (client) => {
+    const [template] = (await client.listResourceTemplates()).resourceTemplates;
+    return client.complete({
+      ref: { type: 'ref/resource', uri: template?.uriTemplate ?? '' },
+      argument: { name: 'resourceId', value: '1' },
+    });
+  },
+  'read a listed resource': async (client) => {
+    const [resource] = (await client.listResources()).resources;
+    return client.readResource({ uri: resource?.uri ?? '' });
+  },
+  'read a resource by its template': async (client) => {
+    const { contents } = await client.readResource({ uri: 'demo://resource/dynamic/text/3' });
+    return contents.map(({ uri, mimeType }) => ({ uri, mimeType }));
+  },
+  'read a resource that is not there': (client) => fault(client.readResource({ uri: 'demo://nothing/here' })),
+  'set the log level': (client) => client.setLoggingLevel('warning'),
+  'subscribe and unsubscribe': async (client) => {
+    const uri = 'demo://resource/dynamic/text/1';
+    return [await client.subscribeResource({ uri }), await client.unsubscribeResource({ uri })];
+  },
+  'call a tool that links to resources': (client, prefix) =>
+    client.callTool({ name: `${prefix}get-resource-links`, arguments: { count: 3 } }),
+  'call a tool that answers with an image': (client, prefix) => client.callTool({ name: `${prefix}get-tiny-image` }),
+  'call a tool that answers structured': (client, prefix) =>
+    client.callTool({ name: `${prefix}get-structured-content`, arguments: { location: 'Chicago' } }),
+  'call a tool with annotations': (client, prefix) =>
+    client.callTool({
+      name: `${prefix}get-annotated-message`,
+      arguments: { messageType: 'error', includeImage: true },
+    }),
+  'list tools, which depend on what the client can do': async (client, prefix) =>
+    withoutPrefix(
+      (await client.listTools()).tools.filter(({ name }) => !name.startsWith('trunkline__')),
+      prefix,
+    ),
+  'call a tool that asks the client’s model': (client, prefix) =>
+    client.callTool({ name: `${prefix}trigger-sampling-request`, arguments: { prompt: 'hello', maxTokens: 10 } }),
+  'call a tool that asks the person': (client, prefix) =>
+    client.callTool({ name: `${prefix}trigger-elicitation-request`, arguments: {} }),
+  'call a tool that asks for the roots': (client, prefix) =>
+    client.callTool({ name: `${prefix}get-roots-list`, arguments: {} }),
+  'call a tool with arguments that do not fit': (client, prefix) =>
+    client.callTool({ name: `${prefix}get-sum`, arguments: { a: 'one' } }),
+};
+
+describe('server-everything does the same through Trunkline as directly', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'trunkline-differential-'));
+  const name = '@modelcontextprotocol/server-everything';
+  const config = join(folder, 'trunkline.yaml');
+  writeFileSync(config, JSON.stringify({ servers: { every: { package: name } } }));
+  const manifest = createRequire(import.meta.url).resolve(`${name}/package.json`);
+  const { bin } = createRequire(manifest)(manifest) as { bin: Record<string, string> };
+  const program = join(dirname(manifest), Object.values(bin)[0] ?? '');
+  const direct = capableClient();
+  const relayed = capableClient();
+
+  beforeAll(async () => {
+    const connect = (client: Client, args: string[]) =>
+      client.connect(new StdioClientTransport({ command: process.execPath, args, stderr: 'ignore' }));
+    await Promise.all([connect(direct, [program]), connect(relayed, [CLI, '-c', config])]);
+    await relayed.listTools();
+  });
+  afterAll(async () => {
+    await Promise.all([direct.close(), relayed.close()]);
+    rmSync(folder, { recursive: true, force: true });
+  });
+
+  it.each(Object.entries(SCRIPTS))('when asked to %s', async (_, script) => {
+    const expected = await script(direct, '');
+    expect(expected).toBeDefined();
+    expect(await script(relayed, 'every__')).toEqual(expected);
+  });
+
+  it('when a subscribed resource changes', async () => {
+    const uri = 'demo://resource/dynamic/text/1';
+    const updates: string[] = [];
+    const updated = new Promise<void>((resolve) => {
+      relayed.fallbackNotificationHandler = async ({ method, params }: Message) => {
+        if (method !== 'notifications/resources/updated') return;
+        updates.push(params.uri);
+        resolve();
+      };
+    });
+    await relayed.subscribeResource({ uri });
+    await relayed.callTool({ name: 'every__toggle-subscriber-updates' });
+    await updated;
+    await relayed.callTool({ name: 'every__toggle-subscriber-updates' });
+    expect(updates[0]).toBe(uri);
+  });
+
+  it('when it logs', async () => {
+    const logged = new Promise<Message>((resolve) => {
+      relayed.fallbackNotificationHandler = async (notification: Message) => {
+        if (notification.method === 'notifications/message') resolve(notification.params);
+      };
+    });
+    await relayed.setLoggingLevel('debug');
+    await relayed.callTool({ name: 'every__toggle-simulated-logging' });
+    expect(await logged).toHaveProperty('level');
+    await relayed.callTool({ name: 'every__toggle-simulated-logging' });
+  });
+});
+
+/** A client that can be asked for everything, and answers always the same. */
+function capableClient(): Client {
+  const capabilities = { sampling: {}, elicitation: {}, roots: { listChanged: true } };
+  const client = new Client({ name: 'test', version: '1' }, { capabilities });
+  client.setRequestHandler(CreateMessageRequestSchema, async ({ params }) => ({
+    model: 'test-model',
+    role: 'assistant',
+    content: { type: 'text', text: `asked ${JSON.stringify(params.messages)}` },
+  }));
+  client.setRequestHandler(ElicitRequestSchema, async ({ params }) => ({
+    action: 'accept',
+    content: { name: `answer to ${params.message}` },
+  }));
+  client.setRequestHandler(ListRootsRequestSchema, async () => ({
+    roots: [{ uri: 'file:///home/test', name: 'Test' }],
+  }));
+  return client;
+}
+
+function withoutPrefix(entries: Message[], prefix: string): Message[] {
+  return entries.map((entry) => ({ ...entry, name: entry.name.slice(prefix.length) }));
+}
+
+async function fault(answer: Promise<unknown>): Promise<unknown> {
+  const error = await answer.then(
+    () => 'no fault',
+    (reason: Message) => reason,
+  );
+  return typeof error === 'string' ? error : { code: error.code, message: error.message, data: error.data };
+}

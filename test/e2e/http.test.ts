@@ -1,0 +1,458 @@
+import { type ChildProcessWithoutNullStreams, execFileSync, spawn } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
+import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import * as http from 'node:http';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { Client } from '@modelcontextprotocol/sdk/client/index.js';
+import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
+import { CallToolResultSchema, ToolListChangedNotificationSchema } from '@modelcontextprotocol/sdk/types.js';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { dataFolder } from '../../src/store/data-folder.js';
+import { CLI, type Message } from '../support/gateway-process.js';
+import { until } from '../support/processes.js';
+
+const LAB = fileURLToPath(new URL('../fixtures/servers/lab.mjs', import.meta.url));
+const STUBBORN = fileURLToPath(new URL('../fixtures/cli/ignores-the-end.mjs', import.meta.url));
+
+/** What the supervisor takes at most to end everything, and a little for a busy machine. */
+const END_MS = 3_200;
+
+let place: Place;
+beforeEach(() => {
+  place = new Place();
+});
+afterEach(() => place.dispose());
+
+describe('the official client', () => {
+  it('lists and calls tools, and hears of progress', async () => {
+    const client = await place.connect(await place.serve());
+    expect(client.getServerVersion()?.name).toBe('trunkline');
+    const { tools } = await client.listTools();
+    expect(tools.map(({ name }) => name)).toEqual(expect.arrayContaining(['lab__echo', 'trunkline__status']));
+
+    const steps: number[] = [];
+    const result = await client.callTool({ name: 'lab__progress' }, CallToolResultSchema, {
+      onprogress: ({ progress }) => steps.push(progress),
+    });
+    expect(result.content).toEqual([{ type: 'text', text: 'done' }]);
+    // Of two steps that are the same, the second is no progress.
+    expect(steps).toEqual([1, 2, 3]);
+  });
+
+  it('is told when the list of tools changes', async () => {
+    const client = await place.connect(await place.serve());
+    const told = new Promise((resolve) => {
+      client.setNotificationHandler(ToolListChangedNotificationSchema, resolve);
+    });
+    await client.listTools();
+    await client.callTool({ name: 'lab__change' });
+    await told;
+    const { tools } = await client.listTools();
+    expect(tools.map(({ name }) => name)).toContain('lab__added8');
+  });
+
+  it('gets its own answers while another one calls the same servers', async () => {
+    const running = await place.serve({ servers: { one: place.lab(), two: place.lab() } });
+    const clients = [await place.connect(running), await place.connect(running)];
+    // Far below the 100 requests that one token may send at once.
+    const calls = Array.from({ length: 30 }, (_, call) =>
+      clients.map(async (client, index) => {
+        const marker = `client ${index}, call ${call}, ${randomUUID()}`;
+        const name = call % 2 === 0 ? 'one__wait' : 'two__wait';
+        const { content } = await client.callTool({ name, arguments: { marker, delayMs: (call * 7) % 20 } });
+        return { marker, content };
+      }),
+    );
+    for (const { marker, content } of await Promise.all(calls.flat())) {
+      expect(content).toEqual([{ type: 'text', text: marker }]);
+    }
+  });
+});
+
+describe('a session', () => {
+  it('answers each of 50 requests that all have the same id', async () => {
+    const running = await place.serve();
+    const session = await place.initialize(running);
+    await running.untilReady();
+    const markers = Array.from({ length: 50 }, () => randomUUID());
+    const answers = await Promise.all(
+      markers.map(async (marker, call) => {
+        const params = { name: 'lab__wait', arguments: { marker, delayMs: (call * 7) % 20 } };
+        const response = await place.post(running, { jsonrpc: '2.0', id: 1, method: 'tools/call', params }, session);
+        return (await response.json()) as Message;
+      }),
+    );
+    expect(answers.map(({ id }) => id)).toEqual(markers.map(() => 1));
+    expect(answers.map(({ result }) => result.content[0].text)).toEqual(markers);
+  });
+
+  it('is unknown when nobody began it, and once it was ended', async () => {
+    const running = await place.serve();
+    expect((await place.post(running, PING, { 'mcp-session-id': randomUUID() })).status).toBe(404);
+
+    const session = await place.initialize(running);
+    expect((await place.post(running, PING, session)).status).toBe(200);
+    const ended = await fetch(running.url, { method: 'DELETE', headers: place.headers(session) });
+    expect(ended.status).toBe(204);
+    expect((await place.post(running, PING, session)).status).toBe(404);
+  });
+});
+
+describe('strangers', () => {
+  it('are asked for the token, which is in a file of the user and printed by `trunkline token`', async () => {
+    const running = await place.serve();
+    const refused = await place.post(running, INITIALIZE, { authorization: undefined });
+    expect(refused.status).toBe(401);
+    expect(refused.headers.get('www-authenticate')).toMatch(/^Bearer /);
+    const wrong = await place.post(running, INITIALIZE, { authorization: `Bearer ${'x'.repeat(43)}` });
+    expect(wrong.status).toBe(401);
+    expect((await place.post(running, INITIALIZE)).status).toBe(200);
+
+    expect(statSync(place.tokenFile).mode & 0o777).toBe(0o600);
+    const printed = await place.run(['token']);
+    expect(printed).toEqual({ code: 0, stdout: `${place.token}\n`, stderr: '' });
+    expect(running.stderr).not.toContain(place.token);
+  });
+
+  it('get the token that `trunkline token` made before', async () => {
+    const { stdout } = await place.run(['token']);
+    const running = await place.serve();
+    const authorization = `Bearer ${stdout.trim()}`;
+    expect((await place.post(running, INITIALIZE, { authorization })).status).toBe(200);
+  });
+
+  it('are let in without a token on loopback if they are to be', async () => {
+    const running = await place.serve({ args: ['--no-auth'] });
+    expect((await place.post(running, INITIALIZE, { authorization: undefined })).status).toBe(200);
+    expect(existsSync(place.tokenFile)).toBe(false);
+  });
+
+  it('are refused when they come by another name or from a web page', async () => {
+    const running = await place.serve({ args: ['--allowed-origin', 'https://app.example'] });
+    const statusOf = (headers: Headers) => place.statusOf(running, headers);
+    expect(await statusOf({})).toBe(200);
+    expect(await statusOf({ host: `rebound.example:${running.port}` })).toBe(403);
+    expect(await statusOf({ host: '127.0.0.1' })).toBe(403);
+    expect(await statusOf({ origin: 'https://page.example' })).toBe(403);
+    expect(await statusOf({ origin: 'null' })).toBe(403);
+    expect(await statusOf({ origin: 'https://app.example' })).toBe(200);
+  });
+
+  it('reach another address than loopback under the names that are allowed', async () => {
+    const address = ['--http', '0.0.0.0:0', '--allowed-host', 'gateway.example'];
+    const running = await place.serve({ address });
+    expect(await place.statusOf(running, { host: 'gateway.example' })).toBe(200);
+    expect(await place.statusOf(running, { host: `127.0.0.1:${running.port}` })).toBe(403);
+  });
+});
+
+describe('the command line', () => {
+  it.each([
+    [['--http', '0.0.0.0:0', '--no-auth'], /0\.0\.0\.0 without authentication/],
+    [['--http', '0.0.0.0:0', '--no-auth', '--allowed-host', 'a.example'], /0\.0\.0\.0 without authentication/],
+    [['--http', '[::]:0', '--no-auth'], /:: without authentication/],
+    [['--http', '0.0.0.0:0'], /needs a list of allowed hosts/],
+    [['--http', '127.0.0.1:0', '--allowed-host', 'http://a.example'], /must be host or host:port/],
+    [['--http', '127.0.0.1:0', '--allowed-origin', 'a.example'], /must be scheme:\/\/host/],
+    [['--http', '127.0.0.1:0', '--tls-cert', 'a.pem'], /go together/],
+    [['--http', 'nowhere'], /names no port/],
+    [['--no-auth'], /is about HTTP, which is off/],
+    [['check', '--http', '0'], /takes no options about HTTP/],
+  ])('that says %j is refused in one line', async (args, reason) => {
+    const { code, stdout, stderr } = await place.run([...args, ...place.configure({ lab: place.lab() })]);
+    expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
+    expect(stderr).toMatch(/^trunkline: .+\n$/);
+    expect(stderr).toMatch(reason);
+  });
+
+  it('that names a port in use is refused in one line', async () => {
+    const { port } = await place.serve();
+    const { code, stderr } = await place.run(['--http', `127.0.0.1:${port}`, ...place.configure({ lab: place.lab() })]);
+    expect(code).toBe(2);
+    expect(stderr).toBe(
+      `trunkline: cannot listen on 127.0.0.1:${port}: the port is in use; name another one with --http HOST:PORT\n`,
+    );
+  });
+});
+
+describe('the probes', () => {
+  it('tell that the process lives, and when every server has started', async () => {
+    const running = await place.serve({ servers: { quick: place.lab(), slow: place.lab('slow=700') } });
+    // Asked at once: the slow server cannot have started yet.
+    expect(await running.probe('/readyz')).toEqual({ status: 503, text: 'not ready' });
+    expect(await running.probe('/healthz')).toEqual({ status: 200, text: 'ok' });
+    await running.untilReady();
+    expect(await running.probe('/readyz')).toEqual({ status: 200, text: 'ready' });
+  });
+});
+
+describe('the end', () => {
+  it('comes within three seconds of SIGTERM, whatever is open and however stubborn a server is', async () => {
+    const running = await place.serve({
+      servers: { lab: place.lab(), mute: place.lab('mute'), stubborn: place.server(STUBBORN) },
+    });
+    await until('all servers run', () => place.leftovers().length === 4);
+    const session = await place.initialize(running);
+    const listening = await fetch(running.url, {
+      headers: place.headers({ ...session, accept: 'text/event-stream' }),
+    });
+    expect(listening.status).toBe(200);
+    const params = { name: 'lab__effect', arguments: { file: place.file('calls'), marker: 'x', delayMs: 60_000 } };
+    const call = place.post(running, { jsonrpc: '2.0', id: 2, method: 'tools/call', params }, session);
+    await until('the call has reached its server', () => existsSync(place.file('calls')));
+
+    const at = performance.now();
+    running.process.kill('SIGTERM');
+    const { code, stdout } = await running.finished;
+    expect(performance.now() - at).toBeLessThan(END_MS);
+    expect({ code, stdout }).toEqual({ code: 0, stdout: '' });
+    expect(place.leftovers()).toEqual([]);
+    expect(await listening.text()).not.toContain('data: {');
+    const { result } = (await (await call).json()) as Message;
+    expect(result._meta['trunkline/failure']).toMatchObject({ reason: 'stopped', outcome: 'unknown' });
+  });
+
+  it('does not come with the end of stdin when only HTTP is served', async () => {
+    const running = await place.serve();
+    running.process.stdin.end();
+    const client = await place.connect(running);
+    expect((await client.callTool({ name: 'lab__progress' })).content).toEqual([{ type: 'text', text: 'done' }]);
+  });
+
+  it('comes with the end of stdin when both are served, and until then both are', async () => {
+    const running = await place.serve({ args: ['--stdio'], servers: { lab: place.lab(), mute: place.lab('mute') } });
+    const client = await place.connect(running);
+    await running.say(INITIALIZE);
+    const call = (marker: string) => ({ name: 'lab__wait', arguments: { marker, delayMs: 20 } });
+    const [overHttp, overStdio] = await Promise.all([
+      client.callTool(call('over HTTP')),
+      running.say({ jsonrpc: '2.0', id: 2, method: 'tools/call', params: call('over stdio') }),
+    ]);
+    expect(overHttp.content).toEqual([{ type: 'text', text: 'over HTTP' }]);
+    expect(overStdio.result.content).toEqual([{ type: 'text', text: 'over stdio' }]);
+
+    const at = performance.now();
+    running.process.stdin.end();
+    const { code } = await running.finished;
+    expect(code).toBe(0);
+    expect(performance.now() - at).toBeLessThan(END_MS);
+    expect(place.leftovers()).toEqual([]);
+    await expect(fetch(running.url)).rejects.toThrow();
+  });
+});
+
+type Headers = Readonly<Record<string, string | undefined>>;
+
+interface Finished {
+  readonly code: number | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+interface ServeOptions {
+  readonly servers?: Record<string, object>;
+  readonly address?: readonly string[];
+  readonly args?: readonly string[];
+}
+
+const INITIALIZE = {
+  jsonrpc: '2.0',
+  id: 1,
+  method: 'initialize',
+  params: { protocolVersion: '2025-11-25', capabilities: {}, clientInfo: { name: 'test', version: '1' } },
+};
+const PING = { jsonrpc: '2.0', id: 1, method: 'ping' };
+
+/** A folder for one test, which holds the configuration and the user's data, and all that runs in it. */
+class Place {
+  /** Part of every command line, so that what is left of a run can be found. */
+  readonly #folder = mkdtempSync(join(tmpdir(), `trunkline-${randomUUID()}-`));
+  readonly #environment = { ...process.env, HOME: this.#folder, XDG_DATA_HOME: this.file('data') };
+  readonly #clients: Client[] = [];
+  readonly #running: Running[] = [];
+
+  file(name: string): string {
+    return join(this.#folder, name);
+  }
+
+  get tokenFile(): string {
+    const { platform } = process;
+    return join(dataFolder({ env: this.#environment, home: this.#folder, platform }), 'token');
+  }
+
+  get token(): string {
+    return readFileSync(this.tokenFile, 'utf8').trim();
+  }
+
+  server(program: string, ...args: string[]): object {
+    return { command: 'node', args: [program, ...args, `run=${this.#folder}`] };
+  }
+
+  lab(...args: string[]): object {
+    return this.server(LAB, ...args);
+  }
+
+  /** Returns the arguments that name the configuration. */
+  configure(servers: Record<string, object>): string[] {
+    const file = this.file('trunkline.yaml');
+    writeFileSync(file, JSON.stringify({ servers }));
+    return ['--config', file];
+  }
+
+  /** Resolves when it listens. */
+  async serve({
+    servers = { lab: this.lab() },
+    address = ['--http', '127.0.0.1:0'],
+    args = [],
+  }: ServeOptions = {}): Promise<Running> {
+    const running = this.#start([...this.configure(servers), ...address, ...args]);
+    await running.untilListening();
+    return running;
+  }
+
+  /** Runs the CLI to its end. */
+  async run(args: readonly string[]): Promise<Finished> {
+    const running = this.#start(args);
+    running.process.stdin.end();
+    return await running.finished;
+  }
+
+  async connect(running: Running): Promise<Client> {
+    const client = new Client({ name: 'test', version: '1' });
+    this.#clients.push(client);
+    const headers = { authorization: `Bearer ${this.token}` };
+    const transport = new StreamableHTTPClientTransport(new URL(running.url), { requestInit: { headers } });
+    // Its `sessionId` lacks the `undefined` that our strictness asks for.
+    await client.connect(transport as Parameters<Client['connect']>[0]);
+    return client;
+  }
+
+  /** Begins a session; resolves with the header that belongs to it. */
+  async initialize(running: Running): Promise<{ 'mcp-session-id': string }> {
+    const response = await this.post(running, INITIALIZE);
+    const session = { 'mcp-session-id': response.headers.get('mcp-session-id') ?? '' };
+    const accepted = await this.post(running, { jsonrpc: '2.0', method: 'notifications/initialized' }, session);
+    expect([response.status, accepted.status]).toEqual([200, 202]);
+    return session;
+  }
+
+  post(running: Running, message: object, headers: Headers = {}): Promise<Response> {
+    return fetch(running.url, { method: 'POST', headers: this.headers(headers), body: JSON.stringify(message) });
+  }
+
+  /** What `initialize` is answered with; unlike `fetch`, this can claim any `Host`. */
+  async statusOf(running: Running, headers: Headers): Promise<number | undefined> {
+    const request = http.request({
+      host: '127.0.0.1',
+      port: running.port,
+      path: '/mcp',
+      method: 'POST',
+      agent: false,
+      headers: this.headers(headers),
+    });
+    request.end(JSON.stringify(INITIALIZE));
+    const [response] = (await once(request, 'response')) as [http.IncomingMessage];
+    response.resume();
+    return response.statusCode;
+  }
+
+  /** What any well-behaved client sends. Set a header to `undefined` to leave it out. */
+  headers(more: Headers = {}): Record<string, string> {
+    const headers: Headers = {
+      accept: 'application/json, text/event-stream',
+      'content-type': 'application/json',
+      ...(existsSync(this.tokenFile) ? { authorization: `Bearer ${this.token}` } : {}),
+      ...more,
+    };
+    return Object.fromEntries(Object.entries(headers).filter((entry): entry is [string, string] => !!entry[1]));
+  }
+
+  /** Processes of this test that live. */
+  leftovers(): string[] {
+    const listing = execFileSync('ps', ['-A', '-o', 'stat=,pid=,args='], { encoding: 'utf8' });
+    return listing.split('\n').filter((line) => line.includes(this.#folder) && !line.startsWith('Z'));
+  }
+
+  /** Ends everything, and fails when something did not end in an orderly way. */
+  async dispose(): Promise<void> {
+    try {
+      await Promise.all(this.#clients.map((client) => client.close()));
+      for (const { process: running } of this.#running) running.kill('SIGTERM');
+      await until('every process is gone', () => this.leftovers().length === 0, END_MS);
+    } finally {
+      for (const line of this.leftovers()) process.kill(Number(line.trim().split(/\s+/)[1]), 'SIGKILL');
+      await Promise.all(this.#running.map(({ finished }) => finished));
+      rmSync(this.#folder, { recursive: true, force: true });
+    }
+  }
+
+  #start(args: readonly string[]): Running {
+    const running = new Running(spawn(process.execPath, [CLI, ...args], { env: this.#environment }));
+    this.#running.push(running);
+    return running;
+  }
+}
+
+/** The built CLI while it runs. */
+class Running {
+  readonly process: ChildProcessWithoutNullStreams;
+  readonly finished: Promise<Finished>;
+  #stdout = '';
+  #stderr = '';
+
+  constructor(child: ChildProcessWithoutNullStreams) {
+    this.process = child;
+    child.stdout.setEncoding('utf8').on('data', (text: string) => {
+      this.#stdout += text;
+    });
+    child.stderr.setEncoding('utf8').on('data', (text: string) => {
+      this.#stderr += text;
+    });
+    child.stdin.on('error', () => {});
+    this.finished = new Promise((resolve) => {
+      child.once('close', (code) => resolve({ code, stdout: this.#stdout, stderr: this.#stderr }));
+    });
+  }
+
+  get stderr(): string {
+    return this.#stderr;
+  }
+
+  /** As it is told to whoever started it. */
+  get url(): string {
+    return /^Trunkline serves (http:\/\/\S+\/mcp)\b/m.exec(this.#stderr)?.[1] ?? '';
+  }
+
+  get port(): number {
+    return Number(new URL(this.url).port);
+  }
+
+  async untilListening(): Promise<void> {
+    await until('it listens', () => this.url !== '' || this.process.exitCode !== null);
+    if (this.url === '') throw new Error(`It ended with ${this.process.exitCode}:\n${this.#stderr}`);
+  }
+
+  async untilReady(): Promise<void> {
+    await expect.poll(async () => (await this.probe('/readyz')).status, { timeout: 5_000 }).toBe(200);
+  }
+
+  async probe(path: string): Promise<{ status: number; text: string }> {
+    const response = await fetch(new URL(path, this.url));
+    return { status: response.status, text: await response.text() };
+  }
+
+  /** Sends a request to stdin; resolves with the answer. */
+  async say(request: Message): Promise<Message> {
+    this.process.stdin.write(`${JSON.stringify(request)}\n`);
+    let answer: Message | undefined;
+    await until(`an answer to ${request.id}`, () => {
+      const lines = this.#stdout.split('\n').slice(0, -1);
+      answer = lines.map((line) => JSON.parse(line) as Message).find(({ id }) => id === request.id);
+      return answer !== undefined;
+    });
+    return answer ?? {};
+  }
+}

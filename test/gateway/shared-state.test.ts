@@ -1,0 +1,81 @@
+import { describe, expect, it } from 'vitest';
+import { offering, scriptGateway } from '../support/scripted-gateway.js';
+import { flush } from '../support/wire.js';
+
+const URI = 'x://1';
+
+async function sharing() {
+  const world = scriptGateway({ servers: { a: offering({ resources: [URI] }) } });
+  await world.startAll();
+  const connect = () => {
+    const client = world.connect();
+    client.greet();
+    return client;
+  };
+  const settle = async () => {
+    for (let turn = 0; turn < 10; turn += 1) await flush();
+  };
+  const subscriptionsHeard = () =>
+    world.server('a').child.stdin.messages.flatMap(({ method }) => (/subscribe$/.test(method ?? '') ? [method] : []));
+  return { ...world, connect, settle, subscriptionsHeard };
+}
+
+describe('clients that share a server', () => {
+  it('and subscribe at the same moment make one subscription', async () => {
+    const { connect, server, settle, subscriptionsHeard } = await sharing();
+    const [one, two] = [connect(), connect()];
+    one.request(1, 'resources/subscribe', { uri: URI });
+    two.request(1, 'resources/subscribe', { uri: URI });
+    server('a').child.reply('resources/subscribe');
+    await settle();
+    expect(subscriptionsHeard()).toEqual(['resources/subscribe']);
+    expect([one.answerTo(1)?.result, two.answerTo(1)?.result]).toEqual([{}, {}]);
+  });
+
+  it('may join while the last one leaves, and are subscribed then', async () => {
+    const { connect, server, settle, subscriptionsHeard } = await sharing();
+    const [one, two] = [connect(), connect()];
+    one.request(1, 'resources/subscribe', { uri: URI });
+    server('a').child.reply('resources/subscribe');
+    await settle();
+    one.request(2, 'resources/unsubscribe', { uri: URI });
+    two.request(1, 'resources/subscribe', { uri: URI });
+    server('a').child.reply('resources/unsubscribe');
+    await settle();
+    expect(subscriptionsHeard().at(-1)).toBe('resources/subscribe');
+  });
+
+  it('leave no subscription when they go, or cancel, while it is being made', async () => {
+    for (const end of ['go', 'cancel']) {
+      const { connect, server, settle, subscriptionsHeard } = await sharing();
+      const client = connect();
+      client.request(1, 'resources/subscribe', { uri: URI });
+      if (end === 'go') client.session.close();
+      else client.cancel(1);
+      server('a').child.reply('resources/subscribe');
+      await settle();
+      expect(subscriptionsHeard()).toEqual(['resources/subscribe', 'resources/unsubscribe']);
+      server('a').crash();
+      await server('a').start();
+      expect(subscriptionsHeard()).toEqual([]);
+    }
+  });
+
+  it('make it as talkative as the most talkative of those that are there', async () => {
+    const capabilities = { tools: {}, logging: {} };
+    const world = scriptGateway({ servers: { a: { hello: { capabilities } } } });
+    await world.startAll();
+    const [talkative, quiet] = [world.connect(), world.connect()];
+    for (const client of [talkative, quiet]) client.greet();
+    talkative.request(1, 'logging/setLevel', { level: 'debug' });
+    quiet.request(1, 'logging/setLevel', { level: 'error' });
+    const levels = () =>
+      world
+        .server('a')
+        .child.asked('logging/setLevel')
+        .map(({ params }) => params.level);
+    expect(levels()).toEqual(['debug']);
+    talkative.session.close();
+    expect(levels()).toEqual(['debug', 'error']);
+  });
+});

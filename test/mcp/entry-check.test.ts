@@ -1,0 +1,211 @@
+import { describe, expect, it } from 'vitest';
+import { checkEntry } from '../../src/mcp/entry-check.js';
+
+const schema = { type: 'object' };
+const tool = (members: Record<string, unknown> = {}) => ({ name: 'read', inputSchema: schema, ...members });
+
+function nested(levels: number): unknown {
+  let value: unknown = {};
+  for (let level = 1; level < levels; level += 1) value = { inner: value };
+  return value;
+}
+
+/** A schema with this many levels in all. */
+function deepSchema(levels: number): unknown {
+  return { type: 'object', properties: nested(levels - 1) };
+}
+
+describe('a sound tool', () => {
+  it.each([
+    ['has only a name and a schema', {}],
+    ['has every member there is', fullTool()],
+    ['has members that nobody knows', { 'x-vendor': null, category: 7 }],
+    ['has a schema with a reference to itself', { inputSchema: { ...schema, properties: { a: { $ref: '#' } } } }],
+    ['has a schema with a pattern that no machine should run', { inputSchema: { ...schema, pattern: '^(a+)+$' } }],
+    ['has a schema as deep as allowed', { inputSchema: deepSchema(32) }],
+    ['has a schema of almost 64 KiB', { inputSchema: { ...schema, description: 'x'.repeat(65_000) } }],
+  ])('%s', (_, members) => {
+    expect(checkEntry('tools', tool(members))).toEqual({ kind: 'sound', name: 'read', nullMembers: [] });
+  });
+
+  it.each(['__proto__', 'constructor', 'toString', 'hasOwnProperty', 'a b', '😀'])('may be called %s', (name) => {
+    expect(checkEntry('tools', tool({ name }))).toMatchObject({ kind: 'sound', name });
+  });
+
+  it('may have members and properties called like those of every object', () => {
+    const text =
+      '{"name":"t","__proto__":{"title":1},"constructor":null,"inputSchema":{"type":"object","properties":{"__proto__":{},"constructor":{}},"required":["__proto__"]}}';
+    expect(checkEntry('tools', JSON.parse(text))).toEqual({ kind: 'sound', name: 't', nullMembers: [] });
+  });
+
+  it.each(['title', 'description', 'outputSchema', 'annotations', 'icons', 'execution', '_meta'])(
+    'may have a %s that is null, which is to be left out',
+    (member) => {
+      expect(checkEntry('tools', tool({ [member]: null }))).toEqual({
+        kind: 'sound',
+        name: 'read',
+        nullMembers: [member],
+      });
+    },
+  );
+});
+
+describe('an unsound tool', () => {
+  it.each([
+    [null, 'is not an object'],
+    ['read', 'is not an object'],
+    [[], 'is not an object'],
+    [{}, 'has no name'],
+    [{ name: '' }, 'has no name'],
+    [{ name: 7, inputSchema: schema }, 'has no name'],
+    [{ name: null }, 'has no name'],
+  ])('without a name is %j, which %s', (value, reason) => {
+    expect(checkEntry('tools', value)).toEqual({ kind: 'unsound', name: undefined, reason });
+  });
+
+  it.each([
+    [{ inputSchema: undefined }, 'inputSchema is not a schema of type "object"'],
+    [{ inputSchema: null }, 'inputSchema is not a schema of type "object"'],
+    [{ inputSchema: {} }, 'inputSchema is not a schema of type "object"'],
+    [{ inputSchema: [] }, 'inputSchema is not a schema of type "object"'],
+    [{ inputSchema: true }, 'inputSchema is not a schema of type "object"'],
+    [{ inputSchema: { type: ['object'] } }, 'inputSchema is not a schema of type "object"'],
+    [{ inputSchema: { type: 'array' } }, 'inputSchema is not a schema of type "object"'],
+    [{ inputSchema: { ...schema, properties: [] } }, 'inputSchema is not a schema of type "object"'],
+    [{ inputSchema: { ...schema, properties: null } }, 'inputSchema is not a schema of type "object"'],
+    [{ inputSchema: { ...schema, required: true } }, 'inputSchema is not a schema of type "object"'],
+    [{ inputSchema: { ...schema, required: [1] } }, 'inputSchema is not a schema of type "object"'],
+    [{ outputSchema: { type: 'array' } }, 'outputSchema is not a schema of type "object"'],
+    [{ title: 1 }, 'title is not a string'],
+    [{ description: {} }, 'description is not a string'],
+    [{ annotations: [] }, 'annotations is not an object'],
+    [{ icons: {} }, 'icons is not a list'],
+    [{ execution: 'sync' }, 'execution is not an object'],
+    [{ _meta: 0 }, '_meta is not an object'],
+  ])('with %j: %s', (members, reason) => {
+    expect(checkEntry('tools', tool(members))).toEqual({ kind: 'unsound', name: 'read', reason });
+  });
+
+  it.each([33, 400])('has a schema of %i levels', (levels) => {
+    const reason = 'inputSchema nests deeper than 32';
+    expect(checkEntry('tools', tool({ inputSchema: deepSchema(levels) }))).toEqual({
+      kind: 'unsound',
+      name: 'read',
+      reason,
+    });
+  });
+
+  it('has a schema of more than 64 KiB', () => {
+    const verdict = checkEntry('tools', tool({ inputSchema: { ...schema, description: 'x'.repeat(66_000) } }));
+    expect(verdict).toMatchObject({ kind: 'unsound', reason: 'inputSchema is larger than 65536 bytes' });
+  });
+
+  it('has a schema whose bytes, and not its characters, are more than 64 KiB', () => {
+    const verdict = checkEntry('tools', tool({ inputSchema: { ...schema, description: '猫'.repeat(30_000) } }));
+    expect(verdict).toMatchObject({ kind: 'unsound', reason: 'inputSchema is larger than 65536 bytes' });
+  });
+
+  it('is found in a moment, however hostile its schema', () => {
+    const wide = Object.fromEntries(Array.from({ length: 50_000 }, (_, index) => [`p${index}`, { type: 'string' }]));
+    const hostile = tool({ inputSchema: { ...schema, properties: wide } });
+    const startedAt = performance.now();
+    expect(checkEntry('tools', hostile).kind).toBe('unsound');
+    expect(performance.now() - startedAt).toBeLessThan(200);
+  });
+});
+
+describe('a sound entry of another list', () => {
+  it.each([
+    ['prompts', { name: 'p' }],
+    ['prompts', { name: 'p', arguments: [] }],
+    [
+      'prompts',
+      { name: 'p', title: '', description: '', icons: [], _meta: {}, arguments: [{ name: 'a', required: true }] },
+    ],
+    ['prompts', { name: 'p', inputSchema: 7, uri: 7, 'x-vendor': null }],
+    ['resources', { uri: 'p', name: 'n' }],
+    ['resources', { uri: 'p', name: '', mimeType: 'text/plain', size: 0, annotations: {}, icons: [], _meta: {} }],
+    ['resources', { uri: 'p', name: 'n', uriTemplate: 7, 'x-vendor': null }],
+    ['templates', { uriTemplate: 'p', name: 'n' }],
+    ['templates', { uriTemplate: 'p', name: 'n', mimeType: 'x', annotations: {}, title: '', size: 'any' }],
+  ] as const)('of %s is %j', (list, entry) => {
+    expect(checkEntry(list, entry)).toEqual({ kind: 'sound', name: 'p', nullMembers: [] });
+  });
+
+  it.each([
+    ['prompts', { name: 'p' }, ['title', 'description', 'icons', '_meta', 'arguments']],
+    [
+      'resources',
+      { uri: 'p', name: 'n' },
+      ['title', 'description', 'icons', '_meta', 'mimeType', 'annotations', 'size'],
+    ],
+    [
+      'templates',
+      { uriTemplate: 'p', name: 'n' },
+      ['title', 'description', 'icons', '_meta', 'mimeType', 'annotations'],
+    ],
+  ] as const)('of %s may have members that are null, which are to be left out', (list, entry, members) => {
+    const nulls = Object.fromEntries(members.map((member) => [member, null]));
+    expect(checkEntry(list, { ...entry, ...nulls, 'x-vendor': null })).toEqual({
+      kind: 'sound',
+      name: 'p',
+      nullMembers: members,
+    });
+  });
+
+  it.each(['resources', 'templates'] as const)('of %s goes by its URI, whatever its name', (list) => {
+    const uri = 'x://a b/{é}';
+    expect(checkEntry(list, { uri, uriTemplate: uri, name: 'other' })).toMatchObject({ kind: 'sound', name: uri });
+  });
+});
+
+describe('an unsound entry of another list', () => {
+  it.each([
+    ['prompts', {}, 'has no name'],
+    ['prompts', { name: '' }, 'has no name'],
+    ['prompts', { uri: 'p' }, 'has no name'],
+    ['resources', { name: 'n' }, 'has no uri'],
+    ['resources', { uri: null, name: 'n' }, 'has no uri'],
+    ['resources', { uriTemplate: 'p', name: 'n' }, 'has no uri'],
+    ['templates', { uri: 'p', name: 'n' }, 'has no uriTemplate'],
+    ['templates', { uriTemplate: 7, name: 'n' }, 'has no uriTemplate'],
+    ['templates', [], 'is not an object'],
+    ['resources', null, 'is not an object'],
+    ['prompts', 'p', 'is not an object'],
+  ] as const)('of %s that nothing identifies is %j, which %s', (list, entry, reason) => {
+    expect(checkEntry(list, entry)).toEqual({ kind: 'unsound', name: undefined, reason });
+  });
+
+  it.each([
+    ['prompts', { title: 1 }, 'title is not a string'],
+    ['prompts', { arguments: {} }, 'arguments is not a list of named ones'],
+    ['prompts', { arguments: ['a'] }, 'arguments is not a list of named ones'],
+    ['prompts', { arguments: [{ name: 'a' }, {}] }, 'arguments is not a list of named ones'],
+    ['prompts', { arguments: [{ name: null }] }, 'arguments is not a list of named ones'],
+    ['prompts', { icons: {} }, 'icons is not a list'],
+    ['resources', { name: undefined }, 'name is not a string'],
+    ['resources', { name: null }, 'name is not a string'],
+    ['resources', { size: '7' }, 'size is not a number'],
+    ['resources', { mimeType: [] }, 'mimeType is not a string'],
+    ['resources', { annotations: [] }, 'annotations is not an object'],
+    ['resources', { _meta: 0 }, '_meta is not an object'],
+    ['templates', { name: null }, 'name is not a string'],
+    ['templates', { description: 7 }, 'description is not a string'],
+    ['templates', { annotations: 'x' }, 'annotations is not an object'],
+  ] as const)('of %s with %j: %s', (list, members, reason) => {
+    const entry = { name: 'p', ...(list === 'resources' ? { uri: 'p' } : { uriTemplate: 'p' }), ...members };
+    expect(checkEntry(list, entry)).toEqual({ kind: 'unsound', name: 'p', reason });
+  });
+});
+
+function fullTool(): Record<string, unknown> {
+  return {
+    title: '',
+    description: '',
+    outputSchema: { type: 'object', properties: {}, required: [] },
+    annotations: {},
+    icons: [],
+    execution: { taskSupport: 'optional' },
+    _meta: {},
+  };
+}
