@@ -140,7 +140,7 @@ describe('the relay', () => {
     await gateway.listTools();
     await gateway.call('lab__change');
     await until('the notice', () => gateway.notifications('notifications/tools/list_changed').length > 0);
-    expect((await gateway.listTools()).map(({ name }) => name)).toContain('lab__added9');
+    expect((await gateway.listTools()).map(({ name }) => name)).toContain('lab__added1');
     // The second storm is a second change; the fifty notices of each are one to the client.
     await gateway.call('lab__change');
     await until('the second notice', () => gateway.notifications('notifications/tools/list_changed').length > 1);
