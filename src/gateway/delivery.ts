@@ -248,7 +248,9 @@ export class Delivery {
       exchange.relay(response);
       this.latencies.add(this.#options.clock.now() - startedAt);
       if (response.error !== undefined || isTrue(response.bytes, response.tokens.isError)) this.counters.errors += 1;
-      this.#breaker.record(true);
+      // The answer leaves in a microtask that is queued already; this one comes after it.
+      const breaker = this.#breaker;
+      queueMicrotask(() => breaker.record(true));
       return;
     }
     if (outcome.reason === 'cancelled') {

@@ -136,9 +136,16 @@ export function readString(bytes: Uint8Array, span: Span): string {
   return text;
 }
 
-/** The bytes at `span` as text. */
+/** The bytes at `span` as text. Ids are short, and a decoder costs more than they do. */
 export function readText(bytes: Uint8Array, span: Span): string {
-  return decoder.decode(bytes.subarray(span.start, span.end));
+  let text = '';
+  for (let position = span.start; position < span.end; position += 1) {
+    const byte = bytes[position] ?? 0x80;
+    if (byte >= 0x80 || position - span.start === SHORT_TEXT)
+      return decoder.decode(bytes.subarray(span.start, span.end));
+    text += String.fromCharCode(byte);
+  }
+  return text;
 }
 
 /** Whether a string literal starts at `span`. */
