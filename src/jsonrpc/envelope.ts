@@ -1,8 +1,13 @@
 import {
+  BACKSLASH,
+  CLOSE_BRACE,
+  COMMA,
   isNumber,
   isObject,
   isString,
   NOT_JSON,
+  OPEN_BRACE,
+  OPEN_BRACKET,
   readString,
   readText,
   type Span,
@@ -229,12 +234,6 @@ function isNull(bytes: Uint8Array, { start }: Span): boolean {
 }
 
 const NOWHERE: Span = { start: 0, end: 0 };
-
-const COMMA = 0x2c;
-const BACKSLASH = 0x5c;
-const OPEN_BRACKET = 0x5b;
-const OPEN_BRACE = 0x7b;
-const CLOSE_BRACE = 0x7d;
 
 const DUPLICATE_MEMBER = -3;
 /** Indexed by minus the fault. */

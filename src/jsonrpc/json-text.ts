@@ -10,15 +10,15 @@ export const NOT_JSON = -1;
 export const TOO_DEEP = -2;
 
 const QUOTE = 0x22;
-const BACKSLASH = 0x5c;
-const COMMA = 0x2c;
+export const BACKSLASH = 0x5c;
+export const COMMA = 0x2c;
 const COLON = 0x3a;
 const ZERO = 0x30;
 const NINE = 0x39;
-const OPEN_BRACKET = 0x5b;
+export const OPEN_BRACKET = 0x5b;
 const CLOSE_BRACKET = 0x5d;
-const OPEN_BRACE = 0x7b;
-const CLOSE_BRACE = 0x7d;
+export const OPEN_BRACE = 0x7b;
+export const CLOSE_BRACE = 0x7d;
 
 /** The first position at or after `at` that is not JSON white space. */
 export function skipWhitespace(bytes: Uint8Array, at: number): number {
