@@ -12,6 +12,8 @@ export interface ChildConnection {
   readonly generation: number;
   /** The revision agreed with the child. */
   readonly revision: string;
+  /** What it answered to `initialize`, as JSON, verbatim. */
+  readonly greeting: Uint8Array;
   /** `instructions` of the child, verbatim, for its part of ours. */
   readonly instructions: string | undefined;
   readonly counters: Readonly<BridgeCounters>;

@@ -1,17 +1,10 @@
 import { readText, toBytes } from '../jsonrpc/json-text.js';
+import type { ClientProfile } from '../mcp/client-profile.js';
 import type { RequestEnvelope, ResponseEnvelope } from '../mcp/envelope.js';
 import { METHODS } from '../mcp/methods.js';
 import { isLegacyRevision, LATEST_LEGACY_REVISION } from '../mcp/revisions.js';
 import type { ChildConnection } from './child-connection.js';
 import type { StdioBridge } from './stdio-bridge.js';
-
-/** The client that a child is told of: what it is, what it can do, and which revision it speaks. */
-export interface ClientProfile {
-  readonly clientInfo: Readonly<Record<string, unknown>>;
-  readonly capabilities: Readonly<Record<string, unknown>>;
-  /** Our newest when absent. */
-  readonly protocolVersion?: string;
-}
 
 export type Handshake =
   | { readonly kind: 'open'; readonly connection: ChildConnection }
@@ -50,6 +43,7 @@ export function answerLegacyChild(bridge: StdioBridge, request: RequestEnvelope)
 const EMPTY_RESULT = toBytes('{}');
 
 interface InitializeResult {
+  readonly raw: Uint8Array;
   readonly protocolVersion: string;
   readonly capabilities: Readonly<Record<string, unknown>>;
   readonly instructions: string | undefined;
@@ -59,6 +53,7 @@ class LegacyChild implements ChildConnection {
   readonly generation: number;
   readonly revision: string;
   readonly instructions: string | undefined;
+  readonly greeting: Uint8Array;
   readonly relay: ChildConnection['relay'];
   readonly ask: ChildConnection['ask'];
   readonly forward: ChildConnection['forward'];
@@ -68,8 +63,9 @@ class LegacyChild implements ChildConnection {
   constructor(
     bridge: StdioBridge,
     generation: number,
-    { protocolVersion, instructions, capabilities }: InitializeResult,
+    { raw, protocolVersion, instructions, capabilities }: InitializeResult,
   ) {
+    this.greeting = raw;
     this.#bridge = bridge;
     this.generation = generation;
     this.revision = protocolVersion;
@@ -106,6 +102,7 @@ function readResult({ bytes, result, error }: ResponseEnvelope): InitializeResul
   const { protocolVersion, capabilities, instructions } = value;
   if (typeof protocolVersion !== 'string') return 'initialize: the result names no protocol version';
   return {
+    raw: bytes.slice(result.start, result.end),
     protocolVersion,
     capabilities: isRecord(capabilities) ? capabilities : {},
     instructions: typeof instructions === 'string' ? instructions : undefined,

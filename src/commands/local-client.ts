@@ -35,7 +35,7 @@ export class LocalClient {
   private constructor({ platform: { clock, scan }, gateway }: Composition) {
     this.#scan = scan;
     const sink: MessageSink = { send: (message) => this.#receive(message), unwrittenBytes: 0 };
-    this.#session = new LegacySession({ clock, scan, gateway, sink, serverInfo: IDENTITY });
+    this.#session = new LegacySession({ clock, scan, gateway, sink, serverInfo: IDENTITY, principal: 'local' });
   }
 
   static async open(composition: Composition): Promise<LocalClient> {

@@ -1,5 +1,4 @@
-import type { ClientProfile } from '../bridge/legacy-child.js';
-import { type Composition, compose, NO_CLIENT } from '../compose/compose.js';
+import { type Composition, compose } from '../compose/compose.js';
 import type { Platform } from '../compose/platform.js';
 import type { Config } from '../config/config.js';
 import { ConfigError } from '../config/config-error.js';
@@ -7,7 +6,6 @@ import { emptyConfig } from '../config/empty-config.js';
 import type { HttpFront } from '../front/http/server.js';
 import type { PendingGateway } from '../gateway/pending-gateway.js';
 import type { Logger } from '../observe/logger.js';
-import { VERSION } from '../version.js';
 import { runToEnd } from './run-to-end.js';
 import type { StdioClient } from './serve.js';
 import type { HttpSettings } from './serve-http.js';
@@ -35,7 +33,6 @@ export async function serveBehindFront(settings: Settings, front: OpenFront): Pr
     logger,
     platform: front.platform,
     environment: process.env,
-    profile: profileFor(front),
     ...(fault === undefined ? {} : { configFault: fault }),
   });
   if (front.client !== undefined && process.stdin.isTTY) process.stderr.write(`${forSomebodyAtATerminal(config)}\n`);
@@ -56,31 +53,6 @@ export async function serveBehindFront(settings: Settings, front: OpenFront): Pr
     },
   });
 }
-
-/**
- * What servers are told of their client. A single client at our stdin is told of as it is, as soon as it has said what
- * it is; where several may come, what the gateway can see to for each of them, and who cannot serve a question is not
- * asked.
- */
-async function profileFor({ client, http, platform }: OpenFront): Promise<ClientProfile> {
-  if (client === undefined || http !== undefined) return MANY_CLIENTS;
-  let cancel = () => {};
-  const silent = new Promise<ClientProfile>((resolve) => {
-    cancel = platform.clock.schedule(PATIENCE_WITH_CLIENT_MS, () => resolve(NO_CLIENT));
-  });
-  const profile = await Promise.race([client.profile, silent]);
-  cancel();
-  return profile;
-}
-
-/** Servers must not wait for a client that says nothing: their own patience ends, too. */
-const PATIENCE_WITH_CLIENT_MS = 5_000;
-
-/** No roots: they are one client's, and a server that several share cannot have different ones. */
-const MANY_CLIENTS: ClientProfile = {
-  clientInfo: { name: 'trunkline', version: VERSION },
-  capabilities: { sampling: { context: {}, tools: {} }, elicitation: { form: {}, url: {} } },
-};
 
 const NEVER = new Promise<never>(() => {});
 

@@ -26,7 +26,12 @@ export async function serveHttp(settings: HttpSettings, composition: Composition
   const { host, port, noAuth, allowedHosts, allowedOrigins, tls } = settings;
   try {
     const front = await openHttpFront({
-      core: createHttpCore({ platform, gateway, isReady: () => gateway.isReady }),
+      core: createHttpCore({
+        platform,
+        gateway,
+        hasServer: (key) => gateway.pool.has(key),
+        isReady: () => gateway.isReady,
+      }),
       ...platform,
       bind: {
         host,

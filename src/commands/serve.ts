@@ -1,5 +1,4 @@
 import { once } from 'node:events';
-import type { ClientProfile } from '../bridge/legacy-child.js';
 import { createPlatform, type Platform } from '../compose/platform.js';
 import { openStdioFront } from '../front/stdio.js';
 import { LegacySession } from '../gateway/legacy-session.js';
@@ -44,23 +43,18 @@ export interface Fronts {
 export interface StdioClient {
   readonly left: Promise<void>;
   readonly isGone: () => boolean;
-  /** What it says of itself in `initialize`. */
-  readonly profile: Promise<ClientProfile>;
 }
 
 async function openStdio(platform: Platform, gateway: PendingGateway): Promise<StdioClient> {
   let isGone = false;
-  let onGreeted: (profile: ClientProfile) => void = () => {};
-  const profile = new Promise<ClientProfile>((resolve) => {
-    onGreeted = resolve;
-  });
   const left = new Promise<void>((resolve) => {
     openStdioFront({
       input: process.stdin,
       output: process.stdout,
       flow: platform.flow,
       maxLineBytes: MAX_LINE_BYTES,
-      openSession: (sink) => new LegacySession({ ...platform, gateway, sink, serverInfo: IDENTITY, onGreeted }),
+      openSession: (sink) =>
+        new LegacySession({ ...platform, gateway, sink, serverInfo: IDENTITY, principal: LOCAL_USER }),
       onEnd: () => {
         isGone = true;
         resolve();
@@ -68,8 +62,11 @@ async function openStdio(platform: Platform, gateway: PendingGateway): Promise<S
     });
   });
   await firstWord();
-  return { left, isGone: () => isGone, profile };
+  return { left, isGone: () => isGone };
 }
+
+/** Whoever started us. */
+const LOCAL_USER = 'local';
 
 const SIGNALS = ['SIGTERM', 'SIGINT', 'SIGHUP'] as const;
 

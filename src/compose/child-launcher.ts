@@ -1,9 +1,9 @@
 import { dirname } from 'node:path';
-import { answerLegacyChild, type ClientProfile, openLegacyChild } from '../bridge/legacy-child.js';
+import { answerLegacyChild, openLegacyChild } from '../bridge/legacy-child.js';
 import { StdioBridge } from '../bridge/stdio-bridge.js';
 import type { Backend } from '../gateway/backend.js';
-import type { ChildRequest } from '../gateway/child-request.js';
-import type { RequestEnvelope } from '../mcp/envelope.js';
+import { toChildRequest } from '../gateway/child-request.js';
+import type { ClientProfile } from '../mcp/client-profile.js';
 import type { ChildLog } from '../observe/child-log.js';
 import type { Logger } from '../observe/logger.js';
 import { endGroup } from '../process/end-group.js';
@@ -17,6 +17,8 @@ import type { Platform } from './platform.js';
 /** What a launch of one server needs besides its spec. */
 export interface LaunchTarget {
   readonly backend: Backend;
+  /** What the child is told of its client; it is greeted once that is known. */
+  readonly profile: Promise<ClientProfile>;
   readonly log: ChildLog;
   readonly maxFrameBytes: number;
   readonly maxUnwrittenBytes: number;
@@ -25,9 +27,8 @@ export interface LaunchTarget {
 export interface ChildLauncherOptions {
   readonly platform: Platform;
   readonly logger: Logger;
-  /** What servers are told of the client; they are opened once it is known. */
-  readonly profile: Promise<ClientProfile>;
   readonly environment: Readonly<Record<string, string | undefined>>;
+  /** By the ids of what is supervised. */
   readonly targets: ReadonlyMap<string, LaunchTarget>;
 }
 
@@ -105,7 +106,7 @@ export class ChildLauncher implements Launcher {
       maxUnwrittenBytes,
       events: {
         request: (request) => {
-          if (!answerLegacyChild(bridge, request)) backend.asked(childRequest(bridge, request));
+          if (!answerLegacyChild(bridge, request)) backend.asked(toChildRequest(bridge, request));
         },
         notification: (notification) => backend.notified(notification),
         junk: (line, reason) =>
@@ -120,8 +121,10 @@ export class ChildLauncher implements Launcher {
   }
 
   async #shakeHands(bridge: StdioBridge, spec: ChildSpec, generation: number, events: LaunchEvents): Promise<void> {
-    const { backend } = this.#target(spec.key);
-    const profile = await this.#options.profile;
+    const { backend, profile: known } = this.#target(spec.key);
+    const profile = await known;
+    if (bridge.isClosed) return;
+    events.began();
     const handshake = await openLegacyChild(bridge, generation, profile, spec.patience.startMs);
     if (handshake.kind === 'failed') {
       events.failed({ reason: handshake.reason });
@@ -147,20 +150,6 @@ export class ChildLauncher implements Launcher {
       bridge.close('exited');
     });
   }
-}
-
-function childRequest(bridge: StdioBridge, request: RequestEnvelope): ChildRequest {
-  const { requestProgressToken: token } = request.tokens;
-  return {
-    request,
-    relay: (response) => bridge.answer(request, response),
-    fail: (error) => bridge.refuse(request, error),
-    progress: (notification) => {
-      const span = notification.tokens.progressToken;
-      if (token === undefined || span === undefined) return;
-      bridge.forward(notification, [{ span, text: request.bytes.subarray(token.start, token.end) }]);
-    },
-  };
 }
 
 /** How much of a line that is no message goes to the log. */

@@ -4,39 +4,46 @@ import { LegacySession, refusalOf } from '../gateway/legacy-session.js';
 import type { ReplyChannel } from '../gateway/reply-channel.js';
 import { type MessageSink, whole } from '../jsonrpc/message.js';
 import { type SplicedMessage, splice } from '../jsonrpc/splice.js';
+import type { Envelope } from '../mcp/envelope.js';
+import { METHODS } from '../mcp/methods.js';
 import { IDENTITY } from '../version.js';
 import type { Platform } from './platform.js';
 
 export interface HttpCoreOptions {
   readonly platform: Platform;
   readonly gateway: GatewayPort;
+  readonly hasServer: (key: string) => boolean;
   /** Whether every server's first start has ended. */
   readonly isReady: () => boolean;
 }
 
-/** What the HTTP front is the front of: each session gets the whole gateway. */
-export function createHttpCore({ platform, gateway, isReady }: HttpCoreOptions): HttpFrontPort {
+/** What the HTTP front is the front of: each session gets the whole gateway, or one server as it is. */
+export function createHttpCore({ platform, gateway, hasServer, isReady }: HttpCoreOptions): HttpFrontPort {
   return {
     isReady,
-    openSession: (endpoint) => (endpoint === undefined ? new HttpClient(platform, gateway) : undefined),
+    openSession: (server, principal) =>
+      server === undefined || hasServer(server) ? new HttpClient(platform, gateway, server, principal) : undefined,
   };
 }
 
-const CHANGE = /^notifications\/(?:\w+\/list_changed|resources\/updated)$/;
-const MAX_MISSED = 256;
+const UPDATE = 'notifications/resources/updated';
+const CHANGE = /^notifications\/\w+\/list_changed$/;
+/** Far more than anybody subscribes to; a client that missed them all has to read everything again anyway. */
+const MAX_MISSED_UPDATES = 256;
 
 /** One client's session, whose messages come in POSTs and whose unsolicited ones need a stream that may be missing. */
 class HttpClient implements HttpClientSession {
   readonly #platform: Platform;
   readonly #session: LegacySession;
   #stream: MessageSink | undefined;
-  /** That something changed while nobody listened, once for each thing, by its text. Anything else is lost then. */
+  /** What may not be lost while nobody listens, by its text, so that a change is told once. All else is lost then. */
   readonly #missed = new Map<string, SplicedMessage>();
+  #missedUpdates = 0;
 
-  constructor(platform: Platform, gateway: GatewayPort) {
+  constructor(platform: Platform, gateway: GatewayPort, server: string | undefined, principal: string) {
     this.#platform = platform;
     const sink: MessageSink = { unwrittenBytes: 0, send: (message) => this.#send(message) };
-    this.#session = new LegacySession({ ...platform, gateway, sink, serverInfo: IDENTITY });
+    this.#session = new LegacySession({ ...platform, gateway, sink, serverInfo: IDENTITY, server, principal });
   }
 
   get revision(): string | undefined {
@@ -54,6 +61,7 @@ class HttpClient implements HttpClientSession {
     if (stream === undefined) return;
     for (const message of this.#missed.values()) stream.send(message);
     this.#missed.clear();
+    this.#missedUpdates = 0;
   }
 
   close(): void {
@@ -67,7 +75,17 @@ class HttpClient implements HttpClientSession {
     }
     const bytes = splice(message);
     const scanned = this.#platform.scan(bytes);
-    const isChange = scanned.kind === 'notification' && CHANGE.test(scanned.method);
-    if (isChange && this.#missed.size < MAX_MISSED) this.#missed.set(new TextDecoder().decode(bytes), whole(bytes));
+    const text = new TextDecoder().decode(bytes);
+    if (scanned.kind === 'rejected' || this.#missed.has(text)) return;
+    const isUpdate = scanned.kind === 'notification' && scanned.method === UPDATE;
+    if (isUpdate) this.#missedUpdates += 1;
+    const isKept = isUpdate ? this.#missedUpdates <= MAX_MISSED_UPDATES : mustBeHeard(scanned);
+    if (isKept) this.#missed.set(text, whole(bytes));
   }
+}
+
+/** Questions wait for an answer, and their end belongs to them; how many there are at once is bounded where they are asked. */
+function mustBeHeard(message: Envelope): boolean {
+  if (message.kind !== 'notification') return message.kind === 'request';
+  return message.method === METHODS.cancelled || CHANGE.test(message.method);
 }

@@ -17,6 +17,8 @@ export interface ServerConfig {
   /** Undefined when `problem` is set. */
   readonly child: ChildSpec | undefined;
   readonly problem?: ServerProblem;
+  /** Which clients share a process. */
+  readonly sharing: Sharing;
   readonly tools: ToolFilter;
   readonly calls: CallLimits;
   readonly frames: FrameLimits;
@@ -35,6 +37,11 @@ export interface ToolFilter {
   readonly allow?: readonly string[];
   readonly deny: readonly string[];
 }
+
+/** The ways in which clients may share a process of a server. */
+export const SHARING_MODES = ['profile', 'isolated', 'all'] as const;
+
+type Sharing = (typeof SHARING_MODES)[number];
 
 export interface CallLimits {
   /** Longest silence during a call; progress starts it anew. */
@@ -59,6 +66,8 @@ export interface GatewayConfig {
   readonly startupWaitMs: number;
   /** Whether `trunkline__restart` is offered. */
   readonly restartTool: boolean;
+  /** How long a process that no client uses is kept. */
+  readonly idleStopMs: number;
   /** Children that may be starting at the same time. */
   readonly startLimit: number;
 }

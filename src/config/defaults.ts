@@ -8,6 +8,7 @@ export const DEFAULTS = {
   maxQueued: 64,
   maxWait: '10s',
   stopGrace: '2s',
+  sharing: 'profile',
   maxFrame: '64MiB',
   maxUnwritten: '4MiB',
   restart: {
@@ -20,7 +21,7 @@ export const DEFAULTS = {
   },
 } as const;
 
-export const GATEWAY_DEFAULTS = { startupWait: '10s', restartTool: false } as const;
+export const GATEWAY_DEFAULTS = { startupWait: '10s', idleStop: '10m', restartTool: false } as const;
 
 /** Simultaneous starts: enough to be quick, and more where there are cores to share. */
 export const MIN_START_LIMIT = 4;

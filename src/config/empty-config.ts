@@ -7,7 +7,12 @@ export function emptyConfig(file: string | undefined): Config {
   return {
     file: file === undefined ? '' : resolve(file),
     servers: [],
-    gateway: { startupWaitMs: 0, restartTool: GATEWAY_DEFAULTS.restartTool, startLimit: MIN_START_LIMIT },
+    gateway: {
+      startupWaitMs: 0,
+      idleStopMs: 0,
+      restartTool: GATEWAY_DEFAULTS.restartTool,
+      startLimit: MIN_START_LIMIT,
+    },
     warnings: [],
   };
 }

@@ -42,6 +42,15 @@ export function flag(standard: boolean, description: string) {
   return z.boolean(expects('true or false', { quote: true })).meta({ description, default: standard });
 }
 
+/** One of a few words. */
+export function oneOf<const Words extends readonly string[]>(
+  words: Words,
+  standard: Words[number],
+  description: string,
+) {
+  return z.enum(words, expects(`one of ${words.join(', ')}`, { quote: true })).meta({ description, default: standard });
+}
+
 /** A text whose value is never told in an error. */
 export function text(description: string, expected = 'a text, in quotes if it looks like something else') {
   return z.string(expects(expected)).min(1, expects(expected)).meta({ description });

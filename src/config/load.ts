@@ -55,6 +55,7 @@ export function loadConfig(file: string, { env, nodePath }: LoadOptions): Config
     servers,
     gateway: {
       startupWaitMs: gateway.startupWait ?? GATEWAY_BUILT_IN.startupWait,
+      idleStopMs: gateway.idleStop ?? GATEWAY_BUILT_IN.idleStop,
       restartTool: gateway.restartTool ?? GATEWAY_BUILT_IN.restartTool,
       startLimit: gateway.startLimit ?? Math.max(MIN_START_LIMIT, availableParallelism()),
     },

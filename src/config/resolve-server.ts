@@ -27,6 +27,7 @@ export function resolveServer(key: string, entry: ServerEntry, surroundings: Sur
     key,
     prefix: entry.prefix ?? key,
     ...resolveChild(key, entry, settings, surroundings),
+    sharing: settings.sharing,
     tools: { ...(entry.tools?.allow && { allow: entry.tools.allow }), deny: entry.tools?.deny ?? [] },
     calls: {
       idleTimeoutMs: settings.timeout,

@@ -1,6 +1,7 @@
 import { z } from 'zod';
+import { SHARING_MODES } from './config.js';
 import { DEFAULTS, GATEWAY_DEFAULTS } from './defaults.js';
-import { bytes, count, duration, flag, list, text } from './fields.js';
+import { bytes, count, duration, flag, list, oneOf, text } from './fields.js';
 import { expects } from './found.js';
 import { SERVER_KEY_MAX_LENGTH, SERVER_KEY_PATTERN, sameButForCase, serverKeyFault } from './server-key.js';
 
@@ -18,6 +19,11 @@ const settings = z.strictObject({
     min: '0s',
     max: '10s',
   }),
+  sharing: oneOf(
+    SHARING_MODES,
+    DEFAULTS.sharing,
+    'Which clients share a process: those that look alike to the server (profile), none (isolated), or every one (all).',
+  ),
   maxFrame: bytes(DEFAULTS.maxFrame, 'Largest single message, in either direction.', SIZE_RANGE),
   maxUnwritten: bytes(DEFAULTS.maxUnwritten, 'How much may wait for a server that does not read.', SIZE_RANGE),
 });
@@ -135,6 +141,11 @@ const gateway = z.strictObject(
       'How long the first listing waits for servers that are starting.',
       { min: '0s', max: '300s' },
     ).exactOptional(),
+    idleStop: duration(
+      GATEWAY_DEFAULTS.idleStop,
+      'How long a process that no client uses any more is kept for the next one.',
+      { min: '0s', max: '24h' },
+    ).exactOptional(),
     restartTool: flag(GATEWAY_DEFAULTS.restartTool, 'Offers the tool trunkline__restart.').exactOptional(),
     startLimit: count(undefined, 'Servers that may be starting at once; the number of cores, 4 at least, by default.', {
       min: 1,
@@ -165,7 +176,9 @@ export type Tunables = z.output<typeof tunables>;
 
 /** What holds for a server when the file says nothing, read by the same rules as the file. */
 export const BUILT_IN = settings.extend({ restart: restartSettings }).parse(DEFAULTS);
-export const GATEWAY_BUILT_IN = gateway.required({ startupWait: true, restartTool: true }).parse(GATEWAY_DEFAULTS);
+export const GATEWAY_BUILT_IN = gateway
+  .required({ startupWait: true, idleStop: true, restartTool: true })
+  .parse(GATEWAY_DEFAULTS);
 
 /** A mistake that no single value has, so that it is shown at a key: the last of `path`, or the map's own. */
 function aboutKey(message: string, ...path: string[]) {

@@ -35,7 +35,7 @@ export class AskedClient {
 
   ask(asked: ChildRequest, via: Exchange | undefined): (notice?: NotificationEnvelope) => void {
     const { request } = asked;
-    const refusal = this.#refusal(request);
+    const refusal = this.#pending.size < MAX_OPEN ? this.#refusal(request) : TOO_MANY;
     if (refusal !== undefined) {
       asked.fail(refusal);
       return () => {};
@@ -96,6 +96,10 @@ export class AskedClient {
     return isMeant ? undefined : new RpcError(RPC_CODES.invalidParams, `The client does not support mode ${mode}`);
   }
 }
+
+/** Of questions that one client is asked at the same time; no person answers as many. */
+const MAX_OPEN = 256;
+const TOO_MANY = new RpcError(RPC_CODES.internalError, 'Too many questions wait for an answer of this client already');
 
 const CAPABILITY_OF = new Map<string, string>([
   [METHODS.createMessage, 'sampling'],

@@ -8,12 +8,18 @@ import { Paced } from '../timing/paced.js';
 import type { ChildRequest } from './child-request.js';
 import { Delivery, type DeliveryOptions } from './delivery.js';
 import type { Exchange } from './exchange.js';
-import { EMPTY_LIST, type ExposedList, type ExposureRules, exposeList } from './exposed-list.js';
+import { EMPTY_LIST, type ExposureRules } from './exposed-list.js';
+import type { FailureReason } from './failure.js';
+import type { GatewayClient } from './gateway-port.js';
+import { fixedList, type ListNaming, NO_LISTS, ServedList, type ServerLists } from './server-lists.js';
 
 /** Where the process behind a backend is in its life, as far as the gateway needs to know. */
 export type LifecycleState = 'stopped' | 'starting' | 'ready' | 'stopping' | 'backoff' | 'parked';
 
 export interface BackendOptions extends ExposureRules, DeliveryOptions {
+  /** Tells the processes of one server apart; the key, for the first. */
+  readonly id: string;
+  readonly prefix: string;
   /** This server can never run as it is configured. */
   readonly isMisconfigured: boolean;
   /** Asks for a start of a child that is not tried any more by itself. */
@@ -36,14 +42,10 @@ export interface BackendListener {
   notified(notification: NotificationEnvelope): void;
 }
 
-type ServerLists = Readonly<Record<ListKind, ExposedList>>;
-
 const OTHER_KINDS = LIST_KINDS.filter((kind) => kind !== 'tools');
 
 /** How long the start of a server waits for these, once its tools are there. */
 const OTHER_LISTS_WAIT_MS = 1_000;
-
-const NO_LISTS: ServerLists = { tools: EMPTY_LIST, prompts: EMPTY_LIST, resources: EMPTY_LIST, templates: EMPTY_LIST };
 
 /** A child that announces changes all the time is listened to this often. */
 const REFRESH_EVERY_MS = 1_000;
@@ -55,8 +57,11 @@ const REFRESH_EVERY_MS = 1_000;
  */
 export class Backend {
   readonly key: string;
+  readonly id: string;
   readonly prefix: string;
   readonly delivery: Delivery;
+  /** The clients that share this backend. */
+  readonly clients = new Set<GatewayClient>();
   readonly #options: BackendOptions;
   readonly #refresh: Paced;
   /** What is to be read again. While there is no connection, it waits for one. */
@@ -64,11 +69,14 @@ export class Backend {
   #listener: BackendListener | undefined;
   #state: LifecycleState = 'stopped';
   #isStartSettled: boolean;
-  #lists: ServerLists = NO_LISTS;
+  #lists: Readonly<Record<ListKind, Pick<ServedList, ListNaming>>> = NOTHING_SERVED;
+  /** Told once, when there is a process or none is to be expected. */
+  #waiting: ((absence: FailureReason | undefined) => void)[] = [];
 
   constructor(options: BackendOptions) {
     this.#options = options;
     this.key = options.key;
+    this.id = options.id;
     this.prefix = options.prefix;
     this.delivery = new Delivery(options);
     this.#isStartSettled = options.isMisconfigured;
@@ -96,7 +104,35 @@ export class Backend {
 
   /** What this server contributes to the merged lists. One that is restarting keeps its place; one given up does not. */
   get lists(): ServerLists {
-    return this.#isGivenUp ? NO_LISTS : this.#lists;
+    return this.listsAs('exposed');
+  }
+
+  /** The same under either names. */
+  listsAs(naming: ListNaming): ServerLists {
+    if (this.#isGivenUp) return NO_LISTS;
+    const { tools, prompts, resources, templates } = this.#lists;
+    return {
+      tools: tools[naming],
+      prompts: prompts[naming],
+      resources: resources[naming],
+      templates: templates[naming],
+    };
+  }
+
+  /**
+   * Calls back once, perhaps at once: when there is a process, or with why none is to be expected. The function that is
+   * returned takes the wish back.
+   */
+  whenAttached(callback: (absence: FailureReason | undefined) => void): () => void {
+    const absence = this.#absence;
+    if (this.delivery.connection !== undefined || absence !== undefined) {
+      callback(absence);
+      return () => {};
+    }
+    this.#waiting.push(callback);
+    return () => {
+      this.#waiting = this.#waiting.filter((each) => each !== callback);
+    };
   }
 
   /** Whether the configuration lets this tool through. */
@@ -118,16 +154,18 @@ export class Backend {
     this.delivery.connect(connection);
     if (this.#stale.size > 0) this.#refresh.request();
     this.#listener?.attached();
+    this.#tellWaiting();
   }
 
   /** The process moved on in its life. In any state but `ready` there is none to call. */
   moved(state: LifecycleState): void {
-    const before = this.lists;
+    const wasGivenUp = this.#isGivenUp;
     this.#state = state;
     if (state === 'parked' || state === 'stopped') this.delivery.giveUp(state);
     else if (state !== 'ready') this.delivery.disconnect(this.#isStartSettled ? 'restarting' : 'starting');
     if (state !== 'ready') this.#listener?.detached();
-    if (state === 'ready' || this.lists !== before) this.#listener?.listsChanged();
+    if (state === 'ready' || wasGivenUp !== this.#isGivenUp) this.#listener?.listsChanged();
+    if (this.#isGivenUp) this.#tellWaiting();
     if (!this.#isStartSettled && state !== 'starting') {
       this.#isStartSettled = true;
       this.#listener?.startSettled();
@@ -137,9 +175,9 @@ export class Backend {
   /** Serves a request of a client; `edits` are what routing changed in it. */
   serve(exchange: Exchange, edits: readonly Edit[]): void {
     if (this.#state === 'parked') this.#options.demandStart();
-    if (this.isMisconfigured) this.delivery.refuse(exchange, 'misconfigured');
-    else if (this.#isGivenUp) this.delivery.refuse(exchange, this.#state === 'parked' ? 'parked' : 'stopped');
-    else this.delivery.serve(exchange, edits);
+    const absence = this.#absence;
+    if (absence === undefined) this.delivery.serve(exchange, edits);
+    else this.delivery.refuse(exchange, absence);
   }
 
   /** Something that the child asks. */
@@ -161,6 +199,19 @@ export class Backend {
   close(): void {
     this.#refresh.close();
     this.delivery.close();
+    this.#tellWaiting();
+  }
+
+  /** Why no process is to be expected, if so. */
+  get #absence(): FailureReason | undefined {
+    if (this.isMisconfigured) return 'misconfigured';
+    if (!this.#isGivenUp) return undefined;
+    return this.#state === 'parked' ? 'parked' : 'stopped';
+  }
+
+  #tellWaiting(): void {
+    const absence = this.delivery.connection === undefined ? (this.#absence ?? 'stopped') : undefined;
+    for (const callback of this.#waiting.splice(0)) callback(absence);
   }
 
   get #isGivenUp(): boolean {
@@ -189,7 +240,7 @@ export class Backend {
     const reason = await this.#load(connection, kind);
     if (reason === undefined) return;
     const unreadable = { ...EMPTY_LIST, withheld: [{ name: LISTS[kind].method, reason }] };
-    this.#lists = { ...this.#lists, [kind]: unreadable };
+    this.#lists = { ...this.#lists, [kind]: fixedList(unreadable) };
   }
 
   /** Resolves with what is wrong; the list that was there then stays as it is. */
@@ -199,8 +250,8 @@ export class Backend {
     // Some servers have resources and know nothing of templates.
     const isMissing = list?.kind === 'failed' && list.isUnknown === true && kind !== 'tools';
     if (list?.kind === 'failed' && !isMissing) return list.reason;
-    const exposed = list?.kind === 'listed' ? exposeList(kind, list, this.#options) : EMPTY_LIST;
-    this.#lists = { ...this.#lists, [kind]: exposed };
+    const served = list?.kind === 'listed' ? new ServedList(kind, list, this.#options) : fixedList(EMPTY_LIST);
+    this.#lists = { ...this.#lists, [kind]: served };
     return undefined;
   }
 
@@ -214,3 +265,10 @@ export class Backend {
     if (connection === this.delivery.connection) this.#listener?.listsChanged();
   }
 }
+
+const NOTHING_SERVED = {
+  tools: fixedList(EMPTY_LIST),
+  prompts: fixedList(EMPTY_LIST),
+  resources: fixedList(EMPTY_LIST),
+  templates: fixedList(EMPTY_LIST),
+};

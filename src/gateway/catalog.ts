@@ -118,7 +118,8 @@ export class Catalog {
   }
 }
 
-function toRoute(key: string, original: string): Route {
+/** The way to what the server `key` calls `original`. */
+export function toRoute(key: string, original: string): Route {
   return { key, original, token: toBytes(JSON.stringify(original)) };
 }
 

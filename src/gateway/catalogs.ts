@@ -1,13 +1,21 @@
 import { LIST_KINDS, type ListKind } from '../mcp/lists.js';
 import type { Backend } from './backend.js';
 import { Catalog, type OwnEntry } from './catalog.js';
+import type { ListNaming } from './server-lists.js';
 
 /** All merged lists at one moment. */
 export type Catalogs = Readonly<Record<ListKind, Catalog>>;
 
 /** Merges what the backends offer now, in their order. */
-export function mergeCatalogs(backends: Iterable<Backend>, ownTools: readonly OwnEntry[]): Catalogs {
-  const all = [...backends];
+export function mergeCatalogs(
+  backends: Iterable<Backend>,
+  ownTools: readonly OwnEntry[],
+  naming: ListNaming,
+): Catalogs {
+  const all = [...backends].map((backend) => {
+    const { key, prefix } = backend;
+    return { key, prefix: naming === 'exposed' ? prefix : '', lists: backend.listsAs(naming) };
+  });
   const merge = (kind: ListKind, own: readonly OwnEntry[] = []) =>
     new Catalog(
       kind,

@@ -19,9 +19,9 @@ export class ChildRequests {
   /** By server, then by the id that the server gave its request. */
   readonly #open = new Map<Backend, Map<string, TakeBack>>();
 
-  ask(backend: Backend, asked: ChildRequest, clients: ReadonlySet<GatewayClient>): void {
+  ask(backend: Backend, asked: ChildRequest): void {
     const via = backend.delivery.cause;
-    const client = via?.client ?? (backend.delivery.isAtWork ? undefined : onlyOne(clients));
+    const client = via?.client ?? (backend.delivery.isAtWork ? undefined : onlyOne(backend.clients));
     if (client === undefined) {
       asked.fail(new RpcError(RPC_CODES.internalError, 'It cannot be told which client this is for'));
       return;

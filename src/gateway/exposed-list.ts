@@ -35,7 +35,8 @@ export const EMPTY_LIST: ExposedList = { entries: [], withheld: [], denied: [], 
 
 export interface ExposureRules {
   readonly key: string;
-  readonly prefix: string;
+  /** Empty when names are shown without one; `undefined` when they are shown as the server spells them, whatever they are. */
+  readonly prefix: string | undefined;
   readonly policy: ToolPolicy;
   readonly sha256: Sha256;
 }
@@ -67,12 +68,13 @@ export function exposeList(
       return;
     }
     seen.add(name);
-    const exposed = isNamed(kind) ? exposedName(key, prefix, name, sha256) : name;
+    const isRenamed = isNamed(kind) && prefix !== undefined;
+    const exposed = isRenamed ? exposedName(key, prefix, name, sha256) : name;
     if (verdict.kind === 'unsound') {
       withheld.push({ name, reason: verdict.reason });
       entries.push({ exposed, original: name, entry: undefined });
     } else {
-      const newName = isNamed(kind) ? exposed : undefined;
+      const newName = isRenamed ? exposed : undefined;
       entries.push({ exposed, original: name, entry: rename(raw, newName, verdict.nullMembers) });
     }
   });

@@ -1,7 +1,9 @@
+import type { ClientProfile } from '../mcp/client-profile.js';
 import type { NotificationEnvelope } from '../mcp/envelope.js';
 import type { ListKind } from '../mcp/lists.js';
 import type { ChildRequest } from './child-request.js';
 import type { Exchange } from './exchange.js';
+import type { Failure } from './failure.js';
 
 /** A client's session as the gateway sees it. */
 export interface GatewayClient {
@@ -16,14 +18,40 @@ export interface GatewayClient {
   notify(notification: NotificationEnvelope): void;
 }
 
+/** What is known of a client when it comes. */
+export interface ClientFacts {
+  /** What it says of itself. */
+  readonly profile: ClientProfile;
+  /** Who is behind it; on a pipe there is one person only. */
+  readonly principal: string;
+  /** The key of the one server that it wants to see as it is; all of them, merged, when absent. */
+  readonly server?: string | undefined;
+}
+
 /** What a session needs of the gateway. */
 export interface GatewayPort {
+  /** A session begins: its client has said what it is. */
+  connect(client: GatewayClient, facts: ClientFacts): ClientConnection;
+}
+
+/** One client's way into the gateway. */
+export interface ClientConnection {
   /** How to use what is offered, for the client's model. */
   readonly instructions: string;
-  /** A session begins; the function that is returned ends it. */
-  connect(client: GatewayClient): () => void;
-  /** Takes in a notification that is not about one of the client's requests. */
-  notified(client: GatewayClient, notification: NotificationEnvelope): void;
+  /**
+   * How its only server greeted it, for a client that sees that server as it is. Resolves with why not when the
+   * server does not start. Absent for all others, who are greeted by us.
+   */
+  readonly greeting: Promise<ServerGreeting> | undefined;
   /** Serves a request, whatever front it came through. */
   serve(exchange: Exchange): void;
+  /** Takes in a notification that is not about one of the client's requests. */
+  notified(notification: NotificationEnvelope): void;
+  /** The session is over. */
+  close(): void;
 }
+
+/** What a server said to `initialize`, as JSON. */
+export type ServerGreeting =
+  | { readonly kind: 'greeted'; readonly result: Uint8Array; readonly revision: string }
+  | { readonly kind: 'failed'; readonly failure: Failure };

@@ -1,25 +1,21 @@
-import { isString, readString, readText, toBytes } from '../jsonrpc/json-text.js';
-import { RPC_CODES, RpcError } from '../jsonrpc/rpc-error.js';
-import type { NotificationEnvelope, RequestEnvelope } from '../mcp/envelope.js';
-import { type ListKind, listAskedFor } from '../mcp/lists.js';
+import type { NotificationEnvelope } from '../mcp/envelope.js';
 import { METHODS } from '../mcp/methods.js';
-import type { LegacyRevision } from '../mcp/revisions.js';
-import type { Cancel, Clock } from '../timing/clock.js';
-import { Backend } from './backend.js';
-import { type Catalogs, changedLists, mergeCatalogs } from './catalogs.js';
+import type { Clock } from '../timing/clock.js';
+import type { Backend } from './backend.js';
+import { BackendPool, type BackendPoolOptions } from './backend-pool.js';
+import { type Catalogs, mergeCatalogs } from './catalogs.js';
+import type { ChildRequest } from './child-request.js';
 import { ChildRequests } from './child-requests.js';
-import type { Exchange } from './exchange.js';
-import type { GatewayClient, GatewayPort } from './gateway-port.js';
+import type { ClientConnection, ClientFacts, GatewayClient, GatewayPort } from './gateway-port.js';
 import { ABOUT, instructionsOf } from './instructions.js';
 import { LogRouting } from './log-routing.js';
 import type { OwnTool } from './own-tool.js';
-import { NO_COMPLETIONS, Router } from './router.js';
+import { greetingOf } from './server-greeting.js';
 import { Subscriptions } from './subscriptions.js';
+import { View } from './view.js';
 
-export interface GatewayOptions {
+export interface GatewayOptions extends BackendPoolOptions {
   readonly clock: Clock;
-  /** In the order of the configuration. */
-  readonly backends: readonly Backend[];
   readonly ownTools: readonly OwnTool[];
   /** How long the first list asked for waits for servers that are still starting, in milliseconds. */
   readonly startupWaitMs: number;
@@ -28,166 +24,151 @@ export interface GatewayOptions {
 }
 
 /**
- * Many servers as one: answers what concerns all of them and routes the rest to the one it is for.
- *
- * `serve` is the only way in, whatever front a request came through.
+ * Many servers as one, for many clients: gives each client the backends that it may use and a view of them, and sees
+ * that what a server says or asks reaches the clients it concerns.
  */
 export class Gateway implements GatewayPort {
-  readonly #clock: Clock;
-  readonly #backends: ReadonlyMap<string, Backend>;
-  readonly #ownTools: ReadonlyMap<string, OwnTool>;
-  readonly #router: Router;
-  readonly #startupWaitMs: number;
-  readonly #notice: string | undefined;
-  readonly #clients = new Set<GatewayClient>();
+  readonly #options: GatewayOptions;
+  readonly #pool: BackendPool;
   readonly #subscriptions = new Subscriptions();
   readonly #logs = new LogRouting();
   readonly #childRequests = new ChildRequests();
-  /** Lists asked for while servers were starting for the first time. */
-  #heldLists: { readonly exchange: Exchange; readonly kind: ListKind }[] = [];
-  #startupWait: 'not-begun' | 'running' | 'over' = 'not-begun';
-  #cancelStartupWait: Cancel = () => {};
-  #catalogs: Catalogs;
+  /** By the backends that they are of. */
+  readonly #views = new Map<string, View>();
 
-  constructor({ clock, backends, ownTools, startupWaitMs, notice }: GatewayOptions) {
-    this.#notice = notice;
-    this.#clock = clock;
-    this.#backends = new Map(backends.map((backend) => [backend.key, backend]));
-    this.#ownTools = new Map(ownTools.map((tool) => [tool.name, tool]));
-    this.#router = new Router(this.#backends);
-    this.#startupWaitMs = startupWaitMs;
-    this.#catalogs = mergeCatalogs(backends, ownTools);
-    for (const backend of backends) {
-      backend.listen({
-        listsChanged: () => this.#listsChanged(),
-        startSettled: () => this.#releaseHeldLists(),
-        attached: () => {
-          this.#logs.restore(backend);
-          this.#subscriptions.restore(backend);
-        },
-        detached: () => this.#childRequests.drop(backend),
-        asked: (asked) => this.#childRequests.ask(backend, asked, this.#clients),
-        notified: (notification) => this.#notified(backend, notification),
-      });
-    }
+  constructor(options: GatewayOptions) {
+    this.#options = options;
+    this.#pool = new BackendPool({
+      ...options,
+      create: (...which) => {
+        const running = options.create(...which);
+        this.#listenTo(running.backend);
+        return running;
+      },
+    });
   }
 
+  /** All servers, and which backends each has at the moment. */
+  get pool(): Pick<BackendPool, 'keys' | 'has' | 'of' | 'isUnclaimed'> {
+    return this.#pool;
+  }
+
+  /** The merged lists of the oldest backend of each server. */
   get catalogs(): Catalogs {
-    return this.#catalogs;
+    return mergeCatalogs(this.#oldest, this.#options.ownTools, 'exposed');
+  }
+
+  /** Whether every server's first start has ended, one way or the other, or waits for a client to be told of. */
+  get isReady(): boolean {
+    return this.#oldest.every((backend) => backend.isStartSettled || this.#pool.isUnclaimed(backend));
+  }
+
+  /** Starts every server. */
+  start(): void {
+    this.#pool.start();
+  }
+
+  connect(client: GatewayClient, facts: ClientFacts): ClientConnection {
+    const keys = facts.server === undefined ? [...this.#pool.keys] : [facts.server];
+    const backends = keys.map((key) => this.#pool.claim(key, client, facts));
+    const view = this.#viewOf(backends, facts.server !== undefined);
+    view.clients.add(client);
+    const { clock, startupWaitMs } = this.#options;
+    const [only] = backends;
+    const isAlone = facts.server !== undefined && only !== undefined;
+    return {
+      instructions: this.#instructions(backends),
+      greeting: isAlone ? greetingOf(only, clock, startupWaitMs) : undefined,
+      serve: (exchange) => view.serve(exchange),
+      notified: (notification) => this.#heard(client, backends, notification),
+      close: () => this.#left(client, view),
+    };
+  }
+
+  close(): void {
+    for (const view of this.#views.values()) view.close();
+    this.#pool.close();
+    this.#views.clear();
+  }
+
+  get #oldest(): readonly Backend[] {
+    return [...this.#pool.keys].flatMap((key) => this.#pool.of(key).slice(0, 1));
+  }
+
+  #listenTo(backend: Backend): void {
+    backend.listen({
+      listsChanged: () => this.#eachViewOf(backend, (view) => view.listsChanged()),
+      startSettled: () => this.#eachViewOf(backend, (view) => view.startSettled()),
+      attached: () => {
+        this.#logs.restore(backend);
+        this.#subscriptions.restore(backend);
+      },
+      detached: () => this.#childRequests.drop(backend),
+      asked: (asked) => this.#asked(backend, asked),
+      notified: (notification) => this.#notified(backend, notification),
+    });
+  }
+
+  #eachViewOf(backend: Backend, visit: (view: View) => void): void {
+    for (const view of this.#views.values()) if (view.uses(backend)) visit(view);
+  }
+
+  #viewOf(backends: readonly Backend[], isAlone: boolean): View {
+    const id = JSON.stringify([isAlone, ...backends.map((backend) => backend.id)]);
+    const known = this.#views.get(id);
+    if (known !== undefined) return known;
+    const { clock, ownTools, startupWaitMs } = this.#options;
+    const view = new View({
+      clock,
+      backends,
+      naming: isAlone ? 'original' : 'exposed',
+      ownTools: isAlone ? [] : ownTools,
+      startupWaitMs,
+      subscriptions: this.#subscriptions,
+      logs: this.#logs,
+    });
+    this.#views.set(id, view);
+    return view;
   }
 
   /** What each server that is ready says about its use follows what we say. */
-  get instructions(): string {
-    const parts = [ABOUT];
-    if (this.#notice !== undefined) parts.push(this.#notice);
-    for (const { key, prefix, delivery } of this.#backends.values()) {
-      const text = delivery.connection?.instructions;
+  #instructions(backends: readonly Backend[]): string {
+    const { notice } = this.#options;
+    const parts = [ABOUT, ...(notice === undefined ? [] : [notice])];
+    for (const { key, prefix } of backends) {
+      const texts = this.#pool.of(key).flatMap(({ delivery }) => delivery.connection?.instructions ?? []);
+      const [text] = texts;
       if (text !== undefined) parts.push(instructionsOf(key, prefix, text));
     }
     return parts.join('\n\n');
   }
 
-  /** Whether every server's first start has ended, one way or the other. */
-  get isReady(): boolean {
-    for (const backend of this.#backends.values()) if (!backend.isStartSettled) return false;
-    return true;
-  }
-
-  connect(client: GatewayClient): () => void {
-    this.#clients.add(client);
-    return () => {
-      this.#clients.delete(client);
-      this.#subscriptions.drop(client);
-      this.#logs.drop(client, this.#backends.values());
-    };
-  }
-
-  /** Roots are one client's; servers that more than one shares are told of no roots, and so of no change of them. */
-  notified(_client: GatewayClient, notification: NotificationEnvelope): void {
-    if (notification.method !== METHODS.rootsChanged || this.#clients.size > 1) return;
-    for (const { delivery } of this.#backends.values()) delivery.connection?.forward(notification);
-  }
-
-  serve(exchange: Exchange): void {
-    const { method } = exchange.request;
-    const list = listAskedFor(method);
-    if (list !== undefined) this.#list(exchange, list);
-    else if (method === METHODS.setLevel) this.#logs.setLevel(exchange, this.#backends.values());
-    else this.#route(exchange);
-  }
-
-  close(): void {
-    this.#startupWait = 'over';
-    this.#cancelStartupWait();
-    this.#releaseHeldLists();
-    for (const backend of this.#backends.values()) backend.close();
-    this.#clients.clear();
-  }
-
-  #route(exchange: Exchange): void {
-    const own = this.#ownTool(exchange.request);
-    if (own !== undefined) {
-      void callOwnTool(own, exchange);
-      return;
-    }
-    const { method, bytes, tokens } = exchange.request;
-    const isSubscription = method === METHODS.subscribe || method === METHODS.unsubscribe;
-    const uri = isSubscription && tokens.uri !== undefined && isString(bytes, tokens.uri) ? tokens.uri : undefined;
-    const subscribedTo = uri === undefined ? '' : readString(bytes, uri);
-    const holder = uri === undefined ? undefined : this.#subscriptions.holder(exchange.client, subscribedTo);
-    const target = holder ?? this.#router.target(exchange.request, this.#catalogs);
-    if (target instanceof RpcError) {
-      exchange.fail(target);
-      return;
-    }
-    const { backend, edits } = target instanceof Backend ? { backend: target, edits: [] } : target;
-    if (uri !== undefined) {
-      this.#subscriptions.serve(exchange, backend, subscribedTo);
-    } else if (method === METHODS.complete && completesNothing(backend)) {
-      exchange.succeed(NO_COMPLETIONS);
-    } else {
-      backend.serve(exchange, edits);
+  /** What a client says of itself is for the servers that were told of it. */
+  #heard(client: GatewayClient, backends: readonly Backend[], notification: NotificationEnvelope): void {
+    for (const backend of backends) {
+      // Roots are one client's: a server that several share would not know whose have changed.
+      const isForNobody = notification.method === METHODS.rootsChanged && backend.clients.size > 1;
+      if (!isForNobody && backend.clients.has(client)) backend.delivery.connection?.forward(notification);
     }
   }
 
-  #ownTool({ method, bytes, tokens }: RequestEnvelope): OwnTool | undefined {
-    if (method !== METHODS.callTool || tokens.name === undefined || !isString(bytes, tokens.name)) return undefined;
-    return this.#ownTools.get(readString(bytes, tokens.name));
+  #left(client: GatewayClient, view: View): void {
+    if (!view.clients.delete(client)) return;
+    const backends = [...view.backends.values()];
+    this.#subscriptions.drop(client, backends);
+    this.#logs.drop(client);
+    for (const backend of backends) {
+      this.#pool.release(backend, client);
+      this.#logs.adjust(backend);
+    }
+    if (view.clients.size > 0) return;
+    view.close();
+    for (const [id, each] of this.#views) if (each === view) this.#views.delete(id);
   }
 
-  /** There is one page, so a cursor can only be one that we never gave. */
-  #list(exchange: Exchange, kind: ListKind): void {
-    if (exchange.request.tokens.cursor !== undefined) {
-      exchange.fail(new RpcError(RPC_CODES.invalidParams, 'Invalid cursor'));
-      return;
-    }
-    if (this.#startupWait === 'over' || this.isReady) {
-      exchange.succeed(this.#catalogs[kind].answer);
-      return;
-    }
-    this.#heldLists.push({ exchange, kind });
-    if (this.#startupWait === 'running') return;
-    this.#startupWait = 'running';
-    this.#cancelStartupWait = this.#clock.schedule(this.#startupWaitMs, () => {
-      this.#startupWait = 'over';
-      this.#releaseHeldLists();
-    });
-  }
-
-  #releaseHeldLists(): void {
-    if (this.#startupWait !== 'over' && !this.isReady) return;
-    this.#cancelStartupWait();
-    const held = this.#heldLists;
-    this.#heldLists = [];
-    for (const { exchange, kind } of held) exchange.succeed(this.#catalogs[kind].answer);
-  }
-
-  #listsChanged(): void {
-    const before = this.#catalogs;
-    this.#catalogs = mergeCatalogs(this.#backends.values(), [...this.#ownTools.values()]);
-    for (const kind of changedLists(before, this.#catalogs)) {
-      for (const client of this.#clients) client.listChanged(kind);
-    }
+  #asked(backend: Backend, asked: ChildRequest): void {
+    if (asked.request.method === METHODS.listRoots) this.#pool.noteRootsAsked(backend);
+    this.#childRequests.ask(backend, asked);
   }
 
   /** A notification goes the way of the one request that can have caused it; others see it unasked, or not at all. */
@@ -202,27 +183,10 @@ export class Gateway implements GatewayPort {
     }
     const { cause } = backend.delivery;
     const { bytes, span } = notification;
-    for (const client of this.#clients) {
+    for (const client of backend.clients) {
       if (notification.method === METHODS.message && !this.#logs.isWanted(client, notification)) continue;
       if (cause?.client === client) cause.send({ bytes, span, edits: [] });
       else client.notify(notification);
     }
   }
-}
-
-/** The oldest revision has completion, but no capability that says so. */
-function completesNothing({ delivery: { connection } }: Backend): boolean {
-  return connection !== undefined && connection.revision !== OLDEST && !connection.offers('completions');
-}
-
-const OLDEST: LegacyRevision = '2024-11-05';
-
-async function callOwnTool(tool: OwnTool, exchange: Exchange): Promise<void> {
-  exchange.succeed(toBytes(JSON.stringify(await tool.call(readArguments(exchange.request)))));
-}
-
-function readArguments({ bytes, params }: RequestEnvelope): unknown {
-  if (params === undefined) return undefined;
-  const value: unknown = JSON.parse(readText(bytes, params));
-  return typeof value === 'object' && value !== null && 'arguments' in value ? value.arguments : undefined;
 }

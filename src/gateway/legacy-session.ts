@@ -1,8 +1,8 @@
-import type { ClientProfile } from '../bridge/legacy-child.js';
 import { isObject, isString, readString, readText, type Span, toBytes } from '../jsonrpc/json-text.js';
 import { errorMessage, type MessageSink, NULL_ID, notificationMessage, resultMessage } from '../jsonrpc/message.js';
 import { RPC_CODES, RpcError } from '../jsonrpc/rpc-error.js';
 import type { SplicedMessage } from '../jsonrpc/splice.js';
+import type { ClientProfile } from '../mcp/client-profile.js';
 import type { Envelope, NotificationEnvelope, Rejection, RequestEnvelope, ScanEnvelope } from '../mcp/envelope.js';
 import { LISTS, type ListKind, listAskedFor } from '../mcp/lists.js';
 import { METHODS } from '../mcp/methods.js';
@@ -12,7 +12,8 @@ import { Paced } from '../timing/paced.js';
 import { AskedClient } from './asked-client.js';
 import type { ChildRequest } from './child-request.js';
 import type { Exchange } from './exchange.js';
-import type { GatewayClient, GatewayPort } from './gateway-port.js';
+import { describeFailure } from './failure.js';
+import type { ClientConnection, GatewayClient, GatewayPort, ServerGreeting } from './gateway-port.js';
 import { LegacyExchange } from './legacy-exchange.js';
 import { pipeChannel, type ReplyChannel } from './reply-channel.js';
 
@@ -22,8 +23,10 @@ export interface LegacySessionOptions {
   readonly gateway: GatewayPort;
   /** Towards the client: what no request of its own asked for and, on a pipe, everything else. */
   readonly sink: MessageSink;
-  /** Told what the client said of itself in `initialize`. */
-  readonly onGreeted?: (profile: ClientProfile) => void;
+  /** Who is behind the client. */
+  readonly principal: string;
+  /** The key of the one server that the client wants to see as it is. */
+  readonly server?: string | undefined;
   readonly serverInfo: { readonly name: string; readonly title?: string; readonly version: string };
 }
 
@@ -43,16 +46,20 @@ export class LegacySession implements GatewayClient {
   /** By the notification that announces it. */
   readonly #announcements = new Map<string, Paced>();
   readonly #listed = new Set<ListKind>();
-  readonly #disconnect: () => void;
   readonly #asked: AskedClient;
+  /** Questions of servers that may not be asked before the client says that it is ready. */
+  #early: SplicedMessage[] = [];
+  #connection: ClientConnection | undefined;
   #phase: 'new' | 'initialized' | 'open' | 'closed' = 'new';
-  #revision: LegacyRevision | undefined;
+  #revision: string | undefined;
 
   constructor(options: LegacySessionOptions) {
     this.#options = options;
     this.#pipe = pipeChannel(options.sink);
-    this.#asked = new AskedClient((message) => options.sink.send(message));
-    this.#disconnect = options.gateway.connect(this);
+    this.#asked = new AskedClient((message) => {
+      if (this.#phase === 'open') options.sink.send(message);
+      else this.#early.push(message);
+    });
   }
 
   /** Requests that were not answered yet. */
@@ -63,7 +70,7 @@ export class LegacySession implements GatewayClient {
   }
 
   /** What was agreed in `initialize`; `undefined` before. */
-  get revision(): LegacyRevision | undefined {
+  get revision(): string | undefined {
     return this.#revision;
   }
 
@@ -106,10 +113,10 @@ export class LegacySession implements GatewayClient {
   close(): void {
     if (this.#phase === 'closed') return;
     this.#phase = 'closed';
-    this.#disconnect();
     this.#asked.close();
     for (const announcement of this.#announcements.values()) announcement.close();
     for (const exchanges of [...this.#inFlight.values()]) for (const exchange of [...exchanges]) exchange.cancel();
+    this.#connection?.close();
   }
 
   #request(request: RequestEnvelope, reply: ReplyChannel): void {
@@ -118,18 +125,18 @@ export class LegacySession implements GatewayClient {
       reply.answer(resultMessage(toBytes(id), EMPTY_RESULT));
     } else if (request.method === METHODS.initialize) {
       this.#initialize(request, reply);
-    } else if (this.#phase === 'new') {
+    } else if (this.#connection === undefined) {
       refuse(reply, id, RPC_CODES.invalidParams, 'The session has to begin with initialize');
     } else if (reply === this.#pipe && this.#inFlight.has(id)) {
       // The first one keeps its answer, so the client gets two messages with this id; it asked twice.
       refuse(reply, id, RPC_CODES.invalidRequest, 'A request with this id is in flight already');
     } else {
-      this.#serve(request, id, reply);
+      this.#serve(request, id, reply, this.#connection);
     }
   }
 
-  #serve(request: RequestEnvelope, id: string, reply: ReplyChannel): void {
-    const { clock, gateway } = this.#options;
+  #serve(request: RequestEnvelope, id: string, reply: ReplyChannel, connection: ClientConnection): void {
+    const { clock } = this.#options;
     const list = listAskedFor(request.method);
     const onSettled = () => {
       const sameId = this.#inFlight.get(id);
@@ -141,7 +148,7 @@ export class LegacySession implements GatewayClient {
     const sameId = this.#inFlight.get(id);
     if (sameId === undefined) this.#inFlight.set(id, new Set([exchange]));
     else sameId.add(exchange);
-    gateway.serve(exchange);
+    connection.serve(exchange);
   }
 
   #announcement(method: string): Paced {
@@ -155,7 +162,7 @@ export class LegacySession implements GatewayClient {
   }
 
   #initialize(request: RequestEnvelope, reply: ReplyChannel): void {
-    const { gateway, serverInfo } = this.#options;
+    const { gateway, principal, server, serverInfo } = this.#options;
     const id = tokenText(request, request.id);
     if (this.#phase !== 'new') {
       refuse(reply, id, RPC_CODES.invalidRequest, 'The session is initialized already');
@@ -164,22 +171,43 @@ export class LegacySession implements GatewayClient {
     this.#phase = 'initialized';
     const profile = readProfile(request);
     this.#asked.declare(profile.capabilities);
-    this.#options.onGreeted?.(profile);
-    const { protocolVersion } = request.tokens;
-    const isNamed = protocolVersion !== undefined && isString(request.bytes, protocolVersion);
-    this.#revision = negotiateRevision(isNamed ? readString(request.bytes, protocolVersion) : undefined);
-    const result = {
-      protocolVersion: this.#revision,
-      capabilities: CAPABILITIES,
-      serverInfo,
-      instructions: gateway.instructions,
-    };
+    const connection = gateway.connect(this, { profile, principal, server });
+    this.#connection = connection;
+    if (connection.greeting !== undefined) {
+      void this.#greetAsServer(toBytes(id), connection, connection.greeting, reply);
+      return;
+    }
+    this.#revision = profile.protocolVersion;
+    const { instructions } = connection;
+    const result = { protocolVersion: this.#revision, capabilities: CAPABILITIES, serverInfo, instructions };
     reply.answer(resultMessage(toBytes(id), toBytes(JSON.stringify(result))));
   }
 
+  /** In the words of the only server that the client wants to see. It may try again when there are none. */
+  async #greetAsServer(
+    id: Uint8Array,
+    connection: ClientConnection,
+    greeting: Promise<ServerGreeting>,
+    reply: ReplyChannel,
+  ): Promise<void> {
+    const greeted = await greeting;
+    if (this.#phase === 'closed') return;
+    if (greeted.kind === 'greeted') {
+      this.#revision = greeted.revision;
+      reply.answer(resultMessage(id, greeted.result));
+      return;
+    }
+    connection.close();
+    this.#connection = undefined;
+    this.#phase = 'new';
+    reply.answer(errorMessage(id, new RpcError(RPC_CODES.internalError, describeFailure(greeted.failure))));
+  }
+
   #notification(notification: NotificationEnvelope): void {
-    if (notification.method === METHODS.initialized && this.#phase === 'initialized') this.#phase = 'open';
     switch (notification.method) {
+      case METHODS.initialized:
+        this.#initialized();
+        break;
       case METHODS.cancelled:
         this.#cancel(notification);
         break;
@@ -187,8 +215,14 @@ export class LegacySession implements GatewayClient {
         this.#asked.progressed(notification);
         break;
       default:
-        this.#options.gateway.notified(this, notification);
+        this.#connection?.notified(notification);
     }
+  }
+
+  #initialized(): void {
+    if (this.#phase !== 'initialized') return;
+    this.#phase = 'open';
+    for (const message of this.#early.splice(0)) this.#options.sink.send(message);
   }
 
   #cancel(notification: NotificationEnvelope): void {
@@ -212,8 +246,12 @@ const CAPABILITIES = {
   logging: {},
 };
 
+interface SpokenProfile extends ClientProfile {
+  readonly protocolVersion: LegacyRevision;
+}
+
 /** What a client says of itself, as it says it. */
-function readProfile({ bytes, tokens }: RequestEnvelope): ClientProfile {
+function readProfile({ bytes, tokens }: RequestEnvelope): SpokenProfile {
   const { protocolVersion: version, capabilities, clientInfo } = tokens;
   const named = version !== undefined && isString(bytes, version) ? readString(bytes, version) : undefined;
   return {

@@ -17,6 +17,8 @@ const EMPTY_RESULT = toBytes('{}');
  */
 export class LogRouting {
   readonly #levels = new Map<GatewayClient, LogLevel>();
+  /** What the present process of each backend was told last. */
+  readonly #told = new WeakMap<Backend, LogLevel>();
 
   /** Serves `logging/setLevel`. */
   setLevel(exchange: Exchange, backends: Iterable<Backend>): void {
@@ -26,18 +28,15 @@ export class LogRouting {
       exchange.fail(new RpcError(RPC_CODES.invalidParams, `${METHODS.setLevel} needs a level such as "info"`));
       return;
     }
-    const before = mostTalkative(this.#levels.values());
     this.#levels.set(exchange.client, level);
-    if (mostTalkative(this.#levels.values()) !== before) for (const backend of backends) this.restore(backend);
+    for (const backend of backends) this.adjust(backend);
     exchange.succeed(EMPTY_RESULT);
   }
 
   /** Tells a server the level that clients want, if any said so; a new process knows nothing of it. */
-  restore({ delivery }: Backend): void {
-    const level = mostTalkative(this.#levels.values());
-    const { connection } = delivery;
-    if (level === undefined || connection?.offers('logging') !== true) return;
-    void connection.ask(METHODS.setLevel, { level }, delivery.listPatience);
+  restore(backend: Backend): void {
+    this.#told.delete(backend);
+    this.adjust(backend);
   }
 
   /** Whether the client wants to see this message. */
@@ -47,10 +46,18 @@ export class LogRouting {
     return isAtLeast(readString(bytes, tokens.level), least);
   }
 
-  /** The client is gone; servers need not be as talkative as it wanted. */
-  drop(client: GatewayClient, backends: Iterable<Backend>): void {
-    const before = mostTalkative(this.#levels.values());
+  /** The client is gone. The servers that it used may be less talkative now, see `adjust`. */
+  drop(client: GatewayClient): void {
     this.#levels.delete(client);
-    if (mostTalkative(this.#levels.values()) !== before) for (const backend of backends) this.restore(backend);
+  }
+
+  /** Tells the process what its clients want, if that is something else than it was told last. */
+  adjust(backend: Backend): void {
+    const { delivery, clients } = backend;
+    const level = mostTalkative([...clients].flatMap((client) => this.#levels.get(client) ?? []));
+    const { connection } = delivery;
+    if (level === undefined || level === this.#told.get(backend) || connection?.offers('logging') !== true) return;
+    this.#told.set(backend, level);
+    void connection.ask(METHODS.setLevel, { level }, delivery.listPatience);
   }
 }

@@ -1,5 +1,14 @@
 import type { CallToolResult, Tool } from '@modelcontextprotocol/sdk/types.js';
 import { toBytes } from '../jsonrpc/json-text.js';
+import type { Backend } from './backend.js';
+import type { Catalogs } from './catalogs.js';
+
+/** What the client that calls one of our tools sees of the servers. */
+export interface SeenBackends {
+  /** By the servers' keys. */
+  readonly backends: ReadonlyMap<string, Backend>;
+  readonly catalogs: Catalogs;
+}
 
 /** A tool that the gateway itself offers. Its names begin with `trunkline__`, which no server may. */
 export interface OwnTool {
@@ -7,7 +16,7 @@ export interface OwnTool {
   /** As it is listed: JSON. */
   readonly entry: Uint8Array;
   /** Never rejects: what goes wrong is a result that says so. `args` is whatever the client sent. */
-  call(args: unknown): CallToolResult | Promise<CallToolResult>;
+  call(args: unknown, seen: SeenBackends): CallToolResult | Promise<CallToolResult>;
 }
 
 export function createOwnTool(tool: Tool, call: OwnTool['call']): OwnTool {

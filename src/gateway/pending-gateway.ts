@@ -1,7 +1,7 @@
 import { RPC_CODES, RpcError } from '../jsonrpc/rpc-error.js';
 import type { NotificationEnvelope } from '../mcp/envelope.js';
 import type { Exchange } from './exchange.js';
-import type { GatewayClient, GatewayPort } from './gateway-port.js';
+import type { ClientConnection, ClientFacts, GatewayClient, GatewayPort } from './gateway-port.js';
 import { ABOUT } from './instructions.js';
 
 /** Far more than a client asks in the moment that it takes to read the configuration. */
@@ -14,39 +14,58 @@ const MAX_HELD = 1_024;
  */
 export class PendingGateway implements GatewayPort {
   #gateway: GatewayPort | undefined;
-  #held: Exchange[] = [];
-  /** How each client is disconnected, once it is connected to the gateway itself. */
-  readonly #clients = new Map<GatewayClient, () => void>();
+  readonly #waiting = new Set<PendingConnection>();
 
-  get instructions(): string {
-    return this.#gateway?.instructions ?? ABOUT;
-  }
-
-  connect(client: GatewayClient): () => void {
-    this.#clients.set(client, this.#gateway?.connect(client) ?? (() => {}));
-    return () => {
-      this.#clients.get(client)?.();
-      this.#clients.delete(client);
-    };
-  }
-
-  serve(exchange: Exchange): void {
-    if (this.#gateway !== undefined) this.#gateway.serve(exchange);
-    else if (this.#held.length < MAX_HELD) this.#held.push(exchange);
-    else exchange.fail(new RpcError(RPC_CODES.internalError, 'Trunkline is still starting'));
-  }
-
-  /** Nothing runs yet that it could concern. */
-  notified(client: GatewayClient, notification: NotificationEnvelope): void {
-    this.#gateway?.notified(client, notification);
+  connect(client: GatewayClient, facts: ClientFacts): ClientConnection {
+    if (this.#gateway !== undefined) return this.#gateway.connect(client, facts);
+    const connection = new PendingConnection(client, facts, () => this.#waiting.delete(connection));
+    this.#waiting.add(connection);
+    return connection;
   }
 
   /** The gateway is there; from now on everything goes to it. */
   become(gateway: GatewayPort): void {
     this.#gateway = gateway;
-    for (const client of this.#clients.keys()) this.#clients.set(client, gateway.connect(client));
-    const held = this.#held;
-    this.#held = [];
-    for (const exchange of held) if (!exchange.isSettled) gateway.serve(exchange);
+    for (const connection of this.#waiting) connection.become(gateway);
+    this.#waiting.clear();
+  }
+}
+
+/** A client that came before the gateway. */
+class PendingConnection implements ClientConnection {
+  readonly instructions = ABOUT;
+  readonly greeting = undefined;
+  readonly #client: GatewayClient;
+  readonly #facts: ClientFacts;
+  readonly #onClosed: () => void;
+  #held: Exchange[] = [];
+  #connection: ClientConnection | undefined;
+
+  constructor(client: GatewayClient, facts: ClientFacts, onClosed: () => void) {
+    this.#client = client;
+    this.#facts = facts;
+    this.#onClosed = onClosed;
+  }
+
+  become(gateway: GatewayPort): void {
+    const connection = gateway.connect(this.#client, this.#facts);
+    this.#connection = connection;
+    for (const exchange of this.#held.splice(0)) if (!exchange.isSettled) connection.serve(exchange);
+  }
+
+  serve(exchange: Exchange): void {
+    if (this.#connection !== undefined) this.#connection.serve(exchange);
+    else if (this.#held.length < MAX_HELD) this.#held.push(exchange);
+    else exchange.fail(new RpcError(RPC_CODES.internalError, 'Trunkline is still starting'));
+  }
+
+  /** As long as nothing runs, there is nothing that it could concern. */
+  notified(notification: NotificationEnvelope): void {
+    this.#connection?.notified(notification);
+  }
+
+  close(): void {
+    this.#onClosed();
+    this.#connection?.close();
   }
 }

@@ -1,12 +1,14 @@
 import { createOwnTool, type OwnTool, readServerArgument, textResult } from './own-tool.js';
 
-/** `trunkline__restart`: starts one server anew. Offered only where the configuration says so. */
-export function createRestartTool(keys: readonly string[], restart: (key: string) => void): OwnTool {
-  return createOwnTool(DEFINITION, (args) => {
+/** `trunkline__restart`: starts the client's own process of a server anew. Offered only where the configuration says so. */
+export function createRestartTool(keys: readonly string[], restart: (id: string) => void): OwnTool {
+  return createOwnTool(DEFINITION, (args, { backends }) => {
     const chosen = readServerArgument(args, keys);
     if (chosen.fault !== undefined) return textResult(chosen.fault, true);
     if (chosen.server === undefined) return textResult(`Name the server: one of ${keys.join(', ')}.`, true);
-    restart(chosen.server);
+    const backend = backends.get(chosen.server);
+    if (backend === undefined) return textResult(`Server "${chosen.server}" is not in use here.`, true);
+    restart(backend.id);
     return textResult(`Server "${chosen.server}" is being restarted. trunkline__status tells when it is ready.`);
   });
 }

@@ -4,9 +4,10 @@ import type { Edit } from '../jsonrpc/splice.js';
 import type { RequestEnvelope } from '../mcp/envelope.js';
 import { METHODS } from '../mcp/methods.js';
 import type { Backend } from './backend.js';
-import type { Catalog } from './catalog.js';
+import { type Catalog, type Route, toRoute } from './catalog.js';
 import type { Catalogs } from './catalogs.js';
 import { ownerOfUri } from './resource-owner.js';
+import type { ListNaming } from './server-lists.js';
 
 /** The one server that a request is for, and what has to be replaced in the request. */
 export interface Target {
@@ -20,9 +21,11 @@ const RESOURCE_NOT_FOUND = -32002;
 /** Finds the server that a request is for, by the name or URI in it; an error when there is none. */
 export class Router {
   readonly #backends: ReadonlyMap<string, Backend>;
+  readonly #naming: ListNaming;
 
-  constructor(backends: ReadonlyMap<string, Backend>) {
+  constructor(backends: ReadonlyMap<string, Backend>, naming: ListNaming) {
     this.#backends = backends;
+    this.#naming = naming;
   }
 
   target(request: RequestEnvelope, catalogs: Catalogs): Target | RpcError {
@@ -57,7 +60,7 @@ export class Router {
       return new RpcError(RPC_CODES.invalidParams, `${method} needs the name of a ${what}, a string`);
     }
     const name = readString(bytes, token);
-    const route = catalog.resolve(name);
+    const route = catalog.resolve(name) ?? this.#unlisted(name);
     const backend = route === undefined ? undefined : this.#backends.get(route.key);
     if (route === undefined || backend === undefined) return unknown(what, name);
     const edits = route.original === name ? [] : [{ span: token, text: route.token }];
@@ -75,6 +78,12 @@ export class Router {
     return backend === undefined
       ? new RpcError(RESOURCE_NOT_FOUND, `Resource not found: ${uri}`, { uri })
       : { backend, edits: [] };
+  }
+
+  /** A server that is shown as it is knows best what it has, listed or not. */
+  #unlisted(name: string): Route | undefined {
+    const only = this.#naming === 'original' ? this.#onlyBackend() : undefined;
+    return only && toRoute(only.backend.key, name);
   }
 
   /** With a single server there is no question whose a request is that we know nothing of. */

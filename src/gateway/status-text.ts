@@ -1,4 +1,4 @@
-import type { ListReport, ServerReport, StatusReport } from './status.js';
+import type { InstanceReport, ListReport, ServerReport, StatusReport } from './status.js';
 
 /** The report as a person or a model reads it: one line a server, and below it only what is not as it should be. */
 export function renderStatus(report: StatusReport): string {
@@ -37,6 +37,7 @@ function renderServer(server: ServerReport): string[] {
   if (server.retryInSeconds !== null) add('next try', `in ${server.retryInSeconds} s`);
   const isToldByExit = server.lastFailure === 'exited';
   if (server.lastFailure !== null && !isToldByExit && !isWell) add('last failure', server.lastFailure);
+  if (server.instances.length > 1) add('processes', server.instances.map(describeInstance).join('; '));
   if (server.lastExit !== null) add('last exit', describeExit(server.lastExit));
   for (const list of [server.tools, server.prompts, server.resources, server.resourceTemplates]) {
     for (const { name, reason } of list.quarantined) add('quarantined', `${name} (${reason})`);
@@ -48,6 +49,11 @@ function renderServer(server: ServerReport): string[] {
   if (!isWell) for (const line of server.log) add('log', line);
   if (server.advice !== '') add('what to do', server.advice);
   return lines;
+}
+
+function describeInstance({ id, state, pid, clients, isYours }: InstanceReport): string {
+  const who = `${clients} ${clients === 1 ? 'client' : 'clients'}${isYours ? ', you among them' : ''}`;
+  return `${id} ${state}${pid === null ? '' : ` (pid ${pid})`}, ${who}`;
 }
 
 function describeExit({ code, signal, secondsAgo }: NonNullable<ServerReport['lastExit']>): string {

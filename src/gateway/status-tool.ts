@@ -1,4 +1,4 @@
-import { createOwnTool, type OwnTool, readServerArgument, textResult } from './own-tool.js';
+import { createOwnTool, type OwnTool, readServerArgument, type SeenBackends, textResult } from './own-tool.js';
 import { reportStatus, type StatusFacts } from './status.js';
 import { renderStatus } from './status-text.js';
 
@@ -6,10 +6,10 @@ import { renderStatus } from './status-text.js';
  * `trunkline__status`: how each server is, why, and what to do about it. A `notice` stands before its description,
  * where a model reads it without asking.
  */
-export function createStatusTool(facts: () => StatusFacts, notice?: string): OwnTool {
+export function createStatusTool(facts: (seen: SeenBackends) => StatusFacts, notice?: string): OwnTool {
   const description = notice === undefined ? DEFINITION.description : `${notice}\n\n${DEFINITION.description}`;
-  return createOwnTool({ ...DEFINITION, description }, (args) => {
-    const now = facts();
+  return createOwnTool({ ...DEFINITION, description }, (args, seen) => {
+    const now = facts(seen);
     const chosen = readServerArgument(
       args,
       now.servers.map(({ backend }) => backend.key),
@@ -64,6 +64,19 @@ const SERVER_SCHEMA = object({
   log: STRINGS,
   advice: { type: 'string', description: 'What the person can do' },
   instructions: NULLABLE_STRING,
+  instances: {
+    type: 'array',
+    description: 'The processes that run for this server',
+    items: object({
+      id: { type: 'string' },
+      state: { type: 'string' },
+      pid: NULLABLE_NUMBER,
+      clients: COUNT,
+      inFlight: COUNT,
+      restarts: COUNT,
+      isYours: { type: 'boolean', description: 'Whether it is the one that answers you' },
+    }),
+  },
 });
 
 const DEFINITION = {

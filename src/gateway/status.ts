@@ -25,6 +25,16 @@ export interface ServerFacts {
   readonly problem: { readonly message: string; readonly hint: string } | undefined;
   /** The last lines of stderr and of what was no message on stdout, secrets removed, oldest first. */
   readonly logLines: readonly string[];
+  /** All backends of this server, this one among them: clients that differ do not share one. */
+  readonly instances: readonly InstanceFacts[];
+}
+
+/** One of the backends that a server has. */
+export interface InstanceFacts {
+  readonly backend: Backend;
+  readonly lifecycle: Lifecycle | undefined;
+  /** It waits for its first client. */
+  readonly isUnclaimed: boolean;
 }
 
 export interface StatusFacts {
@@ -90,6 +100,20 @@ export interface ServerReport {
   /** What the person can do; empty when there is nothing to do. */
   readonly advice: string;
   readonly instructions: string | null;
+  /** The processes that run for this server, one for clients that look alike or one for each. */
+  readonly instances: readonly InstanceReport[];
+}
+
+export interface InstanceReport {
+  readonly id: string;
+  readonly state: LifecycleState;
+  readonly pid: number | null;
+  /** How many use it. */
+  readonly clients: number;
+  readonly inFlight: number;
+  readonly restarts: number;
+  /** Whether it is the one that answers whoever asks. */
+  readonly isYours: boolean;
 }
 
 /** The state of everything, or of `server` alone and then with more of its log. */
@@ -146,6 +170,19 @@ function reportServer(facts: StatusFacts, one: ServerFacts, logLines: number): S
     log: one.logLines.slice(-logLines).map(printable),
     advice: advise(facts, one),
     instructions: connection?.instructions ?? null,
+    instances: one.instances.map((instance) => reportInstance(instance, backend)),
+  };
+}
+
+function reportInstance({ backend, lifecycle }: InstanceFacts, yours: Backend): InstanceReport {
+  return {
+    id: backend.id,
+    state: lifecycle?.state ?? 'stopped',
+    pid: lifecycle?.pid ?? null,
+    clients: backend.clients.size,
+    inFlight: backend.delivery.connection?.inFlight ?? 0,
+    restarts: lifecycle?.restarts ?? 0,
+    isYours: backend === yours,
   };
 }
 
@@ -164,7 +201,7 @@ function reportList({ catalogs }: StatusFacts, { key, lists }: Backend, kind: Li
 }
 
 /** The next step for a person, by what is wrong. */
-function advise({ canRestart }: StatusFacts, { backend, lifecycle, problem }: ServerFacts): string {
+function advise({ canRestart }: StatusFacts, { backend, lifecycle, problem, instances }: ServerFacts): string {
   if (problem !== undefined) return [problem.message, problem.hint].filter(Boolean).join(' ');
   const { key } = backend;
   const restart = canRestart
@@ -176,6 +213,8 @@ function advise({ canRestart }: StatusFacts, { backend, lifecycle, problem }: Se
     case 'backoff':
       return 'It is restarted by itself; if that goes on, the log lines tell why it ends.';
     case 'starting':
+      if (instances.some((instance) => instance.backend === backend && instance.isUnclaimed))
+        return 'It runs, and is greeted in the name of the first client that comes.';
       return lifecycle.consecutiveFailures > 0
         ? 'It is being started again.'
         : 'It is still starting; its tools appear when it is ready.';

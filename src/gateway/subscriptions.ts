@@ -27,12 +27,12 @@ const EMPTY_RESULT = toBytes('{}');
  * server; in between it is the gateway that keeps count. A new process is told what the last one knew.
  */
 export class Subscriptions {
-  readonly #byBackend = new Map<Backend, Map<string, Subscription>>();
+  readonly #byBackend = new WeakMap<Backend, Map<string, Subscription>>();
 
   /** The server that a client's subscription was made with, whoever the URI belongs to by now. */
-  holder(client: GatewayClient, uri: string): Backend | undefined {
-    for (const [backend, subscriptions] of this.#byBackend) {
-      if (subscriptions.get(uri)?.clients.has(client)) return backend;
+  holder(client: GatewayClient, uri: string, backends: Iterable<Backend>): Backend | undefined {
+    for (const backend of backends) {
+      if (this.#byBackend.get(backend)?.get(uri)?.clients.has(client)) return backend;
     }
     return undefined;
   }
@@ -63,9 +63,9 @@ export class Subscriptions {
   }
 
   /** The client is gone. */
-  drop(client: GatewayClient): void {
-    for (const subscriptions of this.#byBackend.values()) {
-      for (const { backend, uri, clients } of subscriptions.values()) {
+  drop(client: GatewayClient, backends: Iterable<Backend>): void {
+    for (const backend of backends) {
+      for (const { uri, clients } of this.#byBackend.get(backend)?.values() ?? []) {
         if (!clients.delete(client) || clients.size > 0) continue;
         this.#change(backend, uri, async (subscription) => {
           if (subscription.clients.size === 0) this.#say(METHODS.unsubscribe, backend, uri);

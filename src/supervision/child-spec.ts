@@ -15,7 +15,7 @@ export interface ChildSpec {
 }
 
 export interface Patience {
-  /** From spawn until the child is ready to be called. */
+  /** From the beginning of the handshake until the child is ready to be called. */
   readonly startMs: number;
   /** From closing stdin to SIGTERM when one child is stopped. */
   readonly stopGraceMs: number;

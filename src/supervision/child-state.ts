@@ -46,7 +46,14 @@ export type Awaiting = 'both' | 'retry-time' | 'group-gone';
 export type ChildEvent =
   | { readonly kind: 'startRequested' | 'restartRequested' | 'stopRequested' | 'demanded' }
   | {
-      readonly kind: 'spawned' | 'becameReady' | 'startTimedOut' | 'stableReached' | 'groupGone' | 'retryDue';
+      readonly kind:
+        | 'spawned'
+        | 'startBegan'
+        | 'becameReady'
+        | 'startTimedOut'
+        | 'stableReached'
+        | 'groupGone'
+        | 'retryDue';
       readonly generation: number;
     }
   | {

@@ -11,6 +11,8 @@ export interface Launcher {
 
 /** What becomes of one launch. Events may come in any order, twice or late: what no longer matters is ignored. */
 export interface LaunchEvents {
+  /** The start has begun in earnest: how long it takes counts from now. Before, the child may wait for somebody to serve. */
+  began(): void;
   /** The child can be called. */
   ready(): void;
   failed(failure: LaunchFailure): void;

@@ -210,6 +210,7 @@ export class Supervisor {
     // A stop may have come between the launch effect and this task.
     if (state.phase.kind !== 'starting' || state.generation !== generation) return;
     child.launched = this.#launcher.launch(child.spec, generation, {
+      began: () => this.#dispatch(child, { kind: 'startBegan', generation }),
       ready: () => this.#dispatch(child, { kind: 'becameReady', generation }),
       failed: ({ reason, hostFault = false }) =>
         this.#dispatch(child, { kind: 'startFailed', generation, reason, hostFault }),

@@ -41,9 +41,13 @@ export function transition(state: ChildState, event: ChildEvent, context: Transi
       return onDemanded(state, context);
     case 'spawned':
       if (phase.kind !== 'starting') return unchanged(state);
-      return enter(state, { kind: 'starting', spawnedAt: now }, [
-        timer(spec.patience.startMs, { kind: 'startTimedOut', generation: state.generation }),
-      ]);
+      return enter(state, { kind: 'starting', spawnedAt: now });
+    case 'startBegan':
+      if (phase.kind !== 'starting') return unchanged(state);
+      return {
+        state,
+        effects: [timer(spec.patience.startMs, { kind: 'startTimedOut', generation: state.generation })],
+      };
     case 'becameReady':
       if (phase.kind !== 'starting') return unchanged(state);
       return enter(state, { kind: 'ready', readySince: now }, [

@@ -10,6 +10,7 @@ describe('a server of the file', () => {
       {
         key: 'own',
         prefix: 'own',
+        sharing: 'profile',
         child: {
           key: 'own',
           command: 'node',
@@ -232,14 +233,21 @@ describe('the gateway', () => {
   test('has defaults, of which the start limit depends on the machine', () => {
     expect(load('servers: { a: { command: x } }').gateway).toStrictEqual({
       startupWaitMs: 10_000,
+      idleStopMs: 600_000,
       restartTool: false,
       startLimit: Math.max(4, availableParallelism()),
     });
   });
 
   test('takes what the file says', () => {
-    const text = 'servers: { a: { command: x } }\ngateway: { startupWait: 0s, restartTool: true, startLimit: 1 }\n';
-    expect(load(text).gateway).toStrictEqual({ startupWaitMs: 0, restartTool: true, startLimit: 1 });
+    const text =
+      'servers: { a: { command: x } }\ngateway: { startupWait: 0s, idleStop: 1m, restartTool: true, startLimit: 1 }\n';
+    expect(load(text).gateway).toStrictEqual({
+      startupWaitMs: 0,
+      idleStopMs: 60_000,
+      restartTool: true,
+      startLimit: 1,
+    });
   });
 });
 

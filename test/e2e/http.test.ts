@@ -179,8 +179,9 @@ describe('the command line', () => {
 });
 
 describe('the probes', () => {
-  it('tell that the process lives, and when every server has started', async () => {
-    const running = await place.serve({ servers: { quick: place.lab(), slow: place.lab('slow=700') } });
+  it('tell that the process lives, and when every server has started that waits for no client', async () => {
+    const slow = { ...place.lab('slow=700'), sharing: 'all' };
+    const running = await place.serve({ servers: { quick: place.lab(), slow } });
     // Asked at once: the slow server cannot have started yet.
     expect(await running.probe('/readyz')).toEqual({ status: 503, text: 'not ready' });
     expect(await running.probe('/healthz')).toEqual({ status: 200, text: 'ok' });

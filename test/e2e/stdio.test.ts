@@ -76,9 +76,8 @@ describe('the front', () => {
   });
 
   it('hands on the instructions of the servers that are there when the client comes', async () => {
-    // With HTTP on, servers do not wait for the client at stdin to say what it is.
-    const args = ['-v', '--stdio', '--http', '127.0.0.1:0', '--no-auth'];
-    gateway = await GatewayProcess.start({ servers: { lab: {} }, args }, { handshake: false });
+    // Of all servers, one that serves every client does not wait for this one to say what it is.
+    gateway = await GatewayProcess.start({ servers: { lab: { sharing: 'all' } }, args: ['-v'] }, { handshake: false });
     await until('the server is ready', () => gateway.stderr.includes('server ready'));
     const { message } = await gateway.initialize();
     expect(message.result.instructions).toMatch(/trunkline__status[\s\S]*# Server "lab"[\s\S]*Lab instructions\./);

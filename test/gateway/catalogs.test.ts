@@ -56,7 +56,7 @@ describe('the merged lists', () => {
   it('have tools of our own in the list of tools alone', async () => {
     const { server } = await merged();
     const own = [{ entry: bytesOf('{"name":"trunkline__status"}') }];
-    const catalogs = mergeCatalogs([server('a').backend], own);
+    const catalogs = mergeCatalogs([server('a').backend], own, 'exposed');
     expect(textOf(catalogs.tools)).toEqual({ tools: [{ name: 'trunkline__status' }] });
     for (const kind of ['prompts', 'resources', 'templates'] as const) {
       expect(Buffer.from(catalogs[kind].answer).toString()).not.toContain('trunkline');

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { createOwnTool, textResult } from '../../src/gateway/own-tool.js';
-import { RecordedClient } from '../support/recorded-exchange.js';
+import { RecordedClient, SOMEBODY } from '../support/recorded-exchange.js';
 import { scriptGateway } from '../support/scripted-gateway.js';
 import { flush, type Message } from '../support/wire.js';
 
@@ -235,13 +235,13 @@ describe('instructions', () => {
       },
     });
     await startAll();
-    const { instructions } = gateway;
+    const { instructions } = gateway.connect(new RecordedClient(), SOMEBODY);
     expect(instructions).toContain('trunkline__status');
     expect(instructions.slice(instructions.indexOf('# Server'))).toBe(
       '# Server "b" (its tools begin with b__)\n\nBe b.\n\n# Server "a" (its tools keep their own names)\n\n# Be\na.',
     );
     server('b').crash();
-    expect(gateway.instructions).not.toContain('Be b.');
+    expect(gateway.connect(new RecordedClient(), SOMEBODY).instructions).not.toContain('Be b.');
   });
 });
 
@@ -249,7 +249,7 @@ describe('a change of the merged list', () => {
   it('is told to listeners only if a client would see it', async () => {
     const { server, gateway } = scriptGateway({ servers: { a: { tools: ['x'] }, b: { tools: [] } } });
     const client = new RecordedClient();
-    const stop = gateway.connect(client);
+    const connection = gateway.connect(client, SOMEBODY);
     await server('b').start();
     expect(client.changed).toEqual([]);
     await server('a').start();
@@ -259,7 +259,7 @@ describe('a change of the merged list', () => {
     expect(client.changed).toEqual(['tools']);
     server('a').crash('parked');
     expect(client.changed).toEqual(['tools', 'tools']);
-    stop();
+    connection.close();
     await server('a').start();
     expect(client.changed).toEqual(['tools', 'tools']);
   });

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { callOf, RecordedClient, RecordedExchange } from '../support/recorded-exchange.js';
+import { callOf, RecordedClient, RecordedExchange, SOMEBODY } from '../support/recorded-exchange.js';
 import { scriptGateway } from '../support/scripted-gateway.js';
 
 const SAID = '{"method":"notifications/message" ,"params":{"level":"info","data":1.0},"jsonrpc":"2.0"}';
@@ -9,11 +9,11 @@ async function two() {
   const world = scriptGateway({ servers: { a: { tools: ['x'], limits: { concurrency: 1 } }, b: { tools: ['y'] } } });
   await world.startAll();
   const [one, other] = [new RecordedClient(), new RecordedClient()];
-  const leave = world.gateway.connect(one);
-  world.gateway.connect(other);
+  const connections = new Map([one, other].map((client) => [client, world.gateway.connect(client, SOMEBODY)]));
+  const leave = () => connections.get(one)?.close();
   const call = (client: RecordedClient, name = 'a__x') => {
     const exchange = new RecordedExchange(callOf(name), client);
-    world.gateway.serve(exchange);
+    connections.get(client)?.serve(exchange);
     return exchange;
   };
   const { child } = world.server('a');
@@ -77,9 +77,11 @@ describe('with requests of several clients in flight', () => {
     const { gateway, startAll, server } = scriptGateway({ servers: { a: { tools: ['x'] } } });
     await startAll();
     const clients = [new RecordedClient(), new RecordedClient()];
-    for (const client of clients) gateway.connect(client);
-    const exchanges = clients.map((client) => new RecordedExchange(callOf('a__x'), client));
-    for (const exchange of exchanges) gateway.serve(exchange);
+    const exchanges = clients.map((client) => {
+      const exchange = new RecordedExchange(callOf('a__x'), client);
+      gateway.connect(client, SOMEBODY).serve(exchange);
+      return exchange;
+    });
     server('a').child.say(SAID);
     expect(exchanges.map(({ notices }) => notices)).toEqual([[], []]);
     expect(clients.map(({ notices }) => notices)).toEqual([[SAID], [SAID]]);

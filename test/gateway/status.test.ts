@@ -19,6 +19,8 @@ const READY: Lifecycle = {
 
 const NOTHING = { exposed: [], quarantined: [], denied: [], truncated: null };
 
+const NOTHING_SEEN = { backends: new Map(), catalogs: scriptGateway({ servers: {} }).gateway.catalogs };
+
 interface Given {
   readonly script?: ServerScript;
   readonly lifecycle?: Partial<Lifecycle> | undefined;
@@ -48,8 +50,8 @@ async function given({
     catalogs: world.gateway.catalogs,
     canRestart: false,
     servers: [
-      { backend: world.server('a').backend, lifecycle: { ...READY, ...lifecycle }, problem, logLines },
-      { backend: world.server('b').backend, lifecycle: undefined, problem: undefined, logLines: [] },
+      { backend: world.server('a').backend, lifecycle: { ...READY, ...lifecycle }, problem, logLines, instances: [] },
+      { backend: world.server('b').backend, lifecycle: undefined, problem: undefined, logLines: [], instances: [] },
     ],
     ...facts,
   });
@@ -94,6 +96,7 @@ describe('the report', () => {
       log: [],
       advice: '',
       instructions: null,
+      instances: [],
     });
   });
 
@@ -132,7 +135,7 @@ describe('the report', () => {
     await world.startAll();
     const { make } = await given();
     const servers = ['a', 'b'].map((key) => {
-      return { backend: world.server(key).backend, lifecycle: READY, problem: undefined, logLines: [] };
+      return { backend: world.server(key).backend, lifecycle: READY, problem: undefined, logLines: [], instances: [] };
     });
     const report = reportStatus({ ...make(), catalogs: world.gateway.catalogs, servers });
     expect(report.servers[1]?.tools.quarantined).toEqual([{ name: 'x', reason: 'taken by "a"' }]);
@@ -203,7 +206,7 @@ describe('what a server offers besides tools', () => {
     await world.startAll();
     const { make } = await given();
     const facts = ['a', 'b'].map((key) => {
-      return { backend: world.server(key).backend, lifecycle: READY, problem: undefined, logLines: [] };
+      return { backend: world.server(key).backend, lifecycle: READY, problem: undefined, logLines: [], instances: [] };
     });
     const report = reportStatus({ ...make(), catalogs: world.gateway.catalogs, servers: facts });
     expect(report.servers.map(({ resources }) => resources)).toEqual([
@@ -300,7 +303,7 @@ describe('the report as text', () => {
 describe('the tool trunkline__status', () => {
   it('gives the report as text and as data', async () => {
     const { make, report } = await given();
-    const result = await createStatusTool(make).call(undefined);
+    const result = await createStatusTool(make).call(undefined, NOTHING_SEEN);
     expect(result.structuredContent).toEqual(report());
     expect(result.content).toEqual([{ type: 'text', text: renderStatus(report()) }]);
     expect(result.isError).toBeUndefined();
@@ -310,7 +313,7 @@ describe('the tool trunkline__status', () => {
     const { make } = await given();
     const tool = createStatusTool(make);
     const { outputSchema } = JSON.parse(Buffer.from(tool.entry).toString());
-    const { structuredContent } = (await tool.call({ server: 'a' })) as {
+    const { structuredContent } = (await tool.call({ server: 'a' }, NOTHING_SEEN)) as {
       structuredContent: Record<string, unknown[]>;
     };
     expect(Object.keys(structuredContent).sort()).toEqual(outputSchema.required.toSorted());
@@ -324,13 +327,13 @@ describe('the tool trunkline__status', () => {
 
   it.each([{}, { server: undefined }, { server: null }, null, 'a', []])('shows all servers for %j', async (args) => {
     const { make } = await given();
-    const { structuredContent } = await createStatusTool(make).call(args);
+    const { structuredContent } = await createStatusTool(make).call(args, NOTHING_SEEN);
     expect((structuredContent as { servers: unknown[] }).servers).toHaveLength(2);
   });
 
   it.each(['c', '', '__proto__', 7])('says which servers there are when asked for %j', async (server) => {
     const { make } = await given();
-    const result = await createStatusTool(make).call({ server });
+    const result = await createStatusTool(make).call({ server }, NOTHING_SEEN);
     expect(result.isError).toBe(true);
     expect(JSON.stringify(result.content)).toContain('Configured are: a, b.');
   });
@@ -338,12 +341,15 @@ describe('the tool trunkline__status', () => {
 
 describe('the tool trunkline__restart', () => {
   it('restarts the server that is named, and no other', async () => {
+    const { server, gateway } = scriptGateway({ servers: { a: {}, b: {} } });
+    const backends = new Map(['a', 'b'].map((key) => [key, server(key).backend]));
+    const seen = { backends, catalogs: gateway.catalogs };
     const restarted: string[] = [];
     const tool = createRestartTool(['a', 'b'], (key) => restarted.push(key));
-    expect((await tool.call({ server: 'b' })).isError).toBeUndefined();
-    expect((await tool.call({ server: 'c' })).isError).toBe(true);
-    expect((await tool.call({})).isError).toBe(true);
-    expect((await tool.call(undefined)).isError).toBe(true);
+    expect((await tool.call({ server: 'b' }, seen)).isError).toBeUndefined();
+    expect((await tool.call({ server: 'c' }, seen)).isError).toBe(true);
+    expect((await tool.call({}, seen)).isError).toBe(true);
+    expect((await tool.call(undefined, seen)).isError).toBe(true);
     expect(restarted).toEqual(['b']);
   });
 });

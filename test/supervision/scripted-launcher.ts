@@ -18,6 +18,8 @@ export class ScriptedLauncher implements Launcher {
   readonly launches: ScriptedLaunch[] = [];
   /** Plays each launch as soon as it happens, from within `launch`. */
   onLaunch: (launch: ScriptedLaunch) => void = () => {};
+  /** Whether nobody has to be waited for. */
+  beginsAtOnce = true;
   /** Whether a group goes as soon as its end is asked for. */
   endsAtOnce = false;
 
@@ -49,6 +51,7 @@ export class ScriptedLauncher implements Launcher {
       },
     };
     this.launches.push(launch);
+    if (this.beginsAtOnce) events.began();
     this.onLaunch(launch);
     return {
       pid: 1_000 + this.launches.length,

@@ -37,7 +37,7 @@ const restart: ChildEvent = { kind: 'restartRequested' };
 const stop: ChildEvent = { kind: 'stopRequested' };
 const demand: ChildEvent = { kind: 'demanded' };
 const own = (
-  kind: 'spawned' | 'becameReady' | 'startTimedOut' | 'stableReached' | 'groupGone' | 'retryDue',
+  kind: 'spawned' | 'startBegan' | 'becameReady' | 'startTimedOut' | 'stableReached' | 'groupGone' | 'retryDue',
 ): ChildEvent => ({ kind, generation: GENERATION });
 const startFailed: ChildEvent = { kind: 'startFailed', generation: GENERATION, reason: 'ENOENT', hostFault: false };
 const hostFailed: ChildEvent = { kind: 'startFailed', generation: GENERATION, reason: 'EMFILE', hostFault: true };
@@ -65,7 +65,8 @@ function stateWith(phase: ChildPhase, facts: Partial<ChildState> = {}): ChildSta
 const changing: Row[] = [
   [stopped, start, queued, [launchNext]],
   [stopped, restart, queued, [launchNext]],
-  [queued, own('spawned'), { kind: 'starting', spawnedAt: NOW }, [timer(60_000, own('startTimedOut'))]],
+  [queued, own('spawned'), { kind: 'starting', spawnedAt: NOW }, []],
+  [starting, own('startBegan'), starting, [timer(60_000, own('startTimedOut'))]],
   [starting, own('becameReady'), { kind: 'ready', readySince: NOW }, [timer(300_000, own('stableReached'))]],
   [starting, startFailed, firstBackoff, [endGroup, retryIn(500)]],
   [starting, hostFailed, { kind: 'backoff', retryAt: NOW + 5_000, awaiting: 'both' }, [endGroup, retryIn(5_000)]],
@@ -122,12 +123,46 @@ describe('an event that changes something', () => {
 const ignoring: [from: ChildPhase, events: ChildEvent[]][] = [
   [
     stopped,
-    [stop, demand, own('spawned'), own('becameReady'), startFailed, own('groupGone'), own('retryDue'), recycle],
+    [
+      stop,
+      demand,
+      own('spawned'),
+      own('startBegan'),
+      own('becameReady'),
+      startFailed,
+      own('groupGone'),
+      own('retryDue'),
+      recycle,
+    ],
   ],
   [starting, [start, demand, own('stableReached'), own('groupGone'), own('retryDue')]],
-  [ready, [start, demand, own('spawned'), own('becameReady'), startFailed, own('startTimedOut'), own('groupGone')]],
-  [ending, [demand, own('spawned'), own('becameReady'), startFailed, own('startTimedOut'), own('retryDue'), recycle]],
-  [backoff('both'), [start, demand, own('spawned'), own('becameReady'), startFailed, recycle]],
+  [
+    ready,
+    [
+      start,
+      demand,
+      own('spawned'),
+      own('startBegan'),
+      own('becameReady'),
+      startFailed,
+      own('startTimedOut'),
+      own('groupGone'),
+    ],
+  ],
+  [
+    ending,
+    [
+      demand,
+      own('spawned'),
+      own('startBegan'),
+      own('becameReady'),
+      startFailed,
+      own('startTimedOut'),
+      own('retryDue'),
+      recycle,
+    ],
+  ],
+  [backoff('both'), [start, demand, own('spawned'), own('startBegan'), own('becameReady'), startFailed, recycle]],
   [backoff('group-gone'), [own('retryDue')]],
   [backoff('retry-time'), [own('groupGone')]],
   [parked('retry-time'), [start, own('groupGone'), own('becameReady'), startFailed]],

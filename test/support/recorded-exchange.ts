@@ -1,11 +1,14 @@
 import type { ChildRequest } from '../../src/gateway/child-request.js';
 import type { Exchange } from '../../src/gateway/exchange.js';
-import type { GatewayClient } from '../../src/gateway/gateway-port.js';
+import type { ClientFacts, GatewayClient } from '../../src/gateway/gateway-port.js';
 import type { RpcError } from '../../src/jsonrpc/rpc-error.js';
 import { type SplicedMessage, splice } from '../../src/jsonrpc/splice.js';
 import type { NotificationEnvelope, RequestEnvelope, ResponseEnvelope } from '../../src/mcp/envelope.js';
 import type { ListKind } from '../../src/mcp/lists.js';
 import { type Message, requestOf } from './wire.js';
+
+/** What the gateway is told of such a client. */
+export const SOMEBODY: ClientFacts = { profile: { clientInfo: {}, capabilities: {} }, principal: 'somebody' };
 
 /** A client without a session: keeps what it was told unasked. */
 export class RecordedClient implements GatewayClient {

@@ -1,7 +1,7 @@
 import type { ChildConnection } from '../../src/bridge/child-connection.js';
 import { answerLegacyChild, openLegacyChild } from '../../src/bridge/legacy-child.js';
 import { StdioBridge } from '../../src/bridge/stdio-bridge.js';
-import type { NotificationEnvelope } from '../../src/mcp/envelope.js';
+import type { NotificationEnvelope, RequestEnvelope } from '../../src/mcp/envelope.js';
 import type { Clock } from '../../src/timing/clock.js';
 import { lineOf, type Message, RecordingSink, scan } from './wire.js';
 
@@ -14,6 +14,8 @@ export interface ScriptedChildOptions {
   /** What other lists are answered with, by method: a result, or an error if there is a code in it. */
   readonly lists?: Readonly<Record<string, Message>>;
   readonly notified?: (notification: NotificationEnvelope) => void;
+  /** Takes what it asks, other than ping. */
+  readonly asked?: (request: RequestEnvelope) => void;
 }
 
 /**
@@ -30,7 +32,14 @@ export class ScriptedChild {
   readonly #pages: readonly string[];
   readonly #lists: Readonly<Record<string, Message>>;
 
-  constructor({ clock, hello = {}, pages = ['{"tools":[]}'], lists = {}, notified = () => {} }: ScriptedChildOptions) {
+  constructor({
+    clock,
+    hello = {},
+    pages = ['{"tools":[]}'],
+    lists = {},
+    notified = () => {},
+    asked = () => {},
+  }: ScriptedChildOptions) {
     this.#hello = hello;
     this.#pages = pages;
     this.#lists = lists;
@@ -42,7 +51,9 @@ export class ScriptedChild {
       maxFrameBytes: 1024 * 1024,
       maxUnwrittenBytes: 1024 * 1024,
       events: {
-        request: (request) => answerLegacyChild(this.bridge, request),
+        request: (request) => {
+          if (!answerLegacyChild(this.bridge, request)) asked(request);
+        },
         notification: notified,
         junk: () => {},
       },

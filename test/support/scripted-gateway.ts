@@ -1,10 +1,13 @@
 import { Backend, type LifecycleState } from '../../src/gateway/backend.js';
+import type { Sharing } from '../../src/gateway/backend-pool.js';
+import { toChildRequest } from '../../src/gateway/child-request.js';
 import type { CallLimits } from '../../src/gateway/delivery.js';
 import { Gateway } from '../../src/gateway/gateway.js';
-import type { GatewayPort } from '../../src/gateway/gateway-port.js';
+import type { ClientFacts, GatewayPort } from '../../src/gateway/gateway-port.js';
 import { LegacySession } from '../../src/gateway/legacy-session.js';
 import type { OwnTool } from '../../src/gateway/own-tool.js';
 import { createToolPolicy, type ToolPolicyRules } from '../../src/gateway/tool-policy.js';
+import type { ClientProfile } from '../../src/mcp/client-profile.js';
 import { FakeClock } from './fake-clock.js';
 import { ScriptedChild, type ScriptedChildOptions } from './scripted-child.js';
 import { sha256 } from './sha256.js';
@@ -30,6 +33,7 @@ export interface ServerScript {
   readonly filter?: ToolPolicyRules;
   readonly limits?: Partial<CallLimits>;
   readonly isMisconfigured?: boolean;
+  readonly sharing?: Sharing;
   readonly retryInMs?: () => number | undefined;
 }
 
@@ -88,13 +92,22 @@ export class ScriptedServer {
   #child: ScriptedChild | undefined;
   readonly #clock: FakeClock;
 
-  constructor(key: string, script: ServerScript, clock: FakeClock) {
+  /** What its process is told of the client. */
+  readonly profile: Promise<ClientProfile>;
+  readonly id: string;
+  /** No client uses it any more. */
+  isEnded = false;
+
+  constructor(key: string, script: ServerScript, clock: FakeClock, id: string, profile: Promise<ClientProfile>) {
+    this.id = id;
+    this.profile = profile;
     this.script = script;
     this.#clock = clock;
     this.pages = script.pages ?? [pageOf(script.tools ?? [])];
     this.lists = script.lists ?? {};
     this.backend = new Backend({
       key,
+      id,
       prefix: script.prefix ?? key,
       clock,
       limits: { ...LIMITS, ...script.limits },
@@ -128,8 +141,9 @@ export class ScriptedServer {
       lists: this.lists,
       hello: this.script.hello ?? {},
       notified: (notification) => this.backend.notified(notification),
+      asked: (request) => this.backend.asked(toChildRequest(child.bridge, request)),
     };
-    const child = new ScriptedChild(options);
+    const child: ScriptedChild = new ScriptedChild(options);
     this.#child = child;
     const connection = await child.connect(this.generation);
     const fault = await this.backend.loadLists(connection);
@@ -156,12 +170,24 @@ export function scriptGateway({
   startupWaitMs = 10_000,
   clock = new FakeClock(),
 }: GatewayScript) {
-  const scripted = new Map(
-    Object.entries(servers).map(([key, script]) => [key, new ScriptedServer(key, script, clock)]),
-  );
+  /** By id: the key for the first of a server. */
+  const scripted = new Map<string, ScriptedServer>();
   const gateway = new Gateway({
     clock,
-    backends: [...scripted.values()].map(({ backend }) => backend),
+    servers: Object.entries(servers).map(([key, { sharing = 'all' }]) => ({ key, sharing })),
+    create: (key, id, profile) => {
+      const instance = new ScriptedServer(key, servers[key] ?? {}, clock, id, profile);
+      scripted.set(id, instance);
+      return {
+        backend: instance.backend,
+        start: () => {},
+        end: () => {
+          instance.isEnded = true;
+        },
+      };
+    },
+    profileOfAll: { clientInfo: { name: 'trunkline' }, capabilities: { sampling: {} } },
+    idleStopMs: 600_000,
     ownTools,
     startupWaitMs,
   });
@@ -173,7 +199,8 @@ export function scriptGateway({
   const startAll = async () => {
     for (const each of scripted.values()) if (each.script.isMisconfigured !== true) await each.start();
   };
-  return { clock, gateway, server, startAll, connect: () => new ScriptedClient(gateway, clock) };
+  const connect = (facts: Partial<ClientFacts> = {}) => new ScriptedClient(gateway, clock, facts);
+  return { clock, gateway, server, startAll, connect, ids: () => [...scripted.keys()] };
 }
 
 /** A client that the test plays, at the other end of a real session. */
@@ -181,13 +208,15 @@ export class ScriptedClient {
   readonly session: LegacySession;
   readonly received = new RecordingSink();
 
-  constructor(gateway: GatewayPort, clock: FakeClock) {
+  constructor(gateway: GatewayPort, clock: FakeClock, { principal = 'somebody', server }: Partial<ClientFacts> = {}) {
     this.session = new LegacySession({
       clock,
       scan,
       gateway,
       sink: this.received,
       serverInfo: { name: 'trunkline', version: '1.2.3' },
+      principal,
+      server,
     });
   }
 
@@ -209,8 +238,8 @@ export class ScriptedClient {
   }
 
   /** Says hello as clients do and forgets what was said. */
-  greet(protocolVersion = '2025-11-25'): Message {
-    this.request('hello', 'initialize', { protocolVersion, capabilities: {}, clientInfo: { name: 't', version: '0' } });
+  greet(protocolVersion = '2025-11-25', capabilities: Message = {}, name = 't'): Message {
+    this.request('hello', 'initialize', { protocolVersion, capabilities, clientInfo: { name, version: '0' } });
     this.say({ jsonrpc: '2.0', method: 'notifications/initialized' });
     return this.received.take()[0] ?? {};
   }

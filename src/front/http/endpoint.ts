@@ -105,10 +105,11 @@ export class Endpoint {
     const { core, clock, limits, sessions, timers, onEvent } = this.#options;
     if (sessions.isFull) return this.refuse(request, reply, FULL);
     const endpoint = endpointOf(request);
-    const client = core.openSession(endpoint);
+    const principal = principalOf(request);
+    const client = core.openSession(endpoint, principal);
     if (client === undefined) return this.refuse(request, reply, UNKNOWN_SERVER);
     const onCut = (unwrittenBytes: number) => onEvent({ kind: 'stream-cut', unwrittenBytes });
-    const session = new Session({ client, principal: principalOf(request), endpoint, clock, timers, limits, onCut });
+    const session = new Session({ client, principal, endpoint, clock, timers, limits, onCut });
     sessions.add(session);
     onEvent({ kind: 'session-opened', sessions: sessions.size });
     return this.#handOver(reply, (response) => {

@@ -35,8 +35,8 @@ export type Received = { readonly answers: number } | { readonly refused: Splice
 export interface HttpFrontPort {
   /**
    * Called for a POST whose body is an `initialize` request. `endpoint` is `undefined` for `/mcp`, or the server's key
-   * for `/mcp/<key>`. Returns `undefined` when there is no such server.
+   * for `/mcp/<key>`; `principal` is who asks, by the hash of the token. Returns `undefined` when there is no such server.
    */
-  openSession(endpoint: string | undefined): HttpClientSession | undefined;
+  openSession(endpoint: string | undefined, principal: string): HttpClientSession | undefined;
   isReady(): boolean;
 }
