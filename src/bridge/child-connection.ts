@@ -31,8 +31,8 @@ export interface ChildConnection {
     patience: RequestPatience,
     handler: RequestHandler,
   ): SentRequest | undefined;
-  /** Passes a client's notification on. */
-  forward(notification: NotificationEnvelope): void;
+  /** Passes a client's notification on, untouched but for the edits. */
+  forward(notification: NotificationEnvelope, edits?: readonly Edit[]): void;
   /** Asks the child something on the gateway's own behalf. */
   ask(method: string, params: unknown, patience: RequestPatience): Promise<Outcome>;
 }

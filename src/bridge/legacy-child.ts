@@ -73,7 +73,7 @@ class LegacyChild implements ChildConnection {
     this.#capabilities = capabilities;
     this.relay = bridge.relay.bind(bridge);
     this.ask = bridge.ask.bind(bridge);
-    this.forward = (notification) => bridge.forward(notification);
+    this.forward = bridge.forward.bind(bridge);
   }
 
   offers(capability: string): boolean {

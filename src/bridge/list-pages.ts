@@ -1,7 +1,7 @@
 import { readText, type Span, visitElements } from '../jsonrpc/json-text.js';
 import { RPC_CODES } from '../jsonrpc/rpc-error.js';
 import type { ResponseEnvelope } from '../mcp/envelope.js';
-import { LISTS, type ListKind } from '../mcp/lists.js';
+import type { ListFacts } from '../mcp/lists.js';
 import type { Outcome, RequestPatience } from './request.js';
 
 /** One entry of a list as the child spelt it. */
@@ -23,6 +23,12 @@ export interface ListLimits {
 
 const DEFAULT_LIST_LIMITS: ListLimits = { maxEntries: 1000, maxPages: 100, maxBytes: 4 * 1024 * 1024 };
 
+/** A method that lists, and the token of the list in its result. */
+export interface PagedMethod {
+  readonly method: string;
+  readonly token: ListFacts['token'] | 'resultTasks';
+}
+
 /** Sends one list request; `ChildConnection.ask` bound to a child. */
 export type Ask = (method: string, params: unknown, patience: RequestPatience) => Promise<Outcome>;
 
@@ -35,11 +41,10 @@ export type Ask = (method: string, params: unknown, patience: RequestPatience) =
  */
 export async function listAllPages(
   ask: Ask,
-  kind: ListKind,
+  { method, token }: PagedMethod,
   patience: RequestPatience,
   limits: ListLimits = DEFAULT_LIST_LIMITS,
 ): Promise<ListOutcome> {
-  const { method, token } = LISTS[kind];
   const entries: RawEntry[] = [];
   const seenCursors = new Set<string>();
   let cursor: string | undefined;

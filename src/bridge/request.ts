@@ -32,6 +32,8 @@ export interface RequestHandler {
   settle(outcome: Outcome): void;
   /** Called for each notification that moves forward; absent when nobody asked for progress. */
   progress?(notification: NotificationEnvelope): void;
+  /** Whether progress is still wanted after the answer, because the request has become a task; asked each time. */
+  isLasting?(): boolean;
 }
 
 /** A request under way. */

@@ -20,6 +20,7 @@ import type {
 import { METHODS } from '../mcp/methods.js';
 import type { Clock } from '../timing/clock.js';
 import { Deadlines, type Due } from '../timing/deadlines.js';
+import { LastingRequests } from './lasting-requests.js';
 import { findIdInFragments } from './oversized.js';
 import type { Outcome, RequestHandler, RequestPatience, SentRequest } from './request.js';
 
@@ -88,6 +89,7 @@ export class StdioBridge implements LineSink {
   readonly #decoder: LineDecoder;
   readonly #pending = new PendingRequests<PendingRequest>();
   readonly #deadlines: Deadlines<PendingRequest>;
+  readonly #lasting = new LastingRequests<PendingRequest>();
   /** Ids, as tokens, of what the child asked and was not answered yet. */
   readonly #asked = new Set<string>();
   #closed: 'exited' | 'stopped' | undefined;
@@ -159,10 +161,10 @@ export class StdioBridge implements LineSink {
     this.#reply(request, () => resultMessage(request.bytes.subarray(request.id.start, request.id.end), result));
   }
 
-  /** Answers a request of the child's with what a client answered, untouched but for the id. */
-  answer(request: RequestEnvelope, { bytes, span, id }: ResponseEnvelope): void {
+  /** Answers a request of the child's with what a client answered, untouched but for the id and the edits. */
+  answer(request: RequestEnvelope, { bytes, span, id }: ResponseEnvelope, edits: readonly Edit[] = []): void {
     const text = request.bytes.subarray(request.id.start, request.id.end);
-    this.#reply(request, () => ({ bytes, span, edits: [{ span: id, text }] }));
+    this.#reply(request, () => ({ bytes, span, edits: [{ span: id, text }, ...edits] }));
   }
 
   /** Passes a client's notification on, with some tokens replaced. */
@@ -244,13 +246,14 @@ export class StdioBridge implements LineSink {
     }
     this.#deadlines.unwatch(pending);
     pending.handler.settle({ kind: 'answered', response });
+    if (pending.handler.isLasting?.() === true) this.#lasting.add(pending);
   }
 
   /** Progress of what is finished or unknown is dropped: hosts close the connection over a token they do not know. */
   #progress(notification: NotificationEnvelope): void {
     const { progressToken, progress } = notification.tokens;
     const id = progressToken === undefined ? undefined : readId(notification.bytes, progressToken);
-    const pending = id === undefined ? undefined : this.#pending.get(id);
+    const pending = id === undefined ? undefined : (this.#pending.get(id) ?? this.#lasting.get(id));
     if (pending === undefined) {
       this.counters.staleProgress += 1;
       return;

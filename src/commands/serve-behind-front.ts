@@ -7,6 +7,7 @@ import type { HttpFront } from '../front/http/server.js';
 import type { PendingGateway } from '../gateway/pending-gateway.js';
 import type { Logger } from '../observe/logger.js';
 import { runToEnd } from './run-to-end.js';
+import { readSealSecret } from './seal-secret.js';
 import type { StdioClient } from './serve.js';
 import type { HttpSettings } from './serve-http.js';
 import { EXIT, openLogger, readConfig, type Settings } from './settings.js';
@@ -33,6 +34,7 @@ export async function serveBehindFront(settings: Settings, front: OpenFront): Pr
     logger,
     platform: front.platform,
     environment: process.env,
+    ...(await readSealSecret(logger)),
     ...(fault === undefined ? {} : { configFault: fault }),
   });
   if (front.client !== undefined && process.stdin.isTTY) process.stderr.write(`${forSomebodyAtATerminal(config)}\n`);

@@ -1,14 +1,12 @@
-import { homedir } from 'node:os';
-import { join } from 'node:path';
 import type { Composition } from '../compose/compose.js';
 import { createHttpCore } from '../compose/http-core.js';
 import { HttpBindError, literal } from '../front/http/bind.js';
 import type { HttpEvent } from '../front/http/http-event.js';
 import { type HttpFront, openHttpFront } from '../front/http/server.js';
 import type { Logger } from '../observe/logger.js';
-import { dataFolder } from '../store/data-folder.js';
 import { readOrCreateToken, TokenFileError } from '../store/token-file.js';
 import { UsageError } from './usage-error.js';
+import { tokenFile } from './user-files.js';
 
 /** What the command line says about the HTTP front. */
 export interface HttpSettings {
@@ -49,11 +47,6 @@ export async function serveHttp(settings: HttpSettings, composition: Composition
   } catch (error) {
     throw asUsageError(error, settings);
   }
-}
-
-/** Where the bearer token of this user is kept. */
-export function tokenFile(): string {
-  return join(dataFolder({ env: process.env, home: homedir(), platform: process.platform }), 'token');
 }
 
 function logEvent(logger: Logger, event: HttpEvent): void {

@@ -1,7 +1,7 @@
 import { readOrCreateToken, TokenFileError } from '../store/token-file.js';
-import { tokenFile } from './serve-http.js';
 import { EXIT } from './settings.js';
 import { UsageError } from './usage-error.js';
+import { tokenFile } from './user-files.js';
 
 /** Prints the bearer token that HTTP clients need, and makes one if there is none yet. */
 export async function token(): Promise<number> {

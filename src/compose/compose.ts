@@ -12,6 +12,7 @@ import type { ChildSnapshot } from '../supervision/supervisor.js';
 import { VERSION } from '../version.js';
 import { Instances } from './instances.js';
 import { createPlatform, type Platform } from './platform.js';
+import { createSeal } from './seal.js';
 
 export interface ComposeOptions {
   readonly config: Config;
@@ -19,6 +20,10 @@ export interface ComposeOptions {
   readonly environment: Readonly<Record<string, string | undefined>>;
   /** Shared with a front that is open already. */
   readonly platform?: Platform;
+  /** Seals what clients keep, such as the ids of tasks; what was sealed before a restart is good under the same one. */
+  readonly secret?: string;
+  /** Called when the secret is first used. */
+  readonly onSealed?: () => void;
   /** What is wrong with the configuration as a whole, when it could not be used. */
   readonly configFault?: string;
   /** Told of every change of a child, in the same tick as its cause. */
@@ -44,7 +49,16 @@ export interface Composition {
 
 /** Puts the gateway together: the one place where the core meets processes, clock and log. */
 export function compose(options: ComposeOptions): Composition {
-  const { config, logger, environment, configFault, onChange = () => {}, platform = createPlatform() } = options;
+  const {
+    config,
+    logger,
+    environment,
+    configFault,
+    secret,
+    onSealed = () => {},
+    onChange = () => {},
+    platform = createPlatform(),
+  } = options;
   const { clock } = platform;
   const startedAt = clock.now();
   const instances = new Instances({ config, platform, logger, environment, onChange });
@@ -77,6 +91,7 @@ export function compose(options: ComposeOptions): Composition {
     profileOfAll: ALL_CLIENTS,
     idleStopMs: config.gateway.idleStopMs,
     ownTools: [createStatusTool(statusOf, notice), ...restartTools],
+    seal: createSeal({ secret, onSealed }),
     startupWaitMs: config.gateway.startupWaitMs,
     ...(notice === undefined ? {} : { notice }),
   });

@@ -42,7 +42,7 @@ export class AskedClient {
     }
     const id = this.#pending.add(asked);
     const text = toBytes(String(id));
-    const edits: Edit[] = [{ span: request.id, text }];
+    const edits: Edit[] = [{ span: request.id, text }, ...asked.edits];
     const { requestProgressToken } = request.tokens;
     if (requestProgressToken !== undefined) edits.push({ span: requestProgressToken, text });
     const message = { bytes: request.bytes, span: request.span, edits };
@@ -84,8 +84,10 @@ export class AskedClient {
 
   #refusal({ method, bytes, tokens }: RequestEnvelope): RpcError | undefined {
     const capability = CAPABILITY_OF.get(method);
-    const declared = capability === undefined ? undefined : this.#capabilities[capability];
-    if (capability === undefined || declared === undefined || declared === null) {
+    // What we do not know, the client may; it says so itself if not.
+    if (capability === undefined) return undefined;
+    const declared = this.#capabilities[capability];
+    if (declared === undefined || declared === null) {
       return new RpcError(RPC_CODES.methodNotFound, `The client does not support ${method}`);
     }
     if (method !== METHODS.elicit) return undefined;
@@ -105,6 +107,10 @@ const CAPABILITY_OF = new Map<string, string>([
   [METHODS.createMessage, 'sampling'],
   [METHODS.elicit, 'elicitation'],
   [METHODS.listRoots, 'roots'],
+  [METHODS.getTask, 'tasks'],
+  [METHODS.taskResult, 'tasks'],
+  [METHODS.cancelTask, 'tasks'],
+  [METHODS.listTasks, 'tasks'],
 ]);
 
 function readId(bytes: Uint8Array, token: Span): number | undefined {

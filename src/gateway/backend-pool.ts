@@ -183,7 +183,7 @@ const ALL = Symbol('all clients');
 function scopeOf({ sharing, asksForRoots }: PooledInstances, client: GatewayClient, facts: ClientFacts): Scope {
   if (sharing === 'all') return ALL;
   const hasOwnRoots = asksForRoots && facts.profile.capabilities.roots !== undefined;
-  return sharing === 'isolated' || hasOwnRoots ? client : profileKey(facts.profile, facts.principal);
+  return sharing === 'isolated' || hasOwnRoots ? client : profileKey(facts.profile, client.principal);
 }
 
 class PooledInstances {

@@ -7,7 +7,7 @@ import type { Cancel } from '../timing/clock.js';
 import { Paced } from '../timing/paced.js';
 import type { ChildRequest } from './child-request.js';
 import { Delivery, type DeliveryOptions } from './delivery.js';
-import type { Exchange } from './exchange.js';
+import type { EditAnswer, Exchange } from './exchange.js';
 import { EMPTY_LIST, type ExposureRules } from './exposed-list.js';
 import type { FailureReason } from './failure.js';
 import type { GatewayClient } from './gateway-port.js';
@@ -172,11 +172,11 @@ export class Backend {
     }
   }
 
-  /** Serves a request of a client; `edits` are what routing changed in it. */
-  serve(exchange: Exchange, edits: readonly Edit[]): void {
+  /** Serves a request of a client; `edits` are what routing changed in it, `editAnswer` what it changes in the answer. */
+  serve(exchange: Exchange, edits: readonly Edit[], editAnswer?: EditAnswer): void {
     if (this.#state === 'parked') this.#options.demandStart();
     const absence = this.#absence;
-    if (absence === undefined) this.delivery.serve(exchange, edits);
+    if (absence === undefined) this.delivery.serve(exchange, edits, editAnswer);
     else this.delivery.refuse(exchange, absence);
   }
 
@@ -246,7 +246,7 @@ export class Backend {
   /** Resolves with what is wrong; the list that was there then stays as it is. */
   async #load(connection: ChildConnection, kind: ListKind): Promise<string | undefined> {
     const isOffered = connection.offers(LISTS[kind].capability);
-    const list = isOffered ? await listAllPages(connection.ask, kind, this.delivery.listPatience) : undefined;
+    const list = isOffered ? await listAllPages(connection.ask, LISTS[kind], this.delivery.listPatience) : undefined;
     // Some servers have resources and know nothing of templates.
     const isMissing = list?.kind === 'failed' && list.isUnknown === true && kind !== 'tools';
     if (list?.kind === 'failed' && !isMissing) return list.reason;

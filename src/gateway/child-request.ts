@@ -1,12 +1,15 @@
 import type { StdioBridge } from '../bridge/stdio-bridge.js';
 import type { RpcError } from '../jsonrpc/rpc-error.js';
+import type { Edit } from '../jsonrpc/splice.js';
 import type { NotificationEnvelope, RequestEnvelope, ResponseEnvelope } from '../mcp/envelope.js';
 
 /** One request of a child's to a client, while it is being answered. */
 export interface ChildRequest {
   readonly request: RequestEnvelope;
-  /** Answers with what the client answered, untouched but for the id. */
-  relay(response: ResponseEnvelope): void;
+  /** What has to be replaced in the request before the client gets it. */
+  readonly edits: readonly Edit[];
+  /** Answers with what the client answered, untouched but for the id and the edits. */
+  relay(response: ResponseEnvelope, edits?: readonly Edit[]): void;
   fail(error: RpcError): void;
   /** Passes on the client's progress under the child's own token. */
   progress(notification: NotificationEnvelope): void;
@@ -17,7 +20,8 @@ export function toChildRequest(bridge: StdioBridge, request: RequestEnvelope): C
   const { requestProgressToken: token } = request.tokens;
   return {
     request,
-    relay: (response) => bridge.answer(request, response),
+    edits: [],
+    relay: (response, edits) => bridge.answer(request, response, edits),
     fail: (error) => bridge.refuse(request, error),
     progress: (notification) => {
       const span = notification.tokens.progressToken;

@@ -1,31 +1,50 @@
 import { readText, type Span } from '../jsonrpc/json-text.js';
 import { RPC_CODES, RpcError } from '../jsonrpc/rpc-error.js';
+import type { Edit } from '../jsonrpc/splice.js';
 import type { NotificationEnvelope } from '../mcp/envelope.js';
+import { METHODS } from '../mcp/methods.js';
 import type { Backend } from './backend.js';
 import type { ChildRequest } from './child-request.js';
+import type { ClientTasks } from './client-tasks.js';
+import type { Exchange } from './exchange.js';
 import type { GatewayClient } from './gateway-port.js';
+import { type ServerTasks, TASK_METHODS } from './server-tasks.js';
 
 type TakeBack = (notice?: NotificationEnvelope) => void;
+
+/** Who is asked, on the way of which request, and what is replaced in the question. */
+interface Addressee {
+  readonly client: GatewayClient;
+  readonly via: Exchange | undefined;
+  readonly edits: readonly Edit[];
+}
 
 /**
  * What servers ask of clients: finds the client that a question is for, and takes the question back when the server
  * does not want the answer any more.
  *
- * A question goes to the client whose call the server is at work on. With no call under way it goes to the only
- * client there is. Where more than one client could be meant it is refused: to guess would be to show one
- * conversation's question in another.
+ * A question about a task goes to whose task it is; any other to the client whose call the server is at work on. With
+ * no call under way it goes to the only client there is. Where more than one client could be meant it is refused: to
+ * guess would be to show one conversation's question in another.
  */
 export class ChildRequests {
+  readonly #serverTasks: ServerTasks;
+  readonly #clientTasks: ClientTasks;
   /** By server, then by the id that the server gave its request. */
   readonly #open = new Map<Backend, Map<string, TakeBack>>();
 
+  constructor(serverTasks: ServerTasks, clientTasks: ClientTasks) {
+    this.#serverTasks = serverTasks;
+    this.#clientTasks = clientTasks;
+  }
+
   ask(backend: Backend, asked: ChildRequest): void {
-    const via = backend.delivery.cause;
-    const client = via?.client ?? (backend.delivery.isAtWork ? undefined : onlyOne(backend.clients));
-    if (client === undefined) {
-      asked.fail(new RpcError(RPC_CODES.internalError, 'It cannot be told which client this is for'));
+    const addressee = this.#addressee(backend, asked);
+    if (addressee instanceof RpcError) {
+      asked.fail(addressee);
       return;
     }
+    const { client, via, edits } = addressee;
     const id = tokenText(asked.request, asked.request.id);
     const open = this.#open.get(backend) ?? new Map<string, TakeBack>();
     this.#open.set(backend, open);
@@ -36,10 +55,15 @@ export class ChildRequests {
     };
     const question: ChildRequest = {
       request: asked.request,
+      edits,
       progress: (notification) => asked.progress(notification),
       relay: (response) => {
         over();
-        asked.relay(response);
+        const related = this.#serverTasks.editsForAnswer(response, client, backend);
+        asked.relay(response, [
+          ...related,
+          ...this.#clientTasks.editsForAnswer(asked.request, response, client, backend),
+        ]);
       },
       fail: (error) => {
         over();
@@ -65,6 +89,25 @@ export class ChildRequests {
     const open = this.#open.get(backend);
     this.#open.delete(backend);
     for (const takeBack of open?.values() ?? []) takeBack();
+  }
+
+  #addressee(backend: Backend, { request }: ChildRequest): Addressee | RpcError {
+    const { delivery, clients } = backend;
+    if (TASK_METHODS.has(request.method)) {
+      const target = this.#clientTasks.target(request, backend);
+      if (target === undefined) return new RpcError(RPC_CODES.invalidParams, 'Unknown task');
+      return { ...target, via: delivery.latestOf(target.client) };
+    }
+    if (request.method === METHODS.listTasks && clients.size !== 1) {
+      return new RpcError(RPC_CODES.methodNotFound, 'Tasks of several clients cannot be listed');
+    }
+    const owner = this.#serverTasks.clientOf(backend, request);
+    const via = owner === undefined ? delivery.cause : delivery.latestOf(owner);
+    const client = owner ?? via?.client ?? (delivery.isAtWork ? undefined : onlyOne(clients));
+    if (client === undefined) {
+      return new RpcError(RPC_CODES.internalError, 'It cannot be told which client this is for');
+    }
+    return { client, via, edits: this.#serverTasks.editsToward(client, backend, request) };
   }
 }
 

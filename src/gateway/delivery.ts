@@ -5,10 +5,12 @@ import type { Outcome, RequestPatience } from '../bridge/request.js';
 import type { Edit } from '../jsonrpc/splice.js';
 import type { NotificationEnvelope } from '../mcp/envelope.js';
 import { LISTS } from '../mcp/lists.js';
+import { METHODS } from '../mcp/methods.js';
 import type { Clock } from '../timing/clock.js';
 import { Deadlines, type Due } from '../timing/deadlines.js';
-import type { Exchange } from './exchange.js';
+import type { EditAnswer, Exchange } from './exchange.js';
 import { answerFailure, type FailureReason } from './failure.js';
+import type { GatewayClient } from './gateway-port.js';
 import { Latencies } from './latencies.js';
 
 /** Milliseconds and counts that bound the calls to one server. */
@@ -105,6 +107,13 @@ export class Delivery {
     return latest;
   }
 
+  /** The latest call of this client's that the process is at work on. */
+  latestOf(client: GatewayClient): Exchange | undefined {
+    let latest: Exchange | undefined;
+    for (const exchange of this.#sent) if (exchange.client === client) latest = exchange;
+    return latest;
+  }
+
   /** Whether the process is at work on any call. */
   get isAtWork(): boolean {
     return this.#sent.size > 0;
@@ -137,8 +146,8 @@ export class Delivery {
     this.#fail(exchange, reason, false);
   }
 
-  /** Serves a request of a client; `edits` are what routing changed in it. */
-  serve(exchange: Exchange, edits: readonly Edit[]): void {
+  /** Serves a request of a client; `edits` are what routing changed in it, `editAnswer` what it changes in the answer. */
+  serve(exchange: Exchange, edits: readonly Edit[], editAnswer?: EditAnswer): void {
     this.counters.calls += 1;
     if (this.#breaker.state !== 'closed') {
       this.#fail(exchange, 'breaker_open', false);
@@ -156,7 +165,7 @@ export class Delivery {
         this.#fail(exchange, 'breaker_open', false);
         leave();
       } else {
-        this.#connectAndSend({ exchange, edits, leave });
+        this.#connectAndSend({ exchange, edits, editAnswer, leave });
       }
     });
     if (place === undefined) this.#fail(exchange, 'queue_full', false);
@@ -232,20 +241,26 @@ export class Delivery {
         return;
       }
       leave();
-      this.#settled(exchange, outcome, startedAt);
+      this.#settled(call, outcome, startedAt);
     };
-    const patience = { idleMs: limits.idleTimeoutMs, maxMs: limits.maxTimeoutMs };
+    // The result of a task is waited for, in silence, for as long as the task may take.
+    const isWait = exchange.request.method === METHODS.taskResult;
+    const patience = { idleMs: isWait ? limits.maxTimeoutMs : limits.idleTimeoutMs, maxMs: limits.maxTimeoutMs };
     const handler = exchange.wantsProgress
-      ? { settle, progress: (notification: NotificationEnvelope) => exchange.progress(notification) }
+      ? {
+          settle,
+          progress: (notification: NotificationEnvelope) => exchange.progress(notification),
+          isLasting: () => exchange.isLasting,
+        }
       : { settle };
     const sent = connection.relay(exchange.request, edits, patience, handler);
     if (sent !== undefined) exchange.onCancel((notice) => sent.cancel(notice));
   }
 
-  #settled(exchange: Exchange, outcome: Outcome, startedAt: number): void {
+  #settled({ exchange, editAnswer }: AdmittedCall, outcome: Outcome, startedAt: number): void {
     if (outcome.kind === 'answered') {
       const { response } = outcome;
-      exchange.relay(response);
+      exchange.relay(response, editAnswer?.(response));
       this.latencies.add(this.#options.clock.now() - startedAt);
       if (response.error !== undefined || isTrue(response.bytes, response.tokens.isError)) this.counters.errors += 1;
       // The answer leaves in a microtask that is queued already; this one comes after it.
@@ -291,6 +306,7 @@ export class Delivery {
 interface AdmittedCall {
   readonly exchange: Exchange;
   readonly edits: readonly Edit[];
+  readonly editAnswer: EditAnswer | undefined;
   readonly leave: () => void;
 }
 

@@ -1,7 +1,10 @@
 import type { RpcError } from '../jsonrpc/rpc-error.js';
-import type { SplicedMessage } from '../jsonrpc/splice.js';
+import type { Edit, SplicedMessage } from '../jsonrpc/splice.js';
 import type { NotificationEnvelope, RequestEnvelope, ResponseEnvelope } from '../mcp/envelope.js';
 import type { GatewayClient } from './gateway-port.js';
+
+/** What has to be replaced in a server's answer before the client gets it; asked just before it is relayed. */
+export type EditAnswer = (response: ResponseEnvelope) => readonly Edit[];
 
 /**
  * One request of a client while it is being served: where to answer, where to report progress, whether it was
@@ -19,14 +22,21 @@ export interface Exchange {
   readonly isSettled: boolean;
   /** Whether the client asked to be told of progress. */
   readonly wantsProgress: boolean;
-  /** Answers with what a child answered, untouched but for the id. */
-  relay(response: ResponseEnvelope): void;
+  /** Answers with what a child answered, untouched but for the id and the edits. */
+  relay(response: ResponseEnvelope, edits?: readonly Edit[]): void;
   /** Answers with a result of the gateway's own, as JSON. */
   succeed(result: Uint8Array): void;
   /** Answers with a JSON-RPC error. */
   fail(error: RpcError): void;
   /** Passes on a child's progress notification under the client's own token. */
   progress(notification: NotificationEnvelope): void;
+  /**
+   * The request has become a task: its progress is reported after the answer as well, until the function that is
+   * returned is called.
+   */
+  outlive(): () => void;
+  /** Whether progress is wanted although the request was answered. */
+  readonly isLasting: boolean;
   /** Sends the client something else that this request has caused, the way its answer will go. */
   send(message: SplicedMessage): void;
   /**

@@ -1,3 +1,4 @@
+import type { Edit } from '../jsonrpc/splice.js';
 import type { ClientProfile } from '../mcp/client-profile.js';
 import type { NotificationEnvelope } from '../mcp/envelope.js';
 import type { ListKind } from '../mcp/lists.js';
@@ -7,6 +8,8 @@ import type { Failure } from './failure.js';
 
 /** A client's session as the gateway sees it. */
 export interface GatewayClient {
+  /** Who is behind it. */
+  readonly principal: string;
   /** The merged list has become another one. */
   listChanged(kind: ListKind): void;
   /**
@@ -14,16 +17,14 @@ export interface GatewayClient {
    * function that is returned takes the question back.
    */
   ask(asked: ChildRequest, via: Exchange | undefined): (notice?: NotificationEnvelope) => void;
-  /** Something that a server said and that concerns this client. */
-  notify(notification: NotificationEnvelope): void;
+  /** Something that a server said and that concerns this client, untouched but for the edits. */
+  notify(notification: NotificationEnvelope, edits?: readonly Edit[]): void;
 }
 
 /** What is known of a client when it comes. */
 export interface ClientFacts {
   /** What it says of itself. */
   readonly profile: ClientProfile;
-  /** Who is behind it; on a pipe there is one person only. */
-  readonly principal: string;
   /** The key of the one server that it wants to see as it is; all of them, merged, when absent. */
   readonly server?: string | undefined;
 }

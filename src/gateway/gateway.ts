@@ -1,16 +1,19 @@
 import type { NotificationEnvelope } from '../mcp/envelope.js';
 import { METHODS } from '../mcp/methods.js';
+import type { Seal } from '../mcp/task-id.js';
 import type { Clock } from '../timing/clock.js';
 import type { Backend } from './backend.js';
 import { BackendPool, type BackendPoolOptions } from './backend-pool.js';
 import { type Catalogs, mergeCatalogs } from './catalogs.js';
 import type { ChildRequest } from './child-request.js';
 import { ChildRequests } from './child-requests.js';
+import { ClientTasks } from './client-tasks.js';
 import type { ClientConnection, ClientFacts, GatewayClient, GatewayPort } from './gateway-port.js';
 import { ABOUT, instructionsOf } from './instructions.js';
 import { LogRouting } from './log-routing.js';
 import type { OwnTool } from './own-tool.js';
 import { greetingOf } from './server-greeting.js';
+import { ServerTasks } from './server-tasks.js';
 import { Subscriptions } from './subscriptions.js';
 import { View } from './view.js';
 
@@ -19,6 +22,8 @@ export interface GatewayOptions extends BackendPoolOptions {
   readonly ownTools: readonly OwnTool[];
   /** How long the first list asked for waits for servers that are still starting, in milliseconds. */
   readonly startupWaitMs: number;
+  /** Under a key that outlives us: clients keep the ids of tasks. */
+  readonly seal: Seal;
   /** Something that every client is to be told; for one, that the configuration cannot be used. */
   readonly notice?: string;
 }
@@ -32,12 +37,17 @@ export class Gateway implements GatewayPort {
   readonly #pool: BackendPool;
   readonly #subscriptions = new Subscriptions();
   readonly #logs = new LogRouting();
-  readonly #childRequests = new ChildRequests();
+  readonly #serverTasks: ServerTasks;
+  readonly #clientTasks: ClientTasks;
+  readonly #childRequests: ChildRequests;
   /** By the backends that they are of. */
   readonly #views = new Map<string, View>();
 
   constructor(options: GatewayOptions) {
     this.#options = options;
+    this.#serverTasks = new ServerTasks(options.seal);
+    this.#clientTasks = new ClientTasks(options.seal);
+    this.#childRequests = new ChildRequests(this.#serverTasks, this.#clientTasks);
     this.#pool = new BackendPool({
       ...options,
       create: (...which) => {
@@ -103,7 +113,10 @@ export class Gateway implements GatewayPort {
         this.#logs.restore(backend);
         this.#subscriptions.restore(backend);
       },
-      detached: () => this.#childRequests.drop(backend),
+      detached: () => {
+        this.#childRequests.drop(backend);
+        this.#serverTasks.drop(backend);
+      },
       asked: (asked) => this.#asked(backend, asked),
       notified: (notification) => this.#notified(backend, notification),
     });
@@ -126,6 +139,7 @@ export class Gateway implements GatewayPort {
       startupWaitMs,
       subscriptions: this.#subscriptions,
       logs: this.#logs,
+      tasks: this.#serverTasks,
     });
     this.#views.set(id, view);
     return view;
@@ -145,10 +159,16 @@ export class Gateway implements GatewayPort {
 
   /** What a client says of itself is for the servers that were told of it. */
   #heard(client: GatewayClient, backends: readonly Backend[], notification: NotificationEnvelope): void {
+    if (notification.method === METHODS.taskStatus) {
+      const holder = this.#clientTasks.holderOf(client, notification);
+      holder?.backend.delivery.connection?.forward(notification, holder.edits);
+      return;
+    }
     for (const backend of backends) {
       // Roots are one client's: a server that several share would not know whose have changed.
       const isForNobody = notification.method === METHODS.rootsChanged && backend.clients.size > 1;
-      if (!isForNobody && backend.clients.has(client)) backend.delivery.connection?.forward(notification);
+      if (isForNobody || !backend.clients.has(client)) continue;
+      backend.delivery.connection?.forward(notification, this.#serverTasks.editsFor(notification, client, backend));
     }
   }
 
@@ -156,6 +176,7 @@ export class Gateway implements GatewayPort {
     if (!view.clients.delete(client)) return;
     const backends = [...view.backends.values()];
     this.#subscriptions.drop(client, backends);
+    this.#clientTasks.drop(client);
     this.#logs.drop(client);
     for (const backend of backends) {
       this.#pool.release(backend, client);
@@ -181,12 +202,30 @@ export class Gateway implements GatewayPort {
       this.#childRequests.cancel(backend, notification);
       return;
     }
+    const { method, tokens } = notification;
+    if (method === METHODS.taskStatus || tokens.relatedTask !== undefined) {
+      this.#notifiedOfTask(backend, notification);
+      return;
+    }
     const { cause } = backend.delivery;
     const { bytes, span } = notification;
     for (const client of backend.clients) {
-      if (notification.method === METHODS.message && !this.#logs.isWanted(client, notification)) continue;
+      if (method === METHODS.message && !this.#logs.isWanted(client, notification)) continue;
       if (cause?.client === client) cause.send({ bytes, span, edits: [] });
       else client.notify(notification);
     }
+  }
+
+  /** It is for whose task it is, or for the only client; anybody else could not know the task. */
+  #notifiedOfTask(backend: Backend, notification: NotificationEnvelope): void {
+    const [only, ...others] = backend.clients;
+    const client = this.#serverTasks.clientOf(backend, notification) ?? (others.length === 0 ? only : undefined);
+    if (client === undefined) return;
+    if (notification.method === METHODS.message && !this.#logs.isWanted(client, notification)) return;
+    const edits = this.#serverTasks.editsToward(client, backend, notification);
+    const { bytes, span } = notification;
+    const via = backend.delivery.latestOf(client);
+    if (via === undefined) client.notify(notification, edits);
+    else via.send({ bytes, span, edits });
   }
 }

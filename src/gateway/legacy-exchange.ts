@@ -30,6 +30,7 @@ export class LegacyExchange implements Exchange {
   readonly #clock: Clock;
   readonly #onSettled: () => void;
   #isSettled = false;
+  #isLasting = false;
   #lastProgressAt = Number.NEGATIVE_INFINITY;
   #cancelled: (notice?: NotificationEnvelope) => void = () => {};
 
@@ -49,10 +50,10 @@ export class LegacyExchange implements Exchange {
     return this.request.tokens.requestProgressToken !== undefined;
   }
 
-  relay(response: ResponseEnvelope): void {
+  relay(response: ResponseEnvelope, edits: readonly Edit[] = []): void {
     const waitMs = this.#lastProgressAt + PROGRESS_GAP_MS - this.#clock.now();
-    if (waitMs > 0) this.#clock.schedule(waitMs, () => this.#answer(response));
-    else this.#answer(response);
+    if (waitMs > 0) this.#clock.schedule(waitMs, () => this.#answer(response, edits));
+    else this.#answer(response, edits);
   }
 
   succeed(result: Uint8Array): void {
@@ -63,12 +64,28 @@ export class LegacyExchange implements Exchange {
     if (this.#settle()) this.#reply.answer(errorMessage(this.#ownBytes(this.request.id), error));
   }
 
-  progress({ bytes, span, tokens }: NotificationEnvelope): void {
+  progress(notification: NotificationEnvelope): void {
+    const { bytes, span, tokens } = notification;
     const asked = this.request.tokens.requestProgressToken;
-    if (this.#isSettled || asked === undefined || tokens.progressToken === undefined) return;
+    if (asked === undefined || tokens.progressToken === undefined) return;
     const edits: Edit[] = [{ span: tokens.progressToken, text: this.#ownBytes(asked) }];
+    if (this.#isSettled) {
+      if (this.#isLasting) this.client.notify(notification, edits);
+      return;
+    }
     this.#lastProgressAt = this.#clock.now();
     this.#reply.send({ bytes, span, edits });
+  }
+
+  outlive(): () => void {
+    this.#isLasting = true;
+    return () => {
+      this.#isLasting = false;
+    };
+  }
+
+  get isLasting(): boolean {
+    return this.#isLasting;
   }
 
   send(message: SplicedMessage): void {
@@ -86,9 +103,9 @@ export class LegacyExchange implements Exchange {
     this.#cancelled(notice);
   }
 
-  #answer({ bytes, span, id }: ResponseEnvelope): void {
+  #answer({ bytes, span, id }: ResponseEnvelope, edits: readonly Edit[]): void {
     if (!this.#settle()) return;
-    this.#reply.answer({ bytes, span, edits: [{ span: id, text: this.#ownBytes(this.request.id) }] });
+    this.#reply.answer({ bytes, span, edits: [{ span: id, text: this.#ownBytes(this.request.id) }, ...edits] });
   }
 
   #settle(): boolean {

@@ -1,7 +1,7 @@
 import { isObject, isString, readString, readText, type Span, toBytes } from '../jsonrpc/json-text.js';
 import { errorMessage, type MessageSink, NULL_ID, notificationMessage, resultMessage } from '../jsonrpc/message.js';
 import { RPC_CODES, RpcError } from '../jsonrpc/rpc-error.js';
-import type { SplicedMessage } from '../jsonrpc/splice.js';
+import type { Edit, SplicedMessage } from '../jsonrpc/splice.js';
 import type { ClientProfile } from '../mcp/client-profile.js';
 import type { Envelope, NotificationEnvelope, Rejection, RequestEnvelope, ScanEnvelope } from '../mcp/envelope.js';
 import { LISTS, type ListKind, listAskedFor } from '../mcp/lists.js';
@@ -10,6 +10,7 @@ import { type LegacyRevision, negotiateRevision } from '../mcp/revisions.js';
 import type { Clock } from '../timing/clock.js';
 import { Paced } from '../timing/paced.js';
 import { AskedClient } from './asked-client.js';
+import { capabilitiesFor } from './capabilities.js';
 import type { ChildRequest } from './child-request.js';
 import type { Exchange } from './exchange.js';
 import { describeFailure } from './failure.js';
@@ -62,6 +63,10 @@ export class LegacySession implements GatewayClient {
     });
   }
 
+  get principal(): string {
+    return this.#options.principal;
+  }
+
   /** Requests that were not answered yet. */
   get inFlight(): number {
     let count = 0;
@@ -105,8 +110,8 @@ export class LegacySession implements GatewayClient {
     return this.#asked.ask(asked, via);
   }
 
-  notify({ bytes, span }: NotificationEnvelope): void {
-    if (this.#phase === 'open') this.#options.sink.send({ bytes, span, edits: [] });
+  notify({ bytes, span }: NotificationEnvelope, edits: readonly Edit[] = []): void {
+    if (this.#phase === 'open') this.#options.sink.send({ bytes, span, edits });
   }
 
   /** The client is gone: what it asked for is cancelled. */
@@ -162,7 +167,7 @@ export class LegacySession implements GatewayClient {
   }
 
   #initialize(request: RequestEnvelope, reply: ReplyChannel): void {
-    const { gateway, principal, server, serverInfo } = this.#options;
+    const { gateway, server, serverInfo } = this.#options;
     const id = tokenText(request, request.id);
     if (this.#phase !== 'new') {
       refuse(reply, id, RPC_CODES.invalidRequest, 'The session is initialized already');
@@ -171,7 +176,7 @@ export class LegacySession implements GatewayClient {
     this.#phase = 'initialized';
     const profile = readProfile(request);
     this.#asked.declare(profile.capabilities);
-    const connection = gateway.connect(this, { profile, principal, server });
+    const connection = gateway.connect(this, { profile, server });
     this.#connection = connection;
     if (connection.greeting !== undefined) {
       void this.#greetAsServer(toBytes(id), connection, connection.greeting, reply);
@@ -179,7 +184,12 @@ export class LegacySession implements GatewayClient {
     }
     this.#revision = profile.protocolVersion;
     const { instructions } = connection;
-    const result = { protocolVersion: this.#revision, capabilities: CAPABILITIES, serverInfo, instructions };
+    const result = {
+      protocolVersion: this.#revision,
+      capabilities: capabilitiesFor(this.#revision),
+      serverInfo,
+      instructions,
+    };
     reply.answer(resultMessage(toBytes(id), toBytes(JSON.stringify(result))));
   }
 
@@ -233,18 +243,6 @@ export class LegacySession implements GatewayClient {
     if (others.length === 0) exchange?.cancel(notification);
   }
 }
-
-/**
- * Servers come and go while capabilities are told once, so all that can be relayed is promised; a list that no server
- * has is an empty one.
- */
-const CAPABILITIES = {
-  tools: { listChanged: true },
-  prompts: { listChanged: true },
-  resources: { listChanged: true, subscribe: true },
-  completions: {},
-  logging: {},
-};
 
 interface SpokenProfile extends ClientProfile {
   readonly protocolVersion: LegacyRevision;

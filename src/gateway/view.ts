@@ -1,5 +1,6 @@
 import { isString, readString, readText, toBytes } from '../jsonrpc/json-text.js';
 import { RPC_CODES, RpcError } from '../jsonrpc/rpc-error.js';
+import type { Edit } from '../jsonrpc/splice.js';
 import type { RequestEnvelope } from '../mcp/envelope.js';
 import { type ListKind, listAskedFor } from '../mcp/lists.js';
 import { METHODS } from '../mcp/methods.js';
@@ -12,8 +13,9 @@ import type { GatewayClient } from './gateway-port.js';
 import { HeldLists } from './held-lists.js';
 import type { LogRouting } from './log-routing.js';
 import type { OwnTool } from './own-tool.js';
-import { NO_COMPLETIONS, Router } from './router.js';
+import { NO_COMPLETIONS, Router, type Target } from './router.js';
 import type { ListNaming } from './server-lists.js';
+import { type ServerTasks, TASK_METHODS } from './server-tasks.js';
 import type { Subscriptions } from './subscriptions.js';
 
 export interface ViewOptions {
@@ -26,6 +28,7 @@ export interface ViewOptions {
   readonly startupWaitMs: number;
   readonly subscriptions: Subscriptions;
   readonly logs: LogRouting;
+  readonly tasks: ServerTasks;
 }
 
 /**
@@ -41,16 +44,18 @@ export class View {
   readonly #router: Router;
   readonly #subscriptions: Subscriptions;
   readonly #logs: LogRouting;
+  readonly #tasks: ServerTasks;
   readonly #lists: HeldLists;
   #catalogs: Catalogs;
 
-  constructor({ clock, backends, naming, ownTools, startupWaitMs, subscriptions, logs }: ViewOptions) {
+  constructor({ clock, backends, naming, ownTools, startupWaitMs, subscriptions, logs, tasks }: ViewOptions) {
     this.#backends = new Map(backends.map((backend) => [backend.key, backend]));
     this.#naming = naming;
     this.#ownTools = new Map(ownTools.map((tool) => [tool.name, tool]));
     this.#router = new Router(this.#backends, naming);
     this.#subscriptions = subscriptions;
     this.#logs = logs;
+    this.#tasks = tasks;
     this.#lists = new HeldLists({
       clock,
       waitMs: startupWaitMs,
@@ -77,6 +82,7 @@ export class View {
     const list = listAskedFor(method);
     if (list !== undefined) this.#list(exchange, list);
     else if (method === METHODS.setLevel) this.#logs.setLevel(exchange, this.#backends.values());
+    else if (method === METHODS.listTasks) void this.#tasks.list(exchange, this.#backends.values());
     else this.#route(exchange);
   }
 
@@ -122,7 +128,7 @@ export class View {
       uri === undefined
         ? undefined
         : this.#subscriptions.holder(exchange.client, subscribedTo, this.#backends.values());
-    const target = holder ?? this.#router.target(exchange.request, this.#catalogs);
+    const target = holder ?? this.#target(exchange);
     if (target instanceof RpcError) {
       exchange.fail(target);
       return;
@@ -133,8 +139,25 @@ export class View {
     } else if (method === METHODS.complete && completesNothing(backend)) {
       exchange.succeed(NO_COMPLETIONS);
     } else {
-      backend.serve(exchange, edits);
+      this.#send(exchange, backend, edits);
     }
+  }
+
+  #target({ request, client }: Exchange): Target | RpcError {
+    return TASK_METHODS.has(request.method)
+      ? this.#tasks.target(request, client, this.#backends)
+      : this.#router.target(request, this.#catalogs);
+  }
+
+  #send(exchange: Exchange, backend: Backend, edits: readonly Edit[]): void {
+    const { request, client } = exchange;
+    const { task, relatedTask } = request.tokens;
+    if (task === undefined && relatedTask === undefined && !TASK_METHODS.has(request.method)) {
+      backend.serve(exchange, edits);
+      return;
+    }
+    const related = this.#tasks.editsFor(request, client, backend);
+    backend.serve(exchange, [...edits, ...related], this.#tasks.editAnswer(backend, exchange));
   }
 
   #ownTool({ method, bytes, tokens }: RequestEnvelope): OwnTool | undefined {

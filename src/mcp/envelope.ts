@@ -1,5 +1,8 @@
 import * as jsonrpc from '../jsonrpc/envelope.js';
 
+/** Names the task that a message belongs to. */
+const RELATED_TASK = 'io.modelcontextprotocol/related-task';
+
 /**
  * Every member that a gateway has to read or replace in an MCP message. What is not named here is never looked at.
  *
@@ -13,10 +16,14 @@ const WATCHED = {
   refUri: ['params', 'ref', 'uri'],
   /** The page asked for. */
   cursor: ['params', 'cursor'],
+  /** `tasks/*` and `notifications/tasks/status`. */
   taskId: ['params', 'taskId'],
+  status: ['params', 'status'],
+  /** Present when the request is to become a task. */
+  task: ['params', 'task'],
   /** Where progress of this request is to be reported. */
   requestProgressToken: ['params', '_meta', 'progressToken'],
-  relatedTask: ['params', '_meta', 'io.modelcontextprotocol/related-task', 'taskId'],
+  relatedTask: ['params', '_meta', RELATED_TASK, 'taskId'],
   /** Present in every request of a modern client, in none of a legacy one. */
   eraVersion: ['params', '_meta', 'io.modelcontextprotocol/protocolVersion'],
   /** `initialize`. */
@@ -38,7 +45,14 @@ const WATCHED = {
   resultPrompts: ['result', 'prompts'],
   resultResources: ['result', 'resources'],
   resultTemplates: ['result', 'resourceTemplates'],
+  resultTasks: ['result', 'tasks'],
   isError: ['result', 'isError'],
+  /** The task that a request has become. */
+  createdTask: ['result', 'task', 'taskId'],
+  /** `tasks/get`, `tasks/cancel`. */
+  resultTaskId: ['result', 'taskId'],
+  resultStatus: ['result', 'status'],
+  resultRelatedTask: ['result', '_meta', RELATED_TASK, 'taskId'],
 } as const satisfies jsonrpc.WatchedPaths;
 
 type Watched = typeof WATCHED;

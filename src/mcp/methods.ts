@@ -16,6 +16,11 @@ export const METHODS = {
   message: 'notifications/message',
   createMessage: 'sampling/createMessage',
   elicit: 'elicitation/create',
+  getTask: 'tasks/get',
+  taskResult: 'tasks/result',
+  cancelTask: 'tasks/cancel',
+  listTasks: 'tasks/list',
+  taskStatus: 'notifications/tasks/status',
   listRoots: 'roots/list',
   rootsChanged: 'notifications/roots/list_changed',
 } as const;

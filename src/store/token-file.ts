@@ -38,15 +38,25 @@ const MAX_FILE_BYTES = 4_096;
 export async function readOrCreateToken(file: string): Promise<string> {
   const token = await readToken(file);
   if (token !== undefined) return token;
-  try {
-    await mkdir(dirname(file), { recursive: true, mode: 0o700 });
-    await createToken(file);
-  } catch (cause) {
-    throw new TokenFileError('token-file-unusable', `Cannot create the token file ${file}`, { cause });
-  }
+  await keepToken(file, newToken());
   const created = await readToken(file);
   if (created === undefined) throw new TokenFileError('token-file-unusable', `The token file ${file} has gone again`);
   return created;
+}
+
+/** A token that nobody can guess. */
+export function newToken(): string {
+  return randomBytes(TOKEN_BYTES).toString('base64url');
+}
+
+/** Writes the token into the file, unless there is one in it already. */
+export async function keepToken(file: string, token: string): Promise<void> {
+  try {
+    await mkdir(dirname(file), { recursive: true, mode: 0o700 });
+    await createToken(file, token);
+  } catch (cause) {
+    throw new TokenFileError('token-file-unusable', `Cannot create the token file ${file}`, { cause });
+  }
 }
 
 /** The token in the file; `undefined` when there is no file. */
@@ -80,13 +90,13 @@ export async function readToken(file: string): Promise<string | undefined> {
   );
 }
 
-/** Puts a new token there complete or not at all, and never in the place of another. */
-async function createToken(file: string): Promise<void> {
+/** Puts the token there complete or not at all, and never in the place of another. */
+async function createToken(file: string, token: string): Promise<void> {
   const draft = `${file}.${randomBytes(6).toString('hex')}.tmp`;
   try {
     const handle = await open(draft, 'wx', 0o600);
     try {
-      await handle.writeFile(`${randomBytes(TOKEN_BYTES).toString('base64url')}\n`);
+      await handle.writeFile(`${token}\n`);
       await handle.sync();
     } finally {
       await handle.close();

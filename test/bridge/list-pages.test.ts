@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { type Ask, type ListLimits, listAllPages } from '../../src/bridge/list-pages.js';
+import { LISTS } from '../../src/mcp/lists.js';
 import { type Message, responseOf } from '../support/wire.js';
 
 const PATIENCE = { idleMs: 1_000, maxMs: 1_000 };
@@ -16,7 +17,7 @@ function child(...pages: (string | Message)[]) {
     const member = text.startsWith('{"code"') ? 'error' : 'result';
     return { kind: 'answered', response: responseOf(`{"jsonrpc":"2.0","id":1,"${member}":${text}}`) };
   };
-  return { asked, list: (limits?: ListLimits) => listAllPages(ask, 'tools', PATIENCE, limits) };
+  return { asked, list: (limits?: ListLimits) => listAllPages(ask, LISTS.tools, PATIENCE, limits) };
 }
 
 async function texts(listing: ReturnType<typeof listAllPages>): Promise<unknown> {

@@ -189,7 +189,7 @@ describe('a call', () => {
 });
 
 describe('another method', () => {
-  it.each(['tasks/list', 'server/discover', 'x'])('such as %s is not found', async (method) => {
+  it.each(['server/discover', 'x'])('such as %s is not found', async (method) => {
     const { connect } = scriptGateway({ servers: {} });
     const client = connect();
     client.greet();

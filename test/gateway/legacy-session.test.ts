@@ -20,6 +20,9 @@ const CAPABILITIES = {
   logging: {},
 };
 
+/** What is promised to those that know of tasks. */
+const TASKS = { list: {}, cancel: {}, requests: { tools: { call: {} } } };
+
 const CHANGED = '{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}';
 
 /** How often the client was told that tools have changed. */
@@ -32,7 +35,7 @@ describe('the handshake', () => {
     const { client } = await serving();
     expect(client.greet(revision).result).toEqual({
       protocolVersion: revision,
-      capabilities: CAPABILITIES,
+      capabilities: revision === '2025-11-25' ? { ...CAPABILITIES, tasks: TASKS } : CAPABILITIES,
       serverInfo: { name: 'trunkline', version: '1.2.3' },
       instructions: expect.any(String),
     });
@@ -483,14 +486,15 @@ describe('a client that leaves', () => {
 });
 
 describe('what a server asks of a client', () => {
-  it.each(['sampling/createMessage', 'elicitation/create', 'roots/list', 'tasks/list', 'x"y'])(
+  it.each(['sampling/createMessage', 'elicitation/create', 'roots/list', 'tasks/list'])(
     'that declared nothing is refused, and the client does not see it: %s',
     async (method) => {
       const { client } = await serving();
       client.greet();
       const errors: RpcError[] = [];
       const request = requestOf({ jsonrpc: '2.0', id: 4, method, params: {} });
-      const asked = { request, relay: () => {}, progress: () => {}, fail: (error: RpcError) => errors.push(error) };
+      const fail = (error: RpcError) => errors.push(error);
+      const asked = { request, edits: [], relay: () => {}, progress: () => {}, fail };
       client.session.ask(asked, undefined);
       expect(errors.map((error) => error.toJSON())).toEqual([
         { code: -32601, message: `The client does not support ${method}` },

@@ -54,7 +54,8 @@ export class GatewayProcess {
     });
     const file = join(this.folder, 'trunkline.yaml');
     writeFileSync(file, JSON.stringify({ servers: Object.fromEntries(entries), gateway }));
-    this.#process = spawn(process.execPath, [CLI, '--config', file, ...args]);
+    const env = { ...process.env, XDG_DATA_HOME: join(this.folder, 'data') };
+    this.#process = spawn(process.execPath, [CLI, '--config', file, ...args], { env });
     this.#process.stdout.on('data', (chunk: Buffer) => this.#read(chunk));
     this.#process.stderr.on('data', (chunk: Buffer) => {
       this.#stderr += chunk.toString();

@@ -8,10 +8,11 @@ import type { ListKind } from '../../src/mcp/lists.js';
 import { type Message, requestOf } from './wire.js';
 
 /** What the gateway is told of such a client. */
-export const SOMEBODY: ClientFacts = { profile: { clientInfo: {}, capabilities: {} }, principal: 'somebody' };
+export const SOMEBODY: ClientFacts = { profile: { clientInfo: {}, capabilities: {} } };
 
 /** A client without a session: keeps what it was told unasked. */
 export class RecordedClient implements GatewayClient {
+  readonly principal = 'somebody';
   readonly changed: ListKind[] = [];
   /** The notifications, as the server spelt them. */
   readonly notices: string[] = [];
@@ -80,6 +81,15 @@ export class RecordedExchange implements Exchange {
   progress({ bytes, tokens }: NotificationEnvelope): void {
     const { progress } = tokens;
     if (progress !== undefined) this.reports.push(Number(Buffer.from(bytes.subarray(progress.start, progress.end))));
+  }
+
+  isLasting = false;
+
+  outlive(): () => void {
+    this.isLasting = true;
+    return () => {
+      this.isLasting = false;
+    };
   }
 
   send(message: SplicedMessage): void {

@@ -3,7 +3,7 @@ import type { Sharing } from '../../src/gateway/backend-pool.js';
 import { toChildRequest } from '../../src/gateway/child-request.js';
 import type { CallLimits } from '../../src/gateway/delivery.js';
 import { Gateway } from '../../src/gateway/gateway.js';
-import type { ClientFacts, GatewayPort } from '../../src/gateway/gateway-port.js';
+import type { GatewayPort } from '../../src/gateway/gateway-port.js';
 import { LegacySession } from '../../src/gateway/legacy-session.js';
 import type { OwnTool } from '../../src/gateway/own-tool.js';
 import { createToolPolicy, type ToolPolicyRules } from '../../src/gateway/tool-policy.js';
@@ -190,6 +190,7 @@ export function scriptGateway({
     idleStopMs: 600_000,
     ownTools,
     startupWaitMs,
+    seal: sha256,
   });
   const server = (key: string): ScriptedServer => {
     const found = scripted.get(key);
@@ -199,8 +200,14 @@ export function scriptGateway({
   const startAll = async () => {
     for (const each of scripted.values()) if (each.script.isMisconfigured !== true) await each.start();
   };
-  const connect = (facts: Partial<ClientFacts> = {}) => new ScriptedClient(gateway, clock, facts);
+  const connect = (facts: Who = {}) => new ScriptedClient(gateway, clock, facts);
   return { clock, gateway, server, startAll, connect, ids: () => [...scripted.keys()] };
+}
+
+/** Who a client is, and which server it wants to see alone. */
+export interface Who {
+  readonly principal?: string;
+  readonly server?: string;
 }
 
 /** A client that the test plays, at the other end of a real session. */
@@ -208,7 +215,7 @@ export class ScriptedClient {
   readonly session: LegacySession;
   readonly received = new RecordingSink();
 
-  constructor(gateway: GatewayPort, clock: FakeClock, { principal = 'somebody', server }: Partial<ClientFacts> = {}) {
+  constructor(gateway: GatewayPort, clock: FakeClock, { principal = 'somebody', server }: Who = {}) {
     this.session = new LegacySession({
       clock,
       scan,

@@ -1,0 +1,19 @@
+import type { Logger } from '../observe/logger.js';
+import { keepToken, newToken, readToken } from '../store/token-file.js';
+import { sealFile } from './user-files.js';
+
+/** What the ids of tasks are sealed with. */
+export interface SealSecret {
+  readonly secret: string;
+  /** To be called once something was sealed that a client may keep: from then on the secret has to outlive us. */
+  readonly onSealed: () => void;
+}
+
+/** The secret of this user, or a new one, which is written down when it is first used. */
+export async function readSealSecret(logger: Logger): Promise<SealSecret> {
+  const warn = (err: unknown) => logger.warn({ err }, 'ids of tasks will not be good after a restart');
+  const kept = await readToken(sealFile()).catch(warn);
+  const secret = kept ?? newToken();
+  const keep = () => void keepToken(sealFile(), secret).catch(warn);
+  return { secret, onSealed: kept === undefined ? keep : () => {} };
+}

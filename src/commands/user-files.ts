@@ -1,0 +1,17 @@
+import { homedir } from 'node:os';
+import { join } from 'node:path';
+import { dataFolder } from '../store/data-folder.js';
+
+/** Where the bearer token of this user is kept. */
+export function tokenFile(): string {
+  return inDataFolder('token');
+}
+
+/** Where the secret is kept under which the ids of tasks are sealed. */
+export function sealFile(): string {
+  return inDataFolder('seal');
+}
+
+function inDataFolder(name: string): string {
+  return join(dataFolder({ env: process.env, home: homedir(), platform: process.platform }), name);
+}
