@@ -82,6 +82,11 @@ export class AskedClient {
     }
   }
 
+  /** Whether the client declared what it takes to answer this. */
+  supports(request: RequestEnvelope): boolean {
+    return this.#refusal(request) === undefined;
+  }
+
   #refusal({ method, bytes, tokens }: RequestEnvelope): RpcError | undefined {
     const capability = CAPABILITY_OF.get(method);
     // What we do not know, the client may; it says so itself if not.

@@ -1,7 +1,7 @@
 import { readText, type Span } from '../jsonrpc/json-text.js';
 import { RPC_CODES, RpcError } from '../jsonrpc/rpc-error.js';
 import type { Edit } from '../jsonrpc/splice.js';
-import type { NotificationEnvelope } from '../mcp/envelope.js';
+import type { NotificationEnvelope, RequestEnvelope } from '../mcp/envelope.js';
 import { METHODS } from '../mcp/methods.js';
 import type { Backend } from './backend.js';
 import type { ChildRequest } from './child-request.js';
@@ -102,13 +102,19 @@ export class ChildRequests {
       return new RpcError(RPC_CODES.methodNotFound, 'Tasks of several clients cannot be listed');
     }
     const owner = this.#serverTasks.clientOf(backend, request);
-    const via = owner === undefined ? delivery.cause : delivery.latestOf(owner);
+    const via = owner === undefined ? causeOf(backend, request) : delivery.latestOf(owner);
     const client = owner ?? via?.client ?? (delivery.isAtWork ? undefined : onlyOne(clients));
     if (client === undefined) {
+      delivery.serveOneClientAtATime();
       return new RpcError(RPC_CODES.internalError, 'It cannot be told which client this is for');
     }
     return { client, via, edits: this.#serverTasks.editsToward(client, backend, request) };
   }
+}
+
+/** One that could serve it, or else one that says itself that it cannot. */
+function causeOf({ delivery }: Backend, request: RequestEnvelope): Exchange | undefined {
+  return delivery.causeAmong((client) => client.supports(request)) ?? delivery.causeAmong();
 }
 
 function onlyOne(clients: ReadonlySet<GatewayClient>): GatewayClient | undefined {

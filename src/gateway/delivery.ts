@@ -10,6 +10,7 @@ import type { Clock } from '../timing/clock.js';
 import { Deadlines, type Due } from '../timing/deadlines.js';
 import type { EditAnswer, Exchange } from './exchange.js';
 import { answerFailure, type FailureReason } from './failure.js';
+import { Floor } from './floor.js';
 import type { GatewayClient } from './gateway-port.js';
 import { Latencies } from './latencies.js';
 
@@ -63,6 +64,8 @@ export class Delivery {
   readonly #waiting = new Set<Wait>();
   /** Calls that a process is at work on. */
   readonly #sent = new Set<Exchange>();
+  /** Absent as long as calls of several clients may be under way at once. */
+  #floor: Floor | undefined;
   #breaker: Breaker;
   #connection: ChildConnection | undefined;
   /** Of the last process there was. */
@@ -95,16 +98,24 @@ export class Delivery {
   }
 
   /**
-   * The call because of which the process says or asks something: the latest it was given, if all it is at work on are
-   * one client's; `undefined` when there is none, or when more than one client could be meant.
+   * The call because of which the process says or asks something: the latest it was given, if all that could be are one
+   * client's; `undefined` when there is none, or when more than one client could be meant. `canBe` says whether a
+   * client could be meant at all.
    */
-  get cause(): Exchange | undefined {
-    let latest: Exchange | undefined;
-    for (const exchange of this.#sent) {
-      if (latest !== undefined && latest.client !== exchange.client) return undefined;
-      latest = exchange;
-    }
-    return latest;
+  causeAmong(canBe: (client: GatewayClient) => boolean = () => true): Exchange | undefined {
+    const possible = [...this.#sent].filter(({ client }) => canBe(client));
+    const asking = possible.filter(({ request }) => INTERACTIVE.has(request.method));
+    const calls = asking.length > 0 ? asking : possible;
+    const latest = calls.at(-1);
+    return calls.every(({ client }) => client === latest?.client) ? latest : undefined;
+  }
+
+  /**
+   * The process asks its callers something, and with calls of several under way nobody could tell whom: from now on
+   * those that may make it ask come from one client at a time.
+   */
+  serveOneClientAtATime(): void {
+    this.#floor ??= new Floor();
   }
 
   /** The latest call of this client's that the process is at work on. */
@@ -165,7 +176,7 @@ export class Delivery {
         this.#fail(exchange, 'breaker_open', false);
         leave();
       } else {
-        this.#connectAndSend({ exchange, edits, editAnswer, leave });
+        this.#takeFloor({ exchange, edits, editAnswer, leave });
       }
     });
     if (place === undefined) this.#fail(exchange, 'queue_full', false);
@@ -182,6 +193,36 @@ export class Delivery {
     this.giveUp('stopped');
     this.#breaker.close();
     this.#waits.close();
+  }
+
+  #takeFloor(call: AdmittedCall): void {
+    const { exchange } = call;
+    const floor = this.#floor;
+    if (floor === undefined || !INTERACTIVE.has(exchange.request.method)) {
+      this.#connectAndSend(call);
+      return;
+    }
+    let wait: Wait | undefined;
+    let isStarted = false;
+    const leaveLine = floor.enter(exchange.client, () => {
+      isStarted = true;
+      if (wait !== undefined) this.#endWait(wait);
+      const leave = () => {
+        floor.leave();
+        call.leave();
+      };
+      if (exchange.isSettled) leave();
+      else this.#connectAndSend({ ...call, leave });
+    });
+    if (isStarted) return;
+    wait = this.#beginWait(exchange, this.#options.limits.maxWaitMs, {
+      proceed: () => {},
+      reason: () => 'queue_timeout',
+      end: () => {
+        leaveLine();
+        call.leave();
+      },
+    });
   }
 
   #connectAndSend(call: AdmittedCall): void {
@@ -301,6 +342,14 @@ export class Delivery {
     });
   }
 }
+
+/** Requests that may make a server ask something before it answers. */
+const INTERACTIVE: ReadonlySet<string> = new Set([
+  METHODS.callTool,
+  METHODS.getPrompt,
+  METHODS.readResource,
+  METHODS.taskResult,
+]);
 
 /** A call that has its turn; it keeps it until `leave`. */
 interface AdmittedCall {

@@ -1,6 +1,6 @@
 import type { Edit } from '../jsonrpc/splice.js';
 import type { ClientProfile } from '../mcp/client-profile.js';
-import type { NotificationEnvelope } from '../mcp/envelope.js';
+import type { NotificationEnvelope, RequestEnvelope } from '../mcp/envelope.js';
 import type { ListKind } from '../mcp/lists.js';
 import type { ChildRequest } from './child-request.js';
 import type { Exchange } from './exchange.js';
@@ -17,6 +17,8 @@ export interface GatewayClient {
    * function that is returned takes the question back.
    */
   ask(asked: ChildRequest, via: Exchange | undefined): (notice?: NotificationEnvelope) => void;
+  /** Whether the client declared what this request of a server needs. */
+  supports(request: RequestEnvelope): boolean;
   /** Something that a server said and that concerns this client, untouched but for the edits. */
   notify(notification: NotificationEnvelope, edits?: readonly Edit[]): void;
 }

@@ -207,7 +207,7 @@ export class Gateway implements GatewayPort {
       this.#notifiedOfTask(backend, notification);
       return;
     }
-    const { cause } = backend.delivery;
+    const cause = backend.delivery.causeAmong();
     const { bytes, span } = notification;
     for (const client of backend.clients) {
       if (method === METHODS.message && !this.#logs.isWanted(client, notification)) continue;

@@ -106,6 +106,10 @@ export class LegacySession implements GatewayClient {
     if (this.#phase === 'open' && this.#listed.has(kind)) this.#announcement(LISTS[kind].changed).request();
   }
 
+  supports(request: RequestEnvelope): boolean {
+    return this.#asked.supports(request);
+  }
+
   ask(asked: ChildRequest, via: Exchange | undefined): (notice?: NotificationEnvelope) => void {
     return this.#asked.ask(asked, via);
   }

@@ -19,6 +19,10 @@ export class RecordedClient implements GatewayClient {
 
   readonly asked: ChildRequest[] = [];
 
+  supports(): boolean {
+    return true;
+  }
+
   ask(asked: ChildRequest): () => void {
     this.asked.push(asked);
     return () => {};
