@@ -19,6 +19,8 @@ export interface ChildConnection {
   readonly counters: Readonly<BridgeCounters>;
   readonly inFlight: number;
 
+  /** What it declared, verbatim. */
+  readonly capabilities: Readonly<Record<string, unknown>>;
   /** Whether the child declared this capability, such as `tools` or `resources.subscribe`. */
   offers(capability: string): boolean;
   /**

@@ -54,11 +54,11 @@ class LegacyChild implements ChildConnection {
   readonly revision: string;
   readonly instructions: string | undefined;
   readonly greeting: Uint8Array;
+  readonly capabilities: Readonly<Record<string, unknown>>;
   readonly relay: ChildConnection['relay'];
   readonly ask: ChildConnection['ask'];
   readonly forward: ChildConnection['forward'];
   readonly #bridge: StdioBridge;
-  readonly #capabilities: Readonly<Record<string, unknown>>;
 
   constructor(
     bridge: StdioBridge,
@@ -70,14 +70,14 @@ class LegacyChild implements ChildConnection {
     this.generation = generation;
     this.revision = protocolVersion;
     this.instructions = instructions;
-    this.#capabilities = capabilities;
+    this.capabilities = capabilities;
     this.relay = bridge.relay.bind(bridge);
     this.ask = bridge.ask.bind(bridge);
     this.forward = bridge.forward.bind(bridge);
   }
 
   offers(capability: string): boolean {
-    let value: unknown = this.#capabilities;
+    let value: unknown = this.capabilities;
     for (const step of capability.split('.')) value = isRecord(value) ? value[step] : undefined;
     return value !== undefined && value !== null && value !== false;
   }

@@ -1,3 +1,4 @@
+import type { ChildConnection } from '../bridge/child-connection.js';
 import type { NotificationEnvelope } from '../mcp/envelope.js';
 import { METHODS } from '../mcp/methods.js';
 import type { Seal } from '../mcp/task-id.js';
@@ -87,6 +88,10 @@ export class Gateway implements GatewayPort {
     const [only] = backends;
     const isAlone = facts.server !== undefined && only !== undefined;
     return {
+      offered: backends.flatMap(({ key }) => {
+        const greeted = this.#greeted(key);
+        return greeted === undefined ? [] : [greeted.capabilities];
+      }),
       instructions: this.#instructions(backends),
       greeting: isAlone ? greetingOf(only, clock, startupWaitMs) : undefined,
       serve: (exchange) => view.serve(exchange),
@@ -145,13 +150,17 @@ export class Gateway implements GatewayPort {
     return view;
   }
 
+  /** A process of the server that has greeted us, whoever it serves: a new one has not said anything yet. */
+  #greeted(key: string): ChildConnection | undefined {
+    return this.#pool.of(key).find(({ delivery }) => delivery.connection !== undefined)?.delivery.connection;
+  }
+
   /** What each server that is ready says about its use follows what we say. */
   #instructions(backends: readonly Backend[]): string {
     const { notice } = this.#options;
     const parts = [ABOUT, ...(notice === undefined ? [] : [notice])];
     for (const { key, prefix } of backends) {
-      const texts = this.#pool.of(key).flatMap(({ delivery }) => delivery.connection?.instructions ?? []);
-      const [text] = texts;
+      const text = this.#greeted(key)?.instructions;
       if (text !== undefined) parts.push(instructionsOf(key, prefix, text));
     }
     return parts.join('\n\n');

@@ -187,13 +187,9 @@ export class LegacySession implements GatewayClient {
       return;
     }
     this.#revision = profile.protocolVersion;
-    const { instructions } = connection;
-    const result = {
-      protocolVersion: this.#revision,
-      capabilities: capabilitiesFor(this.#revision),
-      serverInfo,
-      instructions,
-    };
+    const { instructions, offered } = connection;
+    const capabilities = capabilitiesFor(this.#revision, offered);
+    const result = { protocolVersion: this.#revision, capabilities, serverInfo, instructions };
     reply.answer(resultMessage(toBytes(id), toBytes(JSON.stringify(result))));
   }
 
