@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { createHash, createHmac, randomBytes } from 'node:crypto';
 import type { ClientProfile } from '../bridge/legacy-child.js';
 import type { Config, ServerConfig } from '../config/config.js';
 import { Backend, type LifecycleState } from '../gateway/backend.js';
@@ -7,6 +7,7 @@ import { createRestartTool } from '../gateway/restart-tool.js';
 import type { StatusFacts } from '../gateway/status.js';
 import { createStatusTool } from '../gateway/status-tool.js';
 import { createToolPolicy } from '../gateway/tool-policy.js';
+import type { Hmac } from '../mcp/exposed-name.js';
 import { ChildLog } from '../observe/child-log.js';
 import type { Logger } from '../observe/logger.js';
 import { createRedactor } from '../observe/redact.js';
@@ -101,6 +102,7 @@ export function compose(options: ComposeOptions): Composition {
     backends: [...backends.values()],
     ownTools: [createStatusTool(status, notice), ...restartTools],
     startupWaitMs: config.gateway.startupWaitMs,
+    hmac: createSeal(),
     ...(notice === undefined ? {} : { notice }),
   });
 
@@ -145,4 +147,10 @@ export function compose(options: ComposeOptions): Composition {
     else
       logger.warn({ ...facts, reason: lastFailure?.reason, log: logs.get(key)?.lines.slice(-20) }, `server ${state}`);
   }
+}
+
+/** Under a key that nobody learns and that ends with us, as does what is sealed with it. */
+function createSeal(): Hmac {
+  const key = randomBytes(32);
+  return (text) => createHmac('sha256', key).update(text).digest('hex');
 }

@@ -1,6 +1,7 @@
 import { isString, readString, readText, toBytes } from '../jsonrpc/json-text.js';
-import { RPC_CODES, RpcError } from '../jsonrpc/rpc-error.js';
+import { RpcError } from '../jsonrpc/rpc-error.js';
 import type { NotificationEnvelope, RequestEnvelope } from '../mcp/envelope.js';
+import type { Hmac } from '../mcp/exposed-name.js';
 import { type ListKind, listAskedFor } from '../mcp/lists.js';
 import { METHODS } from '../mcp/methods.js';
 import type { LegacyRevision } from '../mcp/revisions.js';
@@ -13,6 +14,7 @@ import type { GatewayClient, GatewayPort } from './gateway-port.js';
 import { ABOUT, instructionsOf } from './instructions.js';
 import { LogRouting } from './log-routing.js';
 import type { OwnTool } from './own-tool.js';
+import { answerList } from './paged-list.js';
 import { NO_COMPLETIONS, Router } from './router.js';
 import { Subscriptions } from './subscriptions.js';
 
@@ -23,6 +25,8 @@ export interface GatewayOptions {
   readonly ownTools: readonly OwnTool[];
   /** How long the first list asked for waits for servers that are still starting, in milliseconds. */
   readonly startupWaitMs: number;
+  /** Seals the cursors of lists that need more than one page. */
+  readonly hmac: Hmac;
   /** Something that every client is to be told; for one, that the configuration cannot be used. */
   readonly notice?: string;
 }
@@ -39,6 +43,7 @@ export class Gateway implements GatewayPort {
   readonly #router: Router;
   readonly #startupWaitMs: number;
   readonly #notice: string | undefined;
+  readonly #hmac: Hmac;
   readonly #clients = new Set<GatewayClient>();
   readonly #subscriptions = new Subscriptions();
   readonly #logs = new LogRouting();
@@ -49,14 +54,15 @@ export class Gateway implements GatewayPort {
   #cancelStartupWait: Cancel = () => {};
   #catalogs: Catalogs;
 
-  constructor({ clock, backends, ownTools, startupWaitMs, notice }: GatewayOptions) {
+  constructor({ clock, backends, ownTools, startupWaitMs, hmac, notice }: GatewayOptions) {
+    this.#hmac = hmac;
     this.#notice = notice;
     this.#clock = clock;
     this.#backends = new Map(backends.map((backend) => [backend.key, backend]));
     this.#ownTools = new Map(ownTools.map((tool) => [tool.name, tool]));
     this.#router = new Router(this.#backends);
     this.#startupWaitMs = startupWaitMs;
-    this.#catalogs = mergeCatalogs(backends, ownTools);
+    this.#catalogs = this.#merge();
     for (const backend of backends) {
       backend.listen({
         listsChanged: () => this.#listsChanged(),
@@ -155,14 +161,10 @@ export class Gateway implements GatewayPort {
     return this.#ownTools.get(readString(bytes, tokens.name));
   }
 
-  /** There is one page, so a cursor can only be one that we never gave. */
   #list(exchange: Exchange, kind: ListKind): void {
-    if (exchange.request.tokens.cursor !== undefined) {
-      exchange.fail(new RpcError(RPC_CODES.invalidParams, 'Invalid cursor'));
-      return;
-    }
-    if (this.#startupWait === 'over' || this.isReady) {
-      exchange.succeed(this.#catalogs[kind].answer);
+    // A cursor goes on with a list that was there already.
+    if (this.#startupWait === 'over' || this.isReady || exchange.request.tokens.cursor !== undefined) {
+      answerList(exchange, this.#catalogs[kind].pages);
       return;
     }
     this.#heldLists.push({ exchange, kind });
@@ -179,15 +181,20 @@ export class Gateway implements GatewayPort {
     this.#cancelStartupWait();
     const held = this.#heldLists;
     this.#heldLists = [];
-    for (const { exchange, kind } of held) exchange.succeed(this.#catalogs[kind].answer);
+    for (const { exchange, kind } of held) answerList(exchange, this.#catalogs[kind].pages);
   }
 
   #listsChanged(): void {
     const before = this.#catalogs;
-    this.#catalogs = mergeCatalogs(this.#backends.values(), [...this.#ownTools.values()]);
+    this.#catalogs = this.#merge();
     for (const kind of changedLists(before, this.#catalogs)) {
       for (const client of this.#clients) client.listChanged(kind);
     }
+  }
+
+  #merge(): Catalogs {
+    const ownTools = [...this.#ownTools.values()];
+    return mergeCatalogs({ backends: this.#backends.values(), ownTools, paging: { hmac: this.#hmac } });
   }
 
   /** A notification goes the way of the one request that can have caused it; others see it unasked, or not at all. */

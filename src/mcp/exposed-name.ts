@@ -7,6 +7,9 @@ const FORBIDDEN = /[^A-Za-z0-9_-]+/g;
 /** SHA-256 of a text, in lower-case hexadecimal. */
 export type Sha256 = (text: string) => string;
 
+/** HMAC-SHA-256 of a text under a key of this process, in lower-case hexadecimal. */
+export type Hmac = (text: string) => string;
+
 /**
  * The name under which a client sees `original` of the server `key`.
  *

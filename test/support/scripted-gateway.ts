@@ -6,6 +6,7 @@ import { LegacySession } from '../../src/gateway/legacy-session.js';
 import type { OwnTool } from '../../src/gateway/own-tool.js';
 import { createToolPolicy, type ToolPolicyRules } from '../../src/gateway/tool-policy.js';
 import { FakeClock } from './fake-clock.js';
+import { hmac } from './hmac.js';
 import { ScriptedChild, type ScriptedChildOptions } from './scripted-child.js';
 import { sha256 } from './sha256.js';
 import { lineOf, type Message, RecordingSink, scan } from './wire.js';
@@ -164,6 +165,7 @@ export function scriptGateway({
     backends: [...scripted.values()].map(({ backend }) => backend),
     ownTools,
     startupWaitMs,
+    hmac,
   });
   const server = (key: string): ScriptedServer => {
     const found = scripted.get(key);
