@@ -7,7 +7,7 @@ import type { Cancel } from '../timing/clock.js';
 import { Paced } from '../timing/paced.js';
 import type { ChildRequest } from './child-request.js';
 import { Delivery, type DeliveryOptions } from './delivery.js';
-import type { Exchange } from './exchange.js';
+import type { EditAnswer, Exchange } from './exchange.js';
 import { EMPTY_LIST, type ExposedList, type ExposureRules, exposeList } from './exposed-list.js';
 
 /** Where the process behind a backend is in its life, as far as the gateway needs to know. */
@@ -99,6 +99,11 @@ export class Backend {
     return this.#isGivenUp ? NO_LISTS : this.#lists;
   }
 
+  /** What this server offers, or offered when it was last up. */
+  get knownLists(): ServerLists {
+    return this.#lists;
+  }
+
   /** Whether the configuration lets this tool through. */
   allows(originalName: string): boolean {
     return this.#options.policy(originalName);
@@ -134,12 +139,12 @@ export class Backend {
     }
   }
 
-  /** Serves a request of a client; `edits` are what routing changed in it. */
-  serve(exchange: Exchange, edits: readonly Edit[]): void {
+  /** Serves a request of a client; `edits` are what routing changed in it, `editAnswer` says what in its answer. */
+  serve(exchange: Exchange, edits: readonly Edit[], editAnswer?: EditAnswer): void {
     if (this.#state === 'parked') this.#options.demandStart();
     if (this.isMisconfigured) this.delivery.refuse(exchange, 'misconfigured');
     else if (this.#isGivenUp) this.delivery.refuse(exchange, this.#state === 'parked' ? 'parked' : 'stopped');
-    else this.delivery.serve(exchange, edits);
+    else this.delivery.serve(exchange, edits, editAnswer);
   }
 
   /** Something that the child asks. */

@@ -7,7 +7,7 @@ import type { NotificationEnvelope } from '../mcp/envelope.js';
 import { LISTS } from '../mcp/lists.js';
 import type { Clock } from '../timing/clock.js';
 import { Deadlines, type Due } from '../timing/deadlines.js';
-import type { Exchange } from './exchange.js';
+import type { EditAnswer, Exchange } from './exchange.js';
 import { answerFailure, type FailureReason } from './failure.js';
 import { Latencies } from './latencies.js';
 
@@ -137,8 +137,8 @@ export class Delivery {
     this.#fail(exchange, reason, false);
   }
 
-  /** Serves a request of a client; `edits` are what routing changed in it. */
-  serve(exchange: Exchange, edits: readonly Edit[]): void {
+  /** Serves a request of a client; `edits` are what routing changed in it, `editAnswer` says what in its answer. */
+  serve(exchange: Exchange, edits: readonly Edit[], editAnswer?: EditAnswer): void {
     this.counters.calls += 1;
     if (this.#breaker.state !== 'closed') {
       this.#fail(exchange, 'breaker_open', false);
@@ -156,7 +156,7 @@ export class Delivery {
         this.#fail(exchange, 'breaker_open', false);
         leave();
       } else {
-        this.#connectAndSend({ exchange, edits, leave });
+        this.#connectAndSend({ exchange, edits, editAnswer, leave });
       }
     });
     if (place === undefined) this.#fail(exchange, 'queue_full', false);
@@ -232,7 +232,7 @@ export class Delivery {
         return;
       }
       leave();
-      this.#settled(exchange, outcome, startedAt);
+      this.#settled(call, outcome, startedAt);
     };
     const patience = { idleMs: limits.idleTimeoutMs, maxMs: limits.maxTimeoutMs };
     const handler = exchange.wantsProgress
@@ -242,10 +242,10 @@ export class Delivery {
     if (sent !== undefined) exchange.onCancel((notice) => sent.cancel(notice));
   }
 
-  #settled(exchange: Exchange, outcome: Outcome, startedAt: number): void {
+  #settled({ exchange, editAnswer }: AdmittedCall, outcome: Outcome, startedAt: number): void {
     if (outcome.kind === 'answered') {
       const { response } = outcome;
-      exchange.relay(response);
+      exchange.relay(response, editAnswer?.(response));
       this.latencies.add(this.#options.clock.now() - startedAt);
       if (response.error !== undefined || isTrue(response.bytes, response.tokens.isError)) this.counters.errors += 1;
       // The answer leaves in a microtask that is queued already; this one comes after it.
@@ -291,6 +291,7 @@ export class Delivery {
 interface AdmittedCall {
   readonly exchange: Exchange;
   readonly edits: readonly Edit[];
+  readonly editAnswer: EditAnswer | undefined;
   readonly leave: () => void;
 }
 

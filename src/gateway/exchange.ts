@@ -1,7 +1,10 @@
 import type { RpcError } from '../jsonrpc/rpc-error.js';
-import type { SplicedMessage } from '../jsonrpc/splice.js';
+import type { Edit, SplicedMessage } from '../jsonrpc/splice.js';
 import type { NotificationEnvelope, RequestEnvelope, ResponseEnvelope } from '../mcp/envelope.js';
 import type { GatewayClient } from './gateway-port.js';
+
+/** What has to be replaced in a server's answer before the client gets it; asked just before it is relayed. */
+export type EditAnswer = (response: ResponseEnvelope) => readonly Edit[];
 
 /**
  * One request of a client while it is being served: where to answer, where to report progress, whether it was
@@ -19,8 +22,8 @@ export interface Exchange {
   readonly isSettled: boolean;
   /** Whether the client asked to be told of progress. */
   readonly wantsProgress: boolean;
-  /** Answers with what a child answered, untouched but for the id. */
-  relay(response: ResponseEnvelope): void;
+  /** Answers with what a child answered, untouched but for the id and the edits. */
+  relay(response: ResponseEnvelope, edits?: readonly Edit[]): void;
   /** Answers with a result of the gateway's own, as JSON. */
   succeed(result: Uint8Array): void;
   /** Answers with a JSON-RPC error. */

@@ -1,3 +1,4 @@
+import type { Edit } from '../jsonrpc/splice.js';
 import type { NotificationEnvelope } from '../mcp/envelope.js';
 import type { ListKind } from '../mcp/lists.js';
 import type { ChildRequest } from './child-request.js';
@@ -12,8 +13,8 @@ export interface GatewayClient {
    * function that is returned takes the question back.
    */
   ask(asked: ChildRequest, via: Exchange | undefined): (notice?: NotificationEnvelope) => void;
-  /** Something that a server said and that concerns this client. */
-  notify(notification: NotificationEnvelope): void;
+  /** Something that a server said and that concerns this client, untouched but for the edits. */
+  notify(notification: NotificationEnvelope, edits?: readonly Edit[]): void;
 }
 
 /** What a session needs of the gateway. */

@@ -6,7 +6,7 @@ import { type ListKind, listAskedFor } from '../mcp/lists.js';
 import { METHODS } from '../mcp/methods.js';
 import type { LegacyRevision } from '../mcp/revisions.js';
 import type { Cancel, Clock } from '../timing/clock.js';
-import { Backend } from './backend.js';
+import type { Backend } from './backend.js';
 import { type Catalogs, changedLists, mergeCatalogs } from './catalogs.js';
 import { ChildRequests } from './child-requests.js';
 import type { Exchange } from './exchange.js';
@@ -146,13 +146,13 @@ export class Gateway implements GatewayPort {
       exchange.fail(target);
       return;
     }
-    const { backend, edits } = target instanceof Backend ? { backend: target, edits: [] } : target;
+    const { backend, edits, editAnswer, original } = target;
     if (uri !== undefined) {
-      this.#subscriptions.serve(exchange, backend, subscribedTo);
+      this.#subscriptions.serve(exchange, backend, original ?? subscribedTo, subscribedTo);
     } else if (method === METHODS.complete && completesNothing(backend)) {
       exchange.succeed(NO_COMPLETIONS);
     } else {
-      backend.serve(exchange, edits);
+      backend.serve(exchange, edits, editAnswer);
     }
   }
 
@@ -161,9 +161,14 @@ export class Gateway implements GatewayPort {
     return this.#ownTools.get(readString(bytes, tokens.name));
   }
 
+  /** Whether lists are given out, or may have been: servers have settled, or were waited for long enough. */
+  get #areListsSeen(): boolean {
+    return this.#startupWait === 'over' || this.isReady;
+  }
+
   #list(exchange: Exchange, kind: ListKind): void {
     // A cursor goes on with a list that was there already.
-    if (this.#startupWait === 'over' || this.isReady || exchange.request.tokens.cursor !== undefined) {
+    if (this.#areListsSeen || exchange.request.tokens.cursor !== undefined) {
       answerList(exchange, this.#catalogs[kind].pages);
       return;
     }
@@ -177,7 +182,7 @@ export class Gateway implements GatewayPort {
   }
 
   #releaseHeldLists(): void {
-    if (this.#startupWait !== 'over' && !this.isReady) return;
+    if (!this.#areListsSeen) return;
     this.#cancelStartupWait();
     const held = this.#heldLists;
     this.#heldLists = [];
@@ -186,21 +191,22 @@ export class Gateway implements GatewayPort {
 
   #listsChanged(): void {
     const before = this.#catalogs;
-    this.#catalogs = this.#merge();
+    // While nobody has seen a list, the order of the configuration decides alone.
+    this.#catalogs = this.#merge(this.#areListsSeen ? before : undefined);
     for (const kind of changedLists(before, this.#catalogs)) {
       for (const client of this.#clients) client.listChanged(kind);
     }
   }
 
-  #merge(): Catalogs {
+  #merge(before?: Catalogs): Catalogs {
     const ownTools = [...this.#ownTools.values()];
-    return mergeCatalogs({ backends: this.#backends.values(), ownTools, paging: { hmac: this.#hmac } });
+    return mergeCatalogs({ backends: this.#backends.values(), ownTools, paging: { hmac: this.#hmac }, before });
   }
 
   /** A notification goes the way of the one request that can have caused it; others see it unasked, or not at all. */
   #notified(backend: Backend, notification: NotificationEnvelope): void {
     if (notification.method === METHODS.resourceUpdated) {
-      this.#subscriptions.notify(backend, notification);
+      this.#subscriptions.notify(backend, notification, this.#catalogs.ui.of(backend.key));
       return;
     }
     if (notification.method === METHODS.cancelled) {

@@ -49,10 +49,10 @@ export class LegacyExchange implements Exchange {
     return this.request.tokens.requestProgressToken !== undefined;
   }
 
-  relay(response: ResponseEnvelope): void {
+  relay(response: ResponseEnvelope, edits: readonly Edit[] = []): void {
     const waitMs = this.#lastProgressAt + PROGRESS_GAP_MS - this.#clock.now();
-    if (waitMs > 0) this.#clock.schedule(waitMs, () => this.#answer(response));
-    else this.#answer(response);
+    if (waitMs > 0) this.#clock.schedule(waitMs, () => this.#answer(response, edits));
+    else this.#answer(response, edits);
   }
 
   succeed(result: Uint8Array): void {
@@ -86,9 +86,9 @@ export class LegacyExchange implements Exchange {
     this.#cancelled(notice);
   }
 
-  #answer({ bytes, span, id }: ResponseEnvelope): void {
+  #answer({ bytes, span, id }: ResponseEnvelope, edits: readonly Edit[]): void {
     if (!this.#settle()) return;
-    this.#reply.answer({ bytes, span, edits: [{ span: id, text: this.#ownBytes(this.request.id) }] });
+    this.#reply.answer({ bytes, span, edits: [{ span: id, text: this.#ownBytes(this.request.id) }, ...edits] });
   }
 
   #settle(): boolean {

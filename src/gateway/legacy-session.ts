@@ -2,7 +2,7 @@ import type { ClientProfile } from '../bridge/legacy-child.js';
 import { isObject, isString, readString, readText, type Span, toBytes } from '../jsonrpc/json-text.js';
 import { errorMessage, type MessageSink, NULL_ID, notificationMessage, resultMessage } from '../jsonrpc/message.js';
 import { RPC_CODES, RpcError } from '../jsonrpc/rpc-error.js';
-import type { SplicedMessage } from '../jsonrpc/splice.js';
+import type { Edit, SplicedMessage } from '../jsonrpc/splice.js';
 import type { Envelope, NotificationEnvelope, Rejection, RequestEnvelope, ScanEnvelope } from '../mcp/envelope.js';
 import { LISTS, type ListKind, listAskedFor } from '../mcp/lists.js';
 import { METHODS } from '../mcp/methods.js';
@@ -98,8 +98,8 @@ export class LegacySession implements GatewayClient {
     return this.#asked.ask(asked, via);
   }
 
-  notify({ bytes, span }: NotificationEnvelope): void {
-    if (this.#phase === 'open') this.#options.sink.send({ bytes, span, edits: [] });
+  notify({ bytes, span }: NotificationEnvelope, edits: readonly Edit[] = []): void {
+    if (this.#phase === 'open') this.#options.sink.send({ bytes, span, edits });
   }
 
   /** The client is gone: what it asked for is cancelled. */

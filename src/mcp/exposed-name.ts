@@ -1,6 +1,7 @@
 /** Hosts put a prefix of their own before a name and then allow 60 or 64 characters in all. */
 const MAX_LENGTH = 48;
-const HASH_LENGTH = 8;
+/** Digits of a hash that tell apart what would otherwise look the same. */
+export const HASH_LENGTH = 8;
 const SEPARATOR = '__';
 const FORBIDDEN = /[^A-Za-z0-9_-]+/g;
 
