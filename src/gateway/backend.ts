@@ -109,7 +109,11 @@ export class Backend {
 
   /** The same under either names. */
   listsAs(naming: ListNaming): ServerLists {
-    if (this.#isGivenUp) return NO_LISTS;
+    return this.#isGivenUp ? NO_LISTS : this.knownListsAs(naming);
+  }
+
+  /** What this server offers, or offered when it was last up. */
+  knownListsAs(naming: ListNaming): ServerLists {
     const { tools, prompts, resources, templates } = this.#lists;
     return {
       tools: tools[naming],

@@ -1,7 +1,7 @@
 import type { ChildConnection } from '../bridge/child-connection.js';
 import type { NotificationEnvelope } from '../mcp/envelope.js';
+import type { Hmac } from '../mcp/exposed-name.js';
 import { METHODS } from '../mcp/methods.js';
-import type { Seal } from '../mcp/task-id.js';
 import type { Clock } from '../timing/clock.js';
 import type { Backend } from './backend.js';
 import { BackendPool, type BackendPoolOptions } from './backend-pool.js';
@@ -23,8 +23,10 @@ export interface GatewayOptions extends BackendPoolOptions {
   readonly ownTools: readonly OwnTool[];
   /** How long the first list asked for waits for servers that are still starting, in milliseconds. */
   readonly startupWaitMs: number;
-  /** Under a key that outlives us: clients keep the ids of tasks. */
-  readonly seal: Seal;
+  /** Seals cursors, for as long as we live. */
+  readonly hmac: Hmac;
+  /** Seals the ids of tasks under a key that outlives us: clients keep them. */
+  readonly seal: Hmac;
   /** Something that every client is to be told; for one, that the configuration cannot be used. */
   readonly notice?: string;
 }
@@ -66,7 +68,8 @@ export class Gateway implements GatewayPort {
 
   /** The merged lists of the oldest backend of each server. */
   get catalogs(): Catalogs {
-    return mergeCatalogs(this.#oldest, this.#options.ownTools, 'exposed');
+    const { ownTools, hmac } = this.#options;
+    return mergeCatalogs({ backends: this.#oldest, ownTools, naming: 'exposed', paging: { hmac } });
   }
 
   /** Whether every server's first start has ended, one way or the other, or waits for a client to be told of. */
@@ -145,6 +148,7 @@ export class Gateway implements GatewayPort {
       subscriptions: this.#subscriptions,
       logs: this.#logs,
       tasks: this.#serverTasks,
+      hmac: this.#options.hmac,
     });
     this.#views.set(id, view);
     return view;
@@ -204,7 +208,7 @@ export class Gateway implements GatewayPort {
   /** A notification goes the way of the one request that can have caused it; others see it unasked, or not at all. */
   #notified(backend: Backend, notification: NotificationEnvelope): void {
     if (notification.method === METHODS.resourceUpdated) {
-      this.#subscriptions.notify(backend, notification);
+      this.#subscriptions.notify(backend, notification, (client) => this.#aliasesOf(client, backend));
       return;
     }
     if (notification.method === METHODS.cancelled) {
@@ -223,6 +227,12 @@ export class Gateway implements GatewayPort {
       if (cause?.client === client) cause.send({ bytes, span, edits: [] });
       else client.notify(notification);
     }
+  }
+
+  /** Under which URIs a client sees what this backend calls otherwise. */
+  #aliasesOf(client: GatewayClient, backend: Backend): ReadonlyMap<string, string> | undefined {
+    const view = [...this.#views.values()].find(({ clients }) => clients.has(client));
+    return view?.catalogs.ui.of(backend.key);
   }
 
   /** It is for whose task it is, or for the only client; anybody else could not know the task. */

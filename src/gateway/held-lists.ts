@@ -26,7 +26,7 @@ export class HeldLists {
   }
 
   serve(exchange: Exchange, kind: ListKind): void {
-    if (this.#isOver) {
+    if (this.areSeen) {
       this.#options.answer(exchange, kind);
       return;
     }
@@ -38,7 +38,7 @@ export class HeldLists {
 
   /** Some start has ended; if it was the last one, there is nothing left to wait for. */
   startSettled(): void {
-    if (this.#isOver) this.#release();
+    if (this.areSeen) this.#release();
   }
 
   /** Nothing is waited for any more. */
@@ -47,7 +47,8 @@ export class HeldLists {
     this.#release();
   }
 
-  get #isOver(): boolean {
+  /** Whether lists are given out, or may have been: servers have settled, or were waited for long enough. */
+  get areSeen(): boolean {
     return this.#wait === 'over' || this.#options.isReady();
   }
 

@@ -1,19 +1,24 @@
 import type { Backend } from './backend.js';
 import type { Catalogs } from './catalogs.js';
+import type { UriOwner } from './ui-aliases.js';
 
 /**
  * The server that a URI belongs to, or `undefined` if none can be told.
  *
- * In this order: who lists it, whose template it fits (the one with the longest literal beginning first), the only one
- * that lists something of the same scheme and authority, the only one that has resources at all.
+ * In this order: whose user interface it is, who lists it (as a template or else as a resource), whose template it fits
+ * (the one with the longest literal beginning first), the only one that lists something of the same scheme and
+ * authority, the only one that has resources at all.
  */
-export function ownerOfUri(uri: string, catalogs: Catalogs, backends: Iterable<Backend>): string | undefined {
-  return (
+export function ownerOfUri(uri: string, catalogs: Catalogs, backends: Iterable<Backend>): UriOwner | undefined {
+  if (catalogs.ui.knows(uri)) return catalogs.ui.resolve(uri);
+  // A template stands in the reference of a completion as it is listed.
+  const key =
+    catalogs.templates.owner(uri)?.key ??
     catalogs.resources.owner(uri)?.key ??
     ownerByTemplate(uri, catalogs) ??
     onlyOne(ownersByAuthority(uri, catalogs)) ??
-    onlyOne(withResources(backends))
-  );
+    onlyOne(withResources(backends));
+  return key === undefined ? undefined : { key, original: uri };
 }
 
 function ownerByTemplate(uri: string, { templates }: Catalogs): string | undefined {
@@ -50,7 +55,7 @@ function fitsTemplate(uri: string, template: string): boolean {
 function ownersByAuthority(uri: string, { resources }: Catalogs): Set<string> {
   const authority = authorityOf(uri);
   const owners = new Set<string>();
-  for (const [listed, { key }] of resources.routes) if (authorityOf(listed) === authority) owners.add(key);
+  for (const [, { key, original }] of resources.routes) if (authorityOf(original) === authority) owners.add(key);
   return owners;
 }
 

@@ -6,13 +6,19 @@ import { METHODS } from '../mcp/methods.js';
 import type { Backend } from './backend.js';
 import { type Catalog, type Route, toRoute } from './catalog.js';
 import type { Catalogs } from './catalogs.js';
+import type { EditAnswer } from './exchange.js';
 import { ownerOfUri } from './resource-owner.js';
 import type { ListNaming } from './server-lists.js';
+import { editReadResult, editToolResult } from './ui-answers.js';
 
 /** The one server that a request is for, and what has to be replaced in the request. */
 export interface Target {
   readonly backend: Backend;
   readonly edits: readonly Edit[];
+  /** What has to be replaced in the answer. */
+  readonly editAnswer?: EditAnswer;
+  /** The name or URI as the server knows it, where the request is for one. */
+  readonly original?: string;
 }
 
 /** MCP's code for a resource that nobody has, in the revisions with a handshake. */
@@ -34,7 +40,9 @@ export class Router {
       case METHODS.callTool: {
         const target = this.#byName(request, name, catalogs.tools, 'tool');
         if (target instanceof RpcError) return target;
-        return target.backend.allows(target.original) ? target : unknown('tool', target.name);
+        if (!target.backend.allows(target.original)) return unknown('tool', target.name);
+        const aliases = catalogs.ui.of(target.backend.key);
+        return aliases.size === 0 ? target : { ...target, editAnswer: editToolResult(aliases) };
       }
       case METHODS.getPrompt:
         return this.#byName(request, name, catalogs.prompts, 'prompt');
@@ -72,12 +80,15 @@ export class Router {
       return new RpcError(RPC_CODES.invalidParams, `${method} needs a URI, a string`);
     }
     const uri = readString(bytes, token);
-    // A template stands in the reference of a completion as it is listed.
-    const key = catalogs.templates.owner(uri)?.key ?? ownerOfUri(uri, catalogs, this.#backends.values());
-    const backend = key === undefined ? undefined : this.#backends.get(key);
-    return backend === undefined
-      ? new RpcError(RESOURCE_NOT_FOUND, `Resource not found: ${uri}`, { uri })
-      : { backend, edits: [] };
+    const owner = ownerOfUri(uri, catalogs, this.#backends.values());
+    const backend = owner === undefined ? undefined : this.#backends.get(owner.key);
+    if (owner === undefined || backend === undefined) {
+      return new RpcError(RESOURCE_NOT_FOUND, `Resource not found: ${uri}`, { uri });
+    }
+    const { original } = owner;
+    if (original === uri) return { backend, edits: [], original };
+    const edits = [{ span: token, text: toBytes(JSON.stringify(original)) }];
+    return { backend, edits, editAnswer: editReadResult(original, uri), original };
   }
 
   /** A server that is shown as it is knows best what it has, listed or not. */

@@ -5,8 +5,9 @@ import { join } from '../jsonrpc/message.js';
 import { RPC_CODES, RpcError } from '../jsonrpc/rpc-error.js';
 import { type Edit, splice } from '../jsonrpc/splice.js';
 import type { NotificationEnvelope, RequestEnvelope, ResponseEnvelope } from '../mcp/envelope.js';
+import type { Hmac } from '../mcp/exposed-name.js';
 import { METHODS } from '../mcp/methods.js';
-import { type Seal, unwrapTaskId, wrapTaskId } from '../mcp/task-id.js';
+import { unwrapTaskId, wrapTaskId } from '../mcp/task-id.js';
 import type { Backend } from './backend.js';
 import type { EditAnswer, Exchange } from './exchange.js';
 import type { GatewayClient } from './gateway-port.js';
@@ -18,10 +19,10 @@ import { TaskRegistry } from './task-registry.js';
  * and finds the client for what a server says about one.
  */
 export class ServerTasks {
-  readonly #seal: Seal;
+  readonly #seal: Hmac;
   readonly #registry = new TaskRegistry();
 
-  constructor(seal: Seal) {
+  constructor(seal: Hmac) {
     this.#seal = seal;
   }
 

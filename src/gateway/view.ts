@@ -1,18 +1,19 @@
 import { isString, readString, readText, toBytes } from '../jsonrpc/json-text.js';
-import { RPC_CODES, RpcError } from '../jsonrpc/rpc-error.js';
-import type { Edit } from '../jsonrpc/splice.js';
+import { RpcError } from '../jsonrpc/rpc-error.js';
 import type { RequestEnvelope } from '../mcp/envelope.js';
+import type { Hmac } from '../mcp/exposed-name.js';
 import { type ListKind, listAskedFor } from '../mcp/lists.js';
 import { METHODS } from '../mcp/methods.js';
 import type { LegacyRevision } from '../mcp/revisions.js';
 import type { Clock } from '../timing/clock.js';
-import { Backend } from './backend.js';
+import type { Backend } from './backend.js';
 import { type Catalogs, changedLists, mergeCatalogs } from './catalogs.js';
 import type { Exchange } from './exchange.js';
 import type { GatewayClient } from './gateway-port.js';
 import { HeldLists } from './held-lists.js';
 import type { LogRouting } from './log-routing.js';
 import type { OwnTool } from './own-tool.js';
+import { answerList } from './paged-list.js';
 import { NO_COMPLETIONS, Router, type Target } from './router.js';
 import type { ListNaming } from './server-lists.js';
 import { type ServerTasks, TASK_METHODS } from './server-tasks.js';
@@ -29,6 +30,8 @@ export interface ViewOptions {
   readonly subscriptions: Subscriptions;
   readonly logs: LogRouting;
   readonly tasks: ServerTasks;
+  /** Seals the cursors of lists that need more than one page. */
+  readonly hmac: Hmac;
 }
 
 /**
@@ -46,21 +49,23 @@ export class View {
   readonly #logs: LogRouting;
   readonly #tasks: ServerTasks;
   readonly #lists: HeldLists;
+  readonly #hmac: Hmac;
   #catalogs: Catalogs;
 
-  constructor({ clock, backends, naming, ownTools, startupWaitMs, subscriptions, logs, tasks }: ViewOptions) {
+  constructor({ clock, backends, naming, ownTools, startupWaitMs, subscriptions, logs, tasks, hmac }: ViewOptions) {
     this.#backends = new Map(backends.map((backend) => [backend.key, backend]));
     this.#naming = naming;
     this.#ownTools = new Map(ownTools.map((tool) => [tool.name, tool]));
     this.#router = new Router(this.#backends, naming);
     this.#subscriptions = subscriptions;
     this.#logs = logs;
+    this.#hmac = hmac;
     this.#tasks = tasks;
     this.#lists = new HeldLists({
       clock,
       waitMs: startupWaitMs,
       isReady: () => backends.every(({ isStartSettled }) => isStartSettled),
-      answer: (exchange, kind) => exchange.succeed(this.#catalogs[kind].answer),
+      answer: (exchange, kind) => answerList(exchange, this.#catalogs[kind].pages),
     });
     this.#catalogs = this.#merge();
   }
@@ -89,7 +94,8 @@ export class View {
   /** What some backend contributes may have changed. */
   listsChanged(): void {
     const before = this.#catalogs;
-    this.#catalogs = this.#merge();
+    // While nobody has seen a list, the order of the configuration decides alone.
+    this.#catalogs = this.#merge(this.#lists.areSeen ? before : undefined);
     for (const kind of changedLists(before, this.#catalogs)) {
       for (const client of this.clients) client.listChanged(kind);
     }
@@ -104,14 +110,20 @@ export class View {
     this.#lists.end();
   }
 
-  #merge(): Catalogs {
-    return mergeCatalogs(this.#backends.values(), [...this.#ownTools.values()], this.#naming);
+  #merge(before?: Catalogs): Catalogs {
+    return mergeCatalogs({
+      backends: this.#backends.values(),
+      ownTools: [...this.#ownTools.values()],
+      naming: this.#naming,
+      paging: { hmac: this.#hmac },
+      before,
+    });
   }
 
-  /** There is one page, so a cursor can only be one that we never gave. */
+  /** A cursor goes on with a list that was there already. */
   #list(exchange: Exchange, kind: ListKind): void {
     if (exchange.request.tokens.cursor === undefined) this.#lists.serve(exchange, kind);
-    else exchange.fail(new RpcError(RPC_CODES.invalidParams, 'Invalid cursor'));
+    else answerList(exchange, this.#catalogs[kind].pages);
   }
 
   #route(exchange: Exchange): void {
@@ -133,13 +145,13 @@ export class View {
       exchange.fail(target);
       return;
     }
-    const { backend, edits } = target instanceof Backend ? { backend: target, edits: [] } : target;
+    const { backend, original } = target;
     if (uri !== undefined) {
-      this.#subscriptions.serve(exchange, backend, subscribedTo);
+      this.#subscriptions.serve(exchange, backend, original ?? subscribedTo, subscribedTo);
     } else if (method === METHODS.complete && completesNothing(backend)) {
       exchange.succeed(NO_COMPLETIONS);
     } else {
-      this.#send(exchange, backend, edits);
+      this.#send(exchange, target);
     }
   }
 
@@ -149,15 +161,19 @@ export class View {
       : this.#router.target(request, this.#catalogs);
   }
 
-  #send(exchange: Exchange, backend: Backend, edits: readonly Edit[]): void {
+  #send(exchange: Exchange, { backend, edits, editAnswer }: Target): void {
     const { request, client } = exchange;
     const { task, relatedTask } = request.tokens;
     if (task === undefined && relatedTask === undefined && !TASK_METHODS.has(request.method)) {
-      backend.serve(exchange, edits);
+      backend.serve(exchange, edits, editAnswer);
       return;
     }
     const related = this.#tasks.editsFor(request, client, backend);
-    backend.serve(exchange, [...edits, ...related], this.#tasks.editAnswer(backend, exchange));
+    const ofTask = this.#tasks.editAnswer(backend, exchange);
+    backend.serve(exchange, [...edits, ...related], (response) => [
+      ...(editAnswer?.(response) ?? []),
+      ...ofTask(response),
+    ]);
   }
 
   #ownTool({ method, bytes, tokens }: RequestEnvelope): OwnTool | undefined {
