@@ -96,14 +96,14 @@ export class ChildRequests {
     if (TASK_METHODS.has(request.method)) {
       const target = this.#clientTasks.target(request, backend);
       if (target === undefined) return new RpcError(RPC_CODES.invalidParams, 'Unknown task');
-      return { ...target, via: delivery.latestOf(target.client) };
+      return { ...target, via: delivery.sent.latestOf(target.client) };
     }
     if (request.method === METHODS.listTasks && clients.size !== 1) {
       return new RpcError(RPC_CODES.methodNotFound, 'Tasks of several clients cannot be listed');
     }
     const owner = this.#serverTasks.clientOf(backend, request);
-    const via = owner === undefined ? causeOf(backend, request) : delivery.latestOf(owner);
-    const client = owner ?? via?.client ?? (delivery.isAtWork ? undefined : onlyOne(clients));
+    const via = owner === undefined ? causeOf(backend, request) : delivery.sent.latestOf(owner);
+    const client = owner ?? via?.client ?? (delivery.sent.size > 0 ? undefined : onlyOne(clients));
     if (client === undefined) {
       delivery.serveOneClientAtATime();
       return new RpcError(RPC_CODES.internalError, 'It cannot be told which client this is for');
@@ -114,7 +114,7 @@ export class ChildRequests {
 
 /** One that could serve it, or else one that says itself that it cannot. */
 function causeOf({ delivery }: Backend, request: RequestEnvelope): Exchange | undefined {
-  return delivery.causeAmong((client) => client.supports(request)) ?? delivery.causeAmong();
+  return delivery.sent.causeAmong((client) => client.supports(request)) ?? delivery.sent.causeAmong();
 }
 
 function onlyOne(clients: ReadonlySet<GatewayClient>): GatewayClient | undefined {

@@ -7,12 +7,12 @@ import type { NotificationEnvelope } from '../mcp/envelope.js';
 import { LISTS } from '../mcp/lists.js';
 import { METHODS } from '../mcp/methods.js';
 import type { Clock } from '../timing/clock.js';
-import { Deadlines, type Due } from '../timing/deadlines.js';
+import { CallWaits } from './call-waits.js';
 import type { EditAnswer, Exchange } from './exchange.js';
 import { answerFailure, type FailureReason } from './failure.js';
 import { Floor } from './floor.js';
-import type { GatewayClient } from './gateway-port.js';
 import { Latencies } from './latencies.js';
+import { isInteractive, SentCalls } from './sent-calls.js';
 
 /** Milliseconds and counts that bound the calls to one server. */
 export interface CallLimits {
@@ -57,13 +57,11 @@ const RESTART_WAIT_MS = 5_000;
 export class Delivery {
   readonly counters: CallCounters = { calls: 0, errors: 0, failures: 0, cancelled: 0 };
   readonly latencies = new Latencies();
+  /** Calls that a process is at work on. */
+  readonly sent = new SentCalls();
   readonly #options: DeliveryOptions;
   readonly #queue: CallQueue;
-  readonly #waits: Deadlines<Wait>;
-  /** Calls that wait for their turn or, having it, for a process; in order of arrival. */
-  readonly #waiting = new Set<Wait>();
-  /** Calls that a process is at work on. */
-  readonly #sent = new Set<Exchange>();
+  readonly #waits: CallWaits;
   /** Absent as long as calls of several clients may be under way at once. */
   #floor: Floor | undefined;
   #breaker: Breaker;
@@ -75,7 +73,13 @@ export class Delivery {
   constructor(options: DeliveryOptions) {
     this.#options = options;
     this.#queue = new CallQueue(options.limits);
-    this.#waits = new Deadlines(options.clock, (wait) => wait.giveUp(wait.reason()));
+    this.#waits = new CallWaits({
+      clock: options.clock,
+      fail: (exchange, reason) => this.#fail(exchange, reason, false),
+      onCancelled: () => {
+        this.counters.cancelled += 1;
+      },
+    });
     this.#breaker = this.#newBreaker();
   }
 
@@ -88,26 +92,13 @@ export class Delivery {
   }
 
   get queued(): number {
-    return this.#waiting.size;
+    return this.#waits.size;
   }
 
   /** For what the gateway asks on its own behalf. */
   get listPatience(): RequestPatience {
     const { listTimeoutMs } = this.#options.limits;
     return { idleMs: listTimeoutMs, maxMs: listTimeoutMs };
-  }
-
-  /**
-   * The call because of which the process says or asks something: the latest it was given, if all that could be are one
-   * client's; `undefined` when there is none, or when more than one client could be meant. `canBe` says whether a
-   * client could be meant at all.
-   */
-  causeAmong(canBe: (client: GatewayClient) => boolean = () => true): Exchange | undefined {
-    const possible = [...this.#sent].filter(({ client }) => canBe(client));
-    const asking = possible.filter(({ request }) => INTERACTIVE.has(request.method));
-    const calls = asking.length > 0 ? asking : possible;
-    const latest = calls.at(-1);
-    return calls.every(({ client }) => client === latest?.client) ? latest : undefined;
   }
 
   /**
@@ -118,25 +109,13 @@ export class Delivery {
     this.#floor ??= new Floor();
   }
 
-  /** The latest call of this client's that the process is at work on. */
-  latestOf(client: GatewayClient): Exchange | undefined {
-    let latest: Exchange | undefined;
-    for (const exchange of this.#sent) if (exchange.client === client) latest = exchange;
-    return latest;
-  }
-
-  /** Whether the process is at work on any call. */
-  get isAtWork(): boolean {
-    return this.#sent.size > 0;
-  }
-
   /** A process is there: calls that waited for one go to it. The breaker starts anew, for it judged the last one. */
   connect(connection: ChildConnection): void {
     this.#connection = connection;
     this.#generation = connection.generation;
     this.#breaker.close();
     this.#breaker = this.#newBreaker();
-    for (const wait of [...this.#waiting]) wait.proceed();
+    this.#waits.proceed();
   }
 
   /** There is no process; calls wait a while for the next one, and those that waited in vain are told `absence`. */
@@ -148,7 +127,7 @@ export class Delivery {
   /** No process is to be expected: as `disconnect`, and all calls that wait are told at once. */
   giveUp(absence: FailureReason): void {
     this.disconnect(absence);
-    for (const wait of [...this.#waiting]) wait.giveUp(absence);
+    this.#waits.giveUp(absence);
   }
 
   /** Answers a call without trying, for a reason that the caller knows. */
@@ -157,7 +136,7 @@ export class Delivery {
     this.#fail(exchange, reason, false);
   }
 
-  /** Serves a request of a client; `edits` are what routing changed in it, `editAnswer` what it changes in the answer. */
+  /** Serves a request of a client; `edits` are what routing changed in it, `editAnswer` says what in its answer. */
   serve(exchange: Exchange, edits: readonly Edit[], editAnswer?: EditAnswer): void {
     this.counters.calls += 1;
     if (this.#breaker.state !== 'closed') {
@@ -165,10 +144,10 @@ export class Delivery {
       return;
     }
     let hasTurn = false;
-    let wait: Wait | undefined;
+    let endWait = () => {};
     const place = this.#queue.enter((leave) => {
       hasTurn = true;
-      if (wait !== undefined) this.#endWait(wait);
+      endWait();
       if (exchange.isSettled) {
         leave();
       } else if (this.#breaker.state !== 'closed') {
@@ -180,13 +159,7 @@ export class Delivery {
       }
     });
     if (place === undefined) this.#fail(exchange, 'queue_full', false);
-    if (place === undefined || hasTurn) return;
-
-    wait = this.#beginWait(exchange, this.#options.limits.maxWaitMs, {
-      proceed: () => {},
-      reason: () => 'queue_timeout',
-      end: () => place.withdraw(),
-    });
+    if (place !== undefined && !hasTurn) endWait = this.#awaitTurn(exchange, () => place.withdraw());
   }
 
   close(): void {
@@ -198,15 +171,15 @@ export class Delivery {
   #takeFloor(call: AdmittedCall): void {
     const { exchange } = call;
     const floor = this.#floor;
-    if (floor === undefined || !INTERACTIVE.has(exchange.request.method)) {
+    if (floor === undefined || !isInteractive(exchange)) {
       this.#connectAndSend(call);
       return;
     }
-    let wait: Wait | undefined;
-    let isStarted = false;
+    let hasFloor = false;
+    let endWait = () => {};
     const leaveLine = floor.enter(exchange.client, () => {
-      isStarted = true;
-      if (wait !== undefined) this.#endWait(wait);
+      hasFloor = true;
+      endWait();
       const leave = () => {
         floor.leave();
         call.leave();
@@ -214,14 +187,20 @@ export class Delivery {
       if (exchange.isSettled) leave();
       else this.#connectAndSend({ ...call, leave });
     });
-    if (isStarted) return;
-    wait = this.#beginWait(exchange, this.#options.limits.maxWaitMs, {
+    if (hasFloor) return;
+    endWait = this.#awaitTurn(exchange, () => {
+      leaveLine();
+      call.leave();
+    });
+  }
+
+  #awaitTurn(exchange: Exchange, release: () => void): () => void {
+    return this.#waits.begin({
+      exchange,
+      forMs: this.#options.limits.maxWaitMs,
       proceed: () => {},
       reason: () => 'queue_timeout',
-      end: () => {
-        leaveLine();
-        call.leave();
-      },
+      release,
     });
   }
 
@@ -231,50 +210,25 @@ export class Delivery {
   }
 
   #awaitConnection(call: AdmittedCall): void {
-    const wait = this.#beginWait(call.exchange, RESTART_WAIT_MS, {
+    const endWait = this.#waits.begin({
+      exchange: call.exchange,
+      forMs: RESTART_WAIT_MS,
       proceed: () => {
-        this.#endWait(wait);
+        endWait();
         this.#connectAndSend(call);
       },
       reason: () => this.#absence,
-      end: call.leave,
+      release: call.leave,
     });
-  }
-
-  /** The wait ends when it proceeds, when it lasts too long, when there is nothing to wait for, or with the client. */
-  #beginWait(exchange: Exchange, forMs: number, { proceed, reason, end }: WaitOptions): Wait {
-    const wait: Wait = {
-      dueAt: this.#options.clock.now() + forMs,
-      proceed,
-      reason,
-      giveUp: (why) => {
-        this.#endWait(wait);
-        this.#fail(exchange, why, false);
-        end();
-      },
-    };
-    this.#waiting.add(wait);
-    this.#waits.watch(wait);
-    exchange.onCancel(() => {
-      this.#endWait(wait);
-      this.counters.cancelled += 1;
-      end();
-    });
-    return wait;
-  }
-
-  #endWait(wait: Wait): void {
-    this.#waiting.delete(wait);
-    this.#waits.unwatch(wait);
   }
 
   #send(connection: ChildConnection, call: AdmittedCall): void {
     const { exchange, edits, leave } = call;
     const { clock, limits } = this.#options;
     const startedAt = clock.now();
-    this.#sent.add(exchange);
+    this.sent.add(exchange);
     const settle = (outcome: Outcome) => {
-      this.#sent.delete(exchange);
+      this.sent.delete(exchange);
       if (outcome.kind === 'failed' && outcome.reason === 'exited' && !outcome.sent) {
         // The process ended in this very moment and has seen nothing of the call: the next one may have it.
         if (this.#connection === connection) this.#connection = undefined;
@@ -343,36 +297,12 @@ export class Delivery {
   }
 }
 
-/** Requests that may make a server ask something before it answers. */
-const INTERACTIVE: ReadonlySet<string> = new Set([
-  METHODS.callTool,
-  METHODS.getPrompt,
-  METHODS.readResource,
-  METHODS.taskResult,
-]);
-
 /** A call that has its turn; it keeps it until `leave`. */
 interface AdmittedCall {
   readonly exchange: Exchange;
   readonly edits: readonly Edit[];
   readonly editAnswer: EditAnswer | undefined;
   readonly leave: () => void;
-}
-
-interface WaitOptions {
-  /** A process is there. */
-  proceed(): void;
-  /** What to tell the client when the wait was too long. */
-  reason(): FailureReason;
-  /** Gives back what the call holds while it waits. */
-  end(): void;
-}
-
-/** A call that waits for its turn, or for a process. */
-interface Wait extends Due {
-  proceed(): void;
-  reason(): FailureReason;
-  giveUp(why: FailureReason): void;
 }
 
 type SendFailure = Exclude<Extract<Outcome, { kind: 'failed' }>['reason'], 'cancelled'>;

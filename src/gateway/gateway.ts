@@ -220,7 +220,7 @@ export class Gateway implements GatewayPort {
       this.#notifiedOfTask(backend, notification);
       return;
     }
-    const cause = backend.delivery.causeAmong();
+    const cause = backend.delivery.sent.causeAmong();
     const { bytes, span } = notification;
     for (const client of backend.clients) {
       if (method === METHODS.message && !this.#logs.isWanted(client, notification)) continue;
@@ -243,7 +243,7 @@ export class Gateway implements GatewayPort {
     if (notification.method === METHODS.message && !this.#logs.isWanted(client, notification)) return;
     const edits = this.#serverTasks.editsToward(client, backend, notification);
     const { bytes, span } = notification;
-    const via = backend.delivery.latestOf(client);
+    const via = backend.delivery.sent.latestOf(client);
     if (via === undefined) client.notify(notification, edits);
     else via.send({ bytes, span, edits });
   }
