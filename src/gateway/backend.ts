@@ -1,13 +1,12 @@
 import type { ChildConnection } from '../bridge/child-connection.js';
 import { listAllPages } from '../bridge/list-pages.js';
-import type { Edit } from '../jsonrpc/splice.js';
 import type { NotificationEnvelope } from '../mcp/envelope.js';
 import { LIST_KINDS, LISTS, type ListKind, listsChangedBy } from '../mcp/lists.js';
 import type { Cancel } from '../timing/clock.js';
 import { Paced } from '../timing/paced.js';
 import type { ChildRequest } from './child-request.js';
 import { Delivery, type DeliveryOptions } from './delivery.js';
-import type { EditAnswer, Exchange } from './exchange.js';
+import type { Exchange, Handling } from './exchange.js';
 import { EMPTY_LIST, type ExposureRules } from './exposed-list.js';
 import type { FailureReason } from './failure.js';
 import type { GatewayClient } from './gateway-port.js';
@@ -109,7 +108,7 @@ export class Backend {
 
   /** The same under either names. */
   listsAs(naming: ListNaming): ServerLists {
-    return this.#isGivenUp ? NO_LISTS : this.knownListsAs(naming);
+    return this.isGivenUp ? NO_LISTS : this.knownListsAs(naming);
   }
 
   /** What this server offers, or offered when it was last up. */
@@ -163,24 +162,24 @@ export class Backend {
 
   /** The process moved on in its life. In any state but `ready` there is none to call. */
   moved(state: LifecycleState): void {
-    const wasGivenUp = this.#isGivenUp;
+    const wasGivenUp = this.isGivenUp;
     this.#state = state;
     if (state === 'parked' || state === 'stopped') this.delivery.giveUp(state);
     else if (state !== 'ready') this.delivery.disconnect(this.#isStartSettled ? 'restarting' : 'starting');
     if (state !== 'ready') this.#listener?.detached();
-    if (state === 'ready' || wasGivenUp !== this.#isGivenUp) this.#listener?.listsChanged();
-    if (this.#isGivenUp) this.#tellWaiting();
+    if (state === 'ready' || wasGivenUp !== this.isGivenUp) this.#listener?.listsChanged();
+    if (this.isGivenUp) this.#tellWaiting();
     if (!this.#isStartSettled && state !== 'starting') {
       this.#isStartSettled = true;
       this.#listener?.startSettled();
     }
   }
 
-  /** Serves a request of a client; `edits` are what routing changed in it, `editAnswer` what it changes in the answer. */
-  serve(exchange: Exchange, edits: readonly Edit[], editAnswer?: EditAnswer): void {
+  /** Serves a request of a client. */
+  serve(exchange: Exchange, handling: Handling): void {
     if (this.#state === 'parked') this.#options.demandStart();
     const absence = this.#absence;
-    if (absence === undefined) this.delivery.serve(exchange, edits, editAnswer);
+    if (absence === undefined) this.delivery.serve(exchange, handling);
     else this.delivery.refuse(exchange, absence);
   }
 
@@ -209,7 +208,7 @@ export class Backend {
   /** Why no process is to be expected, if so. */
   get #absence(): FailureReason | undefined {
     if (this.isMisconfigured) return 'misconfigured';
-    if (!this.#isGivenUp) return undefined;
+    if (!this.isGivenUp) return undefined;
     return this.#state === 'parked' ? 'parked' : 'stopped';
   }
 
@@ -218,7 +217,8 @@ export class Backend {
     for (const callback of this.#waiting.splice(0)) callback(absence);
   }
 
-  get #isGivenUp(): boolean {
+  /** Whether no process is to be expected. */
+  get isGivenUp(): boolean {
     return this.#state === 'parked' || this.#state === 'stopped';
   }
 

@@ -2,13 +2,12 @@ import { Breaker, type BreakerPolicy } from '../bridge/breaker.js';
 import { CallQueue } from '../bridge/call-queue.js';
 import type { ChildConnection } from '../bridge/child-connection.js';
 import type { Outcome, RequestPatience } from '../bridge/request.js';
-import type { Edit } from '../jsonrpc/splice.js';
 import type { NotificationEnvelope } from '../mcp/envelope.js';
 import { LISTS } from '../mcp/lists.js';
 import { METHODS } from '../mcp/methods.js';
 import type { Clock } from '../timing/clock.js';
 import { CallWaits } from './call-waits.js';
-import type { EditAnswer, Exchange } from './exchange.js';
+import type { Exchange, Handling } from './exchange.js';
 import { answerFailure, type FailureReason } from './failure.js';
 import { Floor } from './floor.js';
 import { Latencies } from './latencies.js';
@@ -136,8 +135,8 @@ export class Delivery {
     this.#fail(exchange, reason, false);
   }
 
-  /** Serves a request of a client; `edits` are what routing changed in it, `editAnswer` says what in its answer. */
-  serve(exchange: Exchange, edits: readonly Edit[], editAnswer?: EditAnswer): void {
+  /** Serves a request of a client. */
+  serve(exchange: Exchange, handling: Handling): void {
     this.counters.calls += 1;
     if (this.#breaker.state !== 'closed') {
       this.#fail(exchange, 'breaker_open', false);
@@ -155,7 +154,7 @@ export class Delivery {
         this.#fail(exchange, 'breaker_open', false);
         leave();
       } else {
-        this.#takeFloor({ exchange, edits, editAnswer, leave });
+        this.#takeFloor({ exchange, handling, leave });
       }
     });
     if (place === undefined) this.#fail(exchange, 'queue_full', false);
@@ -223,7 +222,7 @@ export class Delivery {
   }
 
   #send(connection: ChildConnection, call: AdmittedCall): void {
-    const { exchange, edits, leave } = call;
+    const { exchange, handling, leave } = call;
     const { clock, limits } = this.#options;
     const startedAt = clock.now();
     this.sent.add(exchange);
@@ -248,19 +247,22 @@ export class Delivery {
           isLasting: () => exchange.isLasting,
         }
       : { settle };
-    const sent = connection.relay(exchange.request, edits, patience, handler);
+    const sent = connection.relay(exchange.request, handling.edits, patience, handler);
     if (sent !== undefined) exchange.onCancel((notice) => sent.cancel(notice));
   }
 
-  #settled({ exchange, editAnswer }: AdmittedCall, outcome: Outcome, startedAt: number): void {
+  #settled({ exchange, handling }: AdmittedCall, outcome: Outcome, startedAt: number): void {
     if (outcome.kind === 'answered') {
       const { response } = outcome;
-      exchange.relay(response, editAnswer?.(response));
+      exchange.relay(response, handling.editAnswer?.(response));
       this.latencies.add(this.#options.clock.now() - startedAt);
       if (response.error !== undefined || isTrue(response.bytes, response.tokens.isError)) this.counters.errors += 1;
       // The answer leaves in a microtask that is queued already; this one comes after it.
       const breaker = this.#breaker;
-      queueMicrotask(() => breaker.record(true));
+      queueMicrotask(() => {
+        breaker.record(true);
+        handling.onAnswered?.(response);
+      });
       return;
     }
     if (outcome.reason === 'cancelled') {
@@ -300,8 +302,7 @@ export class Delivery {
 /** A call that has its turn; it keeps it until `leave`. */
 interface AdmittedCall {
   readonly exchange: Exchange;
-  readonly edits: readonly Edit[];
-  readonly editAnswer: EditAnswer | undefined;
+  readonly handling: Handling;
   readonly leave: () => void;
 }
 

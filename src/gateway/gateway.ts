@@ -209,6 +209,7 @@ export class Gateway implements GatewayPort {
   #notified(backend: Backend, notification: NotificationEnvelope): void {
     if (notification.method === METHODS.resourceUpdated) {
       this.#subscriptions.notify(backend, notification, (client) => this.#aliasesOf(client, backend));
+      this.#eachViewOf(backend, (view) => view.noteUpdated(notification, backend));
       return;
     }
     if (notification.method === METHODS.cancelled) {

@@ -1,11 +1,12 @@
 import { isString, readString, readText, toBytes } from '../jsonrpc/json-text.js';
 import { RpcError } from '../jsonrpc/rpc-error.js';
-import type { RequestEnvelope } from '../mcp/envelope.js';
+import type { NotificationEnvelope, RequestEnvelope } from '../mcp/envelope.js';
 import type { Hmac } from '../mcp/exposed-name.js';
 import { type ListKind, listAskedFor } from '../mcp/lists.js';
 import { METHODS } from '../mcp/methods.js';
 import type { LegacyRevision } from '../mcp/revisions.js';
 import type { Clock } from '../timing/clock.js';
+import { askInOrder, type Inquiry } from './ask-in-order.js';
 import type { Backend } from './backend.js';
 import { type Catalogs, changedLists, mergeCatalogs } from './catalogs.js';
 import type { Exchange } from './exchange.js';
@@ -51,6 +52,8 @@ export class View {
   readonly #lists: HeldLists;
   readonly #hmac: Hmac;
   #catalogs: Catalogs;
+  /** Where more than one server has resources, what they say tells whose some are. */
+  #learnsUris: boolean;
 
   constructor({ clock, backends, naming, ownTools, startupWaitMs, subscriptions, logs, tasks, hmac }: ViewOptions) {
     this.#backends = new Map(backends.map((backend) => [backend.key, backend]));
@@ -68,6 +71,7 @@ export class View {
       answer: (exchange, kind) => answerList(exchange, this.#catalogs[kind].pages),
     });
     this.#catalogs = this.#merge();
+    this.#learnsUris = this.#router.withResources.length > 1;
   }
 
   get backends(): ReadonlyMap<string, Backend> {
@@ -96,9 +100,15 @@ export class View {
     const before = this.#catalogs;
     // While nobody has seen a list, the order of the configuration decides alone.
     this.#catalogs = this.#merge(this.#lists.areSeen ? before : undefined);
+    this.#learnsUris = this.#router.withResources.length > 1;
     for (const kind of changedLists(before, this.#catalogs)) {
       for (const client of this.clients) client.listChanged(kind);
     }
+  }
+
+  /** A server has spoken of a resource, listed or not. */
+  noteUpdated({ bytes, tokens: { uri } }: NotificationEnvelope, { key }: Backend): void {
+    if (uri !== undefined && isString(bytes, uri)) this.#router.noteUri(readString(bytes, uri), key);
   }
 
   /** Some backend's first start has ended. */
@@ -145,6 +155,10 @@ export class View {
       exchange.fail(target);
       return;
     }
+    if ('candidates' in target) {
+      askInOrder(exchange, target, (asked, backend) => this.#send(asked, { backend, edits: [] }));
+      return;
+    }
     const { backend, original } = target;
     if (uri !== undefined) {
       this.#subscriptions.serve(exchange, backend, original ?? subscribedTo, subscribedTo);
@@ -155,25 +169,30 @@ export class View {
     }
   }
 
-  #target({ request, client }: Exchange): Target | RpcError {
-    return TASK_METHODS.has(request.method)
-      ? this.#tasks.target(request, client, this.#backends)
-      : this.#router.target(request, this.#catalogs);
+  #target({ request, client }: Exchange): Target | Inquiry | RpcError {
+    const { method, tokens } = request;
+    if (TASK_METHODS.has(method)) return this.#tasks.target(request, client, this.#backends);
+    // A method that we do not know may be about a task, whose server it is for then.
+    const aboutTask = tokens.taskId === undefined ? undefined : this.#tasks.target(request, client, this.#backends);
+    const isAboutTask = aboutTask !== undefined && !(aboutTask instanceof RpcError) && !KNOWN_METHODS.has(method);
+    return isAboutTask ? aboutTask : this.#router.target(request, this.#catalogs);
   }
 
   #send(exchange: Exchange, { backend, edits, editAnswer }: Target): void {
+    const onAnswered = this.#learnsUris ? this.#router.learnFrom(backend) : undefined;
     const { request, client } = exchange;
     const { task, relatedTask } = request.tokens;
     if (task === undefined && relatedTask === undefined && !TASK_METHODS.has(request.method)) {
-      backend.serve(exchange, edits, editAnswer);
+      backend.serve(exchange, { edits, editAnswer, onAnswered });
       return;
     }
     const related = this.#tasks.editsFor(request, client, backend);
     const ofTask = this.#tasks.editAnswer(backend, exchange);
-    backend.serve(exchange, [...edits, ...related], (response) => [
-      ...(editAnswer?.(response) ?? []),
-      ...ofTask(response),
-    ]);
+    backend.serve(exchange, {
+      edits: [...edits, ...related],
+      editAnswer: (response) => [...(editAnswer?.(response) ?? []), ...ofTask(response)],
+      onAnswered,
+    });
   }
 
   #ownTool({ method, bytes, tokens }: RequestEnvelope): OwnTool | undefined {
@@ -185,6 +204,8 @@ export class View {
     exchange.succeed(toBytes(JSON.stringify(await tool.call(readArguments(exchange.request), this))));
   }
 }
+
+const KNOWN_METHODS: ReadonlySet<string> = new Set(Object.values(METHODS));
 
 /** The oldest revision has completion, but no capability that says so. */
 function completesNothing({ delivery: { connection } }: Backend): boolean {

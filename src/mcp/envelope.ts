@@ -46,6 +46,7 @@ const WATCHED = {
   resultResources: ['result', 'resources'],
   resultTemplates: ['result', 'resourceTemplates'],
   resultTasks: ['result', 'tasks'],
+  errorCode: ['error', 'code'],
   isError: ['result', 'isError'],
   /** The task that a request has become. */
   createdTask: ['result', 'task', 'taskId'],

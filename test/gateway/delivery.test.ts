@@ -24,7 +24,7 @@ describe('a call to a process that runs', () => {
     const editAnswer = vi.fn<EditAnswer>(({ tokens: { isError } }) => {
       return isError === undefined ? [] : [{ span: isError, text: bytesOf('false') }];
     });
-    delivery.serve(exchange, [], editAnswer);
+    delivery.serve(exchange, { edits: [], editAnswer });
     expect(editAnswer).not.toHaveBeenCalled();
     child.say(`{"jsonrpc":"2.0","result":{ "isError" : true,"n":1.0 },"id":${child.calls[0]?.id}}`);
     expect(editAnswer).toHaveBeenCalledTimes(1);
