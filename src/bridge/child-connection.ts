@@ -1,7 +1,7 @@
 import type { Edit } from '../jsonrpc/splice.js';
 import type { NotificationEnvelope, RequestEnvelope } from '../mcp/envelope.js';
+import type { BridgeCounters } from './counters.js';
 import type { Outcome, RequestHandler, RequestPatience, SentRequest } from './request.js';
-import type { BridgeCounters } from './stdio-bridge.js';
 
 /**
  * One generation of a child that has shaken hands: what the gateway talks to, whatever protocol era the child speaks.

@@ -1,6 +1,8 @@
 import type { HttpClientSession, HttpFrontPort, Received } from '../front/http/http-session.js';
+import { acceptBatch } from '../gateway/batch.js';
 import type { GatewayPort } from '../gateway/gateway-port.js';
-import { LegacySession, refusalOf } from '../gateway/legacy-session.js';
+import { LegacySession } from '../gateway/legacy-session.js';
+import { refusalOf } from '../gateway/refusal.js';
 import type { ReplyChannel } from '../gateway/reply-channel.js';
 import { type MessageSink, whole } from '../jsonrpc/message.js';
 import { type SplicedMessage, splice } from '../jsonrpc/splice.js';
@@ -51,9 +53,11 @@ class HttpClient implements HttpClientSession {
   }
 
   receive(body: Uint8Array, reply: ReplyChannel): Received {
-    const message = this.#platform.scan(body);
-    if (message.kind === 'rejected') return { refused: refusalOf(message) };
-    return { answers: this.#session.accept(message, reply) ? 1 : 0 };
+    const { scan } = this.#platform;
+    const message = scan(body);
+    if (message.kind !== 'rejected') return { answers: this.#session.accept(message, reply) ? 1 : 0 };
+    if (message.reason !== 'batch') return { refused: refusalOf(message) };
+    return acceptBatch({ batch: message, scan, session: this.#session, replyFor: () => reply });
   }
 
   attach(stream: MessageSink | undefined): void {

@@ -10,12 +10,15 @@ import { type LegacyRevision, negotiateRevision } from '../mcp/revisions.js';
 import type { Clock } from '../timing/clock.js';
 import { Paced } from '../timing/paced.js';
 import { AskedClient } from './asked-client.js';
+import { acceptBatch } from './batch.js';
+import { BatchReply } from './batch-reply.js';
 import { capabilitiesFor } from './capabilities.js';
 import type { ChildRequest } from './child-request.js';
 import type { Exchange } from './exchange.js';
 import { describeFailure } from './failure.js';
 import type { ClientConnection, GatewayClient, GatewayPort, ServerGreeting } from './gateway-port.js';
 import { LegacyExchange } from './legacy-exchange.js';
+import { refusalOf } from './refusal.js';
 import { pipeChannel, type ReplyChannel } from './reply-channel.js';
 
 export interface LegacySessionOptions {
@@ -84,6 +87,7 @@ export class LegacySession implements GatewayClient {
     if (this.#phase === 'closed') return;
     const message = this.#options.scan(line);
     if (message.kind !== 'rejected') this.accept(message, this.#pipe);
+    else if (message.reason === 'batch') this.#receiveBatch(message);
     else if (message.reason !== 'blank') this.#options.sink.send(refusalOf(message));
   }
 
@@ -128,6 +132,12 @@ export class LegacySession implements GatewayClient {
     this.#connection?.close();
   }
 
+  #receiveBatch(batch: Rejection): void {
+    const { scan, sink } = this.#options;
+    const received = acceptBatch({ batch, scan, session: this, replyFor: (answers) => new BatchReply(sink, answers) });
+    if ('refused' in received) sink.send(received.refused);
+  }
+
   #request(request: RequestEnvelope, reply: ReplyChannel): void {
     const id = tokenText(request, request.id);
     if (request.method === METHODS.ping) {
@@ -136,7 +146,7 @@ export class LegacySession implements GatewayClient {
       this.#initialize(request, reply);
     } else if (this.#connection === undefined) {
       refuse(reply, id, RPC_CODES.invalidParams, 'The session has to begin with initialize');
-    } else if (reply === this.#pipe && this.#inFlight.has(id)) {
+    } else if (reply.isPipe === true && this.#inFlight.has(id)) {
       // The first one keeps its answer, so the client gets two messages with this id; it asked twice.
       refuse(reply, id, RPC_CODES.invalidRequest, 'A request with this id is in flight already');
     } else {
@@ -263,13 +273,6 @@ function readObject(bytes: Uint8Array, span: Span | undefined): Record<string, u
   return span !== undefined && isObject(bytes, span)
     ? (JSON.parse(readText(bytes, span)) as Record<string, unknown>)
     : {};
-}
-
-/** What a client is told about a message that cannot be read. */
-export function refusalOf({ reason, bytes, id }: Rejection): SplicedMessage {
-  const code = reason === 'not-json' || reason === 'invalid-utf8' ? RPC_CODES.parseError : RPC_CODES.invalidRequest;
-  const token = id === undefined ? NULL_ID : bytes.slice(id.start, id.end);
-  return errorMessage(token, new RpcError(code, `Refused: ${reason}`));
 }
 
 const EMPTY_RESULT = toBytes('{}');
