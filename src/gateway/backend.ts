@@ -70,7 +70,7 @@ export class Backend {
   #isStartSettled: boolean;
   #lists: Readonly<Record<ListKind, Pick<ServedList, ListNaming>>> = NOTHING_SERVED;
   /** Told once, when there is a process or none is to be expected. */
-  #waiting: ((absence: FailureReason | undefined) => void)[] = [];
+  readonly #waiting = new Set<(absence: FailureReason | undefined) => void>();
 
   constructor(options: BackendOptions) {
     this.#options = options;
@@ -122,20 +122,20 @@ export class Backend {
     };
   }
 
-  /**
-   * Calls back once, perhaps at once: when there is a process, or with why none is to be expected. The function that is
-   * returned takes the wish back.
-   */
-  whenAttached(callback: (absence: FailureReason | undefined) => void): () => void {
-    const absence = this.#absence;
-    if (this.delivery.connection !== undefined || absence !== undefined) {
-      callback(absence);
-      return () => {};
-    }
-    this.#waiting.push(callback);
-    return () => {
-      this.#waiting = this.#waiting.filter((each) => each !== callback);
-    };
+  /** Resolves when there is a process, or with why there is none to be expected, or none within `waitMs`. */
+  untilAttached(waitMs: number): Promise<FailureReason | undefined> {
+    if (this.delivery.connection !== undefined || this.#absence !== undefined) return Promise.resolve(this.#absence);
+    return new Promise((resolve) => {
+      const cancel = this.#options.clock.schedule(waitMs, () => {
+        this.#waiting.delete(settle);
+        resolve(this.isStartSettled ? 'restarting' : 'starting');
+      });
+      const settle = (absence: FailureReason | undefined) => {
+        cancel();
+        resolve(absence);
+      };
+      this.#waiting.add(settle);
+    });
   }
 
   /** Whether the configuration lets this tool through. */
@@ -214,7 +214,8 @@ export class Backend {
 
   #tellWaiting(): void {
     const absence = this.delivery.connection === undefined ? (this.#absence ?? 'stopped') : undefined;
-    for (const callback of this.#waiting.splice(0)) callback(absence);
+    for (const settle of this.#waiting) settle(absence);
+    this.#waiting.clear();
   }
 
   /** Whether no process is to be expected. */

@@ -87,7 +87,6 @@ export class Gateway implements GatewayPort {
     const backends = keys.map((key) => this.#pool.claim(key, client, facts));
     const view = this.#viewOf(backends, facts.server !== undefined);
     view.clients.add(client);
-    const { clock, startupWaitMs } = this.#options;
     const [only] = backends;
     const isAlone = facts.server !== undefined && only !== undefined;
     return {
@@ -96,7 +95,7 @@ export class Gateway implements GatewayPort {
         return greeted === undefined ? [] : [greeted.capabilities];
       }),
       instructions: this.#instructions(backends),
-      greeting: isAlone ? greetingOf(only, clock, startupWaitMs) : undefined,
+      greeting: isAlone ? greetingOf(only, this.#options.startupWaitMs) : undefined,
       serve: (exchange) => view.serve(exchange),
       notified: (notification) => this.#heard(client, backends, notification),
       close: () => this.#left(client, view),

@@ -1,11 +1,11 @@
 import { isString, readString, toBytes } from '../jsonrpc/json-text.js';
-import { RPC_CODES, RpcError } from '../jsonrpc/rpc-error.js';
-import type { NotificationEnvelope } from '../mcp/envelope.js';
+import type { RpcError } from '../jsonrpc/rpc-error.js';
+import type { NotificationEnvelope, ResponseEnvelope } from '../mcp/envelope.js';
 import { METHODS } from '../mcp/methods.js';
 import { isUiUri } from '../mcp/ui-uri.js';
 import type { Backend } from './backend.js';
+import { DelegatedExchange } from './delegated-exchange.js';
 import type { Exchange } from './exchange.js';
-import { answerFailure } from './failure.js';
 import type { GatewayClient } from './gateway-port.js';
 import type { Target } from './router.js';
 
@@ -125,38 +125,51 @@ export class Subscriptions {
     else exchange.succeed(EMPTY_RESULT);
   }
 
-  /** Asks the server; its answer goes to the client as it is. Resolves with whether it agreed. */
-  async #tell(exchange: Exchange, backend: Backend, uri: string): Promise<boolean> {
-    const { connection } = backend.delivery;
-    if (connection === undefined) {
-      const reason = backend.isMisconfigured ? 'misconfigured' : 'restarting';
-      const failure = {
-        reason,
-        server: backend.key,
-        generation: undefined,
-        sent: false,
-        retryAfterMs: undefined,
-      } as const;
-      answerFailure(exchange, failure);
-      return false;
-    }
-    const outcome = await connection.ask(exchange.request.method, { uri }, backend.delivery.listPatience);
-    if (outcome.kind === 'failed') {
-      exchange.fail(new RpcError(RPC_CODES.internalError, `Server "${backend.key}" did not answer: ${outcome.reason}`));
-      return false;
-    }
-    const isAgreed = outcome.response.error === undefined;
-    if (exchange.isSettled) {
-      // The client has cancelled, or gone, so there must be nothing to be had for it.
-      if (isAgreed && exchange.request.method === METHODS.subscribe) this.#say(METHODS.unsubscribe, backend, uri);
-      return false;
-    }
-    exchange.relay(outcome.response);
-    return isAgreed;
+  /** Brings the request to the server; its answer goes to the client as it is. Resolves with whether it agreed. */
+  #tell(exchange: Exchange, backend: Backend, uri: string): Promise<boolean> {
+    const { request } = exchange;
+    const token = request.tokens.uri;
+    const isSame = token === undefined || readString(request.bytes, token) === uri;
+    const edits = isSame ? [] : [{ span: token, text: toBytes(JSON.stringify(uri)) }];
+    return new Promise((resolve) => {
+      const asked = new AskedSubscription(exchange, (agreed) => {
+        // The client has cancelled, or gone, while the server may have agreed: there must be nothing to be had for it.
+        if (agreed === undefined && request.method === METHODS.subscribe) this.#say(METHODS.unsubscribe, backend, uri);
+        resolve(agreed === true);
+      });
+      backend.serve(asked, { edits });
+    });
   }
 
   /** On the gateway's own behalf, where nobody waits for the answer. */
   #say(method: string, backend: Backend, uri: string): void {
     void backend.delivery.connection?.ask(method, { uri }, backend.delivery.listPatience);
+  }
+}
+
+/** A request to subscribe or unsubscribe while the server is asked; tells how that ended, `undefined` if cancelled. */
+class AskedSubscription extends DelegatedExchange {
+  readonly #onEnd: (agreed: boolean | undefined) => void;
+
+  constructor(exchange: Exchange, onEnd: (agreed: boolean | undefined) => void) {
+    super(exchange);
+    this.#onEnd = onEnd;
+  }
+
+  override relay(response: ResponseEnvelope): void {
+    super.relay(response);
+    this.#onEnd(response.error === undefined);
+  }
+
+  override fail(error: RpcError): void {
+    super.fail(error);
+    this.#onEnd(false);
+  }
+
+  override onCancel(listener: (notice?: NotificationEnvelope) => void): void {
+    super.onCancel((notice) => {
+      listener(notice);
+      this.#onEnd(undefined);
+    });
   }
 }

@@ -4,7 +4,7 @@ import { offering, type ScriptedClient, scriptGateway } from '../support/scripte
 import { flush, type Message } from '../support/wire.js';
 
 /** The URI that both servers list: the first one owns it. */
-export const URI = 'x://shared';
+const URI = 'x://shared';
 
 /** One request of a client, as far as the client knows. */
 interface Asked {
