@@ -88,8 +88,11 @@ class HttpClient implements HttpClientSession {
   }
 }
 
+/** What is said once, and waited for. */
+const KEPT: ReadonlySet<string> = new Set([METHODS.cancelled, METHODS.elicitationComplete, METHODS.taskStatus]);
+
 /** Questions wait for an answer, and their end belongs to them; how many there are at once is bounded where they are asked. */
 function mustBeHeard(message: Envelope): boolean {
   if (message.kind !== 'notification') return message.kind === 'request';
-  return message.method === METHODS.cancelled || CHANGE.test(message.method);
+  return KEPT.has(message.method) || CHANGE.test(message.method);
 }

@@ -12,6 +12,9 @@ import { type ServerTasks, TASK_METHODS } from './server-tasks.js';
 
 type TakeBack = (notice?: NotificationEnvelope) => void;
 
+/** Of one server, that may be open elsewhere; the oldest is forgotten first. */
+const MAX_ELICITATIONS = 256;
+
 /** Who is asked, on the way of which request, and what is replaced in the question. */
 interface Addressee {
   readonly client: GatewayClient;
@@ -32,6 +35,8 @@ export class ChildRequests {
   readonly #clientTasks: ClientTasks;
   /** By server, then by the id that the server gave its request. */
   readonly #open = new Map<Backend, Map<string, TakeBack>>();
+  /** By backend, then by the id of an elicitation that goes on elsewhere: who was asked for it. */
+  readonly #elicitations = new WeakMap<Backend, Map<string, GatewayClient>>();
 
   constructor(serverTasks: ServerTasks, clientTasks: ClientTasks) {
     this.#serverTasks = serverTasks;
@@ -45,6 +50,7 @@ export class ChildRequests {
       return;
     }
     const { client, via, edits } = addressee;
+    this.#noteElicitation(backend, asked.request, client);
     const id = tokenText(asked.request, asked.request.id);
     const open = this.#open.get(backend) ?? new Map<string, TakeBack>();
     this.#open.set(backend, open);
@@ -84,11 +90,36 @@ export class ChildRequests {
     return takeBack !== undefined;
   }
 
+  /** The client that was asked for what this notification says is done; `undefined` if that is not known. */
+  elicited(backend: Backend, { bytes, tokens: { elicitationId } }: NotificationEnvelope): GatewayClient | undefined {
+    const id = elicitationId === undefined ? '' : readText(bytes, elicitationId);
+    const client = this.#elicitations.get(backend)?.get(id);
+    this.#elicitations.get(backend)?.delete(id);
+    return client;
+  }
+
   /** The process is gone: nobody waits for any of the answers. */
   drop(backend: Backend): void {
     const open = this.#open.get(backend);
     this.#open.delete(backend);
+    this.#elicitations.delete(backend);
     for (const takeBack of open?.values() ?? []) takeBack();
+  }
+
+  #noteElicitation(
+    backend: Backend,
+    { bytes, tokens: { elicitationId } }: RequestEnvelope,
+    client: GatewayClient,
+  ): void {
+    if (elicitationId === undefined) return;
+    const asked = this.#elicitations.get(backend) ?? new Map<string, GatewayClient>();
+    this.#elicitations.set(backend, asked);
+    asked.set(readText(bytes, elicitationId), client);
+    if (asked.size <= MAX_ELICITATIONS) return;
+    for (const oldest of asked.keys()) {
+      asked.delete(oldest);
+      break;
+    }
   }
 
   #addressee(backend: Backend, { request }: ChildRequest): Addressee | RpcError {

@@ -1,4 +1,5 @@
 import type { ChildConnection } from '../bridge/child-connection.js';
+import type { Edit } from '../jsonrpc/splice.js';
 import type { NotificationEnvelope } from '../mcp/envelope.js';
 import type { Hmac } from '../mcp/exposed-name.js';
 import { METHODS } from '../mcp/methods.js';
@@ -220,6 +221,11 @@ export class Gateway implements GatewayPort {
       this.#notifiedOfTask(backend, notification);
       return;
     }
+    const elicited = this.#elicited(backend, notification);
+    if (elicited !== undefined) {
+      tell(elicited, backend, notification, []);
+      return;
+    }
     const cause = backend.delivery.sent.causeAmong();
     const { bytes, span } = notification;
     for (const client of backend.clients) {
@@ -235,6 +241,12 @@ export class Gateway implements GatewayPort {
     return view?.catalogs.ui.of(backend.key);
   }
 
+  #elicited(backend: Backend, notification: NotificationEnvelope): GatewayClient | undefined {
+    if (notification.method !== METHODS.elicitationComplete) return undefined;
+    const client = this.#childRequests.elicited(backend, notification);
+    return client !== undefined && backend.clients.has(client) ? client : undefined;
+  }
+
   /** It is for whose task it is, or for the only client; anybody else could not know the task. */
   #notifiedOfTask(backend: Backend, notification: NotificationEnvelope): void {
     const [only, ...others] = backend.clients;
@@ -242,9 +254,19 @@ export class Gateway implements GatewayPort {
     if (client === undefined) return;
     if (notification.method === METHODS.message && !this.#logs.isWanted(client, notification)) return;
     const edits = this.#serverTasks.editsToward(client, backend, notification);
-    const { bytes, span } = notification;
-    const via = backend.delivery.sent.latestOf(client);
-    if (via === undefined) client.notify(notification, edits);
-    else via.send({ bytes, span, edits });
+    tell(client, backend, notification, edits);
   }
+}
+
+/** On the way of a request of this client's that is under way there, or unasked. */
+function tell(
+  client: GatewayClient,
+  { delivery }: Backend,
+  notification: NotificationEnvelope,
+  edits: readonly Edit[],
+): void {
+  const { bytes, span } = notification;
+  const via = delivery.sent.latestOf(client);
+  if (via === undefined) client.notify(notification, edits);
+  else via.send({ bytes, span, edits });
 }

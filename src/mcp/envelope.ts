@@ -33,6 +33,7 @@ const WATCHED = {
   progress: ['params', 'progress'],
   /** `elicitation/create`. */
   mode: ['params', 'mode'],
+  elicitationId: ['params', 'elicitationId'],
   /** `initialize`. */
   capabilities: ['params', 'capabilities'],
   clientInfo: ['params', 'clientInfo'],

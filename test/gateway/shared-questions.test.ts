@@ -77,3 +77,34 @@ describe('a server that asks while calls of two clients are under way', () => {
     expect(one.received.last).toMatchObject({ method: 'elicitation/create' });
   });
 });
+
+describe('that something was done elsewhere', () => {
+  const URL_ELICIT = {
+    ...ELICIT,
+    params: { mode: 'url', message: '?', url: 'https://a.example', elicitationId: 'e1' },
+  };
+  const complete = (elicitationId: string) => ({
+    jsonrpc: '2.0',
+    method: 'notifications/elicitation/complete',
+    params: { elicitationId },
+  });
+
+  it('is told to the client that was asked to do it, though its call is over', async () => {
+    const { one, other, child } = await shared([{ elicitation: { url: {} } }, { elicitation: { url: {} } }]);
+    one.call(1, 'a__x');
+    child.say(URL_ELICIT);
+    child.answer(0);
+    one.received.take();
+    child.say(complete('e1'));
+    expect(one.received.last).toEqual(complete('e1'));
+    expect(other.received.messages).toEqual([]);
+  });
+
+  it('is told to all when it is not known who was asked: they take no notice of what they do not know', async () => {
+    const { one, other, child } = await shared([{ elicitation: { url: {} } }, { elicitation: { url: {} } }]);
+    one.call(1, 'a__x');
+    child.say(URL_ELICIT);
+    child.say(complete('e2'));
+    expect([one, other].map(({ received }) => received.last?.params.elicitationId)).toEqual(['e2', 'e2']);
+  });
+});
