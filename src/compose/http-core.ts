@@ -5,8 +5,9 @@ import { LegacySession } from '../gateway/legacy-session.js';
 import { refusalOf } from '../gateway/refusal.js';
 import type { ReplyChannel } from '../gateway/reply-channel.js';
 import { type MessageSink, whole } from '../jsonrpc/message.js';
+import { onOneLine } from '../jsonrpc/one-line.js';
 import { type SplicedMessage, splice } from '../jsonrpc/splice.js';
-import type { Envelope } from '../mcp/envelope.js';
+import type { Envelope, Rejection } from '../mcp/envelope.js';
 import { METHODS } from '../mcp/methods.js';
 import { IDENTITY } from '../version.js';
 import type { Platform } from './platform.js';
@@ -54,7 +55,7 @@ class HttpClient implements HttpClientSession {
 
   receive(body: Uint8Array, reply: ReplyChannel): Received {
     const { scan } = this.#platform;
-    const message = scan(body);
+    const message = this.#scan(body);
     if (message.kind !== 'rejected') return { answers: this.#session.accept(message, reply) ? 1 : 0 };
     if (message.reason !== 'batch') return { refused: refusalOf(message) };
     return acceptBatch({ batch: message, scan, session: this.#session, replyFor: () => reply });
@@ -70,6 +71,15 @@ class HttpClient implements HttpClientSession {
 
   close(): void {
     this.#session.close();
+  }
+
+  /** To the servers a message is a line: on several it would be several messages, of which none was looked at. */
+  #scan(body: Uint8Array): Envelope | Rejection {
+    const { scan } = this.#platform;
+    const scanned = scan(body);
+    if (scanned.kind === 'rejected' && scanned.reason !== 'batch') return scanned;
+    const line = onOneLine(body);
+    return line === body ? scanned : scan(line);
   }
 
   #send(message: SplicedMessage): void {
