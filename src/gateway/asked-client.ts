@@ -45,10 +45,12 @@ export class AskedClient {
     const edits: Edit[] = [{ span: request.id, text }, ...asked.edits];
     const { requestProgressToken } = request.tokens;
     if (requestProgressToken !== undefined) edits.push({ span: requestProgressToken, text });
-    const message = { bytes: request.bytes, span: request.span, edits };
-    if (via === undefined) this.#send(message);
-    else via.send(message);
-    return (notice) => this.#takeBack(id, notice);
+    const send = (message: SplicedMessage) => {
+      if (via === undefined || via.isSettled) this.#send(message);
+      else via.send(message);
+    };
+    send({ bytes: request.bytes, span: request.span, edits });
+    return (notice) => this.#takeBack(id, notice, send);
   }
 
   /** The client's answer to one of the questions; any other is dropped. */
@@ -71,14 +73,15 @@ export class AskedClient {
     }
   }
 
-  #takeBack(id: number, notice: NotificationEnvelope | undefined): void {
+  /** `send` takes the way that the question took, so that its end cannot come before it. */
+  #takeBack(id: number, notice: NotificationEnvelope | undefined, send: (message: SplicedMessage) => void): void {
     if (this.#pending.abandon(id) === undefined) return;
     const requestId = notice?.tokens.requestId;
     if (notice === undefined || requestId === undefined) {
-      this.#send(notificationMessage(METHODS.cancelled, { requestId: id }));
+      send(notificationMessage(METHODS.cancelled, { requestId: id }));
     } else {
       const edits = [{ span: requestId, text: toBytes(String(id)) }];
-      this.#send({ bytes: notice.bytes, span: notice.span, edits });
+      send({ bytes: notice.bytes, span: notice.span, edits });
     }
   }
 
