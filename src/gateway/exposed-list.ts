@@ -1,6 +1,6 @@
 import type { RawEntry } from '../bridge/list-pages.js';
 import { valuesAt } from '../jsonrpc/json-path.js';
-import { readString, readText, type Span, toBytes, visitMembers } from '../jsonrpc/json-text.js';
+import { isString, readString, readText, type Span, toBytes, visitMembers } from '../jsonrpc/json-text.js';
 import { join } from '../jsonrpc/message.js';
 import { splice } from '../jsonrpc/splice.js';
 import { checkEntry } from '../mcp/entry-check.js';
@@ -116,7 +116,7 @@ function rename({ bytes, span }: RawEntry, exposed: string | undefined, nullMemb
     members.push({ name: readString(bytes, key), key, value });
   });
   const edits = members
-    .filter((member) => exposed !== undefined && member.name === 'name')
+    .filter(({ name, value }) => exposed !== undefined && name === 'name' && !spells(bytes, value, exposed))
     .map(({ value }) => ({ span: value, text: toBytes(JSON.stringify(exposed)) }));
   if (nullMembers.length === 0) return splice({ bytes, span, edits });
 
@@ -127,4 +127,9 @@ function rename({ bytes, span }: RawEntry, exposed: string | undefined, nullMemb
     return [toBytes(index === 0 ? '' : ','), splice({ ...member, edits: ownEdits })];
   });
   return join([toBytes('{'), ...parts, toBytes('}')]);
+}
+
+/** A name that stays the same stays as it is spelt. */
+function spells(bytes: Uint8Array, token: Span, text: string): boolean {
+  return isString(bytes, token) && readString(bytes, token) === text;
 }
