@@ -92,6 +92,7 @@ export function compose(options: ComposeOptions): Composition {
     idleStopMs: config.gateway.idleStopMs,
     ownTools: [createStatusTool(statusOf, notice), ...restartTools],
     seal: createSeal({ secret, onSealed }),
+    runSeal: createSeal(),
     startupWaitMs: config.gateway.startupWaitMs,
     ...(notice === undefined ? {} : { notice }),
   });

@@ -7,7 +7,7 @@ import type { Cancel } from '../timing/clock.js';
 import { Paced } from '../timing/paced.js';
 import type { ChildRequest } from './child-request.js';
 import { Delivery, type DeliveryOptions } from './delivery.js';
-import type { EditAnswer, Exchange } from './exchange.js';
+import type { Exchange, Translation } from './exchange.js';
 import { EMPTY_LIST, type ExposureRules } from './exposed-list.js';
 import type { FailureReason } from './failure.js';
 import type { GatewayClient } from './gateway-port.js';
@@ -160,23 +160,27 @@ export class Backend {
   /** The process moved on in its life. In any state but `ready` there is none to call. */
   moved(state: LifecycleState): void {
     const wasGivenUp = this.#isGivenUp;
+    const isFirstStart = !this.#isStartSettled;
     this.#state = state;
+    this.#isStartSettled ||= state !== 'starting';
     if (state === 'parked' || state === 'stopped') this.delivery.giveUp(state);
-    else if (state !== 'ready') this.delivery.disconnect(this.#isStartSettled ? 'restarting' : 'starting');
+    else if (state !== 'ready') this.delivery.disconnect(isFirstStart ? 'starting' : 'restarting');
     if (state !== 'ready') this.#listener?.detached();
     if (state === 'ready' || wasGivenUp !== this.#isGivenUp) this.#listener?.listsChanged();
     if (this.#isGivenUp) this.#tellWaiting();
-    if (!this.#isStartSettled && state !== 'starting') {
-      this.#isStartSettled = true;
-      this.#listener?.startSettled();
-    }
+    if (isFirstStart && this.#isStartSettled) this.#listener?.startSettled();
   }
 
-  /** Serves a request of a client; `edits` are what routing changed in it, `editAnswer` what it changes in the answer. */
-  serve(exchange: Exchange, edits: readonly Edit[], editAnswer?: EditAnswer): void {
+  /** Somebody wants it now: a process that is not tried any more by itself is started. */
+  wanted(): void {
     if (this.#state === 'parked') this.#options.demandStart();
+  }
+
+  /** Serves a request of a client; `edits` are what routing changed in it. */
+  serve(exchange: Exchange, edits: readonly Edit[], translation?: Translation): void {
+    this.wanted();
     const absence = this.#absence;
-    if (absence === undefined) this.delivery.serve(exchange, edits, editAnswer);
+    if (absence === undefined) this.delivery.serve(exchange, edits, translation);
     else this.delivery.refuse(exchange, absence);
   }
 
@@ -205,7 +209,8 @@ export class Backend {
   /** Why no process is to be expected, if so. */
   get #absence(): FailureReason | undefined {
     if (this.isMisconfigured) return 'misconfigured';
-    if (!this.#isGivenUp) return undefined;
+    // Before it is started for the first time it is on its way, too.
+    if (!this.#isGivenUp || !this.#isStartSettled) return undefined;
     return this.#state === 'parked' ? 'parked' : 'stopped';
   }
 

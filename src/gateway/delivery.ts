@@ -1,16 +1,15 @@
 import { Breaker, type BreakerPolicy } from '../bridge/breaker.js';
 import { CallQueue } from '../bridge/call-queue.js';
 import type { ChildConnection } from '../bridge/child-connection.js';
-import type { Outcome, RequestPatience } from '../bridge/request.js';
+import type { Outcome, RequestPatience, SentRequest } from '../bridge/request.js';
 import type { Edit } from '../jsonrpc/splice.js';
 import type { NotificationEnvelope } from '../mcp/envelope.js';
 import { LISTS } from '../mcp/lists.js';
-import { METHODS } from '../mcp/methods.js';
 import type { Clock } from '../timing/clock.js';
 import { Deadlines, type Due } from '../timing/deadlines.js';
-import type { EditAnswer, Exchange } from './exchange.js';
+import { CallsAtWork, isLookout } from './calls-at-work.js';
+import type { Exchange, Translation } from './exchange.js';
 import { answerFailure, type FailureReason } from './failure.js';
-import type { GatewayClient } from './gateway-port.js';
 import { Latencies } from './latencies.js';
 
 /** Milliseconds and counts that bound the calls to one server. */
@@ -47,6 +46,9 @@ export interface CallCounters {
 /** How long a call waits for a child that is on its way back. */
 const RESTART_WAIT_MS = 5_000;
 
+/** Of requests that wait for the end of a task, which the server need do nothing for. */
+const MAX_LOOKOUTS = 256;
+
 /**
  * Brings calls to one server: breaker, turn, process, in this order, and each with an end.
  *
@@ -56,13 +58,14 @@ const RESTART_WAIT_MS = 5_000;
 export class Delivery {
   readonly counters: CallCounters = { calls: 0, errors: 0, failures: 0, cancelled: 0 };
   readonly latencies = new Latencies();
+  /** What the process is at work on. */
+  readonly atWork = new CallsAtWork();
   readonly #options: DeliveryOptions;
   readonly #queue: CallQueue;
   readonly #waits: Deadlines<Wait>;
   /** Calls that wait for their turn or, having it, for a process; in order of arrival. */
   readonly #waiting = new Set<Wait>();
-  /** Calls that a process is at work on. */
-  readonly #sent = new Set<Exchange>();
+  #lookouts = 0;
   #breaker: Breaker;
   #connection: ChildConnection | undefined;
   /** Of the last process there was. */
@@ -94,29 +97,10 @@ export class Delivery {
     return { idleMs: listTimeoutMs, maxMs: listTimeoutMs };
   }
 
-  /**
-   * The call because of which the process says or asks something: the latest it was given, if all it is at work on are
-   * one client's; `undefined` when there is none, or when more than one client could be meant.
-   */
-  get cause(): Exchange | undefined {
-    let latest: Exchange | undefined;
-    for (const exchange of this.#sent) {
-      if (latest !== undefined && latest.client !== exchange.client) return undefined;
-      latest = exchange;
-    }
-    return latest;
-  }
-
-  /** The latest call of this client's that the process is at work on. */
-  latestOf(client: GatewayClient): Exchange | undefined {
-    let latest: Exchange | undefined;
-    for (const exchange of this.#sent) if (exchange.client === client) latest = exchange;
-    return latest;
-  }
-
-  /** Whether the process is at work on any call. */
-  get isAtWork(): boolean {
-    return this.#sent.size > 0;
+  /** For a wait until a task is done, which is silent for as long as that takes. */
+  get taskPatience(): RequestPatience {
+    const { maxTimeoutMs } = this.#options.limits;
+    return { idleMs: maxTimeoutMs, maxMs: maxTimeoutMs };
   }
 
   /** A process is there: calls that waited for one go to it. The breaker starts anew, for it judged the last one. */
@@ -146,11 +130,15 @@ export class Delivery {
     this.#fail(exchange, reason, false);
   }
 
-  /** Serves a request of a client; `edits` are what routing changed in it, `editAnswer` what it changes in the answer. */
-  serve(exchange: Exchange, edits: readonly Edit[], editAnswer?: EditAnswer): void {
+  /** Serves a request of a client; `edits` are what routing changed in it. */
+  serve(exchange: Exchange, edits: readonly Edit[], translation?: Translation): void {
     this.counters.calls += 1;
     if (this.#breaker.state !== 'closed') {
       this.#fail(exchange, 'breaker_open', false);
+      return;
+    }
+    if (isLookout(exchange)) {
+      this.#lookOut(exchange, edits, translation);
       return;
     }
     let hasTurn = false;
@@ -165,7 +153,7 @@ export class Delivery {
         this.#fail(exchange, 'breaker_open', false);
         leave();
       } else {
-        this.#connectAndSend({ exchange, edits, editAnswer, leave });
+        this.#connectAndSend({ exchange, edits, translation, leave });
       }
     });
     if (place === undefined) this.#fail(exchange, 'queue_full', false);
@@ -182,6 +170,19 @@ export class Delivery {
     this.giveUp('stopped');
     this.#breaker.close();
     this.#waits.close();
+  }
+
+  /** It waits for as long as the task takes, and must not keep calls from their turn: one of them may end the task. */
+  #lookOut(exchange: Exchange, edits: readonly Edit[], translation: Translation | undefined): void {
+    if (this.#lookouts >= MAX_LOOKOUTS) {
+      this.#fail(exchange, 'queue_full', false);
+      return;
+    }
+    this.#lookouts += 1;
+    const leave = () => {
+      this.#lookouts -= 1;
+    };
+    this.#connectAndSend({ exchange, edits, translation, leave });
   }
 
   #connectAndSend(call: AdmittedCall): void {
@@ -228,40 +229,55 @@ export class Delivery {
   }
 
   #send(connection: ChildConnection, call: AdmittedCall): void {
-    const { exchange, edits, leave } = call;
+    const { exchange, edits, translation, leave } = call;
     const { clock, limits } = this.#options;
     const startedAt = clock.now();
-    this.#sent.add(exchange);
+    let sent: SentRequest | undefined;
+    this.atWork.add(exchange);
+    const end = (outcome: Outcome) => {
+      this.atWork.delete(exchange);
+      leave();
+      this.#settled(call, outcome, { startedAt, sent });
+    };
     const settle = (outcome: Outcome) => {
-      this.#sent.delete(exchange);
       if (outcome.kind === 'failed' && outcome.reason === 'exited' && !outcome.sent) {
         // The process ended in this very moment and has seen nothing of the call: the next one may have it.
+        this.atWork.delete(exchange);
         if (this.#connection === connection) this.#connection = undefined;
         this.#connectAndSend(call);
         return;
       }
-      leave();
-      this.#settled(call, outcome, startedAt);
+      const response = outcome.kind === 'answered' ? outcome.response : undefined;
+      const rest = response && translation?.goOn?.(response, connection, () => outlive(exchange, sent));
+      if (rest === undefined) end(outcome);
+      else void rest.then(end);
     };
-    // The result of a task is waited for, in silence, for as long as the task may take.
-    const isWait = exchange.request.method === METHODS.taskResult;
-    const patience = { idleMs: isWait ? limits.maxTimeoutMs : limits.idleTimeoutMs, maxMs: limits.maxTimeoutMs };
-    const handler = exchange.wantsProgress
-      ? {
-          settle,
-          progress: (notification: NotificationEnvelope) => exchange.progress(notification),
-          isLasting: () => exchange.isLasting,
-        }
-      : { settle };
-    const sent = connection.relay(exchange.request, edits, patience, handler);
-    if (sent !== undefined) exchange.onCancel((notice) => sent.cancel(notice));
+    const progress = (notification: NotificationEnvelope) => {
+      const via = exchange.isSettled ? this.atWork.latestOf(exchange.client) : undefined;
+      exchange.progress(notification, translation?.progress(notification), via);
+    };
+    const { idleTimeoutMs: idleMs, maxTimeoutMs: maxMs } = limits;
+    const patience = isLookout(exchange) ? this.taskPatience : { idleMs, maxMs };
+    sent = connection.relay(
+      exchange.request,
+      edits,
+      patience,
+      exchange.wantsProgress ? { settle, progress } : { settle },
+    );
+    if (sent !== undefined) {
+      const { cancel } = sent;
+      exchange.onCancel((notice) => cancel(notice, notice && translation?.cancel(notice)));
+    }
   }
 
-  #settled({ exchange, editAnswer }: AdmittedCall, outcome: Outcome, startedAt: number): void {
+  #settled({ exchange, translation }: AdmittedCall, outcome: Outcome, { startedAt, sent }: Sending): void {
     if (outcome.kind === 'answered') {
       const { response } = outcome;
-      exchange.relay(response, editAnswer?.(response));
-      this.latencies.add(this.#options.clock.now() - startedAt);
+      exchange.relay(
+        response,
+        translation?.answer(response, () => outlive(exchange, sent)),
+      );
+      if (!isLookout(exchange)) this.latencies.add(this.#options.clock.now() - startedAt);
       if (response.error !== undefined || isTrue(response.bytes, response.tokens.isError)) this.counters.errors += 1;
       // The answer leaves in a microtask that is queued already; this one comes after it.
       const breaker = this.#breaker;
@@ -273,8 +289,10 @@ export class Delivery {
       return;
     }
     this.#fail(exchange, FAILURE_REASONS[outcome.reason], outcome.sent);
-    // How a process ends is the supervisor's to judge; the breaker is for one that lives and does not serve.
-    if (outcome.reason !== 'exited' && outcome.reason !== 'stopped') this.#breaker.record(false);
+    // How a process ends is the supervisor's to judge; the breaker is for one that lives and does not serve. A task
+    // that takes longer than we wait for its result says nothing of that either.
+    const isToBeExpected = outcome.reason === 'timeout' && isLookout(exchange);
+    if (outcome.reason !== 'exited' && outcome.reason !== 'stopped' && !isToBeExpected) this.#breaker.record(false);
   }
 
   #fail(exchange: Exchange, reason: FailureReason, sent: boolean): void {
@@ -306,8 +324,14 @@ export class Delivery {
 interface AdmittedCall {
   readonly exchange: Exchange;
   readonly edits: readonly Edit[];
-  readonly editAnswer: EditAnswer | undefined;
+  readonly translation: Translation | undefined;
   readonly leave: () => void;
+}
+
+/** How a call was sent; not at all, if it could not be. */
+interface Sending {
+  readonly startedAt: number;
+  readonly sent: SentRequest | undefined;
 }
 
 interface WaitOptions {
@@ -336,6 +360,14 @@ const FAILURE_REASONS: Readonly<Record<SendFailure, FailureReason>> = {
   response_too_large: 'response_too_large',
   response_malformed: 'response_malformed',
 };
+
+/** Lets the exchange hear of progress after its answer. */
+function outlive(exchange: Exchange, sent: SentRequest | undefined): () => void {
+  const ends = [exchange.outlive(), sent?.outlive()];
+  return () => {
+    for (const end of ends) end?.();
+  };
+}
 
 function isTrue(bytes: Uint8Array, span: { readonly start: number } | undefined): boolean {
   return span !== undefined && bytes[span.start] === 0x74;

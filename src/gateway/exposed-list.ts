@@ -13,6 +13,8 @@ export interface ExposedEntry {
   readonly original: string;
   /** As the server spelt it, under its exposed name; `undefined` when it is withheld from lists. */
   readonly entry: Uint8Array | undefined;
+  /** It is a tool that its server calls as a task only. */
+  readonly needsTask: boolean;
 }
 
 /** An entry that is not listed, and why. It can still be used by its exposed name, if it has one. */
@@ -53,7 +55,8 @@ export function exposeList(
   const seen = new Set<string>();
 
   list.entries.forEach((raw, index) => {
-    const verdict = checkEntry(kind, JSON.parse(readText(raw.bytes, raw.span)));
+    const value: unknown = JSON.parse(readText(raw.bytes, raw.span));
+    const verdict = checkEntry(kind, value);
     const { name } = verdict;
     if (name === undefined) {
       withheld.push({ name: `#${index + 1}`, reason: verdict.kind === 'unsound' ? verdict.reason : '' });
@@ -68,17 +71,23 @@ export function exposeList(
       return;
     }
     seen.add(name);
+    const needsTask = kind === 'tools' && isTaskOnly(value);
     const isRenamed = isNamed(kind) && prefix !== undefined;
     const exposed = isRenamed ? exposedName(key, prefix, name, sha256) : name;
     if (verdict.kind === 'unsound') {
       withheld.push({ name, reason: verdict.reason });
-      entries.push({ exposed, original: name, entry: undefined });
+      entries.push({ exposed, original: name, entry: undefined, needsTask });
     } else {
       const newName = isRenamed ? exposed : undefined;
-      entries.push({ exposed, original: name, entry: rename(raw, newName, verdict.nullMembers) });
+      entries.push({ exposed, original: name, entry: rename(raw, newName, verdict.nullMembers), needsTask });
     }
   });
   return { entries, withheld, denied, truncated: list.truncated };
+}
+
+function isTaskOnly(tool: unknown): boolean {
+  const { execution } = tool as { readonly execution?: { readonly taskSupport?: unknown } | null };
+  return execution?.taskSupport === 'required';
 }
 
 /** The entry's own bytes but for the name, if it gets a new one, and without the members that must not be null. */

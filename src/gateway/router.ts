@@ -13,6 +13,8 @@ import type { ListNaming } from './server-lists.js';
 export interface Target {
   readonly backend: Backend;
   readonly edits: readonly Edit[];
+  /** It is for a tool that the server calls as a task only. */
+  readonly needsTask?: boolean;
 }
 
 /** MCP's code for a resource that nobody has, in the revisions with a handshake. */
@@ -64,7 +66,7 @@ export class Router {
     const backend = route === undefined ? undefined : this.#backends.get(route.key);
     if (route === undefined || backend === undefined) return unknown(what, name);
     const edits = route.original === name ? [] : [{ span: token, text: route.token }];
-    return { backend, edits, name, original: route.original };
+    return { backend, edits, name, original: route.original, needsTask: route.needsTask };
   }
 
   #byUri({ bytes, method }: RequestEnvelope, token: Span | undefined, catalogs: Catalogs): Target | RpcError {

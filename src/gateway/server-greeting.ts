@@ -1,3 +1,7 @@
+import { valuesAt } from '../jsonrpc/json-path.js';
+import { toBytes } from '../jsonrpc/json-text.js';
+import { whole } from '../jsonrpc/message.js';
+import { splice } from '../jsonrpc/splice.js';
 import type { Clock } from '../timing/clock.js';
 import type { Backend } from './backend.js';
 import type { FailureReason } from './failure.js';
@@ -23,4 +27,12 @@ export function greetingOf(backend: Backend, clock: Clock, waitMs: number): Prom
       else resolve({ kind: 'greeted', result: connection.greeting, revision: connection.revision });
     });
   });
+}
+
+/** The result of `initialize` as it was, but for the revision. */
+export function inRevision(result: Uint8Array, revision: string): Uint8Array {
+  const { span } = whole(result);
+  const text = toBytes(JSON.stringify(revision));
+  const edits = valuesAt(result, span, ['protocolVersion']).map((value) => ({ span: value, text }));
+  return splice({ bytes: result, span, edits });
 }

@@ -1,13 +1,13 @@
 import { isString, readString, readText, toBytes } from '../jsonrpc/json-text.js';
 import { RPC_CODES, RpcError } from '../jsonrpc/rpc-error.js';
-import type { Edit } from '../jsonrpc/splice.js';
 import type { RequestEnvelope } from '../mcp/envelope.js';
 import { type ListKind, listAskedFor } from '../mcp/lists.js';
-import { METHODS } from '../mcp/methods.js';
+import { METHODS, TASK_METHODS } from '../mcp/methods.js';
 import type { LegacyRevision } from '../mcp/revisions.js';
 import type { Clock } from '../timing/clock.js';
 import { Backend } from './backend.js';
 import { type Catalogs, changedLists, mergeCatalogs } from './catalogs.js';
+import { asTask, drivingTask, mustBeDriven } from './driven-task.js';
 import type { Exchange } from './exchange.js';
 import type { GatewayClient } from './gateway-port.js';
 import { HeldLists } from './held-lists.js';
@@ -15,8 +15,8 @@ import type { LogRouting } from './log-routing.js';
 import type { OwnTool } from './own-tool.js';
 import { NO_COMPLETIONS, Router, type Target } from './router.js';
 import type { ListNaming } from './server-lists.js';
-import { type ServerTasks, TASK_METHODS } from './server-tasks.js';
 import type { Subscriptions } from './subscriptions.js';
+import type { Tasks } from './tasks.js';
 
 export interface ViewOptions {
   readonly clock: Clock;
@@ -28,7 +28,7 @@ export interface ViewOptions {
   readonly startupWaitMs: number;
   readonly subscriptions: Subscriptions;
   readonly logs: LogRouting;
-  readonly tasks: ServerTasks;
+  readonly tasks: Tasks;
 }
 
 /**
@@ -44,7 +44,7 @@ export class View {
   readonly #router: Router;
   readonly #subscriptions: Subscriptions;
   readonly #logs: LogRouting;
-  readonly #tasks: ServerTasks;
+  readonly #tasks: Tasks;
   readonly #lists: HeldLists;
   #catalogs: Catalogs;
 
@@ -82,7 +82,7 @@ export class View {
     const list = listAskedFor(method);
     if (list !== undefined) this.#list(exchange, list);
     else if (method === METHODS.setLevel) this.#logs.setLevel(exchange, this.#backends.values());
-    else if (method === METHODS.listTasks) void this.#tasks.list(exchange, this.#backends.values());
+    else if (method === METHODS.listTasks) void this.#tasks.ofServers.list(exchange, this.#backends.values());
     else this.#route(exchange);
   }
 
@@ -117,7 +117,8 @@ export class View {
   #route(exchange: Exchange): void {
     const own = this.#ownTool(exchange.request);
     if (own !== undefined) {
-      void this.#callOwnTool(own, exchange);
+      if (exchange.request.tokens.task === undefined) void this.#callOwnTool(own, exchange);
+      else exchange.fail(new RpcError(RPC_CODES.methodNotFound, `${own.name} cannot become a task`));
       return;
     }
     const { method, bytes, tokens } = exchange.request;
@@ -133,31 +134,36 @@ export class View {
       exchange.fail(target);
       return;
     }
-    const { backend, edits } = target instanceof Backend ? { backend: target, edits: [] } : target;
+    const to: Target = target instanceof Backend ? { backend: target, edits: [] } : target;
+    const { backend } = to;
     if (uri !== undefined) {
       this.#subscriptions.serve(exchange, backend, subscribedTo);
     } else if (method === METHODS.complete && completesNothing(backend)) {
       exchange.succeed(NO_COMPLETIONS);
     } else {
-      this.#send(exchange, backend, edits);
+      this.#send(exchange, to);
     }
   }
 
   #target({ request, client }: Exchange): Target | RpcError {
     return TASK_METHODS.has(request.method)
-      ? this.#tasks.target(request, client, this.#backends)
+      ? this.#tasks.ofServers.target(request, client, this.#backends)
       : this.#router.target(request, this.#catalogs);
   }
 
-  #send(exchange: Exchange, backend: Backend, edits: readonly Edit[]): void {
+  #send(exchange: Exchange, { backend, edits, needsTask = false }: Target): void {
     const { request, client } = exchange;
     const { task, relatedTask } = request.tokens;
+    if (request.params !== undefined && mustBeDriven(exchange, backend, needsTask)) {
+      backend.serve(exchange, [...edits, asTask(request.params)], drivingTask(exchange, backend, this.#tasks));
+      return;
+    }
     if (task === undefined && relatedTask === undefined && !TASK_METHODS.has(request.method)) {
       backend.serve(exchange, edits);
       return;
     }
-    const related = this.#tasks.editsFor(request, client, backend);
-    backend.serve(exchange, [...edits, ...related], this.#tasks.editAnswer(backend, exchange));
+    const related = this.#tasks.towardServer(request, client, backend);
+    backend.serve(exchange, [...edits, ...related], this.#tasks.translationOf(exchange, backend));
   }
 
   #ownTool({ method, bytes, tokens }: RequestEnvelope): OwnTool | undefined {

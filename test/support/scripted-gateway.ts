@@ -191,6 +191,7 @@ export function scriptGateway({
     ownTools,
     startupWaitMs,
     seal: sha256,
+    runSeal: (text) => sha256(`run ${text}`),
   });
   const server = (key: string): ScriptedServer => {
     const found = scripted.get(key);
