@@ -1,25 +1,25 @@
-import type { RequestHandler } from './request.js';
-
 /** A task that never ends, or whose end we are not told of, must not be kept for ever. */
 const MAX_LASTING = 256;
 
-/** Requests that were answered and became tasks, of whose progress their clients still want to hear. */
-export class LastingRequests<Request extends { readonly id: number; readonly handler: RequestHandler }> {
+/** Requests that were answered and became tasks, of whose progress whoever asked still wants to hear; by their ids. */
+export class LastingRequests<Request> {
   readonly #requests = new Map<number, Request>();
 
-  add(request: Request): void {
-    this.#requests.set(request.id, request);
-    if (this.#requests.size <= MAX_LASTING) return;
+  get size(): number {
+    return this.#requests.size;
+  }
+
+  /** Keeps the request until the function that is returned is called, or until too many have come after it. */
+  add(id: number, request: Request): () => void {
+    this.#requests.set(id, request);
     for (const oldest of this.#requests.keys()) {
+      if (this.#requests.size <= MAX_LASTING) break;
       this.#requests.delete(oldest);
-      break;
     }
+    return () => this.#requests.delete(id);
   }
 
   get(id: number): Request | undefined {
-    const request = this.#requests.get(id);
-    if (request === undefined || request.handler.isLasting?.() === true) return request;
-    this.#requests.delete(id);
-    return undefined;
+    return this.#requests.get(id);
   }
 }

@@ -1,3 +1,4 @@
+import type { Edit } from '../jsonrpc/splice.js';
 import type { NotificationEnvelope, ResponseEnvelope } from '../mcp/envelope.js';
 
 /** How a request ended. `sent` says whether a byte of it may have reached the child. */
@@ -32,8 +33,6 @@ export interface RequestHandler {
   settle(outcome: Outcome): void;
   /** Called for each notification that moves forward; absent when nobody asked for progress. */
   progress?(notification: NotificationEnvelope): void;
-  /** Whether progress is still wanted after the answer, because the request has become a task; asked each time. */
-  isLasting?(): boolean;
 }
 
 /** A request under way. */
@@ -41,7 +40,12 @@ export interface SentRequest {
   /**
    * Settles the request as cancelled, then tells the child; a late answer is dropped.
    *
-   * `notice` is the client's own notification, whose reason and `_meta` are kept.
+   * `notice` is the client's own notification, whose reason and `_meta` are kept but for the edits.
    */
-  cancel(notice?: NotificationEnvelope): void;
+  cancel(notice?: NotificationEnvelope, edits?: readonly Edit[]): void;
+  /**
+   * The answer said that the request has become a task: its progress goes on to be reported until the function that is
+   * returned is called.
+   */
+  outlive(): () => void;
 }

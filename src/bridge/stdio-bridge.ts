@@ -31,7 +31,7 @@ import type { Outcome, RequestHandler, RequestPatience, SentRequest } from './re
 export interface BridgeEvents {
   /** A request of the child's own; whoever takes it answers through `respond`, `answer` or `refuse`. */
   request(request: RequestEnvelope): void;
-  /** Everything but progress and cancellation, which the bridge sees to. */
+  /** Everything but progress, which the bridge sees to. */
   notification(notification: NotificationEnvelope): void;
   /** A line that is no message. It goes to the child's log and nowhere else. */
   junk(line: Uint8Array, reason: Rejection['reason'] | 'too-large'): void;
@@ -103,9 +103,9 @@ export class StdioBridge implements LineSink {
     return this.#output.unwrittenBytes;
   }
 
-  /** Bytes from the child's stdout, cut anywhere. */
+  /** Bytes from the child's stdout, cut anywhere. Once it is given up, what it says concerns nobody. */
   receive(chunk: Uint8Array): void {
-    this.#decoder.push(chunk, this);
+    if (this.#closed === undefined) this.#decoder.push(chunk, this);
   }
 
   /**
@@ -126,7 +126,10 @@ export class StdioBridge implements LineSink {
     const progressToken = request.tokens.requestProgressToken;
     if (progressToken !== undefined) ours.push({ span: progressToken, text: id });
     this.#output.send({ bytes: request.bytes, span: request.span, edits: ours });
-    return { cancel: (notice) => this.#cancel(pending, notice) };
+    return {
+      cancel: (notice, edits) => this.#cancel(pending, notice, edits),
+      outlive: () => this.#lasting.add(pending.id, pending),
+    };
   }
 
   /** Sends a request of the gateway's own. `initialize` is the one that is never cancelled. */
@@ -212,8 +215,7 @@ export class StdioBridge implements LineSink {
         this.#answer(message);
         break;
       case 'notification':
-        if (message.method === METHODS.progress) this.#progress(message);
-        else this.#events.notification(message);
+        this.#notification(message);
         break;
       case 'request':
         this.#asked.add(readText(message.bytes, message.id));
@@ -234,7 +236,19 @@ export class StdioBridge implements LineSink {
     }
     this.#deadlines.unwatch(pending);
     pending.handler.settle({ kind: 'answered', response });
-    if (pending.handler.isLasting?.() === true) this.#lasting.add(pending);
+  }
+
+  #notification(notification: NotificationEnvelope): void {
+    const { requestId } = notification.tokens;
+    if (notification.method === METHODS.progress) {
+      this.#progress(notification);
+      return;
+    }
+    // What it does not want to know any more, it does not wait for either.
+    if (notification.method === METHODS.cancelled && requestId !== undefined) {
+      this.#asked.delete(readText(notification.bytes, requestId));
+    }
+    this.#events.notification(notification);
   }
 
   /** Progress of what is finished or unknown is dropped: hosts close the connection over a token they do not know. */
@@ -256,7 +270,7 @@ export class StdioBridge implements LineSink {
     pending.handler.progress?.(notification);
   }
 
-  #cancel(pending: PendingRequest, notice?: NotificationEnvelope): void {
+  #cancel(pending: PendingRequest, notice?: NotificationEnvelope, edits: readonly Edit[] = []): void {
     if (this.#pending.abandon(pending.id) === undefined) return;
     this.#deadlines.unwatch(pending);
     pending.handler.settle({ kind: 'failed', reason: 'cancelled', sent: true });
@@ -264,8 +278,8 @@ export class StdioBridge implements LineSink {
     if (notice === undefined || requestId === undefined) {
       this.notify(METHODS.cancelled, { requestId: pending.id });
     } else {
-      const edits = [{ span: requestId, text: toBytes(String(pending.id)) }];
-      this.#output.send({ bytes: notice.bytes, span: notice.span, edits });
+      const own: Edit = { span: requestId, text: toBytes(String(pending.id)) };
+      this.#output.send({ bytes: notice.bytes, span: notice.span, edits: [own, ...edits] });
     }
   }
 

@@ -93,7 +93,7 @@ export function compose(options: ComposeOptions): Composition {
     ownTools: [createStatusTool(statusOf, notice), ...restartTools],
     seal: createSeal({ secret, onSealed }),
     startupWaitMs: config.gateway.startupWaitMs,
-    hmac: createSeal({ secret: undefined, onSealed: () => {} }),
+    hmac: createSeal(),
     ...(notice === undefined ? {} : { notice }),
   });
 

@@ -1,3 +1,4 @@
+import { LastingRequests } from '../bridge/lasting-requests.js';
 import { isString, readString, readText, type Span, toBytes } from '../jsonrpc/json-text.js';
 import { notificationMessage } from '../jsonrpc/message.js';
 import { PendingRequests } from '../jsonrpc/pending-requests.js';
@@ -5,7 +6,7 @@ import { RPC_CODES, RpcError } from '../jsonrpc/rpc-error.js';
 import type { Edit, SplicedMessage } from '../jsonrpc/splice.js';
 import type { NotificationEnvelope, RequestEnvelope, ResponseEnvelope } from '../mcp/envelope.js';
 import { METHODS } from '../mcp/methods.js';
-import type { ChildRequest } from './child-request.js';
+import type { Question, TakeBack } from './child-request.js';
 import type { Exchange } from './exchange.js';
 
 /**
@@ -15,7 +16,8 @@ import type { Exchange } from './exchange.js';
  */
 export class AskedClient {
   readonly #send: (message: SplicedMessage) => void;
-  readonly #pending = new PendingRequests<ChildRequest>();
+  readonly #pending = new PendingRequests<Question>();
+  readonly #lasting = new LastingRequests<Question>();
   #capabilities: Readonly<Record<string, unknown>> = {};
 
   /** `send` takes what no request of the client's has caused. */
@@ -33,16 +35,16 @@ export class AskedClient {
     return this.#pending.size;
   }
 
-  ask(asked: ChildRequest, via: Exchange | undefined): (notice?: NotificationEnvelope) => void {
-    const { request } = asked;
+  ask(question: Question, via: Exchange | undefined): TakeBack {
+    const { request } = question;
     const refusal = this.#pending.size < MAX_OPEN ? this.#refusal(request) : TOO_MANY;
     if (refusal !== undefined) {
-      asked.fail(refusal);
+      question.fail(refusal);
       return () => {};
     }
-    const id = this.#pending.add(asked);
+    const id = this.#pending.add(question);
     const text = toBytes(String(id));
-    const edits: Edit[] = [{ span: request.id, text }, ...asked.edits];
+    const edits: Edit[] = [{ span: request.id, text }, ...question.edits];
     const { requestProgressToken } = request.tokens;
     if (requestProgressToken !== undefined) edits.push({ span: requestProgressToken, text });
     const send = (message: SplicedMessage) => {
@@ -50,52 +52,54 @@ export class AskedClient {
       else via.send(message);
     };
     send({ bytes: request.bytes, span: request.span, edits });
-    return (notice) => this.#takeBack(id, notice, send);
+    return (...why) => this.#takeBack(id, send, ...why);
   }
 
   /** The client's answer to one of the questions; any other is dropped. */
   answered(response: ResponseEnvelope): void {
     const id = readId(response.bytes, response.id);
-    if (id !== undefined) this.#pending.settle(id)?.relay(response);
+    const question = id === undefined ? undefined : this.#pending.settle(id);
+    if (id !== undefined) question?.answer(response, () => this.#lasting.add(id, question));
   }
 
-  /** The client's progress on one of the questions. */
+  /** The client's progress on one of the questions, or on the task that one has become. */
   progressed(notification: NotificationEnvelope): void {
     const { progressToken } = notification.tokens;
     const id = progressToken === undefined ? undefined : readId(notification.bytes, progressToken);
-    if (id !== undefined) this.#pending.get(id)?.progress(notification);
+    const question = id === undefined ? undefined : (this.#pending.get(id) ?? this.#lasting.get(id));
+    question?.progress(notification);
   }
 
   /** The client is gone. */
   close(): void {
-    for (const asked of this.#pending.drain()) {
-      asked.fail(new RpcError(RPC_CODES.internalError, 'The client is gone'));
+    for (const question of this.#pending.drain()) {
+      question.fail(new RpcError(RPC_CODES.internalError, 'The client is gone'));
     }
   }
 
   /** `send` takes the way that the question took, so that its end cannot come before it. */
-  #takeBack(id: number, notice: NotificationEnvelope | undefined, send: (message: SplicedMessage) => void): void {
+  #takeBack(
+    id: number,
+    send: (message: SplicedMessage) => void,
+    notice?: NotificationEnvelope,
+    edits: readonly Edit[] = [],
+  ): void {
     if (this.#pending.abandon(id) === undefined) return;
     const requestId = notice?.tokens.requestId;
     if (notice === undefined || requestId === undefined) {
       send(notificationMessage(METHODS.cancelled, { requestId: id }));
     } else {
-      const edits = [{ span: requestId, text: toBytes(String(id)) }];
-      send({ bytes: notice.bytes, span: notice.span, edits });
+      const own: Edit = { span: requestId, text: toBytes(String(id)) };
+      send({ bytes: notice.bytes, span: notice.span, edits: [own, ...edits] });
     }
   }
 
-  /** Whether the client declared what it takes to answer this. */
-  supports(request: RequestEnvelope): boolean {
-    return this.#refusal(request) === undefined;
-  }
-
   #refusal({ method, bytes, tokens }: RequestEnvelope): RpcError | undefined {
-    const capability = CAPABILITY_OF.get(method);
+    const path = CAPABILITY_OF.get(method);
     // What we do not know, the client may; it says so itself if not.
-    if (capability === undefined) return undefined;
-    const declared = this.#capabilities[capability];
-    if (declared === undefined || declared === null) {
+    if (path === undefined) return undefined;
+    const declared = this.#declared(path);
+    if (declared === undefined) {
       return new RpcError(RPC_CODES.methodNotFound, `The client does not support ${method}`);
     }
     if (method !== METHODS.elicit) return undefined;
@@ -105,20 +109,34 @@ export class AskedClient {
     const isMeant = modes.includes(mode) || (mode === 'form' && !modes.includes('url'));
     return isMeant ? undefined : new RpcError(RPC_CODES.invalidParams, `The client does not support mode ${mode}`);
   }
+
+  /** What the client declared at this path. */
+  #declared(path: readonly string[]): object | undefined {
+    let value: unknown = this.#capabilities;
+    for (const name of path) {
+      value = isRecord(value) ? value[name] : undefined;
+    }
+    // A capability is an object; whatever else stands there was meant as one, unless it says no.
+    return value === undefined || value === null || value === false ? undefined : Object(value);
+  }
+}
+
+function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null;
 }
 
 /** Of questions that one client is asked at the same time; no person answers as many. */
 const MAX_OPEN = 256;
 const TOO_MANY = new RpcError(RPC_CODES.internalError, 'Too many questions wait for an answer of this client already');
 
-const CAPABILITY_OF = new Map<string, string>([
-  [METHODS.createMessage, 'sampling'],
-  [METHODS.elicit, 'elicitation'],
-  [METHODS.listRoots, 'roots'],
-  [METHODS.getTask, 'tasks'],
-  [METHODS.taskResult, 'tasks'],
-  [METHODS.cancelTask, 'tasks'],
-  [METHODS.listTasks, 'tasks'],
+const CAPABILITY_OF = new Map<string, readonly string[]>([
+  [METHODS.createMessage, ['sampling']],
+  [METHODS.elicit, ['elicitation']],
+  [METHODS.listRoots, ['roots']],
+  [METHODS.getTask, ['tasks']],
+  [METHODS.taskResult, ['tasks']],
+  [METHODS.cancelTask, ['tasks', 'cancel']],
+  [METHODS.listTasks, ['tasks', 'list']],
 ]);
 
 function readId(bytes: Uint8Array, token: Span): number | undefined {

@@ -96,9 +96,11 @@ export class BackendPool {
     const scope = scopeOf(server, client, facts);
     const instance = this.#instanceFor(server, scope);
     instance.tell(facts.profile);
+    instance.hasRoots = facts.profile.capabilities.roots !== undefined;
     instance.cancelIdle();
     const { backend } = instance.running;
     backend.clients.add(client);
+    backend.wanted();
     return backend;
   }
 
@@ -125,8 +127,9 @@ export class BackendPool {
     if (found === undefined) return;
     found.server.asksForRoots = true;
     const [client, ...others] = backend.clients;
-    const isItsOwn = typeof found.instance.scope === 'string' && client !== undefined && others.length === 0;
-    if (isItsOwn) found.instance.scope = client;
+    const { instance } = found;
+    const isItsOwn = typeof instance.scope === 'string' && client !== undefined && others.length === 0;
+    if (isItsOwn && instance.hasRoots) instance.scope = client;
   }
 
   close(): void {
@@ -209,6 +212,8 @@ class PooledInstances {
 class Instance {
   /** Unknown until a client claims it. */
   scope: Scope | undefined;
+  /** Whether its clients have roots: those that share it are alike in that. */
+  hasRoots = false;
   idleSince = 0;
   cancelIdle: Cancel = () => {};
   readonly running: RunningBackend;

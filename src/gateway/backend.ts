@@ -163,21 +163,25 @@ export class Backend {
   /** The process moved on in its life. In any state but `ready` there is none to call. */
   moved(state: LifecycleState): void {
     const wasGivenUp = this.isGivenUp;
+    const isFirstStart = !this.#isStartSettled;
     this.#state = state;
+    this.#isStartSettled ||= state !== 'starting';
     if (state === 'parked' || state === 'stopped') this.delivery.giveUp(state);
-    else if (state !== 'ready') this.delivery.disconnect(this.#isStartSettled ? 'restarting' : 'starting');
+    else if (state !== 'ready') this.delivery.disconnect(isFirstStart ? 'starting' : 'restarting');
     if (state !== 'ready') this.#listener?.detached();
     if (state === 'ready' || wasGivenUp !== this.isGivenUp) this.#listener?.listsChanged();
     if (this.isGivenUp) this.#tellWaiting();
-    if (!this.#isStartSettled && state !== 'starting') {
-      this.#isStartSettled = true;
-      this.#listener?.startSettled();
-    }
+    if (isFirstStart && this.#isStartSettled) this.#listener?.startSettled();
+  }
+
+  /** Somebody wants it now: a process that is not tried any more by itself is started. */
+  wanted(): void {
+    if (this.#state === 'parked') this.#options.demandStart();
   }
 
   /** Serves a request of a client. */
   serve(exchange: Exchange, handling: Handling): void {
-    if (this.#state === 'parked') this.#options.demandStart();
+    this.wanted();
     const absence = this.#absence;
     if (absence === undefined) this.delivery.serve(exchange, handling);
     else this.delivery.refuse(exchange, absence);
@@ -208,7 +212,8 @@ export class Backend {
   /** Why no process is to be expected, if so. */
   get #absence(): FailureReason | undefined {
     if (this.isMisconfigured) return 'misconfigured';
-    if (!this.isGivenUp) return undefined;
+    // Before it is started for the first time it is on its way, too.
+    if (!this.isGivenUp || !this.#isStartSettled) return undefined;
     return this.#state === 'parked' ? 'parked' : 'stopped';
   }
 

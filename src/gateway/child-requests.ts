@@ -1,16 +1,13 @@
-import { readText, type Span } from '../jsonrpc/json-text.js';
+import { readText } from '../jsonrpc/json-text.js';
 import { RPC_CODES, RpcError } from '../jsonrpc/rpc-error.js';
 import type { Edit } from '../jsonrpc/splice.js';
 import type { NotificationEnvelope, RequestEnvelope } from '../mcp/envelope.js';
-import { METHODS } from '../mcp/methods.js';
+import { METHODS, TASK_METHODS } from '../mcp/methods.js';
 import type { Backend } from './backend.js';
-import type { ChildRequest } from './child-request.js';
-import type { ClientTasks } from './client-tasks.js';
+import type { ChildRequest, Question, TakeBack } from './child-request.js';
 import type { Exchange } from './exchange.js';
 import type { GatewayClient } from './gateway-port.js';
-import { type ServerTasks, TASK_METHODS } from './server-tasks.js';
-
-type TakeBack = (notice?: NotificationEnvelope) => void;
+import type { Tasks } from './tasks.js';
 
 /** Of one server, that may be open elsewhere; the oldest is forgotten first. */
 const MAX_ELICITATIONS = 256;
@@ -31,16 +28,14 @@ interface Addressee {
  * guess would be to show one conversation's question in another.
  */
 export class ChildRequests {
-  readonly #serverTasks: ServerTasks;
-  readonly #clientTasks: ClientTasks;
+  readonly #tasks: Tasks;
   /** By server, then by the id that the server gave its request. */
   readonly #open = new Map<Backend, Map<string, TakeBack>>();
   /** By backend, then by the id of an elicitation that goes on elsewhere: who was asked for it. */
   readonly #elicitations = new WeakMap<Backend, Map<string, GatewayClient>>();
 
-  constructor(serverTasks: ServerTasks, clientTasks: ClientTasks) {
-    this.#serverTasks = serverTasks;
-    this.#clientTasks = clientTasks;
+  constructor(tasks: Tasks) {
+    this.#tasks = tasks;
   }
 
   ask(backend: Backend, asked: ChildRequest): void {
@@ -49,45 +44,46 @@ export class ChildRequests {
       asked.fail(addressee);
       return;
     }
+    const { request } = asked;
     const { client, via, edits } = addressee;
-    this.#noteElicitation(backend, asked.request, client);
-    const id = tokenText(asked.request, asked.request.id);
-    const open = this.#open.get(backend) ?? new Map<string, TakeBack>();
-    this.#open.set(backend, open);
+    this.#noteElicitation(backend, request, client);
+    const id = readText(request.bytes, request.id);
     let isOver = false;
     const over = () => {
       isOver = true;
-      open.delete(id);
+      this.#forget(backend, id);
     };
-    const question: ChildRequest = {
-      request: asked.request,
-      edits,
-      progress: (notification) => asked.progress(notification),
-      relay: (response) => {
+    const question: Question = {
+      request,
+      edits: [...edits, ...this.#tasks.towardClient(request, client, backend)],
+      answer: (response, outlive) => {
         over();
-        const related = this.#serverTasks.editsForAnswer(response, client, backend);
         asked.relay(response, [
-          ...related,
-          ...this.#clientTasks.editsForAnswer(asked.request, response, client, backend),
+          ...this.#tasks.ofClients.answered(request, response, client, backend, outlive),
+          ...this.#tasks.towardServer(response, client, backend),
         ]);
       },
       fail: (error) => {
         over();
         asked.fail(error);
       },
+      progress: (notification) => asked.progress(notification, this.#tasks.towardServer(notification, client, backend)),
     };
     const takeBack = client.ask(question, via);
-    if (!isOver) open.set(id, takeBack);
+    if (isOver) return;
+    const open = this.#open.get(backend) ?? new Map<string, TakeBack>();
+    this.#open.set(backend, open);
+    open.set(id, (notice) => takeBack(notice, notice && this.#tasks.towardClient(notice, client, backend)));
   }
 
-  /** The server cancels what it asked. Returns whether it had asked such a thing. */
-  cancel(backend: Backend, notice: NotificationEnvelope): boolean {
+  /** The server cancels what it asked. */
+  cancel(backend: Backend, notice: NotificationEnvelope): void {
     const { requestId } = notice.tokens;
-    const id = requestId === undefined ? '' : tokenText(notice, requestId);
+    if (requestId === undefined) return;
+    const id = readText(notice.bytes, requestId);
     const takeBack = this.#open.get(backend)?.get(id);
-    this.#open.get(backend)?.delete(id);
+    this.#forget(backend, id);
     takeBack?.(notice);
-    return takeBack !== undefined;
   }
 
   /** The client that was asked for what this notification says is done; `undefined` if that is not known. */
@@ -115,44 +111,41 @@ export class ChildRequests {
     const asked = this.#elicitations.get(backend) ?? new Map<string, GatewayClient>();
     this.#elicitations.set(backend, asked);
     asked.set(readText(bytes, elicitationId), client);
-    if (asked.size <= MAX_ELICITATIONS) return;
     for (const oldest of asked.keys()) {
+      if (asked.size <= MAX_ELICITATIONS) break;
       asked.delete(oldest);
-      break;
     }
+  }
+
+  #forget(backend: Backend, id: string): void {
+    const open = this.#open.get(backend);
+    open?.delete(id);
+    if (open?.size === 0) this.#open.delete(backend);
   }
 
   #addressee(backend: Backend, { request }: ChildRequest): Addressee | RpcError {
     const { delivery, clients } = backend;
     if (TASK_METHODS.has(request.method)) {
-      const target = this.#clientTasks.target(request, backend);
+      const target = this.#tasks.ofClients.target(request, backend);
       if (target === undefined) return new RpcError(RPC_CODES.invalidParams, 'Unknown task');
-      return { ...target, via: delivery.sent.latestOf(target.client) };
+      return { ...target, via: delivery.atWork.latestOf(target.client) };
     }
     if (request.method === METHODS.listTasks && clients.size !== 1) {
       return new RpcError(RPC_CODES.methodNotFound, 'Tasks of several clients cannot be listed');
     }
-    const owner = this.#serverTasks.clientOf(backend, request);
-    const via = owner === undefined ? causeOf(backend, request) : delivery.sent.latestOf(owner);
-    const client = owner ?? via?.client ?? (delivery.sent.size > 0 ? undefined : onlyOne(clients));
+    const owner = this.#tasks.ownerOf(backend, request);
+    const { cause } = delivery.atWork;
+    const client = owner === undefined ? (cause?.client ?? onlyOne(backend)) : owner.client;
     if (client === undefined) {
       delivery.serveOneClientAtATime();
       return new RpcError(RPC_CODES.internalError, 'It cannot be told which client this is for');
     }
-    return { client, via, edits: this.#serverTasks.editsToward(client, backend, request) };
+    return { client, via: owner === undefined ? cause : delivery.atWork.latestOf(client), edits: [] };
   }
 }
 
-/** One that could serve it, or else one that says itself that it cannot. */
-function causeOf({ delivery }: Backend, request: RequestEnvelope): Exchange | undefined {
-  return delivery.sent.causeAmong((client) => client.supports(request)) ?? delivery.sent.causeAmong();
-}
-
-function onlyOne(clients: ReadonlySet<GatewayClient>): GatewayClient | undefined {
+/** The only client there is, as long as no call is under way that may be another's. */
+function onlyOne({ delivery, clients }: Backend): GatewayClient | undefined {
   const [client, ...others] = clients;
-  return others.length === 0 ? client : undefined;
-}
-
-function tokenText({ bytes }: { readonly bytes: Uint8Array }, span: Span): string {
-  return readText(bytes, span);
+  return delivery.atWork.size > 0 || others.length > 0 ? undefined : client;
 }

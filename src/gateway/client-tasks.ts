@@ -8,9 +8,25 @@ import { METHODS } from '../mcp/methods.js';
 import { unwrapTaskId, wrapTaskId } from '../mcp/task-id.js';
 import type { Backend } from './backend.js';
 import type { GatewayClient } from './gateway-port.js';
+import { idAt, isTerminal, replaceId } from './task-id-edits.js';
 
 /** Of one client that are remembered; the oldest is forgotten first. */
 const MAX_KNOWN = 1_024;
+
+/** What is known of one client's tasks. */
+interface Made {
+  /** The client, in the names of its tasks. */
+  readonly maker: string;
+  /** By the ids that the client gave them. */
+  readonly tasks: Map<string, MadeTask>;
+}
+
+interface MadeTask {
+  /** For whose process it was made. */
+  readonly backend: Backend;
+  /** Ends the reports of its progress. */
+  readonly end: () => void;
+}
 
 /**
  * The tasks that clients make for servers (revision 2025-11-25): a server that several clients share knows them under
@@ -18,8 +34,7 @@ const MAX_KNOWN = 1_024;
  */
 export class ClientTasks {
   readonly #seal: Hmac;
-  /** For each client, which backend each of its tasks was made for. */
-  readonly #known = new Map<GatewayClient, { readonly maker: string; readonly tasks: Map<string, Backend> }>();
+  readonly #made = new Map<GatewayClient, Made>();
   readonly #byMaker = new Map<string, GatewayClient>();
   #count = 0;
 
@@ -27,62 +42,119 @@ export class ClientTasks {
     this.#seal = seal;
   }
 
-  /** The client that made the task which a server asks about, and how that knows it. */
-  target({ bytes, tokens }: RequestEnvelope, backend: Backend): { client: GatewayClient; edits: Edit[] } | undefined {
-    const { taskId } = tokens;
-    if (taskId === undefined || !isString(bytes, taskId)) return undefined;
-    const origin = unwrapTaskId(readString(bytes, taskId), backend.id, this.#seal);
-    const client = origin && this.#byMaker.get(origin.maker);
-    if (origin === undefined || client === undefined) return undefined;
-    return { client, edits: [{ span: taskId, text: toBytes(JSON.stringify(origin.original)) }] };
+  /** The name under which this server knows a task of the client's; `undefined` if it was not made for it. */
+  nameFor(client: GatewayClient, backend: Backend, original: string): string | undefined {
+    const made = this.#made.get(client);
+    if (made === undefined || made.tasks.get(original)?.backend !== backend) return undefined;
+    return wrapTaskId({ maker: made.maker, original }, backend.id, this.#seal);
   }
 
-  /** What has to be replaced in a client's answer before the server gets it. */
-  editsForAnswer(
+  /** The client whose task a server calls so, and how that knows it. */
+  find(backend: Backend, name: string): FoundTask | undefined {
+    const origin = unwrapTaskId(name, backend.id, this.#seal);
+    const client = origin && this.#byMaker.get(origin.maker);
+    // Names outlive us, and makers are counted anew: what we do not know of may be another client's of that time.
+    const isKnown = origin && client && this.nameFor(client, backend, origin.original) === name;
+    return isKnown ? { client, original: origin.original } : undefined;
+  }
+
+  /** Where a server's request about one task goes. */
+  target({ bytes, tokens }: RequestEnvelope, backend: Backend): { client: GatewayClient; edits: Edit[] } | undefined {
+    const name = idAt(bytes, tokens.taskId);
+    const found = name === undefined ? undefined : this.find(backend, name);
+    return found && { client: found.client, edits: replaceId(tokens.taskId, found.original) };
+  }
+
+  /**
+   * What has to be replaced in a client's answer before the server gets it. Calling `outlive` makes the client's
+   * progress go on after the answer, until the function it returns is called.
+   */
+  answered(
     request: RequestEnvelope,
-    response: ResponseEnvelope,
+    { bytes, tokens, result }: ResponseEnvelope,
     client: GatewayClient,
     backend: Backend,
+    outlive: () => () => void,
   ): Edit[] {
-    const { bytes, tokens } = response;
-    if (request.method === METHODS.listTasks) return this.#ownEntries(bytes, tokens.resultTasks, client, backend);
-    const made = request.tokens.task === undefined ? undefined : tokens.createdTask;
-    if (made !== undefined && isString(bytes, made)) this.#note(client, readString(bytes, made), backend);
-    const asked = request.tokens.taskId === undefined ? undefined : tokens.resultTaskId;
-    return [made, asked].flatMap((span) => this.#wrapped(bytes, span, client, backend));
-  }
-
-  /** Where a client's news of one of its tasks goes; `undefined` when no server waits for it. */
-  holderOf(client: GatewayClient, { bytes, tokens: { taskId } }: NotificationEnvelope): Holder | undefined {
-    if (taskId === undefined || !isString(bytes, taskId)) return undefined;
-    const backend = this.#known.get(client)?.tasks.get(readString(bytes, taskId));
-    return backend && { backend, edits: this.#wrapped(bytes, taskId, client, backend) };
-  }
-
-  /** The client is gone, and its tasks with it. */
-  drop(client: GatewayClient): void {
-    const known = this.#known.get(client);
-    this.#known.delete(client);
-    if (known !== undefined) this.#byMaker.delete(known.maker);
-  }
-
-  #note(client: GatewayClient, original: string, backend: Backend): void {
-    const { tasks } = this.#of(client);
-    tasks.set(original, backend);
-    if (tasks.size <= MAX_KNOWN) return;
-    for (const oldest of tasks.keys()) {
-      tasks.delete(oldest);
-      break;
+    const edit = (span: Span | undefined) => {
+      const id = idAt(bytes, span);
+      return replaceId(span, id === undefined ? undefined : this.nameFor(client, backend, id));
+    };
+    switch (request.method) {
+      case METHODS.listTasks:
+        return this.#ownEntries(bytes, tokens.resultTasks, client, backend);
+      case METHODS.taskResult:
+        if (result !== undefined) this.#finish(client, this.#askedFor(request, backend));
+        return [];
+      case METHODS.getTask:
+      case METHODS.cancelTask:
+        if (isTerminal(bytes, tokens.resultStatus)) this.#finish(client, this.#askedFor(request, backend));
+        return edit(tokens.resultTaskId);
+      default: {
+        const made = request.tokens.task === undefined ? undefined : idAt(bytes, tokens.createdTask);
+        if (made === undefined) return [];
+        this.#note(client, made, { backend, end: outlive() });
+        return edit(tokens.createdTask);
+      }
     }
   }
 
-  #of(client: GatewayClient) {
-    const known = this.#known.get(client);
+  /** Where a client's news of one of its tasks goes; `undefined` when no server waits for it. */
+  holderOf(client: GatewayClient, { bytes, tokens }: NotificationEnvelope): Holder | undefined {
+    const id = idAt(bytes, tokens.taskId);
+    const task = id === undefined ? undefined : this.#made.get(client)?.tasks.get(id);
+    if (id === undefined || task === undefined) return undefined;
+    if (isTerminal(bytes, tokens.status)) task.end();
+    return { backend: task.backend, edits: replaceId(tokens.taskId, this.nameFor(client, task.backend, id)) };
+  }
+
+  /** The client is gone, and its tasks with it. */
+  left(client: GatewayClient): void {
+    const made = this.#made.get(client);
+    if (made === undefined) return;
+    for (const { end } of made.tasks.values()) end();
+    this.#made.delete(client);
+    this.#byMaker.delete(made.maker);
+  }
+
+  /** The process is gone: no other one knows of the tasks that were made for it. */
+  drop(backend: Backend): void {
+    for (const { tasks } of this.#made.values()) {
+      for (const [id, task] of tasks) {
+        if (task.backend !== backend) continue;
+        task.end();
+        tasks.delete(id);
+      }
+    }
+  }
+
+  #askedFor(request: RequestEnvelope, backend: Backend): string | undefined {
+    const name = idAt(request.bytes, request.tokens.taskId);
+    return name === undefined ? undefined : this.find(backend, name)?.original;
+  }
+
+  #finish(client: GatewayClient, original: string | undefined): void {
+    if (original !== undefined) this.#made.get(client)?.tasks.get(original)?.end();
+  }
+
+  #note(client: GatewayClient, original: string, task: MadeTask): void {
+    const { tasks } = this.#of(client);
+    tasks.get(original)?.end();
+    tasks.set(original, task);
+    for (const [oldest, { end }] of tasks) {
+      if (tasks.size <= MAX_KNOWN) break;
+      end();
+      tasks.delete(oldest);
+    }
+  }
+
+  #of(client: GatewayClient): Made {
+    const known = this.#made.get(client);
     if (known !== undefined) return known;
     this.#count += 1;
     // No server's key has this character.
-    const made = { maker: `~${this.#count}`, tasks: new Map<string, Backend>() };
-    this.#known.set(client, made);
+    const made = { maker: `~${this.#count}`, tasks: new Map<string, MadeTask>() };
+    this.#made.set(client, made);
     this.#byMaker.set(made.maker, client);
     return made;
   }
@@ -93,20 +165,18 @@ export class ClientTasks {
     const parts: Uint8Array[] = [];
     visitElements(bytes, list.start, Number.POSITIVE_INFINITY, (span) => {
       const ids = valuesAt(bytes, span, ['taskId']).filter((id) => isString(bytes, id));
-      const isOwn = ids.some((id) => this.#known.get(client)?.tasks.get(readString(bytes, id)) === backend);
-      if (!isOwn) return;
-      const edits = ids.flatMap((id) => this.#wrapped(bytes, id, client, backend));
-      parts.push(...(parts.length === 0 ? [] : [COMMA]), splice({ bytes, span, edits }));
+      const edits = ids.flatMap((id) => replaceId(id, this.nameFor(client, backend, readString(bytes, id))));
+      const isOwn = ids.length > 0 && edits.length === ids.length;
+      if (isOwn) parts.push(...(parts.length === 0 ? [] : [COMMA]), splice({ bytes, span, edits }));
     });
     return [{ span: list, text: join([OPEN, ...parts, CLOSE]) }];
   }
+}
 
-  #wrapped(bytes: Uint8Array, span: Span | undefined, client: GatewayClient, { id: holder }: Backend): Edit[] {
-    if (span === undefined || !isString(bytes, span)) return [];
-    const { maker } = this.#of(client);
-    const id = wrapTaskId({ maker, original: readString(bytes, span) }, holder, this.#seal);
-    return [{ span, text: toBytes(JSON.stringify(id)) }];
-  }
+interface FoundTask {
+  readonly client: GatewayClient;
+  /** How the client knows the task. */
+  readonly original: string;
 }
 
 interface Holder {

@@ -28,10 +28,6 @@ export class DelegatedExchange implements Exchange {
     return this.#exchange.wantsProgress;
   }
 
-  get isLasting(): boolean {
-    return this.#exchange.isLasting;
-  }
-
   relay(response: ResponseEnvelope, edits?: readonly Edit[]): void {
     this.#exchange.relay(response, edits);
   }
@@ -44,8 +40,8 @@ export class DelegatedExchange implements Exchange {
     this.#exchange.fail(error);
   }
 
-  progress(notification: NotificationEnvelope): void {
-    this.#exchange.progress(notification);
+  progress(notification: NotificationEnvelope, edits?: readonly Edit[], via?: Exchange): void {
+    this.#exchange.progress(notification, edits, via);
   }
 
   outlive(): () => void {

@@ -1,17 +1,16 @@
 import { Breaker, type BreakerPolicy } from '../bridge/breaker.js';
 import { CallQueue } from '../bridge/call-queue.js';
 import type { ChildConnection } from '../bridge/child-connection.js';
-import type { Outcome, RequestPatience } from '../bridge/request.js';
+import type { Outcome, RequestPatience, SentRequest } from '../bridge/request.js';
 import type { NotificationEnvelope } from '../mcp/envelope.js';
 import { LISTS } from '../mcp/lists.js';
-import { METHODS } from '../mcp/methods.js';
 import type { Clock } from '../timing/clock.js';
 import { CallWaits } from './call-waits.js';
+import { CallsAtWork, isInteractive, isLookout } from './calls-at-work.js';
 import type { Exchange, Handling } from './exchange.js';
 import { answerFailure, type FailureReason } from './failure.js';
 import { Floor } from './floor.js';
 import { Latencies } from './latencies.js';
-import { isInteractive, SentCalls } from './sent-calls.js';
 
 /** Milliseconds and counts that bound the calls to one server. */
 export interface CallLimits {
@@ -47,6 +46,9 @@ export interface CallCounters {
 /** How long a call waits for a child that is on its way back. */
 const RESTART_WAIT_MS = 5_000;
 
+/** Of requests that wait for the end of a task, which the server need do nothing for. */
+const MAX_LOOKOUTS = 256;
+
 /**
  * Brings calls to one server: breaker, turn, process, in this order, and each with an end.
  *
@@ -56,13 +58,14 @@ const RESTART_WAIT_MS = 5_000;
 export class Delivery {
   readonly counters: CallCounters = { calls: 0, errors: 0, failures: 0, cancelled: 0 };
   readonly latencies = new Latencies();
-  /** Calls that a process is at work on. */
-  readonly sent = new SentCalls();
+  /** What the process is at work on. */
+  readonly atWork = new CallsAtWork();
   readonly #options: DeliveryOptions;
   readonly #queue: CallQueue;
   readonly #waits: CallWaits;
   /** Absent as long as calls of several clients may be under way at once. */
   #floor: Floor | undefined;
+  #lookouts = 0;
   #breaker: Breaker;
   #connection: ChildConnection | undefined;
   /** Of the last process there was. */
@@ -98,6 +101,12 @@ export class Delivery {
   get listPatience(): RequestPatience {
     const { listTimeoutMs } = this.#options.limits;
     return { idleMs: listTimeoutMs, maxMs: listTimeoutMs };
+  }
+
+  /** For a wait until a task is done, which is silent for as long as that takes. */
+  get taskPatience(): RequestPatience {
+    const { maxTimeoutMs } = this.#options.limits;
+    return { idleMs: maxTimeoutMs, maxMs: maxTimeoutMs };
   }
 
   /**
@@ -142,6 +151,10 @@ export class Delivery {
       this.#fail(exchange, 'breaker_open', false);
       return;
     }
+    if (isLookout(exchange)) {
+      this.#lookOut(exchange, handling);
+      return;
+    }
     let hasTurn = false;
     let endWait = () => {};
     const place = this.#queue.enter((leave) => {
@@ -165,6 +178,19 @@ export class Delivery {
     this.giveUp('stopped');
     this.#breaker.close();
     this.#waits.close();
+  }
+
+  /** It waits for as long as the task takes, and must not keep calls from their turn: one of them may end the task. */
+  #lookOut(exchange: Exchange, handling: Handling): void {
+    if (this.#lookouts >= MAX_LOOKOUTS) {
+      this.#fail(exchange, 'queue_full', false);
+      return;
+    }
+    this.#lookouts += 1;
+    const leave = () => {
+      this.#lookouts -= 1;
+    };
+    this.#connectAndSend({ exchange, handling, leave });
   }
 
   #takeFloor(call: AdmittedCall): void {
@@ -223,45 +249,55 @@ export class Delivery {
 
   #send(connection: ChildConnection, call: AdmittedCall): void {
     const { exchange, handling, leave } = call;
+    const { translation } = handling;
     const { clock, limits } = this.#options;
     const startedAt = clock.now();
-    this.sent.add(exchange);
+    let sent: SentRequest | undefined;
+    this.atWork.add(exchange);
+    const end = (outcome: Outcome) => {
+      this.atWork.delete(exchange);
+      leave();
+      this.#settled(call, outcome, { startedAt, sent });
+    };
     const settle = (outcome: Outcome) => {
-      this.sent.delete(exchange);
       if (outcome.kind === 'failed' && outcome.reason === 'exited' && !outcome.sent) {
         // The process ended in this very moment and has seen nothing of the call: the next one may have it.
+        this.atWork.delete(exchange);
         if (this.#connection === connection) this.#connection = undefined;
         this.#connectAndSend(call);
         return;
       }
-      leave();
-      this.#settled(call, outcome, startedAt);
+      const response = outcome.kind === 'answered' ? outcome.response : undefined;
+      const rest = response && translation?.goOn?.(response, connection, () => outlive(exchange, sent));
+      if (rest === undefined) end(outcome);
+      else void rest.then(end);
     };
-    // The result of a task is waited for, in silence, for as long as the task may take.
-    const isWait = exchange.request.method === METHODS.taskResult;
-    const patience = { idleMs: isWait ? limits.maxTimeoutMs : limits.idleTimeoutMs, maxMs: limits.maxTimeoutMs };
-    const handler = exchange.wantsProgress
-      ? {
-          settle,
-          progress: (notification: NotificationEnvelope) => exchange.progress(notification),
-          isLasting: () => exchange.isLasting,
-        }
-      : { settle };
-    const sent = connection.relay(exchange.request, handling.edits, patience, handler);
-    if (sent !== undefined) exchange.onCancel((notice) => sent.cancel(notice));
+    const progress = (notification: NotificationEnvelope) => {
+      const via = exchange.isSettled ? this.atWork.latestOf(exchange.client) : undefined;
+      exchange.progress(notification, translation?.progress(notification), via);
+    };
+    const { idleTimeoutMs: idleMs, maxTimeoutMs: maxMs } = limits;
+    const patience = isLookout(exchange) ? this.taskPatience : { idleMs, maxMs };
+    const handler = exchange.wantsProgress ? { settle, progress } : { settle };
+    sent = connection.relay(exchange.request, handling.edits, patience, handler);
+    if (sent === undefined) return;
+    const { cancel } = sent;
+    exchange.onCancel((notice) => cancel(notice, notice && translation?.cancel(notice)));
   }
 
-  #settled({ exchange, handling }: AdmittedCall, outcome: Outcome, startedAt: number): void {
+  #settled({ exchange, handling }: AdmittedCall, outcome: Outcome, { startedAt, sent }: Sending): void {
     if (outcome.kind === 'answered') {
       const { response } = outcome;
-      exchange.relay(response, handling.editAnswer?.(response));
-      this.latencies.add(this.#options.clock.now() - startedAt);
+      const { editAnswer, translation, onAnswered } = handling;
+      const ofTask = translation?.answer(response, () => outlive(exchange, sent));
+      exchange.relay(response, [...(editAnswer?.(response) ?? []), ...(ofTask ?? [])]);
+      if (!isLookout(exchange)) this.latencies.add(this.#options.clock.now() - startedAt);
       if (response.error !== undefined || isTrue(response.bytes, response.tokens.isError)) this.counters.errors += 1;
       // The answer leaves in a microtask that is queued already; this one comes after it.
       const breaker = this.#breaker;
       queueMicrotask(() => {
         breaker.record(true);
-        handling.onAnswered?.(response);
+        onAnswered?.(response);
       });
       return;
     }
@@ -270,8 +306,10 @@ export class Delivery {
       return;
     }
     this.#fail(exchange, FAILURE_REASONS[outcome.reason], outcome.sent);
-    // How a process ends is the supervisor's to judge; the breaker is for one that lives and does not serve.
-    if (outcome.reason !== 'exited' && outcome.reason !== 'stopped') this.#breaker.record(false);
+    // How a process ends is the supervisor's to judge; the breaker is for one that lives and does not serve. A task
+    // that takes longer than we wait for its result says nothing of that either.
+    const isToBeExpected = outcome.reason === 'timeout' && isLookout(exchange);
+    if (outcome.reason !== 'exited' && outcome.reason !== 'stopped' && !isToBeExpected) this.#breaker.record(false);
   }
 
   #fail(exchange: Exchange, reason: FailureReason, sent: boolean): void {
@@ -306,6 +344,12 @@ interface AdmittedCall {
   readonly leave: () => void;
 }
 
+/** How a call was sent; not at all, if it could not be. */
+interface Sending {
+  readonly startedAt: number;
+  readonly sent: SentRequest | undefined;
+}
+
 type SendFailure = Exclude<Extract<Outcome, { kind: 'failed' }>['reason'], 'cancelled'>;
 
 const FAILURE_REASONS: Readonly<Record<SendFailure, FailureReason>> = {
@@ -316,6 +360,14 @@ const FAILURE_REASONS: Readonly<Record<SendFailure, FailureReason>> = {
   response_too_large: 'response_too_large',
   response_malformed: 'response_malformed',
 };
+
+/** Lets the exchange hear of progress after its answer. */
+function outlive(exchange: Exchange, sent: SentRequest | undefined): () => void {
+  const ends = [exchange.outlive(), sent?.outlive()];
+  return () => {
+    for (const end of ends) end?.();
+  };
+}
 
 function isTrue(bytes: Uint8Array, span: { readonly start: number } | undefined): boolean {
   return span !== undefined && bytes[span.start] === 0x74;

@@ -1,7 +1,30 @@
+import type { ChildConnection } from '../bridge/child-connection.js';
+import type { Outcome } from '../bridge/request.js';
 import type { RpcError } from '../jsonrpc/rpc-error.js';
 import type { Edit, SplicedMessage } from '../jsonrpc/splice.js';
 import type { NotificationEnvelope, RequestEnvelope, ResponseEnvelope } from '../mcp/envelope.js';
 import type { GatewayClient } from './gateway-port.js';
+
+/**
+ * What has to be replaced in what passes between an exchange's client and its server after the request, beyond the id
+ * and the progress token. Asked just before a message is passed on.
+ */
+export interface Translation {
+  /** Of the server's answer. Calling `outlive` makes progress go on after it, until the function it returns is called. */
+  answer(response: ResponseEnvelope, outlive: () => () => void): readonly Edit[];
+  /** Of the server's progress. */
+  progress(notification: NotificationEnvelope): readonly Edit[];
+  /** Of the client's notice that it gives up. */
+  cancel(notice: NotificationEnvelope): readonly Edit[];
+  /**
+   * Where the answer is only the beginning: resolves with how the request really ended. `undefined` when this is it.
+   */
+  goOn?(
+    response: ResponseEnvelope,
+    connection: ChildConnection,
+    outlive: () => () => void,
+  ): Promise<Outcome> | undefined;
+}
 
 /** What has to be replaced in a server's answer before the client gets it; asked just before it is relayed. */
 export type EditAnswer = (response: ResponseEnvelope) => readonly Edit[];
@@ -11,6 +34,8 @@ export interface Handling {
   /** What is replaced in the request. */
   readonly edits: readonly Edit[];
   readonly editAnswer?: EditAnswer | undefined;
+  /** Present when the request has to do with a task. */
+  readonly translation?: Translation | undefined;
   /** Told of the answer once it has left. */
   readonly onAnswered?: ((response: ResponseEnvelope) => void) | undefined;
 }
@@ -37,15 +62,13 @@ export interface Exchange {
   succeed(result: Uint8Array): void;
   /** Answers with a JSON-RPC error. */
   fail(error: RpcError): void;
-  /** Passes on a child's progress notification under the client's own token. */
-  progress(notification: NotificationEnvelope): void;
+  /** Passes on a child's progress notification under the client's own token. After the answer it goes along `via`. */
+  progress(notification: NotificationEnvelope, edits?: readonly Edit[], via?: Exchange): void;
   /**
    * The request has become a task: its progress is reported after the answer as well, until the function that is
    * returned is called.
    */
   outlive(): () => void;
-  /** Whether progress is wanted although the request was answered. */
-  readonly isLasting: boolean;
   /** Sends the client something else that this request has caused, the way its answer will go. */
   send(message: SplicedMessage): void;
   /**

@@ -24,6 +24,8 @@ export interface ExposedEntry {
   readonly original: string;
   /** As the server spelt it, under its exposed name; `undefined` when it is withheld from lists. */
   readonly entry: Uint8Array | undefined;
+  /** It is a tool that its server calls as a task only. */
+  readonly needsTask: boolean;
   /** Absent if there are none. */
   readonly ui?: readonly UiReference[];
 }
@@ -67,7 +69,8 @@ export function exposeList(
   const seen = new Set<string>();
 
   list.entries.forEach((raw, index) => {
-    const verdict = checkEntry(kind, JSON.parse(readText(raw.bytes, raw.span)));
+    const value: unknown = JSON.parse(readText(raw.bytes, raw.span));
+    const verdict = checkEntry(kind, value);
     const { name } = verdict;
     if (name === undefined) {
       withheld.push({ name: `#${index + 1}`, reason: verdict.kind === 'unsound' ? verdict.reason : '' });
@@ -82,15 +85,21 @@ export function exposeList(
       return;
     }
     seen.add(name);
+    const needsTask = kind === 'tools' && isTaskOnly(value);
     const isRenamed = isNamed(kind) && prefix !== undefined;
     const exposed = isRenamed ? exposedName(key, prefix, name, sha256) : name;
     if (verdict.kind === 'unsound') withheld.push({ name, reason: verdict.reason });
     const newName = isRenamed ? exposed : undefined;
     const entry = verdict.kind === 'sound' ? rename(raw, newName, verdict.nullMembers) : undefined;
     const ui = findUiReferences(kind, name, entry, rules);
-    entries.push({ exposed, original: name, entry, ...(ui.length === 0 ? {} : { ui }) });
+    entries.push({ exposed, original: name, entry, needsTask, ...(ui.length === 0 ? {} : { ui }) });
   });
   return { entries, withheld, denied, truncated: list.truncated };
+}
+
+function isTaskOnly(tool: unknown): boolean {
+  const { execution } = tool as { readonly execution?: { readonly taskSupport?: unknown } | null };
+  return execution?.taskSupport === 'required';
 }
 
 function findUiReferences(

@@ -33,8 +33,8 @@ export interface Failure {
 /**
  * Answers an exchange that failed within the gateway.
  *
- * A tool call gets a tool result, because models read results and many hosts hide errors; every other method gets a
- * JSON-RPC error with the same facts.
+ * A tool call gets a tool result, because models read results and many hosts hide errors; every other method, and a
+ * call whose answer would be a task, gets a JSON-RPC error with the same facts.
  */
 export function answerFailure(exchange: Exchange, failure: Failure): void {
   const facts = {
@@ -46,7 +46,8 @@ export function answerFailure(exchange: Exchange, failure: Failure): void {
     retryAfterMs: failure.retryAfterMs,
   };
   const text = describeFailure(failure);
-  if (exchange.request.method === METHODS.callTool) {
+  const { method, tokens } = exchange.request;
+  if (method === METHODS.callTool && tokens.task === undefined) {
     const result = { content: [{ type: 'text', text }], isError: true, _meta: { 'trunkline/failure': facts } };
     exchange.succeed(toBytes(JSON.stringify(result)));
   } else {

@@ -2,7 +2,7 @@ import type { Edit } from '../jsonrpc/splice.js';
 import type { ClientProfile } from '../mcp/client-profile.js';
 import type { NotificationEnvelope, RequestEnvelope } from '../mcp/envelope.js';
 import type { ListKind } from '../mcp/lists.js';
-import type { ChildRequest } from './child-request.js';
+import type { Question, TakeBack } from './child-request.js';
 import type { Exchange } from './exchange.js';
 import type { Failure } from './failure.js';
 
@@ -10,15 +10,15 @@ import type { Failure } from './failure.js';
 export interface GatewayClient {
   /** Who is behind it. */
   readonly principal: string;
+  /** What was agreed on; `undefined` before. */
+  readonly revision: string | undefined;
   /** The merged list has become another one. */
   listChanged(kind: ListKind): void;
   /**
    * Asks the client something for a server; `via` is the request that made the server ask, if it is known. The
    * function that is returned takes the question back.
    */
-  ask(asked: ChildRequest, via: Exchange | undefined): (notice?: NotificationEnvelope) => void;
-  /** Whether the client declared what this request of a server needs. */
-  supports(request: RequestEnvelope): boolean;
+  ask(question: Question, via: Exchange | undefined): TakeBack;
   /** Something that a server said and that concerns this client, untouched but for the edits. */
   notify(notification: NotificationEnvelope, edits?: readonly Edit[]): void;
 }

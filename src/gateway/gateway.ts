@@ -9,14 +9,13 @@ import { BackendPool, type BackendPoolOptions } from './backend-pool.js';
 import { type Catalogs, mergeCatalogs } from './catalogs.js';
 import type { ChildRequest } from './child-request.js';
 import { ChildRequests } from './child-requests.js';
-import { ClientTasks } from './client-tasks.js';
 import type { ClientConnection, ClientFacts, GatewayClient, GatewayPort } from './gateway-port.js';
 import { ABOUT, instructionsOf } from './instructions.js';
 import { LogRouting } from './log-routing.js';
 import type { OwnTool } from './own-tool.js';
 import { greetingOf } from './server-greeting.js';
-import { ServerTasks } from './server-tasks.js';
 import { Subscriptions } from './subscriptions.js';
+import { Tasks } from './tasks.js';
 import { View } from './view.js';
 
 export interface GatewayOptions extends BackendPoolOptions {
@@ -24,9 +23,9 @@ export interface GatewayOptions extends BackendPoolOptions {
   readonly ownTools: readonly OwnTool[];
   /** How long the first list asked for waits for servers that are still starting, in milliseconds. */
   readonly startupWaitMs: number;
-  /** Seals cursors, for as long as we live. */
+  /** Seals what ends with us: cursors, and the ids of clients' tasks. */
   readonly hmac: Hmac;
-  /** Seals the ids of tasks under a key that outlives us: clients keep them. */
+  /** Seals the ids of servers' tasks under a key that outlives us: clients keep them. */
   readonly seal: Hmac;
   /** Something that every client is to be told; for one, that the configuration cannot be used. */
   readonly notice?: string;
@@ -41,17 +40,17 @@ export class Gateway implements GatewayPort {
   readonly #pool: BackendPool;
   readonly #subscriptions = new Subscriptions();
   readonly #logs = new LogRouting();
-  readonly #serverTasks: ServerTasks;
-  readonly #clientTasks: ClientTasks;
+  readonly #tasks: Tasks;
   readonly #childRequests: ChildRequests;
   /** By the backends that they are of. */
   readonly #views = new Map<string, View>();
 
   constructor(options: GatewayOptions) {
     this.#options = options;
-    this.#serverTasks = new ServerTasks(options.seal);
-    this.#clientTasks = new ClientTasks(options.seal);
-    this.#childRequests = new ChildRequests(this.#serverTasks, this.#clientTasks);
+    const { seal, hmac, servers } = options;
+    const sharedByAll = new Set(servers.filter(({ sharing }) => sharing === 'all').map(({ key }) => key));
+    this.#tasks = new Tasks({ seal, runSeal: hmac, isPersonal: ({ key }) => !sharedByAll.has(key) });
+    this.#childRequests = new ChildRequests(this.#tasks);
     this.#pool = new BackendPool({
       ...options,
       create: (...which) => {
@@ -91,8 +90,8 @@ export class Gateway implements GatewayPort {
     const [only] = backends;
     const isAlone = facts.server !== undefined && only !== undefined;
     return {
-      offered: backends.flatMap(({ key }) => {
-        const greeted = this.#greeted(key);
+      offered: backends.flatMap((backend) => {
+        const greeted = this.#greeted(backend);
         return greeted === undefined ? [] : [greeted.capabilities];
       }),
       instructions: this.#instructions(backends),
@@ -123,7 +122,7 @@ export class Gateway implements GatewayPort {
       },
       detached: () => {
         this.#childRequests.drop(backend);
-        this.#serverTasks.drop(backend);
+        this.#tasks.drop(backend);
       },
       asked: (asked) => this.#asked(backend, asked),
       notified: (notification) => this.#notified(backend, notification),
@@ -147,24 +146,26 @@ export class Gateway implements GatewayPort {
       startupWaitMs,
       subscriptions: this.#subscriptions,
       logs: this.#logs,
-      tasks: this.#serverTasks,
+      tasks: this.#tasks,
       hmac: this.#options.hmac,
     });
     this.#views.set(id, view);
     return view;
   }
 
-  /** A process of the server that has greeted us, whoever it serves: a new one has not said anything yet. */
-  #greeted(key: string): ChildConnection | undefined {
-    return this.#pool.of(key).find(({ delivery }) => delivery.connection !== undefined)?.delivery.connection;
+  /** The client's own process, or another of the same server as long as that has not greeted us: they say the same. */
+  #greeted(own: Backend): ChildConnection | undefined {
+    const greeted = [own, ...this.#pool.of(own.key)].find(({ delivery }) => delivery.connection !== undefined);
+    return greeted?.delivery.connection;
   }
 
   /** What each server that is ready says about its use follows what we say. */
   #instructions(backends: readonly Backend[]): string {
     const { notice } = this.#options;
     const parts = [ABOUT, ...(notice === undefined ? [] : [notice])];
-    for (const { key, prefix } of backends) {
-      const text = this.#greeted(key)?.instructions;
+    for (const backend of backends) {
+      const { key, prefix } = backend;
+      const text = this.#greeted(backend)?.instructions;
       if (text !== undefined) parts.push(instructionsOf(key, prefix, text));
     }
     return parts.join('\n\n');
@@ -173,15 +174,23 @@ export class Gateway implements GatewayPort {
   /** What a client says of itself is for the servers that were told of it. */
   #heard(client: GatewayClient, backends: readonly Backend[], notification: NotificationEnvelope): void {
     if (notification.method === METHODS.taskStatus) {
-      const holder = this.#clientTasks.holderOf(client, notification);
-      holder?.backend.delivery.connection?.forward(notification, holder.edits);
+      const holder = this.#tasks.ofClients.holderOf(client, notification);
+      if (holder === undefined) return;
+      const related = this.#tasks.towardServer(notification, client, holder.backend);
+      holder.backend.delivery.connection?.forward(notification, [...holder.edits, ...related]);
       return;
     }
-    for (const backend of backends) {
+    const all = backends.map((backend) => ({
+      backend,
+      edits: this.#tasks.towardServer(notification, client, backend),
+    }));
+    // What belongs to a task concerns the server that has the task.
+    const concerned = all.filter(({ edits }) => edits.length > 0);
+    for (const { backend, edits } of concerned.length > 0 ? concerned : all) {
       // Roots are one client's: a server that several share would not know whose have changed.
       const isForNobody = notification.method === METHODS.rootsChanged && backend.clients.size > 1;
       if (isForNobody || !backend.clients.has(client)) continue;
-      backend.delivery.connection?.forward(notification, this.#serverTasks.editsFor(notification, client, backend));
+      backend.delivery.connection?.forward(notification, edits);
     }
   }
 
@@ -189,7 +198,7 @@ export class Gateway implements GatewayPort {
     if (!view.clients.delete(client)) return;
     const backends = [...view.backends.values()];
     this.#subscriptions.drop(client, backends);
-    this.#clientTasks.drop(client);
+    this.#tasks.left(client, backends);
     this.#logs.drop(client);
     for (const backend of backends) {
       this.#pool.release(backend, client);
@@ -216,9 +225,10 @@ export class Gateway implements GatewayPort {
       this.#childRequests.cancel(backend, notification);
       return;
     }
-    const { method, tokens } = notification;
-    if (method === METHODS.taskStatus || tokens.relatedTask !== undefined) {
-      this.#notifiedOfTask(backend, notification);
+    const { method } = notification;
+    const owner = this.#tasks.ownerOf(backend, notification);
+    if (owner !== undefined) {
+      if (owner.client !== undefined) this.#notifyOfTask(owner.client, backend, notification);
       return;
     }
     const elicited = this.#elicited(backend, notification);
@@ -226,7 +236,7 @@ export class Gateway implements GatewayPort {
       tell(elicited, backend, notification, []);
       return;
     }
-    const cause = backend.delivery.sent.causeAmong();
+    const { cause } = backend.delivery.atWork;
     const { bytes, span } = notification;
     for (const client of backend.clients) {
       if (method === METHODS.message && !this.#logs.isWanted(client, notification)) continue;
@@ -247,14 +257,13 @@ export class Gateway implements GatewayPort {
     return client !== undefined && backend.clients.has(client) ? client : undefined;
   }
 
-  /** It is for whose task it is, or for the only client; anybody else could not know the task. */
-  #notifiedOfTask(backend: Backend, notification: NotificationEnvelope): void {
-    const [only, ...others] = backend.clients;
-    const client = this.#serverTasks.clientOf(backend, notification) ?? (others.length === 0 ? only : undefined);
-    if (client === undefined) return;
+  /** It is for whose task it is; anybody else could not know the task. */
+  #notifyOfTask(client: GatewayClient, backend: Backend, notification: NotificationEnvelope): void {
     if (notification.method === METHODS.message && !this.#logs.isWanted(client, notification)) return;
-    const edits = this.#serverTasks.editsToward(client, backend, notification);
-    tell(client, backend, notification, edits);
+    tell(client, backend, notification, [
+      ...this.#tasks.ofServers.editsToward(client, backend, notification),
+      ...this.#tasks.towardClient(notification, client, backend),
+    ]);
   }
 }
 
@@ -266,7 +275,7 @@ function tell(
   edits: readonly Edit[],
 ): void {
   const { bytes, span } = notification;
-  const via = delivery.sent.latestOf(client);
+  const via = delivery.atWork.latestOf(client);
   if (via === undefined) client.notify(notification, edits);
   else via.send({ bytes, span, edits });
 }

@@ -18,6 +18,7 @@ export interface HeldListsOptions {
 export class HeldLists {
   readonly #options: HeldListsOptions;
   #held: { readonly exchange: Exchange; readonly kind: ListKind }[] = [];
+  #areGivenOut = false;
   #wait: 'not-begun' | 'running' | 'over' = 'not-begun';
   #cancel: Cancel = () => {};
 
@@ -25,8 +26,14 @@ export class HeldLists {
     this.#options = options;
   }
 
+  /** Whether clients may have seen lists. */
+  get areGivenOut(): boolean {
+    return this.#areGivenOut;
+  }
+
   serve(exchange: Exchange, kind: ListKind): void {
-    if (this.areSeen) {
+    if (this.#isOver) {
+      this.#areGivenOut = true;
       this.#options.answer(exchange, kind);
       return;
     }
@@ -38,7 +45,7 @@ export class HeldLists {
 
   /** Some start has ended; if it was the last one, there is nothing left to wait for. */
   startSettled(): void {
-    if (this.areSeen) this.#release();
+    if (this.#isOver) this.#release();
   }
 
   /** Nothing is waited for any more. */
@@ -47,12 +54,12 @@ export class HeldLists {
     this.#release();
   }
 
-  /** Whether lists are given out, or may have been: servers have settled, or were waited for long enough. */
-  get areSeen(): boolean {
+  get #isOver(): boolean {
     return this.#wait === 'over' || this.#options.isReady();
   }
 
   #release(): void {
+    this.#areGivenOut = true;
     this.#cancel();
     for (const { exchange, kind } of this.#held.splice(0)) this.#options.answer(exchange, kind);
   }

@@ -52,7 +52,8 @@ export class LegacyExchange implements Exchange {
 
   relay(response: ResponseEnvelope, edits: readonly Edit[] = []): void {
     const waitMs = this.#lastProgressAt + PROGRESS_GAP_MS - this.#clock.now();
-    if (waitMs > 0) this.#clock.schedule(waitMs, () => this.#answer(response, edits));
+    // Of a task, progress goes on, and what else is said of it must not come before its id.
+    if (waitMs > 0 && !this.#isLasting) this.#clock.schedule(waitMs, () => this.#answer(response, edits));
     else this.#answer(response, edits);
   }
 
@@ -64,17 +65,18 @@ export class LegacyExchange implements Exchange {
     if (this.#settle()) this.#reply.answer(errorMessage(this.#ownBytes(this.request.id), error));
   }
 
-  progress(notification: NotificationEnvelope): void {
+  progress(notification: NotificationEnvelope, more: readonly Edit[] = [], via?: Exchange): void {
     const { bytes, span, tokens } = notification;
     const asked = this.request.tokens.requestProgressToken;
     if (asked === undefined || tokens.progressToken === undefined) return;
-    const edits: Edit[] = [{ span: tokens.progressToken, text: this.#ownBytes(asked) }];
-    if (this.#isSettled) {
-      if (this.#isLasting) this.client.notify(notification, edits);
-      return;
+    const edits: Edit[] = [{ span: tokens.progressToken, text: this.#ownBytes(asked) }, ...more];
+    if (!this.#isSettled) {
+      this.#lastProgressAt = this.#clock.now();
+      this.#reply.send({ bytes, span, edits });
+    } else if (this.#isLasting) {
+      if (via === undefined) this.client.notify(notification, edits);
+      else via.send({ bytes, span, edits });
     }
-    this.#lastProgressAt = this.#clock.now();
-    this.#reply.send({ bytes, span, edits });
   }
 
   outlive(): () => void {
@@ -82,10 +84,6 @@ export class LegacyExchange implements Exchange {
     return () => {
       this.#isLasting = false;
     };
-  }
-
-  get isLasting(): boolean {
-    return this.#isLasting;
   }
 
   send(message: SplicedMessage): void {

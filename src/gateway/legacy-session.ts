@@ -6,20 +6,21 @@ import type { ClientProfile } from '../mcp/client-profile.js';
 import type { Envelope, NotificationEnvelope, Rejection, RequestEnvelope, ScanEnvelope } from '../mcp/envelope.js';
 import { LISTS, type ListKind, listAskedFor } from '../mcp/lists.js';
 import { METHODS } from '../mcp/methods.js';
-import { type LegacyRevision, negotiateRevision } from '../mcp/revisions.js';
+import { isOlder, type LegacyRevision, negotiateRevision } from '../mcp/revisions.js';
 import type { Clock } from '../timing/clock.js';
 import { Paced } from '../timing/paced.js';
 import { AskedClient } from './asked-client.js';
 import { acceptBatch } from './batch.js';
 import { BatchReply } from './batch-reply.js';
 import { capabilitiesFor } from './capabilities.js';
-import type { ChildRequest } from './child-request.js';
+import type { Question, TakeBack } from './child-request.js';
 import type { Exchange } from './exchange.js';
 import { describeFailure } from './failure.js';
 import type { ClientConnection, GatewayClient, GatewayPort, ServerGreeting } from './gateway-port.js';
 import { LegacyExchange } from './legacy-exchange.js';
 import { refusalOf } from './refusal.js';
 import { pipeChannel, type ReplyChannel } from './reply-channel.js';
+import { inRevision } from './server-greeting.js';
 
 export interface LegacySessionOptions {
   readonly clock: Clock;
@@ -110,12 +111,8 @@ export class LegacySession implements GatewayClient {
     if (this.#phase === 'open' && this.#listed.has(kind)) this.#announcement(LISTS[kind].changed).request();
   }
 
-  supports(request: RequestEnvelope): boolean {
-    return this.#asked.supports(request);
-  }
-
-  ask(asked: ChildRequest, via: Exchange | undefined): (notice?: NotificationEnvelope) => void {
-    return this.#asked.ask(asked, via);
+  ask(question: Question, via: Exchange | undefined): TakeBack {
+    return this.#asked.ask(question, via);
   }
 
   notify({ bytes, span }: NotificationEnvelope, edits: readonly Edit[] = []): void {
@@ -193,7 +190,7 @@ export class LegacySession implements GatewayClient {
     const connection = gateway.connect(this, { profile, server });
     this.#connection = connection;
     if (connection.greeting !== undefined) {
-      void this.#greetAsServer(toBytes(id), connection, connection.greeting, reply);
+      void this.#greetAsServer({ id: toBytes(id), profile, reply }, connection, connection.greeting);
       return;
     }
     this.#revision = profile.protocolVersion;
@@ -204,17 +201,15 @@ export class LegacySession implements GatewayClient {
   }
 
   /** In the words of the only server that the client wants to see. It may try again when there are none. */
-  async #greetAsServer(
-    id: Uint8Array,
-    connection: ClientConnection,
-    greeting: Promise<ServerGreeting>,
-    reply: ReplyChannel,
-  ): Promise<void> {
+  async #greetAsServer({ id, profile, reply }: Hello, connection: ClientConnection, greeting: Promise<ServerGreeting>) {
     const greeted = await greeting;
     if (this.#phase === 'closed') return;
     if (greeted.kind === 'greeted') {
-      this.#revision = greeted.revision;
-      reply.answer(resultMessage(id, greeted.result));
+      // A server that several clients share may have been told of a newer revision than this one speaks.
+      const { protocolVersion } = profile;
+      const isOld = isOlder(protocolVersion, greeted.revision);
+      this.#revision = isOld ? protocolVersion : greeted.revision;
+      reply.answer(resultMessage(id, isOld ? inRevision(greeted.result, protocolVersion) : greeted.result));
       return;
     }
     connection.close();
@@ -252,6 +247,13 @@ export class LegacySession implements GatewayClient {
     // Of several requests with one id, nobody can say which was meant.
     if (others.length === 0) exchange?.cancel(notification);
   }
+}
+
+/** An `initialize` that waits for its answer. */
+interface Hello {
+  readonly id: Uint8Array;
+  readonly profile: SpokenProfile;
+  readonly reply: ReplyChannel;
 }
 
 interface SpokenProfile extends ClientProfile {

@@ -18,6 +18,8 @@ export interface Target extends Handling {
   readonly backend: Backend;
   /** The name or URI as the server knows it, where the request is for one. */
   readonly original?: string;
+  /** It is for a tool that the server calls as a task only. */
+  readonly needsTask?: boolean;
 }
 
 /** MCP's code for a resource that nobody has, in the revisions with a handshake. */
@@ -75,7 +77,7 @@ export class Router {
     const backend = route === undefined ? undefined : this.#backends.get(route.key);
     if (route === undefined || backend === undefined) return unknown(what, name);
     const edits = route.original === name ? [] : [{ span: token, text: route.token }];
-    return { backend, edits, name, original: route.original };
+    return { backend, edits, name, original: route.original, needsTask: route.needsTask };
   }
 
   /** Some server of this view has spoken of the URI. */

@@ -1,6 +1,6 @@
 import { listAllPages } from '../bridge/list-pages.js';
 import { valuesAt } from '../jsonrpc/json-path.js';
-import { isString, readString, type Span, toBytes } from '../jsonrpc/json-text.js';
+import { isString, readString, toBytes } from '../jsonrpc/json-text.js';
 import { join } from '../jsonrpc/message.js';
 import { RPC_CODES, RpcError } from '../jsonrpc/rpc-error.js';
 import { type Edit, splice } from '../jsonrpc/splice.js';
@@ -9,10 +9,17 @@ import type { Hmac } from '../mcp/exposed-name.js';
 import { METHODS } from '../mcp/methods.js';
 import { unwrapTaskId, wrapTaskId } from '../mcp/task-id.js';
 import type { Backend } from './backend.js';
-import type { EditAnswer, Exchange } from './exchange.js';
+import type { Exchange } from './exchange.js';
 import type { GatewayClient } from './gateway-port.js';
 import type { Target } from './router.js';
+import { idAt, isTerminal, replaceId } from './task-id-edits.js';
 import { TaskRegistry } from './task-registry.js';
+
+export interface ServerTasksOptions {
+  readonly seal: Hmac;
+  /** Whether only one person's clients ever use this process. */
+  readonly isPersonal: (backend: Backend) => boolean;
+}
 
 /**
  * The tasks that servers make for clients (revision 2025-11-25): shows their ids under names that tell whose they are,
@@ -20,76 +27,88 @@ import { TaskRegistry } from './task-registry.js';
  */
 export class ServerTasks {
   readonly #seal: Hmac;
+  readonly #isPersonal: (backend: Backend) => boolean;
   readonly #registry = new TaskRegistry();
 
-  constructor(seal: Hmac) {
+  constructor({ seal, isPersonal }: ServerTasksOptions) {
     this.#seal = seal;
+    this.#isPersonal = isPersonal;
+  }
+
+  /** The name under which this client knows a task of the server's. */
+  nameFor(client: GatewayClient, { key }: Backend, original: string): string {
+    return wrapTaskId({ maker: key, original }, client.principal, this.#seal);
+  }
+
+  /** How the server knows what the client calls so; `undefined` if that is no task of the server's for this client. */
+  originalOf(client: GatewayClient, { key }: Backend, name: string): string | undefined {
+    const origin = unwrapTaskId(name, client.principal, this.#seal);
+    return origin?.maker === key ? origin.original : undefined;
   }
 
   /** Where a request about one task goes. An id that is not of this client's tasks reaches no server. */
   target(
-    { bytes, tokens }: RequestEnvelope,
+    { bytes, tokens, method }: RequestEnvelope,
     client: GatewayClient,
     backends: ReadonlyMap<string, Backend>,
   ): TaskTarget {
-    const { taskId } = tokens;
-    const id = taskId !== undefined && isString(bytes, taskId) ? readString(bytes, taskId) : undefined;
-    const origin = id === undefined ? undefined : unwrapTaskId(id, client.principal, this.#seal);
+    const name = idAt(bytes, tokens.taskId);
+    const origin = name === undefined ? undefined : unwrapTaskId(name, client.principal, this.#seal);
     const backend = origin === undefined ? undefined : backends.get(origin.maker);
-    if (taskId === undefined || origin === undefined || backend === undefined) {
-      return new RpcError(RPC_CODES.invalidParams, 'Unknown task');
+    if (origin === undefined || backend === undefined) return new RpcError(RPC_CODES.invalidParams, 'Unknown task');
+    this.#registry.asked(backend, origin.original, client, method === METHODS.taskResult);
+    return { backend, edits: replaceId(tokens.taskId, origin.original) };
+  }
+
+  /** The server answers: the request may have become a task, or the answer is about one. */
+  answered({ bytes, tokens, result }: ResponseEnvelope, { client, request }: Exchange, backend: Backend): Edit[] {
+    const { method } = request;
+    if (method === METHODS.taskResult) {
+      const name = idAt(request.bytes, request.tokens.taskId);
+      const original = name === undefined ? undefined : this.originalOf(client, backend, name);
+      if (result !== undefined && original !== undefined) this.#registry.finish(backend, original);
+      return [];
     }
-    this.#registry.note(backend, origin.original, client);
-    return { backend, edits: [{ span: taskId, text: toBytes(JSON.stringify(origin.original)) }] };
+    if (method !== METHODS.getTask && method !== METHODS.cancelTask) return [];
+    const id = idAt(bytes, tokens.resultTaskId);
+    if (id !== undefined && isTerminal(bytes, tokens.resultStatus)) this.#registry.finish(backend, id);
+    return id === undefined ? [] : replaceId(tokens.resultTaskId, this.nameFor(client, backend, id));
   }
 
-  /** What a request says about the task it belongs to, as the server knows it. */
-  editsFor({ bytes, tokens }: RequestEnvelope | NotificationEnvelope, client: GatewayClient, backend: Backend): Edit[] {
-    return this.#unwrapped(bytes, tokens.relatedTask, client, backend);
+  /** The request has become this task; `end` ends the reports of its progress. */
+  made(original: string, client: GatewayClient, backend: Backend, end: () => void): void {
+    this.#registry.made(backend, original, client, end);
   }
 
-  /** The same for an answer of the client's. */
-  editsForAnswer({ bytes, tokens }: ResponseEnvelope, client: GatewayClient, backend: Backend): Edit[] {
-    return this.#unwrapped(bytes, tokens.resultRelatedTask, client, backend);
+  /** The task is done. */
+  finished(original: string, backend: Backend): void {
+    this.#registry.finish(backend, original);
   }
 
-  /** Replaces the ids of tasks in what the server answers to this exchange, and notes whose they are. */
-  editAnswer(backend: Backend, exchange: Exchange): EditAnswer {
-    const { client, request } = exchange;
-    return ({ bytes, tokens }) => {
-      const { createdTask, resultTaskId, resultStatus, resultRelatedTask } = tokens;
-      const isAboutTask = TASK_METHODS.has(request.method);
-      const made = request.tokens.task === undefined ? undefined : createdTask;
-      const asked = isAboutTask ? resultTaskId : undefined;
-      if (made !== undefined && isString(bytes, made)) {
-        this.#registry.note(backend, readString(bytes, made), client, exchange.outlive());
-      }
-      if (asked !== undefined && isString(bytes, asked) && isTerminal(bytes, resultStatus)) {
-        this.#registry.finish(backend, readString(bytes, asked));
-      }
-      return [made, asked, resultRelatedTask].flatMap((span) => this.#wrapped(bytes, span, client, backend));
-    };
+  /** What has to be replaced in a server's news of a task for this client. */
+  editsToward(client: GatewayClient, backend: Backend, { bytes, tokens, method }: NotificationEnvelope): Edit[] {
+    const id = method === METHODS.taskStatus ? idAt(bytes, tokens.taskId) : undefined;
+    if (id === undefined) return [];
+    if (isTerminal(bytes, tokens.status)) this.#registry.finish(backend, id);
+    return replaceId(tokens.taskId, this.nameFor(client, backend, id));
   }
 
-  /** The client that a message of a server's concerns because of the task that it names. */
-  clientOf(
-    backend: Backend,
-    { bytes, tokens, method }: RequestEnvelope | NotificationEnvelope,
-  ): GatewayClient | undefined {
-    const span = method === METHODS.taskStatus ? tokens.taskId : tokens.relatedTask;
-    if (span === undefined || !isString(bytes, span)) return undefined;
-    const client = this.#registry.find(backend, readString(bytes, span))?.client;
-    return client !== undefined && backend.clients.has(client) ? client : undefined;
-  }
-
-  /** What has to be replaced in a message of the server's for this client. */
-  editsToward(client: GatewayClient, backend: Backend, message: RequestEnvelope | NotificationEnvelope): Edit[] {
-    const { bytes, tokens, method } = message;
-    const own = method === METHODS.taskStatus ? tokens.taskId : undefined;
-    if (own !== undefined && isString(bytes, own) && isTerminal(bytes, tokens.status)) {
-      this.#registry.finish(backend, readString(bytes, own));
-    }
-    return [own, tokens.relatedTask].flatMap((span) => this.#wrapped(bytes, span, client, backend));
+  /**
+   * The client that a message of a server's concerns because of the task that it names; `undefined` when it names none.
+   * Nobody but whose task it is could know what to do with it.
+   */
+  ownerOf(backend: Backend, { bytes, tokens, method }: RequestEnvelope | NotificationEnvelope): TaskOwner | undefined {
+    const isStatus = method === METHODS.taskStatus;
+    const id = idAt(bytes, isStatus ? tokens.taskId : tokens.relatedTask);
+    if (id === undefined) return isStatus ? { client: undefined } : undefined;
+    const known = this.#registry.find(backend, id);
+    if (known?.client !== undefined) return { client: known.client };
+    const { cause } = backend.delivery.atWork;
+    // The server may speak of a task before it has answered the request that becomes it.
+    if (known === undefined && cause?.request.tokens.task !== undefined) return { client: cause.client };
+    const [only, ...others] = backend.clients;
+    const isMeant = others.length === 0 && (known === undefined || known.principal === only?.principal);
+    return { client: isMeant ? only : undefined };
   }
 
   /** Answers with the tasks of all servers that belong to whoever asks. */
@@ -101,6 +120,11 @@ export class ServerTasks {
     const lists = await Promise.all([...backends].map((backend) => this.#entriesOf(backend, exchange.client)));
     const entries = lists.flat().flatMap((entry, index) => (index === 0 ? [entry] : [COMMA, entry]));
     exchange.succeed(join([LIST_HEAD, ...entries, LIST_TAIL]));
+  }
+
+  /** The client is gone. */
+  left(client: GatewayClient, backends: Iterable<Backend>): void {
+    for (const backend of backends) this.#registry.left(backend, client);
   }
 
   /** The process is gone, and its tasks with it. */
@@ -117,43 +141,26 @@ export class ServerTasks {
     return list.entries.flatMap(({ bytes, span }) => {
       const ids = valuesAt(bytes, span, ['taskId']).filter((id) => isString(bytes, id));
       const isOwn = ids.length > 0 && ids.every((id) => this.#isOf(client, backend, readString(bytes, id)));
-      const edits = ids.flatMap((id) => this.#wrapped(bytes, id, client, backend));
+      const edits = ids.flatMap((id) => replaceId(id, this.nameFor(client, backend, readString(bytes, id))));
       return isOwn ? [splice({ bytes, span, edits })] : [];
     });
   }
 
-  /** A task that nobody is known to have made can be seen by a client that has the process to itself. */
+  /** Whose task it is that nobody is known to have made is clear only where there is one person. */
   #isOf(client: GatewayClient, backend: Backend, original: string): boolean {
-    const owner = this.#registry.find(backend, original)?.client;
-    return owner === undefined ? backend.clients.size === 1 : owner.principal === client.principal;
-  }
-
-  #wrapped(bytes: Uint8Array, span: Span | undefined, client: GatewayClient, { key }: Backend): Edit[] {
-    if (span === undefined || !isString(bytes, span)) return [];
-    const id = wrapTaskId({ maker: key, original: readString(bytes, span) }, client.principal, this.#seal);
-    return [{ span, text: toBytes(JSON.stringify(id)) }];
-  }
-
-  /** What we did not wrap stays as it is: it means nothing to us, and may to the server. */
-  #unwrapped(bytes: Uint8Array, span: Span | undefined, client: GatewayClient, { key }: Backend): Edit[] {
-    if (span === undefined || !isString(bytes, span)) return [];
-    const origin = unwrapTaskId(readString(bytes, span), client.principal, this.#seal);
-    return origin?.maker === key ? [{ span, text: toBytes(JSON.stringify(origin.original)) }] : [];
+    const known = this.#registry.find(backend, original);
+    return known === undefined ? this.#isPersonal(backend) : known.principal === client.principal;
   }
 }
 
 type TaskTarget = Pick<Target, 'backend' | 'edits'> | RpcError;
 
-/** Requests about one task, by its id. */
-export const TASK_METHODS: ReadonlySet<string> = new Set([METHODS.getTask, METHODS.taskResult, METHODS.cancelTask]);
+/** Whose task it is; nobody's who is there, if there is no client. */
+interface TaskOwner {
+  readonly client: GatewayClient | undefined;
+}
 
 const TASK_LIST = { method: METHODS.listTasks, token: 'resultTasks' } as const;
-
-const TERMINAL = new Set(['completed', 'failed', 'cancelled']);
-
-function isTerminal(bytes: Uint8Array, status: Span | undefined): boolean {
-  return status !== undefined && isString(bytes, status) && TERMINAL.has(readString(bytes, status));
-}
 
 const LIST_HEAD = toBytes('{"tasks":[');
 const LIST_TAIL = toBytes(']}');

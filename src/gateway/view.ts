@@ -1,14 +1,15 @@
 import { isString, readString, readText, toBytes } from '../jsonrpc/json-text.js';
-import { RpcError } from '../jsonrpc/rpc-error.js';
+import { RPC_CODES, RpcError } from '../jsonrpc/rpc-error.js';
 import type { NotificationEnvelope, RequestEnvelope } from '../mcp/envelope.js';
 import type { Hmac } from '../mcp/exposed-name.js';
 import { type ListKind, listAskedFor } from '../mcp/lists.js';
-import { METHODS } from '../mcp/methods.js';
+import { METHODS, TASK_METHODS } from '../mcp/methods.js';
 import type { LegacyRevision } from '../mcp/revisions.js';
 import type { Clock } from '../timing/clock.js';
 import { askInOrder, type Inquiry } from './ask-in-order.js';
 import type { Backend } from './backend.js';
 import { type Catalogs, changedLists, mergeCatalogs } from './catalogs.js';
+import { asTask, drivingTask, mustBeDriven } from './driven-task.js';
 import type { Exchange } from './exchange.js';
 import type { GatewayClient } from './gateway-port.js';
 import { HeldLists } from './held-lists.js';
@@ -17,8 +18,8 @@ import type { OwnTool } from './own-tool.js';
 import { answerList } from './paged-list.js';
 import { NO_COMPLETIONS, Router, type Target } from './router.js';
 import type { ListNaming } from './server-lists.js';
-import { type ServerTasks, TASK_METHODS } from './server-tasks.js';
 import type { Subscriptions } from './subscriptions.js';
+import type { Tasks } from './tasks.js';
 
 export interface ViewOptions {
   readonly clock: Clock;
@@ -30,7 +31,7 @@ export interface ViewOptions {
   readonly startupWaitMs: number;
   readonly subscriptions: Subscriptions;
   readonly logs: LogRouting;
-  readonly tasks: ServerTasks;
+  readonly tasks: Tasks;
   /** Seals the cursors of lists that need more than one page. */
   readonly hmac: Hmac;
 }
@@ -48,7 +49,7 @@ export class View {
   readonly #router: Router;
   readonly #subscriptions: Subscriptions;
   readonly #logs: LogRouting;
-  readonly #tasks: ServerTasks;
+  readonly #tasks: Tasks;
   readonly #lists: HeldLists;
   readonly #hmac: Hmac;
   #catalogs: Catalogs;
@@ -91,7 +92,7 @@ export class View {
     const list = listAskedFor(method);
     if (list !== undefined) this.#list(exchange, list);
     else if (method === METHODS.setLevel) this.#logs.setLevel(exchange, this.#backends.values());
-    else if (method === METHODS.listTasks) void this.#tasks.list(exchange, this.#backends.values());
+    else if (method === METHODS.listTasks) void this.#tasks.ofServers.list(exchange, this.#backends.values());
     else this.#route(exchange);
   }
 
@@ -99,7 +100,7 @@ export class View {
   listsChanged(): void {
     const before = this.#catalogs;
     // While nobody has seen a list, the order of the configuration decides alone.
-    this.#catalogs = this.#merge(this.#lists.areSeen ? before : undefined);
+    this.#catalogs = this.#merge(this.#lists.areGivenOut ? before : undefined);
     this.#learnsUris = this.#router.withResources.length > 1;
     for (const kind of changedLists(before, this.#catalogs)) {
       for (const client of this.clients) client.listChanged(kind);
@@ -139,7 +140,8 @@ export class View {
   #route(exchange: Exchange): void {
     const own = this.#ownTool(exchange.request);
     if (own !== undefined) {
-      void this.#callOwnTool(own, exchange);
+      if (exchange.request.tokens.task === undefined) void this.#callOwnTool(own, exchange);
+      else exchange.fail(new RpcError(RPC_CODES.methodNotFound, `${own.name} cannot become a task`));
       return;
     }
     const { method, bytes, tokens } = exchange.request;
@@ -171,28 +173,31 @@ export class View {
 
   #target({ request, client }: Exchange): Target | Inquiry | RpcError {
     const { method, tokens } = request;
-    if (TASK_METHODS.has(method)) return this.#tasks.target(request, client, this.#backends);
+    const { ofServers } = this.#tasks;
+    if (TASK_METHODS.has(method)) return ofServers.target(request, client, this.#backends);
     // A method that we do not know may be about a task, whose server it is for then.
-    const aboutTask = tokens.taskId === undefined ? undefined : this.#tasks.target(request, client, this.#backends);
+    const aboutTask = tokens.taskId === undefined ? undefined : ofServers.target(request, client, this.#backends);
     const isAboutTask = aboutTask !== undefined && !(aboutTask instanceof RpcError) && !KNOWN_METHODS.has(method);
     return isAboutTask ? aboutTask : this.#router.target(request, this.#catalogs);
   }
 
-  #send(exchange: Exchange, { backend, edits, editAnswer }: Target): void {
+  #send(exchange: Exchange, { backend, edits, editAnswer, needsTask = false }: Target): void {
     const onAnswered = this.#learnsUris ? this.#router.learnFrom(backend) : undefined;
     const { request, client } = exchange;
     const { task, relatedTask } = request.tokens;
+    if (request.params !== undefined && mustBeDriven(exchange, backend, needsTask)) {
+      const driven = [...edits, asTask(request.params)];
+      const translation = drivingTask(exchange, backend, this.#tasks);
+      backend.serve(exchange, { edits: driven, editAnswer, onAnswered, translation });
+      return;
+    }
     if (task === undefined && relatedTask === undefined && !TASK_METHODS.has(request.method)) {
       backend.serve(exchange, { edits, editAnswer, onAnswered });
       return;
     }
-    const related = this.#tasks.editsFor(request, client, backend);
-    const ofTask = this.#tasks.editAnswer(backend, exchange);
-    backend.serve(exchange, {
-      edits: [...edits, ...related],
-      editAnswer: (response) => [...(editAnswer?.(response) ?? []), ...ofTask(response)],
-      onAnswered,
-    });
+    const related = this.#tasks.towardServer(request, client, backend);
+    const translation = this.#tasks.translationOf(exchange, backend);
+    backend.serve(exchange, { edits: [...edits, ...related], editAnswer, onAnswered, translation });
   }
 
   #ownTool({ method, bytes, tokens }: RequestEnvelope): OwnTool | undefined {

@@ -25,3 +25,6 @@ export const METHODS = {
   listRoots: 'roots/list',
   rootsChanged: 'notifications/roots/list_changed',
 } as const;
+
+/** Requests about one task, by its id. */
+export const TASK_METHODS: ReadonlySet<string> = new Set([METHODS.getTask, METHODS.taskResult, METHODS.cancelTask]);

@@ -14,3 +14,8 @@ export function isLegacyRevision(version: string): version is LegacyRevision {
 export function negotiateRevision(requested: string | undefined): LegacyRevision {
   return requested !== undefined && isLegacyRevision(requested) ? requested : LATEST_LEGACY_REVISION;
 }
+
+/** Whether a revision came before another. They are dates, and sort as such. */
+export function isOlder(revision: string, than: string): boolean {
+  return revision < than;
+}

@@ -102,6 +102,27 @@ describe('the time that a request may take', () => {
     expect(listener.told).toEqual(['timeout sent']);
   });
 
+  it('is not used up while the child waits for an answer to a question of its own', () => {
+    const { bridge, clock, say, requests } = bridging();
+    const { listener } = relay(bridge);
+    say({ jsonrpc: '2.0', id: 'q', method: 'elicitation/create' });
+    clock.advance(3_000);
+    expect(listener.told).toEqual([]);
+    const [question] = requests;
+    if (question !== undefined) bridge.respond(question, bytesOf('{}'));
+    clock.advance(1_000);
+    expect(listener.told).toEqual(['timeout sent']);
+  });
+
+  it('goes on when the child takes its question back', () => {
+    const { bridge, clock, say } = bridging();
+    const { listener } = relay(bridge);
+    say({ jsonrpc: '2.0', id: 'q', method: 'elicitation/create' });
+    say({ jsonrpc: '2.0', method: 'notifications/cancelled', params: { requestId: 'q' } });
+    clock.advance(1_000);
+    expect(listener.told).toEqual(['timeout sent']);
+  });
+
   it('ends with one cancellation sent to the child, and an answer after it is late', () => {
     const { bridge, clock, output, say } = bridging();
     const { listener } = relay(bridge);
@@ -410,6 +431,13 @@ describe('the end of the process', () => {
     expect(bridge.counters.unsentReplies).toBe(1);
     expect(bridge.inFlight).toBe(0);
     expect(clock.pending).toBe(0);
+  });
+
+  it('is the end of what the child says, too: nobody could answer it', () => {
+    const { bridge, say, requests, notifications } = bridging();
+    bridge.close('stopped');
+    say({ jsonrpc: '2.0', id: 'q', method: 'elicitation/create' }, { jsonrpc: '2.0', method: 'notifications/x' });
+    expect([requests, notifications]).toEqual([[], []]);
   });
 
   it('drops half a line that the child left', () => {

@@ -1,14 +1,14 @@
 import { describe, expect, it } from 'vitest';
 import { AskedClient } from '../../src/gateway/asked-client.js';
-import type { ChildRequest } from '../../src/gateway/child-request.js';
+import type { Question } from '../../src/gateway/child-request.js';
 import type { SplicedMessage } from '../../src/jsonrpc/splice.js';
 import { callOf, RecordedExchange } from '../support/recorded-exchange.js';
 import { notificationOf, RecordingSink, requestOf, responseOf } from '../support/wire.js';
 
-const QUESTION: ChildRequest = {
+const QUESTION: Question = {
   request: requestOf('{"jsonrpc":"2.0","id":"q","method":"roots/list"}'),
   edits: [],
-  relay: () => {},
+  answer: () => {},
   fail: () => {},
   progress: () => {},
 };

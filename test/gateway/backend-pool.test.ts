@@ -99,6 +99,27 @@ describe('a server shared by profile', () => {
     expect(server('a').isEnded).toBe(true);
   });
 
+  it('stays one process for clients without roots, even if it asks for them', async () => {
+    const { greeted, idOf, server } = pooling('profile');
+    const first = greeted();
+    await idOf(first);
+    server('a').child.say({ jsonrpc: '2.0', id: 'r', method: 'roots/list' });
+    expect(server('a').child.stdin.last).toMatchObject({ id: 'r', error: { code: -32601 } });
+    expect([await idOf(greeted()), await idOf(greeted(ROOTS))]).toEqual(['a', 'a~2']);
+    first.session.close();
+    expect(server('a').isEnded).toBe(false);
+  });
+
+  it('is tried again for a client that comes when it is tried no more by itself', async () => {
+    const { greeted, server } = pooling('profile');
+    server('a').moved('starting');
+    greeted();
+    expect(server('a').demands).toBe(0);
+    server('a').moved('parked');
+    greeted();
+    expect(server('a').demands).toBe(1);
+  });
+
   it('does not ask two clients that share it for roots, since they may have different ones', async () => {
     const { greeted, idOf, server } = pooling('profile');
     const clients = [greeted(ROOTS), greeted(ROOTS)];

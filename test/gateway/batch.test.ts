@@ -87,9 +87,9 @@ describe('a batch of a client of 2025-03-26', () => {
     const answers: string[] = [];
     for (const id of ['x', 'y']) {
       const request = requestOf({ jsonrpc: '2.0', id, method: 'sampling/createMessage', params: {} });
-      const relay = ({ bytes, span }: { bytes: Uint8Array; span: { start: number; end: number } }) =>
+      const answer = ({ bytes, span }: { bytes: Uint8Array; span: { start: number; end: number } }) =>
         answers.push(Buffer.from(bytes.subarray(span.start, span.end)).toString());
-      client.session.ask({ request, edits: [], relay, fail: () => {}, progress: () => {} }, undefined);
+      client.session.ask({ request, edits: [], answer, fail: () => {}, progress: () => {} }, undefined);
     }
     const [x, y] = client.received.take().map(({ id }) => id);
     client.say(`[{"jsonrpc":"2.0","id":${y},"result":{"y":1.0}}, {"jsonrpc":"2.0","id":${x},"result":{"x":1}}]`);

@@ -245,6 +245,28 @@ describe('instructions', () => {
   });
 });
 
+describe('the instructions of a server with several processes', () => {
+  it("are those of the client's own, and else of any that is there", async () => {
+    const { server, gateway, connect } = scriptGateway({
+      servers: { a: { sharing: 'profile', hello: { instructions: 'Be first.' } } },
+    });
+    connect().greet('2025-11-25', {}, 'one');
+    await server('a').start();
+    connect().greet('2025-11-25', {}, 'other');
+    const facts = (name: string) => ({
+      profile: { protocolVersion: '2025-11-25', capabilities: {}, clientInfo: { name, version: '0' } },
+    });
+    const told = (name: string) => gateway.connect(new RecordedClient(), facts(name)).instructions;
+    expect(told('other')).toContain('Be first.');
+    Object.assign(server('a~2').script, { hello: { instructions: 'Be second.' } });
+    await server('a~2').start();
+    expect([told('one'), told('other')]).toEqual([
+      expect.stringContaining('Be first.'),
+      expect.stringContaining('Be second.'),
+    ]);
+  });
+});
+
 describe('a change of the merged list', () => {
   it('is told to listeners only if a client would see it', async () => {
     const { server, gateway } = scriptGateway({ servers: { a: { tools: ['x'] }, b: { tools: [] } } });

@@ -494,7 +494,7 @@ describe('what a server asks of a client', () => {
       const errors: RpcError[] = [];
       const request = requestOf({ jsonrpc: '2.0', id: 4, method, params: {} });
       const fail = (error: RpcError) => errors.push(error);
-      const asked = { request, edits: [], relay: () => {}, progress: () => {}, fail };
+      const asked = { request, edits: [], answer: () => {}, progress: () => {}, fail };
       client.session.ask(asked, undefined);
       expect(errors.map((error) => error.toJSON())).toEqual([
         { code: -32601, message: `The client does not support ${method}` },

@@ -1,4 +1,4 @@
-import type { ChildRequest } from '../../src/gateway/child-request.js';
+import type { Question } from '../../src/gateway/child-request.js';
 import type { Exchange } from '../../src/gateway/exchange.js';
 import type { ClientFacts, GatewayClient } from '../../src/gateway/gateway-port.js';
 import type { RpcError } from '../../src/jsonrpc/rpc-error.js';
@@ -13,18 +13,15 @@ export const SOMEBODY: ClientFacts = { profile: { clientInfo: {}, capabilities: 
 /** A client without a session: keeps what it was told unasked. */
 export class RecordedClient implements GatewayClient {
   readonly principal = 'somebody';
+  readonly revision = '2025-11-25';
   readonly changed: ListKind[] = [];
   /** The notifications, as the server spelt them but for the edits. */
   readonly notices: string[] = [];
 
-  readonly asked: ChildRequest[] = [];
+  readonly asked: Question[] = [];
 
-  supports(): boolean {
-    return true;
-  }
-
-  ask(asked: ChildRequest): () => void {
-    this.asked.push(asked);
+  ask(question: Question): () => void {
+    this.asked.push(question);
     return () => {};
   }
 

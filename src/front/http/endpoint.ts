@@ -116,10 +116,14 @@ export class Endpoint {
     const session = new Session({ client, principal, endpoint, clock, timers, limits, onCut });
     sessions.add(session);
     onEvent({ kind: 'session-opened', sessions: sessions.size });
+    // A client that was not greeted has to begin anew.
+    const onOver = () => {
+      if (client.revision === undefined) sessions.end(session, 'refused');
+    };
     return this.#handOver(reply, (response) => {
       let isServed = false;
       try {
-        isServed = session.post(body, response, { 'mcp-session-id': session.id });
+        isServed = session.post(body, response, { 'mcp-session-id': session.id }, onOver);
       } finally {
         if (!isServed) sessions.end(session, 'refused');
       }

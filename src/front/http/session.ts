@@ -73,8 +73,16 @@ export class Session implements Due {
     this.dueAt = this.#options.clock.now() + this.#options.limits.sessionIdleMs;
   }
 
-  /** Serves a POST. Returns whether its body was JSON-RPC; if not, that has been answered already. */
-  post(body: Uint8Array, response: ServerResponse, headers: Readonly<Record<string, string>> = {}): boolean {
+  /**
+   * Serves a POST. Returns whether its body was JSON-RPC; if not, that has been answered already. `onOver` is called
+   * when all answers are given, or given up.
+   */
+  post(
+    body: Uint8Array,
+    response: ServerResponse,
+    headers: Readonly<Record<string, string>> = {},
+    onOver: () => void = () => {},
+  ): boolean {
     const { client, clock, timers, limits } = this.#options;
     let stream: EventStream | undefined;
     const post = new PostStream({
@@ -91,6 +99,7 @@ export class Session implements Due {
         this.#posts.delete(post);
         if (stream !== undefined) this.#streams.delete(stream.number);
         this.touch();
+        onOver();
       },
     });
     this.#posts.add(post);

@@ -1,0 +1,79 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { createSeal } from '../../src/compose/seal.js';
+import { unwrapTaskId, wrapTaskId } from '../../src/mcp/task-id.js';
+
+const seal = createSeal({ secret: 'a secret of the test' });
+
+/** Any text at all, halves of characters included. */
+const text = fc.string({ unit: 'binary' });
+const maker = fc.stringMatching(/^[a-z0-9~-]{1,24}$/);
+
+describe('the wrapped id of a task', () => {
+  it('leads back to its maker and the original id, whatever that is, for its holder', () => {
+    fc.assert(
+      fc.property(maker, text, text, (key, original, holder) => {
+        const id = wrapTaskId({ maker: key, original }, holder, seal);
+        expect(unwrapTaskId(id, holder, seal)).toEqual({ maker: key, original });
+      }),
+    );
+  });
+
+  it('is the same each time, since clients compare ids', () => {
+    const wrap = () => wrapTaskId({ maker: 'a', original: 't' }, 'somebody', seal);
+    expect(wrap()).toBe(wrap());
+    expect(wrap()).toMatch(/^a:[\w-]{22}:t$/);
+  });
+
+  it('is no id for any other holder', () => {
+    fc.assert(
+      fc.property(maker, text, text, text, (key, original, holder, other) => {
+        fc.pre(holder !== other);
+        expect(unwrapTaskId(wrapTaskId({ maker: key, original }, holder, seal), other, seal)).toBeUndefined();
+      }),
+    );
+  });
+
+  it('is no id any more when one character is another, missing, or too many', () => {
+    const character = fc.string({ unit: 'binary', minLength: 0, maxLength: 2 });
+    fc.assert(
+      fc.property(maker, text, text, fc.nat(), character, fc.boolean(), (key, original, holder, at, put, isMore) => {
+        const id = wrapTaskId({ maker: key, original }, holder, seal);
+        const position = at % id.length;
+        const spoilt = id.slice(0, position) + put + id.slice(position + (isMore ? 0 : 1));
+        fc.pre(spoilt !== id);
+        expect(unwrapTaskId(spoilt, holder, seal)).toBeUndefined();
+      }),
+      { numRuns: 1_000 },
+    );
+  });
+
+  it('is no id under another secret', () => {
+    const id = wrapTaskId({ maker: 'a', original: 't' }, 'somebody', seal);
+    expect(unwrapTaskId(id, 'somebody', createSeal({ secret: 'another' }))).toBeUndefined();
+    expect(unwrapTaskId(id, 'somebody', createSeal())).toBeUndefined();
+    expect(unwrapTaskId(id, 'somebody', createSeal({ secret: 'a secret of the test' }))).toBeDefined();
+  });
+
+  it.each(['', ':', '::', 'a', 'a:b', 'a::t', ':b:t', 'a:b:t', `a:${'x'.repeat(22)}:t`])(
+    'cannot be made up: "%s"',
+    (id) => {
+      expect(unwrapTaskId(id, 'somebody', seal)).toBeUndefined();
+    },
+  );
+});
+
+describe('a seal', () => {
+  it('tells once that it is used, and not before', () => {
+    let told = 0;
+    const sealing = createSeal({
+      onSealed: () => {
+        told += 1;
+      },
+    });
+    expect(told).toBe(0);
+    sealing('x');
+    sealing('y');
+    expect(told).toBe(1);
+  });
+});
