@@ -132,7 +132,7 @@ const gateway = z.strictObject(
   {
     startupWait: duration(
       GATEWAY_DEFAULTS.startupWait,
-      'How long the first listing waits for servers that are starting.',
+      'How long the first listing, or a request for what nobody lists yet, waits for servers that are starting.',
       { min: '0s', max: '300s' },
     ).exactOptional(),
     restartTool: flag(GATEWAY_DEFAULTS.restartTool, 'Offers the tool trunkline__restart.').exactOptional(),

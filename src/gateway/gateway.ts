@@ -13,7 +13,7 @@ import type { GatewayClient, GatewayPort } from './gateway-port.js';
 import { ABOUT, instructionsOf } from './instructions.js';
 import { LogRouting } from './log-routing.js';
 import type { OwnTool } from './own-tool.js';
-import { NO_COMPLETIONS, Router } from './router.js';
+import { NO_COMPLETIONS, NotListed, Router } from './router.js';
 import { Subscriptions } from './subscriptions.js';
 
 export interface GatewayOptions {
@@ -21,7 +21,7 @@ export interface GatewayOptions {
   /** In the order of the configuration. */
   readonly backends: readonly Backend[];
   readonly ownTools: readonly OwnTool[];
-  /** How long the first list asked for waits for servers that are still starting, in milliseconds. */
+  /** How long what is asked for first waits for servers that are still starting, in milliseconds. */
   readonly startupWaitMs: number;
   /** Something that every client is to be told; for one, that the configuration cannot be used. */
   readonly notice?: string;
@@ -43,8 +43,8 @@ export class Gateway implements GatewayPort {
   readonly #subscriptions = new Subscriptions();
   readonly #logs = new LogRouting();
   readonly #childRequests = new ChildRequests();
-  /** Lists asked for while servers were starting for the first time. */
-  #heldLists: { readonly exchange: Exchange; readonly kind: ListKind }[] = [];
+  /** What was asked for while servers were starting for the first time, and may be there once they have started. */
+  #heldExchanges: Exchange[] = [];
   #startupWait: 'not-begun' | 'running' | 'over' = 'not-begun';
   #cancelStartupWait: Cancel = () => {};
   #catalogs: Catalogs;
@@ -60,7 +60,7 @@ export class Gateway implements GatewayPort {
     for (const backend of backends) {
       backend.listen({
         listsChanged: () => this.#listsChanged(),
-        startSettled: () => this.#releaseHeldLists(),
+        startSettled: () => this.#release(),
         attached: () => {
           this.#logs.restore(backend);
           this.#subscriptions.restore(backend);
@@ -119,7 +119,7 @@ export class Gateway implements GatewayPort {
   close(): void {
     this.#startupWait = 'over';
     this.#cancelStartupWait();
-    this.#releaseHeldLists();
+    this.#release();
     for (const backend of this.#backends.values()) backend.close();
     this.#clients.clear();
   }
@@ -137,7 +137,8 @@ export class Gateway implements GatewayPort {
     const holder = uri === undefined ? undefined : this.#subscriptions.holder(exchange.client, subscribedTo);
     const target = holder ?? this.#router.target(exchange.request, this.#catalogs);
     if (target instanceof RpcError) {
-      exchange.fail(target);
+      if (target instanceof NotListed && this.#mayListMore) this.#hold(exchange);
+      else exchange.fail(target);
       return;
     }
     const { backend, edits } = target instanceof Backend ? { backend: target, edits: [] } : target;
@@ -161,25 +162,31 @@ export class Gateway implements GatewayPort {
       exchange.fail(new RpcError(RPC_CODES.invalidParams, 'Invalid cursor'));
       return;
     }
-    if (this.#startupWait === 'over' || this.isReady) {
-      exchange.succeed(this.#catalogs[kind].answer);
-      return;
-    }
-    this.#heldLists.push({ exchange, kind });
+    if (this.#mayListMore) this.#hold(exchange);
+    else exchange.succeed(this.#catalogs[kind].answer);
+  }
+
+  /** Whether servers that are starting for the first time are worth waiting for. */
+  get #mayListMore(): boolean {
+    return this.#startupWait !== 'over' && !this.isReady;
+  }
+
+  #hold(exchange: Exchange): void {
+    this.#heldExchanges.push(exchange);
     if (this.#startupWait === 'running') return;
     this.#startupWait = 'running';
     this.#cancelStartupWait = this.#clock.schedule(this.#startupWaitMs, () => {
       this.#startupWait = 'over';
-      this.#releaseHeldLists();
+      this.#release();
     });
   }
 
-  #releaseHeldLists(): void {
-    if (this.#startupWait !== 'over' && !this.isReady) return;
+  #release(): void {
+    if (this.#mayListMore) return;
     this.#cancelStartupWait();
-    const held = this.#heldLists;
-    this.#heldLists = [];
-    for (const { exchange, kind } of held) exchange.succeed(this.#catalogs[kind].answer);
+    const held = this.#heldExchanges;
+    this.#heldExchanges = [];
+    for (const exchange of held) if (!exchange.isSettled) this.serve(exchange);
   }
 
   #listsChanged(): void {

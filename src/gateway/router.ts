@@ -14,6 +14,9 @@ export interface Target {
   readonly edits: readonly Edit[];
 }
 
+/** A name or URI that no server lists; one that is still starting may turn out to have it. */
+export class NotListed extends RpcError {}
+
 /** MCP's code for a resource that nobody has, in the revisions with a handshake. */
 const RESOURCE_NOT_FOUND = -32002;
 
@@ -73,7 +76,7 @@ export class Router {
     const key = catalogs.templates.owner(uri)?.key ?? ownerOfUri(uri, catalogs, this.#backends.values());
     const backend = key === undefined ? undefined : this.#backends.get(key);
     return backend === undefined
-      ? new RpcError(RESOURCE_NOT_FOUND, `Resource not found: ${uri}`, { uri })
+      ? new NotListed(RESOURCE_NOT_FOUND, `Resource not found: ${uri}`, { uri })
       : { backend, edits: [] };
   }
 
@@ -84,8 +87,8 @@ export class Router {
   }
 }
 
-function unknown(what: string, name: string): RpcError {
-  return new RpcError(RPC_CODES.invalidParams, `Unknown ${what}: ${name}`);
+function unknown(what: string, name: string): NotListed {
+  return new NotListed(RPC_CODES.invalidParams, `Unknown ${what}: ${name}`);
 }
 
 /** The answer for a server that completes nothing. */
