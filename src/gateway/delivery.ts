@@ -89,6 +89,11 @@ export class Delivery {
     return this.#connection;
   }
 
+  /** Whether there is a process, or was one. */
+  get hasBeenUp(): boolean {
+    return this.#generation !== undefined;
+  }
+
   get breaker(): Pick<Breaker, 'state' | 'retryAfterMs'> {
     return this.#breaker;
   }

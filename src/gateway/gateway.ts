@@ -21,7 +21,7 @@ import { View } from './view.js';
 export interface GatewayOptions extends BackendPoolOptions {
   readonly clock: Clock;
   readonly ownTools: readonly OwnTool[];
-  /** How long the first list asked for waits for servers that are still starting, in milliseconds. */
+  /** How long what is asked for first waits for servers that are still starting, in milliseconds. */
   readonly startupWaitMs: number;
   /** Seals what ends with us: cursors, and the ids of clients' tasks. */
   readonly hmac: Hmac;

@@ -3,6 +3,12 @@ import type { Catalogs } from './catalogs.js';
 import type { KnownUris } from './known-uris.js';
 import type { UriOwner } from './ui-aliases.js';
 
+/** A server, and a URI as it knows it. */
+interface ResourceOwner extends UriOwner {
+  /** Nobody lists it; of the servers that are there, this one is the likeliest. */
+  readonly isGuess?: boolean;
+}
+
 /**
  * The server that a URI belongs to, or `undefined` if none can be told.
  *
@@ -16,7 +22,7 @@ export function ownerOfUri(
   catalogs: Catalogs,
   backends: ReadonlyMap<string, Backend>,
   known: KnownUris,
-): UriOwner | undefined {
+): ResourceOwner | undefined {
   if (catalogs.ui.knows(uri)) return catalogs.ui.resolve(uri);
   // A template stands in the reference of a completion as it is listed.
   const key =
@@ -24,10 +30,10 @@ export function ownerOfUri(
     catalogs.resources.owner(uri)?.key ??
     known.owner(uri) ??
     listedBefore(uri, backends) ??
-    ownerByTemplate(uri, catalogs) ??
-    onlyOne(ownersByAuthority(uri, catalogs)) ??
-    onlyOne(withResources(backends.values()));
-  return key === undefined ? undefined : { key, original: uri };
+    ownerByTemplate(uri, catalogs);
+  if (key !== undefined) return { key, original: uri };
+  const likeliest = onlyOne(ownersByAuthority(uri, catalogs)) ?? onlyOne(withResources(backends.values()));
+  return likeliest === undefined ? undefined : { key: likeliest, original: uri, isGuess: true };
 }
 
 /** So that whoever asks is told what is wrong with the server, and not that there is no such thing. */

@@ -20,7 +20,12 @@ export interface Target extends Handling {
   readonly original?: string;
   /** It is for a tool that the server calls as a task only. */
   readonly needsTask?: boolean;
+  /** Nobody lists it; of the servers that are there, this one is the likeliest. */
+  readonly isGuess?: boolean;
 }
+
+/** A name or URI that no server lists; one that is still starting may turn out to have it. */
+export class NotListed extends RpcError {}
 
 /** MCP's code for a resource that nobody has, in the revisions with a handshake. */
 const RESOURCE_NOT_FOUND = -32002;
@@ -111,7 +116,7 @@ export class Router {
     const owner = ownerOfUri(uri, catalogs, this.#backends, this.#uris);
     const backend = owner === undefined ? undefined : this.#backends.get(owner.key);
     if (owner === undefined || backend === undefined) {
-      const notFound = new RpcError(RESOURCE_NOT_FOUND, `Resource not found: ${uri}`, { uri });
+      const notFound = new NotListed(RESOURCE_NOT_FOUND, `Resource not found: ${uri}`, { uri });
       // The wrong server's HTML would be shown as the face of another's tool.
       if (candidates.length === 0 || isUiUri(uri)) return notFound;
       return {
@@ -121,8 +126,8 @@ export class Router {
         notFound,
       };
     }
-    const { original } = owner;
-    if (original === uri) return { backend, edits: [], original };
+    const { original, isGuess = false } = owner;
+    if (original === uri) return { backend, edits: [], original, isGuess };
     const edits = [{ span: token, text: toBytes(JSON.stringify(original)) }];
     return { backend, edits, editAnswer: editReadResult(original, uri), original };
   }
@@ -138,7 +143,7 @@ export class Router {
     if (backend !== undefined) return { backend, edits: [] };
     const notFound = new RpcError(RPC_CODES.methodNotFound, `Method not found: ${method}`);
     return {
-      candidates: readyFirst([...this.#backends.values()].filter(({ isGivenUp }) => !isGivenUp)),
+      candidates: this.#askable,
       isUnknown: ({ bytes: answer, tokens: { errorCode } }) => codeOf(answer, errorCode) === RPC_CODES.methodNotFound,
       onFound: ({ key }) => {
         if (this.#methods.size < MAX_METHODS) this.#methods.set(method, key);
@@ -149,10 +154,14 @@ export class Router {
 
   /** Servers that have resources, as far as they have said. */
   get withResources(): readonly Backend[] {
-    const candidates = [...this.#backends.values()].filter(({ isGivenUp, delivery: { connection } }) => {
-      return !isGivenUp && (connection === undefined || connection.offers('resources'));
-    });
-    return readyFirst(candidates);
+    return this.#askable.filter(({ delivery: { connection } }) => connection?.offers('resources') !== false);
+  }
+
+  /** Those that are there, and then those that were and are on their way back, which have to be waited for. */
+  get #askable(): readonly Backend[] {
+    const known = [...this.#backends.values()].filter(({ isGivenUp, delivery }) => !isGivenUp && delivery.hasBeenUp);
+    const isReady = ({ delivery }: Backend) => delivery.connection !== undefined;
+    return [...known.filter(isReady), ...known.filter((backend) => !isReady(backend))];
   }
 
   /** A server that is shown as it is knows best what it has, listed or not. */
@@ -182,14 +191,8 @@ function codeOf(bytes: Uint8Array, code: Span | undefined): number | undefined {
   return code === undefined ? undefined : Number(readText(bytes, code));
 }
 
-/** A server that is on its way back is waited for last. */
-function readyFirst(backends: readonly Backend[]): Backend[] {
-  const isReady = ({ delivery }: Backend) => delivery.connection !== undefined;
-  return [...backends.filter(isReady), ...backends.filter((backend) => !isReady(backend))];
-}
-
-function unknown(what: string, name: string): RpcError {
-  return new RpcError(RPC_CODES.invalidParams, `Unknown ${what}: ${name}`);
+function unknown(what: string, name: string): NotListed {
+  return new NotListed(RPC_CODES.invalidParams, `Unknown ${what}: ${name}`);
 }
 
 /** The answer for a server that completes nothing. */

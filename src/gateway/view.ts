@@ -12,11 +12,11 @@ import { type Catalogs, changedLists, mergeCatalogs } from './catalogs.js';
 import { asTask, drivingTask, mustBeDriven } from './driven-task.js';
 import type { Exchange } from './exchange.js';
 import type { GatewayClient } from './gateway-port.js';
-import { HeldLists } from './held-lists.js';
+import { HeldRequests } from './held-requests.js';
 import type { LogRouting } from './log-routing.js';
 import type { OwnTool } from './own-tool.js';
 import { answerList } from './paged-list.js';
-import { NO_COMPLETIONS, Router, type Target } from './router.js';
+import { NO_COMPLETIONS, NotListed, Router, type Target } from './router.js';
 import type { ListNaming } from './server-lists.js';
 import type { Subscriptions } from './subscriptions.js';
 import type { Tasks } from './tasks.js';
@@ -50,11 +50,12 @@ export class View {
   readonly #subscriptions: Subscriptions;
   readonly #logs: LogRouting;
   readonly #tasks: Tasks;
-  readonly #lists: HeldLists;
+  readonly #held: HeldRequests;
   readonly #hmac: Hmac;
   #catalogs: Catalogs;
   /** Where more than one server has resources, what they say tells whose some are. */
   #learnsUris: boolean;
+  #areListsSeen = false;
 
   constructor({ clock, backends, naming, ownTools, startupWaitMs, subscriptions, logs, tasks, hmac }: ViewOptions) {
     this.#backends = new Map(backends.map((backend) => [backend.key, backend]));
@@ -65,11 +66,11 @@ export class View {
     this.#logs = logs;
     this.#hmac = hmac;
     this.#tasks = tasks;
-    this.#lists = new HeldLists({
+    this.#held = new HeldRequests({
       clock,
       waitMs: startupWaitMs,
       isReady: () => backends.every(({ isStartSettled }) => isStartSettled),
-      answer: (exchange, kind) => answerList(exchange, this.#catalogs[kind].pages),
+      serve: (exchange) => this.serve(exchange),
     });
     this.#catalogs = this.#merge();
     this.#learnsUris = this.#router.withResources.length > 1;
@@ -100,7 +101,7 @@ export class View {
   listsChanged(): void {
     const before = this.#catalogs;
     // While nobody has seen a list, the order of the configuration decides alone.
-    this.#catalogs = this.#merge(this.#lists.areGivenOut ? before : undefined);
+    this.#catalogs = this.#merge(this.#areListsSeen ? before : undefined);
     this.#learnsUris = this.#router.withResources.length > 1;
     for (const kind of changedLists(before, this.#catalogs)) {
       for (const client of this.clients) client.listChanged(kind);
@@ -114,11 +115,11 @@ export class View {
 
   /** Some backend's first start has ended. */
   startSettled(): void {
-    this.#lists.startSettled();
+    this.#held.startSettled();
   }
 
   close(): void {
-    this.#lists.end();
+    this.#held.end();
   }
 
   #merge(before?: Catalogs): Catalogs {
@@ -131,10 +132,11 @@ export class View {
     });
   }
 
-  /** A cursor goes on with a list that was there already. */
   #list(exchange: Exchange, kind: ListKind): void {
-    if (exchange.request.tokens.cursor === undefined) this.#lists.serve(exchange, kind);
-    else answerList(exchange, this.#catalogs[kind].pages);
+    // A cursor goes on with a list that was there already.
+    if (exchange.request.tokens.cursor === undefined && this.#held.hold(exchange)) return;
+    this.#areListsSeen = true;
+    answerList(exchange, this.#catalogs[kind].pages);
   }
 
   #route(exchange: Exchange): void {
@@ -153,6 +155,7 @@ export class View {
         ? undefined
         : this.#subscriptions.holder(exchange.client, subscribedTo, this.#backends.values());
     const target = holder ?? this.#target(exchange);
+    if (mayBeAnothers(target) && this.#held.hold(exchange)) return;
     if (target instanceof RpcError) {
       exchange.fail(target);
       return;
@@ -208,6 +211,12 @@ export class View {
   async #callOwnTool(tool: OwnTool, exchange: Exchange): Promise<void> {
     exchange.succeed(toBytes(JSON.stringify(await tool.call(readArguments(exchange.request), this))));
   }
+}
+
+/** Whether a server that is not there yet may have what is asked for. */
+function mayBeAnothers(target: Target | Inquiry | RpcError): boolean {
+  if (target instanceof RpcError) return target instanceof NotListed;
+  return 'candidates' in target || target.isGuess === true;
 }
 
 const KNOWN_METHODS: ReadonlySet<string> = new Set(Object.values(METHODS));

@@ -1,0 +1,57 @@
+import type { Cancel, Clock } from '../timing/clock.js';
+import type { Exchange } from './exchange.js';
+
+export interface HeldRequestsOptions {
+  readonly clock: Clock;
+  /** How long the first request that waits does so, in milliseconds. */
+  readonly waitMs: number;
+  /** Whether every server's first start has ended, one way or the other. */
+  readonly isReady: () => boolean;
+  /** Serves a request that has waited. */
+  readonly serve: (exchange: Exchange) => void;
+}
+
+/**
+ * Requests that came while servers started for the first time, and that a server which is not there yet may change the
+ * answer of: they wait for them, all the same while, and no request that comes later ever waits.
+ */
+export class HeldRequests {
+  readonly #options: HeldRequestsOptions;
+  #held: Exchange[] = [];
+  #wait: 'not-begun' | 'running' | 'over' = 'not-begun';
+  #cancel: Cancel = () => {};
+
+  constructor(options: HeldRequestsOptions) {
+    this.#options = options;
+  }
+
+  /** Holds the request if there is anything to wait for; returns whether. */
+  hold(exchange: Exchange): boolean {
+    if (this.#isOver) return false;
+    this.#held.push(exchange);
+    if (this.#wait === 'running') return true;
+    this.#wait = 'running';
+    this.#cancel = this.#options.clock.schedule(this.#options.waitMs, () => this.end());
+    return true;
+  }
+
+  /** Some start has ended; if it was the last one, there is nothing left to wait for. */
+  startSettled(): void {
+    if (this.#isOver) this.#release();
+  }
+
+  /** Nothing is waited for any more. */
+  end(): void {
+    this.#wait = 'over';
+    this.#release();
+  }
+
+  get #isOver(): boolean {
+    return this.#wait === 'over' || this.#options.isReady();
+  }
+
+  #release(): void {
+    this.#cancel();
+    for (const exchange of this.#held.splice(0)) if (!exchange.isSettled) this.#options.serve(exchange);
+  }
+}
