@@ -21,6 +21,7 @@ import { LegacyExchange } from './legacy-exchange.js';
 import { refusalOf } from './refusal.js';
 import { pipeChannel, type ReplyChannel } from './reply-channel.js';
 import { inRevision } from './server-greeting.js';
+import { readProfile, type SpokenProfile } from './spoken-profile.js';
 
 export interface LegacySessionOptions {
   readonly clock: Clock;
@@ -254,27 +255,6 @@ interface Hello {
   readonly id: Uint8Array;
   readonly profile: SpokenProfile;
   readonly reply: ReplyChannel;
-}
-
-interface SpokenProfile extends ClientProfile {
-  readonly protocolVersion: LegacyRevision;
-}
-
-/** What a client says of itself, as it says it. */
-function readProfile({ bytes, tokens }: RequestEnvelope): SpokenProfile {
-  const { protocolVersion: version, capabilities, clientInfo } = tokens;
-  const named = version !== undefined && isString(bytes, version) ? readString(bytes, version) : undefined;
-  return {
-    protocolVersion: negotiateRevision(named),
-    capabilities: readObject(bytes, capabilities),
-    clientInfo: readObject(bytes, clientInfo),
-  };
-}
-
-function readObject(bytes: Uint8Array, span: Span | undefined): Record<string, unknown> {
-  return span !== undefined && isObject(bytes, span)
-    ? (JSON.parse(readText(bytes, span)) as Record<string, unknown>)
-    : {};
 }
 
 const EMPTY_RESULT = toBytes('{}');

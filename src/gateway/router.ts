@@ -62,6 +62,7 @@ export class Router {
         return this.#byUri(request, uri, catalogs);
       case METHODS.complete:
         if (refName !== undefined) return this.#byName(request, refName, catalogs.prompts, 'prompt');
+        if (refUri === undefined) return this.#onlyBackend() ?? this.#byUri(request, refUri, catalogs);
         return this.#byUri(request, refUri, catalogs);
       default:
         return this.#byMethod(request, catalogs);
