@@ -53,19 +53,24 @@ class HttpClient implements HttpClientSession {
   receive(body: Uint8Array, reply: ReplyChannel): Received {
     const message = this.#platform.scan(body);
     if (message.kind === 'rejected') return { refused: refusalOf(message) };
+    // A client that does not listen gets the questions of its tasks when it waits for a result.
+    if (message.kind === 'request' && message.method === METHODS.taskResult) this.#catchUp(reply);
     return { answers: this.#session.accept(message, reply) ? 1 : 0 };
   }
 
   attach(stream: MessageSink | undefined): void {
     this.#stream = stream;
-    if (stream === undefined) return;
-    for (const message of this.#missed.values()) stream.send(message);
-    this.#missed.clear();
-    this.#missedUpdates = 0;
+    if (stream !== undefined) this.#catchUp(stream);
   }
 
   close(): void {
     this.#session.close();
+  }
+
+  #catchUp(stream: Pick<MessageSink, 'send'>): void {
+    for (const message of this.#missed.values()) stream.send(message);
+    this.#missed.clear();
+    this.#missedUpdates = 0;
   }
 
   #send(message: SplicedMessage): void {

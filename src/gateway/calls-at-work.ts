@@ -2,7 +2,10 @@ import { METHODS, TASK_METHODS } from '../mcp/methods.js';
 import type { Exchange } from './exchange.js';
 import type { GatewayClient } from './gateway-port.js';
 
-/** The calls that one process is at work on, by which it is told whom it means when it says or asks something. */
+/**
+ * The calls that one process is at work on, by which it is told whom it means when it says or asks something. One may be
+ * settled already, and then nothing more can go along it.
+ */
 export class CallsAtWork {
   /** In the order in which they were sent. */
   readonly #calls = new Set<Exchange>();
@@ -26,24 +29,30 @@ export class CallsAtWork {
    * What belongs to a task says so, hence requests about tasks count only where there are no others.
    */
   get cause(): Exchange | undefined {
-    const all = [...this.#calls];
-    const others = all.filter(({ request }) => !TASK_METHODS.has(request.method));
+    const all = [...this.#calls].filter(({ isSettled }) => !isSettled);
+    const others = all.filter((exchange) => !isAboutTask(exchange));
     const meant = others.length > 0 ? others : all;
     const latest = meant.at(-1);
     return meant.every(({ client }) => client === latest?.client) ? latest : undefined;
   }
 
   /**
-   * The call of this client's along which something about a task is best sent: one that waits for a task's result,
-   * else the latest, and only then one that merely looks at a task's state.
+   * The call of this client's along which a question about a task is best asked: one that waits for a task's result,
+   * else the latest. One that merely looks at a task's state, or ends it, is to be answered and nothing else.
    */
   latestOf(client: GatewayClient): Exchange | undefined {
-    let best: Exchange | undefined;
+    let latest: Exchange | undefined;
     for (const exchange of this.#calls) {
-      const isAsGood = best === undefined || fitness(exchange) >= fitness(best);
-      if (exchange.client === client && isAsGood) best = exchange;
+      const isFit = isLookout(exchange) || !(isAboutTask(exchange) || (latest !== undefined && isLookout(latest)));
+      if (exchange.client === client && !exchange.isSettled && isFit) latest = exchange;
     }
-    return best;
+    return latest;
+  }
+
+  /** The same for reports of progress, whose order would be lost if they went along one call and then another. */
+  lookoutOf(client: GatewayClient): Exchange | undefined {
+    const latest = this.latestOf(client);
+    return latest !== undefined && isLookout(latest) ? latest : undefined;
   }
 }
 
@@ -52,7 +61,6 @@ export function isLookout({ request }: Exchange): boolean {
   return request.method === METHODS.taskResult;
 }
 
-function fitness(exchange: Exchange): number {
-  if (isLookout(exchange)) return 2;
-  return TASK_METHODS.has(exchange.request.method) ? 0 : 1;
+function isAboutTask({ request }: Exchange): boolean {
+  return TASK_METHODS.has(request.method);
 }

@@ -1,3 +1,5 @@
+import { knowsTasks } from '../mcp/revisions.js';
+
 /**
  * What we promise a client that speaks this revision.
  *
@@ -5,7 +7,7 @@
  * has is an empty one.
  */
 export function capabilitiesFor(revision: string | undefined): Readonly<Record<string, unknown>> {
-  return revision === '2025-11-25' ? { ...CAPABILITIES, tasks: TASKS } : CAPABILITIES;
+  return knowsTasks(revision) ? { ...CAPABILITIES, tasks: TASKS } : CAPABILITIES;
 }
 
 const CAPABILITIES = {

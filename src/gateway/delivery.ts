@@ -253,14 +253,15 @@ export class Delivery {
       else void rest.then(end);
     };
     const progress = (notification: NotificationEnvelope) => {
-      const via = exchange.isSettled ? this.atWork.latestOf(exchange.client) : undefined;
+      const via = exchange.isSettled ? this.atWork.lookoutOf(exchange.client) : undefined;
       exchange.progress(notification, translation?.progress(notification), via);
     };
     const { idleTimeoutMs: idleMs, maxTimeoutMs: maxMs } = limits;
     const patience = isLookout(exchange) ? this.taskPatience : { idleMs, maxMs };
+    const all = [...edits, ...(translation?.request?.(connection) ?? [])];
     sent = connection.relay(
       exchange.request,
-      edits,
+      all,
       patience,
       exchange.wantsProgress ? { settle, progress } : { settle },
     );

@@ -13,8 +13,6 @@ export interface ExposedEntry {
   readonly original: string;
   /** As the server spelt it, under its exposed name; `undefined` when it is withheld from lists. */
   readonly entry: Uint8Array | undefined;
-  /** It is a tool that its server calls as a task only. */
-  readonly needsTask: boolean;
 }
 
 /** An entry that is not listed, and why. It can still be used by its exposed name, if it has one. */
@@ -31,9 +29,17 @@ export interface ExposedList {
   readonly denied: readonly string[];
   /** Why the list ends early, if it does. */
   readonly truncated: string | undefined;
+  /** Original names of tools that their server calls as tasks only. */
+  readonly taskOnly: ReadonlySet<string>;
 }
 
-export const EMPTY_LIST: ExposedList = { entries: [], withheld: [], denied: [], truncated: undefined };
+export const EMPTY_LIST: ExposedList = {
+  entries: [],
+  withheld: [],
+  denied: [],
+  truncated: undefined,
+  taskOnly: new Set(),
+};
 
 export interface ExposureRules {
   readonly key: string;
@@ -52,6 +58,7 @@ export function exposeList(
   const entries: ExposedEntry[] = [];
   const withheld: WithheldEntry[] = [];
   const denied: string[] = [];
+  const taskOnly = new Set<string>();
   const seen = new Set<string>();
 
   list.entries.forEach((raw, index) => {
@@ -71,18 +78,18 @@ export function exposeList(
       return;
     }
     seen.add(name);
-    const needsTask = kind === 'tools' && isTaskOnly(value);
+    if (kind === 'tools' && isTaskOnly(value)) taskOnly.add(name);
     const isRenamed = isNamed(kind) && prefix !== undefined;
     const exposed = isRenamed ? exposedName(key, prefix, name, sha256) : name;
     if (verdict.kind === 'unsound') {
       withheld.push({ name, reason: verdict.reason });
-      entries.push({ exposed, original: name, entry: undefined, needsTask });
+      entries.push({ exposed, original: name, entry: undefined });
     } else {
       const newName = isRenamed ? exposed : undefined;
-      entries.push({ exposed, original: name, entry: rename(raw, newName, verdict.nullMembers), needsTask });
+      entries.push({ exposed, original: name, entry: rename(raw, newName, verdict.nullMembers) });
     }
   });
-  return { entries, withheld, denied, truncated: list.truncated };
+  return { entries, withheld, denied, truncated: list.truncated, taskOnly };
 }
 
 function isTaskOnly(tool: unknown): boolean {

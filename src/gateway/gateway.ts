@@ -1,5 +1,6 @@
 import type { NotificationEnvelope } from '../mcp/envelope.js';
 import { METHODS } from '../mcp/methods.js';
+import { knowsTasks } from '../mcp/revisions.js';
 import type { Seal } from '../mcp/task-id.js';
 import type { Clock } from '../timing/clock.js';
 import type { Backend } from './backend.js';
@@ -229,11 +230,13 @@ export class Gateway implements GatewayPort {
 
   /** It is for whose task it is; anybody else could not know the task. */
   #notifyOfTask(client: GatewayClient, backend: Backend, notification: NotificationEnvelope): void {
-    if (notification.method === METHODS.message && !this.#logs.isWanted(client, notification)) return;
+    const { method } = notification;
     const edits = [
       ...this.#tasks.ofServers.editsToward(client, backend, notification),
       ...this.#tasks.towardClient(notification, client, backend),
     ];
+    const isUnknown = method === METHODS.taskStatus && !knowsTasks(client.revision);
+    if (isUnknown || (method === METHODS.message && !this.#logs.isWanted(client, notification))) return;
     const { bytes, span } = notification;
     const via = backend.delivery.atWork.latestOf(client);
     if (via === undefined) client.notify(notification, edits);

@@ -13,8 +13,8 @@ import type { ListNaming } from './server-lists.js';
 export interface Target {
   readonly backend: Backend;
   readonly edits: readonly Edit[];
-  /** It is for a tool that the server calls as a task only. */
-  readonly needsTask?: boolean;
+  /** How the server calls the tool that is to be called, if the request is for one. */
+  readonly tool?: string;
 }
 
 /** MCP's code for a resource that nobody has, in the revisions with a handshake. */
@@ -36,7 +36,9 @@ export class Router {
       case METHODS.callTool: {
         const target = this.#byName(request, name, catalogs.tools, 'tool');
         if (target instanceof RpcError) return target;
-        return target.backend.allows(target.original) ? target : unknown('tool', target.name);
+        return target.backend.allows(target.original)
+          ? { ...target, tool: target.original }
+          : unknown('tool', target.name);
       }
       case METHODS.getPrompt:
         return this.#byName(request, name, catalogs.prompts, 'prompt');
@@ -66,7 +68,7 @@ export class Router {
     const backend = route === undefined ? undefined : this.#backends.get(route.key);
     if (route === undefined || backend === undefined) return unknown(what, name);
     const edits = route.original === name ? [] : [{ span: token, text: route.token }];
-    return { backend, edits, name, original: route.original, needsTask: route.needsTask };
+    return { backend, edits, name, original: route.original };
   }
 
   #byUri({ bytes, method }: RequestEnvelope, token: Span | undefined, catalogs: Catalogs): Target | RpcError {

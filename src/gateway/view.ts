@@ -7,7 +7,7 @@ import type { LegacyRevision } from '../mcp/revisions.js';
 import type { Clock } from '../timing/clock.js';
 import { Backend } from './backend.js';
 import { type Catalogs, changedLists, mergeCatalogs } from './catalogs.js';
-import { asTask, drivingTask, mustBeDriven } from './driven-task.js';
+import { drivingTask } from './driven-task.js';
 import type { Exchange } from './exchange.js';
 import type { GatewayClient } from './gateway-port.js';
 import { HeldLists } from './held-lists.js';
@@ -151,15 +151,12 @@ export class View {
       : this.#router.target(request, this.#catalogs);
   }
 
-  #send(exchange: Exchange, { backend, edits, needsTask = false }: Target): void {
+  #send(exchange: Exchange, target: Target): void {
     const { request, client } = exchange;
+    const { backend, edits } = target;
     const { task, relatedTask } = request.tokens;
-    if (request.params !== undefined && mustBeDriven(exchange, backend, needsTask)) {
-      backend.serve(exchange, [...edits, asTask(request.params)], drivingTask(exchange, backend, this.#tasks));
-      return;
-    }
     if (task === undefined && relatedTask === undefined && !TASK_METHODS.has(request.method)) {
-      backend.serve(exchange, edits);
+      backend.serve(exchange, edits, drivingTask(exchange, target, this.#tasks));
       return;
     }
     const related = this.#tasks.towardServer(request, client, backend);
