@@ -56,21 +56,28 @@ class HttpClient implements HttpClientSession {
   receive(body: Uint8Array, reply: ReplyChannel): Received {
     const { scan } = this.#platform;
     const message = this.#scan(body);
-    if (message.kind !== 'rejected') return { answers: this.#session.accept(message, reply) ? 1 : 0 };
+    if (message.kind !== 'rejected') {
+      // A client that does not listen gets the questions of its tasks when it waits for a result.
+      if (message.kind === 'request' && message.method === METHODS.taskResult) this.#catchUp(reply);
+      return { answers: this.#session.accept(message, reply) ? 1 : 0 };
+    }
     if (message.reason !== 'batch') return { refused: refusalOf(message) };
     return acceptBatch({ batch: message, scan, session: this.#session, replyFor: () => reply });
   }
 
   attach(stream: MessageSink | undefined): void {
     this.#stream = stream;
-    if (stream === undefined) return;
-    for (const message of this.#missed.values()) stream.send(message);
-    this.#missed.clear();
-    this.#missedUpdates = 0;
+    if (stream !== undefined) this.#catchUp(stream);
   }
 
   close(): void {
     this.#session.close();
+  }
+
+  #catchUp(stream: Pick<MessageSink, 'send'>): void {
+    for (const message of this.#missed.values()) stream.send(message);
+    this.#missed.clear();
+    this.#missedUpdates = 0;
   }
 
   /** To the servers a message is a line: on several it would be several messages, of which none was looked at. */

@@ -143,6 +143,11 @@ export class Backend {
     return this.#options.policy(originalName);
   }
 
+  /** Whether the server calls this tool as a task only, as far as it has listed it. */
+  isTaskOnly(originalName: string): boolean {
+    return this.#lists.tools.exposed.taskOnly.has(originalName);
+  }
+
   /** Reads what the child offers, before it is attached. Resolves with what is wrong, if it cannot be used. */
   async loadLists(connection: ChildConnection): Promise<string | undefined> {
     const others = Promise.all(OTHER_KINDS.map((kind) => this.#loadOrShow(connection, kind)));

@@ -2,7 +2,10 @@ import { METHODS, TASK_METHODS } from '../mcp/methods.js';
 import type { Exchange } from './exchange.js';
 import type { GatewayClient } from './gateway-port.js';
 
-/** The calls that one process is at work on, by which it is told whom it means when it says or asks something. */
+/**
+ * The calls that one process is at work on, by which it is told whom it means when it says or asks something. One may be
+ * settled already, and then nothing more can go along it.
+ */
 export class CallsAtWork {
   /** In the order in which they were sent. */
   readonly #calls = new Set<Exchange>();
@@ -28,22 +31,30 @@ export class CallsAtWork {
    * server ask counts only where nothing else does.
    */
   get cause(): Exchange | undefined {
-    const meant = onlySome(onlySome([...this.#calls], isNoTask), isInteractive);
+    const all = [...this.#calls].filter(({ isSettled }) => !isSettled);
+    const meant = onlySome(onlySome(all, isNoTask), isInteractive);
     const latest = meant.at(-1);
     return meant.every(({ client }) => client === latest?.client) ? latest : undefined;
   }
 
   /**
-   * The call of this client's along which something about a task is best sent: one that waits for a task's result,
-   * else the latest, and only then one that merely looks at a task's state.
+   * The call of this client's along which a question about a task is best asked: one that waits for a task's result,
+   * else the latest. One that merely looks at a task's state, or ends it, is to be answered and nothing else.
    */
   latestOf(client: GatewayClient): Exchange | undefined {
-    let best: Exchange | undefined;
+    let latest: Exchange | undefined;
     for (const exchange of this.#calls) {
-      const isAsGood = best === undefined || fitness(exchange) >= fitness(best);
-      if (exchange.client === client && isAsGood) best = exchange;
+      const isBehind = latest !== undefined && isLookout(latest);
+      const isFit = isLookout(exchange) || (isNoTask(exchange) && !isBehind);
+      if (exchange.client === client && !exchange.isSettled && isFit) latest = exchange;
     }
-    return best;
+    return latest;
+  }
+
+  /** The same for reports of progress, whose order would be lost if they went along one call and then another. */
+  lookoutOf(client: GatewayClient): Exchange | undefined {
+    const latest = this.latestOf(client);
+    return latest !== undefined && isLookout(latest) ? latest : undefined;
   }
 }
 
@@ -67,9 +78,4 @@ function isNoTask({ request }: Exchange): boolean {
 function onlySome(calls: readonly Exchange[], isOfKind: (call: Exchange) => boolean): readonly Exchange[] {
   const some = calls.filter(isOfKind);
   return some.length > 0 ? some : calls;
-}
-
-function fitness(exchange: Exchange): number {
-  if (isLookout(exchange)) return 2;
-  return isNoTask(exchange) ? 1 : 0;
 }

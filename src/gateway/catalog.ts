@@ -10,8 +10,6 @@ export interface Route {
   readonly original: string;
   /** The original name as JSON, for the request. */
   readonly token: Uint8Array;
-  /** It is a tool that its server calls as a task only. */
-  readonly needsTask: boolean;
 }
 
 /** One server's part of the catalog, in the order of the configuration. */
@@ -63,13 +61,13 @@ export class Catalog {
 
     for (const { key, list } of parts) {
       const names: string[] = [];
-      for (const { exposed, original, entry, needsTask } of list.entries) {
+      for (const { exposed, original, entry } of list.entries) {
         const owner = exposed.startsWith(OWN_PREFIX) ? 'trunkline' : routes.get(exposed)?.key;
         if (owner !== undefined) {
           shadowed.push({ key, exposed, owner });
           continue;
         }
-        const route = toRoute(key, original, needsTask);
+        const route = toRoute(key, original);
         routes.set(exposed, route);
         originals.set(original, originals.has(original) ? undefined : route);
         if (entry === undefined) continue;
@@ -124,8 +122,8 @@ export class Catalog {
 }
 
 /** The way to what the server `key` calls `original`. */
-export function toRoute(key: string, original: string, needsTask = false): Route {
-  return { key, original, token: toBytes(JSON.stringify(original)), needsTask };
+export function toRoute(key: string, original: string): Route {
+  return { key, original, token: toBytes(JSON.stringify(original)) };
 }
 
 const OWN_PREFIX = 'trunkline__';

@@ -278,13 +278,14 @@ export class Delivery {
       else void rest.then(end);
     };
     const progress = (notification: NotificationEnvelope) => {
-      const via = exchange.isSettled ? this.atWork.latestOf(exchange.client) : undefined;
+      const via = exchange.isSettled ? this.atWork.lookoutOf(exchange.client) : undefined;
       exchange.progress(notification, translation?.progress(notification), via);
     };
     const { idleTimeoutMs: idleMs, maxTimeoutMs: maxMs } = limits;
     const patience = isLookout(exchange) ? this.taskPatience : { idleMs, maxMs };
+    const edits = [...handling.edits, ...(translation?.request?.(connection) ?? [])];
     const handler = exchange.wantsProgress ? { settle, progress } : { settle };
-    sent = connection.relay(exchange.request, handling.edits, patience, handler);
+    sent = connection.relay(exchange.request, edits, patience, handler);
     if (sent === undefined) return;
     const { cancel } = sent;
     exchange.onCancel((notice) => cancel(notice, notice && translation?.cancel(notice)));

@@ -1,43 +1,38 @@
 import type { ChildConnection } from '../bridge/child-connection.js';
 import type { Outcome } from '../bridge/request.js';
-import { type Span, toBytes } from '../jsonrpc/json-text.js';
-import type { Edit } from '../jsonrpc/splice.js';
+import { toBytes } from '../jsonrpc/json-text.js';
 import { METHODS } from '../mcp/methods.js';
-import { isOlder } from '../mcp/revisions.js';
+import { knowsTasks } from '../mcp/revisions.js';
 import type { Backend } from './backend.js';
 import type { Exchange, Translation } from './exchange.js';
+import type { Target } from './router.js';
 import { idAt } from './task-id-edits.js';
 import type { Tasks } from './tasks.js';
-
-/** The first revision that knows of tasks. */
-const FIRST_WITH_TASKS = '2025-11-25';
-
-/**
- * Whether a call has to be made a task for the client, which is too old to know of them: its server calls the tool only
- * so. That can be where a server is shared by clients of different revisions, and is told of the newest.
- */
-export function mustBeDriven({ request, client }: Exchange, backend: Backend, needsTask: boolean): boolean {
-  const isTooOld = client.revision !== undefined && isOlder(client.revision, FIRST_WITH_TASKS);
-  const isTask = request.tokens.task !== undefined;
-  const isKnown = backend.delivery.connection?.offers('tasks.requests.tools.call') !== false;
-  return needsTask && isTooOld && !isTask && isKnown;
-}
-
-/** Makes the call a task: adds the member to the params of the request. */
-export function asTask({ end }: Span): Edit {
-  return { span: { start: end - 1, end: end - 1 }, text: AS_TASK };
-}
 
 /** The name of the tool stands before it. */
 const AS_TASK = toBytes(',"task":{}');
 
-/** Waits for the task that the call becomes and answers the call with its result. To cancel the call cancels the task. */
-export function drivingTask(exchange: Exchange, backend: Backend, tasks: Tasks): Translation {
-  const { client } = exchange;
+/**
+ * For a call of a client that is too old to know of tasks: where the server calls the tool as a task only, makes the
+ * call one, waits for the task and answers the call with its result. To cancel the call cancels the task.
+ *
+ * That can be where a server is shared by clients of different revisions, and is told of the newest. `undefined` where
+ * it cannot.
+ */
+export function drivingTask(exchange: Exchange, { backend, tool }: Target, tasks: Tasks): Translation | undefined {
+  const { client, request } = exchange;
+  const { params } = request;
+  if (knowsTasks(client.revision) || tool === undefined || params === undefined) return undefined;
+  let isDriven = false;
   return {
     ...tasks.translationOf(exchange, backend),
+    request: (connection) => {
+      isDriven = backend.isTaskOnly(tool) && connection.offers('tasks.requests.tools.call');
+      const end = params.end - 1;
+      return isDriven ? [{ span: { start: end, end }, text: AS_TASK }] : [];
+    },
     goOn: (response, connection, outlive) => {
-      const id = idAt(response.bytes, response.tokens.createdTask);
+      const id = isDriven ? idAt(response.bytes, response.tokens.createdTask) : undefined;
       if (id === undefined) return undefined;
       tasks.ofServers.made(id, client, backend, outlive());
       const over = () => tasks.ofServers.finished(id, backend);

@@ -6,10 +6,12 @@ import type { NotificationEnvelope, RequestEnvelope, ResponseEnvelope } from '..
 import type { GatewayClient } from './gateway-port.js';
 
 /**
- * What has to be replaced in what passes between an exchange's client and its server after the request, beyond the id
- * and the progress token. Asked just before a message is passed on.
+ * What has to be replaced in what passes between an exchange's client and its server, beyond the id, the progress token
+ * and what routing replaces. Asked just before a message is passed on.
  */
 export interface Translation {
+  /** Of the request itself, once it is known which process it goes to. */
+  request?(connection: ChildConnection): readonly Edit[];
   /** Of the server's answer. Calling `outlive` makes progress go on after it, until the function it returns is called. */
   answer(response: ResponseEnvelope, outlive: () => () => void): readonly Edit[];
   /** Of the server's progress. */

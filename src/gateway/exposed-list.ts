@@ -24,8 +24,6 @@ export interface ExposedEntry {
   readonly original: string;
   /** As the server spelt it, under its exposed name; `undefined` when it is withheld from lists. */
   readonly entry: Uint8Array | undefined;
-  /** It is a tool that its server calls as a task only. */
-  readonly needsTask: boolean;
   /** Absent if there are none. */
   readonly ui?: readonly UiReference[];
 }
@@ -44,9 +42,17 @@ export interface ExposedList {
   readonly denied: readonly string[];
   /** Why the list ends early, if it does. */
   readonly truncated: string | undefined;
+  /** Original names of tools that their server calls as tasks only. */
+  readonly taskOnly: ReadonlySet<string>;
 }
 
-export const EMPTY_LIST: ExposedList = { entries: [], withheld: [], denied: [], truncated: undefined };
+export const EMPTY_LIST: ExposedList = {
+  entries: [],
+  withheld: [],
+  denied: [],
+  truncated: undefined,
+  taskOnly: new Set(),
+};
 
 export interface ExposureRules {
   readonly key: string;
@@ -66,6 +72,7 @@ export function exposeList(
   const entries: ExposedEntry[] = [];
   const withheld: WithheldEntry[] = [];
   const denied: string[] = [];
+  const taskOnly = new Set<string>();
   const seen = new Set<string>();
 
   list.entries.forEach((raw, index) => {
@@ -85,16 +92,16 @@ export function exposeList(
       return;
     }
     seen.add(name);
-    const needsTask = kind === 'tools' && isTaskOnly(value);
+    if (kind === 'tools' && isTaskOnly(value)) taskOnly.add(name);
     const isRenamed = isNamed(kind) && prefix !== undefined;
     const exposed = isRenamed ? exposedName(key, prefix, name, sha256) : name;
     if (verdict.kind === 'unsound') withheld.push({ name, reason: verdict.reason });
     const newName = isRenamed ? exposed : undefined;
     const entry = verdict.kind === 'sound' ? rename(raw, newName, verdict.nullMembers) : undefined;
     const ui = findUiReferences(kind, name, entry, rules);
-    entries.push({ exposed, original: name, entry, needsTask, ...(ui.length === 0 ? {} : { ui }) });
+    entries.push({ exposed, original: name, entry, ...(ui.length === 0 ? {} : { ui }) });
   });
-  return { entries, withheld, denied, truncated: list.truncated };
+  return { entries, withheld, denied, truncated: list.truncated, taskOnly };
 }
 
 function isTaskOnly(tool: unknown): boolean {

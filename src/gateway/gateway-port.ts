@@ -1,6 +1,6 @@
 import type { Edit } from '../jsonrpc/splice.js';
 import type { ClientProfile } from '../mcp/client-profile.js';
-import type { NotificationEnvelope, RequestEnvelope } from '../mcp/envelope.js';
+import type { NotificationEnvelope } from '../mcp/envelope.js';
 import type { ListKind } from '../mcp/lists.js';
 import type { Question, TakeBack } from './child-request.js';
 import type { Exchange } from './exchange.js';

@@ -3,6 +3,7 @@ import type { Edit } from '../jsonrpc/splice.js';
 import type { NotificationEnvelope } from '../mcp/envelope.js';
 import type { Hmac } from '../mcp/exposed-name.js';
 import { METHODS } from '../mcp/methods.js';
+import { knowsTasks } from '../mcp/revisions.js';
 import type { Clock } from '../timing/clock.js';
 import type { Backend } from './backend.js';
 import { BackendPool, type BackendPoolOptions } from './backend-pool.js';
@@ -259,11 +260,14 @@ export class Gateway implements GatewayPort {
 
   /** It is for whose task it is; anybody else could not know the task. */
   #notifyOfTask(client: GatewayClient, backend: Backend, notification: NotificationEnvelope): void {
-    if (notification.method === METHODS.message && !this.#logs.isWanted(client, notification)) return;
-    tell(client, backend, notification, [
+    const { method } = notification;
+    const edits = [
       ...this.#tasks.ofServers.editsToward(client, backend, notification),
       ...this.#tasks.towardClient(notification, client, backend),
-    ]);
+    ];
+    const isUnknown = method === METHODS.taskStatus && !knowsTasks(client.revision);
+    if (isUnknown || (method === METHODS.message && !this.#logs.isWanted(client, notification))) return;
+    tell(client, backend, notification, edits);
   }
 }
 

@@ -1,12 +1,11 @@
-import { isObject, isString, readString, readText, type Span, toBytes } from '../jsonrpc/json-text.js';
+import { readText, type Span, toBytes } from '../jsonrpc/json-text.js';
 import { errorMessage, type MessageSink, NULL_ID, notificationMessage, resultMessage } from '../jsonrpc/message.js';
 import { RPC_CODES, RpcError } from '../jsonrpc/rpc-error.js';
 import type { Edit, SplicedMessage } from '../jsonrpc/splice.js';
-import type { ClientProfile } from '../mcp/client-profile.js';
 import type { Envelope, NotificationEnvelope, Rejection, RequestEnvelope, ScanEnvelope } from '../mcp/envelope.js';
 import { LISTS, type ListKind, listAskedFor } from '../mcp/lists.js';
 import { METHODS } from '../mcp/methods.js';
-import { isOlder, type LegacyRevision, negotiateRevision } from '../mcp/revisions.js';
+import { isOlder } from '../mcp/revisions.js';
 import type { Clock } from '../timing/clock.js';
 import { Paced } from '../timing/paced.js';
 import { AskedClient } from './asked-client.js';

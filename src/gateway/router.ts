@@ -18,8 +18,8 @@ export interface Target extends Handling {
   readonly backend: Backend;
   /** The name or URI as the server knows it, where the request is for one. */
   readonly original?: string;
-  /** It is for a tool that the server calls as a task only. */
-  readonly needsTask?: boolean;
+  /** How the server calls the tool that is to be called, if the request is for one. */
+  readonly tool?: string;
   /** Nobody lists it; of the servers that are there, this one is the likeliest. */
   readonly isGuess?: boolean;
 }
@@ -51,7 +51,8 @@ export class Router {
         if (target instanceof RpcError) return target;
         if (!target.backend.allows(target.original)) return unknown('tool', target.name);
         const aliases = catalogs.ui.of(target.backend.key);
-        return aliases.size === 0 ? target : { ...target, editAnswer: editToolResult(aliases) };
+        const call = { ...target, tool: target.original };
+        return aliases.size === 0 ? call : { ...call, editAnswer: editToolResult(aliases) };
       }
       case METHODS.getPrompt:
         return this.#byName(request, name, catalogs.prompts, 'prompt');
@@ -83,7 +84,7 @@ export class Router {
     const backend = route === undefined ? undefined : this.#backends.get(route.key);
     if (route === undefined || backend === undefined) return unknown(what, name);
     const edits = route.original === name ? [] : [{ span: token, text: route.token }];
-    return { backend, edits, name, original: route.original, needsTask: route.needsTask };
+    return { backend, edits, name, original: route.original };
   }
 
   /** Some server of this view has spoken of the URI. */

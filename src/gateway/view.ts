@@ -9,7 +9,7 @@ import type { Clock } from '../timing/clock.js';
 import { askInOrder, type Inquiry } from './ask-in-order.js';
 import type { Backend } from './backend.js';
 import { type Catalogs, changedLists, mergeCatalogs } from './catalogs.js';
-import { asTask, drivingTask, mustBeDriven } from './driven-task.js';
+import { drivingTask } from './driven-task.js';
 import type { Exchange } from './exchange.js';
 import type { GatewayClient } from './gateway-port.js';
 import { HeldRequests } from './held-requests.js';
@@ -184,18 +184,14 @@ export class View {
     return isAboutTask ? aboutTask : this.#router.target(request, this.#catalogs);
   }
 
-  #send(exchange: Exchange, { backend, edits, editAnswer, needsTask = false }: Target): void {
+  #send(exchange: Exchange, target: Target): void {
+    const { backend, edits, editAnswer } = target;
     const onAnswered = this.#learnsUris ? this.#router.learnFrom(backend) : undefined;
     const { request, client } = exchange;
     const { task, relatedTask } = request.tokens;
-    if (request.params !== undefined && mustBeDriven(exchange, backend, needsTask)) {
-      const driven = [...edits, asTask(request.params)];
-      const translation = drivingTask(exchange, backend, this.#tasks);
-      backend.serve(exchange, { edits: driven, editAnswer, onAnswered, translation });
-      return;
-    }
     if (task === undefined && relatedTask === undefined && !TASK_METHODS.has(request.method)) {
-      backend.serve(exchange, { edits, editAnswer, onAnswered });
+      const translation = drivingTask(exchange, target, this.#tasks);
+      backend.serve(exchange, { edits, editAnswer, onAnswered, translation });
       return;
     }
     const related = this.#tasks.towardServer(request, client, backend);

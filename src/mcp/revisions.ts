@@ -15,6 +15,11 @@ export function negotiateRevision(requested: string | undefined): LegacyRevision
   return requested !== undefined && isLegacyRevision(requested) ? requested : LATEST_LEGACY_REVISION;
 }
 
+/** Whether who speaks this revision knows of tasks. */
+export function knowsTasks(revision: string | undefined): boolean {
+  return revision !== undefined && !isOlder(revision, '2025-11-25');
+}
+
 /** Whether a revision came before another. They are dates, and sort as such. */
 export function isOlder(revision: string, than: string): boolean {
   return revision < than;

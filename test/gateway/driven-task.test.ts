@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import type { ServerScript } from '../support/scripted-gateway.js';
+import { type ServerScript, scriptGateway } from '../support/scripted-gateway.js';
 import { flush } from '../support/wire.js';
-import { notices, progressOf, questions, related, tasking, taskOf } from './tasking.js';
+import { notices, progressOf, questions, related, statusOf, tasking, taskOf, taskServer } from './tasking.js';
 
 /** A client that is too old to know of tasks, and has called a tool that its server calls as a task only. */
 async function driving(script: ServerScript = {}) {
@@ -29,6 +29,16 @@ describe('a tool that is called as a task only, for a client that knows of none'
     child.say(`{"result":{"content":[],"n":1e400},"id":${child.asked('tasks/result')[0]?.id},"jsonrpc":"2.0"}`);
     await flush();
     expect(client.received.lines).toEqual(['{"result":{"content":[],"n":1e400},"id":"c","jsonrpc":"2.0"}']);
+  });
+
+  it('is called as one even when the call came before the server was there', async () => {
+    const { connect, server } = scriptGateway({ servers: { a: taskServer() } });
+    const client = connect();
+    client.greet('2025-06-18');
+    server('a').moved('starting');
+    client.call(1, 'a__only');
+    const child = await server('a').start();
+    expect(child.calls.map(({ params }) => params)).toEqual([{ name: 'only', task: {} }]);
   });
 
   it('is answered at once when the server makes no task of it', async () => {
@@ -67,6 +77,28 @@ describe('a tool that is called as a task only, for a client that knows of none'
     other.call(1, 'a__slow');
     child.say({ jsonrpc: '2.0', id: 'q', method: 'elicitation/create', params: related('t') });
     expect([client, other].map((each) => questions(each).length)).toEqual([1, 0]);
+  });
+
+  it('tells its client nothing of the task, which it does not know of', async () => {
+    const { client, child, begin } = await driving();
+    begin();
+    child.say(statusOf('t', 'completed'));
+    expect(client.received.lines).toEqual([]);
+    const message = { jsonrpc: '2.0', method: 'notifications/message', params: { level: 'info', ...related('t') } };
+    child.say(message);
+    expect(client.received.messages.map(({ method }) => method)).toEqual(['notifications/message']);
+  });
+
+  it("takes nobody's messages along any more once its client has cancelled it", async () => {
+    const { client, child, begin } = await driving();
+    begin();
+    client.cancel('call');
+    child.say({ jsonrpc: '2.0', method: 'notifications/message', params: { level: 'info', ...related('t') } });
+    child.say({ jsonrpc: '2.0', id: 'q', method: 'elicitation/create', params: related('t') });
+    expect(client.received.messages.map(({ method }) => method)).toEqual([
+      'notifications/message',
+      'elicitation/create',
+    ]);
   });
 
   it('is cancelled as a task when its client cancels the call, and keeps its turn until it is over', async () => {

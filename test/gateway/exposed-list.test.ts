@@ -212,7 +212,7 @@ describe.each([
 
   it('is withheld without a name, and still belongs to its server', () => {
     const { tools, withheld } = expose([`{"${member}":"x:1"}`], { kind });
-    expect(tools).toEqual([{ exposed: 'x:1', original: 'x:1', entry: undefined, needsTask: false }]);
+    expect(tools).toEqual([{ exposed: 'x:1', original: 'x:1', entry: undefined }]);
     expect(withheld).toEqual([{ name: 'x:1', reason: 'name is not a string' }]);
   });
 });

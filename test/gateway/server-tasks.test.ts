@@ -465,14 +465,14 @@ describe('a question about a task', () => {
     ]);
   });
 
-  it('goes the way of a wait for a result rather than of any other call, and a mere look comes last', async () => {
+  it('goes the way of a wait for a result rather than of any other call, and never of a mere look', async () => {
     const { greeted, child, server } = await tasking();
     const client = greeted();
     const taskId = made(client, child, 't');
     const { atWork } = server('a').backend.delivery;
     const methodVia = () => atWork.latestOf(client.session)?.request.method;
     client.request(1, 'tasks/get', { taskId });
-    expect(methodVia()).toBe('tasks/get');
+    expect(methodVia()).toBeUndefined();
     client.call(2, 'a__slow');
     client.request(3, 'tasks/get', { taskId });
     expect(methodVia()).toBe('tools/call');

@@ -1,0 +1,151 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { Client } from '@modelcontextprotocol/sdk/client/index.js';
+import { getDefaultEnvironment, StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js';
+import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
+import { InMemoryTaskStore } from '@modelcontextprotocol/sdk/experimental/tasks/stores/in-memory.js';
+import {
+  CallToolResultSchema,
+  CreateMessageRequestSchema,
+  ElicitRequestSchema,
+  TaskStatusNotificationSchema,
+} from '@modelcontextprotocol/sdk/types.js';
+import { afterEach, describe, expect, it } from 'vitest';
+import { CLI } from '../support/gateway-process.js';
+import { HttpGateway } from '../support/raw-http-client.js';
+
+const SERVER = fileURLToPath(new URL('../fixtures/servers/tasks-sdk.mjs', import.meta.url));
+
+type Transport = Parameters<Client['connect']>[0];
+
+const running: (() => Promise<unknown>)[] = [];
+afterEach(async () => {
+  for (const end of running.splice(0).reverse()) await end();
+});
+
+/** With the official client directly at the official server, and with us between them. */
+const WAYS = {
+  directly: async () => ({ prefix: '', transport: new StdioClientTransport({ command: 'node', args: [SERVER] }) }),
+  'through us over stdio': async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'trunkline-'));
+    running.push(async () => rmSync(folder, { recursive: true }));
+    const file = join(folder, 'trunkline.yaml');
+    writeFileSync(file, JSON.stringify({ servers: { sdk: { command: 'node', args: [SERVER] } } }));
+    const env = { ...getDefaultEnvironment(), XDG_DATA_HOME: folder };
+    const transport = new StdioClientTransport({ command: process.execPath, args: [CLI, '--config', file], env });
+    return { prefix: 'sdk__', transport };
+  },
+  'through us over HTTP': async () => {
+    const gateway = await HttpGateway.start({ servers: { sdk: { program: SERVER } } });
+    running.push(() => gateway.dispose());
+    const requestInit = { headers: { authorization: `Bearer ${gateway.token}` } };
+    return { prefix: 'sdk__', transport: new StreamableHTTPClientTransport(new URL(gateway.url), { requestInit }) };
+  },
+  'through us over HTTP, to the server alone': async () => {
+    const gateway = await HttpGateway.start({ servers: { sdk: { program: SERVER } } });
+    running.push(() => gateway.dispose());
+    const requestInit = { headers: { authorization: `Bearer ${gateway.token}` } };
+    return { prefix: '', transport: new StreamableHTTPClientTransport(new URL(`${gateway.url}/sdk`), { requestInit }) };
+  },
+};
+
+describe.each(Object.keys(WAYS) as (keyof typeof WAYS)[])('the official client, %s', (way) => {
+  async function connected() {
+    const { prefix, transport } = await WAYS[way]();
+    const client = new Client(
+      { name: 'test', version: '1' },
+      {
+        capabilities: {
+          elicitation: { form: {} },
+          sampling: {},
+          tasks: { list: {}, cancel: {}, requests: { sampling: { createMessage: {} } } },
+        },
+        taskStore: new InMemoryTaskStore(),
+      },
+    );
+    client.setRequestHandler(ElicitRequestSchema, () => ({ action: 'accept', content: { name: 'me' } }));
+    client.setRequestHandler(CreateMessageRequestSchema, async (_, { taskStore, taskRequestedTtl }) => {
+      if (taskStore === undefined) throw new Error('No task was asked for');
+      const task = await taskStore.createTask({ ttl: taskRequestedTtl ?? null, pollInterval: 20 });
+      const content = { type: 'text' as const, text: 'of sheep' };
+      setTimeout(() => {
+        void taskStore.storeTaskResult(task.taskId, 'completed', { role: 'assistant', model: 'm', content });
+      }, 30);
+      return { task };
+    });
+    running.push(() => client.close());
+    // Its `sessionId` lacks the `undefined` that our strictness asks for.
+    await client.connect(transport as Transport);
+    // Tells the client which tools are called as tasks.
+    await client.listTools();
+    return { client, tasks: client.experimental.tasks, nameOf: (tool: string) => `${prefix}${tool}` };
+  }
+
+  /** Calls the tool to its end; resolves with the kinds of what came, without repetition, and the last of it. */
+  async function stream(
+    name: string,
+    { tasks }: Awaited<ReturnType<typeof connected>>,
+    onprogress = (_: number) => {},
+  ) {
+    const kinds = new Set<string>();
+    let last: unknown;
+    const options = { onprogress: ({ progress }: { progress: number }) => onprogress(progress) };
+    for await (const message of tasks.callToolStream({ name }, CallToolResultSchema, options)) {
+      kinds.add(message.type);
+      last = message.type === 'result' ? message.result.content : message;
+    }
+    return { kinds: [...kinds], last };
+  }
+
+  it('streams a call that becomes a task, with its progress and its news', async () => {
+    const world = await connected();
+    const states: string[] = [];
+    world.client.setNotificationHandler(TaskStatusNotificationSchema, ({ params }) => {
+      states.push(params.status);
+    });
+    const steps: number[] = [];
+    const { kinds, last } = await stream(world.nameOf('count'), world, (step) => steps.push(step));
+    expect(kinds).toEqual(['taskCreated', 'taskStatus', 'result']);
+    expect(last).toEqual([{ type: 'text', text: 'counted' }]);
+    // Over HTTP these come another way than the result, and may be later.
+    await expect.poll(() => steps).toEqual([1, 2, 3]);
+    await expect.poll(() => states).toEqual(['completed']);
+  });
+
+  it('is asked during a task, and answers', async () => {
+    const world = await connected();
+    const { last } = await stream(world.nameOf('ask'), world);
+    expect(last).toEqual([{ type: 'text', text: 'accept: me' }]);
+  });
+
+  it('makes a task for the server, which follows it to its end', async () => {
+    const world = await connected();
+    const { last } = await stream(world.nameOf('dream'), world);
+    expect(last).toEqual([{ type: 'text', text: 'taskCreated: of sheep' }]);
+  });
+
+  it('looks at its tasks, lists them, cancels one, and fetches the result of another', async () => {
+    const { client, tasks, nameOf } = await connected();
+    const made = async (tool: string) => {
+      for await (const message of tasks.callToolStream({ name: nameOf(tool) })) {
+        if (message.type === 'taskCreated') return message.task.taskId;
+      }
+      throw new Error('No task');
+    };
+    const [waiting, counting] = [await made('wait'), await made('count')];
+    expect((await tasks.getTask(waiting)).status).toBe('working');
+    expect((await tasks.listTasks()).tasks.map(({ taskId }) => taskId).sort()).toEqual([waiting, counting].sort());
+
+    expect(await tasks.cancelTask(waiting)).toMatchObject({ taskId: waiting, status: 'cancelled' });
+    await expect(tasks.cancelTask(waiting)).rejects.toMatchObject({ code: -32602 });
+    await expect(tasks.getTask(`${waiting}0`)).rejects.toMatchObject({ code: -32602 });
+
+    const result = await tasks.getTaskResult(counting, CallToolResultSchema);
+    expect(result.content).toEqual([{ type: 'text', text: 'counted' }]);
+    expect(result._meta).toEqual({ 'io.modelcontextprotocol/related-task': { taskId: counting } });
+    expect((await tasks.getTask(counting)).status).toBe('completed');
+    expect(client.getServerCapabilities()?.tasks).toEqual({ list: {}, cancel: {}, requests: { tools: { call: {} } } });
+  });
+});

@@ -1,0 +1,337 @@
+import { statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { afterEach, describe, expect, it } from 'vitest';
+import { GatewayProcess, type Message } from '../support/gateway-process.js';
+import { until } from '../support/processes.js';
+import { HttpGateway, type HttpGatewayOptions } from '../support/raw-http-client.js';
+
+const TASKS = fileURLToPath(new URL('../fixtures/servers/tasks.mjs', import.meta.url));
+const RELATED = 'io.modelcontextprotocol/related-task';
+const EVERYTHING = {
+  sampling: {},
+  elicitation: {},
+  tasks: { list: {}, cancel: {}, requests: { sampling: { createMessage: {} }, elicitation: { create: {} } } },
+};
+
+/** A client at the other end of either transport. */
+interface Peer {
+  request(method: string, params?: object): Promise<Message>;
+  send(message: Message): Promise<void>;
+  /** The first message of this method that was not taken yet. */
+  next(method: string): Promise<Message>;
+  readonly received: readonly Message[];
+}
+
+const running: { dispose(): Promise<void> }[] = [];
+afterEach(async () => {
+  for (const each of running.splice(0)) await each.dispose();
+});
+
+async function http(options: Partial<HttpGatewayOptions> = {}): Promise<HttpGateway> {
+  const gateway = await HttpGateway.start({ servers: { s: { program: TASKS } }, ...options });
+  running.push(gateway);
+  return gateway;
+}
+
+async function stdio(server: Record<string, unknown> = {}): Promise<GatewayProcess> {
+  const servers = { s: { command: 'node', args: [TASKS], ...server } };
+  const gateway = await GatewayProcess.start({ servers }, { handshake: false });
+  running.push(gateway);
+  return gateway;
+}
+
+function peerOf(gateway: GatewayProcess): Peer {
+  const taken = new Set<Message>();
+  const said = () => gateway.received.map(({ message }) => message).filter(({ method }) => method !== undefined);
+  return {
+    request: async (method, params) => (await gateway.request(method, params)).message,
+    send: async (message) => gateway.send(JSON.stringify(message)),
+    next: async (method) => {
+      const find = () => said().find((message) => message.method === method && !taken.has(message));
+      await until(`${method} comes`, () => find() !== undefined);
+      const message = find() ?? {};
+      taken.add(message);
+      return message;
+    },
+    get received() {
+      return said();
+    },
+  };
+}
+
+const CONNECT = {
+  stdio: async () => {
+    const gateway = await stdio();
+    await gateway.initialize('2025-11-25', EVERYTHING);
+    return peerOf(gateway);
+  },
+  HTTP: async () => await (await http()).greeted({ capabilities: EVERYTHING }),
+};
+
+/** Makes a task with this tool; resolves with what the client knows it as, and with what its server does. */
+async function make(peer: Peer, name: string, args: object = {}, members: object = {}) {
+  const { result } = await peer.request('tools/call', { name, arguments: args, task: { ttl: 60_000 }, ...members });
+  const id: string = result.task.taskId;
+  return { id, original: id.split(':').at(-1) ?? '', result };
+}
+
+function textOf({ result, error }: Message): string {
+  if (error !== undefined) throw new Error(JSON.stringify(error));
+  return result.content[0].text;
+}
+
+describe.each(['stdio', 'HTTP'] as const)('over %s, a task', (transport) => {
+  it('is made, looked at, listed, ended, and its result is fetched', async () => {
+    const peer = await CONNECT[transport]();
+    const { id, original, result } = await make(peer, 's__work', {}, { _meta: { progressToken: 'mine' } });
+    expect(result.task).toMatchObject({ status: 'working', ttl: 60_000, pollInterval: 20 });
+    expect(id).toMatch(/^s:[\w-]{22}:t-1$/);
+    const other = await make(peer, 's__work');
+    await make(peer, 's__work');
+
+    expect((await peer.request('tasks/get', { taskId: id })).result).toEqual(result.task);
+    const { result: list } = await peer.request('tasks/list');
+    expect(list.tasks.map(({ taskId }: Message) => taskId).slice(0, 2)).toEqual([id, other.id]);
+    expect(list.tasks).toHaveLength(3);
+
+    const awaited = peer.request('tasks/result', { taskId: id });
+    expect(textOf(await peer.request('tools/call', { name: 's__finish', arguments: { taskId: original } }))).toBe(
+      'finished',
+    );
+    expect((await awaited).result).toEqual({
+      content: [{ type: 'text', text: 'done' }],
+      _meta: { [RELATED]: { taskId: id } },
+    });
+    expect((await peer.next('notifications/tasks/status')).params).toMatchObject({ taskId: id, status: 'completed' });
+    // Two reports while the call was open or just after, one while it went on, and none from its end on. Over HTTP they
+    // come along different streams.
+    const reports = () => peer.received.filter(({ method }) => method === 'notifications/progress');
+    await until('all reports are there', () => reports().length >= 3);
+    expect(reports().sort((one, other) => one.params.progress - other.params.progress)).toEqual(
+      [1, 2, 3].map((progress) => ({
+        jsonrpc: '2.0',
+        method: 'notifications/progress',
+        params: { progressToken: 'mine', progress, _meta: { [RELATED]: { taskId: id } } },
+      })),
+    );
+  });
+
+  it('fails as its call would have', async () => {
+    const peer = await CONNECT[transport]();
+    const { id, original } = await make(peer, 's__must');
+    await peer.request('tools/call', {
+      name: 's__finish',
+      arguments: { taskId: original, status: 'failed', text: 'no' },
+    });
+    expect((await peer.request('tasks/get', { taskId: id })).result.status).toBe('failed');
+    expect((await peer.request('tasks/result', { taskId: id })).error).toEqual({ code: -32000, message: 'no' });
+  });
+
+  it('is cancelled once', async () => {
+    const peer = await CONNECT[transport]();
+    const { id } = await make(peer, 's__must');
+    const awaited = peer.request('tasks/result', { taskId: id });
+    expect((await peer.request('tasks/cancel', { taskId: id })).result).toMatchObject({
+      taskId: id,
+      status: 'cancelled',
+    });
+    expect((await awaited).error).toEqual({ code: -32000, message: 'cancelled' });
+    expect((await peer.request('tasks/cancel', { taskId: id })).error).toEqual({ code: -32602, message: 'It is over' });
+    expect((await peer.request('tasks/cancel', { taskId: `${id}0` })).error.message).toBe('Unknown task');
+  });
+
+  it('is refused by the server where a tool has none, and so is a call without one where a tool has nothing else', async () => {
+    const peer = await CONNECT[transport]();
+    const { error } = await peer.request('tools/call', { name: 's__plain', task: {} });
+    expect(error.code).toBe(-32601);
+    expect((await peer.request('tools/call', { name: 's__must' })).error.code).toBe(-32601);
+    expect(textOf(await peer.request('tools/call', { name: 's__work' }))).toBe('work at once');
+  });
+
+  it.each([
+    ['at once', { now: true }],
+    ['when the client waits for the result', {}],
+  ])('asks the person %s', async (_, args) => {
+    const peer = await CONNECT[transport]();
+    const { id } = await make(peer, 's__confirm', args);
+    expect((await peer.next('notifications/tasks/status')).params.status).toBe('input_required');
+    const awaited = peer.request('tasks/result', { taskId: id });
+    const question = await peer.next('elicitation/create');
+    expect(question.params._meta).toEqual({ [RELATED]: { taskId: id } });
+    await peer.send({
+      jsonrpc: '2.0',
+      id: question.id,
+      result: { action: 'accept', _meta: { [RELATED]: { taskId: id } } },
+    });
+    const answer = JSON.parse(textOf(await awaited));
+    expect(answer).toEqual({
+      jsonrpc: '2.0',
+      id: 'ask-1',
+      result: { action: 'accept', _meta: { [RELATED]: { taskId: 't-1' } } },
+    });
+  });
+
+  it('that the client makes is asked about by the server, and nobody else can', async () => {
+    const peer = await CONNECT[transport]();
+    const about = ['tasks/get', 'tasks/list', 'tasks/result', 'tasks/cancel'];
+    const call = peer.request('tools/call', { name: 's__dream', arguments: { about } });
+    const asked = await peer.next('sampling/createMessage');
+    expect(asked.params.task).toEqual({ ttl: 60_000 });
+    const { progressToken } = asked.params._meta;
+    const task = { taskId: 'c-1', status: 'working', createdAt: '', lastUpdatedAt: '', ttl: 1 };
+    await peer.send({ jsonrpc: '2.0', id: asked.id, result: { task } });
+    const related = { _meta: { [RELATED]: { taskId: 'c-1' } } };
+    await peer.send({
+      jsonrpc: '2.0',
+      method: 'notifications/progress',
+      params: { progressToken, progress: 1, ...related },
+    });
+    await peer.send({ jsonrpc: '2.0', method: 'notifications/tasks/status', params: task });
+    const answers = {
+      'tasks/get': task,
+      'tasks/list': { tasks: [task, { ...task, taskId: 'of another server' }] },
+      'tasks/result': { role: 'assistant', content: { type: 'text', text: 'a dream' }, model: 'm', ...related },
+    };
+    for (const [method, result] of Object.entries(answers)) {
+      const { id, params } = await peer.next(method);
+      expect(params).toEqual(method === 'tasks/list' ? {} : { taskId: 'c-1' });
+      await peer.send({ jsonrpc: '2.0', id, result });
+    }
+    const { id } = await peer.next('tasks/cancel');
+    await peer.send({ jsonrpc: '2.0', id, error: { code: -32602, message: 'too late' } });
+
+    const { said, heard } = JSON.parse(textOf(await call));
+    const [created, got, listed, result, cancelled] = said.map((line: string) => JSON.parse(line));
+    const name: string = created.result.task.taskId;
+    expect(name).toMatch(/^~\d+:[\w-]{22}:c-1$/);
+    expect(got.result).toEqual({ ...task, taskId: name });
+    expect(listed.result.tasks).toEqual([{ ...task, taskId: name }]);
+    expect(result.result._meta).toEqual({ [RELATED]: { taskId: name } });
+    expect(cancelled.error).toEqual({ code: -32602, message: 'too late' });
+    const [, progress, status] = heard.map((line: string) => JSON.parse(line));
+    expect(progress.params).toEqual({ progressToken: 'dream', progress: 1, _meta: { [RELATED]: { taskId: name } } });
+    expect(status.params).toEqual({ ...task, taskId: name });
+
+    const guess = { about: ['tasks/get'], taskId: `${name}0` };
+    const refused = JSON.parse(textOf(await peer.request('tools/call', { name: 's__dream', arguments: guess })));
+    expect(JSON.parse(refused.said[1]).error.code).toBe(-32602);
+  });
+});
+
+describe('a tool that is called as a task only', () => {
+  it('serves a client that knows of none, where its server serves all clients', async () => {
+    const gateway = await stdio({ sharing: 'all' });
+    await gateway.initialize('2025-06-18', { elicitation: {} });
+    const call = gateway.request('tools/call', { name: 's__must', _meta: { progressToken: 7 } });
+    await until('its task goes on', () => gateway.notifications('notifications/progress').length === 2);
+    await gateway.call('s__finish', { taskId: 't-1', text: 'all done' });
+    expect(textOf((await call).message)).toBe('all done');
+    expect(gateway.notifications('notifications/progress').map(({ message }) => message.params.progress)).toEqual([
+      1, 2, 3,
+    ]);
+  });
+
+  it('asks such a client, too, and is cancelled by it', async () => {
+    const gateway = await stdio({ sharing: 'all' });
+    await gateway.initialize('2025-06-18', { elicitation: {} });
+    const call = gateway.request('tools/call', { name: 's__confirm' });
+    const question = await peerOf(gateway).next('elicitation/create');
+    gateway.send(JSON.stringify({ jsonrpc: '2.0', id: question.id, result: { action: 'decline' } }));
+    expect(textOf((await call).message)).toContain('decline');
+
+    void gateway.request('tools/call', { name: 's__must', _meta: { progressToken: 7 } }, '"x"');
+    await until('its task goes on', () => gateway.notifications('notifications/progress').length === 2);
+    gateway.send('{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"x"}}');
+    await expect.poll(async () => (await gateway.status('s')).cancelled, { timeout: 5_000 }).toBe(1);
+    expect((await gateway.status('s')).inFlight).toBe(0);
+    expect(gateway.received.some(({ message }) => message.id === 'x')).toBe(false);
+  });
+});
+
+describe('with several clients, a task', () => {
+  it('asks its own, even while another has a call under way', async () => {
+    const gateway = await http({ servers: { s: { program: TASKS, sharing: 'all' } } });
+    const [one, other] = [
+      await gateway.greeted({ capabilities: EVERYTHING }),
+      await gateway.greeted({ capabilities: EVERYTHING }),
+    ];
+    // Waits for an answer that the test gives at the end.
+    const call = other.request('tools/call', { name: 's__dream', arguments: { about: [] } });
+    const dream = await other.next('sampling/createMessage');
+    const { id } = await make(one, 's__confirm', { now: true });
+    const question = await one.next('elicitation/create');
+    expect(question.params._meta[RELATED].taskId).toBe(id);
+    await one.send({ jsonrpc: '2.0', id: question.id, result: { action: 'accept' } });
+    expect(textOf(await one.request('tasks/result', { taskId: id }))).toContain('accept');
+    await other.send({ jsonrpc: '2.0', id: dream.id, error: { code: -1, message: 'no' } });
+    await call;
+    const told = other.received.filter(({ method }) => method !== 'notifications/tools/list_changed');
+    expect(told).toEqual([]);
+  });
+
+  it.each([
+    ['at once', { now: true }],
+    ['when the client waits for the result', {}],
+  ])('asks a client that listens to nothing but the wait for the result, if it asks %s', async (_, args) => {
+    const gateway = await http();
+    const client = await gateway.greeted({ capabilities: EVERYTHING, listens: false });
+    const { id } = await make(client, 's__confirm', args);
+    expect((await client.request('tasks/get', { taskId: id })).result.status).toBe('input_required');
+    expect(client.received).toEqual([]);
+    const awaited = client.request('tasks/result', { taskId: id });
+    const question = await client.next('elicitation/create');
+    await client.send({ jsonrpc: '2.0', id: question.id, result: { action: 'accept' } });
+    expect(textOf(await awaited)).toContain('accept');
+  });
+
+  it('can be reached through the endpoint of its server as well as through that of all', async () => {
+    const gateway = await http();
+    const alone = await gateway.greeted({ capabilities: EVERYTHING }, 's');
+    const { id } = await make(alone, 'work');
+    expect((await alone.request('tasks/get', { taskId: id })).result.taskId).toBe(id);
+    const all = await gateway.greeted({ capabilities: EVERYTHING });
+    expect((await all.request('tasks/get', { taskId: id })).result.taskId).toBe(id);
+  });
+});
+
+describe('the id of a task', () => {
+  it('is good after a restart, so that the server itself says that it has forgotten the task', async () => {
+    const gateway = await http();
+    const before = await gateway.greeted({ capabilities: EVERYTHING });
+    const { id } = await make(before, 's__work');
+    await until(
+      'the secret is kept',
+      () => statSync(gateway.dataFile('seal'), { throwIfNoEntry: false }) !== undefined,
+    );
+    expect(statSync(gateway.dataFile('seal')).mode & 0o777).toBe(0o600);
+    await gateway.stop();
+    await gateway.start();
+    const client = await gateway.greeted({ capabilities: EVERYTHING });
+    expect((await client.request('tasks/get', { taskId: id })).error.message).toBe('There is no task t-1');
+    expect((await make(client, 's__work')).id).toBe(id);
+    expect((await client.request('tasks/get', { taskId: id })).result.status).toBe('working');
+  });
+
+  it('needs no secret on the disk as long as there is no task', async () => {
+    const gateway = await http();
+    const client = await gateway.greeted();
+    expect(await client.call('s__work')).toBe('work at once');
+    await gateway.stop();
+    expect(statSync(gateway.dataFile('seal'), { throwIfNoEntry: false })).toBeUndefined();
+  });
+
+  it('is good until the end where the data folder cannot be used, and that is told', async () => {
+    const gateway = await http({
+      args: ['--no-auth'],
+      dataHome: (folder) => {
+        writeFileSync(join(folder, 'no-folder'), '');
+        return join(folder, 'no-folder');
+      },
+    });
+    const client = await gateway.greeted({ capabilities: EVERYTHING });
+    const { id } = await make(client, 's__work');
+    expect((await client.request('tasks/get', { taskId: id })).result.taskId).toBe(id);
+    expect(gateway.stderr).toContain('ids of tasks will not be good after a restart');
+  });
+});
