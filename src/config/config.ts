@@ -20,6 +20,8 @@ export interface ServerConfig {
   /** Which clients share a process. */
   readonly sharing: Sharing;
   readonly tools: ToolFilter;
+  /** Globs over methods that MCP does not define and this server answers. */
+  readonly methods: readonly string[];
   readonly calls: CallLimits;
   readonly frames: FrameLimits;
 }

@@ -97,6 +97,10 @@ const server = z
         )
         .meta({ description: '"" shows the tools under their own names, without the key before them.' })
         .exactOptional(),
+      methods: list(
+        text('A method, `*` for any characters.'),
+        'Methods that MCP does not define and this server answers, such as those of an extension.',
+      ).exactOptional(),
       tools: toolFilter.meta({ description: 'Which tools of this server to show.' }).exactOptional(),
       disabled: flag(false, 'Leaves this server out.').exactOptional(),
       type: z

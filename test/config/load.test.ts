@@ -11,6 +11,7 @@ describe('a server of the file', () => {
         key: 'own',
         prefix: 'own',
         sharing: 'profile',
+        methods: [],
         child: {
           key: 'own',
           command: 'node',
