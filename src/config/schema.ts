@@ -3,6 +3,7 @@ import { SHARING_MODES } from './config.js';
 import { DEFAULTS, GATEWAY_DEFAULTS } from './defaults.js';
 import { bytes, count, duration, flag, list, oneOf, text } from './fields.js';
 import { expects } from './found.js';
+import { httpSection } from './http-settings.js';
 import { SERVER_KEY_MAX_LENGTH, SERVER_KEY_PATTERN, sameButForCase, serverKeyFault } from './server-key.js';
 
 const SIZE_RANGE = { min: '1KiB', max: '256MiB' };
@@ -155,6 +156,9 @@ const gateway = z.strictObject(
       min: 1,
       max: 1024,
     }).exactOptional(),
+    http: httpSection
+      .meta({ description: 'Limits of HTTP, for `serve --http`. What is left out keeps its default.' })
+      .exactOptional(),
   },
   expects('a map of settings'),
 );
