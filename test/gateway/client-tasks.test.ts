@@ -243,13 +243,15 @@ describe("the progress of a client's task", () => {
     expect(reports(child)).toHaveLength(1);
   });
 
-  it('does not reach the next process', async () => {
-    const { client, server } = await withTask(TOKEN);
+  it('reaches no process any more once its own is about to end', async () => {
+    const { child: last, client, server } = await withTask(TOKEN);
     const { progressToken } = questions(client)[0]?.params._meta ?? {};
+    server('a').moved('stopping');
+    client.say(progressOf(progressToken, 1));
     server('a').crash();
     const child = await server('a').start();
-    client.say(progressOf(progressToken, 1));
-    expect(reports(child)).toEqual([]);
+    client.say(progressOf(progressToken, 2));
+    expect([last, child].map(reports)).toEqual([[], []]);
   });
 });
 
@@ -263,7 +265,10 @@ describe('with many tasks of a client', () => {
   it('the oldest are forgotten', async () => {
     const { greeted, child } = await tasking();
     const client = greeted({}, EVERYTHING);
-    const names = Array.from({ length: 1_025 }, (_, index) => made(child, client, `t-${index}`));
+    const names = Array.from({ length: 1_025 }, (_, index) => {
+      for (const sink of [child.stdin, client.received]) sink.take();
+      return made(child, client, `t-${index}`);
+    });
     const [first, second] = names;
     child.say({ jsonrpc: '2.0', id: 'first', method: 'tasks/get', params: { taskId: first } });
     expect(child.stdin.last).toMatchObject({ id: 'first', error: { code: -32602 } });

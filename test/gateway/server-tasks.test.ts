@@ -200,6 +200,7 @@ describe('a wait for a result', () => {
     clock.advance(1);
     expect(client.answerTo(9)?.error).toMatchObject({ code: -32603, data: { reason: 'timeout' } });
     expect(child.cancellations).toHaveLength(10);
+    await flush();
     expect(server('a').backend.delivery.breaker.state).toBe('closed');
   });
 
@@ -640,7 +641,10 @@ describe('with many tasks', () => {
     const { greeted, child } = await tasking();
     const [one, other] = [greeted(), greeted()];
     const first = made(one, child, 'first');
-    for (let count = 0; count < 1_024; count += 1) made(one, child, `t-${count}`);
+    for (let count = 0; count < 1_024; count += 1) {
+      for (const sink of [child.stdin, one.received]) sink.take();
+      made(one, child, `t-${count}`);
+    }
     child.say(statusOf('first'), statusOf('t-0'));
     expect([one, other].map((client) => notices(client, 'notifications/tasks/status').length)).toEqual([1, 0]);
     one.request('get', 'tasks/get', { taskId: first });
