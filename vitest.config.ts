@@ -5,7 +5,15 @@ import { defineConfig } from 'vitest/config';
 export default defineConfig({
   test: {
     projects: [
-      { test: { name: 'unit', include: ['test/**/*.test.ts'], exclude: ['test/process/**', 'test/e2e/**'] } },
+      {
+        test: {
+          name: 'unit',
+          include: ['test/**/*.test.ts'],
+          exclude: ['test/process/**', 'test/e2e/**'],
+          // For properties on a machine that is busy with other things.
+          testTimeout: 30_000,
+        },
+      },
       {
         test: {
           name: 'process',

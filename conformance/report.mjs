@@ -12,7 +12,10 @@ export function toReport(version, results, { isVerbose = false } = {}) {
   return lines.join('\n');
 }
 
-/** The outcomes behind Trunkline of scenarios that pass without it. */
+/**
+ * The outcomes behind Trunkline of scenarios that pass without it.
+ * @param {Record<string, any[]>} results
+ */
 export function lostScenarios({ direct, Trunkline = [] }) {
   const passed = new Set(direct.filter(hasPassed).map(({ name }) => name));
   return Trunkline.filter((outcome) => hasFailed(outcome) && passed.has(outcome.name));

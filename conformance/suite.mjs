@@ -10,6 +10,9 @@ import { bringNode, installPackage } from './packages.mjs';
 export const SUITE_VERSIONS = ['0.1.16', '0.2.0-alpha.12'];
 export const PROTOCOL = '2025-11-25';
 
+/** The suites use what came with Node 22; we support Node 20. */
+const OLDEST_NODE = 22;
+
 /** The longest scenario waits 10 s for a stream to end, then 5 s for what was missed. */
 const SCENARIO_TIMEOUT_MS = 60_000;
 
@@ -20,7 +23,7 @@ const run = promisify(execFile);
  * with the ones that the suite itself leaves out by default, as its own example server does not pass them yet.
  */
 export async function prepareSuite(version) {
-  const node = await bringNode();
+  const node = await bringNode(OLDEST_NODE);
   const folder = await installPackage('@modelcontextprotocol/conformance', version);
   const suite = (args, options) => run(node, [join(folder, 'dist', 'index.js'), ...args], options);
 

@@ -1,4 +1,4 @@
-// The two servers that are compared: the fixture itself over HTTP, and the fixture behind Trunkline.
+// The servers that are compared: the fixture itself, and the fixture behind Trunkline.
 import { spawn } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
@@ -8,7 +8,10 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 
 const FIXTURES = fileURLToPath(new URL('../test/fixtures/servers/', import.meta.url));
-const CLI = fileURLToPath(new URL('../dist/cli.js', import.meta.url));
+export const CLI = fileURLToPath(new URL('../dist/cli.js', import.meta.url));
+
+/** The fixture over stdio, as an entry of a configuration. */
+export const EVERYTHING = { command: process.execPath, args: [join(FIXTURES, 'everything.mjs')] };
 
 const READY_WITHIN_MS = 15_000;
 const END_WITHIN_MS = 5_000;
@@ -21,27 +24,34 @@ export const TARGETS = {
     const port = await freePort();
     return await startServer([join(FIXTURES, 'everything-http.mjs'), String(port)], port);
   },
-  Trunkline: async () => {
-    const folder = mkdtempSync(join(tmpdir(), 'trunkline-conformance-'));
-    const removeFolder = () => rmSync(folder, { recursive: true, force: true });
-    try {
-      const config = join(folder, 'trunkline.yaml');
-      const everything = { command: process.execPath, args: [join(FIXTURES, 'everything.mjs')], prefix: '' };
-      // JSON is YAML.
-      writeFileSync(config, JSON.stringify({ servers: { everything } }));
-      const port = await freePort();
-      const args = [CLI, 'serve', '--config', config, '--http', `127.0.0.1:${port}`, '--no-auth'];
-      return await startServer(args, port, removeFolder);
-    } catch (error) {
-      removeFolder();
-      throw error;
-    }
-  },
+  Trunkline: () => startTrunkline({ everything: { ...EVERYTHING, prefix: '' } }, ['--no-auth']),
 };
 
+/**
+ * Starts Trunkline over HTTP with these servers, on data of its own. What it returns also names its `folder`, its
+ * `config`, and the environment that another Trunkline needs to be of the same user.
+ */
+export async function startTrunkline(servers, options = []) {
+  const folder = mkdtempSync(join(tmpdir(), 'trunkline-conformance-'));
+  const removeFolder = () => rmSync(folder, { recursive: true, force: true });
+  try {
+    const config = join(folder, 'trunkline.yaml');
+    // JSON is YAML.
+    writeFileSync(config, JSON.stringify({ servers }));
+    const env = { ...process.env, HOME: folder, XDG_DATA_HOME: join(folder, 'data') };
+    const port = await freePort();
+    const args = [CLI, 'serve', '--config', config, '--http', `127.0.0.1:${port}`, ...options];
+    const server = await startServer(args, port, { env, onClosed: removeFolder });
+    return { ...server, folder, config, env };
+  } catch (error) {
+    removeFolder();
+    throw error;
+  }
+}
+
 /** A process of its own group, so that nothing it started outlives it. */
-async function startServer(args, port, onClosed = () => {}) {
-  const child = spawn(process.execPath, args, { detached: true, stdio: ['ignore', 'ignore', 'pipe'] });
+async function startServer(args, port, { env = process.env, onClosed = () => {} } = {}) {
+  const child = spawn(process.execPath, args, { detached: true, env, stdio: ['ignore', 'ignore', 'pipe'] });
   const killGroup = () => signalGroup(child, 'SIGKILL');
   process.once('exit', killGroup);
   let output = '';

@@ -1,7 +1,7 @@
 import type { Edit } from '../jsonrpc/splice.js';
 import type { NotificationEnvelope, RequestEnvelope } from '../mcp/envelope.js';
+import type { BridgeCounters } from './counters.js';
 import type { Outcome, RequestHandler, RequestPatience, SentRequest } from './request.js';
-import type { BridgeCounters } from './stdio-bridge.js';
 
 /**
  * One generation of a child that has shaken hands: what the gateway talks to, whatever protocol era the child speaks.
@@ -19,6 +19,8 @@ export interface ChildConnection {
   readonly counters: Readonly<BridgeCounters>;
   readonly inFlight: number;
 
+  /** What it declared, verbatim. */
+  readonly capabilities: Readonly<Record<string, unknown>>;
   /** Whether the child declared this capability, such as `tools` or `resources.subscribe`. */
   offers(capability: string): boolean;
   /**

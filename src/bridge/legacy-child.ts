@@ -1,4 +1,5 @@
 import { readText, toBytes } from '../jsonrpc/json-text.js';
+import { join } from '../jsonrpc/message.js';
 import type { ClientProfile } from '../mcp/client-profile.js';
 import type { RequestEnvelope, ResponseEnvelope } from '../mcp/envelope.js';
 import { METHODS } from '../mcp/methods.js';
@@ -20,8 +21,7 @@ export async function openLegacyChild(
   profile: ClientProfile,
   timeoutMs: number,
 ): Promise<Handshake> {
-  const params = { protocolVersion: LATEST_LEGACY_REVISION, ...profile };
-  const outcome = await bridge.ask(METHODS.initialize, params, { idleMs: timeoutMs, maxMs: timeoutMs });
+  const outcome = await bridge.ask(METHODS.initialize, toParams(profile), { idleMs: timeoutMs, maxMs: timeoutMs });
   if (outcome.kind === 'failed') return { kind: 'failed', reason: `initialize: ${outcome.reason}` };
   const result = readResult(outcome.response);
   if (typeof result === 'string') return { kind: 'failed', reason: result };
@@ -31,6 +31,17 @@ export async function openLegacyChild(
   }
   bridge.notify(METHODS.initialized);
   return { kind: 'open', connection: new LegacyChild(bridge, generation, result) };
+}
+
+function toParams({
+  protocolVersion = LATEST_LEGACY_REVISION,
+  clientInfo,
+  capabilities,
+  spelt,
+}: ClientProfile): unknown {
+  if (spelt === undefined) return { protocolVersion, capabilities, clientInfo };
+  const head = toBytes(`{"protocolVersion":${JSON.stringify(protocolVersion)},"capabilities":`);
+  return join([head, spelt.capabilities, toBytes(',"clientInfo":'), spelt.clientInfo, toBytes('}')]);
 }
 
 /** Answers what a child asks and what needs no client for an answer. Returns whether it was such a request. */
@@ -54,11 +65,11 @@ class LegacyChild implements ChildConnection {
   readonly revision: string;
   readonly instructions: string | undefined;
   readonly greeting: Uint8Array;
+  readonly capabilities: Readonly<Record<string, unknown>>;
   readonly relay: ChildConnection['relay'];
   readonly ask: ChildConnection['ask'];
   readonly forward: ChildConnection['forward'];
   readonly #bridge: StdioBridge;
-  readonly #capabilities: Readonly<Record<string, unknown>>;
 
   constructor(
     bridge: StdioBridge,
@@ -70,14 +81,14 @@ class LegacyChild implements ChildConnection {
     this.generation = generation;
     this.revision = protocolVersion;
     this.instructions = instructions;
-    this.#capabilities = capabilities;
+    this.capabilities = capabilities;
     this.relay = bridge.relay.bind(bridge);
     this.ask = bridge.ask.bind(bridge);
     this.forward = bridge.forward.bind(bridge);
   }
 
   offers(capability: string): boolean {
-    let value: unknown = this.#capabilities;
+    let value: unknown = this.capabilities;
     for (const step of capability.split('.')) value = isRecord(value) ? value[step] : undefined;
     return value !== undefined && value !== null && value !== false;
   }

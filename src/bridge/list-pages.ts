@@ -35,8 +35,8 @@ export type Ask = (method: string, params: unknown, patience: RequestPatience) =
 /**
  * All pages of a child's list, in the child's order.
  *
- * A cursor that comes again would be followed for ever and ends the list, as do the limits: what was read until then
- * is used, and `truncated` says why there is no more. A page that fails makes the whole list fail, since half a list
+ * A cursor that comes again would be followed for ever and ends the list, as do the limits: the entries up to there
+ * are used, and `truncated` says why there are no more. A page that fails makes the whole list fail, since half a list
  * looks like tools that went away.
  */
 export async function listAllPages(
@@ -63,14 +63,14 @@ export async function listAllPages(
     if (list === undefined || !isList(response, list)) {
       return { kind: 'failed', reason: `${method}: the result holds no list` };
     }
-    byteLength += list.end - list.start;
-    if (byteLength > limits.maxBytes) return truncated(entries, `larger than ${limits.maxBytes} bytes`);
+    let excess: string | undefined;
     visitElements(response.bytes, list.start, Number.POSITIVE_INFINITY, (span) => {
-      entries.push({ bytes: response.bytes, span });
+      excess ??= excessOf(limits, entries.length + 1, byteLength + span.end - list.start);
+      if (excess === undefined) entries.push({ bytes: response.bytes, span });
     });
-    if (entries.length > limits.maxEntries) {
-      return truncated(entries.slice(0, limits.maxEntries), `more than ${limits.maxEntries} entries`);
-    }
+    byteLength += list.end - list.start;
+    excess ??= excessOf(limits, entries.length, byteLength);
+    if (excess !== undefined) return truncated(entries, excess);
 
     cursor = readCursor(response);
     if (cursor === undefined) return { kind: 'listed', entries, truncated: undefined };
@@ -78,6 +78,12 @@ export async function listAllPages(
     if (page >= limits.maxPages) return truncated(entries, `more than ${limits.maxPages} pages`);
     seenCursors.add(cursor);
   }
+}
+
+/** Which limit a list of so many entries and bytes is beyond. */
+function excessOf({ maxEntries, maxBytes }: ListLimits, entryCount: number, byteLength: number): string | undefined {
+  if (entryCount > maxEntries) return `more than ${maxEntries} entries`;
+  return byteLength > maxBytes ? `larger than ${maxBytes} bytes` : undefined;
 }
 
 function truncated(entries: readonly RawEntry[], reason: string): ListOutcome {

@@ -1,4 +1,4 @@
-import { isNumber, readText, type Span, toBytes } from '../jsonrpc/json-text.js';
+import { isObject, readText, toBytes } from '../jsonrpc/json-text.js';
 import { LineDecoder, type LineSink, type OversizedLine } from '../jsonrpc/line-decoder.js';
 import {
   errorMessage,
@@ -10,18 +10,22 @@ import {
 import { PendingRequests, type StrayKind } from '../jsonrpc/pending-requests.js';
 import type { RpcError } from '../jsonrpc/rpc-error.js';
 import type { Edit, SplicedMessage } from '../jsonrpc/splice.js';
-import type {
-  NotificationEnvelope,
-  Rejection,
-  RequestEnvelope,
-  ResponseEnvelope,
-  ScanEnvelope,
+import {
+  type Envelope,
+  messagesOf,
+  type NotificationEnvelope,
+  type Rejection,
+  type RequestEnvelope,
+  type ResponseEnvelope,
+  type ScanEnvelope,
 } from '../mcp/envelope.js';
 import { METHODS } from '../mcp/methods.js';
 import type { Clock } from '../timing/clock.js';
 import { Deadlines, type Due } from '../timing/deadlines.js';
+import { newCounters } from './counters.js';
 import { LastingRequests } from './lasting-requests.js';
 import { findIdInFragments } from './oversized.js';
+import { readOwnId } from './own-id.js';
 import type { Outcome, RequestHandler, RequestPatience, SentRequest } from './request.js';
 
 export interface BridgeEvents {
@@ -44,17 +48,6 @@ export interface BridgeOptions {
   readonly maxUnwrittenBytes: number;
 }
 
-/** What was dropped, by kind; only ever counted up. */
-export interface BridgeCounters {
-  late: number;
-  duplicate: number;
-  unknown: number;
-  junk: number;
-  oversized: number;
-  staleProgress: number;
-  unsentReplies: number;
-}
-
 interface PendingRequest extends Due {
   id: number;
   readonly hardAt: number;
@@ -72,15 +65,7 @@ interface PendingRequest extends Due {
  * bridge, so nothing that belongs to the old one can reach it.
  */
 export class StdioBridge implements LineSink {
-  readonly counters: BridgeCounters = {
-    late: 0,
-    duplicate: 0,
-    unknown: 0,
-    junk: 0,
-    oversized: 0,
-    staleProgress: 0,
-    unsentReplies: 0,
-  };
+  readonly counters = newCounters();
   readonly #clock: Clock;
   readonly #scan: ScanEnvelope;
   readonly #output: MessageSink;
@@ -191,22 +176,7 @@ export class StdioBridge implements LineSink {
 
   /** One line of the child's stdout. */
   line(bytes: Uint8Array): void {
-    const message = this.#scan(bytes);
-    switch (message.kind) {
-      case 'response':
-        this.#answer(message);
-        break;
-      case 'notification':
-        this.#notification(message);
-        break;
-      case 'request':
-        this.#asked.add(readText(message.bytes, message.id));
-        this.#events.request(message);
-        break;
-      case 'rejected':
-        this.#reject(message);
-        break;
-    }
+    this.#take(this.#scan(bytes));
   }
 
   oversized(fragment: OversizedLine): void {
@@ -239,8 +209,26 @@ export class StdioBridge implements LineSink {
     return pending;
   }
 
+  #take(message: Envelope | Rejection): void {
+    switch (message.kind) {
+      case 'response':
+        this.#answer(message);
+        break;
+      case 'notification':
+        this.#notification(message);
+        break;
+      case 'request':
+        this.#asked.add(readText(message.bytes, message.id));
+        this.#events.request(message);
+        break;
+      case 'rejected':
+        this.#reject(message);
+        break;
+    }
+  }
+
   #answer(response: ResponseEnvelope): void {
-    const id = readId(response.bytes, response.id);
+    const id = readOwnId(response.bytes, response.id);
     const pending = id === undefined ? undefined : this.#pending.settle(id);
     if (pending === undefined) {
       this.#countStray(this.#pending.stray(id));
@@ -266,7 +254,7 @@ export class StdioBridge implements LineSink {
   /** Progress of what is finished or unknown is dropped: hosts close the connection over a token they do not know. */
   #progress(notification: NotificationEnvelope): void {
     const { progressToken, progress } = notification.tokens;
-    const id = progressToken === undefined ? undefined : readId(notification.bytes, progressToken);
+    const id = progressToken === undefined ? undefined : readOwnId(notification.bytes, progressToken);
     const pending = id === undefined ? undefined : (this.#pending.get(id) ?? this.#lasting.get(id));
     if (pending === undefined) {
       this.counters.staleProgress += 1;
@@ -309,11 +297,17 @@ export class StdioBridge implements LineSink {
   }
 
   #reject(rejection: Rejection): void {
-    if (rejection.reason === 'blank') return;
+    const { reason, bytes, elements = [] } = rejection;
+    if (reason === 'blank') return;
+    // What a batch brings is taken as if each message had come alone. An array without objects is mere output.
+    if (elements.some((element) => isObject(bytes, element))) {
+      for (const message of messagesOf(rejection, this.#scan)) this.#take(message);
+      return;
+    }
     this.counters.junk += 1;
-    this.#events.junk(rejection.bytes, rejection.reason);
+    this.#events.junk(bytes, reason);
     if (rejection.id !== undefined && rejection.isAnswer)
-      this.#failAnswered(readId(rejection.bytes, rejection.id), 'response_malformed');
+      this.#failAnswered(readOwnId(rejection.bytes, rejection.id), 'response_malformed');
   }
 
   /** A line that was dropped would have answered this request: waiting on would be waiting for nothing. */
@@ -334,15 +328,4 @@ export class StdioBridge implements LineSink {
   #countStray(kind: StrayKind): void {
     this.counters[kind] += 1;
   }
-}
-
-/** An id of ours as the child spelt it: a number by value (`1.0` is 1), never a string, which would be another id. */
-function readId(bytes: Uint8Array, token: Span): number | undefined {
-  let id = 0;
-  for (let position = token.start; position < token.end; position += 1) {
-    const digit = (bytes[position] ?? 0) - 0x30;
-    if (digit < 0 || digit > 9) return isNumber(bytes, token) ? Number(readText(bytes, token)) : undefined;
-    id = id * 10 + digit;
-  }
-  return id;
 }

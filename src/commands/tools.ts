@@ -1,8 +1,10 @@
 import type { ListToolsResult } from '@modelcontextprotocol/sdk/types.js';
 import { printable } from '../gateway/printable.js';
 import { reportStatus } from '../gateway/status.js';
+import { readString, readText, visitElements, visitMembers } from '../jsonrpc/json-text.js';
 import { LISTS } from '../mcp/lists.js';
 import { diagnose } from './diagnosis.js';
+import type { LocalClient } from './local-client.js';
 import { cutTo, forStream, table, tell } from './output.js';
 import { chooseServers, type Once, runOnce } from './run-once.js';
 import { EXIT, type Settings } from './settings.js';
@@ -13,12 +15,29 @@ export async function tools(settings: Settings, names: readonly string[], isJson
     settings,
     (config) => chooseServers(config, names),
     async (once) => {
-      const result = new TextDecoder().decode(await once.client.request(LISTS.tools.method, '{}'));
+      const result = await listAllTools(once.client);
       const text = isJson ? forStream(result, process.stdout) : describe(JSON.parse(result), once, names.length === 0);
       process.stdout.write(`${text}\n`);
       return reportFailures(once) ? EXIT.failed : EXIT.ok;
     },
   );
+}
+
+/** The list as a client gets it, put together again where it comes on several pages. */
+async function listAllTools(client: LocalClient): Promise<string> {
+  const entries: string[] = [];
+  for (let params: string | undefined = '{}'; params !== undefined; ) {
+    const page: Uint8Array = await client.request(LISTS.tools.method, params);
+    params = undefined;
+    visitMembers(page, 0, Number.POSITIVE_INFINITY, (key, value) => {
+      if (readString(page, key) === LISTS.tools.member) {
+        visitElements(page, value.start, Number.POSITIVE_INFINITY, (entry) => entries.push(readText(page, entry)));
+      } else {
+        params = `{"cursor":${readText(page, value)}}`;
+      }
+    });
+  }
+  return `{"${LISTS.tools.member}":[${entries.join(',')}]}`;
 }
 
 /** Names the servers that are not ready on stderr, all or the one asked for; returns whether there is one. */

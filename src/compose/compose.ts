@@ -92,8 +92,8 @@ export function compose(options: ComposeOptions): Composition {
     idleStopMs: config.gateway.idleStopMs,
     ownTools: [createStatusTool(statusOf, notice), ...restartTools],
     seal: createSeal({ secret, onSealed }),
-    runSeal: createSeal(),
     startupWaitMs: config.gateway.startupWaitMs,
+    hmac: createSeal(),
     ...(notice === undefined ? {} : { notice }),
   });
 

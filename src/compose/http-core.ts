@@ -1,10 +1,13 @@
 import type { HttpClientSession, HttpFrontPort, Received } from '../front/http/http-session.js';
+import { acceptBatch } from '../gateway/batch.js';
 import type { GatewayPort } from '../gateway/gateway-port.js';
-import { LegacySession, refusalOf } from '../gateway/legacy-session.js';
+import { LegacySession } from '../gateway/legacy-session.js';
+import { refusalOf } from '../gateway/refusal.js';
 import type { ReplyChannel } from '../gateway/reply-channel.js';
 import { type MessageSink, whole } from '../jsonrpc/message.js';
+import { onOneLine } from '../jsonrpc/one-line.js';
 import { type SplicedMessage, splice } from '../jsonrpc/splice.js';
-import type { Envelope } from '../mcp/envelope.js';
+import type { Envelope, Rejection } from '../mcp/envelope.js';
 import { METHODS } from '../mcp/methods.js';
 import { IDENTITY } from '../version.js';
 import type { Platform } from './platform.js';
@@ -51,11 +54,15 @@ class HttpClient implements HttpClientSession {
   }
 
   receive(body: Uint8Array, reply: ReplyChannel): Received {
-    const message = this.#platform.scan(body);
-    if (message.kind === 'rejected') return { refused: refusalOf(message) };
-    // A client that does not listen gets the questions of its tasks when it waits for a result.
-    if (message.kind === 'request' && message.method === METHODS.taskResult) this.#catchUp(reply);
-    return { answers: this.#session.accept(message, reply) ? 1 : 0 };
+    const { scan } = this.#platform;
+    const message = this.#scan(body);
+    if (message.kind !== 'rejected') {
+      // A client that does not listen gets the questions of its tasks when it waits for a result.
+      if (message.kind === 'request' && message.method === METHODS.taskResult) this.#catchUp(reply);
+      return { answers: this.#session.accept(message, reply) ? 1 : 0 };
+    }
+    if (message.reason !== 'batch') return { refused: refusalOf(message) };
+    return acceptBatch({ batch: message, scan, session: this.#session, replyFor: () => reply });
   }
 
   attach(stream: MessageSink | undefined): void {
@@ -71,6 +78,15 @@ class HttpClient implements HttpClientSession {
     for (const message of this.#missed.values()) stream.send(message);
     this.#missed.clear();
     this.#missedUpdates = 0;
+  }
+
+  /** To the servers a message is a line: on several it would be several messages, of which none was looked at. */
+  #scan(body: Uint8Array): Envelope | Rejection {
+    const { scan } = this.#platform;
+    const scanned = scan(body);
+    if (scanned.kind === 'rejected' && scanned.reason !== 'batch') return scanned;
+    const line = onOneLine(body);
+    return line === body ? scanned : scan(line);
   }
 
   #send(message: SplicedMessage): void {
@@ -89,8 +105,11 @@ class HttpClient implements HttpClientSession {
   }
 }
 
+/** What is said once, and waited for. */
+const KEPT: ReadonlySet<string> = new Set([METHODS.cancelled, METHODS.elicitationComplete, METHODS.taskStatus]);
+
 /** Questions wait for an answer, and their end belongs to them; how many there are at once is bounded where they are asked. */
 function mustBeHeard(message: Envelope): boolean {
   if (message.kind !== 'notification') return message.kind === 'request';
-  return message.method === METHODS.cancelled || CHANGE.test(message.method);
+  return KEPT.has(message.method) || CHANGE.test(message.method);
 }

@@ -1,5 +1,5 @@
 import { createHmac, randomBytes } from 'node:crypto';
-import type { Seal } from '../mcp/task-id.js';
+import type { Hmac } from '../mcp/exposed-name.js';
 
 export interface SealOptions {
   /** One of this process alone when absent. */
@@ -12,7 +12,7 @@ export interface SealOptions {
 const SEAL_LENGTH = 22;
 
 /** Seals texts under a secret. */
-export function createSeal({ secret, onSealed = () => {} }: SealOptions = {}): Seal {
+export function createSeal({ secret, onSealed = () => {} }: SealOptions = {}): Hmac {
   const key = secret ?? randomBytes(32);
   let isUsed = false;
   return (text) => {

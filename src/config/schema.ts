@@ -138,7 +138,7 @@ const gateway = z.strictObject(
   {
     startupWait: duration(
       GATEWAY_DEFAULTS.startupWait,
-      'How long the first listing waits for servers that are starting.',
+      'How long the first listing, or a request for what nobody lists yet, waits for servers that are starting.',
       { min: '0s', max: '300s' },
     ).exactOptional(),
     idleStop: duration(

@@ -47,10 +47,12 @@ export class AskedClient {
     const edits: Edit[] = [{ span: request.id, text }, ...question.edits];
     const { requestProgressToken } = request.tokens;
     if (requestProgressToken !== undefined) edits.push({ span: requestProgressToken, text });
-    const message = { bytes: request.bytes, span: request.span, edits };
-    if (via === undefined) this.#send(message);
-    else via.send(message);
-    return (...why) => this.#takeBack(id, ...why);
+    const send = (message: SplicedMessage) => {
+      if (via === undefined || via.isSettled) this.#send(message);
+      else via.send(message);
+    };
+    send({ bytes: request.bytes, span: request.span, edits });
+    return (...why) => this.#takeBack(id, send, ...why);
   }
 
   /** The client's answer to one of the questions; any other is dropped. */
@@ -75,14 +77,20 @@ export class AskedClient {
     }
   }
 
-  #takeBack(id: number, notice?: NotificationEnvelope, edits: readonly Edit[] = []): void {
+  /** `send` takes the way that the question took, so that its end cannot come before it. */
+  #takeBack(
+    id: number,
+    send: (message: SplicedMessage) => void,
+    notice?: NotificationEnvelope,
+    edits: readonly Edit[] = [],
+  ): void {
     if (this.#pending.abandon(id) === undefined) return;
     const requestId = notice?.tokens.requestId;
     if (notice === undefined || requestId === undefined) {
-      this.#send(notificationMessage(METHODS.cancelled, { requestId: id }));
+      send(notificationMessage(METHODS.cancelled, { requestId: id }));
     } else {
       const own: Edit = { span: requestId, text: toBytes(String(id)) };
-      this.#send({ bytes: notice.bytes, span: notice.span, edits: [own, ...edits] });
+      send({ bytes: notice.bytes, span: notice.span, edits: [own, ...edits] });
     }
   }
 

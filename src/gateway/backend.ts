@@ -1,13 +1,12 @@
 import type { ChildConnection } from '../bridge/child-connection.js';
 import { listAllPages } from '../bridge/list-pages.js';
-import type { Edit } from '../jsonrpc/splice.js';
 import type { NotificationEnvelope } from '../mcp/envelope.js';
 import { LIST_KINDS, LISTS, type ListKind, listsChangedBy } from '../mcp/lists.js';
 import type { Cancel } from '../timing/clock.js';
 import { Paced } from '../timing/paced.js';
 import type { ChildRequest } from './child-request.js';
 import { Delivery, type DeliveryOptions } from './delivery.js';
-import type { Exchange, Translation } from './exchange.js';
+import type { Exchange, Handling } from './exchange.js';
 import { EMPTY_LIST, type ExposureRules } from './exposed-list.js';
 import type { FailureReason } from './failure.js';
 import type { GatewayClient } from './gateway-port.js';
@@ -71,7 +70,7 @@ export class Backend {
   #isStartSettled: boolean;
   #lists: Readonly<Record<ListKind, Pick<ServedList, ListNaming>>> = NOTHING_SERVED;
   /** Told once, when there is a process or none is to be expected. */
-  #waiting: ((absence: FailureReason | undefined) => void)[] = [];
+  readonly #waiting = new Set<(absence: FailureReason | undefined) => void>();
 
   constructor(options: BackendOptions) {
     this.#options = options;
@@ -109,7 +108,11 @@ export class Backend {
 
   /** The same under either names. */
   listsAs(naming: ListNaming): ServerLists {
-    if (this.#isGivenUp) return NO_LISTS;
+    return this.isGivenUp ? NO_LISTS : this.knownListsAs(naming);
+  }
+
+  /** What this server offers, or offered when it was last up. */
+  knownListsAs(naming: ListNaming): ServerLists {
     const { tools, prompts, resources, templates } = this.#lists;
     return {
       tools: tools[naming],
@@ -119,20 +122,20 @@ export class Backend {
     };
   }
 
-  /**
-   * Calls back once, perhaps at once: when there is a process, or with why none is to be expected. The function that is
-   * returned takes the wish back.
-   */
-  whenAttached(callback: (absence: FailureReason | undefined) => void): () => void {
-    const absence = this.#absence;
-    if (this.delivery.connection !== undefined || absence !== undefined) {
-      callback(absence);
-      return () => {};
-    }
-    this.#waiting.push(callback);
-    return () => {
-      this.#waiting = this.#waiting.filter((each) => each !== callback);
-    };
+  /** Resolves when there is a process, or with why there is none to be expected, or none within `waitMs`. */
+  untilAttached(waitMs: number): Promise<FailureReason | undefined> {
+    if (this.delivery.connection !== undefined || this.#absence !== undefined) return Promise.resolve(this.#absence);
+    return new Promise((resolve) => {
+      const cancel = this.#options.clock.schedule(waitMs, () => {
+        this.#waiting.delete(settle);
+        resolve(this.isStartSettled ? 'restarting' : 'starting');
+      });
+      const settle = (absence: FailureReason | undefined) => {
+        cancel();
+        resolve(absence);
+      };
+      this.#waiting.add(settle);
+    });
   }
 
   /** Whether the configuration lets this tool through. */
@@ -164,15 +167,15 @@ export class Backend {
 
   /** The process moved on in its life. In any state but `ready` there is none to call. */
   moved(state: LifecycleState): void {
-    const wasGivenUp = this.#isGivenUp;
+    const wasGivenUp = this.isGivenUp;
     const isFirstStart = !this.#isStartSettled;
     this.#state = state;
     this.#isStartSettled ||= state !== 'starting';
     if (state === 'parked' || state === 'stopped') this.delivery.giveUp(state);
     else if (state !== 'ready') this.delivery.disconnect(isFirstStart ? 'starting' : 'restarting');
     if (state !== 'ready') this.#listener?.detached();
-    if (state === 'ready' || wasGivenUp !== this.#isGivenUp) this.#listener?.listsChanged();
-    if (this.#isGivenUp) this.#tellWaiting();
+    if (state === 'ready' || wasGivenUp !== this.isGivenUp) this.#listener?.listsChanged();
+    if (this.isGivenUp) this.#tellWaiting();
     if (isFirstStart && this.#isStartSettled) this.#listener?.startSettled();
   }
 
@@ -181,11 +184,11 @@ export class Backend {
     if (this.#state === 'parked') this.#options.demandStart();
   }
 
-  /** Serves a request of a client; `edits` are what routing changed in it. */
-  serve(exchange: Exchange, edits: readonly Edit[], translation?: Translation): void {
+  /** Serves a request of a client. */
+  serve(exchange: Exchange, handling: Handling): void {
     this.wanted();
     const absence = this.#absence;
-    if (absence === undefined) this.delivery.serve(exchange, edits, translation);
+    if (absence === undefined) this.delivery.serve(exchange, handling);
     else this.delivery.refuse(exchange, absence);
   }
 
@@ -215,16 +218,18 @@ export class Backend {
   get #absence(): FailureReason | undefined {
     if (this.isMisconfigured) return 'misconfigured';
     // Before it is started for the first time it is on its way, too.
-    if (!this.#isGivenUp || !this.#isStartSettled) return undefined;
+    if (!this.isGivenUp || !this.#isStartSettled) return undefined;
     return this.#state === 'parked' ? 'parked' : 'stopped';
   }
 
   #tellWaiting(): void {
     const absence = this.delivery.connection === undefined ? (this.#absence ?? 'stopped') : undefined;
-    for (const callback of this.#waiting.splice(0)) callback(absence);
+    for (const settle of this.#waiting) settle(absence);
+    this.#waiting.clear();
   }
 
-  get #isGivenUp(): boolean {
+  /** Whether no process is to be expected. */
+  get isGivenUp(): boolean {
     return this.#state === 'parked' || this.#state === 'stopped';
   }
 

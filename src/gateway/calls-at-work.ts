@@ -23,15 +23,16 @@ export class CallsAtWork {
   }
 
   /**
-   * The call because of which the process says or asks something: the latest, if all are one client's; `undefined` when
-   * there is none, or when more than one client could be meant.
+   * The call because of which the process says or asks something: the latest, if all that could be are one client's;
+   * `undefined` when there is none, or when more than one client could be meant. What clients declared does not tell: a
+   * server that serves all of them knows of none what it can do.
    *
-   * What belongs to a task says so, hence requests about tasks count only where there are no others.
+   * What belongs to a task says so, hence requests about tasks count only where there are no others; and what makes no
+   * server ask counts only where nothing else does.
    */
   get cause(): Exchange | undefined {
     const all = [...this.#calls].filter(({ isSettled }) => !isSettled);
-    const others = all.filter((exchange) => !isAboutTask(exchange));
-    const meant = others.length > 0 ? others : all;
+    const meant = onlySome(onlySome(all, isNoTask), isInteractive);
     const latest = meant.at(-1);
     return meant.every(({ client }) => client === latest?.client) ? latest : undefined;
   }
@@ -43,7 +44,8 @@ export class CallsAtWork {
   latestOf(client: GatewayClient): Exchange | undefined {
     let latest: Exchange | undefined;
     for (const exchange of this.#calls) {
-      const isFit = isLookout(exchange) || !(isAboutTask(exchange) || (latest !== undefined && isLookout(latest)));
+      const isBehind = latest !== undefined && isLookout(latest);
+      const isFit = isLookout(exchange) || (isNoTask(exchange) && !isBehind);
       if (exchange.client === client && !exchange.isSettled && isFit) latest = exchange;
     }
     return latest;
@@ -61,6 +63,19 @@ export function isLookout({ request }: Exchange): boolean {
   return request.method === METHODS.taskResult;
 }
 
-function isAboutTask({ request }: Exchange): boolean {
-  return TASK_METHODS.has(request.method);
+/** Whether a request may make a server ask something before it answers. */
+export function isInteractive({ request }: Exchange): boolean {
+  return INTERACTIVE.has(request.method);
+}
+
+const INTERACTIVE: ReadonlySet<string> = new Set([METHODS.callTool, METHODS.getPrompt, METHODS.readResource]);
+
+function isNoTask({ request }: Exchange): boolean {
+  return !TASK_METHODS.has(request.method);
+}
+
+/** Those that are of this kind, or all if none is. */
+function onlySome(calls: readonly Exchange[], isOfKind: (call: Exchange) => boolean): readonly Exchange[] {
+  const some = calls.filter(isOfKind);
+  return some.length > 0 ? some : calls;
 }

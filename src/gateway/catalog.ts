@@ -1,8 +1,8 @@
 import { toBytes } from '../jsonrpc/json-text.js';
-import { join } from '../jsonrpc/message.js';
 import { splitExposedName } from '../mcp/exposed-name.js';
-import { isNamed, LISTS, type ListKind } from '../mcp/lists.js';
+import { isNamed, type ListKind } from '../mcp/lists.js';
 import type { ExposedList } from './exposed-list.js';
+import { PagedList, type Paging } from './paged-list.js';
 
 /** Where a request goes. */
 export interface Route {
@@ -33,14 +33,14 @@ export interface OwnEntry {
 }
 
 /**
- * One list of all servers together at one moment: a snapshot that never changes, with its answer ready to send.
+ * One list of all servers together at one moment: a snapshot that never changes, with its answer made once.
  *
  * Servers stand in the order of the configuration and entries in their server's order, so that two lists with no
  * change between are the same to the byte.
  */
 export class Catalog {
-  /** The result of the list's method, as JSON. */
-  readonly answer: Uint8Array;
+  /** All that is listed, as clients get it. */
+  readonly pages: PagedList;
   /** Listed names, or URIs, by server. */
   readonly listed: ReadonlyMap<string, readonly string[]>;
   readonly shadowed: readonly Shadowed[];
@@ -51,7 +51,7 @@ export class Catalog {
   readonly #keysByPrefix: ReadonlyMap<string, string>;
 
   /** `own` entries come last, and no server takes a name that could be one of ours. */
-  constructor(kind: ListKind, parts: readonly CatalogPart[], own: readonly OwnEntry[] = []) {
+  constructor(kind: ListKind, parts: readonly CatalogPart[], own: readonly OwnEntry[], paging: Paging) {
     this.#kind = kind;
     const routes = new Map<string, Route>();
     const originals = new Map<string, Route | undefined>();
@@ -76,12 +76,17 @@ export class Catalog {
       }
       listed.set(key, names);
     }
-    this.answer = serialise(LISTS[kind].member, [...entries, ...own.map(({ entry }) => entry)]);
+    this.pages = new PagedList(kind, [...entries, ...own.map(({ entry }) => entry)], paging);
     this.listed = listed;
     this.shadowed = shadowed;
     this.#routes = routes;
     this.#originals = originals;
     this.#keysByPrefix = new Map(parts.map(({ key, prefix }) => [prefix, key]));
+  }
+
+  /** The result of the list's method, as JSON: the first page, which nearly always is the only one. */
+  get answer(): Uint8Array {
+    return this.pages.first;
   }
 
   /** The owner of a name or URI that stands in the list, or is only withheld from it. */
@@ -112,9 +117,7 @@ export class Catalog {
 
   /** Whether a client would see no difference. */
   isLike(other: Catalog): boolean {
-    const ours = this.answer;
-    const theirs = other.answer;
-    return ours.length === theirs.length && ours.every((byte, index) => byte === theirs[index]);
+    return this.pages.isLike(other.pages);
   }
 }
 
@@ -123,16 +126,4 @@ export function toRoute(key: string, original: string): Route {
   return { key, original, token: toBytes(JSON.stringify(original)) };
 }
 
-function serialise(member: string, entries: readonly Uint8Array[]): Uint8Array {
-  const parts: Uint8Array[] = [toBytes(`{"${member}":[`)];
-  entries.forEach((entry, index) => {
-    if (index > 0) parts.push(COMMA);
-    parts.push(entry);
-  });
-  return join([...parts, TAIL]);
-}
-
 const OWN_PREFIX = 'trunkline__';
-
-const COMMA = toBytes(',');
-const TAIL = toBytes(']}');

@@ -1,13 +1,16 @@
 import { readText } from '../jsonrpc/json-text.js';
 import { RPC_CODES, RpcError } from '../jsonrpc/rpc-error.js';
 import type { Edit } from '../jsonrpc/splice.js';
-import type { NotificationEnvelope } from '../mcp/envelope.js';
+import type { NotificationEnvelope, RequestEnvelope } from '../mcp/envelope.js';
 import { METHODS, TASK_METHODS } from '../mcp/methods.js';
 import type { Backend } from './backend.js';
 import type { ChildRequest, Question, TakeBack } from './child-request.js';
 import type { Exchange } from './exchange.js';
 import type { GatewayClient } from './gateway-port.js';
 import type { Tasks } from './tasks.js';
+
+/** Of one server, that may be open elsewhere; the oldest is forgotten first. */
+const MAX_ELICITATIONS = 256;
 
 /** Who is asked, on the way of which request, and what is replaced in the question. */
 interface Addressee {
@@ -28,6 +31,8 @@ export class ChildRequests {
   readonly #tasks: Tasks;
   /** By server, then by the id that the server gave its request. */
   readonly #open = new Map<Backend, Map<string, TakeBack>>();
+  /** By backend, then by the id of an elicitation that goes on elsewhere: who was asked for it. */
+  readonly #elicitations = new WeakMap<Backend, Map<string, GatewayClient>>();
 
   constructor(tasks: Tasks) {
     this.#tasks = tasks;
@@ -41,6 +46,7 @@ export class ChildRequests {
     }
     const { request } = asked;
     const { client, via, edits } = addressee;
+    this.#noteElicitation(backend, request, client);
     const id = readText(request.bytes, request.id);
     let isOver = false;
     const over = () => {
@@ -80,11 +86,35 @@ export class ChildRequests {
     takeBack?.(notice);
   }
 
+  /** The client that was asked for what this notification says is done; `undefined` if that is not known. */
+  elicited(backend: Backend, { bytes, tokens: { elicitationId } }: NotificationEnvelope): GatewayClient | undefined {
+    const id = elicitationId === undefined ? '' : readText(bytes, elicitationId);
+    const client = this.#elicitations.get(backend)?.get(id);
+    this.#elicitations.get(backend)?.delete(id);
+    return client;
+  }
+
   /** The process is gone: nobody waits for any of the answers. */
   drop(backend: Backend): void {
     const open = this.#open.get(backend);
     this.#open.delete(backend);
+    this.#elicitations.delete(backend);
     for (const takeBack of open?.values() ?? []) takeBack();
+  }
+
+  #noteElicitation(
+    backend: Backend,
+    { bytes, tokens: { elicitationId } }: RequestEnvelope,
+    client: GatewayClient,
+  ): void {
+    if (elicitationId === undefined) return;
+    const asked = this.#elicitations.get(backend) ?? new Map<string, GatewayClient>();
+    this.#elicitations.set(backend, asked);
+    asked.set(readText(bytes, elicitationId), client);
+    for (const oldest of asked.keys()) {
+      if (asked.size <= MAX_ELICITATIONS) break;
+      asked.delete(oldest);
+    }
   }
 
   #forget(backend: Backend, id: string): void {
@@ -107,6 +137,7 @@ export class ChildRequests {
     const { cause } = delivery.atWork;
     const client = owner === undefined ? (cause?.client ?? onlyOne(backend)) : owner.client;
     if (client === undefined) {
+      delivery.serveOneClientAtATime();
       return new RpcError(RPC_CODES.internalError, 'It cannot be told which client this is for');
     }
     return { client, via: owner === undefined ? cause : delivery.atWork.latestOf(client), edits: [] };

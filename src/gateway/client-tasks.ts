@@ -3,8 +3,9 @@ import { isString, readString, type Span, toBytes, visitElements } from '../json
 import { join } from '../jsonrpc/message.js';
 import { type Edit, splice } from '../jsonrpc/splice.js';
 import type { NotificationEnvelope, RequestEnvelope, ResponseEnvelope } from '../mcp/envelope.js';
+import type { Hmac } from '../mcp/exposed-name.js';
 import { METHODS } from '../mcp/methods.js';
-import { type Seal, unwrapTaskId, wrapTaskId } from '../mcp/task-id.js';
+import { unwrapTaskId, wrapTaskId } from '../mcp/task-id.js';
 import type { Backend } from './backend.js';
 import type { GatewayClient } from './gateway-port.js';
 import { idAt, isTerminal, replaceId } from './task-id-edits.js';
@@ -32,12 +33,12 @@ interface MadeTask {
  * ids that tell whose they are.
  */
 export class ClientTasks {
-  readonly #seal: Seal;
+  readonly #seal: Hmac;
   readonly #made = new Map<GatewayClient, Made>();
   readonly #byMaker = new Map<string, GatewayClient>();
   #count = 0;
 
-  constructor(seal: Seal) {
+  constructor(seal: Hmac) {
     this.#seal = seal;
   }
 

@@ -2,14 +2,14 @@ import { Breaker, type BreakerPolicy } from '../bridge/breaker.js';
 import { CallQueue } from '../bridge/call-queue.js';
 import type { ChildConnection } from '../bridge/child-connection.js';
 import type { Outcome, RequestPatience, SentRequest } from '../bridge/request.js';
-import type { Edit } from '../jsonrpc/splice.js';
 import type { NotificationEnvelope } from '../mcp/envelope.js';
 import { LISTS } from '../mcp/lists.js';
 import type { Clock } from '../timing/clock.js';
-import { Deadlines, type Due } from '../timing/deadlines.js';
-import { CallsAtWork, isLookout } from './calls-at-work.js';
-import type { Exchange, Translation } from './exchange.js';
+import { CallWaits } from './call-waits.js';
+import { CallsAtWork, isInteractive, isLookout } from './calls-at-work.js';
+import type { Exchange, Handling } from './exchange.js';
 import { answerFailure, type FailureReason } from './failure.js';
+import { Floor } from './floor.js';
 import { Latencies } from './latencies.js';
 
 /** Milliseconds and counts that bound the calls to one server. */
@@ -62,9 +62,9 @@ export class Delivery {
   readonly atWork = new CallsAtWork();
   readonly #options: DeliveryOptions;
   readonly #queue: CallQueue;
-  readonly #waits: Deadlines<Wait>;
-  /** Calls that wait for their turn or, having it, for a process; in order of arrival. */
-  readonly #waiting = new Set<Wait>();
+  readonly #waits: CallWaits;
+  /** Absent as long as calls of several clients may be under way at once. */
+  #floor: Floor | undefined;
   #lookouts = 0;
   #breaker: Breaker;
   #connection: ChildConnection | undefined;
@@ -75,7 +75,13 @@ export class Delivery {
   constructor(options: DeliveryOptions) {
     this.#options = options;
     this.#queue = new CallQueue(options.limits);
-    this.#waits = new Deadlines(options.clock, (wait) => wait.giveUp(wait.reason()));
+    this.#waits = new CallWaits({
+      clock: options.clock,
+      fail: (exchange, reason) => this.#fail(exchange, reason, false),
+      onCancelled: () => {
+        this.counters.cancelled += 1;
+      },
+    });
     this.#breaker = this.#newBreaker();
   }
 
@@ -83,12 +89,17 @@ export class Delivery {
     return this.#connection;
   }
 
+  /** Whether there is a process, or was one. */
+  get hasBeenUp(): boolean {
+    return this.#generation !== undefined;
+  }
+
   get breaker(): Pick<Breaker, 'state' | 'retryAfterMs'> {
     return this.#breaker;
   }
 
   get queued(): number {
-    return this.#waiting.size;
+    return this.#waits.size;
   }
 
   /** For what the gateway asks on its own behalf. */
@@ -103,13 +114,21 @@ export class Delivery {
     return { idleMs: maxTimeoutMs, maxMs: maxTimeoutMs };
   }
 
+  /**
+   * The process asks its callers something, and with calls of several under way nobody could tell whom: from now on
+   * those that may make it ask come from one client at a time.
+   */
+  serveOneClientAtATime(): void {
+    this.#floor ??= new Floor();
+  }
+
   /** A process is there: calls that waited for one go to it. The breaker starts anew, for it judged the last one. */
   connect(connection: ChildConnection): void {
     this.#connection = connection;
     this.#generation = connection.generation;
     this.#breaker.close();
     this.#breaker = this.#newBreaker();
-    for (const wait of [...this.#waiting]) wait.proceed();
+    this.#waits.proceed();
   }
 
   /** There is no process; calls wait a while for the next one, and those that waited in vain are told `absence`. */
@@ -121,7 +140,7 @@ export class Delivery {
   /** No process is to be expected: as `disconnect`, and all calls that wait are told at once. */
   giveUp(absence: FailureReason): void {
     this.disconnect(absence);
-    for (const wait of [...this.#waiting]) wait.giveUp(absence);
+    this.#waits.giveUp(absence);
   }
 
   /** Answers a call without trying, for a reason that the caller knows. */
@@ -130,22 +149,22 @@ export class Delivery {
     this.#fail(exchange, reason, false);
   }
 
-  /** Serves a request of a client; `edits` are what routing changed in it. */
-  serve(exchange: Exchange, edits: readonly Edit[], translation?: Translation): void {
+  /** Serves a request of a client. */
+  serve(exchange: Exchange, handling: Handling): void {
     this.counters.calls += 1;
     if (this.#breaker.state !== 'closed') {
       this.#fail(exchange, 'breaker_open', false);
       return;
     }
     if (isLookout(exchange)) {
-      this.#lookOut(exchange, edits, translation);
+      this.#lookOut(exchange, handling);
       return;
     }
     let hasTurn = false;
-    let wait: Wait | undefined;
+    let endWait = () => {};
     const place = this.#queue.enter((leave) => {
       hasTurn = true;
-      if (wait !== undefined) this.#endWait(wait);
+      endWait();
       if (exchange.isSettled) {
         leave();
       } else if (this.#breaker.state !== 'closed') {
@@ -153,17 +172,11 @@ export class Delivery {
         this.#fail(exchange, 'breaker_open', false);
         leave();
       } else {
-        this.#connectAndSend({ exchange, edits, translation, leave });
+        this.#takeFloor({ exchange, handling, leave });
       }
     });
     if (place === undefined) this.#fail(exchange, 'queue_full', false);
-    if (place === undefined || hasTurn) return;
-
-    wait = this.#beginWait(exchange, this.#options.limits.maxWaitMs, {
-      proceed: () => {},
-      reason: () => 'queue_timeout',
-      end: () => place.withdraw(),
-    });
+    if (place !== undefined && !hasTurn) endWait = this.#awaitTurn(exchange, () => place.withdraw());
   }
 
   close(): void {
@@ -173,7 +186,7 @@ export class Delivery {
   }
 
   /** It waits for as long as the task takes, and must not keep calls from their turn: one of them may end the task. */
-  #lookOut(exchange: Exchange, edits: readonly Edit[], translation: Translation | undefined): void {
+  #lookOut(exchange: Exchange, handling: Handling): void {
     if (this.#lookouts >= MAX_LOOKOUTS) {
       this.#fail(exchange, 'queue_full', false);
       return;
@@ -182,7 +195,43 @@ export class Delivery {
     const leave = () => {
       this.#lookouts -= 1;
     };
-    this.#connectAndSend({ exchange, edits, translation, leave });
+    this.#connectAndSend({ exchange, handling, leave });
+  }
+
+  #takeFloor(call: AdmittedCall): void {
+    const { exchange } = call;
+    const floor = this.#floor;
+    if (floor === undefined || !isInteractive(exchange)) {
+      this.#connectAndSend(call);
+      return;
+    }
+    let hasFloor = false;
+    let endWait = () => {};
+    const leaveLine = floor.enter(exchange.client, () => {
+      hasFloor = true;
+      endWait();
+      const leave = () => {
+        floor.leave();
+        call.leave();
+      };
+      if (exchange.isSettled) leave();
+      else this.#connectAndSend({ ...call, leave });
+    });
+    if (hasFloor) return;
+    endWait = this.#awaitTurn(exchange, () => {
+      leaveLine();
+      call.leave();
+    });
+  }
+
+  #awaitTurn(exchange: Exchange, release: () => void): () => void {
+    return this.#waits.begin({
+      exchange,
+      forMs: this.#options.limits.maxWaitMs,
+      proceed: () => {},
+      reason: () => 'queue_timeout',
+      release,
+    });
   }
 
   #connectAndSend(call: AdmittedCall): void {
@@ -191,45 +240,21 @@ export class Delivery {
   }
 
   #awaitConnection(call: AdmittedCall): void {
-    const wait = this.#beginWait(call.exchange, RESTART_WAIT_MS, {
+    const endWait = this.#waits.begin({
+      exchange: call.exchange,
+      forMs: RESTART_WAIT_MS,
       proceed: () => {
-        this.#endWait(wait);
+        endWait();
         this.#connectAndSend(call);
       },
       reason: () => this.#absence,
-      end: call.leave,
+      release: call.leave,
     });
-  }
-
-  /** The wait ends when it proceeds, when it lasts too long, when there is nothing to wait for, or with the client. */
-  #beginWait(exchange: Exchange, forMs: number, { proceed, reason, end }: WaitOptions): Wait {
-    const wait: Wait = {
-      dueAt: this.#options.clock.now() + forMs,
-      proceed,
-      reason,
-      giveUp: (why) => {
-        this.#endWait(wait);
-        this.#fail(exchange, why, false);
-        end();
-      },
-    };
-    this.#waiting.add(wait);
-    this.#waits.watch(wait);
-    exchange.onCancel(() => {
-      this.#endWait(wait);
-      this.counters.cancelled += 1;
-      end();
-    });
-    return wait;
-  }
-
-  #endWait(wait: Wait): void {
-    this.#waiting.delete(wait);
-    this.#waits.unwatch(wait);
   }
 
   #send(connection: ChildConnection, call: AdmittedCall): void {
-    const { exchange, edits, translation, leave } = call;
+    const { exchange, handling, leave } = call;
+    const { translation } = handling;
     const { clock, limits } = this.#options;
     const startedAt = clock.now();
     let sent: SentRequest | undefined;
@@ -258,31 +283,28 @@ export class Delivery {
     };
     const { idleTimeoutMs: idleMs, maxTimeoutMs: maxMs } = limits;
     const patience = isLookout(exchange) ? this.taskPatience : { idleMs, maxMs };
-    const all = [...edits, ...(translation?.request?.(connection) ?? [])];
-    sent = connection.relay(
-      exchange.request,
-      all,
-      patience,
-      exchange.wantsProgress ? { settle, progress } : { settle },
-    );
-    if (sent !== undefined) {
-      const { cancel } = sent;
-      exchange.onCancel((notice) => cancel(notice, notice && translation?.cancel(notice)));
-    }
+    const edits = [...handling.edits, ...(translation?.request?.(connection) ?? [])];
+    const handler = exchange.wantsProgress ? { settle, progress } : { settle };
+    sent = connection.relay(exchange.request, edits, patience, handler);
+    if (sent === undefined) return;
+    const { cancel } = sent;
+    exchange.onCancel((notice) => cancel(notice, notice && translation?.cancel(notice)));
   }
 
-  #settled({ exchange, translation }: AdmittedCall, outcome: Outcome, { startedAt, sent }: Sending): void {
+  #settled({ exchange, handling }: AdmittedCall, outcome: Outcome, { startedAt, sent }: Sending): void {
     if (outcome.kind === 'answered') {
       const { response } = outcome;
-      exchange.relay(
-        response,
-        translation?.answer(response, () => outlive(exchange, sent)),
-      );
+      const { editAnswer, translation, onAnswered } = handling;
+      const ofTask = translation?.answer(response, () => outlive(exchange, sent));
+      exchange.relay(response, [...(editAnswer?.(response) ?? []), ...(ofTask ?? [])]);
       if (!isLookout(exchange)) this.latencies.add(this.#options.clock.now() - startedAt);
       if (response.error !== undefined || isTrue(response.bytes, response.tokens.isError)) this.counters.errors += 1;
       // The answer leaves in a microtask that is queued already; this one comes after it.
       const breaker = this.#breaker;
-      queueMicrotask(() => breaker.record(true));
+      queueMicrotask(() => {
+        breaker.record(true);
+        onAnswered?.(response);
+      });
       return;
     }
     if (outcome.reason === 'cancelled') {
@@ -324,8 +346,7 @@ export class Delivery {
 /** A call that has its turn; it keeps it until `leave`. */
 interface AdmittedCall {
   readonly exchange: Exchange;
-  readonly edits: readonly Edit[];
-  readonly translation: Translation | undefined;
+  readonly handling: Handling;
   readonly leave: () => void;
 }
 
@@ -333,22 +354,6 @@ interface AdmittedCall {
 interface Sending {
   readonly startedAt: number;
   readonly sent: SentRequest | undefined;
-}
-
-interface WaitOptions {
-  /** A process is there. */
-  proceed(): void;
-  /** What to tell the client when the wait was too long. */
-  reason(): FailureReason;
-  /** Gives back what the call holds while it waits. */
-  end(): void;
-}
-
-/** A call that waits for its turn, or for a process. */
-interface Wait extends Due {
-  proceed(): void;
-  reason(): FailureReason;
-  giveUp(why: FailureReason): void;
 }
 
 type SendFailure = Exclude<Extract<Outcome, { kind: 'failed' }>['reason'], 'cancelled'>;

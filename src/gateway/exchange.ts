@@ -28,6 +28,20 @@ export interface Translation {
   ): Promise<Outcome> | undefined;
 }
 
+/** What has to be replaced in a server's answer before the client gets it; asked just before it is relayed. */
+export type EditAnswer = (response: ResponseEnvelope) => readonly Edit[];
+
+/** What the way through the gateway does to one request and its answer. */
+export interface Handling {
+  /** What is replaced in the request. */
+  readonly edits: readonly Edit[];
+  readonly editAnswer?: EditAnswer | undefined;
+  /** Present when the request has to do with a task. */
+  readonly translation?: Translation | undefined;
+  /** Told of the answer once it has left. */
+  readonly onAnswered?: ((response: ResponseEnvelope) => void) | undefined;
+}
+
 /**
  * One request of a client while it is being served: where to answer, where to report progress, whether it was
  * cancelled.

@@ -39,6 +39,8 @@ export interface GatewayPort {
 
 /** One client's way into the gateway. */
 export interface ClientConnection {
+  /** What each server that is there has declared. */
+  readonly offered: readonly Readonly<Record<string, unknown>>[];
   /** How to use what is offered, for the client's model. */
   readonly instructions: string;
   /**

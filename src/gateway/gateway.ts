@@ -1,7 +1,9 @@
+import type { ChildConnection } from '../bridge/child-connection.js';
+import type { Edit } from '../jsonrpc/splice.js';
 import type { NotificationEnvelope } from '../mcp/envelope.js';
+import type { Hmac } from '../mcp/exposed-name.js';
 import { METHODS } from '../mcp/methods.js';
 import { knowsTasks } from '../mcp/revisions.js';
-import type { Seal } from '../mcp/task-id.js';
 import type { Clock } from '../timing/clock.js';
 import type { Backend } from './backend.js';
 import { BackendPool, type BackendPoolOptions } from './backend-pool.js';
@@ -20,12 +22,12 @@ import { View } from './view.js';
 export interface GatewayOptions extends BackendPoolOptions {
   readonly clock: Clock;
   readonly ownTools: readonly OwnTool[];
-  /** How long the first list asked for waits for servers that are still starting, in milliseconds. */
+  /** How long what is asked for first waits for servers that are still starting, in milliseconds. */
   readonly startupWaitMs: number;
-  /** Under a key that outlives us: clients keep the ids of tasks. */
-  readonly seal: Seal;
-  /** Under a key of this run alone. */
-  readonly runSeal: Seal;
+  /** Seals what ends with us: cursors, and the ids of clients' tasks. */
+  readonly hmac: Hmac;
+  /** Seals the ids of servers' tasks under a key that outlives us: clients keep them. */
+  readonly seal: Hmac;
   /** Something that every client is to be told; for one, that the configuration cannot be used. */
   readonly notice?: string;
 }
@@ -46,9 +48,9 @@ export class Gateway implements GatewayPort {
 
   constructor(options: GatewayOptions) {
     this.#options = options;
-    const { seal, runSeal, servers } = options;
+    const { seal, hmac, servers } = options;
     const sharedByAll = new Set(servers.filter(({ sharing }) => sharing === 'all').map(({ key }) => key));
-    this.#tasks = new Tasks({ seal, runSeal, isPersonal: ({ key }) => !sharedByAll.has(key) });
+    this.#tasks = new Tasks({ seal, runSeal: hmac, isPersonal: ({ key }) => !sharedByAll.has(key) });
     this.#childRequests = new ChildRequests(this.#tasks);
     this.#pool = new BackendPool({
       ...options,
@@ -67,7 +69,8 @@ export class Gateway implements GatewayPort {
 
   /** The merged lists of the oldest backend of each server. */
   get catalogs(): Catalogs {
-    return mergeCatalogs(this.#oldest, this.#options.ownTools, 'exposed');
+    const { ownTools, hmac } = this.#options;
+    return mergeCatalogs({ backends: this.#oldest, ownTools, naming: 'exposed', paging: { hmac } });
   }
 
   /** Whether every server's first start has ended, one way or the other, or waits for a client to be told of. */
@@ -85,12 +88,15 @@ export class Gateway implements GatewayPort {
     const backends = keys.map((key) => this.#pool.claim(key, client, facts));
     const view = this.#viewOf(backends, facts.server !== undefined);
     view.clients.add(client);
-    const { clock, startupWaitMs } = this.#options;
     const [only] = backends;
     const isAlone = facts.server !== undefined && only !== undefined;
     return {
+      offered: backends.flatMap((backend) => {
+        const greeted = this.#greeted(backend);
+        return greeted === undefined ? [] : [greeted.capabilities];
+      }),
       instructions: this.#instructions(backends),
-      greeting: isAlone ? greetingOf(only, clock, startupWaitMs) : undefined,
+      greeting: isAlone ? greetingOf(only, this.#options.startupWaitMs) : undefined,
       serve: (exchange) => view.serve(exchange),
       notified: (notification) => this.#heard(client, backends, notification),
       close: () => this.#left(client, view),
@@ -142,19 +148,25 @@ export class Gateway implements GatewayPort {
       subscriptions: this.#subscriptions,
       logs: this.#logs,
       tasks: this.#tasks,
+      hmac: this.#options.hmac,
     });
     this.#views.set(id, view);
     return view;
   }
 
-  /** What each server that is ready says about its use follows what we say. Other clients' processes say the same. */
+  /** The client's own process, or another of the same server as long as that has not greeted us: they say the same. */
+  #greeted(own: Backend): ChildConnection | undefined {
+    const greeted = [own, ...this.#pool.of(own.key)].find(({ delivery }) => delivery.connection !== undefined);
+    return greeted?.delivery.connection;
+  }
+
+  /** What each server that is ready says about its use follows what we say. */
   #instructions(backends: readonly Backend[]): string {
     const { notice } = this.#options;
     const parts = [ABOUT, ...(notice === undefined ? [] : [notice])];
     for (const backend of backends) {
       const { key, prefix } = backend;
-      const all = [backend, ...this.#pool.of(key)];
-      const [text] = all.flatMap(({ delivery }) => delivery.connection?.instructions ?? []);
+      const text = this.#greeted(backend)?.instructions;
       if (text !== undefined) parts.push(instructionsOf(key, prefix, text));
     }
     return parts.join('\n\n');
@@ -206,7 +218,8 @@ export class Gateway implements GatewayPort {
   /** A notification goes the way of the one request that can have caused it; others see it unasked, or not at all. */
   #notified(backend: Backend, notification: NotificationEnvelope): void {
     if (notification.method === METHODS.resourceUpdated) {
-      this.#subscriptions.notify(backend, notification);
+      this.#subscriptions.notify(backend, notification, (client) => this.#aliasesOf(client, backend));
+      this.#eachViewOf(backend, (view) => view.noteUpdated(notification, backend));
       return;
     }
     if (notification.method === METHODS.cancelled) {
@@ -219,6 +232,11 @@ export class Gateway implements GatewayPort {
       if (owner.client !== undefined) this.#notifyOfTask(owner.client, backend, notification);
       return;
     }
+    const elicited = this.#elicited(backend, notification);
+    if (elicited !== undefined) {
+      tell(elicited, backend, notification, []);
+      return;
+    }
     const { cause } = backend.delivery.atWork;
     const { bytes, span } = notification;
     for (const client of backend.clients) {
@@ -226,6 +244,18 @@ export class Gateway implements GatewayPort {
       if (cause?.client === client) cause.send({ bytes, span, edits: [] });
       else client.notify(notification);
     }
+  }
+
+  /** Under which URIs a client sees what this backend calls otherwise. */
+  #aliasesOf(client: GatewayClient, backend: Backend): ReadonlyMap<string, string> | undefined {
+    const view = [...this.#views.values()].find(({ clients }) => clients.has(client));
+    return view?.catalogs.ui.of(backend.key);
+  }
+
+  #elicited(backend: Backend, notification: NotificationEnvelope): GatewayClient | undefined {
+    if (notification.method !== METHODS.elicitationComplete) return undefined;
+    const client = this.#childRequests.elicited(backend, notification);
+    return client !== undefined && backend.clients.has(client) ? client : undefined;
   }
 
   /** It is for whose task it is; anybody else could not know the task. */
@@ -237,9 +267,19 @@ export class Gateway implements GatewayPort {
     ];
     const isUnknown = method === METHODS.taskStatus && !knowsTasks(client.revision);
     if (isUnknown || (method === METHODS.message && !this.#logs.isWanted(client, notification))) return;
-    const { bytes, span } = notification;
-    const via = backend.delivery.atWork.latestOf(client);
-    if (via === undefined) client.notify(notification, edits);
-    else via.send({ bytes, span, edits });
+    tell(client, backend, notification, edits);
   }
+}
+
+/** On the way of a request of this client's that is under way there, or unasked. */
+function tell(
+  client: GatewayClient,
+  { delivery }: Backend,
+  notification: NotificationEnvelope,
+  edits: readonly Edit[],
+): void {
+  const { bytes, span } = notification;
+  const via = delivery.atWork.latestOf(client);
+  if (via === undefined) client.notify(notification, edits);
+  else via.send({ bytes, span, edits });
 }

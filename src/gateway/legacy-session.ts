@@ -1,23 +1,26 @@
-import { isObject, isString, readString, readText, type Span, toBytes } from '../jsonrpc/json-text.js';
+import { readText, type Span, toBytes } from '../jsonrpc/json-text.js';
 import { errorMessage, type MessageSink, NULL_ID, notificationMessage, resultMessage } from '../jsonrpc/message.js';
 import { RPC_CODES, RpcError } from '../jsonrpc/rpc-error.js';
 import type { Edit, SplicedMessage } from '../jsonrpc/splice.js';
-import type { ClientProfile } from '../mcp/client-profile.js';
 import type { Envelope, NotificationEnvelope, Rejection, RequestEnvelope, ScanEnvelope } from '../mcp/envelope.js';
 import { LISTS, type ListKind, listAskedFor } from '../mcp/lists.js';
 import { METHODS } from '../mcp/methods.js';
-import { isOlder, type LegacyRevision, negotiateRevision } from '../mcp/revisions.js';
+import { isOlder } from '../mcp/revisions.js';
 import type { Clock } from '../timing/clock.js';
 import { Paced } from '../timing/paced.js';
 import { AskedClient } from './asked-client.js';
+import { acceptBatch } from './batch.js';
+import { BatchReply } from './batch-reply.js';
 import { capabilitiesFor } from './capabilities.js';
 import type { Question, TakeBack } from './child-request.js';
 import type { Exchange } from './exchange.js';
 import { describeFailure } from './failure.js';
 import type { ClientConnection, GatewayClient, GatewayPort, ServerGreeting } from './gateway-port.js';
 import { LegacyExchange } from './legacy-exchange.js';
+import { refusalOf } from './refusal.js';
 import { pipeChannel, type ReplyChannel } from './reply-channel.js';
 import { inRevision } from './server-greeting.js';
+import { readProfile, type SpokenProfile } from './spoken-profile.js';
 
 export interface LegacySessionOptions {
   readonly clock: Clock;
@@ -85,6 +88,7 @@ export class LegacySession implements GatewayClient {
     if (this.#phase === 'closed') return;
     const message = this.#options.scan(line);
     if (message.kind !== 'rejected') this.accept(message, this.#pipe);
+    else if (message.reason === 'batch') this.#receiveBatch(message);
     else if (message.reason !== 'blank') this.#options.sink.send(refusalOf(message));
   }
 
@@ -125,6 +129,12 @@ export class LegacySession implements GatewayClient {
     this.#connection?.close();
   }
 
+  #receiveBatch(batch: Rejection): void {
+    const { scan, sink } = this.#options;
+    const received = acceptBatch({ batch, scan, session: this, replyFor: (answers) => new BatchReply(sink, answers) });
+    if ('refused' in received) sink.send(received.refused);
+  }
+
   #request(request: RequestEnvelope, reply: ReplyChannel): void {
     const id = tokenText(request, request.id);
     if (request.method === METHODS.ping) {
@@ -133,7 +143,7 @@ export class LegacySession implements GatewayClient {
       this.#initialize(request, reply);
     } else if (this.#connection === undefined) {
       refuse(reply, id, RPC_CODES.invalidParams, 'The session has to begin with initialize');
-    } else if (reply === this.#pipe && this.#inFlight.has(id)) {
+    } else if (reply.isPipe === true && this.#inFlight.has(id)) {
       // The first one keeps its answer, so the client gets two messages with this id; it asked twice.
       refuse(reply, id, RPC_CODES.invalidRequest, 'A request with this id is in flight already');
     } else {
@@ -184,13 +194,9 @@ export class LegacySession implements GatewayClient {
       return;
     }
     this.#revision = profile.protocolVersion;
-    const { instructions } = connection;
-    const result = {
-      protocolVersion: this.#revision,
-      capabilities: capabilitiesFor(this.#revision),
-      serverInfo,
-      instructions,
-    };
+    const { instructions, offered } = connection;
+    const capabilities = capabilitiesFor(this.#revision, offered);
+    const result = { protocolVersion: this.#revision, capabilities, serverInfo, instructions };
     reply.answer(resultMessage(toBytes(id), toBytes(JSON.stringify(result))));
   }
 
@@ -248,34 +254,6 @@ interface Hello {
   readonly id: Uint8Array;
   readonly profile: SpokenProfile;
   readonly reply: ReplyChannel;
-}
-
-interface SpokenProfile extends ClientProfile {
-  readonly protocolVersion: LegacyRevision;
-}
-
-/** What a client says of itself, as it says it. */
-function readProfile({ bytes, tokens }: RequestEnvelope): SpokenProfile {
-  const { protocolVersion: version, capabilities, clientInfo } = tokens;
-  const named = version !== undefined && isString(bytes, version) ? readString(bytes, version) : undefined;
-  return {
-    protocolVersion: negotiateRevision(named),
-    capabilities: readObject(bytes, capabilities),
-    clientInfo: readObject(bytes, clientInfo),
-  };
-}
-
-function readObject(bytes: Uint8Array, span: Span | undefined): Record<string, unknown> {
-  return span !== undefined && isObject(bytes, span)
-    ? (JSON.parse(readText(bytes, span)) as Record<string, unknown>)
-    : {};
-}
-
-/** What a client is told about a message that cannot be read. */
-export function refusalOf({ reason, bytes, id }: Rejection): SplicedMessage {
-  const code = reason === 'not-json' || reason === 'invalid-utf8' ? RPC_CODES.parseError : RPC_CODES.invalidRequest;
-  const token = id === undefined ? NULL_ID : bytes.slice(id.start, id.end);
-  return errorMessage(token, new RpcError(code, `Refused: ${reason}`));
 }
 
 const EMPTY_RESULT = toBytes('{}');

@@ -33,6 +33,7 @@ export class PendingGateway implements GatewayPort {
 
 /** A client that came before the gateway. */
 class PendingConnection implements ClientConnection {
+  readonly offered = [];
   readonly instructions = ABOUT;
   readonly greeting = undefined;
   readonly #client: GatewayClient;

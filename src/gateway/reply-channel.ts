@@ -3,6 +3,8 @@ import type { SplicedMessage } from '../jsonrpc/splice.js';
 
 /** Where the messages go that one request causes: the pipe, or the answer to the POST that carried it. */
 export interface ReplyChannel {
+  /** Whether this is the way of all requests, so that two in flight cannot have the same id. */
+  readonly isPipe?: boolean;
   /** Something on the way to the answer, such as progress. */
   send(message: SplicedMessage): void;
   /** The answer. */
@@ -14,6 +16,7 @@ export interface ReplyChannel {
 /** On a pipe there is one way for everything. */
 export function pipeChannel(sink: MessageSink): ReplyChannel {
   return {
+    isPipe: true,
     send: (message) => sink.send(message),
     answer: (message) => sink.send(message),
     withdraw: () => {},

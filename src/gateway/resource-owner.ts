@@ -1,19 +1,49 @@
 import type { Backend } from './backend.js';
 import type { Catalogs } from './catalogs.js';
+import type { KnownUris } from './known-uris.js';
+import type { UriOwner } from './ui-aliases.js';
+
+/** A server, and a URI as it knows it. */
+interface ResourceOwner extends UriOwner {
+  /** Nobody lists it; of the servers that are there, this one is the likeliest. */
+  readonly isGuess?: boolean;
+}
 
 /**
  * The server that a URI belongs to, or `undefined` if none can be told.
  *
- * In this order: who lists it, whose template it fits (the one with the longest literal beginning first), the only one
- * that lists something of the same scheme and authority, the only one that has resources at all.
+ * In this order: whose user interface it is, who lists it (as a template or else as a resource), who spoke of it, who
+ * listed it before it was given up, whose template it fits
+ * (the one with the longest literal beginning first), the only one that lists something of the same scheme and
+ * authority, the only one that has resources at all.
  */
-export function ownerOfUri(uri: string, catalogs: Catalogs, backends: Iterable<Backend>): string | undefined {
-  return (
+export function ownerOfUri(
+  uri: string,
+  catalogs: Catalogs,
+  backends: ReadonlyMap<string, Backend>,
+  known: KnownUris,
+): ResourceOwner | undefined {
+  if (catalogs.ui.knows(uri)) return catalogs.ui.resolve(uri);
+  // A template stands in the reference of a completion as it is listed.
+  const key =
+    catalogs.templates.owner(uri)?.key ??
     catalogs.resources.owner(uri)?.key ??
-    ownerByTemplate(uri, catalogs) ??
-    onlyOne(ownersByAuthority(uri, catalogs)) ??
-    onlyOne(withResources(backends))
-  );
+    known.owner(uri) ??
+    listedBefore(uri, backends) ??
+    ownerByTemplate(uri, catalogs);
+  if (key !== undefined) return { key, original: uri };
+  const likeliest = onlyOne(ownersByAuthority(uri, catalogs)) ?? onlyOne(withResources(backends.values()));
+  return likeliest === undefined ? undefined : { key: likeliest, original: uri, isGuess: true };
+}
+
+/** So that whoever asks is told what is wrong with the server, and not that there is no such thing. */
+function listedBefore(uri: string, backends: ReadonlyMap<string, Backend>): string | undefined {
+  for (const backend of backends.values()) {
+    if (!backend.isGivenUp) continue;
+    const { resources } = backend.knownListsAs('exposed');
+    if (resources.entries.some(({ original }) => original === uri)) return backend.key;
+  }
+  return undefined;
 }
 
 function ownerByTemplate(uri: string, { templates }: Catalogs): string | undefined {
@@ -50,7 +80,7 @@ function fitsTemplate(uri: string, template: string): boolean {
 function ownersByAuthority(uri: string, { resources }: Catalogs): Set<string> {
   const authority = authorityOf(uri);
   const owners = new Set<string>();
-  for (const [listed, { key }] of resources.routes) if (authorityOf(listed) === authority) owners.add(key);
+  for (const [, { key, original }] of resources.routes) if (authorityOf(original) === authority) owners.add(key);
   return owners;
 }
 

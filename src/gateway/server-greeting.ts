@@ -2,31 +2,24 @@ import { valuesAt } from '../jsonrpc/json-path.js';
 import { toBytes } from '../jsonrpc/json-text.js';
 import { whole } from '../jsonrpc/message.js';
 import { splice } from '../jsonrpc/splice.js';
-import type { Clock } from '../timing/clock.js';
 import type { Backend } from './backend.js';
-import type { FailureReason } from './failure.js';
 import type { ServerGreeting } from './gateway-port.js';
 
 /** How the process behind a backend greeted us, once there is one; or why there is none within `waitMs`. */
-export function greetingOf(backend: Backend, clock: Clock, waitMs: number): Promise<ServerGreeting> {
-  return new Promise((resolve) => {
-    const fail = (reason: FailureReason) =>
-      resolve({
-        kind: 'failed',
-        failure: { reason, server: backend.key, generation: undefined, sent: false, retryAfterMs: undefined },
-      });
-    let takeBack = () => {};
-    const cancel = clock.schedule(waitMs, () => {
-      takeBack();
-      fail(backend.isStartSettled ? 'restarting' : 'starting');
-    });
-    takeBack = backend.whenAttached((absence) => {
-      cancel();
-      const { connection } = backend.delivery;
-      if (connection === undefined) fail(absence ?? 'stopped');
-      else resolve({ kind: 'greeted', result: connection.greeting, revision: connection.revision });
-    });
-  });
+export async function greetingOf(backend: Backend, waitMs: number): Promise<ServerGreeting> {
+  const absence = await backend.untilAttached(waitMs);
+  const { connection } = backend.delivery;
+  if (connection !== undefined) {
+    return { kind: 'greeted', result: connection.greeting, revision: connection.revision };
+  }
+  const failure = {
+    reason: absence ?? 'restarting',
+    server: backend.key,
+    generation: undefined,
+    sent: false,
+    retryAfterMs: undefined,
+  } as const;
+  return { kind: 'failed', failure };
 }
 
 /** The result of `initialize` as it was, but for the revision. */

@@ -5,8 +5,9 @@ import { join } from '../jsonrpc/message.js';
 import { RPC_CODES, RpcError } from '../jsonrpc/rpc-error.js';
 import { type Edit, splice } from '../jsonrpc/splice.js';
 import type { NotificationEnvelope, RequestEnvelope, ResponseEnvelope } from '../mcp/envelope.js';
+import type { Hmac } from '../mcp/exposed-name.js';
 import { METHODS } from '../mcp/methods.js';
-import { type Seal, unwrapTaskId, wrapTaskId } from '../mcp/task-id.js';
+import { unwrapTaskId, wrapTaskId } from '../mcp/task-id.js';
 import type { Backend } from './backend.js';
 import type { Exchange } from './exchange.js';
 import type { GatewayClient } from './gateway-port.js';
@@ -15,7 +16,7 @@ import { idAt, isTerminal, replaceId } from './task-id-edits.js';
 import { TaskRegistry } from './task-registry.js';
 
 export interface ServerTasksOptions {
-  readonly seal: Seal;
+  readonly seal: Hmac;
   /** Whether only one person's clients ever use this process. */
   readonly isPersonal: (backend: Backend) => boolean;
 }
@@ -25,7 +26,7 @@ export interface ServerTasksOptions {
  * and finds the client for what a server says about one.
  */
 export class ServerTasks {
-  readonly #seal: Seal;
+  readonly #seal: Hmac;
   readonly #isPersonal: (backend: Backend) => boolean;
   readonly #registry = new TaskRegistry();
 

@@ -1,19 +1,26 @@
 import { isString, readString, toBytes } from '../jsonrpc/json-text.js';
-import { RPC_CODES, RpcError } from '../jsonrpc/rpc-error.js';
-import type { NotificationEnvelope } from '../mcp/envelope.js';
+import type { RpcError } from '../jsonrpc/rpc-error.js';
+import type { NotificationEnvelope, ResponseEnvelope } from '../mcp/envelope.js';
 import { METHODS } from '../mcp/methods.js';
+import { isUiUri } from '../mcp/ui-uri.js';
 import type { Backend } from './backend.js';
+import { DelegatedExchange } from './delegated-exchange.js';
 import type { Exchange } from './exchange.js';
-import { answerFailure } from './failure.js';
 import type { GatewayClient } from './gateway-port.js';
+import type { Target } from './router.js';
+
+/** The URIs of a server under which a client sees them, by those of the server's own. */
+type AliasesOf = (client: GatewayClient) => ReadonlyMap<string, string> | undefined;
 
 type Change = (subscription: Subscription) => Promise<void>;
 
 /** One resource of one server that clients subscribe to. */
 interface Subscription {
   readonly backend: Backend;
+  /** As the server knows it. */
   readonly uri: string;
-  readonly clients: Set<GatewayClient>;
+  /** Each with the URI under which it knows the resource. */
+  readonly clients: Map<GatewayClient, string>;
   /** One change at a time: what the next one has to do depends on how the last one ended. */
   readonly changes: Change[];
 }
@@ -29,30 +36,41 @@ const EMPTY_RESULT = toBytes('{}');
 export class Subscriptions {
   readonly #byBackend = new WeakMap<Backend, Map<string, Subscription>>();
 
-  /** The server that a client's subscription was made with, whoever the URI belongs to by now. */
-  holder(client: GatewayClient, uri: string, backends: Iterable<Backend>): Backend | undefined {
+  /** Where a client's subscription was made that knows the resource as `exposed`, whoever that belongs to by now. */
+  holder(client: GatewayClient, exposed: string, backends: Iterable<Backend>): Target | undefined {
     for (const backend of backends) {
-      if (this.#byBackend.get(backend)?.get(uri)?.clients.has(client)) return backend;
+      const subscriptions = this.#byBackend.get(backend);
+      const candidates = isUiUri(exposed) ? (subscriptions?.values() ?? []) : [subscriptions?.get(exposed)];
+      for (const candidate of candidates) {
+        if (candidate?.clients.get(client) === exposed) return { backend, edits: [], original: candidate.uri };
+      }
     }
     return undefined;
   }
 
-  /** Serves a request to subscribe or to unsubscribe. */
-  serve(exchange: Exchange, backend: Backend, uri: string): void {
+  /** Serves a request to subscribe or to unsubscribe from a resource that the client knows as `exposed`. */
+  serve(exchange: Exchange, backend: Backend, uri: string, exposed = uri): void {
     const isJoining = exchange.request.method === METHODS.subscribe;
     this.#change(backend, uri, (subscription) =>
-      isJoining ? this.#join(exchange, subscription) : this.#leave(exchange, subscription),
+      isJoining ? this.#join(exchange, subscription, exposed) : this.#leave(exchange, subscription),
     );
   }
 
-  /** Hands an update to whoever subscribed to its URI. One of a part of a resource concerns all its subscribers. */
-  notify(backend: Backend, notification: NotificationEnvelope): void {
+  /**
+   * Hands an update to whoever subscribed to its URI, each under the URI that it knows. One of a part of a resource
+   * concerns all subscribers of the server, whose aliases stand for its URIs then.
+   */
+  notify(backend: Backend, notification: NotificationEnvelope, aliasesOf: AliasesOf): void {
     const subscriptions = this.#byBackend.get(backend);
-    const { uri: token } = notification.tokens;
-    const uri =
-      token === undefined || !isString(notification.bytes, token) ? '' : readString(notification.bytes, token);
-    const all = [...(subscriptions?.values() ?? [])].flatMap(({ clients }) => [...clients]);
-    for (const client of subscriptions?.get(uri)?.clients ?? new Set(all)) client.notify(notification);
+    const { bytes, tokens } = notification;
+    const token = tokens.uri !== undefined && isString(bytes, tokens.uri) ? tokens.uri : undefined;
+    const uri = token === undefined ? '' : readString(bytes, token);
+    const all = () => [...(subscriptions?.values() ?? [])].flatMap(({ clients }) => [...clients.keys()]);
+    const byAlias = () => new Map(all().map((client) => [client, aliasesOf(client)?.get(uri) ?? uri]));
+    for (const [client, exposed] of subscriptions?.get(uri)?.clients ?? byAlias()) {
+      const isKnown = token === undefined || exposed === uri;
+      client.notify(notification, isKnown ? [] : [{ span: token, text: toBytes(JSON.stringify(exposed)) }]);
+    }
   }
 
   /** A new process stands behind the backend. */
@@ -77,7 +95,7 @@ export class Subscriptions {
   #change(backend: Backend, uri: string, change: Change): void {
     const subscriptions = this.#byBackend.get(backend) ?? new Map<string, Subscription>();
     this.#byBackend.set(backend, subscriptions);
-    const subscription = subscriptions.get(uri) ?? { backend, uri, clients: new Set(), changes: [] };
+    const subscription: Subscription = subscriptions.get(uri) ?? { backend, uri, clients: new Map(), changes: [] };
     subscriptions.set(uri, subscription);
     subscription.changes.push(change);
     if (subscription.changes.length === 1) void this.#carryOut(subscription, subscriptions);
@@ -91,12 +109,12 @@ export class Subscriptions {
     if (subscription.clients.size === 0) subscriptions.delete(subscription.uri);
   }
 
-  async #join(exchange: Exchange, { backend, uri, clients }: Subscription): Promise<void> {
+  async #join(exchange: Exchange, { backend, uri, clients }: Subscription, exposed: string): Promise<void> {
     if (clients.size > 0) {
-      if (!exchange.isSettled) clients.add(exchange.client);
+      if (!exchange.isSettled) clients.set(exchange.client, exposed);
       exchange.succeed(EMPTY_RESULT);
     } else if (!exchange.isSettled && (await this.#tell(exchange, backend, uri))) {
-      clients.add(exchange.client);
+      clients.set(exchange.client, exposed);
     }
   }
 
@@ -107,38 +125,51 @@ export class Subscriptions {
     else exchange.succeed(EMPTY_RESULT);
   }
 
-  /** Asks the server; its answer goes to the client as it is. Resolves with whether it agreed. */
-  async #tell(exchange: Exchange, backend: Backend, uri: string): Promise<boolean> {
-    const { connection } = backend.delivery;
-    if (connection === undefined) {
-      const reason = backend.isMisconfigured ? 'misconfigured' : 'restarting';
-      const failure = {
-        reason,
-        server: backend.key,
-        generation: undefined,
-        sent: false,
-        retryAfterMs: undefined,
-      } as const;
-      answerFailure(exchange, failure);
-      return false;
-    }
-    const outcome = await connection.ask(exchange.request.method, { uri }, backend.delivery.listPatience);
-    if (outcome.kind === 'failed') {
-      exchange.fail(new RpcError(RPC_CODES.internalError, `Server "${backend.key}" did not answer: ${outcome.reason}`));
-      return false;
-    }
-    const isAgreed = outcome.response.error === undefined;
-    if (exchange.isSettled) {
-      // The client has cancelled, or gone, so there must be nothing to be had for it.
-      if (isAgreed && exchange.request.method === METHODS.subscribe) this.#say(METHODS.unsubscribe, backend, uri);
-      return false;
-    }
-    exchange.relay(outcome.response);
-    return isAgreed;
+  /** Brings the request to the server; its answer goes to the client as it is. Resolves with whether it agreed. */
+  #tell(exchange: Exchange, backend: Backend, uri: string): Promise<boolean> {
+    const { request } = exchange;
+    const token = request.tokens.uri;
+    const isSame = token === undefined || readString(request.bytes, token) === uri;
+    const edits = isSame ? [] : [{ span: token, text: toBytes(JSON.stringify(uri)) }];
+    return new Promise((resolve) => {
+      const asked = new AskedSubscription(exchange, (agreed) => {
+        // The client has cancelled, or gone, while the server may have agreed: there must be nothing to be had for it.
+        if (agreed === undefined && request.method === METHODS.subscribe) this.#say(METHODS.unsubscribe, backend, uri);
+        resolve(agreed === true);
+      });
+      backend.serve(asked, { edits });
+    });
   }
 
   /** On the gateway's own behalf, where nobody waits for the answer. */
   #say(method: string, backend: Backend, uri: string): void {
     void backend.delivery.connection?.ask(method, { uri }, backend.delivery.listPatience);
+  }
+}
+
+/** A request to subscribe or unsubscribe while the server is asked; tells how that ended, `undefined` if cancelled. */
+class AskedSubscription extends DelegatedExchange {
+  readonly #onEnd: (agreed: boolean | undefined) => void;
+
+  constructor(exchange: Exchange, onEnd: (agreed: boolean | undefined) => void) {
+    super(exchange);
+    this.#onEnd = onEnd;
+  }
+
+  override relay(response: ResponseEnvelope): void {
+    super.relay(response);
+    this.#onEnd(response.error === undefined);
+  }
+
+  override fail(error: RpcError): void {
+    super.fail(error);
+    this.#onEnd(false);
+  }
+
+  override onCancel(listener: (notice?: NotificationEnvelope) => void): void {
+    super.onCancel((notice) => {
+      listener(notice);
+      this.#onEnd(undefined);
+    });
   }
 }

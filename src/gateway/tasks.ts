@@ -1,6 +1,6 @@
 import type { Edit } from '../jsonrpc/splice.js';
 import type { NotificationEnvelope, RequestEnvelope, ResponseEnvelope } from '../mcp/envelope.js';
-import type { Seal } from '../mcp/task-id.js';
+import type { Hmac } from '../mcp/exposed-name.js';
 import type { Backend } from './backend.js';
 import { ClientTasks } from './client-tasks.js';
 import type { Exchange, Translation } from './exchange.js';
@@ -10,9 +10,9 @@ import { idAt, replaceId } from './task-id-edits.js';
 
 export interface TasksOptions {
   /** Under a key that outlives us: clients keep the ids of servers' tasks. */
-  readonly seal: Seal;
+  readonly seal: Hmac;
   /** Under a key of this run alone: a client's tasks end with it. */
-  readonly runSeal: Seal;
+  readonly runSeal: Hmac;
   /** Whether only one person's clients ever use this process. */
   readonly isPersonal: (backend: Backend) => boolean;
 }

@@ -1,19 +1,22 @@
 import { isString, readString, readText, toBytes } from '../jsonrpc/json-text.js';
 import { RPC_CODES, RpcError } from '../jsonrpc/rpc-error.js';
-import type { RequestEnvelope } from '../mcp/envelope.js';
+import type { NotificationEnvelope, RequestEnvelope } from '../mcp/envelope.js';
+import type { Hmac } from '../mcp/exposed-name.js';
 import { type ListKind, listAskedFor } from '../mcp/lists.js';
 import { METHODS, TASK_METHODS } from '../mcp/methods.js';
 import type { LegacyRevision } from '../mcp/revisions.js';
 import type { Clock } from '../timing/clock.js';
-import { Backend } from './backend.js';
+import { askInOrder, type Inquiry } from './ask-in-order.js';
+import type { Backend } from './backend.js';
 import { type Catalogs, changedLists, mergeCatalogs } from './catalogs.js';
 import { drivingTask } from './driven-task.js';
 import type { Exchange } from './exchange.js';
 import type { GatewayClient } from './gateway-port.js';
-import { HeldLists } from './held-lists.js';
+import { HeldRequests } from './held-requests.js';
 import type { LogRouting } from './log-routing.js';
 import type { OwnTool } from './own-tool.js';
-import { NO_COMPLETIONS, Router, type Target } from './router.js';
+import { answerList } from './paged-list.js';
+import { NO_COMPLETIONS, NotListed, Router, type Target } from './router.js';
 import type { ListNaming } from './server-lists.js';
 import type { Subscriptions } from './subscriptions.js';
 import type { Tasks } from './tasks.js';
@@ -29,6 +32,8 @@ export interface ViewOptions {
   readonly subscriptions: Subscriptions;
   readonly logs: LogRouting;
   readonly tasks: Tasks;
+  /** Seals the cursors of lists that need more than one page. */
+  readonly hmac: Hmac;
 }
 
 /**
@@ -45,24 +50,30 @@ export class View {
   readonly #subscriptions: Subscriptions;
   readonly #logs: LogRouting;
   readonly #tasks: Tasks;
-  readonly #lists: HeldLists;
+  readonly #held: HeldRequests;
+  readonly #hmac: Hmac;
   #catalogs: Catalogs;
+  /** Where more than one server has resources, what they say tells whose some are. */
+  #learnsUris: boolean;
+  #areListsSeen = false;
 
-  constructor({ clock, backends, naming, ownTools, startupWaitMs, subscriptions, logs, tasks }: ViewOptions) {
+  constructor({ clock, backends, naming, ownTools, startupWaitMs, subscriptions, logs, tasks, hmac }: ViewOptions) {
     this.#backends = new Map(backends.map((backend) => [backend.key, backend]));
     this.#naming = naming;
     this.#ownTools = new Map(ownTools.map((tool) => [tool.name, tool]));
     this.#router = new Router(this.#backends, naming);
     this.#subscriptions = subscriptions;
     this.#logs = logs;
+    this.#hmac = hmac;
     this.#tasks = tasks;
-    this.#lists = new HeldLists({
+    this.#held = new HeldRequests({
       clock,
       waitMs: startupWaitMs,
       isReady: () => backends.every(({ isStartSettled }) => isStartSettled),
-      answer: (exchange, kind) => exchange.succeed(this.#catalogs[kind].answer),
+      serve: (exchange) => this.serve(exchange),
     });
     this.#catalogs = this.#merge();
+    this.#learnsUris = this.#router.withResources.length > 1;
   }
 
   get backends(): ReadonlyMap<string, Backend> {
@@ -89,29 +100,43 @@ export class View {
   /** What some backend contributes may have changed. */
   listsChanged(): void {
     const before = this.#catalogs;
-    this.#catalogs = this.#merge();
+    // While nobody has seen a list, the order of the configuration decides alone.
+    this.#catalogs = this.#merge(this.#areListsSeen ? before : undefined);
+    this.#learnsUris = this.#router.withResources.length > 1;
     for (const kind of changedLists(before, this.#catalogs)) {
       for (const client of this.clients) client.listChanged(kind);
     }
   }
 
+  /** A server has spoken of a resource, listed or not. */
+  noteUpdated({ bytes, tokens: { uri } }: NotificationEnvelope, { key }: Backend): void {
+    if (uri !== undefined && isString(bytes, uri)) this.#router.noteUri(readString(bytes, uri), key);
+  }
+
   /** Some backend's first start has ended. */
   startSettled(): void {
-    this.#lists.startSettled();
+    this.#held.startSettled();
   }
 
   close(): void {
-    this.#lists.end();
+    this.#held.end();
   }
 
-  #merge(): Catalogs {
-    return mergeCatalogs(this.#backends.values(), [...this.#ownTools.values()], this.#naming);
+  #merge(before?: Catalogs): Catalogs {
+    return mergeCatalogs({
+      backends: this.#backends.values(),
+      ownTools: [...this.#ownTools.values()],
+      naming: this.#naming,
+      paging: { hmac: this.#hmac },
+      before,
+    });
   }
 
-  /** There is one page, so a cursor can only be one that we never gave. */
   #list(exchange: Exchange, kind: ListKind): void {
-    if (exchange.request.tokens.cursor === undefined) this.#lists.serve(exchange, kind);
-    else exchange.fail(new RpcError(RPC_CODES.invalidParams, 'Invalid cursor'));
+    // A cursor goes on with a list that was there already.
+    if (exchange.request.tokens.cursor === undefined && this.#held.hold(exchange)) return;
+    this.#areListsSeen = true;
+    answerList(exchange, this.#catalogs[kind].pages);
   }
 
   #route(exchange: Exchange): void {
@@ -130,37 +155,48 @@ export class View {
         ? undefined
         : this.#subscriptions.holder(exchange.client, subscribedTo, this.#backends.values());
     const target = holder ?? this.#target(exchange);
+    if (mayBeAnothers(target) && this.#held.hold(exchange)) return;
     if (target instanceof RpcError) {
       exchange.fail(target);
       return;
     }
-    const to: Target = target instanceof Backend ? { backend: target, edits: [] } : target;
-    const { backend } = to;
+    if ('candidates' in target) {
+      askInOrder(exchange, target, (asked, backend) => this.#send(asked, { backend, edits: [] }));
+      return;
+    }
+    const { backend, original } = target;
     if (uri !== undefined) {
-      this.#subscriptions.serve(exchange, backend, subscribedTo);
+      this.#subscriptions.serve(exchange, backend, original ?? subscribedTo, subscribedTo);
     } else if (method === METHODS.complete && completesNothing(backend)) {
       exchange.succeed(NO_COMPLETIONS);
     } else {
-      this.#send(exchange, to);
+      this.#send(exchange, target);
     }
   }
 
-  #target({ request, client }: Exchange): Target | RpcError {
-    return TASK_METHODS.has(request.method)
-      ? this.#tasks.ofServers.target(request, client, this.#backends)
-      : this.#router.target(request, this.#catalogs);
+  #target({ request, client }: Exchange): Target | Inquiry | RpcError {
+    const { method, tokens } = request;
+    const { ofServers } = this.#tasks;
+    if (TASK_METHODS.has(method)) return ofServers.target(request, client, this.#backends);
+    // A method that we do not know may be about a task, whose server it is for then.
+    const aboutTask = tokens.taskId === undefined ? undefined : ofServers.target(request, client, this.#backends);
+    const isAboutTask = aboutTask !== undefined && !(aboutTask instanceof RpcError) && !KNOWN_METHODS.has(method);
+    return isAboutTask ? aboutTask : this.#router.target(request, this.#catalogs);
   }
 
   #send(exchange: Exchange, target: Target): void {
+    const { backend, edits, editAnswer } = target;
+    const onAnswered = this.#learnsUris ? this.#router.learnFrom(backend) : undefined;
     const { request, client } = exchange;
-    const { backend, edits } = target;
     const { task, relatedTask } = request.tokens;
     if (task === undefined && relatedTask === undefined && !TASK_METHODS.has(request.method)) {
-      backend.serve(exchange, edits, drivingTask(exchange, target, this.#tasks));
+      const translation = drivingTask(exchange, target, this.#tasks);
+      backend.serve(exchange, { edits, editAnswer, onAnswered, translation });
       return;
     }
     const related = this.#tasks.towardServer(request, client, backend);
-    backend.serve(exchange, [...edits, ...related], this.#tasks.translationOf(exchange, backend));
+    const translation = this.#tasks.translationOf(exchange, backend);
+    backend.serve(exchange, { edits: [...edits, ...related], editAnswer, onAnswered, translation });
   }
 
   #ownTool({ method, bytes, tokens }: RequestEnvelope): OwnTool | undefined {
@@ -172,6 +208,14 @@ export class View {
     exchange.succeed(toBytes(JSON.stringify(await tool.call(readArguments(exchange.request), this))));
   }
 }
+
+/** Whether a server that is not there yet may have what is asked for. */
+function mayBeAnothers(target: Target | Inquiry | RpcError): boolean {
+  if (target instanceof RpcError) return target instanceof NotListed;
+  return 'candidates' in target || target.isGuess === true;
+}
+
+const KNOWN_METHODS: ReadonlySet<string> = new Set(Object.values(METHODS));
 
 /** The oldest revision has completion, but no capability that says so. */
 function completesNothing({ delivery: { connection } }: Backend): boolean {

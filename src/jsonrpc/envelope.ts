@@ -1,3 +1,4 @@
+import { type BatchFault, type BatchLimits, splitBatch } from './batch.js';
 import {
   BACKSLASH,
   CLOSE_BRACE,
@@ -67,29 +68,20 @@ export interface Rejection {
   readonly id: Span | undefined;
   /** Whether the line had begun to answer a request, as far as it was read. */
   readonly isAnswer: boolean;
+  /** Where the elements of a batch stand: not a message, but perhaps several. Only a batch has them. */
+  readonly elements?: readonly Span[];
 }
 
-export type RejectionReason =
-  | 'blank'
-  | 'not-json'
-  | 'not-an-object'
-  | 'batch'
-  | 'too-deep'
-  | 'invalid-utf8'
-  | 'duplicate-member'
-  | 'not-json-rpc';
+export type RejectionReason = BatchFault | 'blank' | 'not-an-object' | 'batch' | 'duplicate-member' | 'not-json-rpc';
 
 export type Envelope<Paths extends WatchedPaths> =
   | RequestEnvelope<Paths>
   | NotificationEnvelope<Paths>
   | ResponseEnvelope<Paths>;
 
-export interface EnvelopeScannerOptions<Paths extends WatchedPaths> {
+/** The limits are those of batches, and the depth and the encoding those of every line. */
+export interface EnvelopeScannerOptions<Paths extends WatchedPaths> extends BatchLimits {
   readonly watch: Paths;
-  /** Levels of nesting beyond which a line is refused. */
-  readonly maxDepth: number;
-  /** Whether the bytes are valid UTF-8; asked once for each line that is otherwise a message. */
-  readonly isUtf8: (bytes: Uint8Array) => boolean;
 }
 
 /**
@@ -107,15 +99,17 @@ export class EnvelopeScanner<Paths extends WatchedPaths> {
   readonly #noTokens: Tokens<Paths>;
   readonly #maxDepth: number;
   readonly #isUtf8: (bytes: Uint8Array) => boolean;
+  readonly #limits: BatchLimits;
 
-  constructor({ watch, maxDepth, isUtf8 }: EnvelopeScannerOptions<Paths>) {
+  constructor({ watch, ...limits }: EnvelopeScannerOptions<Paths>) {
     this.#names = Object.keys(watch);
     const { root, size } = buildTree([...ROOT_MEMBERS, ...Object.values(watch)]);
     this.#root = root;
     this.#found = new Array<Span | undefined>(size).fill(undefined);
     this.#noTokens = Object.fromEntries(this.#names.map((name) => [name, undefined])) as Tokens<Paths>;
-    this.#maxDepth = maxDepth;
-    this.#isUtf8 = isUtf8;
+    this.#maxDepth = limits.maxDepth;
+    this.#isUtf8 = limits.isUtf8;
+    this.#limits = limits;
   }
 
   scan(bytes: Uint8Array): Envelope<Paths> | Rejection {
@@ -132,11 +126,16 @@ export class EnvelopeScanner<Paths extends WatchedPaths> {
   }
 
   #rejectNonObject(bytes: Uint8Array, start: number): Rejection {
+    const rejection = { kind: 'rejected', bytes, id: undefined, isAnswer: false } as const;
+    if (bytes[start] === OPEN_BRACKET) {
+      const elements = splitBatch(bytes, start, this.#limits);
+      return typeof elements === 'string'
+        ? { ...rejection, reason: elements }
+        : { ...rejection, reason: 'batch', elements };
+    }
     const end = skipValue(bytes, start, this.#maxDepth);
     const isValue = end >= 0 && skipWhitespace(bytes, end) === bytes.length;
-    const kind = bytes[start] === OPEN_BRACKET ? 'batch' : 'not-an-object';
-    const reason = isValue ? kind : end === TOO_DEEP ? 'too-deep' : 'not-json';
-    return { kind: 'rejected', reason, bytes, id: undefined, isAnswer: false };
+    return { ...rejection, reason: isValue ? 'not-an-object' : 'not-json' };
   }
 
   #reject(reason: RejectionReason, bytes: Uint8Array): Rejection {

@@ -14,9 +14,13 @@ export function whole(bytes: Uint8Array): SplicedMessage {
   return { bytes, span: { start: 0, end: bytes.length }, edits: [] };
 }
 
-/** A request of our own; `params` must be serialisable, `undefined` leaves the member out. */
+/**
+ * A request of our own. `params` must be serialisable, `undefined` leaves the member out, and bytes are JSON already.
+ */
 export function requestMessage(id: number, method: string, params?: unknown): SplicedMessage {
-  return whole(toBytes(JSON.stringify({ jsonrpc: '2.0', id, method, params })));
+  if (!(params instanceof Uint8Array)) return whole(toBytes(JSON.stringify({ jsonrpc: '2.0', id, method, params })));
+  const head = JSON.stringify({ jsonrpc: '2.0', id, method }).slice(0, -1);
+  return whole(join([toBytes(`${head},"params":`), params, TAIL]));
 }
 
 export function notificationMessage(method: string, params?: unknown): SplicedMessage {

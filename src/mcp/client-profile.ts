@@ -4,6 +4,8 @@ export interface ClientProfile {
   readonly capabilities: Readonly<Record<string, unknown>>;
   /** Our newest when absent. */
   readonly protocolVersion?: string;
+  /** The two objects as the client spelt them: numbers and duplicates survive no parser. */
+  readonly spelt?: { readonly clientInfo: Uint8Array; readonly capabilities: Uint8Array } | undefined;
 }
 
 /**

@@ -4,6 +4,7 @@ import type { ListKind } from './lists.js';
 /** A schema beyond this is no schema that a model could use; the largest seen in the field is about half of it. */
 const MAX_SCHEMA_BYTES = 64 * 1024;
 const MAX_SCHEMA_DEPTH = 32;
+const MAX_SUBSCHEMAS = 1_000;
 
 /** What is to be done with one entry of a server's list. `name` is what identifies it: a name or a URI. */
 export type EntryVerdict =
@@ -116,7 +117,30 @@ function findSchemaFault(member: string, schema: unknown): string | undefined {
     return `${member} nests deeper than ${MAX_SCHEMA_DEPTH}`;
   if (toBytes(JSON.stringify(schema)).length > MAX_SCHEMA_BYTES)
     return `${member} is larger than ${MAX_SCHEMA_BYTES} bytes`;
-  return undefined;
+  return countSubschemas(schema) > MAX_SUBSCHEMAS ? `${member} has more than ${MAX_SUBSCHEMAS} subschemas` : undefined;
+}
+
+/** Keywords whose value is a schema, or a list of them. */
+const SUBSCHEMA_KEYWORDS: ReadonlySet<string> = new Set([
+  ...['items', 'additionalItems', 'prefixItems', 'unevaluatedItems', 'contains'],
+  ...['additionalProperties', 'unevaluatedProperties', 'propertyNames', 'contentSchema'],
+  ...['allOf', 'anyOf', 'oneOf', 'not', 'if', 'then', 'else'],
+]);
+/** Keywords whose value has schemas by names. */
+const NAMED_SUBSCHEMA_KEYWORDS: ReadonlySet<string> = new Set([
+  ...['properties', 'patternProperties', 'dependentSchemas', 'dependencies', '$defs', 'definitions'],
+]);
+
+/** How many schemas stand within a schema, at any depth. */
+function countSubschemas(schema: unknown): number {
+  if (!isRecord(schema)) return 0;
+  let count = 0;
+  for (const [keyword, value] of Object.entries(schema)) {
+    const isMap = NAMED_SUBSCHEMA_KEYWORDS.has(keyword) && isRecord(value);
+    const inner = isMap ? Object.values(value) : SUBSCHEMA_KEYWORDS.has(keyword) ? [value].flat() : [];
+    for (const each of inner) if (isRecord(each) || typeof each === 'boolean') count += 1 + countSubschemas(each);
+  }
+  return count;
 }
 
 /** Levels of nesting, counted no further than `limit`. */

@@ -33,6 +33,7 @@ const WATCHED = {
   progress: ['params', 'progress'],
   /** `elicitation/create`. */
   mode: ['params', 'mode'],
+  elicitationId: ['params', 'elicitationId'],
   /** `initialize`. */
   capabilities: ['params', 'capabilities'],
   clientInfo: ['params', 'clientInfo'],
@@ -46,6 +47,7 @@ const WATCHED = {
   resultResources: ['result', 'resources'],
   resultTemplates: ['result', 'resourceTemplates'],
   resultTasks: ['result', 'tasks'],
+  errorCode: ['error', 'code'],
   isError: ['result', 'isError'],
   /** The task that a request has become. */
   createdTask: ['result', 'task', 'taskId'],
@@ -60,6 +62,9 @@ type Watched = typeof WATCHED;
 /** JSON nests at most this deep; deeper text parses but overflows serialisers. */
 const MAX_DEPTH = 512;
 
+/** Messages in one batch: as many as the official server takes. More would be a way round every limit on requests. */
+const MAX_BATCH = 100;
+
 export type Envelope = jsonrpc.Envelope<Watched>;
 export type RequestEnvelope = jsonrpc.RequestEnvelope<Watched>;
 export type NotificationEnvelope = jsonrpc.NotificationEnvelope<Watched>;
@@ -71,6 +76,15 @@ export type ScanEnvelope = (line: Uint8Array) => Envelope | jsonrpc.Rejection;
 
 /** `isUtf8` comes from the platform, which checks much faster than a script could. */
 export function createScan(isUtf8: (bytes: Uint8Array) => boolean): ScanEnvelope {
-  const scanner = new jsonrpc.EnvelopeScanner({ watch: WATCHED, maxDepth: MAX_DEPTH, isUtf8 });
+  const limits = { maxDepth: MAX_DEPTH, maxElements: MAX_BATCH, isUtf8 };
+  const scanner = new jsonrpc.EnvelopeScanner({ watch: WATCHED, ...limits });
   return (line) => scanner.scan(line);
+}
+
+/** The elements of a batch, each read as if it had come alone. An array among them is no batch again. */
+export function messagesOf(batch: jsonrpc.Rejection, scan: ScanEnvelope): readonly (Envelope | jsonrpc.Rejection)[] {
+  return (batch.elements ?? []).map(({ start, end }) => {
+    const message = scan(batch.bytes.subarray(start, end));
+    return message.kind === 'rejected' && message.reason === 'batch' ? { ...message, elements: [] } : message;
+  });
 }

@@ -1,11 +1,15 @@
 /** Hosts put a prefix of their own before a name and then allow 60 or 64 characters in all. */
 const MAX_LENGTH = 48;
-const HASH_LENGTH = 8;
+/** Digits of a hash that tell apart what would otherwise look the same. */
+export const HASH_LENGTH = 8;
 const SEPARATOR = '__';
 const FORBIDDEN = /[^A-Za-z0-9_-]+/g;
 
 /** SHA-256 of a text, in lower-case hexadecimal. */
 export type Sha256 = (text: string) => string;
+
+/** HMAC-SHA-256 of a text, or the beginning of it, in characters that may stand in a name. */
+export type Hmac = (text: string) => string;
 
 /**
  * The name under which a client sees `original` of the server `key`.

@@ -16,6 +16,7 @@ export const METHODS = {
   message: 'notifications/message',
   createMessage: 'sampling/createMessage',
   elicit: 'elicitation/create',
+  elicitationComplete: 'notifications/elicitation/complete',
   getTask: 'tasks/get',
   taskResult: 'tasks/result',
   cancelTask: 'tasks/cancel',

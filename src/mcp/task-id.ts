@@ -1,5 +1,4 @@
-/** A keyed hash of a text, in characters that may stand in an id. */
-export type Seal = (text: string) => string;
+import type { Hmac } from './exposed-name.js';
 
 /** Whose task it is: the server that made it, or the client that did, by the names that the gateway gives them. */
 export interface TaskOrigin {
@@ -14,12 +13,12 @@ export interface TaskOrigin {
  * Nothing is stored, since whoever asked for a task may keep its id for as long as it likes. The seal makes sure that
  * an id is good only for whom it was made, so that nobody reaches a task by guessing. Makers' names have no colon.
  */
-export function wrapTaskId({ maker, original }: TaskOrigin, holder: string, seal: Seal): string {
+export function wrapTaskId({ maker, original }: TaskOrigin, holder: string, seal: Hmac): string {
   return `${maker}:${seal(sealed(maker, original, holder))}:${original}`;
 }
 
 /** Whose task it is; `undefined` if the id was not made by us for this holder. */
-export function unwrapTaskId(id: string, holder: string, seal: Seal): TaskOrigin | undefined {
+export function unwrapTaskId(id: string, holder: string, seal: Hmac): TaskOrigin | undefined {
   const [, maker, mac, original] = /^([^:]+):([^:]+):(.*)$/s.exec(id) ?? [];
   if (maker === undefined || mac === undefined || original === undefined) return undefined;
   return isSame(mac, seal(sealed(maker, original, holder))) ? { maker, original } : undefined;

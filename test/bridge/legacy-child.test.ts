@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { answerLegacyChild, type Handshake, openLegacyChild } from '../../src/bridge/legacy-child.js';
-import { flush, type Message, requestOf } from '../support/wire.js';
+import { bytesOf, flush, type Message, requestOf } from '../support/wire.js';
 import { answerTo, bridging, CALL, Listener, PATIENCE, relay } from './bridging.js';
 
 const PROFILE = { clientInfo: { name: 'trunkline', version: '1.2.3' }, capabilities: {} };
@@ -36,6 +36,19 @@ describe('opening a child', () => {
     say(resultOf({}));
     await handshake;
     expect(output.lines.slice(1)).toEqual(['{"jsonrpc":"2.0","method":"notifications/initialized"}']);
+  });
+
+  it('tells it of the client as that spelt it', () => {
+    const child = bridging();
+    const spelt = {
+      capabilities: bytesOf('{ "x":1.0,"n":9007199254740993,"x":2}'),
+      clientInfo: bytesOf('{"name":"\\u0061"}'),
+    };
+    void openLegacyChild(child.bridge, 3, { ...PROFILE, protocolVersion: '2025-06-18', spelt }, 60_000);
+    expect(child.output.lines).toEqual([
+      '{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18",' +
+        '"capabilities":{ "x":1.0,"n":9007199254740993,"x":2},"clientInfo":{"name":"\\u0061"}}}',
+    ]);
   });
 
   it('gives a connection that says what was agreed', async () => {

@@ -29,6 +29,8 @@ async function texts(listing: ReturnType<typeof listAllPages>): Promise<unknown>
   return outcome.truncated === undefined ? entries : [...entries, outcome.truncated];
 }
 
+const TOO_LARGE = 'larger than 10 bytes';
+
 describe('listing all pages', () => {
   it('takes one page without a cursor, each entry as it was spelt', async () => {
     const { asked, list } = child('{"tools": [ {"n":1.0} , 7,"\\u00e9" ] }');
@@ -75,7 +77,17 @@ describe('listing all pages', () => {
       ...['"xx"', '"yy"', '"xx"'],
       'more than 3 entries',
     ]);
-    expect(await texts(pages().list({ ...limits, maxBytes: 20 }))).toEqual(['"xx"', '"yy"', 'larger than 20 bytes']);
+    expect(await texts(pages().list({ ...limits, maxBytes: 20 }))).toEqual([
+      ...['"xx"', '"yy"', '"xx"'],
+      'larger than 20 bytes',
+    ]);
+  });
+
+  it('takes what fits of a single page that is too large', async () => {
+    const limits = { maxEntries: 100, maxPages: 1, maxBytes: 10 };
+    expect(await texts(child('{"tools":["xx","yy","zz"]}').list(limits))).toEqual(['"xx"', '"yy"', TOO_LARGE]);
+    expect(await texts(child(`{"tools":["xx" ${' '.repeat(10)}]}`).list(limits))).toEqual(['"xx"', TOO_LARGE]);
+    expect(await texts(child('{"tools":["x234567890"]}').list(limits))).toEqual([TOO_LARGE]);
   });
 
   it('may have as many as the limits allow', async () => {
@@ -87,6 +99,13 @@ describe('listing all pages', () => {
     const { list } = child({ tools: Array.from({ length: 1_001 }, (_, index) => index) });
     const outcome = await list();
     expect(outcome).toMatchObject({ kind: 'listed', truncated: 'more than 1000 entries' });
+    expect(outcome.kind === 'listed' && outcome.entries).toHaveLength(1_000);
+    const large = await child({ tools: Array.from({ length: 5 }, () => 'x'.repeat(1024 * 1024)) }).list();
+    expect(large).toMatchObject({ kind: 'listed', truncated: 'larger than 4194304 bytes' });
+    expect(large.kind === 'listed' && large.entries).toHaveLength(3);
+    const long = child(...Array.from({ length: 101 }, (_, page) => ({ tools: [page], nextCursor: `${page}` })));
+    expect(await long.list()).toMatchObject({ kind: 'listed', truncated: 'more than 100 pages' });
+    expect(long.asked).toHaveLength(100);
   });
 
   it.each([

@@ -45,12 +45,18 @@ describe('what a server asks of the client', () => {
     ['sampling/createMessage', { elicitation: {}, roots: {} }, -32601],
     ['roots/list', { sampling: {} }, -32601],
     ['elicitation/create', { sampling: {} }, -32601],
-    ['vendor/ask', { sampling: {} }, -32601],
   ])('never is %s when the client declared %j', async (method, capabilities, code) => {
     await start(capabilities);
     const { message } = await gateway.call('lab__ask', { method });
     expect(message.result.content[0].text).toContain(`"code":${code}`);
     expect(gateway.received.filter((received) => received.message.method === method)).toEqual([]);
+  });
+
+  it('reaches it though nobody but the two knows what it is about', async () => {
+    await start({});
+    const { question, call } = await ask('vendor/ask', { x: 1 });
+    gateway.send(`{"jsonrpc":"2.0","id":${question.id},"error":{"code":-32601,"message":"what?"}}`);
+    expect(await call).toContain('"message":"what?"');
   });
 
   it('is never a form when the client declared urls only, and the other way round', async () => {

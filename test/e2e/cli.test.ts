@@ -220,6 +220,18 @@ describe('tools', () => {
     running.stdout.destroy();
     expect(await finished).toMatchObject({ code: 0, stderr: '' });
   });
+
+  it('lists all of them, even those that a client gets on a second page', async () => {
+    place.configure({ one: 'many', two: 'many' });
+    const { code, stdout } = await place.run(['tools', '--json']);
+    expect(code).toBe(0);
+    const names = ['one', 'two'].flatMap((key) => Array.from({ length: 600 }, (_, index) => `${key}__t${index}`));
+    const [line = '', ...rest] = stdout.split('\n');
+    expect(rest).toEqual(['']);
+    expect(JSON.parse(line).tools.map(({ name }: { name: string }) => name)).toEqual([...names, 'trunkline__status']);
+    expect(line.match(/"x":1\.0/g)).toHaveLength(1_200);
+    expect(line).not.toContain('nextCursor');
+  });
 });
 
 describe('call', () => {

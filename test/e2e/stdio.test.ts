@@ -42,6 +42,7 @@ describe('the front', () => {
       resources: { listChanged: true, subscribe: true },
       completions: {},
       logging: {},
+      ...(revision === '2025-11-25' ? { tasks: { list: {}, cancel: {}, requests: { tools: { call: {} } } } } : {}),
     });
   });
 

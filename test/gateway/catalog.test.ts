@@ -1,8 +1,9 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { Catalog, type CatalogPart } from '../../src/gateway/catalog.js';
+import { Catalog, type CatalogPart, type OwnEntry } from '../../src/gateway/catalog.js';
 import { exposeList } from '../../src/gateway/exposed-list.js';
 import { createToolPolicy } from '../../src/gateway/tool-policy.js';
+import { hmac } from '../support/hmac.js';
 import { toolOf } from '../support/scripted-gateway.js';
 import { sha256 } from '../support/sha256.js';
 import { bytesOf } from '../support/wire.js';
@@ -19,6 +20,10 @@ function part(key: string, names: readonly string[], { prefix = key, deny = [] a
 
 const OWN = [{ name: 'trunkline__status', entry: bytesOf('{"name":"trunkline__status"}') }];
 
+function toolsOf(parts: readonly CatalogPart[], own: readonly OwnEntry[]): Catalog {
+  return new Catalog('tools', parts, own, { hmac });
+}
+
 function namesIn(catalog: Catalog): string[] {
   const { tools } = JSON.parse(Buffer.from(catalog.answer).toString()) as { tools: { name: string }[] };
   return tools.map(({ name }) => name);
@@ -26,7 +31,7 @@ function namesIn(catalog: Catalog): string[] {
 
 describe('the merged list', () => {
   it('has servers in the order of the configuration, their tools in their own, and ours last', () => {
-    const catalog = new Catalog('tools', [part('b', ['z', 'a']), part('a', ['m'])], OWN);
+    const catalog = toolsOf([part('b', ['z', 'a']), part('a', ['m'])], OWN);
     expect(namesIn(catalog)).toEqual(['b__z', 'b__a', 'a__m', 'trunkline__status']);
     expect([...catalog.listed]).toEqual([
       ['b', ['b__z', 'b__a']],
@@ -35,33 +40,33 @@ describe('the merged list', () => {
   });
 
   it('is the same to the byte for the same tools', () => {
-    const make = () => new Catalog('tools', [part('a', ['x', 'y']), part('b', ['x'])], OWN);
+    const make = () => toolsOf([part('a', ['x', 'y']), part('b', ['x'])], OWN);
     expect(make().answer).toEqual(make().answer);
     expect(make().isLike(make())).toBe(true);
   });
 
   it('is JSON even when nobody has a tool', () => {
-    expect(Buffer.from(new Catalog('tools', [], []).answer).toString()).toBe('{"tools":[]}');
-    expect(namesIn(new Catalog('tools', [part('a', [])], OWN))).toEqual(['trunkline__status']);
+    expect(Buffer.from(toolsOf([], []).answer).toString()).toBe('{"tools":[]}');
+    expect(namesIn(toolsOf([part('a', [])], OWN))).toEqual(['trunkline__status']);
   });
 
   it('changes no name of one server when another comes or goes', () => {
     const name = fc.constantFrom('read', 'write', 'a.b', 'x'.repeat(60), '__proto__', 'b__read');
     fc.assert(
       fc.property(fc.uniqueArray(name), fc.uniqueArray(name), (ours, theirs) => {
-        const alone = new Catalog('tools', [part('a', ours)], OWN);
+        const alone = toolsOf([part('a', ours)], OWN);
         for (const parts of [
           [part('a', ours), part('b', theirs)],
           [part('b', theirs), part('a', ours)],
         ]) {
-          expect(new Catalog('tools', parts, OWN).listed.get('a')).toEqual(alone.listed.get('a'));
+          expect(toolsOf(parts, OWN).listed.get('a')).toEqual(alone.listed.get('a'));
         }
       }),
     );
   });
 
   it('leaves out what is withheld but lets it be called', () => {
-    const catalog = new Catalog('tools', [part('a', ['!bad', 'good'])], []);
+    const catalog = toolsOf([part('a', ['!bad', 'good'])], []);
     expect(namesIn(catalog)).toEqual(['a__good']);
     expect(catalog.resolve('a__bad')).toMatchObject({ key: 'a', original: 'bad' });
   });
@@ -69,11 +74,7 @@ describe('the merged list', () => {
 
 describe('a name that two claim', () => {
   it('belongs to the first server, and the other is told of', () => {
-    const catalog = new Catalog(
-      'tools',
-      [part('a', ['read'], { prefix: '' }), part('b', ['read'], { prefix: '' })],
-      [],
-    );
+    const catalog = toolsOf([part('a', ['read'], { prefix: '' }), part('b', ['read'], { prefix: '' })], []);
     expect(namesIn(catalog)).toEqual(['read']);
     expect(catalog.resolve('read')).toMatchObject({ key: 'a', original: 'read' });
     expect(catalog.shadowed).toEqual([{ key: 'b', exposed: 'read', owner: 'a' }]);
@@ -81,31 +82,26 @@ describe('a name that two claim', () => {
   });
 
   it('never is one of our own', () => {
-    const catalog = new Catalog('tools', [part('a', ['trunkline__status', 'x'], { prefix: '' })], OWN);
+    const catalog = toolsOf([part('a', ['trunkline__status', 'x'], { prefix: '' })], OWN);
     expect(namesIn(catalog)).toEqual(['x', 'trunkline__status']);
     expect(catalog.resolve('trunkline__status')).toBeUndefined();
     expect(catalog.shadowed).toEqual([{ key: 'a', exposed: 'trunkline__status', owner: 'trunkline' }]);
   });
 
   it('never is one that we might offer, so that no server passes for the gateway', () => {
-    const catalog = new Catalog('tools', [part('a', ['trunkline__restart'], { prefix: '' })], OWN);
+    const catalog = toolsOf([part('a', ['trunkline__restart'], { prefix: '' })], OWN);
     expect(namesIn(catalog)).toEqual(['trunkline__status']);
   });
 
   it('may belong to a withheld tool, which still owns it', () => {
-    const catalog = new Catalog(
-      'tools',
-      [part('a', ['!read'], { prefix: '' }), part('b', ['read'], { prefix: '' })],
-      [],
-    );
+    const catalog = toolsOf([part('a', ['!read'], { prefix: '' }), part('b', ['read'], { prefix: '' })], []);
     expect(namesIn(catalog)).toEqual([]);
     expect(catalog.resolve('read')).toMatchObject({ key: 'a', original: 'read' });
   });
 });
 
 describe('where a name leads', () => {
-  const catalog = new Catalog(
-    'tools',
+  const catalog = toolsOf(
     [
       part('a', ['read', 'only', 'a.b', 'x'.repeat(80)]),
       part('b', ['read', 'c__d']),
@@ -143,12 +139,12 @@ describe('where a name leads', () => {
   );
 
   it('is nowhere for an original name that three servers share', () => {
-    const shared = new Catalog('tools', [part('a', ['x']), part('b', ['x']), part('c', ['x'])], []);
+    const shared = toolsOf([part('a', ['x']), part('b', ['x']), part('c', ['x'])], []);
     expect(shared.resolve('x')).toBeUndefined();
   });
 
   it('is not changed by a name like those of every object', () => {
-    const odd = new Catalog('tools', [part('a', ['__proto__', 'constructor'])], []);
+    const odd = toolsOf([part('a', ['__proto__', 'constructor'])], []);
     expect(odd.resolve('a____proto__')).toMatchObject({ key: 'a', original: '__proto__' });
     expect(odd.resolve('__proto__')).toMatchObject({ key: 'a', original: '__proto__' });
     expect(odd.resolve('toString')).toBeUndefined();
@@ -164,8 +160,8 @@ describe('whether a client would see a difference', () => {
     ['another denied tool', [part('a', ['x', 'y', 'z'], { deny: ['z'] })], true],
     ['a server without tools', [part('a', ['x', 'y']), part('b', [])], true],
   ])('it does with %s: %s', (_, parts, isSame) => {
-    const before = new Catalog('tools', [part('a', ['x', 'y'])], OWN);
-    expect(new Catalog('tools', parts, OWN).isLike(before)).toBe(isSame);
-    expect(before.isLike(new Catalog('tools', parts, OWN))).toBe(isSame);
+    const before = toolsOf([part('a', ['x', 'y'])], OWN);
+    expect(toolsOf(parts, OWN).isLike(before)).toBe(isSame);
+    expect(before.isLike(toolsOf(parts, OWN))).toBe(isSame);
   });
 });

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { Catalog } from '../../src/gateway/catalog.js';
 import { changedLists, mergeCatalogs } from '../../src/gateway/catalogs.js';
+import { hmac } from '../support/hmac.js';
 import { type Offer, offering, scriptGateway } from '../support/scripted-gateway.js';
 import { bytesOf, flush } from '../support/wire.js';
 
@@ -56,7 +57,12 @@ describe('the merged lists', () => {
   it('have tools of our own in the list of tools alone', async () => {
     const { server } = await merged();
     const own = [{ entry: bytesOf('{"name":"trunkline__status"}') }];
-    const catalogs = mergeCatalogs([server('a').backend], own, 'exposed');
+    const catalogs = mergeCatalogs({
+      backends: [server('a').backend],
+      ownTools: own,
+      naming: 'exposed',
+      paging: { hmac },
+    });
     expect(textOf(catalogs.tools)).toEqual({ tools: [{ name: 'trunkline__status' }] });
     for (const kind of ['prompts', 'resources', 'templates'] as const) {
       expect(Buffer.from(catalogs[kind].answer).toString()).not.toContain('trunkline');
@@ -77,6 +83,38 @@ describe('the merged lists', () => {
       client.request(`${method} 2`, method, { cursor: '' });
       expect(client.answerTo(`${method} 2`)?.error).toEqual({ code: -32602, message: 'Invalid cursor' });
     }
+  });
+
+  it('come on pages when they are long, and a cursor is good until the list is another', async () => {
+    const names = (key: string) => Array.from({ length: 600 }, (_, index) => `${key}${index}`);
+    const world = scriptGateway({
+      servers: { a: offering({ prompts: names('a') }), b: offering({ prompts: names('b') }) },
+    });
+    const client = world.connect();
+    client.greet();
+    client.request('held', 'prompts/list');
+    expect(client.received.lines).toEqual([]);
+    await world.startAll();
+    const first = client.answerTo('held')?.result;
+    client.request('first', 'prompts/list');
+    expect(client.answerTo('first')?.result).toEqual(first);
+    client.request('second', 'prompts/list', { cursor: first.nextCursor });
+    const second = client.answerTo('second')?.result;
+    expect([first.prompts.length, second.prompts.length, second.nextCursor]).toEqual([1_000, 200, undefined]);
+    expect([...first.prompts, ...second.prompts].map(({ name }) => name)).toEqual([
+      ...names('a').map((name) => `a__${name}`),
+      ...names('b').map((name) => `b__${name}`),
+    ]);
+
+    client.request('wrong', 'tools/list', { cursor: first.nextCursor });
+    expect(client.answerTo('wrong')?.error).toEqual({ code: -32602, message: 'Invalid cursor' });
+    world.server('a').crash();
+    await world.server('a').start();
+    client.request('same', 'prompts/list', { cursor: first.nextCursor });
+    expect(client.answerTo('same')?.result).toEqual(second);
+    world.server('a').crash('parked');
+    client.request('late', 'prompts/list', { cursor: first.nextCursor });
+    expect(client.answerTo('late')?.error).toEqual({ code: -32602, message: 'Invalid cursor' });
   });
 
   it('wait together for servers that are starting', async () => {

@@ -18,7 +18,7 @@ export function delivering(limits: Partial<CallLimits> = {}, retryInMs: () => nu
   };
   const serve = (members: Message = {}): RecordedExchange => {
     const exchange = new RecordedExchange(callOf('read', members));
-    delivery.serve(exchange, []);
+    delivery.serve(exchange, { edits: [] });
     return exchange;
   };
   return { clock, delivery, start, serve };

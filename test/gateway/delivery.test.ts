@@ -1,5 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { flush, notificationOf } from '../support/wire.js';
+import type { EditAnswer } from '../../src/gateway/exchange.js';
+import { RecordedExchange } from '../support/recorded-exchange.js';
+import { bytesOf, flush, notificationOf } from '../support/wire.js';
 import { delivering } from './delivering.js';
 
 const ANSWER = '{"content":[]}';
@@ -13,6 +15,20 @@ describe('a call to a process that runs', () => {
     child.say('{"jsonrpc":"2.0","id":2,"result":{"n":1.0}}');
     expect(exchange.answers).toEqual(['{"n":1.0}']);
     expect(delivery.counters).toEqual({ calls: 1, errors: 0, failures: 0, cancelled: 0 });
+  });
+
+  it('has what it is said to be changed in its answer changed when that comes, and nothing else', async () => {
+    const { delivery, start } = delivering();
+    const child = await start();
+    const exchange = new RecordedExchange();
+    const editAnswer = vi.fn<EditAnswer>(({ tokens: { isError } }) => {
+      return isError === undefined ? [] : [{ span: isError, text: bytesOf('false') }];
+    });
+    delivery.serve(exchange, { edits: [], editAnswer });
+    expect(editAnswer).not.toHaveBeenCalled();
+    child.say(`{"jsonrpc":"2.0","result":{ "isError" : true,"n":1.0 },"id":${child.calls[0]?.id}}`);
+    expect(editAnswer).toHaveBeenCalledTimes(1);
+    expect(exchange.answers).toEqual(['{ "isError" : false,"n":1.0 }']);
   });
 
   it('is counted as an error when the server says so, in either way', async () => {

@@ -65,9 +65,14 @@ describe('an exposed tool', () => {
     expect(entries).toEqual([`{"name":"k__b",${SCHEMA},"name":"k__b"}`]);
   });
 
-  it('keeps its own name without a prefix', () => {
-    const entry = `{"name":"read",${SCHEMA}}`;
+  it.each(['read', 're\\u0061d'])('keeps its own name without a prefix, as it is spelt: %s', (name) => {
+    const entry = `{"name":"${name}",${SCHEMA}}`;
     expect(expose([entry], { prefix: '' }).entries).toEqual([entry]);
+  });
+
+  it.each(['"a"', '7'])('has one name without a prefix, too, even if the server gave several: %s', (name) => {
+    const { entries } = expose([`{"name":${name},${SCHEMA},"name":"\\u0062"}`], { prefix: '' });
+    expect(entries).toEqual([`{"name":"b",${SCHEMA},"name":"\\u0062"}`]);
   });
 
   it.each(['__proto__', 'constructor', 'toString'])('may be called %s', (name) => {

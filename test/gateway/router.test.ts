@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { type Offer, offering, type ServerScript, scriptGateway } from '../support/scripted-gateway.js';
-import type { Message } from '../support/wire.js';
+import { flush, type Message } from '../support/wire.js';
 
 async function routing(servers: Readonly<Record<string, ServerScript>>) {
   const world = scriptGateway({ servers });
@@ -123,15 +123,84 @@ describe('a resource', () => {
   it.each(['file:///c.txt', 'https://c.example/1', 'mem:three', 'none://', 'deep', ''])(
     '%j that nobody has is not found',
     async (uri) => {
-      const { ask, reached } = await among(FIELD);
-      expect(ask('resources/read', { uri })?.error).toEqual({
+      const { client, server, reached } = await among(FIELD);
+      client.request(1, 'resources/read', { uri });
+      server('a').child.reply('resources/read', { code: -32002, message: 'not mine' });
+      server('b').child.reply('resources/read', { code: -32602, message: 'nor mine' });
+      expect(client.answerTo(1)?.error).toEqual({
         code: -32002,
         message: `Resource not found: ${uri}`,
         data: { uri },
       });
-      expect(reached('resources/read')).toEqual([]);
+      expect(reached('resources/read').map(([key]) => key)).toEqual(['a', 'b']);
     },
   );
+
+  it('that nobody has cannot be subscribed to, and no server hears of it', async () => {
+    const { ask, reached } = await among(FIELD);
+    expect(ask('resources/subscribe', { uri: 'none://' })?.error).toMatchObject({ code: -32002 });
+    expect(reached('resources/subscribe')).toEqual([]);
+  });
+
+  it('that no list tells of is looked for in the order of the servers, and known from then on', async () => {
+    const { client, server, reached } = await among(FIELD);
+    client.request(1, 'resources/read', { uri: 'hidden://1' });
+    server('a').child.reply('resources/read', { code: -32002, message: 'not mine' });
+    server('b').child.reply('resources/read', { contents: [] });
+    expect(client.answerTo(1)?.result).toEqual({ contents: [] });
+    client.request(2, 'resources/read', { uri: 'hidden://1' });
+    expect(reached('resources/read').map(([key]) => key)).toEqual(['a', 'b', 'b']);
+  });
+
+  it('is answered with a fault that is none of knowing it, by the server that has it', async () => {
+    const { client, server, reached } = await among(FIELD);
+    client.request(1, 'resources/read', { uri: 'hidden://1' });
+    server('a').child.reply('resources/read', { code: -32603, message: 'disk full' });
+    expect(client.answerTo(1)?.error).toEqual({ code: -32603, message: 'disk full' });
+    expect(reached('resources/read').map(([key]) => key)).toEqual(['a']);
+  });
+
+  it('is not looked for any more when the client has cancelled', async () => {
+    const { client, server, reached } = await among(FIELD);
+    client.request(1, 'resources/read', { uri: 'hidden://1' });
+    client.cancel(1);
+    server('a').child.reply('resources/read', { code: -32002, message: 'not mine' });
+    expect(reached('resources/read').map(([key]) => key)).toEqual(['a']);
+    expect(client.answerTo(1)).toBeUndefined();
+  });
+
+  it.each([
+    ['content', [{ type: 'resource_link', uri: 'hidden://1', name: 'n' }]],
+    ['content', [{ type: 'resource', resource: { uri: 'hidden://1', text: '' } }]],
+    ['contents', [{ uri: 'hidden://1', text: '' }]],
+    ['messages', [{ role: 'user', content: { type: 'resource', resource: { uri: 'hidden://1', text: '' } } }]],
+  ])('that a server spoke of in %s is asked of that server', async (member, entries) => {
+    const servers = {
+      a: offering({ resources: ['x://1'] }),
+      b: { ...offering({ resources: ['x://2'] }), tools: ['t'] },
+    };
+    const { client, server, reached } = await routing(servers);
+    client.call(1, 'b__t');
+    server('b').child.answer(0, { [member]: entries });
+    await flush();
+    client.request(2, 'resources/read', { uri: 'hidden://1' });
+    expect(reached('resources/read')).toEqual([['b', { uri: 'hidden://1' }]]);
+  });
+
+  it('that a server said was updated is asked of that server', async () => {
+    const { client, server, reached } = await among(FIELD);
+    server('b').child.say({ method: 'notifications/resources/updated', params: { uri: 'hidden://1' }, jsonrpc: '2.0' });
+    client.request(2, 'resources/read', { uri: 'hidden://1' });
+    expect(reached('resources/read')).toEqual([['b', { uri: 'hidden://1' }]]);
+  });
+
+  it('of a server that was given up is answered with what is wrong with that server, which is wanted again', async () => {
+    const { client, server } = await among(FIELD);
+    server('b').crash('parked');
+    client.request(1, 'resources/read', { uri: 'file:///b.txt' });
+    expect(client.answerTo(1)?.error).toMatchObject({ code: -32603, data: { reason: 'parked', server: 'b' } });
+    expect(server('b').demands).toBe(1);
+  });
 
   it.each([undefined, {}, { uri: 7 }, { uri: null }])('without a URI (%j) is refused', async (params) => {
     const { ask } = await among(FIELD);
@@ -158,8 +227,8 @@ describe('a template', () => {
   ])('%s fits %s: %s', async (template, uri, isFit) => {
     const offers = { a: { templates: [template] }, b: { templates: ['other://{x}'] } };
     const { ask, reached } = await among(offers);
-    ask('resources/read', { uri });
-    expect(reached('resources/read')).toEqual(isFit ? [['a', { uri }]] : []);
+    ask('resources/subscribe', { uri });
+    expect(reached('resources/subscribe')).toEqual(isFit ? [['a', { uri }]] : []);
   });
 });
 
@@ -218,9 +287,37 @@ describe('a method that we know nothing of', () => {
     expect(client.answerTo(1)?.result).toEqual({ skills: [] });
   });
 
-  it('is not found when several could be meant', async () => {
-    const { ask, reached } = await among({ a: {}, b: {} });
-    expect(ask('skills/list')?.error).toEqual({ code: -32601, message: 'Method not found: skills/list' });
-    expect(reached('skills/list')).toEqual([]);
+  const UNKNOWN = { code: -32601, message: 'no such method' };
+
+  it('is asked of the servers in their order, and of the one that knew it from then on', async () => {
+    const { client, server, reached } = await among({ a: {}, b: {}, c: {} });
+    client.request(1, 'skills/list', { x: 1 });
+    server('a').child.reply('skills/list', UNKNOWN);
+    server('b').child.reply('skills/list', { skills: [] });
+    expect(client.answerTo(1)?.result).toEqual({ skills: [] });
+    client.request(2, 'skills/list', { x: 1 });
+    expect(reached('skills/list').map(([key]) => key)).toEqual(['a', 'b', 'b']);
+  });
+
+  it('is not found when no server knows it', async () => {
+    const { client, server } = await among({ a: {}, b: {} });
+    client.request(1, 'skills/list');
+    for (const key of ['a', 'b']) server(key).child.reply('skills/list', UNKNOWN);
+    expect(client.answerTo(1)?.error).toEqual({ code: -32601, message: 'Method not found: skills/list' });
+  });
+
+  it('is answered with what is wrong with a server that could have known it', async () => {
+    const { client, server, clock } = await among({ a: {}, b: {} });
+    server('a').crash();
+    client.request(1, 'skills/list');
+    server('b').child.reply('skills/list', UNKNOWN);
+    clock.advance(5_000);
+    expect(client.answerTo(1)?.error).toMatchObject({ code: -32603, data: { reason: 'restarting', server: 'a' } });
+  });
+
+  it('goes to the server that has the resource which it names', async () => {
+    const { ask, reached } = await among(FIELD);
+    ask('resources/lock', { uri: 'file:///b.txt' });
+    expect(reached('resources/lock')).toEqual([['b', { uri: 'file:///b.txt' }]]);
   });
 });

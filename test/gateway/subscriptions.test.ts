@@ -6,7 +6,7 @@ const URI = 'x://a/1';
 const OTHER = 'x://a/2';
 
 async function subscribing() {
-  const a = { ...offering({ resources: [URI, OTHER] }), limits: { listTimeoutMs: 3_000 } };
+  const a = { ...offering({ resources: [URI, OTHER] }), limits: { idleTimeoutMs: 3_000 } };
   const world = scriptGateway({ servers: { a, b: offering({ resources: ['x://b/1'] }) } });
   await world.startAll();
   const connect = () => {
@@ -90,21 +90,45 @@ describe('subscribing to a resource', () => {
     client.request(1, 'resources/subscribe', { uri: URI });
     clock.advance(3_000);
     await flush();
-    expect(client.answerTo(1)?.error).toEqual({ code: -32603, message: 'Server "a" did not answer: timeout' });
+    expect(client.answerTo(1)?.error).toMatchObject({
+      code: -32603,
+      data: { reason: 'timeout', server: 'a', sent: true },
+    });
     await subscribe(client);
     expect(heard()).toEqual([`subscribe ${URI}`, `subscribe ${URI}`]);
   });
 
-  it('does not count while there is no process, and the client is told so', async () => {
-    const { connect, server, subscribe, heard } = await subscribing();
+  it('does not count while there is no process for too long, and the client is told so', async () => {
+    const { clock, connect, server, heard } = await subscribing();
     const client = connect();
     server('a').crash();
-    expect((await subscribe(client))?.error).toMatchObject({
+    client.request(1, 'resources/subscribe', { uri: URI });
+    clock.advance(5_000);
+    expect(client.answerTo(1)?.error).toMatchObject({
       code: -32603,
       data: { reason: 'restarting', server: 'a', sent: false, outcome: 'not_sent' },
     });
+    await flush();
     await server('a').start();
     expect(heard()).toEqual([]);
+  });
+
+  it('waits for a process that is on its way back', async () => {
+    const { connect, server, heard } = await subscribing();
+    const client = connect();
+    server('a').crash();
+    client.request(1, 'resources/subscribe', { uri: URI });
+    await server('a').start();
+    server('a').child.reply('resources/subscribe');
+    expect(client.answerTo(1)?.result).toEqual({});
+    expect(heard()).toEqual([`subscribe ${URI}`]);
+  });
+
+  it('reaches the server as the client spelt it', async () => {
+    const { connect, server } = await subscribing();
+    const params = `{"x":1.0,"uri":"${URI}","_meta":{"y":[]}}`;
+    connect().say(`{"jsonrpc":"2.0","id":1,"method":"resources/subscribe","params":${params}}`);
+    expect(server('a').child.stdin.lines.at(-1)).toContain(params);
   });
 
   it('to what nobody has is refused', async () => {

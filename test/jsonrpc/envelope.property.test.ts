@@ -5,13 +5,13 @@ import { type Envelope, EnvelopeScanner } from '../../src/jsonrpc/envelope.js';
 import type { Span } from '../../src/jsonrpc/json-text.js';
 import { type Edit, splice, splicedLength } from '../../src/jsonrpc/splice.js';
 import { Seeded } from '../support/seeded.js';
-import { MAX_DEPTH, randomLine, unspoiltLine, WATCH } from './random-lines.js';
+import { MAX_DEPTH, MAX_ELEMENTS, randomLine, unspoiltLine, WATCH } from './random-lines.js';
 import { expectedOf, findDifference } from './reference-scan.js';
 
 const LINES_PER_SEED = 1_000;
 
 const seeds = fc.noShrink(fc.integer());
-const scanner = new EnvelopeScanner({ watch: WATCH, maxDepth: MAX_DEPTH, isUtf8 });
+const scanner = new EnvelopeScanner({ watch: WATCH, maxDepth: MAX_DEPTH, maxElements: MAX_ELEMENTS, isUtf8 });
 
 function shown(bytes: Uint8Array): string {
   return JSON.stringify(Buffer.from(bytes).toString('latin1'));

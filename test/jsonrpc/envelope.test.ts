@@ -5,6 +5,7 @@ import { EnvelopeScanner } from '../../src/jsonrpc/envelope.js';
 const scanner = new EnvelopeScanner({
   watch: { name: ['params', 'name'], token: ['params', '_meta', 'progressToken'] },
   maxDepth: 4,
+  maxElements: 3,
   isUtf8,
 });
 
@@ -32,6 +33,10 @@ describe('a refused line', () => {
     ['{"jsonrpc":"2.0","id":1,"result":[[[[]]]]}', 'too-deep'],
     ['{"jsonrpc":"2.0","method":"m","params":{"_meta":{"other":{"deeper":{}}}}}', 'too-deep'],
     ['[[[[[]]]]]', 'too-deep'],
+    ['[1,2,3,4]', 'batch-too-long'],
+    ['[1,2,3,4', 'not-json'],
+    ['[1,2,]', 'not-json'],
+    ['[1] [2]', 'not-json'],
     ['{"jsonrpc":"2.0","id":1,"id":2,"result":{}}', 'duplicate-member'],
     ['{"jsonrpc":"2.0","id":1,"\\u0069d":2,"result":{}}', 'duplicate-member'],
     ['{"jsonrpc":"2.0","method":"m","params":{"name":1,"name":1}}', 'duplicate-member'],
@@ -69,6 +74,18 @@ describe('a refused line', () => {
     scan('{"jsonrpc":"2.0","id":17,"result":{}}');
     expect(scan('{broken')).toMatchObject({ kind: 'rejected', id: undefined });
     expect(scan('[1]')).toMatchObject({ kind: 'rejected', id: undefined });
+  });
+});
+
+describe('a batch', () => {
+  it('is no message, and tells where its elements stand', () => {
+    const batch = scan(' [ {"a":1} ,[2], 3 ]\r');
+    if (batch.kind !== 'rejected') throw new Error('A message');
+    expect(batch.elements?.map((element) => textAt(batch.bytes, element))).toEqual(['{"a":1}', '[2]', '3']);
+  });
+
+  it.each(['7', '{"jsonrpc":"1.0"}', '[1,2,3,4]', '[1'])('is the only thing that has elements, %s has none', (line) => {
+    expect(scan(line)).not.toHaveProperty('elements');
   });
 });
 

@@ -15,6 +15,17 @@ function deepSchema(levels: number): unknown {
   return { type: 'object', properties: nested(levels - 1) };
 }
 
+const named = (count: number) => Object.fromEntries(Array.from({ length: count }, (_, index) => [`p${index}`, {}]));
+
+/** Where a schema may have its subschemas; each function spreads out so many. */
+const SPREADS: [string, (count: number) => object][] = [
+  ['by name', (count) => ({ properties: named(count) })],
+  ['in a list', (count) => ({ anyOf: Array.from({ length: count }, () => ({})) })],
+  ['that are true or false', (count) => ({ allOf: Array.from({ length: count }, () => true) })],
+  ['below definitions', (count) => ({ $defs: { all: { items: { properties: named(count - 2) } } } })],
+  ['called like keywords', (count) => ({ properties: { items: {}, not: { dependentSchemas: named(count - 2) } } })],
+];
+
 describe('a sound tool', () => {
   it.each([
     ['has only a name and a schema', {}],
@@ -26,6 +37,17 @@ describe('a sound tool', () => {
     ['has a schema of almost 64 KiB', { inputSchema: { ...schema, description: 'x'.repeat(65_000) } }],
   ])('%s', (_, members) => {
     expect(checkEntry('tools', tool(members))).toEqual({ kind: 'sound', name: 'read', nullMembers: [] });
+  });
+
+  it.each(SPREADS)('has a schema with a thousand subschemas, %s', (_, spread) => {
+    expect(checkEntry('tools', tool({ inputSchema: { ...schema, ...spread(1_000) } })).kind).toBe('sound');
+  });
+
+  it('has a schema with more than a thousand objects that are no schemas', () => {
+    const values = Array.from({ length: 1_200 }, () => ({ properties: { a: {} } }));
+    const members = { enum: values, examples: values.slice(1_000), properties: { a: { default: { items: [{}] } } } };
+    const inputSchema = { ...schema, ...members, required: Array.from({ length: 1_001 }, () => 'a') };
+    expect(checkEntry('tools', tool({ inputSchema })).kind).toBe('sound');
   });
 
   it.each(['__proto__', 'constructor', 'toString', 'hasOwnProperty', 'a b', '😀'])('may be called %s', (name) => {
@@ -93,6 +115,11 @@ describe('an unsound tool', () => {
       name: 'read',
       reason,
     });
+  });
+
+  it.each(SPREADS)('has a schema with more than a thousand subschemas, %s', (_, spread) => {
+    const fault = { kind: 'unsound', name: 'read', reason: 'outputSchema has more than 1000 subschemas' };
+    expect(checkEntry('tools', tool({ outputSchema: { ...schema, ...spread(1_001) } }))).toEqual(fault);
   });
 
   it('has a schema of more than 64 KiB', () => {

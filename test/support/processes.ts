@@ -25,6 +25,13 @@ export function liveMembers(pgids: readonly (number | undefined)[]): string[] {
   });
 }
 
+/** The ids of the processes that live and have `mark` in their command line. */
+export function processesOf(mark: string): number[] {
+  const listing = execFileSync('ps', ['-A', '-o', 'stat=,pid=,args='], { encoding: 'utf8' });
+  const lines = listing.split('\n').filter((line) => line.includes(mark) && !line.startsWith('Z'));
+  return lines.map((line) => Number(line.trim().split(/\s+/)[1]));
+}
+
 /** Ends what a failed test left behind. */
 export function killGroups(pgids: readonly (number | undefined)[]): void {
   for (const pgid of pgids) {

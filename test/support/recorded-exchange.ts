@@ -2,7 +2,7 @@ import type { Question } from '../../src/gateway/child-request.js';
 import type { Exchange } from '../../src/gateway/exchange.js';
 import type { ClientFacts, GatewayClient } from '../../src/gateway/gateway-port.js';
 import type { RpcError } from '../../src/jsonrpc/rpc-error.js';
-import { type SplicedMessage, splice } from '../../src/jsonrpc/splice.js';
+import { type Edit, type SplicedMessage, splice } from '../../src/jsonrpc/splice.js';
 import type { NotificationEnvelope, RequestEnvelope, ResponseEnvelope } from '../../src/mcp/envelope.js';
 import type { ListKind } from '../../src/mcp/lists.js';
 import { type Message, requestOf } from './wire.js';
@@ -15,7 +15,7 @@ export class RecordedClient implements GatewayClient {
   readonly principal = 'somebody';
   readonly revision = '2025-11-25';
   readonly changed: ListKind[] = [];
-  /** The notifications, as the server spelt them. */
+  /** The notifications, as the server spelt them but for the edits. */
   readonly notices: string[] = [];
 
   readonly asked: Question[] = [];
@@ -29,9 +29,8 @@ export class RecordedClient implements GatewayClient {
     this.changed.push(kind);
   }
 
-  notify(notification: NotificationEnvelope): void {
-    const { bytes, span } = notification;
-    this.notices.push(Buffer.from(bytes.subarray(span.start, span.end)).toString());
+  notify({ bytes, span }: NotificationEnvelope, edits: readonly Edit[] = []): void {
+    this.notices.push(Buffer.from(splice({ bytes, span, edits })).toString());
   }
 }
 
@@ -66,9 +65,9 @@ export class RecordedExchange implements Exchange {
     return answer === undefined ? undefined : JSON.parse(answer)?._meta?.['trunkline/failure'];
   }
 
-  relay({ bytes, result, error }: ResponseEnvelope): void {
+  relay({ bytes, result, error }: ResponseEnvelope, edits: readonly Edit[] = []): void {
     const span = result ?? error ?? { start: 0, end: 0 };
-    this.#settle(Buffer.from(bytes.subarray(span.start, span.end)).toString());
+    this.#settle(Buffer.from(splice({ bytes, span, edits })).toString());
   }
 
   succeed(result: Uint8Array): void {

@@ -9,6 +9,7 @@ import type { OwnTool } from '../../src/gateway/own-tool.js';
 import { createToolPolicy, type ToolPolicyRules } from '../../src/gateway/tool-policy.js';
 import type { ClientProfile } from '../../src/mcp/client-profile.js';
 import { FakeClock } from './fake-clock.js';
+import { hmac } from './hmac.js';
 import { ScriptedChild, type ScriptedChildOptions } from './scripted-child.js';
 import { sha256 } from './sha256.js';
 import { lineOf, type Message, RecordingSink, scan } from './wire.js';
@@ -191,7 +192,7 @@ export function scriptGateway({
     ownTools,
     startupWaitMs,
     seal: sha256,
-    runSeal: (text) => sha256(`run ${text}`),
+    hmac,
   });
   const server = (key: string): ScriptedServer => {
     const found = scripted.get(key);

@@ -33,6 +33,7 @@ const JSON_TYPE = 'application/json';
 const EVENTS_TYPE = 'text/event-stream';
 
 const MISSING_SESSION: Refusal = { status: 400, message: 'Mcp-Session-Id is missing' };
+const BATCH_WITHOUT_SESSION: Refusal = { status: 400, message: 'A batch needs Mcp-Session-Id; initialize comes alone' };
 const UNKNOWN_SESSION: Refusal = { status: 404, message: 'There is no such session; begin with initialize' };
 const UNKNOWN_SERVER: Refusal = { status: 404, message: 'There is no such server' };
 const FULL: Refusal = { status: 503, message: 'Too many sessions', headers: retryAfter(30_000) };
@@ -94,9 +95,12 @@ export class Endpoint {
     const body = await readBody(request.raw, maxBodyBytes);
     if (body === 'aborted') return reply.hijack();
     if (body === 'too-large') return this.refuse(request, reply, guards.tooLarge(maxBodyBytes));
-    if (sessionIdOf(request) === undefined && this.#isInitialize(body)) return this.#initialize(request, reply, body);
-
-    const session = this.#session(request, MISSING_SESSION);
+    const opening = sessionIdOf(request) === undefined ? this.#options.scan(body) : undefined;
+    if (opening?.kind === 'request' && opening.method === METHODS.initialize) {
+      return this.#initialize(request, reply, body);
+    }
+    const isBatch = opening?.kind === 'rejected' && opening.reason === 'batch';
+    const session = this.#session(request, isBatch ? BATCH_WITHOUT_SESSION : MISSING_SESSION);
     if (!(session instanceof Session)) return this.refuse(request, reply, session);
     return this.#handOver(reply, (response) => session.post(body, response));
   }
@@ -153,11 +157,6 @@ export class Endpoint {
     const id = sessionIdOf(request);
     if (id === undefined) return whenMissing;
     return this.#options.sessions.find(id, principalOf(request), endpointOf(request)) ?? UNKNOWN_SESSION;
-  }
-
-  #isInitialize(body: Uint8Array): boolean {
-    const message = this.#options.scan(body);
-    return message.kind === 'request' && message.method === METHODS.initialize;
   }
 
   /** From here on the response is written to without fastify. */

@@ -1,3 +1,4 @@
+import { onOneLine } from '../../jsonrpc/one-line.js';
 import { type SplicedMessage, splicedLength, visitPieces } from '../../jsonrpc/splice.js';
 
 /** A cursor: which stream of a session, and how far along it. */
@@ -12,9 +13,6 @@ export type Frame = readonly Uint8Array[];
 /** Messages from this size on are passed on in pieces instead of being copied. */
 const LARGE_BYTES = 16 * 1024;
 
-const LF = 0x0a;
-const CR = 0x0d;
-const SPACE = 0x20;
 const END = Buffer.from('\n\n');
 
 /** Ignored by clients; keeps the connection from looking dead. */
@@ -38,14 +36,4 @@ export function primingFrame(id: EventId): Frame {
 export function parseEventId(text: string): EventId | undefined {
   const [, stream, seq] = /^(\d{1,15}):(\d{1,15})$/.exec(text) ?? [];
   return stream === undefined || seq === undefined ? undefined : { stream: Number(stream), seq: Number(seq) };
-}
-
-/**
- * The piece with spaces for line breaks, either of which would end the event's data in the middle.
- *
- * In JSON a raw one can only stand between tokens, where a space says the same.
- */
-function onOneLine(piece: Uint8Array): Uint8Array {
-  if (!piece.includes(CR) && !piece.includes(LF)) return piece;
-  return piece.map((byte) => (byte === CR || byte === LF ? SPACE : byte));
 }

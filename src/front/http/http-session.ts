@@ -29,7 +29,8 @@ export interface HttpClientSession {
   close(): void;
 }
 
-export type Received = { readonly answers: number } | { readonly refused: SplicedMessage };
+/** The answers to a batch, even a single one, are an array where they are sent as one JSON text. */
+export type Received = { readonly answers: number; readonly isBatch?: boolean } | { readonly refused: SplicedMessage };
 
 /** What the HTTP front needs of whatever it is the front of. */
 export interface HttpFrontPort {

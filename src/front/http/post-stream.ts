@@ -1,4 +1,5 @@
 import type { ServerResponse } from 'node:http';
+import { batchMessage } from '../../jsonrpc/batch.js';
 import { type SplicedMessage, splicedLength, visitPieces } from '../../jsonrpc/splice.js';
 import type { Clock } from '../../timing/clock.js';
 import type { Deadlines } from '../../timing/deadlines.js';
@@ -25,19 +26,23 @@ type Step = { readonly kind: 'sent' | 'answered'; readonly message: SplicedMessa
 type State =
   /** The body is being taken in; how many answers there will be is not known yet. */
   | { readonly kind: 'receiving'; readonly steps: Step[] }
-  /** Nothing was sent yet: the answer may still go out as plain JSON. */
-  | { readonly kind: 'waiting' }
+  /** Nothing was sent yet: the answers may still go out as plain JSON. Those that are there are held. */
+  | { readonly kind: 'waiting'; readonly held: SplicedMessage[] }
   | { readonly kind: 'streaming'; readonly stream: EventStream }
   /** The client left before it got an id to resume from. The request goes on, and nobody can hear of it. */
   | { readonly kind: 'unheard' }
   | { readonly kind: 'over' };
 
-/** What one POST is answered with: one JSON message if that comes first, a stream of events otherwise. */
+/** With more than this held for a batch, a stream is begun. */
+const MAX_HELD_BYTES = 1024 * 1024;
+
+/** What one POST is answered with: one JSON text if the answers come first, a stream of events otherwise. */
 export class PostStream implements ReplyChannel, Timed {
   dueAt: number;
   readonly #options: PostStreamOptions;
   #state: State = { kind: 'receiving', steps: [] };
   #left = 0;
+  #isBatch = false;
 
   constructor(options: PostStreamOptions) {
     this.#options = options;
@@ -71,7 +76,8 @@ export class PostStream implements ReplyChannel, Timed {
       this.#respond(202);
     } else {
       this.#left = received.answers;
-      this.#become(response.destroyed ? { kind: 'unheard' } : { kind: 'waiting' });
+      this.#isBatch = received.isBatch === true;
+      this.#become(response.destroyed ? { kind: 'unheard' } : { kind: 'waiting', held: [] });
       // Leaving is no cancel: a request may have effects, and only its client can say that it is not wanted any more.
       response.once('close', () => {
         if (this.#state.kind === 'waiting') this.#become({ kind: 'unheard' });
@@ -107,9 +113,9 @@ export class PostStream implements ReplyChannel, Timed {
       return;
     }
     if (step.kind !== 'sent') this.#left -= 1;
-    if (kind === 'waiting' && this.#left === 0) {
-      if (step.kind === 'withdrawn') this.#respond(202);
-      else this.#respond(200, step.message);
+    if (kind === 'waiting' && step.kind !== 'sent') {
+      if (step.kind === 'answered') this.#state.held.push(step.message);
+      this.#settle(this.#state.held);
       return;
     }
     if (kind !== 'unheard' && step.kind !== 'withdrawn') this.#stream().send(step.message);
@@ -118,10 +124,23 @@ export class PostStream implements ReplyChannel, Timed {
     this.#over();
   }
 
+  /** Sends the answers if they are all there. */
+  #settle(held: readonly SplicedMessage[]): void {
+    if (this.#left > 0) {
+      if (held.reduce((bytes, message) => bytes + splicedLength(message), 0) > MAX_HELD_BYTES) this.#stream();
+      return;
+    }
+    const [first] = held;
+    if (first === undefined) this.#respond(202);
+    else this.#respond(200, this.#isBatch ? batchMessage(held) : first);
+  }
+
   #stream(): EventStream {
     if (this.#state.kind === 'streaming') return this.#state.stream;
+    const held = this.#state.kind === 'waiting' ? this.#state.held : [];
     const stream = this.#options.openStream();
     this.#become({ kind: 'streaming', stream });
+    for (const message of held) stream.send(message);
     return stream;
   }
 

@@ -1,7 +1,8 @@
 import { describe, expect, it, vi } from 'vitest';
 import type { ReplyChannel } from '../../../src/front/http/http-session.js';
+import { EventReader } from './event-reader.js';
 import { json } from './scripted-core.js';
-import { initializeRequest, notification, request, serving } from './serving.js';
+import { initializeRequest, notification, readAnswer, request, serving } from './serving.js';
 
 const progress = (n: number) => json(notification('notifications/progress', { progress: n }));
 const result = (id: number | string, value: unknown = {}) => json({ jsonrpc: '2.0', id, result: value });
@@ -80,14 +81,6 @@ describe('what a POST is answered with', () => {
     expect(JSON.parse(answer.text)).toMatchObject({ id: null, error: { code: -32700 } });
   });
 
-  it('is a stream with an answer for each request of a batch', async () => {
-    const http = await serving();
-    const session = await http.initialize('2025-03-26');
-    const batch = JSON.stringify([request(1), notification('n'), request(2)]);
-    const events = await (await http.postForEvents(batch, session)).rest();
-    expect(events.map(({ data }) => JSON.parse(data ?? '').id)).toEqual([1, 2]);
-  });
-
   it('goes to the POST that asked, when 50 of one session ask at once with the same id', async () => {
     const http = await serving();
     const session = await http.initialize();
@@ -140,6 +133,117 @@ describe('what a POST is answered with', () => {
       error: expect.objectContaining({ message: 'a fault of ours' }),
     });
     expect((await http.post(notification('n'), session)).status).toBe(202);
+  });
+});
+
+describe('what a batch is answered with', () => {
+  const BATCH = JSON.stringify([request(1), notification('n'), request('b')]);
+
+  /** Posts a batch whose answers are the test's to give, in whatever order. */
+  async function posting() {
+    const http = await serving();
+    const session = await http.initialize('2025-03-26');
+    let reply: ReplyChannel | undefined;
+    http.core.onRequest = (_message, channel) => {
+      reply = channel;
+    };
+    const posted = http.begin('POST', '/mcp', session, BATCH);
+    await expect.poll(() => reply).toBeDefined();
+    if (reply === undefined) throw new Error('No channel');
+    return { http, posted, reply };
+  }
+
+  it('is one array of JSON when all answers are there before anything else, in the order in which they came', async () => {
+    const http = await serving();
+    const session = await http.initialize('2025-03-26');
+    const channels: ReplyChannel[] = [];
+    http.core.onRequest = (_message, channel) => channels.push(channel);
+    const posted = http.post(BATCH, session);
+    await expect.poll(() => channels.length).toBe(2);
+    channels[1]?.answer(json('{"id":"b" ,"result":{"n":1.0}}'));
+    channels[0]?.answer(result(1));
+    const answer = await posted;
+    expect([answer.status, answer.headers['content-type']]).toEqual([200, 'application/json']);
+    expect(answer.text).toBe('[{"id":"b" ,"result":{"n":1.0}},{"jsonrpc":"2.0","id":1,"result":{}}]');
+    expect(answer.headers['content-length']).toBe(String(answer.text.length));
+  });
+
+  it('is an array for a single request too', async () => {
+    const http = await serving();
+    const session = await http.initialize('2025-03-26');
+    http.core.onRequest = (_message, reply) => reply.answer(result(1));
+    expect((await http.post(JSON.stringify([request(1)]), session)).text).toBe(
+      '[{"jsonrpc":"2.0","id":1,"result":{}}]',
+    );
+  });
+
+  it('is a stream when something else comes first, with an event for each answer', async () => {
+    const { posted, reply } = await posting();
+    reply.answer(result('b'));
+    reply.send(progress(1));
+    reply.answer(result(1));
+    const stream = new EventReader(await posted);
+    expect(stream.response.headers['content-type']).toBe('text/event-stream');
+    const events = (await stream.rest()).map(({ data }) => JSON.parse(data ?? ''));
+    expect(events).toEqual([
+      { jsonrpc: '2.0', id: 'b', result: {} },
+      notification('notifications/progress', { progress: 1 }),
+      { jsonrpc: '2.0', id: 1, result: {} },
+    ]);
+  });
+
+  it('is a stream after 10 s, which begins with the answers that are there', async () => {
+    const { http, posted, reply } = await posting();
+    reply.answer(result(1));
+    http.clock.advance(10_000);
+    const stream = new EventReader(await posted);
+    expect(JSON.parse((await stream.next())?.data ?? '').id).toBe(1);
+    reply.answer(result('b'));
+    expect((await stream.rest()).map(({ data }) => JSON.parse(data ?? '').id)).toEqual(['b']);
+  });
+
+  it('is a stream when more than 1 MiB would have to be held for the last answer', async () => {
+    const { posted, reply } = await posting();
+    reply.answer(result(1, 'x'.repeat(1024 * 1024)));
+    const stream = new EventReader(await posted);
+    expect(stream.response.headers['content-type']).toBe('text/event-stream');
+    expect((await stream.next())?.data).toHaveLength(1024 * 1024 + '{"jsonrpc":"2.0","id":1,"result":""}'.length);
+    reply.answer(result('b'));
+    expect(await stream.rest()).toHaveLength(1);
+  });
+
+  it('lacks what was cancelled, and is 202 when nothing is left', async () => {
+    const one = await posting();
+    one.reply.withdraw();
+    one.reply.answer(result('b'));
+    expect((await readAnswer(await one.posted)).text).toBe('[{"jsonrpc":"2.0","id":"b","result":{}}]');
+    const other = await posting();
+    other.reply.answer(result(1));
+    other.reply.withdraw();
+    expect((await readAnswer(await other.posted)).text).toBe('[{"jsonrpc":"2.0","id":1,"result":{}}]');
+    const none = await posting();
+    none.reply.withdraw();
+    none.reply.withdraw();
+    expect(await readAnswer(await none.posted)).toMatchObject({ status: 202, text: '' });
+  });
+
+  it('is 202 without a body when nothing in it asks for an answer', async () => {
+    const http = await serving();
+    const session = await http.initialize('2025-03-26');
+    const answer = await http.post(JSON.stringify([notification('a'), { jsonrpc: '2.0', id: 1, result: {} }]), session);
+    expect([answer.status, answer.text]).toEqual([202, '']);
+  });
+
+  it('is 400 without a session, and begins none', async () => {
+    const http = await serving();
+    const answer = await http.post(JSON.stringify([initializeRequest('2025-03-26')]));
+    expect(answer.status).toBe(400);
+    expect(JSON.parse(answer.text)).toEqual({
+      jsonrpc: '2.0',
+      id: null,
+      error: { code: -32600, message: 'A batch needs Mcp-Session-Id; initialize comes alone' },
+    });
+    expect(http.core.sessions).toEqual([]);
   });
 });
 

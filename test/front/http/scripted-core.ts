@@ -67,7 +67,7 @@ export class ScriptedSession implements HttpClientSession {
       if (message.method === 'initialize') this.#initialize(message, reply);
       else this.#onRequest(message, reply, this);
     }
-    return { answers: requests.length };
+    return { answers: requests.length, isBatch: Array.isArray(parsed) };
   }
 
   attach(stream: MessageSink | undefined): void {

@@ -1,39 +1,38 @@
-import type { ListKind } from '../mcp/lists.js';
 import type { Cancel, Clock } from '../timing/clock.js';
 import type { Exchange } from './exchange.js';
 
-export interface HeldListsOptions {
+export interface HeldRequestsOptions {
   readonly clock: Clock;
-  /** How long the first list asked for waits, in milliseconds. */
+  /** How long the first request that waits does so, in milliseconds. */
   readonly waitMs: number;
   /** Whether every server's first start has ended, one way or the other. */
   readonly isReady: () => boolean;
-  readonly answer: (exchange: Exchange, kind: ListKind) => void;
+  /** Serves a request that has waited. */
+  readonly serve: (exchange: Exchange) => void;
 }
 
 /**
- * Lists asked for while servers start for the first time: they wait for them, all the same while, and no list asked for
- * later ever waits.
+ * Requests that came while servers started for the first time, and that a server which is not there yet may change the
+ * answer of: they wait for them, all the same while, and no request that comes later ever waits.
  */
-export class HeldLists {
-  readonly #options: HeldListsOptions;
-  #held: { readonly exchange: Exchange; readonly kind: ListKind }[] = [];
+export class HeldRequests {
+  readonly #options: HeldRequestsOptions;
+  #held: Exchange[] = [];
   #wait: 'not-begun' | 'running' | 'over' = 'not-begun';
   #cancel: Cancel = () => {};
 
-  constructor(options: HeldListsOptions) {
+  constructor(options: HeldRequestsOptions) {
     this.#options = options;
   }
 
-  serve(exchange: Exchange, kind: ListKind): void {
-    if (this.#isOver) {
-      this.#options.answer(exchange, kind);
-      return;
-    }
-    this.#held.push({ exchange, kind });
-    if (this.#wait === 'running') return;
+  /** Holds the request if there is anything to wait for; returns whether. */
+  hold(exchange: Exchange): boolean {
+    if (this.#isOver) return false;
+    this.#held.push(exchange);
+    if (this.#wait === 'running') return true;
     this.#wait = 'running';
     this.#cancel = this.#options.clock.schedule(this.#options.waitMs, () => this.end());
+    return true;
   }
 
   /** Some start has ended; if it was the last one, there is nothing left to wait for. */
@@ -53,6 +52,6 @@ export class HeldLists {
 
   #release(): void {
     this.#cancel();
-    for (const { exchange, kind } of this.#held.splice(0)) this.#options.answer(exchange, kind);
+    for (const exchange of this.#held.splice(0)) if (!exchange.isSettled) this.#options.serve(exchange);
   }
 }

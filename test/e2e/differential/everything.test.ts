@@ -4,13 +4,16 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js';
+import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
+import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js';
 import {
   CreateMessageRequestSchema,
   ElicitRequestSchema,
   ListRootsRequestSchema,
 } from '@modelcontextprotocol/sdk/types.js';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { CLI, type Message } from '../support/gateway-process.js';
+import { type HttpGateway, openHttpGateway } from '../../support/differential/http-gateway.js';
+import { CLI, type Message } from '../../support/gateway-process.js';
 
 /** What a session is asked to do, once directly and once through Trunkline, where names have a prefix. */
 const SCRIPTS: Record<string, (client: Client, prefix: string) => Promise<unknown>> = {
@@ -72,32 +75,39 @@ const SCRIPTS: Record<string, (client: Client, prefix: string) => Promise<unknow
     client.callTool({ name: `${prefix}get-sum`, arguments: { a: 'one' } }),
 };
 
-describe('server-everything does the same through Trunkline as directly', () => {
-  const folder = mkdtempSync(join(tmpdir(), 'trunkline-differential-'));
-  const name = '@modelcontextprotocol/server-everything';
+const PACKAGE = '@modelcontextprotocol/server-everything';
+const PREFIX = 'every__';
+
+const folder = mkdtempSync(join(tmpdir(), 'trunkline-everything-'));
+const direct = capableClient();
+let gateway: HttpGateway;
+
+beforeAll(async () => {
   const config = join(folder, 'trunkline.yaml');
-  writeFileSync(config, JSON.stringify({ servers: { every: { package: name } } }));
-  const manifest = createRequire(import.meta.url).resolve(`${name}/package.json`);
-  const { bin } = createRequire(manifest)(manifest) as { bin: Record<string, string> };
-  const program = join(dirname(manifest), Object.values(bin)[0] ?? '');
-  const direct = capableClient();
+  writeFileSync(config, JSON.stringify({ servers: { every: { package: PACKAGE } } }));
+  gateway = await openHttpGateway(config);
+  await direct.connect(overPipes(programOf(PACKAGE)));
+});
+afterAll(async () => {
+  await direct.close();
+  await gateway.close();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+describe.each(['stdio', 'HTTP'])('server-everything does the same through Trunkline over %s as directly', (front) => {
   const relayed = capableClient();
 
   beforeAll(async () => {
-    const connect = (client: Client, args: string[]) =>
-      client.connect(new StdioClientTransport({ command: process.execPath, args, stderr: 'ignore' }));
-    await Promise.all([connect(direct, [program]), connect(relayed, [CLI, '-c', config])]);
+    const overHttp = () => new StreamableHTTPClientTransport(new URL(gateway.url)) as Transport;
+    await relayed.connect(front === 'HTTP' ? overHttp() : overPipes(CLI, '--config', join(folder, 'trunkline.yaml')));
     await relayed.listTools();
   });
-  afterAll(async () => {
-    await Promise.all([direct.close(), relayed.close()]);
-    rmSync(folder, { recursive: true, force: true });
-  });
+  afterAll(() => relayed.close());
 
   it.each(Object.entries(SCRIPTS))('when asked to %s', async (_, script) => {
     const expected = await script(direct, '');
     expect(expected).toBeDefined();
-    expect(await script(relayed, 'every__')).toEqual(expected);
+    expect(await script(relayed, PREFIX)).toEqual(expected);
   });
 
   it('when a subscribed resource changes', async () => {
@@ -111,9 +121,9 @@ describe('server-everything does the same through Trunkline as directly', () => 
       };
     });
     await relayed.subscribeResource({ uri });
-    await relayed.callTool({ name: 'every__toggle-subscriber-updates' });
+    await relayed.callTool({ name: `${PREFIX}toggle-subscriber-updates` });
     await updated;
-    await relayed.callTool({ name: 'every__toggle-subscriber-updates' });
+    await relayed.callTool({ name: `${PREFIX}toggle-subscriber-updates` });
     expect(updates[0]).toBe(uri);
   });
 
@@ -124,11 +134,22 @@ describe('server-everything does the same through Trunkline as directly', () => 
       };
     });
     await relayed.setLoggingLevel('debug');
-    await relayed.callTool({ name: 'every__toggle-simulated-logging' });
+    await relayed.callTool({ name: `${PREFIX}toggle-simulated-logging` });
     expect(await logged).toHaveProperty('level');
-    await relayed.callTool({ name: 'every__toggle-simulated-logging' });
+    await relayed.callTool({ name: `${PREFIX}toggle-simulated-logging` });
   });
 });
+
+function overPipes(...args: string[]): StdioClientTransport {
+  return new StdioClientTransport({ command: process.execPath, args, stderr: 'ignore' });
+}
+
+/** The program of an installed package. */
+function programOf(name: string): string {
+  const manifest = createRequire(import.meta.url).resolve(`${name}/package.json`);
+  const { bin } = createRequire(manifest)(manifest) as { bin: Record<string, string> };
+  return join(dirname(manifest), Object.values(bin)[0] ?? '');
+}
 
 /** A client that can be asked for everything, and answers always the same. */
 function capableClient(): Client {

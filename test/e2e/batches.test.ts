@@ -1,0 +1,204 @@
+import { fileURLToPath } from 'node:url';
+import { afterEach, describe, expect, it } from 'vitest';
+import { GatewayProcess, type Message, type StartOptions } from '../support/gateway-process.js';
+import { until } from '../support/processes.js';
+
+const BATCHING = fileURLToPath(new URL('../fixtures/servers/batching.mjs', import.meta.url));
+
+let gateway: GatewayProcess;
+afterEach(() => gateway.dispose());
+
+async function start(options: StartOptions, revision = '2025-03-26', capabilities: object = {}): Promise<void> {
+  gateway = await GatewayProcess.start(options, { handshake: false });
+  await gateway.initialize(revision, capabilities);
+  await gateway.listTools();
+}
+
+const call = (id: number | string, name: string, args: object = {}, token?: string) =>
+  JSON.stringify({
+    jsonrpc: '2.0',
+    id,
+    method: 'tools/call',
+    params: { name, arguments: args, ...(token === undefined ? {} : { _meta: { progressToken: token } }) },
+  });
+
+/** Sends a line; resolves with the next `count` that come. */
+async function say(line: string, count = 1): Promise<string[]> {
+  const before = gateway.received.length;
+  gateway.send(line);
+  await until(`${count} lines`, () => gateway.received.length >= before + count);
+  return gateway.received.slice(before).map(({ raw }) => raw);
+}
+
+describe('a batch over stdio', () => {
+  it('is answered with one array, byte for byte, once the last answer is there', async () => {
+    await start({ servers: { lab: {} } });
+    const [array] = await say(
+      ` [ ${call('slow', 'lab__wait', { marker: 'late', delayMs: 60 })} , 7 ,{"params":{"name":"lab__verbatim"},"method":"tools/call","id":1.0,"jsonrpc":"2.0"}, {"jsonrpc":"2.0","method":"notifications/x"},{"jsonrpc":"2.0","id":"p","method":"ping"},${call('p', 'lab__die')}]`,
+    );
+    const answers = JSON.parse(array ?? '') as Message[];
+    expect(answers.map(({ id, error }) => [id, error?.code])).toEqual([
+      [null, -32600],
+      ['p', undefined],
+      ['p', -32600],
+      [1, undefined],
+      ['slow', undefined],
+    ]);
+    expect(array).toMatch(/"id": ?1\.0[,}]/);
+    expect(array).toContain(
+      '{"content":[{"type":"text","text":"\\u0041\\ud83d\\ude00","new":{"n":9007199254740993}},{"type":"future","x":1.0}],"_meta":{"k":1e400,"k":2},"structuredContent":{"z":-0, "a":[ 1 , 2 ]}}',
+    );
+    expect((await gateway.status('lab')).generation).toBe(1);
+  });
+
+  it('lets progress through at once, and leaves out what is cancelled meanwhile', async () => {
+    await start({ servers: { lab: {} } });
+    const wait = call('gone', 'lab__wait', { marker: '', delayMs: 60_000 });
+    const lines = await say(`[${wait},${call('done', 'lab__progress', {}, 'mine')}]`, 3);
+    expect(lines.map((line) => JSON.parse(line).params)).toEqual(
+      [1, 2, 3].map((progress) => ({ extra: 1.0, progress, progressToken: 'mine' })),
+    );
+    const [array] = await say('{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"gone"}}');
+    expect(JSON.parse(array ?? '').map(({ id }: Message) => id)).toEqual(['done']);
+  });
+
+  it('is refused as a whole when it is empty, or has initialize in it', async () => {
+    await start({ servers: { lab: {} } });
+    const initialize = '{"jsonrpc":"2.0","id":2,"method":"initialize","params":{}}';
+    const refusals = [...(await say('[]')), ...(await say(`[${call(1, 'lab__die')},${initialize}]`))];
+    expect(refusals).toEqual([
+      '{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"The batch is empty"}}',
+      '{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"initialize cannot be in a batch"}}',
+    ]);
+    expect((await gateway.status('lab')).generation).toBe(1);
+  });
+
+  it.each(['2025-11-25', '2025-06-18', '2024-11-05'])('is refused when %s was agreed on', async (revision) => {
+    await start({ servers: { lab: {} } }, revision);
+    expect(await say(`[${call(1, 'lab__die')}]`)).toEqual([
+      `{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"Revision ${revision} has no batches"}}`,
+    ]);
+    expect((await gateway.status('lab')).generation).toBe(1);
+  });
+});
+
+describe('a batch over HTTP', () => {
+  let url = '';
+
+  async function serve(): Promise<void> {
+    await start({ servers: { lab: {} }, args: ['--stdio', '--no-auth', '--http', '127.0.0.1:0'] });
+    await until('it listens', () => /^Trunkline serves /m.test(gateway.stderr));
+    url = /^Trunkline serves (\S+)/m.exec(gateway.stderr)?.[1] ?? '';
+  }
+
+  function post(body: string, headers: Record<string, string> = {}): Promise<Response> {
+    const accept = 'application/json, text/event-stream';
+    return fetch(url, { method: 'POST', headers: { accept, 'content-type': 'application/json', ...headers }, body });
+  }
+
+  async function openSession(protocolVersion: string): Promise<Record<string, string>> {
+    const params = { protocolVersion, capabilities: {}, clientInfo: { name: 'test', version: '1' } };
+    const response = await post(JSON.stringify({ jsonrpc: '2.0', id: 0, method: 'initialize', params }));
+    return { 'mcp-session-id': response.headers.get('mcp-session-id') ?? '' };
+  }
+
+  it('is answered with an array of JSON, or with events when something comes first', async () => {
+    await serve();
+    const session = await openSession('2025-03-26');
+    const wait = call(1, 'lab__wait', { marker: 'late', delayMs: 60 });
+    const plain = await post(
+      `[${wait},{"jsonrpc":"2.0","id":"p","method":"ping"}, null,{"jsonrpc":"2.0","method":"notifications/x"}]`,
+      session,
+    );
+    expect([plain.status, plain.headers.get('content-type')]).toEqual([200, 'application/json']);
+    const text = await plain.text();
+    expect(text).toMatch(
+      /^\[\{"jsonrpc":"2\.0","id":"p","result":\{\}\},\{"jsonrpc":"2\.0","id":null,"error":\{"code":-32600,/,
+    );
+    expect(JSON.parse(text)[2]).toMatchObject({ id: 1, result: { content: [{ text: 'late' }] } });
+
+    const streamed = await post(`[${wait},${call(2, 'lab__progress', {}, 'mine')}]`, session);
+    expect(streamed.headers.get('content-type')).toBe('text/event-stream');
+    const events = [...(await streamed.text()).matchAll(/^data: (.+)$/gm)].map(([, data]) => JSON.parse(data ?? ''));
+    expect(events.slice(0, 3).map(({ params }) => params.progress)).toEqual([1, 2, 3]);
+    expect(events.slice(3).map(({ id, result }) => [id, result.content[0].text])).toEqual(
+      expect.arrayContaining([
+        [1, 'late'],
+        [2, 'done'],
+      ]),
+    );
+    expect(events).toHaveLength(5);
+  });
+
+  it('that asks for nothing is answered with 202', async () => {
+    await serve();
+    const session = await openSession('2025-03-26');
+    const response = await post(
+      '[{"jsonrpc":"2.0","method":"notifications/initialized"},{"jsonrpc":"2.0","id":1,"result":{}}]',
+      session,
+    );
+    expect([response.status, await response.text()]).toEqual([202, '']);
+  });
+
+  it('is refused with 400 and -32600 where there cannot be one', async () => {
+    await serve();
+    const ping = '{"jsonrpc":"2.0","id":1,"method":"ping"}';
+    const initialize = '{"jsonrpc":"2.0","id":2,"method":"initialize","params":{"protocolVersion":"2025-03-26"}}';
+    const old = await openSession('2025-03-26');
+    const refused = [
+      await post(`[${initialize}]`),
+      await post(`[${ping},${initialize}]`, old),
+      await post('[]', old),
+      await post(`[${Array(101).fill(ping).join(',')}]`, old),
+      ...(await Promise.all(
+        ['2025-11-25', '2025-06-18', '2024-11-05'].map(async (revision) =>
+          post(`[${ping}]`, await openSession(revision)),
+        ),
+      )),
+    ];
+    expect(refused.map(({ status }) => status)).toEqual(refused.map(() => 400));
+    for (const response of refused) expect(await response.json()).toMatchObject({ id: null, error: { code: -32600 } });
+    expect((await post(`[${ping}]`, old)).status).toBe(200);
+  });
+});
+
+describe('a server that writes batches', () => {
+  const SERVERS = { all: { command: 'node', args: [BATCHING] } };
+
+  it('is served like any other: answers, progress and what is no message', async () => {
+    await start({ servers: SERVERS });
+    const lines = await say(
+      `[${['a', 'b', 'c'].map((id) => call(id, 'all__together', { count: 3, marker: `for ${id}` }, `t-${id}`)).join(',')}]`,
+      4,
+    );
+    expect(lines.slice(0, 3)).toEqual(
+      ['a', 'b', 'c'].map(
+        (id) => `{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"t-${id}","progress":1}}`,
+      ),
+    );
+    expect(lines[3]).toBe(
+      `[${['a', 'b', 'c'].map((id) => `{"jsonrpc":"2.0","id":"${id}","result":{"content":[{"type":"text","text":"for ${id}"}]}}`).join(',')}]`,
+    );
+    const { state, dropped } = await gateway.status('all');
+    // Two elements that are no messages in each of its arrays: for the handshake, the list and the calls.
+    expect([state, dropped.junk]).toEqual(['ready', 6]);
+  });
+
+  it('may ask in a batch, and gets each answer alone', async () => {
+    await start({ servers: SERVERS }, '2025-11-25', { sampling: {} });
+    const questions = (await say(call('q', 'all__ask'), 2)).map((line) => JSON.parse(line) as Message);
+    expect(questions.map(({ method, params }) => [method, params.half])).toEqual([
+      ['sampling/createMessage', 'a'],
+      ['sampling/createMessage', 'b'],
+    ]);
+    const [answer] = await say(
+      questions.map(({ id, params }) => `{"jsonrpc":"2.0","id":${id},"result":{"half":"${params.half}"}}`).join('\n'),
+    );
+    const { id, result } = JSON.parse(answer ?? '');
+    expect(id).toBe('q');
+    expect(result.content[0].text).toMatch(
+      /^\{"jsonrpc":"2\.0","id":"\d+-a","result":\{"half":"a"\}\} \{"jsonrpc":"2\.0","id":"\d+-b","result":\{"half":"b"\}\}$/,
+    );
+    expect((await gateway.status('all')).generation).toBe(1);
+  });
+});

@@ -1,0 +1,87 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { tokenAt } from '../../fixtures/servers/odd/raw-json.mjs';
+import { Fleet, WAYS } from '../../support/differential/fleet.js';
+import { ANSWERS } from './answers.js';
+import { CANCELLING } from './cancelling.js';
+import { CATALOGS } from './catalogs.js';
+import { NOTICES } from './notices.js';
+import { QUESTIONS } from './questions.js';
+import { REQUESTS } from './requests.js';
+import type { Restricted, Scripts } from './scripts.js';
+
+/** Catalogs come last: they change what the server lists. */
+const THEMES: readonly (readonly [string, Scripts])[] = [
+  ['a server answers with', ANSWERS],
+  ['a client sends', REQUESTS],
+  ['either side says', NOTICES],
+  ['a client cancels', CANCELLING],
+  ['a server asks', QUESTIONS],
+  ['a client can', CATALOGS],
+];
+
+/** What a client says of itself, with members that nobody knows. */
+const CLIENT = {
+  revision: '"2025-11-25"',
+  capabilities:
+    '{"sampling":{"context":{},"tools":{}},"elicitation":{"form":{},"url":{}},"roots":{"listChanged":true},"experimental":{"vendor/x":{"deep":[1,{"a":null}]}},"vendor":{"\u00e9":[]}}',
+  info: '{"name":"a client","title":"A client","version":"0.0.1","websiteUrl":"https://a.test","icons":[{"src":"data:,"}],"vendor":[{}]}',
+};
+const OLD_CLIENT = { revision: '"2024-11-05"', capabilities: '{}', info: '{"version":"","name":"old"}' };
+
+function greetingOf({ revision, capabilities, info }: typeof CLIENT): string {
+  return `{"jsonrpc":"2.0","id":"hello","method":"initialize","params":{"protocolVersion":${revision},"capabilities":${capabilities},"clientInfo":${info}}}`;
+}
+
+let fleet: Fleet;
+beforeAll(async () => {
+  fleet = await Fleet.open(greetingOf(CLIENT));
+});
+afterAll(() => fleet.close());
+
+describe.each(THEMES)('through Trunkline as without it, %s', (_, scripts) => {
+  it.each(Object.entries(scripts))('%s', async (_, entry) => {
+    const { on, play } = isRestricted(entry) ? entry : { on: WAYS, play: entry };
+    const [direct, ...others] = await fleet.play(play, on);
+    if (direct === undefined || others.length === 0) throw new Error('There is nothing to compare');
+    const { inOrder, ...heard } = direct.transcript;
+    expect([...heard.server, ...heard.listed, ...inOrder]).not.toEqual([]);
+    for (const { way, transcript } of others) {
+      const { inOrder: theirOrder, ...theirs } = transcript;
+      expect.soft(theirs, way).toEqual(heard);
+      // Over HTTP each message has its place on its own stream, which is compared above.
+      if (!way.startsWith('over HTTP')) expect.soft(theirOrder, way).toEqual(inOrder);
+    }
+  });
+});
+
+describe('a server is greeted', () => {
+  const expectToBeToldOf = ({ revision, capabilities, info }: typeof CLIENT, server: readonly string[]) => {
+    const [initialize = '', initialized] = server;
+    expect(tokenAt(initialize, ['params', 'protocolVersion'])).toBe(revision);
+    expect(tokenAt(initialize, ['params', 'capabilities'])).toBe(capabilities);
+    expect(tokenAt(initialize, ['params', 'clientInfo'])).toBe(info);
+    expect(initialized).toBe('{"jsonrpc":"2.0","method":"notifications/initialized"}');
+  };
+
+  it.each(WAYS)('by the client as it is, %s', (way) => {
+    expectToBeToldOf(CLIENT, fleet.greeting(way).server);
+  });
+
+  it('by a client of the oldest revision as it is, on every way', async () => {
+    const old = await Fleet.open(greetingOf(OLD_CLIENT));
+    try {
+      for (const way of WAYS) expectToBeToldOf(OLD_CLIENT, old.greeting(way).server);
+    } finally {
+      await old.close();
+    }
+  });
+
+  it('and greets in its own words at its own endpoint', () => {
+    const { answer } = fleet.greeting('over HTTP to its own endpoint');
+    expect(answer).toBe(fleet.greeting('directly').answer);
+  });
+});
+
+function isRestricted(entry: Scripts[string]): entry is Restricted {
+  return typeof entry !== 'function';
+}

@@ -1,0 +1,430 @@
+import { type ChildProcessWithoutNullStreams, execFileSync, spawn } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath, pathToFileURL } from 'node:url';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { CLI, type Message } from '../support/gateway-process.js';
+import { until } from '../support/processes.js';
+import { RecordingProxy } from '../support/recording-proxy.js';
+
+const CLI_CLIENT = fileURLToPath(new URL('../../docs/examples/cli-client.mjs', import.meta.url));
+const HTTP_BOT = fileURLToPath(new URL('../../docs/examples/http-bot.mjs', import.meta.url));
+
+const LONG = 'everything__trigger-long-running-operation';
+const FORM = 'everything__trigger-elicitation-request';
+
+/** What Trunkline takes at most to end everything, and a little for a busy machine. */
+const END_MS = 3_500;
+
+let place: Place;
+beforeEach(() => {
+  place = new Place();
+});
+afterEach(() => place.dispose());
+
+describe('the command-line client', () => {
+  it('lists what all servers offer, and leaves no process behind', async () => {
+    const { code, stdout } = await place.cliClient();
+    expect(code).toBe(0);
+    expect(place.leftovers()).toEqual([]);
+    const [tools = '', prompts = '', resources = ''] = stdout.split(/^\w+:\n/m).slice(1);
+    expect(tools).toContain('  everything__echo  Echoes back the input string\n');
+    expect(tools).toContain('  files__read_text_file  ');
+    expect(tools).toContain('  memory__read_graph  ');
+    expect(prompts).toContain('  everything__simple-prompt  ');
+    expect(resources).toContain('  demo://resource/static/document/');
+  });
+
+  it('calls a tool with arguments in JSON, and writes nothing but the answer to stdout', async () => {
+    const note = place.write('note.txt', 'a note');
+    const { code, stdout, stderr } = await place.cliClient(['files__read_text_file', JSON.stringify({ path: note })]);
+    expect({ code, stdout, stderr }).toEqual({ code: 0, stdout: 'a note\n', stderr: '' });
+    expect(place.leftovers()).toEqual([]);
+  });
+
+  it('shows progress while the call is under way', async () => {
+    const { code, stdout, stderr } = await place.cliClient([LONG, '{"duration":1,"steps":4}']);
+    expect(code).toBe(0);
+    expect(stdout).toContain('Long running operation completed');
+    // The SDK drops a report that it reads together with the answer.
+    expect(stderr).toMatch(/^1 of 4\n2 of 4\n3 of 4\n/);
+  });
+
+  it('exits with 1 when a tool answers with an error', async () => {
+    const { code, stdout } = await place.cliClient(['files__read_text_file', '{"path":"/etc/passwd"}']);
+    expect(code).toBe(1);
+    expect(stdout).toContain('Access denied');
+  });
+
+  it.each([
+    [[], 'wrong usage'],
+    [['--config', 'x', 'tool', '{}', 'more'], 'wrong usage'],
+    [['--config', 'x', 'tool', '{not json'], 'JSON'],
+    [['--confg', 'x'], '--confg'],
+  ])('is told %j and exits with 2 and its usage', async (args, reason) => {
+    const { code, stdout, stderr } = await place.start(CLI_CLIENT, args).finished;
+    expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
+    expect(stderr).toContain(reason);
+    expect(stderr).toContain('Usage: cli-client.mjs --config FILE');
+  });
+
+  it('lets the person at the terminal fill in what a server asks for, again where it does not fit', async () => {
+    // Stdin stays open: the client has to end by itself.
+    const running = place.start(CLI_CLIENT, ['--config', place.config, FORM]);
+    const typed = [
+      'yes',
+      '',
+      'Ada',
+      'y',
+      '',
+      'ada@site.example',
+      '',
+      '',
+      'seven',
+      '7',
+      '',
+      'Joe',
+      'Joey',
+      'Drums, Bass',
+    ];
+    running.process.stdin.write(`${typed.join('\n')}\n\n\n\n\n`);
+    const { code, stdout } = await running.finished;
+    expect(code).toBe(0);
+    expect(JSON.parse(stdout.slice(stdout.indexOf('{')))).toEqual({
+      action: 'accept',
+      content: {
+        name: 'Ada',
+        check: true,
+        firstLine: 'It was a dark and stormy night.',
+        email: 'ada@site.example',
+        integer: 7,
+        number: 3.14,
+        untitledSingleSelectEnum: 'Joey',
+        untitledMultipleSelectEnum: ['Drums', 'Bass'],
+        titledSingleSelectEnum: 'hero-1',
+        titledMultipleSelectEnum: ['fish-1'],
+        legacyTitledEnum: 'pet-1',
+      },
+    });
+    expect(place.leftovers()).toEqual([]);
+  });
+
+  it.each([
+    ['declines when the person does not want to answer', 'n\n', 'decline'],
+    ['cancels when nobody is there', '', 'cancel'],
+    ['cancels when the person leaves in the middle', 'y\nAda\n', 'cancel'],
+  ])('%s', async (_, input, action) => {
+    const { code, stdout } = await place.cliClient([FORM], input);
+    expect(code).toBe(0);
+    expect(stdout).toContain(`"action": "${action}"`);
+  });
+
+  it('tells servers the folders that they may work in, if it was given any', async () => {
+    const folder = place.folderFor('project');
+    const roots = await place.cliClient(['--root', folder, 'everything__get-roots-list']);
+    expect(roots).toMatchObject({ code: 0, stderr: '' });
+    expect(roots.stdout).toContain(`1. project\n   URI: ${pathToFileURL(folder)}\n`);
+    // The server offers this to clients with roots only.
+    expect((await place.cliClient(['everything__get-roots-list'])).code).toBe(1);
+  });
+
+  it.each(['SIGINT', 'SIGTERM'] as const)('ends everything on %s in the middle of a call', async (signal) => {
+    const running = place.start(CLI_CLIENT, ['--config', place.config, LONG, '{"duration":60,"steps":600}']);
+    await until('the call is under way', () => running.stderr.includes('1 of 600'));
+    expect(place.leftovers()).toHaveLength(5);
+    running.process.kill(signal);
+    const { code, stdout, stderr } = await running.finished;
+    expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
+    expect(stderr).toContain('Connection closed');
+    expect(place.leftovers()).toEqual([]);
+  });
+});
+
+describe('the bot', () => {
+  const NAMES = ['ada', 'bob', 'cyd'];
+
+  it('answers each of its users, and none with what belongs to another one', async () => {
+    const bot = await place.bot();
+    const questions = NAMES.map((name) => Array.from({ length: 10 }, (_, call) => `${name}, ${call}, ${randomUUID()}`));
+    for (const call of questions[0]?.keys() ?? []) {
+      for (const [index, name] of NAMES.entries())
+        bot.say(name, 'everything__echo', { message: questions[index]?.[call] });
+    }
+    const { code, stdout, stderr } = await bot.finish();
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+    const lines = stdout.trimEnd().split('\n');
+    for (const [index, name] of NAMES.entries()) {
+      const received = lines.filter((line) => line.startsWith(`${name}: `));
+      expect(received).toEqual(questions[index]?.map((question) => `${name}: Echo: ${question}`));
+    }
+    expect(lines).toHaveLength(30);
+  });
+
+  it('has a session for each user, with the token, and ends each with DELETE', async () => {
+    const bot = await place.bot();
+    for (const message of ['one', 'two']) {
+      for (const name of NAMES) bot.say(name, 'everything__echo', { message: `${name} ${message}` });
+    }
+    await bot.finish();
+    const calls = place.proxy.seen.filter(({ body }) => body?.method === 'tools/call');
+    const sessions = NAMES.map((name) => {
+      const own = calls.filter(({ body }) => body?.params.arguments.message.startsWith(name));
+      expect(own).toHaveLength(2);
+      const [id, ...others] = new Set(own.map(({ session }) => session));
+      expect(others).toEqual([]);
+      return id;
+    });
+    expect(new Set(sessions).size).toBe(3);
+    const ended = place.proxy.seen.filter(({ method }) => method === 'DELETE');
+    expect(ended.map(({ session, status }) => [session, status]).sort()).toEqual(
+      sessions.map((id) => [id, 204]).sort(),
+    );
+    expect(new Set(place.proxy.seen.map(({ authorization }) => authorization))).toEqual(
+      new Set([`Bearer ${place.token()}`]),
+    );
+  });
+
+  it('lets no user wait for the call of another one', async () => {
+    const bot = await place.bot();
+    bot.say('ada', LONG, { duration: 60, steps: 600 });
+    await until('the call is under way', () => bot.stdout.includes('ada: 1 of 600 …'));
+    bot.say('bob', 'everything__get-sum', { a: 20, b: 22 });
+    await until("bob's answer", () => bot.stdout.includes('bob: The sum of 20 and 22 is 42.'));
+    // What ada is still waiting for is cancelled.
+    bot.process.kill('SIGINT');
+    const { code, stdout } = await bot.finished;
+    expect(code).toBe(0);
+    expect(stdout).toMatch(/^ada: that did not work: .*stopped by SIGINT$/m);
+    const deleted = place.proxy.seen.filter(({ method }) => method === 'DELETE');
+    expect(deleted.map(({ status }) => status)).toEqual([204, 204]);
+  });
+
+  it('begins a new session when Trunkline does not know the old one, and asks again', async () => {
+    const bot = await place.bot();
+    for (const name of NAMES) bot.say(name, 'everything__echo', { message: 'before' });
+    await until('all answers', () => bot.stdout.split('\n').length > 3);
+    await place.restart();
+    bot.say('ada', 'everything__echo', { message: 'after' });
+    bot.say('ada', 'everything__echo', { message: 'and after that' });
+    bot.say('bob', 'everything__echo', { message: 'after' });
+    const { code, stdout, stderr } = await bot.finish();
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+    expect(stdout.split('\n').slice(3).sort()).toEqual(
+      ['', 'ada: Echo: after', 'ada: Echo: and after that', 'bob: Echo: after'].sort(),
+    );
+    const statuses = (method: string) =>
+      place.proxy.seen
+        .filter(({ body }) => body?.method === method)
+        .map(({ status }) => status)
+        .sort();
+    // Once for each of the two who asked again.
+    expect(statuses('tools/call')).toEqual([200, 200, 200, 200, 200, 200, 404, 404]);
+    expect(statuses('initialize')).toEqual([200, 200, 200, 200, 200]);
+    // Two new ones, and the one of cyd, who has not asked since.
+    const deleted = place.proxy.seen.filter(({ method }) => method === 'DELETE');
+    expect(deleted.map(({ status }) => status).sort()).toEqual([204, 204, 404]);
+  });
+
+  it('tells a user what did not work, and goes on', async () => {
+    const bot = await place.bot();
+    bot.say('ada', 'everything__nothing', {});
+    bot.process.stdin.write('ada everything__echo {bad\n\nada\n');
+    bot.say('ada', 'everything__echo', { message: 'fine' });
+    const { code, stdout } = await bot.finish();
+    expect(code).toBe(0);
+    expect(stdout.trimEnd().split('\n')).toEqual([
+      expect.stringMatching(/^ada: .*nothing not found/),
+      expect.stringMatching(/^ada: that did not work: .*JSON/),
+      'ada: Echo: fine',
+    ]);
+  });
+
+  it('asks once only when a server itself speaks of 404', async () => {
+    const calls = place.addServerThatAnswers404();
+    const bot = await place.bot();
+    bot.say('ada', 'lost__find', {});
+    expect((await bot.finish()).stdout).toMatch(/^ada: that did not work: .*no such page\n$/);
+    expect(readFileSync(calls, 'utf8')).toBe('called\n');
+  });
+
+  it('takes its token from a variable if that is set', async () => {
+    // Of another user, whose `trunkline token` would print another one.
+    const elsewhere = { XDG_DATA_HOME: place.folderFor('elsewhere') };
+    const refused = await place.bot(elsewhere);
+    refused.say('ada', 'everything__echo', { message: 'hi' });
+    expect((await refused.finish()).stdout).toMatch(/^ada: that did not work: .*A bearer token is required/);
+
+    const bot = await place.bot({ ...elsewhere, TRUNKLINE_TOKEN: place.token() }, { isServing: true });
+    bot.say('ada', 'everything__echo', { message: 'hi' });
+    expect((await bot.finish()).stdout).toBe('ada: Echo: hi\n');
+  });
+});
+
+interface Finished {
+  readonly code: number | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+type Environment = Readonly<Record<string, string>>;
+
+/** A folder for one test, with three real servers in its configuration and all that runs there. */
+class Place {
+  readonly proxy = new RecordingProxy();
+  /** Part of every command line, so that what is left of a run can be found. */
+  readonly #folder = mkdtempSync(join(tmpdir(), `trunkline-${randomUUID()}-`));
+  readonly config: string;
+  readonly #servers: Record<string, object>;
+  readonly #environment: Environment;
+  readonly #running: Running[] = [];
+  #gateway: Running | undefined;
+
+  constructor() {
+    const { TRUNKLINE_TOKEN: _, ...inherited } = process.env;
+    this.#environment = { ...inherited, HOME: this.#folder, XDG_DATA_HOME: this.folderFor('data') } as Environment;
+    this.#servers = {
+      // The first two take no notice of an argument that only names the run.
+      everything: { package: '@modelcontextprotocol/server-everything', args: ['stdio', this.#folder] },
+      memory: {
+        package: '@modelcontextprotocol/server-memory',
+        args: [this.#folder],
+        env: { MEMORY_FILE_PATH: join(this.#folder, 'memory.jsonl') },
+      },
+      files: { package: '@modelcontextprotocol/server-filesystem', args: [this.#folder] },
+    };
+    this.config = this.#configure();
+  }
+
+  write(name: string, text: string): string {
+    const file = join(this.#folder, name);
+    writeFileSync(file, text);
+    return file;
+  }
+
+  folderFor(name: string): string {
+    const folder = join(this.#folder, name);
+    mkdirSync(folder);
+    return folder;
+  }
+
+  /** Returns the file in which the server notes each call. */
+  addServerThatAnswers404(): string {
+    const calls = join(this.#folder, 'calls');
+    const program = `import { appendFileSync } from 'node:fs';
+import { createInterface } from 'node:readline';
+for await (const line of createInterface({ input: process.stdin })) {
+  const { id, method, params } = JSON.parse(line);
+  const answer = (members) => process.stdout.write(JSON.stringify({ jsonrpc: '2.0', id, ...members }) + '\\n');
+  if (method === 'initialize') {
+    const { protocolVersion } = params;
+    answer({ result: { protocolVersion, capabilities: { tools: {} }, serverInfo: { name: 'lost', version: '1' } } });
+  } else if (method === 'tools/list') {
+    answer({ result: { tools: [{ name: 'find', inputSchema: { type: 'object' } }] } });
+  } else if (method === 'tools/call') {
+    appendFileSync(${JSON.stringify(calls)}, 'called\\n');
+    answer({ error: { code: 404, message: 'no such page' } });
+  } else if (id !== undefined) answer({ error: { code: -32601, message: 'no' } });
+}
+`;
+    this.#servers.lost = { command: 'node', args: [this.write('lost.mjs', program)] };
+    this.#configure();
+    return calls;
+  }
+
+  /** Runs the command-line client to its end. */
+  async cliClient(args: readonly string[] = [], input = ''): Promise<Finished> {
+    const running = this.start(CLI_CLIENT, ['--config', this.config, ...args]);
+    running.process.stdin.end(input);
+    return await running.finished;
+  }
+
+  /** Starts Trunkline and the bot, with a proxy between them that sees what they say. */
+  async bot(environment: Environment = {}, { isServing = false } = {}): Promise<Running> {
+    if (!isServing) {
+      await this.restart();
+      await this.proxy.listen();
+    }
+    return this.start(HTTP_BOT, [this.proxy.url], environment);
+  }
+
+  /** Ends Trunkline, if it runs, and starts it anew. */
+  async restart(): Promise<void> {
+    this.#gateway?.process.kill('SIGTERM');
+    await this.#gateway?.finished;
+    const running = this.start(CLI, ['--config', this.config, '--http', '127.0.0.1:0']);
+    this.#gateway = running;
+    const url = () => /^Trunkline serves (\S+);/m.exec(running.stderr)?.[1];
+    await until('Trunkline listens', () => url() !== undefined);
+    this.proxy.target = new URL(url() ?? '');
+  }
+
+  token(): string {
+    return execFileSync(process.execPath, [CLI, 'token'], { env: this.#environment, encoding: 'utf8' }).trim();
+  }
+
+  start(program: string, args: readonly string[], environment: Environment = {}): Running {
+    const env = { ...this.#environment, ...environment };
+    const running = new Running(spawn(process.execPath, [program, ...args], { env }));
+    this.#running.push(running);
+    return running;
+  }
+
+  #configure(): string {
+    return this.write('trunkline.yaml', JSON.stringify({ servers: this.#servers }));
+  }
+
+  /** Processes of this test that live. */
+  leftovers(): string[] {
+    const listing = execFileSync('ps', ['-A', '-o', 'stat=,pid=,args='], { encoding: 'utf8' });
+    return listing.split('\n').filter((line) => line.includes(this.#folder) && !line.startsWith('Z'));
+  }
+
+  /** Ends everything, and fails when something did not end in an orderly way. */
+  async dispose(): Promise<void> {
+    try {
+      for (const { process: running } of this.#running) running.kill('SIGTERM');
+      await until('every process is gone', () => this.leftovers().length === 0, END_MS);
+    } finally {
+      for (const line of this.leftovers()) process.kill(Number(line.trim().split(/\s+/)[1]), 'SIGKILL');
+      for (const { process: running } of this.#running) running.kill('SIGKILL');
+      await Promise.all(this.#running.map(({ finished }) => finished));
+      await this.proxy.close();
+      rmSync(this.#folder, { recursive: true, force: true });
+    }
+  }
+}
+
+/** A program while it runs. */
+class Running {
+  readonly process: ChildProcessWithoutNullStreams;
+  readonly finished: Promise<Finished>;
+  stdout = '';
+  stderr = '';
+
+  constructor(child: ChildProcessWithoutNullStreams) {
+    this.process = child;
+    child.stdout.setEncoding('utf8').on('data', (text: string) => {
+      this.stdout += text;
+    });
+    child.stderr.setEncoding('utf8').on('data', (text: string) => {
+      this.stderr += text;
+    });
+    child.stdin.on('error', () => {});
+    this.finished = new Promise((resolve) => {
+      child.once('close', (code) => resolve({ code, stdout: this.stdout, stderr: this.stderr }));
+    });
+  }
+
+  /** A line in the chat. */
+  say(name: string, tool: string, args: Message): void {
+    this.process.stdin.write(`${name} ${tool} ${JSON.stringify(args)}\n`);
+  }
+
+  /** The chat is over. */
+  async finish(): Promise<Finished> {
+    this.process.stdin.end();
+    return await this.finished;
+  }
+}

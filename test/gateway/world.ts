@@ -1,0 +1,199 @@
+import type { Sharing } from '../../src/gateway/backend-pool.js';
+import type { ScriptedChild } from '../support/scripted-child.js';
+import { offering, type ScriptedClient, scriptGateway } from '../support/scripted-gateway.js';
+import { flush, type Message } from '../support/wire.js';
+
+/** The URI that both servers list: the first one owns it. */
+const URI = 'x://shared';
+
+/** One request of a client, as far as the client knows. */
+interface Asked {
+  readonly client: number;
+  readonly id: string;
+  readonly method: string;
+  /** Stands in the params, and in what the server answers. */
+  readonly marker: string;
+  readonly progressToken: string | undefined;
+  /** Whether the answer was there when the client cancelled, if it did. */
+  cancelled?: 'unanswered' | 'answered';
+}
+
+/** One process of a server and what the test has done in its name. */
+interface Process {
+  readonly id: string;
+  readonly child: ScriptedChild;
+  readonly answered: Set<number>;
+  /** Ids of what it asked. */
+  readonly questions: string[];
+  /** Answers that nobody waited for any more. */
+  lateAnswers: number;
+  isDead: boolean;
+}
+
+/**
+ * Two clients, two servers and everything that can happen between them, in any order; each payload carries a marker of
+ * its own. The first client can be asked for input, the second cannot.
+ */
+export class World {
+  readonly asked: Asked[] = [];
+  readonly processes: Process[] = [];
+  readonly clients: readonly [ScriptedClient, ScriptedClient];
+  readonly #answered = new Set<string>();
+  readonly #world: ReturnType<typeof scriptGateway>;
+  #count = 0;
+  #progress = 0;
+
+  constructor(sharing: Sharing) {
+    const limits = { concurrency: 3, maxQueued: 4, maxWaitMs: 3_000, idleTimeoutMs: 2_000, maxTimeoutMs: 4_000 };
+    const capabilities = { tools: {}, resources: { subscribe: true }, logging: {} };
+    const offer = offering({ resources: [URI], capabilities });
+    // Subscriptions are agreed to at once, so that who is subscribed can be told from outside.
+    const lists = { ...offer.lists, 'resources/subscribe': {}, 'resources/unsubscribe': {} };
+    const server = { ...offer, lists, tools: ['x'], sharing, limits };
+    this.#world = scriptGateway({ servers: { a: server, b: server }, startupWaitMs: 500 });
+    this.clients = [this.#world.connect(), this.#world.connect()];
+    this.clients[0].greet('2025-11-25', { elicitation: {} });
+    this.clients[1].greet('2025-11-25', {});
+  }
+
+  async startAll(): Promise<void> {
+    for (const id of this.#world.ids()) await this.start(id);
+  }
+
+  /** Which processes there may be: those that the clients were given. */
+  ids(): string[] {
+    return this.#world.ids();
+  }
+
+  async start(id: string): Promise<void> {
+    this.crash(id);
+    const child = await this.#world.server(id).start();
+    this.processes.push({ id, child, answered: new Set(), questions: [], lateAnswers: 0, isDead: false });
+  }
+
+  crash(id: string): void {
+    const alive = this.processes.find((process) => process.id === id && !process.isDead);
+    if (alive === undefined) return;
+    alive.isDead = true;
+    this.#world.server(id).crash('backoff');
+  }
+
+  request(
+    client: number,
+    key: string,
+    kind: 'call' | 'subscribe' | 'unsubscribe' | 'list',
+    wantsProgress: boolean,
+  ): void {
+    this.#count += 1;
+    const marker = `marker-${client}-${this.#count}.`;
+    const id = `front-${client}-${this.#count}`;
+    const progressToken = wantsProgress ? `token-${client}-${this.#count}` : undefined;
+    const method = {
+      call: 'tools/call',
+      list: 'tools/list',
+      subscribe: 'resources/subscribe',
+      unsubscribe: 'resources/unsubscribe',
+    }[kind];
+    const _meta = progressToken === undefined ? {} : { _meta: { progressToken } };
+    const params = {
+      call: { name: `${key}__x`, arguments: { marker }, ..._meta },
+      list: {},
+      subscribe: { uri: URI },
+      unsubscribe: { uri: URI },
+    }[kind];
+    this.asked.push({ client, id, method, marker, progressToken });
+    this.clients[client]?.request(id, method, params);
+  }
+
+  cancel(which: number): void {
+    const asked = this.asked[which % Math.max(1, this.asked.length)];
+    if (asked === undefined || asked.cancelled !== undefined) return;
+    asked.cancelled = this.answersTo(asked).length > 0 ? 'answered' : 'unanswered';
+    this.clients[asked.client]?.cancel(asked.id);
+  }
+
+  /** The process answers one of its requests, dead or alive, whether anybody waits or not. */
+  answer(process: Process | undefined, which: number): void {
+    const open = process === undefined ? [] : requestsTo(process.child).filter(({ id }) => !process.answered.has(id));
+    const request = open[which % Math.max(1, open.length)];
+    if (process === undefined || request === undefined) return;
+    process.answered.add(request.id);
+    const asked = this.asked.find(({ marker }) => marker === request.params.arguments.marker);
+    const isAwaited = asked !== undefined && asked.cancelled !== 'unanswered' && this.answersTo(asked).length === 0;
+    if (!isAwaited && !process.isDead) process.lateAnswers += 1;
+    const result = { content: [], marker: request.params?.arguments?.marker };
+    process.child.say({ jsonrpc: '2.0', id: request.id, result });
+  }
+
+  progress(process: Process | undefined, which: number): void {
+    const tokens =
+      process === undefined
+        ? []
+        : requestsTo(process.child).flatMap(({ params }) => params?._meta?.progressToken ?? []);
+    const progressToken = tokens[which % Math.max(1, tokens.length)];
+    if (progressToken === undefined) return;
+    // Sometimes no step forward.
+    this.#progress += which % 3;
+    process?.child.say({
+      jsonrpc: '2.0',
+      method: 'notifications/progress',
+      params: { progressToken, progress: this.#progress },
+    });
+  }
+
+  /** The process asks something because of a call that its client still waits for, or because of none. */
+  ask(process: Process | undefined, which: number): void {
+    if (process === undefined || process.isDead) return;
+    this.#count += 1;
+    const id = `question-${this.#count}`;
+    const open = requestsTo(process.child).filter((request) => !process.answered.has(request.id));
+    const awaited = this.asked.filter((asked) => {
+      const isOpen = open.some(({ params }) => params.arguments.marker === asked.marker);
+      return isOpen && asked.cancelled === undefined && this.answersTo(asked).length === 0;
+    });
+    const message = awaited[which % Math.max(1, awaited.length)]?.marker ?? 'of my own';
+    process.questions.push(id);
+    process.child.say({ jsonrpc: '2.0', id, method: 'elicitation/create', params: { message, requestedSchema: {} } });
+  }
+
+  say(process: Process | undefined, method: string): void {
+    process?.child.say({ jsonrpc: '2.0', method, params: { uri: URI, level: 'info', data: 'broadcast' } });
+  }
+
+  /** The clients answer everything that they were asked. */
+  answerQuestions(): void {
+    for (const [index, client] of this.clients.entries()) {
+      for (const { id, method } of this.received(index)) {
+        const key = `${index} ${id}`;
+        if (method !== 'elicitation/create' || this.#answered.has(key)) continue;
+        this.#answered.add(key);
+        client.say({ jsonrpc: '2.0', id, result: { action: 'accept' } });
+      }
+    }
+  }
+
+  advance(ms: number): void {
+    this.#world.clock.advance(ms);
+  }
+
+  async settle(): Promise<void> {
+    for (let turn = 0; turn < 6; turn += 1) await flush();
+  }
+
+  received(client: number): Message[] {
+    return this.clients[client]?.received.messages ?? [];
+  }
+
+  answersTo({ client, id }: Asked): Message[] {
+    return this.received(client).filter((message) => message.id === id && message.method === undefined);
+  }
+
+  leave(): void {
+    for (const client of this.clients) client.session.close();
+  }
+}
+
+/** The calls that reached a process: what wants an answer of the test's. */
+export function requestsTo(child: ScriptedChild): Message[] {
+  return child.calls;
+}

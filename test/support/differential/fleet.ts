@@ -1,0 +1,128 @@
+import { randomUUID } from 'node:crypto';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { CLI } from '../gateway-process.js';
+import { processesOf, until } from '../processes.js';
+import { type HttpGateway, openHttpGateway } from './http-gateway.js';
+import { HttpWire } from './http-wire.js';
+import { Peer } from './peer.js';
+import { Recording } from './recording.js';
+import { StdioWire } from './stdio-wire.js';
+import type { Transcript } from './transcript.js';
+import type { OnMessage, Wire } from './wire.js';
+
+const ODD = fileURLToPath(new URL('../../fixtures/servers/odd.mjs', import.meta.url));
+
+/** The ways to the odd server. The first is what the others are compared with. */
+export const WAYS = [
+  'directly',
+  'over stdio',
+  'over stdio with prefixes',
+  'over HTTP',
+  'over HTTP to its own endpoint',
+] as const;
+
+export type WayName = (typeof WAYS)[number];
+
+/** What a client does on one of the ways. It has to wait for all that it causes. */
+export type Script = (client: Peer) => Promise<void>;
+
+interface Way {
+  readonly name: WayName;
+  readonly peer: Peer;
+  readonly recording: Recording;
+  readonly greeting: Greeting;
+}
+
+/** How a session began: the answer to `initialize`, and what the server heard by then. */
+export interface Greeting {
+  readonly answer: string;
+  readonly server: readonly string[];
+}
+
+export interface Played {
+  readonly way: WayName;
+  readonly transcript: Transcript;
+}
+
+/** One client on each of the ways, each with a server of its own. */
+export class Fleet {
+  /** Part of every command line, so that what is left of a run can be found. */
+  readonly #folder = mkdtempSync(join(tmpdir(), `trunkline-${randomUUID()}-`));
+  readonly #gateways: HttpGateway[] = [];
+  #ways: readonly Way[] = [];
+
+  /** Every client says `initialize` in these words. */
+  static async open(initialize: string): Promise<Fleet> {
+    const fleet = new Fleet();
+    try {
+      fleet.#ways = await Promise.all(WAYS.map((name, index) => fleet.#openWay(name, index, initialize)));
+    } catch (error) {
+      await fleet.close();
+      throw error;
+    }
+    return fleet;
+  }
+
+  greeting(name: WayName): Greeting {
+    const way = this.#ways.find((each) => each.name === name);
+    if (way === undefined) throw new Error(`There is no way ${name}`);
+    return way.greeting;
+  }
+
+  /** Plays the script on some of the ways at once. */
+  async play(script: Script, names: readonly WayName[]): Promise<Played[]> {
+    const ways = this.#ways.filter(({ name }) => names.includes(name));
+    return await Promise.all(
+      ways.map(async ({ name, peer, recording }) => {
+        const fault = await script(peer).then(
+          () => undefined,
+          (error: unknown) => error,
+        );
+        // Whatever became of the script, the next one has to begin with nothing left of it.
+        const received = await peer.finish();
+        const transcript = { server: recording.take(), ...received };
+        if (fault !== undefined) throw new Error(`The script failed ${name}`, { cause: fault });
+        return { way: name, transcript };
+      }),
+    );
+  }
+
+  /** Ends everything, and fails when something did not end in an orderly way. */
+  async close(): Promise<void> {
+    try {
+      await Promise.all(this.#ways.map(({ peer }) => peer.close()));
+      await Promise.all(this.#gateways.map((gateway) => gateway.close()));
+      await until('every process is gone', () => processesOf(this.#folder).length === 0, 1_000);
+    } finally {
+      for (const pid of processesOf(this.#folder)) process.kill(pid, 'SIGKILL');
+      rmSync(this.#folder, { recursive: true, force: true });
+    }
+  }
+
+  async #openWay(name: WayName, index: number, initialize: string): Promise<Way> {
+    const recording = new Recording(join(this.#folder, `${index}.jsonl`));
+    const server = [ODD, `record=${recording.file}`];
+    const hasPrefix = name === 'over stdio with prefixes';
+    const config = join(this.#folder, `${index}.yaml`);
+    const entry = { command: 'node', args: server, ...(hasPrefix ? {} : { prefix: '' }) };
+    writeFileSync(config, JSON.stringify({ servers: { odd: entry } }));
+
+    const prefix = hasPrefix ? 'odd__' : '';
+    const peer = new Peer(prefix, await this.#opener(name, server, config));
+    const answer = await peer.greet(initialize);
+    await peer.finish();
+    return { name, peer, recording, greeting: { answer, server: recording.takeLines() } };
+  }
+
+  async #opener(name: WayName, server: readonly string[], config: string): Promise<(onMessage: OnMessage) => Wire> {
+    if (name === 'directly') return (onMessage) => new StdioWire(server, onMessage);
+    if (!name.startsWith('over HTTP')) return (onMessage) => new StdioWire([CLI, '--config', config], onMessage);
+    const gateway = await openHttpGateway(config);
+    this.#gateways.push(gateway);
+    const url = name === 'over HTTP' ? gateway.url : `${gateway.url}/odd`;
+    return (onMessage) => new HttpWire(url, onMessage);
+  }
+}

@@ -1,0 +1,14 @@
+/** Where a message came: in the response to one of our requests, or on the stream for all else. A pipe does not say. */
+export type Channel = 'response' | 'stream' | 'pipe';
+
+export type OnMessage = (text: string, channel: Channel) => void;
+
+/** A connection to a server that carries texts and looks into none of them. */
+export interface Wire {
+  /** Resolves when the other side has taken the message, as far as can be told. */
+  send(text: string): Promise<void>;
+  /** Begins to hear what no request has asked for, where that needs a connection of its own. */
+  listen(): Promise<void>;
+  /** Resolves when the connection has ended. */
+  close(): Promise<void>;
+}

@@ -1,0 +1,4 @@
+import { createHmac } from 'node:crypto';
+import type { Hmac } from '../../src/mcp/exposed-name.js';
+
+export const hmac: Hmac = (text) => createHmac('sha256', 'key of the tests').update(text).digest('hex');
