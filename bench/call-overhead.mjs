@@ -6,8 +6,9 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { measureCalls, measureStarts } from './measure.mjs';
+import { describeMachine, writeSection } from './page.mjs';
 import { callPaths, startPaths } from './paths.mjs';
-import { describeMachine, toReport, writeReport } from './report.mjs';
+import { toReport } from './report.mjs';
 
 const PAGE = fileURLToPath(new URL('../docs/performance.md', import.meta.url));
 
@@ -34,7 +35,7 @@ const callResults = await measureCalls(callPaths(folder), { rounds, calls });
 const startResults = await measureStarts(startPaths(folder), starts);
 const report = toReport({ machine, rounds, calls, starts, callResults, startResults });
 console.log(report);
-if (values.write) writeReport(PAGE, report);
+if (values.write) writeSection(PAGE, 'bench', report);
 
 function count(option, byDefault) {
   const value = Number(values[option] ?? byDefault);

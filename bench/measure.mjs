@@ -56,7 +56,7 @@ const NODE_ALONE = { name: '`node -e 0`, to its exit' };
  * Measures all paths in turn, round after round, so that whatever else the machine does hits them alike; each round
  * begins with another one. Results are by path's name, in the order of the rounds.
  */
-async function inRounds(paths, rounds, warmUpRounds, measure) {
+export async function inRounds(paths, rounds, warmUpRounds, measure) {
   const results = new Map(paths.map(({ name }) => [name, []]));
   for (let round = -warmUpRounds; round < rounds; round += 1) {
     for (let turn = 0; turn < paths.length; turn += 1) {

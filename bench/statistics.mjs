@@ -14,3 +14,16 @@ export function median(values) {
 export function spread(values) {
   return { median: median(values), min: Math.min(...values), max: Math.max(...values) };
 }
+
+/** Each round of a way against the baseline in the same round, so that a busy machine counts on both sides. */
+export function ratios(results, name, measure, baseline) {
+  const ofBaseline = results.get(baseline);
+  return results.get(name).map((ofRound, round) => ofRound[measure] / ofBaseline[round][measure]);
+}
+
+/** The ratio as a cell of a table: its median, smallest and largest. */
+export function shownRatio(results, name, measure, baseline) {
+  if (name === baseline) return '1';
+  const { median: middle, min, max } = spread(ratios(results, name, measure, baseline));
+  return `${middle.toFixed(2)} (${min.toFixed(2)}–${max.toFixed(2)})`;
+}

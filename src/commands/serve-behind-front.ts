@@ -1,4 +1,4 @@
-import { type Composition, compose } from '../compose/compose.js';
+import { compose } from '../compose/compose.js';
 import type { Platform } from '../compose/platform.js';
 import type { Config } from '../config/config.js';
 import { ConfigError } from '../config/config-error.js';
@@ -9,7 +9,7 @@ import type { Logger } from '../observe/logger.js';
 import { runToEnd } from './run-to-end.js';
 import { readSealSecret } from './seal-secret.js';
 import type { StdioClient } from './serve.js';
-import type { HttpSettings } from './serve-http.js';
+import type { HttpSettings, ServeHttpOptions } from './serve-http.js';
 import { EXIT, openLogger, readConfig, type Settings } from './settings.js';
 
 /** What is open already, and what is to be opened. */
@@ -38,7 +38,9 @@ export async function serveBehindFront(settings: Settings, front: OpenFront): Pr
     ...(fault === undefined ? {} : { configFault: fault }),
   });
   if (front.client !== undefined && process.stdin.isTTY) process.stderr.write(`${forSomebodyAtATerminal(config)}\n`);
-  const http = front.http === undefined ? undefined : await openHttp(front.http, composition, logger);
+  const limits = config.gateway.http;
+  const http =
+    front.http === undefined ? undefined : await openHttp({ settings: front.http, limits, composition, logger });
   return await runToEnd({
     composition,
     logger,
@@ -59,9 +61,9 @@ export async function serveBehindFront(settings: Settings, front: OpenFront): Pr
 const NEVER = new Promise<never>(() => {});
 
 /** The HTTP front is most of what there is to load, and most clients come without it. */
-async function openHttp(settings: HttpSettings, composition: Composition, logger: Logger): Promise<HttpFront> {
+async function openHttp(options: ServeHttpOptions): Promise<HttpFront> {
   const { serveHttp } = await import('./serve-http.js');
-  return await serveHttp(settings, composition, logger);
+  return await serveHttp(options);
 }
 
 function aborted(signal: AbortSignal): Promise<void> {

@@ -1,5 +1,6 @@
 import type { Composition } from '../compose/compose.js';
 import { createHttpCore } from '../compose/http-core.js';
+import type { HttpConfig } from '../config/config.js';
 import { HttpBindError, literal } from '../front/http/bind.js';
 import type { HttpEvent } from '../front/http/http-event.js';
 import { type HttpFront, openHttpFront } from '../front/http/server.js';
@@ -18,8 +19,15 @@ export interface HttpSettings {
   readonly tls: { readonly certFile: string; readonly keyFile: string } | undefined;
 }
 
+export interface ServeHttpOptions {
+  readonly settings: HttpSettings;
+  readonly limits: HttpConfig;
+  readonly composition: Composition;
+  readonly logger: Logger;
+}
+
 /** Opens the HTTP front; throws a `UsageError` when it cannot be, or must not be, opened as asked. */
-export async function serveHttp(settings: HttpSettings, composition: Composition, logger: Logger): Promise<HttpFront> {
+export async function serveHttp({ settings, limits, composition, logger }: ServeHttpOptions): Promise<HttpFront> {
   const { platform, gateway } = composition;
   const { host, port, noAuth, allowedHosts, allowedOrigins, tls } = settings;
   try {
@@ -40,6 +48,7 @@ export async function serveHttp(settings: HttpSettings, composition: Composition
         allowedOrigins,
         ...(tls === undefined ? {} : { https: tls }),
       },
+      limits,
       onEvent: (event) => logEvent(logger, event),
     });
     process.stderr.write(`Trunkline serves ${front.url}/mcp${noAuth ? '' : '; `trunkline token` shows the token'}\n`);

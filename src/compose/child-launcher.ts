@@ -101,7 +101,8 @@ export class ChildLauncher implements Launcher {
     const bridge: StdioBridge = new StdioBridge({
       clock,
       scan,
-      output: new LineWriter(child.stdin),
+      // HTTP clients come on a connection each; what was read from all of them leaves in one write.
+      output: new LineWriter(child.stdin, setImmediate),
       maxFrameBytes,
       maxUnwrittenBytes,
       events: {

@@ -100,7 +100,7 @@ export class Instances {
     this.#instances.delete(id);
   }
 
-  #createBackend({ key, prefix, child, tools, calls }: ServerConfig, id: string): Backend {
+  #createBackend({ key, prefix, child, tools, methods, calls }: ServerConfig, id: string): Backend {
     return new Backend({
       key,
       id,
@@ -108,6 +108,7 @@ export class Instances {
       clock: this.#options.platform.clock,
       limits: calls,
       policy: createToolPolicy(tools),
+      answers: createToolPolicy({ allow: methods, deny: [] }),
       sha256: (text) => createHash('sha256').update(text).digest('hex'),
       isMisconfigured: child === undefined,
       demandStart: () => this.#supervisor.demand(id),

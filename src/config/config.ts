@@ -20,6 +20,8 @@ export interface ServerConfig {
   /** Which clients share a process. */
   readonly sharing: Sharing;
   readonly tools: ToolFilter;
+  /** Globs over methods that MCP does not define and this server answers. */
+  readonly methods: readonly string[];
   readonly calls: CallLimits;
   readonly frames: FrameLimits;
 }
@@ -70,4 +72,24 @@ export interface GatewayConfig {
   readonly idleStopMs: number;
   /** Children that may be starting at the same time. */
   readonly startLimit: number;
+  readonly http: HttpConfig;
+}
+
+/** What the HTTP front puts up with, under the names that the front has for it. */
+export interface HttpConfig {
+  readonly maxSessions: number;
+  readonly sessionIdleMs: number;
+  readonly maxConnections: number;
+  /** For each token. */
+  readonly requestsPerSecond: number;
+  readonly requestBurst: number;
+  readonly maxBodyBytes: number;
+  /** For a whole request to arrive. */
+  readonly requestTimeoutMs: number;
+  /** Between comments on a silent stream. */
+  readonly keepAliveMs: number;
+  /** What the streams of one session may hold unread. */
+  readonly maxUnwrittenBytes: number;
+  /** What is kept of one session's streams for a client that resumes. */
+  readonly replayBytes: number;
 }

@@ -23,6 +23,20 @@ export const DEFAULTS = {
 
 export const GATEWAY_DEFAULTS = { startupWait: '10s', idleStop: '10m', restartTool: false } as const;
 
+/** Of `gateway.http`. */
+export const HTTP_DEFAULTS = {
+  maxSessions: 100,
+  sessionIdle: '30m',
+  maxConnections: 256,
+  requestsPerSecond: 50,
+  requestBurst: 100,
+  maxBody: '4MiB',
+  receiveTimeout: '30s',
+  keepAlive: '15s',
+  maxUnread: '8MiB',
+  maxReplay: '2MiB',
+} as const;
+
 /** Simultaneous starts: enough to be quick, and more where there are cores to share. */
 export const MIN_START_LIMIT = 4;
 

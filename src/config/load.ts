@@ -6,11 +6,12 @@ import type { Config, ServerConfig, ServerProblem } from './config.js';
 import { ConfigError, type ConfigProblem, formatProblem } from './config-error.js';
 import { MIN_START_LIMIT } from './defaults.js';
 import type { Variables } from './expand.js';
+import { toHttpConfig } from './http-settings.js';
 import { formatPath, toProblems, unknownKeyHint } from './problems.js';
 import { isMap, remoteFault, remoteKeys, withStandIns } from './remote-entry.js';
 import { resolveServer, type Surroundings } from './resolve-server.js';
 import { fileSchema, GATEWAY_BUILT_IN } from './schema.js';
-import { settingWarnings } from './setting-warnings.js';
+import { gatewayWarnings, settingWarnings } from './setting-warnings.js';
 import { type Path, parseYaml, type YamlSource } from './yaml-source.js';
 
 export interface LoadOptions {
@@ -49,6 +50,7 @@ export function loadConfig(file: string, { env, nodePath }: LoadOptions): Config
   const warnings = [
     ...unknownTopLevel(source, root),
     ...entries.flatMap(([key, entry]) => settingWarnings(entry, defaults, [root, key], source)),
+    ...gatewayWarnings(gateway, source),
   ];
   return {
     file: resolve(file),
@@ -58,6 +60,7 @@ export function loadConfig(file: string, { env, nodePath }: LoadOptions): Config
       idleStopMs: gateway.idleStop ?? GATEWAY_BUILT_IN.idleStop,
       restartTool: gateway.restartTool ?? GATEWAY_BUILT_IN.restartTool,
       startLimit: gateway.startLimit ?? Math.max(MIN_START_LIMIT, availableParallelism()),
+      http: toHttpConfig(gateway.http ?? {}),
     },
     warnings: warnings.map((warning) => formatProblem(file, warning)),
   };

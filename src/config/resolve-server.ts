@@ -28,6 +28,7 @@ export function resolveServer(key: string, entry: ServerEntry, surroundings: Sur
     prefix: entry.prefix ?? key,
     ...resolveChild(key, entry, settings, surroundings),
     sharing: settings.sharing,
+    methods: entry.methods ?? [],
     tools: { ...(entry.tools?.allow && { allow: entry.tools.allow }), deny: entry.tools?.deny ?? [] },
     calls: {
       idleTimeoutMs: settings.timeout,

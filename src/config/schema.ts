@@ -3,6 +3,7 @@ import { SHARING_MODES } from './config.js';
 import { DEFAULTS, GATEWAY_DEFAULTS } from './defaults.js';
 import { bytes, count, duration, flag, list, oneOf, text } from './fields.js';
 import { expects } from './found.js';
+import { httpSection } from './http-settings.js';
 import { SERVER_KEY_MAX_LENGTH, SERVER_KEY_PATTERN, sameButForCase, serverKeyFault } from './server-key.js';
 
 const SIZE_RANGE = { min: '1KiB', max: '256MiB' };
@@ -97,6 +98,10 @@ const server = z
         )
         .meta({ description: '"" shows the tools under their own names, without the key before them.' })
         .exactOptional(),
+      methods: list(
+        text('A method, `*` for any characters.'),
+        'Methods that MCP does not define and this server answers, such as those of an extension.',
+      ).exactOptional(),
       tools: toolFilter.meta({ description: 'Which tools of this server to show.' }).exactOptional(),
       disabled: flag(false, 'Leaves this server out.').exactOptional(),
       type: z
@@ -151,6 +156,9 @@ const gateway = z.strictObject(
       min: 1,
       max: 1024,
     }).exactOptional(),
+    http: httpSection
+      .meta({ description: 'Limits of HTTP, for `serve --http`. What is left out keeps its default.' })
+      .exactOptional(),
   },
   expects('a map of settings'),
 );

@@ -1,4 +1,5 @@
 import type { ConfigProblem } from './config-error.js';
+import { type HttpSection, toHttpConfig } from './http-settings.js';
 import { formatPath } from './problems.js';
 import { settle } from './resolve-server.js';
 import type { ServerEntry, Tunables } from './schema.js';
@@ -23,4 +24,18 @@ export function settingWarnings(
       message: `${formatPath(path)}: ${name} is longer than ${limitName}, which wins`,
       ...source.positionOfKey(path),
     }));
+}
+
+/** Settings of the gateway itself that cannot take effect next to one another. */
+export function gatewayWarnings({ http }: { readonly http?: HttpSection }, source: YamlSource): ConfigProblem[] {
+  if (http === undefined) return [];
+  const { maxSessions, maxConnections } = toHttpConfig(http);
+  if (maxSessions <= maxConnections) return [];
+  const path = ['gateway', 'http'];
+  return [
+    {
+      message: `${formatPath(path)}: maxSessions (${maxSessions}) is more than maxConnections (${maxConnections}); each client that listens holds a connection`,
+      ...source.positionOfKey(path),
+    },
+  ];
 }

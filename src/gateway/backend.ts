@@ -19,6 +19,8 @@ export interface BackendOptions extends ExposureRules, DeliveryOptions {
   /** Tells the processes of one server apart; the key, for the first. */
   readonly id: string;
   readonly prefix: string;
+  /** Whether the configuration says that this server answers a method which MCP does not define. */
+  readonly answers?: (method: string) => boolean;
   /** This server can never run as it is configured. */
   readonly isMisconfigured: boolean;
   /** Asks for a start of a child that is not tried any more by itself. */
@@ -146,6 +148,11 @@ export class Backend {
   /** Whether the server calls this tool as a task only, as far as it has listed it. */
   isTaskOnly(originalName: string): boolean {
     return this.#lists.tools.exposed.taskOnly.has(originalName);
+  }
+
+  /** Whether a method that MCP does not define is this server's, by the configuration. */
+  answers(method: string): boolean {
+    return this.#options.answers?.(method) === true;
   }
 
   /** Reads what the child offers, before it is attached. Resolves with what is wrong, if it cannot be used. */

@@ -134,14 +134,15 @@ export class Router {
     return { backend, edits, editAnswer: editReadResult(original, uri), original };
   }
 
-  /** By what it is about, by who has answered it before, or by asking. A method that is not known has no effects. */
+  /** By what it is about, by the configuration, by who has answered it before, or by asking. A method that is not known has no effects. */
   #byMethod(request: RequestEnvelope, catalogs: Catalogs): Target | Inquiry | RpcError {
     const { bytes, method, tokens } = request;
     const only = this.#onlyBackend();
     if (only !== undefined) return only;
     const uri = tokens.uri !== undefined && isString(bytes, tokens.uri) ? readString(bytes, tokens.uri) : undefined;
     const owner = uri === undefined ? undefined : ownerOfUri(uri, catalogs, this.#backends, this.#uris)?.key;
-    const backend = this.#backends.get(owner ?? this.#methods.get(method) ?? '');
+    const configured = [...this.#backends.values()].find((backend) => backend.answers(method))?.key;
+    const backend = this.#backends.get(owner ?? configured ?? this.#methods.get(method) ?? '');
     if (backend !== undefined) return { backend, edits: [] };
     const notFound = new RpcError(RPC_CODES.methodNotFound, `Method not found: ${method}`);
     return {

@@ -7,14 +7,20 @@ const SLAB_BYTES = 64 * 1024;
 const LARGE_BYTES = 16 * 1024;
 const NEWLINE = Buffer.from('\n');
 
+/** Runs a task soon. */
+type Defer = (task: () => void) => void;
+
 /**
  * Writes messages to a stream, one a line.
  *
- * What comes within one turn of the event loop goes out in one write: a write is a system call, and costs more than
- * everything else that happens to a small message. Errors of the stream are its owner's to hear.
+ * What comes until the deferred flush goes out in one write: a write is a system call, and costs more than everything
+ * else that happens to a small message. By default that is what one chunk of input gives rise to; where messages come
+ * from many connections, `setImmediate` makes it what was read from all of them. Errors of the stream are its owner's
+ * to hear.
  */
 export class LineWriter implements MessageSink {
   readonly #stream: Writable;
+  readonly #defer: Defer;
   #slab = Buffer.allocUnsafeSlow(SLAB_BYTES);
   /** Of the slab, what was given to the stream already and what was filled since. */
   #flushed = 0;
@@ -23,8 +29,9 @@ export class LineWriter implements MessageSink {
   #pieceBytes = 0;
   #isFlushDue = false;
 
-  constructor(stream: Writable) {
+  constructor(stream: Writable, defer: Defer = queueMicrotask) {
     this.#stream = stream;
+    this.#defer = defer;
   }
 
   get unwrittenBytes(): number {
@@ -37,7 +44,7 @@ export class LineWriter implements MessageSink {
     else this.#reference(message, length);
     if (this.#isFlushDue) return;
     this.#isFlushDue = true;
-    queueMicrotask(() => this.flush());
+    this.#defer(() => this.flush());
   }
 
   /** Gives everything to the stream now. A stream that has ended takes nothing more, and nothing is said. */

@@ -1,6 +1,7 @@
 import { availableParallelism } from 'node:os';
 import { dirname, join } from 'node:path';
 import { describe, expect, test } from 'vitest';
+import { DEFAULT_HTTP_LIMITS } from '../../src/front/http/limits.js';
 import { load, loadServer } from './loading.js';
 
 describe('a server of the file', () => {
@@ -11,6 +12,7 @@ describe('a server of the file', () => {
         key: 'own',
         prefix: 'own',
         sharing: 'profile',
+        methods: [],
         child: {
           key: 'own',
           command: 'node',
@@ -236,18 +238,53 @@ describe('the gateway', () => {
       idleStopMs: 600_000,
       restartTool: false,
       startLimit: Math.max(4, availableParallelism()),
+      http: {
+        maxSessions: 100,
+        sessionIdleMs: 1_800_000,
+        maxConnections: 256,
+        requestsPerSecond: 50,
+        requestBurst: 100,
+        maxBodyBytes: 4_194_304,
+        requestTimeoutMs: 30_000,
+        keepAliveMs: 15_000,
+        maxUnwrittenBytes: 8_388_608,
+        replayBytes: 2_097_152,
+      },
     });
   });
 
   test('takes what the file says', () => {
     const text =
       'servers: { a: { command: x } }\ngateway: { startupWait: 0s, idleStop: 1m, restartTool: true, startLimit: 1 }\n';
-    expect(load(text).gateway).toStrictEqual({
+    expect(load(text).gateway).toMatchObject({
       startupWaitMs: 0,
       idleStopMs: 60_000,
       restartTool: true,
       startLimit: 1,
     });
+  });
+
+  test('takes the limits of HTTP one by one', () => {
+    const limits = `{ maxSessions: 1, sessionIdle: 90s, maxConnections: 2, requestsPerSecond: 3, requestBurst: 4,
+      maxBody: 64KiB, receiveTimeout: 2m, keepAlive: 5s, maxUnread: 1MiB, maxReplay: 0B }`;
+    expect(load(`servers: { a: { command: x } }\ngateway: { http: ${limits} }\n`).gateway.http).toStrictEqual({
+      maxSessions: 1,
+      sessionIdleMs: 90_000,
+      maxConnections: 2,
+      requestsPerSecond: 3,
+      requestBurst: 4,
+      maxBodyBytes: 65_536,
+      requestTimeoutMs: 120_000,
+      keepAliveMs: 5_000,
+      maxUnwrittenBytes: 1_048_576,
+      replayBytes: 0,
+    });
+    const { http } = load('servers: { a: { command: x } }\ngateway: { http: { maxSessions: 7 } }\n').gateway;
+    expect(http).toMatchObject({ maxSessions: 7, maxConnections: 256 });
+  });
+
+  test('has the defaults of the HTTP front for it', () => {
+    expect(DEFAULT_HTTP_LIMITS).toMatchObject(load('servers: { a: { command: x } }').gateway.http);
   });
 });
 
@@ -307,5 +344,14 @@ describe('a warning', () => {
       `${file}:3:3: servers.b: restart.firstDelay is longer than restart.maxDelay, which wins`,
       `${file}:3:3: servers.b: restart.parkedProbe is longer than restart.parkedProbeMax, which wins`,
     ]);
+  });
+
+  test('tells of more HTTP sessions than connections', () => {
+    const withHttp = (http: string) => load(`servers: { a: { command: x } }\ngateway:\n  http: ${http}\n`);
+    const { file, warnings } = withHttp('{ maxSessions: 300 }');
+    expect(warnings).toStrictEqual([
+      `${file}:3:3: gateway.http: maxSessions (300) is more than maxConnections (256); each client that listens holds a connection`,
+    ]);
+    expect(withHttp('{ maxSessions: 300, maxConnections: 300 }').warnings).toStrictEqual([]);
   });
 });

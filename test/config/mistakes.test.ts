@@ -115,7 +115,7 @@ describe('a key that is not known', () => {
     {
       text: 'servers: { a: { command: x } }\ngateway: { port: 1 }\n',
       problem: '2:12 gateway: unknown key `port`',
-      hint: 'expected one of startupWait, idleStop, restartTool, startLimit',
+      hint: 'expected one of startupWait, idleStop, restartTool, startLimit, http',
     },
     {
       text: '{ "mcpServers": { "a": { "command": "x", "arg": [] } } }',
@@ -224,6 +224,26 @@ describe('a value of the wrong kind', () => {
     [
       'servers: { a: { command: x } }\ngateway: { startLimit: 0 }\n',
       `2:24 gateway.startLimit: found the number 0; ${COUNT}`,
+    ],
+    [
+      'servers: { a: { command: x } }\ngateway: { http: 7411 }\n',
+      '2:18 gateway.http: found a number; expected a map of settings',
+    ],
+    [
+      'servers: { a: { command: x } }\ngateway: { http: { maxSession: 1 } }\n',
+      '2:20 gateway.http: unknown key `maxSession`',
+    ],
+    [
+      'servers: { a: { command: x } }\ngateway: { http: { maxSessions: 0 } }\n',
+      '2:33 gateway.http.maxSessions: found the number 0; expected a whole number from 1 to 10000',
+    ],
+    [
+      'servers: { a: { command: x } }\ngateway: { http: { maxBody: 4 } }\n',
+      `2:29 gateway.http.maxBody: found the number 4; add a unit; expected a size with a unit, such as 512KiB, 4MB or 64MiB`,
+    ],
+    [
+      'servers: { a: { command: x } }\ngateway: { http: { receiveTimeout: 9s } }\n',
+      '2:36 gateway.http.receiveTimeout: found the text "9s"; expected a duration from 10s to 1h',
     ],
   ])('%j', (text, problem) => {
     expect(problemsOf(text)).toStrictEqual([problem]);

@@ -299,6 +299,12 @@ describe('a method that we know nothing of', () => {
     expect(reached('skills/list').map(([key]) => key)).toEqual(['a', 'b', 'b']);
   });
 
+  it('goes to the server that answers it by the configuration, which alone is asked', async () => {
+    const { ask, reached } = await routing({ a: {}, b: { methods: ['skills/*'] } });
+    ask('skills/list');
+    expect(reached('skills/list').map(([key]) => key)).toEqual(['b']);
+  });
+
   it('is not found when no server knows it', async () => {
     const { client, server } = await among({ a: {}, b: {} });
     client.request(1, 'skills/list');

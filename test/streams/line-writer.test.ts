@@ -6,7 +6,7 @@ import { LineWriter } from '../../src/streams/line-writer.js';
 import { bytesOf, flush } from '../support/wire.js';
 
 /** A stream that keeps what is written, each write apart; slow ones take nothing until they are let. */
-function writing({ isSlow = false } = {}) {
+function writing({ isSlow = false, defer = queueMicrotask }: { isSlow?: boolean; defer?: typeof queueMicrotask } = {}) {
   const writes: Buffer[] = [];
   let waiting: (() => void) | undefined;
   let isHeld = isSlow;
@@ -24,7 +24,7 @@ function writing({ isSlow = false } = {}) {
         done,
       ),
   });
-  const writer = new LineWriter(stream);
+  const writer = new LineWriter(stream, defer);
   return {
     stream,
     writer,
@@ -51,6 +51,20 @@ describe('LineWriter', () => {
     send('{"c":1}');
     await flush();
     expect(writes).toHaveLength(2);
+  });
+
+  it('writes at once what comes until it is told to, over as many turns as that takes', async () => {
+    const tasks: (() => void)[] = [];
+    const { send, writes } = writing({ defer: (task) => tasks.push(task) });
+    for (const text of ['1', '2', '3']) {
+      send(text);
+      await flush();
+    }
+    expect(writes).toEqual([]);
+    for (const task of tasks.splice(0)) task();
+    expect(writes.map(String)).toEqual(['1\n2\n3\n']);
+    send('4');
+    expect(tasks).toHaveLength(1);
   });
 
   it('makes edits on the way', async () => {

@@ -35,6 +35,8 @@ export interface ServerScript {
   readonly limits?: Partial<CallLimits>;
   readonly isMisconfigured?: boolean;
   readonly sharing?: Sharing;
+  /** Methods that the configuration says it answers. */
+  readonly methods?: readonly string[];
   readonly retryInMs?: () => number | undefined;
 }
 
@@ -113,6 +115,7 @@ export class ScriptedServer {
       clock,
       limits: { ...LIMITS, ...script.limits },
       policy: createToolPolicy(script.filter ?? { deny: [] }),
+      answers: createToolPolicy({ allow: script.methods ?? [], deny: [] }),
       sha256,
       isMisconfigured: script.isMisconfigured ?? false,
       demandStart: () => {

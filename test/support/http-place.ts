@@ -1,0 +1,260 @@
+import { type ChildProcessWithoutNullStreams, execFileSync, spawn } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import * as http from 'node:http';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { Client } from '@modelcontextprotocol/sdk/client/index.js';
+import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
+import { expect } from 'vitest';
+import { dataFolder } from '../../src/store/data-folder.js';
+import { CLI, type Message } from './gateway-process.js';
+import { until } from './processes.js';
+
+const LAB = fileURLToPath(new URL('../fixtures/servers/lab.mjs', import.meta.url));
+
+/** What the supervisor takes at most to end everything, and a little for a busy machine. */
+export const END_MS = 3_200;
+
+/** Headers of a request; one that is `undefined` is left out. */
+export type Headers = Readonly<Record<string, string | undefined>>;
+
+export interface Finished {
+  readonly code: number | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+export interface ServeOptions {
+  readonly servers?: Record<string, object>;
+  readonly gateway?: object;
+  readonly address?: readonly string[];
+  readonly args?: readonly string[];
+}
+
+/** Without a method it is a POST, without a path to all servers. */
+export interface RawRequest {
+  readonly method?: string;
+  readonly path?: string;
+  readonly headers?: Headers;
+  readonly body?: string | Buffer;
+}
+
+export interface Answer {
+  readonly status: number;
+  readonly headers: http.IncomingHttpHeaders;
+  readonly text: string;
+}
+
+export const INITIALIZE = {
+  jsonrpc: '2.0',
+  id: 1,
+  method: 'initialize',
+  params: { protocolVersion: '2025-11-25', capabilities: {}, clientInfo: { name: 'test', version: '1' } },
+};
+export const PING = { jsonrpc: '2.0', id: 1, method: 'ping' };
+
+/**
+ * A folder for one test, which holds the configuration and the user's data, and all that runs in it: the built CLI as it
+ * serves HTTP, and clients.
+ */
+export class Place {
+  /** Part of every command line, so that what is left of a run can be found. */
+  readonly #folder = mkdtempSync(join(tmpdir(), `trunkline-${randomUUID()}-`));
+  readonly #environment = { ...process.env, HOME: this.#folder, XDG_DATA_HOME: this.file('data') };
+  readonly #clients: Client[] = [];
+  readonly #running: Running[] = [];
+
+  file(name: string): string {
+    return join(this.#folder, name);
+  }
+
+  get tokenFile(): string {
+    const { platform } = process;
+    return join(dataFolder({ env: this.#environment, home: this.#folder, platform }), 'token');
+  }
+
+  get token(): string {
+    return readFileSync(this.tokenFile, 'utf8').trim();
+  }
+
+  server(program: string, ...args: string[]): object {
+    return { command: 'node', args: [program, ...args, `run=${this.#folder}`] };
+  }
+
+  lab(...args: string[]): object {
+    return this.server(LAB, ...args);
+  }
+
+  /** Returns the arguments that name the configuration. */
+  configure(servers: Record<string, object>, gateway: object = {}): string[] {
+    const file = this.file('trunkline.yaml');
+    writeFileSync(file, JSON.stringify({ servers, gateway }));
+    return ['--config', file];
+  }
+
+  /** Resolves when it listens. */
+  async serve({
+    servers = { lab: this.lab() },
+    gateway = {},
+    address = ['--http', '127.0.0.1:0'],
+    args = [],
+  }: ServeOptions = {}): Promise<Running> {
+    const running = this.#start([...this.configure(servers, gateway), ...address, ...args]);
+    await running.untilListening();
+    return running;
+  }
+
+  /** Runs the CLI to its end. */
+  async run(args: readonly string[]): Promise<Finished> {
+    const running = this.#start(args);
+    running.process.stdin.end();
+    return await running.finished;
+  }
+
+  async connect(running: Running): Promise<Client> {
+    const client = new Client({ name: 'test', version: '1' });
+    this.#clients.push(client);
+    const headers = { authorization: `Bearer ${this.token}` };
+    const transport = new StreamableHTTPClientTransport(new URL(running.url), { requestInit: { headers } });
+    // Its `sessionId` lacks the `undefined` that our strictness asks for.
+    await client.connect(transport as Parameters<Client['connect']>[0]);
+    return client;
+  }
+
+  /** Begins a session; resolves with the header that belongs to it. */
+  async initialize(running: Running): Promise<{ 'mcp-session-id': string }> {
+    const response = await this.post(running, INITIALIZE);
+    const session = { 'mcp-session-id': response.headers.get('mcp-session-id') ?? '' };
+    const accepted = await this.post(running, { jsonrpc: '2.0', method: 'notifications/initialized' }, session);
+    expect([response.status, accepted.status]).toEqual([200, 202]);
+    return session;
+  }
+
+  post(running: Running, message: object, headers: Headers = {}): Promise<Response> {
+    return fetch(running.url, { method: 'POST', headers: this.headers(headers), body: JSON.stringify(message) });
+  }
+
+  /** What `initialize` is answered with. */
+  async statusOf(running: Running, headers: Headers): Promise<number> {
+    return (await this.send(running, { headers, body: JSON.stringify(INITIALIZE) })).status;
+  }
+
+  /** Sends anything on a connection of its own; unlike `fetch`, this can claim any `Host`. */
+  async send(running: Running, { method = 'POST', path = '/mcp', headers = {}, body }: RawRequest): Promise<Answer> {
+    const request = http.request({
+      host: '127.0.0.1',
+      port: running.port,
+      path,
+      method,
+      agent: false,
+      headers: this.headers(headers),
+    });
+    // What is answered before all was sent may break the connection off.
+    request.on('error', () => {});
+    request.end(body);
+    const [response] = (await once(request, 'response')) as [http.IncomingMessage];
+    const chunks: Buffer[] = [];
+    for await (const chunk of response) chunks.push(chunk as Buffer);
+    return { status: response.statusCode ?? 0, headers: response.headers, text: Buffer.concat(chunks).toString() };
+  }
+
+  /** What any well-behaved client sends. Set a header to `undefined` to leave it out. */
+  headers(more: Headers = {}): Record<string, string> {
+    const headers: Headers = {
+      accept: 'application/json, text/event-stream',
+      'content-type': 'application/json',
+      ...(existsSync(this.tokenFile) ? { authorization: `Bearer ${this.token}` } : {}),
+      ...more,
+    };
+    return Object.fromEntries(Object.entries(headers).filter((entry): entry is [string, string] => !!entry[1]));
+  }
+
+  /** Processes of this test that live. */
+  leftovers(): string[] {
+    const listing = execFileSync('ps', ['-A', '-o', 'stat=,pid=,args='], { encoding: 'utf8' });
+    return listing.split('\n').filter((line) => line.includes(this.#folder) && !line.startsWith('Z'));
+  }
+
+  /** Ends everything, and fails when something did not end in an orderly way. */
+  async dispose(): Promise<void> {
+    try {
+      await Promise.all(this.#clients.map((client) => client.close()));
+      for (const { process: running } of this.#running) running.kill('SIGTERM');
+      await until('every process is gone', () => this.leftovers().length === 0, END_MS);
+    } finally {
+      for (const line of this.leftovers()) process.kill(Number(line.trim().split(/\s+/)[1]), 'SIGKILL');
+      await Promise.all(this.#running.map(({ finished }) => finished));
+      rmSync(this.#folder, { recursive: true, force: true });
+    }
+  }
+
+  #start(args: readonly string[]): Running {
+    const running = new Running(spawn(process.execPath, [CLI, ...args], { env: this.#environment }));
+    this.#running.push(running);
+    return running;
+  }
+}
+
+/** The built CLI while it runs. */
+export class Running {
+  readonly process: ChildProcessWithoutNullStreams;
+  readonly finished: Promise<Finished>;
+  #stdout = '';
+  #stderr = '';
+
+  constructor(child: ChildProcessWithoutNullStreams) {
+    this.process = child;
+    child.stdout.setEncoding('utf8').on('data', (text: string) => {
+      this.#stdout += text;
+    });
+    child.stderr.setEncoding('utf8').on('data', (text: string) => {
+      this.#stderr += text;
+    });
+    child.stdin.on('error', () => {});
+    this.finished = new Promise((resolve) => {
+      child.once('close', (code) => resolve({ code, stdout: this.#stdout, stderr: this.#stderr }));
+    });
+  }
+
+  get stderr(): string {
+    return this.#stderr;
+  }
+
+  /** As it is told to whoever started it. */
+  get url(): string {
+    return /^Trunkline serves (http:\/\/\S+\/mcp)\b/m.exec(this.#stderr)?.[1] ?? '';
+  }
+
+  get port(): number {
+    return Number(new URL(this.url).port);
+  }
+
+  async untilListening(): Promise<void> {
+    await until('it listens', () => this.url !== '' || this.process.exitCode !== null);
+    if (this.url === '') throw new Error(`It ended with ${this.process.exitCode}:\n${this.#stderr}`);
+  }
+
+  async untilReady(): Promise<void> {
+    await expect.poll(async () => (await this.probe('/readyz')).status, { timeout: 5_000 }).toBe(200);
+  }
+
+  async probe(path: string): Promise<{ status: number; text: string }> {
+    const response = await fetch(new URL(path, this.url));
+    return { status: response.status, text: await response.text() };
+  }
+
+  /** Sends a request to stdin; resolves with the answer. */
+  async say(request: Message): Promise<Message> {
+    this.process.stdin.write(`${JSON.stringify(request)}\n`);
+    let answer: Message | undefined;
+    await until(`an answer to ${request.id}`, () => {
+      const lines = this.#stdout.split('\n').slice(0, -1);
+      answer = lines.map((line) => JSON.parse(line) as Message).find(({ id }) => id === request.id);
+      return answer !== undefined;
+    });
+    return answer ?? {};
+  }
+}
