@@ -4,12 +4,13 @@ import type { GatewayPort } from '../gateway/gateway-port.js';
 import { LegacySession } from '../gateway/legacy-session.js';
 import { refusalOf } from '../gateway/refusal.js';
 import type { ReplyChannel } from '../gateway/reply-channel.js';
-import { type MessageSink, whole } from '../jsonrpc/message.js';
+import type { MessageSink } from '../jsonrpc/message.js';
 import { onOneLine } from '../jsonrpc/one-line.js';
-import { type SplicedMessage, splice } from '../jsonrpc/splice.js';
+import type { SplicedMessage } from '../jsonrpc/splice.js';
 import type { Envelope, Rejection } from '../mcp/envelope.js';
 import { METHODS } from '../mcp/methods.js';
 import { IDENTITY } from '../version.js';
+import { MissedMessages } from './missed-messages.js';
 import type { Platform } from './platform.js';
 
 export interface HttpCoreOptions {
@@ -29,22 +30,16 @@ export function createHttpCore({ platform, gateway, hasServer, isReady }: HttpCo
   };
 }
 
-const UPDATE = 'notifications/resources/updated';
-const CHANGE = /^notifications\/\w+\/list_changed$/;
-/** Far more than anybody subscribes to; a client that missed them all has to read everything again anyway. */
-const MAX_MISSED_UPDATES = 256;
-
 /** One client's session, whose messages come in POSTs and whose unsolicited ones need a stream that may be missing. */
 class HttpClient implements HttpClientSession {
   readonly #platform: Platform;
   readonly #session: LegacySession;
   #stream: MessageSink | undefined;
-  /** What may not be lost while nobody listens, by its text, so that a change is told once. All else is lost then. */
-  readonly #missed = new Map<string, SplicedMessage>();
-  #missedUpdates = 0;
+  readonly #missed: MissedMessages;
 
   constructor(platform: Platform, gateway: GatewayPort, server: string | undefined, principal: string) {
     this.#platform = platform;
+    this.#missed = new MissedMessages(platform.scan);
     const sink: MessageSink = { unwrittenBytes: 0, send: (message) => this.#send(message) };
     this.#session = new LegacySession({ ...platform, gateway, sink, serverInfo: IDENTITY, server, principal });
   }
@@ -58,7 +53,7 @@ class HttpClient implements HttpClientSession {
     const message = this.#scan(body);
     if (message.kind !== 'rejected') {
       // A client that does not listen gets the questions of its tasks when it waits for a result.
-      if (message.kind === 'request' && message.method === METHODS.taskResult) this.#catchUp(reply);
+      if (message.kind === 'request' && message.method === METHODS.taskResult) this.#missed.catchUp(reply);
       return { answers: this.#session.accept(message, reply) ? 1 : 0 };
     }
     if (message.reason !== 'batch') return { refused: refusalOf(message) };
@@ -67,17 +62,11 @@ class HttpClient implements HttpClientSession {
 
   attach(stream: MessageSink | undefined): void {
     this.#stream = stream;
-    if (stream !== undefined) this.#catchUp(stream);
+    if (stream !== undefined) this.#missed.catchUp(stream);
   }
 
   close(): void {
     this.#session.close();
-  }
-
-  #catchUp(stream: Pick<MessageSink, 'send'>): void {
-    for (const message of this.#missed.values()) stream.send(message);
-    this.#missed.clear();
-    this.#missedUpdates = 0;
   }
 
   /** To the servers a message is a line: on several it would be several messages, of which none was looked at. */
@@ -90,26 +79,7 @@ class HttpClient implements HttpClientSession {
   }
 
   #send(message: SplicedMessage): void {
-    if (this.#stream !== undefined) {
-      this.#stream.send(message);
-      return;
-    }
-    const bytes = splice(message);
-    const scanned = this.#platform.scan(bytes);
-    const text = new TextDecoder().decode(bytes);
-    if (scanned.kind === 'rejected' || this.#missed.has(text)) return;
-    const isUpdate = scanned.kind === 'notification' && scanned.method === UPDATE;
-    if (isUpdate) this.#missedUpdates += 1;
-    const isKept = isUpdate ? this.#missedUpdates <= MAX_MISSED_UPDATES : mustBeHeard(scanned);
-    if (isKept) this.#missed.set(text, whole(bytes));
+    if (this.#stream === undefined) this.#missed.add(message);
+    else this.#stream.send(message);
   }
-}
-
-/** What is said once, and waited for. */
-const KEPT: ReadonlySet<string> = new Set([METHODS.cancelled, METHODS.elicitationComplete, METHODS.taskStatus]);
-
-/** Questions wait for an answer, and their end belongs to them; how many there are at once is bounded where they are asked. */
-function mustBeHeard(message: Envelope): boolean {
-  if (message.kind !== 'notification') return message.kind === 'request';
-  return KEPT.has(message.method) || CHANGE.test(message.method);
 }

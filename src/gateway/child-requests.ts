@@ -137,7 +137,8 @@ export class ChildRequests {
     const { cause } = delivery.atWork;
     const client = owner === undefined ? (cause?.client ?? onlyOne(backend)) : owner.client;
     if (client === undefined) {
-      delivery.serveOneClientAtATime();
+      // Whose a task is does not depend on whose calls are under way.
+      if (owner === undefined) delivery.serveOneClientAtATime();
       return new RpcError(RPC_CODES.internalError, 'It cannot be told which client this is for');
     }
     return { client, via: owner === undefined ? cause : delivery.atWork.latestOf(client), edits: [] };

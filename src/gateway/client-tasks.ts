@@ -112,7 +112,6 @@ export class ClientTasks {
   left(client: GatewayClient): void {
     const made = this.#made.get(client);
     if (made === undefined) return;
-    for (const { end } of made.tasks.values()) end();
     this.#made.delete(client);
     this.#byMaker.delete(made.maker);
   }

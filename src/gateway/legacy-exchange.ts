@@ -19,6 +19,8 @@ export interface LegacyExchangeOptions {
   readonly client: GatewayClient;
   readonly reply: ReplyChannel;
   readonly clock: Clock;
+  /** Sends the client what cannot go the way of the answer. */
+  readonly sendUnasked: (message: SplicedMessage) => void;
   readonly onSettled: () => void;
 }
 
@@ -28,17 +30,19 @@ export class LegacyExchange implements Exchange {
   readonly client: GatewayClient;
   readonly #reply: ReplyChannel;
   readonly #clock: Clock;
+  readonly #sendUnasked: (message: SplicedMessage) => void;
   readonly #onSettled: () => void;
   #isSettled = false;
   #isLasting = false;
   #lastProgressAt = Number.NEGATIVE_INFINITY;
   #cancelled: (notice?: NotificationEnvelope) => void = () => {};
 
-  constructor({ request, client, reply, clock, onSettled }: LegacyExchangeOptions) {
+  constructor({ request, client, reply, clock, sendUnasked, onSettled }: LegacyExchangeOptions) {
     this.request = request;
     this.client = client;
     this.#reply = reply;
     this.#clock = clock;
+    this.#sendUnasked = sendUnasked;
     this.#onSettled = onSettled;
   }
 
@@ -87,7 +91,9 @@ export class LegacyExchange implements Exchange {
   }
 
   send(message: SplicedMessage): void {
-    if (!this.#isSettled) this.#reply.send(message);
+    if (this.#isSettled) return;
+    if (this.#reply.isUnheard === true) this.#sendUnasked(message);
+    else this.#reply.send(message);
   }
 
   onCancel(listener: (notice?: NotificationEnvelope) => void): void {

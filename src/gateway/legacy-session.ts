@@ -61,10 +61,7 @@ export class LegacySession implements GatewayClient {
   constructor(options: LegacySessionOptions) {
     this.#options = options;
     this.#pipe = pipeChannel(options.sink);
-    this.#asked = new AskedClient((message) => {
-      if (this.#phase === 'open') options.sink.send(message);
-      else this.#early.push(message);
-    });
+    this.#asked = new AskedClient((message) => this.#sendUnasked(message));
   }
 
   get principal(): string {
@@ -160,11 +157,18 @@ export class LegacySession implements GatewayClient {
       if (sameId?.size === 0) this.#inFlight.delete(id);
       if (list !== undefined) this.#listed.add(list);
     };
-    const exchange = new LegacyExchange({ request, client: this, reply, clock, onSettled });
+    const sendUnasked = (message: SplicedMessage) => this.#sendUnasked(message);
+    const exchange = new LegacyExchange({ request, client: this, reply, clock, sendUnasked, onSettled });
     const sameId = this.#inFlight.get(id);
     if (sameId === undefined) this.#inFlight.set(id, new Set([exchange]));
     else sameId.add(exchange);
     connection.serve(exchange);
+  }
+
+  /** Not before the client has said that it is ready. */
+  #sendUnasked(message: SplicedMessage): void {
+    if (this.#phase === 'open') this.#options.sink.send(message);
+    else this.#early.push(message);
   }
 
   #announcement(method: string): Paced {

@@ -5,6 +5,8 @@ import type { SplicedMessage } from '../jsonrpc/splice.js';
 export interface ReplyChannel {
   /** Whether this is the way of all requests, so that two in flight cannot have the same id. */
   readonly isPipe?: boolean;
+  /** Whether the client has gone from where it would hear what goes this way. */
+  readonly isUnheard?: boolean;
   /** Something on the way to the answer, such as progress. */
   send(message: SplicedMessage): void;
   /** The answer. */

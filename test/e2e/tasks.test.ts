@@ -285,6 +285,22 @@ describe('with several clients, a task', () => {
     expect(textOf(await awaited)).toContain('accept');
   });
 
+  it('reports its progress along the wait for the result to a client that listens to nothing else', async () => {
+    const gateway = await http();
+    const client = await gateway.greeted({ capabilities: EVERYTHING, listens: false });
+    const { id } = await make(client, 's__work', {}, { _meta: { progressToken: 'mine' } });
+    const awaited = client.request('tasks/result', { taskId: id });
+    const inFlight = async () => {
+      const { result } = await client.request('tools/call', { name: 'trunkline__status', arguments: {} });
+      return result.structuredContent.servers[0].inFlight;
+    };
+    await expect.poll(inFlight, { timeout: 5_000 }).toBe(1);
+    await client.call('s__finish', { taskId: 't-1' });
+    await awaited;
+    const reports = client.received.filter(({ method }) => method === 'notifications/progress');
+    expect(reports.map(({ params }) => params.progress)).toEqual([1, 3]);
+  });
+
   it('can be reached through the endpoint of its server as well as through that of all', async () => {
     const gateway = await http();
     const alone = await gateway.greeted({ capabilities: EVERYTHING }, 's');

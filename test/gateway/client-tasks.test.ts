@@ -243,13 +243,15 @@ describe("the progress of a client's task", () => {
     expect(reports(child)).toHaveLength(1);
   });
 
-  it('does not reach the next process', async () => {
-    const { client, server } = await withTask(TOKEN);
+  it('reaches no process any more once its own is about to end', async () => {
+    const { child: last, client, server } = await withTask(TOKEN);
     const { progressToken } = questions(client)[0]?.params._meta ?? {};
+    server('a').moved('stopping');
+    client.say(progressOf(progressToken, 1));
     server('a').crash();
     const child = await server('a').start();
-    client.say(progressOf(progressToken, 1));
-    expect(reports(child)).toEqual([]);
+    client.say(progressOf(progressToken, 2));
+    expect([last, child].map(reports)).toEqual([[], []]);
   });
 });
 

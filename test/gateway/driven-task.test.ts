@@ -93,9 +93,13 @@ describe('a tool that is called as a task only, for a client that knows of none'
     const { client, child, begin } = await driving();
     begin();
     client.cancel('call');
-    child.say({ jsonrpc: '2.0', method: 'notifications/message', params: { level: 'info', ...related('t') } });
-    child.say({ jsonrpc: '2.0', id: 'q', method: 'elicitation/create', params: related('t') });
+    child.say(
+      { jsonrpc: '2.0', method: 'notifications/message', params: { level: 'info', ...related('t') } },
+      { jsonrpc: '2.0', method: 'notifications/message', params: { level: 'info' } },
+      { jsonrpc: '2.0', id: 'q', method: 'elicitation/create', params: related('t') },
+    );
     expect(client.received.messages.map(({ method }) => method)).toEqual([
+      'notifications/message',
       'notifications/message',
       'elicitation/create',
     ]);

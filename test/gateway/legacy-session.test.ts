@@ -503,3 +503,27 @@ describe('what a server asks of a client', () => {
     },
   );
 });
+
+describe('a call whose client has gone from where its answer goes', () => {
+  it('still asks, the way that questions take without a call', async () => {
+    const { client, child } = await serving();
+    client.greet('2025-11-25', { elicitation: {} });
+    const sent: string[] = [];
+    const reply = {
+      isUnheard: false,
+      send: () => sent.push('sent'),
+      answer: () => sent.push('answer'),
+      withdraw: () => {},
+    };
+    const call = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'a__read' } };
+    client.session.accept(requestOf(call), reply);
+    child.say({ jsonrpc: '2.0', id: 'q1', method: 'elicitation/create', params: {} });
+    expect([sent, client.received.lines]).toEqual([['sent'], []]);
+    reply.isUnheard = true;
+    child.say({ jsonrpc: '2.0', id: 'q2', method: 'elicitation/create', params: {} });
+    expect(sent).toEqual(['sent']);
+    expect(client.received.messages.map(({ method }) => method)).toEqual(['elicitation/create']);
+    child.answer(0);
+    expect(sent).toEqual(['sent', 'answer']);
+  });
+});

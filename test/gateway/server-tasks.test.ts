@@ -200,6 +200,7 @@ describe('a wait for a result', () => {
     clock.advance(1);
     expect(client.answerTo(9)?.error).toMatchObject({ code: -32603, data: { reason: 'timeout' } });
     expect(child.cancellations).toHaveLength(10);
+    await flush();
     expect(server('a').backend.delivery.breaker.state).toBe('closed');
   });
 
@@ -491,6 +492,10 @@ describe('a question about a task', () => {
     child.say(ASK);
     expect(others.flatMap(questions)).toEqual([]);
     expect(child.stdin.last).toMatchObject({ id: 'q', error: { code: -32603 } });
+    // It is known whose it was, so that no call has to wait for another's for its sake.
+    const before = child.calls.length;
+    others[1]?.call(1, 'a__slow');
+    expect(child.calls).toHaveLength(before + 1);
   });
 
   it('goes to the client that comes back for the result, and not to one that only looks', async () => {

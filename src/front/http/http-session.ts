@@ -10,6 +10,8 @@ export interface ReplyChannel {
   /** One request of this POST gets no answer, since its client cancelled it. Counts as an answer does. */
   withdraw(): void;
   readonly unwrittenBytes: number;
+  /** Whether the client left before it could be told how to resume: nobody will hear what goes this way. */
+  readonly isUnheard: boolean;
 }
 
 /** A client's session as the HTTP front sees it. */

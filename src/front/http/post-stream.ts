@@ -53,6 +53,10 @@ export class PostStream implements ReplyChannel, Timed {
     return this.#state.kind === 'streaming' ? this.#state.stream.unwrittenBytes : 0;
   }
 
+  get isUnheard(): boolean {
+    return this.#state.kind === 'unheard' || this.#state.kind === 'over';
+  }
+
   send(message: SplicedMessage): void {
     this.#take({ kind: 'sent', message });
   }

@@ -324,6 +324,7 @@ describe('a client that goes away', () => {
       return connected;
     });
     const unheard = reply;
+    expect(unheard?.isUnheard).toBe(false);
     socket.destroy();
     http.core.onRequest = (message, channel) => {
       channel.send(progress(1));
@@ -331,6 +332,7 @@ describe('a client that goes away', () => {
     };
     await retry(() => http.post(notification('n'), session));
     expect(http.core.last.closed).toBe(0);
+    expect(unheard?.isUnheard).toBe(true);
     unheard?.send(progress(1));
     unheard?.answer(result(1));
     const stream = await retry(() => http.postForEvents(request(2), session));
