@@ -1,4 +1,4 @@
-import { reportStatus, type ServerReport } from '../gateway/status.js';
+import { reportStatus, type ServerReport } from '../gateway/status/status.js';
 import { type Diagnosis, diagnose } from './diagnosis.js';
 import { table } from './output.js';
 import { chooseServers, type Once, runOnce } from './run-once.js';

@@ -1,5 +1,5 @@
 import type { Composition } from '../compose/compose.js';
-import { LegacySession } from '../gateway/legacy-session.js';
+import { LegacySession } from '../gateway/session/legacy-session.js';
 import { readText, toBytes } from '../jsonrpc/json-text.js';
 import type { MessageSink } from '../jsonrpc/message.js';
 import { RpcError } from '../jsonrpc/rpc-error.js';

@@ -1,5 +1,5 @@
 import type { WriteStream } from 'node:tty';
-import { printable } from '../gateway/printable.js';
+import { printable } from '../gateway/status/printable.js';
 
 /** A line, or several, on stderr: for the person, never for a pipe to read. */
 export function tell(text: string): void {

@@ -1,8 +1,8 @@
 import { once } from 'node:events';
 import { createPlatform, type Platform } from '../compose/platform.js';
 import { openStdioFront } from '../front/stdio.js';
-import { LegacySession } from '../gateway/legacy-session.js';
 import { PendingGateway } from '../gateway/pending-gateway.js';
+import { LegacySession } from '../gateway/session/legacy-session.js';
 import { IDENTITY } from '../version.js';
 import type { HttpSettings } from './serve-http.js';
 import type { Settings } from './settings.js';

@@ -1,6 +1,6 @@
 import type { ListToolsResult } from '@modelcontextprotocol/sdk/types.js';
-import { printable } from '../gateway/printable.js';
-import { reportStatus } from '../gateway/status.js';
+import { printable } from '../gateway/status/printable.js';
+import { reportStatus } from '../gateway/status/status.js';
 import { readString, readText, visitElements, visitMembers } from '../jsonrpc/json-text.js';
 import { LISTS } from '../mcp/lists.js';
 import { diagnose } from './diagnosis.js';

@@ -2,7 +2,7 @@ import { dirname } from 'node:path';
 import { answerLegacyChild, openLegacyChild } from '../bridge/legacy-child.js';
 import { StdioBridge } from '../bridge/stdio-bridge.js';
 import type { Backend } from '../gateway/backend.js';
-import { toChildRequest } from '../gateway/child-request.js';
+import { toChildRequest } from '../gateway/questions/child-request.js';
 import type { ClientProfile } from '../mcp/client-profile.js';
 import type { ChildLog } from '../observe/child-log.js';
 import type { Logger } from '../observe/logger.js';

@@ -1,10 +1,10 @@
 import type { Config } from '../config/config.js';
 import type { Backend } from '../gateway/backend.js';
 import { Gateway } from '../gateway/gateway.js';
-import type { SeenBackends } from '../gateway/own-tool.js';
-import { createRestartTool } from '../gateway/restart-tool.js';
-import type { StatusFacts } from '../gateway/status.js';
-import { createStatusTool } from '../gateway/status-tool.js';
+import type { SeenBackends } from '../gateway/status/own-tool.js';
+import { createRestartTool } from '../gateway/status/restart-tool.js';
+import type { StatusFacts } from '../gateway/status/status.js';
+import { createStatusTool } from '../gateway/status/status-tool.js';
 import type { ClientProfile } from '../mcp/client-profile.js';
 import type { Logger } from '../observe/logger.js';
 import type { StopLadder } from '../supervision/launcher.js';

@@ -1,9 +1,9 @@
 import type { HttpClientSession, HttpFrontPort, Received } from '../front/http/http-session.js';
-import { acceptBatch } from '../gateway/batch.js';
 import type { GatewayPort } from '../gateway/gateway-port.js';
-import { LegacySession } from '../gateway/legacy-session.js';
-import { refusalOf } from '../gateway/refusal.js';
-import type { ReplyChannel } from '../gateway/reply-channel.js';
+import { acceptBatch } from '../gateway/session/batch.js';
+import { LegacySession } from '../gateway/session/legacy-session.js';
+import { refusalOf } from '../gateway/session/refusal.js';
+import type { ReplyChannel } from '../gateway/session/reply-channel.js';
 import type { MessageSink } from '../jsonrpc/message.js';
 import { onOneLine } from '../jsonrpc/one-line.js';
 import type { SplicedMessage } from '../jsonrpc/splice.js';

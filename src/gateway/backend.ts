@@ -4,13 +4,13 @@ import type { NotificationEnvelope } from '../mcp/envelope.js';
 import { LIST_KINDS, LISTS, type ListKind, listsChangedBy } from '../mcp/lists.js';
 import type { Cancel } from '../timing/clock.js';
 import { Paced } from '../timing/paced.js';
-import type { ChildRequest } from './child-request.js';
-import { Delivery, type DeliveryOptions } from './delivery.js';
+import { EMPTY_LIST, type ExposureRules } from './catalog/exposed-list.js';
+import { fixedList, type ListNaming, NO_LISTS, ServedList, type ServerLists } from './catalog/server-lists.js';
+import { Delivery, type DeliveryOptions } from './delivery/delivery.js';
+import type { FailureReason } from './delivery/failure.js';
 import type { Exchange, Handling } from './exchange.js';
-import { EMPTY_LIST, type ExposureRules } from './exposed-list.js';
-import type { FailureReason } from './failure.js';
 import type { GatewayClient } from './gateway-port.js';
-import { fixedList, type ListNaming, NO_LISTS, ServedList, type ServerLists } from './server-lists.js';
+import type { ChildRequest } from './questions/child-request.js';
 
 /** Where the process behind a backend is in its life, as far as the gateway needs to know. */
 export type LifecycleState = 'stopped' | 'starting' | 'ready' | 'stopping' | 'backoff' | 'parked';

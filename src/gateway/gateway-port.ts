@@ -2,9 +2,9 @@ import type { Edit } from '../jsonrpc/splice.js';
 import type { ClientProfile } from '../mcp/client-profile.js';
 import type { NotificationEnvelope } from '../mcp/envelope.js';
 import type { ListKind } from '../mcp/lists.js';
-import type { Question, TakeBack } from './child-request.js';
+import type { Failure } from './delivery/failure.js';
 import type { Exchange } from './exchange.js';
-import type { Failure } from './failure.js';
+import type { Question, TakeBack } from './questions/child-request.js';
 
 /** A client's session as the gateway sees it. */
 export interface GatewayClient {

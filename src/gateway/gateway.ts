@@ -1,22 +1,21 @@
 import type { ChildConnection } from '../bridge/child-connection.js';
-import type { Edit } from '../jsonrpc/splice.js';
 import type { NotificationEnvelope } from '../mcp/envelope.js';
 import type { Hmac } from '../mcp/exposed-name.js';
 import { METHODS } from '../mcp/methods.js';
-import { knowsTasks } from '../mcp/revisions.js';
 import type { Clock } from '../timing/clock.js';
 import type { Backend } from './backend.js';
 import { BackendPool, type BackendPoolOptions } from './backend-pool.js';
-import { type Catalogs, mergeCatalogs } from './catalogs.js';
-import type { ChildRequest } from './child-request.js';
-import { ChildRequests } from './child-requests.js';
+import { type Catalogs, mergeCatalogs } from './catalog/catalogs.js';
 import type { ClientConnection, ClientFacts, GatewayClient, GatewayPort } from './gateway-port.js';
 import { ABOUT, instructionsOf } from './instructions.js';
 import { LogRouting } from './log-routing.js';
-import type { OwnTool } from './own-tool.js';
+import { Notices } from './notices.js';
+import type { ChildRequest } from './questions/child-request.js';
+import { ChildRequests } from './questions/child-requests.js';
 import { greetingOf } from './server-greeting.js';
+import type { OwnTool } from './status/own-tool.js';
 import { Subscriptions } from './subscriptions.js';
-import { Tasks } from './tasks.js';
+import { Tasks } from './tasks/tasks.js';
 import { View } from './view.js';
 
 export interface GatewayOptions extends BackendPoolOptions {
@@ -43,6 +42,7 @@ export class Gateway implements GatewayPort {
   readonly #logs = new LogRouting();
   readonly #tasks: Tasks;
   readonly #childRequests: ChildRequests;
+  readonly #notices: Notices;
   /** By the backends that they are of. */
   readonly #views = new Map<string, View>();
 
@@ -52,6 +52,13 @@ export class Gateway implements GatewayPort {
     const sharedByAll = new Set(servers.filter(({ sharing }) => sharing === 'all').map(({ key }) => key));
     this.#tasks = new Tasks({ seal, runSeal: hmac, isPersonal: ({ key }) => !sharedByAll.has(key) });
     this.#childRequests = new ChildRequests(this.#tasks);
+    this.#notices = new Notices({
+      subscriptions: this.#subscriptions,
+      logs: this.#logs,
+      tasks: this.#tasks,
+      questions: this.#childRequests,
+      aliasesOf: (client, { key }) => this.#viewFor(client)?.catalogs.ui.of(key),
+    });
     this.#pool = new BackendPool({
       ...options,
       create: (...which) => {
@@ -98,7 +105,7 @@ export class Gateway implements GatewayPort {
       instructions: this.#instructions(backends),
       greeting: isAlone ? greetingOf(only, this.#options.startupWaitMs) : undefined,
       serve: (exchange) => view.serve(exchange),
-      notified: (notification) => this.#heard(client, backends, notification),
+      notified: (notification) => this.#notices.fromClient(client, backends, notification),
       close: () => this.#left(client, view),
     };
   }
@@ -172,29 +179,6 @@ export class Gateway implements GatewayPort {
     return parts.join('\n\n');
   }
 
-  /** What a client says of itself is for the servers that were told of it. */
-  #heard(client: GatewayClient, backends: readonly Backend[], notification: NotificationEnvelope): void {
-    if (notification.method === METHODS.taskStatus) {
-      const holder = this.#tasks.ofClients.holderOf(client, notification);
-      if (holder === undefined) return;
-      const related = this.#tasks.towardServer(notification, client, holder.backend);
-      holder.backend.delivery.connection?.forward(notification, [...holder.edits, ...related]);
-      return;
-    }
-    const all = backends.map((backend) => ({
-      backend,
-      edits: this.#tasks.towardServer(notification, client, backend),
-    }));
-    // What belongs to a task concerns the server that has the task.
-    const concerned = all.filter(({ edits }) => edits.length > 0);
-    for (const { backend, edits } of concerned.length > 0 ? concerned : all) {
-      // Roots are one client's: a server that several share would not know whose have changed.
-      const isForNobody = notification.method === METHODS.rootsChanged && backend.clients.size > 1;
-      if (isForNobody || !backend.clients.has(client)) continue;
-      backend.delivery.connection?.forward(notification, edits);
-    }
-  }
-
   #left(client: GatewayClient, view: View): void {
     if (!view.clients.delete(client)) return;
     const backends = [...view.backends.values()];
@@ -215,71 +199,14 @@ export class Gateway implements GatewayPort {
     this.#childRequests.ask(backend, asked);
   }
 
-  /** A notification goes the way of the one request that can have caused it; others see it unasked, or not at all. */
   #notified(backend: Backend, notification: NotificationEnvelope): void {
     if (notification.method === METHODS.resourceUpdated) {
-      this.#subscriptions.notify(backend, notification, (client) => this.#aliasesOf(client, backend));
       this.#eachViewOf(backend, (view) => view.noteUpdated(notification, backend));
-      return;
     }
-    if (notification.method === METHODS.cancelled) {
-      this.#childRequests.cancel(backend, notification);
-      return;
-    }
-    const { method } = notification;
-    const owner = this.#tasks.ownerOf(backend, notification);
-    if (owner !== undefined) {
-      if (owner.client !== undefined) this.#notifyOfTask(owner.client, backend, notification);
-      return;
-    }
-    const elicited = this.#elicited(backend, notification);
-    if (elicited !== undefined) {
-      tell(elicited, backend, notification, []);
-      return;
-    }
-    const { cause } = backend.delivery.atWork;
-    const { bytes, span } = notification;
-    for (const client of backend.clients) {
-      if (method === METHODS.message && !this.#logs.isWanted(client, notification)) continue;
-      if (cause?.client === client) cause.send({ bytes, span, edits: [] });
-      else client.notify(notification);
-    }
+    this.#notices.fromServer(backend, notification);
   }
 
-  /** Under which URIs a client sees what this backend calls otherwise. */
-  #aliasesOf(client: GatewayClient, backend: Backend): ReadonlyMap<string, string> | undefined {
-    const view = [...this.#views.values()].find(({ clients }) => clients.has(client));
-    return view?.catalogs.ui.of(backend.key);
+  #viewFor(client: GatewayClient): View | undefined {
+    return [...this.#views.values()].find(({ clients }) => clients.has(client));
   }
-
-  #elicited(backend: Backend, notification: NotificationEnvelope): GatewayClient | undefined {
-    if (notification.method !== METHODS.elicitationComplete) return undefined;
-    const client = this.#childRequests.elicited(backend, notification);
-    return client !== undefined && backend.clients.has(client) ? client : undefined;
-  }
-
-  /** It is for whose task it is; anybody else could not know the task. */
-  #notifyOfTask(client: GatewayClient, backend: Backend, notification: NotificationEnvelope): void {
-    const { method } = notification;
-    const edits = [
-      ...this.#tasks.ofServers.editsToward(client, backend, notification),
-      ...this.#tasks.towardClient(notification, client, backend),
-    ];
-    const isUnknown = method === METHODS.taskStatus && !knowsTasks(client.revision);
-    if (isUnknown || (method === METHODS.message && !this.#logs.isWanted(client, notification))) return;
-    tell(client, backend, notification, edits);
-  }
-}
-
-/** On the way of a request of this client's that is under way there, or unasked. */
-function tell(
-  client: GatewayClient,
-  { delivery }: Backend,
-  notification: NotificationEnvelope,
-  edits: readonly Edit[],
-): void {
-  const { bytes, span } = notification;
-  const via = delivery.atWork.latestOf(client);
-  if (via === undefined) client.notify(notification, edits);
-  else via.send({ bytes, span, edits });
 }

@@ -5,13 +5,13 @@ import { METHODS } from '../mcp/methods.js';
 import { isUiUri } from '../mcp/ui-uri.js';
 import type { Inquiry } from './ask-in-order.js';
 import type { Backend } from './backend.js';
-import { type Catalog, type Route, toRoute } from './catalog.js';
-import type { Catalogs } from './catalogs.js';
+import { type Catalog, type Route, toRoute } from './catalog/catalog.js';
+import type { Catalogs } from './catalog/catalogs.js';
+import { KnownUris } from './catalog/known-uris.js';
+import { ownerOfUri } from './catalog/resource-owner.js';
+import type { ListNaming } from './catalog/server-lists.js';
+import { editReadResult, editToolResult } from './catalog/ui-answers.js';
 import type { Handling } from './exchange.js';
-import { KnownUris } from './known-uris.js';
-import { ownerOfUri } from './resource-owner.js';
-import type { ListNaming } from './server-lists.js';
-import { editReadResult, editToolResult } from './ui-answers.js';
 
 /** The one server that a request is for, and what has to be replaced in the request and its answer. */
 export interface Target extends Handling {

@@ -8,18 +8,18 @@ import type { LegacyRevision } from '../mcp/revisions.js';
 import type { Clock } from '../timing/clock.js';
 import { askInOrder, type Inquiry } from './ask-in-order.js';
 import type { Backend } from './backend.js';
-import { type Catalogs, changedLists, mergeCatalogs } from './catalogs.js';
-import { drivingTask } from './driven-task.js';
+import { type Catalogs, changedLists, mergeCatalogs } from './catalog/catalogs.js';
+import { answerList } from './catalog/paged-list.js';
+import type { ListNaming } from './catalog/server-lists.js';
 import type { Exchange } from './exchange.js';
 import type { GatewayClient } from './gateway-port.js';
 import { HeldRequests } from './held-requests.js';
 import type { LogRouting } from './log-routing.js';
-import type { OwnTool } from './own-tool.js';
-import { answerList } from './paged-list.js';
 import { NO_COMPLETIONS, NotListed, Router, type Target } from './router.js';
-import type { ListNaming } from './server-lists.js';
+import type { OwnTool } from './status/own-tool.js';
 import type { Subscriptions } from './subscriptions.js';
-import type { Tasks } from './tasks.js';
+import { drivingTask } from './tasks/driven-task.js';
+import type { Tasks } from './tasks/tasks.js';
 
 export interface ViewOptions {
   readonly clock: Clock;

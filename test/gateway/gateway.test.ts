@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { createOwnTool, textResult } from '../../src/gateway/own-tool.js';
+import { createOwnTool, textResult } from '../../src/gateway/status/own-tool.js';
 import { RecordedClient, SOMEBODY } from '../support/recorded-exchange.js';
 import { scriptGateway } from '../support/scripted-gateway.js';
 import { flush, type Message } from '../support/wire.js';

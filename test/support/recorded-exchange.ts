@@ -1,6 +1,6 @@
-import type { Question } from '../../src/gateway/child-request.js';
 import type { Exchange } from '../../src/gateway/exchange.js';
 import type { ClientFacts, GatewayClient } from '../../src/gateway/gateway-port.js';
+import type { Question } from '../../src/gateway/questions/child-request.js';
 import type { RpcError } from '../../src/jsonrpc/rpc-error.js';
 import { type Edit, type SplicedMessage, splice } from '../../src/jsonrpc/splice.js';
 import type { NotificationEnvelope, RequestEnvelope, ResponseEnvelope } from '../../src/mcp/envelope.js';

@@ -1,12 +1,12 @@
 import { Backend, type LifecycleState } from '../../src/gateway/backend.js';
 import type { Sharing } from '../../src/gateway/backend-pool.js';
-import { toChildRequest } from '../../src/gateway/child-request.js';
-import type { CallLimits } from '../../src/gateway/delivery.js';
+import { createToolPolicy, type ToolPolicyRules } from '../../src/gateway/catalog/tool-policy.js';
+import type { CallLimits } from '../../src/gateway/delivery/delivery.js';
 import { Gateway } from '../../src/gateway/gateway.js';
 import type { GatewayPort } from '../../src/gateway/gateway-port.js';
-import { LegacySession } from '../../src/gateway/legacy-session.js';
-import type { OwnTool } from '../../src/gateway/own-tool.js';
-import { createToolPolicy, type ToolPolicyRules } from '../../src/gateway/tool-policy.js';
+import { toChildRequest } from '../../src/gateway/questions/child-request.js';
+import { LegacySession } from '../../src/gateway/session/legacy-session.js';
+import type { OwnTool } from '../../src/gateway/status/own-tool.js';
 import type { ClientProfile } from '../../src/mcp/client-profile.js';
 import { FakeClock } from './fake-clock.js';
 import { hmac } from './hmac.js';

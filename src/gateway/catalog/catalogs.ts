@@ -1,0 +1,53 @@
+import { LIST_KINDS, type ListKind } from '../../mcp/lists.js';
+import type { Backend } from '../backend.js';
+import { Catalog, type OwnEntry } from './catalog.js';
+import type { Paging } from './paged-list.js';
+import type { ListNaming } from './server-lists.js';
+import { UiAliases } from './ui-aliases.js';
+
+/** All merged lists at one moment. */
+export interface Catalogs extends Readonly<Record<ListKind, Catalog>> {
+  readonly ui: UiAliases;
+}
+
+export interface MergeOptions {
+  /** In the order of the configuration. */
+  readonly backends: Iterable<Backend>;
+  readonly ownTools: readonly OwnEntry[];
+  readonly naming: ListNaming;
+  readonly paging: Paging;
+  /** What clients may have seen until now. */
+  readonly before?: Catalogs | undefined;
+}
+
+/** Merges what the backends offer now, in their order. */
+export function mergeCatalogs({ backends, ownTools, naming, paging, before }: MergeOptions): Catalogs {
+  const all = [...backends];
+  const ui = new UiAliases(
+    all.map((backend) => ({ key: backend.key, ...backend.knownListsAs(naming) })),
+    before?.ui,
+  );
+  const merge = (kind: ListKind, own: readonly OwnEntry[] = []) =>
+    new Catalog(
+      kind,
+      all.map((backend) => {
+        const { key, prefix } = backend;
+        const list = ui.apply(key, backend.listsAs(naming)[kind]);
+        return { key, prefix: naming === 'exposed' ? prefix : '', list };
+      }),
+      own,
+      paging,
+    );
+  return {
+    ui,
+    tools: merge('tools', ownTools),
+    prompts: merge('prompts'),
+    resources: merge('resources'),
+    templates: merge('templates'),
+  };
+}
+
+/** The lists in which a client would see a difference. */
+export function changedLists(before: Catalogs, after: Catalogs): ListKind[] {
+  return LIST_KINDS.filter((kind) => !before[kind].isLike(after[kind]));
+}

@@ -1,0 +1,151 @@
+import type { RawEntry } from '../../bridge/list-pages.js';
+import { valuesAt } from '../../jsonrpc/json-path.js';
+import { isString, readString, readText, type Span, toBytes, visitMembers } from '../../jsonrpc/json-text.js';
+import { join } from '../../jsonrpc/message.js';
+import { splice } from '../../jsonrpc/splice.js';
+import { checkEntry } from '../../mcp/entry-check.js';
+import { exposedName, type Sha256 } from '../../mcp/exposed-name.js';
+import { isNamed, type ListKind } from '../../mcp/lists.js';
+import { isUiUri, uiAlias, uiPointers } from '../../mcp/ui-uri.js';
+import type { ToolPolicy } from './tool-policy.js';
+
+/** A `ui://` URI in an entry: that of a resource, or one that a tool points to. */
+export interface UiReference {
+  readonly uri: string;
+  /** What clients see in its place where another server owns the URI. */
+  readonly alias: string;
+  /** Where it stands in the entry; nowhere when that is withheld. */
+  readonly span: Span | undefined;
+}
+
+/** One entry of a server's list, ready to be listed. Its names are URIs where the list is one of resources. */
+export interface ExposedEntry {
+  readonly exposed: string;
+  readonly original: string;
+  /** As the server spelt it, under its exposed name; `undefined` when it is withheld from lists. */
+  readonly entry: Uint8Array | undefined;
+  /** Absent if there are none. */
+  readonly ui?: readonly UiReference[];
+}
+
+/** An entry that is not listed, and why. It can still be used by its exposed name, if it has one. */
+export interface WithheldEntry {
+  readonly name: string;
+  readonly reason: string;
+}
+
+/** What one server contributes to a merged list; made once for each list that the server sends. */
+export interface ExposedList {
+  readonly entries: readonly ExposedEntry[];
+  readonly withheld: readonly WithheldEntry[];
+  /** Names that the configuration does not let through. */
+  readonly denied: readonly string[];
+  /** Why the list ends early, if it does. */
+  readonly truncated: string | undefined;
+  /** Original names of tools that their server calls as tasks only. */
+  readonly taskOnly: ReadonlySet<string>;
+}
+
+export const EMPTY_LIST: ExposedList = {
+  entries: [],
+  withheld: [],
+  denied: [],
+  truncated: undefined,
+  taskOnly: new Set(),
+};
+
+export interface ExposureRules {
+  readonly key: string;
+  /** Empty when names are shown without one; `undefined` when they are shown as the server spells them, whatever they are. */
+  readonly prefix: string | undefined;
+  readonly policy: ToolPolicy;
+  readonly sha256: Sha256;
+}
+
+/** Checks each entry alone, so that a bad one hides no other, and puts the exposed names in. */
+export function exposeList(
+  kind: ListKind,
+  list: { readonly entries: readonly RawEntry[]; readonly truncated: string | undefined },
+  rules: ExposureRules,
+): ExposedList {
+  const { key, prefix, policy, sha256 } = rules;
+  const entries: ExposedEntry[] = [];
+  const withheld: WithheldEntry[] = [];
+  const denied: string[] = [];
+  const taskOnly = new Set<string>();
+  const seen = new Set<string>();
+
+  list.entries.forEach((raw, index) => {
+    const value: unknown = JSON.parse(readText(raw.bytes, raw.span));
+    const verdict = checkEntry(kind, value);
+    const { name } = verdict;
+    if (name === undefined) {
+      withheld.push({ name: `#${index + 1}`, reason: verdict.kind === 'unsound' ? verdict.reason : '' });
+      return;
+    }
+    if (kind === 'tools' && !policy(name)) {
+      denied.push(name);
+      return;
+    }
+    if (seen.has(name)) {
+      withheld.push({ name, reason: 'the server lists this name twice; the first one counts' });
+      return;
+    }
+    seen.add(name);
+    if (kind === 'tools' && isTaskOnly(value)) taskOnly.add(name);
+    const isRenamed = isNamed(kind) && prefix !== undefined;
+    const exposed = isRenamed ? exposedName(key, prefix, name, sha256) : name;
+    if (verdict.kind === 'unsound') withheld.push({ name, reason: verdict.reason });
+    const newName = isRenamed ? exposed : undefined;
+    const entry = verdict.kind === 'sound' ? rename(raw, newName, verdict.nullMembers) : undefined;
+    const ui = findUiReferences(kind, name, entry, rules);
+    entries.push({ exposed, original: name, entry, ...(ui.length === 0 ? {} : { ui }) });
+  });
+  return { entries, withheld, denied, truncated: list.truncated, taskOnly };
+}
+
+function isTaskOnly(tool: unknown): boolean {
+  const { execution } = tool as { readonly execution?: { readonly taskSupport?: unknown } | null };
+  return execution?.taskSupport === 'required';
+}
+
+function findUiReferences(
+  kind: ListKind,
+  name: string,
+  entry: Uint8Array | undefined,
+  { key, sha256 }: ExposureRules,
+): UiReference[] {
+  const whole = { start: 0, end: entry?.length ?? 0 };
+  const toReference = (uri: string, span: Span | undefined) => ({ uri, alias: uiAlias(key, uri, sha256), span });
+  if (kind === 'tools' && entry !== undefined) {
+    return uiPointers(entry, whole).map(({ uri, span }) => toReference(uri, span));
+  }
+  if (kind !== 'resources' || !isUiUri(name)) return [];
+  const spans = entry === undefined ? [undefined] : valuesAt(entry, whole, ['uri']);
+  return spans.map((span) => toReference(name, span));
+}
+
+/** The entry's own bytes but for the name, if it gets a new one, and without the members that must not be null. */
+function rename({ bytes, span }: RawEntry, exposed: string | undefined, nullMembers: readonly string[]): Uint8Array {
+  const members: { name: string; key: Span; value: Span }[] = [];
+  visitMembers(bytes, span.start, Number.POSITIVE_INFINITY, (key, value) => {
+    members.push({ name: readString(bytes, key), key, value });
+  });
+  const edits = members
+    .filter(({ name, value }) => exposed !== undefined && name === 'name' && !spells(bytes, value, exposed))
+    .map(({ value }) => ({ span: value, text: toBytes(JSON.stringify(exposed)) }));
+  if (nullMembers.length === 0) return splice({ bytes, span, edits });
+
+  const kept = members.filter((member) => !nullMembers.includes(member.name));
+  const parts = kept.flatMap(({ key, value }, index) => {
+    const member = { bytes, span: { start: key.start, end: value.end } };
+    const ownEdits = edits.filter((edit) => edit.span === value);
+    return [toBytes(index === 0 ? '' : ','), splice({ ...member, edits: ownEdits })];
+  });
+  return join([toBytes('{'), ...parts, toBytes('}')]);
+}
+
+/** A name that stays the same stays as it is spelt. */
+function spells(bytes: Uint8Array, token: Span, text: string): boolean {
+  return isString(bytes, token) && readString(bytes, token) === text;
+}

@@ -1,0 +1,43 @@
+import type { RawEntry } from '../../bridge/list-pages.js';
+import type { ListKind } from '../../mcp/lists.js';
+import { EMPTY_LIST, type ExposedList, type ExposureRules, exposeList } from './exposed-list.js';
+
+/** What one server contributes to each of the merged lists. */
+export type ServerLists = Readonly<Record<ListKind, ExposedList>>;
+
+export const NO_LISTS: ServerLists = {
+  tools: EMPTY_LIST,
+  prompts: EMPTY_LIST,
+  resources: EMPTY_LIST,
+  templates: EMPTY_LIST,
+};
+
+/** Under which names a client sees a server's entries: among those of others, or as the server itself names them. */
+export type ListNaming = 'exposed' | 'original';
+
+/** One list of a server, as it is shown under either names. */
+export class ServedList {
+  readonly exposed: ExposedList;
+  readonly #makeOriginal: () => ExposedList;
+  #original: ExposedList | undefined;
+
+  constructor(
+    kind: ListKind,
+    list: { readonly entries: readonly RawEntry[]; readonly truncated: string | undefined },
+    rules: ExposureRules,
+  ) {
+    this.exposed = exposeList(kind, list, rules);
+    this.#makeOriginal = () => exposeList(kind, list, { ...rules, prefix: undefined });
+  }
+
+  /** Made when it is first asked for: few clients look at one server alone. */
+  get original(): ExposedList {
+    this.#original ??= this.#makeOriginal();
+    return this.#original;
+  }
+}
+
+/** A list that never changes, whatever the names. */
+export function fixedList(list: ExposedList): Pick<ServedList, ListNaming> {
+  return { exposed: list, original: list };
+}

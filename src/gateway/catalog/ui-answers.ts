@@ -1,0 +1,34 @@
+import { valuesAt } from '../../jsonrpc/json-path.js';
+import { isString, readString, type Span, toBytes, visitElements } from '../../jsonrpc/json-text.js';
+import type { Edit } from '../../jsonrpc/splice.js';
+import { uiPointers } from '../../mcp/ui-uri.js';
+import type { EditAnswer } from '../exchange.js';
+
+/** For the answer to a read of `alias`: what is the resource itself goes by the alias, as the client asked for it. */
+export function editReadResult(original: string, alias: string): EditAnswer {
+  return ({ bytes, result }) => {
+    if (result === undefined) return [];
+    const contents: Span[] = [];
+    for (const list of valuesAt(bytes, result, ['contents'])) {
+      visitElements(bytes, list.start, Number.POSITIVE_INFINITY, (content) => contents.push(content));
+    }
+    const uris = contents.flatMap((content) => valuesAt(bytes, content, ['uri']));
+    const own = uris.filter((span) => isString(bytes, span) && readString(bytes, span) === original);
+    return own.map((span) => replace(span, alias));
+  };
+}
+
+/** For the result of a tool whose server has `aliases`: it may say by itself how it is to be shown. */
+export function editToolResult(aliases: ReadonlyMap<string, string>): EditAnswer {
+  return ({ bytes, result }) => {
+    if (result === undefined) return [];
+    return uiPointers(bytes, result).flatMap(({ uri, span }) => {
+      const alias = aliases.get(uri);
+      return alias === undefined ? [] : [replace(span, alias)];
+    });
+  };
+}
+
+function replace(span: Span, uri: string): Edit {
+  return { span, text: toBytes(JSON.stringify(uri)) };
+}

@@ -1,0 +1,83 @@
+import type { Clock } from '../../timing/clock.js';
+import { Deadlines, type Due } from '../../timing/deadlines.js';
+import type { Exchange } from '../exchange.js';
+import type { FailureReason } from './failure.js';
+
+export interface WaitOptions {
+  readonly exchange: Exchange;
+  /** Longest wait, in milliseconds. */
+  readonly forMs: number;
+  /** A process is there. */
+  readonly proceed: () => void;
+  /** What to tell the client when the wait was too long. */
+  readonly reason: () => FailureReason;
+  /** Gives back what the call holds while it waits. */
+  readonly release: () => void;
+}
+
+/** A call that waits for its turn, or for a process. */
+interface Wait extends Due, WaitOptions {}
+
+export interface CallWaitsOptions {
+  readonly clock: Clock;
+  /** Answers a call that has waited in vain. */
+  readonly fail: (exchange: Exchange, reason: FailureReason) => void;
+  readonly onCancelled: () => void;
+}
+
+/** Calls that wait for their turn or, having it, for a process; in order of arrival. Each wait has an end. */
+export class CallWaits {
+  readonly #options: CallWaitsOptions;
+  readonly #waiting = new Set<Wait>();
+  readonly #deadlines: Deadlines<Wait>;
+
+  constructor(options: CallWaitsOptions) {
+    this.#options = options;
+    this.#deadlines = new Deadlines(options.clock, (wait) => this.#giveUp(wait, wait.reason()));
+  }
+
+  get size(): number {
+    return this.#waiting.size;
+  }
+
+  /**
+   * Waits until the function that is returned is called, the wait is too long, there is nothing to wait for, or the
+   * client gives up.
+   */
+  begin(options: WaitOptions): () => void {
+    const wait: Wait = { ...options, dueAt: this.#options.clock.now() + options.forMs };
+    this.#waiting.add(wait);
+    this.#deadlines.watch(wait);
+    wait.exchange.onCancel(() => {
+      this.#end(wait);
+      this.#options.onCancelled();
+      wait.release();
+    });
+    return () => this.#end(wait);
+  }
+
+  /** A process is there. */
+  proceed(): void {
+    for (const wait of [...this.#waiting]) wait.proceed();
+  }
+
+  /** No process is to be expected. */
+  giveUp(reason: FailureReason): void {
+    for (const wait of [...this.#waiting]) this.#giveUp(wait, reason);
+  }
+
+  close(): void {
+    this.#deadlines.close();
+  }
+
+  #giveUp(wait: Wait, reason: FailureReason): void {
+    this.#end(wait);
+    this.#options.fail(wait.exchange, reason);
+    wait.release();
+  }
+
+  #end(wait: Wait): void {
+    this.#waiting.delete(wait);
+    this.#deadlines.unwatch(wait);
+  }
+}

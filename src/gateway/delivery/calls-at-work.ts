@@ -1,0 +1,81 @@
+import { METHODS, TASK_METHODS } from '../../mcp/methods.js';
+import type { Exchange } from '../exchange.js';
+import type { GatewayClient } from '../gateway-port.js';
+
+/**
+ * The calls that one process is at work on, by which it is told whom it means when it says or asks something. One may be
+ * settled already, and then nothing more can go along it.
+ */
+export class CallsAtWork {
+  /** In the order in which they were sent. */
+  readonly #calls = new Set<Exchange>();
+
+  get size(): number {
+    return this.#calls.size;
+  }
+
+  add(exchange: Exchange): void {
+    this.#calls.add(exchange);
+  }
+
+  delete(exchange: Exchange): void {
+    this.#calls.delete(exchange);
+  }
+
+  /**
+   * The call because of which the process says or asks something: the latest, if all that could be are one client's;
+   * `undefined` when there is none, or when more than one client could be meant. What clients declared does not tell: a
+   * server that serves all of them knows of none what it can do.
+   *
+   * What belongs to a task says so, hence requests about tasks count only where there are no others; and what makes no
+   * server ask counts only where nothing else does.
+   */
+  get cause(): Exchange | undefined {
+    const all = [...this.#calls].filter(({ isSettled }) => !isSettled);
+    const meant = onlySome(onlySome(all, isNoTask), isInteractive);
+    const latest = meant.at(-1);
+    return meant.every(({ client }) => client === latest?.client) ? latest : undefined;
+  }
+
+  /**
+   * The call of this client's along which a question about a task is best asked: one that waits for a task's result,
+   * else the latest. One that merely looks at a task's state, or ends it, is to be answered and nothing else.
+   */
+  latestOf(client: GatewayClient): Exchange | undefined {
+    let latest: Exchange | undefined;
+    for (const exchange of this.#calls) {
+      const isBehind = latest !== undefined && isLookout(latest);
+      const isFit = isLookout(exchange) || (isNoTask(exchange) && !isBehind);
+      if (exchange.client === client && !exchange.isSettled && isFit) latest = exchange;
+    }
+    return latest;
+  }
+
+  /** The same for reports of progress, whose order would be lost if they went along one call and then another. */
+  lookoutOf(client: GatewayClient): Exchange | undefined {
+    const latest = this.latestOf(client);
+    return latest !== undefined && isLookout(latest) ? latest : undefined;
+  }
+}
+
+/** Whether it waits for the end of a task, for which the server need do nothing. */
+export function isLookout({ request }: Exchange): boolean {
+  return request.method === METHODS.taskResult;
+}
+
+/** Whether a request may make a server ask something before it answers. */
+export function isInteractive({ request }: Exchange): boolean {
+  return INTERACTIVE.has(request.method);
+}
+
+const INTERACTIVE: ReadonlySet<string> = new Set([METHODS.callTool, METHODS.getPrompt, METHODS.readResource]);
+
+function isNoTask({ request }: Exchange): boolean {
+  return !TASK_METHODS.has(request.method);
+}
+
+/** Those that are of this kind, or all if none is. */
+function onlySome(calls: readonly Exchange[], isOfKind: (call: Exchange) => boolean): readonly Exchange[] {
+  const some = calls.filter(isOfKind);
+  return some.length > 0 ? some : calls;
+}

@@ -1,0 +1,125 @@
+import type { Span } from '../../jsonrpc/json-text.js';
+import { errorMessage, resultMessage } from '../../jsonrpc/message.js';
+import type { RpcError } from '../../jsonrpc/rpc-error.js';
+import type { Edit, SplicedMessage } from '../../jsonrpc/splice.js';
+import type { NotificationEnvelope, RequestEnvelope, ResponseEnvelope } from '../../mcp/envelope.js';
+import type { Clock } from '../../timing/clock.js';
+import type { Exchange } from '../exchange.js';
+import type { GatewayClient } from '../gateway-port.js';
+import type { ReplyChannel } from './reply-channel.js';
+
+/**
+ * Between the last progress of a request and its answer. The official client drops progress that it reads together
+ * with the answer, and what a child writes in two pieces would often reach it in one.
+ */
+const PROGRESS_GAP_MS = 5;
+
+export interface LegacyExchangeOptions {
+  readonly request: RequestEnvelope;
+  readonly client: GatewayClient;
+  readonly reply: ReplyChannel;
+  readonly clock: Clock;
+  /** Sends the client what cannot go the way of the answer. */
+  readonly sendUnasked: (message: SplicedMessage) => void;
+  readonly onSettled: () => void;
+}
+
+/** A request of a client that speaks a revision with a handshake. */
+export class LegacyExchange implements Exchange {
+  readonly request: RequestEnvelope;
+  readonly client: GatewayClient;
+  readonly #reply: ReplyChannel;
+  readonly #clock: Clock;
+  readonly #sendUnasked: (message: SplicedMessage) => void;
+  readonly #onSettled: () => void;
+  #isSettled = false;
+  #isLasting = false;
+  #lastProgressAt = Number.NEGATIVE_INFINITY;
+  #cancelled: (notice?: NotificationEnvelope) => void = () => {};
+
+  constructor({ request, client, reply, clock, sendUnasked, onSettled }: LegacyExchangeOptions) {
+    this.request = request;
+    this.client = client;
+    this.#reply = reply;
+    this.#clock = clock;
+    this.#sendUnasked = sendUnasked;
+    this.#onSettled = onSettled;
+  }
+
+  get isSettled(): boolean {
+    return this.#isSettled;
+  }
+
+  get wantsProgress(): boolean {
+    return this.request.tokens.requestProgressToken !== undefined;
+  }
+
+  relay(response: ResponseEnvelope, edits: readonly Edit[] = []): void {
+    const waitMs = this.#lastProgressAt + PROGRESS_GAP_MS - this.#clock.now();
+    // Of a task, progress goes on, and what else is said of it must not come before its id.
+    if (waitMs > 0 && !this.#isLasting) this.#clock.schedule(waitMs, () => this.#answer(response, edits));
+    else this.#answer(response, edits);
+  }
+
+  succeed(result: Uint8Array): void {
+    if (this.#settle()) this.#reply.answer(resultMessage(this.#ownBytes(this.request.id), result));
+  }
+
+  fail(error: RpcError): void {
+    if (this.#settle()) this.#reply.answer(errorMessage(this.#ownBytes(this.request.id), error));
+  }
+
+  progress(notification: NotificationEnvelope, more: readonly Edit[] = [], via?: Exchange): void {
+    const { bytes, span, tokens } = notification;
+    const asked = this.request.tokens.requestProgressToken;
+    if (asked === undefined || tokens.progressToken === undefined) return;
+    const edits: Edit[] = [{ span: tokens.progressToken, text: this.#ownBytes(asked) }, ...more];
+    if (!this.#isSettled) {
+      this.#lastProgressAt = this.#clock.now();
+      this.#reply.send({ bytes, span, edits });
+    } else if (this.#isLasting) {
+      if (via === undefined) this.client.notify(notification, edits);
+      else via.send({ bytes, span, edits });
+    }
+  }
+
+  outlive(): () => void {
+    this.#isLasting = true;
+    return () => {
+      this.#isLasting = false;
+    };
+  }
+
+  send(message: SplicedMessage): void {
+    if (this.#isSettled) return;
+    if (this.#reply.isUnheard === true) this.#sendUnasked(message);
+    else this.#reply.send(message);
+  }
+
+  onCancel(listener: (notice?: NotificationEnvelope) => void): void {
+    this.#cancelled = listener;
+  }
+
+  /** The client wants no answer any more, so there will be none. */
+  cancel(notice?: NotificationEnvelope): void {
+    if (!this.#settle()) return;
+    this.#reply.withdraw();
+    this.#cancelled(notice);
+  }
+
+  #answer({ bytes, span, id }: ResponseEnvelope, edits: readonly Edit[]): void {
+    if (!this.#settle()) return;
+    this.#reply.answer({ bytes, span, edits: [{ span: id, text: this.#ownBytes(this.request.id) }, ...edits] });
+  }
+
+  #settle(): boolean {
+    if (this.#isSettled) return false;
+    this.#isSettled = true;
+    this.#onSettled();
+    return true;
+  }
+
+  #ownBytes(span: Span): Uint8Array {
+    return this.request.bytes.subarray(span.start, span.end);
+  }
+}

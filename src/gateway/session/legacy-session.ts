@@ -1,0 +1,271 @@
+import { readText, type Span, toBytes } from '../../jsonrpc/json-text.js';
+import { errorMessage, type MessageSink, NULL_ID, notificationMessage, resultMessage } from '../../jsonrpc/message.js';
+import { RPC_CODES, RpcError } from '../../jsonrpc/rpc-error.js';
+import type { Edit, SplicedMessage } from '../../jsonrpc/splice.js';
+import type { Envelope, NotificationEnvelope, Rejection, RequestEnvelope, ScanEnvelope } from '../../mcp/envelope.js';
+import { LISTS, type ListKind, listAskedFor } from '../../mcp/lists.js';
+import { METHODS } from '../../mcp/methods.js';
+import { isOlder } from '../../mcp/revisions.js';
+import type { Clock } from '../../timing/clock.js';
+import { Paced } from '../../timing/paced.js';
+import { capabilitiesFor } from '../capabilities.js';
+import { describeFailure } from '../delivery/failure.js';
+import type { Exchange } from '../exchange.js';
+import type { ClientConnection, GatewayClient, GatewayPort, ServerGreeting } from '../gateway-port.js';
+import type { Question, TakeBack } from '../questions/child-request.js';
+import { inRevision } from '../server-greeting.js';
+import { AskedClient } from './asked-client.js';
+import { acceptBatch } from './batch.js';
+import { BatchReply } from './batch-reply.js';
+import { LegacyExchange } from './legacy-exchange.js';
+import { refusalOf } from './refusal.js';
+import { pipeChannel, type ReplyChannel } from './reply-channel.js';
+import { readProfile, type SpokenProfile } from './spoken-profile.js';
+
+export interface LegacySessionOptions {
+  readonly clock: Clock;
+  readonly scan: ScanEnvelope;
+  readonly gateway: GatewayPort;
+  /** Towards the client: what no request of its own asked for and, on a pipe, everything else. */
+  readonly sink: MessageSink;
+  /** Who is behind the client. */
+  readonly principal: string;
+  /** The key of the one server that the client wants to see as it is. */
+  readonly server?: string | undefined;
+  readonly serverInfo: { readonly name: string; readonly title?: string; readonly version: string };
+}
+
+/** Changes that come together are announced together, and not more often than a client can follow. */
+const ANNOUNCE_AFTER_MS = 200;
+const ANNOUNCE_EVERY_MS = 1_000;
+
+/**
+ * One client that speaks a revision with a handshake (2024-11-05 to 2025-11-25): turns its requests into exchanges
+ * and keeps those in flight by the id that the client gave them.
+ */
+export class LegacySession implements GatewayClient {
+  readonly #options: LegacySessionOptions;
+  readonly #pipe: ReplyChannel;
+  /** By the id's token; on a pipe there is one of each, while each POST may bring the same. */
+  readonly #inFlight = new Map<string, Set<LegacyExchange>>();
+  /** By the notification that announces it. */
+  readonly #announcements = new Map<string, Paced>();
+  readonly #listed = new Set<ListKind>();
+  readonly #asked: AskedClient;
+  /** Questions of servers that may not be asked before the client says that it is ready. */
+  #early: SplicedMessage[] = [];
+  #connection: ClientConnection | undefined;
+  #phase: 'new' | 'initialized' | 'open' | 'closed' = 'new';
+  #revision: string | undefined;
+
+  constructor(options: LegacySessionOptions) {
+    this.#options = options;
+    this.#pipe = pipeChannel(options.sink);
+    this.#asked = new AskedClient((message) => this.#sendUnasked(message));
+  }
+
+  get principal(): string {
+    return this.#options.principal;
+  }
+
+  /** Requests that were not answered yet. */
+  get inFlight(): number {
+    let count = 0;
+    for (const exchanges of this.#inFlight.values()) count += exchanges.size;
+    return count;
+  }
+
+  /** What was agreed in `initialize`; `undefined` before. */
+  get revision(): string | undefined {
+    return this.#revision;
+  }
+
+  /** One line from a client at the other end of a pipe. */
+  receive(line: Uint8Array): void {
+    if (this.#phase === 'closed') return;
+    const message = this.#options.scan(line);
+    if (message.kind !== 'rejected') this.accept(message, this.#pipe);
+    else if (message.reason === 'batch') this.#receiveBatch(message);
+    else if (message.reason !== 'blank') this.#options.sink.send(refusalOf(message));
+  }
+
+  /** One message; what it causes goes to `reply`. Returns whether that will be given an answer. */
+  accept(message: Envelope, reply: ReplyChannel): boolean {
+    if (message.kind === 'request') this.#request(message, reply);
+    else if (message.kind === 'notification') this.#notification(message);
+    else this.#asked.answered(message);
+    return message.kind === 'request';
+  }
+
+  /** Answers for a line that was too long to be read. */
+  refuseOversized(maxBytes: number): void {
+    const message = `Message larger than the limit of ${maxBytes} bytes`;
+    this.#options.sink.send(errorMessage(NULL_ID, new RpcError(RPC_CODES.invalidRequest, message)));
+  }
+
+  /** A client that has not listed yet has nothing to be told: its first list will be the new one. */
+  listChanged(kind: ListKind): void {
+    if (this.#phase === 'open' && this.#listed.has(kind)) this.#announcement(LISTS[kind].changed).request();
+  }
+
+  ask(question: Question, via: Exchange | undefined): TakeBack {
+    return this.#asked.ask(question, via);
+  }
+
+  notify({ bytes, span }: NotificationEnvelope, edits: readonly Edit[] = []): void {
+    if (this.#phase === 'open') this.#options.sink.send({ bytes, span, edits });
+  }
+
+  /** The client is gone: what it asked for is cancelled. */
+  close(): void {
+    if (this.#phase === 'closed') return;
+    this.#phase = 'closed';
+    this.#asked.close();
+    for (const announcement of this.#announcements.values()) announcement.close();
+    for (const exchanges of [...this.#inFlight.values()]) for (const exchange of [...exchanges]) exchange.cancel();
+    this.#connection?.close();
+  }
+
+  #receiveBatch(batch: Rejection): void {
+    const { scan, sink } = this.#options;
+    const received = acceptBatch({ batch, scan, session: this, replyFor: (answers) => new BatchReply(sink, answers) });
+    if ('refused' in received) sink.send(received.refused);
+  }
+
+  #request(request: RequestEnvelope, reply: ReplyChannel): void {
+    const id = tokenText(request, request.id);
+    if (request.method === METHODS.ping) {
+      reply.answer(resultMessage(toBytes(id), EMPTY_RESULT));
+    } else if (request.method === METHODS.initialize) {
+      this.#initialize(request, reply);
+    } else if (this.#connection === undefined) {
+      refuse(reply, id, RPC_CODES.invalidParams, 'The session has to begin with initialize');
+    } else if (reply.isPipe === true && this.#inFlight.has(id)) {
+      // The first one keeps its answer, so the client gets two messages with this id; it asked twice.
+      refuse(reply, id, RPC_CODES.invalidRequest, 'A request with this id is in flight already');
+    } else {
+      this.#serve(request, id, reply, this.#connection);
+    }
+  }
+
+  #serve(request: RequestEnvelope, id: string, reply: ReplyChannel, connection: ClientConnection): void {
+    const { clock } = this.#options;
+    const list = listAskedFor(request.method);
+    const onSettled = () => {
+      const sameId = this.#inFlight.get(id);
+      sameId?.delete(exchange);
+      if (sameId?.size === 0) this.#inFlight.delete(id);
+      if (list !== undefined) this.#listed.add(list);
+    };
+    const sendUnasked = (message: SplicedMessage) => this.#sendUnasked(message);
+    const exchange = new LegacyExchange({ request, client: this, reply, clock, sendUnasked, onSettled });
+    const sameId = this.#inFlight.get(id);
+    if (sameId === undefined) this.#inFlight.set(id, new Set([exchange]));
+    else sameId.add(exchange);
+    connection.serve(exchange);
+  }
+
+  /** Not before the client has said that it is ready. */
+  #sendUnasked(message: SplicedMessage): void {
+    if (this.#phase === 'open') this.#options.sink.send(message);
+    else this.#early.push(message);
+  }
+
+  #announcement(method: string): Paced {
+    const known = this.#announcements.get(method);
+    if (known !== undefined) return known;
+    const { clock, sink } = this.#options;
+    const run = () => sink.send(notificationMessage(method));
+    const made = new Paced({ clock, delayMs: ANNOUNCE_AFTER_MS, everyMs: ANNOUNCE_EVERY_MS, run });
+    this.#announcements.set(method, made);
+    return made;
+  }
+
+  #initialize(request: RequestEnvelope, reply: ReplyChannel): void {
+    const { gateway, server, serverInfo } = this.#options;
+    const id = tokenText(request, request.id);
+    if (this.#phase !== 'new') {
+      refuse(reply, id, RPC_CODES.invalidRequest, 'The session is initialized already');
+      return;
+    }
+    this.#phase = 'initialized';
+    const profile = readProfile(request);
+    this.#asked.declare(profile.capabilities);
+    const connection = gateway.connect(this, { profile, server });
+    this.#connection = connection;
+    if (connection.greeting !== undefined) {
+      void this.#greetAsServer({ id: toBytes(id), profile, reply }, connection, connection.greeting);
+      return;
+    }
+    this.#revision = profile.protocolVersion;
+    const { instructions, offered } = connection;
+    const capabilities = capabilitiesFor(this.#revision, offered);
+    const result = { protocolVersion: this.#revision, capabilities, serverInfo, instructions };
+    reply.answer(resultMessage(toBytes(id), toBytes(JSON.stringify(result))));
+  }
+
+  /** In the words of the only server that the client wants to see. It may try again when there are none. */
+  async #greetAsServer({ id, profile, reply }: Hello, connection: ClientConnection, greeting: Promise<ServerGreeting>) {
+    const greeted = await greeting;
+    if (this.#phase === 'closed') return;
+    if (greeted.kind === 'greeted') {
+      // A server that several clients share may have been told of a newer revision than this one speaks.
+      const { protocolVersion } = profile;
+      const isOld = isOlder(protocolVersion, greeted.revision);
+      this.#revision = isOld ? protocolVersion : greeted.revision;
+      reply.answer(resultMessage(id, isOld ? inRevision(greeted.result, protocolVersion) : greeted.result));
+      return;
+    }
+    connection.close();
+    this.#connection = undefined;
+    this.#phase = 'new';
+    reply.answer(errorMessage(id, new RpcError(RPC_CODES.internalError, describeFailure(greeted.failure))));
+  }
+
+  #notification(notification: NotificationEnvelope): void {
+    switch (notification.method) {
+      case METHODS.initialized:
+        this.#initialized();
+        break;
+      case METHODS.cancelled:
+        this.#cancel(notification);
+        break;
+      case METHODS.progress:
+        this.#asked.progressed(notification);
+        break;
+      default:
+        this.#connection?.notified(notification);
+    }
+  }
+
+  #initialized(): void {
+    if (this.#phase !== 'initialized') return;
+    this.#phase = 'open';
+    for (const message of this.#early.splice(0)) this.#options.sink.send(message);
+  }
+
+  #cancel(notification: NotificationEnvelope): void {
+    const { requestId } = notification.tokens;
+    if (requestId === undefined) return;
+    const [exchange, ...others] = this.#inFlight.get(tokenText(notification, requestId)) ?? [];
+    // Of several requests with one id, nobody can say which was meant.
+    if (others.length === 0) exchange?.cancel(notification);
+  }
+}
+
+/** An `initialize` that waits for its answer. */
+interface Hello {
+  readonly id: Uint8Array;
+  readonly profile: SpokenProfile;
+  readonly reply: ReplyChannel;
+}
+
+const EMPTY_RESULT = toBytes('{}');
+
+function tokenText(message: { readonly bytes: Uint8Array }, span: Span): string {
+  return readText(message.bytes, span);
+}
+
+function refuse(reply: ReplyChannel, id: string, code: number, message: string): void {
+  reply.answer(errorMessage(toBytes(id), new RpcError(code, message)));
+}

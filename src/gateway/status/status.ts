@@ -1,0 +1,235 @@
+import type { BreakerState } from '../../bridge/breaker.js';
+import type { ListKind } from '../../mcp/lists.js';
+import type { Backend, LifecycleState } from '../backend.js';
+import type { Catalogs } from '../catalog/catalogs.js';
+import { printable } from './printable.js';
+
+/** What supervision knows of a child. Times are milliseconds on the monotonic clock. */
+export interface Lifecycle {
+  readonly state: LifecycleState;
+  readonly pid: number | undefined;
+  readonly generation: number;
+  readonly restarts: number;
+  readonly consecutiveFailures: number;
+  readonly readySince: number | undefined;
+  readonly retryAt: number | undefined;
+  readonly lastExit: { readonly code: number | null; readonly signal: string | null; readonly at: number } | undefined;
+  readonly lastFailure: { readonly reason: string; readonly at: number } | undefined;
+}
+
+/** Everything there is to know about one server. */
+export interface ServerFacts {
+  readonly backend: Backend;
+  /** Absent when the configuration of this server cannot work. */
+  readonly lifecycle: Lifecycle | undefined;
+  readonly problem: { readonly message: string; readonly hint: string } | undefined;
+  /** The last lines of stderr and of what was no message on stdout, secrets removed, oldest first. */
+  readonly logLines: readonly string[];
+  /** All backends of this server, this one among them: clients that differ do not share one. */
+  readonly instances: readonly InstanceFacts[];
+}
+
+/** One of the backends that a server has. */
+export interface InstanceFacts {
+  readonly backend: Backend;
+  readonly lifecycle: Lifecycle | undefined;
+  /** It waits for its first client. */
+  readonly isUnclaimed: boolean;
+}
+
+export interface StatusFacts {
+  readonly now: number;
+  readonly startedAt: number;
+  readonly version: string;
+  readonly configFile: string | undefined;
+  /** What is wrong with the configuration as a whole. */
+  readonly configFault: string | undefined;
+  readonly catalogs: Catalogs;
+  readonly servers: readonly ServerFacts[];
+  readonly canRestart: boolean;
+}
+
+/** The structured content of `trunkline__status`. Times are seconds, latencies milliseconds. */
+export interface StatusReport {
+  readonly version: string;
+  readonly uptimeSeconds: number;
+  readonly configFile: string | null;
+  readonly configFault: string | null;
+  readonly tools: number;
+  readonly servers: readonly ServerReport[];
+}
+
+/** What a server contributes to one of the merged lists, and what not. */
+export interface ListReport {
+  readonly exposed: readonly string[];
+  readonly quarantined: readonly { readonly name: string; readonly reason: string }[];
+  readonly denied: readonly string[];
+  readonly truncated: string | null;
+}
+
+export interface ServerReport {
+  readonly server: string;
+  readonly state: LifecycleState | 'misconfigured';
+  readonly pid: number | null;
+  readonly uptimeSeconds: number | null;
+  readonly generation: number;
+  readonly restarts: number;
+  readonly protocolVersion: string | null;
+  readonly breaker: BreakerState;
+  readonly inFlight: number;
+  readonly queued: number;
+  readonly calls: number;
+  readonly errors: number;
+  readonly failures: number;
+  readonly cancelled: number;
+  readonly latencyMs: { readonly p50: number; readonly p95: number } | null;
+  readonly tools: ListReport;
+  readonly prompts: ListReport;
+  readonly resources: ListReport;
+  readonly resourceTemplates: ListReport;
+  /** Frames of the child that were dropped, by kind, since it was last started. */
+  readonly dropped: Readonly<Record<string, number>>;
+  readonly lastExit: {
+    readonly code: number | null;
+    readonly signal: string | null;
+    readonly secondsAgo: number;
+  } | null;
+  readonly lastFailure: string | null;
+  readonly retryInSeconds: number | null;
+  readonly log: readonly string[];
+  /** What the person can do; empty when there is nothing to do. */
+  readonly advice: string;
+  readonly instructions: string | null;
+  /** The processes that run for this server, one for clients that look alike or one for each. */
+  readonly instances: readonly InstanceReport[];
+}
+
+export interface InstanceReport {
+  readonly id: string;
+  readonly state: LifecycleState;
+  readonly pid: number | null;
+  /** How many use it. */
+  readonly clients: number;
+  readonly inFlight: number;
+  readonly restarts: number;
+  /** Whether it is the one that answers whoever asks. */
+  readonly isYours: boolean;
+}
+
+/** The state of everything, or of `server` alone and then with more of its log. */
+export function reportStatus(facts: StatusFacts, server?: string): StatusReport {
+  const chosen = facts.servers.filter(({ backend }) => server === undefined || backend.key === server);
+  const logLines = server === undefined ? BRIEF_LOG_LINES : FULL_LOG_LINES;
+  let tools = 0;
+  for (const names of facts.catalogs.tools.listed.values()) tools += names.length;
+  return {
+    version: facts.version,
+    uptimeSeconds: seconds(facts.now - facts.startedAt),
+    configFile: facts.configFile ?? null,
+    configFault: facts.configFault ?? null,
+    tools,
+    servers: chosen.map((one) => reportServer(facts, one, logLines)),
+  };
+}
+
+const BRIEF_LOG_LINES = 3;
+const FULL_LOG_LINES = 20;
+
+function reportServer(facts: StatusFacts, one: ServerFacts, logLines: number): ServerReport {
+  const { backend, lifecycle, problem } = one;
+  const { counters, latencies, connection, breaker } = backend.delivery;
+  const p50 = latencies.quantile(0.5);
+  const p95 = latencies.quantile(0.95);
+  const since = (at: number | undefined) => (at === undefined ? null : seconds(facts.now - at));
+  const lastExit = lifecycle?.lastExit;
+  return {
+    server: backend.key,
+    state: problem === undefined ? (lifecycle?.state ?? 'stopped') : 'misconfigured',
+    pid: lifecycle?.pid ?? null,
+    uptimeSeconds: since(lifecycle?.readySince),
+    generation: lifecycle?.generation ?? 0,
+    restarts: lifecycle?.restarts ?? 0,
+    protocolVersion: connection?.revision ?? null,
+    breaker: breaker.state,
+    inFlight: connection?.inFlight ?? 0,
+    queued: backend.delivery.queued,
+    ...counters,
+    latencyMs: p50 === undefined || p95 === undefined ? null : { p50: tenths(p50), p95: tenths(p95) },
+    tools: reportList(facts, backend, 'tools'),
+    prompts: reportList(facts, backend, 'prompts'),
+    resources: reportList(facts, backend, 'resources'),
+    resourceTemplates: reportList(facts, backend, 'templates'),
+    dropped: { ...connection?.counters },
+    lastExit:
+      lastExit === undefined
+        ? null
+        : { code: lastExit.code, signal: lastExit.signal, secondsAgo: seconds(facts.now - lastExit.at) },
+    lastFailure: lifecycle?.lastFailure === undefined ? null : printable(lifecycle.lastFailure.reason),
+    retryInSeconds:
+      lifecycle?.retryAt === undefined ? null : Math.ceil(Math.max(0, lifecycle.retryAt - facts.now) / 1000),
+    log: one.logLines.slice(-logLines).map(printable),
+    advice: advise(facts, one),
+    instructions: connection?.instructions ?? null,
+    instances: one.instances.map((instance) => reportInstance(instance, backend)),
+  };
+}
+
+function reportInstance({ backend, lifecycle }: InstanceFacts, yours: Backend): InstanceReport {
+  return {
+    id: backend.id,
+    state: lifecycle?.state ?? 'stopped',
+    pid: lifecycle?.pid ?? null,
+    clients: backend.clients.size,
+    inFlight: backend.delivery.connection?.inFlight ?? 0,
+    restarts: lifecycle?.restarts ?? 0,
+    isYours: backend === yours,
+  };
+}
+
+function reportList({ catalogs }: StatusFacts, { key, lists }: Backend, kind: ListKind): ListReport {
+  const { withheld, denied, truncated } = lists[kind];
+  const shadowed = catalogs[kind].shadowed.filter((entry) => entry.key === key);
+  return {
+    exposed: (catalogs[kind].listed.get(key) ?? []).map(printable),
+    quarantined: [
+      ...withheld.map(({ name, reason }) => ({ name: printable(name), reason: printable(reason) })),
+      ...shadowed.map(({ exposed, owner }) => ({ name: printable(exposed), reason: `taken by "${owner}"` })),
+    ],
+    denied: denied.map(printable),
+    truncated: truncated ?? null,
+  };
+}
+
+/** The next step for a person, by what is wrong. */
+function advise({ canRestart }: StatusFacts, { backend, lifecycle, problem, instances }: ServerFacts): string {
+  if (problem !== undefined) return [problem.message, problem.hint].filter(Boolean).join(' ');
+  const { key } = backend;
+  const restart = canRestart
+    ? `call trunkline__restart with server "${key}"`
+    : 'restart the client, which restarts Trunkline';
+  switch (lifecycle?.state) {
+    case 'parked':
+      return `Read the log lines, mend the cause, then ${restart}. It is tried again by itself from time to time, and when one of its tools is called.`;
+    case 'backoff':
+      return 'It is restarted by itself; if that goes on, the log lines tell why it ends.';
+    case 'starting':
+      if (instances.some((instance) => instance.backend === backend && instance.isUnclaimed))
+        return 'It runs, and is greeted in the name of the first client that comes.';
+      return lifecycle.consecutiveFailures > 0
+        ? 'It is being started again.'
+        : 'It is still starting; its tools appear when it is ready.';
+    case 'ready':
+      if (backend.delivery.breaker.state === 'closed') return '';
+      return `It runs but does not answer. It is asked again by itself; to start it anew at once, ${restart}.`;
+    default:
+      return '';
+  }
+}
+
+function seconds(ms: number): number {
+  return Math.round(ms / 1000);
+}
+
+function tenths(ms: number): number {
+  return Math.round(ms * 10) / 10;
+}

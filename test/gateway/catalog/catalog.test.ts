@@ -1,0 +1,167 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { Catalog, type CatalogPart, type OwnEntry } from '../../../src/gateway/catalog/catalog.js';
+import { exposeList } from '../../../src/gateway/catalog/exposed-list.js';
+import { createToolPolicy } from '../../../src/gateway/catalog/tool-policy.js';
+import { hmac } from '../../support/hmac.js';
+import { toolOf } from '../../support/scripted-gateway.js';
+import { sha256 } from '../../support/sha256.js';
+import { bytesOf } from '../../support/wire.js';
+
+/** What a server contributes; a name with a leading `!` is of an unsound tool. */
+function part(key: string, names: readonly string[], { prefix = key, deny = [] as string[] } = {}): CatalogPart {
+  const entries = names.map((name) => {
+    const bytes = bytesOf(name.startsWith('!') ? `{"name":"${name.slice(1)}"}` : toolOf(name));
+    return { bytes, span: { start: 0, end: bytes.length } };
+  });
+  const rules = { key, prefix, policy: createToolPolicy({ deny }), sha256 };
+  return { key, prefix, list: exposeList('tools', { entries, truncated: undefined }, rules) };
+}
+
+const OWN = [{ name: 'trunkline__status', entry: bytesOf('{"name":"trunkline__status"}') }];
+
+function toolsOf(parts: readonly CatalogPart[], own: readonly OwnEntry[]): Catalog {
+  return new Catalog('tools', parts, own, { hmac });
+}
+
+function namesIn(catalog: Catalog): string[] {
+  const { tools } = JSON.parse(Buffer.from(catalog.answer).toString()) as { tools: { name: string }[] };
+  return tools.map(({ name }) => name);
+}
+
+describe('the merged list', () => {
+  it('has servers in the order of the configuration, their tools in their own, and ours last', () => {
+    const catalog = toolsOf([part('b', ['z', 'a']), part('a', ['m'])], OWN);
+    expect(namesIn(catalog)).toEqual(['b__z', 'b__a', 'a__m', 'trunkline__status']);
+    expect([...catalog.listed]).toEqual([
+      ['b', ['b__z', 'b__a']],
+      ['a', ['a__m']],
+    ]);
+  });
+
+  it('is the same to the byte for the same tools', () => {
+    const make = () => toolsOf([part('a', ['x', 'y']), part('b', ['x'])], OWN);
+    expect(make().answer).toEqual(make().answer);
+    expect(make().isLike(make())).toBe(true);
+  });
+
+  it('is JSON even when nobody has a tool', () => {
+    expect(Buffer.from(toolsOf([], []).answer).toString()).toBe('{"tools":[]}');
+    expect(namesIn(toolsOf([part('a', [])], OWN))).toEqual(['trunkline__status']);
+  });
+
+  it('changes no name of one server when another comes or goes', () => {
+    const name = fc.constantFrom('read', 'write', 'a.b', 'x'.repeat(60), '__proto__', 'b__read');
+    fc.assert(
+      fc.property(fc.uniqueArray(name), fc.uniqueArray(name), (ours, theirs) => {
+        const alone = toolsOf([part('a', ours)], OWN);
+        for (const parts of [
+          [part('a', ours), part('b', theirs)],
+          [part('b', theirs), part('a', ours)],
+        ]) {
+          expect(toolsOf(parts, OWN).listed.get('a')).toEqual(alone.listed.get('a'));
+        }
+      }),
+    );
+  });
+
+  it('leaves out what is withheld but lets it be called', () => {
+    const catalog = toolsOf([part('a', ['!bad', 'good'])], []);
+    expect(namesIn(catalog)).toEqual(['a__good']);
+    expect(catalog.resolve('a__bad')).toMatchObject({ key: 'a', original: 'bad' });
+  });
+});
+
+describe('a name that two claim', () => {
+  it('belongs to the first server, and the other is told of', () => {
+    const catalog = toolsOf([part('a', ['read'], { prefix: '' }), part('b', ['read'], { prefix: '' })], []);
+    expect(namesIn(catalog)).toEqual(['read']);
+    expect(catalog.resolve('read')).toMatchObject({ key: 'a', original: 'read' });
+    expect(catalog.shadowed).toEqual([{ key: 'b', exposed: 'read', owner: 'a' }]);
+    expect(catalog.listed.get('b')).toEqual([]);
+  });
+
+  it('never is one of our own', () => {
+    const catalog = toolsOf([part('a', ['trunkline__status', 'x'], { prefix: '' })], OWN);
+    expect(namesIn(catalog)).toEqual(['x', 'trunkline__status']);
+    expect(catalog.resolve('trunkline__status')).toBeUndefined();
+    expect(catalog.shadowed).toEqual([{ key: 'a', exposed: 'trunkline__status', owner: 'trunkline' }]);
+  });
+
+  it('never is one that we might offer, so that no server passes for the gateway', () => {
+    const catalog = toolsOf([part('a', ['trunkline__restart'], { prefix: '' })], OWN);
+    expect(namesIn(catalog)).toEqual(['trunkline__status']);
+  });
+
+  it('may belong to a withheld tool, which still owns it', () => {
+    const catalog = toolsOf([part('a', ['!read'], { prefix: '' }), part('b', ['read'], { prefix: '' })], []);
+    expect(namesIn(catalog)).toEqual([]);
+    expect(catalog.resolve('read')).toMatchObject({ key: 'a', original: 'read' });
+  });
+});
+
+describe('where a name leads', () => {
+  const catalog = toolsOf(
+    [
+      part('a', ['read', 'only', 'a.b', 'x'.repeat(80)]),
+      part('b', ['read', 'c__d']),
+      part('bare', ['free'], { prefix: '' }),
+    ],
+    OWN,
+  );
+
+  it('is the same tool for every listed name', () => {
+    for (const [key, names] of catalog.listed) {
+      for (const name of names) expect(catalog.resolve(name)?.key).toBe(key);
+    }
+    const [, , dotted = '', long = ''] = catalog.listed.get('a') ?? [];
+    expect(catalog.resolve(dotted)).toMatchObject({ key: 'a', original: 'a.b' });
+    expect(catalog.resolve(long)).toMatchObject({ key: 'a', original: 'x'.repeat(80) });
+  });
+
+  it.each([
+    ['a__hidden', { key: 'a', original: 'hidden' }, 'a tool that its server does not list'],
+    ['a__a.b', { key: 'a', original: 'a.b' }, 'the original name behind the prefix'],
+    ['b__c__d', { key: 'b', original: 'c__d' }, 'a name with a separator of its own'],
+    ['a__', { key: 'a', original: '' }, 'an empty name'],
+    ['only', { key: 'a', original: 'only' }, 'an original name that one server has'],
+    ['c__d', { key: 'b', original: 'c__d' }, 'an original name with an unknown prefix'],
+    ['free', { key: 'bare', original: 'free' }, 'a name without a prefix'],
+  ])('%s leads to %j: %s', (name, route) => {
+    expect(catalog.resolve(name)).toMatchObject(route);
+  });
+
+  it.each(['read', 'missing', '', '__', '__read', 'bare__free', 'c__read', '__proto__', 'constructor', 'toString'])(
+    '%j leads nowhere',
+    (name) => {
+      expect(catalog.resolve(name)).toBeUndefined();
+    },
+  );
+
+  it('is nowhere for an original name that three servers share', () => {
+    const shared = toolsOf([part('a', ['x']), part('b', ['x']), part('c', ['x'])], []);
+    expect(shared.resolve('x')).toBeUndefined();
+  });
+
+  it('is not changed by a name like those of every object', () => {
+    const odd = toolsOf([part('a', ['__proto__', 'constructor'])], []);
+    expect(odd.resolve('a____proto__')).toMatchObject({ key: 'a', original: '__proto__' });
+    expect(odd.resolve('__proto__')).toMatchObject({ key: 'a', original: '__proto__' });
+    expect(odd.resolve('toString')).toBeUndefined();
+  });
+});
+
+describe('whether a client would see a difference', () => {
+  it.each([
+    ['another tool', [part('a', ['x', 'z'])], false],
+    ['another order', [part('a', ['y', 'x'])], false],
+    ['a tool less', [part('a', ['x'])], false],
+    ['another tool that is withheld', [part('a', ['x', 'y', '!z'])], true],
+    ['another denied tool', [part('a', ['x', 'y', 'z'], { deny: ['z'] })], true],
+    ['a server without tools', [part('a', ['x', 'y']), part('b', [])], true],
+  ])('it does with %s: %s', (_, parts, isSame) => {
+    const before = toolsOf([part('a', ['x', 'y'])], OWN);
+    expect(toolsOf(parts, OWN).isLike(before)).toBe(isSame);
+    expect(before.isLike(toolsOf(parts, OWN))).toBe(isSame);
+  });
+});

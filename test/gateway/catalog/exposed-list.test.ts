@@ -1,0 +1,218 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { exposeList } from '../../../src/gateway/catalog/exposed-list.js';
+import { createToolPolicy } from '../../../src/gateway/catalog/tool-policy.js';
+import type { ListKind } from '../../../src/mcp/lists.js';
+import { sha256 } from '../../support/sha256.js';
+import { bytesOf } from '../../support/wire.js';
+
+function expose(
+  entries: readonly string[],
+  { kind = 'tools' as ListKind, prefix = 'k', policy = createToolPolicy({ deny: [] }) } = {},
+) {
+  const list = {
+    // Entries are views into a larger line, as they are in truth.
+    entries: entries.map((entry) => {
+      const bytes = bytesOf(`[ ${entry} ]`);
+      return { bytes, span: { start: 2, end: bytes.length - 2 } };
+    }),
+    truncated: undefined,
+  };
+  const { entries: tools, ...rest } = exposeList(kind, list, { key: 'k', prefix, policy, sha256 });
+  const entriesOf = tools.map(({ entry }) => (entry === undefined ? undefined : Buffer.from(entry).toString()));
+  return { tools, entries: entriesOf, ...rest };
+}
+
+const SCHEMA = '"inputSchema":{"type":"object"}';
+
+describe('an exposed tool', () => {
+  it.each([
+    `{"name":"read",${SCHEMA}}`,
+    `{ "inputSchema" : { "type":"object" , "properties":{"n":{"maximum":9007199254740993,"minimum":-0,"x":1e400}} },\t"name": "read" }`,
+    `{"name":"re\\u0061d","description":"\\u00e9 é \\ud83d\\ude00 \\"name\\":\\"x\\"",${SCHEMA},"x-vendor":null,"x-vendor":1.0}`,
+    `{"annotations":{"name":"other","title":"x"},"n\\u0061me":"read","inputSchema":{"type":"object","name":"inner"}}`,
+    `{"name":"read","inputSchema":{"type":"object","properties":{"name":{"type":"string"},"name":{}}},"__proto__":{"name":"x"}}`,
+    `{\r"name"\r:\r"read"\r,\r${SCHEMA}\r}`,
+  ])('is listed as the server spelt it, but for the name: %s', (entry) => {
+    const { entries, tools } = expose([entry]);
+    const expected = entry.replace(/("n(?:a|\\u0061)me"\s*:\s*)"re(?:a|\\u0061)d"/, '$1"k__read"');
+    expect(entries).toEqual([expected]);
+    expect(expected).not.toBe(entry);
+    expect(tools[0]).toMatchObject({ exposed: 'k__read', original: 'read' });
+  });
+
+  it('keeps every byte of members that nobody knows, whatever they hold', () => {
+    const space = fc.constantFrom('', '', ' ', '\t');
+    const value = fc.oneof(
+      fc.json(),
+      fc.constantFrom('9007199254740993', '1.0', '-0', '1E400', '"\\u0041"', '{"a":1,"a":2}', '[ ]'),
+    );
+    const member = fc.tuple(space, fc.string(), space, value, space);
+    fc.assert(
+      fc.property(fc.array(member, { maxLength: 5 }), fc.array(member, { maxLength: 5 }), (before, behind) => {
+        const text = (members: typeof before) =>
+          members.map(([a, key, b, json, c]) => `${a}${JSON.stringify(`x-${key}`)}${b}:${json}${c},`).join('');
+        const entry = (name: string) => `{${text(before)}"name":"${name}",${text(behind)}${SCHEMA}}`;
+        expect(expose([entry('read')]).entries).toEqual([entry('k__read')]);
+      }),
+      { numRuns: 300 },
+    );
+  });
+
+  it('has one name even if the server gave several: the last, as JSON.parse reads it', () => {
+    const { tools, entries } = expose([`{"name":"a",${SCHEMA},"name":"b"}`]);
+    expect(tools[0]).toMatchObject({ exposed: 'k__b', original: 'b' });
+    expect(entries).toEqual([`{"name":"k__b",${SCHEMA},"name":"k__b"}`]);
+  });
+
+  it.each(['read', 're\\u0061d'])('keeps its own name without a prefix, as it is spelt: %s', (name) => {
+    const entry = `{"name":"${name}",${SCHEMA}}`;
+    expect(expose([entry], { prefix: '' }).entries).toEqual([entry]);
+  });
+
+  it.each(['"a"', '7'])('has one name without a prefix, too, even if the server gave several: %s', (name) => {
+    const { entries } = expose([`{"name":${name},${SCHEMA},"name":"\\u0062"}`], { prefix: '' });
+    expect(entries).toEqual([`{"name":"b",${SCHEMA},"name":"\\u0062"}`]);
+  });
+
+  it.each(['__proto__', 'constructor', 'toString'])('may be called %s', (name) => {
+    const { entries, withheld } = expose([`{"name":"${name}",${SCHEMA}}`]);
+    expect(entries).toEqual([`{"name":"k__${name}",${SCHEMA}}`]);
+    expect(withheld).toEqual([]);
+  });
+
+  it('with a name that no model API takes gets another one, which is JSON', () => {
+    const { tools, entries } = expose([`{"name":"a \\"b\\" 猫",${SCHEMA}}`]);
+    expect(tools[0]?.original).toBe('a "b" 猫');
+    expect(JSON.parse(entries[0] ?? '').name).toBe(tools[0]?.exposed);
+    expect(tools[0]?.exposed).toMatch(/^k__a_b__[0-9a-f]{8}$/);
+  });
+});
+
+describe('members that are null and must not be', () => {
+  it.each([
+    [`{"name":"r","title":null,${SCHEMA}}`, `{"name":"k__r",${SCHEMA}}`],
+    [`{"title":null,"name":"r",${SCHEMA}}`, `{"name":"k__r",${SCHEMA}}`],
+    [`{"name":"r",${SCHEMA},"_meta":null}`, `{"name":"k__r",${SCHEMA}}`],
+    [`{ "title" : null , "x" : 1.0 , "name" : "r" , ${SCHEMA} }`, `{"x" : 1.0,"name" : "k__r",${SCHEMA}}`],
+    [
+      `{"icons":null,"name":"r","execution":null,"annotations":null,"outputSchema":null,"description":null,${SCHEMA},"x":null}`,
+      `{"name":"k__r",${SCHEMA},"x":null}`,
+    ],
+    [`{"titl\\u0065":null,"name":"r",${SCHEMA}}`, `{"name":"k__r",${SCHEMA}}`],
+  ])('are left out of %s', (entry, expected) => {
+    expect(expose([entry]).entries).toEqual([expected]);
+  });
+});
+
+describe('a tool that some client would choke on', () => {
+  it('is withheld with the reason, hides no other, and can be called all the same', () => {
+    const { tools, entries, withheld } = expose([
+      `{"name":"a",${SCHEMA}}`,
+      '{"name":"bad"}',
+      '"not a tool"',
+      '{"inputSchema":{}}',
+      `{"name":"b",${SCHEMA}}`,
+    ]);
+    expect(entries).toEqual([`{"name":"k__a",${SCHEMA}}`, undefined, `{"name":"k__b",${SCHEMA}}`]);
+    expect(tools[1]).toMatchObject({ exposed: 'k__bad', original: 'bad' });
+    expect(withheld).toEqual([
+      { name: 'bad', reason: 'inputSchema is not a schema of type "object"' },
+      { name: '#3', reason: 'is not an object' },
+      { name: '#4', reason: 'has no name' },
+    ]);
+  });
+
+  it('is one of fifty, and 49 are listed', () => {
+    const names = Array.from({ length: 50 }, (_, index) => `t${index}`);
+    const { entries, withheld } = expose(
+      names.map((name) => (name === 't17' ? '{"name":"t17","inputSchema":[]}' : `{"name":"${name}",${SCHEMA}}`)),
+    );
+    expect(entries.filter((entry) => entry !== undefined)).toHaveLength(49);
+    expect(withheld).toHaveLength(1);
+  });
+
+  it('is the second of two with one name', () => {
+    const { tools, entries, withheld } = expose([`{"name":"a","x":1,${SCHEMA}}`, `{"name":"a","x":2,${SCHEMA}}`]);
+    expect(tools).toHaveLength(1);
+    expect(entries[0]).toContain('"x":1');
+    expect(withheld).toEqual([{ name: 'a', reason: 'the server lists this name twice; the first one counts' }]);
+  });
+});
+
+describe('a tool that the configuration does not let through', () => {
+  it('is not exposed at all, and told of', () => {
+    const policy = createToolPolicy({ allow: ['a*'], deny: ['ab'] });
+    const { tools, denied, withheld } = expose(
+      ['a', 'ab', 'ac', 'b'].map((name) => `{"name":"${name}",${SCHEMA}}`),
+      { policy },
+    );
+    expect(tools.map(({ original }) => original)).toEqual(['a', 'ac']);
+    expect(denied).toEqual(['ab', 'b']);
+    expect(withheld).toEqual([]);
+  });
+
+  it('is denied even if it is unsound', () => {
+    const { tools, denied } = expose(['{"name":"b"}'], { policy: createToolPolicy({ deny: ['b'] }) });
+    expect(tools).toEqual([]);
+    expect(denied).toEqual(['b']);
+  });
+});
+
+describe('an exposed prompt', () => {
+  it('gets the prefix of its server, and keeps all else, the names of its arguments too', () => {
+    const { tools, entries } = expose(['{ "arguments":[{"name":"review"}], "name" : "review" ,"x":1.0}'], {
+      kind: 'prompts',
+    });
+    expect(entries).toEqual(['{ "arguments":[{"name":"review"}], "name" : "k__review" ,"x":1.0}']);
+    expect(tools[0]).toMatchObject({ exposed: 'k__review', original: 'review' });
+  });
+
+  it('is not subject to what is said of tools', () => {
+    const policy = createToolPolicy({ allow: ['other'], deny: ['review'] });
+    const { tools, denied } = expose(['{"name":"review"}'], { kind: 'prompts', policy });
+    expect(tools.map(({ exposed }) => exposed)).toEqual(['k__review']);
+    expect(denied).toEqual([]);
+  });
+
+  it('that is unsound is withheld, hides no other and can be got all the same', () => {
+    const { tools, entries, withheld } = expose(['{"name":"bad","arguments":7}', '{"name":"good"}'], {
+      kind: 'prompts',
+    });
+    expect(entries).toEqual([undefined, '{"name":"k__good"}']);
+    expect(tools[0]).toMatchObject({ exposed: 'k__bad', original: 'bad' });
+    expect(withheld).toEqual([{ name: 'bad', reason: 'arguments is not a list of named ones' }]);
+  });
+});
+
+describe.each([
+  ['resources', 'uri'],
+  ['templates', 'uriTemplate'],
+] as const)('an entry of %s', (kind, member) => {
+  it.each(['file:///a%20b', 'x://h/{id}', 'a__b', 'k__x', 'x'.repeat(300)])('keeps its URI %s and its name', (uri) => {
+    const entry = `{ "name" : "n\\u0061me", "${member}" : ${JSON.stringify(uri)} ,"size":1.0}`;
+    const { tools, entries } = expose([entry], { kind });
+    expect(entries).toEqual([entry]);
+    expect(tools[0]).toMatchObject({ exposed: uri, original: uri });
+  });
+
+  it('loses only members that must not be null', () => {
+    const entry = `{"title":null,"${member}":"x:1", "name":"n","x":null,"mimeType":null}`;
+    expect(expose([entry], { kind }).entries).toEqual([`{"${member}":"x:1","name":"n","x":null}`]);
+  });
+
+  it('is listed once, however many names it has', () => {
+    const { entries, withheld } = expose(
+      [`{"${member}":"x:1","name":"a"}`, `{"${member}":"x:1","name":"b"}`, `{"${member}":"x:2","name":"a"}`],
+      { kind },
+    );
+    expect(entries).toEqual([`{"${member}":"x:1","name":"a"}`, `{"${member}":"x:2","name":"a"}`]);
+    expect(withheld).toEqual([{ name: 'x:1', reason: 'the server lists this name twice; the first one counts' }]);
+  });
+
+  it('is withheld without a name, and still belongs to its server', () => {
+    const { tools, withheld } = expose([`{"${member}":"x:1"}`], { kind });
+    expect(tools).toEqual([{ exposed: 'x:1', original: 'x:1', entry: undefined }]);
+    expect(withheld).toEqual([{ name: 'x:1', reason: 'name is not a string' }]);
+  });
+});

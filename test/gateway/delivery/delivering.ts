@@ -1,0 +1,25 @@
+import { type CallLimits, Delivery } from '../../../src/gateway/delivery/delivery.js';
+import { FakeClock } from '../../support/fake-clock.js';
+import { callOf, RecordedExchange } from '../../support/recorded-exchange.js';
+import { ScriptedChild } from '../../support/scripted-child.js';
+import { LIMITS } from '../../support/scripted-gateway.js';
+import type { Message } from '../../support/wire.js';
+
+/** Delivery to children that the test plays. */
+export function delivering(limits: Partial<CallLimits> = {}, retryInMs: () => number | undefined = () => undefined) {
+  const clock = new FakeClock();
+  const delivery = new Delivery({ key: 'files', clock, limits: { ...LIMITS, ...limits }, retryInMs });
+  let generation = 0;
+  const start = async (): Promise<ScriptedChild> => {
+    const child = new ScriptedChild({ clock });
+    generation += 1;
+    delivery.connect(await child.connect(generation));
+    return child;
+  };
+  const serve = (members: Message = {}): RecordedExchange => {
+    const exchange = new RecordedExchange(callOf('read', members));
+    delivery.serve(exchange, { edits: [] });
+    return exchange;
+  };
+  return { clock, delivery, start, serve };
+}

@@ -1,0 +1,360 @@
+import { describe, expect, it } from 'vitest';
+import { createRestartTool } from '../../../src/gateway/status/restart-tool.js';
+import {
+  type Lifecycle,
+  reportStatus,
+  type ServerFacts,
+  type StatusFacts,
+} from '../../../src/gateway/status/status.js';
+import { renderStatus } from '../../../src/gateway/status/status-text.js';
+import { createStatusTool } from '../../../src/gateway/status/status-tool.js';
+import { offering, type ServerScript, scriptGateway, toolOf } from '../../support/scripted-gateway.js';
+
+const READY: Lifecycle = {
+  state: 'ready',
+  pid: 4711,
+  generation: 1,
+  restarts: 0,
+  consecutiveFailures: 0,
+  readySince: 40_000,
+  retryAt: undefined,
+  lastExit: undefined,
+  lastFailure: undefined,
+};
+
+const NOTHING = { exposed: [], quarantined: [], denied: [], truncated: null };
+
+const NOTHING_SEEN = { backends: new Map(), catalogs: scriptGateway({ servers: {} }).gateway.catalogs };
+
+interface Given {
+  readonly script?: ServerScript;
+  readonly lifecycle?: Partial<Lifecycle> | undefined;
+  readonly problem?: ServerFacts['problem'];
+  readonly logLines?: readonly string[];
+  readonly facts?: Partial<StatusFacts>;
+  readonly isStarted?: boolean;
+}
+
+/** One server `a`, started unless told otherwise, and what there is to know of it 100 s after the start. */
+async function given({
+  script = { tools: ['read'] },
+  lifecycle,
+  problem,
+  logLines = [],
+  facts,
+  isStarted = true,
+}: Given = {}) {
+  const world = scriptGateway({ servers: { a: script, b: {} } });
+  if (isStarted) await world.server('a').start();
+  const make = (): StatusFacts => ({
+    now: 100_000,
+    startedAt: 0,
+    version: '1.2.3',
+    configFile: '/etc/trunkline.yaml',
+    configFault: undefined,
+    catalogs: world.gateway.catalogs,
+    canRestart: false,
+    servers: [
+      { backend: world.server('a').backend, lifecycle: { ...READY, ...lifecycle }, problem, logLines, instances: [] },
+      { backend: world.server('b').backend, lifecycle: undefined, problem: undefined, logLines: [], instances: [] },
+    ],
+    ...facts,
+  });
+  const report = () => reportStatus(make());
+  return { ...world, make, report, one: () => report().servers[0] };
+}
+
+describe('the report', () => {
+  it('of a server that is well has every member and nothing to advise', async () => {
+    const { report } = await given();
+    expect(report()).toMatchObject({
+      version: '1.2.3',
+      uptimeSeconds: 100,
+      configFile: '/etc/trunkline.yaml',
+      configFault: null,
+      tools: 1,
+    });
+    expect(report().servers[0]).toEqual({
+      server: 'a',
+      state: 'ready',
+      pid: 4711,
+      uptimeSeconds: 60,
+      generation: 1,
+      restarts: 0,
+      protocolVersion: '2025-11-25',
+      breaker: 'closed',
+      inFlight: 0,
+      queued: 0,
+      calls: 0,
+      errors: 0,
+      failures: 0,
+      cancelled: 0,
+      latencyMs: null,
+      tools: { exposed: ['a__read'], quarantined: [], denied: [], truncated: null },
+      prompts: NOTHING,
+      resources: NOTHING,
+      resourceTemplates: NOTHING,
+      dropped: { late: 0, duplicate: 0, unknown: 0, junk: 0, oversized: 0, staleProgress: 0, unsentReplies: 0 },
+      lastExit: null,
+      lastFailure: null,
+      retryInSeconds: null,
+      log: [],
+      advice: '',
+      instructions: null,
+      instances: [],
+    });
+  });
+
+  it('counts calls and how long they took', async () => {
+    const { server, connect, clock, one } = await given();
+    const client = connect();
+    client.greet();
+    for (const id of [1, 2, 3]) client.call(id, 'a__read');
+    clock.advance(12.34);
+    server('a').child.answer(0);
+    server('a').child.answer(1, { isError: true });
+    expect(one()).toMatchObject({ calls: 3, errors: 1, inFlight: 1, latencyMs: { p50: 12.3, p95: 12.3 } });
+    server('a').child.say('junk');
+    expect(one()?.dropped).toMatchObject({ junk: 1 });
+  });
+
+  it('tells which tools are not shown, and why', async () => {
+    const script = {
+      tools: [toolOf('ok'), '{"name":"bad\\u001b[31m"}', toolOf('secret'), toolOf('ok')],
+      filter: { deny: ['secret'] },
+    };
+    const { one } = await given({ script });
+    expect(one()?.tools).toEqual({
+      exposed: ['a__ok'],
+      quarantined: [
+        { name: 'bad\\u{1b}[31m', reason: 'inputSchema is not a schema of type "object"' },
+        { name: 'ok', reason: 'the server lists this name twice; the first one counts' },
+      ],
+      denied: ['secret'],
+      truncated: null,
+    });
+  });
+
+  it('names the server that took a name', async () => {
+    const world = scriptGateway({ servers: { a: { tools: ['x'], prefix: '' }, b: { tools: ['x'], prefix: '' } } });
+    await world.startAll();
+    const { make } = await given();
+    const servers = ['a', 'b'].map((key) => {
+      return { backend: world.server(key).backend, lifecycle: READY, problem: undefined, logLines: [], instances: [] };
+    });
+    const report = reportStatus({ ...make(), catalogs: world.gateway.catalogs, servers });
+    expect(report.servers[1]?.tools.quarantined).toEqual([{ name: 'x', reason: 'taken by "a"' }]);
+  });
+
+  it('of one server alone has more of its log', async () => {
+    const logLines = Array.from({ length: 30 }, (_, index) => `line ${index}`);
+    const { make } = await given({ logLines });
+    expect(reportStatus(make()).servers[0]?.log).toEqual(['line 27', 'line 28', 'line 29']);
+    const alone = reportStatus(make(), 'a');
+    expect(alone.servers.map(({ server }) => server)).toEqual(['a']);
+    expect(alone.servers[0]?.log).toHaveLength(20);
+  });
+
+  it('escapes whatever a server could have put in', async () => {
+    const evil = 'x\u001b]0;owned\u0007\u202e\n- b: ready';
+    const safe = 'x\\u{1b}]0;owned\\u{7}\\u{202e}\\u{a}- b: ready';
+    const { one } = await given({ logLines: [evil], lifecycle: { lastFailure: { reason: evil, at: 0 } } });
+    expect(one()).toMatchObject({ log: [safe], lastFailure: safe });
+  });
+
+  it('of a server without a process has no more than that', async () => {
+    const { report } = await given({ isStarted: false });
+    expect(report().servers[1]).toMatchObject({ server: 'b', state: 'stopped', pid: null, generation: 0, dropped: {} });
+  });
+});
+
+describe('what a server offers besides tools', () => {
+  const script: ServerScript = {
+    ...offering({ prompts: ['p', 'q'], resources: ['x://1'], templates: ['x://{id}'] }),
+    tools: ['read'],
+  };
+
+  it('is reported list by list, under the names that clients use', async () => {
+    const { one } = await given({ script });
+    expect(one()).toMatchObject({
+      prompts: { ...NOTHING, exposed: ['a__p', 'a__q'] },
+      resources: { ...NOTHING, exposed: ['x://1'] },
+      resourceTemplates: { ...NOTHING, exposed: ['x://{id}'] },
+    });
+  });
+
+  it('is counted in the text, where there is any', async () => {
+    const { report } = await given({ script });
+    expect(renderStatus(report())).toContain(
+      '- a: ready · 1 tools · 2 prompts · 1 resources · 1 resource templates · pid',
+    );
+    expect(renderStatus(report())).not.toMatch(/^- b:.*(prompts|resources|templates)/m);
+  });
+
+  it('and cannot be read is shown as quarantined, of a server that is ready all the same', async () => {
+    const error = { code: -32603, message: 'broken\u001b[31m' };
+    const { one, report } = await given({ script: { ...script, lists: { ...script.lists, 'prompts/list': error } } });
+    const name = 'prompts/list';
+    const reason = `prompts/list: answered ${JSON.stringify(error)}`;
+    expect(one()).toMatchObject({ state: 'ready', prompts: { ...NOTHING, quarantined: [{ name, reason }] } });
+    expect(one()?.tools.exposed).toEqual(['a__read']);
+    expect(renderStatus(report()).split('\n')).toContain(`    quarantined: ${name} (${reason})`);
+  });
+
+  it('and is unsound or shadowed is shown as quarantined', async () => {
+    const bad = { resources: [{ uri: 'x://1' }, { uri: 'x://2', name: 'two' }] };
+    const servers = {
+      a: { ...script, lists: { ...script.lists, 'resources/list': bad } },
+      b: offering({ resources: ['x://2'] }),
+    };
+    const world = scriptGateway({ servers });
+    await world.startAll();
+    const { make } = await given();
+    const facts = ['a', 'b'].map((key) => {
+      return { backend: world.server(key).backend, lifecycle: READY, problem: undefined, logLines: [], instances: [] };
+    });
+    const report = reportStatus({ ...make(), catalogs: world.gateway.catalogs, servers: facts });
+    expect(report.servers.map(({ resources }) => resources)).toEqual([
+      { ...NOTHING, exposed: ['x://2'], quarantined: [{ name: 'x://1', reason: 'name is not a string' }] },
+      { ...NOTHING, quarantined: [{ name: 'x://2', reason: 'taken by "a"' }] },
+    ]);
+  });
+});
+
+describe('the advice', () => {
+  it.each([
+    ['parked', {}, /Read the log lines, mend the cause, then restart the client/],
+    ['backoff', {}, /restarted by itself/],
+    ['starting', { consecutiveFailures: 0 }, /still starting/],
+    ['starting', { consecutiveFailures: 1 }, /being started again/],
+    ['stopping', {}, /^$/],
+    ['stopped', {}, /^$/],
+    ['ready', {}, /^$/],
+  ] as const)('for a server that is %s (%j) is %s', async (state, lifecycle, advice) => {
+    const { one } = await given({ lifecycle: { state, ...lifecycle } });
+    expect(one()?.advice).toMatch(advice);
+  });
+
+  it('names the tool that restarts, where there is one', async () => {
+    const { one } = await given({ lifecycle: { state: 'parked' }, facts: { canRestart: true } });
+    expect(one()?.advice).toContain('call trunkline__restart with server "a"');
+  });
+
+  it('is what is wrong with the configuration, if that is it', async () => {
+    const problem = { message: 'No package "x".', hint: 'Install it.' };
+    const { one } = await given({ problem, isStarted: false });
+    expect(one()).toMatchObject({ state: 'misconfigured', advice: 'No package "x". Install it.' });
+  });
+});
+
+describe('the report as text', () => {
+  it('has one line for a server that is well', async () => {
+    const { report } = await given({ lifecycle: { readySince: 100_000 - 61_000 } });
+    expect(renderStatus(report())).toBe(
+      [
+        'Trunkline 1.2.3, up 1 min 40 s: 1 of 2 servers ready, 1 tools.',
+        '- a: ready · 1 tools · pid 4711 · up 1 min 1 s · generation 1 · restarts 0 · in flight 0 · queued 0 · calls 0 · errors 0 · failures 0',
+        '- b: stopped · 0 tools · generation 0 · restarts 0 · in flight 0 · queued 0 · calls 0 · errors 0 · failures 0',
+      ].join('\n'),
+    );
+  });
+
+  it('has below it what is not as it should be', async () => {
+    const lifecycle = {
+      state: 'backoff',
+      pid: undefined,
+      readySince: undefined,
+      retryAt: 101_500,
+      lastExit: { code: 1, signal: null, at: 35_000 },
+      lastFailure: { reason: 'start-timeout', at: 35_000 },
+    } as const;
+    const { report } = await given({ lifecycle, logLines: ['Error: no key'], script: { tools: ['{"name":"bad"}'] } });
+    const lines = renderStatus(report()).split('\n');
+    expect(lines.slice(2, -1)).toEqual([
+      '    next try: in 2 s',
+      '    last failure: start-timeout',
+      '    last exit: code 1, 1 min 5 s ago',
+      '    quarantined: bad (inputSchema is not a schema of type "object")',
+      '    log: Error: no key',
+      '    what to do: It is restarted by itself; if that goes on, the log lines tell why it ends.',
+    ]);
+  });
+
+  it('names the signal that ended a process, long ago', async () => {
+    const { report } = await given({
+      lifecycle: { lastExit: { code: null, signal: 'SIGKILL', at: 0 } },
+      facts: { now: 7_290_000 },
+    });
+    expect(renderStatus(report())).toContain('last exit: signal SIGKILL, 2 h 1 min ago');
+  });
+
+  it('begins with what is wrong with the configuration as a whole', async () => {
+    const { report } = await given({ facts: { configFault: 'trunkline.yaml:3:1: no servers' } });
+    expect(renderStatus(report()).split('\n')[1]).toBe(
+      'The configuration cannot be used: trunkline.yaml:3:1: no servers',
+    );
+  });
+
+  it('has as many lines as it should, whatever a server says', async () => {
+    const { report } = await given({
+      logLines: ['a\nb\r\u2028c'],
+      lifecycle: { state: 'parked', lastFailure: { reason: 'x\ny', at: 0 } },
+    });
+    const lines = renderStatus(report()).split('\n');
+    expect(lines.filter((line) => !/^(Trunkline|- [ab]:| {4}[a-z ]+:)/.test(line))).toEqual([]);
+  });
+});
+
+describe('the tool trunkline__status', () => {
+  it('gives the report as text and as data', async () => {
+    const { make, report } = await given();
+    const result = await createStatusTool(make).call(undefined, NOTHING_SEEN);
+    expect(result.structuredContent).toEqual(report());
+    expect(result.content).toEqual([{ type: 'text', text: renderStatus(report()) }]);
+    expect(result.isError).toBeUndefined();
+  });
+
+  it('reports members that its schema names, all of them', async () => {
+    const { make } = await given();
+    const tool = createStatusTool(make);
+    const { outputSchema } = JSON.parse(Buffer.from(tool.entry).toString());
+    const { structuredContent } = (await tool.call({ server: 'a' }, NOTHING_SEEN)) as {
+      structuredContent: Record<string, unknown[]>;
+    };
+    expect(Object.keys(structuredContent).sort()).toEqual(outputSchema.required.toSorted());
+    const [server] = structuredContent.servers as Record<string, object>[];
+    const schema = outputSchema.properties.servers.items;
+    expect(Object.keys(server ?? {}).sort()).toEqual(schema.required.toSorted());
+    for (const list of ['tools', 'prompts', 'resources', 'resourceTemplates']) {
+      expect(Object.keys(server?.[list] ?? {}).sort()).toEqual(schema.properties[list].required.toSorted());
+    }
+  });
+
+  it.each([{}, { server: undefined }, { server: null }, null, 'a', []])('shows all servers for %j', async (args) => {
+    const { make } = await given();
+    const { structuredContent } = await createStatusTool(make).call(args, NOTHING_SEEN);
+    expect((structuredContent as { servers: unknown[] }).servers).toHaveLength(2);
+  });
+
+  it.each(['c', '', '__proto__', 7])('says which servers there are when asked for %j', async (server) => {
+    const { make } = await given();
+    const result = await createStatusTool(make).call({ server }, NOTHING_SEEN);
+    expect(result.isError).toBe(true);
+    expect(JSON.stringify(result.content)).toContain('Configured are: a, b.');
+  });
+});
+
+describe('the tool trunkline__restart', () => {
+  it('restarts the server that is named, and no other', async () => {
+    const { server, gateway } = scriptGateway({ servers: { a: {}, b: {} } });
+    const backends = new Map(['a', 'b'].map((key) => [key, server(key).backend]));
+    const seen = { backends, catalogs: gateway.catalogs };
+    const restarted: string[] = [];
+    const tool = createRestartTool(['a', 'b'], (key) => restarted.push(key));
+    expect((await tool.call({ server: 'b' }, seen)).isError).toBeUndefined();
+    expect((await tool.call({ server: 'c' }, seen)).isError).toBe(true);
+    expect((await tool.call({}, seen)).isError).toBe(true);
+    expect((await tool.call(undefined, seen)).isError).toBe(true);
+    expect(restarted).toEqual(['b']);
+  });
+});

@@ -1,0 +1,280 @@
+import { describe, expect, it } from 'vitest';
+import type { ScriptedChild } from '../../support/scripted-child.js';
+import type { ScriptedClient } from '../../support/scripted-gateway.js';
+import type { Message } from '../../support/wire.js';
+import { EVERYTHING, notices, progressOf, questions, related, statusOf, tasking, taskOf } from './tasking.js';
+
+/** The server asks the only client with a call under way, which answers; returns what the server is told. */
+function asked(child: ScriptedChild, client: ScriptedClient, question: Message, answer: Message): Message {
+  child.say({ jsonrpc: '2.0', id: 'q', ...question });
+  const id = questions(client).at(-1)?.id;
+  client.say({ jsonrpc: '2.0', id, ...('code' in answer ? { error: answer } : { result: answer }) });
+  return child.stdin.last;
+}
+
+/** The server has the client make a task, which that calls `original`; returns what the server knows it as. */
+function made(child: ScriptedChild, client: ScriptedClient, original: string, members: Message = {}): string {
+  client.call(`for ${original}`, 'a__slow');
+  const params = { messages: [], task: { ttl: 1 }, ...members };
+  const { result } = asked(child, client, { method: 'sampling/createMessage', params }, { task: taskOf(original) });
+  child.answer(child.calls.length - 1);
+  return result.task.taskId;
+}
+
+/** A server that several clients share, the first of which has made a task for it. */
+async function withTask(members: Message = {}) {
+  const world = await tasking();
+  const client = world.greeted();
+  const other = world.greeted();
+  const name = made(world.child, client, 't', members);
+  return { ...world, client, other, name };
+}
+
+describe('a task that a client makes for a server', () => {
+  it('is asked for as the server asks, and known to it under an id of ours, all else untouched', async () => {
+    const { greeted, child } = await tasking();
+    const client = greeted();
+    child.say(
+      '{"params":{"task":{"ttl":1e3},"messages":[]},"id":"q","method":"sampling/createMessage","jsonrpc":"2.0"}',
+    );
+    expect(client.received.lines.at(-1)).toBe(
+      '{"params":{"task":{"ttl":1e3},"messages":[]},"id":1,"method":"sampling/createMessage","jsonrpc":"2.0"}',
+    );
+    client.say('{"result":{"task":{ "x":1.0,"taskId":"t"}},"id":1,"jsonrpc":"2.0"}');
+    const name = child.stdin.last.result.task.taskId;
+    expect(name).toMatch(/^~\d+:[0-9a-f]{64}:t$/);
+    expect(child.stdin.lines.at(-1)).toBe(`{"result":{"task":{ "x":1.0,"taskId":"${name}"}},"id":"q","jsonrpc":"2.0"}`);
+  });
+
+  it('is what its answer says only if a task was asked for', async () => {
+    const { greeted, child } = await tasking();
+    const answer = { task: taskOf('t') };
+    const told = asked(child, greeted(), { method: 'sampling/createMessage', params: {} }, answer);
+    expect(told.result).toEqual(answer);
+  });
+
+  it.each(['tasks/get', 'tasks/cancel'])(
+    'is asked about with %s under the id that the client gave it',
+    async (method) => {
+      const { child, client, other, name } = await withTask();
+      const told = asked(child, client, { method, params: { taskId: name } }, taskOf('t'));
+      expect(questions(client).at(-1)).toMatchObject({ method, params: { taskId: 't' } });
+      expect(told).toEqual({ jsonrpc: '2.0', id: 'q', result: taskOf(name) });
+      expect(questions(other)).toEqual([]);
+    },
+  );
+
+  it('yields its result, whose metadata names it as the server does', async () => {
+    const { child, client, name } = await withTask();
+    const result = { role: 'assistant', taskId: 't', ...related('t') };
+    const told = asked(child, client, { method: 'tasks/result', params: { taskId: name } }, result);
+    expect(told.result).toEqual({ ...result, ...related(name) });
+  });
+
+  it('yields the error that the client gives', async () => {
+    const { child, client, name } = await withTask();
+    const error = { code: -1, message: 'The person said no' };
+    expect(asked(child, client, { method: 'tasks/result', params: { taskId: name } }, error).error).toEqual(error);
+  });
+
+  it('goes to its maker even when another client has a call under way', async () => {
+    const { child, client, other, name } = await withTask();
+    other.call(1, 'a__slow');
+    child.say({ jsonrpc: '2.0', id: 'q', method: 'tasks/get', params: { taskId: name } });
+    expect([client, other].map((each) => questions(each).at(-1)?.method)).toEqual(['tasks/get', undefined]);
+  });
+
+  it('is named by its own id in whatever else the server says of it', async () => {
+    const { child, client, other, name } = await withTask();
+    other.call(1, 'a__slow');
+    child.say({ jsonrpc: '2.0', id: 'q', method: 'elicitation/create', params: related(name) });
+    child.say({ jsonrpc: '2.0', method: 'notifications/vendor', params: related(name) });
+    expect(questions(client).at(-1)?.params).toEqual(related('t'));
+    expect(notices(client, 'notifications/vendor').map(({ params }) => params)).toEqual([related('t')]);
+    expect(other.received.lines).toEqual([]);
+  });
+
+  it('is named by our id in whatever else its client says of it', async () => {
+    const { child, client, server, name } = await withTask();
+    client.say({ jsonrpc: '2.0', method: 'notifications/vendor', params: related('t') });
+    expect(child.stdin.last.params).toEqual(related(name));
+    expect(server('b').child.asked('notifications/vendor')).toEqual([]);
+  });
+});
+
+describe('an id that is no task of a client', () => {
+  it.each(['tasks/get', 'tasks/result', 'tasks/cancel'])(
+    'is refused for %s, and no client is asked',
+    async (method) => {
+      const { child, client, other, name, server } = await withTask();
+      const before = questions(client).length;
+      for (const taskId of ['t', '', 7, undefined, name.replace('~1', '~2'), name.replace(':t', ':u'), `${name}x`]) {
+        child.say({ jsonrpc: '2.0', id: 'q', method, params: { taskId } });
+        expect(child.stdin.last).toMatchObject({ id: 'q', error: { code: -32602, message: 'Unknown task' } });
+      }
+      const { child: stranger } = server('b');
+      stranger.say({ jsonrpc: '2.0', id: 'q', method, params: { taskId: name } });
+      expect(stranger.stdin.last).toMatchObject({ id: 'q', error: { code: -32602 } });
+      expect([questions(client).length, questions(other).length]).toEqual([before, 0]);
+    },
+  );
+
+  it('is one whose client has left', async () => {
+    const { child, client, name } = await withTask();
+    client.session.close();
+    child.say({ jsonrpc: '2.0', id: 'q', method: 'tasks/get', params: { taskId: name } });
+    expect(child.stdin.last).toMatchObject({ id: 'q', error: { code: -32602 } });
+  });
+
+  it('is one that was made for a process that has ended', async () => {
+    const { client, name, server } = await withTask();
+    server('a').crash();
+    const child = await server('a').start();
+    child.say({ jsonrpc: '2.0', id: 'q', method: 'tasks/get', params: { taskId: name } });
+    expect(child.stdin.last).toMatchObject({ id: 'q', error: { code: -32602 } });
+    client.say(statusOf('t', 'completed'));
+    expect(child.asked('notifications/tasks/status')).toEqual([]);
+  });
+});
+
+describe('a client that did not declare', () => {
+  it.each([
+    ['tasks', { sampling: {} }, ['tasks/get', 'tasks/result', 'tasks/cancel']],
+    ['tasks that can be cancelled', { sampling: {}, tasks: { list: {} } }, ['tasks/cancel']],
+    ['tasks that can be listed', { sampling: {}, tasks: { cancel: {} } }, ['tasks/list']],
+    ['tasks that can be listed, but said no', { sampling: {}, tasks: { list: false } }, ['tasks/list']],
+  ])('%s is not asked for them', async (_, capabilities, methods) => {
+    const { greeted, child } = await tasking('isolated');
+    const client = greeted({}, capabilities);
+    const name = made(child, client, 't');
+    client.received.take();
+    for (const method of methods) {
+      child.say({ jsonrpc: '2.0', id: 'q', method, params: { taskId: name } });
+      expect(child.stdin.last).toMatchObject({ id: 'q', error: { code: -32601 } });
+    }
+    expect(client.received.lines).toEqual([]);
+  });
+});
+
+describe("the list of a client's tasks", () => {
+  it('is told to its only server, without the tasks of others, each as the client spelt it', async () => {
+    const { greeted, child, server } = await tasking('isolated');
+    const client = greeted();
+    const name = made(child, client, 't');
+    client.call('b', 'b__slow');
+    const { child: b } = server('b');
+    asked(b, client, { method: 'sampling/createMessage', params: { task: {} } }, { task: taskOf('for b') });
+    child.say({ jsonrpc: '2.0', id: 'list', method: 'tasks/list', params: { cursor: 'c' } });
+    const { id, params } = questions(client).at(-1) ?? {};
+    expect(params).toEqual({ cursor: 'c' });
+    const own = '{ "n":1e400,"taskId":"t" }';
+    client.say(
+      `{"result":{"tasks":[${own},{"taskId":"for b"},{"taskId":"nobody's"},{},7,null],"nextCursor":"d"},"jsonrpc":"2.0","id":${id}}`,
+    );
+    expect(child.stdin.lines.at(-1)).toBe(
+      `{"result":{"tasks":[${own.replace('"t"', JSON.stringify(name))}],"nextCursor":"d"},"jsonrpc":"2.0","id":"list"}`,
+    );
+  });
+
+  it('is empty when the client answers something else than a list', async () => {
+    const { greeted, child } = await tasking('isolated');
+    const told = asked(child, greeted(), { method: 'tasks/list' }, { tasks: 'none' });
+    expect(told.result).toEqual({ tasks: [] });
+  });
+
+  it('is not told to a server that several clients share', async () => {
+    const { child, client, other } = await withTask();
+    for (const each of [client, other]) each.received.take();
+    child.say({ jsonrpc: '2.0', id: 'q', method: 'tasks/list' });
+    expect(child.stdin.last).toMatchObject({ id: 'q', error: { code: -32601 } });
+    expect([...questions(client), ...questions(other)]).toEqual([]);
+  });
+});
+
+describe("the news of a client's task", () => {
+  it('go to the server that the task is for, under our id, all else untouched', async () => {
+    const { child, client, server, name } = await withTask();
+    client.say(
+      '{"params":{"status":"working","taskId":"t","n":1.0},"jsonrpc":"2.0","method":"notifications/tasks/status"}',
+    );
+    expect(child.stdin.lines.at(-1)).toBe(
+      `{"params":{"status":"working","taskId":"${name}","n":1.0},"jsonrpc":"2.0","method":"notifications/tasks/status"}`,
+    );
+    expect(server('b').child.asked('notifications/tasks/status')).toEqual([]);
+  });
+
+  it.each([['unknown'], [7], [undefined]])(
+    'of a task that no server waits for, such as %j, reach none',
+    async (taskId) => {
+      const { child, client, other } = await withTask();
+      client.say({ jsonrpc: '2.0', method: 'notifications/tasks/status', params: { taskId } });
+      other.say(statusOf('t'));
+      expect(child.asked('notifications/tasks/status')).toEqual([]);
+    },
+  );
+});
+
+describe("the progress of a client's task", () => {
+  const TOKEN = { _meta: { progressToken: 'theirs' } };
+  const reports = (child: ScriptedChild) => child.asked('notifications/progress').map(({ params }) => params);
+
+  it('goes on after the answer, under the token and the id of its server', async () => {
+    const { child, client, name } = await withTask(TOKEN);
+    const { progressToken } = questions(client)[0]?.params._meta ?? {};
+    client.say(progressOf(progressToken, 1), progressOf(progressToken, 2, related('t')));
+    expect(reports(child)).toEqual([
+      { progressToken: 'theirs', progress: 1 },
+      { progressToken: 'theirs', progress: 2, ...related(name) },
+    ]);
+  });
+
+  it.each([
+    ['the client says so', (client: ScriptedClient) => client.say(statusOf('t', 'completed'))],
+    ['tasks/get tells', tells('tasks/get', taskOf('t', 'failed'))],
+    ['it is cancelled', tells('tasks/cancel', taskOf('t', 'cancelled'))],
+    ['its result is there', tells('tasks/result', { role: 'assistant' })],
+  ])('ends when %s', async (_, end) => {
+    const { child, client, name } = await withTask(TOKEN);
+    const { progressToken } = questions(client)[0]?.params._meta ?? {};
+    tells('tasks/get', taskOf('t', 'working'))(client, child, name);
+    client.say(progressOf(progressToken, 1));
+    end(client, child, name);
+    client.say(progressOf(progressToken, 2));
+    expect(reports(child)).toHaveLength(1);
+  });
+
+  it('reaches no process any more once its own is about to end', async () => {
+    const { child: last, client, server } = await withTask(TOKEN);
+    const { progressToken } = questions(client)[0]?.params._meta ?? {};
+    server('a').moved('stopping');
+    client.say(progressOf(progressToken, 1));
+    server('a').crash();
+    const child = await server('a').start();
+    client.say(progressOf(progressToken, 2));
+    expect([last, child].map(reports)).toEqual([[], []]);
+  });
+});
+
+function tells(method: string, result: Message) {
+  return (client: ScriptedClient, child: ScriptedChild, taskId: string) => {
+    asked(child, client, { method, params: { taskId } }, result);
+  };
+}
+
+describe('with many tasks of a client', () => {
+  it('the oldest are forgotten', async () => {
+    const { greeted, child } = await tasking();
+    const client = greeted({}, EVERYTHING);
+    const names = Array.from({ length: 1_025 }, (_, index) => {
+      // What was said until now is read again each time otherwise.
+      child.stdin.lines.length = 0;
+      client.received.lines.length = 0;
+      return made(child, client, `t-${index}`);
+    });
+    const [first, second] = names;
+    child.say({ jsonrpc: '2.0', id: 'first', method: 'tasks/get', params: { taskId: first } });
+    expect(child.stdin.last).toMatchObject({ id: 'first', error: { code: -32602 } });
+    child.say({ jsonrpc: '2.0', id: 'second', method: 'tasks/get', params: { taskId: second } });
+    expect(questions(client).at(-1)?.params).toEqual({ taskId: 't-1' });
+  });
+});

@@ -1,0 +1,77 @@
+import type { Sharing } from '../../../src/gateway/backend-pool.js';
+import type { ScriptedChild } from '../../support/scripted-child.js';
+import {
+  type ScriptedClient,
+  type ServerScript,
+  scriptGateway,
+  toolOf,
+  type Who,
+} from '../../support/scripted-gateway.js';
+import type { Message } from '../../support/wire.js';
+
+export const RELATED = 'io.modelcontextprotocol/related-task';
+
+/** What a server says that knows tasks. */
+const TASKS = { list: {}, cancel: {}, requests: { tools: { call: {} } } };
+
+/** What a client says that knows them and answers everything. */
+export const EVERYTHING = {
+  sampling: {},
+  elicitation: {},
+  tasks: { list: {}, cancel: {}, requests: { sampling: { createMessage: {} }, elicitation: { create: {} } } },
+};
+
+export function taskServer(script: ServerScript = {}): ServerScript {
+  const tools = [
+    toolOf('slow', { execution: { taskSupport: 'optional' } }),
+    toolOf('only', { execution: { taskSupport: 'required' } }),
+    'quick',
+  ];
+  return { tools, hello: { capabilities: { tools: {}, tasks: TASKS } }, ...script };
+}
+
+/** Servers `a` and `b` that know tasks, and clients that do. */
+export async function tasking(sharing: Sharing = 'all', script: ServerScript = {}) {
+  const servers = { a: taskServer({ sharing, ...script }), b: taskServer({ sharing }) };
+  const world = scriptGateway({ servers });
+  await world.startAll();
+  const greeted = (who: Who = {}, capabilities: Message = EVERYTHING, revision = '2025-11-25') => {
+    const client = world.connect(who);
+    client.greet(revision, capabilities);
+    return client;
+  };
+  return { ...world, greeted, child: world.server('a').child };
+}
+
+/** The client makes a task that its server calls `original`; returns what the client knows it as. */
+export function made(client: ScriptedClient, child: ScriptedChild, original: string, members: Message = {}): string {
+  client.call(`make ${original}`, 'a__slow', { task: {}, ...members });
+  child.answer(child.calls.length - 1, { task: taskOf(original) });
+  return client.answerTo(`make ${original}`)?.result.task.taskId;
+}
+
+export function taskOf(taskId: string, status = 'working'): Message {
+  return { taskId, status, createdAt: '2026-01-01T00:00:00Z', lastUpdatedAt: '2026-01-01T00:00:00Z', ttl: 60_000 };
+}
+
+export function statusOf(taskId: string, status = 'working'): Message {
+  return { jsonrpc: '2.0', method: 'notifications/tasks/status', params: taskOf(taskId, status) };
+}
+
+export function progressOf(progressToken: unknown, progress: number, members: Message = {}): Message {
+  return { jsonrpc: '2.0', method: 'notifications/progress', params: { progressToken, progress, ...members } };
+}
+
+export function related(taskId: string): Message {
+  return { _meta: { [RELATED]: { taskId } } };
+}
+
+/** What the client was asked, oldest first. */
+export function questions(client: ScriptedClient): Message[] {
+  return client.received.messages.filter(({ id, method }) => id !== undefined && method !== undefined);
+}
+
+/** What the client was told unasked, by method. */
+export function notices(client: ScriptedClient, method: string): Message[] {
+  return client.received.messages.filter((message) => message.id === undefined && message.method === method);
+}
