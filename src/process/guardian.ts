@@ -56,8 +56,8 @@ export class Guardian {
   add(pgid: number): void {
     this.#groups.add(pgid);
     this.#tell(`+${pgid}\n`);
-    // Starting a process takes a millisecond or two, which the children that are started with this one need not wait.
-    if (this.#helper === undefined) this.#startIn(0);
+    // At once, since a group that the helper does not know is lost if we are killed now.
+    if (this.#helper === undefined && this.#cancelStart === undefined && !this.#isClosed) this.#start();
   }
 
   /** To be called when no member of the group is left: its number may be given to somebody else from now on. */
@@ -90,14 +90,6 @@ export class Guardian {
     stdin.write(lines);
     // A helper that does not read is none.
     if (stdin.writableLength > MAX_UNREAD_BYTES) this.#helper?.kill('SIGKILL');
-  }
-
-  #startIn(delayMs: number): void {
-    if (this.#isClosed || this.#cancelStart !== undefined) return;
-    this.#cancelStart = this.#options.clock.schedule(delayMs, () => {
-      this.#cancelStart = undefined;
-      if (this.#groups.size > 0) this.#start();
-    });
   }
 
   #start(): void {
@@ -140,8 +132,12 @@ export class Guardian {
     if (this.#isClosed) return;
     if (this.#options.clock.now() - this.#startedAt >= SOUND_AFTER_MS) this.#troubles = 0;
     if (this.#troubles === 0) this.#options.onTrouble(reason);
-    this.#startIn(Math.min(FIRST_PAUSE_MS * 2 ** this.#troubles, LONGEST_PAUSE_MS));
+    const pauseMs = Math.min(FIRST_PAUSE_MS * 2 ** this.#troubles, LONGEST_PAUSE_MS);
     this.#troubles += 1;
+    this.#cancelStart = this.#options.clock.schedule(pauseMs, () => {
+      this.#cancelStart = undefined;
+      if (this.#groups.size > 0) this.#start();
+    });
   }
 }
 
