@@ -23,7 +23,7 @@ const SOUND_AFTER_MS = 10_000;
 /** Far more than waits for a helper that reads. */
 const MAX_UNREAD_BYTES = 64 * 1024;
 /** How long an orderly end waits for a helper that has nothing left to do. */
-const FAREWELL_MS = 100;
+const FAREWELL_MS = 300;
 
 /**
  * Sees to it that no group outlives us, however we end: a helper process, in a session of its own, holds a pipe to us
@@ -66,7 +66,7 @@ export class Guardian {
     this.#tell(`-${pgid}\n`);
   }
 
-  /** Lets the helper go; groups that are still registered are then ended by it. Resolves within 100 ms. */
+  /** Lets the helper go; groups that are still registered are then ended by it. Resolves soon. */
   async close(): Promise<void> {
     this.#isClosed = true;
     this.#cancelStart?.();

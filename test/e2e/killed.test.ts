@@ -1,5 +1,5 @@
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, readlinkSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { constants, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import { hostIdentity, identify } from '../../src/process/process-identity.js';
@@ -13,8 +13,8 @@ afterEach(async () => {
   for (const gateway of gateways.splice(0)) await gateway.dispose();
 });
 
-async function start(options: StartOptions): Promise<GatewayProcess> {
-  const gateway = await GatewayProcess.start(options);
+async function start(options: StartOptions, how?: { handshake: boolean }): Promise<GatewayProcess> {
+  const gateway = await GatewayProcess.start(options, how);
   gateways.push(gateway);
   return gateway;
 }
@@ -144,13 +144,28 @@ describe('a gateway that ends in the orderly way', () => {
     expect(files(runFolder(gateway))).toEqual([]);
   });
 
-  it('leaves neither after a command that calls servers once', async () => {
+  it.each([50, 100, 150, 200, 300])(
+    'leaves neither, and no server, when it is told to end %i ms after its spawn',
+    async (delayMs) => {
+      const gateway = await start({ servers: { lab: {}, mute: { args: ['mute'] } } }, { handshake: false });
+      await new Promise((resolve) => setTimeout(resolve, delayMs));
+      gateway.kill('SIGTERM');
+      await gateway.exited;
+      expect(gateway.leftovers()).toEqual([]);
+      expect(guardiansOf(gateway.pid)).toEqual([]);
+      expect(files(runFolder(gateway))).toEqual([]);
+    },
+  );
+
+  it('leaves neither after a command that starts servers once', async () => {
     const place = new Workplace();
     try {
-      place.configure({ good: 'ok', stubborn: 'ignores-the-end' });
-      const { process: running, finished } = place.start(['tools', 'good']);
+      place.configure({ stubborn: 'ignores-the-end' });
+      const { process: running, finished } = place.start(['check']);
       await until('it has a guardian', () => guardiansOf(running.pid ?? 0).length === 1);
-      expect((await finished).code).toBe(0);
+      running.kill('SIGTERM');
+      expect((await finished).code).toBe(128 + constants.signals.SIGTERM);
+      expect(place.leftovers()).toEqual([]);
       expect(guardiansOf(running.pid ?? 0)).toEqual([]);
       expect(files(join(place.folder, '.local', 'share', 'trunkline', 'run'))).toEqual([]);
     } finally {

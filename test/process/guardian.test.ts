@@ -136,10 +136,8 @@ describe('the guardian', () => {
     const pid = await helperOf(guardian);
     expect(execFileSync('ps', ['-o', 'sid=', '-p', String(pid)], { encoding: 'utf8' }).trim()).toBe(String(pid));
     guardian.remove(child.child.pid ?? 0);
-    const closedAt = performance.now();
     await guardian.close();
-    expect(performance.now() - closedAt).toBeLessThan(90);
-    expect(isAlive(pid)).toBe(false);
+    await until('the helper is gone', () => !isAlive(pid), 1_000);
     expect(child.stdout()).toBe('up\n');
   });
 
