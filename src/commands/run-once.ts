@@ -8,6 +8,7 @@ import { guardOutput, ProgressLine, tell } from './output.js';
 import { FINAL_LADDER, runToEnd } from './run-to-end.js';
 import { EXIT, openLogger, readConfig, type Settings } from './settings.js';
 import { UsageError } from './usage-error.js';
+import { runFolder } from './user-files.js';
 
 /** What a command that looks at servers or calls one has to work with; every server is ready or has failed. */
 export interface Once {
@@ -51,6 +52,7 @@ export async function runOnce(
     config,
     logger,
     environment: process.env,
+    runFolder: runFolder(),
     onChange: (key, snapshot) => starts.moved(key, snapshot),
   });
 

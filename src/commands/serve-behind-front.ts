@@ -11,6 +11,7 @@ import { readSealSecret } from './seal-secret.js';
 import type { StdioClient } from './serve.js';
 import type { HttpSettings, ServeHttpOptions } from './serve-http.js';
 import { EXIT, openLogger, readConfig, type Settings } from './settings.js';
+import { runFolder } from './user-files.js';
 
 /** What is open already, and what is to be opened. */
 export interface OpenFront {
@@ -34,6 +35,7 @@ export async function serveBehindFront(settings: Settings, front: OpenFront): Pr
     logger,
     platform: front.platform,
     environment: process.env,
+    runFolder: runFolder(),
     ...(await readSealSecret(logger)),
     ...(fault === undefined ? {} : { configFault: fault }),
   });

@@ -12,6 +12,11 @@ export function sealFile(): string {
   return inDataFolder('seal');
 }
 
+/** Where each gateway of this user says which processes run for it. */
+export function runFolder(): string {
+  return inDataFolder('run');
+}
+
 function inDataFolder(name: string): string {
   return join(dataFolder({ env: process.env, home: homedir(), platform: process.platform }), name);
 }

@@ -13,6 +13,7 @@ import { LineWriter } from '../streams/line-writer.js';
 import type { ChildSpec } from '../supervision/child-spec.js';
 import type { LaunchEvents, Launched, Launcher } from '../supervision/launcher.js';
 import type { Platform } from './platform.js';
+import type { SafetyNet } from './safety-net.js';
 
 /** What a launch of one server needs besides its spec. */
 export interface LaunchTarget {
@@ -28,6 +29,7 @@ export interface ChildLauncherOptions {
   readonly platform: Platform;
   readonly logger: Logger;
   readonly environment: Readonly<Record<string, string | undefined>>;
+  readonly safetyNet: SafetyNet;
   /** By the ids of what is supervised. */
   readonly targets: ReadonlyMap<string, LaunchTarget>;
 }
@@ -47,7 +49,7 @@ export class ChildLauncher implements Launcher {
   }
 
   launch(spec: ChildSpec, generation: number, events: LaunchEvents): Launched {
-    const { logger, platform } = this.#options;
+    const { logger, platform, safetyNet } = this.#options;
     const target = this.#target(spec.key);
     let hasExited = false;
     const child = spawnChild(
@@ -65,6 +67,7 @@ export class ChildLauncher implements Launcher {
         },
       },
     );
+    if (child.pid !== undefined) safetyNet.begun(child.pid);
     const bridge = this.#join(child, target);
     logger.debug({ server: spec.key, generation, pid: child.pid }, 'spawned');
     if (child.pid !== undefined) void this.#shakeHands(bridge, spec, generation, events);
@@ -77,6 +80,7 @@ export class ChildLauncher implements Launcher {
         while (!(await endGroup(child, ladder, platform.clock)).gone) {
           logger.error({ server: spec.key, pid: child.pid }, 'a process of this server survives SIGKILL');
         }
+        if (child.pid !== undefined) safetyNet.gone(child.pid);
       },
     };
   }

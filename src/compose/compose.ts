@@ -12,12 +12,15 @@ import type { ChildSnapshot } from '../supervision/supervisor.js';
 import { VERSION } from '../version.js';
 import { Instances } from './instances.js';
 import { createPlatform, type Platform } from './platform.js';
+import { SafetyNet } from './safety-net.js';
 import { createSeal } from './seal.js';
 
 export interface ComposeOptions {
   readonly config: Config;
   readonly logger: Logger;
   readonly environment: Readonly<Record<string, string | undefined>>;
+  /** Where it is written down which processes are ours, for the gateway that starts after us should we be killed. */
+  readonly runFolder: string;
   /** Shared with a front that is open already. */
   readonly platform?: Platform;
   /** Seals what clients keep, such as the ids of tasks; what was sealed before a restart is good under the same one. */
@@ -53,6 +56,7 @@ export function compose(options: ComposeOptions): Composition {
     config,
     logger,
     environment,
+    runFolder,
     configFault,
     secret,
     onSealed = () => {},
@@ -61,7 +65,8 @@ export function compose(options: ComposeOptions): Composition {
   } = options;
   const { clock } = platform;
   const startedAt = clock.now();
-  const instances = new Instances({ config, platform, logger, environment, onChange });
+  const safetyNet = new SafetyNet({ clock, logger, runFolder });
+  const instances = new Instances({ config, platform, logger, environment, safetyNet, onChange });
 
   const statusOf = ({ backends, catalogs }: SeenBackends): StatusFacts => ({
     now: clock.now(),
@@ -105,10 +110,14 @@ export function compose(options: ComposeOptions): Composition {
       const backends = new Map<string, Backend>(oldest.map((backend) => [backend.key, backend]));
       return statusOf({ backends, catalogs: gateway.catalogs });
     },
-    start: () => gateway.start(),
+    start: () => {
+      gateway.start();
+      void safetyNet.sweep();
+    },
     stop: async (ladder) => {
       gateway.close();
       await instances.stopAll(ladder);
+      await safetyNet.close();
     },
   };
 }

@@ -12,12 +12,14 @@ import type { StopLadder } from '../supervision/launcher.js';
 import { type ChildSnapshot, Supervisor } from '../supervision/supervisor.js';
 import { ChildLauncher, type LaunchTarget } from './child-launcher.js';
 import type { Platform } from './platform.js';
+import type { SafetyNet } from './safety-net.js';
 
 export interface InstancesOptions {
   readonly config: Config;
   readonly platform: Platform;
   readonly logger: Logger;
   readonly environment: Readonly<Record<string, string | undefined>>;
+  readonly safetyNet: SafetyNet;
   /** Told of every change of a child, by its id, in the same tick as its cause. */
   readonly onChange: (id: string, snapshot: ChildSnapshot) => void;
 }
@@ -39,14 +41,14 @@ export class Instances {
   readonly #supervisor: Supervisor;
 
   constructor(options: InstancesOptions) {
-    const { config, platform, logger, environment } = options;
+    const { config, platform, logger, environment, safetyNet } = options;
     this.#options = options;
     this.#servers = new Map(config.servers.map((server) => [server.key, server]));
     this.#redact = createRedactor(config.servers.flatMap(({ child }) => (child === undefined ? [] : [child])));
     this.#supervisor = new Supervisor({
       clock: platform.clock,
       random: Math.random,
-      launcher: new ChildLauncher({ platform, logger, environment, targets: this.#instances }),
+      launcher: new ChildLauncher({ platform, logger, environment, safetyNet, targets: this.#instances }),
       startLimit: config.gateway.startLimit,
       onChange: (id, snapshot) => {
         this.#instances.get(id)?.backend.moved(snapshot.state);

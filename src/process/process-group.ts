@@ -1,5 +1,6 @@
-import { readdirSync, readFileSync } from 'node:fs';
+import { readdirSync } from 'node:fs';
 import { execa } from 'execa';
+import { statFields } from './process-identity.js';
 import { errorCode } from './spawn-error.js';
 
 export type GroupSignal = 'SIGTERM' | 'SIGKILL';
@@ -49,18 +50,6 @@ function hasLivingMember(pgid: number): boolean {
 }
 
 function isLivingMember(pid: string, pgid: number): boolean {
-  const stat = readStat(pid);
-  // "pid (name) state ppid pgrp …", where the name may hold spaces and parentheses.
-  const [state, , pgrp] = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+  const [state, , pgrp] = statFields(pid);
   return Number(pgrp) === pgid && state !== 'Z' && state !== 'X';
-}
-
-/** Empty for a process that ended while we looked. */
-function readStat(pid: string): string {
-  try {
-    return readFileSync(`/proc/${pid}/stat`, 'utf8');
-  } catch (error) {
-    if (errorCode(error) === 'ENOENT' || errorCode(error) === 'ESRCH') return '';
-    throw error;
-  }
 }

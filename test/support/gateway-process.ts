@@ -25,6 +25,9 @@ export interface StartOptions {
   readonly servers: Record<string, Record<string, unknown>>;
   readonly gateway?: Record<string, unknown>;
   readonly args?: readonly string[];
+  readonly env?: Readonly<Record<string, string>>;
+  /** In a session and process group of its own, as a terminal would start it. */
+  readonly detached?: boolean;
 }
 
 /**
@@ -42,7 +45,7 @@ export class GatewayProcess {
   #partial: Buffer[] = [];
   #lastId = 0;
 
-  private constructor({ servers, gateway = {}, args = [] }: StartOptions) {
+  private constructor({ servers, gateway = {}, args = [], env = {}, detached = false }: StartOptions) {
     // Part of every command line below, so that what is left of a run can be found.
     this.folder = mkdtempSync(join(tmpdir(), `trunkline-${randomUUID()}-`));
     const entries = Object.entries(servers).map(([key, entry]) => {
@@ -54,8 +57,10 @@ export class GatewayProcess {
     });
     const file = join(this.folder, 'trunkline.yaml');
     writeFileSync(file, JSON.stringify({ servers: Object.fromEntries(entries), gateway }));
-    const env = { ...process.env, XDG_DATA_HOME: join(this.folder, 'data') };
-    this.#process = spawn(process.execPath, [CLI, '--config', file, ...args], { env });
+    this.#process = spawn(process.execPath, [CLI, '--config', file, ...args], {
+      env: { ...process.env, XDG_DATA_HOME: join(this.folder, 'data'), ...env },
+      detached,
+    });
     this.#process.stdout.on('data', (chunk: Buffer) => this.#read(chunk));
     this.#process.stderr.on('data', (chunk: Buffer) => {
       this.#stderr += chunk.toString();

@@ -51,3 +51,11 @@ export async function until(what: string, condition: () => boolean, withinMs = 5
     await new Promise((resolve) => setTimeout(resolve, 5));
   }
 }
+
+/** The guardians that watch over what a gateway started, as lines of `ps` that begin with the pid. */
+export function guardiansOf(gatewayPid: number): string[] {
+  const listing = execFileSync('ps', ['-A', '-ww', '-o', 'pid=,stat=,args='], { encoding: 'utf8' });
+  return listing.split('\n').filter((line) => {
+    return line.trimEnd().endsWith(`trunkline-guardian ${gatewayPid}`) && !/^\s*\d+ Z/.test(line);
+  });
+}

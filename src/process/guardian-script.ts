@@ -1,0 +1,57 @@
+/**
+ * The helper on POSIX systems: a shell, since it needs little memory and is there everywhere.
+ *
+ * It reads `+pgid` and `-pgid`, one a line. When nothing more can come, we are gone: every group that is still
+ * registered gets SIGTERM, and SIGKILL two seconds later, or never if all are gone by then. A line that was cut off
+ * counts for nothing, and neither do the numbers 0 and 1, which would mean our own group and everybody. Signals go by
+ * `kill -s`, since `kill -TERM -- -1234` does nothing in dash, and says nothing.
+ */
+export const POSIX_GUARDIAN = `
+trap '' HUP INT QUIT TERM PIPE
+groups=' '
+while IFS= read -r line; do
+  group=\${line#[+-]}
+  case $group in '' | *[!0-9]* | 0* | 1) continue ;; esac
+  case $line in
+    +*) groups="$groups$group " ;;
+    -*) case $groups in *" $group "*) groups="\${groups%% $group *} \${groups#* $group }" ;; esac ;;
+  esac
+done
+
+signal() {
+  for group in $groups; do kill -s "$1" -- "-$group"; done 2>/dev/null
+}
+is_anyone_left() {
+  for group in $groups; do
+    if kill -s 0 -- "-$group"; then return 0; fi
+  done 2>/dev/null
+  return 1
+}
+
+signal TERM
+tenths=20
+while [ "$tenths" -gt 0 ] && is_anyone_left; do
+  if sleep 0.1 2>/dev/null; then tenths=$((tenths - 1)); else sleep 1; tenths=$((tenths - 10)); fi
+done
+signal KILL
+`;
+
+/**
+ * The helper on Windows, where a shell cannot do it: a second Node, which ends the process trees with `taskkill` at
+ * once, as there is no other way to ask them to end than their stdin. Untested on Windows.
+ */
+export const WINDOWS_GUARDIAN = `
+const pids = new Set();
+for (const signal of ['SIGINT', 'SIGBREAK', 'SIGHUP', 'SIGTERM']) process.on(signal, () => {});
+require('node:readline')
+  .createInterface({ input: process.stdin })
+  .on('line', (line) => {
+    const [, sign, pid] = /^([+-])([1-9][0-9]*)$/.exec(line) ?? [];
+    if (sign === '+') pids.add(pid);
+    else pids.delete(pid);
+  })
+  .on('close', () => {
+    const options = { stdio: 'ignore', windowsHide: true };
+    for (const pid of pids) require('node:child_process').spawn('taskkill', ['/PID', pid, '/T', '/F'], options);
+  });
+`;

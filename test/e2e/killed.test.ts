@@ -1,0 +1,245 @@
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, readlinkSync, rmSync, writeFileSync } from 'node:fs';
+import { constants, tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, describe, expect, it } from 'vitest';
+import { hostIdentity, identify } from '../../src/process/process-identity.js';
+import { Workplace } from '../commands/cli-run.js';
+import { spawnFixture } from '../process/spawned.js';
+import { GatewayProcess, type StartOptions } from '../support/gateway-process.js';
+import { fixture, guardiansOf, liveMembers, until } from '../support/processes.js';
+
+const gateways: GatewayProcess[] = [];
+afterEach(async () => {
+  for (const gateway of gateways.splice(0)) await gateway.dispose();
+});
+
+async function start(options: StartOptions, how?: { handshake: boolean }): Promise<GatewayProcess> {
+  const gateway = await GatewayProcess.start(options, how);
+  gateways.push(gateway);
+  return gateway;
+}
+
+/** Servers that only SIGKILL ends. */
+const STUBBORN = {
+  leader: { args: ['stubborn'] },
+  // With a helper of the same kind, which holds its stdout.
+  family: { args: ['stubborn', 'grandchild'] },
+};
+const STUBBORN_PROCESSES = 3;
+
+function runFolder({ folder }: GatewayProcess): string {
+  return join(folder, 'data', 'trunkline', 'run');
+}
+
+/** Resolves when the gateway has written down that many groups. */
+async function untilWritten(gateway: GatewayProcess, groups: number): Promise<void> {
+  await until(`${groups} groups in the run file`, () => groupsIn(runFolder(gateway)) === groups);
+}
+
+function groupsIn(folder: string): number {
+  return files(folder)
+    .filter((name) => name.endsWith('.json'))
+    .reduce((sum, name) => sum + JSON.parse(readFileSync(join(folder, name), 'utf8')).groups.length, 0);
+}
+
+function files(folder: string): string[] {
+  try {
+    return readdirSync(folder);
+  } catch {
+    // Not there before the first group.
+    return [];
+  }
+}
+
+function guardianOf({ pid }: GatewayProcess): number {
+  const [line = ''] = guardiansOf(pid);
+  return Number.parseInt(line, 10);
+}
+
+describe('a gateway killed with SIGKILL', () => {
+  it('leaves no process and no guardian behind for more than three seconds, whatever its servers ignore', async () => {
+    // The third one ends with its stdin, but its helper does not.
+    const servers = { ...STUBBORN, helper: { args: ['grandchild'] } };
+    for (let run = 0; run < 3; run += 1) {
+      const gateway = await start({ servers });
+      await gateway.listTools();
+      // The gateway itself is one, by the name of its configuration.
+      await until('all servers run', () => gateway.leftovers().length === STUBBORN_PROCESSES + 2 + 1);
+      for (const server of Object.keys(servers)) void gateway.call(`${server}__wait`, { delayMs: 60_000 });
+      expect(guardiansOf(gateway.pid)).toHaveLength(1);
+      gateway.kill('SIGKILL');
+      await until(
+        'everything is gone',
+        () => gateway.leftovers().length + guardiansOf(gateway.pid).length === 0,
+        3_000,
+      );
+    }
+  });
+
+  it('together with its guardian leaves its groups to the next start, which ends them', async () => {
+    const killed = await start({ servers: STUBBORN });
+    await killed.listTools();
+    await untilWritten(killed, 2);
+    process.kill(guardianOf(killed), 'SIGKILL');
+    killed.kill('SIGKILL');
+    await killed.exited;
+    expect(guardiansOf(killed.pid)).toEqual([]);
+    expect(killed.leftovers()).toHaveLength(STUBBORN_PROCESSES);
+
+    const next = await start({ servers: {}, env: { XDG_DATA_HOME: join(killed.folder, 'data') }, args: ['-v'] });
+    await until('the groups are gone', () => killed.leftovers().length === 0);
+    await until('the run file is gone', () => files(runFolder(killed)).length === 0);
+    expect(next.stderr).toContain('ending what a killed Trunkline left behind');
+  });
+
+  it('is survived by its guardian alone when the guardian was killed before and replaced', async () => {
+    const gateway = await start({ servers: STUBBORN });
+    await gateway.listTools();
+    const first = guardianOf(gateway);
+    process.kill(first, 'SIGKILL');
+    await until('there is another one', () => guardiansOf(gateway.pid).length === 1 && guardianOf(gateway) !== first);
+    expect(gateway.stderr.match(/the guardian does not run/g)).toHaveLength(1);
+    gateway.kill('SIGKILL');
+    await until('everything is gone', () => gateway.leftovers().length + guardiansOf(gateway.pid).length === 0, 3_000);
+  });
+});
+
+describe('the next start', () => {
+  it('leaves alone what belongs to a living gateway, and pids that somebody else has by now', async () => {
+    const living = await start({ servers: { lab: {} } });
+    await living.listTools();
+    await untilWritten(living, 1);
+    const [orphan, stranger] = [spawnFixture('ignore-eof.mjs'), spawnFixture('ignore-eof.mjs')];
+    await Promise.all([orphan.says('up'), stranger.says('up')]);
+    const startTime = async (pid = 0) => (await identify(pid))?.startTime;
+    const run = {
+      host: hostIdentity(),
+      // Its pid is somebody else's now, too.
+      gateway: { pid: process.pid, startTime: 'long ago' },
+      groups: [
+        { pid: orphan.child.pid, startTime: await startTime(orphan.child.pid) },
+        { pid: stranger.child.pid, startTime: 'long ago' },
+      ],
+    };
+    writeFileSync(join(runFolder(living), 'left.json'), JSON.stringify(run), { mode: 0o600 });
+
+    await start({ servers: {}, env: { XDG_DATA_HOME: join(living.folder, 'data') } });
+    await until('the file of the dead one is gone', () => !files(runFolder(living)).includes('left.json'));
+    expect((await orphan.child.exit).signal).toBe('SIGTERM');
+    expect(stranger.live()).toHaveLength(1);
+    expect(files(runFolder(living))).toHaveLength(1);
+    expect(await living.status('lab')).toMatchObject({ state: 'ready', generation: 1 });
+  });
+});
+
+describe('a gateway that ends in the orderly way', () => {
+  it('leaves neither guardian nor run file', async () => {
+    const gateway = await start({ servers: { lab: {}, other: {} } });
+    await gateway.listTools();
+    await untilWritten(gateway, 2);
+    expect(guardiansOf(gateway.pid)).toHaveLength(1);
+    gateway.kill('SIGTERM');
+    expect(await gateway.exited).toBe(0);
+    expect(guardiansOf(gateway.pid)).toEqual([]);
+    expect(files(runFolder(gateway))).toEqual([]);
+  });
+
+  it.each([50, 100, 150, 200, 300])(
+    'leaves neither, and no server, when it is told to end %i ms after its spawn',
+    async (delayMs) => {
+      const gateway = await start({ servers: { lab: {}, mute: { args: ['mute'] } } }, { handshake: false });
+      await new Promise((resolve) => setTimeout(resolve, delayMs));
+      gateway.kill('SIGTERM');
+      await gateway.exited;
+      expect(gateway.leftovers()).toEqual([]);
+      expect(guardiansOf(gateway.pid)).toEqual([]);
+      expect(files(runFolder(gateway))).toEqual([]);
+    },
+  );
+
+  it('leaves neither after a command that starts servers once', async () => {
+    const place = new Workplace();
+    try {
+      place.configure({ stubborn: 'ignores-the-end' });
+      const { process: running, finished } = place.start(['check']);
+      await until('it has a guardian', () => guardiansOf(running.pid ?? 0).length === 1);
+      running.kill('SIGTERM');
+      expect((await finished).code).toBe(128 + constants.signals.SIGTERM);
+      expect(place.leftovers()).toEqual([]);
+      expect(guardiansOf(running.pid ?? 0)).toEqual([]);
+      expect(files(join(place.folder, '.local', 'share', 'trunkline', 'run'))).toEqual([]);
+    } finally {
+      place.dispose();
+    }
+  });
+
+  it('is no different where the data folder cannot be written, but for one warning', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'trunkline-unwritable-'));
+    try {
+      const place = join(folder, 'data');
+      // With a file where the folder should be, not even root can write.
+      mkdirSync(join(place, 'trunkline'), { recursive: true });
+      writeFileSync(join(place, 'trunkline', 'run'), '');
+      const gateway = await start({ servers: { lab: {}, other: {} }, env: { XDG_DATA_HOME: place } });
+      await gateway.listTools();
+      await gateway.call('lab__die');
+      await gateway.untilState('lab', 'ready');
+      expect(await gateway.close()).toBe(0);
+      expect(gateway.stderr.match(/the run file cannot be written/g)).toHaveLength(1);
+    } finally {
+      rmSync(folder, { recursive: true });
+    }
+  });
+
+  it('lets servers see the end of their stdin, and no SIGINT, when a terminal sends Ctrl-C to all', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'trunkline-witness-'));
+    try {
+      const file = join(folder, 'seen');
+      writeFileSync(file, '');
+      const servers = { witness: { command: 'node', args: [fixture('witness.mjs'), file] } };
+      const gateway = await start({ servers, detached: true });
+      await until('the server runs', () => readFileSync(file, 'utf8') === 'up\n');
+      process.kill(-gateway.pid, 'SIGINT');
+      expect(await gateway.exited).toBe(0);
+      expect(readFileSync(file, 'utf8')).toBe('up\nend of stdin\n');
+      expect(guardiansOf(gateway.pid)).toEqual([]);
+    } finally {
+      rmSync(folder, { recursive: true });
+    }
+  });
+});
+
+describe('the guardian', () => {
+  it.runIf(process.platform === 'linux')('holds neither stdin nor stdout nor stderr of the gateway', async () => {
+    const gateway = await start({ servers: { lab: {} } });
+    await gateway.listTools();
+    const held = ([0, 1, 2] as const).map((fd) => readlinkSync(`/proc/${guardianOf(gateway)}/fd/${fd}`));
+    expect(held).toEqual([expect.stringMatching(/^(?:socket|pipe):/), '/dev/null', '/dev/null']);
+    const folder = `/proc/${guardianOf(gateway)}/fd`;
+    const all = readdirSync(folder).map((fd) => readlinkSync(join(folder, fd)));
+    const ours = [0, 1, 2].map((fd) => readlinkSync(`/proc/${gateway.pid}/fd/${fd}`));
+    expect(all.filter((file) => ours.includes(file))).toEqual([]);
+  });
+});
+
+describe('a server whose first process ends while its helper lives on', () => {
+  it('is started anew only when the helper is gone, although that ignores SIGTERM and holds stdout', async () => {
+    const gateway = await start({ servers: { lab: { args: ['grandchild'], restart: { firstDelay: '1ms' } } } });
+    await gateway.listTools();
+    const { pid } = await gateway.status('lab');
+    const diedAt = performance.now();
+    const { message, at } = await gateway.call('lab__die');
+    expect(message.result._meta['trunkline/failure'].reason).toBe('child_exited');
+    // Decided by the exit: the helper keeps the pipe open.
+    expect(at - diedAt).toBeLessThan(500);
+    expect(liveMembers([pid])).toHaveLength(1);
+    for (;;) {
+      // In this order: what is alive now was alive when the status was asked for.
+      const { generation } = await gateway.status('lab');
+      if (generation > 1) break;
+      expect(performance.now() - diedAt).toBeLessThan(6_000);
+    }
+    expect(liveMembers([pid])).toEqual([]);
+    await gateway.untilState('lab', 'ready');
+  });
+});

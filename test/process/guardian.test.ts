@@ -1,0 +1,221 @@
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { constants, tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, describe, expect, it } from 'vitest';
+import { Guardian, type GuardianProgram, guardianProgram } from '../../src/process/guardian.js';
+import { fixture, guardiansOf, killGroups, liveMembers, realClock, until } from '../support/processes.js';
+import { type Observed, spawnFixture } from './spawned.js';
+
+const opened: Guardian[] = [];
+const helpers: ChildProcess[] = [];
+afterEach(async () => {
+  await Promise.all(opened.splice(0).map((guardian) => guardian.close()));
+  killGroups(helpers.splice(0).map(({ pid }) => pid));
+});
+
+function open(program?: GuardianProgram): { guardian: Guardian; troubles: string[] } {
+  const troubles: string[] = [];
+  const onTrouble = (trouble: string) => troubles.push(trouble);
+  const guardian = new Guardian({ clock: realClock, onTrouble, ...(program === undefined ? {} : { program }) });
+  opened.push(guardian);
+  return { guardian, troubles };
+}
+
+/** The helper alone, whose pipe the test holds. */
+function startHelper({ command, args } = guardianProgram(process.platform)): ChildProcess {
+  const helper = spawn(command, args, { stdio: ['pipe', 'ignore', 'ignore'], detached: true });
+  helpers.push(helper);
+  return helper;
+}
+
+async function stubborn(): Promise<Observed> {
+  const observed = spawnFixture('ignore-sigterm.mjs');
+  await observed.says('up');
+  return observed;
+}
+
+async function helperOf(guardian: Guardian): Promise<number> {
+  await until('the helper runs', () => guardian.pid !== undefined && isAlive(guardian.pid));
+  return guardian.pid ?? 0;
+}
+
+function isAlive(pid: number): boolean {
+  return liveMembers([pid]).length > 0;
+}
+
+describe("the guardian's helper", () => {
+  it('ends what is registered when its pipe closes, by SIGTERM first, and then itself', async () => {
+    const [polite, rude] = [spawnFixture('ignore-eof.mjs'), await stubborn()];
+    await polite.says('up');
+    const helper = startHelper();
+    helper.stdin?.end(`+${polite.child.pid}\n+${rude.child.pid}\n`);
+    const endedAt = performance.now();
+    expect(await polite.child.exit).toEqual({ code: null, signal: 'SIGTERM' });
+    expect(performance.now() - endedAt).toBeLessThan(1_000);
+    await rude.child.exit;
+    expect(rude.events.exit?.signal).toBe('SIGKILL');
+    expect(performance.now() - endedAt).toBeGreaterThan(1_900);
+    expect(performance.now() - endedAt).toBeLessThan(3_000);
+    expect(rude.stdout()).toBe('up\nSIGTERM ignored\n');
+    await until('the helper is gone', () => helper.exitCode === 0, 1_000);
+  });
+
+  it('takes grandchildren along whose leader has left', async () => {
+    const { child, says, live } = spawnFixture('grandchild.mjs', fixture('ignore-sigterm.mjs'));
+    await child.exit;
+    await says('up');
+    startHelper().stdin?.end(`+${child.pid}\n`);
+    await until('the group is gone', () => live().length === 0, 3_000);
+  });
+
+  it('leaves alone what was taken back, wherever it stood in the list', async () => {
+    const children = await Promise.all([stubborn(), stubborn(), stubborn()]);
+    const [first, middle, last] = children.map(({ child }) => child.pid);
+    const helper = startHelper();
+    helper.stdin?.write(`+${first}\n+${middle}\n+${last}\n`);
+    helper.stdin?.end(`-${middle}\n-${first}\n-4\n-${last}\n`);
+    const closedAt = performance.now();
+    await once(helper, 'exit');
+    expect(performance.now() - closedAt).toBeLessThan(1_000);
+    expect(children.map(({ live }) => live().length)).toEqual([1, 1, 1]);
+    expect(children.map(({ stdout }) => stdout())).toEqual(['up\n', 'up\n', 'up\n']);
+  });
+
+  it('takes no line for a group that was cut off or is none', async () => {
+    const child = await stubborn();
+    const helper = startHelper();
+    helper.stdin?.end(
+      `+0\n+1\n+\n+0${child.child.pid}\n${child.child.pid}\n+x\n+-1\n+${child.child.pid} 1\n+${child.child.pid}`,
+    );
+    const [code] = await once(helper, 'exit');
+    expect(code).toBe(0);
+    expect(child.stdout()).toBe('up\n');
+    expect(child.live()).toHaveLength(1);
+  });
+
+  it.runIf(process.platform === 'linux').each(['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT'] as const)(
+    'goes on after %s',
+    async (signal) => {
+      const child = await stubborn();
+      const helper = startHelper();
+      helper.stdin?.write(`+${child.child.pid}\n`);
+      await until('it has set its traps', () => ignores(helper.pid ?? 0, constants.signals[signal]));
+      process.kill(-(helper.pid ?? 0), signal);
+      helper.stdin?.end();
+      await until('the child is gone', () => child.live().length === 0, 3_000);
+      await until('the helper is gone', () => helper.exitCode === 0, 1_000);
+    },
+  );
+
+  it('is a Node that calls taskkill where there is no shell', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'trunkline-taskkill-'));
+    try {
+      const log = join(folder, 'log');
+      writeFileSync(join(folder, 'taskkill'), `#!/bin/sh\necho "$@" >> ${log}\n`, { mode: 0o755 });
+      const { command, args } = guardianProgram('win32');
+      const env = { PATH: `${folder}:/usr/bin:/bin` };
+      const helper = spawn(command, args, { env, stdio: ['pipe', 'ignore', 'inherit'], detached: true });
+      helpers.push(helper);
+      helper.stdin?.end('+101\n+102\n-101\n+x\n');
+      expect(await once(helper, 'exit')).toEqual([0, null]);
+      expect(readFileSync(log, 'utf8')).toBe('/PID 102 /T /F\n');
+    } finally {
+      rmSync(folder, { recursive: true });
+    }
+  });
+});
+
+describe('the guardian', () => {
+  it('starts its helper with the first group, in a session of its own, and lets it go at the end', async () => {
+    const child = await stubborn();
+    const { guardian } = open();
+    expect(guardian.pid).toBeUndefined();
+    guardian.add(child.child.pid ?? 0);
+    const pid = await helperOf(guardian);
+    expect(execFileSync('ps', ['-o', 'sid=', '-p', String(pid)], { encoding: 'utf8' }).trim()).toBe(String(pid));
+    guardian.remove(child.child.pid ?? 0);
+    await guardian.close();
+    await until('the helper is gone', () => !isAlive(pid), 1_000);
+    expect(child.stdout()).toBe('up\n');
+  });
+
+  it('leaves its helper to end what is registered when it is closed', async () => {
+    const child = await stubborn();
+    const { guardian } = open();
+    guardian.add(child.child.pid ?? 0);
+    const pid = await helperOf(guardian);
+    await guardian.close();
+    await until('the child is gone', () => child.live().length === 0, 3_000);
+    await until('the helper is gone', () => !isAlive(pid), 1_000);
+  });
+
+  it('replaces a helper that was killed, tells the new one of every group, and says so once', async () => {
+    const children = await Promise.all([stubborn(), stubborn()]);
+    const { guardian, troubles } = open();
+    for (const { child } of children) guardian.add(child.pid ?? 0);
+    for (let kills = 0; kills < 3; kills += 1) {
+      const pid = await helperOf(guardian);
+      process.kill(pid, 'SIGKILL');
+      await until('another one runs', () => guardian.pid !== undefined && guardian.pid !== pid);
+    }
+    expect(troubles).toEqual(['SIGKILL']);
+    await guardian.close();
+    await until('the children are gone', () => children.every(({ live }) => live().length === 0), 3_000);
+  });
+
+  it('starts no helper anew for nothing', async () => {
+    const { guardian, troubles } = open();
+    guardian.add(999_999_999);
+    const pid = await helperOf(guardian);
+    guardian.remove(999_999_999);
+    process.kill(pid, 'SIGKILL');
+    await until('it is noticed', () => troubles.length > 0);
+    // Longer than the pause before a new start.
+    await new Promise((resolve) => realClock.schedule(200, () => resolve(undefined)));
+    expect(guardian.pid).toBeUndefined();
+  });
+
+  it('is no trouble when there is no shell: it says so once and goes on', async () => {
+    const { guardian, troubles } = open({ command: '/no/such/shell', args: [] });
+    guardian.add(999_999_999);
+    await until('an attempt was made', () => troubles.length > 0);
+    guardian.add(999_999_998);
+    guardian.remove(999_999_998);
+    await new Promise((resolve) => realClock.schedule(250, () => resolve(undefined)));
+    expect(troubles).toEqual(['spawn /no/such/shell ENOENT']);
+    expect(guardian.pid).toBeUndefined();
+  });
+
+  it('replaces a helper that reads no more, and keeps no more than 64 KiB for it', async () => {
+    const child = await stubborn();
+    const { guardian, troubles } = open();
+    guardian.add(child.child.pid ?? 0);
+    const pid = await helperOf(guardian);
+    process.kill(pid, 'SIGSTOP');
+    for (let turn = 0; turn < 200_000 && guardian.pid === pid; turn += 1) {
+      guardian.remove(999_999_999);
+      if (turn % 1_000 === 0) await new Promise((resolve) => setImmediate(resolve));
+    }
+    expect(troubles).toEqual(['SIGKILL']);
+    expect(await helperOf(guardian)).not.toBe(pid);
+  });
+
+  it('keeps no process alive that is done', async () => {
+    const program = `
+      import { Guardian } from ${JSON.stringify(join(import.meta.dirname, '../../dist/process/guardian.js'))};
+      const clock = { now: () => 0, schedule: (ms, task) => setTimeout(task, ms) };
+      new Guardian({ clock, onTrouble: () => {} }).add(999999999);
+    `;
+    const running = spawn(process.execPath, ['--input-type=module', '-e', program], { stdio: 'inherit' });
+    expect(await once(running, 'exit')).toEqual([0, null]);
+    await until('its helper is gone', () => guardiansOf(running.pid ?? 0).length === 0, 3_000);
+  });
+});
+
+/** Whether a process ignores a signal, as Linux tells it. */
+function ignores(pid: number, signal: number): boolean {
+  const [, mask = '0'] = /^SigIgn:\s*([0-9a-f]+)$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8')) ?? [];
+  return ((BigInt(`0x${mask}`) >> BigInt(signal - 1)) & 1n) === 1n;
+}

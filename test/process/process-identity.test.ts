@@ -1,0 +1,41 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { describe, expect, it } from 'vitest';
+import { hostIdentity, identify } from '../../src/process/process-identity.js';
+import { spawnFixture } from './spawned.js';
+
+describe('the identity of a process', () => {
+  it('stays the same while it lives, and is there no more afterwards', async () => {
+    const { child, says } = spawnFixture('end-on-eof.mjs');
+    const atOnce = await identify(child.pid ?? 0);
+    await says('up');
+    expect(atOnce).toEqual({ startTime: expect.stringMatching(/./), isZombie: false });
+    expect(await identify(child.pid ?? 0)).toEqual(atOnce);
+    child.stdin.end();
+    await child.exit;
+    expect(await identify(child.pid ?? 0)).toBeUndefined();
+  });
+
+  it('is another one than that of a process started before', async () => {
+    const { child, says } = spawnFixture('end-on-eof.mjs');
+    await says('up');
+    expect((await identify(child.pid ?? 0))?.startTime).not.toBe((await identify(process.pid))?.startTime);
+  });
+
+  it('of a zombie can be told from that of the living', async () => {
+    // The first `sleep` becomes the child of the second, which never asks how it ended.
+    const negligent = spawn('sh', ['-c', 'sleep 0.1 & echo $!; exec sleep 60']);
+    const [line] = await once(negligent.stdout, 'data');
+    const zombie = Number(String(line));
+    const before = await identify(zombie);
+    while (!(await identify(zombie))?.isZombie) await new Promise((resolve) => setTimeout(resolve, 5));
+    expect((await identify(zombie))?.startTime).toBe(before?.startTime);
+    negligent.kill('SIGKILL');
+    await once(negligent, 'exit');
+  });
+
+  it('is compared on the same host only, which stays the same', () => {
+    expect(hostIdentity()).toBe(hostIdentity());
+    expect(hostIdentity()).not.toBe('');
+  });
+});
