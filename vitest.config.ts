@@ -1,9 +1,10 @@
 import { defineConfig } from 'vitest/config';
 
-// Two projects: pure tests run side by side; tests with real processes run one file at a time,
-// so that each can assert that nothing of its own is left behind.
+// Two projects: pure tests, and tests with real processes. Each of the latter marks its processes with a folder of its
+// own, so that it can tell what is left of them whatever else runs. Two files at once: most of the time is spent waiting.
 export default defineConfig({
   test: {
+    maxWorkers: 2,
     projects: [
       {
         test: {
@@ -18,7 +19,6 @@ export default defineConfig({
         test: {
           name: 'process',
           include: ['test/process/**/*.test.ts', 'test/e2e/**/*.test.ts'],
-          fileParallelism: false,
           testTimeout: 30_000,
           hookTimeout: 30_000,
         },

@@ -137,8 +137,9 @@ export class ChildRequests {
     const { cause } = delivery.atWork;
     const client = owner === undefined ? (cause?.client ?? onlyOne(backend)) : owner.client;
     if (client === undefined) {
-      // Whose a task is does not depend on whose calls are under way.
-      if (owner === undefined) delivery.serveOneClientAtATime();
+      // Neither whose a task is nor whose roots are wanted depends on whose calls are under way.
+      const isOfCall = owner === undefined && request.method !== METHODS.listRoots;
+      if (isOfCall) delivery.serveOneClientAtATime();
       return new RpcError(RPC_CODES.internalError, 'It cannot be told which client this is for');
     }
     return { client, via: owner === undefined ? cause : delivery.atWork.latestOf(client), edits: [] };
