@@ -180,7 +180,8 @@ export class EnvelopeScanner<Paths extends WatchedPaths> {
   }
 
   #tokens(): Tokens<Paths> {
-    const tokens = { ...this.#noTokens } as { [Name in keyof Paths]: Span | undefined };
+    // Of all that is watched a message has few: those that it has not, it inherits as absent.
+    const tokens = Object.create(this.#noTokens) as { [Name in keyof Paths]: Span | undefined };
     for (let index = 0; index < this.#names.length; index += 1) {
       const span = this.#found[ROOT_MEMBERS.length + index];
       if (span !== undefined) tokens[this.#names[index] as keyof Paths] = span;

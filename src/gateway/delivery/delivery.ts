@@ -2,6 +2,7 @@ import { Breaker, type BreakerPolicy } from '../../bridge/breaker.js';
 import { CallQueue } from '../../bridge/call-queue.js';
 import type { ChildConnection } from '../../bridge/child-connection.js';
 import type { Outcome, RequestPatience, SentRequest } from '../../bridge/request.js';
+import type { Edit } from '../../jsonrpc/splice.js';
 import type { NotificationEnvelope } from '../../mcp/envelope.js';
 import { LISTS } from '../../mcp/lists.js';
 import type { Clock } from '../../timing/clock.js';
@@ -283,7 +284,7 @@ export class Delivery {
     };
     const { idleTimeoutMs: idleMs, maxTimeoutMs: maxMs } = limits;
     const patience = isLookout(exchange) ? this.taskPatience : { idleMs, maxMs };
-    const edits = [...handling.edits, ...(translation?.request?.(connection) ?? [])];
+    const edits = joined(handling.edits, translation?.request?.(connection));
     const handler = exchange.wantsProgress ? { settle, progress } : { settle };
     sent = connection.relay(exchange.request, edits, patience, handler);
     if (sent === undefined) return;
@@ -296,7 +297,7 @@ export class Delivery {
       const { response } = outcome;
       const { editAnswer, translation, onAnswered } = handling;
       const ofTask = translation?.answer(response, () => outlive(exchange, sent));
-      exchange.relay(response, [...(editAnswer?.(response) ?? []), ...(ofTask ?? [])]);
+      exchange.relay(response, joined(editAnswer?.(response), ofTask));
       if (!isLookout(exchange)) this.latencies.add(this.#options.clock.now() - startedAt);
       if (response.error !== undefined || isTrue(response.bytes, response.tokens.isError)) this.counters.errors += 1;
       // The answer leaves in a microtask that is queued already; this one comes after it.
@@ -374,6 +375,14 @@ function outlive(exchange: Exchange, sent: SentRequest | undefined): () => void 
     for (const end of ends) end?.();
   };
 }
+
+/** Most calls have neither, and need no list for it. */
+function joined(some: readonly Edit[] = NOTHING, others: readonly Edit[] = NOTHING): readonly Edit[] {
+  if (others.length === 0) return some;
+  return some.length === 0 ? others : [...some, ...others];
+}
+
+const NOTHING: readonly Edit[] = [];
 
 function isTrue(bytes: Uint8Array, span: { readonly start: number } | undefined): boolean {
   return span !== undefined && bytes[span.start] === 0x74;
