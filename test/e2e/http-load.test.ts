@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { Message } from '../support/gateway-process.js';
-import { HttpClient, type HttpClientObserver } from '../support/http-client.js';
 import { Place, type Running } from '../support/http-place.js';
+import { LoadClient, type LoadObserver } from '../support/load-client.js';
 
 interface LoadedServer {
   readonly key: string;
@@ -72,15 +72,15 @@ describe.each(LOADS)('$sessions sessions at once', ({ sessions: count, servers }
 });
 
 /** One of the clients: all that it sends carries its name, and nothing that comes may carry another's. */
-class LoadedSession implements HttpClientObserver {
-  readonly client: HttpClient;
+class LoadedSession implements LoadObserver {
+  readonly client: LoadClient;
   readonly faults: string[] = [];
   readonly #number: number;
   /** Every session counts from the same number on. */
   #lastId = 1;
 
   constructor(place: Place, running: Running, number: number) {
-    this.client = new HttpClient(place, running, this);
+    this.client = new LoadClient(place, running, this);
     this.#number = number;
   }
 

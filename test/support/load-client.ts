@@ -4,7 +4,8 @@ import { EventReader, type ReadEvent } from '../front/http/event-reader.js';
 import type { Message } from './gateway-process.js';
 import { INITIALIZE, type Place, type Running } from './http-place.js';
 
-export interface HttpClientObserver {
+/** Whoever drives a client, and judges what comes to it. */
+export interface LoadObserver {
   /** Given the text of every message that comes along a POST. */
   text(text: string): void;
   /** What a server asks, along whichever POST; returns the result to answer with. */
@@ -12,17 +13,17 @@ export interface HttpClientObserver {
 }
 
 /** A session among many: few connections, and every byte that comes is looked at. */
-export class HttpClient {
+export class LoadClient {
   readonly #place: Place;
   readonly #running: Running;
   readonly #calls = new http.Agent({ keepAlive: true, maxSockets: 4 });
   /** Apart from the calls, so that what a call waits for never waits for a call. */
   readonly #others = new http.Agent({ keepAlive: true, maxSockets: 2 });
-  readonly #observer: HttpClientObserver;
+  readonly #observer: LoadObserver;
   #session: Record<string, string> = {};
   #stream: EventReader | undefined;
 
-  constructor(place: Place, running: Running, observer: HttpClientObserver) {
+  constructor(place: Place, running: Running, observer: LoadObserver) {
     this.#place = place;
     this.#running = running;
     this.#observer = observer;
