@@ -35,6 +35,7 @@ export async function serveBehindFront(settings: Settings, front: OpenFront): Pr
     logger,
     platform: front.platform,
     environment: process.env,
+    hasManyConnections: front.http !== undefined,
     runFolder: runFolder(),
     ...(await readSealSecret(logger)),
     ...(fault === undefined ? {} : { configFault: fault }),

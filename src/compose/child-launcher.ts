@@ -30,6 +30,8 @@ export interface ChildLauncherOptions {
   readonly logger: Logger;
   readonly environment: Readonly<Record<string, string | undefined>>;
   readonly safetyNet: SafetyNet;
+  /** Clients come on a connection each, as they do over HTTP. */
+  readonly hasManyConnections: boolean;
   /** By the ids of what is supervised. */
   readonly targets: ReadonlyMap<string, LaunchTarget>;
 }
@@ -105,8 +107,8 @@ export class ChildLauncher implements Launcher {
     const bridge: StdioBridge = new StdioBridge({
       clock,
       scan,
-      // HTTP clients come on a connection each; what was read from all of them leaves in one write.
-      output: new LineWriter(child.stdin, setImmediate),
+      // What was read from many connections leaves in one write; a single client need not wait for that.
+      output: new LineWriter(child.stdin, this.#options.hasManyConnections ? setImmediate : queueMicrotask),
       maxFrameBytes,
       maxUnwrittenBytes,
       events: {

@@ -27,6 +27,8 @@ export interface ComposeOptions {
   readonly secret?: string;
   /** Called when the secret is first used. */
   readonly onSealed?: () => void;
+  /** Clients come on a connection each, as they do over HTTP. */
+  readonly hasManyConnections?: boolean;
   /** What is wrong with the configuration as a whole, when it could not be used. */
   readonly configFault?: string;
   /** Told of every change of a child, in the same tick as its cause. */
@@ -60,13 +62,14 @@ export function compose(options: ComposeOptions): Composition {
     configFault,
     secret,
     onSealed = () => {},
+    hasManyConnections = false,
     onChange = () => {},
     platform = createPlatform(),
   } = options;
   const { clock } = platform;
   const startedAt = clock.now();
   const safetyNet = new SafetyNet({ clock, logger, runFolder });
-  const instances = new Instances({ config, platform, logger, environment, safetyNet, onChange });
+  const instances = new Instances({ config, platform, logger, environment, safetyNet, hasManyConnections, onChange });
 
   const statusOf = ({ backends, catalogs }: SeenBackends): StatusFacts => ({
     now: clock.now(),

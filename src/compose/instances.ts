@@ -20,6 +20,8 @@ export interface InstancesOptions {
   readonly logger: Logger;
   readonly environment: Readonly<Record<string, string | undefined>>;
   readonly safetyNet: SafetyNet;
+  /** Clients come on a connection each, as they do over HTTP. */
+  readonly hasManyConnections: boolean;
   /** Told of every change of a child, by its id, in the same tick as its cause. */
   readonly onChange: (id: string, snapshot: ChildSnapshot) => void;
 }
@@ -41,14 +43,14 @@ export class Instances {
   readonly #supervisor: Supervisor;
 
   constructor(options: InstancesOptions) {
-    const { config, platform, logger, environment, safetyNet } = options;
+    const { config, platform } = options;
     this.#options = options;
     this.#servers = new Map(config.servers.map((server) => [server.key, server]));
     this.#redact = createRedactor(config.servers.flatMap(({ child }) => (child === undefined ? [] : [child])));
     this.#supervisor = new Supervisor({
       clock: platform.clock,
       random: Math.random,
-      launcher: new ChildLauncher({ platform, logger, environment, safetyNet, targets: this.#instances }),
+      launcher: new ChildLauncher({ ...options, targets: this.#instances }),
       startLimit: config.gateway.startLimit,
       onChange: (id, snapshot) => {
         this.#instances.get(id)?.backend.moved(snapshot.state);

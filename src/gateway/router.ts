@@ -51,8 +51,9 @@ export class Router {
         if (target instanceof RpcError) return target;
         if (!target.backend.allows(target.original)) return unknown('tool', target.name);
         const aliases = catalogs.ui.of(target.backend.key);
-        const call = { ...target, tool: target.original };
-        return aliases.size === 0 ? call : { ...call, editAnswer: editToolResult(aliases) };
+        const { backend, edits, original } = target;
+        const editAnswer = aliases.size === 0 ? undefined : editToolResult(aliases);
+        return { backend, edits, original, tool: original, editAnswer };
       }
       case METHODS.getPrompt:
         return this.#byName(request, name, catalogs.prompts, 'prompt');

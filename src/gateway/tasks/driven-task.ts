@@ -23,6 +23,8 @@ export function drivingTask(exchange: Exchange, { backend, tool }: Target, tasks
   const { client, request } = exchange;
   const { params } = request;
   if (knowsTasks(client.revision) || tool === undefined || params === undefined) return undefined;
+  // Before there is a process, its tools are not known either.
+  if (backend.delivery.connection !== undefined && !backend.isTaskOnly(tool)) return undefined;
   let isDriven = false;
   return {
     ...tasks.translationOf(exchange, backend),
