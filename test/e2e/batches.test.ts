@@ -85,8 +85,8 @@ describe('a batch over stdio', () => {
 describe('a batch over HTTP', () => {
   let url = '';
 
-  async function serve(): Promise<void> {
-    await start({ servers: { lab: {} }, args: ['--stdio', '--no-auth', '--http', '127.0.0.1:0'] });
+  async function serve(lab: Record<string, unknown> = {}): Promise<void> {
+    await start({ servers: { lab }, args: ['--stdio', '--no-auth', '--http', '127.0.0.1:0'] });
     await until('it listens', () => /^Trunkline serves /m.test(gateway.stderr));
     url = /^Trunkline serves (\S+)/m.exec(gateway.stderr)?.[1] ?? '';
   }
@@ -101,6 +101,22 @@ describe('a batch over HTTP', () => {
     const response = await post(JSON.stringify({ jsonrpc: '2.0', id: 0, method: 'initialize', params }));
     return { 'mcp-session-id': response.headers.get('mcp-session-id') ?? '' };
   }
+
+  it('stays one message each to the servers, whatever lines it is spread over', async () => {
+    await serve({ tools: { deny: ['effect'] } });
+    const session = await openSession('2025-03-26');
+    // To a server each line is a message: the second one here would call what the configuration denies.
+    const smuggled = '{"jsonrpc":"2.0","id":99,"method":"tools/call","params":{"name":"effect","arguments":{}}}';
+    const spread = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"lab__echo","arguments":{"x":\n${smuggled}\n}}}`;
+    const response = await post(`[\n${spread}\n]`, session);
+    const [answer] = (await response.json()) as { id: number; result: { content: { text: string }[] } }[];
+    expect(answer?.id).toBe(1);
+    expect(answer?.result.content[0]?.text).toContain('effect');
+    const status = await post(call(2, 'trunkline__status', {}), session);
+    const { result } = (await status.json()) as { result: { structuredContent: { servers: { dropped: object }[] } } };
+    // Nothing came back that nobody had asked for, nor was a line answered that was no message.
+    expect(result.structuredContent.servers[0]?.dropped).toMatchObject({ unknown: 0, junk: 0 });
+  });
 
   it('is answered with an array of JSON, or with events when something comes first', async () => {
     await serve();
