@@ -73,10 +73,6 @@ export class BackendPool {
     return [...(this.#servers.get(key)?.instances ?? [])].map(({ running }) => running.backend);
   }
 
-  get all(): readonly Backend[] {
-    return [...this.keys].flatMap((key) => this.of(key));
-  }
-
   /** Whether this backend's process waits to be told of its first client. */
   isUnclaimed(backend: Backend): boolean {
     const found = this.#find(backend);

@@ -58,7 +58,7 @@ export class Router {
       case METHODS.getPrompt:
         return this.#byName(request, name, catalogs.prompts, 'prompt');
       case METHODS.readResource:
-        return this.#byUri(request, uri, catalogs, this.withResources);
+        return this.#byUri(request, uri, catalogs, () => this.withResources);
       case METHODS.subscribe:
       case METHODS.unsubscribe:
         return this.#byUri(request, uri, catalogs);
@@ -98,19 +98,12 @@ export class Router {
     return (response) => this.#uris.learn(response, key);
   }
 
-  #byUri({ bytes, method }: RequestEnvelope, token: Span | undefined, catalogs: Catalogs): Target | RpcError;
-  #byUri(
-    request: RequestEnvelope,
-    token: Span | undefined,
-    catalogs: Catalogs,
-    candidates: readonly Backend[],
-  ): Target | Inquiry | RpcError;
   /** Where nobody can be told to have it, the `candidates` are asked. */
   #byUri(
     { bytes, method }: RequestEnvelope,
     token: Span | undefined,
     catalogs: Catalogs,
-    candidates: readonly Backend[] = [],
+    candidates: () => readonly Backend[] = () => [],
   ): Target | Inquiry | RpcError {
     if (token === undefined || !isString(bytes, token)) {
       return new RpcError(RPC_CODES.invalidParams, `${method} needs a URI, a string`);
@@ -121,9 +114,10 @@ export class Router {
     if (owner === undefined || backend === undefined) {
       const notFound = new NotListed(RESOURCE_NOT_FOUND, `Resource not found: ${uri}`, { uri });
       // The wrong server's HTML would be shown as the face of another's tool.
-      if (candidates.length === 0 || isUiUri(uri)) return notFound;
+      const asked = isUiUri(uri) ? [] : candidates();
+      if (asked.length === 0) return notFound;
       return {
-        candidates,
+        candidates: asked,
         isUnknown: ({ bytes: answer, tokens }) => NOT_FOUND_CODES.has(codeOf(answer, tokens.errorCode)),
         onFound: ({ key }) => this.#uris.note(uri, key),
         notFound,
@@ -135,7 +129,10 @@ export class Router {
     return { backend, edits, editAnswer: editReadResult(original, uri), original };
   }
 
-  /** By what it is about, by the configuration, by who has answered it before, or by asking. A method that is not known has no effects. */
+  /**
+   * By what it is about, by the configuration, by who has answered it before, or by asking. A method that is not known
+   * has no effects.
+   */
   #byMethod(request: RequestEnvelope, catalogs: Catalogs): Target | Inquiry | RpcError {
     const { bytes, method, tokens } = request;
     const only = this.#onlyBackend();

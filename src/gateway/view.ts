@@ -27,7 +27,7 @@ export interface ViewOptions {
   readonly backends: readonly Backend[];
   readonly naming: ListNaming;
   readonly ownTools: readonly OwnTool[];
-  /** How long the first list asked for waits for servers that are still starting, in milliseconds. */
+  /** How long what is asked for first waits for servers that are still starting, in milliseconds. */
   readonly startupWaitMs: number;
   readonly subscriptions: Subscriptions;
   readonly logs: LogRouting;

@@ -13,9 +13,8 @@ interface ResourceOwner extends UriOwner {
  * The server that a URI belongs to, or `undefined` if none can be told.
  *
  * In this order: whose user interface it is, who lists it (as a template or else as a resource), who spoke of it, who
- * listed it before it was given up, whose template it fits
- * (the one with the longest literal beginning first), the only one that lists something of the same scheme and
- * authority, the only one that has resources at all.
+ * listed it before it was given up, whose template it fits (the one with the longest literal beginning first), the only
+ * one that lists something of the same scheme and authority, the only one that has resources at all.
  */
 export function ownerOfUri(
   uri: string,
