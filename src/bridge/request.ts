@@ -22,6 +22,8 @@ export type RequestFailure =
 
 /** Milliseconds that a request may take. */
 export interface RequestPatience {
+  /** Until the first sign of it, where that is not `idleMs`. */
+  readonly firstMs?: number;
   /** Between the request and its answer, counted again from each progress notification. */
   readonly idleMs: number;
   /** In all, whatever progress says. */
@@ -31,8 +33,10 @@ export interface RequestPatience {
 export interface RequestHandler {
   /** Called exactly once. */
   settle(outcome: Outcome): void;
-  /** Called for each notification that moves forward; absent when nobody asked for progress. */
-  progress?(notification: NotificationEnvelope): void;
+  /** Called for each notification that moves forward, with how far; absent when nobody asked for progress. */
+  progress?(notification: NotificationEnvelope, value: number): void;
+  /** How far another process had got with it: only what is beyond moves forward. */
+  readonly progressed?: number | undefined;
 }
 
 /** A request under way. */

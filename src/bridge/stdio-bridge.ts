@@ -197,12 +197,12 @@ export class StdioBridge implements LineSink {
     const now = this.#clock.now();
     const pending: PendingRequest = {
       id: 0,
-      dueAt: now + Math.min(patience.idleMs, patience.maxMs),
+      dueAt: now + Math.min(patience.firstMs ?? patience.idleMs, patience.maxMs),
       hardAt: now + patience.maxMs,
       idleMs: patience.idleMs,
       isCancellable,
       handler,
-      lastProgress: Number.NEGATIVE_INFINITY,
+      lastProgress: handler.progressed ?? Number.NEGATIVE_INFINITY,
     };
     pending.id = this.#pending.add(pending);
     this.#deadlines.watch(pending);
@@ -267,7 +267,7 @@ export class StdioBridge implements LineSink {
       return;
     }
     pending.lastProgress = value;
-    pending.handler.progress?.(notification);
+    pending.handler.progress?.(notification, value);
   }
 
   #cancel(pending: PendingRequest, notice?: NotificationEnvelope, edits: readonly Edit[] = []): void {

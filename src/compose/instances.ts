@@ -104,7 +104,7 @@ export class Instances {
     this.#instances.delete(id);
   }
 
-  #createBackend({ key, prefix, child, tools, methods, calls }: ServerConfig, id: string): Backend {
+  #createBackend({ key, prefix, child, tools, methods, trusted, calls }: ServerConfig, id: string): Backend {
     return new Backend({
       key,
       id,
@@ -114,6 +114,7 @@ export class Instances {
       policy: createToolPolicy(tools),
       answers: createToolPolicy({ allow: methods, deny: [] }),
       sha256: (text) => createHash('sha256').update(text).digest('hex'),
+      isTrusted: trusted,
       isMisconfigured: child === undefined,
       demandStart: () => this.#supervisor.demand(id),
       retryInMs: () => (child === undefined ? undefined : this.#supervisor.retryInMs(id)),

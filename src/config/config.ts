@@ -22,6 +22,8 @@ export interface ServerConfig {
   readonly tools: ToolFilter;
   /** Globs over methods that MCP does not define and this server answers. */
   readonly methods: readonly string[];
+  /** Whether what its tools say of themselves is believed. */
+  readonly trusted: boolean;
   readonly calls: CallLimits;
   readonly frames: FrameLimits;
 }

@@ -29,6 +29,7 @@ export function resolveServer(key: string, entry: ServerEntry, surroundings: Sur
     ...resolveChild(key, entry, settings, surroundings),
     sharing: settings.sharing,
     methods: entry.methods ?? [],
+    trusted: entry.trusted ?? false,
     tools: { ...(entry.tools?.allow && { allow: entry.tools.allow }), deny: entry.tools?.deny ?? [] },
     calls: {
       idleTimeoutMs: settings.timeout,

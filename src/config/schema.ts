@@ -103,6 +103,10 @@ const server = z
         'Methods that MCP does not define and this server answers, such as those of an extension.',
       ).exactOptional(),
       tools: toolFilter.meta({ description: 'Which tools of this server to show.' }).exactOptional(),
+      trusted: flag(
+        false,
+        'Believes what its tools say of themselves: one that only reads, or may be repeated, is called once more when the server ends during the call.',
+      ).exactOptional(),
       disabled: flag(false, 'Leaves this server out.').exactOptional(),
       type: z
         .literal('stdio', expects('stdio', { quote: true }))

@@ -21,6 +21,8 @@ export interface BackendOptions extends ExposureRules, DeliveryOptions {
   readonly prefix: string;
   /** Whether the configuration says that this server answers a method which MCP does not define. */
   readonly answers?: (method: string) => boolean;
+  /** Whether the configuration says that what the tools of this server say of themselves is true. */
+  readonly isTrusted?: boolean;
   /** This server can never run as it is configured. */
   readonly isMisconfigured: boolean;
   /** Asks for a start of a child that is not tried any more by itself. */
@@ -148,6 +150,11 @@ export class Backend {
   /** Whether the server calls this tool as a task only, as far as it has listed it. */
   isTaskOnly(originalName: string): boolean {
     return this.#lists.tools.exposed.taskOnly.has(originalName);
+  }
+
+  /** Whether this tool may be called twice, as its server says, which has to be trusted for that. */
+  isRepeatable(originalName: string): boolean {
+    return this.#options.isTrusted === true && this.#lists.tools.exposed.repeatable.has(originalName);
   }
 
   /** Whether a method that MCP does not define is this server's, by the configuration. */

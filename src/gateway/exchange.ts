@@ -36,6 +36,8 @@ export interface Handling {
   /** What is replaced in the request. */
   readonly edits: readonly Edit[];
   readonly editAnswer?: EditAnswer | undefined;
+  /** Whether it may be served twice: should its process end before the answer, the next one gets it. */
+  readonly isRepeatable?: boolean | undefined;
   /** Present when the request has to do with a task. */
   readonly translation?: Translation | undefined;
   /** Told of the answer once it has left. */

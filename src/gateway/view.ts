@@ -3,7 +3,7 @@ import { RPC_CODES, RpcError } from '../jsonrpc/rpc-error.js';
 import type { NotificationEnvelope, RequestEnvelope } from '../mcp/envelope.js';
 import type { Hmac } from '../mcp/exposed-name.js';
 import { type ListKind, listAskedFor } from '../mcp/lists.js';
-import { METHODS, TASK_METHODS } from '../mcp/methods.js';
+import { METHODS, REPEATABLE_METHODS, TASK_METHODS } from '../mcp/methods.js';
 import type { LegacyRevision } from '../mcp/revisions.js';
 import type { Clock } from '../timing/clock.js';
 import { askInOrder, type Inquiry } from './ask-in-order.js';
@@ -185,13 +185,14 @@ export class View {
   }
 
   #send(exchange: Exchange, target: Target): void {
-    const { backend, edits, editAnswer } = target;
+    const { backend, edits, editAnswer, tool } = target;
     const onAnswered = this.#learnsUris ? this.#router.learnFrom(backend) : undefined;
     const { request, client } = exchange;
     const { task, relatedTask } = request.tokens;
     if (task === undefined && relatedTask === undefined && !TASK_METHODS.has(request.method)) {
       const translation = drivingTask(exchange, target, this.#tasks);
-      backend.serve(exchange, { edits, editAnswer, onAnswered, translation });
+      const isRepeatable = tool === undefined ? REPEATABLE_METHODS.has(request.method) : backend.isRepeatable(tool);
+      backend.serve(exchange, { edits, editAnswer, onAnswered, translation, isRepeatable });
       return;
     }
     const related = this.#tasks.towardServer(request, client, backend);

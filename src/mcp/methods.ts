@@ -26,5 +26,12 @@ export const METHODS = {
   rootsChanged: 'notifications/roots/list_changed',
 } as const;
 
+/** Requests that have no effects, by what MCP says of them, so that they may be served twice. */
+export const REPEATABLE_METHODS: ReadonlySet<string> = new Set([
+  METHODS.readResource,
+  METHODS.getPrompt,
+  METHODS.complete,
+]);
+
 /** Requests about one task, by its id. */
 export const TASK_METHODS: ReadonlySet<string> = new Set([METHODS.getTask, METHODS.taskResult, METHODS.cancelTask]);

@@ -13,6 +13,7 @@ describe('a server of the file', () => {
         prefix: 'own',
         sharing: 'profile',
         methods: [],
+        trusted: false,
         child: {
           key: 'own',
           command: 'node',

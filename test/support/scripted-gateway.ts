@@ -1,7 +1,7 @@
 import { Backend, type LifecycleState } from '../../src/gateway/backend.js';
 import type { Sharing } from '../../src/gateway/backend-pool.js';
 import { createToolPolicy, type ToolPolicyRules } from '../../src/gateway/catalog/tool-policy.js';
-import type { CallLimits } from '../../src/gateway/delivery/delivery.js';
+import type { CallLimits } from '../../src/gateway/delivery/call-limits.js';
 import { Gateway } from '../../src/gateway/gateway.js';
 import type { GatewayPort } from '../../src/gateway/gateway-port.js';
 import { toChildRequest } from '../../src/gateway/questions/child-request.js';
@@ -34,6 +34,7 @@ export interface ServerScript {
   readonly filter?: ToolPolicyRules;
   readonly limits?: Partial<CallLimits>;
   readonly isMisconfigured?: boolean;
+  readonly isTrusted?: boolean;
   readonly sharing?: Sharing;
   /** Methods that the configuration says it answers. */
   readonly methods?: readonly string[];
@@ -118,6 +119,7 @@ export class ScriptedServer {
       answers: createToolPolicy({ allow: script.methods ?? [], deny: [] }),
       sha256,
       isMisconfigured: script.isMisconfigured ?? false,
+      isTrusted: script.isTrusted ?? false,
       demandStart: () => {
         this.demands += 1;
       },

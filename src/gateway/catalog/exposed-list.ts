@@ -44,6 +44,8 @@ export interface ExposedList {
   readonly truncated: string | undefined;
   /** Original names of tools that their server calls as tasks only. */
   readonly taskOnly: ReadonlySet<string>;
+  /** Original names of tools that may be called twice, if their server is to be believed. */
+  readonly repeatable: ReadonlySet<string>;
 }
 
 export const EMPTY_LIST: ExposedList = {
@@ -52,6 +54,7 @@ export const EMPTY_LIST: ExposedList = {
   denied: [],
   truncated: undefined,
   taskOnly: new Set(),
+  repeatable: new Set(),
 };
 
 export interface ExposureRules {
@@ -73,6 +76,7 @@ export function exposeList(
   const withheld: WithheldEntry[] = [];
   const denied: string[] = [];
   const taskOnly = new Set<string>();
+  const repeatable = new Set<string>();
   const seen = new Set<string>();
 
   list.entries.forEach((raw, index) => {
@@ -93,6 +97,7 @@ export function exposeList(
     }
     seen.add(name);
     if (kind === 'tools' && isTaskOnly(value)) taskOnly.add(name);
+    if (kind === 'tools' && isRepeatable(value)) repeatable.add(name);
     const isRenamed = isNamed(kind) && prefix !== undefined;
     const exposed = isRenamed ? exposedName(key, prefix, name, sha256) : name;
     if (verdict.kind === 'unsound') withheld.push({ name, reason: verdict.reason });
@@ -101,12 +106,18 @@ export function exposeList(
     const ui = findUiReferences(kind, name, entry, rules);
     entries.push({ exposed, original: name, entry, ...(ui.length === 0 ? {} : { ui }) });
   });
-  return { entries, withheld, denied, truncated: list.truncated, taskOnly };
+  return { entries, withheld, denied, truncated: list.truncated, taskOnly, repeatable };
 }
 
 function isTaskOnly(tool: unknown): boolean {
   const { execution } = tool as { readonly execution?: { readonly taskSupport?: unknown } | null };
   return execution?.taskSupport === 'required';
+}
+
+/** By its own account it changes nothing, or nothing more when it is called again. */
+function isRepeatable(tool: unknown): boolean {
+  const { annotations } = tool as { readonly annotations?: Readonly<Record<string, unknown>> | null };
+  return annotations?.readOnlyHint === true || annotations?.idempotentHint === true;
 }
 
 function findUiReferences(

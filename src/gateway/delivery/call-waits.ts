@@ -9,8 +9,8 @@ export interface WaitOptions {
   readonly forMs: number;
   /** A process is there. */
   readonly proceed: () => void;
-  /** What to tell the client when the wait was too long. */
-  readonly reason: () => FailureReason;
+  /** Answers the call: with why no process is to be expected, or because it has waited too long. */
+  readonly fail: (absence?: FailureReason) => void;
   /** Gives back what the call holds while it waits. */
   readonly release: () => void;
 }
@@ -20,8 +20,6 @@ interface Wait extends Due, WaitOptions {}
 
 export interface CallWaitsOptions {
   readonly clock: Clock;
-  /** Answers a call that has waited in vain. */
-  readonly fail: (exchange: Exchange, reason: FailureReason) => void;
   readonly onCancelled: () => void;
 }
 
@@ -33,7 +31,7 @@ export class CallWaits {
 
   constructor(options: CallWaitsOptions) {
     this.#options = options;
-    this.#deadlines = new Deadlines(options.clock, (wait) => this.#giveUp(wait, wait.reason()));
+    this.#deadlines = new Deadlines(options.clock, (wait) => this.#giveUp(wait));
   }
 
   get size(): number {
@@ -62,17 +60,17 @@ export class CallWaits {
   }
 
   /** No process is to be expected. */
-  giveUp(reason: FailureReason): void {
-    for (const wait of [...this.#waiting]) this.#giveUp(wait, reason);
+  giveUp(absence: FailureReason): void {
+    for (const wait of [...this.#waiting]) this.#giveUp(wait, absence);
   }
 
   close(): void {
     this.#deadlines.close();
   }
 
-  #giveUp(wait: Wait, reason: FailureReason): void {
+  #giveUp(wait: Wait, absence?: FailureReason): void {
     this.#end(wait);
-    this.#options.fail(wait.exchange, reason);
+    wait.fail(absence);
     wait.release();
   }
 

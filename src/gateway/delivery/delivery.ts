@@ -1,29 +1,18 @@
 import { Breaker, type BreakerPolicy } from '../../bridge/breaker.js';
 import { CallQueue } from '../../bridge/call-queue.js';
 import type { ChildConnection } from '../../bridge/child-connection.js';
-import type { Outcome, RequestPatience, SentRequest } from '../../bridge/request.js';
-import type { Edit } from '../../jsonrpc/splice.js';
-import type { NotificationEnvelope } from '../../mcp/envelope.js';
+import type { RequestPatience } from '../../bridge/request.js';
 import { LISTS } from '../../mcp/lists.js';
 import type { Clock } from '../../timing/clock.js';
 import type { Exchange, Handling } from '../exchange.js';
+import { newCallCounters } from './call-counters.js';
+import type { CallLimits } from './call-limits.js';
 import { CallWaits } from './call-waits.js';
 import { CallsAtWork, isInteractive, isLookout } from './calls-at-work.js';
 import { answerFailure, type FailureReason } from './failure.js';
 import { Floor } from './floor.js';
 import { Latencies } from './latencies.js';
-
-/** Milliseconds and counts that bound the calls to one server. */
-export interface CallLimits {
-  /** Without an answer or progress. */
-  readonly idleTimeoutMs: number;
-  readonly maxTimeoutMs: number;
-  readonly listTimeoutMs: number;
-  readonly concurrency: number;
-  readonly maxQueued: number;
-  /** How long a call may wait for its turn. */
-  readonly maxWaitMs: number;
-}
+import { type AdmittedCall, type SendingContext, send, taskPatience } from './sending.js';
 
 export interface DeliveryOptions {
   readonly key: string;
@@ -32,16 +21,6 @@ export interface DeliveryOptions {
   readonly breakerPolicy?: BreakerPolicy;
   /** Milliseconds until the next start of the child is tried, if one is planned. */
   readonly retryInMs: () => number | undefined;
-}
-
-/** What is counted about calls to one server; only ever up. */
-export interface CallCounters {
-  calls: number;
-  /** Answered by the server with a JSON-RPC error or a tool result that says so. */
-  errors: number;
-  /** Answered by the gateway because the server could not. */
-  failures: number;
-  cancelled: number;
 }
 
 /** How long a call waits for a child that is on its way back. */
@@ -54,16 +33,17 @@ const MAX_LOOKOUTS = 256;
  * Brings calls to one server: breaker, turn, process, in this order, and each with an end.
  *
  * A call waits for its turn in the queue, then, if there is no process at the moment, for the next one. Once it has
- * been sent it belongs to that process: when the process ends so does the call, and it is never sent again.
+ * been sent it belongs to that process: when the process ends so does the call, unless it may be repeated.
  */
 export class Delivery {
-  readonly counters: CallCounters = { calls: 0, errors: 0, failures: 0, cancelled: 0 };
+  readonly counters = newCallCounters();
   readonly latencies = new Latencies();
   /** What the process is at work on. */
   readonly atWork = new CallsAtWork();
   readonly #options: DeliveryOptions;
   readonly #queue: CallQueue;
   readonly #waits: CallWaits;
+  readonly #sending: SendingContext;
   /** Absent as long as calls of several clients may be under way at once. */
   #floor: Floor | undefined;
   #lookouts = 0;
@@ -72,18 +52,32 @@ export class Delivery {
   /** Of the last process there was. */
   #generation: number | undefined;
   #absence: FailureReason = 'starting';
+  /** No process is to be expected. */
+  #isGivenUp = false;
+  /** There is a process, of which nobody knows at the moment whether it serves. */
+  #isHeld = false;
 
   constructor(options: DeliveryOptions) {
     this.#options = options;
     this.#queue = new CallQueue(options.limits);
     this.#waits = new CallWaits({
       clock: options.clock,
-      fail: (exchange, reason) => this.#fail(exchange, reason, false),
       onCancelled: () => {
         this.counters.cancelled += 1;
       },
     });
     this.#breaker = this.#newBreaker();
+    const { clock, limits } = options;
+    const { counters, latencies, atWork } = this;
+    this.#sending = {
+      ...{ clock, limits, counters, latencies, atWork },
+      breaker: () => this.#breaker,
+      fail: (exchange, reason, sent) => this.#fail(exchange, reason, sent),
+      sendElsewhere: (call, ended) => {
+        if (this.#connection === ended) this.#connection = undefined;
+        this.#connectAndSend(call);
+      },
+    };
   }
 
   get connection(): ChildConnection | undefined {
@@ -111,8 +105,7 @@ export class Delivery {
 
   /** For a wait until a task is done, which is silent for as long as that takes. */
   get taskPatience(): RequestPatience {
-    const { maxTimeoutMs } = this.#options.limits;
-    return { idleMs: maxTimeoutMs, maxMs: maxTimeoutMs };
+    return taskPatience(this.#options.limits);
   }
 
   /**
@@ -127,6 +120,8 @@ export class Delivery {
   connect(connection: ChildConnection): void {
     this.#connection = connection;
     this.#generation = connection.generation;
+    this.#isGivenUp = false;
+    this.#isHeld = false;
     this.#breaker.close();
     this.#breaker = this.#newBreaker();
     this.#waits.proceed();
@@ -136,11 +131,26 @@ export class Delivery {
   disconnect(absence: FailureReason): void {
     this.#connection = undefined;
     this.#absence = absence;
+    this.#isGivenUp = false;
+    this.#isHeld = false;
+  }
+
+  /** The process has stopped answering: what is under way there goes on, and what is not sent yet waits for `resume`. */
+  hold(): void {
+    this.#absence = 'unresponsive';
+    this.#isHeld = true;
+  }
+
+  /** The process answers again. */
+  resume(): void {
+    this.#isHeld = false;
+    this.#waits.proceed();
   }
 
   /** No process is to be expected: as `disconnect`, and all calls that wait are told at once. */
   giveUp(absence: FailureReason): void {
     this.disconnect(absence);
+    this.#isGivenUp = true;
     this.#waits.giveUp(absence);
   }
 
@@ -230,93 +240,32 @@ export class Delivery {
       exchange,
       forMs: this.#options.limits.maxWaitMs,
       proceed: () => {},
-      reason: () => 'queue_timeout',
+      fail: (absence) => this.#fail(exchange, absence ?? 'queue_timeout', false),
       release,
     });
   }
 
   #connectAndSend(call: AdmittedCall): void {
-    if (this.#connection === undefined) this.#awaitConnection(call);
-    else this.#send(this.#connection, call);
+    if (this.#connection === undefined || this.#isHeld) this.#awaitConnection(call);
+    else send(this.#sending, this.#connection, call);
   }
 
   #awaitConnection(call: AdmittedCall): void {
-    const endWait = this.#waits.begin({
-      exchange: call.exchange,
-      forMs: RESTART_WAIT_MS,
-      proceed: () => {
-        endWait();
-        this.#connectAndSend(call);
-      },
-      reason: () => this.#absence,
-      release: call.leave,
-    });
-  }
-
-  #send(connection: ChildConnection, call: AdmittedCall): void {
-    const { exchange, handling, leave } = call;
-    const { translation } = handling;
-    const { clock, limits } = this.#options;
-    const startedAt = clock.now();
-    let sent: SentRequest | undefined;
-    this.atWork.add(exchange);
-    const end = (outcome: Outcome) => {
-      this.atWork.delete(exchange);
+    const { exchange, earlier, leave } = call;
+    const fail = (absence = this.#absence) => {
+      if (earlier === undefined) this.#fail(exchange, absence, false);
+      else this.#fail(exchange, 'child_exited', true);
+    };
+    if (this.#isGivenUp) {
+      fail();
       leave();
-      this.#settled(call, outcome, { startedAt, sent });
-    };
-    const settle = (outcome: Outcome) => {
-      if (outcome.kind === 'failed' && outcome.reason === 'exited' && !outcome.sent) {
-        // The process ended in this very moment and has seen nothing of the call: the next one may have it.
-        this.atWork.delete(exchange);
-        if (this.#connection === connection) this.#connection = undefined;
-        this.#connectAndSend(call);
-        return;
-      }
-      const response = outcome.kind === 'answered' ? outcome.response : undefined;
-      const rest = response && translation?.goOn?.(response, connection, () => outlive(exchange, sent));
-      if (rest === undefined) end(outcome);
-      else void rest.then(end);
-    };
-    const progress = (notification: NotificationEnvelope) => {
-      const via = exchange.isSettled ? this.atWork.lookoutOf(exchange.client) : undefined;
-      exchange.progress(notification, translation?.progress(notification), via);
-    };
-    const { idleTimeoutMs: idleMs, maxTimeoutMs: maxMs } = limits;
-    const patience = isLookout(exchange) ? this.taskPatience : { idleMs, maxMs };
-    const edits = joined(handling.edits, translation?.request?.(connection));
-    const handler = exchange.wantsProgress ? { settle, progress } : { settle };
-    sent = connection.relay(exchange.request, edits, patience, handler);
-    if (sent === undefined) return;
-    const { cancel } = sent;
-    exchange.onCancel((notice) => cancel(notice, notice && translation?.cancel(notice)));
-  }
-
-  #settled({ exchange, handling }: AdmittedCall, outcome: Outcome, { startedAt, sent }: Sending): void {
-    if (outcome.kind === 'answered') {
-      const { response } = outcome;
-      const { editAnswer, translation, onAnswered } = handling;
-      const ofTask = translation?.answer(response, () => outlive(exchange, sent));
-      exchange.relay(response, joined(editAnswer?.(response), ofTask));
-      if (!isLookout(exchange)) this.latencies.add(this.#options.clock.now() - startedAt);
-      if (response.error !== undefined || isTrue(response.bytes, response.tokens.isError)) this.counters.errors += 1;
-      // The answer leaves in a microtask that is queued already; this one comes after it.
-      const breaker = this.#breaker;
-      queueMicrotask(() => {
-        breaker.record(true);
-        onAnswered?.(response);
-      });
       return;
     }
-    if (outcome.reason === 'cancelled') {
-      this.counters.cancelled += 1;
-      return;
-    }
-    this.#fail(exchange, FAILURE_REASONS[outcome.reason], outcome.sent);
-    // How a process ends is the supervisor's to judge; the breaker is for one that lives and does not serve. A task
-    // that takes longer than we wait for its result says nothing of that either.
-    const isToBeExpected = outcome.reason === 'timeout' && isLookout(exchange);
-    if (outcome.reason !== 'exited' && outcome.reason !== 'stopped' && !isToBeExpected) this.#breaker.record(false);
+    const proceed = () => {
+      endWait();
+      this.#connectAndSend(call);
+    };
+    const endWait = this.#waits.begin({ exchange, forMs: RESTART_WAIT_MS, proceed, fail, release: leave });
   }
 
   #fail(exchange: Exchange, reason: FailureReason, sent: boolean): void {
@@ -342,48 +291,4 @@ export class Delivery {
       },
     });
   }
-}
-
-/** A call that has its turn; it keeps it until `leave`. */
-interface AdmittedCall {
-  readonly exchange: Exchange;
-  readonly handling: Handling;
-  readonly leave: () => void;
-}
-
-/** How a call was sent; not at all, if it could not be. */
-interface Sending {
-  readonly startedAt: number;
-  readonly sent: SentRequest | undefined;
-}
-
-type SendFailure = Exclude<Extract<Outcome, { kind: 'failed' }>['reason'], 'cancelled'>;
-
-const FAILURE_REASONS: Readonly<Record<SendFailure, FailureReason>> = {
-  timeout: 'timeout',
-  exited: 'child_exited',
-  stopped: 'stopped',
-  overloaded: 'overloaded',
-  response_too_large: 'response_too_large',
-  response_malformed: 'response_malformed',
-};
-
-/** Lets the exchange hear of progress after its answer. */
-function outlive(exchange: Exchange, sent: SentRequest | undefined): () => void {
-  const ends = [exchange.outlive(), sent?.outlive()];
-  return () => {
-    for (const end of ends) end?.();
-  };
-}
-
-/** Most calls have neither, and need no list for it. */
-function joined(some: readonly Edit[] = NOTHING, others: readonly Edit[] = NOTHING): readonly Edit[] {
-  if (others.length === 0) return some;
-  return some.length === 0 ? others : [...some, ...others];
-}
-
-const NOTHING: readonly Edit[] = [];
-
-function isTrue(bytes: Uint8Array, span: { readonly start: number } | undefined): boolean {
-  return span !== undefined && bytes[span.start] === 0x74;
 }

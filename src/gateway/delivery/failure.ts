@@ -10,6 +10,7 @@ export type FailureReason =
   | 'parked'
   | 'stopped'
   | 'misconfigured'
+  | 'unresponsive'
   | 'breaker_open'
   | 'queue_full'
   | 'queue_timeout'
@@ -73,6 +74,7 @@ const SENTENCES: Readonly<Record<FailureReason, string>> = {
   parked: 'failed too often in a row and is no longer restarted at once.',
   stopped: 'is stopped.',
   misconfigured: 'cannot run as it is configured.',
+  unresponsive: 'has stopped answering; it is being looked at, and restarted if it stays silent.',
   breaker_open: 'runs but has stopped answering; calls are held back until it answers again.',
   queue_full: 'has too many calls waiting already.',
   queue_timeout: 'was busy with other calls for too long.',

@@ -47,6 +47,7 @@ const SERVER_SCHEMA = object({
   errors: { ...COUNT, description: 'Calls that the server answered with an error' },
   failures: { ...COUNT, description: 'Calls that the server could not answer' },
   cancelled: COUNT,
+  repeated: { ...COUNT, description: 'Calls that went to a second process because the first one ended' },
   latencyMs: { anyOf: [object({ p50: { type: 'number' }, p95: { type: 'number' } }), { type: 'null' }] },
   tools: LIST_SCHEMA,
   prompts: LIST_SCHEMA,

@@ -82,6 +82,7 @@ export interface ServerReport {
   readonly errors: number;
   readonly failures: number;
   readonly cancelled: number;
+  readonly repeated: number;
   readonly latencyMs: { readonly p50: number; readonly p95: number } | null;
   readonly tools: ListReport;
   readonly prompts: ListReport;

@@ -1,4 +1,5 @@
-import { type CallLimits, Delivery } from '../../../src/gateway/delivery/delivery.js';
+import type { CallLimits } from '../../../src/gateway/delivery/call-limits.js';
+import { Delivery } from '../../../src/gateway/delivery/delivery.js';
 import { FakeClock } from '../../support/fake-clock.js';
 import { callOf, RecordedExchange } from '../../support/recorded-exchange.js';
 import { ScriptedChild } from '../../support/scripted-child.js';
@@ -16,9 +17,9 @@ export function delivering(limits: Partial<CallLimits> = {}, retryInMs: () => nu
     delivery.connect(await child.connect(generation));
     return child;
   };
-  const serve = (members: Message = {}): RecordedExchange => {
+  const serve = (members: Message = {}, isRepeatable?: boolean): RecordedExchange => {
     const exchange = new RecordedExchange(callOf('read', members));
-    delivery.serve(exchange, { edits: [] });
+    delivery.serve(exchange, { edits: [], isRepeatable });
     return exchange;
   };
   return { clock, delivery, start, serve };

@@ -14,7 +14,7 @@ describe('a call to a process that runs', () => {
     expect(child.calls).toHaveLength(1);
     child.say('{"jsonrpc":"2.0","id":2,"result":{"n":1.0}}');
     expect(exchange.answers).toEqual(['{"n":1.0}']);
-    expect(delivery.counters).toEqual({ calls: 1, errors: 0, failures: 0, cancelled: 0 });
+    expect(delivery.counters).toEqual({ calls: 1, errors: 0, failures: 0, cancelled: 0, repeated: 0 });
   });
 
   it('has what it is said to be changed in its answer changed when that comes, and nothing else', async () => {
@@ -238,7 +238,7 @@ describe('a cancelled call', () => {
     expect(child.calls).toHaveLength(2);
     child.answer(0);
     expect(exchange?.answers).toEqual([]);
-    expect(delivery.counters).toEqual({ calls: 2, errors: 0, failures: 0, cancelled: 1 });
+    expect(delivery.counters).toEqual({ calls: 2, errors: 0, failures: 0, cancelled: 1, repeated: 0 });
   });
 
   it('that waited for its turn is never sent', async () => {
@@ -264,7 +264,7 @@ describe('a cancelled call', () => {
     expect(child.calls).toHaveLength(1);
     child.answer(0);
     expect(other.answers).toEqual([ANSWER]);
-    expect(delivery.counters).toEqual({ calls: 2, errors: 0, failures: 0, cancelled: 1 });
+    expect(delivery.counters).toEqual({ calls: 2, errors: 0, failures: 0, cancelled: 1, repeated: 0 });
     clock.advance(60_000);
     expect(clock.pending).toBe(0);
   });

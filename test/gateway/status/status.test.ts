@@ -89,6 +89,7 @@ describe('the report', () => {
       errors: 0,
       failures: 0,
       cancelled: 0,
+      repeated: 0,
       latencyMs: null,
       tools: { exposed: ['a__read'], quarantined: [], denied: [], truncated: null },
       prompts: NOTHING,

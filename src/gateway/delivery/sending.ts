@@ -1,0 +1,212 @@
+import type { Breaker } from '../../bridge/breaker.js';
+import type { ChildConnection } from '../../bridge/child-connection.js';
+import type { Outcome, RequestHandler, RequestPatience, SentRequest } from '../../bridge/request.js';
+import type { Edit } from '../../jsonrpc/splice.js';
+import type { NotificationEnvelope, ResponseEnvelope } from '../../mcp/envelope.js';
+import type { Clock } from '../../timing/clock.js';
+import type { Exchange, Handling } from '../exchange.js';
+import type { CallCounters } from './call-counters.js';
+import type { CallLimits } from './call-limits.js';
+import { type CallsAtWork, isLookout } from './calls-at-work.js';
+import type { FailureReason } from './failure.js';
+import type { Latencies } from './latencies.js';
+
+/** A call that has its turn; it keeps it until `leave`. */
+export interface AdmittedCall {
+  readonly exchange: Exchange;
+  readonly handling: Handling;
+  readonly leave: () => void;
+  /** Present when a process ended while it was at work on the call, which may then have another one. */
+  readonly earlier?: EarlierTry;
+}
+
+/** How far an earlier process got with a call. Times are milliseconds on the clock. */
+interface EarlierTry {
+  readonly startedAt: number;
+  /** When it was sent, or progress came last. */
+  readonly lastSignAt: number;
+  /** The progress that its client was told of. */
+  readonly progressed: number;
+}
+
+export interface SendingContext {
+  readonly clock: Clock;
+  readonly limits: CallLimits;
+  readonly counters: CallCounters;
+  readonly latencies: Latencies;
+  readonly atWork: CallsAtWork;
+  /** Judges the process that is there. */
+  readonly breaker: () => Breaker;
+  /** Answers a call that no process will. */
+  readonly fail: (exchange: Exchange, reason: FailureReason, sent: boolean) => void;
+  /** The process has ended, and the call may have the next one. */
+  readonly sendElsewhere: (call: AdmittedCall, ended: ChildConnection) => void;
+}
+
+/** For a wait until a task is done, which is silent for as long as that takes. */
+export function taskPatience({ maxTimeoutMs }: CallLimits): RequestPatience {
+  return { idleMs: maxTimeoutMs, maxMs: maxTimeoutMs };
+}
+
+/** Sends a call to a process and sees it to its end there: answered, failed, cancelled, or on its way to the next one. */
+export function send(context: SendingContext, connection: ChildConnection, call: AdmittedCall): void {
+  new Sending(context, connection, call).begin();
+}
+
+class Sending implements RequestHandler {
+  readonly progressed: number | undefined;
+  readonly #context: SendingContext;
+  readonly #connection: ChildConnection;
+  readonly #call: AdmittedCall;
+  readonly #startedAt: number;
+  #lastSignAt: number;
+  #lastProgress: number;
+  #sent: SentRequest | undefined;
+
+  constructor(context: SendingContext, connection: ChildConnection, call: AdmittedCall) {
+    const { earlier } = call;
+    this.#context = context;
+    this.#connection = connection;
+    this.#call = call;
+    this.#lastSignAt = context.clock.now();
+    this.#startedAt = earlier?.startedAt ?? this.#lastSignAt;
+    this.progressed = earlier?.progressed;
+    this.#lastProgress = earlier?.progressed ?? Number.NEGATIVE_INFINITY;
+  }
+
+  begin(): void {
+    const { exchange, handling, earlier } = this.#call;
+    const { translation } = handling;
+    this.#context.atWork.add(exchange);
+    const patience = this.#patience();
+    if (earlier !== undefined) {
+      if (Math.min(patience.firstMs ?? patience.idleMs, patience.maxMs) <= 0) {
+        this.settle({ kind: 'failed', reason: 'timeout', sent: true });
+        return;
+      }
+      this.#context.counters.repeated += 1;
+    }
+    const edits = joined(handling.edits, translation?.request?.(this.#connection));
+    const sent = this.#connection.relay(exchange.request, edits, patience, this);
+    if (sent === undefined) return;
+    this.#sent = sent;
+    exchange.onCancel((notice) => sent.cancel(notice, notice && translation?.cancel(notice)));
+  }
+
+  settle(outcome: Outcome): void {
+    const again = this.#again(outcome);
+    if (again !== undefined) {
+      this.#context.atWork.delete(this.#call.exchange);
+      this.#context.sendElsewhere(again, this.#connection);
+      return;
+    }
+    const { translation } = this.#call.handling;
+    const response = outcome.kind === 'answered' ? outcome.response : undefined;
+    const rest = response && translation?.goOn?.(response, this.#connection, () => this.#outlive());
+    if (rest === undefined) this.#end(outcome);
+    else void rest.then((end) => this.#end(end));
+  }
+
+  progress(notification: NotificationEnvelope, value: number): void {
+    const { exchange, handling } = this.#call;
+    this.#lastSignAt = this.#context.clock.now();
+    this.#lastProgress = value;
+    if (!exchange.wantsProgress) return;
+    const via = exchange.isSettled ? this.#context.atWork.lookoutOf(exchange.client) : undefined;
+    exchange.progress(notification, handling.translation?.progress(notification), via);
+  }
+
+  /** What an earlier process has used of the call's time is used. */
+  #patience(): RequestPatience {
+    const { clock, limits } = this.#context;
+    if (isLookout(this.#call.exchange)) return taskPatience(limits);
+    const { idleTimeoutMs: idleMs, maxTimeoutMs: maxMs } = limits;
+    const { earlier } = this.#call;
+    if (earlier === undefined) return { idleMs, maxMs };
+    const now = clock.now();
+    return { firstMs: earlier.lastSignAt + idleMs - now, idleMs, maxMs: earlier.startedAt + maxMs - now };
+  }
+
+  /**
+   * The call as the next process gets it, if it does: the one that ended has seen nothing of it, or it may be served
+   * twice, and then it is only once that it is repeated.
+   */
+  #again(outcome: Outcome): AdmittedCall | undefined {
+    const call = this.#call;
+    if (outcome.kind !== 'failed' || call.exchange.isSettled) return undefined;
+    if (outcome.reason !== 'exited' && outcome.reason !== 'stopped') return undefined;
+    if (!outcome.sent) return call;
+    if (call.handling.isRepeatable !== true || call.earlier !== undefined) return undefined;
+    return {
+      ...call,
+      earlier: { startedAt: this.#startedAt, lastSignAt: this.#lastSignAt, progressed: this.#lastProgress },
+    };
+  }
+
+  #end(outcome: Outcome): void {
+    const { exchange, leave, earlier } = this.#call;
+    const { atWork, counters, fail, breaker } = this.#context;
+    atWork.delete(exchange);
+    leave();
+    if (outcome.kind === 'answered') {
+      this.#answered(outcome.response);
+      return;
+    }
+    if (outcome.reason === 'cancelled') {
+      counters.cancelled += 1;
+      return;
+    }
+    fail(exchange, FAILURE_REASONS[outcome.reason], outcome.sent || earlier !== undefined);
+    // How a process ends is the supervisor's to judge; the breaker is for one that lives and does not serve. A task
+    // that takes longer than we wait for its result says nothing of that either.
+    const isToBeExpected = outcome.reason === 'timeout' && isLookout(exchange);
+    if (outcome.reason !== 'exited' && outcome.reason !== 'stopped' && !isToBeExpected) breaker().record(false);
+  }
+
+  #answered(response: ResponseEnvelope): void {
+    const { exchange, handling } = this.#call;
+    const { clock, counters, latencies } = this.#context;
+    const { editAnswer, translation, onAnswered } = handling;
+    const ofTask = translation?.answer(response, () => this.#outlive());
+    exchange.relay(response, joined(editAnswer?.(response), ofTask));
+    if (!isLookout(exchange)) latencies.add(clock.now() - this.#startedAt);
+    if (response.error !== undefined || isTrue(response.bytes, response.tokens.isError)) counters.errors += 1;
+    // The answer leaves in a microtask that is queued already; this one comes after it.
+    const breaker = this.#context.breaker();
+    queueMicrotask(() => {
+      breaker.record(true);
+      onAnswered?.(response);
+    });
+  }
+
+  /** Lets the exchange hear of progress after its answer. */
+  #outlive(): () => void {
+    const ends = [this.#call.exchange.outlive(), this.#sent?.outlive()];
+    return () => {
+      for (const end of ends) end?.();
+    };
+  }
+}
+
+type SendFailure = Exclude<Extract<Outcome, { kind: 'failed' }>['reason'], 'cancelled'>;
+
+const FAILURE_REASONS: Readonly<Record<SendFailure, FailureReason>> = {
+  timeout: 'timeout',
+  exited: 'child_exited',
+  stopped: 'stopped',
+  overloaded: 'overloaded',
+  response_too_large: 'response_too_large',
+  response_malformed: 'response_malformed',
+};
+
+/** Most calls have neither, and need no list for it. */
+function joined(some: readonly Edit[] = NOTHING, others: readonly Edit[] = NOTHING): readonly Edit[] {
+  if (others.length === 0) return some;
+  return some.length === 0 ? others : [...some, ...others];
+}
+
+const NOTHING: readonly Edit[] = [];
+
+function isTrue(bytes: Uint8Array, span: { readonly start: number } | undefined): boolean {
+  return span !== undefined && bytes[span.start] === 0x74;
+}
