@@ -10,7 +10,7 @@ export default defineConfig({
         test: {
           name: 'unit',
           include: ['test/**/*.test.ts'],
-          exclude: ['test/process/**', 'test/e2e/**'],
+          exclude: ['test/process/**', 'test/e2e/**', 'test/faults/**'],
           // For properties on a machine that is busy with other things.
           testTimeout: 30_000,
         },
@@ -18,7 +18,7 @@ export default defineConfig({
       {
         test: {
           name: 'process',
-          include: ['test/process/**/*.test.ts', 'test/e2e/**/*.test.ts'],
+          include: ['test/process/**/*.test.ts', 'test/e2e/**/*.test.ts', 'test/faults/**/*.test.ts'],
           testTimeout: 30_000,
           hookTimeout: 30_000,
         },

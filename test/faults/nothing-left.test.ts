@@ -1,0 +1,70 @@
+import { spawn } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
+import { closeSync, openSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { expect, it } from 'vitest';
+import { NothingLeft } from '../support/nothing-left.js';
+import { fixture } from '../support/processes.js';
+
+const MARK = `nothing-left-${randomUUID()}`;
+
+it('a test that leaves nothing behind passes', async () => {
+  await new NothingLeft(MARK).check();
+});
+
+it.each([
+  ['a process', /^process \d+$/m, leaveProcess],
+  ['a timer', /^timers: 1$/m, leaveTimer],
+  ['a server', /^handle TCPServerWrap: 1 more$/m, leaveServer],
+  ['a descriptor', /^descriptor \/dev\/null: 1 more$/m, leaveDescriptor],
+  ['a listener', /^listener SIGUSR2: 1 more$/m, leaveListener],
+])('a test that leaves %s behind fails', async (_, complaint, leave) => {
+  const left = new NothingLeft(MARK, 500);
+  const undo = await leave();
+  try {
+    await expect(left.check()).rejects.toThrow(complaint);
+  } finally {
+    await undo();
+  }
+  await left.check();
+});
+
+it('a test that counts something fails unless it is 0 in the end', async () => {
+  let pending = 1;
+  const left = new NothingLeft(MARK, 500);
+  left.count('pending', () => pending);
+  await expect(left.check()).rejects.toThrow('pending: 1');
+  pending = 0;
+  await left.check();
+});
+
+function leaveProcess(): () => Promise<unknown> {
+  const child = spawn(process.execPath, [fixture('ignore-eof.mjs'), MARK], { stdio: 'ignore' });
+  return async () => {
+    child.kill('SIGKILL');
+    await once(child, 'exit');
+  };
+}
+
+function leaveTimer(): () => void {
+  const timer = setTimeout(() => {}, 60_000);
+  return () => clearTimeout(timer);
+}
+
+async function leaveServer(): Promise<() => void> {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  return () => server.close();
+}
+
+function leaveDescriptor(): () => void {
+  const fd = openSync('/dev/null', 'r');
+  return () => closeSync(fd);
+}
+
+function leaveListener(): () => void {
+  const listener = () => {};
+  process.on('SIGUSR2', listener);
+  return () => process.off('SIGUSR2', listener);
+}

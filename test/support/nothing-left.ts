@@ -1,0 +1,98 @@
+import { readdirSync, readlinkSync } from 'node:fs';
+import { guardiansOf, processesOf, until } from './processes.js';
+import { WatchedTimers } from './watched-timers.js';
+
+/** How long what was ended may take to be gone, on a machine that is busy with other things. */
+const WITHIN_MS = 3_000;
+
+/**
+ * Tells what a test has left behind: processes, guardians, file descriptors, timers and other handles, listeners on
+ * `process`, and whatever the test counts besides.
+ *
+ * Made before the test begins; `check` is called when all has been ended, and waits a while for what ends by itself.
+ */
+export class NothingLeft {
+  /** Part of the command lines of all processes of the test. */
+  readonly #mark: string;
+  readonly #withinMs: number;
+  readonly #counts: [what: string, read: () => number][] = [];
+  readonly #descriptors = descriptors();
+  readonly #handles = handles();
+  readonly #listeners = listeners();
+  readonly #timers = new WatchedTimers();
+
+  constructor(mark: string, withinMs = WITHIN_MS) {
+    this.#mark = mark;
+    this.#withinMs = withinMs;
+  }
+
+  /** Something that has to be 0 in the end. */
+  count(what: string, read: () => number): void {
+    this.#counts.push([what, read]);
+  }
+
+  /** Fails with what is left. */
+  async check(): Promise<void> {
+    let left: string[] = [];
+    const isNothing = () => {
+      left = this.#left();
+      return left.length === 0;
+    };
+    await until('nothing is left', isNothing, this.#withinMs).catch(() => {
+      throw new Error(`Left behind:\n${left.join('\n')}`);
+    });
+    this.#timers.stop();
+  }
+
+  #left(): string[] {
+    return [
+      ...more('handle', handles(), this.#handles),
+      ...more('listener', listeners(), this.#listeners),
+      ...more('descriptor', descriptors(), this.#descriptors),
+      ...(this.#timers.pending === 0 ? [] : [`timers: ${this.#timers.pending}`]),
+      ...this.#counts.flatMap(([what, read]) => (read() === 0 ? [] : [`${what}: ${read()}`])),
+      ...processesOf(this.#mark).map((pid) => `process ${pid}`),
+      ...guardiansOf(process.pid).map((line) => `guardian ${line}`),
+    ];
+  }
+}
+
+type Tally = ReadonlyMap<string, number>;
+
+function tally(names: readonly string[]): Tally {
+  const counts = new Map<string, number>();
+  for (const name of names) counts.set(name, (counts.get(name) ?? 0) + 1);
+  return counts;
+}
+
+function more(kind: string, now: Tally, before: Tally): string[] {
+  return [...now].flatMap(([name, count]) => {
+    const surplus = count - (before.get(name) ?? 0);
+    return surplus > 0 ? [`${kind} ${name}: ${surplus} more`] : [];
+  });
+}
+
+/** What keeps the event loop busy, by kind. Timers are watched by themselves, since the test runner has some. */
+function handles(): Tally {
+  return tally(process.getActiveResourcesInfo().filter((kind) => kind !== 'Timeout'));
+}
+
+function listeners(): Tally {
+  return tally(process.eventNames().flatMap((name) => process.listeners(name as 'exit').map(() => String(name))));
+}
+
+/** By what they refer to: a pipe or a socket has a number of its own. Linux tells that, others nothing. */
+function descriptors(): Tally {
+  if (process.platform !== 'linux') return new Map();
+  const folder = '/proc/self/fd';
+  return tally(readdirSync(folder).flatMap((fd) => targetOf(`${folder}/${fd}`)));
+}
+
+function targetOf(link: string): string[] {
+  try {
+    return [readlinkSync(link)];
+  } catch {
+    // The descriptor by which the folder was read, which is closed by now.
+    return [];
+  }
+}
