@@ -27,6 +27,7 @@ import { LastingRequests } from './lasting-requests.js';
 import { findIdInFragments } from './oversized.js';
 import { readOwnId } from './own-id.js';
 import type { Outcome, RequestHandler, RequestPatience, SentRequest } from './request.js';
+import { Strikes } from './strikes.js';
 
 export interface BridgeEvents {
   /** A request of the child's own; whoever takes it answers through `respond`, `answer` or `refuse`. */
@@ -35,6 +36,10 @@ export interface BridgeEvents {
   notification(notification: NotificationEnvelope): void;
   /** A line that is no message. It goes to the child's log and nowhere else. */
   junk(line: Uint8Array, reason: Rejection['reason'] | 'too-large'): void;
+  /** Several requests in a row have timed out, and nothing at all has come meanwhile. */
+  silent(): void;
+  /** The child breaks the protocol more often than can be put up with. */
+  offended(charge: string): void;
 }
 
 export interface BridgeOptions {
@@ -47,6 +52,9 @@ export interface BridgeOptions {
   /** Requests are refused while more than this waits to be read by the child. */
   readonly maxUnwrittenBytes: number;
 }
+
+/** Requests that time out in a row before a child counts as silent. */
+const SILENT_AFTER = 3;
 
 interface PendingRequest extends Due {
   id: number;
@@ -77,6 +85,11 @@ export class StdioBridge implements LineSink {
   readonly #lasting = new LastingRequests<PendingRequest>();
   /** Ids, as tokens, of what the child asked and was not answered yet. */
   readonly #asked = new Set<string>();
+  readonly #strikes: Strikes;
+  /** Of lines that were too large, as far as they were counted. */
+  #excessBytes = 0;
+  /** Since the last byte from the child. */
+  #timeouts = 0;
   #closed: 'exited' | 'stopped' | undefined;
 
   constructor({ clock, scan, output, events, maxFrameBytes, maxUnwrittenBytes }: BridgeOptions) {
@@ -85,6 +98,7 @@ export class StdioBridge implements LineSink {
     this.#output = output;
     this.#events = events;
     this.#maxUnwrittenBytes = maxUnwrittenBytes;
+    this.#strikes = new Strikes(clock);
     this.#decoder = new LineDecoder({ maxLineBytes: maxFrameBytes });
     this.#deadlines = new Deadlines(clock, (request) => this.#timeOut(request));
   }
@@ -99,13 +113,22 @@ export class StdioBridge implements LineSink {
     return this.#closed !== undefined;
   }
 
+  /** Whether several requests in a row have timed out, and nothing has come since. */
+  get isSilent(): boolean {
+    return this.#timeouts >= SILENT_AFTER;
+  }
+
   get unwrittenBytes(): number {
     return this.#output.unwrittenBytes;
   }
 
   /** Bytes from the child's stdout, cut anywhere. Once it is given up, what it says concerns nobody. */
   receive(chunk: Uint8Array): void {
-    if (this.#closed === undefined) this.#decoder.push(chunk, this);
+    if (this.#closed !== undefined) return;
+    this.#timeouts = 0;
+    this.#decoder.push(chunk, this);
+    const { excessBytes } = this.#decoder;
+    if (excessBytes !== this.#excessBytes) this.#exceeded(excessBytes);
   }
 
   /**
@@ -176,13 +199,15 @@ export class StdioBridge implements LineSink {
 
   /** One line of the child's stdout. */
   line(bytes: Uint8Array): void {
-    this.#take(this.#scan(bytes));
+    // What stands in the same chunk behind the line for which the child was given up concerns nobody either.
+    if (this.#closed === undefined) this.#take(this.#scan(bytes));
   }
 
   oversized(fragment: OversizedLine): void {
     this.counters.oversized += 1;
     this.#events.junk(fragment.head, 'too-large');
     this.#failAnswered(findIdInFragments(fragment), 'response_too_large');
+    this.#charge(this.#strikes.frame());
   }
 
   #admit(patience: RequestPatience, handler: RequestHandler, isCancellable: boolean): PendingRequest | undefined {
@@ -294,6 +319,8 @@ export class StdioBridge implements LineSink {
     if (this.#pending.abandon(pending.id) === undefined) return;
     pending.handler.settle({ kind: 'failed', reason: 'timeout', sent: true });
     if (pending.isCancellable) this.notify(METHODS.cancelled, { requestId: pending.id, reason: 'timed out' });
+    this.#timeouts += 1;
+    if (this.#timeouts === SILENT_AFTER) this.#events.silent();
   }
 
   #reject(rejection: Rejection): void {
@@ -308,6 +335,17 @@ export class StdioBridge implements LineSink {
     this.#events.junk(bytes, reason);
     if (rejection.id !== undefined && rejection.isAnswer)
       this.#failAnswered(readOwnId(rejection.bytes, rejection.id), 'response_malformed');
+    this.#charge(rejection.isMeant ? this.#strikes.frame() : this.#strikes.output(bytes.length));
+  }
+
+  /** A line that never ends must not be read for ever. */
+  #exceeded(excessBytes: number): void {
+    this.#charge(this.#strikes.output(excessBytes - this.#excessBytes));
+    this.#excessBytes = excessBytes;
+  }
+
+  #charge(charge: string | undefined): void {
+    if (charge !== undefined && this.#closed === undefined) this.#events.offended(charge);
   }
 
   /** A line that was dropped would have answered this request: waiting on would be waiting for nothing. */

@@ -1,6 +1,7 @@
 import { dirname } from 'node:path';
 import { answerLegacyChild, openLegacyChild } from '../bridge/legacy-child.js';
-import { StdioBridge } from '../bridge/stdio-bridge.js';
+import { type BridgeEvents, StdioBridge } from '../bridge/stdio-bridge.js';
+import { Suspicion } from '../bridge/suspicion.js';
 import type { Backend } from '../gateway/backend.js';
 import { toChildRequest } from '../gateway/questions/child-request.js';
 import type { ClientProfile } from '../mcp/client-profile.js';
@@ -54,6 +55,11 @@ export class ChildLauncher implements Launcher {
     const { logger, platform, safetyNet } = this.#options;
     const target = this.#target(spec.key);
     let hasExited = false;
+    const giveUp = (reason: string) => {
+      target.log.add(`Trunkline starts this server anew: ${reason}`);
+      bridge.close('exited');
+      events.unfit(reason);
+    };
     const child = spawnChild(
       { ...spec, env: this.#childEnvironment(spec) },
       {
@@ -70,7 +76,17 @@ export class ChildLauncher implements Launcher {
       },
     );
     if (child.pid !== undefined) safetyNet.begun(child.pid);
-    const bridge = this.#join(child, target);
+    const bridge = this.#join(child, target, {
+      silent: () => suspicion.begin(),
+      offended: giveUp,
+    });
+    const suspicion = new Suspicion({
+      clock: platform.clock,
+      bridge,
+      suspected: () => events.suspected(),
+      cleared: () => events.cleared(),
+      unresponsive: () => giveUp(UNRESPONSIVE),
+    });
     logger.debug({ server: spec.key, generation, pid: child.pid }, 'spawned');
     if (child.pid !== undefined) void this.#shakeHands(bridge, spec, generation, events);
     return {
@@ -102,7 +118,11 @@ export class ChildLauncher implements Launcher {
     });
   }
 
-  #join(child: SpawnedChild, { backend, log, maxFrameBytes, maxUnwrittenBytes }: LaunchTarget): StdioBridge {
+  #join(
+    child: SpawnedChild,
+    { backend, log, maxFrameBytes, maxUnwrittenBytes }: LaunchTarget,
+    conduct: Pick<BridgeEvents, 'silent' | 'offended'>,
+  ): StdioBridge {
     const { clock, scan, flow } = this.#options.platform;
     const bridge: StdioBridge = new StdioBridge({
       clock,
@@ -112,6 +132,7 @@ export class ChildLauncher implements Launcher {
       maxFrameBytes,
       maxUnwrittenBytes,
       events: {
+        ...conduct,
         request: (request) => {
           if (!answerLegacyChild(bridge, request)) backend.asked(toChildRequest(bridge, request));
         },
@@ -158,6 +179,8 @@ export class ChildLauncher implements Launcher {
     });
   }
 }
+
+const UNRESPONSIVE = 'it answered neither three requests in a row nor a ping nor tools/list';
 
 /** How much of a line that is no message goes to the log. */
 const JUNK_BYTES = 1024;

@@ -13,7 +13,7 @@ import type { GatewayClient } from './gateway-port.js';
 import type { ChildRequest } from './questions/child-request.js';
 
 /** Where the process behind a backend is in its life, as far as the gateway needs to know. */
-export type LifecycleState = 'stopped' | 'starting' | 'ready' | 'stopping' | 'backoff' | 'parked';
+export type LifecycleState = 'stopped' | 'starting' | 'ready' | 'suspect' | 'stopping' | 'backoff' | 'parked';
 
 export interface BackendOptions extends ExposureRules, DeliveryOptions {
   /** Tells the processes of one server apart; the key, for the first. */
@@ -186,8 +186,10 @@ export class Backend {
     this.#state = state;
     this.#isStartSettled ||= state !== 'starting';
     if (state === 'parked' || state === 'stopped') this.delivery.giveUp(state);
-    else if (state !== 'ready') this.delivery.disconnect(isFirstStart ? 'starting' : 'restarting');
-    if (state !== 'ready') this.#listener?.detached();
+    else if (state === 'suspect') this.delivery.hold();
+    else if (state === 'ready') this.delivery.resume();
+    else this.delivery.disconnect(isFirstStart ? 'starting' : 'restarting');
+    if (state !== 'ready' && state !== 'suspect') this.#listener?.detached();
     if (state === 'ready' || wasGivenUp !== this.isGivenUp) this.#listener?.listsChanged();
     if (this.isGivenUp) this.#tellWaiting();
     if (isFirstStart && this.#isStartSettled) this.#listener?.startSettled();

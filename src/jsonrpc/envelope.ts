@@ -68,6 +68,8 @@ export interface Rejection {
   readonly id: Span | undefined;
   /** Whether the line had begun to answer a request, as far as it was read. */
   readonly isAnswer: boolean;
+  /** Whether it was meant as a message, as far as it was read: not so what a program prints for people, be it JSON. */
+  readonly isMeant: boolean;
   /** Where the elements of a batch stand: not a message, but perhaps several. Only a batch has them. */
   readonly elements?: readonly Span[];
 }
@@ -114,7 +116,8 @@ export class EnvelopeScanner<Paths extends WatchedPaths> {
 
   scan(bytes: Uint8Array): Envelope<Paths> | Rejection {
     const start = skipWhitespace(bytes, 0);
-    if (start === bytes.length) return { kind: 'rejected', reason: 'blank', bytes, id: undefined, isAnswer: false };
+    if (start === bytes.length)
+      return { kind: 'rejected', reason: 'blank', bytes, id: undefined, isAnswer: false, isMeant: false };
     if (bytes[start] !== OPEN_BRACE) return this.#rejectNonObject(bytes, start);
 
     this.#found.fill(undefined);
@@ -126,7 +129,7 @@ export class EnvelopeScanner<Paths extends WatchedPaths> {
   }
 
   #rejectNonObject(bytes: Uint8Array, start: number): Rejection {
-    const rejection = { kind: 'rejected', bytes, id: undefined, isAnswer: false } as const;
+    const rejection = { kind: 'rejected', bytes, id: undefined, isAnswer: false, isMeant: false } as const;
     if (bytes[start] === OPEN_BRACKET) {
       const elements = splitBatch(bytes, start, this.#limits);
       return typeof elements === 'string'
@@ -141,11 +144,11 @@ export class EnvelopeScanner<Paths extends WatchedPaths> {
   #reject(reason: RejectionReason, bytes: Uint8Array): Rejection {
     const id = this.#found[ID];
     const isIdentified = id !== undefined && isIdToken(bytes, id) && this.#isUtf8(bytes.subarray(id.start, id.end));
+    const hasPayload = this.#found[RESULT] !== undefined || this.#found[ERROR] !== undefined;
     // A whole object without a method can only have been meant as an answer; of half a line, the payload tells.
-    const isMeantSo =
-      reason === 'not-json-rpc' || this.#found[RESULT] !== undefined || this.#found[ERROR] !== undefined;
-    const isAnswer = isMeantSo && this.#found[METHOD] === undefined;
-    return { kind: 'rejected', reason, bytes, id: isIdentified ? id : undefined, isAnswer };
+    const isAnswer = (reason === 'not-json-rpc' || hasPayload) && this.#found[METHOD] === undefined;
+    const isMeant = this.#found[JSONRPC] !== undefined || (isAnswer && hasPayload && isIdentified);
+    return { kind: 'rejected', reason, bytes, id: isIdentified ? id : undefined, isAnswer, isMeant };
   }
 
   #classify(bytes: Uint8Array, span: Span): Envelope<Paths> | Rejection {

@@ -30,6 +30,7 @@ export class LineDecoder {
   #skipped: { head: Uint8Array; tail: Uint8Array; byteLength: number } | undefined;
   #droppedLines = 0;
   #droppedBytes = 0;
+  #excessBytes = 0;
 
   constructor({ maxLineBytes }: { maxLineBytes: number }) {
     this.#maxLineBytes = maxLineBytes;
@@ -42,6 +43,11 @@ export class LineDecoder {
 
   get droppedBytes(): number {
     return this.#droppedBytes;
+  }
+
+  /** Bytes that lines were beyond the limit, those of one that still goes on included. */
+  get excessBytes(): number {
+    return this.#excessBytes + this.#excessOf(this.#skipped);
   }
 
   /** Bytes of an unfinished line that are held at the moment. */
@@ -76,6 +82,7 @@ export class LineDecoder {
       this.#skip(rest);
       const skipped = this.#skipped;
       this.#countDropped(skipped.byteLength);
+      this.#excessBytes += this.#excessOf(skipped);
       this.#reset();
       sink.oversized(skipped);
       return;
@@ -124,6 +131,10 @@ export class LineDecoder {
     skipped.byteLength += rest.length;
     if (skipped.head.length < FRAGMENT_BYTES) skipped.head = joinFragments(skipped.head, rest).slice(0, FRAGMENT_BYTES);
     skipped.tail = joinFragments(skipped.tail, rest).slice(-FRAGMENT_BYTES);
+  }
+
+  #excessOf(skipped: { readonly byteLength: number } | undefined): number {
+    return skipped === undefined ? 0 : Math.max(0, skipped.byteLength - this.#maxLineBytes);
   }
 
   #countDropped(byteLength: number): void {

@@ -32,6 +32,8 @@ export type ChildPhase =
   /** Launched, or waiting for a start slot as long as `spawnedAt` is absent. */
   | { readonly kind: 'starting'; readonly spawnedAt: number | undefined }
   | { readonly kind: 'ready'; readonly readySince: number }
+  /** Was ready and has gone silent; whether it still serves is being found out. */
+  | { readonly kind: 'suspect'; readonly readySince: number }
   /** The group is being ended on request. */
   | { readonly kind: 'stopping'; readonly next: 'stopped' | 'launch' }
   /** Failed, will soon be launched again. */
@@ -50,6 +52,8 @@ export type ChildEvent =
         | 'spawned'
         | 'startBegan'
         | 'becameReady'
+        | 'suspected'
+        | 'cleared'
         | 'startTimedOut'
         | 'stableReached'
         | 'groupGone'

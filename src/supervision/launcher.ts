@@ -16,6 +16,12 @@ export interface LaunchEvents {
   /** The child can be called. */
   ready(): void;
   failed(failure: LaunchFailure): void;
+  /** The child that was ready has gone silent, and is being asked whether it still serves. */
+  suspected(): void;
+  /** It does. */
+  cleared(): void;
+  /** The child is of no use as it is, and has to be started anew. */
+  unfit(reason: string): void;
   /** The group's leader ended; other members may live on. */
   exited(exit: ChildExit): void;
 }

@@ -111,12 +111,6 @@ export class Supervisor {
     if (child !== undefined) this.#request(child, { kind: 'demanded' });
   }
 
-  /** Ends a generation that misbehaves; this counts as a failure of the child. */
-  recycle(key: string, generation: number, reason: string): void {
-    const child = this.#children.get(key);
-    if (child !== undefined) this.#request(child, { kind: 'recycleRequested', generation, reason });
-  }
-
   /** Resolves once the child's group is gone, which takes as long as its launcher needs to end it. */
   async stop(key: string): Promise<void> {
     await this.#stop(this.#child(key));
@@ -214,6 +208,9 @@ export class Supervisor {
       ready: () => this.#dispatch(child, { kind: 'becameReady', generation }),
       failed: ({ reason, hostFault = false }) =>
         this.#dispatch(child, { kind: 'startFailed', generation, reason, hostFault }),
+      suspected: () => this.#dispatch(child, { kind: 'suspected', generation }),
+      cleared: () => this.#dispatch(child, { kind: 'cleared', generation }),
+      unfit: (reason) => this.#dispatch(child, { kind: 'recycleRequested', generation, reason }),
       exited: (exit) => this.#dispatch(child, { kind: 'exited', generation, exit }),
     });
     this.#dispatch(child, { kind: 'spawned', generation });
@@ -244,7 +241,7 @@ function toSnapshot({ state, launched }: Child): ChildSnapshot {
     consecutiveFailures: state.consecutiveFailures,
     lastExit: state.lastExit,
     lastFailure: state.lastFailure,
-    readySince: phase.kind === 'ready' ? phase.readySince : undefined,
+    readySince: phase.kind === 'ready' || phase.kind === 'suspect' ? phase.readySince : undefined,
     retryAt: phase.kind === 'backoff' || phase.kind === 'parked' ? phase.retryAt : undefined,
   };
 }

@@ -50,9 +50,12 @@ export function transition(state: ChildState, event: ChildEvent, context: Transi
       };
     case 'becameReady':
       if (phase.kind !== 'starting') return unchanged(state);
-      return enter(state, { kind: 'ready', readySince: now }, [
-        timer(spec.restart.stableAfterMs, { kind: 'stableReached', generation: state.generation }),
-      ]);
+      return enter(state, { kind: 'ready', readySince: now }, [stableTimer(state, context)]);
+    case 'suspected':
+      return phase.kind === 'ready' ? enter(state, { ...phase, kind: 'suspect' }) : unchanged(state);
+    case 'cleared':
+      if (phase.kind !== 'suspect') return unchanged(state);
+      return enter(state, { ...phase, kind: 'ready' }, [stableTimer(state, context)]);
     case 'stableReached':
       if (phase.kind !== 'ready') return unchanged(state);
       return { state: { ...state, consecutiveFailures: 0 }, effects: [] };
@@ -111,6 +114,7 @@ function onGroupGone(state: ChildState): Transition {
     case 'stopped':
     case 'starting':
     case 'ready':
+    case 'suspect':
       return unchanged(state);
   }
 }
@@ -183,9 +187,14 @@ function timer(delayMs: number, event: ChildEvent): ChildEffect {
   return { kind: 'setTimer', delayMs, event };
 }
 
+/** Readiness counts as lasting only when nothing was wrong all the time. */
+function stableTimer({ generation }: ChildState, { spec }: TransitionContext): ChildEffect {
+  return timer(spec.restart.stableAfterMs, { kind: 'stableReached', generation });
+}
+
 /** Whether the child is meant to run, so that its end is a failure. */
 function isUp(phase: ChildPhase): boolean {
-  return phase.kind === 'starting' || phase.kind === 'ready';
+  return phase.kind === 'starting' || phase.kind === 'ready' || phase.kind === 'suspect';
 }
 
 function mayHaveGroup(phase: ChildPhase): boolean {
@@ -197,6 +206,7 @@ function mayHaveGroup(phase: ChildPhase): boolean {
       return phase.awaiting !== 'retry-time';
     case 'starting':
     case 'ready':
+    case 'suspect':
     case 'stopping':
       return true;
   }

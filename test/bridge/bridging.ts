@@ -7,13 +7,15 @@ import { lineOf, type Message, RecordingSink, requestOf, scan } from '../support
 export const PATIENCE: RequestPatience = { idleMs: 1_000, maxMs: 5_000 };
 
 /** A bridge to a child that the test plays, with all that came of it written down. */
-export function bridging({ maxFrameBytes = 64 * 1024, maxUnwrittenBytes = 1_000 } = {}) {
+export function bridging({ maxFrameBytes = 64 * 1024, maxUnwrittenBytes = 1_000, giveUp = false } = {}) {
   const clock = new FakeClock();
   const output = new RecordingSink();
   const requests: RequestEnvelope[] = [];
   const notifications: NotificationEnvelope[] = [];
   const junk: [line: string, reason: string][] = [];
-  const bridge = new StdioBridge({
+  /** What the bridge says of the child's conduct. */
+  const conduct: string[] = [];
+  const bridge: StdioBridge = new StdioBridge({
     clock,
     scan,
     output,
@@ -23,13 +25,18 @@ export function bridging({ maxFrameBytes = 64 * 1024, maxUnwrittenBytes = 1_000 
       request: (request) => requests.push(request),
       notification: (notification) => notifications.push(notification),
       junk: (line, reason) => junk.push([Buffer.from(line).toString(), reason]),
+      silent: () => conduct.push('silent'),
+      offended: (charge) => {
+        conduct.push(charge);
+        if (giveUp) bridge.close('exited');
+      },
     },
   });
   /** The child writes lines. */
   const say = (...messages: (Message | string)[]) => {
     for (const message of messages) bridge.receive(lineOf(message));
   };
-  return { bridge, clock, output, requests, notifications, junk, say };
+  return { bridge, clock, output, requests, notifications, junk, conduct, say };
 }
 
 /** A request handler that remembers, and says how often it was settled. */

@@ -9,8 +9,12 @@ const keys = ['a', 'b', 'c'];
 
 const key = fc.constantFrom(...keys);
 const action = fc.oneof(
-  fc.record({ do: fc.constantFrom('start', 'restart', 'demand', 'stop', 'recycle'), key }),
-  fc.record({ do: fc.constantFrom('ready', 'fail', 'host-fault', 'exit', 'vanish'), key, age: fc.nat(2) }),
+  fc.record({ do: fc.constantFrom('start', 'restart', 'demand', 'stop'), key }),
+  fc.record({
+    do: fc.constantFrom('ready', 'fail', 'host-fault', 'suspected', 'cleared', 'unfit', 'exit', 'vanish'),
+    key,
+    age: fc.nat(2),
+  }),
   fc.record({ do: fc.constant('wait'), ms: fc.constantFrom(1, 500, 5_000, 60_000, 300_000) }),
 );
 
@@ -26,6 +30,9 @@ async function play(one: Action, supervisor: Supervisor, launcher: ScriptedLaunc
     if (one.do === 'ready') launch.events.ready();
     if (one.do === 'fail') launch.events.failed({ reason: 'handshake' });
     if (one.do === 'host-fault') launch.events.failed({ reason: 'EAGAIN', hostFault: true });
+    if (one.do === 'suspected') launch.events.suspected();
+    if (one.do === 'cleared') launch.events.cleared();
+    if (one.do === 'unfit') launch.events.unfit('strikes');
     if (one.do === 'exit') launch.events.exited({ code: 0, signal: null });
     // A group that nobody ends is not reported as gone.
     if (one.do === 'vanish' && launch.ladders.length > 0) await launch.vanish();
@@ -34,7 +41,6 @@ async function play(one: Action, supervisor: Supervisor, launcher: ScriptedLaunc
     if (one.do === 'restart') supervisor.restart(one.key);
     if (one.do === 'demand') supervisor.demand(one.key);
     if (one.do === 'stop') void supervisor.stop(one.key);
-    if (one.do === 'recycle') supervisor.recycle(one.key, supervisor.snapshot(one.key).generation, 'strikes');
   }
 }
 

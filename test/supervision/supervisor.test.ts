@@ -159,15 +159,16 @@ describe('on request', () => {
     expect(supervisor.snapshot('files')).toMatchObject({ state: 'starting', restarts: 1, consecutiveFailures: 0 });
   });
 
-  it('a recycle ends that generation and no other', async () => {
+  it('a generation that is unfit is ended, and no other', async () => {
     const { clock, launcher, supervisor } = setUp();
     supervisor.start('files');
     launcher.latest().events.ready();
-    supervisor.recycle('files', 1, 'strikes');
-    await launcher.latest().vanish();
+    const first = launcher.latest();
+    first.events.unfit('strikes');
+    await first.vanish();
     clock.advance(500);
     launcher.latest().events.ready();
-    supervisor.recycle('files', 1, 'strikes');
+    first.events.unfit('strikes');
     expect(supervisor.snapshot('files')).toMatchObject({ state: 'ready', generation: 2, consecutiveFailures: 1 });
   });
 
@@ -235,7 +236,6 @@ describe('on request', () => {
     supervisor.start('files');
     await supervisor.remove('files');
     expect(() => supervisor.snapshot('files')).toThrow('"files" is not supervised');
-    supervisor.recycle('files', 1, 'late');
     supervisor.demand('files');
     supervisor.add(sampleSpec('files'));
     supervisor.start('files');

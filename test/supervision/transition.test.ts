@@ -18,6 +18,7 @@ const stopped: ChildPhase = { kind: 'stopped' };
 const queued: ChildPhase = { kind: 'starting', spawnedAt: undefined };
 const starting: ChildPhase = { kind: 'starting', spawnedAt: NOW - 10 };
 const ready: ChildPhase = { kind: 'ready', readySince: NOW - 20 };
+const suspect: ChildPhase = { kind: 'suspect', readySince: NOW - 20 };
 const ending: ChildPhase = { kind: 'stopping', next: 'stopped' };
 const replacing: ChildPhase = { kind: 'stopping', next: 'launch' };
 const backoff = (awaiting: Awaiting): ChildPhase => ({
@@ -37,7 +38,16 @@ const restart: ChildEvent = { kind: 'restartRequested' };
 const stop: ChildEvent = { kind: 'stopRequested' };
 const demand: ChildEvent = { kind: 'demanded' };
 const own = (
-  kind: 'spawned' | 'startBegan' | 'becameReady' | 'startTimedOut' | 'stableReached' | 'groupGone' | 'retryDue',
+  kind:
+    | 'spawned'
+    | 'startBegan'
+    | 'becameReady'
+    | 'suspected'
+    | 'cleared'
+    | 'startTimedOut'
+    | 'stableReached'
+    | 'groupGone'
+    | 'retryDue',
 ): ChildEvent => ({ kind, generation: GENERATION });
 const startFailed: ChildEvent = { kind: 'startFailed', generation: GENERATION, reason: 'ENOENT', hostFault: false };
 const hostFailed: ChildEvent = { kind: 'startFailed', generation: GENERATION, reason: 'EMFILE', hostFault: true };
@@ -75,6 +85,13 @@ const changing: Row[] = [
   [starting, recycle, firstBackoff, [endGroup, retryIn(500)]],
   [ready, cleanExit, firstBackoff, [endGroup, retryIn(500)]],
   [ready, recycle, firstBackoff, [endGroup, retryIn(500)]],
+
+  [ready, own('suspected'), suspect, []],
+  [suspect, own('cleared'), ready, [timer(300_000, own('stableReached'))]],
+  [suspect, recycle, firstBackoff, [endGroup, retryIn(500)]],
+  [suspect, cleanExit, firstBackoff, [endGroup, retryIn(500)]],
+  [suspect, stop, ending, [endGroup]],
+  [suspect, restart, replacing, [endGroup]],
 
   [queued, stop, ending, [endGroup]],
   [starting, stop, ending, [endGroup]],
@@ -135,7 +152,10 @@ const ignoring: [from: ChildPhase, events: ChildEvent[]][] = [
       recycle,
     ],
   ],
-  [starting, [start, demand, own('stableReached'), own('groupGone'), own('retryDue')]],
+  [
+    starting,
+    [start, demand, own('suspected'), own('cleared'), own('stableReached'), own('groupGone'), own('retryDue')],
+  ],
   [
     ready,
     [
@@ -149,10 +169,14 @@ const ignoring: [from: ChildPhase, events: ChildEvent[]][] = [
       own('groupGone'),
     ],
   ],
+  [ready, [own('cleared')]],
+  [suspect, [start, demand, own('suspected'), own('becameReady'), startFailed, own('stableReached'), own('groupGone')]],
   [
     ending,
     [
       demand,
+      own('suspected'),
+      own('cleared'),
       own('spawned'),
       own('startBegan'),
       own('becameReady'),
@@ -179,13 +203,16 @@ describe('an event that comes at the wrong time', () => {
     expect(result.effects).toEqual([]);
   });
 
-  it.each([starting, ready, ending, backoff('both'), parked('both')])('of an old generation, in $kind', (phase) => {
-    const old = { generation: GENERATION - 1 };
-    const state = stateWith(phase);
-    for (const event of [own('becameReady'), startFailed, recycle, cleanExit, own('groupGone'), own('retryDue')]) {
-      expect(transition(state, { ...event, ...old } as ChildEvent, context).state).toBe(state);
-    }
-  });
+  it.each([starting, ready, suspect, ending, backoff('both'), parked('both')])(
+    'of an old generation, in $kind',
+    (phase) => {
+      const old = { generation: GENERATION - 1 };
+      const state = stateWith(phase);
+      for (const event of [own('becameReady'), startFailed, recycle, cleanExit, own('groupGone'), own('retryDue')]) {
+        expect(transition(state, { ...event, ...old } as ChildEvent, context).state).toBe(state);
+      }
+    },
+  );
 });
 
 describe('what is remembered', () => {

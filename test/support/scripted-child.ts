@@ -16,6 +16,8 @@ export interface ScriptedChildOptions {
   readonly notified?: (notification: NotificationEnvelope) => void;
   /** Takes what it asks, other than ping. */
   readonly asked?: (request: RequestEnvelope) => void;
+  /** Several requests in a row have timed out. */
+  readonly silent?: () => void;
 }
 
 /**
@@ -39,6 +41,7 @@ export class ScriptedChild {
     lists = {},
     notified = () => {},
     asked = () => {},
+    silent = () => {},
   }: ScriptedChildOptions) {
     this.#hello = hello;
     this.#pages = pages;
@@ -56,6 +59,8 @@ export class ScriptedChild {
         },
         notification: notified,
         junk: () => {},
+        silent,
+        offended: () => {},
       },
     });
   }

@@ -34,7 +34,7 @@ const LIST_SCHEMA = object({
 
 const SERVER_SCHEMA = object({
   server: { type: 'string', description: 'Key of the server in the configuration' },
-  state: { enum: ['stopped', 'starting', 'ready', 'stopping', 'backoff', 'parked', 'misconfigured'] },
+  state: { enum: ['stopped', 'starting', 'ready', 'suspect', 'stopping', 'backoff', 'parked', 'misconfigured'] },
   pid: NULLABLE_NUMBER,
   uptimeSeconds: NULLABLE_NUMBER,
   generation: { ...COUNT, description: 'How many times a process was launched for it' },

@@ -219,6 +219,8 @@ function advise({ canRestart }: StatusFacts, { backend, lifecycle, problem, inst
       return lifecycle.consecutiveFailures > 0
         ? 'It is being started again.'
         : 'It is still starting; its tools appear when it is ready.';
+    case 'suspect':
+      return 'It has stopped answering. It is being asked whether it still serves, and started anew if it does not.';
     case 'ready':
       if (backend.delivery.breaker.state === 'closed') return '';
       return `It runs but does not answer. It is asked again by itself; to start it anew at once, ${restart}.`;

@@ -1,0 +1,12 @@
+import type { Clock } from '../../src/timing/clock.js';
+
+/** A clock that runs so many times as fast as the machine's: for real processes and long patience. */
+export function hurryingClock(times: number): Clock {
+  return {
+    now: () => performance.now() * times,
+    schedule: (delayMs, task) => {
+      const timer = setTimeout(task, Math.ceil(delayMs / times));
+      return () => clearTimeout(timer);
+    },
+  };
+}
