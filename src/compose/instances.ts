@@ -41,6 +41,8 @@ export class Instances {
   readonly #instances = new Map<string, Instance>();
   readonly #redact: (text: string) => string;
   readonly #supervisor: Supervisor;
+  /** The state of each child that was logged last. */
+  readonly #logged = new Map<string, string>();
 
   constructor(options: InstancesOptions) {
     const { config, platform } = options;
@@ -102,6 +104,7 @@ export class Instances {
   async #end(id: string): Promise<void> {
     if (this.#instances.get(id)?.server.child !== undefined) await this.#supervisor.remove(id);
     this.#instances.delete(id);
+    this.#logged.delete(id);
   }
 
   #createBackend({ key, prefix, child, tools, methods, trusted, calls }: ServerConfig, id: string): Backend {
@@ -123,12 +126,15 @@ export class Instances {
 
   #log(id: string, { state, generation, pid, lastFailure, restarts }: ChildSnapshot): void {
     const { logger } = this.#options;
-    const isTrouble: LifecycleState[] = ['backoff', 'parked'];
+    const isTrouble: LifecycleState[] = ['suspect', 'backoff', 'parked'];
+    if (this.#logged.get(id) === state) return;
+    this.#logged.set(id, state);
     const facts = { server: id, state, generation, pid, restarts };
     if (!isTrouble.includes(state)) logger.info(facts, `server ${state}`);
     else {
       const log = this.#instances.get(id)?.log.lines.slice(-20);
-      logger.warn({ ...facts, reason: lastFailure?.reason, log }, `server ${state}`);
+      const { reason, code, signal } = (state === 'suspect' ? undefined : lastFailure) ?? {};
+      logger.warn({ ...facts, reason, code, signal, log }, `server ${state}`);
     }
   }
 }
