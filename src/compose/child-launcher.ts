@@ -172,6 +172,11 @@ export class ChildLauncher implements Launcher {
   #readLastWords(child: SpawnedChild, bridge: StdioBridge): void {
     const { clock, flow } = this.#options.platform;
     flow.release(child.stdout);
+    // The pipe may have been read to its end before the exit was noticed; then there is nothing to wait for.
+    if (child.stdout.closed) {
+      bridge.close('exited');
+      return;
+    }
     const cancel = clock.schedule(LAST_WORDS_MS, () => bridge.close('exited'));
     child.stdout.once('close', () => {
       cancel();

@@ -1,24 +1,93 @@
-import { afterEach, describe, expect, it } from 'vitest';
-import { InProcessGateway, type InProcessOptions, textOf } from '../support/in-process-gateway.js';
-import { until } from '../support/processes.js';
+import { readFileSync } from 'node:fs';
+import { describe, expect, it } from 'vitest';
+import { FakeClock } from '../support/fake-clock.js';
+import { failureOf, InProcessGateway, textOf } from '../support/in-process-gateway.js';
+import { liveMembers, until } from '../support/processes.js';
 
-let gateway: InProcessGateway;
-afterEach(() => gateway.end());
-
-function start(options: InProcessOptions): InProcessGateway {
-  gateway = new InProcessGateway(options);
-  return gateway;
-}
+const SOON = { restart: { firstDelay: '20ms', maxDelay: '50ms', budget: 1_000 } };
 
 describe('a server that is killed', () => {
-  it('F1: is ready again within its backoff, its start and 100 ms, and has one living generation at a time', async () => {
-    start({ servers: { f: { args: ['spawns=RUN/spawns'] } } });
+  it('F1: is started again within its delay and 100 ms, with one living generation at a time', async () => {
+    const clock = new FakeClock();
+    const gateway = InProcessGateway.start({ servers: { f: {} }, clock });
     const client = await gateway.connect();
-    const first = await gateway.untilState('f', 'ready');
-    process.kill(first.pid ?? 0, 'SIGKILL');
-    await until('it is started again', () => gateway.status('f').generation === 2);
-    const second = await gateway.untilState('f', 'ready');
-    expect(second).toMatchObject({ generation: 2, restarts: 1 });
+    const { pid } = await gateway.untilState('f', 'ready');
+    let leftOfFirst: string[] | undefined;
+    gateway.onChange = (_, { state, generation }) => {
+      if (state === 'starting' && generation === 2) leftOfFirst ??= liveMembers([pid ?? 0]);
+    };
+    process.kill(pid ?? 0, 'SIGKILL');
+    await gateway.untilState('f', 'backoff');
+    const failedAt = clock.now();
+    const delayMs = (gateway.changes.at(-1)?.snapshot.retryAt ?? 0) - failedAt;
+    expect(delayMs).toBeLessThanOrEqual(600);
+    await until('it is started again', () => {
+      clock.advance(5);
+      return gateway.status('f').generation === 2;
+    });
+    expect(clock.now() - failedAt).toBeLessThan(delayMs + 100);
+    expect(await gateway.untilState('f', 'ready')).toMatchObject({ generation: 2, restarts: 1 });
+    expect(leftOfFirst).toEqual([]);
+    expect(textOf(await client.call('f__answer', { nonce: 'n' }))).toBe('n');
+  });
+
+  it('F33: is not heard any more, though what it started lives on and answers under an id of the next one', async () => {
+    const args = ['wrapped', 'spawns=RUN/spawns', 'effects=RUN/effects'];
+    const gateway = InProcessGateway.start({ servers: { f: { ...SOON, args } } });
+    const client = await gateway.connect();
+    const { pid } = await gateway.untilState('f', 'ready');
+    const call = client.call('f__late', { nonce: 'old', afterMs: 200 });
+    await until('the call is at work', () => gateway.lines('effects').length === 1);
+    process.kill(pid ?? 0, 'SIGKILL');
+    expect(failureOf(await call)).toMatchObject({ reason: 'child_exited', generation: 1, outcome: 'unknown' });
+    // The same id, towards the next process, as that which the old one answers.
+    expect(textOf(await client.call('f__answer', { nonce: 'new' }))).toBe('new');
+    expect(gateway.status('f').generation).toBe(2);
+    expect(gateway.lines('effects')).toEqual(['old', 'new']);
+    expect(client.received.lines.filter((line) => line.includes('"old"'))).toEqual([]);
+  });
+});
+
+describe('a server whose first process ends while what it started lives on', () => {
+  it('F11: is started anew only when the rest of it is gone, so that no two are at work', async () => {
+    const gateway = InProcessGateway.start({
+      servers: { f: { ...SOON, args: ['wrapped', 'stubborn', 'spawns=RUN/spawns'], stopGrace: '50ms' } },
+    });
+    await gateway.connect();
+    const { pid } = await gateway.untilState('f', 'ready');
+    const [first] = gateway.lines('spawns').map(Number);
+    expect(first).not.toBe(pid);
+    let livingAtRestart: string[] | undefined;
+    gateway.onChange = (_, { state, generation }) => {
+      if (state === 'starting' && generation === 2) livingAtRestart ??= liveMembers([pid ?? 0]);
+    };
+    process.kill(pid ?? 0, 'SIGKILL');
+    await until('the other one runs', () => gateway.lines('spawns').length === 2, 8_000);
+    expect(livingAtRestart).toEqual([]);
+    expect(isAlive(first ?? 0)).toBe(false);
+    // It ends with its stdin, which it does not heed: the end of the test need not wait for that.
+    process.kill(Number(gateway.lines('spawns')[1]), 'SIGKILL');
+  });
+});
+
+describe('a server that ends while it answers', () => {
+  it.each([
+    ['half a line', 'half_line'],
+    ['a whole line without its end', 'no_newline'],
+  ])('F25: has said nothing if it leaves %s, and the call may have had effects', async (_, tool) => {
+    const gateway = InProcessGateway.start({ servers: { f: SOON } });
+    const client = await gateway.connect();
+    await gateway.untilState('f', 'ready');
+    const failure = failureOf(await client.call(`f__${tool}`));
+    expect(failure).toMatchObject({ reason: 'child_exited', sent: true, outcome: 'unknown', generation: 1 });
     expect(textOf(await client.call('f__answer', { nonce: 'n' }))).toBe('n');
   });
 });
+
+function isAlive(pid: number): boolean {
+  try {
+    return !/^\d+ \(.*\) Z/.test(readFileSync(`/proc/${pid}/stat`, 'utf8'));
+  } catch {
+    return false;
+  }
+}

@@ -5,7 +5,7 @@ import { closeSync, openSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { expect, it } from 'vitest';
 import { NothingLeft } from '../support/nothing-left.js';
-import { fixture } from '../support/processes.js';
+import { fixture, processesOf } from '../support/processes.js';
 
 const MARK = `nothing-left-${randomUUID()}`;
 
@@ -20,10 +20,10 @@ it.each([
   ['a descriptor', /^descriptor \/dev\/null: 1 more$/m, leaveDescriptor],
   ['a listener', /^listener SIGUSR2: 1 more$/m, leaveListener],
 ])('a test that leaves %s behind fails', async (_, complaint, leave) => {
-  const left = new NothingLeft(MARK, 500);
+  const left = new NothingLeft(MARK);
   const undo = await leave();
   try {
-    await expect(left.check()).rejects.toThrow(complaint);
+    await expect(left.check(200)).rejects.toThrow(complaint);
   } finally {
     await undo();
   }
@@ -32,18 +32,21 @@ it.each([
 
 it('a test that counts something fails unless it is 0 in the end', async () => {
   let pending = 1;
-  const left = new NothingLeft(MARK, 500);
+  const left = new NothingLeft(MARK);
   left.count('pending', () => pending);
-  await expect(left.check()).rejects.toThrow('pending: 1');
+  await expect(left.check(200)).rejects.toThrow('pending: 1');
   pending = 0;
   await left.check();
 });
 
-function leaveProcess(): () => Promise<unknown> {
-  const child = spawn(process.execPath, [fixture('ignore-eof.mjs'), MARK], { stdio: 'ignore' });
-  return async () => {
-    child.kill('SIGKILL');
-    await once(child, 'exit');
+/** It is no child of ours any more when its shell has ended. */
+async function leaveProcess(): Promise<() => void> {
+  const shell = spawn('/bin/sh', ['-c', '"$0" "$@" &', process.execPath, fixture('ignore-eof.mjs'), MARK], {
+    stdio: 'ignore',
+  });
+  await once(shell, 'exit');
+  return () => {
+    for (const pid of processesOf(MARK)) process.kill(pid, 'SIGKILL');
   };
 }
 

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { pino } from 'pino';
+import { onTestFinished } from 'vitest';
 import { type Composition, compose } from '../../src/compose/compose.js';
 import { createPlatform } from '../../src/compose/platform.js';
 import { loadConfig } from '../../src/config/load.js';
@@ -15,8 +16,8 @@ import { NothingLeft } from './nothing-left.js';
 import { killGroups, processesOf, until } from './processes.js';
 import { lineOf, type Message, RecordingSink } from './wire.js';
 
-/** The server that fails as it is told: `test/fixtures/servers/faulty.mjs`. */
-export const FAULTY = fileURLToPath(new URL('../fixtures/servers/faulty.mjs', import.meta.url));
+/** The server that fails as it is told. */
+const FAULTY = fileURLToPath(new URL('../fixtures/servers/faulty.mjs', import.meta.url));
 
 /** Of ending everything: a test does not wait for who ignores the end. */
 const QUICK_END = { termAfterMs: 300, killAfterMs: 600 };
@@ -42,7 +43,7 @@ export interface SeenChange {
 
 /**
  * The whole gateway within the test process, with real servers, and clients that see every line. Quicker than the built
- * CLI, and nothing of it is hidden. `end` fails if anything is left of it.
+ * CLI, and nothing of it is hidden. A test fails if anything is left of it.
  */
 export class InProcessGateway {
   /** Part of the command lines of all servers. */
@@ -51,12 +52,21 @@ export class InProcessGateway {
   readonly clock: CountedClock;
   /** All changes of children, in order. */
   readonly changes: SeenChange[] = [];
+  /** Called with each, in the same tick as its cause. */
+  onChange: (id: string, snapshot: ChildSnapshot) => void = () => {};
   /** All that was logged, as JSON. */
   readonly log: string[] = [];
   readonly #left: NothingLeft;
   readonly #clients: InProcessClient[] = [];
 
-  constructor({ servers, gateway = {}, clock, environment = process.env }: InProcessOptions) {
+  /** For the running test, after which it is ended. */
+  static start(options: InProcessOptions): InProcessGateway {
+    const gateway = new InProcessGateway(options);
+    onTestFinished(() => gateway.#end());
+    return gateway;
+  }
+
+  private constructor({ servers, gateway = {}, clock, environment = process.env }: InProcessOptions) {
     this.#left = new NothingLeft(this.folder);
     const platform = createPlatform();
     this.clock = new CountedClock(clock ?? platform.clock);
@@ -72,7 +82,10 @@ export class InProcessGateway {
       logger: pino({ level: 'debug' }, { write: (line: string) => this.log.push(line) }),
       environment,
       runFolder: this.file('run'),
-      onChange: (id, snapshot) => this.changes.push({ id, at: this.clock.now(), snapshot }),
+      onChange: (id, snapshot) => {
+        this.changes.push({ id, at: this.clock.now(), snapshot });
+        this.onChange(id, snapshot);
+      },
     });
     this.composition.start();
   }
@@ -119,7 +132,7 @@ export class InProcessGateway {
   }
 
   /** Ends everything, fails if anything is left, and cleans up in any case. */
-  async end(): Promise<void> {
+  async #end(): Promise<void> {
     const { gateway } = this.composition;
     try {
       for (const client of this.#clients) client.session.close();
