@@ -36,7 +36,7 @@ describe('serve', () => {
     expect(stderr).toContain('did you mean `command`');
   });
 
-  it('ends the children that heed nothing within three seconds of the end of its stdin', async () => {
+  it('F15: ends the children that heed nothing within three seconds of the end of its stdin', async () => {
     place.configure({ stubborn: 'ignores-the-end', mute: 'never-answers' });
     const { process: running, finished } = place.start(['serve']);
     await until('both servers run', () => place.leftovers().length === 2);
@@ -58,7 +58,7 @@ describe('serve', () => {
     expect(performance.now() - at).toBeLessThan(3_200);
   });
 
-  it('ends at once on a second signal', async () => {
+  it('F16: ends at once on a second signal', async () => {
     place.configure({ stubborn: 'ignores-the-end' });
     const { process: running, finished } = place.start(['-v']);
     let log = '';

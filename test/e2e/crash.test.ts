@@ -10,11 +10,15 @@ afterEach(() => gateway.dispose());
 const QUICK_RESTARTS = { restart: { firstDelay: '20ms', maxDelay: '50ms', budget: 1000 } };
 
 describe('a server killed with SIGKILL', () => {
-  it('costs the 16 calls in flight an answer each within 100 ms, saying that their outcome is unknown', async () => {
+  it('F2: costs the 16 calls in flight an answer each within 100 ms, as unknown, and none is sent again', async () => {
     gateway = await GatewayProcess.start({ servers: { lab: {} } });
     await gateway.listTools();
     const { pid } = await gateway.status('lab');
-    const calls = Array.from({ length: 16 }, () => gateway.call('lab__wait', { delayMs: 60_000 }));
+    const file = join(gateway.folder, 'effects');
+    const calls = Array.from({ length: 16 }, (_, index) =>
+      gateway.call('lab__effect', { file, marker: `call-${index}`, delayMs: 60_000 }),
+    );
+    await until('all are at work', () => effects(file).length === 16);
     expect((await gateway.status('lab')).inFlight).toBe(16);
 
     const killedAt = performance.now();
@@ -34,9 +38,12 @@ describe('a server killed with SIGKILL', () => {
     const status = await gateway.untilState('lab', 'ready');
     expect(status).toMatchObject({ generation: 2, restarts: 1, inFlight: 0, queued: 0, failures: 16 });
     expect(status.lastExit.signal).toBe('SIGKILL');
+    // Behind the status, the new process has read everything that could have been sent to it.
+    await gateway.call('lab__wait', { marker: 'again', delayMs: 0 });
+    expect(effects(file).toSorted()).toEqual(Array.from({ length: 16 }, (_, index) => `call-${index}`).toSorted());
   });
 
-  it('gets the calls that were still queued once, on its next generation', async () => {
+  it('F3: gets the calls that were still queued once, on its next generation', async () => {
     gateway = await GatewayProcess.start({ servers: { lab: { ...QUICK_RESTARTS, concurrency: 4 } } });
     await gateway.listTools();
     const { pid } = await gateway.status('lab');
@@ -86,7 +93,7 @@ describe('a server killed with SIGKILL', () => {
 });
 
 describe('a server that ends by itself', () => {
-  it('is restarted even when it exits with code 0', async () => {
+  it('F6: is restarted even when it exits with code 0, which is a failure as any other', async () => {
     gateway = await GatewayProcess.start({ servers: { lab: QUICK_RESTARTS } });
     await gateway.listTools();
     expect((await gateway.call('lab__die', { code: 0 })).message.result._meta['trunkline/failure'].reason).toBe(
@@ -94,7 +101,7 @@ describe('a server that ends by itself', () => {
     );
     const { message } = await gateway.call('lab__wait', { marker: 'again', delayMs: 0 });
     expect(message.result.content[0].text).toBe('again');
-    expect(await gateway.status('lab')).toMatchObject({ generation: 2, lastExit: { code: 0, signal: null } });
+    expect(await gateway.status('lab')).toMatchObject({ generation: 2, lastExit: { code: 0 }, lastFailure: 'exited' });
   });
 
   it('is parked after five failures in a row, leaves the list, and comes back when asked to', async () => {

@@ -57,7 +57,7 @@ function guardianOf({ pid }: GatewayProcess): number {
 }
 
 describe('a gateway killed with SIGKILL', () => {
-  it('leaves no process and no guardian behind for more than three seconds, whatever its servers ignore', async () => {
+  it('F13: leaves no process and no guardian behind for more than three seconds, whatever its servers ignore', async () => {
     // The third one ends with its stdin, but its helper does not.
     const servers = { ...STUBBORN, helper: { args: ['grandchild'] } };
     for (let run = 0; run < 3; run += 1) {
@@ -76,7 +76,7 @@ describe('a gateway killed with SIGKILL', () => {
     }
   });
 
-  it('together with its guardian leaves its groups to the next start, which ends them', async () => {
+  it('F14: together with its guardian leaves its groups to the next start, which ends them', async () => {
     const killed = await start({ servers: STUBBORN });
     await killed.listTools();
     await untilWritten(killed, 2);
@@ -105,7 +105,7 @@ describe('a gateway killed with SIGKILL', () => {
 });
 
 describe('the next start', () => {
-  it('leaves alone what belongs to a living gateway, and pids that somebody else has by now', async () => {
+  it('F14: leaves alone what belongs to a living gateway, and pids that somebody else has by now', async () => {
     const living = await start({ servers: { lab: {} } });
     await living.listTools();
     await untilWritten(living, 1);
@@ -145,7 +145,7 @@ describe('a gateway that ends in the orderly way', () => {
   });
 
   it.each([50, 100, 150, 200, 300])(
-    'leaves neither, and no server, when it is told to end %i ms after its spawn',
+    'F16: leaves neither, and no server, when it is told to end %i ms after its spawn',
     async (delayMs) => {
       const gateway = await start({ servers: { lab: {}, mute: { args: ['mute'] } } }, { handshake: false });
       await new Promise((resolve) => setTimeout(resolve, delayMs));
@@ -191,7 +191,7 @@ describe('a gateway that ends in the orderly way', () => {
     }
   });
 
-  it('lets servers see the end of their stdin, and no SIGINT, when a terminal sends Ctrl-C to all', async () => {
+  it('F17: lets servers see the end of their stdin, and no SIGINT, when a terminal sends Ctrl-C to all', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'trunkline-witness-'));
     try {
       const file = join(folder, 'seen');
@@ -223,7 +223,7 @@ describe('the guardian', () => {
 });
 
 describe('a server whose first process ends while its helper lives on', () => {
-  it('is started anew only when the helper is gone, although that ignores SIGTERM and holds stdout', async () => {
+  it('F12: is started anew only when the helper is gone, although that ignores SIGTERM and holds stdout', async () => {
     const gateway = await start({ servers: { lab: { args: ['grandchild'], restart: { firstDelay: '1ms' } } } });
     await gateway.listTools();
     const { pid } = await gateway.status('lab');

@@ -2,6 +2,7 @@ import { afterEach, describe, expect, it } from 'vitest';
 import { hurryingClock } from '../support/hurrying-clock.js';
 import { failureOf, InProcessGateway, type InProcessOptions, textOf } from '../support/in-process-gateway.js';
 import { until } from '../support/processes.js';
+import type { Message } from '../support/wire.js';
 
 let gateway: InProcessGateway;
 afterEach(() => gateway.end());
@@ -17,27 +18,14 @@ const AGAIN = { restart: { firstDelay: '10ms' } };
 const BROKEN = '3 broken or oversized frames within a minute';
 
 describe('a server that breaks the protocol', () => {
-  it.each([
-    ['F21', 'invalid_utf8', {}],
-    ['F26', 'deep', {}],
-    ['F22', 'oversized', { bytes: 1024 * 1024 + 1 }],
-  ])('%s: has that request fail for %s, goes on, and is started anew at the third time', async (_, fault, args) => {
-    const client = await start({ servers: { f: { ...AGAIN, maxFrame: '1MiB' } } });
-    const reason = fault === 'oversized' ? 'response_too_large' : 'response_malformed';
-    for (let time = 0; time < 2; time += 1) {
-      expect(failureOf(await client.call(`f__${fault}`, args))).toMatchObject({
-        reason,
-        sent: true,
-        outcome: 'failed',
-      });
-      expect(textOf(await client.call('f__answer', { nonce: `n${time}` }))).toBe(`n${time}`);
-    }
-    expect(gateway.status('f')).toMatchObject({ generation: 1, restarts: 0 });
-    expect(failureOf(await client.call(`f__${fault}`, args)).reason).toBe(reason);
-    await until('it is started anew', () => gateway.status('f').generation === 2);
-    expect(await gateway.untilState('f', 'ready')).toMatchObject({ restarts: 1, lastFailure: BROKEN });
-    expect(textOf(await client.call('f__answer', { nonce: 'again' }))).toBe('again');
-  });
+  const third = 'has that request fail, goes on, and is started anew at the third time';
+
+  it(`F21: with bytes that are no UTF-8 ${third}`, () => breaksThreeTimes('invalid_utf8', 'response_malformed'));
+
+  it(`F22: with answers that are too large ${third}`, () =>
+    breaksThreeTimes('oversized', 'response_too_large', { bytes: 1024 * 1024 + 1 }));
+
+  it(`F26: with answers that are too deep ${third}`, () => breaksThreeTimes('deep', 'response_malformed'));
 
   it('F23: is started anew when a line does not end', async () => {
     const client = await start({ servers: { f: { ...AGAIN, maxFrame: '1MiB' } } });
@@ -57,6 +45,19 @@ describe('a server that breaks the protocol', () => {
     await until('it is started anew', () => gateway.status('f').generation === 2);
   });
 });
+
+async function breaksThreeTimes(fault: string, reason: string, args: Message = {}): Promise<void> {
+  const client = await start({ servers: { f: { ...AGAIN, maxFrame: '1MiB' } } });
+  for (let time = 0; time < 2; time += 1) {
+    expect(failureOf(await client.call(`f__${fault}`, args))).toMatchObject({ reason, sent: true, outcome: 'failed' });
+    expect(textOf(await client.call('f__answer', { nonce: `n${time}` }))).toBe(`n${time}`);
+  }
+  expect(gateway.status('f')).toMatchObject({ generation: 1, restarts: 0 });
+  expect(failureOf(await client.call(`f__${fault}`, args)).reason).toBe(reason);
+  await until('it is started anew', () => gateway.status('f').generation === 2);
+  expect(await gateway.untilState('f', 'ready')).toMatchObject({ restarts: 1, lastFailure: BROKEN });
+  expect(textOf(await client.call('f__answer', { nonce: 'again' }))).toBe('again');
+}
 
 describe('a server that goes silent', () => {
   /** Its own calls may take two seconds, which pass in a tenth of one. */

@@ -83,7 +83,7 @@ describe('the tools of a backend', () => {
 });
 
 describe('a backend whose tools change', () => {
-  it('reads them anew, at most once a second however often it is told', async () => {
+  it('F37: reads them anew, at most once a second however often it is told', async () => {
     const { server, child, advance } = await running();
     server.backend.listen(DEAF);
     const before = lists(child);
@@ -130,7 +130,7 @@ describe('a backend whose tools change', () => {
     expect(client.changed).toEqual(['tools']);
   });
 
-  it('tells nobody when the list is the same as before', async () => {
+  it('F38: tells nobody when the list is the same as before', async () => {
     const { child, gateway, advance } = await running();
     const client = new RecordedClient();
     gateway.connect(client, SOMEBODY);

@@ -29,7 +29,7 @@ function text(bytes: Uint8Array | undefined): string {
 describe('cutting a stream into lines', () => {
   const stream = Buffer.from('{"a":"é"}\n\n{"猫":"😀"}\r\n€\n');
 
-  it('gives the same lines for every pair of chunk boundaries, inside characters too', () => {
+  it('F20: gives the same lines for every pair of chunk boundaries, inside characters too', () => {
     for (let first = 0; first <= stream.length; first += 1) {
       for (let second = first; second <= stream.length; second += 1) {
         const { lines, push } = decoding();

@@ -78,7 +78,7 @@ describe('a child that dies', () => {
     expect(supervisor.snapshot('files').restarts).toBe(1);
   });
 
-  it('is spawned exactly five times on schedule, then parked and probed seldom', async () => {
+  it('F5: is spawned exactly five times on schedule, then parked and probed seldom', async () => {
     const { clock, launcher, supervisor } = setUp();
     const spawnedAt: number[] = [];
     launcher.endsAtOnce = true;
@@ -188,7 +188,7 @@ describe('on request', () => {
     expect(clock.pending).toBe(0);
   });
 
-  it('a stop during backoff leaves nothing that could start the child again', async () => {
+  it('F18: a stop during backoff leaves nothing that could start the child again', async () => {
     const { clock, launcher, supervisor } = setUp();
     supervisor.start('files');
     launcher.latest().events.exited({ code: 1, signal: null });

@@ -62,11 +62,11 @@ export class InProcessGateway {
   /** For the running test, after which it is ended. */
   static start(options: InProcessOptions): InProcessGateway {
     const gateway = new InProcessGateway(options);
-    onTestFinished(() => gateway.#end());
+    onTestFinished(() => gateway.end());
     return gateway;
   }
 
-  private constructor({ servers, gateway = {}, clock, environment = process.env }: InProcessOptions) {
+  constructor({ servers, gateway = {}, clock, environment = process.env }: InProcessOptions) {
     this.#left = new NothingLeft(this.folder);
     const platform = createPlatform();
     this.clock = new CountedClock(clock ?? platform.clock);
@@ -104,11 +104,11 @@ export class InProcessGateway {
   }
 
   /** A client that has shaken hands. */
-  async connect(): Promise<InProcessClient> {
+  async connect(capabilities: Message = {}): Promise<InProcessClient> {
     const client = new InProcessClient(this.composition, this.clock);
     this.#clients.push(client);
     const clientInfo = { name: 'test', version: '1' };
-    await client.request('initialize', { protocolVersion: '2025-11-25', capabilities: {}, clientInfo });
+    await client.request('initialize', { protocolVersion: '2025-11-25', capabilities, clientInfo });
     client.say({ jsonrpc: '2.0', method: 'notifications/initialized' });
     return client;
   }
@@ -132,7 +132,7 @@ export class InProcessGateway {
   }
 
   /** Ends everything, fails if anything is left, and cleans up in any case. */
-  async #end(): Promise<void> {
+  async end(): Promise<void> {
     const { gateway } = this.composition;
     try {
       for (const client of this.#clients) client.session.close();
@@ -207,6 +207,7 @@ export class InProcessClient {
     return result.tools.map(({ name }: Message) => name);
   }
 
+  /** All that it was told or asked by this method. */
   notifications(method: string): Message[] {
     return this.received.messages.filter((message) => message.method === method);
   }

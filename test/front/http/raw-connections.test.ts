@@ -10,7 +10,7 @@ const INITIALIZE = JSON.stringify(initializeRequest('2025-11-25'));
 const IMPATIENT = { headersTimeoutMs: 200, requestTimeoutMs: 400, checkIntervalMs: 20 };
 
 describe('a connection', () => {
-  it('is closed when its headers come too slowly, a byte at a time', async () => {
+  it('F51: is closed when its headers come too slowly, a byte at a time', async () => {
     const http = await serving({ limits: IMPATIENT });
     const socket = await http.connect();
     const text = headOf(http, {}).repeat(10);
@@ -108,7 +108,7 @@ describe('a connection', () => {
 describe('a body', () => {
   const FOUR_MIB = 4 * 1024 * 1024;
 
-  it('of 4 MiB is taken, and one of a byte more is not', async () => {
+  it('F51: of 4 MiB is taken, and one of a byte more is not', async () => {
     const http = await serving();
     const session = await http.initialize();
     const padded = (length: number) => Buffer.from(JSON.stringify(request(1)).padEnd(length));
@@ -136,11 +136,14 @@ describe('a body', () => {
     expect(http.core.endpoints).toEqual([]);
   });
 
-  it.each(['gzip', 'br', 'deflate', 'identity, gzip', 'GZIP'])('in %s is refused, whatever it is', async (encoding) => {
-    const http = await serving();
-    expect((await http.post(INITIALIZE, { 'content-encoding': encoding })).status).toBe(415);
-    expect(http.core.endpoints).toEqual([]);
-  });
+  it.each(['gzip', 'br', 'deflate', 'identity, gzip', 'GZIP'])(
+    'F51: in %s is refused, whatever it is',
+    async (encoding) => {
+      const http = await serving();
+      expect((await http.post(INITIALIZE, { 'content-encoding': encoding })).status).toBe(415);
+      expect(http.core.endpoints).toEqual([]);
+    },
+  );
 
   it('that breaks off reaches nobody', async () => {
     const http = await serving();

@@ -81,7 +81,7 @@ describe('what a POST is answered with', () => {
     expect(JSON.parse(answer.text)).toMatchObject({ id: null, error: { code: -32700 } });
   });
 
-  it('goes to the POST that asked, when 50 of one session ask at once with the same id', async () => {
+  it('F34: goes to the POST that asked, when 50 of one session ask at once with the same id', async () => {
     const http = await serving();
     const session = await http.initialize();
     const held: (() => void)[] = [];

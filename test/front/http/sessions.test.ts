@@ -5,7 +5,7 @@ import { initializeRequest, notification, OTHER_TOKEN, request, serving } from '
 const MINUTE_MS = 60_000;
 
 describe('a session', () => {
-  it('is begun by initialize alone', async () => {
+  it('F50: is begun by initialize alone', async () => {
     const http = await serving();
     expect((await http.post(request(1))).status).toBe(400);
     expect((await http.post(notification('notifications/initialized'))).status).toBe(400);
@@ -17,7 +17,7 @@ describe('a session', () => {
     expect(http.front.sessions).toBe(1);
   });
 
-  it.each(['unknown', '', 'x'.repeat(43)])('that nobody began is not found: "%s"', async (id) => {
+  it.each(['unknown', '', 'x'.repeat(43)])('F50: that nobody began is not found: "%s"', async (id) => {
     const http = await serving();
     await http.initialize();
     for (const body of [request(1), notification('n'), initializeRequest('2025-11-25')]) {
@@ -47,7 +47,7 @@ describe('a session', () => {
     expect((await http.post(request(1), session)).status).toBe(200);
   });
 
-  it('is one more than allowed: 503, and nothing is opened for it', async () => {
+  it('F50: is one more than allowed: 503, and nothing is opened for it', async () => {
     const http = await serving({ limits: { requestBurst: 200 } });
     const [first] = await Promise.all(Array.from({ length: 100 }, () => http.initialize()));
     const answer = await http.post(initializeRequest('2025-11-25'));

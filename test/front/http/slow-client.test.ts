@@ -11,7 +11,7 @@ const chunk = json(notification('n', { text: 'x'.repeat(64 * 1024) }));
 const ENOUGH = 2_000;
 
 describe('a client that stops reading', () => {
-  it('loses its stream at 8 MiB, while others are served', async () => {
+  it('F48: loses its stream at 8 MiB, while others are served', async () => {
     const http = await serving();
     const slow = await http.initialize();
     const slowSession = http.core.last;

@@ -15,7 +15,7 @@ describe('what a web page can send', () => {
     '2130706433:PORT',
     'user@127.0.0.1:PORT',
     '[::]:PORT',
-  ])('is refused with Host %s', async (host) => {
+  ])('F49: is refused with Host %s', async (host) => {
     const http = await serving();
     const answer = await http.post(INITIALIZE, { host: host.replace('PORT', String(http.front.port)) });
     expect(answer.status).toBe(403);
@@ -44,7 +44,7 @@ describe('what a web page can send', () => {
     'http://127.0.0.1:PORT, http://evil.test',
     'https://app.example.evil.test',
     'http://app.example',
-  ])('is refused with Origin %s', async (origin) => {
+  ])('F49: is refused with Origin %s', async (origin) => {
     const http = await serving({ bind: { allowedOrigins: ['https://app.example'] } });
     for (const [method, body] of [['POST', JSON.stringify(INITIALIZE)], ['GET'], ['DELETE'], ['OPTIONS']] as const) {
       const headers = { origin: origin.replace('PORT', String(http.front.port)) };
@@ -88,7 +88,7 @@ describe('what a web page can send', () => {
     'application/jsonx',
     '/',
     undefined,
-  ])('is refused as %s', async (type) => {
+  ])('F49: is refused as %s', async (type) => {
     const http = await serving();
     expect((await http.post(INITIALIZE, { 'content-type': type })).status).toBe(415);
     expect(http.core.endpoints).toEqual([]);
@@ -119,7 +119,7 @@ describe('a token', () => {
     `Bearer ${TOKEN} ${TOKEN}`,
     `Basic ${TOKEN}`,
     TOKEN,
-  ])('that is %s gets the same 401 as any other', async (authorization) => {
+  ])('F52: that is %s gets the same 401 as any other', async (authorization) => {
     const http = await serving();
     for (const method of ['POST', 'GET', 'DELETE']) {
       const { status, headers, text } = await http.send(method, '/mcp', { authorization });
@@ -135,7 +135,7 @@ describe('a token', () => {
     expect((await http.post(INITIALIZE, { authorization })).status).toBe(200);
   });
 
-  it('that is wrong too often gets 429 for a minute, while the right one is let in', async () => {
+  it('F52: that is wrong too often gets 429 for a minute, while the right one is let in', async () => {
     const http = await serving();
     const wrong = { authorization: 'Bearer wrong' };
     for (let attempt = 1; attempt <= 10; attempt += 1) {

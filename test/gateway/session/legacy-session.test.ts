@@ -329,7 +329,7 @@ describe('that tools have changed', () => {
     expect(notices(client)).toBe(1);
   });
 
-  it('is told at most once a second', async () => {
+  it('F37: is told at most once a second', async () => {
     const { client, change, clock } = await listed();
     client.greet();
     client.request(1, 'tools/list');

@@ -1,0 +1,148 @@
+import { describe, expect, it } from 'vitest';
+import { FakeClock } from '../support/fake-clock.js';
+import { failureOf, InProcessGateway, textOf } from '../support/in-process-gateway.js';
+import { until } from '../support/processes.js';
+import { scriptGateway } from '../support/scripted-gateway.js';
+import { Seeded } from '../support/seeded.js';
+import { flush } from '../support/wire.js';
+
+async function serving(entry: Record<string, unknown> = {}, clock?: FakeClock) {
+  const gateway = InProcessGateway.start({ servers: { f: entry }, ...(clock === undefined ? {} : { clock }) });
+  const client = await gateway.connect();
+  await gateway.untilState('f', 'ready');
+  return { gateway, client };
+}
+
+describe('an answer', () => {
+  it('F29: counts the first time, and is dropped when it comes again', async () => {
+    const { gateway, client } = await serving();
+    expect(textOf(await client.call('f__twice', { nonce: 'first' }))).toBe('first');
+    expect(textOf(await client.call('f__answer', { nonce: 'next' }))).toBe('next');
+    expect(gateway.status('f').dropped).toMatchObject({ duplicate: 1, unknown: 0, late: 0 });
+    expect(client.received.lines.join('')).not.toContain('the second answer');
+  });
+
+  it('F30: under an id that is unknown, null, or of another kind is nobody’s, and is counted', async () => {
+    const { gateway, client } = await serving();
+    expect(textOf(await client.call('f__stray_ids', { nonce: 'mine' }))).toBe('mine');
+    const { dropped } = gateway.status('f');
+    expect(dropped).toMatchObject({ unknown: 5, junk: 2 });
+    expect(client.received.lines.join('')).not.toContain('stray"');
+  });
+
+  it('F31: that comes after the timeout is late, and the only end of the call was the timeout', async () => {
+    const clock = new FakeClock();
+    const { gateway, client } = await serving({ args: ['effects=RUN/effects'] }, clock);
+    const call = client.call('f__late', { nonce: 'late', afterMs: 50 });
+    await until('the call is at work', () => gateway.lines('effects').length === 1);
+    clock.advance(60_000);
+    expect(failureOf(await call)).toMatchObject({ reason: 'timeout', sent: true, outcome: 'unknown' });
+    await until('the answer came', () => gateway.status('f').dropped.late === 1);
+    expect(client.received.lines.join('')).not.toContain('"late"');
+    expect(gateway.status('f')).toMatchObject({ calls: 1, failures: 1, errors: 0 });
+  });
+
+  it('F32: races its cancellation in 1,000 ways: it comes or there is silence, and no id is used again', async () => {
+    const random = new Seeded(32);
+    const { server, startAll, connect, clock } = scriptGateway({ servers: { a: { tools: ['read'] } } });
+    await startAll();
+    const { child } = server('a');
+    const client = connect();
+    client.greet();
+    let silent = 0;
+    for (let round = 0; round < 1_000; round += 1) {
+      const id = `r${round}`;
+      client.call(id, 'a__read', { _meta: { progressToken: round } });
+      const asked = child.stdin.last.id;
+      let isCancelled = false;
+      const steps = random.shuffle([
+        () => child.say({ jsonrpc: '2.0', id: asked, result: id }),
+        () => {
+          isCancelled = client.answerTo(id) === undefined;
+          client.cancel(id);
+        },
+        () => {
+          const params = { progressToken: asked, progress: 1 };
+          child.say({ jsonrpc: '2.0', method: 'notifications/progress', params });
+        },
+        () => clock.advance(random.below(8)),
+      ]);
+      for (const step of steps) {
+        step();
+        if (random.chance(0.5)) await flush();
+      }
+      await flush();
+      clock.advance(10);
+      expect(client.answerTo(id)?.result).toBe(isCancelled ? undefined : id);
+      silent += isCancelled ? 1 : 0;
+      client.received.take();
+    }
+    expect(silent).toBeGreaterThan(100);
+    expect(silent).toBeLessThan(900);
+    expect(new Set(child.calls.map(({ id }) => id)).size).toBe(1_000);
+    expect([client.session.inFlight, child.bridge.inFlight, server('a').backend.delivery.queued]).toEqual([0, 0, 0]);
+  });
+});
+
+describe('progress', () => {
+  it('F35: of a token that nobody gave, or after the answer, reaches no client', async () => {
+    const { gateway, client } = await serving();
+    expect(textOf(await client.call('f__stale_progress', { nonce: 'n' }, 'mine'))).toBe('n');
+    await client.call('f__answer');
+    expect(client.notifications('notifications/progress')).toEqual([]);
+    expect(gateway.status('f').dropped.staleProgress).toBe(3);
+  });
+
+  it('F46: keeps a call alive that takes nine minutes', async () => {
+    const clock = new FakeClock();
+    const { gateway, client } = await serving({}, clock);
+    let reports = 0;
+    const take = client.received.onLine;
+    client.received.onLine = (line) => {
+      if (line.includes('notifications/progress')) {
+        reports += 1;
+        clock.advance(30_000);
+      }
+      take(line);
+    };
+    const call = client.call('f__progress', { nonce: 'done', steps: 18, everyMs: 5 }, 'p');
+    await until('nine minutes are over', () => reports === 18);
+    await until('the answer came', () => {
+      clock.advance(1);
+      return client.session.inFlight === 0;
+    });
+    expect(textOf(await call)).toBe('done');
+    expect(clock.now()).toBeGreaterThanOrEqual(9 * 60_000);
+    expect(gateway.status('f')).toMatchObject({ state: 'ready', generation: 1, failures: 0 });
+  });
+});
+
+describe('a server that answers with errors', () => {
+  it('F47: works: after 100 of them its breaker is closed', async () => {
+    const { gateway, client } = await serving();
+    for (let count = 0; count < 100; count += 1) expect((await client.call('f__is_error')).isError).toBe(true);
+    expect(gateway.status('f')).toMatchObject({ breaker: 'closed', errors: 100, failures: 0 });
+    expect(textOf(await client.call('f__answer', { nonce: 'n' }))).toBe('n');
+  });
+});
+
+describe('a server that asks', () => {
+  it('F36: is refused while two clients could be meant, and neither hears of it', async () => {
+    const gateway = InProcessGateway.start({ servers: { f: { sharing: 'all', args: ['effects=RUN/effects'] } } });
+    const [one, other] = [await gateway.connect({ sampling: {} }), await gateway.connect({ sampling: {} })];
+    await gateway.untilState('f', 'ready');
+    const open = other.call('f__late', { nonce: 'other', afterMs: 300 });
+    await until('the other call is at work', () => gateway.lines('effects').length === 1);
+    const refused = JSON.parse(textOf(await one.call('f__ask', { method: 'sampling/createMessage' })));
+    expect(refused.error.code).toBe(-32603);
+    expect(textOf(await open)).toBe('other');
+    const heard = [...one.received.messages, ...other.received.messages].filter(({ method }) => method !== undefined);
+    expect(heard).toEqual([]);
+
+    // With the calls of one alone under way it is asked.
+    const asking = one.call('f__ask', { method: 'sampling/createMessage' });
+    await until('it is asked', () => one.notifications('sampling/createMessage').length === 1);
+    one.say({ jsonrpc: '2.0', id: one.received.last.id, result: { role: 'assistant' } });
+    expect(JSON.parse(textOf(await asking)).result).toEqual({ role: 'assistant' });
+  });
+});

@@ -1,0 +1,121 @@
+import { monitorEventLoopDelay } from 'node:perf_hooks';
+import { describe, expect, it } from 'vitest';
+import { StdioBridge } from '../../src/bridge/stdio-bridge.js';
+import { FakeClock } from '../support/fake-clock.js';
+import { failureOf, InProcessGateway, textOf } from '../support/in-process-gateway.js';
+import { flush, type Message, RecordingSink, scan } from '../support/wire.js';
+
+const MIB = 1024 * 1024;
+
+async function serving(entry: Record<string, unknown> = {}) {
+  const gateway = InProcessGateway.start({ servers: { f: entry } });
+  const client = await gateway.connect();
+  await gateway.untilState('f', 'ready');
+  return { gateway, client };
+}
+
+describe('what a server writes', () => {
+  it('F19: is read among banners and blank lines, with CRLF and many lines in one chunk; junk is counted', async () => {
+    const { gateway, client } = await serving({ args: ['banner', 'crlf', 'gathered'], concurrency: 100 });
+    const nonces = Array.from({ length: 100 }, (_, index) => `n${index}`);
+    const results = await Promise.all(nonces.map((nonce) => client.call('f__answer', { nonce })));
+    expect(results.map(textOf)).toEqual(nonces);
+    const { dropped, log } = gateway.status('f');
+    expect(dropped.junk).toBeGreaterThanOrEqual(100);
+    expect(log.join('\n')).toContain('about to write');
+    for (const line of client.received.lines) expect(() => JSON.parse(line)).not.toThrow();
+    expect(client.received.lines.join('\n')).not.toMatch(/Welcome|dotenv|about to write/);
+  });
+
+  it('F20: is handed on byte for byte when it comes one byte at a time', async () => {
+    const { client } = await serving({ args: ['bytewise'] });
+    await client.call('f__verbatim');
+    expect(client.received.lines.at(-1)).toContain('"text":"\\u00e9\\ud83d\\ude00é😀"');
+  });
+
+  it('F21: fails the request that it answers with bytes that are no UTF-8, and no other', async () => {
+    const { client } = await serving();
+    const [bad, good] = await Promise.all([client.call('f__invalid_utf8'), client.call('f__answer', { nonce: 'n' })]);
+    expect(failureOf(bad)).toMatchObject({ reason: 'response_malformed', outcome: 'failed' });
+    expect(textOf(good)).toBe('n');
+    expect(client.received.lines.join('')).not.toContain('\ufffd');
+  });
+
+  it('F22: fails a request when its answer is one byte too long, and the next is read', async () => {
+    const { gateway, client } = await serving({ maxFrame: '10MiB' });
+    const tooLong = client.call('f__oversized', { bytes: 10 * MIB + 1 });
+    const next = client.call('f__answer', { nonce: 'next' });
+    expect(failureOf(await tooLong)).toMatchObject({ reason: 'response_too_large', outcome: 'failed' });
+    expect(textOf(await next)).toBe('next');
+    expect(gateway.status('f').dropped.oversized).toBe(1);
+    expect(textOf(await client.call('f__oversized', { bytes: 10 * MIB })).length).toBeGreaterThan(10 * MIB - 100);
+    expect(gateway.status('f').generation).toBe(1);
+  });
+
+  it('F26: fails the request that it answers 200,000 levels deep, and nothing else comes of it', async () => {
+    const { gateway, client } = await serving();
+    expect(failureOf(await client.call('f__deep', { levels: 200_000 }))).toMatchObject({
+      reason: 'response_malformed',
+      outcome: 'failed',
+    });
+    expect(textOf(await client.call('f__answer', { nonce: 'n' }))).toBe('n');
+    expect(gateway.status('f')).toMatchObject({ generation: 1, dropped: { junk: 1 } });
+  });
+
+  it('F28: has its numbers and duplicates handed on as they are spelt, in both directions', async () => {
+    const { client } = await serving();
+    const spelt = '"big":9007199254740993,"one":1.0,"zero":-0,"far":1e400,"k":1,"k":2';
+    await client.call('f__verbatim');
+    expect(client.received.lines.at(-1)).toContain(`{${spelt},`);
+    const asked = client.received.lines.length;
+    client.say(`{"jsonrpc":"2.0","id":"raw","method":"tools/call","params":{"name":"f__echo","arguments":{${spelt}}}}`);
+    await gatewayAnswers(client.received, asked);
+    expect(textOf(client.received.last.result)).toContain(`"arguments":{${spelt}}`);
+  });
+});
+
+describe('a line of 8 MiB that goes on in 100,000 chunks of one byte', () => {
+  it('F24: costs less than a second, holds up nothing, and takes at most twice the limit of a line', async () => {
+    const maxFrameBytes = 16 * MIB;
+    const lines: Message[] = [];
+    const bridge = new StdioBridge({
+      clock: new FakeClock(),
+      scan,
+      output: new RecordingSink(),
+      maxFrameBytes,
+      maxUnwrittenBytes: MIB,
+      events: {
+        request: () => {},
+        notification: ({ span }) => lines.push({ length: span.end }),
+        junk: () => {},
+        silent: () => {},
+        offended: () => {},
+      },
+    });
+    const head = Buffer.from(`{"jsonrpc":"2.0","method":"x","params":{"text":"${'x'.repeat(8 * MIB)}`);
+    const byte = Buffer.from('y');
+    const delay = monitorEventLoopDelay({ resolution: 1 });
+    const cpuBefore = process.cpuUsage();
+    const memoryBefore = process.memoryUsage().arrayBuffers;
+    let mostMemory = 0;
+    delay.enable();
+    bridge.receive(head);
+    for (let count = 0; count < 100_000; count += 1) {
+      bridge.receive(byte);
+      if (count % 100 !== 0) continue;
+      mostMemory = Math.max(mostMemory, process.memoryUsage().arrayBuffers);
+      await flush();
+    }
+    bridge.receive(Buffer.from('"}}\n'));
+    delay.disable();
+    const { user, system } = process.cpuUsage(cpuBefore);
+    expect(lines).toEqual([{ length: head.length + 100_000 + 3 }]);
+    expect((user + system) / 1_000).toBeLessThan(1_000);
+    expect(delay.percentile(99) / 1e6).toBeLessThan(50);
+    expect(mostMemory - memoryBefore).toBeLessThan(2 * maxFrameBytes);
+  });
+});
+
+async function gatewayAnswers(received: RecordingSink, after: number): Promise<void> {
+  while (received.lines.length === after) await flush();
+}
