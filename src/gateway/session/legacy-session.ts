@@ -37,7 +37,7 @@ export interface LegacySessionOptions {
 
 /** Changes that come together are announced together, and not more often than a client can follow. */
 const ANNOUNCE_AFTER_MS = 200;
-const ANNOUNCE_EVERY_MS = 1_000;
+const ANNOUNCE_EVERY_MS = 2_000;
 
 /**
  * One client that speaks a revision with a handshake (2024-11-05 to 2025-11-25): turns its requests into exchanges
