@@ -8,9 +8,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { describeMachine, table } from '../bench/page.mjs';
+import { killChildren } from './kill-children.mjs';
 import { killGateway } from './kill-gateway.mjs';
 
-const SOAKS = [killGateway];
+const SOAKS = [killChildren, killGateway];
 
 const names = SOAKS.map(({ name }) => name);
 const asked = process.argv.slice(2).filter((arg) => names.includes(arg));
