@@ -10,8 +10,9 @@ import { parseArgs } from 'node:util';
 import { describeMachine, table } from '../bench/page.mjs';
 import { killChildren } from './kill-children.mjs';
 import { killGateway } from './kill-gateway.mjs';
+import { manyCalls } from './many-calls.mjs';
 
-const SOAKS = [killChildren, killGateway];
+const SOAKS = [killChildren, killGateway, manyCalls];
 
 const names = SOAKS.map(({ name }) => name);
 const asked = process.argv.slice(2).filter((arg) => names.includes(arg));
