@@ -8,11 +8,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { describeMachine, table } from '../bench/page.mjs';
+import { garbage } from './garbage.mjs';
 import { killChildren } from './kill-children.mjs';
 import { killGateway } from './kill-gateway.mjs';
 import { manyCalls } from './many-calls.mjs';
 
-const SOAKS = [killChildren, killGateway, manyCalls];
+const SOAKS = [killChildren, killGateway, manyCalls, garbage];
 
 const names = SOAKS.map(({ name }) => name);
 const asked = process.argv.slice(2).filter((arg) => names.includes(arg));
