@@ -12,8 +12,9 @@ import { garbage } from './garbage.mjs';
 import { killChildren } from './kill-children.mjs';
 import { killGateway } from './kill-gateway.mjs';
 import { manyCalls } from './many-calls.mjs';
+import { neighbours } from './neighbours.mjs';
 
-const SOAKS = [killChildren, killGateway, manyCalls, garbage];
+const SOAKS = [killChildren, killGateway, manyCalls, garbage, neighbours];
 
 const names = SOAKS.map(({ name }) => name);
 const asked = process.argv.slice(2).filter((arg) => names.includes(arg));
