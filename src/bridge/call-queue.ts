@@ -1,10 +1,13 @@
 import PQueue from 'p-queue';
+import { SharedLimit } from '../jsonrpc/shared-limit.js';
 
 export interface CallQueueOptions {
   /** Calls that a child works on at the same time. */
   readonly concurrency: number;
   /** Calls that may wait for one of those to end. */
   readonly maxQueued: number;
+  /** Calls that may wait in all queues together. */
+  readonly waiting?: SharedLimit;
 }
 
 /** A place in the queue. */
@@ -25,15 +28,17 @@ export type StartCall = (leave: () => void) => void;
 export class CallQueue {
   readonly #concurrency: number;
   readonly #maxQueued: number;
+  readonly #allWaiting: SharedLimit;
   readonly #line = new PQueue({ concurrency: 1 });
   #running = 0;
   #waiting = 0;
   /** Hands the next place that becomes free to the first in line. */
   #handOver: (() => void) | undefined;
 
-  constructor({ concurrency, maxQueued }: CallQueueOptions) {
+  constructor({ concurrency, maxQueued, waiting = new SharedLimit(Number.POSITIVE_INFINITY) }: CallQueueOptions) {
     this.#concurrency = concurrency;
     this.#maxQueued = maxQueued;
+    this.#allWaiting = waiting;
   }
 
   get running(): number {
@@ -42,6 +47,11 @@ export class CallQueue {
 
   get queued(): number {
     return this.#waiting;
+  }
+
+  /** Whether as many wait here as may; otherwise it is all queues together that are full when a call is refused. */
+  get isFull(): boolean {
+    return this.#waiting >= this.#maxQueued;
   }
 
   /**
@@ -55,7 +65,7 @@ export class CallQueue {
       start(this.#leave);
       return STARTED;
     }
-    if (this.#waiting >= this.#maxQueued) return undefined;
+    if (this.isFull || !this.#allWaiting.take(1)) return undefined;
     return this.#wait(start);
   }
 
@@ -76,7 +86,7 @@ export class CallQueue {
         return;
       }
       state = 'started';
-      this.#waiting -= 1;
+      this.#endWait();
       start(this.#leave);
     };
     // Rejects when withdrawn, which is what was wanted.
@@ -85,11 +95,16 @@ export class CallQueue {
       withdraw: () => {
         if (state !== 'waiting') return;
         state = 'withdrawn';
-        this.#waiting -= 1;
+        this.#endWait();
         if (handOver !== undefined && this.#handOver === handOver) this.#handOver = undefined;
         withdrawal.abort();
       },
     };
+  }
+
+  #endWait(): void {
+    this.#waiting -= 1;
+    this.#allWaiting.give(1);
   }
 
   /** A place is free: the first in line gets it, before anybody who comes later. */

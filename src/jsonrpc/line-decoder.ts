@@ -1,12 +1,16 @@
+import { SharedLimit } from './shared-limit.js';
+
 const NEWLINE = 0x0a;
 const FIRST_BUFFER_BYTES = 4096;
+/** One who hoards must not keep others from what comes in two pieces by chance: a buffer of this size is always given. */
+const ALWAYS_GIVEN_BYTES = 64 * 1024;
 /** How much of a dropped line is kept at either end: enough to find the id of the request it would have answered. */
 const FRAGMENT_BYTES = 512;
 
 /** What came out of the stream. The bytes are views: whoever keeps them longer than the call keeps the chunk alive. */
 export interface LineSink {
   line(bytes: Uint8Array): void;
-  /** A line passed the limit and was dropped; reading went on after its newline. */
+  /** A line passed a limit and was dropped; reading went on after its newline. */
   oversized(fragment: OversizedLine): void;
 }
 
@@ -16,15 +20,22 @@ export interface OversizedLine {
   readonly byteLength: number;
 }
 
+export interface LineDecoderOptions {
+  readonly maxLineBytes: number;
+  /** What all decoders together may hold of unfinished lines; a line that would be beyond that is dropped. */
+  readonly held?: SharedLimit;
+}
+
 /**
  * Cuts a byte stream into lines at 0x0A and nowhere else, so that text split inside a character stays whole.
  *
  * A lone carriage return is not a line end: JSON takes it as white space. An unfinished line is kept in one buffer
  * that doubles when full, and only new bytes are searched, so that neither a large line in small chunks nor many
- * lines in a large chunk costs more than their length. Memory stays below twice `maxLineBytes`.
+ * lines in a large chunk costs more than their length. The buffer is never larger than `maxLineBytes`.
  */
 export class LineDecoder {
   readonly #maxLineBytes: number;
+  readonly #held: SharedLimit;
   #buffer = new Uint8Array(0);
   #length = 0;
   #skipped: { head: Uint8Array; tail: Uint8Array; byteLength: number } | undefined;
@@ -32,11 +43,12 @@ export class LineDecoder {
   #droppedBytes = 0;
   #excessBytes = 0;
 
-  constructor({ maxLineBytes }: { maxLineBytes: number }) {
+  constructor({ maxLineBytes, held = new SharedLimit(Number.POSITIVE_INFINITY) }: LineDecoderOptions) {
     this.#maxLineBytes = maxLineBytes;
+    this.#held = held;
   }
 
-  /** Lines dropped because they passed the limit, a last one without a newline included. */
+  /** Lines dropped because they passed a limit, a last one without a newline included. */
   get droppedLines(): number {
     return this.#droppedLines;
   }
@@ -91,7 +103,11 @@ export class LineDecoder {
       sink.line(rest);
       return;
     }
-    this.#append(rest);
+    if (!this.#append(rest)) {
+      this.#startSkipping();
+      this.#finish(rest, sink);
+      return;
+    }
     const line = this.#buffer.subarray(0, this.#length);
     this.#reset();
     sink.line(line);
@@ -99,19 +115,39 @@ export class LineDecoder {
 
   #keep(rest: Uint8Array): void {
     if (this.#skipped === undefined && this.#length + rest.length > this.#maxLineBytes) this.#startSkipping();
-    if (this.#skipped === undefined) this.#append(rest);
-    else this.#skip(rest);
+    if (this.#skipped === undefined && !this.#append(rest)) this.#startSkipping();
+    if (this.#skipped !== undefined) this.#skip(rest);
   }
 
-  #append(rest: Uint8Array): void {
+  /** Returns false, and does nothing, when there is no room for it among what all hold. */
+  #append(rest: Uint8Array): boolean {
     const needed = this.#length + rest.length;
     if (needed > this.#buffer.length) {
-      const grown = new Uint8Array(Math.max(FIRST_BUFFER_BYTES, needed, this.#buffer.length * 2));
+      const size = Math.max(
+        needed,
+        Math.min(Math.max(FIRST_BUFFER_BYTES, this.#buffer.length * 2), this.#maxLineBytes),
+      );
+      if (!this.#takeRoom(size)) return false;
+      const grown = new Uint8Array(size);
       grown.set(this.#buffer.subarray(0, this.#length));
       this.#buffer = grown;
     }
     this.#buffer.set(rest, this.#length);
     this.#length = needed;
+    return true;
+  }
+
+  #takeRoom(size: number): boolean {
+    const more = size - this.#buffer.length;
+    if (size > ALWAYS_GIVEN_BYTES) return this.#held.take(more);
+    this.#held.takeAnyway(more);
+    return true;
+  }
+
+  #letGo(): void {
+    this.#held.give(this.#buffer.length);
+    this.#buffer = new Uint8Array(0);
+    this.#length = 0;
   }
 
   #startSkipping(): void {
@@ -121,8 +157,7 @@ export class LineDecoder {
       tail: held.slice(-FRAGMENT_BYTES),
       byteLength: held.length,
     };
-    this.#buffer = new Uint8Array(0);
-    this.#length = 0;
+    this.#letGo();
   }
 
   #skip(rest: Uint8Array): void {
@@ -144,8 +179,7 @@ export class LineDecoder {
 
   /** The buffer is let go, not cleared: the line just delivered is a view of it. */
   #reset(): void {
-    this.#buffer = new Uint8Array(0);
-    this.#length = 0;
+    this.#letGo();
     this.#skipped = undefined;
   }
 }

@@ -1,5 +1,7 @@
 /** How many abandoned ids are remembered, so that a late answer is told from a nonsensical one. */
 const LATE_IDS = 1024;
+/** And for how long: what comes later than that is as good as never. */
+const LATE_MS = 10 * 60_000;
 
 export type StrayKind = 'late' | 'duplicate' | 'unknown';
 
@@ -10,8 +12,8 @@ export type StrayKind = 'late' | 'duplicate' | 'unknown';
  */
 export class PendingRequests<Request> {
   readonly #pending = new Map<number, Request>();
-  /** Given up before the answer came; the oldest is forgotten first. */
-  readonly #abandoned = new Set<number>();
+  /** Given up before the answer came, and when; the oldest is forgotten first. */
+  readonly #abandoned = new Map<number, number>();
   #lastId = 0;
 
   get size(): number {
@@ -36,23 +38,19 @@ export class PendingRequests<Request> {
     return request;
   }
 
-  /** Nobody waits for the answer any more; when it comes after all, it is late. */
-  abandon(id: number): Request | undefined {
+  /** Nobody waits for the answer any more; when it comes after all, it is late. `now` is in milliseconds; without it, ids age by their number. */
+  abandon(id: number, now = 0): Request | undefined {
     const request = this.settle(id);
     if (request === undefined) return undefined;
-    this.#abandoned.add(id);
-    if (this.#abandoned.size > LATE_IDS) {
-      for (const oldest of this.#abandoned) {
-        this.#abandoned.delete(oldest);
-        break;
-      }
-    }
+    this.#abandoned.set(id, now);
+    this.#forget(now);
     return request;
   }
 
   /** What an answer is whose id is not pending; a late one is so only once. */
-  stray(id: number | undefined): StrayKind {
+  stray(id: number | undefined, now = 0): StrayKind {
     if (!Number.isInteger(id) || id === undefined || id < 1 || id > this.#lastId) return 'unknown';
+    this.#forget(now);
     return this.#abandoned.delete(id) ? 'late' : 'duplicate';
   }
 
@@ -62,6 +60,13 @@ export class PendingRequests<Request> {
     this.#pending.clear();
     this.#abandoned.clear();
     return requests;
+  }
+
+  #forget(now: number): void {
+    for (const [id, at] of this.#abandoned) {
+      if (this.#abandoned.size <= LATE_IDS && now - at < LATE_MS) return;
+      this.#abandoned.delete(id);
+    }
   }
 
   values(): IterableIterator<Request> {

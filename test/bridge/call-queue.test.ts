@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { CallQueue, type QueuePlace } from '../../src/bridge/call-queue.js';
+import { SharedLimit } from '../../src/jsonrpc/shared-limit.js';
 import { flush } from '../support/wire.js';
 
 function queueing(concurrency: number, maxQueued: number) {
@@ -156,5 +157,29 @@ describe('CallQueue', () => {
       }),
       { numRuns: 600 },
     );
+  });
+});
+
+describe('several queues that share a bound', () => {
+  it('keep no more calls waiting together than that, and say whose fault it is', async () => {
+    const waiting = new SharedLimit(2);
+    const queues = [1, 2].map(() => new CallQueue({ concurrency: 1, maxQueued: 2, waiting }));
+    const [one, two] = queues as [CallQueue, CallQueue];
+    const leaves: (() => void)[] = [];
+    const enter = (queue: CallQueue) => queue.enter((leave) => leaves.push(leave));
+    enter(one);
+    enter(two);
+    const places = [enter(one), enter(one)];
+    expect([enter(one), one.isFull]).toEqual([undefined, true]);
+    expect([enter(two), two.isFull]).toEqual([undefined, false]);
+    expect(waiting).toMatchObject({ taken: 2, refusals: 1 });
+
+    places[0]?.withdraw();
+    expect([enter(two) !== undefined, waiting.taken]).toEqual([true, 2]);
+    for (let turn = 0; turn < 4; turn += 1) {
+      for (const leave of leaves.splice(0)) leave();
+      await flush();
+    }
+    expect([waiting.taken, one.running, two.running]).toEqual([0, 0, 0]);
   });
 });

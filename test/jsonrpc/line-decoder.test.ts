@@ -1,12 +1,13 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { LineDecoder, type OversizedLine } from '../../src/jsonrpc/line-decoder.js';
+import { SharedLimit } from '../../src/jsonrpc/shared-limit.js';
 
 const MIB = 1024 * 1024;
 
 /** Everything that came out, as text and in order; dropped lines as their length in brackets. */
-function decoding(maxLineBytes = 1024) {
-  const decoder = new LineDecoder({ maxLineBytes });
+function decoding(maxLineBytes = 1024, held?: SharedLimit) {
+  const decoder = new LineDecoder({ maxLineBytes, ...(held === undefined ? {} : { held }) });
   const lines: string[] = [];
   const dropped: OversizedLine[] = [];
   const sink = {
@@ -182,5 +183,53 @@ describe('the cost of a line in pieces', () => {
     expect(dropped[0]?.byteLength).toBe(200_000);
     expect(decoder.heldBytes).toBe(0);
     expect((user + system) / 1000).toBeLessThan(1_000);
+  });
+});
+
+describe('several decoders that share what they may hold', () => {
+  const large = (mark: string) => `${mark}${'x'.repeat(MIB)}`;
+
+  it('hold no more together than that: the line that would be beyond it is dropped, and the next one is read', () => {
+    const held = new SharedLimit(3 * MIB);
+    const [one, two, three] = [decoding(8 * MIB, held), decoding(8 * MIB, held), decoding(8 * MIB, held)];
+    one.push(large('1'));
+    two.push(large('2'));
+    three.push(large('3'));
+    expect(held.taken).toBeLessThanOrEqual(3 * MIB);
+    three.push('end\nnext\n');
+    expect(three.lines).toEqual([`[${MIB + 4}]`, 'next']);
+    expect(text(three.dropped[0]?.head)).toMatch(/^3x+$/);
+    expect(text(three.dropped[0]?.tail)).toMatch(/xend$/);
+    one.push('\n');
+    two.push('\n');
+    expect([one.lines, two.lines]).toEqual([[large('1')], [large('2')]]);
+    expect([held.taken, held.refusals]).toEqual([0, 1]);
+  });
+
+  it('keep nobody from lines that merely come in two pieces, however much somebody hoards', () => {
+    const held = new SharedLimit(MIB);
+    const [hoarder, other] = [decoding(8 * MIB, held), decoding(8 * MIB, held)];
+    hoarder.push('x'.repeat(MIB));
+    other.push('a'.repeat(30_000), 'b'.repeat(30_000), '\n');
+    expect(other.lines).toEqual(['a'.repeat(30_000) + 'b'.repeat(30_000)]);
+  });
+
+  it('give back what they held when they end, are full, or drop a line', () => {
+    const held = new SharedLimit(4 * MIB);
+    const { decoder, push } = decoding(2 * MIB, held);
+    push(large(''));
+    expect(held.taken).toBeGreaterThanOrEqual(MIB);
+    push('x'.repeat(2 * MIB));
+    expect(held.taken).toBe(0);
+    push('\n', large(''));
+    decoder.end();
+    expect(held.taken).toBe(0);
+  });
+
+  it('never hold more of one line than its limit', () => {
+    const held = new SharedLimit(8 * MIB);
+    const { push } = decoding(3 * MIB, held);
+    for (let mib = 0; mib < 3; mib += 1) push(new Uint8Array(MIB));
+    expect(held.taken).toBe(3 * MIB);
   });
 });

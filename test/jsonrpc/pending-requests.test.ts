@@ -50,6 +50,15 @@ describe('PendingRequests', () => {
     expect(pending.stray(1_025)).toBe('late');
   });
 
+  it('remembers them for ten minutes', () => {
+    const pending = new PendingRequests<string>();
+    for (const at of [0, 1_000]) pending.abandon(pending.add('a'), at);
+    expect(pending.stray(1, 10 * 60_000 - 1)).toBe('late');
+    pending.abandon(pending.add('b'), 2_000);
+    expect(pending.stray(2, 10 * 60_000 + 1_000)).toBe('duplicate');
+    expect(pending.stray(3, 10 * 60_000 + 1_000)).toBe('late');
+  });
+
   it('hands over everything that waits, oldest first, and is empty then', () => {
     const pending = new PendingRequests<string>();
     for (const request of ['a', 'b', 'c']) pending.add(request);
