@@ -1,4 +1,5 @@
-import { readText, type Span, visitElements } from '../jsonrpc/json-text.js';
+import { valuesAt } from '../jsonrpc/json-path.js';
+import { isString, readText, type Span, toBytes, visitElements } from '../jsonrpc/json-text.js';
 import { RPC_CODES } from '../jsonrpc/rpc-error.js';
 import type { ResponseEnvelope } from '../mcp/envelope.js';
 import type { ListFacts } from '../mcp/lists.js';
@@ -8,6 +9,8 @@ import type { Outcome, RequestPatience } from './request.js';
 export interface RawEntry {
   readonly bytes: Uint8Array;
   readonly span: Span;
+  /** The entry is larger than any may be, and this is only what tells which one it is. */
+  readonly isTooLarge?: boolean;
 }
 
 export type ListOutcome =
@@ -19,9 +22,18 @@ export interface ListLimits {
   readonly maxEntries: number;
   readonly maxPages: number;
   readonly maxBytes: number;
+  /** Of one entry; a larger one is left out without keeping others from their place. */
+  readonly maxEntryBytes?: number;
 }
 
-const DEFAULT_LIST_LIMITS: ListLimits = { maxEntries: 1000, maxPages: 100, maxBytes: 4 * 1024 * 1024 };
+/** One entry, with its schemas, its description and its icons. */
+export const MAX_ENTRY_BYTES = 1024 * 1024;
+
+const DEFAULT_LIST_LIMITS: ListLimits = {
+  maxEntries: 1000,
+  maxPages: 100,
+  maxBytes: 4 * 1024 * 1024,
+};
 
 /** A method that lists, and the token of the list in its result. */
 export interface PagedMethod {
@@ -48,8 +60,8 @@ export async function listAllPages(
   const entries: RawEntry[] = [];
   const seenCursors = new Set<string>();
   let cursor: string | undefined;
+  const { maxEntryBytes = MAX_ENTRY_BYTES } = limits;
   let byteLength = 0;
-
   for (let page = 1; ; page += 1) {
     const outcome = await ask(method, cursor === undefined ? undefined : { cursor }, patience);
     if (outcome.kind === 'failed') return { kind: 'failed', reason: `${method}: ${outcome.reason}` };
@@ -65,8 +77,11 @@ export async function listAllPages(
     }
     let excess: string | undefined;
     visitElements(response.bytes, list.start, Number.POSITIVE_INFINITY, (span) => {
+      const isTooLarge = span.end - span.start > maxEntryBytes;
+      if (isTooLarge) byteLength -= span.end - span.start;
       excess ??= excessOf(limits, entries.length + 1, byteLength + span.end - list.start);
-      if (excess === undefined) entries.push({ bytes: response.bytes, span });
+      const { bytes } = response;
+      if (excess === undefined) entries.push(isTooLarge ? stubOf(bytes, span) : { bytes, span });
     });
     byteLength += list.end - list.start;
     excess ??= excessOf(limits, entries.length, byteLength);
@@ -79,6 +94,20 @@ export async function listAllPages(
     seenCursors.add(cursor);
   }
 }
+
+/** Of an entry that is too large, no more than its name and its URI: the rest would only have to be kept. */
+function stubOf(bytes: Uint8Array, span: Span): RawEntry {
+  const members = IDENTITIES.flatMap((member) => {
+    const [value] = valuesAt(bytes, span, [member]);
+    const isShort = value !== undefined && isString(bytes, value) && value.end - value.start <= MAX_IDENTITY_BYTES;
+    return isShort ? [`"${member}":${readText(bytes, value)}`] : [];
+  });
+  const stub = toBytes(`{${members.join(',')}}`);
+  return { bytes: stub, span: { start: 0, end: stub.length }, isTooLarge: true };
+}
+
+const IDENTITIES = ['name', 'uri', 'uriTemplate'];
+const MAX_IDENTITY_BYTES = 4 * 1024;
 
 /** Which limit a list of so many entries and bytes is beyond. */
 function excessOf({ maxEntries, maxBytes }: ListLimits, entryCount: number, byteLength: number): string | undefined {

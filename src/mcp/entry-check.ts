@@ -1,10 +1,6 @@
-import { toBytes } from '../jsonrpc/json-text.js';
+import { hidesCharacters } from './hidden-text.js';
 import type { ListKind } from './lists.js';
-
-/** A schema beyond this is no schema that a model could use; the largest seen in the field is about half of it. */
-const MAX_SCHEMA_BYTES = 64 * 1024;
-const MAX_SCHEMA_DEPTH = 32;
-const MAX_SUBSCHEMAS = 1_000;
+import { findSchemaFault } from './schema-check.js';
 
 /** What is to be done with one entry of a server's list. `name` is what identifies it: a name or a URI. */
 export type EntryVerdict =
@@ -13,7 +9,8 @@ export type EntryVerdict =
 
 /**
  * Whether a client can be expected to take this entry. One that it would refuse makes some clients drop the whole
- * list; a member that may be absent but must not be null is one of the reasons.
+ * list; a member that may be absent but must not be null is one of the reasons. A name that hides characters is not what
+ * it looks like, wherever it is shown.
  *
  * Only shape and size are looked at; no schema of a child is ever compiled, nor a pattern of one run.
  */
@@ -24,6 +21,7 @@ export function checkEntry(list: ListKind, entry: unknown): EntryVerdict {
   if (typeof name !== 'string' || name === '') {
     return { kind: 'unsound', name: undefined, reason: `has no ${identity}` };
   }
+  if (hidesCharacters(name)) return { kind: 'unsound', name, reason: `its ${identity} hides characters` };
   const nullMembers: string[] = [];
   for (const [member, isRight, expected] of members) {
     const value = entry[member];
@@ -31,6 +29,9 @@ export function checkEntry(list: ListKind, entry: unknown): EntryVerdict {
     if (isOptional && value === null) nullMembers.push(member);
     if (isOptional && (value === undefined || value === null)) continue;
     if (!isRight(value)) return { kind: 'unsound', name, reason: `${member} is not ${expected}` };
+  }
+  if (typeof entry.name === 'string' && hidesCharacters(entry.name)) {
+    return { kind: 'unsound', name, reason: 'its name hides characters' };
   }
   const fault = list === 'tools' ? findToolFault(entry) : undefined;
   return fault === undefined ? { kind: 'sound', name, nullMembers } : { kind: 'unsound', name, reason: fault };
@@ -109,46 +110,6 @@ function isObjectSchema(value: unknown): boolean {
   const hasProperties = properties === undefined || isRecord(properties);
   const hasRequired = required === undefined || (Array.isArray(required) && required.every(isText));
   return hasProperties && hasRequired;
-}
-
-function findSchemaFault(member: string, schema: unknown): string | undefined {
-  if (schema === undefined || schema === null) return undefined;
-  if (depthOf(schema, MAX_SCHEMA_DEPTH + 1) > MAX_SCHEMA_DEPTH)
-    return `${member} nests deeper than ${MAX_SCHEMA_DEPTH}`;
-  if (toBytes(JSON.stringify(schema)).length > MAX_SCHEMA_BYTES)
-    return `${member} is larger than ${MAX_SCHEMA_BYTES} bytes`;
-  return countSubschemas(schema) > MAX_SUBSCHEMAS ? `${member} has more than ${MAX_SUBSCHEMAS} subschemas` : undefined;
-}
-
-/** Keywords whose value is a schema, or a list of them. */
-const SUBSCHEMA_KEYWORDS: ReadonlySet<string> = new Set([
-  ...['items', 'additionalItems', 'prefixItems', 'unevaluatedItems', 'contains'],
-  ...['additionalProperties', 'unevaluatedProperties', 'propertyNames', 'contentSchema'],
-  ...['allOf', 'anyOf', 'oneOf', 'not', 'if', 'then', 'else'],
-]);
-/** Keywords whose value has schemas by names. */
-const NAMED_SUBSCHEMA_KEYWORDS: ReadonlySet<string> = new Set([
-  ...['properties', 'patternProperties', 'dependentSchemas', 'dependencies', '$defs', 'definitions'],
-]);
-
-/** How many schemas stand within a schema, at any depth. */
-function countSubschemas(schema: unknown): number {
-  if (!isRecord(schema)) return 0;
-  let count = 0;
-  for (const [keyword, value] of Object.entries(schema)) {
-    const isMap = NAMED_SUBSCHEMA_KEYWORDS.has(keyword) && isRecord(value);
-    const inner = isMap ? Object.values(value) : SUBSCHEMA_KEYWORDS.has(keyword) ? [value].flat() : [];
-    for (const each of inner) if (isRecord(each) || typeof each === 'boolean') count += 1 + countSubschemas(each);
-  }
-  return count;
-}
-
-/** Levels of nesting, counted no further than `limit`. */
-function depthOf(value: unknown, limit: number): number {
-  if (typeof value !== 'object' || value === null || limit === 0) return 0;
-  let deepest = 0;
-  for (const inner of Object.values(value)) deepest = Math.max(deepest, depthOf(inner, limit - 1));
-  return deepest + 1;
 }
 
 function isRecord(value: unknown): value is Record<string, unknown> {

@@ -100,12 +100,21 @@ describe('listing all pages', () => {
     const outcome = await list();
     expect(outcome).toMatchObject({ kind: 'listed', truncated: 'more than 1000 entries' });
     expect(outcome.kind === 'listed' && outcome.entries).toHaveLength(1_000);
-    const large = await child({ tools: Array.from({ length: 5 }, () => 'x'.repeat(1024 * 1024)) }).list();
+    const large = await child({ tools: Array.from({ length: 5 }, () => 'x'.repeat(1024 * 1024 - 2)) }).list();
     expect(large).toMatchObject({ kind: 'listed', truncated: 'larger than 4194304 bytes' });
     expect(large.kind === 'listed' && large.entries).toHaveLength(3);
     const long = child(...Array.from({ length: 101 }, (_, page) => ({ tools: [page], nextCursor: `${page}` })));
     expect(await long.list()).toMatchObject({ kind: 'listed', truncated: 'more than 100 pages' });
     expect(long.asked).toHaveLength(100);
+  });
+
+  it('has of an entry that is too large what tells which one it is, and all others', async () => {
+    const large = { name: 'large', uri: 'x://y', description: 'x'.repeat(5 * 1024 * 1024) };
+    const { list } = child({ tools: [{ name: 'first' }, large, { name: 'last' }] });
+    expect(await texts(list())).toEqual(['{"name":"first"}', '{"name":"large","uri":"x://y"}', '{"name":"last"}']);
+    const outcome = await child({ tools: [{ name: 'x'.repeat(2 * 1024 * 1024) }, 'y'.repeat(2 * 1024 * 1024)] }).list();
+    expect(outcome.kind === 'listed' && outcome.entries.map(({ isTooLarge }) => isTooLarge)).toEqual([true, true]);
+    expect(await texts(Promise.resolve(outcome))).toEqual(['{}', '{}']);
   });
 
   it.each([

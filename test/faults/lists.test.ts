@@ -64,8 +64,9 @@ describe('the tools of a server', () => {
   it('F41: with hostile schemas cost less than 50 ms each; what is too large or too deep is told of', async () => {
     const { gateway } = await listing('hostile');
     expect(gateway.status('f').tools.quarantined).toEqual([
+      { name: 'self', reason: 'inputSchema refers to itself without end' },
       { name: 'deep', reason: 'inputSchema nests deeper than 32' },
-      { name: 'large', reason: 'inputSchema is larger than 65536 bytes' },
+      { name: 'large', reason: 'is larger than 1048576 bytes' },
     ]);
     const { tools } = JSON.parse(listPage({ name: 'hostile' }));
     for (const tool of tools) {

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { checkEntry } from '../../src/mcp/entry-check.js';
+import { cpuMsOf } from '../support/cpu-time.js';
 
 const schema = { type: 'object' };
 const tool = (members: Record<string, unknown> = {}) => ({ name: 'read', inputSchema: schema, ...members });
@@ -135,9 +136,7 @@ describe('an unsound tool', () => {
   it('is found in a moment, however hostile its schema', () => {
     const wide = Object.fromEntries(Array.from({ length: 50_000 }, (_, index) => [`p${index}`, { type: 'string' }]));
     const hostile = tool({ inputSchema: { ...schema, properties: wide } });
-    const startedAt = performance.now();
-    expect(checkEntry('tools', hostile).kind).toBe('unsound');
-    expect(performance.now() - startedAt).toBeLessThan(200);
+    expect(cpuMsOf(() => expect(checkEntry('tools', hostile).kind).toBe('unsound'))).toBeLessThan(50);
   });
 });
 
@@ -236,3 +235,79 @@ function fullTool(): Record<string, unknown> {
     _meta: {},
   };
 }
+
+describe('a schema that refers to itself', () => {
+  const within = (inputSchema: object) => checkEntry('tools', tool({ inputSchema: { ...schema, ...inputSchema } }));
+  const endless = { kind: 'unsound', name: 'read', reason: 'inputSchema refers to itself without end' };
+
+  it.each([
+    ['at once', { $ref: '#' }],
+    ['twice over', { allOf: [{ $ref: '#' }, { $ref: '#' }] }],
+    [
+      'by way of definitions',
+      { $ref: '#/$defs/a', $defs: { a: { anyOf: [{ $ref: '#/$defs/b' }] }, b: { not: { $ref: '#/$defs/a' } } } },
+    ],
+    ['within a property', { properties: { a: { oneOf: [{ $ref: '#/properties/a' }] } } }],
+    ['under an escaped name', { $defs: { 'a/b~c': { $ref: '#/$defs/a~1b~0c' } } }],
+  ])('%s is withheld: whoever validates by it never ends', (_, inputSchema) => {
+    expect(within(inputSchema)).toEqual(endless);
+  });
+
+  it('over more steps than anybody needs is withheld as well', () => {
+    const $defs = Object.fromEntries(
+      Array.from({ length: 900 }, (_, index) => [`d${index}`, { $ref: `#/$defs/d${index + 1}` }]),
+    );
+    expect(within({ $defs })).toEqual(endless);
+  });
+
+  it.each([
+    ['a tree', { properties: { children: { type: 'array', items: { $ref: '#' } } } }],
+    [
+      'a list',
+      {
+        $defs: { node: { properties: { next: { $ref: '#/$defs/node' } } } },
+        properties: { head: { $ref: '#/$defs/node' } },
+      },
+    ],
+    ['shared definitions', { $defs: { a: {} }, allOf: [{ $ref: '#/$defs/a' }, { $ref: '#/$defs/a' }] }],
+    ['what is not there', { $ref: '#/$defs/none' }],
+    ['what is elsewhere', { $ref: 'https://example.org/schema.json' }],
+    ['a name of every object', { $ref: '#/__proto__/constructor' }],
+  ])('as %s does is sound', (_, inputSchema) => {
+    expect(within(inputSchema).kind).toBe('sound');
+  });
+});
+
+describe('F41: what stalls those who look too closely', () => {
+  it.each([
+    ['a pattern that takes exponential time', { properties: { a: { type: 'string', pattern: '^(a+)+$' } } }, 'sound'],
+    ['a reference to itself', { allOf: [{ $ref: '#' }, { $ref: '#' }] }, 'unsound'],
+    ['512 levels', { properties: nested(512) }, 'unsound'],
+    [
+      'a thousand alternatives in each other',
+      { anyOf: Array.from({ length: 999 }, () => ({ anyOf: [{}] })) },
+      'unsound',
+    ],
+  ])('is looked at for less than 50 ms: %s', (_, members, kind) => {
+    const entry = tool({ inputSchema: { ...schema, ...members } });
+    checkEntry('tools', entry);
+    expect(cpuMsOf(() => expect(checkEntry('tools', entry).kind).toBe(kind))).toBeLessThan(50);
+  });
+});
+
+describe('a name that hides characters', () => {
+  it.each([
+    ['tools', tool({ name: 'read\u200b' }), 'its name hides characters'],
+    ['prompts', { name: '\u202epmorp' }, 'its name hides characters'],
+    ['resources', { uri: 'x://\u{e0041}', name: 'x' }, 'its uri hides characters'],
+    ['resources', { uri: 'x://y', name: '\u001b[31mred' }, 'its name hides characters'],
+    ['templates', { uriTemplate: 'x://{y}', name: 'a\nb' }, 'its name hides characters'],
+  ] as const)('is no name of %s', (list, entry, reason) => {
+    expect(checkEntry(list, entry)).toMatchObject({ kind: 'unsound', reason });
+  });
+
+  it('is none that merely is no plain text', () => {
+    expect(checkEntry('resources', { uri: 'x://é/猫', name: 'My ❤️ files 👩‍💻' }).kind).toBe('sound');
+    expect(checkEntry('tools', tool({ description: 'hid\u200bden' })).kind).toBe('sound');
+  });
+});

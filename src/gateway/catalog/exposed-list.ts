@@ -1,10 +1,11 @@
-import type { RawEntry } from '../../bridge/list-pages.js';
+import { MAX_ENTRY_BYTES, type RawEntry } from '../../bridge/list-pages.js';
 import { valuesAt } from '../../jsonrpc/json-path.js';
 import { isString, readString, readText, type Span, toBytes, visitMembers } from '../../jsonrpc/json-text.js';
 import { join } from '../../jsonrpc/message.js';
 import { splice } from '../../jsonrpc/splice.js';
-import { checkEntry } from '../../mcp/entry-check.js';
+import { checkEntry, type EntryVerdict } from '../../mcp/entry-check.js';
 import { exposedName, type Sha256 } from '../../mcp/exposed-name.js';
+import { hidesCharactersWithin } from '../../mcp/hidden-text.js';
 import { isNamed, type ListKind } from '../../mcp/lists.js';
 import { isUiUri, uiAlias, uiPointers } from '../../mcp/ui-uri.js';
 import type { ToolPolicy } from './tool-policy.js';
@@ -42,6 +43,8 @@ export interface ExposedList {
   readonly denied: readonly string[];
   /** Why the list ends early, if it does. */
   readonly truncated: string | undefined;
+  /** Names of entries that hide characters in what they say about themselves: listed as they are, but told of. */
+  readonly hiding: readonly string[];
   /** Original names of tools that their server calls as tasks only. */
   readonly taskOnly: ReadonlySet<string>;
   /** Original names of tools that may be called twice, if their server is to be believed. */
@@ -53,6 +56,7 @@ export const EMPTY_LIST: ExposedList = {
   withheld: [],
   denied: [],
   truncated: undefined,
+  hiding: [],
   taskOnly: new Set(),
   repeatable: new Set(),
 };
@@ -75,13 +79,14 @@ export function exposeList(
   const entries: ExposedEntry[] = [];
   const withheld: WithheldEntry[] = [];
   const denied: string[] = [];
+  const hiding: string[] = [];
   const taskOnly = new Set<string>();
   const repeatable = new Set<string>();
   const seen = new Set<string>();
 
   list.entries.forEach((raw, index) => {
     const value: unknown = JSON.parse(readText(raw.bytes, raw.span));
-    const verdict = checkEntry(kind, value);
+    const verdict = verdictOn(kind, raw, value);
     const { name } = verdict;
     if (name === undefined) {
       withheld.push({ name: `#${index + 1}`, reason: verdict.kind === 'unsound' ? verdict.reason : '' });
@@ -101,12 +106,19 @@ export function exposeList(
     const isRenamed = isNamed(kind) && prefix !== undefined;
     const exposed = isRenamed ? exposedName(key, prefix, name, sha256) : name;
     if (verdict.kind === 'unsound') withheld.push({ name, reason: verdict.reason });
+    else if (hidesCharactersWithin(value)) hiding.push(exposed);
     const newName = isRenamed ? exposed : undefined;
     const entry = verdict.kind === 'sound' ? rename(raw, newName, verdict.nullMembers) : undefined;
     const ui = findUiReferences(kind, name, entry, rules);
     entries.push({ exposed, original: name, entry, ...(ui.length === 0 ? {} : { ui }) });
   });
-  return { entries, withheld, denied, truncated: list.truncated, taskOnly, repeatable };
+  return { entries, withheld, denied, truncated: list.truncated, hiding, taskOnly, repeatable };
+}
+
+function verdictOn(kind: ListKind, { isTooLarge }: RawEntry, value: unknown): EntryVerdict {
+  const verdict = checkEntry(kind, value);
+  if (isTooLarge !== true) return verdict;
+  return { kind: 'unsound', name: verdict.name, reason: `is larger than ${MAX_ENTRY_BYTES} bytes` };
 }
 
 function isTaskOnly(tool: unknown): boolean {

@@ -140,6 +140,34 @@ describe('a tool that some client would choke on', () => {
   });
 });
 
+describe('a tool that hides characters in what it says about itself', () => {
+  it('is listed byte for byte, and told of', () => {
+    const hidden = `{"name":"read","description":"a\\u200bb \u202e",${SCHEMA}}`;
+    const deep = '{"name":"deep","inputSchema":{"type":"object","properties":{"p":{"description":"\\udb40\\udc41"}}}}';
+    const { entries, hiding, withheld } = expose([
+      hidden,
+      deep,
+      `{"name":"family","description":"👩‍👩‍👧‍👦 ❤️\\n",${SCHEMA}}`,
+    ]);
+    expect([hiding, withheld]).toEqual([['k__read', 'k__deep'], []]);
+    expect(entries[0]).toBe(hidden.replace('read', 'k__read'));
+  });
+});
+
+describe('an entry that is too large', () => {
+  it('is withheld with the reason, and can be called all the same', () => {
+    const bytes = bytesOf('{"name":"large"}');
+    const list = {
+      entries: [{ bytes, span: { start: 0, end: bytes.length }, isTooLarge: true }],
+      truncated: undefined,
+    };
+    const policy = createToolPolicy({ deny: [] });
+    const { entries, withheld } = exposeList('tools', list, { key: 'k', prefix: 'k', policy, sha256 });
+    expect(withheld).toEqual([{ name: 'large', reason: 'is larger than 1048576 bytes' }]);
+    expect(entries).toEqual([{ exposed: 'k__large', original: 'large', entry: undefined }]);
+  });
+});
+
 describe('a tool that the configuration does not let through', () => {
   it('is not exposed at all, and told of', () => {
     const policy = createToolPolicy({ allow: ['a*'], deny: ['ab'] });

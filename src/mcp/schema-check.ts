@@ -1,0 +1,116 @@
+import { toBytes } from '../jsonrpc/json-text.js';
+
+/** A schema beyond this is no schema that a model could use; the largest seen in the field is about half of it. */
+const MAX_SCHEMA_BYTES = 64 * 1024;
+const MAX_SCHEMA_DEPTH = 32;
+const MAX_SUBSCHEMAS = 1_000;
+/** One after the other, about one and the same value. */
+const MAX_REFERENCES = 100;
+
+/**
+ * Why a schema would stall or overflow who takes it, if so. Only its shape and size are looked at: it is never compiled,
+ * nor a pattern of it run.
+ */
+export function findSchemaFault(member: string, schema: unknown): string | undefined {
+  if (schema === undefined || schema === null) return undefined;
+  const tooLarge = `${member} is larger than ${MAX_SCHEMA_BYTES} bytes`;
+  if (leastBytesOf(schema, MAX_SCHEMA_BYTES) > MAX_SCHEMA_BYTES) return tooLarge;
+  if (depthOf(schema, MAX_SCHEMA_DEPTH + 1) > MAX_SCHEMA_DEPTH)
+    return `${member} nests deeper than ${MAX_SCHEMA_DEPTH}`;
+  if (toBytes(JSON.stringify(schema)).length > MAX_SCHEMA_BYTES) return tooLarge;
+  if (countSubschemas(schema) > MAX_SUBSCHEMAS) return `${member} has more than ${MAX_SUBSCHEMAS} subschemas`;
+  return refersToItself(schema) ? `${member} refers to itself without end` : undefined;
+}
+
+/** Keywords whose value is a schema, or a list of them. */
+const SUBSCHEMA_KEYWORDS: ReadonlySet<string> = new Set([
+  ...['items', 'additionalItems', 'prefixItems', 'unevaluatedItems', 'contains'],
+  ...['additionalProperties', 'unevaluatedProperties', 'propertyNames', 'contentSchema'],
+  ...['allOf', 'anyOf', 'oneOf', 'not', 'if', 'then', 'else'],
+]);
+/** Keywords whose value has schemas by names. */
+const NAMED_SUBSCHEMA_KEYWORDS: ReadonlySet<string> = new Set([
+  ...['properties', 'patternProperties', 'dependentSchemas', 'dependencies', '$defs', 'definitions'],
+]);
+
+/** How many schemas stand within a schema, at any depth. */
+function countSubschemas(schema: unknown): number {
+  if (!isRecord(schema)) return 0;
+  let count = 0;
+  for (const [keyword, value] of Object.entries(schema)) {
+    const isMap = NAMED_SUBSCHEMA_KEYWORDS.has(keyword) && isRecord(value);
+    const inner = isMap ? Object.values(value) : SUBSCHEMA_KEYWORDS.has(keyword) ? [value].flat() : [];
+    for (const each of inner) if (isRecord(each) || typeof each === 'boolean') count += 1 + countSubschemas(each);
+  }
+  return count;
+}
+
+/** What the texts and tokens of a value take at least as JSON, counted until it is more than `limit`. */
+function leastBytesOf(value: unknown, limit: number): number {
+  if (typeof value === 'string') return value.length + 2;
+  if (typeof value !== 'object' || value === null) return 1;
+  let least = 2;
+  for (const key in value) {
+    if (!Array.isArray(value)) least += key.length + 3;
+    least += 1 + leastBytesOf(Reflect.get(value, key), limit - least);
+    if (least > limit) break;
+  }
+  return least - 1;
+}
+
+/** Levels of nesting, counted no further than `limit`. */
+function depthOf(value: unknown, limit: number): number {
+  if (typeof value !== 'object' || value === null || limit === 0) return 0;
+  let deepest = 0;
+  for (const inner of Object.values(value)) deepest = Math.max(deepest, depthOf(inner, limit - 1));
+  return deepest + 1;
+}
+
+/** Keywords whose schemas are about the same value as the schema that they stand in. */
+const IN_PLACE = ['allOf', 'anyOf', 'oneOf', 'not', 'if', 'then', 'else'];
+
+/**
+ * Whether validating one value would lead back to validating the very same: a reference that recurs within properties or
+ * items ends with the value, and is what trees are described by.
+ */
+function refersToItself(root: unknown): boolean {
+  const finished = new Set<unknown>();
+  const underWay = new Set<unknown>();
+  const leadsBack = (schema: unknown): boolean => {
+    if (!isRecord(schema) || finished.has(schema)) return false;
+    if (underWay.has(schema) || underWay.size > MAX_REFERENCES) return true;
+    underWay.add(schema);
+    const found = inPlaceOf(root, schema).some(leadsBack);
+    underWay.delete(schema);
+    finished.add(schema);
+    return found;
+  };
+  const visit = (value: unknown): boolean => {
+    if (typeof value !== 'object' || value === null) return false;
+    return leadsBack(value) || Object.values(value).some(visit);
+  };
+  return visit(root);
+}
+
+function inPlaceOf(root: unknown, schema: Record<string, unknown>): unknown[] {
+  const inner = IN_PLACE.flatMap((keyword) => [schema[keyword]].flat());
+  const target = typeof schema.$ref === 'string' ? resolveLocal(root, schema.$ref) : undefined;
+  return [...inner, target];
+}
+
+/** What `#` or `#/a/b` stands for; nothing outside the schema is ever looked up. */
+function resolveLocal(root: unknown, reference: string): unknown {
+  if (reference === '#') return root;
+  if (!reference.startsWith('#/')) return undefined;
+  let value = root;
+  for (const step of reference.slice(2).split('/')) {
+    const key = step.replaceAll('~1', '/').replaceAll('~0', '~');
+    value =
+      typeof value === 'object' && value !== null && Object.hasOwn(value, key) ? Reflect.get(value, key) : undefined;
+  }
+  return value;
+}
+
+function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
