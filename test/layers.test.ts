@@ -15,7 +15,7 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   front: ['jsonrpc', 'mcp', 'timing', 'streams', 'node', 'npm:fastify'],
   store: ['node'],
   config: ['supervision', 'node', 'npm:yaml', 'npm:zod'],
-  observe: ['timing', 'node', 'npm:pino'],
+  observe: ['jsonrpc', 'timing', 'node', 'npm:pino'],
   compose: ['*'],
   commands: ['*'],
   '.': ['*'],

@@ -9,6 +9,7 @@ import {
 } from '../jsonrpc/message.js';
 import { PendingRequests, type StrayKind } from '../jsonrpc/pending-requests.js';
 import type { RpcError } from '../jsonrpc/rpc-error.js';
+import type { SharedLimit } from '../jsonrpc/shared-limit.js';
 import type { Edit, SplicedMessage } from '../jsonrpc/splice.js';
 import {
   type Envelope,
@@ -22,6 +23,7 @@ import {
 import { METHODS } from '../mcp/methods.js';
 import type { Clock } from '../timing/clock.js';
 import { Deadlines, type Due } from '../timing/deadlines.js';
+import { contain, type OnFault } from './contain.js';
 import { newCounters } from './counters.js';
 import { LastingRequests } from './lasting-requests.js';
 import { findIdInFragments } from './oversized.js';
@@ -40,6 +42,8 @@ export interface BridgeEvents {
   silent(): void;
   /** The child breaks the protocol more often than can be put up with. */
   offended(charge: string): void;
+  /** A handler threw, which concerns nobody but whom it was for. Without a listener it goes on to the caller. */
+  readonly fault?: OnFault;
 }
 
 export interface BridgeOptions {
@@ -51,6 +55,8 @@ export interface BridgeOptions {
   readonly maxFrameBytes: number;
   /** Requests are refused while more than this waits to be read by the child. */
   readonly maxUnwrittenBytes: number;
+  /** What all bridges together may hold of frames that are not complete. */
+  readonly partialFrames?: SharedLimit;
 }
 
 /** Requests that time out in a row before a child counts as silent. */
@@ -92,14 +98,15 @@ export class StdioBridge implements LineSink {
   #timeouts = 0;
   #closed: 'exited' | 'stopped' | undefined;
 
-  constructor({ clock, scan, output, events, maxFrameBytes, maxUnwrittenBytes }: BridgeOptions) {
+  constructor({ clock, scan, output, events, maxFrameBytes, maxUnwrittenBytes, partialFrames }: BridgeOptions) {
     this.#clock = clock;
     this.#scan = scan;
     this.#output = output;
     this.#events = events;
     this.#maxUnwrittenBytes = maxUnwrittenBytes;
     this.#strikes = new Strikes(clock);
-    this.#decoder = new LineDecoder({ maxLineBytes: maxFrameBytes });
+    const held = partialFrames === undefined ? {} : { held: partialFrames };
+    this.#decoder = new LineDecoder({ maxLineBytes: maxFrameBytes, ...held });
     this.#deadlines = new Deadlines(clock, (request) => this.#timeOut(request));
   }
 
@@ -194,18 +201,18 @@ export class StdioBridge implements LineSink {
     this.#closed = reason;
     this.#deadlines.close();
     this.#decoder.end();
-    for (const { handler } of this.#pending.drain()) handler.settle({ kind: 'failed', reason, sent: true });
+    for (const request of this.#pending.drain()) this.#settle(request, { kind: 'failed', reason, sent: true });
   }
 
   /** One line of the child's stdout. */
   line(bytes: Uint8Array): void {
     // What stands in the same chunk behind the line for which the child was given up concerns nobody either.
-    if (this.#closed === undefined) this.#take(this.#scan(bytes));
+    if (this.#closed === undefined) this.#contain(() => this.#take(this.#scan(bytes)));
   }
 
   oversized(fragment: OversizedLine): void {
     this.counters.oversized += 1;
-    this.#events.junk(fragment.head, 'too-large');
+    this.#contain(() => this.#events.junk(fragment.head, 'too-large'));
     this.#failAnswered(findIdInFragments(fragment), 'response_too_large');
     this.#charge(this.#strikes.frame());
   }
@@ -256,11 +263,11 @@ export class StdioBridge implements LineSink {
     const id = readOwnId(response.bytes, response.id);
     const pending = id === undefined ? undefined : this.#pending.settle(id);
     if (pending === undefined) {
-      this.#countStray(this.#pending.stray(id));
+      this.#countStray(this.#pending.stray(id, this.#clock.now()));
       return;
     }
     this.#deadlines.unwatch(pending);
-    pending.handler.settle({ kind: 'answered', response });
+    this.#settle(pending, { kind: 'answered', response });
   }
 
   #notification(notification: NotificationEnvelope): void {
@@ -296,9 +303,9 @@ export class StdioBridge implements LineSink {
   }
 
   #cancel(pending: PendingRequest, notice?: NotificationEnvelope, edits: readonly Edit[] = []): void {
-    if (this.#pending.abandon(pending.id) === undefined) return;
+    if (this.#pending.abandon(pending.id, this.#clock.now()) === undefined) return;
     this.#deadlines.unwatch(pending);
-    pending.handler.settle({ kind: 'failed', reason: 'cancelled', sent: true });
+    this.#settle(pending, { kind: 'failed', reason: 'cancelled', sent: true });
     const requestId = notice?.tokens.requestId;
     if (notice === undefined || requestId === undefined) {
       this.notify(METHODS.cancelled, { requestId: pending.id });
@@ -316,8 +323,8 @@ export class StdioBridge implements LineSink {
       this.#deadlines.watch(pending);
       return;
     }
-    if (this.#pending.abandon(pending.id) === undefined) return;
-    pending.handler.settle({ kind: 'failed', reason: 'timeout', sent: true });
+    if (this.#pending.abandon(pending.id, now) === undefined) return;
+    this.#settle(pending, { kind: 'failed', reason: 'timeout', sent: true });
     if (pending.isCancellable) this.notify(METHODS.cancelled, { requestId: pending.id, reason: 'timed out' });
     this.#timeouts += 1;
     if (this.#timeouts === SILENT_AFTER) this.#events.silent();
@@ -328,7 +335,7 @@ export class StdioBridge implements LineSink {
     if (reason === 'blank') return;
     // What a batch brings is taken as if each message had come alone. An array without objects is mere output.
     if (elements.some((element) => isObject(bytes, element))) {
-      for (const message of messagesOf(rejection, this.#scan)) this.#take(message);
+      for (const message of messagesOf(rejection, this.#scan)) this.#contain(() => this.#take(message));
       return;
     }
     this.counters.junk += 1;
@@ -353,7 +360,16 @@ export class StdioBridge implements LineSink {
     const pending = id === undefined ? undefined : this.#pending.settle(id);
     if (pending === undefined) return;
     this.#deadlines.unwatch(pending);
-    pending.handler.settle({ kind: 'failed', reason, sent: true });
+    this.#settle(pending, { kind: 'failed', reason, sent: true });
+  }
+
+  #settle({ handler }: PendingRequest, outcome: Outcome): void {
+    this.#contain(() => handler.settle(outcome));
+  }
+
+  /** What a handler throws must not keep the rest of what was read from those it is for. */
+  #contain(work: () => void): void {
+    contain(work, this.#events.fault);
   }
 
   #reply({ bytes, id }: RequestEnvelope, message: () => SplicedMessage): void {

@@ -34,8 +34,8 @@ export async function call(settings: Settings, { name, args = '{}', isJson }: Ca
         return printResult(await send(once, name, object), isJson);
       } catch (error) {
         if (!(error instanceof RpcError)) throw error;
-        tell(`trunkline: ${forStream(error.message, process.stderr)} (error ${error.code})`);
-        if (error.data !== undefined) tell(`  ${forStream(JSON.stringify(error.data), process.stderr)}`);
+        tell(`trunkline: ${error.message} (error ${error.code})`);
+        if (error.data !== undefined) tell(`  ${JSON.stringify(error.data)}`);
         suggestTool(once, name);
         reportFailures(once);
         return EXIT.failed;
@@ -110,11 +110,13 @@ function printResult(result: Uint8Array, isJson: boolean): number {
     process.stdout.write(`${forStream(json, process.stdout)}\n`);
     return code;
   }
-  const stream = isError === true ? process.stderr : process.stdout;
   const blocks: ContentBlock[] = Array.isArray(content) ? content : [];
   const texts = blocks.map((block) => (block.type === 'text' ? block.text : JSON.stringify(block)));
   if (texts.length === 0 && structuredContent !== undefined) texts.push(JSON.stringify(structuredContent));
-  for (const text of texts) stream.write(`${forStream(text, stream).replace(/\n$/, '')}\n`);
+  for (const text of texts.map((each) => each.replace(/\r?\n$/, ''))) {
+    if (isError === true) tell(text);
+    else process.stdout.write(`${forStream(text, process.stdout)}\n`);
+  }
   return code;
 }
 

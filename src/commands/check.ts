@@ -57,6 +57,9 @@ function toRemarks({ report, diagnosis }: Result): string[] {
   const junk = dropped.junk ?? 0;
   const remarks = tools.quarantined.map(({ name, reason }) => `  quarantined ${name}: ${reason}`);
   if (tools.truncated !== null) remarks.push(`  its list of tools is cut short: ${tools.truncated}`);
+  if (tools.hiding.length > 0) {
+    remarks.push(`  these hide characters in their descriptions, where a model reads them: ${tools.hiding.join(', ')}`);
+  }
   if (junk > 0) {
     remarks.push(
       `  it wrote ${junk} ${junk === 1 ? 'line' : 'lines'} to stdout that are no messages; they were skipped`,

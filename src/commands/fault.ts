@@ -1,4 +1,5 @@
 import { ConfigError } from '../config/config-error.js';
+import { createRedactor } from '../observe/redact.js';
 import { tell } from './output.js';
 import { EXIT } from './settings.js';
 import { UsageError } from './usage-error.js';
@@ -13,6 +14,8 @@ export function reportFault(error: unknown): number {
     tell(`trunkline: ${error.message}; ${error.hint}`);
     return EXIT.usage;
   }
-  tell(`trunkline: a bug in Trunkline: ${error instanceof Error ? error.stack : String(error)}`);
+  // What was at hand when it happened may be in the message.
+  const redact = createRedactor([]);
+  tell(redact(`trunkline: a bug in Trunkline: ${error instanceof Error ? error.stack : String(error)}`));
   return EXIT.internal;
 }

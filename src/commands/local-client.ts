@@ -32,10 +32,19 @@ export class LocalClient {
   readonly #pending = new Map<number, Pending>();
   #lastId = 0;
 
-  private constructor({ platform: { clock, scan }, gateway }: Composition) {
+  private constructor({ platform, gateway }: Composition) {
+    const { clock, scan, faults } = platform;
     this.#scan = scan;
     const sink: MessageSink = { send: (message) => this.#receive(message), unwrittenBytes: 0 };
-    this.#session = new LegacySession({ clock, scan, gateway, sink, serverInfo: IDENTITY, principal: 'local' });
+    this.#session = new LegacySession({
+      clock,
+      scan,
+      gateway,
+      sink,
+      onFault: faults.onFault,
+      serverInfo: IDENTITY,
+      principal: 'local',
+    });
   }
 
   static async open(composition: Composition): Promise<LocalClient> {

@@ -1,9 +1,9 @@
 import type { WriteStream } from 'node:tty';
-import { printable } from '../gateway/status/printable.js';
+import { printable, printableLines } from '../gateway/status/printable.js';
 
-/** A line, or several, on stderr: for the person, never for a pipe to read. */
+/** A line, or several, on stderr: for the person, never for a pipe to read, so whatever is in it is made harmless. */
 export function tell(text: string): void {
-  process.stderr.write(`${text}\n`);
+  process.stderr.write(`${printableLines(text)}\n`);
 }
 
 /**
@@ -18,11 +18,9 @@ export function guardOutput(onFault: (error: Error) => void): void {
   process.stderr.on('error', () => {});
 }
 
-/** Text of a server's: as it is in a file or a pipe, harmless on a terminal. */
+/** Text of a server's for stdout: as it is in a file or a pipe, harmless on a terminal. */
 export function forStream(text: string, { isTTY }: { readonly isTTY?: boolean }): string {
-  if (!isTTY) return text;
-  const lines = text.split(/\r?\n/);
-  return lines.map((line) => line.split('\t').map(printable).join('\t')).join('\n');
+  return isTTY ? printableLines(text) : text;
 }
 
 /** Columns two spaces apart, the last one ragged. */

@@ -6,7 +6,7 @@ import { FirstStarts } from './first-starts.js';
 import { LocalClient } from './local-client.js';
 import { guardOutput, ProgressLine, tell } from './output.js';
 import { FINAL_LADDER, runToEnd } from './run-to-end.js';
-import { EXIT, openLogger, readConfig, type Settings } from './settings.js';
+import { EXIT, openLog, readConfig, type Settings } from './settings.js';
 import { UsageError } from './usage-error.js';
 import { runFolder } from './user-files.js';
 
@@ -32,7 +32,7 @@ export async function runOnce(
   guardOutput((error) => {
     outputFault ??= error;
   });
-  const logger = openLogger(settings);
+  const { logger, secrets } = openLog(settings);
   // What is wrong with a server is said in words; a log is for those who ask for one.
   const isLogWanted = settings.verbosity > 0 || settings.logFile !== undefined;
   if (!isLogWanted) logger.level = 'fatal';
@@ -51,6 +51,7 @@ export async function runOnce(
   const composition = compose({
     config,
     logger,
+    secrets,
     environment: process.env,
     runFolder: runFolder(),
     onChange: (key, snapshot) => starts.moved(key, snapshot),

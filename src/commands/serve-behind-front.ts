@@ -10,7 +10,7 @@ import { runToEnd } from './run-to-end.js';
 import { readSealSecret } from './seal-secret.js';
 import type { StdioClient } from './serve.js';
 import type { HttpSettings, ServeHttpOptions } from './serve-http.js';
-import { EXIT, openLogger, readConfig, type Settings } from './settings.js';
+import { EXIT, openLog, readConfig, type Settings } from './settings.js';
 import { runFolder } from './user-files.js';
 
 /** What is open already, and what is to be opened. */
@@ -26,13 +26,14 @@ export interface OpenFront {
 
 /** Reads the configuration, starts the servers, and serves until the client leaves or a signal comes. */
 export async function serveBehindFront(settings: Settings, front: OpenFront): Promise<number> {
-  const logger = openLogger(settings);
+  const { logger, secrets } = openLog(settings);
   const { config, fault } = usableConfig(settings, logger, front.client !== undefined && !process.stdin.isTTY);
   // No server is started for nobody.
   if (front.client?.isGone() === true) return EXIT.ok;
   const composition = compose({
     config,
     logger,
+    secrets,
     platform: front.platform,
     environment: process.env,
     hasManyConnections: front.http !== undefined,

@@ -53,8 +53,16 @@ async function openStdio(platform: Platform, gateway: PendingGateway): Promise<S
       output: process.stdout,
       flow: platform.flow,
       maxLineBytes: MAX_LINE_BYTES,
+      held: platform.partialFrames,
       openSession: (sink) =>
-        new LegacySession({ ...platform, gateway, sink, serverInfo: IDENTITY, principal: LOCAL_USER }),
+        new LegacySession({
+          ...platform,
+          onFault: platform.faults.onFault,
+          gateway,
+          sink,
+          serverInfo: IDENTITY,
+          principal: LOCAL_USER,
+        }),
       onEnd: () => {
         isGone = true;
         resolve();

@@ -3,6 +3,7 @@ import type { Config } from '../config/config.js';
 import { findConfigFile } from '../config/find-config.js';
 import { loadConfig } from '../config/load.js';
 import { createLogger, type Logger } from '../observe/logger.js';
+import { KnownSecrets } from '../observe/redact.js';
 import { UsageError } from './usage-error.js';
 
 /** What every command is given: where the configuration is, and where and how much to log. */
@@ -29,10 +30,18 @@ export function readConfig({ config }: Settings): Config {
   return loadConfig(file, { env: process.env, nodePath: process.execPath });
 }
 
-export function openLogger({ verbosity, logFile }: Settings): Logger {
-  if (logFile === undefined) return createLogger({ verbosity });
+/** Where to log, and what is kept out of it. */
+export interface OpenLog {
+  readonly logger: Logger;
+  readonly secrets: KnownSecrets;
+}
+
+export function openLog({ verbosity, logFile }: Settings): OpenLog {
+  const secrets = new KnownSecrets();
+  const { redact } = secrets;
+  if (logFile === undefined) return { logger: createLogger({ verbosity, redact }), secrets };
   try {
-    return createLogger({ verbosity, file: logFile });
+    return { logger: createLogger({ verbosity, redact, file: logFile }), secrets };
   } catch (cause) {
     const reason = cause instanceof Error && 'code' in cause ? String(cause.code) : 'unknown';
     const hint = 'name a file in a folder that you may write to with --log-file FILE';

@@ -1,4 +1,5 @@
 import { dirname } from 'node:path';
+import { containAsync } from '../bridge/contain.js';
 import { answerLegacyChild, openLegacyChild } from '../bridge/legacy-child.js';
 import { type BridgeEvents, StdioBridge } from '../bridge/stdio-bridge.js';
 import { Suspicion } from '../bridge/suspicion.js';
@@ -88,7 +89,7 @@ export class ChildLauncher implements Launcher {
       unresponsive: () => giveUp(UNRESPONSIVE),
     });
     logger.debug({ server: spec.key, generation, pid: child.pid }, 'spawned');
-    if (child.pid !== undefined) void this.#shakeHands(bridge, spec, generation, events);
+    if (child.pid !== undefined) this.#start(bridge, spec, generation, events);
     return {
       pid: child.pid,
       end: async (ladder) => {
@@ -123,7 +124,7 @@ export class ChildLauncher implements Launcher {
     { backend, log, maxFrameBytes, maxUnwrittenBytes }: LaunchTarget,
     conduct: Pick<BridgeEvents, 'silent' | 'offended'>,
   ): StdioBridge {
-    const { clock, scan, flow } = this.#options.platform;
+    const { clock, scan, flow, partialFrames, faults } = this.#options.platform;
     const bridge: StdioBridge = new StdioBridge({
       clock,
       scan,
@@ -131,8 +132,10 @@ export class ChildLauncher implements Launcher {
       output: new LineWriter(child.stdin, this.#options.hasManyConnections ? setImmediate : queueMicrotask),
       maxFrameBytes,
       maxUnwrittenBytes,
+      partialFrames,
       events: {
         ...conduct,
+        fault: faults.onFault,
         request: (request) => {
           if (!answerLegacyChild(bridge, request)) backend.asked(toChildRequest(bridge, request));
         },
@@ -146,6 +149,13 @@ export class ChildLauncher implements Launcher {
     child.stderr.once('close', () => log.end());
     flow.add(child.stdout);
     return bridge;
+  }
+
+  #start(bridge: StdioBridge, spec: ChildSpec, generation: number, events: LaunchEvents): void {
+    const { onFault } = this.#options.platform.faults;
+    void containAsync(this.#shakeHands(bridge, spec, generation, events), onFault, () =>
+      events.failed({ reason: 'a bug in Trunkline' }),
+    );
   }
 
   async #shakeHands(bridge: StdioBridge, spec: ChildSpec, generation: number, events: LaunchEvents): Promise<void> {

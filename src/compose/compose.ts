@@ -1,12 +1,15 @@
-import type { Config } from '../config/config.js';
+import type { Config, ServerConfig } from '../config/config.js';
 import type { Backend } from '../gateway/backend.js';
 import { Gateway } from '../gateway/gateway.js';
 import type { SeenBackends } from '../gateway/status/own-tool.js';
 import { createRestartTool } from '../gateway/status/restart-tool.js';
 import type { StatusFacts } from '../gateway/status/status.js';
 import { createStatusTool } from '../gateway/status/status-tool.js';
+import { createToolCountWarning } from '../gateway/status/tool-count.js';
+import { SharedLimit } from '../jsonrpc/shared-limit.js';
 import type { ClientProfile } from '../mcp/client-profile.js';
 import type { Logger } from '../observe/logger.js';
+import { KnownSecrets, type SecretSource } from '../observe/redact.js';
 import type { StopLadder } from '../supervision/launcher.js';
 import type { ChildSnapshot } from '../supervision/supervisor.js';
 import { VERSION } from '../version.js';
@@ -18,6 +21,8 @@ import { createSeal } from './seal.js';
 export interface ComposeOptions {
   readonly config: Config;
   readonly logger: Logger;
+  /** Told of the secrets in the configuration; shared with the logger. */
+  readonly secrets?: KnownSecrets;
   readonly environment: Readonly<Record<string, string | undefined>>;
   /** Where it is written down which processes are ours, for the gateway that starts after us should we be killed. */
   readonly runFolder: string;
@@ -60,16 +65,33 @@ export function compose(options: ComposeOptions): Composition {
     environment,
     runFolder,
     configFault,
+    secrets = new KnownSecrets(),
     secret,
     onSealed = () => {},
     hasManyConnections = false,
     onChange = () => {},
     platform = createPlatform(),
   } = options;
-  const { clock } = platform;
+  const { clock, partialFrames, faults } = platform;
+  const { maxQueued, maxPartialBytes } = config.gateway;
+  partialFrames.limitTo(maxPartialBytes);
+  const waiting = new SharedLimit(maxQueued);
+  faults.listen((err) => logger.error({ err }, 'a bug in Trunkline, which failed one request and no more'));
+  secrets.know(config.servers.flatMap(secretsOf));
   const startedAt = clock.now();
   const safetyNet = new SafetyNet({ clock, logger, runFolder });
-  const instances = new Instances({ config, platform, logger, environment, safetyNet, hasManyConnections, onChange });
+  const { redact } = secrets;
+  const instances = new Instances({
+    config,
+    platform,
+    logger,
+    redact,
+    waiting,
+    environment,
+    safetyNet,
+    hasManyConnections,
+    onChange,
+  });
 
   const statusOf = ({ backends, catalogs }: SeenBackends): StatusFacts => ({
     now: clock.now(),
@@ -77,6 +99,10 @@ export function compose(options: ComposeOptions): Composition {
     version: VERSION,
     configFile: config.file,
     configFault,
+    redact,
+    waiting,
+    partialFrames,
+    ownBugs: faults.count,
     catalogs,
     canRestart: config.gateway.restartTool,
     servers: [...backends.values()].map((backend) => ({
@@ -102,6 +128,8 @@ export function compose(options: ComposeOptions): Composition {
     seal: createSeal({ secret, onSealed }),
     startupWaitMs: config.gateway.startupWaitMs,
     hmac: createSeal(),
+    onFault: faults.onFault,
+    onToolsListed: createToolCountWarning((advice) => logger.warn(advice)),
     ...(notice === undefined ? {} : { notice }),
   });
 
@@ -123,4 +151,9 @@ export function compose(options: ComposeOptions): Composition {
       await safetyNet.close();
     },
   };
+}
+
+function secretsOf({ child, references }: ServerConfig): SecretSource[] {
+  const fromFile = child === undefined ? [] : [child];
+  return [...fromFile, { env: references, args: [] }];
 }

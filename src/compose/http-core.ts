@@ -41,7 +41,8 @@ class HttpClient implements HttpClientSession {
     this.#platform = platform;
     this.#missed = new MissedMessages(platform.scan);
     const sink: MessageSink = { unwrittenBytes: 0, send: (message) => this.#send(message) };
-    this.#session = new LegacySession({ ...platform, gateway, sink, serverInfo: IDENTITY, server, principal });
+    const { onFault } = platform.faults;
+    this.#session = new LegacySession({ ...platform, onFault, gateway, sink, serverInfo: IDENTITY, server, principal });
   }
 
   get revision(): string | undefined {

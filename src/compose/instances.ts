@@ -1,13 +1,15 @@
 import { createHash } from 'node:crypto';
+import { contain } from '../bridge/contain.js';
 import type { Config, ServerConfig } from '../config/config.js';
 import { Backend, type LifecycleState } from '../gateway/backend.js';
 import type { RunningBackend } from '../gateway/backend-pool.js';
 import { createToolPolicy } from '../gateway/catalog/tool-policy.js';
 import type { ServerFacts } from '../gateway/status/status.js';
+import type { SharedLimit } from '../jsonrpc/shared-limit.js';
 import type { ClientProfile } from '../mcp/client-profile.js';
 import { ChildLog } from '../observe/child-log.js';
 import type { Logger } from '../observe/logger.js';
-import { createRedactor } from '../observe/redact.js';
+import type { Redact } from '../observe/redact.js';
 import type { StopLadder } from '../supervision/launcher.js';
 import { type ChildSnapshot, Supervisor } from '../supervision/supervisor.js';
 import { ChildLauncher, type LaunchTarget } from './child-launcher.js';
@@ -18,6 +20,9 @@ export interface InstancesOptions {
   readonly config: Config;
   readonly platform: Platform;
   readonly logger: Logger;
+  readonly redact: Redact;
+  /** Counts the calls that wait for their turn, of all servers together. */
+  readonly waiting: SharedLimit;
   readonly environment: Readonly<Record<string, string | undefined>>;
   readonly safetyNet: SafetyNet;
   /** Clients come on a connection each, as they do over HTTP. */
@@ -39,7 +44,6 @@ export class Instances {
   readonly #options: InstancesOptions;
   readonly #servers: ReadonlyMap<string, ServerConfig>;
   readonly #instances = new Map<string, Instance>();
-  readonly #redact: (text: string) => string;
   readonly #supervisor: Supervisor;
   /** The state of each child that was logged last. */
   readonly #logged = new Map<string, string>();
@@ -48,14 +52,13 @@ export class Instances {
     const { config, platform } = options;
     this.#options = options;
     this.#servers = new Map(config.servers.map((server) => [server.key, server]));
-    this.#redact = createRedactor(config.servers.flatMap(({ child }) => (child === undefined ? [] : [child])));
     this.#supervisor = new Supervisor({
       clock: platform.clock,
       random: Math.random,
       launcher: new ChildLauncher({ ...options, targets: this.#instances }),
       startLimit: config.gateway.startLimit,
       onChange: (id, snapshot) => {
-        this.#instances.get(id)?.backend.moved(snapshot.state);
+        contain(() => this.#instances.get(id)?.backend.moved(snapshot.state), platform.faults.onFault);
         this.#log(id, snapshot);
         options.onChange(id, snapshot);
       },
@@ -65,9 +68,10 @@ export class Instances {
   create(key: string, id: string, profile: Promise<ClientProfile>): RunningBackend {
     const server = this.#servers.get(key);
     if (server === undefined) throw new Error(`There is no server "${key}"`);
-    const { logger } = this.#options;
+    const { logger, redact, platform } = this.#options;
     const log = new ChildLog({
-      redact: this.#redact,
+      redact,
+      now: () => platform.clock.now(),
       onLine: (line) => logger.debug({ server: id, line }, 'output'),
     });
     const backend = this.#createBackend(server, id);
@@ -90,6 +94,7 @@ export class Instances {
       lifecycle,
       problem: this.#servers.get(key)?.problem,
       logLines: this.#instances.get(id)?.log.lines ?? [],
+      droppedLogLines: this.#instances.get(id)?.log.droppedLines ?? 0,
     };
   }
 
@@ -108,12 +113,15 @@ export class Instances {
   }
 
   #createBackend({ key, prefix, child, tools, methods, trusted, calls }: ServerConfig, id: string): Backend {
+    const { platform, waiting } = this.#options;
     return new Backend({
       key,
       id,
       prefix,
-      clock: this.#options.platform.clock,
+      clock: platform.clock,
       limits: calls,
+      waiting,
+      onFault: platform.faults.onFault,
       policy: createToolPolicy(tools),
       answers: createToolPolicy({ allow: methods, deny: [] }),
       sha256: (text) => createHash('sha256').update(text).digest('hex'),

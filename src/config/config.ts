@@ -26,6 +26,8 @@ export interface ServerConfig {
   readonly trusted: boolean;
   readonly calls: CallLimits;
   readonly frames: FrameLimits;
+  /** What the entry refers to as `${NAME}`, for whoever has to know a secret from other texts. */
+  readonly references: Readonly<Record<string, string>>;
 }
 
 /** Why this one server cannot run, although the file is sound and the others can. */
@@ -74,6 +76,10 @@ export interface GatewayConfig {
   readonly idleStopMs: number;
   /** Children that may be starting at the same time. */
   readonly startLimit: number;
+  /** Calls that may wait for their turn, of all servers together. */
+  readonly maxQueued: number;
+  /** What all connections together may hold of messages that are not complete. */
+  readonly maxPartialBytes: number;
   readonly http: HttpConfig;
 }
 

@@ -21,7 +21,13 @@ export const DEFAULTS = {
   },
 } as const;
 
-export const GATEWAY_DEFAULTS = { startupWait: '10s', idleStop: '10m', restartTool: false } as const;
+export const GATEWAY_DEFAULTS = {
+  startupWait: '10s',
+  idleStop: '10m',
+  restartTool: false,
+  maxQueued: 1024,
+  maxPartial: '256MiB',
+} as const;
 
 /** Of `gateway.http`. */
 export const HTTP_DEFAULTS = {

@@ -2,6 +2,7 @@ import { resolve } from 'node:path';
 import type { Config } from './config.js';
 import { GATEWAY_DEFAULTS, MIN_START_LIMIT } from './defaults.js';
 import { toHttpConfig } from './http-settings.js';
+import { parseBytes } from './units.js';
 
 /** What is left of a file that cannot be used: no servers. `file` may be unknown. */
 export function emptyConfig(file: string | undefined): Config {
@@ -13,6 +14,8 @@ export function emptyConfig(file: string | undefined): Config {
       idleStopMs: 0,
       restartTool: GATEWAY_DEFAULTS.restartTool,
       startLimit: MIN_START_LIMIT,
+      maxQueued: GATEWAY_DEFAULTS.maxQueued,
+      maxPartialBytes: parseBytes(GATEWAY_DEFAULTS.maxPartial),
       http: toHttpConfig({}),
     },
     warnings: [],

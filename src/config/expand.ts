@@ -30,3 +30,14 @@ export function expand(text: string, variables: Variables): string {
     );
   });
 }
+
+/** The variables that a text refers to, with their values; those that are not set are left out. */
+export function referencesIn(text: string, variables: Variables): Record<string, string> {
+  const found: Record<string, string> = {};
+  for (const { groups } of text.matchAll(REFERENCE)) {
+    const name = groups?.name;
+    const value = name !== undefined && Object.hasOwn(variables, name) ? variables[name] : undefined;
+    if (name !== undefined && value !== undefined) found[name] = value;
+  }
+  return found;
+}

@@ -60,6 +60,8 @@ export function loadConfig(file: string, { env, nodePath }: LoadOptions): Config
       idleStopMs: gateway.idleStop ?? GATEWAY_BUILT_IN.idleStop,
       restartTool: gateway.restartTool ?? GATEWAY_BUILT_IN.restartTool,
       startLimit: gateway.startLimit ?? Math.max(MIN_START_LIMIT, availableParallelism()),
+      maxQueued: gateway.maxQueued ?? GATEWAY_BUILT_IN.maxQueued,
+      maxPartialBytes: gateway.maxPartial ?? GATEWAY_BUILT_IN.maxPartial,
       http: toHttpConfig(gateway.http ?? {}),
     },
     warnings: warnings.map((warning) => formatProblem(file, warning)),

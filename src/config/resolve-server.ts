@@ -3,7 +3,7 @@ import { join, resolve } from 'node:path';
 import type { ChildSpec } from '../supervision/child-spec.js';
 import type { ServerConfig, ServerProblem } from './config.js';
 import { DEMAND_EVERY_MS, KILL_AFTER_MS } from './defaults.js';
-import { expand, type Variables } from './expand.js';
+import { expand, referencesIn, type Variables } from './expand.js';
 import { packageBin } from './package-bin.js';
 import { BUILT_IN, type ServerEntry, type Tunables } from './schema.js';
 import { faultsAt, ServerFault } from './server-fault.js';
@@ -23,10 +23,11 @@ export interface Surroundings {
 /** One server of the file: everything settled, and a child to run unless something it needs is not there. */
 export function resolveServer(key: string, entry: ServerEntry, surroundings: Surroundings): ServerConfig {
   const settings = settle(entry, surroundings.defaults);
+  const resolved = resolveChild(key, entry, settings, surroundings);
   return {
     key,
     prefix: entry.prefix ?? key,
-    ...resolveChild(key, entry, settings, surroundings),
+    ...resolved,
     sharing: settings.sharing,
     methods: entry.methods ?? [],
     trusted: entry.trusted ?? false,
@@ -39,8 +40,14 @@ export function resolveServer(key: string, entry: ServerEntry, surroundings: Sur
       maxQueued: settings.maxQueued,
       maxWaitMs: settings.maxWait,
     },
+    references: resolved.child === undefined ? {} : references(entry, surroundings),
     frames: { maxFrameBytes: settings.maxFrame, maxUnwrittenBytes: settings.maxUnwritten },
   };
+}
+
+function references({ args = [], command = '', cwd = '', env = {} }: ServerEntry, { env: variables }: Surroundings) {
+  const texts = [command, cwd, ...args, ...Object.values(env)];
+  return Object.assign({}, ...texts.map((text) => referencesIn(text, variables)));
 }
 
 type Settings = typeof BUILT_IN;
@@ -82,7 +89,7 @@ function childSpec(key: string, entry: ServerEntry, settings: Settings, surround
   };
 }
 
-type Program = Pick<ChildSpec, 'command' | 'args'>;
+type Program = Pick<ChildSpec, 'command' | 'label' | 'args'>;
 
 function program(
   { package: shown, bin, command = '' }: ServerEntry,
@@ -90,10 +97,17 @@ function program(
   { folder, home, env, nodePath }: Surroundings,
 ): Program {
   if (shown === undefined) {
-    return { command: faultsAt(['command'], () => commandPath(expand(command, env), folder, home)), args };
+    const label = firstWord(command);
+    return { command: faultsAt(['command'], () => commandPath(expand(command, env), folder, home)), label, args };
   }
   const file = faultsAt(['package'], () => packageBin({ spec: expand(shown, env), shown, bin, configFolder: folder }));
   return { command: nodePath, args: [file, ...args] };
+}
+
+/** Who mistakes `command` for a whole command line may have secrets in it. */
+function firstWord(command: string): string {
+  const [first = '', ...rest] = command.trim().split(/\s+/);
+  return rest.length === 0 ? first : `${first} …`;
 }
 
 /** A bare name is left to be looked for in PATH; a relative path is relative to the file. */

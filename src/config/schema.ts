@@ -160,6 +160,15 @@ const gateway = z.strictObject(
       min: 1,
       max: 1024,
     }).exactOptional(),
+    maxQueued: count(GATEWAY_DEFAULTS.maxQueued, 'Calls that may wait for their turn, of all servers together.', {
+      min: 0,
+      max: 65536,
+    }).exactOptional(),
+    maxPartial: bytes(
+      GATEWAY_DEFAULTS.maxPartial,
+      'How much may be held of messages that have not arrived whole, of all servers and clients together.',
+      { min: '1MiB', max: '16GiB' },
+    ).exactOptional(),
     http: httpSection
       .meta({ description: 'Limits of HTTP, for `serve --http`. What is left out keeps its default.' })
       .exactOptional(),
@@ -189,7 +198,7 @@ export type Tunables = z.output<typeof tunables>;
 /** What holds for a server when the file says nothing, read by the same rules as the file. */
 export const BUILT_IN = settings.extend({ restart: restartSettings }).parse(DEFAULTS);
 export const GATEWAY_BUILT_IN = gateway
-  .required({ startupWait: true, idleStop: true, restartTool: true })
+  .required({ startupWait: true, idleStop: true, restartTool: true, maxQueued: true, maxPartial: true })
   .parse(GATEWAY_DEFAULTS);
 
 /** A mistake that no single value has, so that it is shown at a key: the last of `path`, or the map's own. */

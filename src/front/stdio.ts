@@ -1,6 +1,7 @@
 import type { Readable, Writable } from 'node:stream';
 import { LineDecoder } from '../jsonrpc/line-decoder.js';
 import type { MessageSink } from '../jsonrpc/message.js';
+import type { SharedLimit } from '../jsonrpc/shared-limit.js';
 import type { SplicedMessage } from '../jsonrpc/splice.js';
 import type { Flow } from '../streams/flow.js';
 import { LineWriter } from '../streams/line-writer.js';
@@ -18,6 +19,8 @@ export interface StdioFrontOptions {
   /** Children are held back while the client does not read. */
   readonly flow: Flow;
   readonly maxLineBytes: number;
+  /** What all connections together may hold of lines that are not complete. */
+  readonly held?: SharedLimit;
   readonly openSession: (sink: MessageSink) => ClientSession;
   /** The client closed its end, or its pipe broke. Called once. */
   readonly onEnd: () => void;
@@ -28,9 +31,9 @@ const HIGH_WATER_BYTES = 4 * 1024 * 1024;
 
 /** Serves the one client at the other end of our stdin and stdout. */
 export function openStdioFront(options: StdioFrontOptions): void {
-  const { input, output, maxLineBytes, openSession, onEnd } = options;
+  const { input, output, maxLineBytes, held, openSession, onEnd } = options;
   const session = openSession(new HoldingSink(output, options.flow));
-  const decoder = new LineDecoder({ maxLineBytes });
+  const decoder = new LineDecoder({ maxLineBytes, ...(held === undefined ? {} : { held }) });
   const lines = {
     line: (bytes: Uint8Array) => session.receive(bytes),
     oversized: () => session.refuseOversized(maxLineBytes),

@@ -1,4 +1,5 @@
 import type { ChildConnection } from '../bridge/child-connection.js';
+import { containAsync } from '../bridge/contain.js';
 import { listAllPages } from '../bridge/list-pages.js';
 import type { NotificationEnvelope } from '../mcp/envelope.js';
 import { LIST_KINDS, LISTS, type ListKind, listsChangedBy } from '../mcp/lists.js';
@@ -87,7 +88,7 @@ export class Backend {
       clock: options.clock,
       delayMs: 0,
       everyMs: REFRESH_EVERY_MS,
-      run: () => this.#reload(),
+      run: () => containAsync(this.#reload(), options.onFault),
     });
   }
 

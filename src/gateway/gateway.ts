@@ -1,4 +1,5 @@
 import type { ChildConnection } from '../bridge/child-connection.js';
+import type { OnFault } from '../bridge/contain.js';
 import type { NotificationEnvelope } from '../mcp/envelope.js';
 import type { Hmac } from '../mcp/exposed-name.js';
 import { METHODS } from '../mcp/methods.js';
@@ -29,6 +30,10 @@ export interface GatewayOptions extends BackendPoolOptions {
   readonly seal: Hmac;
   /** Something that every client is to be told; for one, that the configuration cannot be used. */
   readonly notice?: string;
+  /** Told of our own errors, each of which fails one request. */
+  readonly onFault?: OnFault;
+  /** Told how many tools of servers clients are shown, whenever that may have changed. */
+  readonly onToolsListed?: (count: number) => void;
 }
 
 /**
@@ -38,7 +43,7 @@ export interface GatewayOptions extends BackendPoolOptions {
 export class Gateway implements GatewayPort {
   readonly #options: GatewayOptions;
   readonly #pool: BackendPool;
-  readonly #subscriptions = new Subscriptions();
+  readonly #subscriptions: Subscriptions;
   readonly #logs = new LogRouting();
   readonly #tasks: Tasks;
   readonly #childRequests: ChildRequests;
@@ -48,7 +53,8 @@ export class Gateway implements GatewayPort {
 
   constructor(options: GatewayOptions) {
     this.#options = options;
-    const { seal, hmac, servers } = options;
+    const { seal, hmac, servers, onFault } = options;
+    this.#subscriptions = new Subscriptions(onFault);
     const sharedByAll = new Set(servers.filter(({ sharing }) => sharing === 'all').map(({ key }) => key));
     this.#tasks = new Tasks({ seal, runSeal: hmac, isPersonal: ({ key }) => !sharedByAll.has(key) });
     this.#childRequests = new ChildRequests(this.#tasks);
@@ -156,6 +162,8 @@ export class Gateway implements GatewayPort {
       logs: this.#logs,
       tasks: this.#tasks,
       hmac: this.#options.hmac,
+      onFault: this.#options.onFault,
+      onToolsListed: isAlone ? undefined : this.#options.onToolsListed,
     });
     this.#views.set(id, view);
     return view;

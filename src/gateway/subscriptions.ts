@@ -1,3 +1,4 @@
+import { containAsync, type OnFault } from '../bridge/contain.js';
 import { isString, readString, toBytes } from '../jsonrpc/json-text.js';
 import type { RpcError } from '../jsonrpc/rpc-error.js';
 import type { NotificationEnvelope, ResponseEnvelope } from '../mcp/envelope.js';
@@ -7,6 +8,7 @@ import type { Backend } from './backend.js';
 import { DelegatedExchange } from './delegated-exchange.js';
 import type { Exchange } from './exchange.js';
 import type { GatewayClient } from './gateway-port.js';
+import { ownBug } from './own-bug.js';
 import type { Target } from './router.js';
 
 /** The URIs of a server under which a client sees them, by those of the server's own. */
@@ -35,6 +37,11 @@ const EMPTY_RESULT = toBytes('{}');
  */
 export class Subscriptions {
   readonly #byBackend = new WeakMap<Backend, Map<string, Subscription>>();
+  readonly #onFault: OnFault | undefined;
+
+  constructor(onFault?: OnFault) {
+    this.#onFault = onFault;
+  }
 
   /** Where a client's subscription was made that knows the resource as `exposed`, whoever that belongs to by now. */
   holder(client: GatewayClient, exposed: string, backends: Iterable<Backend>): Target | undefined {
@@ -51,9 +58,10 @@ export class Subscriptions {
   /** Serves a request to subscribe or to unsubscribe from a resource that the client knows as `exposed`. */
   serve(exchange: Exchange, backend: Backend, uri: string, exposed = uri): void {
     const isJoining = exchange.request.method === METHODS.subscribe;
-    this.#change(backend, uri, (subscription) =>
-      isJoining ? this.#join(exchange, subscription, exposed) : this.#leave(exchange, subscription),
-    );
+    this.#change(backend, uri, (subscription) => {
+      const change = isJoining ? this.#join(exchange, subscription, exposed) : this.#leave(exchange, subscription);
+      return containAsync(change, this.#onFault, () => exchange.fail(ownBug()));
+    });
   }
 
   /**
@@ -103,7 +111,7 @@ export class Subscriptions {
 
   async #carryOut(subscription: Subscription, subscriptions: Map<string, Subscription>): Promise<void> {
     for (let [change] = subscription.changes; change !== undefined; [change] = subscription.changes) {
-      await change(subscription);
+      await containAsync(change(subscription), this.#onFault);
       subscription.changes.shift();
     }
     if (subscription.clients.size === 0) subscriptions.delete(subscription.uri);

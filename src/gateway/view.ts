@@ -1,3 +1,4 @@
+import { containAsync, type OnFault } from '../bridge/contain.js';
 import { isString, readString, readText, toBytes } from '../jsonrpc/json-text.js';
 import { RPC_CODES, RpcError } from '../jsonrpc/rpc-error.js';
 import type { NotificationEnvelope, RequestEnvelope } from '../mcp/envelope.js';
@@ -15,6 +16,7 @@ import type { Exchange } from './exchange.js';
 import type { GatewayClient } from './gateway-port.js';
 import { HeldRequests } from './held-requests.js';
 import type { LogRouting } from './log-routing.js';
+import { ownBug } from './own-bug.js';
 import { NO_COMPLETIONS, NotListed, Router, type Target } from './router.js';
 import type { OwnTool } from './status/own-tool.js';
 import type { Subscriptions } from './subscriptions.js';
@@ -34,6 +36,9 @@ export interface ViewOptions {
   readonly tasks: Tasks;
   /** Seals the cursors of lists that need more than one page. */
   readonly hmac: Hmac;
+  readonly onFault?: OnFault | undefined;
+  /** Told how many tools there are now, of all servers. */
+  readonly onToolsListed?: ((count: number) => void) | undefined;
 }
 
 /**
@@ -52,12 +57,17 @@ export class View {
   readonly #tasks: Tasks;
   readonly #held: HeldRequests;
   readonly #hmac: Hmac;
+  readonly #onFault: OnFault | undefined;
+  readonly #onToolsListed: ViewOptions['onToolsListed'];
   #catalogs: Catalogs;
   /** Where more than one server has resources, what they say tells whose some are. */
   #learnsUris: boolean;
   #areListsSeen = false;
 
-  constructor({ clock, backends, naming, ownTools, startupWaitMs, subscriptions, logs, tasks, hmac }: ViewOptions) {
+  constructor(options: ViewOptions) {
+    const { clock, backends, naming, ownTools, startupWaitMs, subscriptions, logs, tasks, hmac, onFault } = options;
+    this.#onFault = onFault;
+    this.#onToolsListed = options.onToolsListed;
     this.#backends = new Map(backends.map((backend) => [backend.key, backend]));
     this.#naming = naming;
     this.#ownTools = new Map(ownTools.map((tool) => [tool.name, tool]));
@@ -93,7 +103,8 @@ export class View {
     const list = listAskedFor(method);
     if (list !== undefined) this.#list(exchange, list);
     else if (method === METHODS.setLevel) this.#logs.setLevel(exchange, this.#backends.values());
-    else if (method === METHODS.listTasks) void this.#tasks.ofServers.list(exchange, this.#backends.values());
+    else if (method === METHODS.listTasks)
+      this.#await(exchange, this.#tasks.ofServers.list(exchange, this.#backends.values()));
     else this.#route(exchange);
   }
 
@@ -103,6 +114,7 @@ export class View {
     // While nobody has seen a list, the order of the configuration decides alone.
     this.#catalogs = this.#merge(this.#areListsSeen ? before : undefined);
     this.#learnsUris = this.#router.withResources.length > 1;
+    this.#onToolsListed?.(this.#catalogs.tools.size);
     for (const kind of changedLists(before, this.#catalogs)) {
       for (const client of this.clients) client.listChanged(kind);
     }
@@ -142,7 +154,7 @@ export class View {
   #route(exchange: Exchange): void {
     const own = this.#ownTool(exchange.request);
     if (own !== undefined) {
-      if (exchange.request.tokens.task === undefined) void this.#callOwnTool(own, exchange);
+      if (exchange.request.tokens.task === undefined) this.#await(exchange, this.#callOwnTool(own, exchange));
       else exchange.fail(new RpcError(RPC_CODES.methodNotFound, `${own.name} cannot become a task`));
       return;
     }
@@ -198,6 +210,10 @@ export class View {
     const related = this.#tasks.towardServer(request, client, backend);
     const translation = this.#tasks.translationOf(exchange, backend);
     backend.serve(exchange, { edits: [...edits, ...related], editAnswer, onAnswered, translation });
+  }
+
+  #await(exchange: Exchange, work: Promise<void>): void {
+    void containAsync(work, this.#onFault, () => exchange.fail(ownBug()));
   }
 
   #ownTool({ method, bytes, tokens }: RequestEnvelope): OwnTool | undefined {

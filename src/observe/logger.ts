@@ -1,4 +1,7 @@
-import { type DestinationStream, destination, type Logger, pino } from 'pino';
+import { type DestinationStream, type Logger, pino } from 'pino';
+import { LogFile } from './log-file.js';
+import { cleanRecord } from './log-record.js';
+import type { Redact } from './redact.js';
 
 export type { Logger } from 'pino';
 
@@ -7,6 +10,8 @@ export interface LoggerOptions {
   readonly verbosity: number;
   /** Appended to, readable by its owner only; stderr when absent. */
   readonly file?: string;
+  /** Takes the secrets out of every line: the one place that all of them pass. */
+  readonly redact: Redact;
 }
 
 /**
@@ -15,10 +20,11 @@ export interface LoggerOptions {
  * A log that cannot be written must not stop what it tells about: of a host that does not read our stderr, and of a
  * disk that is full, nobody but the log suffers. Throws when the file cannot be opened.
  */
-export function createLogger({ verbosity, file }: LoggerOptions): Logger {
+export function createLogger({ verbosity, file, redact }: LoggerOptions): Logger {
   const level = LEVELS[Math.min(verbosity, LEVELS.length - 1)] ?? 'warn';
   const options = { level, base: null, timestamp: pino.stdTimeFunctions.isoTime };
-  return pino(options, file === undefined ? toStderr() : toFile(file));
+  const destination = file === undefined ? toStderr() : toFile(file);
+  return pino(options, { write: (line) => destination.write(cleanRecord(line, redact)) });
 }
 
 const LEVELS = ['warn', 'info', 'debug'] as const;
@@ -29,21 +35,27 @@ const MAX_UNREAD_BYTES = 1024 * 1024;
 function toStderr(): DestinationStream {
   // EPIPE: the host reads no more.
   process.stderr.on('error', () => {});
+  let dropped = 0;
   return {
     write: (line) => {
-      if (process.stderr.writableLength < MAX_UNREAD_BYTES) process.stderr.write(line);
+      if (process.stderr.writableLength >= MAX_UNREAD_BYTES) {
+        dropped += 1;
+        return;
+      }
+      if (dropped > 0) process.stderr.write(`${JSON.stringify({ level: 40, msg: describeGap(dropped) })}\n`);
+      dropped = 0;
+      process.stderr.write(line);
     },
   };
 }
 
-/** Synchronous, so that the last line before an exit is not lost. */
+function describeGap(lines: number): string {
+  return `${lines} lines of this log were dropped, because nobody read them`;
+}
+
 function toFile(file: string): DestinationStream {
-  const stream = destination({ dest: file, append: true, mkdir: true, mode: 0o600, sync: true });
-  let isReported = false;
-  stream.on('error', (error: unknown) => {
-    if (isReported) return;
-    isReported = true;
-    process.stderr.write(`The log file ${file} cannot be written: ${String(error)}\n`);
+  return new LogFile({
+    file,
+    onFault: (error) => process.stderr.write(`The log file ${file} cannot be written: ${String(error)}\n`),
   });
-  return stream;
 }

@@ -10,6 +10,17 @@ export interface SecretSource {
   readonly args: readonly string[];
 }
 
+/** The secrets that are known so far: the log is there before the configuration that names them. */
+export class KnownSecrets {
+  #redact = createRedactor([]);
+
+  know(sources: readonly SecretSource[]): void {
+    this.#redact = createRedactor(sources);
+  }
+
+  readonly redact: Redact = (text) => this.#redact(text);
+}
+
 /**
  * Removes the values that the configuration hands to servers under names such as `API_KEY` or `--token`, and
  * whatever has the shape of a well-known token.
@@ -29,7 +40,12 @@ export function createRedactor(sources: readonly SecretSource[]): Redact {
 /** Shorter values would take harmless words out of every line. */
 const SHORTEST_SECRET = 6;
 
-const SECRET_NAME = /key|token|secret|passw|pwd|auth|cred|cookie|session|private|dsn|connection/i;
+const SECRET_NAME =
+  /key|token|secret|passw|pwd|auth|cred|cookie|session|private|dsn|connection|bearer|webhook|(?:^|[_-])pat(?:$|[_-])/i;
+
+/** Values that nobody would choose for anything else: long hexadecimal numbers, and long mixtures of letters and digits. */
+const RANDOM_VALUE =
+  /^(?:[0-9a-f]{32,}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|(?=.*\d)(?=.*[a-z])(?=.*[A-Z])[\w.~+=-]{20,512})$/;
 
 const TOKEN_SHAPES = new RegExp(
   [
@@ -41,17 +57,22 @@ const TOKEN_SHAPES = new RegExp(
     String.raw`\bA(?:KIA|SIA)[A-Z0-9]{16}\b`,
     String.raw`\bAIza[\w-]{30,}`,
     String.raw`\bnpm_\w{30,}`,
-    String.raw`\beyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*`,
+    String.raw`\beyJ[\w-]{8,512}\.[\w-]{8,}\.[\w-]*`,
   ].join('|'),
   'g',
 );
 
-/** What stands before a secret in a log: `Bearer …`, `password=…`, `"apiKey": "…"`, and the user part of a URL. */
+/**
+ * What stands before a secret in a log: `Bearer …`, `password=…`, `--token …`, `"apiKey": "…"`, and the user part of a
+ * URL. Whoever writes the line may be hostile: what can begin anywhere in it is bounded, or looking at a long line would
+ * take time that grows with its square.
+ */
 const NAMED_VALUES: readonly RegExp[] = [
   /(\bbearer\s+)[\w.~+/=-]{8,}/gi,
   /(\bauthorization["']?\s*[:=]\s*["']?basic\s+)[\w+/=-]{4,}/gi,
-  /(\b[\w-]*(?:password|passwd|secret|token|api[_-]?key)["']?\s*[=:]\s*["']?)[^\s"',;]{4,}/gi,
-  /(\b[a-z][a-z0-9+.-]*:\/\/[^\s/:@]*:)[^\s/@]+(?=@)/gi,
+  /((?:password|passwd|secret|token|api[_-]?key)["']?\s{0,8}[=:]\s{0,8}["']?)[^\s"',;]{4,}/gi,
+  /(--[\w-]{0,32}?(?:password|passwd|secret|token|api[_-]?key)\s{1,8}["']?)(?!-)[^\s"',;]{4,}/gi,
+  /(:\/\/[^\s/:@]{0,256}:)[^\s/@]{1,1024}(?=@)/gi,
 ];
 
 function isLongEnough(secret: string): boolean {
@@ -59,13 +80,21 @@ function isLongEnough(secret: string): boolean {
 }
 
 function knownSecrets({ env, args }: SecretSource): string[] {
-  const fromEnv = Object.entries(env).flatMap(([name, value]) => (SECRET_NAME.test(name) ? [value] : []));
+  const isSecret = (name: string, value: string) => SECRET_NAME.test(name) || RANDOM_VALUE.test(value);
+  const fromEnv = Object.entries(env).flatMap(([name, value]) => (isSecret(name, value) ? [value] : []));
   const fromArgs = args.flatMap((arg, index) => {
     const [flag = '', value] = arg.split(/=(.*)/s, 2);
-    if (value !== undefined) return SECRET_NAME.test(flag) ? [value] : [];
+    if (value !== undefined) return isSecret(flag, value) ? [value] : [];
     const before = args[index - 1] ?? '';
-    return before.startsWith('-') && !before.includes('=') && SECRET_NAME.test(before) ? [arg] : [];
+    const isNamed = before.startsWith('-') && !before.includes('=') && SECRET_NAME.test(before);
+    return isNamed || RANDOM_VALUE.test(arg) ? [arg] : [];
   });
   // A log has lines, and so a secret of several lines comes in as many pieces.
-  return [...fromEnv, ...fromArgs].flatMap((value) => value.split(/\r?\n/)).filter(isLongEnough);
+  const pieces = [...fromEnv, ...fromArgs].flatMap((value) => value.split(/\r?\n/)).filter(isLongEnough);
+  return pieces.flatMap((piece) => [piece, JSON.stringify(piece).slice(1, -1), urlEncoded(piece)]);
+}
+
+/** As it stands in an address. */
+function urlEncoded(text: string): string {
+  return new URLSearchParams({ text }).toString().slice('text='.length).replaceAll('+', '%20');
 }

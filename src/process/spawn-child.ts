@@ -7,7 +7,7 @@ import type { ChildExit } from '../supervision/launcher.js';
 import { type SpawnError, toSpawnError } from './spawn-error.js';
 
 /** What to run. `env` is the child's whole environment: nothing is inherited. */
-export type SpawnRequest = Pick<ChildSpec, 'command' | 'args' | 'cwd' | 'env'>;
+export type SpawnRequest = Pick<ChildSpec, 'command' | 'label' | 'args' | 'cwd' | 'env'>;
 
 /** Exactly one of these is called, once, and never before `spawnChild` has returned. */
 export interface SpawnListeners {

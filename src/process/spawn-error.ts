@@ -17,11 +17,18 @@ export class SpawnError extends Error {
   }
 }
 
+interface Attempt {
+  readonly command: string;
+  readonly label?: string;
+  readonly cwd: string;
+}
+
 /** Names what was at fault: the system reports a missing directory as if the command were missing. */
-export function toSpawnError(cause: unknown, { command, cwd }: { command: string; cwd: string }): SpawnError {
+export function toSpawnError(cause: unknown, { command, label = command, cwd }: Attempt): SpawnError {
   const code = errorCode(cause) ?? 'UNKNOWN';
-  const prefix = `Cannot start "${command}"`;
-  if (!isDirectory(cwd)) return new SpawnError(code, `${prefix}: there is no directory "${cwd}" (${code})`, cause);
+  const prefix = `Cannot start "${label}"`;
+  if (!isDirectory(cwd))
+    return new SpawnError(code, `${prefix}: the folder to run it in does not exist (${code})`, cause);
   return new SpawnError(code, `${prefix}: ${explain(code, cause)} (${code})`, cause);
 }
 

@@ -7,6 +7,8 @@
 export interface ChildSpec {
   readonly key: string;
   readonly command: string;
+  /** What messages call the command, where that itself could tell a secret: as the entry spells it. */
+  readonly label?: string;
   readonly args: readonly string[];
   readonly cwd: string;
   readonly env: Readonly<Record<string, string>>;

@@ -24,6 +24,8 @@ export interface ExitRecord extends ChildExit {
 /** `code` and `signal` are null unless the failure was an exit. */
 export interface FailureRecord extends ExitRecord {
   readonly reason: string;
+  /** The machine lacked something, so the child is not to blame. */
+  readonly isHostFault?: boolean;
 }
 
 export type ChildPhase =

@@ -147,7 +147,7 @@ function fail(state: ChildState, reason: string, context: TransitionContext, exi
 
 /** The child did nothing wrong, so its count of failures stays as it is. */
 function failByHost(state: ChildState, reason: string, { now }: TransitionContext): Transition {
-  const failed = { ...state, lastFailure: { reason, ...NO_EXIT, at: now } };
+  const failed = { ...state, lastFailure: { reason, ...NO_EXIT, at: now, isHostFault: true } };
   return enterBackoff(failed, now, HOST_FAULT_DELAY_MS);
 }
 

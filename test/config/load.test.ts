@@ -17,6 +17,7 @@ describe('a server of the file', () => {
         child: {
           key: 'own',
           command: 'node',
+          label: 'node',
           args: [],
           cwd: dirname(config.file),
           env: {},
@@ -40,6 +41,7 @@ describe('a server of the file', () => {
           maxQueued: 64,
           maxWaitMs: 10_000,
         },
+        references: {},
         frames: { maxFrameBytes: 67_108_864, maxUnwrittenBytes: 4_194_304 },
       },
     ]);
@@ -54,6 +56,15 @@ servers:
 `);
     expect(calls).toMatchObject({ idleTimeoutMs: 20_000, concurrency: 2, maxQueued: 64 });
     expect(child?.restart).toMatchObject({ budget: 3, firstDelayMs: 1000, maxDelayMs: 30_000 });
+  });
+
+  test('tells what variables it refers to, so that they can be kept secret, and how its command is spelt', () => {
+    const { references, child } = loadServer(
+      `servers:\n  own: { command: "\${BIN}/run --key \${KEY}", args: ["$\${NOT}", "\${KEY}"], env: { A: "\${OTHER:-x}" } }\n`,
+      { env: { BIN: '/opt/bin', KEY: 'hunter2' } },
+    );
+    expect(references).toEqual({ BIN: '/opt/bin', KEY: 'hunter2' });
+    expect(child?.label).toBe(`\${BIN}/run …`);
   });
 
   test('may switch its prefix off and filter its tools', () => {
@@ -239,6 +250,8 @@ describe('the gateway', () => {
       idleStopMs: 600_000,
       restartTool: false,
       startLimit: Math.max(4, availableParallelism()),
+      maxQueued: 1024,
+      maxPartialBytes: 268_435_456,
       http: {
         maxSessions: 100,
         sessionIdleMs: 1_800_000,

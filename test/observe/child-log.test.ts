@@ -2,15 +2,20 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { ChildLog } from '../../src/observe/child-log.js';
 import { createRedactor } from '../../src/observe/redact.js';
+import { cpuMsOf } from '../support/cpu-time.js';
 import { bytesOf } from '../support/wire.js';
 
 const SECRET = `canary-${'0123456789abcdef'.repeat(6)}`;
 
 function logging() {
+  let now = 0;
   const told: string[] = [];
   const redact = createRedactor([{ env: { API_KEY: SECRET }, args: [] }]);
-  const log = new ChildLog({ redact, onLine: (line) => told.push(line) });
-  return { log, told };
+  const log = new ChildLog({ redact, now: () => now, onLine: (line) => told.push(line) });
+  const wait = (ms: number) => {
+    now += ms;
+  };
+  return { log, told, wait };
 }
 
 describe('the log of a child', () => {
@@ -56,11 +61,46 @@ describe('the log of a child', () => {
   });
 
   it('has of many lines the last 64 KiB', () => {
-    const { log } = logging();
-    for (let count = 0; count < 10_000; count += 1) log.write(bytesOf(`${String(count).padStart(99, '.')}\n`));
+    const { log, wait } = logging();
+    for (let count = 0; count < 10_000; count += 1) {
+      log.write(bytesOf(`${String(count).padStart(99, '.')}\n`));
+      wait(1);
+    }
     expect(log.lines.join('').length).toBeLessThanOrEqual(64 * 1024);
     expect(log.lines.length).toBe(Math.floor((64 * 1024) / 99));
     expect(log.lines.at(-1)).toMatch(/9999$/);
+  });
+});
+
+describe('a child that writes without end', () => {
+  it('has 1,000 lines in a second taken, and one line that says how many were dropped', () => {
+    const { log, told, wait } = logging();
+    for (let count = 1; count <= 5_000; count += 1) log.write(bytesOf(`line ${count}\n`));
+    expect(told).toHaveLength(1_000);
+    expect(log.droppedLines).toBe(4_000);
+    wait(999);
+    log.write(bytesOf('still too early\n'));
+    wait(1);
+    log.write(bytesOf('quiet again\n'));
+    expect(told.slice(1_000)).toEqual(['[4001 lines were dropped here: more than 1000 in a second]', 'quiet again']);
+    expect(told[999]).toBe('line 1000');
+  });
+
+  it('has what was dropped last told when it ends', () => {
+    const { log, told } = logging();
+    for (let count = 1; count <= 1_001; count += 1) log.add(`line ${count}`);
+    log.end();
+    expect(told.at(-1)).toBe('[1 lines were dropped here: more than 1000 in a second]');
+  });
+
+  it('costs little for each line that is dropped', () => {
+    const { log } = logging();
+    const chunk = bytesOf(`${'x'.repeat(1_023)}\n`.repeat(64));
+    const flood = () => {
+      for (let sent = 0; sent < 64 * 1024 * 1024; sent += chunk.length) log.write(chunk);
+    };
+    expect(cpuMsOf(flood)).toBeLessThan(1_000);
+    expect(log.droppedLines).toBe(64 * 1024 - 1_000);
   });
 });
 

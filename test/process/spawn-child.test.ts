@@ -81,10 +81,16 @@ describe('a child that cannot start', () => {
       'a directory that does not exist',
       { command: process.execPath, cwd: '/no/such' },
       'ENOENT',
-      'directory "/no/such"',
+      'the folder to run it in does not exist',
     ],
-    ['a file as directory', { command: process.execPath, cwd: process.execPath }, 'ENOTDIR', 'no directory'],
+    ['a file as directory', { command: process.execPath, cwd: process.execPath }, 'ENOTDIR', 'the folder to run it in'],
     ['a command with a null byte', { command: 'a\0b' }, 'ERR_INVALID_ARG_VALUE', 'null bytes'],
+    [
+      'a command whose words could be secret',
+      { command: '/no/such/secret', label: '$TOOL …' },
+      'ENOENT',
+      'Cannot start "$TOOL …"',
+    ],
   ])('says so at once: %s', async (_what, request, code, message) => {
     const startedAt = performance.now();
     const { child, events } = observe({ ...here, ...request });

@@ -1,4 +1,5 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { SharedLimit } from '../../jsonrpc/shared-limit.js';
 import type { ScanEnvelope } from '../../mcp/envelope.js';
 import { METHODS } from '../../mcp/methods.js';
 import type { Clock } from '../../timing/clock.js';
@@ -21,6 +22,8 @@ export interface EndpointOptions {
   readonly clock: Clock;
   readonly scan: ScanEnvelope;
   readonly limits: HttpLimits;
+  /** What all connections together may hold of bodies that are not complete. */
+  readonly partialFrames?: SharedLimit | undefined;
   readonly bearer: BearerCheck;
   readonly sessions: Sessions;
   readonly timers: Deadlines<Timed>;
@@ -37,6 +40,7 @@ const BATCH_WITHOUT_SESSION: Refusal = { status: 400, message: 'A batch needs Mc
 const UNKNOWN_SESSION: Refusal = { status: 404, message: 'There is no such session; begin with initialize' };
 const UNKNOWN_SERVER: Refusal = { status: 404, message: 'There is no such server' };
 const FULL: Refusal = { status: 503, message: 'Too many sessions', headers: retryAfter(30_000) };
+const NO_ROOM: Refusal = { status: 503, message: 'Too much is being received at once', headers: retryAfter(1_000) };
 const LISTENING_ALREADY: Refusal = { status: 409, message: 'Another connection listens to this session already' };
 const NOTHING_TO_RESUME: Refusal = { status: 400, message: 'Last-Event-ID names no event to go on after' };
 const ONLY_POST: Refusal = {
@@ -92,8 +96,9 @@ export class Endpoint {
 
   async #post(request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply | undefined> {
     const { maxBodyBytes } = this.#options.limits;
-    const body = await readBody(request.raw, maxBodyBytes);
+    const body = await readBody(request.raw, { maxBytes: maxBodyBytes, held: this.#options.partialFrames });
     if (body === 'aborted') return reply.hijack();
+    if (body === 'no-room') return this.refuse(request, reply, NO_ROOM);
     if (body === 'too-large') return this.refuse(request, reply, guards.tooLarge(maxBodyBytes));
     const opening = sessionIdOf(request) === undefined ? this.#options.scan(body) : undefined;
     if (opening?.kind === 'request' && opening.method === METHODS.initialize) {

@@ -1,4 +1,11 @@
 import type { IncomingMessage } from 'node:http';
+import type { SharedLimit } from '../../jsonrpc/shared-limit.js';
+
+export interface BodyLimits {
+  readonly maxBytes: number;
+  /** What all connections together may hold of bodies that are not complete. */
+  readonly held?: SharedLimit | undefined;
+}
 
 /**
  * The whole body, or why there is none.
@@ -6,21 +13,39 @@ import type { IncomingMessage } from 'node:http';
  * A body over the limit is read to its end and thrown away: a connection closed while the client still writes would
  * be reset, and the answer lost with it. The time limit for receiving a request ends those that never end.
  */
-export function readBody(request: IncomingMessage, maxBytes: number): Promise<Uint8Array | 'too-large' | 'aborted'> {
+export function readBody(
+  request: IncomingMessage,
+  { maxBytes, held }: BodyLimits,
+): Promise<Uint8Array | 'too-large' | 'no-room' | 'aborted'> {
   return new Promise((resolve) => {
     let chunks: Buffer[] = [];
     let length = 0;
+    let taken = 0;
+    const settle = (outcome: Uint8Array | 'too-large' | 'no-room' | 'aborted') => {
+      chunks = [];
+      held?.give(taken);
+      taken = 0;
+      resolve(outcome);
+    };
+    let isRefused = false;
+    const refuse = (why: 'too-large' | 'no-room') => {
+      isRefused = true;
+      settle(why);
+    };
     request.on('data', (chunk: Buffer) => {
       length += chunk.length;
-      if (length <= maxBytes) {
-        chunks.push(chunk);
+      if (isRefused) return;
+      if (length > maxBytes) {
+        refuse('too-large');
+      } else if (held?.take(chunk.length) === false) {
+        refuse('no-room');
       } else {
-        chunks = [];
-        resolve('too-large');
+        taken += chunk.length;
+        chunks.push(chunk);
       }
     });
-    request.once('end', () => resolve(chunks.length === 1 && chunks[0] ? chunks[0] : Buffer.concat(chunks)));
-    request.once('error', () => resolve('aborted'));
-    request.once('close', () => resolve('aborted'));
+    request.once('end', () => settle(chunks.length === 1 && chunks[0] ? chunks[0] : Buffer.concat(chunks)));
+    request.once('error', () => settle('aborted'));
+    request.once('close', () => settle('aborted'));
   });
 }

@@ -1,5 +1,6 @@
 import type { Server } from 'node:http';
 import { type FastifyInstance, fastify } from 'fastify';
+import type { SharedLimit } from '../../jsonrpc/shared-limit.js';
 import type { ScanEnvelope } from '../../mcp/envelope.js';
 import type { Clock } from '../../timing/clock.js';
 import { Deadlines } from '../../timing/deadlines.js';
@@ -19,6 +20,8 @@ export interface HttpFrontOptions {
   readonly scan: ScanEnvelope;
   readonly bind: HttpBind;
   readonly limits?: Partial<HttpLimits>;
+  /** What all connections together may hold of bodies that are not complete. */
+  readonly partialFrames?: SharedLimit;
   readonly onEvent: (event: HttpEvent) => void;
 }
 
@@ -55,6 +58,7 @@ export async function openHttpFront(options: HttpFrontOptions): Promise<HttpFron
     clock,
     scan,
     limits,
+    partialFrames: options.partialFrames,
     bearer,
     sessions,
     timers,

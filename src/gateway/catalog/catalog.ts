@@ -89,6 +89,13 @@ export class Catalog {
     return this.pages.first;
   }
 
+  /** How many entries of servers are listed. */
+  get size(): number {
+    let size = 0;
+    for (const names of this.listed.values()) size += names.length;
+    return size;
+  }
+
   /** The owner of a name or URI that stands in the list, or is only withheld from it. */
   owner(exposed: string): Route | undefined {
     return this.#routes.get(exposed);

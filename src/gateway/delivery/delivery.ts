@@ -1,7 +1,9 @@
 import { Breaker, type BreakerPolicy } from '../../bridge/breaker.js';
 import { CallQueue } from '../../bridge/call-queue.js';
 import type { ChildConnection } from '../../bridge/child-connection.js';
+import type { OnFault } from '../../bridge/contain.js';
 import type { RequestPatience } from '../../bridge/request.js';
+import type { SharedLimit } from '../../jsonrpc/shared-limit.js';
 import { LISTS } from '../../mcp/lists.js';
 import type { Clock } from '../../timing/clock.js';
 import type { Exchange, Handling } from '../exchange.js';
@@ -15,6 +17,10 @@ import { Latencies } from './latencies.js';
 import { type AdmittedCall, type SendingContext, send, taskPatience } from './sending.js';
 
 export interface DeliveryOptions {
+  /** Counts the calls that wait, of all servers together. */
+  readonly waiting?: SharedLimit;
+  /** Told of our own errors, each of which fails one call. */
+  readonly onFault?: OnFault;
   readonly key: string;
   readonly clock: Clock;
   readonly limits: CallLimits;
@@ -37,6 +43,8 @@ const MAX_LOOKOUTS = 256;
  */
 export class Delivery {
   readonly counters = newCallCounters();
+  /** How often a call failed within the gateway, by the reason. */
+  readonly failureReasons = new Map<FailureReason, number>();
   readonly latencies = new Latencies();
   /** What the process is at work on. */
   readonly atWork = new CallsAtWork();
@@ -59,7 +67,8 @@ export class Delivery {
 
   constructor(options: DeliveryOptions) {
     this.#options = options;
-    this.#queue = new CallQueue(options.limits);
+    const { limits, waiting } = options;
+    this.#queue = new CallQueue({ ...limits, ...(waiting === undefined ? {} : { waiting }) });
     this.#waits = new CallWaits({
       clock: options.clock,
       onCancelled: () => {
@@ -67,10 +76,10 @@ export class Delivery {
       },
     });
     this.#breaker = this.#newBreaker();
-    const { clock, limits } = options;
+    const { clock, onFault } = options;
     const { counters, latencies, atWork } = this;
     this.#sending = {
-      ...{ clock, limits, counters, latencies, atWork },
+      ...{ clock, limits, counters, latencies, atWork, onFault },
       breaker: () => this.#breaker,
       fail: (exchange, reason, sent) => this.#fail(exchange, reason, sent),
       sendElsewhere: (call, ended) => {
@@ -186,7 +195,7 @@ export class Delivery {
         this.#takeFloor({ exchange, handling, leave });
       }
     });
-    if (place === undefined) this.#fail(exchange, 'queue_full', false);
+    if (place === undefined) this.#fail(exchange, this.#queue.isFull ? 'queue_full' : 'all_queues_full', false);
     if (place !== undefined && !hasTurn) endWait = this.#awaitTurn(exchange, () => place.withdraw());
   }
 
@@ -271,6 +280,7 @@ export class Delivery {
   #fail(exchange: Exchange, reason: FailureReason, sent: boolean): void {
     if (exchange.isSettled) return;
     this.counters.failures += 1;
+    this.failureReasons.set(reason, (this.failureReasons.get(reason) ?? 0) + 1);
     answerFailure(exchange, {
       reason,
       server: this.#options.key,

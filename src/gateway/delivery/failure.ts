@@ -13,6 +13,8 @@ export type FailureReason =
   | 'unresponsive'
   | 'breaker_open'
   | 'queue_full'
+  /** Told as `queue_full`: it is the queues of all servers together that are. */
+  | 'all_queues_full'
   | 'queue_timeout'
   | 'overloaded'
   | 'timeout'
@@ -39,7 +41,7 @@ export interface Failure {
  */
 export function answerFailure(exchange: Exchange, failure: Failure): void {
   const facts = {
-    reason: failure.reason,
+    reason: failure.reason === 'all_queues_full' ? 'queue_full' : failure.reason,
     server: failure.server,
     generation: failure.generation,
     sent: failure.sent,
@@ -77,6 +79,7 @@ const SENTENCES: Readonly<Record<FailureReason, string>> = {
   unresponsive: 'has stopped answering; it is being looked at, and restarted if it stays silent.',
   breaker_open: 'runs but has stopped answering; calls are held back until it answers again.',
   queue_full: 'has too many calls waiting already.',
+  all_queues_full: 'has no room for this call: Trunkline as a whole has too many calls waiting already.',
   queue_timeout: 'was busy with other calls for too long.',
   overloaded: 'does not read what is sent to it.',
   timeout: 'did not answer in time; the call was cancelled.',

@@ -1,10 +1,12 @@
 import type { Breaker } from '../../bridge/breaker.js';
 import type { ChildConnection } from '../../bridge/child-connection.js';
+import { contain, containAsync, type OnFault } from '../../bridge/contain.js';
 import type { Outcome, RequestHandler, RequestPatience, SentRequest } from '../../bridge/request.js';
 import type { Edit } from '../../jsonrpc/splice.js';
 import type { NotificationEnvelope, ResponseEnvelope } from '../../mcp/envelope.js';
 import type { Clock } from '../../timing/clock.js';
 import type { Exchange, Handling } from '../exchange.js';
+import { ownBug } from '../own-bug.js';
 import type { CallCounters } from './call-counters.js';
 import type { CallLimits } from './call-limits.js';
 import { type CallsAtWork, isLookout } from './calls-at-work.js';
@@ -41,6 +43,8 @@ export interface SendingContext {
   readonly fail: (exchange: Exchange, reason: FailureReason, sent: boolean) => void;
   /** The process has ended, and the call may have the next one. */
   readonly sendElsewhere: (call: AdmittedCall, ended: ChildConnection) => void;
+  /** Told of our own errors, each of which fails one call. */
+  readonly onFault: OnFault | undefined;
 }
 
 /** For a wait until a task is done, which is silent for as long as that takes. */
@@ -67,7 +71,7 @@ class Sending implements RequestHandler {
     const { earlier } = call;
     this.#context = context;
     this.#connection = connection;
-    this.#call = call;
+    this.#call = { ...call, leave: once(call.leave) };
     this.#lastSignAt = context.clock.now();
     this.#startedAt = earlier?.startedAt ?? this.#lastSignAt;
     this.progressed = earlier?.progressed;
@@ -75,13 +79,26 @@ class Sending implements RequestHandler {
   }
 
   begin(): void {
+    this.#contain(() => this.#begin());
+  }
+
+  settle(outcome: Outcome): void {
+    this.#contain(() => this.#settle(outcome));
+  }
+
+  /** A report that is lost is no reason to fail. */
+  progress(notification: NotificationEnvelope, value: number): void {
+    contain(() => this.#progress(notification, value), this.#context.onFault);
+  }
+
+  #begin(): void {
     const { exchange, handling, earlier } = this.#call;
     const { translation } = handling;
     this.#context.atWork.add(exchange);
     const patience = this.#patience();
     if (earlier !== undefined) {
       if (Math.min(patience.firstMs ?? patience.idleMs, patience.maxMs) <= 0) {
-        this.settle({ kind: 'failed', reason: 'timeout', sent: true });
+        this.#settle({ kind: 'failed', reason: 'timeout', sent: true });
         return;
       }
       this.#context.counters.repeated += 1;
@@ -93,7 +110,7 @@ class Sending implements RequestHandler {
     exchange.onCancel((notice) => sent.cancel(notice, notice && translation?.cancel(notice)));
   }
 
-  settle(outcome: Outcome): void {
+  #settle(outcome: Outcome): void {
     const again = this.#again(outcome);
     if (again !== undefined) {
       this.#context.atWork.delete(this.#call.exchange);
@@ -104,10 +121,15 @@ class Sending implements RequestHandler {
     const response = outcome.kind === 'answered' ? outcome.response : undefined;
     const rest = response && translation?.goOn?.(response, this.#connection, () => this.#outlive());
     if (rest === undefined) this.#end(outcome);
-    else void rest.then((end) => this.#end(end));
+    else
+      void containAsync(
+        rest.then((end) => this.#end(end)),
+        this.#context.onFault,
+        () => this.#recover(),
+      );
   }
 
-  progress(notification: NotificationEnvelope, value: number): void {
+  #progress(notification: NotificationEnvelope, value: number): void {
     const { exchange, handling } = this.#call;
     this.#lastSignAt = this.#context.clock.now();
     this.#lastProgress = value;
@@ -179,6 +201,17 @@ class Sending implements RequestHandler {
     });
   }
 
+  #contain(work: () => void): void {
+    contain(work, this.#context.onFault, () => this.#recover());
+  }
+
+  /** An error of our own ends this call, and gives back what it held. */
+  #recover(): void {
+    this.#context.atWork.delete(this.#call.exchange);
+    this.#call.leave();
+    this.#call.exchange.fail(ownBug());
+  }
+
   /** Lets the exchange hear of progress after its answer. */
   #outlive(): () => void {
     const ends = [this.#call.exchange.outlive(), this.#sent?.outlive()];
@@ -186,6 +219,16 @@ class Sending implements RequestHandler {
       for (const end of ends) end?.();
     };
   }
+}
+
+/** What a call holds is given back once, whatever goes wrong on the way. */
+function once(leave: () => void): () => void {
+  let hasLeft = false;
+  return () => {
+    if (hasLeft) return;
+    hasLeft = true;
+    leave();
+  };
 }
 
 type SendFailure = Exclude<Extract<Outcome, { kind: 'failed' }>['reason'], 'cancelled'>;

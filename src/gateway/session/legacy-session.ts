@@ -1,3 +1,4 @@
+import { contain, containAsync, type OnFault } from '../../bridge/contain.js';
 import { readText, type Span, toBytes } from '../../jsonrpc/json-text.js';
 import { errorMessage, type MessageSink, NULL_ID, notificationMessage, resultMessage } from '../../jsonrpc/message.js';
 import { RPC_CODES, RpcError } from '../../jsonrpc/rpc-error.js';
@@ -12,6 +13,7 @@ import { capabilitiesFor } from '../capabilities.js';
 import { describeFailure } from '../delivery/failure.js';
 import type { Exchange } from '../exchange.js';
 import type { ClientConnection, GatewayClient, GatewayPort, ServerGreeting } from '../gateway-port.js';
+import { ownBug } from '../own-bug.js';
 import type { Question, TakeBack } from '../questions/child-request.js';
 import { inRevision } from '../server-greeting.js';
 import { AskedClient } from './asked-client.js';
@@ -33,6 +35,8 @@ export interface LegacySessionOptions {
   /** The key of the one server that the client wants to see as it is. */
   readonly server?: string | undefined;
   readonly serverInfo: { readonly name: string; readonly title?: string; readonly version: string };
+  /** Told of our own errors, which fail one request and no more; without it they go on to the caller. */
+  readonly onFault?: OnFault;
 }
 
 /** Changes that come together are announced together, and not more often than a client can follow. */
@@ -83,17 +87,20 @@ export class LegacySession implements GatewayClient {
   /** One line from a client at the other end of a pipe. */
   receive(line: Uint8Array): void {
     if (this.#phase === 'closed') return;
-    const message = this.#options.scan(line);
-    if (message.kind !== 'rejected') this.accept(message, this.#pipe);
-    else if (message.reason === 'batch') this.#receiveBatch(message);
-    else if (message.reason !== 'blank') this.#options.sink.send(refusalOf(message));
+    contain(() => {
+      const message = this.#options.scan(line);
+      if (message.kind !== 'rejected') this.accept(message, this.#pipe);
+      else if (message.reason === 'batch') this.#receiveBatch(message);
+      else if (message.reason !== 'blank') this.#options.sink.send(refusalOf(message));
+    }, this.#options.onFault);
   }
 
   /** One message; what it causes goes to `reply`. Returns whether that will be given an answer. */
   accept(message: Envelope, reply: ReplyChannel): boolean {
+    const { onFault } = this.#options;
     if (message.kind === 'request') this.#request(message, reply);
-    else if (message.kind === 'notification') this.#notification(message);
-    else this.#asked.answered(message);
+    else if (message.kind === 'notification') contain(() => this.#notification(message), onFault);
+    else contain(() => this.#asked.answered(message), onFault);
     return message.kind === 'request';
   }
 
@@ -137,7 +144,11 @@ export class LegacySession implements GatewayClient {
     if (request.method === METHODS.ping) {
       reply.answer(resultMessage(toBytes(id), EMPTY_RESULT));
     } else if (request.method === METHODS.initialize) {
-      this.#initialize(request, reply);
+      contain(
+        () => this.#initialize(request, reply),
+        this.#options.onFault,
+        () => reply.answer(errorMessage(toBytes(id), ownBug())),
+      );
     } else if (this.#connection === undefined) {
       refuse(reply, id, RPC_CODES.invalidParams, 'The session has to begin with initialize');
     } else if (reply.isPipe === true && this.#inFlight.has(id)) {
@@ -162,7 +173,11 @@ export class LegacySession implements GatewayClient {
     const sameId = this.#inFlight.get(id);
     if (sameId === undefined) this.#inFlight.set(id, new Set([exchange]));
     else sameId.add(exchange);
-    connection.serve(exchange);
+    contain(
+      () => connection.serve(exchange),
+      this.#options.onFault,
+      () => exchange.fail(ownBug()),
+    );
   }
 
   /** Not before the client has said that it is ready. */
@@ -194,7 +209,8 @@ export class LegacySession implements GatewayClient {
     const connection = gateway.connect(this, { profile, server });
     this.#connection = connection;
     if (connection.greeting !== undefined) {
-      void this.#greetAsServer({ id: toBytes(id), profile, reply }, connection, connection.greeting);
+      const greeting = this.#greetAsServer({ id: toBytes(id), profile, reply }, connection, connection.greeting);
+      void containAsync(greeting, this.#options.onFault, () => reply.answer(errorMessage(toBytes(id), ownBug())));
       return;
     }
     this.#revision = profile.protocolVersion;

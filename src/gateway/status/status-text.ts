@@ -7,6 +7,18 @@ export function renderStatus(report: StatusReport): string {
     `Trunkline ${report.version}, up ${duration(report.uptimeSeconds)}: ${ready} of ${report.servers.length} servers ready, ${report.tools} tools.`,
   ];
   if (report.configFault !== null) lines.push(`The configuration cannot be used: ${report.configFault}`);
+  const { waitingCalls, partialFrameBytes } = report.limits;
+  if (waitingCalls.refused > 0) {
+    lines.push(`Calls refused because ${waitingCalls.max} waited already, of all servers: ${waitingCalls.refused}.`);
+  }
+  if (partialFrameBytes.refused > 0) {
+    lines.push(
+      `Messages dropped because ${partialFrameBytes.max} bytes of incomplete ones were held already: ${partialFrameBytes.refused}.`,
+    );
+  }
+  if (report.ownBugs > 0)
+    lines.push(`Bugs of Trunkline that failed one request each: ${report.ownBugs}; its log tells more.`);
+  if (report.advice !== '') lines.push(report.advice);
   for (const server of report.servers) lines.push(...renderServer(server));
   return lines.join('\n');
 }
@@ -42,10 +54,14 @@ function renderServer(server: ServerReport): string[] {
   for (const list of [server.tools, server.prompts, server.resources, server.resourceTemplates]) {
     for (const { name, reason } of list.quarantined) add('quarantined', `${name} (${reason})`);
     if (list.truncated !== null) add('list cut short', list.truncated);
+    if (list.hiding.length > 0) add('hide characters in their description', list.hiding.join(', '));
   }
   if (server.tools.denied.length > 0) add('denied by configuration', server.tools.denied.join(', '));
   const dropped = Object.entries(server.dropped).filter(([, count]) => count > 0);
   if (dropped.length > 0) add('dropped', dropped.map(([kind, count]) => `${kind} ${count}`).join(', '));
+  const reasons = Object.entries(server.failureReasons);
+  if (reasons.length > 0) add('failures', reasons.map(([reason, count]) => `${reason} ${count}`).join(', '));
+  if (server.droppedLogLines > 0) add('log lines dropped', `${server.droppedLogLines}, more than 1000 in a second`);
   if (!isWell) for (const line of server.log) add('log', line);
   if (server.advice !== '') add('what to do', server.advice);
   return lines;

@@ -25,11 +25,14 @@ const NULLABLE_STRING = { type: ['string', 'null'] };
 const COUNT = { type: 'integer', minimum: 0 };
 const STRINGS = { type: 'array', items: { type: 'string' } };
 
+const LIMIT_SCHEMA = object({ now: COUNT, max: COUNT, refused: COUNT });
+
 const LIST_SCHEMA = object({
   exposed: STRINGS,
   quarantined: { type: 'array', items: object({ name: { type: 'string' }, reason: { type: 'string' } }) },
   denied: STRINGS,
   truncated: NULLABLE_STRING,
+  hiding: { ...STRINGS, description: 'Listed, but with characters in their descriptions that nobody sees' },
 });
 
 const SERVER_SCHEMA = object({
@@ -46,6 +49,7 @@ const SERVER_SCHEMA = object({
   calls: COUNT,
   errors: { ...COUNT, description: 'Calls that the server answered with an error' },
   failures: { ...COUNT, description: 'Calls that the server could not answer' },
+  failureReasons: { type: 'object', additionalProperties: COUNT },
   cancelled: COUNT,
   repeated: { ...COUNT, description: 'Calls that went to a second process because the first one ended' },
   latencyMs: { anyOf: [object({ p50: { type: 'number' }, p95: { type: 'number' } }), { type: 'null' }] },
@@ -63,6 +67,7 @@ const SERVER_SCHEMA = object({
   lastFailure: NULLABLE_STRING,
   retryInSeconds: NULLABLE_NUMBER,
   log: STRINGS,
+  droppedLogLines: COUNT,
   advice: { type: 'string', description: 'What the person can do' },
   instructions: NULLABLE_STRING,
   instances: {
@@ -96,6 +101,9 @@ const DEFINITION = {
     configFile: NULLABLE_STRING,
     configFault: NULLABLE_STRING,
     tools: COUNT,
+    advice: { type: 'string', description: 'What the person can do about Trunkline as a whole' },
+    limits: object({ waitingCalls: LIMIT_SCHEMA, partialFrameBytes: LIMIT_SCHEMA }),
+    ownBugs: { ...COUNT, description: 'Errors in Trunkline itself that failed one request each' },
     servers: { type: 'array', items: SERVER_SCHEMA },
   }),
   annotations: { readOnlyHint: true, destructiveHint: false, idempotentHint: true, openWorldHint: false },

@@ -1,8 +1,10 @@
 import type { BreakerState } from '../../bridge/breaker.js';
+import type { SharedLimit } from '../../jsonrpc/shared-limit.js';
 import type { ListKind } from '../../mcp/lists.js';
 import type { Backend, LifecycleState } from '../backend.js';
 import type { Catalogs } from '../catalog/catalogs.js';
-import { printable } from './printable.js';
+import { printable, printableLines } from './printable.js';
+import { adviseOnToolCount } from './tool-count.js';
 
 /** What supervision knows of a child. Times are milliseconds on the monotonic clock. */
 export interface Lifecycle {
@@ -14,7 +16,7 @@ export interface Lifecycle {
   readonly readySince: number | undefined;
   readonly retryAt: number | undefined;
   readonly lastExit: { readonly code: number | null; readonly signal: string | null; readonly at: number } | undefined;
-  readonly lastFailure: { readonly reason: string; readonly at: number } | undefined;
+  readonly lastFailure: { readonly reason: string; readonly at: number; readonly isHostFault?: boolean } | undefined;
 }
 
 /** Everything there is to know about one server. */
@@ -25,6 +27,8 @@ export interface ServerFacts {
   readonly problem: { readonly message: string; readonly hint: string } | undefined;
   /** The last lines of stderr and of what was no message on stdout, secrets removed, oldest first. */
   readonly logLines: readonly string[];
+  /** Lines that are not among them because there were too many at once. */
+  readonly droppedLogLines: number;
   /** All backends of this server, this one among them: clients that differ do not share one. */
   readonly instances: readonly InstanceFacts[];
 }
@@ -45,6 +49,14 @@ export interface StatusFacts {
   /** What is wrong with the configuration as a whole. */
   readonly configFault: string | undefined;
   readonly catalogs: Catalogs;
+  /** Takes secrets out of what servers say. */
+  readonly redact: (text: string) => string;
+  /** Calls that wait for their turn, of all servers. */
+  readonly waiting: SharedLimit;
+  /** Bytes of messages that are not complete, of all servers and clients. */
+  readonly partialFrames: SharedLimit;
+  /** Errors in Trunkline that failed one request each. */
+  readonly ownBugs: number;
   readonly servers: readonly ServerFacts[];
   readonly canRestart: boolean;
 }
@@ -56,7 +68,22 @@ export interface StatusReport {
   readonly configFile: string | null;
   readonly configFault: string | null;
   readonly tools: number;
+  /** What the person can do about Trunkline as a whole; empty when there is nothing to do. */
+  readonly advice: string;
+  /** What all servers and clients share. */
+  readonly limits: {
+    readonly waitingCalls: LimitReport;
+    readonly partialFrameBytes: LimitReport;
+  };
+  readonly ownBugs: number;
   readonly servers: readonly ServerReport[];
+}
+
+export interface LimitReport {
+  readonly now: number;
+  readonly max: number;
+  /** How often there was no room. */
+  readonly refused: number;
 }
 
 /** What a server contributes to one of the merged lists, and what not. */
@@ -65,6 +92,8 @@ export interface ListReport {
   readonly quarantined: readonly { readonly name: string; readonly reason: string }[];
   readonly denied: readonly string[];
   readonly truncated: string | null;
+  /** Listed, but there are characters in what they say about themselves that nobody sees. */
+  readonly hiding: readonly string[];
 }
 
 export interface ServerReport {
@@ -81,6 +110,8 @@ export interface ServerReport {
   readonly calls: number;
   readonly errors: number;
   readonly failures: number;
+  /** How many failures had which reason. */
+  readonly failureReasons: Readonly<Record<string, number>>;
   readonly cancelled: number;
   readonly repeated: number;
   readonly latencyMs: { readonly p50: number; readonly p95: number } | null;
@@ -98,6 +129,8 @@ export interface ServerReport {
   readonly lastFailure: string | null;
   readonly retryInSeconds: number | null;
   readonly log: readonly string[];
+  /** Lines that were not kept because there were too many at once. */
+  readonly droppedLogLines: number;
   /** What the person can do; empty when there is nothing to do. */
   readonly advice: string;
   readonly instructions: string | null;
@@ -121,16 +154,22 @@ export interface InstanceReport {
 export function reportStatus(facts: StatusFacts, server?: string): StatusReport {
   const chosen = facts.servers.filter(({ backend }) => server === undefined || backend.key === server);
   const logLines = server === undefined ? BRIEF_LOG_LINES : FULL_LOG_LINES;
-  let tools = 0;
-  for (const names of facts.catalogs.tools.listed.values()) tools += names.length;
+  const tools = facts.catalogs.tools.size;
   return {
     version: facts.version,
     uptimeSeconds: seconds(facts.now - facts.startedAt),
     configFile: facts.configFile ?? null,
     configFault: facts.configFault ?? null,
     tools,
+    advice: adviseOnToolCount(tools),
+    limits: { waitingCalls: reportLimit(facts.waiting), partialFrameBytes: reportLimit(facts.partialFrames) },
+    ownBugs: facts.ownBugs,
     servers: chosen.map((one) => reportServer(facts, one, logLines)),
   };
+}
+
+function reportLimit({ taken, max, refusals }: SharedLimit): LimitReport {
+  return { now: taken, max, refused: refusals };
 }
 
 const BRIEF_LOG_LINES = 3;
@@ -138,6 +177,7 @@ const FULL_LOG_LINES = 20;
 
 function reportServer(facts: StatusFacts, one: ServerFacts, logLines: number): ServerReport {
   const { backend, lifecycle, problem } = one;
+  const shown = showing(facts);
   const { counters, latencies, connection, breaker } = backend.delivery;
   const p50 = latencies.quantile(0.5);
   const p95 = latencies.quantile(0.95);
@@ -155,6 +195,7 @@ function reportServer(facts: StatusFacts, one: ServerFacts, logLines: number): S
     inFlight: connection?.inFlight ?? 0,
     queued: backend.delivery.queued,
     ...counters,
+    failureReasons: Object.fromEntries(backend.delivery.failureReasons),
     latencyMs: p50 === undefined || p95 === undefined ? null : { p50: tenths(p50), p95: tenths(p95) },
     tools: reportList(facts, backend, 'tools'),
     prompts: reportList(facts, backend, 'prompts'),
@@ -165,12 +206,13 @@ function reportServer(facts: StatusFacts, one: ServerFacts, logLines: number): S
       lastExit === undefined
         ? null
         : { code: lastExit.code, signal: lastExit.signal, secondsAgo: seconds(facts.now - lastExit.at) },
-    lastFailure: lifecycle?.lastFailure === undefined ? null : printable(lifecycle.lastFailure.reason),
+    lastFailure: lifecycle?.lastFailure === undefined ? null : shown(lifecycle.lastFailure.reason),
     retryInSeconds:
       lifecycle?.retryAt === undefined ? null : Math.ceil(Math.max(0, lifecycle.retryAt - facts.now) / 1000),
-    log: one.logLines.slice(-logLines).map(printable),
+    log: one.logLines.slice(-logLines).map(shown),
+    droppedLogLines: one.droppedLogLines,
     advice: advise(facts, one),
-    instructions: connection?.instructions ?? null,
+    instructions: connection?.instructions === undefined ? null : printableLines(facts.redact(connection.instructions)),
     instances: one.instances.map((instance) => reportInstance(instance, backend)),
   };
 }
@@ -187,17 +229,25 @@ function reportInstance({ backend, lifecycle }: InstanceFacts, yours: Backend): 
   };
 }
 
-function reportList({ catalogs }: StatusFacts, { key, lists }: Backend, kind: ListKind): ListReport {
-  const { withheld, denied, truncated } = lists[kind];
+/** Whatever a server says, on one line that hides nothing but secrets. */
+function showing({ redact }: StatusFacts): (text: string) => string {
+  return (text) => printable(redact(text));
+}
+
+function reportList(facts: StatusFacts, { key, lists }: Backend, kind: ListKind): ListReport {
+  const { catalogs } = facts;
+  const shown = showing(facts);
+  const { withheld, denied, truncated, hiding } = lists[kind];
   const shadowed = catalogs[kind].shadowed.filter((entry) => entry.key === key);
   return {
-    exposed: (catalogs[kind].listed.get(key) ?? []).map(printable),
+    exposed: (catalogs[kind].listed.get(key) ?? []).map(shown),
     quarantined: [
-      ...withheld.map(({ name, reason }) => ({ name: printable(name), reason: printable(reason) })),
-      ...shadowed.map(({ exposed, owner }) => ({ name: printable(exposed), reason: `taken by "${owner}"` })),
+      ...withheld.map(({ name, reason }) => ({ name: shown(name), reason: shown(reason) })),
+      ...shadowed.map(({ exposed, owner }) => ({ name: shown(exposed), reason: `taken by "${owner}"` })),
     ],
-    denied: denied.map(printable),
+    denied: denied.map(shown),
     truncated: truncated ?? null,
+    hiding: hiding.map(shown),
   };
 }
 
@@ -212,6 +262,7 @@ function advise({ canRestart }: StatusFacts, { backend, lifecycle, problem, inst
     case 'parked':
       return `Read the log lines, mend the cause, then ${restart}. It is tried again by itself from time to time, and when one of its tools is called.`;
     case 'backoff':
+      if (lifecycle.lastFailure?.isHostFault === true) return SHORT_OF_RESOURCES;
       return 'It is restarted by itself; if that goes on, the log lines tell why it ends.';
     case 'starting':
       if (instances.some((instance) => instance.backend === backend && instance.isUnclaimed))
@@ -228,6 +279,9 @@ function advise({ canRestart }: StatusFacts, { backend, lifecycle, problem, inst
       return '';
   }
 }
+
+const SHORT_OF_RESOURCES =
+  'This machine lacks what a new process needs; the server is not to blame, and is tried again every 5 s. End other programs, or raise the limit that the last failure names (`ulimit -n` for open files).';
 
 function seconds(ms: number): number {
   return Math.round(ms / 1000);

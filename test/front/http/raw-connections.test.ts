@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import { describe, expect, it } from 'vitest';
 import { DEFAULT_HTTP_LIMITS } from '../../../src/front/http/limits.js';
+import { SharedLimit } from '../../../src/jsonrpc/shared-limit.js';
 import { json } from './scripted-core.js';
 import { initializeRequest, notification, readToEnd, request, type Serving, serving } from './serving.js';
 
@@ -134,6 +135,22 @@ describe('a body', () => {
     for (let count = 0; count < 65; count += 1) socket.write(chunk);
     expect((await answered)[0].toString()).toMatch(/^HTTP\/1\.1 413 /);
     expect(http.core.endpoints).toEqual([]);
+  });
+
+  it('is refused while others hold all that may be held of bodies that are not complete, and later is not', async () => {
+    const partialFrames = new SharedLimit(FOUR_MIB);
+    const http = await serving({ partialFrames });
+    const session = await http.initialize();
+    const socket = await http.connect();
+    socket.write(headOf(http, { 'content-length': String(FOUR_MIB) }));
+    socket.write('x'.repeat(FOUR_MIB - 10));
+    await expect.poll(() => partialFrames.taken).toBe(FOUR_MIB - 10);
+    const refused = await http.send('POST', '/mcp', session, JSON.stringify(request(1)));
+    expect([refused.status, refused.headers['retry-after']]).toEqual([503, '1']);
+    socket.destroy();
+    await expect.poll(() => partialFrames.taken).toBe(0);
+    expect((await http.send('POST', '/mcp', session, JSON.stringify(request(1)))).status).toBe(200);
+    expect(partialFrames.taken).toBe(0);
   });
 
   it.each(['gzip', 'br', 'deflate', 'identity, gzip', 'GZIP'])(

@@ -6,6 +6,7 @@ import type { HttpBind } from '../../../src/front/http/bind.js';
 import type { HttpEvent } from '../../../src/front/http/http-event.js';
 import type { HttpLimits } from '../../../src/front/http/limits.js';
 import { type HttpFront, openHttpFront } from '../../../src/front/http/server.js';
+import { SharedLimit } from '../../../src/jsonrpc/shared-limit.js';
 import { FakeClock } from '../../support/fake-clock.js';
 import { type Message, scan } from '../../support/wire.js';
 import { EventReader } from './event-reader.js';
@@ -32,9 +33,11 @@ afterEach(async () => {
 export async function serving({
   limits = {},
   bind = {},
+  partialFrames = new SharedLimit(Number.POSITIVE_INFINITY),
 }: {
   limits?: Partial<HttpLimits>;
   bind?: Partial<HttpBind>;
+  partialFrames?: SharedLimit;
 } = {}): Promise<Serving> {
   const clock = new FakeClock();
   const core = new ScriptedCore();
@@ -53,6 +56,7 @@ export async function serving({
       ...bind,
     },
     limits,
+    partialFrames,
     onEvent: (event) => events.push(event),
   });
   const served = new Serving(front, core, clock, events);

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { reportStatus } from '../../../src/gateway/status/status.js';
+import { SharedLimit } from '../../../src/jsonrpc/shared-limit.js';
 import { uiAlias } from '../../../src/mcp/ui-uri.js';
 import { type ServerScript, scriptGateway, toolOf } from '../../support/scripted-gateway.js';
 import { sha256 } from '../../support/sha256.js';
@@ -135,7 +136,14 @@ describe('a user interface that two servers have', () => {
   it('is shown by the status under its alias, and not as hidden', async () => {
     const { gateway, server } = await apps();
     const servers = ['a', 'b'].map((key) => {
-      return { backend: server(key).backend, lifecycle: undefined, problem: undefined, logLines: [], instances: [] };
+      return {
+        backend: server(key).backend,
+        lifecycle: undefined,
+        problem: undefined,
+        logLines: [],
+        droppedLogLines: 0,
+        instances: [],
+      };
     });
     const facts = {
       now: 0,
@@ -144,6 +152,10 @@ describe('a user interface that two servers have', () => {
       configFile: undefined,
       configFault: undefined,
       canRestart: false,
+      redact: (text: string) => text,
+      waiting: new SharedLimit(1),
+      partialFrames: new SharedLimit(1),
+      ownBugs: 0,
     };
     const report = reportStatus({ ...facts, catalogs: gateway.catalogs, servers });
     expect(report.servers.map(({ resources }) => [resources.exposed, resources.quarantined])).toEqual([

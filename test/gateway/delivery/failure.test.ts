@@ -10,6 +10,7 @@ import { RecordedExchange } from '../../support/recorded-exchange.js';
 const REASONS: readonly FailureReason[] = [
   ...(['starting', 'restarting', 'parked', 'stopped', 'misconfigured', 'breaker_open', 'queue_full'] as const),
   ...(['queue_timeout', 'overloaded', 'timeout', 'child_exited', 'response_too_large', 'response_malformed'] as const),
+  'all_queues_full',
 ];
 
 function failure(members: Partial<Failure> = {}): Failure {
@@ -44,6 +45,14 @@ describe('what a failed call is answered with', () => {
       message: expect.stringContaining('Server "files" has too many calls waiting'),
       data: { reason: 'queue_full', server: 'files', sent: false, outcome: 'not_sent' },
     });
+  });
+
+  it('says who is full when it is not the server, under the same reason', () => {
+    const exchange = new RecordedExchange();
+    answerFailure(exchange, failure({ reason: 'all_queues_full', sent: false }));
+    const { content, _meta } = JSON.parse(exchange.answers[0] ?? '');
+    expect(_meta['trunkline/failure']).toMatchObject({ reason: 'queue_full', outcome: 'not_sent' });
+    expect(content[0].text).toContain('Trunkline as a whole has too many calls waiting');
   });
 
   it.each([

@@ -8,6 +8,7 @@ import {
 } from '../../../src/gateway/status/status.js';
 import { renderStatus } from '../../../src/gateway/status/status-text.js';
 import { createStatusTool } from '../../../src/gateway/status/status-tool.js';
+import { SharedLimit } from '../../../src/jsonrpc/shared-limit.js';
 import { offering, type ServerScript, scriptGateway, toolOf } from '../../support/scripted-gateway.js';
 
 const READY: Lifecycle = {
@@ -22,7 +23,7 @@ const READY: Lifecycle = {
   lastFailure: undefined,
 };
 
-const NOTHING = { exposed: [], quarantined: [], denied: [], truncated: null };
+const NOTHING = { exposed: [], quarantined: [], denied: [], truncated: null, hiding: [] };
 
 const NOTHING_SEEN = { backends: new Map(), catalogs: scriptGateway({ servers: {} }).gateway.catalogs };
 
@@ -54,9 +55,27 @@ async function given({
     configFault: undefined,
     catalogs: world.gateway.catalogs,
     canRestart: false,
+    redact: (text) => text.replaceAll('canary', '[redacted]'),
+    waiting: new SharedLimit(1_024),
+    partialFrames: new SharedLimit(1_000),
+    ownBugs: 0,
     servers: [
-      { backend: world.server('a').backend, lifecycle: { ...READY, ...lifecycle }, problem, logLines, instances: [] },
-      { backend: world.server('b').backend, lifecycle: undefined, problem: undefined, logLines: [], instances: [] },
+      {
+        backend: world.server('a').backend,
+        lifecycle: { ...READY, ...lifecycle },
+        problem,
+        logLines,
+        droppedLogLines: 0,
+        instances: [],
+      },
+      {
+        backend: world.server('b').backend,
+        lifecycle: undefined,
+        problem: undefined,
+        logLines: [],
+        droppedLogLines: 0,
+        instances: [],
+      },
     ],
     ...facts,
   });
@@ -88,10 +107,11 @@ describe('the report', () => {
       calls: 0,
       errors: 0,
       failures: 0,
+      failureReasons: {},
       cancelled: 0,
       repeated: 0,
       latencyMs: null,
-      tools: { exposed: ['a__read'], quarantined: [], denied: [], truncated: null },
+      tools: { ...NOTHING, exposed: ['a__read'] },
       prompts: NOTHING,
       resources: NOTHING,
       resourceTemplates: NOTHING,
@@ -100,6 +120,7 @@ describe('the report', () => {
       lastFailure: null,
       retryInSeconds: null,
       log: [],
+      droppedLogLines: 0,
       advice: '',
       instructions: null,
       instances: [],
@@ -128,11 +149,12 @@ describe('the report', () => {
     expect(one()?.tools).toEqual({
       exposed: ['a__ok'],
       quarantined: [
-        { name: 'bad\\u{1b}[31m', reason: 'inputSchema is not a schema of type "object"' },
+        { name: 'bad\\u{1b}[31m', reason: 'its name hides characters' },
         { name: 'ok', reason: 'the server lists this name twice; the first one counts' },
       ],
       denied: ['secret'],
       truncated: null,
+      hiding: [],
     });
   });
 
@@ -141,7 +163,14 @@ describe('the report', () => {
     await world.startAll();
     const { make } = await given();
     const servers = ['a', 'b'].map((key) => {
-      return { backend: world.server(key).backend, lifecycle: READY, problem: undefined, logLines: [], instances: [] };
+      return {
+        backend: world.server(key).backend,
+        lifecycle: READY,
+        problem: undefined,
+        logLines: [],
+        droppedLogLines: 0,
+        instances: [],
+      };
     });
     const report = reportStatus({ ...make(), catalogs: world.gateway.catalogs, servers });
     expect(report.servers[1]?.tools.quarantined).toEqual([{ name: 'x', reason: 'taken by "a"' }]);
@@ -163,9 +192,77 @@ describe('the report', () => {
     expect(one()).toMatchObject({ log: [safe], lastFailure: safe });
   });
 
+  it('has no secret in it, wherever a server told one', async () => {
+    const script = { tools: [toolOf('ok'), '{"name":"canary"}'], filter: { deny: ['x_canary'] } };
+    const { report } = await given({
+      script,
+      logLines: ['canary'],
+      lifecycle: { lastFailure: { reason: 'canary', at: 0 } },
+    });
+    expect(JSON.stringify(report())).not.toContain('canary');
+    expect(report().servers[0]).toMatchObject({ log: ['[redacted]'], lastFailure: '[redacted]' });
+  });
+
+  it("says of a failure that is not the server's whose it is", async () => {
+    const lastFailure = { reason: 'Cannot start "x": too many files are open (EMFILE)', at: 0, isHostFault: true };
+    const { one } = await given({ lifecycle: { state: 'backoff', lastFailure } });
+    expect(one()?.advice).toMatch(/^This machine lacks what a new process needs; the server is not to blame/);
+  });
+
   it('of a server without a process has no more than that', async () => {
     const { report } = await given({ isStarted: false });
     expect(report().servers[1]).toMatchObject({ server: 'b', state: 'stopped', pid: null, generation: 0, dropped: {} });
+  });
+});
+
+describe('what a limit kept out', () => {
+  const waiting = new SharedLimit(0);
+  const partialFrames = new SharedLimit(5);
+  waiting.take(1);
+  partialFrames.take(5);
+  partialFrames.take(1);
+
+  it('is reported where it was refused, and advised about', async () => {
+    const tools = Array.from({ length: 41 }, (_, index) => `tool_${index}`);
+    const { report } = await given({ script: { tools }, facts: { waiting, partialFrames, ownBugs: 2 } });
+    expect(report()).toMatchObject({
+      limits: { waitingCalls: { now: 0, max: 0, refused: 1 }, partialFrameBytes: { now: 5, max: 5, refused: 1 } },
+      ownBugs: 2,
+      advice: expect.stringContaining('41 tools are listed'),
+    });
+    expect(renderStatus(report()).split('\n').slice(1, 5)).toEqual([
+      'Calls refused because 0 waited already, of all servers: 1.',
+      'Messages dropped because 5 bytes of incomplete ones were held already: 1.',
+      'Bugs of Trunkline that failed one request each: 2; its log tells more.',
+      report().advice,
+    ]);
+  });
+
+  it('is counted by the reason of each failure', async () => {
+    const { server, report } = await given();
+    server('a').backend.delivery.refuse(
+      { isSettled: false, request: { method: 'x', tokens: {} }, fail: () => {} } as never,
+      'queue_full',
+    );
+    expect(report().servers[0]).toMatchObject({ failures: 1, failureReasons: { queue_full: 1 } });
+    expect(renderStatus(report())).toContain('    failures: queue_full 1');
+  });
+
+  it('of a log is told with it', async () => {
+    const { make } = await given();
+    const facts = make();
+    const [one, ...others] = facts.servers;
+    if (one === undefined) throw new Error('No server');
+    const report = reportStatus({ ...facts, servers: [{ ...one, droppedLogLines: 7 }, ...others] });
+    expect(renderStatus(report)).toContain('    log lines dropped: 7, more than 1000 in a second');
+  });
+
+  it('names tools that hide characters in their descriptions', async () => {
+    const { one, report } = await given({
+      script: { tools: [toolOf('ok').replace('{', '{"description":"\\u200b",')] },
+    });
+    expect(one()?.tools).toMatchObject({ exposed: ['a__ok'], hiding: ['a__ok'] });
+    expect(renderStatus(report())).toContain('    hide characters in their description: a__ok');
   });
 });
 
@@ -212,7 +309,14 @@ describe('what a server offers besides tools', () => {
     await world.startAll();
     const { make } = await given();
     const facts = ['a', 'b'].map((key) => {
-      return { backend: world.server(key).backend, lifecycle: READY, problem: undefined, logLines: [], instances: [] };
+      return {
+        backend: world.server(key).backend,
+        lifecycle: READY,
+        problem: undefined,
+        logLines: [],
+        droppedLogLines: 0,
+        instances: [],
+      };
     });
     const report = reportStatus({ ...make(), catalogs: world.gateway.catalogs, servers: facts });
     expect(report.servers.map(({ resources }) => resources)).toEqual([
