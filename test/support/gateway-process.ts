@@ -21,10 +21,13 @@ export interface Received {
 export type Message = Record<string, any>;
 
 export interface StartOptions {
-  /** Entries as in the configuration; without `command` or `package` the lab server runs with `args`. */
+  /** Entries as in the configuration; without `command` or `package` the lab server, or `program`, runs with `args`. */
   readonly servers: Record<string, Record<string, unknown>>;
   readonly gateway?: Record<string, unknown>;
+  /** `RUN` in them is the folder of the run. */
   readonly args?: readonly string[];
+  /** What starts the CLI, given its command line; such as a shell that sets limits first. */
+  readonly via?: readonly string[];
   readonly env?: Readonly<Record<string, string>>;
   /** In a session and process group of its own, as a terminal would start it. */
   readonly detached?: boolean;
@@ -45,19 +48,19 @@ export class GatewayProcess {
   #partial: Buffer[] = [];
   #lastId = 0;
 
-  private constructor({ servers, gateway = {}, args = [], env = {}, detached = false }: StartOptions) {
+  private constructor({ servers, gateway = {}, args = [], via = [], env = {}, detached = false }: StartOptions) {
     // Part of every command line below, so that what is left of a run can be found.
     this.folder = mkdtempSync(join(tmpdir(), `trunkline-${randomUUID()}-`));
     const entries = Object.entries(servers).map(([key, entry]) => {
       if ('command' in entry || 'package' in entry) return [key, entry];
-      return [
-        key,
-        { ...entry, command: 'node', args: [LAB, ...((entry.args as string[]) ?? []), `run=${this.folder}`] },
-      ];
+      const { program = LAB, args: given = [], ...rest } = entry;
+      return [key, { ...rest, command: 'node', args: [program, ...(given as string[]), `run=${this.folder}`] }];
     });
     const file = join(this.folder, 'trunkline.yaml');
     writeFileSync(file, JSON.stringify({ servers: Object.fromEntries(entries), gateway }));
-    this.#process = spawn(process.execPath, [CLI, '--config', file, ...args], {
+    const own = args.map((arg) => arg.replaceAll('RUN', this.folder));
+    const [program = '', ...parameters] = [...via, process.execPath, CLI, '--config', file, ...own];
+    this.#process = spawn(program, parameters, {
       env: { ...process.env, XDG_DATA_HOME: join(this.folder, 'data'), ...env },
       detached,
     });

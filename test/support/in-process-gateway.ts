@@ -17,7 +17,7 @@ import { killGroups, processesOf, until } from './processes.js';
 import { lineOf, type Message, RecordingSink } from './wire.js';
 
 /** The server that fails as it is told. */
-const FAULTY = fileURLToPath(new URL('../fixtures/servers/faulty.mjs', import.meta.url));
+export const FAULTY = fileURLToPath(new URL('../fixtures/servers/faulty.mjs', import.meta.url));
 
 /** Of ending everything: a test does not wait for who ignores the end. */
 const QUICK_END = { termAfterMs: 300, killAfterMs: 600 };
@@ -178,6 +178,7 @@ export class InProcessClient {
       sink: this.received,
       serverInfo,
       principal: 'somebody',
+      onFault: platform.faults.onFault,
     });
   }
 

@@ -1,0 +1,148 @@
+import { mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, describe, expect, it } from 'vitest';
+import { GatewayProcess } from '../support/gateway-process.js';
+import { FAULTY, failureOf, InProcessGateway, textOf } from '../support/in-process-gateway.js';
+import { until } from '../support/processes.js';
+
+const MIB = 1024 * 1024;
+
+let end: () => Promise<unknown> = async () => {};
+afterEach(() => end());
+
+describe('a server that writes to stderr without end', () => {
+  // A sixteenth of the gigabyte that the row asks for; the log is nearly full before, so that it has to be rotated.
+  it('F42: keeps working, and the log takes no more than 50 MiB', async () => {
+    const logs = mkdtempSync(join(tmpdir(), 'trunkline-logs-'));
+    for (const suffix of ['.1', '.2', '.3', '.4'])
+      writeFileSync(join(logs, `x.log${suffix}`), Buffer.alloc(10 * MIB, 'o\n'));
+    writeFileSync(join(logs, 'x.log'), Buffer.alloc(10 * MIB - 1_000, 'o\n'));
+    const gateway = await GatewayProcess.start({
+      servers: { f: { program: FAULTY } },
+      args: ['-vv', '--log-file', join(logs, 'x.log')],
+    });
+    end = async () => {
+      await gateway.dispose();
+      rmSync(logs, { recursive: true });
+    };
+    await gateway.untilState('f', 'ready');
+    const flood = gateway.call('f__stderr', { bytes: 64 * MIB, nonce: 'flood' });
+    const during = await gateway.call('trunkline__status');
+    expect(during.message.result.isError).toBeUndefined();
+    expect(textOf((await flood).message.result)).toBe('flood');
+    expect(textOf((await gateway.call('f__answer', { nonce: 'after' })).message.result)).toBe('after');
+
+    // The server answers before all that it has to say is taken from it.
+    const dropped = async () => (await gateway.status('f')).droppedLogLines;
+    await expect.poll(dropped, { timeout: 20_000 }).toBeGreaterThan(40_000);
+    expect(await gateway.status('f')).toMatchObject({ state: 'ready', restarts: 0 });
+    const text = (await gateway.call('trunkline__status')).message.result.content[0].text;
+    expect(text).toMatch(/log lines dropped: \d+, more than 1000 in a second/);
+    const sizes = readdirSync(logs).map((name) => statSync(join(logs, name)).size);
+    expect(sizes).toHaveLength(5);
+    expect(sizes.reduce((sum, size) => sum + size)).toBeLessThanOrEqual(50 * MIB);
+  });
+});
+
+describe('a server that does not read its stdin any more', () => {
+  it('F43: is sent no more than 4 MiB, and whoever waits is told when it is killed', async () => {
+    const gateway = new InProcessGateway({ servers: { f: {} } });
+    end = () => gateway.end();
+    const client = await gateway.connect();
+    const { pid } = await gateway.untilState('f', 'ready');
+    await client.call('f__stop_reading');
+    const text = 'x'.repeat(600 * 1024);
+    const calls = Array.from({ length: 12 }, () => client.call('f__answer', { text }));
+    const isToldOf = (reason: string) => gateway.status('f').failureReasons[reason] ?? 0;
+    await until('some are refused', () => isToldOf('overloaded') > 0);
+    const refused = isToldOf('overloaded');
+    // One write may be with the system already, and the one that passes the limit is taken.
+    expect(12 - refused).toBeGreaterThanOrEqual(Math.floor((4 * MIB) / text.length));
+    expect(12 - refused).toBeLessThanOrEqual(Math.ceil((4 * MIB) / text.length) + 2);
+
+    process.kill(pid ?? 0, 'SIGKILL');
+    const failures = (await Promise.all(calls)).map(failureOf);
+    const told = (reason: string) => failures.filter((failure) => failure.reason === reason);
+    expect(told('overloaded')).toHaveLength(refused);
+    expect(told('overloaded').every(({ sent, outcome }) => !sent && outcome === 'not_sent')).toBe(true);
+    expect(told('child_exited')).toHaveLength(12 - refused);
+    expect(told('child_exited').every(({ sent, outcome }) => sent && outcome === 'unknown')).toBe(true);
+    await gateway.untilState('f', 'ready');
+    expect(textOf(await client.call('f__answer', { nonce: 'again' }))).toBe('again');
+  });
+});
+
+describe('more tools than some clients take', () => {
+  it('are all listed, and one line of the log and the status advise what to do', async () => {
+    const gateway = new InProcessGateway({ servers: { a: { args: ['list=many:50'] }, b: { args: ['list=many:50'] } } });
+    end = () => gateway.end();
+    const client = await gateway.connect();
+    await Promise.all([gateway.untilState('a', 'ready'), gateway.untilState('b', 'ready')]);
+    expect(await client.listTools()).toHaveLength(101);
+    const { result } = await client.request('tools/call', { name: 'trunkline__status' });
+    expect(result.content[0].text).toMatch(/^100 tools are listed.* no more than 80, .*`tools\.allow`/m);
+    const warnings = gateway.log.filter((line) => line.includes('tools are listed'));
+    expect(warnings.at(-1)).toContain('100 tools are listed');
+    expect(warnings.length).toBeLessThanOrEqual(2);
+  });
+});
+
+describe('messages that nest deeper than 512 levels', () => {
+  it('are refused in both directions, and what comes after them is read', async () => {
+    const gateway = new InProcessGateway({ servers: { f: {} } });
+    end = () => gateway.end();
+    const client = await gateway.connect();
+    await gateway.untilState('f', 'ready');
+    const deep = (levels: number) => `${'['.repeat(levels)}${']'.repeat(levels)}`;
+    for (const levels of [512, 200_000]) {
+      client.say(
+        `{"jsonrpc":"2.0","id":"d${levels}","method":"tools/call","params":{"name":"f__answer","x":${deep(levels)}}}`,
+      );
+      expect(client.received.messages.at(-1)).toMatchObject({ error: { code: -32600 } });
+    }
+    expect(failureOf(await client.call('f__deep', { levels: 200_000 }))).toMatchObject({
+      reason: 'response_malformed',
+    });
+    expect(failureOf(await client.call('f__deep', { levels: 511 }))).toMatchObject({ reason: 'response_malformed' });
+    expect((await client.call('f__deep', { levels: 500 })).content).toEqual([]);
+    expect(textOf(await client.call('f__answer', { nonce: 'n' }))).toBe('n');
+  });
+});
+
+describe('clients that ask for more than the whole gateway may hold', () => {
+  it('are told that it is Trunkline that is full, and the status says so', async () => {
+    const servers = { a: { concurrency: 1 }, b: { concurrency: 1 } };
+    const gateway = new InProcessGateway({ servers, gateway: { maxQueued: 2 } });
+    end = () => gateway.end();
+    const client = await gateway.connect();
+    await Promise.all([gateway.untilState('a', 'ready'), gateway.untilState('b', 'ready')]);
+    const busy = ['a', 'b'].map((key) => client.call(`${key}__answer`, { afterMs: 300 }));
+    const waiting = ['a', 'b'].map((key) => client.call(`${key}__answer`));
+    const refused = await client.call('a__answer');
+    expect(failureOf(refused)).toMatchObject({ reason: 'queue_full', sent: false });
+    expect(textOf(refused)).toMatch(/Trunkline as a whole has too many calls waiting/);
+    const { result } = await client.request('tools/call', { name: 'trunkline__status' });
+    expect(result.structuredContent.limits.waitingCalls).toEqual({ now: 2, max: 2, refused: 1 });
+    expect(result.content[0].text).toContain('Calls refused because 2 waited already, of all servers: 1.');
+    for (const answer of await Promise.all([...busy, ...waiting])) expect(answer.isError).toBeUndefined();
+  });
+});
+
+describe('servers that begin more than all may hold', () => {
+  it('have the answer dropped that is too much, are told of, and go on', async () => {
+    const gateway = new InProcessGateway({ servers: { f: {} }, gateway: { maxPartial: '1MiB' } });
+    end = () => gateway.end();
+    const client = await gateway.connect();
+    await gateway.untilState('f', 'ready');
+    expect(failureOf(await client.call('f__oversized', { bytes: 3 * MIB }))).toMatchObject({
+      reason: 'response_too_large',
+    });
+    expect(textOf(await client.call('f__answer', { nonce: 'next' }))).toBe('next');
+    const { result } = await client.request('tools/call', { name: 'trunkline__status' });
+    expect(result.structuredContent.limits.partialFrameBytes).toMatchObject({ now: 0, max: MIB, refused: 1 });
+    expect(result.content[0].text).toContain(
+      'Messages dropped because 1048576 bytes of incomplete ones were held already: 1.',
+    );
+  });
+});

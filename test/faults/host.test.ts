@@ -1,0 +1,132 @@
+import { execFileSync } from 'node:child_process';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterEach, describe, expect, it } from 'vitest';
+import { Supervisor } from '../../src/supervision/supervisor.js';
+import { sampleSpec } from '../supervision/sample-spec.js';
+import { flush, ScriptedLauncher } from '../supervision/scripted-launcher.js';
+import { FakeClock } from '../support/fake-clock.js';
+import { GatewayProcess } from '../support/gateway-process.js';
+import { FAULTY, textOf } from '../support/in-process-gateway.js';
+import { until } from '../support/processes.js';
+
+let gateway: GatewayProcess | undefined;
+afterEach(async () => {
+  await gateway?.dispose();
+  gateway = undefined;
+});
+
+async function start(options: { via?: string[]; args?: string[] }): Promise<GatewayProcess> {
+  const servers = { f: { program: FAULTY, restart: { firstDelay: '10ms' } } };
+  gateway = await GatewayProcess.start({ servers, ...options });
+  await gateway.untilState('f', 'ready');
+  return gateway;
+}
+
+// No file can grow then, as on a disk that is full; pipes and files that are there are as ever.
+const FULL_DISK = ['sh', '-c', 'ulimit -f 0; exec "$0" "$@"'];
+
+describe('a disk that is full', () => {
+  it('F57: keeps nobody from calling, and stderr says that the run file cannot be written', async () => {
+    const full = await start({ via: FULL_DISK });
+    expect(textOf((await full.call('f__answer', { nonce: 'n' })).message.result)).toBe('n');
+    await until('it is told', () => full.stderr.includes('the run file cannot be written'));
+  });
+
+  it('F57: keeps nobody from calling, and stderr says that the log cannot be written, once', async () => {
+    const full = await start({ via: FULL_DISK, args: ['-vv', '--log-file', 'RUN/x.log'] });
+    expect(textOf((await full.call('f__answer', { nonce: 'n' })).message.result)).toBe('n');
+    expect(full.stderr.match(/The log file .*x\.log cannot be written/g)).toHaveLength(1);
+    expect(readFileSync(join(full.folder, 'x.log'), 'utf8')).toBe('');
+  });
+});
+
+describe('a machine without descriptors left', () => {
+  it.runIf(existsSync('/usr/bin/prlimit'))(
+    'F57: is told of by the status, is no failure of the server, and is tried again after 5 s',
+    async () => {
+      const short = await start({});
+      // What it has open stays open, and nothing can be opened any more.
+      execFileSync('prlimit', ['--pid', String(short.pid), '--nofile=3:']);
+      process.kill((await short.status('f')).pid, 'SIGKILL');
+      await until('the spawn fails', () => short.stderr.includes('EMFILE'));
+      const at = performance.now();
+      const status = await short.status('f');
+      expect(status).toMatchObject({ state: 'backoff', lastFailure: expect.stringContaining('(EMFILE)') });
+      expect(status.advice).toContain('This machine lacks what a new process needs');
+      execFileSync('prlimit', ['--pid', String(short.pid), '--nofile=1024:']);
+      await short.untilState('f', 'ready');
+      expect(performance.now() - at).toBeGreaterThan(4_500);
+      expect(textOf((await short.call('f__answer', { nonce: 'n' })).message.result)).toBe('n');
+    },
+  );
+});
+
+describe('a clock that jumps', () => {
+  it('F57: is not looked at: only the age of files is told by the time of day', () => {
+    const src = join(import.meta.dirname, '..', '..', 'src');
+    const files = readdirSync(src, { recursive: true, encoding: 'utf8' }).filter((file) => file.endsWith('.ts'));
+    const code = (file: string) => readFileSync(join(src, file), 'utf8').replace(/\/\*[\s\S]*?\*\/|\/\/.*$/gm, '');
+    expect(files.filter((file) => /\bDate\b|hrtime/.test(code(file)))).toEqual([join('store', 'run-file.ts')]);
+  });
+});
+
+describe('a machine that slept for hours', () => {
+  const keys = Array.from({ length: 20 }, (_, index) => `server-${index}`);
+  const HOURS_MS = 8 * 60 * 60_000;
+
+  function supervising() {
+    const clock = new FakeClock();
+    const launcher = new ScriptedLauncher();
+    launcher.endsAtOnce = true;
+    const supervisor = new Supervisor({ clock, random: () => 0.5, launcher, startLimit: 4, onChange: () => {} });
+    for (const key of keys) supervisor.add(sampleSpec(key));
+    return { clock, launcher, supervisor };
+  }
+
+  it('F57: finds servers that were ready as they were', async () => {
+    const { clock, launcher, supervisor } = supervising();
+    launcher.onLaunch = ({ events }) => events.ready();
+    for (const key of keys) supervisor.start(key);
+    clock.jump(10_000);
+    await flush();
+    expect(launcher.launches).toHaveLength(20);
+    clock.jump(HOURS_MS);
+    await flush();
+    clock.jump(HOURS_MS);
+    await flush();
+    expect(launcher.launches).toHaveLength(20);
+    for (const key of keys) expect(supervisor.snapshot(key).state).toBe('ready');
+  });
+
+  it('F57: tries servers that had failed once each, no more at a time than ever', async () => {
+    const { clock, launcher, supervisor } = supervising();
+    launcher.onLaunch = ({ events }) => events.exited({ code: 1, signal: null });
+    for (const key of keys) supervisor.start(key);
+    await flush();
+    const before = launcher.launches.length;
+    let running = 0;
+    let most = 0;
+    launcher.onLaunch = () => {
+      running += 1;
+      most = Math.max(most, running);
+    };
+    clock.jump(HOURS_MS);
+    await flush();
+    expect(most).toBeLessThanOrEqual(4);
+    for (const { key, events } of launcher.launches.slice(before)) {
+      events.ready();
+      running -= 1;
+      expect(supervisor.snapshot(key).state).toBe('ready');
+    }
+    while (launcher.launches.length - before < 20) {
+      const launch = launcher.latest();
+      launch.events.ready();
+      running -= 1;
+      await flush();
+    }
+    clock.jump(HOURS_MS);
+    await flush();
+    expect(launcher.launches.length - before).toBe(20);
+  });
+});

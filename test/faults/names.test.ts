@@ -1,0 +1,22 @@
+import { describe, expect, it } from 'vitest';
+import { Workplace } from '../commands/cli-run.js';
+
+describe('a server under a name that would name something else', () => {
+  it.each([
+    ['../x', /this key cannot start tool names/],
+    ['CON', /Windows takes this key for a device/],
+    ['x'.repeat(300), /this key has 300 characters/],
+    ['a\0b', /this key cannot start tool names/],
+  ])('F54: is refused with the whole configuration: %j', async (key, reason) => {
+    const place = new Workplace();
+    try {
+      place.write('trunkline.yaml', JSON.stringify({ servers: { [key]: { command: 'touch', args: ['started'] } } }));
+      const { code, stdout, stderr } = await place.run(['check']);
+      expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
+      expect(stderr).toMatch(reason);
+      expect(stderr).not.toContain('\0');
+    } finally {
+      place.dispose();
+    }
+  });
+});
