@@ -14,7 +14,7 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   process: ['supervision', 'timing', 'node', 'npm:execa'],
   front: ['jsonrpc', 'mcp', 'timing', 'streams', 'node', 'npm:fastify'],
   store: ['node'],
-  config: ['supervision', 'node', 'npm:yaml', 'npm:zod'],
+  config: ['supervision', 'timing', 'node', 'npm:yaml', 'npm:zod', 'npm:chokidar'],
   observe: ['jsonrpc', 'timing', 'node', 'npm:pino'],
   compose: ['*'],
   commands: ['*'],
