@@ -26,8 +26,8 @@ export type StartCall = (leave: () => void) => void;
  * first in line, wait for the next place. The bound on what waits is ours: p-queue itself takes any number.
  */
 export class CallQueue {
-  readonly #concurrency: number;
-  readonly #maxQueued: number;
+  #concurrency: number;
+  #maxQueued: number;
   readonly #allWaiting: SharedLimit;
   readonly #line = new PQueue({ concurrency: 1 });
   #running = 0;
@@ -52,6 +52,13 @@ export class CallQueue {
   /** Whether as many wait here as may; otherwise it is all queues together that are full when a call is refused. */
   get isFull(): boolean {
     return this.#waiting >= this.#maxQueued;
+  }
+
+  /** Other bounds from now on; what runs or waits beyond them already goes on. */
+  limit({ concurrency, maxQueued }: Pick<CallQueueOptions, 'concurrency' | 'maxQueued'>): void {
+    this.#concurrency = concurrency;
+    this.#maxQueued = maxQueued;
+    if (this.#running < concurrency) this.#giveNext();
   }
 
   /**
@@ -118,7 +125,7 @@ export class CallQueue {
 
   readonly #leave = (): void => {
     this.#running -= 1;
-    this.#giveNext();
+    if (this.#running < this.#concurrency) this.#giveNext();
   };
 }
 

@@ -6,6 +6,7 @@ import { emptyConfig } from '../config/empty-config.js';
 import type { HttpFront } from '../front/http/server.js';
 import type { PendingGateway } from '../gateway/pending-gateway.js';
 import type { Logger } from '../observe/logger.js';
+import { followConfig, logConfig } from './follow-config.js';
 import { runToEnd } from './run-to-end.js';
 import { readSealSecret } from './seal-secret.js';
 import type { StdioClient } from './serve.js';
@@ -45,6 +46,7 @@ export async function serveBehindFront(settings: Settings, front: OpenFront): Pr
   const limits = config.gateway.http;
   const http =
     front.http === undefined ? undefined : await openHttp({ settings: front.http, limits, composition, logger });
+  let unfollow = async () => {};
   return await runToEnd({
     composition,
     logger,
@@ -52,10 +54,14 @@ export async function serveBehindFront(settings: Settings, front: OpenFront): Pr
     onSignal: () => EXIT.ok,
     isOutputAwaited: false,
     onListening: front.onListening,
-    close: async () => await http?.close(),
+    close: async () => {
+      await Promise.all([http?.close(), unfollow()]);
+    },
     work: async (ending) => {
       composition.start();
       front.gateway.become(composition.gateway);
+      const file = config.file === '' ? undefined : config.file;
+      if (config.gateway.watch) unfollow = followConfig({ settings, composition, logger, file });
       await Promise.race([front.client?.left ?? NEVER, aborted(ending)]);
       return EXIT.ok;
     },
@@ -87,8 +93,7 @@ function usableConfig(
 ): { config: Config; fault?: string } {
   try {
     const config = readConfig(settings);
-    for (const warning of config.warnings) logger.warn(warning);
-    for (const { key, problem } of config.servers) if (problem !== undefined) logger.error({ server: key, ...problem });
+    logConfig(config, logger);
     return { config };
   } catch (error) {
     if (!(error instanceof ConfigError) || !isClientAttached) throw error;

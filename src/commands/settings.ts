@@ -27,6 +27,11 @@ export function readConfig({ config }: Settings): Config {
     home: homedir(),
     platform: process.platform,
   });
+  return readConfigFile(file);
+}
+
+/** Reads this file and no other; throws a `ConfigError` when it cannot be used. */
+export function readConfigFile(file: string): Config {
   return loadConfig(file, { env: process.env, nodePath: process.execPath });
 }
 

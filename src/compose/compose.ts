@@ -1,7 +1,9 @@
+import { type ConfigChanges, compareConfigs } from '../config/compare.js';
 import type { Config, ServerConfig } from '../config/config.js';
 import type { Backend } from '../gateway/backend.js';
-import { Gateway } from '../gateway/gateway.js';
-import type { SeenBackends } from '../gateway/status/own-tool.js';
+import type { PoolChange } from '../gateway/backend-pool.js';
+import { Gateway, type GatewaySettings } from '../gateway/gateway.js';
+import type { OwnTool, SeenBackends } from '../gateway/status/own-tool.js';
 import { createRestartTool } from '../gateway/status/restart-tool.js';
 import type { StatusFacts } from '../gateway/status/status.js';
 import { createStatusTool } from '../gateway/status/status-tool.js';
@@ -13,6 +15,7 @@ import { KnownSecrets, type SecretSource } from '../observe/redact.js';
 import type { StopLadder } from '../supervision/launcher.js';
 import type { ChildSnapshot } from '../supervision/supervisor.js';
 import { VERSION } from '../version.js';
+import { ConfigInForce } from './config-in-force.js';
 import { Instances } from './instances.js';
 import { createPlatform, type Platform } from './platform.js';
 import { SafetyNet } from './safety-net.js';
@@ -53,8 +56,19 @@ export interface Composition {
   /** Starts every server. */
   start(): void;
   status(): StatusFacts;
+  /** Has another configuration in force; what it does not change goes on. */
+  change(config: Config): Changed;
+  /** The file cannot be used, and changes nothing. Returns whether that is news. */
+  refuse(report: string): boolean;
   /** Ends everything; called again with a shorter ladder, it hastens the end. Resolves when no process is left. */
   stop(ladder: StopLadder): Promise<void>;
+}
+
+export interface Changed extends ConfigChanges {
+  /** Whether anything is different. */
+  readonly isOther: boolean;
+  /** Settings that will be in force once we are started again. */
+  readonly needsRestart: readonly string[];
 }
 
 /** Puts the gateway together: the one place where the core meets processes, clock and log. */
@@ -80,6 +94,7 @@ export function compose(options: ComposeOptions): Composition {
   secrets.know(config.servers.flatMap(secretsOf));
   const startedAt = clock.now();
   const safetyNet = new SafetyNet({ clock, logger, runFolder });
+  const inForce = new ConfigInForce({ clock, config, fault: configFault, servesHttp: hasManyConnections });
   const { redact } = secrets;
   const instances = new Instances({
     config,
@@ -97,14 +112,13 @@ export function compose(options: ComposeOptions): Composition {
     now: clock.now(),
     startedAt,
     version: VERSION,
-    configFile: config.file,
-    configFault,
+    config: inForce.facts,
     redact,
     waiting,
     partialFrames,
     ownBugs: faults.count,
     catalogs,
-    canRestart: config.gateway.restartTool,
+    canRestart: inForce.config.gateway.restartTool,
     servers: [...backends.values()].map((backend) => ({
       backend,
       ...instances.factsOf(backend),
@@ -115,23 +129,41 @@ export function compose(options: ComposeOptions): Composition {
       })),
     })),
   });
-  const runnable = config.servers.filter(({ child }) => child !== undefined).map(({ key }) => key);
-  const restartTools = config.gateway.restartTool ? [createRestartTool(runnable, (id) => instances.restart(id))] : [];
-  const notice = configFault === undefined ? undefined : `The configuration cannot be used:\n${configFault}`;
+  const runnable = () => inForce.config.servers.flatMap(({ key, child }) => (child === undefined ? [] : [key]));
+  const makeOwnTools = (): OwnTool[] => [
+    createStatusTool(statusOf, inForce.notice),
+    ...(inForce.config.gateway.restartTool ? [createRestartTool(runnable, (id) => instances.restart(id))] : []),
+  ];
+  let ownTools = makeOwnTools();
+  const poolNow = (): Omit<PoolChange, 'replaced'> => ({
+    servers: inForce.config.servers.map(({ key, child, sharing }) => ({
+      key,
+      sharing: child === undefined ? 'all' : sharing,
+    })),
+    idleStopMs: inForce.config.gateway.idleStopMs,
+  });
+  const settingsNow = (): GatewaySettings => ({
+    ownTools,
+    startupWaitMs: inForce.config.gateway.startupWaitMs,
+    notice: inForce.notice,
+  });
   const gateway = new Gateway({
     clock,
-    servers: config.servers.map(({ key, child, sharing }) => ({ key, sharing: child === undefined ? 'all' : sharing })),
+    ...poolNow(),
+    ...settingsNow(),
     create: (key, id, profile) => instances.create(key, id, profile),
     profileOfAll: ALL_CLIENTS,
-    idleStopMs: config.gateway.idleStopMs,
-    ownTools: [createStatusTool(statusOf, notice), ...restartTools],
     seal: createSeal({ secret, onSealed }),
-    startupWaitMs: config.gateway.startupWaitMs,
     hmac: createSeal(),
     onFault: faults.onFault,
     onToolsListed: createToolCountWarning((advice) => logger.warn(advice)),
-    ...(notice === undefined ? {} : { notice }),
   });
+  const apply = (changes: Pick<ConfigChanges, 'replaced'>, notice: string | undefined, hadRestartTool: boolean) => {
+    const isOther = notice !== inForce.notice || hadRestartTool !== inForce.config.gateway.restartTool;
+    // As they were, so that nobody is told of tools that only look new.
+    if (isOther) ownTools = makeOwnTools();
+    gateway.change({ ...poolNow(), replaced: new Set(changes.replaced) }, settingsNow());
+  };
 
   return {
     gateway,
@@ -140,6 +172,25 @@ export function compose(options: ComposeOptions): Composition {
       const oldest = [...gateway.pool.keys].flatMap((key) => gateway.pool.of(key).slice(0, 1));
       const backends = new Map<string, Backend>(oldest.map((backend) => [backend.key, backend]));
       return statusOf({ backends, catalogs: gateway.catalogs });
+    },
+    change: (next) => {
+      const { notice, config: before } = inForce;
+      const changes = compareConfigs(before, next);
+      const isOther = isChange(changes) || notice !== undefined;
+      inForce.accept(next, isOther);
+      // Before anything that is made with them can be logged.
+      secrets.know(next.servers.flatMap(secretsOf));
+      waiting.limitTo(next.gateway.maxQueued);
+      partialFrames.limitTo(next.gateway.maxPartialBytes);
+      instances.change(next, changes.adjusted);
+      if (isOther) apply(changes, notice, before.gateway.restartTool);
+      return { ...changes, isOther, needsRestart: inForce.needsRestart };
+    },
+    refuse: (report) => {
+      const { notice, config: before } = inForce;
+      const isNews = inForce.refuse(report);
+      if (inForce.notice !== notice) apply({ replaced: [] }, notice, before.gateway.restartTool);
+      return isNews;
     },
     start: () => {
       gateway.start();
@@ -156,4 +207,8 @@ export function compose(options: ComposeOptions): Composition {
 function secretsOf({ child, references }: ServerConfig): SecretSource[] {
   const fromFile = child === undefined ? [] : [child];
   return [...fromFile, { env: references, args: [] }];
+}
+
+function isChange({ added, removed, replaced, adjusted, isReordered, gateway }: ConfigChanges): boolean {
+  return [added, removed, replaced, adjusted, gateway].some((keys) => keys.length > 0) || isReordered;
 }

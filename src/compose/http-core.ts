@@ -25,9 +25,19 @@ export interface HttpCoreOptions {
 export function createHttpCore({ platform, gateway, hasServer, isReady }: HttpCoreOptions): HttpFrontPort {
   return {
     isReady,
-    openSession: (server, principal) =>
-      server === undefined || hasServer(server) ? new HttpClient(platform, gateway, server, principal) : undefined,
+    openSession: (server, principal, onGone) =>
+      server === undefined || hasServer(server)
+        ? new HttpClient({ platform, gateway, server, principal, onGone })
+        : undefined,
   };
+}
+
+interface HttpClientOptions {
+  readonly platform: Platform;
+  readonly gateway: GatewayPort;
+  readonly server: string | undefined;
+  readonly principal: string;
+  readonly onGone: () => void;
 }
 
 /** One client's session, whose messages come in POSTs and whose unsolicited ones need a stream that may be missing. */
@@ -37,12 +47,12 @@ class HttpClient implements HttpClientSession {
   #stream: MessageSink | undefined;
   readonly #missed: MissedMessages;
 
-  constructor(platform: Platform, gateway: GatewayPort, server: string | undefined, principal: string) {
+  constructor({ platform, gateway, ...who }: HttpClientOptions) {
     this.#platform = platform;
     this.#missed = new MissedMessages(platform.scan);
     const sink: MessageSink = { unwrittenBytes: 0, send: (message) => this.#send(message) };
     const { onFault } = platform.faults;
-    this.#session = new LegacySession({ ...platform, onFault, gateway, sink, serverInfo: IDENTITY, server, principal });
+    this.#session = new LegacySession({ ...platform, onFault, gateway, sink, serverInfo: IDENTITY, ...who });
   }
 
   get revision(): string | undefined {

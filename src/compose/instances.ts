@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { contain } from '../bridge/contain.js';
 import type { Config, ServerConfig } from '../config/config.js';
-import { Backend, type LifecycleState } from '../gateway/backend.js';
+import { Backend, type BackendRules, type LifecycleState } from '../gateway/backend.js';
 import type { RunningBackend } from '../gateway/backend-pool.js';
 import { createToolPolicy } from '../gateway/catalog/tool-policy.js';
 import type { ServerFacts } from '../gateway/status/status.js';
@@ -33,7 +33,7 @@ export interface InstancesOptions {
 
 /** One backend with its child's log; the process comes and goes. */
 interface Instance extends LaunchTarget {
-  readonly server: ServerConfig;
+  server: ServerConfig;
 }
 
 /**
@@ -42,7 +42,7 @@ interface Instance extends LaunchTarget {
  */
 export class Instances {
   readonly #options: InstancesOptions;
-  readonly #servers: ReadonlyMap<string, ServerConfig>;
+  #servers: ReadonlyMap<string, ServerConfig> = new Map();
   readonly #instances = new Map<string, Instance>();
   readonly #supervisor: Supervisor;
   /** The state of each child that was logged last. */
@@ -51,7 +51,7 @@ export class Instances {
   constructor(options: InstancesOptions) {
     const { config, platform } = options;
     this.#options = options;
-    this.#servers = new Map(config.servers.map((server) => [server.key, server]));
+    this.#know(config);
     this.#supervisor = new Supervisor({
       clock: platform.clock,
       random: Math.random,
@@ -63,6 +63,19 @@ export class Instances {
         options.onChange(id, snapshot);
       },
     });
+  }
+
+  /** Makes backends of these servers from now on; of those that are there, the `adjusted` follow their new settings. */
+  change(config: Config, adjusted: readonly string[]): void {
+    this.#know(config);
+    this.#supervisor.startLimit = config.gateway.startLimit;
+    for (const [id, instance] of this.#instances) {
+      const server = this.#servers.get(instance.server.key);
+      if (server === undefined || !adjusted.includes(server.key)) continue;
+      instance.server = server;
+      instance.backend.follow(rulesOf(server));
+      if (server.child !== undefined) this.#supervisor.adjust({ ...server.child, key: id });
+    }
   }
 
   create(key: string, id: string, profile: Promise<ClientProfile>): RunningBackend {
@@ -83,18 +96,18 @@ export class Instances {
       start: () => {
         if (child !== undefined) this.#supervisor.start(id);
       },
-      end: () => void this.#end(id),
+      end: () => this.#end(id),
     };
   }
 
   /** Everything there is to know about a backend and the process behind it. */
-  factsOf({ id, key }: Backend): Omit<ServerFacts, 'backend' | 'instances'> {
-    const lifecycle = this.#servers.get(key)?.child === undefined ? undefined : this.#supervisor.snapshot(id);
+  factsOf({ id }: Backend): Omit<ServerFacts, 'backend' | 'instances'> {
+    const instance = this.#instances.get(id);
     return {
-      lifecycle,
-      problem: this.#servers.get(key)?.problem,
-      logLines: this.#instances.get(id)?.log.lines ?? [],
-      droppedLogLines: this.#instances.get(id)?.log.droppedLines ?? 0,
+      lifecycle: instance?.server.child === undefined ? undefined : this.#supervisor.snapshot(id),
+      problem: instance?.server.problem,
+      logLines: instance?.log.lines ?? [],
+      droppedLogLines: instance?.log.droppedLines ?? 0,
     };
   }
 
@@ -112,20 +125,21 @@ export class Instances {
     this.#logged.delete(id);
   }
 
-  #createBackend({ key, prefix, child, tools, methods, trusted, calls }: ServerConfig, id: string): Backend {
+  #know({ servers }: Config): void {
+    this.#servers = new Map(servers.map((server) => [server.key, server]));
+  }
+
+  #createBackend(server: ServerConfig, id: string): Backend {
+    const { key, child } = server;
     const { platform, waiting } = this.#options;
     return new Backend({
+      ...rulesOf(server),
       key,
       id,
-      prefix,
       clock: platform.clock,
-      limits: calls,
       waiting,
       onFault: platform.faults.onFault,
-      policy: createToolPolicy(tools),
-      answers: createToolPolicy({ allow: methods, deny: [] }),
       sha256: (text) => createHash('sha256').update(text).digest('hex'),
-      isTrusted: trusted,
       isMisconfigured: child === undefined,
       demandStart: () => this.#supervisor.demand(id),
       retryInMs: () => (child === undefined ? undefined : this.#supervisor.retryInMs(id)),
@@ -145,4 +159,14 @@ export class Instances {
       logger.warn({ ...facts, reason, code, signal, log }, `server ${state}`);
     }
   }
+}
+
+function rulesOf({ prefix, tools, methods, trusted, calls }: ServerConfig): BackendRules {
+  return {
+    prefix,
+    limits: calls,
+    policy: createToolPolicy(tools),
+    answers: createToolPolicy({ allow: methods, deny: [] }),
+    isTrusted: trusted,
+  };
 }

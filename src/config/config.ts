@@ -72,6 +72,8 @@ export interface GatewayConfig {
   readonly startupWaitMs: number;
   /** Whether `trunkline__restart` is offered. */
   readonly restartTool: boolean;
+  /** Whether changes of the file are followed. */
+  readonly watch: boolean;
   /** How long a process that no client uses is kept. */
   readonly idleStopMs: number;
   /** Children that may be starting at the same time. */

@@ -25,6 +25,7 @@ export const GATEWAY_DEFAULTS = {
   startupWait: '10s',
   idleStop: '10m',
   restartTool: false,
+  watch: true,
   maxQueued: 1024,
   maxPartial: '256MiB',
 } as const;

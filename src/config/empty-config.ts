@@ -13,6 +13,7 @@ export function emptyConfig(file: string | undefined): Config {
       startupWaitMs: 0,
       idleStopMs: 0,
       restartTool: GATEWAY_DEFAULTS.restartTool,
+      watch: GATEWAY_DEFAULTS.watch,
       startLimit: MIN_START_LIMIT,
       maxQueued: GATEWAY_DEFAULTS.maxQueued,
       maxPartialBytes: parseBytes(GATEWAY_DEFAULTS.maxPartial),

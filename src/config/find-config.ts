@@ -36,8 +36,7 @@ export function findConfigFile({ flag, env, cwd, home, platform, isFile = isFile
     ]);
   }
 
-  const folders = [cwd, ...userFolders(env, home, platform)];
-  const candidates = folders.flatMap((folder) => FILE_NAMES.map((name) => path.join(folder, name)));
+  const candidates = candidateFiles({ cwd, env, home, platform });
   const found = candidates.find(isFile);
   if (found !== undefined) return found;
   throw new ConfigError('config-not-found', undefined, [
@@ -46,6 +45,13 @@ export function findConfigFile({ flag, env, cwd, home, platform, isFile = isFile
       hint: `create ${candidates[0]}, or name a file with --config FILE or TRUNKLINE_CONFIG`,
     },
   ]);
+}
+
+/** Where a file is looked for that nobody names, the first choice first. */
+export function candidateFiles({ cwd, env, home, platform }: Omit<FindConfigOptions, 'flag' | 'isFile'>): string[] {
+  const path = platform === 'win32' ? win32 : posix;
+  const folders = [cwd, ...userFolders(env, home, platform)];
+  return folders.flatMap((folder) => FILE_NAMES.map((name) => path.join(folder, name)));
 }
 
 function userFolders(env: Variables, home: string, platform: NodeJS.Platform): string[] {

@@ -59,6 +59,7 @@ export function loadConfig(file: string, { env, nodePath }: LoadOptions): Config
       startupWaitMs: gateway.startupWait ?? GATEWAY_BUILT_IN.startupWait,
       idleStopMs: gateway.idleStop ?? GATEWAY_BUILT_IN.idleStop,
       restartTool: gateway.restartTool ?? GATEWAY_BUILT_IN.restartTool,
+      watch: gateway.watch ?? GATEWAY_BUILT_IN.watch,
       startLimit: gateway.startLimit ?? Math.max(MIN_START_LIMIT, availableParallelism()),
       maxQueued: gateway.maxQueued ?? GATEWAY_BUILT_IN.maxQueued,
       maxPartialBytes: gateway.maxPartial ?? GATEWAY_BUILT_IN.maxPartial,

@@ -156,6 +156,7 @@ const gateway = z.strictObject(
       { min: '0s', max: '24h' },
     ).exactOptional(),
     restartTool: flag(GATEWAY_DEFAULTS.restartTool, 'Offers the tool trunkline__restart.').exactOptional(),
+    watch: flag(GATEWAY_DEFAULTS.watch, 'Follows changes of this file while Trunkline runs.').exactOptional(),
     startLimit: count(undefined, 'Servers that may be starting at once; the number of cores, 4 at least, by default.', {
       min: 1,
       max: 1024,
@@ -198,7 +199,7 @@ export type Tunables = z.output<typeof tunables>;
 /** What holds for a server when the file says nothing, read by the same rules as the file. */
 export const BUILT_IN = settings.extend({ restart: restartSettings }).parse(DEFAULTS);
 export const GATEWAY_BUILT_IN = gateway
-  .required({ startupWait: true, idleStop: true, restartTool: true, maxQueued: true, maxPartial: true })
+  .required({ startupWait: true, idleStop: true, restartTool: true, maxQueued: true, maxPartial: true, watch: true })
   .parse(GATEWAY_DEFAULTS);
 
 /** A mistake that no single value has, so that it is shown at a key: the last of `path`, or the map's own. */

@@ -1,7 +1,8 @@
-import { type ClientProfile, profileKey } from '../mcp/client-profile.js';
-import type { Cancel, Clock } from '../timing/clock.js';
+import type { ClientProfile } from '../mcp/client-profile.js';
+import type { Clock } from '../timing/clock.js';
 import type { Backend } from './backend.js';
 import type { ClientFacts, GatewayClient } from './gateway-port.js';
+import { ALL, Instance, PooledInstances, type Scope, scopeOf } from './pooled-instances.js';
 
 /**
  * Which clients share a process of a server: those that look the same to it, none, or all of them.
@@ -22,8 +23,23 @@ export interface RunningBackend {
   readonly backend: Backend;
   /** Called once; the process is kept alive from then on. */
   start(): void;
-  /** Ends the process for good. */
-  end(): void;
+  /** Ends the process for good; resolves when it is gone. */
+  end(): Promise<void>;
+}
+
+/** The servers from now on. */
+export interface PoolChange {
+  readonly servers: readonly PooledServer[];
+  /** Of those that were there before, the ones that are to begin anew. */
+  readonly replaced: ReadonlySet<string>;
+  readonly idleStopMs: number;
+}
+
+export interface PoolChanged {
+  /** No client is to use them any more. They still run; to end them is the caller's affair. */
+  readonly retired: readonly RunningBackend[];
+  /** Servers that may exist only once: to be started with `startNow` when the retired process is gone. */
+  readonly held: readonly string[];
 }
 
 export interface BackendPoolOptions {
@@ -49,14 +65,18 @@ const MAX_IDLE = 2;
  */
 export class BackendPool {
   readonly #options: BackendPoolOptions;
-  readonly #servers: ReadonlyMap<string, PooledInstances>;
+  #servers: ReadonlyMap<string, PooledInstances>;
+  #idleStopMs: number;
+  /** How many backends each server had. The first is named as the server, whose key has no `~`; no id is given twice. */
+  readonly #counts = new Map<string, number>();
   #isStarted = false;
   #isClosed = false;
 
   constructor(options: BackendPoolOptions) {
     this.#options = options;
+    this.#idleStopMs = options.idleStopMs;
     this.#servers = new Map(options.servers.map((server) => [server.key, new PooledInstances(server)]));
-    for (const server of this.#servers.values()) this.#add(server, server.sharing === 'all' ? ALL : undefined);
+    for (const server of this.#servers.values()) this.#addFirst(server);
   }
 
   /** The servers' keys, in the order of the configuration. */
@@ -66,6 +86,15 @@ export class BackendPool {
 
   has(key: string): boolean {
     return this.#servers.has(key);
+  }
+
+  sharingOf(key: string): Sharing | undefined {
+    return this.#servers.get(key)?.sharing;
+  }
+
+  /** Whether clients may go on using this backend. */
+  isKept(backend: Backend): boolean {
+    return this.#find(backend) !== undefined;
   }
 
   /** All backends of a server, the oldest first; there may be none. */
@@ -83,6 +112,42 @@ export class BackendPool {
   start(): void {
     this.#isStarted = true;
     for (const { instances } of this.#servers.values()) for (const { running } of instances) running.start();
+  }
+
+  /** Other servers from now on. Those that are neither gone nor replaced keep their backends and all that is in them. */
+  change({ servers, replaced, idleStopMs }: PoolChange): PoolChanged {
+    const before = this.#servers;
+    this.#idleStopMs = idleStopMs;
+    this.#servers = new Map(
+      servers.map((server) => {
+        const known = replaced.has(server.key) ? undefined : before.get(server.key);
+        return [server.key, known ?? new PooledInstances(server)];
+      }),
+    );
+    const retired: RunningBackend[] = [];
+    const held: string[] = [];
+    for (const [key, server] of before) {
+      if (this.#servers.get(key) === server) continue;
+      for (const instance of server.instances) {
+        instance.cancelIdle();
+        retired.push(instance.running);
+      }
+    }
+    for (const [key, server] of this.#servers) {
+      if (before.get(key) === server) continue;
+      server.isHeld = server.sharing === 'all';
+      if (server.isHeld) held.push(key);
+      this.#addFirst(server);
+    }
+    return { retired, held };
+  }
+
+  /** Starts a server that was held back, unless it was changed again. */
+  startNow(key: string): void {
+    const server = this.#servers.get(key);
+    if (server?.isHeld !== true || this.#isClosed) return;
+    server.isHeld = false;
+    for (const { running } of server.instances) running.start();
   }
 
   /** The backend of a server that this client uses from now on. */
@@ -112,7 +177,7 @@ export class BackendPool {
       return;
     }
     instance.idleSince = this.#options.clock.now();
-    instance.cancelIdle = this.#options.clock.schedule(this.#options.idleStopMs, () => this.#end(server, instance));
+    instance.cancelIdle = this.#options.clock.schedule(this.#idleStopMs, () => this.#end(server, instance));
     const idle = [...server.instances].filter((each) => each.isIdle).sort((a, b) => a.idleSince - b.idleSince);
     for (const each of idle.slice(0, -MAX_IDLE)) this.#end(server, each);
   }
@@ -149,12 +214,22 @@ export class BackendPool {
     return unclaimed;
   }
 
+  #addFirst(server: PooledInstances): void {
+    this.#add(server, server.sharing === 'all' ? ALL : undefined);
+  }
+
+  #nextId(key: string): string {
+    const count = (this.#counts.get(key) ?? 0) + 1;
+    this.#counts.set(key, count);
+    return count === 1 ? key : `${key}~${count}`;
+  }
+
   #add(server: PooledInstances, scope: Scope | undefined): Instance {
     const { create, profileOfAll } = this.#options;
-    const instance = new Instance(scope, (profile) => create(server.key, server.nextId(), profile));
+    const instance = new Instance(scope, (profile) => create(server.key, this.#nextId(server.key), profile));
     if (scope === ALL) instance.tell(profileOfAll);
     server.instances.add(instance);
-    if (this.#isStarted) instance.running.start();
+    if (this.#isStarted && !server.isHeld) instance.running.start();
     return instance;
   }
 
@@ -162,7 +237,7 @@ export class BackendPool {
     instances.delete(instance);
     instance.cancelIdle();
     instance.running.backend.close();
-    instance.running.end();
+    void instance.running.end();
   }
 
   #find(backend: Backend): { readonly server: PooledInstances; readonly instance: Instance } | undefined {
@@ -171,62 +246,5 @@ export class BackendPool {
       if (server !== undefined && instance.running.backend === backend) return { server, instance };
     }
     return undefined;
-  }
-}
-
-/** Who shares: everybody, those whose profile has this key, or one client alone. */
-type Scope = typeof ALL | string | GatewayClient;
-
-const ALL = Symbol('all clients');
-
-function scopeOf({ sharing, asksForRoots }: PooledInstances, client: GatewayClient, facts: ClientFacts): Scope {
-  if (sharing === 'all') return ALL;
-  const hasOwnRoots = asksForRoots && facts.profile.capabilities.roots !== undefined;
-  return sharing === 'isolated' || hasOwnRoots ? client : profileKey(facts.profile, client.principal);
-}
-
-class PooledInstances {
-  readonly key: string;
-  readonly sharing: Sharing;
-  readonly instances = new Set<Instance>();
-  asksForRoots = false;
-  #count = 0;
-
-  constructor({ key, sharing }: PooledServer) {
-    this.key = key;
-    this.sharing = sharing;
-  }
-
-  /** The first is named as the server; keys have no `~`. */
-  nextId(): string {
-    this.#count += 1;
-    return this.#count === 1 ? this.key : `${this.key}~${this.#count}`;
-  }
-}
-
-/** One backend of a server. */
-class Instance {
-  /** Unknown until a client claims it. */
-  scope: Scope | undefined;
-  /** Whether its clients have roots: those that share it are alike in that. */
-  hasRoots = false;
-  idleSince = 0;
-  cancelIdle: Cancel = () => {};
-  readonly running: RunningBackend;
-  /** Tells the process of its client; only the first time counts. */
-  tell: (profile: ClientProfile) => void = () => {};
-
-  constructor(scope: Scope | undefined, create: (profile: Promise<ClientProfile>) => RunningBackend) {
-    this.scope = scope;
-    this.running = create(
-      new Promise((resolve) => {
-        this.tell = resolve;
-      }),
-    );
-  }
-
-  /** Whether it only waits for a client like its last one. */
-  get isIdle(): boolean {
-    return typeof this.scope === 'string' && this.running.backend.clients.size === 0;
   }
 }

@@ -6,7 +6,14 @@ import { LIST_KINDS, LISTS, type ListKind, listsChangedBy } from '../mcp/lists.j
 import type { Cancel } from '../timing/clock.js';
 import { Paced } from '../timing/paced.js';
 import { EMPTY_LIST, type ExposureRules } from './catalog/exposed-list.js';
-import { fixedList, type ListNaming, NO_LISTS, ServedList, type ServerLists } from './catalog/server-lists.js';
+import {
+  fixedList,
+  type ListNaming,
+  NO_LISTS,
+  ServedList,
+  type ServerLists,
+  type ShownList,
+} from './catalog/server-lists.js';
 import { Delivery, type DeliveryOptions } from './delivery/delivery.js';
 import type { FailureReason } from './delivery/failure.js';
 import type { Exchange, Handling } from './exchange.js';
@@ -16,14 +23,19 @@ import type { ChildRequest } from './questions/child-request.js';
 /** Where the process behind a backend is in its life, as far as the gateway needs to know. */
 export type LifecycleState = 'stopped' | 'starting' | 'ready' | 'suspect' | 'stopping' | 'backoff' | 'parked';
 
-export interface BackendOptions extends ExposureRules, DeliveryOptions {
-  /** Tells the processes of one server apart; the key, for the first. */
-  readonly id: string;
+/** What Trunkline does with a server, whatever runs for it. */
+export interface BackendRules extends Pick<ExposureRules, 'policy'>, Pick<DeliveryOptions, 'limits'> {
   readonly prefix: string;
   /** Whether the configuration says that this server answers a method which MCP does not define. */
   readonly answers?: (method: string) => boolean;
   /** Whether the configuration says that what the tools of this server say of themselves is true. */
   readonly isTrusted?: boolean;
+}
+
+export interface BackendOptions extends ExposureRules, DeliveryOptions, BackendRules {
+  /** Tells the processes of one server apart; the key, for the first. */
+  readonly id: string;
+  readonly prefix: string;
   /** This server can never run as it is configured. */
   readonly isMisconfigured: boolean;
   /** Asks for a start of a child that is not tried any more by itself. */
@@ -62,18 +74,17 @@ const REFRESH_EVERY_MS = 1_000;
 export class Backend {
   readonly key: string;
   readonly id: string;
-  readonly prefix: string;
   readonly delivery: Delivery;
   /** The clients that share this backend. */
   readonly clients = new Set<GatewayClient>();
-  readonly #options: BackendOptions;
+  #options: BackendOptions;
   readonly #refresh: Paced;
   /** What is to be read again. While there is no connection, it waits for one. */
   readonly #stale = new Set<ListKind>();
   #listener: BackendListener | undefined;
   #state: LifecycleState = 'stopped';
   #isStartSettled: boolean;
-  #lists: Readonly<Record<ListKind, Pick<ServedList, ListNaming>>> = NOTHING_SERVED;
+  #lists: Readonly<Record<ListKind, ShownList>> = NOTHING_SERVED;
   /** Told once, when there is a process or none is to be expected. */
   readonly #waiting = new Set<(absence: FailureReason | undefined) => void>();
 
@@ -81,7 +92,6 @@ export class Backend {
     this.#options = options;
     this.key = options.key;
     this.id = options.id;
-    this.prefix = options.prefix;
     this.delivery = new Delivery(options);
     this.#isStartSettled = options.isMisconfigured;
     this.#refresh = new Paced({
@@ -95,6 +105,10 @@ export class Backend {
   /** One listener, set once when the gateway is put together. */
   listen(listener: BackendListener): void {
     this.#listener = listener;
+  }
+
+  get prefix(): string {
+    return this.#options.prefix;
   }
 
   get isMisconfigured(): boolean {
@@ -113,7 +127,7 @@ export class Backend {
 
   /** The same under either names. */
   listsAs(naming: ListNaming): ServerLists {
-    return this.isGivenUp ? NO_LISTS : this.knownListsAs(naming);
+    return this.isGivenUp && this.#isStartSettled ? NO_LISTS : this.knownListsAs(naming);
   }
 
   /** What this server offers, or offered when it was last up. */
@@ -125,6 +139,20 @@ export class Backend {
       resources: resources[naming],
       templates: templates[naming],
     };
+  }
+
+  /** Shows what another one of this server offers until its own process has said what it does. */
+  resemble(other: Backend): void {
+    if (this.#isStartSettled || this.delivery.hasBeenUp || this.#lists !== NOTHING_SERVED) return;
+    this.#lists = mapKinds((kind) => other.#lists[kind].under(this.#options));
+  }
+
+  /** Other rules from now on, for the process that there is. */
+  follow(rules: BackendRules): void {
+    this.#options = { ...this.#options, ...rules };
+    this.delivery.limit(rules.limits);
+    this.#lists = mapKinds((kind) => this.#lists[kind].under(this.#options));
+    this.#listener?.listsChanged();
   }
 
   /** Resolves when there is a process, or with why there is none to be expected, or none within `waitMs`. */
@@ -298,9 +326,8 @@ export class Backend {
   }
 }
 
-const NOTHING_SERVED = {
-  tools: fixedList(EMPTY_LIST),
-  prompts: fixedList(EMPTY_LIST),
-  resources: fixedList(EMPTY_LIST),
-  templates: fixedList(EMPTY_LIST),
-};
+function mapKinds<T>(make: (kind: ListKind) => T): Record<ListKind, T> {
+  return { tools: make('tools'), prompts: make('prompts'), resources: make('resources'), templates: make('templates') };
+}
+
+const NOTHING_SERVED = mapKinds(() => fixedList(EMPTY_LIST));

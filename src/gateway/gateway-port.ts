@@ -19,6 +19,8 @@ export interface GatewayClient {
    * function that is returned takes the question back.
    */
   ask(question: Question, via: Exchange | undefined): TakeBack;
+  /** The one server that it wanted to see as it is is not configured any more. */
+  gone(): void;
   /** Something that a server said and that concerns this client, untouched but for the edits. */
   notify(notification: NotificationEnvelope, edits?: readonly Edit[]): void;
 }

@@ -5,8 +5,10 @@ import type { Hmac } from '../mcp/exposed-name.js';
 import { METHODS } from '../mcp/methods.js';
 import type { Clock } from '../timing/clock.js';
 import type { Backend } from './backend.js';
-import { BackendPool, type BackendPoolOptions } from './backend-pool.js';
+import { BackendPool, type BackendPoolOptions, type PoolChange, type RunningBackend } from './backend-pool.js';
 import { type Catalogs, mergeCatalogs } from './catalog/catalogs.js';
+import { Draining } from './draining.js';
+import type { Exchange } from './exchange.js';
 import type { ClientConnection, ClientFacts, GatewayClient, GatewayPort } from './gateway-port.js';
 import { ABOUT, instructionsOf } from './instructions.js';
 import { LogRouting } from './log-routing.js';
@@ -17,23 +19,34 @@ import { greetingOf } from './server-greeting.js';
 import type { OwnTool } from './status/own-tool.js';
 import { Subscriptions } from './subscriptions.js';
 import { Tasks } from './tasks/tasks.js';
-import { View } from './view.js';
+import type { View } from './view.js';
+import { Views } from './views.js';
 
-export interface GatewayOptions extends BackendPoolOptions {
+export interface GatewayOptions extends BackendPoolOptions, GatewaySettings {
   readonly clock: Clock;
-  readonly ownTools: readonly OwnTool[];
-  /** How long what is asked for first waits for servers that are still starting, in milliseconds. */
-  readonly startupWaitMs: number;
   /** Seals what ends with us: cursors, and the ids of clients' tasks. */
   readonly hmac: Hmac;
   /** Seals the ids of servers' tasks under a key that outlives us: clients keep them. */
   readonly seal: Hmac;
-  /** Something that every client is to be told; for one, that the configuration cannot be used. */
-  readonly notice?: string;
   /** Told of our own errors, each of which fails one request. */
   readonly onFault?: OnFault;
   /** Told how many tools of servers clients are shown, whenever that may have changed. */
   readonly onToolsListed?: (count: number) => void;
+}
+
+/** What another configuration may change. */
+export interface GatewaySettings {
+  readonly ownTools: readonly OwnTool[];
+  /** How long what is asked for first waits for servers that are still starting, in milliseconds. */
+  readonly startupWaitMs: number;
+  /** Something that every client is to be told; for one, that the configuration cannot be used. */
+  readonly notice?: string | undefined;
+}
+
+/** A client that is there. */
+interface Connected {
+  readonly facts: ClientFacts;
+  view: View;
 }
 
 /**
@@ -42,21 +55,26 @@ export interface GatewayOptions extends BackendPoolOptions {
  */
 export class Gateway implements GatewayPort {
   readonly #options: GatewayOptions;
+  #settings: GatewaySettings;
   readonly #pool: BackendPool;
   readonly #subscriptions: Subscriptions;
   readonly #logs = new LogRouting();
   readonly #tasks: Tasks;
   readonly #childRequests: ChildRequests;
   readonly #notices: Notices;
-  /** By the backends that they are of. */
-  readonly #views = new Map<string, View>();
+  readonly #draining: Draining;
+  readonly #clients = new Map<GatewayClient, Connected>();
+  readonly #views: Views;
+  #isReady = false;
 
   constructor(options: GatewayOptions) {
     this.#options = options;
-    const { seal, hmac, servers, onFault } = options;
+    this.#settings = options;
+    this.#draining = new Draining(options.clock);
+    const { seal, hmac, onFault } = options;
     this.#subscriptions = new Subscriptions(onFault);
-    const sharedByAll = new Set(servers.filter(({ sharing }) => sharing === 'all').map(({ key }) => key));
-    this.#tasks = new Tasks({ seal, runSeal: hmac, isPersonal: ({ key }) => !sharedByAll.has(key) });
+    const isPersonal = ({ key }: Backend) => this.#pool.sharingOf(key) !== 'all';
+    this.#tasks = new Tasks({ seal, runSeal: hmac, isPersonal });
     this.#childRequests = new ChildRequests(this.#tasks);
     this.#notices = new Notices({
       subscriptions: this.#subscriptions,
@@ -64,6 +82,16 @@ export class Gateway implements GatewayPort {
       tasks: this.#tasks,
       questions: this.#childRequests,
       aliasesOf: (client, { key }) => this.#viewFor(client)?.catalogs.ui.of(key),
+    });
+    this.#views = new Views({
+      clock: options.clock,
+      settings: () => this.#settings,
+      subscriptions: this.#subscriptions,
+      logs: this.#logs,
+      tasks: this.#tasks,
+      hmac,
+      onFault,
+      onToolsListed: options.onToolsListed,
     });
     this.#pool = new BackendPool({
       ...options,
@@ -82,13 +110,15 @@ export class Gateway implements GatewayPort {
 
   /** The merged lists of the oldest backend of each server. */
   get catalogs(): Catalogs {
-    const { ownTools, hmac } = this.#options;
+    const { hmac } = this.#options;
+    const { ownTools } = this.#settings;
     return mergeCatalogs({ backends: this.#oldest, ownTools, naming: 'exposed', paging: { hmac } });
   }
 
-  /** Whether every server's first start has ended, one way or the other, or waits for a client to be told of. */
+  /** Whether every server's first start has ended, one way or the other, or waits for a client to be told of. Once so, always. */
   get isReady(): boolean {
-    return this.#oldest.every((backend) => backend.isStartSettled || this.#pool.isUnclaimed(backend));
+    this.#isReady ||= this.#oldest.every((backend) => backend.isStartSettled || this.#pool.isUnclaimed(backend));
+    return this.#isReady;
   }
 
   /** Starts every server. */
@@ -99,8 +129,10 @@ export class Gateway implements GatewayPort {
   connect(client: GatewayClient, facts: ClientFacts): ClientConnection {
     const keys = facts.server === undefined ? [...this.#pool.keys] : [facts.server];
     const backends = keys.map((key) => this.#pool.claim(key, client, facts));
-    const view = this.#viewOf(backends, facts.server !== undefined);
+    const view = this.#views.of(backends, facts.server !== undefined);
     view.clients.add(client);
+    const connected: Connected = { facts, view };
+    this.#clients.set(client, connected);
     const [only] = backends;
     const isAlone = facts.server !== undefined && only !== undefined;
     return {
@@ -109,17 +141,42 @@ export class Gateway implements GatewayPort {
         return greeted === undefined ? [] : [greeted.capabilities];
       }),
       instructions: this.#instructions(backends),
-      greeting: isAlone ? greetingOf(only, this.#options.startupWaitMs) : undefined,
-      serve: (exchange) => view.serve(exchange),
-      notified: (notification) => this.#notices.fromClient(client, backends, notification),
-      close: () => this.#left(client, view),
+      greeting: isAlone ? greetingOf(only, this.#settings.startupWaitMs) : undefined,
+      serve: (exchange) => connected.view.serve(exchange),
+      notified: (notification) => {
+        this.#notices.fromClient(
+          client,
+          [...connected.view.backends.values(), ...this.#drainingOf(client)],
+          notification,
+        );
+      },
+      close: () => this.#left(client),
     };
   }
 
+  /**
+   * Other servers from now on. Clients stay, and so do the backends that are neither gone nor replaced; what the others
+   * are at work on may come to its end.
+   */
+  change(servers: PoolChange, settings: GatewaySettings): void {
+    const hasOwnChanged = settings.ownTools !== this.#settings.ownTools;
+    this.#settings = settings;
+    const { retired, held } = this.#pool.change(servers);
+    const before = this.#views.takeAll();
+    for (const [client, connected] of this.#clients) this.#bringOver(client, connected, hasOwnChanged);
+    const now = new Set(this.#views.all);
+    const waiting = before.flatMap((view) => (now.has(view) ? [] : view.handOver()));
+    for (const view of now) view.begin();
+    for (const running of retired) this.#draining.begin(running, (exchange) => this.#serveElsewhere(exchange, running));
+    for (const exchange of waiting) this.#clients.get(exchange.client)?.view.serve(exchange);
+    for (const key of held) void this.#draining.gone(key).then(() => this.#pool.startNow(key));
+    for (const [client, { facts }] of this.#clients) this.#dismiss(client, facts);
+  }
+
   close(): void {
-    for (const view of this.#views.values()) view.close();
+    this.#views.close();
+    this.#draining.close();
     this.#pool.close();
-    this.#views.clear();
   }
 
   get #oldest(): readonly Backend[] {
@@ -128,13 +185,14 @@ export class Gateway implements GatewayPort {
 
   #listenTo(backend: Backend): void {
     backend.listen({
-      listsChanged: () => this.#eachViewOf(backend, (view) => view.listsChanged()),
-      startSettled: () => this.#eachViewOf(backend, (view) => view.startSettled()),
+      listsChanged: () => this.#views.eachOf(backend, (view) => view.listsChanged()),
+      startSettled: () => this.#views.eachOf(backend, (view) => view.startSettled()),
       attached: () => {
         this.#logs.restore(backend);
         this.#subscriptions.restore(backend);
       },
       detached: () => {
+        this.#draining.detached(backend);
         this.#childRequests.drop(backend);
         this.#tasks.drop(backend);
       },
@@ -143,30 +201,28 @@ export class Gateway implements GatewayPort {
     });
   }
 
-  #eachViewOf(backend: Backend, visit: (view: View) => void): void {
-    for (const view of this.#views.values()) if (view.uses(backend)) visit(view);
-  }
-
-  #viewOf(backends: readonly Backend[], isAlone: boolean): View {
-    const id = JSON.stringify([isAlone, ...backends.map((backend) => backend.id)]);
-    const known = this.#views.get(id);
-    if (known !== undefined) return known;
-    const { clock, ownTools, startupWaitMs } = this.#options;
-    const view = new View({
-      clock,
-      backends,
-      naming: isAlone ? 'original' : 'exposed',
-      ownTools: isAlone ? [] : ownTools,
-      startupWaitMs,
-      subscriptions: this.#subscriptions,
-      logs: this.#logs,
-      tasks: this.#tasks,
-      hmac: this.#options.hmac,
-      onFault: this.#options.onFault,
-      onToolsListed: isAlone ? undefined : this.#options.onToolsListed,
+  /** Gives a client its backends of the servers that there are now: where it had one that is kept, the same. */
+  #bringOver(client: GatewayClient, connected: Connected, hasOwnChanged: boolean): void {
+    const { facts, view } = connected;
+    const isAlone = facts.server !== undefined;
+    const keys = [...this.#pool.keys].filter((key) => !isAlone || key === facts.server);
+    const backends = keys.map((key) => {
+      const before = view.backends.get(key);
+      if (before !== undefined && this.#pool.isKept(before)) return before;
+      const now = this.#pool.claim(key, client, facts);
+      if (before === undefined) return now;
+      now.resemble(before);
+      this.#subscriptions.move(client, before, now);
+      return now;
     });
-    this.#views.set(id, view);
-    return view;
+    const old = [...view.backends.values()];
+    const isSame = backends.length === old.length && backends.every((backend, at) => backend === old[at]);
+    if (isSame && (isAlone || !hasOwnChanged)) {
+      this.#views.keep(view, isAlone);
+      return;
+    }
+    connected.view = this.#views.of(backends, isAlone, view);
+    connected.view.adopt(client, view);
   }
 
   /** The client's own process, or another of the same server as long as that has not greeted us: they say the same. */
@@ -177,7 +233,7 @@ export class Gateway implements GatewayPort {
 
   /** What each server that is ready says about its use follows what we say. */
   #instructions(backends: readonly Backend[]): string {
-    const { notice } = this.#options;
+    const { notice } = this.#settings;
     const parts = [ABOUT, ...(notice === undefined ? [] : [notice])];
     for (const backend of backends) {
       const { key, prefix } = backend;
@@ -187,9 +243,32 @@ export class Gateway implements GatewayPort {
     return parts.join('\n\n');
   }
 
-  #left(client: GatewayClient, view: View): void {
-    if (!view.clients.delete(client)) return;
-    const backends = [...view.backends.values()];
+  #drainingOf(client: GatewayClient): Backend[] {
+    return [...this.#draining.backends].filter(({ clients }) => clients.has(client));
+  }
+
+  /** A call that was not sent goes to the process that takes the other's place; of a server that is gone, nobody has it. */
+  #serveElsewhere(exchange: Exchange, { backend }: RunningBackend): void {
+    const view = this.#clients.get(exchange.client)?.view;
+    if (exchange.isSettled) return;
+    if (view?.backends.has(backend.key) === true) view.serve(exchange);
+    else backend.delivery.refuse(exchange, 'stopped');
+  }
+
+  /** Who wanted to see a server that is gone is told so once nothing of it is left. */
+  #dismiss(client: GatewayClient, { server }: ClientFacts): void {
+    if (server === undefined || this.#pool.has(server)) return;
+    void this.#draining.gone(server).then(() => {
+      if (this.#clients.has(client) && !this.#pool.has(server)) client.gone();
+    });
+  }
+
+  #left(client: GatewayClient): void {
+    const view = this.#clients.get(client)?.view;
+    if (view === undefined) return;
+    this.#clients.delete(client);
+    view.clients.delete(client);
+    const backends = [...view.backends.values(), ...this.#drainingOf(client)];
     this.#subscriptions.drop(client, backends);
     this.#tasks.left(client, backends);
     this.#logs.drop(client);
@@ -197,9 +276,7 @@ export class Gateway implements GatewayPort {
       this.#pool.release(backend, client);
       this.#logs.adjust(backend);
     }
-    if (view.clients.size > 0) return;
-    view.close();
-    for (const [id, each] of this.#views) if (each === view) this.#views.delete(id);
+    if (view.clients.size === 0) this.#views.end(view);
   }
 
   #asked(backend: Backend, asked: ChildRequest): void {
@@ -209,12 +286,12 @@ export class Gateway implements GatewayPort {
 
   #notified(backend: Backend, notification: NotificationEnvelope): void {
     if (notification.method === METHODS.resourceUpdated) {
-      this.#eachViewOf(backend, (view) => view.noteUpdated(notification, backend));
+      this.#views.eachOf(backend, (view) => view.noteUpdated(notification, backend));
     }
     this.#notices.fromServer(backend, notification);
   }
 
   #viewFor(client: GatewayClient): View | undefined {
-    return [...this.#views.values()].find(({ clients }) => clients.has(client));
+    return this.#clients.get(client)?.view;
   }
 }

@@ -7,6 +7,8 @@ export interface HeldRequestsOptions {
   readonly waitMs: number;
   /** Whether every server's first start has ended, one way or the other. */
   readonly isReady: () => boolean;
+  /** Whether nothing is waited for from the beginning. */
+  readonly isOver?: boolean;
   /** Serves a request that has waited. */
   readonly serve: (exchange: Exchange) => void;
 }
@@ -23,6 +25,7 @@ export class HeldRequests {
 
   constructor(options: HeldRequestsOptions) {
     this.#options = options;
+    if (options.isOver === true) this.#wait = 'over';
   }
 
   /** Holds the request if there is anything to wait for; returns whether. */
@@ -44,6 +47,13 @@ export class HeldRequests {
   end(): void {
     this.#wait = 'over';
     this.#release();
+  }
+
+  /** What is held is another's from now on. */
+  handOver(): Exchange[] {
+    this.#wait = 'over';
+    this.#cancel();
+    return this.#held.splice(0);
   }
 
   get #isOver(): boolean {

@@ -34,13 +34,18 @@ const RESOURCE_NOT_FOUND = -32002;
 export class Router {
   readonly #backends: ReadonlyMap<string, Backend>;
   readonly #naming: ListNaming;
-  readonly #uris = new KnownUris();
+  readonly #uris: KnownUris;
   /** Which server has answered a method that we do not know. */
-  readonly #methods = new Map<string, string>();
+  readonly #methods: Map<string, string>;
 
-  constructor(backends: ReadonlyMap<string, Backend>, naming: ListNaming) {
+  /** What `before` has learned of the same servers is still known. */
+  constructor(backends: ReadonlyMap<string, Backend>, naming: ListNaming, before?: Router) {
     this.#backends = backends;
     this.#naming = naming;
+    const isThere = (key: string) => backends.has(key);
+    this.#uris = before === undefined ? new KnownUris() : before.#uris.of(isThere);
+    const methods = before === undefined ? [] : [...before.#methods];
+    this.#methods = new Map(methods.filter(([, key]) => isThere(key)));
   }
 
   target(request: RequestEnvelope, catalogs: Catalogs): Target | Inquiry | RpcError {

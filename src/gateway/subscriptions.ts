@@ -81,6 +81,18 @@ export class Subscriptions {
     }
   }
 
+  /** The client has another backend of the same server, whose process will be told when it is there. */
+  move(client: GatewayClient, from: Backend, to: Backend): void {
+    for (const { uri, clients } of this.#byBackend.get(from)?.values() ?? []) {
+      const exposed = clients.get(client);
+      if (exposed === undefined || !clients.delete(client)) continue;
+      this.#change(to, uri, async (subscription) => {
+        subscription.clients.set(client, exposed);
+        if (subscription.clients.size === 1) this.#say(METHODS.subscribe, to, uri);
+      });
+    }
+  }
+
   /** A new process stands behind the backend. */
   restore(backend: Backend): void {
     for (const { uri, clients } of this.#byBackend.get(backend)?.values() ?? []) {

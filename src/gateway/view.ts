@@ -6,7 +6,7 @@ import type { Hmac } from '../mcp/exposed-name.js';
 import { type ListKind, listAskedFor } from '../mcp/lists.js';
 import { METHODS, REPEATABLE_METHODS, TASK_METHODS } from '../mcp/methods.js';
 import type { LegacyRevision } from '../mcp/revisions.js';
-import type { Clock } from '../timing/clock.js';
+import type { Cancel, Clock } from '../timing/clock.js';
 import { askInOrder, type Inquiry } from './ask-in-order.js';
 import type { Backend } from './backend.js';
 import { type Catalogs, changedLists, mergeCatalogs } from './catalog/catalogs.js';
@@ -39,7 +39,12 @@ export interface ViewOptions {
   readonly onFault?: OnFault | undefined;
   /** Told how many tools there are now, of all servers. */
   readonly onToolsListed?: ((count: number) => void) | undefined;
+  /** What the first of its clients saw until now, where the configuration has changed. */
+  readonly before?: View | undefined;
 }
+
+/** After a change of the configuration clients are told once, when what has to start has started, but soon. */
+const QUIET_MS = 2_000;
 
 /**
  * What some clients see: one backend of each server, as one. Clients that use the same backends share a view.
@@ -62,28 +67,41 @@ export class View {
   #catalogs: Catalogs;
   /** Where more than one server has resources, what they say tells whose some are. */
   #learnsUris: boolean;
-  #areListsSeen = false;
+  #areListsSeen: boolean;
+  /** Whose place it has taken, until its clients have come over. */
+  #before: View | undefined;
+  /** What clients were told of last. */
+  #told: Catalogs;
+  #isQuiet: boolean;
+  readonly #cancelQuiet: Cancel;
 
   constructor(options: ViewOptions) {
-    const { clock, backends, naming, ownTools, startupWaitMs, subscriptions, logs, tasks, hmac, onFault } = options;
-    this.#onFault = onFault;
+    const { clock, backends, naming, ownTools, startupWaitMs, subscriptions, logs, tasks, hmac, before } = options;
+    this.#onFault = options.onFault;
     this.#onToolsListed = options.onToolsListed;
     this.#backends = new Map(backends.map((backend) => [backend.key, backend]));
     this.#naming = naming;
     this.#ownTools = new Map(ownTools.map((tool) => [tool.name, tool]));
-    this.#router = new Router(this.#backends, naming);
+    this.#before = before;
+    this.#router = new Router(this.#backends, naming, before === undefined ? undefined : before.#router);
     this.#subscriptions = subscriptions;
     this.#logs = logs;
     this.#hmac = hmac;
     this.#tasks = tasks;
+    this.#areListsSeen = before === undefined ? false : before.#areListsSeen;
     this.#held = new HeldRequests({
       clock,
       waitMs: startupWaitMs,
-      isReady: () => backends.every(({ isStartSettled }) => isStartSettled),
+      isReady: () => this.#isSettled,
+      // Who has a list already is not kept waiting for what was added to it.
+      isOver: this.#areListsSeen,
       serve: (exchange) => this.serve(exchange),
     });
-    this.#catalogs = this.#merge();
+    this.#catalogs = this.#merge(this.#areListsSeen ? before?.catalogs : undefined);
     this.#learnsUris = this.#router.withResources.length > 1;
+    this.#told = before === undefined ? this.#catalogs : before.#told;
+    this.#isQuiet = before !== undefined;
+    this.#cancelQuiet = before === undefined ? () => {} : clock.schedule(QUIET_MS, () => this.#endQuiet());
   }
 
   get backends(): ReadonlyMap<string, Backend> {
@@ -115,9 +133,21 @@ export class View {
     this.#catalogs = this.#merge(this.#areListsSeen ? before : undefined);
     this.#learnsUris = this.#router.withResources.length > 1;
     this.#onToolsListed?.(this.#catalogs.tools.size);
-    for (const kind of changedLists(before, this.#catalogs)) {
-      for (const client of this.clients) client.listChanged(kind);
-    }
+    this.#tell();
+  }
+
+  /** A client comes over from another view. */
+  adopt(client: GatewayClient, from: View): void {
+    from.clients.delete(client);
+    this.clients.add(client);
+    if (from === this.#before) return;
+    for (const kind of changedLists(from.#told, this.#catalogs)) client.listChanged(kind);
+  }
+
+  /** Its clients have come over; with nothing to wait for they are told of the difference at once. */
+  begin(): void {
+    this.#before = undefined;
+    if (this.#isSettled) this.#endQuiet();
   }
 
   /** A server has spoken of a resource, listed or not. */
@@ -128,10 +158,37 @@ export class View {
   /** Some backend's first start has ended. */
   startSettled(): void {
     this.#held.startSettled();
+    if (this.#isSettled) this.#endQuiet();
   }
 
   close(): void {
+    this.#cancelQuiet();
     this.#held.end();
+  }
+
+  /** Another view takes its place, which is to serve what was held. */
+  handOver(): Exchange[] {
+    this.#cancelQuiet();
+    return this.#held.handOver();
+  }
+
+  get #isSettled(): boolean {
+    return [...this.#backends.values()].every(({ isStartSettled }) => isStartSettled);
+  }
+
+  #endQuiet(): void {
+    this.#cancelQuiet();
+    this.#isQuiet = false;
+    this.#tell();
+  }
+
+  #tell(): void {
+    if (this.#isQuiet) return;
+    const told = this.#told;
+    this.#told = this.#catalogs;
+    for (const kind of changedLists(told, this.#catalogs)) {
+      for (const client of this.clients) client.listChanged(kind);
+    }
   }
 
   #merge(before?: Catalogs): Catalogs {

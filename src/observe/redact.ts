@@ -12,10 +12,13 @@ export interface SecretSource {
 
 /** The secrets that are known so far: the log is there before the configuration that names them. */
 export class KnownSecrets {
+  /** Each once. What was known stays so: what a process wrote may be told long after it. */
+  readonly #sources = new Map<string, SecretSource>();
   #redact = createRedactor([]);
 
   know(sources: readonly SecretSource[]): void {
-    this.#redact = createRedactor(sources);
+    for (const { env, args } of sources) this.#sources.set(JSON.stringify([env, args]), { env, args });
+    this.#redact = createRedactor([...this.#sources.values()]);
   }
 
   readonly redact: Redact = (text) => this.#redact(text);

@@ -12,7 +12,7 @@ const LONGEST_HOLD_MS = 500;
 /** Spreads out a storm of starts: first come, first served, `limit` at once. */
 export class StartSlots {
   readonly #clock: Clock;
-  readonly #limit: number;
+  #limit: number;
   /** In order of arrival. */
   readonly #waiting = new Map<string, () => void>();
   readonly #held = new Map<string, Cancel>();
@@ -20,6 +20,11 @@ export class StartSlots {
   constructor({ clock, limit }: StartSlotsOptions) {
     this.#clock = clock;
     this.#limit = limit;
+  }
+
+  set limit(limit: number) {
+    this.#limit = limit;
+    this.#fill();
   }
 
   /** Calls `start` when there is room, perhaps at once. The slot is held until `release`, but for 500 ms at most. */

@@ -40,7 +40,7 @@ export interface ChildSnapshot {
 }
 
 interface Child {
-  readonly spec: ChildSpec;
+  spec: ChildSpec;
   state: ChildState;
   launched: Launched | undefined;
   cancelTimer: Cancel;
@@ -85,6 +85,16 @@ export class Supervisor {
       cancelTimer: () => {},
       stopWaiters: [],
     });
+  }
+
+  /** Has other patience with a child from now on, or restarts it otherwise. What is run stays the same until it is launched anew. */
+  adjust(spec: ChildSpec): void {
+    this.#child(spec.key).spec = spec;
+  }
+
+  /** How many children may be starting at once. */
+  set startLimit(limit: number) {
+    this.#slots.limit = limit;
   }
 
   /** Stops a child and forgets it. The key may be added again afterwards. */

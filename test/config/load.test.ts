@@ -249,6 +249,7 @@ describe('the gateway', () => {
       startupWaitMs: 10_000,
       idleStopMs: 600_000,
       restartTool: false,
+      watch: true,
       startLimit: Math.max(4, availableParallelism()),
       maxQueued: 1024,
       maxPartialBytes: 268_435_456,

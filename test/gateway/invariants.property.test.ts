@@ -10,6 +10,7 @@ const step = fc.oneof(
   { weight: 4, arbitrary: fc.record({ do: fc.constantFrom('cancel', 'ask', 'answer questions'), a: nat, b: nat }) },
   { weight: 2, arbitrary: fc.record({ do: fc.constantFrom('log', 'update', 'change'), a: nat, b: nat }) },
   { weight: 2, arbitrary: fc.record({ do: fc.constantFrom('crash', 'start', 'wait'), a: nat, b: nat }) },
+  { weight: 1, arbitrary: fc.record({ do: fc.constantFrom('reload', 'remove and add'), a: nat, b: nat }) },
 );
 type Step = typeof step extends fc.Arbitrary<infer Value> ? Value : never;
 
@@ -46,6 +47,9 @@ async function take({ do: what, a, b }: Step, world: World): Promise<void> {
       return world.crash(id);
     case 'start':
       return await world.start(id);
+    case 'reload':
+    case 'remove and add':
+      return await world.reload(key, what === 'remove and add');
     default:
       world.advance(b * 100);
       await world.settle();

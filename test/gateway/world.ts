@@ -1,6 +1,6 @@
 import type { Sharing } from '../../src/gateway/backend-pool.js';
 import type { ScriptedChild } from '../support/scripted-child.js';
-import { offering, type ScriptedClient, scriptGateway } from '../support/scripted-gateway.js';
+import { offering, type ScriptedClient, type ServerScript, scriptGateway } from '../support/scripted-gateway.js';
 import { flush, type Message } from '../support/wire.js';
 
 /** The URI that both servers list: the first one owns it. */
@@ -27,7 +27,9 @@ interface Process {
   readonly questions: string[];
   /** Answers that nobody waited for any more. */
   lateAnswers: number;
-  isDead: boolean;
+  isCrashed: boolean;
+  /** Whether it crashed, or was ended. */
+  readonly isDead: boolean;
 }
 
 /**
@@ -40,6 +42,7 @@ export class World {
   readonly clients: readonly [ScriptedClient, ScriptedClient];
   readonly #answered = new Set<string>();
   readonly #world: ReturnType<typeof scriptGateway>;
+  readonly #servers: Readonly<Record<string, ServerScript>>;
   #count = 0;
   #progress = 0;
 
@@ -50,7 +53,8 @@ export class World {
     // Subscriptions are agreed to at once, so that who is subscribed can be told from outside.
     const lists = { ...offer.lists, 'resources/subscribe': {}, 'resources/unsubscribe': {} };
     const server = { ...offer, lists, tools: ['x'], sharing, limits };
-    this.#world = scriptGateway({ servers: { a: server, b: server }, startupWaitMs: 500 });
+    this.#servers = { a: server, b: server };
+    this.#world = scriptGateway({ servers: this.#servers, startupWaitMs: 500 });
     this.clients = [this.#world.connect(), this.#world.connect()];
     this.clients[0].greet('2025-11-25', { elicitation: {} });
     this.clients[1].greet('2025-11-25', {});
@@ -60,21 +64,42 @@ export class World {
     for (const id of this.#world.ids()) await this.start(id);
   }
 
-  /** Which processes there may be: those that the clients were given. */
+  /** Which processes there may be: those that the clients were given, and that were not ended. */
   ids(): string[] {
-    return this.#world.ids();
+    return this.#world.ids().filter((id) => !this.#world.server(id).isEnded);
+  }
+
+  /** Another configuration, in which this server is another one, or is missing for a moment. */
+  async reload(key: string, isMissing: boolean): Promise<void> {
+    if (isMissing) this.#world.change(Object.fromEntries(Object.entries(this.#servers).filter(([one]) => one !== key)));
+    this.#world.change(this.#servers, isMissing ? [] : [key]);
+    await this.settle();
+    for (const id of this.ids()) if (!this.processes.some((process) => process.id === id)) await this.start(id);
   }
 
   async start(id: string): Promise<void> {
     this.crash(id);
-    const child = await this.#world.server(id).start();
-    this.processes.push({ id, child, answered: new Set(), questions: [], lateAnswers: 0, isDead: false });
+    const server = this.#world.server(id);
+    // One that is being ended does not come back.
+    if (server.isEnded) return;
+    const child = await server.start();
+    this.processes.push({
+      id,
+      child,
+      answered: new Set(),
+      questions: [],
+      lateAnswers: 0,
+      isCrashed: false,
+      get isDead() {
+        return this.isCrashed || server.isEnded;
+      },
+    });
   }
 
   crash(id: string): void {
     const alive = this.processes.find((process) => process.id === id && !process.isDead);
     if (alive === undefined) return;
-    alive.isDead = true;
+    alive.isCrashed = true;
     this.#world.server(id).crash('backoff');
   }
 

@@ -1,6 +1,6 @@
 import { type ChildProcessWithoutNullStreams, execFileSync, spawn } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -41,6 +41,8 @@ export class GatewayProcess {
   /** Every line of stdout, in order. */
   readonly received: Received[] = [];
   readonly folder: string;
+  /** The configuration. */
+  readonly file: string;
   readonly #process: ChildProcessWithoutNullStreams;
   readonly #waiting = new Map<string, (received: Received) => void>();
   readonly #exited: Promise<number | null>;
@@ -51,15 +53,10 @@ export class GatewayProcess {
   private constructor({ servers, gateway = {}, args = [], via = [], env = {}, detached = false }: StartOptions) {
     // Part of every command line below, so that what is left of a run can be found.
     this.folder = mkdtempSync(join(tmpdir(), `trunkline-${randomUUID()}-`));
-    const entries = Object.entries(servers).map(([key, entry]) => {
-      if ('command' in entry || 'package' in entry) return [key, entry];
-      const { program = LAB, args: given = [], ...rest } = entry;
-      return [key, { ...rest, command: 'node', args: [program, ...(given as string[]), `run=${this.folder}`] }];
-    });
-    const file = join(this.folder, 'trunkline.yaml');
-    writeFileSync(file, JSON.stringify({ servers: Object.fromEntries(entries), gateway }));
+    this.file = join(this.folder, 'trunkline.yaml');
+    this.configure(servers, gateway);
     const own = args.map((arg) => arg.replaceAll('RUN', this.folder));
-    const [program = '', ...parameters] = [...via, process.execPath, CLI, '--config', file, ...own];
+    const [program = '', ...parameters] = [...via, process.execPath, CLI, '--config', this.file, ...own];
     this.#process = spawn(program, parameters, {
       env: { ...process.env, XDG_DATA_HOME: join(this.folder, 'data'), ...env },
       detached,
@@ -77,6 +74,22 @@ export class GatewayProcess {
     const gateway = new GatewayProcess(options);
     if (handshake) await gateway.initialize();
     return gateway;
+  }
+
+  /** Writes the configuration, in one step as careful editors do. */
+  configure(servers: StartOptions['servers'], gateway: StartOptions['gateway'] = {}): void {
+    const entries = Object.entries(servers).map(([key, entry]) => {
+      if ('command' in entry || 'package' in entry) return [key, entry];
+      const { program = LAB, args: given = [], ...rest } = entry;
+      return [key, { ...rest, command: 'node', args: [program, ...(given as string[]), `run=${this.folder}`] }];
+    });
+    this.writeConfig(JSON.stringify({ servers: Object.fromEntries(entries), gateway }));
+  }
+
+  /** The same with any text. */
+  writeConfig(text: string): void {
+    writeFileSync(`${this.file}.new`, text);
+    renameSync(`${this.file}.new`, this.file);
   }
 
   get pid(): number {
@@ -122,6 +135,16 @@ export class GatewayProcess {
   /** The structured status of one server. */
   async status(server: string): Promise<Message> {
     return (await this.call('trunkline__status', { server })).message.result.structuredContent.servers[0];
+  }
+
+  /** The structured status of everything, once it is as it should be. */
+  async untilStatus(what: string, isSo: (status: Message) => boolean): Promise<Message> {
+    for (const deadline = performance.now() + 10_000; performance.now() < deadline; ) {
+      const status = (await this.call('trunkline__status')).message.result.structuredContent;
+      if (isSo(status)) return status;
+      await new Promise((resolve) => setTimeout(resolve, 10));
+    }
+    throw new Error(`Waited in vain: ${what}; stderr:\n${this.#stderr}`);
   }
 
   async untilState(server: string, state: string): Promise<Message> {

@@ -12,6 +12,7 @@ export const SOMEBODY: ClientFacts = { profile: { clientInfo: {}, capabilities: 
 
 /** A client without a session: keeps what it was told unasked. */
 export class RecordedClient implements GatewayClient {
+  gone = () => {};
   readonly principal = 'somebody';
   readonly revision = '2025-11-25';
   readonly changed: ListKind[] = [];

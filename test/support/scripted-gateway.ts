@@ -2,7 +2,7 @@ import { Backend, type LifecycleState } from '../../src/gateway/backend.js';
 import type { Sharing } from '../../src/gateway/backend-pool.js';
 import { createToolPolicy, type ToolPolicyRules } from '../../src/gateway/catalog/tool-policy.js';
 import type { CallLimits } from '../../src/gateway/delivery/call-limits.js';
-import { Gateway } from '../../src/gateway/gateway.js';
+import { Gateway, type GatewaySettings } from '../../src/gateway/gateway.js';
 import type { GatewayPort } from '../../src/gateway/gateway-port.js';
 import { toChildRequest } from '../../src/gateway/questions/child-request.js';
 import { LegacySession } from '../../src/gateway/session/legacy-session.js';
@@ -86,6 +86,7 @@ export function offering({ prompts, resources, templates, capabilities }: Offer)
 export class ScriptedServer {
   readonly backend: Backend;
   readonly script: ServerScript;
+  readonly limits: CallLimits;
   /** How often a start was asked for by traffic. */
   demands = 0;
   generation = 0;
@@ -99,6 +100,8 @@ export class ScriptedServer {
   /** What its process is told of the client. */
   readonly profile: Promise<ClientProfile>;
   readonly id: string;
+  /** Whether its process was asked for. */
+  isToRun = false;
   /** No client uses it any more. */
   isEnded = false;
 
@@ -106,6 +109,7 @@ export class ScriptedServer {
     this.id = id;
     this.profile = profile;
     this.script = script;
+    this.limits = { ...LIMITS, ...script.limits };
     this.#clock = clock;
     this.pages = script.pages ?? [pageOf(script.tools ?? [])];
     this.lists = script.lists ?? {};
@@ -114,7 +118,7 @@ export class ScriptedServer {
       id,
       prefix: script.prefix ?? key,
       clock,
-      limits: { ...LIMITS, ...script.limits },
+      limits: this.limits,
       policy: createToolPolicy(script.filter ?? { deny: [] }),
       answers: createToolPolicy({ allow: script.methods ?? [], deny: [] }),
       sha256,
@@ -159,6 +163,15 @@ export class ScriptedServer {
     return child;
   }
 
+  /** Ends the process for good, in the order that supervision keeps. */
+  async end(): Promise<void> {
+    this.isEnded = true;
+    if (this.#child === undefined) return;
+    this.moved('stopping');
+    this.#child.bridge.close('stopped');
+    this.moved('stopped');
+  }
+
   /** The process dies unasked: supervision hears of it first, then the bridge closes. */
   crash(next: LifecycleState = 'backoff'): void {
     this.moved(next);
@@ -178,18 +191,20 @@ export function scriptGateway({
 }: GatewayScript) {
   /** By id: the key for the first of a server. */
   const scripted = new Map<string, ScriptedServer>();
+  let scripts = servers;
+  const pooled = () => Object.entries(scripts).map(([key, { sharing = 'all' }]) => ({ key, sharing }));
   const gateway = new Gateway({
     clock,
-    servers: Object.entries(servers).map(([key, { sharing = 'all' }]) => ({ key, sharing })),
+    servers: pooled(),
     create: (key, id, profile) => {
-      const instance = new ScriptedServer(key, servers[key] ?? {}, clock, id, profile);
+      const instance = new ScriptedServer(key, scripts[key] ?? {}, clock, id, profile);
       scripted.set(id, instance);
       return {
         backend: instance.backend,
-        start: () => {},
-        end: () => {
-          instance.isEnded = true;
+        start: () => {
+          instance.isToRun = true;
         },
+        end: () => instance.end(),
       };
     },
     profileOfAll: { clientInfo: { name: 'trunkline' }, capabilities: { sampling: {} } },
@@ -207,9 +222,19 @@ export function scriptGateway({
   const startAll = async () => {
     for (const each of scripted.values()) if (each.script.isMisconfigured !== true) await each.start();
   };
+  /** Another configuration: of the servers that stay, the `replaced` begin anew. */
+  const change = (next: GatewayScript['servers'], replaced: readonly string[] = [], settings: Settings = {}) => {
+    scripts = next;
+    gateway.change(
+      { servers: pooled(), replaced: new Set(replaced), idleStopMs: 600_000 },
+      { ownTools, startupWaitMs, ...settings },
+    );
+  };
   const connect = (facts: Who = {}) => new ScriptedClient(gateway, clock, facts);
-  return { clock, gateway, server, startAll, connect, ids: () => [...scripted.keys()] };
+  return { clock, gateway, server, startAll, change, connect, ids: () => [...scripted.keys()] };
 }
+
+type Settings = Partial<GatewaySettings>;
 
 /** Who a client is, and which server it wants to see alone. */
 export interface Who {

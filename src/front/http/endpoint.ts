@@ -115,10 +115,10 @@ export class Endpoint {
     if (sessions.isFull) return this.refuse(request, reply, FULL);
     const endpoint = endpointOf(request);
     const principal = principalOf(request);
-    const client = core.openSession(endpoint, principal);
+    const client = core.openSession(endpoint, principal, () => sessions.end(session, 'removed'));
     if (client === undefined) return this.refuse(request, reply, UNKNOWN_SERVER);
     const onCut = (unwrittenBytes: number) => onEvent({ kind: 'stream-cut', unwrittenBytes });
-    const session = new Session({ client, principal, endpoint, clock, timers, limits, onCut });
+    const session: Session = new Session({ client, principal, endpoint, clock, timers, limits, onCut });
     sessions.add(session);
     onEvent({ kind: 'session-opened', sessions: sessions.size });
     // A client that was not greeted has to begin anew.

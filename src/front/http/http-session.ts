@@ -39,7 +39,8 @@ export interface HttpFrontPort {
   /**
    * Called for a POST whose body is an `initialize` request. `endpoint` is `undefined` for `/mcp`, or the server's key
    * for `/mcp/<key>`; `principal` is who asks, by the hash of the token. Returns `undefined` when there is no such server.
+   * `onGone` is called, perhaps much later, when there is none any more.
    */
-  openSession(endpoint: string | undefined, principal: string): HttpClientSession | undefined;
+  openSession(endpoint: string | undefined, principal: string, onGone: () => void): HttpClientSession | undefined;
   isReady(): boolean;
 }

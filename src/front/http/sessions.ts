@@ -3,7 +3,7 @@ import { Deadlines } from '../../timing/deadlines.js';
 import type { Refusal } from './refusal.js';
 import type { Session } from './session.js';
 
-export type SessionEnd = 'deleted' | 'expired' | 'refused' | 'shutdown';
+export type SessionEnd = 'deleted' | 'expired' | 'refused' | 'removed' | 'shutdown';
 
 export interface SessionsOptions {
   readonly clock: Clock;

@@ -23,6 +23,13 @@ export class KnownUris {
     return this.#owners.get(uri);
   }
 
+  /** The same without what those servers own that are not there any more. */
+  of(isThere: (key: string) => boolean): KnownUris {
+    const known = new KnownUris();
+    for (const [uri, key] of this.#owners) if (isThere(key)) known.#owners.set(uri, key);
+    return known;
+  }
+
   /** User interfaces are never known so: any server could speak of another's. */
   note(uri: string, key: string): void {
     if (isUiUri(uri)) return;

@@ -16,8 +16,15 @@ export const NO_LISTS: ServerLists = {
 export type ListNaming = 'exposed' | 'original';
 
 /** One list of a server, as it is shown under either names. */
-export class ServedList {
+export interface ShownList extends Readonly<Record<ListNaming, ExposedList>> {
+  /** The same under other rules. */
+  under(rules: ExposureRules): ShownList;
+}
+
+/** What a server has listed. */
+export class ServedList implements ShownList {
   readonly exposed: ExposedList;
+  readonly under: (rules: ExposureRules) => ServedList;
   readonly #makeOriginal: () => ExposedList;
   #original: ExposedList | undefined;
 
@@ -27,6 +34,7 @@ export class ServedList {
     rules: ExposureRules,
   ) {
     this.exposed = exposeList(kind, list, rules);
+    this.under = (others) => new ServedList(kind, list, others);
     this.#makeOriginal = () => exposeList(kind, list, { ...rules, prefix: undefined });
   }
 
@@ -38,6 +46,7 @@ export class ServedList {
 }
 
 /** A list that never changes, whatever the names. */
-export function fixedList(list: ExposedList): Pick<ServedList, ListNaming> {
-  return { exposed: list, original: list };
+export function fixedList(list: ExposedList): ShownList {
+  const shown: ShownList = { exposed: list, original: list, under: () => shown };
+  return shown;
 }

@@ -11,6 +11,8 @@ export interface WaitOptions {
   readonly proceed: () => void;
   /** Answers the call: with why no process is to be expected, or because it has waited too long. */
   readonly fail: (absence?: FailureReason) => void;
+  /** Whether an earlier process may have seen the call, which is no business of another server's then. */
+  readonly wasSent?: boolean;
   /** Gives back what the call holds while it waits. */
   readonly release: () => void;
 }
@@ -62,6 +64,21 @@ export class CallWaits {
   /** No process is to be expected. */
   giveUp(absence: FailureReason): void {
     for (const wait of [...this.#waiting]) this.#giveUp(wait, absence);
+  }
+
+  /** What was never sent is waited for elsewhere; the rest is given up. */
+  handOver(): Exchange[] {
+    const handed: Exchange[] = [];
+    for (const wait of [...this.#waiting]) {
+      if (wait.wasSent === true) {
+        this.#giveUp(wait);
+        continue;
+      }
+      this.#end(wait);
+      wait.release();
+      handed.push(wait.exchange);
+    }
+    return handed;
   }
 
   close(): void {

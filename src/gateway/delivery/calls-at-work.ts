@@ -9,6 +9,7 @@ import type { GatewayClient } from '../gateway-port.js';
 export class CallsAtWork {
   /** In the order in which they were sent. */
   readonly #calls = new Set<Exchange>();
+  #onIdle = () => {};
 
   get size(): number {
     return this.#calls.size;
@@ -20,6 +21,13 @@ export class CallsAtWork {
 
   delete(exchange: Exchange): void {
     this.#calls.delete(exchange);
+    if (this.#calls.size === 0) this.#onIdle();
+  }
+
+  /** Calls `onIdle` whenever there is no call left, and at once if there is none now. */
+  whenIdle(onIdle: () => void): void {
+    this.#onIdle = onIdle;
+    if (this.#calls.size === 0) onIdle();
   }
 
   /**

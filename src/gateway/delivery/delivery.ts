@@ -50,6 +50,7 @@ export class Delivery {
   readonly atWork = new CallsAtWork();
   readonly #options: DeliveryOptions;
   readonly #queue: CallQueue;
+  #limits: CallLimits;
   readonly #waits: CallWaits;
   readonly #sending: SendingContext;
   /** Absent as long as calls of several clients may be under way at once. */
@@ -68,6 +69,7 @@ export class Delivery {
   constructor(options: DeliveryOptions) {
     this.#options = options;
     const { limits, waiting } = options;
+    this.#limits = limits;
     this.#queue = new CallQueue({ ...limits, ...(waiting === undefined ? {} : { waiting }) });
     this.#waits = new CallWaits({
       clock: options.clock,
@@ -79,7 +81,8 @@ export class Delivery {
     const { clock, onFault } = options;
     const { counters, latencies, atWork } = this;
     this.#sending = {
-      ...{ clock, limits, counters, latencies, atWork, onFault },
+      ...{ clock, counters, latencies, atWork, onFault },
+      limits: () => this.#limits,
       breaker: () => this.#breaker,
       fail: (exchange, reason, sent) => this.#fail(exchange, reason, sent),
       sendElsewhere: (call, ended) => {
@@ -108,13 +111,13 @@ export class Delivery {
 
   /** For what the gateway asks on its own behalf. */
   get listPatience(): RequestPatience {
-    const { listTimeoutMs } = this.#options.limits;
+    const { listTimeoutMs } = this.#limits;
     return { idleMs: listTimeoutMs, maxMs: listTimeoutMs };
   }
 
   /** For a wait until a task is done, which is silent for as long as that takes. */
   get taskPatience(): RequestPatience {
-    return taskPatience(this.#options.limits);
+    return taskPatience(this.#limits);
   }
 
   /**
@@ -161,6 +164,17 @@ export class Delivery {
     this.disconnect(absence);
     this.#isGivenUp = true;
     this.#waits.giveUp(absence);
+  }
+
+  /** The calls that were not sent yet, which are somebody else's from now on. */
+  handOver(): Exchange[] {
+    return this.#waits.handOver();
+  }
+
+  /** Other limits from now on; calls that were sent keep theirs. */
+  limit(limits: CallLimits): void {
+    this.#limits = limits;
+    this.#queue.limit(limits);
   }
 
   /** Answers a call without trying, for a reason that the caller knows. */
@@ -247,7 +261,7 @@ export class Delivery {
   #awaitTurn(exchange: Exchange, release: () => void): () => void {
     return this.#waits.begin({
       exchange,
-      forMs: this.#options.limits.maxWaitMs,
+      forMs: this.#limits.maxWaitMs,
       proceed: () => {},
       fail: (absence) => this.#fail(exchange, absence ?? 'queue_timeout', false),
       release,
@@ -274,7 +288,8 @@ export class Delivery {
       endWait();
       this.#connectAndSend(call);
     };
-    const endWait = this.#waits.begin({ exchange, forMs: RESTART_WAIT_MS, proceed, fail, release: leave });
+    const wasSent = earlier !== undefined;
+    const endWait = this.#waits.begin({ exchange, forMs: RESTART_WAIT_MS, proceed, fail, release: leave, wasSent });
   }
 
   #fail(exchange: Exchange, reason: FailureReason, sent: boolean): void {

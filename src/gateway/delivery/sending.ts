@@ -33,7 +33,7 @@ interface EarlierTry {
 
 export interface SendingContext {
   readonly clock: Clock;
-  readonly limits: CallLimits;
+  readonly limits: () => CallLimits;
   readonly counters: CallCounters;
   readonly latencies: Latencies;
   readonly atWork: CallsAtWork;
@@ -140,7 +140,8 @@ class Sending implements RequestHandler {
 
   /** What an earlier process has used of the call's time is used. */
   #patience(): RequestPatience {
-    const { clock, limits } = this.#context;
+    const { clock } = this.#context;
+    const limits = this.#context.limits();
     if (isLookout(this.#call.exchange)) return taskPatience(limits);
     const { idleTimeoutMs: idleMs, maxTimeoutMs: maxMs } = limits;
     const { earlier } = this.#call;

@@ -32,6 +32,8 @@ export interface LegacySessionOptions {
   readonly sink: MessageSink;
   /** Who is behind the client. */
   readonly principal: string;
+  /** Called when the server below is not configured any more; the session is of no use then. */
+  readonly onGone?: (() => void) | undefined;
   /** The key of the one server that the client wants to see as it is. */
   readonly server?: string | undefined;
   readonly serverInfo: { readonly name: string; readonly title?: string; readonly version: string };
@@ -113,6 +115,10 @@ export class LegacySession implements GatewayClient {
   /** A client that has not listed yet has nothing to be told: its first list will be the new one. */
   listChanged(kind: ListKind): void {
     if (this.#phase === 'open' && this.#listed.has(kind)) this.#announcement(LISTS[kind].changed).request();
+  }
+
+  gone(): void {
+    this.#options.onGone?.();
   }
 
   ask(question: Question, via: Exchange | undefined): TakeBack {

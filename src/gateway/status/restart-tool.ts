@@ -1,8 +1,9 @@
 import { createOwnTool, type OwnTool, readServerArgument, textResult } from './own-tool.js';
 
 /** `trunkline__restart`: starts the client's own process of a server anew. Offered only where the configuration says so. */
-export function createRestartTool(keys: readonly string[], restart: (id: string) => void): OwnTool {
+export function createRestartTool(keysNow: () => readonly string[], restart: (id: string) => void): OwnTool {
   return createOwnTool(DEFINITION, (args, { backends }) => {
+    const keys = keysNow();
     const chosen = readServerArgument(args, keys);
     if (chosen.fault !== undefined) return textResult(chosen.fault, true);
     if (chosen.server === undefined) return textResult(`Name the server: one of ${keys.join(', ')}.`, true);

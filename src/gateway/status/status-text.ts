@@ -6,7 +6,7 @@ export function renderStatus(report: StatusReport): string {
   const lines = [
     `Trunkline ${report.version}, up ${duration(report.uptimeSeconds)}: ${ready} of ${report.servers.length} servers ready, ${report.tools} tools.`,
   ];
-  if (report.configFault !== null) lines.push(`The configuration cannot be used: ${report.configFault}`);
+  lines.push(...renderConfig(report));
   const { waitingCalls, partialFrameBytes } = report.limits;
   if (waitingCalls.refused > 0) {
     lines.push(`Calls refused because ${waitingCalls.max} waited already, of all servers: ${waitingCalls.refused}.`);
@@ -21,6 +21,21 @@ export function renderStatus(report: StatusReport): string {
   if (report.advice !== '') lines.push(report.advice);
   for (const server of report.servers) lines.push(...renderServer(server));
   return lines.join('\n');
+}
+
+function renderConfig({ configFault, configFaultSeconds, configInForce, configNeedsRestart }: StatusReport): string[] {
+  const lines: string[] = [];
+  if (configFault !== null) {
+    lines.push(
+      configInForce === 'previous'
+        ? `The configuration file cannot be used, for ${duration(configFaultSeconds ?? 0)} now; what it said before is in force: ${configFault}`
+        : `The configuration cannot be used: ${configFault}`,
+    );
+  }
+  if (configNeedsRestart.length > 0) {
+    lines.push(`In force when Trunkline is started again: ${configNeedsRestart.join(', ')}.`);
+  }
+  return lines;
 }
 
 function renderServer(server: ServerReport): string[] {

@@ -41,13 +41,22 @@ export interface InstanceFacts {
   readonly isUnclaimed: boolean;
 }
 
+/** What is to be said about the file that all this comes from. */
+export interface ConfigFacts {
+  readonly file: string | undefined;
+  /** Why the file, as it is now, cannot be used, since when, and whether what it said before is in force instead. */
+  readonly fault: { readonly report: string; readonly since: number; readonly isPreviousInForce: boolean } | undefined;
+  /** How often another configuration was taken over. */
+  readonly reloads: number;
+  /** Settings that will be in force once we are started again. */
+  readonly needsRestart: readonly string[];
+}
+
 export interface StatusFacts {
   readonly now: number;
   readonly startedAt: number;
   readonly version: string;
-  readonly configFile: string | undefined;
-  /** What is wrong with the configuration as a whole. */
-  readonly configFault: string | undefined;
+  readonly config: ConfigFacts;
   readonly catalogs: Catalogs;
   /** Takes secrets out of what servers say. */
   readonly redact: (text: string) => string;
@@ -66,7 +75,13 @@ export interface StatusReport {
   readonly version: string;
   readonly uptimeSeconds: number;
   readonly configFile: string | null;
+  /** What is wrong with the file as it is now. */
   readonly configFault: string | null;
+  readonly configFaultSeconds: number | null;
+  /** What the file says, what it said before it could not be used any more, or nothing. */
+  readonly configInForce: 'current' | 'previous' | 'none';
+  readonly configReloads: number;
+  readonly configNeedsRestart: readonly string[];
   readonly tools: number;
   /** What the person can do about Trunkline as a whole; empty when there is nothing to do. */
   readonly advice: string;
@@ -158,8 +173,7 @@ export function reportStatus(facts: StatusFacts, server?: string): StatusReport 
   return {
     version: facts.version,
     uptimeSeconds: seconds(facts.now - facts.startedAt),
-    configFile: facts.configFile ?? null,
-    configFault: facts.configFault ?? null,
+    ...reportConfig(facts),
     tools,
     advice: adviseOnToolCount(tools),
     limits: { waitingCalls: reportLimit(facts.waiting), partialFrameBytes: reportLimit(facts.partialFrames) },
@@ -170,6 +184,18 @@ export function reportStatus(facts: StatusFacts, server?: string): StatusReport 
 
 function reportLimit({ taken, max, refusals }: SharedLimit): LimitReport {
   return { now: taken, max, refused: refusals };
+}
+
+function reportConfig({ now, config: { file, fault, reloads, needsRestart } }: StatusFacts) {
+  const inForce = fault?.isPreviousInForce === true ? 'previous' : 'none';
+  return {
+    configFile: file ?? null,
+    configFault: fault?.report ?? null,
+    configFaultSeconds: fault === undefined ? null : seconds(now - fault.since),
+    configInForce: fault === undefined ? ('current' as const) : inForce,
+    configReloads: reloads,
+    configNeedsRestart: needsRestart,
+  } as const;
 }
 
 const BRIEF_LOG_LINES = 3;

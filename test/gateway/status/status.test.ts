@@ -25,6 +25,10 @@ const READY: Lifecycle = {
 
 const NOTHING = { exposed: [], quarantined: [], denied: [], truncated: null, hiding: [] };
 
+const SOUND = { file: '/etc/trunkline.yaml', fault: undefined, reloads: 0, needsRestart: [] };
+
+const FAULT = { report: 'trunkline.yaml:3:1: no servers', since: 88_000, isPreviousInForce: false };
+
 const NOTHING_SEEN = { backends: new Map(), catalogs: scriptGateway({ servers: {} }).gateway.catalogs };
 
 interface Given {
@@ -51,8 +55,7 @@ async function given({
     now: 100_000,
     startedAt: 0,
     version: '1.2.3',
-    configFile: '/etc/trunkline.yaml',
-    configFault: undefined,
+    config: SOUND,
     catalogs: world.gateway.catalogs,
     canRestart: false,
     redact: (text) => text.replaceAll('canary', '[redacted]'),
@@ -394,10 +397,28 @@ describe('the report as text', () => {
   });
 
   it('begins with what is wrong with the configuration as a whole', async () => {
-    const { report } = await given({ facts: { configFault: 'trunkline.yaml:3:1: no servers' } });
+    const { report } = await given({ facts: { config: { ...SOUND, fault: FAULT } } });
     expect(renderStatus(report()).split('\n')[1]).toBe(
       'The configuration cannot be used: trunkline.yaml:3:1: no servers',
     );
+  });
+
+  it('tells since when the file cannot be used, and that what it said before is in force', async () => {
+    const { report } = await given({ facts: { config: { ...SOUND, fault: { ...FAULT, isPreviousInForce: true } } } });
+    expect(report()).toMatchObject({
+      configFault: FAULT.report,
+      configFaultSeconds: 12,
+      configInForce: 'previous',
+    });
+    expect(renderStatus(report()).split('\n')[1]).toBe(
+      `The configuration file cannot be used, for 12 s now; what it said before is in force: ${FAULT.report}`,
+    );
+  });
+
+  it('tells which settings wait for the next start', async () => {
+    const { report } = await given({ facts: { config: { ...SOUND, reloads: 2, needsRestart: ['gateway.http'] } } });
+    expect(report()).toMatchObject({ configInForce: 'current', configReloads: 2 });
+    expect(renderStatus(report()).split('\n')[1]).toBe('In force when Trunkline is started again: gateway.http.');
   });
 
   it('has as many lines as it should, whatever a server says', async () => {
@@ -455,7 +476,10 @@ describe('the tool trunkline__restart', () => {
     const backends = new Map(['a', 'b'].map((key) => [key, server(key).backend]));
     const seen = { backends, catalogs: gateway.catalogs };
     const restarted: string[] = [];
-    const tool = createRestartTool(['a', 'b'], (key) => restarted.push(key));
+    const tool = createRestartTool(
+      () => ['a', 'b'],
+      (key) => restarted.push(key),
+    );
     expect((await tool.call({ server: 'b' }, seen)).isError).toBeUndefined();
     expect((await tool.call({ server: 'c' }, seen)).isError).toBe(true);
     expect((await tool.call({}, seen)).isError).toBe(true);

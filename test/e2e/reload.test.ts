@@ -1,0 +1,313 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it, type TestContext } from 'vitest';
+import { GatewayProcess, type Message, type StartOptions } from '../support/gateway-process.js';
+import { type Headers, INITIALIZE, Place } from '../support/http-place.js';
+import { until } from '../support/processes.js';
+import { Seeded } from '../support/seeded.js';
+
+type Servers = Record<string, Record<string, unknown>>;
+
+const SEED = 20;
+
+/** Tests run side by side here, on machines that have other things to do. */
+const PATIENCE_MS = 15_000;
+
+/** A gateway that follows its file, ended with the test. */
+async function started({ onTestFinished }: TestContext, options: StartOptions): Promise<GatewayProcess> {
+  const gateway = await GatewayProcess.start(options);
+  onTestFinished(() => gateway.dispose());
+  await untilFollowed(gateway);
+  return gateway;
+}
+
+const KEY = 'canary-4f1d';
+
+describe('a configuration that changes while Trunkline runs', () => {
+  it('fails no call of the servers it does not touch over 50 reloads under 32 calls in flight', async (test) => {
+    const seeded = new Seeded(SEED);
+    const steady: Servers = { one: { concurrency: 32 }, two: { concurrency: 32 } };
+    let servers: Servers = { ...steady, moody: {}, guest0: {} };
+    const gateway = await started(test, { servers });
+    await gateway.listTools();
+    const before = (await gateway.untilStatus('all are ready', areReady)) as Status;
+    const openAtFirst = openDescriptors(gateway);
+    const file = join(gateway.folder, 'effects');
+    const load = new Load(gateway, file, seeded);
+    load.begin();
+
+    let reloads = 0;
+    let broken = 0;
+    for (let turn = 0; turn < 50; turn += 1) {
+      const kind = (['add', 'change', 'break', 'remove', 'adjust'] as const)[turn % 5];
+      const guests = Object.keys(servers).filter((key) => key.startsWith('guest'));
+      if (kind === 'break') {
+        broken += 1;
+        gateway.writeConfig(`{"servers": {"one": {"comand": "turn ${turn}"}}}`);
+        const status = await gateway.untilStatus('the file is broken', ({ configFault }) => configFault !== null);
+        expect(status).toMatchObject({ configInForce: 'previous', configReloads: reloads });
+        expect(status.configFault).toContain('trunkline.yaml:1:22');
+        continue;
+      }
+      if (kind === 'add') servers = { [`guest${turn}`]: {}, ...servers };
+      if (kind === 'change') servers = { ...servers, moody: { args: [`turn=${turn}`] } };
+      if (kind === 'adjust') servers = { ...servers, moody: { ...servers.moody, timeout: `${turn + 10}s` } };
+      if (kind === 'remove') delete servers[seeded.pick(guests)];
+      reloads += 1;
+      gateway.configure({ ...servers });
+      const status = await gateway.untilStatus(`reload ${reloads}`, ({ configReloads }) => configReloads === reloads);
+      expect(status.configFault).toBeNull();
+      expect(status.servers.map(({ server }: Message) => server)).toEqual(Object.keys(servers));
+    }
+    expect([reloads, broken]).toEqual([40, 10]);
+    expect(load.inFlight).toBeGreaterThanOrEqual(32);
+    await load.end();
+
+    expect(load.failed).toEqual([]);
+    expect(load.calls).toBeGreaterThan(500);
+    const effects = readFileSync(file, 'utf8').trim().split('\n');
+    expect(effects.toSorted()).toEqual(load.effects.toSorted());
+    const ids = gateway.received.flatMap(({ message }) => (message.method === undefined ? [message.id] : []));
+    expect(new Set(ids).size).toBe(ids.length);
+
+    const after = (await gateway.untilStatus('all are ready', areReady)) as Status;
+    for (const key of ['one', 'two']) {
+      expect(find(after, key)).toMatchObject({ pid: find(before, key).pid, generation: 1, failures: 0, errors: 0 });
+    }
+    await until('only what is configured runs', () => gateway.leftovers().length === after.servers.length + 1, 8_000);
+    if (openAtFirst !== undefined) {
+      const expected = openAtFirst + 3 * (after.servers.length - before.servers.length);
+      await until('no descriptor is left', () => (openDescriptors(gateway) ?? 0) <= expected, PATIENCE_MS);
+    }
+  });
+
+  it.concurrent('lets a call finish on the process that is replaced, while new calls go to the new one', async (test) => {
+    const gateway = await started(test, { servers: { lab: {} } });
+    await gateway.listTools();
+    const { pid } = await gateway.status('lab');
+    const file = join(gateway.folder, 'effects');
+    const slow = gateway.call('lab__effect', { file, marker: 'old', delayMs: 2_000 });
+    await until('the slow call is at work', () => existsSync(file), PATIENCE_MS);
+    gateway.configure({ lab: { args: ['other=1'] } });
+    await gateway.untilStatus('it is taken over', ({ configReloads }) => configReloads === 1);
+    const quick = await gateway.call('lab__wait', { marker: 'new', delayMs: 0 });
+    expect(quick.message.result.content[0].text).toBe('new');
+    const status = await gateway.status('lab');
+    expect(status.pid).not.toBe(pid);
+    expect(gateway.leftovers().some((line) => line.includes(` ${pid} `))).toBe(true);
+    expect((await slow).message.result.content[0].text).toBe('old');
+    await until(
+      'the old one is gone',
+      () => !gateway.leftovers().some((line) => line.includes(` ${pid} `)),
+      PATIENCE_MS,
+    );
+  });
+
+  it.concurrent('is picked up for the first time by a gateway that began with a broken one', async (test) => {
+    const gateway = await started(test, { servers: { 'no key!': {} } });
+    expect((await gateway.listTools()).map(({ name, description }) => [name, description.split(':')[0]])).toEqual([
+      ['trunkline__status', 'The configuration cannot be used'],
+    ]);
+    const broken = await gateway.untilStatus('it is told', () => true);
+    expect(broken).toMatchObject({ configInForce: 'none', servers: [] });
+    gateway.configure({ lab: {} });
+    await gateway.untilStatus('it is taken over', ({ configInForce }) => configInForce === 'current');
+    await gateway.untilState('lab', 'ready');
+    await until(
+      'the client is told',
+      () => gateway.notifications('notifications/tools/list_changed').length > 0,
+      PATIENCE_MS,
+    );
+    const tools = await gateway.listTools();
+    expect(tools.map(({ name }) => name)).toContain('lab__echo');
+    expect(tools.find(({ name }) => name === 'trunkline__status')?.description).toMatch(/^Shows how/);
+    expect(gateway.notifications('notifications/tools/list_changed')).toHaveLength(1);
+  });
+
+  it.concurrent('stops a server that is removed while it waits for its next start, for good', async (test) => {
+    const crashing = { command: 'node', args: ['-e', 'process.exit(1)'], restart: { firstDelay: '1s', budget: 100 } };
+    const gateway = await started(test, { servers: { lab: {}, crashing }, args: ['-v'] });
+    const starts = () => gateway.stderr.split('\n').filter((line) => /"crashing".*"server starting"/.test(line)).length;
+    await gateway.untilState('crashing', 'backoff');
+    gateway.configure({ lab: {} });
+    await gateway.untilStatus('it is taken over', ({ configReloads }) => configReloads === 1);
+    const before = starts();
+    await new Promise((resolve) => setTimeout(resolve, 2_500));
+    expect(starts()).toBe(before);
+    expect(gateway.stderr).toMatch(/"crashing".*"server stopped"/);
+  });
+
+  it.concurrent('shows neither old nor new secrets of a server that writes them to its log', async (test) => {
+    const tell =
+      "console.error('key is', process.env.API_KEY); process.stdin.on('data', () => console.error('still', process.env.API_KEY))";
+    const teller = (secret: string) => ({
+      command: 'node',
+      args: ['-e', tell],
+      env: { API_KEY: secret },
+      startTimeout: '60s',
+    });
+    const gateway = await started(test, { servers: { teller: teller(`${KEY}-old`) }, args: ['-vv'] });
+    await until('it has told', () => /still/.test(gateway.stderr), PATIENCE_MS);
+    gateway.configure({ teller: teller(`${KEY}-new`) });
+    await until('the new one has told', () => /teller~2.*key is/.test(gateway.stderr), PATIENCE_MS);
+    await until('it has told more', () => /teller~2.*still/.test(gateway.stderr), PATIENCE_MS);
+    expect(gateway.stderr).not.toContain(KEY);
+    expect(gateway.stderr).toContain('[redacted]');
+  });
+
+  it.concurrent('changes what Trunkline does with a server without a new process', async (test) => {
+    const gateway = await started(test, { servers: { lab: {} } });
+    const before = await gateway.listTools();
+    const { pid } = await gateway.untilState('lab', 'ready');
+    gateway.configure({ lab: { tools: { deny: ['die', 'big'] } } }, { restartTool: true });
+    await gateway.untilStatus('it is taken over', ({ configReloads }) => configReloads === 1);
+    await until(
+      'the client is told',
+      () => gateway.notifications('notifications/tools/list_changed').length > 0,
+      PATIENCE_MS,
+    );
+    const names = (tools: Message[]) => tools.map(({ name }) => name);
+    const expected = names(before).filter((name) => name !== 'lab__die' && name !== 'lab__big');
+    expect(names(await gateway.listTools())).toEqual([...expected, 'trunkline__restart']);
+    expect((await gateway.call('lab__die')).message.error.message).toBe('Unknown tool: lab__die');
+    expect(await gateway.status('lab')).toMatchObject({ pid, generation: 1 });
+    expect(gateway.notifications('notifications/tools/list_changed')).toHaveLength(1);
+  });
+
+  it.concurrent('is not followed any more once it says so', async (test) => {
+    const gateway = await started(test, { servers: { lab: {} }, args: ['-v'] });
+    gateway.configure({ lab: {}, more: {} }, { watch: false });
+    await gateway.untilStatus('it is taken over', ({ configReloads }) => configReloads === 1);
+    await until('it is told', () => gateway.stderr.includes('not followed any more'), PATIENCE_MS);
+    gateway.configure({ lab: {} });
+    await new Promise((resolve) => setTimeout(resolve, 600));
+    const status = await gateway.untilStatus('it answers', () => true);
+    expect(status.servers.map(({ server }: Message) => server)).toEqual(['lab', 'more']);
+  });
+
+  it.concurrent('keeps no process alive that follows it', async () => {
+    const watch = new URL('../../dist/config/watch.js', import.meta.url).href;
+    const script = `
+      const { watchFiles } = await import('${watch}');
+      const clock = { now: () => performance.now(), schedule: () => () => {} };
+      await watchFiles({ files: ['/tmp/some/where.yaml', 'package.json'], clock, onChange() {}, onError: console.error }).ready;
+    `;
+    const child = spawn(process.execPath, ['--input-type=module', '-e', script], { stdio: 'inherit', timeout: 10_000 });
+    expect(await once(child, 'exit')).toEqual([0, null]);
+  });
+
+  it.concurrent('ends the sessions of a server that is gone, and no others', async ({ onTestFinished, expect }) => {
+    const place = new Place();
+    onTestFinished(() => place.dispose());
+    const gateway = await place.serve({ servers: { a: place.lab(), b: place.lab() } });
+    const ask = async (path: string, session: Headers, message: object) => {
+      const { status, text } = await place.send(gateway, { path, headers: session, body: JSON.stringify(message) });
+      return { status, message: status === 200 ? (JSON.parse(text) as Message) : undefined };
+    };
+    const open = async (path: string): Promise<Headers> => {
+      const { headers } = await place.send(gateway, { path, body: JSON.stringify(INITIALIZE) });
+      return { 'mcp-session-id': String(headers['mcp-session-id']) };
+    };
+    const [alone, merged] = [await open('/mcp/a'), await open('/mcp')];
+    const list = { jsonrpc: '2.0', id: 2, method: 'tools/list' };
+    expect((await ask('/mcp/a', alone, list)).message?.result.tools[0].name).toBe('echo');
+
+    const slow = ask('/mcp/a', alone, call('wait', { marker: 'done', delayMs: 1_500 }));
+    place.configure({ b: place.lab() }, { http: { maxSessions: 7 } });
+    expect((await slow).message?.result.content[0].text).toBe('done');
+    await expect.poll(() => ask('/mcp/a', alone, list).then(({ status }) => status), { timeout: 5_000 }).toBe(404);
+    expect((await ask('/mcp/a', {}, INITIALIZE)).status).toBe(404);
+    const { message } = await ask('/mcp', merged, list);
+    const owners = message?.result.tools.map(({ name }: Message) => name.split('__')[0]);
+    expect([...new Set(owners)]).toEqual(['b', 'trunkline']);
+    const status = (await ask('/mcp', merged, call('trunkline__status'))).message?.result.structuredContent;
+    expect(status).toMatchObject({ configNeedsRestart: ['gateway.http'], configReloads: 1 });
+    expect((await gateway.probe('/readyz')).status).toBe(200);
+  });
+});
+
+function call(name: string, args: Message = {}): object {
+  return { jsonrpc: '2.0', id: 3, method: 'tools/call', params: { name, arguments: args } };
+}
+
+/** Calls without end: 32 at once to what stays as it is, and some to what changes. */
+class Load {
+  readonly failed: unknown[] = [];
+  readonly effects: string[] = [];
+  calls = 0;
+  inFlight = 0;
+  readonly #gateway: GatewayProcess;
+  readonly #file: string;
+  readonly #seeded: Seeded;
+  #isOver = false;
+  #callers: Promise<void>[] = [];
+
+  constructor(gateway: GatewayProcess, file: string, seeded: Seeded) {
+    this.#gateway = gateway;
+    this.#file = file;
+    this.#seeded = seeded;
+  }
+
+  begin(): void {
+    const steady = Array.from({ length: 32 }, (_, caller) => this.#callAgain(caller % 2 === 0 ? 'one' : 'two'));
+    const moody = Array.from({ length: 4 }, () => this.#callAgain('moody'));
+    this.#callers = [...steady, ...moody];
+  }
+
+  async end(): Promise<void> {
+    this.#isOver = true;
+    await Promise.all(this.#callers);
+  }
+
+  async #callAgain(key: string): Promise<void> {
+    while (!this.#isOver) {
+      this.calls += 1;
+      const marker = `${key}-${this.calls}`;
+      const delayMs = 20 + this.#seeded.below(400);
+      const hasEffect = key === 'moody';
+      if (hasEffect) this.effects.push(marker);
+      this.inFlight += 1;
+      const tool = hasEffect ? 'effect' : 'wait';
+      const { message } = await this.#gateway.call(`${key}__${tool}`, { marker, delayMs, file: this.#file });
+      this.inFlight -= 1;
+      if (message.result?.content[0].text !== marker) this.failed.push({ marker, message });
+    }
+  }
+}
+
+interface Status extends Message {
+  readonly servers: readonly Message[];
+}
+
+function areReady({ servers }: Message): boolean {
+  return servers.every(({ state }: Message) => state === 'ready');
+}
+
+function find({ servers }: Status, key: string): Message {
+  return servers.find(({ server }) => server === key) ?? {};
+}
+
+function openDescriptors(gateway: GatewayProcess): number | undefined {
+  const folder = `/proc/${gateway.pid}/fd`;
+  return existsSync(folder) ? readdirSync(folder).length : undefined;
+}
+
+/** Changes are followed a moment after the start: waits for that. */
+async function untilFollowed(gateway: GatewayProcess): Promise<void> {
+  const isFollowed = () => {
+    const folder = `/proc/${gateway.pid}/fdinfo`;
+    return !existsSync(folder) || readdirSync(folder).some((fd) => readInfo(join(folder, fd)).includes('inotify wd'));
+  };
+  await until('the file is watched', isFollowed, PATIENCE_MS);
+}
+
+function readInfo(file: string): string {
+  try {
+    return readFileSync(file, 'utf8');
+  } catch {
+    // Closed meanwhile.
+    return '';
+  }
+}

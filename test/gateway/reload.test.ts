@@ -1,0 +1,450 @@
+import { describe, expect, it } from 'vitest';
+import { createOwnTool } from '../../src/gateway/status/own-tool.js';
+import {
+  offering,
+  type ScriptedClient,
+  type ScriptedServer,
+  type ServerScript,
+  scriptGateway,
+  type Who,
+} from '../support/scripted-gateway.js';
+import { flush, type Message } from '../support/wire.js';
+
+const URI = 'x://1';
+
+/** Servers `a` and `b` run and a client has seen their lists. Processes are shared by clients that look alike. */
+async function running(scripts: Record<string, ServerScript> = {}) {
+  const servers: Record<string, ServerScript> = {
+    a: { tools: ['x'], sharing: 'profile', ...scripts.a },
+    b: { tools: ['y'], sharing: 'profile', ...scripts.b },
+  };
+  const world = scriptGateway({ servers });
+  world.gateway.start();
+  await world.startAll();
+  const connect = async ({ capabilities = {}, ...who }: Who & { capabilities?: Message } = {}) => {
+    const client = world.connect(who);
+    client.greet('2025-11-25', capabilities);
+    client.request('first', 'tools/list');
+    await settle();
+    client.received.take();
+    return client;
+  };
+  return { ...world, servers, connect, client: await connect() };
+}
+
+async function settle(): Promise<void> {
+  for (let turn = 0; turn < 6; turn += 1) await flush();
+}
+
+function toolsFor(client: ScriptedClient): string[] {
+  client.request('list', 'tools/list');
+  const answer = client.received.take().find(({ id }) => id === 'list');
+  return answer?.result.tools.map(({ name }: Message) => name);
+}
+
+function announcements(client: ScriptedClient): string[] {
+  const methods = client.received.take().flatMap(({ method }) => (method === undefined ? [] : [method]));
+  return methods.filter((method) => method.endsWith('list_changed'));
+}
+
+function failureIn(answer: Message | undefined): Message | undefined {
+  return answer?.result?._meta?.['trunkline/failure'];
+}
+
+describe('a server that the new configuration leaves as it is', () => {
+  it('keeps its process, the calls on it, and its subscriptions', async () => {
+    const subscribable = { ...offering({ resources: [URI] }), tools: ['x'] };
+    const { change, servers, server, client } = await running({ a: subscribable });
+    client.request('s', 'resources/subscribe', { uri: URI });
+    server('a').child.reply('resources/subscribe');
+    client.call(1, 'a__x');
+    await settle();
+    change({ a: servers.a ?? {}, c: { tools: ['z'] } });
+    await settle();
+    server('a').child.answer(0, { content: [], marker: 'kept' });
+    server('a').child.say({ jsonrpc: '2.0', method: 'notifications/resources/updated', params: { uri: URI } });
+    await settle();
+    expect(client.answerTo(1)?.result.marker).toBe('kept');
+    expect(client.received.messages.map(({ method }) => method)).toContain('notifications/resources/updated');
+    expect(server('a').isEnded).toBe(false);
+    client.call(2, 'a__x');
+    await settle();
+    expect(server('a').child.calls).toHaveLength(2);
+  });
+});
+
+describe('a server that is removed', () => {
+  it('is gone from the lists at once, and its process ends when it has nothing to do', async () => {
+    const { change, servers, server, client, clock } = await running();
+    change({ b: servers.b ?? {} });
+    await settle();
+    expect(server('a').isEnded).toBe(true);
+    expect(toolsFor(client)).toEqual(['b__y']);
+    clock.advance(200);
+    expect(announcements(client)).toEqual(['notifications/tools/list_changed']);
+  });
+
+  it('ends what it is at work on first', async () => {
+    const { change, servers, server, client } = await running();
+    client.call(1, 'a__x');
+    await settle();
+    change({ b: servers.b ?? {} });
+    await settle();
+    expect(server('a').isEnded).toBe(false);
+    server('a').child.answer(0, { content: [], marker: 'done' });
+    await settle();
+    expect(client.answerTo(1)?.result.marker).toBe('done');
+    expect(server('a').isEnded).toBe(true);
+  });
+
+  it('fails what takes longer than five seconds, saying that the outcome is unknown', async () => {
+    const { change, servers, server, client, clock } = await running();
+    const { pending } = clock;
+    client.call(1, 'a__x');
+    await settle();
+    change({ b: servers.b ?? {} });
+    clock.advance(4_999);
+    expect(client.answerTo(1)).toBeUndefined();
+    clock.advance(1);
+    await settle();
+    expect(failureIn(client.answerTo(1))).toMatchObject({ reason: 'stopped', sent: true, outcome: 'unknown' });
+    expect(server('a').isEnded).toBe(true);
+    clock.advance(600_000);
+    expect(clock.pending).toBeLessThanOrEqual(pending);
+  });
+
+  it('fails what it had not been sent, saying that it was not', async () => {
+    const { change, servers, client, server } = await running({ a: { limits: { concurrency: 1 } } });
+    client.call(1, 'a__x');
+    client.call(2, 'a__x');
+    await settle();
+    change({ b: servers.b ?? {} });
+    await settle();
+    expect(failureIn(client.answerTo(2))).toMatchObject({ reason: 'stopped', sent: false, outcome: 'not_sent' });
+    expect(client.answerTo(1)).toBeUndefined();
+    server('a').child.answer(0);
+    await settle();
+    expect(client.answerTo(1)?.result).toEqual({ content: [] });
+    expect(server('a').child.calls).toHaveLength(1);
+  });
+
+  it('is not started again when it ends by itself meanwhile', async () => {
+    const { change, servers, server, client } = await running();
+    client.call(1, 'a__x');
+    await settle();
+    change({ b: servers.b ?? {} });
+    server('a').crash();
+    await settle();
+    expect(server('a').isEnded).toBe(true);
+    expect(failureIn(client.answerTo(1))).toMatchObject({ sent: true, outcome: 'unknown' });
+  });
+
+  it('may come back, with a process of its own', async () => {
+    const { change, servers, server, client } = await running();
+    change({ b: servers.b ?? {} });
+    await settle();
+    change(servers);
+    await server('a~2').start();
+    expect(toolsFor(client)).toEqual(['a__x', 'b__y']);
+    client.call(1, 'a__x');
+    await settle();
+    server('a~2').child.answer(0);
+    await settle();
+    expect(client.answerTo(1)?.result).toEqual({ content: [] });
+  });
+});
+
+describe('a server that is changed', () => {
+  it('keeps its place in the lists while its new process starts, and shows what that has then', async () => {
+    const { change, servers, server, client, clock } = await running();
+    change({ ...servers, a: { ...servers.a, tools: ['x', 'new'] } }, ['a']);
+    expect(toolsFor(client)).toEqual(['a__x', 'b__y']);
+    await server('a~2').start();
+    expect(toolsFor(client)).toEqual(['a__x', 'a__new', 'b__y']);
+    clock.advance(200);
+    client.received.take();
+    expect(server('a').isEnded).toBe(true);
+  });
+
+  it('finishes the calls it has while new ones wait for the new process', async () => {
+    const { change, servers, server, client } = await running();
+    client.call(1, 'a__x');
+    await settle();
+    change(servers, ['a']);
+    client.call(2, 'a__x');
+    await settle();
+    expect([client.answerTo(1), client.answerTo(2)]).toEqual([undefined, undefined]);
+    const { child } = server('a');
+    await server('a~2').start();
+    server('a~2').child.answer(0, { content: [], marker: 'new' });
+    child.answer(0, { content: [], marker: 'old' });
+    await settle();
+    expect(client.answerTo(1)?.result.marker).toBe('old');
+    expect(client.answerTo(2)?.result.marker).toBe('new');
+    expect(child.calls).toHaveLength(1);
+    expect(server('a').isEnded).toBe(true);
+  });
+
+  it('hands on what it had not been sent, and every call has one answer', async () => {
+    const { change, servers, server, client } = await running({ a: { limits: { concurrency: 2 } } });
+    for (let id = 0; id < 6; id += 1) client.call(id, 'a__x', { arguments: { id } });
+    await settle();
+    change(servers, ['a']);
+    const old = server('a').child;
+    await server('a~2').start();
+    const next = server('a~2').child;
+    for (let call = 0; call < 2; call += 1) old.answer(call, { content: [], from: 'old' });
+    for (let call = 0; call < 4; call += 1) {
+      await settle();
+      next.answer(call, { content: [], from: 'new' });
+    }
+    await settle();
+    const from = Array.from({ length: 6 }, (_, id) => client.answerTo(id)?.result.from);
+    expect(from).toEqual(['old', 'old', 'new', 'new', 'new', 'new']);
+    expect([old.calls.length, next.calls.length]).toEqual([2, 4]);
+  });
+
+  it('hands on the calls that waited for its process to come back', async () => {
+    const { change, servers, server, client } = await running();
+    server('a').crash();
+    client.call(1, 'a__x');
+    await settle();
+    change(servers, ['a']);
+    await settle();
+    expect(server('a').isEnded).toBe(true);
+    await server('a~2').start();
+    server('a~2').child.answer(0);
+    await settle();
+    expect(client.answerTo(1)?.result).toEqual({ content: [] });
+  });
+
+  it('still asks the client whose call it is at work on', async () => {
+    const { change, servers, server, connect } = await running();
+    const client = await connect({ capabilities: { elicitation: {} } });
+    await server('a~2').start();
+    client.call(1, 'a__x');
+    await settle();
+    change(servers, ['a']);
+    const { child } = server('a~2');
+    child.say({ jsonrpc: '2.0', id: 'q', method: 'elicitation/create', params: { message: 'sure?' } });
+    await settle();
+    const question = client.received.messages.find(({ method }) => method === 'elicitation/create');
+    client.say({ jsonrpc: '2.0', id: question?.id, result: { action: 'accept' } });
+    await settle();
+    expect(child.stdin.messages).toContainEqual({ jsonrpc: '2.0', id: 'q', result: { action: 'accept' } });
+  });
+
+  it('has its new process told of subscriptions and of the log level', async () => {
+    const script = {
+      ...offering({ resources: [URI], capabilities: { resources: { subscribe: true }, logging: {}, tools: {} } }),
+    };
+    const { change, servers, server, client } = await running({ a: script });
+    client.request('s', 'resources/subscribe', { uri: URI });
+    server('a').child.reply('resources/subscribe');
+    client.request('l', 'logging/setLevel', { level: 'error' });
+    await settle();
+    change(servers, ['a']);
+    await server('a~2').start();
+    const { child } = server('a~2');
+    expect(child.asked('resources/subscribe').map(({ params }) => params.uri)).toEqual([URI]);
+    expect(child.asked('logging/setLevel').map(({ params }) => params.level)).toEqual(['error']);
+    child.say({ jsonrpc: '2.0', method: 'notifications/resources/updated', params: { uri: URI } });
+    await settle();
+    const updates = client.received.messages.filter(({ method }) => method === 'notifications/resources/updated');
+    expect(updates).toHaveLength(1);
+  });
+
+  it('is started only when the old process is gone if there may be only one', async () => {
+    const { change, servers, server, client } = await running({ a: { sharing: 'all' } });
+    client.call(1, 'a__x');
+    await settle();
+    change(servers, ['a']);
+    await settle();
+    expect(server('a~2').isToRun).toBe(false);
+    expect(toolsFor(client)).toEqual(['a__x', 'b__y']);
+    // Changed once more before it ran.
+    change(servers, ['a']);
+    server('a').child.answer(0);
+    await settle();
+    expect([server('a~2').isToRun, server('a~2').isEnded]).toEqual([false, true]);
+    expect(server('a~3').isToRun).toBe(true);
+  });
+
+  it('and is changed again and again while calls are under way ends every process but the last', async () => {
+    const { change, servers, server, client, ids, clock } = await running();
+    const { pending } = clock;
+    for (let time = 0; time < 20; time += 1) {
+      client.call(time, 'a__x');
+      await settle();
+      change(servers, ['a']);
+      await server(`a~${time + 2}`).start();
+      const { child } = server(time === 0 ? 'a' : `a~${time + 1}`);
+      child.answer(child.calls.length - 1);
+      await settle();
+      expect(client.answerTo(time)?.result).toEqual({ content: [] });
+    }
+    const alive = ids().filter((id) => !server(id).isEnded);
+    expect(alive.toSorted()).toEqual(['a~21', 'b']);
+    clock.advance(600_000);
+    expect(clock.pending).toBeLessThanOrEqual(pending);
+  });
+});
+
+describe('clients', () => {
+  it('are told once of everything that a change of the configuration brings', async () => {
+    const { change, servers, server, client, clock } = await running();
+    change({ b: servers.b ?? {}, c: { tools: ['z'], sharing: 'profile' } });
+    clock.advance(1_000);
+    expect(announcements(client)).toEqual([]);
+    await server('c').start();
+    clock.advance(5_000);
+    expect(announcements(client)).toEqual(['notifications/tools/list_changed']);
+    expect(toolsFor(client)).toEqual(['b__y', 'c__z']);
+  });
+
+  it('are not kept waiting for a slow server before they are told of the others', async () => {
+    const { change, servers, client, clock } = await running();
+    change({ b: servers.b ?? {}, c: { tools: ['z'], sharing: 'profile' } });
+    clock.advance(2_200);
+    expect(announcements(client)).toEqual(['notifications/tools/list_changed']);
+    expect(toolsFor(client)).toEqual(['b__y']);
+  });
+
+  it('are told nothing when their lists are the same', async () => {
+    const { change, servers, server, client, clock } = await running();
+    change(servers, ['a', 'b']);
+    await server('a~2').start();
+    await server('b~2').start();
+    clock.advance(5_000);
+    expect(announcements(client)).toEqual([]);
+  });
+
+  it('see the order of the new file', async () => {
+    const { change, servers, client } = await running();
+    change({ b: servers.b ?? {}, a: servers.a ?? {} });
+    expect(toolsFor(client)).toEqual(['b__y', 'a__x']);
+  });
+
+  it('that differ get processes of their own of what is added', async () => {
+    const { change, servers, server, connect, ids } = await running();
+    const other = await connect({ principal: 'somebody else' });
+    await server('a~2').start();
+    await server('b~2').start();
+    change({ ...servers, c: { tools: ['z'], sharing: 'profile' } });
+    expect(ids()).toEqual(['a', 'b', 'a~2', 'b~2', 'c', 'c~2']);
+    await server('c').start();
+    await server('c~2').start();
+    other.call(1, 'c__z');
+    await settle();
+    expect([server('c').child.calls.length, server('c~2').child.calls.length]).toEqual([0, 1]);
+  });
+
+  it('that leave while a process is being ended are cancelled there', async () => {
+    const { change, servers, server, client } = await running();
+    client.call(1, 'a__x');
+    await settle();
+    change(servers, ['a']);
+    client.session.close();
+    await settle();
+    expect(server('a').child.cancellations).toHaveLength(1);
+    expect(server('a').isEnded).toBe(true);
+  });
+
+  it('are shown other tools of ours when the settings say so', async () => {
+    const { change, servers, client, clock } = await running();
+    const definition = { name: 'trunkline__more', inputSchema: { type: 'object' as const } };
+    change(servers, [], { ownTools: [createOwnTool(definition, () => ({ content: [] }))] });
+    clock.advance(200);
+    expect(announcements(client)).toEqual(['notifications/tools/list_changed']);
+    expect(toolsFor(client)).toEqual(['a__x', 'b__y', 'trunkline__more']);
+  });
+});
+
+describe('a client that sees one server as it is', () => {
+  it('keeps it when another one is changed', async () => {
+    const { change, servers, server, connect } = await running();
+    const alone = await connect({ server: 'a' });
+    let isGone = false;
+    alone.session.gone = () => {
+      isGone = true;
+    };
+    change(servers, ['b']);
+    alone.call(1, 'x');
+    await settle();
+    server('a').child.answer(0);
+    await settle();
+    expect(alone.answerTo(1)?.result).toEqual({ content: [] });
+    expect(isGone).toBe(false);
+  });
+
+  it('is told that the server is gone once its calls have ended', async () => {
+    const { change, servers, server, connect } = await running();
+    const alone = await connect({ server: 'a' });
+    let isGone = false;
+    alone.session.gone = () => {
+      isGone = true;
+    };
+    alone.call(1, 'x');
+    await settle();
+    change({ b: servers.b ?? {} });
+    await settle();
+    expect(isGone).toBe(false);
+    server('a').child.answer(0);
+    await settle();
+    expect(alone.answerTo(1)?.result).toEqual({ content: [] });
+    expect(isGone).toBe(true);
+  });
+});
+
+describe('requests that were held while servers started', () => {
+  it('are served by what the new configuration says', async () => {
+    const world = scriptGateway({ servers: { a: { sharing: 'profile' } } });
+    world.gateway.start();
+    const client = world.connect();
+    client.greet();
+    client.request(1, 'tools/list');
+    await settle();
+    expect(client.answerTo(1)).toBeUndefined();
+    world.change({ b: { tools: ['y'], sharing: 'profile' } });
+    await world.server('b').start();
+    expect(client.answerTo(1)?.result.tools.map(({ name }: Message) => name)).toEqual(['b__y']);
+  });
+});
+
+describe('settings that need no other process', () => {
+  const follow = (server: ScriptedServer, prefix: string, denied: string[] = []) =>
+    server.backend.follow({
+      prefix,
+      policy: (name) => !denied.includes(name),
+      limits: { ...server.limits, concurrency: 1 },
+    });
+
+  it('hide and rename tools at once', async () => {
+    const { server, client, clock } = await running({ a: { tools: ['x', 'z'] } });
+    follow(server('a'), '', ['z']);
+    expect(toolsFor(client)).toEqual(['x', 'b__y']);
+    client.call(1, 'z');
+    expect(client.answerTo(1)?.error.message).toContain('Unknown tool');
+    clock.advance(200);
+    expect(announcements(client)).toEqual(['notifications/tools/list_changed']);
+  });
+
+  it('limit the calls that come next', async () => {
+    const { server, client } = await running();
+    client.call(1, 'a__x');
+    client.call(2, 'a__x');
+    await settle();
+    follow(server('a'), 'a');
+    client.call(3, 'a__x');
+    client.call(4, 'a__x');
+    await settle();
+    const { child } = server('a');
+    expect(child.calls).toHaveLength(2);
+    child.answer(0);
+    await settle();
+    expect(child.calls).toHaveLength(2);
+    child.answer(1);
+    await settle();
+    expect(child.calls).toHaveLength(3);
+  });
+});
