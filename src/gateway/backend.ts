@@ -21,7 +21,15 @@ import type { GatewayClient } from './gateway-port.js';
 import type { ChildRequest } from './questions/child-request.js';
 
 /** Where the process behind a backend is in its life, as far as the gateway needs to know. */
-export type LifecycleState = 'stopped' | 'starting' | 'ready' | 'suspect' | 'stopping' | 'backoff' | 'parked';
+export type LifecycleState =
+  | 'stopped'
+  | 'installing'
+  | 'starting'
+  | 'ready'
+  | 'suspect'
+  | 'stopping'
+  | 'backoff'
+  | 'parked';
 
 /** What Trunkline does with a server, whatever runs for it. */
 export interface BackendRules extends Pick<ExposureRules, 'policy'>, Pick<DeliveryOptions, 'limits'> {
@@ -83,6 +91,8 @@ export class Backend {
   readonly #stale = new Set<ListKind>();
   #listener: BackendListener | undefined;
   #state: LifecycleState = 'stopped';
+  /** False while the package that it runs is not there: it is being installed, or could not be. */
+  #isInstalled = true;
   #isStartSettled: boolean;
   #lists: Readonly<Record<ListKind, ShownList>> = NOTHING_SERVED;
   /** Told once, when there is a process or none is to be expected. */
@@ -161,7 +171,7 @@ export class Backend {
     return new Promise((resolve) => {
       const cancel = this.#options.clock.schedule(waitMs, () => {
         this.#waiting.delete(settle);
-        resolve(this.isStartSettled ? 'restarting' : 'starting');
+        resolve(this.#state === 'installing' ? 'installing' : this.isStartSettled ? 'restarting' : 'starting');
       });
       const settle = (absence: FailureReason | undefined) => {
         cancel();
@@ -212,9 +222,10 @@ export class Backend {
   moved(state: LifecycleState): void {
     const wasGivenUp = this.isGivenUp;
     const isFirstStart = !this.#isStartSettled;
+    this.#isInstalled = state !== 'installing' && (this.#isInstalled || state === 'starting');
     this.#state = state;
-    this.#isStartSettled ||= state !== 'starting';
-    if (state === 'parked' || state === 'stopped') this.delivery.giveUp(state);
+    this.#isStartSettled ||= state !== 'starting' && state !== 'installing';
+    if (state === 'parked' || state === 'stopped') this.delivery.giveUp(this.#isInstalled ? state : 'not_installed');
     else if (state === 'suspect') this.delivery.hold();
     else if (state === 'ready') this.delivery.resume();
     else this.delivery.disconnect(isFirstStart ? 'starting' : 'restarting');
@@ -232,7 +243,8 @@ export class Backend {
   /** Serves a request of a client. */
   serve(exchange: Exchange, handling: Handling): void {
     this.wanted();
-    const absence = this.#absence;
+    // An installation takes longer than any call should wait.
+    const absence = this.#state === 'installing' ? 'installing' : this.#absence;
     if (absence === undefined) this.delivery.serve(exchange, handling);
     else this.delivery.refuse(exchange, absence);
   }
@@ -264,6 +276,7 @@ export class Backend {
     if (this.isMisconfigured) return 'misconfigured';
     // Before it is started for the first time it is on its way, too.
     if (!this.isGivenUp || !this.#isStartSettled) return undefined;
+    if (!this.#isInstalled) return 'not_installed';
     return this.#state === 'parked' ? 'parked' : 'stopped';
   }
 

@@ -1,3 +1,5 @@
+import type { PackageRequest } from './installer.js';
+
 /**
  * What to run for one server of the configuration, and how much patience to have with it.
  *
@@ -14,6 +16,8 @@ export interface ChildSpec {
   readonly env: Readonly<Record<string, string>>;
   readonly patience: Patience;
   readonly restart: RestartPolicy;
+  /** What has to be installed before `command` can be run: its program then becomes the first of `args`. */
+  readonly missing?: PackageRequest;
 }
 
 export interface Patience {

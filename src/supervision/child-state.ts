@@ -10,6 +10,8 @@ export interface ChildState {
   readonly generation: number;
   /** Failures since the child was last stable, or since an operator started it. */
   readonly consecutiveFailures: number;
+  /** Installations in a row that failed. They are no failures of the child. */
+  readonly installFailures: number;
   /** Launches that took the place of an earlier one, after a failure or because an operator asked. */
   readonly restarts: number;
   readonly lastExit: ExitRecord | undefined;
@@ -31,6 +33,8 @@ export interface FailureRecord extends ExitRecord {
 export type ChildPhase =
   /** Nothing runs, nothing is planned. */
   | { readonly kind: 'stopped' }
+  /** What it needs is being installed; nothing of it runs. */
+  | { readonly kind: 'installing'; readonly since: number }
   /** Launched, or waiting for a start slot as long as `spawnedAt` is absent. */
   | { readonly kind: 'starting'; readonly spawnedAt: number | undefined }
   | { readonly kind: 'ready'; readonly readySince: number }
@@ -40,7 +44,7 @@ export type ChildPhase =
   | { readonly kind: 'stopping'; readonly next: 'stopped' | 'launch' }
   /** Failed, will soon be launched again. */
   | { readonly kind: 'backoff'; readonly retryAt: number; readonly awaiting: Awaiting }
-  /** Failed too often: retried seldom, on demand, or by an operator. */
+  /** Failed too often, or could not be installed: retried seldom, on demand, or by an operator. */
   | { readonly kind: 'parked'; readonly parkedAt: number; readonly retryAt: number; readonly awaiting: Awaiting };
 
 /** What a failed child waits for before it is launched again: its time, the end of its old group, or both. */
@@ -49,6 +53,9 @@ export type Awaiting = 'both' | 'retry-time' | 'group-gone';
 /** Something that happened to a child, or that was asked of it. */
 export type ChildEvent =
   | { readonly kind: 'startRequested' | 'restartRequested' | 'stopRequested' | 'demanded' }
+  /** The spec lacks nothing any more. */
+  | { readonly kind: 'installed' }
+  | { readonly kind: 'installFailed'; readonly reason: string }
   | {
       readonly kind:
         | 'spawned'
@@ -73,6 +80,8 @@ export type ChildEvent =
 
 /** What the supervisor has to do, in the order given. */
 export type ChildEffect =
+  /** Install what is missing, and report how that went. To be given up when the child leaves the phase. */
+  | { readonly kind: 'install' }
   | { readonly kind: 'launch'; readonly generation: number }
   /** End the group and report `groupGone`. Asked again while the group still ends, it may hasten the end. */
   | { readonly kind: 'endGroup'; readonly generation: number }
@@ -84,6 +93,7 @@ export function initialState(generation = 0): ChildState {
   return {
     generation,
     consecutiveFailures: 0,
+    installFailures: 0,
     restarts: 0,
     lastExit: undefined,
     lastFailure: undefined,

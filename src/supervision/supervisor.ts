@@ -9,6 +9,7 @@ import {
   type FailureRecord,
   initialState,
 } from './child-state.js';
+import type { Installer, Installing } from './installer.js';
 import { type Launched, type Launcher, type StopLadder, toStopLadder } from './launcher.js';
 import { StartSlots } from './start-slots.js';
 import { transition } from './transition.js';
@@ -18,6 +19,8 @@ export interface SupervisorOptions {
   /** Yields numbers in [0, 1). */
   readonly random: () => number;
   readonly launcher: Launcher;
+  /** Needed for children that lack something only. */
+  readonly installer?: Installer;
   /** How many children may be starting at once. */
   readonly startLimit: number;
   /** Called after every change, in the same tick as its cause. Must not throw. */
@@ -37,11 +40,16 @@ export interface ChildSnapshot {
   readonly readySince: number | undefined;
   /** When a failed child is launched again by itself. */
   readonly retryAt: number | undefined;
+  /** The package that is not there yet, as people know it. */
+  readonly missing: string | undefined;
+  readonly installingSince: number | undefined;
 }
 
 interface Child {
+  /** Another one once what it lacked was installed, or the configuration has changed. */
   spec: ChildSpec;
   state: ChildState;
+  installing: Installing | undefined;
   launched: Launched | undefined;
   cancelTimer: Cancel;
   /** Called once the group is no longer being ended. */
@@ -57,6 +65,7 @@ export class Supervisor {
   readonly #clock: Clock;
   readonly #random: () => number;
   readonly #launcher: Launcher;
+  readonly #installer: Installer | undefined;
   readonly #onChange: SupervisorOptions['onChange'];
   readonly #slots: StartSlots;
   readonly #children = new Map<string, Child>();
@@ -67,10 +76,11 @@ export class Supervisor {
   #tasks: (() => void)[] = [];
   #isRunningTasks = false;
 
-  constructor({ clock, random, launcher, startLimit, onChange }: SupervisorOptions) {
+  constructor({ clock, random, launcher, installer, startLimit, onChange }: SupervisorOptions) {
     this.#clock = clock;
     this.#random = random;
     this.#launcher = launcher;
+    this.#installer = installer;
     this.#onChange = onChange;
     this.#slots = new StartSlots({ clock, limit: startLimit });
   }
@@ -81,6 +91,7 @@ export class Supervisor {
     this.#children.set(spec.key, {
       spec,
       state: initialState(this.#lastRetiredGeneration),
+      installing: undefined,
       launched: undefined,
       cancelTimer: () => {},
       stopWaiters: [],
@@ -188,6 +199,10 @@ export class Supervisor {
     child.state = state;
     const { kind } = state.phase;
     if (kind !== before.phase.kind) child.cancelTimer();
+    if (kind !== 'installing') {
+      child.installing?.cancel();
+      child.installing = undefined;
+    }
     if (kind !== 'starting') this.#slots.release(child.spec.key);
     for (const effect of effects) this.#carryOut(child, effect);
     if (state !== before) this.#onChange(child.spec.key, toSnapshot(child));
@@ -196,6 +211,9 @@ export class Supervisor {
 
   #carryOut(child: Child, effect: ChildEffect): void {
     switch (effect.kind) {
+      case 'install':
+        this.#install(child);
+        return;
       case 'launch':
         this.#slots.request(child.spec.key, () => this.#run(() => this.#launch(child, effect.generation)));
         return;
@@ -207,6 +225,21 @@ export class Supervisor {
         child.cancelTimer = this.#clock.schedule(effect.delayMs, () => this.#dispatch(child, effect.event));
         return;
     }
+  }
+
+  #install(child: Child): void {
+    const installing = this.#installer?.install(child.spec);
+    if (installing === undefined) throw new Error(`Nobody installs what "${child.spec.key}" lacks`);
+    child.installing = installing;
+    void installing.outcome.then((outcome) => {
+      // It was given up meanwhile.
+      if (child.installing !== installing) return;
+      if (outcome.kind === 'installed') child.spec = outcome.spec;
+      this.#dispatch(
+        child,
+        outcome.kind === 'installed' ? { kind: 'installed' } : { kind: 'installFailed', reason: outcome.reason },
+      );
+    });
   }
 
   #launch(child: Child, generation: number): void {
@@ -241,7 +274,7 @@ export class Supervisor {
   }
 }
 
-function toSnapshot({ state, launched }: Child): ChildSnapshot {
+function toSnapshot({ spec, state, launched }: Child): ChildSnapshot {
   const { phase } = state;
   return {
     state: phase.kind,
@@ -253,5 +286,7 @@ function toSnapshot({ state, launched }: Child): ChildSnapshot {
     lastFailure: state.lastFailure,
     readySince: phase.kind === 'ready' || phase.kind === 'suspect' ? phase.readySince : undefined,
     retryAt: phase.kind === 'backoff' || phase.kind === 'parked' ? phase.retryAt : undefined,
+    missing: spec.missing?.shown,
+    installingSince: phase.kind === 'installing' ? phase.since : undefined,
   };
 }

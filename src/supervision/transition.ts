@@ -20,6 +20,9 @@ export interface Transition {
 /** Delay after a failure that the host caused, such as a lack of descriptors. */
 const HOST_FAULT_DELAY_MS = 5_000;
 
+/** Between installations that fail: often there is no network, which may come back at any time. */
+const INSTALL_RETRY = { firstDelayMs: 5_000, maxDelayMs: 300_000 };
+
 /**
  * The whole policy of supervision as a function: what a child becomes when `event` happens, and what is to be done.
  *
@@ -32,13 +35,17 @@ export function transition(state: ChildState, event: ChildEvent, context: Transi
   const { spec, now } = context;
   switch (event.kind) {
     case 'startRequested':
-      return onStartRequested(state);
+      return onStartRequested(state, context);
     case 'restartRequested':
-      return onRestartRequested(state);
+      return onRestartRequested(state, context);
     case 'stopRequested':
       return onStopRequested(state);
     case 'demanded':
       return onDemanded(state, context);
+    case 'installed':
+      return phase.kind === 'installing' ? launch({ ...state, installFailures: 0 }, context) : unchanged(state);
+    case 'installFailed':
+      return phase.kind === 'installing' ? failInstall(state, event.reason, context) : unchanged(state);
     case 'spawned':
       if (phase.kind !== 'starting') return unchanged(state);
       return enter(state, { kind: 'starting', spawnedAt: now });
@@ -69,21 +76,22 @@ export function transition(state: ChildState, event: ChildEvent, context: Transi
     case 'exited':
       return onExited(state, event.exit, context);
     case 'groupGone':
-      return onGroupGone(state);
+      return onGroupGone(state, context);
     case 'retryDue':
-      return onRetryDue(state);
+      return onRetryDue(state, context);
   }
 }
 
-function onStartRequested(state: ChildState): Transition {
-  if (state.phase.kind === 'stopped') return launch({ ...state, consecutiveFailures: 0 });
+function onStartRequested(state: ChildState, context: TransitionContext): Transition {
+  if (state.phase.kind === 'stopped') return launch({ ...state, consecutiveFailures: 0 }, context);
   if (state.phase.kind === 'stopping') return endGroup({ ...state, consecutiveFailures: 0 }, 'launch');
   return unchanged(state);
 }
 
-function onRestartRequested(state: ChildState): Transition {
+function onRestartRequested(state: ChildState, context: TransitionContext): Transition {
+  if (state.phase.kind === 'installing') return unchanged(state);
   const forgiven = { ...state, consecutiveFailures: 0 };
-  return mayHaveGroup(state.phase) ? endGroup(forgiven, 'launch') : relaunch(forgiven);
+  return mayHaveGroup(state.phase) ? endGroup(forgiven, 'launch') : relaunch(forgiven, context);
 }
 
 function onStopRequested(state: ChildState): Transition {
@@ -92,9 +100,10 @@ function onStopRequested(state: ChildState): Transition {
 }
 
 /** A child that failed a moment ago would only fail again, so the pause counts from the parking. */
-function onDemanded(state: ChildState, { spec, now }: TransitionContext): Transition {
+function onDemanded(state: ChildState, context: TransitionContext): Transition {
   if (state.phase.kind !== 'parked') return unchanged(state);
-  return now - state.phase.parkedAt < spec.restart.demandEveryMs ? unchanged(state) : onRetryDue(state);
+  const isTooSoon = context.now - state.phase.parkedAt < context.spec.restart.demandEveryMs;
+  return isTooSoon ? unchanged(state) : onRetryDue(state, context);
 }
 
 function onExited(state: ChildState, exit: ChildExit, context: TransitionContext): Transition {
@@ -102,16 +111,17 @@ function onExited(state: ChildState, exit: ChildExit, context: TransitionContext
   return isUp(state.phase) ? fail(noted, 'exited', context, exit) : { state: noted, effects: [] };
 }
 
-function onGroupGone(state: ChildState): Transition {
+function onGroupGone(state: ChildState, context: TransitionContext): Transition {
   const { phase } = state;
   switch (phase.kind) {
     case 'stopping':
-      return phase.next === 'launch' ? relaunch(state) : enter(state, { kind: 'stopped' });
+      return phase.next === 'launch' ? relaunch(state, context) : enter(state, { kind: 'stopped' });
     case 'backoff':
     case 'parked':
-      if (phase.awaiting === 'group-gone') return relaunch(state);
+      if (phase.awaiting === 'group-gone') return relaunch(state, context);
       return phase.awaiting === 'both' ? enter(state, { ...phase, awaiting: 'retry-time' }) : unchanged(state);
     case 'stopped':
+    case 'installing':
     case 'starting':
     case 'ready':
     case 'suspect':
@@ -119,10 +129,10 @@ function onGroupGone(state: ChildState): Transition {
   }
 }
 
-function onRetryDue(state: ChildState): Transition {
+function onRetryDue(state: ChildState, context: TransitionContext): Transition {
   const { phase } = state;
   if (phase.kind !== 'backoff' && phase.kind !== 'parked') return unchanged(state);
-  if (phase.awaiting === 'retry-time') return relaunch(state);
+  if (phase.awaiting === 'retry-time') return relaunch(state, context);
   return phase.awaiting === 'both' ? enter(state, { ...phase, awaiting: 'group-gone' }) : unchanged(state);
 }
 
@@ -151,6 +161,17 @@ function failByHost(state: ChildState, reason: string, { now }: TransitionContex
   return enterBackoff(failed, now, HOST_FAULT_DELAY_MS);
 }
 
+/** Nothing was started, so nothing failed to start. What is retried seldom, on demand or by an operator is parked. */
+function failInstall(state: ChildState, reason: string, { now, random }: TransitionContext): Transition {
+  const installFailures = state.installFailures + 1;
+  const delayMs = backoffDelayMs(installFailures - 1, INSTALL_RETRY, random);
+  return enter(
+    { ...state, installFailures, lastFailure: { reason, ...NO_EXIT, at: now } },
+    { kind: 'parked', parkedAt: now, retryAt: now + delayMs, awaiting: 'retry-time' },
+    [timer(delayMs, { kind: 'retryDue', generation: state.generation })],
+  );
+}
+
 function enterBackoff(state: ChildState, now: number, delayMs: number): Transition {
   return enter(state, { kind: 'backoff', retryAt: now + delayMs, awaiting: 'both' }, endAndRetry(state, delayMs));
 }
@@ -160,11 +181,14 @@ function endAndRetry({ generation }: ChildState, delayMs: number): ChildEffect[]
   return [{ kind: 'endGroup', generation }, timer(delayMs, { kind: 'retryDue', generation })];
 }
 
-function relaunch(state: ChildState): Transition {
-  return launch({ ...state, restarts: state.restarts + 1 });
+function relaunch(state: ChildState, context: TransitionContext): Transition {
+  // What has yet to be installed did not run before.
+  const restarts = context.spec.missing === undefined ? state.restarts + 1 : state.restarts;
+  return launch({ ...state, restarts }, context);
 }
 
-function launch(state: ChildState): Transition {
+function launch(state: ChildState, { spec, now }: TransitionContext): Transition {
+  if (spec.missing !== undefined) return enter(state, { kind: 'installing', since: now }, [{ kind: 'install' }]);
   const generation = state.generation + 1;
   return enter({ ...state, generation }, { kind: 'starting', spawnedAt: undefined }, [{ kind: 'launch', generation }]);
 }
@@ -200,6 +224,7 @@ function isUp(phase: ChildPhase): boolean {
 function mayHaveGroup(phase: ChildPhase): boolean {
   switch (phase.kind) {
     case 'stopped':
+    case 'installing':
       return false;
     case 'backoff':
     case 'parked':

@@ -37,5 +37,7 @@ function snapshot(state: ChildSnapshot['state'], pid: number | undefined): Child
     lastFailure: undefined,
     readySince: undefined,
     retryAt: undefined,
+    missing: undefined,
+    installingSince: undefined,
   };
 }

@@ -20,3 +20,16 @@ export function sampleSpec(key = 'files'): ChildSpec {
     },
   };
 }
+
+/** A child whose package has yet to be installed. */
+export function missingSpec(key = 'files'): ChildSpec {
+  const missing = {
+    shown: 'pkg',
+    name: 'pkg',
+    version: undefined,
+    bin: undefined,
+    installScripts: false,
+    budgetMs: 300_000,
+  };
+  return { ...sampleSpec(key), missing };
+}

@@ -4,6 +4,7 @@ import type { LaunchEvents, Launched, Launcher, StopLadder } from '../../src/sup
 /** One launch, played by the test. */
 export interface ScriptedLaunch {
   readonly key: string;
+  readonly args: readonly string[];
   readonly generation: number;
   readonly events: LaunchEvents;
   /** The ladders by which its end was asked for. */
@@ -40,6 +41,7 @@ export class ScriptedLauncher implements Launcher {
     });
     const launch: ScriptedLaunch = {
       key: spec.key,
+      args: spec.args,
       generation,
       events,
       ladders: [],

@@ -8,7 +8,7 @@ import {
   initialState,
 } from '../../src/supervision/child-state.js';
 import { transition } from '../../src/supervision/transition.js';
-import { sampleSpec } from './sample-spec.js';
+import { missingSpec, sampleSpec } from './sample-spec.js';
 
 const NOW = 1_000_000;
 const GENERATION = 7;
@@ -213,6 +213,65 @@ describe('an event that comes at the wrong time', () => {
       }
     },
   );
+});
+
+describe('a child whose package is missing', () => {
+  const lacking = { ...context, spec: missingSpec() };
+  const installing: ChildPhase = { kind: 'installing', since: NOW };
+  const failed: ChildEvent = { kind: 'installFailed', reason: 'no network' };
+  const awaitingRetry: ChildPhase = { kind: 'parked', parkedAt: NOW, retryAt: NOW + 5_000, awaiting: 'retry-time' };
+
+  it.each([
+    [stopped, start, installing, [{ kind: 'install' }]],
+    [stopped, restart, installing, [{ kind: 'install' }]],
+    [installing, failed, awaitingRetry, [retryIn(5_000)]],
+    [installing, stop, stopped, []],
+    [awaitingRetry, own('retryDue'), installing, [{ kind: 'install' }]],
+    [awaitingRetry, restart, installing, [{ kind: 'install' }]],
+    [parked('retry-time'), demand, installing, [{ kind: 'install' }]],
+    [replacing, own('groupGone'), installing, [{ kind: 'install' }]],
+  ] satisfies Row[])('%o, %o', (from, event, to, effects) => {
+    const { state, effects: done } = transition(stateWith(from), event, lacking);
+    expect(state).toMatchObject({ phase: to, generation: GENERATION, restarts: 0, consecutiveFailures: 0 });
+    expect(done).toEqual(effects);
+  });
+
+  it('is launched for the first time once that is installed', () => {
+    const { state, effects } = transition(
+      stateWith(installing, { installFailures: 3 }),
+      { kind: 'installed' },
+      context,
+    );
+    expect(state).toEqual({ ...stateWith(queued), generation: GENERATION + 1 });
+    expect(effects).toEqual([launchNext]);
+  });
+
+  it.each([start, restart, demand, own('groupGone'), own('retryDue'), own('startTimedOut'), recycle])(
+    'is not disturbed in its installation by $kind',
+    (event) => {
+      const state = stateWith(installing);
+      expect(transition(state, event, lacking)).toEqual({ state, effects: [] });
+    },
+  );
+
+  it.each([stopped, starting, ready, parked('retry-time')])('is past hearing of an installation in $kind', (phase) => {
+    const state = stateWith(phase);
+    for (const event of [{ kind: 'installed' } as const, failed]) {
+      expect(transition(state, event, lacking)).toEqual({ state, effects: [] });
+    }
+  });
+
+  it.each([
+    [0, 5_000],
+    [1, 10_000],
+    [5, 160_000],
+    [6, 300_000],
+    [500, 300_000],
+  ])('after %i failed installations and one more is tried again in %i ms', (installFailures, delayMs) => {
+    const { state, effects } = transition(stateWith(installing, { installFailures }), failed, lacking);
+    expect(state).toMatchObject({ installFailures: installFailures + 1, lastFailure: { reason: 'no network' } });
+    expect(effects).toEqual([retryIn(delayMs)]);
+  });
 });
 
 describe('what is remembered', () => {

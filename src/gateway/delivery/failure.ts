@@ -5,6 +5,8 @@ import type { Exchange } from '../exchange.js';
 
 /** Why the gateway, and not a server, answers a call. Stable: programs may act on it. */
 export type FailureReason =
+  | 'installing'
+  | 'not_installed'
   | 'starting'
   | 'restarting'
   | 'parked'
@@ -71,6 +73,8 @@ export function describeFailure(failure: Failure): string {
 const ADVICE = 'The tool trunkline__status shows the state of every server.';
 
 const SENTENCES: Readonly<Record<FailureReason, string>> = {
+  installing: 'is being installed.',
+  not_installed: 'could not be installed.',
   starting: 'is still starting.',
   restarting: 'stopped unexpectedly and is being restarted.',
   parked: 'failed too often in a row and is no longer restarted at once.',

@@ -61,6 +61,8 @@ function renderServer(server: ServerReport): string[] {
   const add = (label: string, text: string) => lines.push(`    ${label}: ${text}`);
 
   const isWell = server.state === 'ready' && server.breaker === 'closed';
+  if (server.installing !== null)
+    add('installing', `${server.installing.package}, for ${duration(server.installing.forSeconds)} so far`);
   if (server.retryInSeconds !== null) add('next try', `in ${server.retryInSeconds} s`);
   const isToldByExit = server.lastFailure === 'exited';
   if (server.lastFailure !== null && !isToldByExit && !isWell) add('last failure', server.lastFailure);

@@ -37,7 +37,9 @@ const LIST_SCHEMA = object({
 
 const SERVER_SCHEMA = object({
   server: { type: 'string', description: 'Key of the server in the configuration' },
-  state: { enum: ['stopped', 'starting', 'ready', 'suspect', 'stopping', 'backoff', 'parked', 'misconfigured'] },
+  state: {
+    enum: ['stopped', 'installing', 'starting', 'ready', 'suspect', 'stopping', 'backoff', 'parked', 'misconfigured'],
+  },
   pid: NULLABLE_NUMBER,
   uptimeSeconds: NULLABLE_NUMBER,
   generation: { ...COUNT, description: 'How many times a process was launched for it' },
@@ -66,6 +68,10 @@ const SERVER_SCHEMA = object({
   },
   lastFailure: NULLABLE_STRING,
   retryInSeconds: NULLABLE_NUMBER,
+  installing: {
+    anyOf: [object({ package: { type: 'string' }, forSeconds: { type: 'number' } }), { type: 'null' }],
+    description: 'What is being installed for it at the moment',
+  },
   log: STRINGS,
   droppedLogLines: COUNT,
   advice: { type: 'string', description: 'What the person can do' },

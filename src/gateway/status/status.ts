@@ -17,6 +17,9 @@ export interface Lifecycle {
   readonly retryAt: number | undefined;
   readonly lastExit: { readonly code: number | null; readonly signal: string | null; readonly at: number } | undefined;
   readonly lastFailure: { readonly reason: string; readonly at: number; readonly isHostFault?: boolean } | undefined;
+  /** The package that is not there yet. */
+  readonly missing: string | undefined;
+  readonly installingSince: number | undefined;
 }
 
 /** Everything there is to know about one server. */
@@ -143,6 +146,8 @@ export interface ServerReport {
   } | null;
   readonly lastFailure: string | null;
   readonly retryInSeconds: number | null;
+  /** The package that is being installed, and for how long, others that come first included. */
+  readonly installing: { readonly package: string; readonly forSeconds: number } | null;
   readonly log: readonly string[];
   /** Lines that were not kept because there were too many at once. */
   readonly droppedLogLines: number;
@@ -235,6 +240,10 @@ function reportServer(facts: StatusFacts, one: ServerFacts, logLines: number): S
     lastFailure: lifecycle?.lastFailure === undefined ? null : shown(lifecycle.lastFailure.reason),
     retryInSeconds:
       lifecycle?.retryAt === undefined ? null : Math.ceil(Math.max(0, lifecycle.retryAt - facts.now) / 1000),
+    installing:
+      lifecycle?.missing === undefined || lifecycle.installingSince === undefined
+        ? null
+        : { package: shown(lifecycle.missing), forSeconds: seconds(facts.now - lifecycle.installingSince) },
     log: one.logLines.slice(-logLines).map(shown),
     droppedLogLines: one.droppedLogLines,
     advice: advise(facts, one),
@@ -285,7 +294,11 @@ function advise({ canRestart }: StatusFacts, { backend, lifecycle, problem, inst
     ? `call trunkline__restart with server "${key}"`
     : 'restart the client, which restarts Trunkline';
   switch (lifecycle?.state) {
+    case 'installing':
+      return 'It is being installed, which may take a minute or more; its tools appear when it is ready.';
     case 'parked':
+      if (lifecycle.missing !== undefined)
+        return `Its package could not be installed. Mend the cause (is there a network?), then ${restart}, or run \`trunkline install\`. It is tried again by itself.`;
       return `Read the log lines, mend the cause, then ${restart}. It is tried again by itself from time to time, and when one of its tools is called.`;
     case 'backoff':
       if (lifecycle.lastFailure?.isHostFault === true) return SHORT_OF_RESOURCES;

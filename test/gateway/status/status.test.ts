@@ -19,6 +19,8 @@ const READY: Lifecycle = {
   consecutiveFailures: 0,
   readySince: 40_000,
   retryAt: undefined,
+  missing: undefined,
+  installingSince: undefined,
   lastExit: undefined,
   lastFailure: undefined,
 };
@@ -122,6 +124,7 @@ describe('the report', () => {
       lastExit: null,
       lastFailure: null,
       retryInSeconds: null,
+      installing: null,
       log: [],
       droppedLogLines: 0,
       advice: '',
