@@ -41,8 +41,11 @@ export function diagnose(file: string, server: ServerConfig, report: ServerRepor
   return { reason: failure, hint: HINTS.find(([sign]) => failure.includes(sign))?.[1] ?? FALLBACK };
 }
 
+const COULD_NOT_INSTALL = 'could not be installed: ';
+
 const HINTS: readonly (readonly [sign: string, hint: string])[] = [
   ['(EACCES)', 'make the program executable, or run it with its interpreter as `command`'],
+  [COULD_NOT_INSTALL, 'is there a network? its last lines are what npm said; `trunkline install` tries again'],
   ['protocol version', 'look for a newer version of this server'],
 ];
 

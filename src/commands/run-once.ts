@@ -7,8 +7,9 @@ import { LocalClient } from './local-client.js';
 import { guardOutput, ProgressLine, tell } from './output.js';
 import { FINAL_LADDER, runToEnd } from './run-to-end.js';
 import { EXIT, openLog, readConfig, type Settings } from './settings.js';
+import { StartProgress } from './start-progress.js';
 import { UsageError } from './usage-error.js';
-import { runFolder } from './user-files.js';
+import { packageFolders, runFolder } from './user-files.js';
 
 /** What a command that looks at servers or calls one has to work with; every server is ready or has failed. */
 export interface Once {
@@ -41,20 +42,24 @@ export async function runOnce(
   const config = { ...whole, servers: choose(whole).map(triedOnce) };
 
   const progressLine = new ProgressLine(process.stderr);
-  const showPending = (pending: readonly string[]) => {
-    if (pending.length === 0) progressLine.clear();
-    else
-      progressLine.show(`${keys.length - pending.length} of ${keys.length} started; waiting for ${pending.join(', ')}`);
-  };
   const keys = config.servers.flatMap(({ key, child }) => (child === undefined ? [] : [key]));
-  const starts = new FirstStarts({ keys, now: () => performance.now(), onSettled: showPending });
+  const progress = new StartProgress(progressLine, keys);
+  const starts = new FirstStarts({
+    keys,
+    now: () => performance.now(),
+    onSettled: (pending) => progress.remaining(pending),
+  });
   const composition = compose({
     config,
     logger,
     secrets,
     environment: process.env,
     runFolder: runFolder(),
-    onChange: (key, snapshot) => starts.moved(key, snapshot),
+    packages: packageFolders(),
+    onChange: (key, snapshot) => {
+      starts.moved(key, snapshot);
+      progress.moved(key, snapshot);
+    },
   });
 
   const code = await runToEnd({
@@ -65,12 +70,13 @@ export async function runOnce(
     work: async (ending) => {
       const client = await LocalClient.open(composition);
       ending.addEventListener('abort', () => {
-        progressLine.clear();
+        progress.end();
         client.close();
       });
-      showPending(keys);
+      progress.remaining(keys);
       composition.start();
       await starts.settled;
+      progress.end();
       // Children that are being ended settle too.
       ending.throwIfAborted();
       return await work({ config, composition, client, starts, progressLine });
@@ -94,7 +100,7 @@ export function chooseServers({ servers }: Config, names: readonly string[]): re
 }
 
 /** A failure is final, and a server that failed is given no longer to go than those that are ended at the end. */
-function triedOnce(server: ServerConfig): ServerConfig {
+export function triedOnce(server: ServerConfig): ServerConfig {
   if (server.child === undefined) return server;
   const { patience, restart } = server.child;
   const { termAfterMs, killAfterMs } = FINAL_LADDER;

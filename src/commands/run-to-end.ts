@@ -13,7 +13,7 @@ const SIGNALS = ['SIGTERM', 'SIGINT', 'SIGHUP'] as const;
 type Signal = (typeof SIGNALS)[number];
 
 export interface Run {
-  readonly composition: Composition;
+  readonly composition: Pick<Composition, 'stop'>;
   readonly logger: Logger;
   /** Resolves with the exit code. Once `ending` is aborted, the outcome counts no more and nothing is to be printed. */
   readonly work: (ending: AbortSignal) => Promise<number>;

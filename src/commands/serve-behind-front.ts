@@ -12,7 +12,7 @@ import { readSealSecret } from './seal-secret.js';
 import type { StdioClient } from './serve.js';
 import type { HttpSettings, ServeHttpOptions } from './serve-http.js';
 import { EXIT, openLog, readConfig, type Settings } from './settings.js';
-import { runFolder } from './user-files.js';
+import { packageFolders, runFolder } from './user-files.js';
 
 /** What is open already, and what is to be opened. */
 export interface OpenFront {
@@ -39,6 +39,7 @@ export async function serveBehindFront(settings: Settings, front: OpenFront): Pr
     environment: process.env,
     hasManyConnections: front.http !== undefined,
     runFolder: runFolder(),
+    packages: packageFolders(),
     ...(await readSealSecret(logger)),
     ...(fault === undefined ? {} : { configFault: fault }),
   });

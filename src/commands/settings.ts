@@ -1,10 +1,13 @@
 import { homedir } from 'node:os';
+import { resolve } from 'node:path';
+import { installedPackages } from '../compose/packages.js';
 import type { Config } from '../config/config.js';
 import { findConfigFile } from '../config/find-config.js';
 import { loadConfig } from '../config/load.js';
 import { createLogger, type Logger } from '../observe/logger.js';
 import { KnownSecrets } from '../observe/redact.js';
 import { UsageError } from './usage-error.js';
+import { packageFolders } from './user-files.js';
 
 /** What every command is given: where the configuration is, and where and how much to log. */
 export interface Settings {
@@ -32,7 +35,8 @@ export function readConfig({ config }: Settings): Config {
 
 /** Reads this file and no other; throws a `ConfigError` when it cannot be used. */
 export function readConfigFile(file: string): Config {
-  return loadConfig(file, { env: process.env, nodePath: process.execPath });
+  const store = installedPackages({ configFile: resolve(file), ...packageFolders() });
+  return loadConfig(file, { env: process.env, nodePath: process.execPath, store });
 }
 
 /** Where to log, and what is kept out of it. */

@@ -24,7 +24,7 @@ export async function tools(settings: Settings, names: readonly string[], isJson
 }
 
 /** The list as a client gets it, put together again where it comes on several pages. */
-async function listAllTools(client: LocalClient): Promise<string> {
+export async function listAllTools(client: LocalClient): Promise<string> {
   const entries: string[] = [];
   for (let params: string | undefined = '{}'; params !== undefined; ) {
     const page: Uint8Array = await client.request(LISTS.tools.method, params);

@@ -17,6 +17,11 @@ export function runFolder(): string {
   return inDataFolder('run');
 }
 
+/** Where Trunkline installs packages, and the locks of configurations whose own folders cannot be written. */
+export function packageFolders(): { storeFolder: string; locksFolder: string } {
+  return { storeFolder: inDataFolder('store'), locksFolder: inDataFolder('locks') };
+}
+
 function inDataFolder(name: string): string {
   return join(dataFolder({ env: process.env, home: homedir(), platform: process.platform }), name);
 }

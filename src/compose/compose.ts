@@ -16,7 +16,7 @@ import type { StopLadder } from '../supervision/launcher.js';
 import type { ChildSnapshot } from '../supervision/supervisor.js';
 import { VERSION } from '../version.js';
 import { ConfigInForce } from './config-in-force.js';
-import { Instances } from './instances.js';
+import { Instances, type InstancesOptions } from './instances.js';
 import { createPlatform, type Platform } from './platform.js';
 import { SafetyNet } from './safety-net.js';
 import { createSeal } from './seal.js';
@@ -29,6 +29,8 @@ export interface ComposeOptions {
   readonly environment: Readonly<Record<string, string | undefined>>;
   /** Where it is written down which processes are ours, for the gateway that starts after us should we be killed. */
   readonly runFolder: string;
+  /** Where packages are installed that are missing; absent where none is. */
+  readonly packages?: InstancesOptions['packages'];
   /** Shared with a front that is open already. */
   readonly platform?: Platform;
   /** Seals what clients keep, such as the ids of tasks; what was sealed before a restart is good under the same one. */
@@ -78,6 +80,7 @@ export function compose(options: ComposeOptions): Composition {
     logger,
     environment,
     runFolder,
+    packages,
     configFault,
     secrets = new KnownSecrets(),
     secret,
@@ -104,6 +107,7 @@ export function compose(options: ComposeOptions): Composition {
     waiting,
     environment,
     safetyNet,
+    ...(packages && { packages }),
     hasManyConnections,
     onChange,
   });
@@ -175,7 +179,7 @@ export function compose(options: ComposeOptions): Composition {
     },
     change: (next) => {
       const { notice, config: before } = inForce;
-      const changes = compareConfigs(before, next);
+      const changes = compareConfigs(instances.completed(before), instances.completed(next));
       const isOther = isChange(changes) || notice !== undefined;
       inForce.accept(next, isOther);
       // Before anything that is made with them can be logged.

@@ -12,7 +12,10 @@ import type { Logger } from '../observe/logger.js';
 import type { Redact } from '../observe/redact.js';
 import type { StopLadder } from '../supervision/launcher.js';
 import { type ChildSnapshot, Supervisor } from '../supervision/supervisor.js';
+import { ChildInstaller } from './child-installer.js';
 import { ChildLauncher, type LaunchTarget } from './child-launcher.js';
+import type { PackageInstaller } from './package-installer.js';
+import type { PackagePlaces } from './packages.js';
 import type { Platform } from './platform.js';
 import type { SafetyNet } from './safety-net.js';
 
@@ -25,6 +28,8 @@ export interface InstancesOptions {
   readonly waiting: SharedLimit;
   readonly environment: Readonly<Record<string, string | undefined>>;
   readonly safetyNet: SafetyNet;
+  /** Where packages are installed that are missing; absent where none is. */
+  readonly packages?: Omit<PackagePlaces, 'configFile'>;
   /** Clients come on a connection each, as they do over HTTP. */
   readonly hasManyConnections: boolean;
   /** Told of every change of a child, by its id, in the same tick as its cause. */
@@ -44,18 +49,25 @@ export class Instances {
   readonly #options: InstancesOptions;
   #servers: ReadonlyMap<string, ServerConfig> = new Map();
   readonly #instances = new Map<string, Instance>();
+  readonly #installer: ChildInstaller;
   readonly #supervisor: Supervisor;
   /** The state of each child that was logged last. */
   readonly #logged = new Map<string, string>();
 
   constructor(options: InstancesOptions) {
-    const { config, platform } = options;
+    const { config, platform, logger } = options;
     this.#options = options;
     this.#know(config);
+    this.#installer = new ChildInstaller({
+      open: () => this.#openInstaller(),
+      logger,
+      log: (id, line) => this.#instances.get(id)?.log.add(line),
+    });
     this.#supervisor = new Supervisor({
       clock: platform.clock,
       random: Math.random,
       launcher: new ChildLauncher({ ...options, targets: this.#instances }),
+      installer: this.#installer,
       startLimit: config.gateway.startLimit,
       onChange: (id, snapshot) => {
         contain(() => this.#instances.get(id)?.backend.moved(snapshot.state), platform.faults.onFault);
@@ -74,8 +86,17 @@ export class Instances {
       if (server === undefined || !adjusted.includes(server.key)) continue;
       instance.server = server;
       instance.backend.follow(rulesOf(server));
-      if (server.child !== undefined) this.#supervisor.adjust({ ...server.child, key: id });
+      if (server.child !== undefined) this.#supervisor.adjust({ ...this.#installer.completed(server.child), key: id });
     }
+  }
+
+  /** The same configuration as it would be read now, with what was missing in it and has been installed since. */
+  completed(config: Config): Config {
+    const servers = config.servers.map((server) => {
+      const { child } = server;
+      return child === undefined ? server : { ...server, child: this.#installer.completed(child) };
+    });
+    return { ...config, servers };
   }
 
   create(key: string, id: string, profile: Promise<ClientProfile>): RunningBackend {
@@ -90,7 +111,7 @@ export class Instances {
     const backend = this.#createBackend(server, id);
     this.#instances.set(id, { server, backend, profile, log, ...server.frames });
     const { child } = server;
-    if (child !== undefined) this.#supervisor.add({ ...child, key: id });
+    if (child !== undefined) this.#supervisor.add({ ...this.#installer.completed(child), key: id });
     return {
       backend,
       start: () => {
@@ -116,7 +137,15 @@ export class Instances {
   }
 
   async stopAll(ladder: StopLadder): Promise<void> {
-    await this.#supervisor.stopAll(ladder);
+    await Promise.all([this.#supervisor.stopAll(ladder), this.#installer.close()]);
+  }
+
+  async #openInstaller(): Promise<PackageInstaller> {
+    const { config, platform, packages } = this.#options;
+    if (packages === undefined) throw new Error('there is no place to install to');
+    const { openInstaller } = await import('./open-installer.js');
+    const places = { ...packages, configFile: config.file };
+    return openInstaller({ ...this.#options, clock: platform.clock, places }).installer;
   }
 
   async #end(id: string): Promise<void> {
@@ -146,12 +175,12 @@ export class Instances {
     });
   }
 
-  #log(id: string, { state, generation, pid, lastFailure, restarts }: ChildSnapshot): void {
+  #log(id: string, { state, generation, pid, lastFailure, restarts, missing }: ChildSnapshot): void {
     const { logger } = this.#options;
     const isTrouble: LifecycleState[] = ['suspect', 'backoff', 'parked'];
     if (this.#logged.get(id) === state) return;
     this.#logged.set(id, state);
-    const facts = { server: id, state, generation, pid, restarts };
+    const facts = { server: id, state, generation, pid, restarts, ...(missing && { package: missing }) };
     if (!isTrouble.includes(state)) logger.info(facts, `server ${state}`);
     else {
       const log = this.#instances.get(id)?.log.lines.slice(-20);

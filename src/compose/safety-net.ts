@@ -90,7 +90,8 @@ async function isThere({ pid, startTime }: RunProcess): Promise<boolean> {
   return (await identify(pid))?.startTime === startTime;
 }
 
-async function isRunning({ pid, startTime }: RunProcess): Promise<boolean> {
+/** Whether it is that process, and not ended. */
+export async function isRunning({ pid, startTime }: RunProcess): Promise<boolean> {
   const identity = await identify(pid);
   return identity?.startTime === startTime && !identity.isZombie;
 }

@@ -46,9 +46,9 @@ function changeOf(before: ServerConfig | undefined, after: ServerConfig): Server
 
 /** What a process is made with and cannot be changed while it runs. */
 function ofProcess({ child, problem, sharing, frames }: ServerConfig) {
-  const { command, args, cwd, env } = child ?? {};
+  const { command, args, cwd, env, missing } = child ?? {};
   // A problem that merely moved to another line is the same.
-  return { command, args, cwd, env, sharing, frames, message: problem?.message, hint: problem?.hint };
+  return { command, args, cwd, env, missing, sharing, frames, message: problem?.message, hint: problem?.hint };
 }
 
 /** What is looked up each time it is needed. */

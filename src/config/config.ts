@@ -1,4 +1,6 @@
 import type { ChildSpec } from '../supervision/child-spec.js';
+import type { PackageRequest } from '../supervision/installer.js';
+import type { FoundPackage } from './package-bin.js';
 
 /** A configuration file, checked and resolved. Times are milliseconds, sizes bytes, paths absolute. */
 export interface Config {
@@ -17,6 +19,8 @@ export interface ServerConfig {
   /** Undefined when `problem` is set. */
   readonly child: ChildSpec | undefined;
   readonly problem?: ServerProblem;
+  /** The package that it runs, if it can and does run one. */
+  readonly package?: ServerPackage;
   /** Which clients share a process. */
   readonly sharing: Sharing;
   readonly tools: ToolFilter;
@@ -28,6 +32,12 @@ export interface ServerConfig {
   readonly frames: FrameLimits;
   /** What the entry refers to as `${NAME}`, for whoever has to know a secret from other texts. */
   readonly references: Readonly<Record<string, string>>;
+}
+
+export interface ServerPackage {
+  readonly request: PackageRequest;
+  /** Absent when it has yet to be installed. */
+  readonly found?: FoundPackage;
 }
 
 /** Why this one server cannot run, although the file is sound and the others can. */

@@ -3,6 +3,7 @@ export const DEFAULTS = {
   timeout: '60s',
   maxTimeout: '600s',
   startTimeout: '60s',
+  installTimeout: '300s',
   listTimeout: '30s',
   concurrency: 16,
   maxQueued: 64,

@@ -7,6 +7,7 @@ import { ConfigError, type ConfigProblem, formatProblem } from './config-error.j
 import { MIN_START_LIMIT } from './defaults.js';
 import type { Variables } from './expand.js';
 import { toHttpConfig } from './http-settings.js';
+import type { InstalledPackages } from './package-bin.js';
 import { formatPath, toProblems, unknownKeyHint } from './problems.js';
 import { isMap, remoteFault, remoteKeys, withStandIns } from './remote-entry.js';
 import { resolveServer, type Surroundings } from './resolve-server.js';
@@ -19,6 +20,8 @@ export interface LoadOptions {
   env: Variables;
   /** The Node that runs the servers given as `package`. */
   nodePath: string;
+  /** The packages that Trunkline has installed itself. */
+  store?: InstalledPackages;
 }
 
 /**
@@ -27,7 +30,7 @@ export interface LoadOptions {
  * A mistake in the file throws a `ConfigError` with everything that is wrong. What is merely not there for one server,
  * such as a package, a folder or a variable, becomes that server's `problem`, so that the others can run.
  */
-export function loadConfig(file: string, { env, nodePath }: LoadOptions): Config {
+export function loadConfig(file: string, { env, nodePath, store }: LoadOptions): Config {
   const source = parseYaml(readText(file), file);
   const root = serversKey(source, file);
   const data = check(source, root, file);
@@ -40,6 +43,7 @@ export function loadConfig(file: string, { env, nodePath }: LoadOptions): Config
     home: env.HOME || env.USERPROFILE || homedir(),
     env,
     nodePath,
+    store,
     defaults,
   };
   const servers = entries.map(([key, entry]): ServerConfig => {

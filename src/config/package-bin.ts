@@ -1,54 +1,76 @@
 import { readFileSync, realpathSync } from 'node:fs';
 import { dirname, join, sep } from 'node:path';
 import { z } from 'zod';
+import type { PackageRequest } from '../supervision/installer.js';
 import { ServerFault } from './server-fault.js';
 
-export interface PackageBinOptions {
-  /** `name` or `name@1.2.3`, with variables expanded. */
-  spec: string;
-  /** How the file spells `spec`; shown in its place, as a variable's value is never shown. */
-  shown: string;
-  /** Which program of the package, when it has several. */
-  bin: string | undefined;
+export interface FindPackageOptions {
+  readonly request: PackageRequest;
   /** Where the configuration file is; searched first, upwards. */
-  configFolder: string;
-  /** Where Trunkline itself is installed; searched last, upwards. */
-  ownFolder?: string;
+  readonly configFolder: string;
+  /** Where Trunkline itself is installed; searched after that, upwards. */
+  readonly ownFolder?: string;
+  /** What Trunkline has installed itself; asked last. */
+  readonly store?: InstalledPackages;
+}
+
+/** The packages that Trunkline has installed itself. */
+export interface InstalledPackages {
+  /** Where the packages of a request are, and which version it is; `undefined` if they are yet to be installed. */
+  find(request: PackageRequest): { readonly folder: string; readonly version: string } | undefined;
+}
+
+/** Where a package was found, and its program, to be run with Node. */
+export interface FoundPackage {
+  /** Near the configuration or Trunkline, or in Trunkline's own store. */
+  readonly place: 'near' | 'store';
+  readonly version: string | undefined;
+  /** Absolute. */
+  readonly program: string;
 }
 
 /**
- * The absolute path of the program that an installed npm package offers, to be run with Node.
+ * The program of an npm package, if it is there; `undefined` when the package has yet to be installed.
  *
- * Nothing is downloaded and npx is not involved. Throws a `ServerFault` that says what to do when the package, the
- * version or the program is not there.
+ * Nothing is downloaded and npx is not involved. Throws a `ServerFault` that says what to do when the package is there
+ * but offers no such program.
  */
-export function packageBin({
-  spec,
-  shown,
-  bin,
+export function findPackage({
+  request,
   configFolder,
   ownFolder = import.meta.dirname,
-}: PackageBinOptions): string {
-  const install = `npm install --prefix "${configFolder}" ${shown}`;
-  const { name, version } = parseSpec(spec, shown);
-  const installed = installedPackages(name, [configFolder, ownFolder]);
-  const [first] = installed;
-  if (first === undefined) throw new ServerFault(`the package ${shown} is not installed`, `install it: ${install}`);
-  const wanted = version === undefined ? first : installed.find((candidate) => candidate.version === version);
-  if (wanted === undefined) {
-    const there = `version ${first.version ?? 'unknown'}`;
-    throw new ServerFault(
-      `expected the package ${shown}; ${there} is installed`,
-      `install the one asked for: ${install}`,
-    );
+  store,
+}: FindPackageOptions): FoundPackage | undefined {
+  const { name, version } = request;
+  const near = installedPackages(name, [configFolder, ownFolder]).find(
+    (candidate) => version === undefined || candidate.version === version,
+  );
+  if (near !== undefined) {
+    const reinstall = `install it again: npm install --prefix "${configFolder}" ${request.shown}`;
+    return { place: 'near', version: near.version, program: programOf(near, request, reinstall) };
   }
-  return programOf(wanted, { bin, name, shown, install });
+  const stored = store?.find(request);
+  if (stored === undefined) return undefined;
+  return { place: 'store', version: stored.version, program: programIn(stored.folder, request) };
+}
+
+/** The program of a package that was installed into a folder of its own. Throws a `ServerFault` when it has none. */
+export function programIn(folder: string, request: PackageRequest): string {
+  const at = join(folder, 'node_modules', request.name);
+  const remove = `remove the folder ${folder}, then run: trunkline install`;
+  const manifest = readManifest(join(at, 'package.json'));
+  if (manifest === undefined) throw new ServerFault(`the package ${request.shown} is missing from its folder`, remove);
+  return programOf({ ...manifest, folder: at }, request, remove);
 }
 
 const SPEC = /^(?<name>(?:@[a-z0-9~-][\w.~-]*\/)?[a-z0-9~-][\w.~-]*)(?:@(?<version>.*))?$/i;
 const EXACT_VERSION = /^\d+\.\d+\.\d+(?:[-+][\w.+-]+)?$/;
 
-function parseSpec(spec: string, shown: string): { name: string; version: string | undefined } {
+/**
+ * Name and version of a `package:`, with variables expanded. `shown` is how the file spells it, which stands in
+ * messages in its place, as a variable's value is never shown.
+ */
+export function parsePackage(spec: string, shown: string): Pick<PackageRequest, 'name' | 'version'> {
   const { name, version } = SPEC.exec(spec)?.groups ?? {};
   if (name === undefined) {
     throw new ServerFault(
@@ -59,7 +81,7 @@ function parseSpec(spec: string, shown: string): { name: string; version: string
   if (version !== undefined && !EXACT_VERSION.test(version)) {
     throw new ServerFault(
       `${shown} asks for no exact version; expected \`name\` or \`name@1.2.3\``,
-      'leave the version out to run whichever is installed',
+      'leave the version out to run whichever is installed, or the newest',
     );
   }
   return { name, version };
@@ -97,14 +119,11 @@ function readManifest(file: string): z.output<typeof manifestSchema> | undefined
   }
 }
 
-interface Wanted {
-  bin: string | undefined;
-  name: string;
-  shown: string;
-  install: string;
-}
-
-function programOf({ folder, bin: declared = {} }: InstalledPackage, { bin, name, shown, install }: Wanted): string {
+function programOf(
+  { folder, bin: declared = {} }: InstalledPackage,
+  { bin, name, shown }: PackageRequest,
+  reinstall: string,
+): string {
   const unscoped = name.slice(name.indexOf('/') + 1);
   const programs = new Map(typeof declared === 'string' ? [[unscoped, declared]] : Object.entries(declared));
   const names = [...programs.keys()];
@@ -123,7 +142,6 @@ function programOf({ folder, bin: declared = {} }: InstalledPackage, { bin, name
         : `the package ${shown} has no program ${bin}; expected one that it has`;
     throw new ServerFault(message, `set \`bin:\` to one of ${names.join(', ')}`);
   }
-  const reinstall = `install it again: ${install}`;
   const root = realPath(folder);
   const target = realPath(join(folder, file));
   if (root === undefined || target === undefined) {

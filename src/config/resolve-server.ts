@@ -4,7 +4,7 @@ import type { ChildSpec } from '../supervision/child-spec.js';
 import type { ServerConfig, ServerProblem } from './config.js';
 import { DEMAND_EVERY_MS, KILL_AFTER_MS } from './defaults.js';
 import { expand, referencesIn, type Variables } from './expand.js';
-import { packageBin } from './package-bin.js';
+import { findPackage, type InstalledPackages, parsePackage } from './package-bin.js';
 import { BUILT_IN, type ServerEntry, type Tunables } from './schema.js';
 import { faultsAt, ServerFault } from './server-fault.js';
 
@@ -16,6 +16,8 @@ export interface Surroundings {
   env: Variables;
   nodePath: string;
   defaults: Tunables;
+  /** The packages that Trunkline has installed itself. */
+  store: InstalledPackages | undefined;
   /** Turns a fault of this server into a problem with its place in the file. */
   locate: (fault: ServerFault) => ServerProblem;
 }
@@ -62,46 +64,54 @@ export function settle(entry: Tunables, defaults: Tunables): Settings {
   };
 }
 
-type Resolved = Pick<ServerConfig, 'child' | 'problem'>;
+type Resolved = Pick<ServerConfig, 'child' | 'problem' | 'package'>;
 
 function resolveChild(key: string, entry: ServerEntry, settings: Settings, surroundings: Surroundings): Resolved {
   try {
-    return { child: childSpec(key, entry, settings, surroundings) };
+    return childAndPackage(key, entry, settings, surroundings);
   } catch (fault) {
     if (!(fault instanceof ServerFault)) throw fault;
     return { child: undefined, problem: surroundings.locate(fault) };
   }
 }
 
-function childSpec(key: string, entry: ServerEntry, settings: Settings, surroundings: Surroundings): ChildSpec {
+function childAndPackage(key: string, entry: ServerEntry, settings: Settings, surroundings: Surroundings): Resolved {
   const { env } = surroundings;
   const args = (entry.args ?? []).map((arg, index) => faultsAt(['args', index], () => expand(arg, env)));
   const variables = Object.entries(entry.env ?? {}).map(
     ([name, value]) => [name, faultsAt(['env', name], () => expand(value, env))] as const,
   );
-  return {
+  const { package: used, ...toRun } = program(entry, args, settings, surroundings);
+  const child = {
     key,
-    ...program(entry, args, surroundings),
+    ...toRun,
     cwd: faultsAt(['cwd'], () => workingFolder(entry.cwd ?? '.', surroundings)),
     env: Object.fromEntries(variables),
     patience: { startMs: settings.startTimeout, stopGraceMs: settings.stopGrace, killAfterMs: KILL_AFTER_MS },
     restart: restartPolicy(settings),
   };
+  return used === undefined ? { child } : { child, package: used };
 }
 
-type Program = Pick<ChildSpec, 'command' | 'label' | 'args'>;
+interface Program extends Pick<ChildSpec, 'command' | 'label' | 'args' | 'missing'>, Pick<ServerConfig, 'package'> {}
 
 function program(
-  { package: shown, bin, command = '' }: ServerEntry,
+  { package: shown, bin, command = '', installScripts = false }: ServerEntry,
   args: readonly string[],
-  { folder, home, env, nodePath }: Surroundings,
+  { installTimeout }: Settings,
+  { folder, home, env, nodePath, store }: Surroundings,
 ): Program {
   if (shown === undefined) {
     const label = firstWord(command);
     return { command: faultsAt(['command'], () => commandPath(expand(command, env), folder, home)), label, args };
   }
-  const file = faultsAt(['package'], () => packageBin({ spec: expand(shown, env), shown, bin, configFolder: folder }));
-  return { command: nodePath, args: [file, ...args] };
+  return faultsAt(['package'], () => {
+    const wanted = parsePackage(expand(shown, env), shown);
+    const request = { shown, ...wanted, bin, installScripts, budgetMs: installTimeout };
+    const found = findPackage({ request, configFolder: folder, ...(store && { store }) });
+    if (found === undefined) return { command: nodePath, args, missing: request, package: { request } };
+    return { command: nodePath, args: [found.program, ...args], package: { request, found } };
+  });
 }
 
 /** Who mistakes `command` for a whole command line may have secrets in it. */

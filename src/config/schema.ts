@@ -12,6 +12,11 @@ const settings = z.strictObject({
   timeout: duration(DEFAULTS.timeout, 'Longest silence of a call; progress starts it anew.'),
   maxTimeout: duration(DEFAULTS.maxTimeout, 'Longest call, whatever its progress.'),
   startTimeout: duration(DEFAULTS.startTimeout, 'How long a server may take to start.', { min: '1ms', max: '300s' }),
+  installTimeout: duration(
+    DEFAULTS.installTimeout,
+    'How long installing the package of a server may take, not counting the wait for others.',
+    { min: '1s', max: '24h' },
+  ),
   listTimeout: duration(DEFAULTS.listTimeout, 'How long listing tools, resources or prompts may take.'),
   concurrency: count(DEFAULTS.concurrency, 'Calls that may run at once.', { min: 1, max: 1024 }),
   maxQueued: count(DEFAULTS.maxQueued, 'Calls that may wait for their turn.', { min: 0, max: 1024 }),
@@ -73,11 +78,15 @@ const server = z
   .strictObject(
     {
       package: text(
-        'An installed npm package, as `name` or `name@1.2.3`, run with the Node that runs Trunkline.',
+        'An npm package, as `name` or `name@1.2.3`, run with the Node that runs Trunkline; installed if it is not there.',
         'the name of an npm package',
       ).exactOptional(),
       command: text('A program to run instead of a package.', 'the program to run, as a text').exactOptional(),
       bin: text('Which program of the package to run, when it has several.', 'the name of a program').exactOptional(),
+      installScripts: flag(
+        false,
+        'Lets this package and those it needs run programs of their own while they are installed.',
+      ).exactOptional(),
       args: list(
         z.string(expects('a text; put it in quotes')),
         'Arguments. Relative paths in them are relative to `cwd`.',
@@ -125,6 +134,9 @@ const server = z
     }
     if (entry.bin !== undefined && entry.package === undefined) {
       addIssue(aboutKey('found bin without package; expected both or neither', 'bin'));
+    }
+    if (entry.installScripts !== undefined && entry.package === undefined) {
+      addIssue(aboutKey('found installScripts without package; expected both or neither', 'installScripts'));
     }
   })
   .meta({ id: 'Server', oneOf: [{ required: ['package'] }, { required: ['command'] }] });

@@ -17,6 +17,8 @@ export interface Finished {
 export class Workplace {
   /** Part of every command line below it, so that what is left of a run can be found. */
   readonly folder = mkdtempSync(join(tmpdir(), `trunkline-${randomUUID()}-`));
+  /** Variables for the CLI, besides our own. */
+  readonly env: Record<string, string> = {};
 
   write(name: string, text: string): string {
     const file = join(this.folder, name);
@@ -39,7 +41,7 @@ export class Workplace {
 
   start(args: readonly string[]): { process: ChildProcessWithoutNullStreams; finished: Promise<Finished> } {
     const { TRUNKLINE_CONFIG: _, ...inherited } = process.env;
-    const env = { ...inherited, HOME: this.folder, XDG_CONFIG_HOME: join(this.folder, 'none') };
+    const env = { ...inherited, HOME: this.folder, XDG_CONFIG_HOME: join(this.folder, 'none'), ...this.env };
     const child = spawn(process.execPath, [CLI, ...args], { cwd: this.folder, env });
     const stdout: Buffer[] = [];
     const stderr: Buffer[] = [];

@@ -189,9 +189,13 @@ describe('a server that cannot run', () => {
       problem: { message: expect.stringContaining('servers.a.command: the command is empty'), line: 2, column: 17 },
     },
     {
-      of: 'a missing package',
-      entry: '{ package: no-such-package }',
-      problem: { message: 'servers.a.package: the package no-such-package is not installed', line: 2, column: 17 },
+      of: 'a package of any version',
+      entry: '{ package: no-such-package@latest }',
+      problem: {
+        message: expect.stringContaining('servers.a.package: no-such-package@latest asks for no exact version'),
+        line: 2,
+        column: 17,
+      },
     },
     {
       of: 'a missing folder',
@@ -238,8 +242,9 @@ describe('a server that cannot run', () => {
 `,
       { env },
     );
-    expect(servers.map(({ problem }) => problem?.message)).not.toContain(undefined);
-    expect(JSON.stringify(servers)).not.toContain('hunter2');
+    expect(servers.map(({ problem }) => problem === undefined)).toEqual([false, true, false, false]);
+    expect(JSON.stringify(servers.map(({ problem }) => problem))).not.toContain('hunter2');
+    expect(servers[1]?.package?.request.shown).toBe(`\${SECRET}`);
   });
 });
 

@@ -1,7 +1,7 @@
 import { symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { packageBin } from '../../src/config/package-bin.js';
+import { findPackage, type InstalledPackages, parsePackage } from '../../src/config/package-bin.js';
 import { folderWith } from './files.js';
 
 interface Request {
@@ -9,11 +9,21 @@ interface Request {
   bin?: string;
   shown?: string;
   configFolder?: string;
+  store?: InstalledPackages;
 }
 
 /** Resolves with configuration in `app/config` and Trunkline itself in `own/dist`, below `folder`. */
-function resolveIn(folder: string, { spec, bin, shown = spec, configFolder = join(folder, 'app/config') }: Request) {
-  return packageBin({ spec, shown, bin, configFolder, ownFolder: join(folder, 'own/dist') });
+function resolveIn(
+  folder: string,
+  { spec, bin, shown = spec, configFolder = join(folder, 'app/config'), store }: Request,
+) {
+  const request = { shown, ...parsePackage(spec, shown), bin, installScripts: false, budgetMs: 1 };
+  return findPackage({ request, configFolder, ownFolder: join(folder, 'own/dist'), ...(store && { store }) });
+}
+
+/** The program alone. */
+function programOf(folder: string, request: Request): string | undefined {
+  return resolveIn(folder, request)?.program;
 }
 
 function installed(at: string, manifest: object, programs: readonly string[] = ['run.js']): Record<string, string> {
@@ -26,18 +36,18 @@ function installed(at: string, manifest: object, programs: readonly string[] = [
 const IN_APP = 'app/node_modules/@acme/tool';
 const IN_OWN = 'own/node_modules/@acme/tool';
 
-describe('packageBin', () => {
+describe('findPackage', () => {
   test('finds the package in a folder above the configuration', () => {
     const folder = folderWith(installed(IN_APP, { version: '1.2.3', bin: './run.js' }));
-    expect(resolveIn(folder, { spec: '@acme/tool' })).toBe(join(folder, IN_APP, 'run.js'));
-    expect(resolveIn(folder, { spec: '@acme/tool@1.2.3' })).toBe(join(folder, IN_APP, 'run.js'));
+    expect(programOf(folder, { spec: '@acme/tool' })).toBe(join(folder, IN_APP, 'run.js'));
+    expect(programOf(folder, { spec: '@acme/tool@1.2.3' })).toBe(join(folder, IN_APP, 'run.js'));
   });
 
   test('looks above Trunkline itself only when the configuration has none', () => {
     const own = installed(IN_OWN, { version: '2.0.0', bin: 'run.js' });
     const app = installed(IN_APP, { version: '1.2.3', bin: 'run.js' });
-    expect(resolveIn(folderWith(own), { spec: '@acme/tool' })).toContain(join(IN_OWN, 'run.js'));
-    expect(resolveIn(folderWith({ ...own, ...app }), { spec: '@acme/tool' })).toContain(join(IN_APP, 'run.js'));
+    expect(programOf(folderWith(own), { spec: '@acme/tool' })).toContain(join(IN_OWN, 'run.js'));
+    expect(programOf(folderWith({ ...own, ...app }), { spec: '@acme/tool' })).toContain(join(IN_APP, 'run.js'));
   });
 
   test('an exact version is found behind another one', () => {
@@ -45,32 +55,47 @@ describe('packageBin', () => {
       ...installed(IN_APP, { version: '1.2.3', bin: 'run.js' }),
       ...installed(IN_OWN, { version: '2.0.0', bin: 'run.js' }),
     });
-    expect(resolveIn(folder, { spec: '@acme/tool@2.0.0' })).toBe(join(folder, IN_OWN, 'run.js'));
+    expect(programOf(folder, { spec: '@acme/tool@2.0.0' })).toBe(join(folder, IN_OWN, 'run.js'));
   });
 
-  test('a package that is not installed comes with the command that installs it', () => {
-    const folder = folderWith();
-    expect(() => resolveIn(folder, { spec: 'tool@1.0.0' })).toThrow(
-      expect.objectContaining({
-        message: 'the package tool@1.0.0 is not installed',
-        hint: `install it: npm install --prefix "${join(folder, 'app/config')}" tool@1.0.0`,
-      }),
-    );
+  test('a package that is nowhere is to be installed', () => {
+    expect(resolveIn(folderWith(), { spec: 'tool@1.0.0' })).toBeUndefined();
   });
 
-  test('another version than the one asked for is named along with it', () => {
+  test('another version than the one asked for is not the one', () => {
     const folder = folderWith(installed(IN_APP, { version: '1.2.3', bin: 'run.js' }));
-    expect(() => resolveIn(folder, { spec: '@acme/tool@1.2.4' })).toThrow(
-      expect.objectContaining({
-        message: 'expected the package @acme/tool@1.2.4; version 1.2.3 is installed',
-        hint: expect.stringMatching(/npm install --prefix ".*" @acme\/tool@1\.2\.4$/),
-      }),
+    expect(resolveIn(folder, { spec: '@acme/tool@1.2.4' })).toBeUndefined();
+  });
+
+  test('what Trunkline has installed itself comes after what lies near', () => {
+    const files = installed('store/x/node_modules/@acme/tool', { version: '2.0.0', bin: 'run.js' });
+    const folder = folderWith(files);
+    const store = { find: () => ({ folder: join(folder, 'store/x'), version: '2.0.0' }) };
+    const request = { spec: '@acme/tool', store };
+    expect(resolveIn(folder, request)).toEqual({
+      place: 'store',
+      version: '2.0.0',
+      program: join(folder, 'store/x/node_modules/@acme/tool/run.js'),
+    });
+    const both = folderWith({ ...files, ...installed(IN_APP, { version: '1.2.3', bin: 'run.js' }) });
+    expect(resolveIn(both, request)).toEqual({
+      place: 'near',
+      version: '1.2.3',
+      program: join(both, IN_APP, 'run.js'),
+    });
+  });
+
+  test('a folder of the store that somebody emptied is to be removed', () => {
+    const folder = folderWith();
+    const store = { find: () => ({ folder: join(folder, 'store/x'), version: '2.0.0' }) };
+    expect(() => resolveIn(folder, { spec: 'tool', store })).toThrow(
+      expect.objectContaining({ hint: `remove the folder ${join(folder, 'store/x')}, then run: trunkline install` }),
     );
   });
 
   test('what was half installed does not count', () => {
     const folder = folderWith({ [`${IN_APP}/package.json`]: '{"version":' });
-    expect(() => resolveIn(folder, { spec: '@acme/tool' })).toThrow('is not installed');
+    expect(resolveIn(folder, { spec: '@acme/tool' })).toBeUndefined();
   });
 
   test.each(['./tool', '../tool', '/opt/tool', 'a/b', '@acme', '', '@acme/..', 'node_modules/x', 'http://x'])(
@@ -92,12 +117,12 @@ describe('packageBin', () => {
 
     test('runs the one named like the package', () => {
       const folder = folderWith(installed(IN_APP, { bin }, ['run.js', 'admin.js']));
-      expect(resolveIn(folder, { spec: '@acme/tool' })).toBe(join(folder, IN_APP, 'run.js'));
+      expect(programOf(folder, { spec: '@acme/tool' })).toBe(join(folder, IN_APP, 'run.js'));
     });
 
     test('runs the one that `bin` chooses', () => {
       const folder = folderWith(installed(IN_APP, { bin }, ['run.js', 'admin.js']));
-      expect(resolveIn(folder, { spec: '@acme/tool', bin: 'tool-admin' })).toBe(join(folder, IN_APP, 'admin.js'));
+      expect(programOf(folder, { spec: '@acme/tool', bin: 'tool-admin' })).toBe(join(folder, IN_APP, 'admin.js'));
     });
 
     test('names the choices when none is obvious', () => {
@@ -123,7 +148,7 @@ describe('packageBin', () => {
 
   test('runs the only program, whatever its name', () => {
     const folder = folderWith(installed(IN_APP, { bin: { 'mcp-server-tool': 'run.js' } }));
-    expect(resolveIn(folder, { spec: '@acme/tool' })).toBe(join(folder, IN_APP, 'run.js'));
+    expect(programOf(folder, { spec: '@acme/tool' })).toBe(join(folder, IN_APP, 'run.js'));
   });
 
   test('a package without programs is refused', () => {
@@ -152,14 +177,15 @@ describe('packageBin', () => {
   test.skipIf(process.platform === 'win32')('a package that is itself a link, as pnpm makes them, is followed', () => {
     const folder = folderWith({ ...installed('store/tool', { bin: 'run.js' }), 'app/node_modules/x': '' });
     symlinkSync(join(folder, 'store/tool'), join(folder, 'app/node_modules/tool'));
-    expect(resolveIn(folder, { spec: 'tool' })).toBe(join(folder, 'store/tool/run.js'));
+    expect(programOf(folder, { spec: 'tool' })).toBe(join(folder, 'store/tool/run.js'));
   });
 
   test('messages show what the file says, not what a variable holds', () => {
     const shown = `\${TOOL}`;
-    expect(() => resolveIn(folderWith(), { spec: 'hidden', shown })).toThrow(
+    const folder = folderWith(installed('app/node_modules/hidden', { version: '1.2.3' }));
+    expect(() => resolveIn(folder, { spec: 'hidden', shown })).toThrow(
       expect.objectContaining({
-        message: `the package ${shown} is not installed`,
+        message: `the package ${shown} has no program to run; expected a \`bin\` in its package.json`,
         hint: expect.not.stringContaining('hidden'),
       }),
     );

@@ -111,7 +111,7 @@ describe('check', () => {
       'misconfigured',
       'set NOBODY_SETS_THIS',
     ],
-    ['is a package that is not installed', { package: '@nobody/nothing' }, 'misconfigured', 'npm install --prefix'],
+    ['is a package that is not to be had', { package: '@nobody/nothing' }, 'failed', 'is there a network?'],
     ['has a command that is not there', { command: 'no-such-command' }, 'failed', 'set `command` to its full path'],
     ['has a whole line as its command', { command: 'node server.mjs' }, 'failed', 'put what follows it into `args`'],
     ['exits at once', { fixture: 'exits-at-once' }, 'failed', 'it ended with exit code 3'],
@@ -120,6 +120,8 @@ describe('check', () => {
     ['never ends', { fixture: 'ignores-the-end', startTimeout: '1s' }, 'failed', 'it was not ready within 1 s'],
   ])('exits with 1 and tells why, when a server %s', async (_, entry, state, message) => {
     place.configure({ bad: entry, good: 'ok' });
+    // Nobody listens there.
+    place.env.npm_config_registry = 'http://127.0.0.1:1/';
     const { code, stdout, stderr } = await place.run(['check']);
     expect({ code, stderr }).toEqual({ code: 1, stderr: '' });
     expect(stdout).toMatch(new RegExp(`\nbad +${state} +-`));

@@ -23,7 +23,7 @@ function setUp() {
 }
 
 describe('a child whose package is missing', () => {
-  it('installs for as long as that takes, and the time and failures of starts count only from then on', async () => {
+  it('F9: installs for as long as that takes, and the time and failures of starts count only from then on', async () => {
     const { clock, launcher, installer, supervisor, changes } = setUp();
     supervisor.start('files');
     clock.advance(200_000);

@@ -31,6 +31,8 @@ export interface StartOptions {
   readonly env?: Readonly<Record<string, string>>;
   /** In a session and process group of its own, as a terminal would start it. */
   readonly detached?: boolean;
+  /** How long to wait for a server's state. */
+  readonly patienceMs?: number;
 }
 
 /**
@@ -48,9 +50,19 @@ export class GatewayProcess {
   readonly #exited: Promise<number | null>;
   #stderr = '';
   #partial: Buffer[] = [];
+  readonly #patienceMs: number;
   #lastId = 0;
 
-  private constructor({ servers, gateway = {}, args = [], via = [], env = {}, detached = false }: StartOptions) {
+  private constructor({
+    servers,
+    gateway = {},
+    args = [],
+    via = [],
+    env = {},
+    detached = false,
+    patienceMs = 10_000,
+  }: StartOptions) {
+    this.#patienceMs = patienceMs;
     // Part of every command line below, so that what is left of a run can be found.
     this.folder = mkdtempSync(join(tmpdir(), `trunkline-${randomUUID()}-`));
     this.file = join(this.folder, 'trunkline.yaml');
@@ -148,7 +160,7 @@ export class GatewayProcess {
   }
 
   async untilState(server: string, state: string): Promise<Message> {
-    for (const deadline = performance.now() + 10_000; performance.now() < deadline; ) {
+    for (const deadline = performance.now() + this.#patienceMs; performance.now() < deadline; ) {
       const status = await this.status(server);
       if (status.state === state) return status;
     }

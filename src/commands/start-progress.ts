@@ -1,0 +1,59 @@
+import type { ChildSnapshot } from '../supervision/supervisor.js';
+import type { ProgressLine } from './output.js';
+
+/** Shows on a terminal how far the first starts are, and what is being installed for them and for how long. */
+export class StartProgress {
+  readonly #line: ProgressLine;
+  readonly #total: number;
+  readonly #installing = new Map<string, { readonly shown: string; readonly since: number }>();
+  readonly #timer: NodeJS.Timeout;
+  #pending: readonly string[];
+
+  constructor(line: ProgressLine, keys: readonly string[]) {
+    this.#line = line;
+    this.#total = keys.length;
+    this.#pending = keys;
+    this.#timer = setInterval(() => this.#show(), 1_000);
+    this.#timer.unref();
+  }
+
+  moved(key: string, { missing, installingSince }: ChildSnapshot): void {
+    if (missing === undefined || installingSince === undefined) this.#installing.delete(key);
+    else this.#installing.set(key, { shown: missing, since: installingSince });
+    this.#show();
+  }
+
+  /** Which starts have not ended. */
+  remaining(pending: readonly string[]): void {
+    this.#pending = pending;
+    this.#show();
+  }
+
+  end(): void {
+    clearInterval(this.#timer);
+    this.#pending = [];
+    this.#line.clear();
+  }
+
+  #show(): void {
+    if (this.#pending.length === 0) {
+      this.#line.clear();
+      return;
+    }
+    const done = this.#total - this.#pending.length;
+    const [first] = this.#installing.values();
+    const what =
+      first === undefined
+        ? `waiting for ${this.#pending.join(', ')}`
+        : `installing ${first.shown}, ${Math.round((performance.now() - first.since) / 1000)} s`;
+    this.#line.show(`${progressBar(done, this.#total)} ${done} of ${this.#total} started; ${what}`);
+  }
+}
+
+const BAR_WIDTH = 20;
+
+/** How much is done, to be seen at a glance. */
+export function progressBar(done: number, total: number): string {
+  const filled = total === 0 ? BAR_WIDTH : Math.floor((BAR_WIDTH * done) / total);
+  return `[${'#'.repeat(filled)}${'-'.repeat(BAR_WIDTH - filled)}]`;
+}

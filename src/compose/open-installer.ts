@@ -1,0 +1,52 @@
+import type { Logger } from '../observe/logger.js';
+import { hostIdentity, identify } from '../process/process-identity.js';
+import { StoreLock } from '../store/store-lock.js';
+import type { Clock } from '../timing/clock.js';
+import { NpmClient } from './npm-client.js';
+import { PackageInstaller } from './package-installer.js';
+import { openLockFile, openStore, type PackagePlaces } from './packages.js';
+import { isRunning, type SafetyNet } from './safety-net.js';
+
+export interface OpenInstallerOptions {
+  readonly places: PackagePlaces;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly environment: Readonly<Record<string, string | undefined>>;
+  readonly safetyNet: Pick<SafetyNet, 'begun' | 'gone'>;
+}
+
+/** Npm, and what it takes to install with it. */
+export interface OpenedInstaller {
+  readonly installer: PackageInstaller;
+  readonly npm: NpmClient;
+}
+
+/** What installs packages. It is loaded only where there is something to install. */
+export function openInstaller({
+  places,
+  clock,
+  logger,
+  environment,
+  safetyNet,
+}: OpenInstallerOptions): OpenedInstaller {
+  const npm = new NpmClient({ clock, environment, safetyNet, folder: places.storeFolder });
+  const host = hostIdentity();
+  const storeLock = new StoreLock({
+    folder: places.storeFolder,
+    self: async () => {
+      const startTime = (await identify(process.pid))?.startTime;
+      return { host, process: startTime === undefined ? undefined : { pid: process.pid, startTime } };
+    },
+    isRunning,
+  });
+  const installer = new PackageInstaller({
+    clock,
+    store: openStore(places),
+    storeLock,
+    lockFile: openLockFile(places),
+    npm,
+    onKeptElsewhere: (file) =>
+      logger.warn({ file }, 'the folder of the configuration cannot be written, so trunkline.lock is kept elsewhere'),
+  });
+  return { installer, npm };
+}

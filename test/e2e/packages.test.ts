@@ -1,0 +1,226 @@
+import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { lockOf, OFFLINE, PackagePlace } from '../support/package-place.js';
+import { processesOf, until } from '../support/processes.js';
+
+vi.setConfig({ testTimeout: 60_000 });
+
+let place: PackagePlace;
+beforeEach(async () => {
+  place = await PackagePlace.open();
+});
+afterEach(() => place.dispose());
+
+describe('a package that is not there', () => {
+  it('is installed, locked with all it needs and without the address of a registry, and run', async () => {
+    place.registry.publish('dep', { version: '3.0.0' });
+    place.registry.publish('@acme/tool', { version: '1.0.0', dependencies: { dep: '^3.0.0' } });
+    const gateway = await place.start({ a: { package: '@acme/tool' } });
+    expect((await gateway.listTools()).map(({ name }) => name)).toContain('a__greet');
+    expect(await gateway.status('a')).toMatchObject({ state: 'ready', generation: 1, restarts: 0, installing: null });
+    expect(lockOf(gateway)['@acme/tool']).toMatchObject({
+      version: '1.0.0',
+      integrity: expect.stringMatching(/^sha512-/),
+      tree: { 'node_modules/dep': { version: '3.0.0', integrity: expect.stringMatching(/^sha512-/) } },
+    });
+    expect(readFileSync(join(gateway.folder, 'trunkline.lock'), 'utf8')).not.toContain('127.0.0.1');
+    expect(place.stored()).toEqual([expect.stringMatching(/^@acme\+tool@1\.0\.0-[0-9a-f]{16}$/)]);
+    expect(place.staged()).toEqual([]);
+  });
+
+  it('is said to be installed while it is, to whoever asks for the state or calls a tool', async () => {
+    place.registry.publish('tool', { version: '1.0.0' });
+    place.registry.hold();
+    const gateway = await place.start({ a: { package: 'tool' }, lab: {} }, { gateway: { startupWait: '200ms' } });
+    await gateway.untilState('lab', 'ready');
+    expect((await gateway.listTools()).filter(({ name }) => name.startsWith('a__'))).toEqual([]);
+    const { message } = await gateway.call('a__greet');
+    expect(message.result).toMatchObject({
+      isError: true,
+      content: [{ text: expect.stringContaining('Server "a" is being installed. The call was not sent') }],
+      _meta: { 'trunkline/failure': { reason: 'installing', sent: false, outcome: 'not_sent' } },
+    });
+    expect(await gateway.status('a')).toMatchObject({
+      state: 'installing',
+      pid: null,
+      generation: 0,
+      installing: { package: 'tool', forSeconds: expect.any(Number) },
+      advice: expect.stringContaining('It is being installed'),
+    });
+    place.registry.release();
+    await gateway.untilState('a', 'ready');
+    expect((await gateway.call('a__greet')).message.result.content[0].text).toBe('1.0.0');
+    await until('the client is told', () => gateway.notifications('notifications/tools/list_changed').length > 0);
+  });
+
+  it('is installed once, by one of two gateways that want it at the same time', async () => {
+    place.registry.publish('tool', { version: '1.0.0' });
+    const servers = { a: { package: 'tool' }, b: { package: 'tool@1.0.0' } };
+    const both = await Promise.all([place.start(servers), place.start(servers)]);
+    for (const gateway of both) {
+      for (const server of ['a', 'b']) expect(await gateway.untilState(server, 'ready')).toMatchObject({ restarts: 0 });
+      expect(Object.keys(lockOf(gateway))).toEqual(['tool', 'tool@1.0.0']);
+    }
+    expect(place.registry.downloads).toEqual(['tool@1.0.0']);
+    expect(place.stored()).toHaveLength(1);
+  });
+
+  it('is not touched by an installation that is killed, which the next start makes good', async () => {
+    place.registry.publish('tool', { version: '1.0.0' });
+    place.registry.hold();
+    const killed = await place.start({ a: { package: 'tool' } });
+    await until('npm downloads', () => place.registry.waiting > 0, 20_000);
+    killed.kill('SIGKILL');
+    await killed.exited;
+    expect(place.stored()).toEqual([]);
+    expect(existsSync(join(killed.folder, 'trunkline.lock'))).toBe(false);
+    await until('npm is gone too', () => processesOf(place.folder).length === 0, 3_000);
+    expect(place.staged()).toHaveLength(1);
+
+    place.registry.release();
+    const next = await place.start({ a: { package: 'tool' } });
+    await next.untilState('a', 'ready');
+    expect(place.staged()).toEqual([]);
+  });
+
+  it('ends together with the gateway, npm and all, when the client leaves', async () => {
+    place.registry.publish('tool', { version: '1.0.0' });
+    place.registry.hold();
+    const gateway = await place.start({ a: { package: 'tool' } });
+    await until('npm downloads', () => place.registry.waiting > 0, 20_000);
+    const askedAt = performance.now();
+    gateway.kill('SIGTERM');
+    expect(await gateway.exited).toBe(0);
+    expect(performance.now() - askedAt).toBeLessThan(3_000);
+    expect(processesOf(place.folder)).toEqual([]);
+    expect(place.stored()).toEqual([]);
+  });
+
+  it('is given up when it takes longer than `installTimeout`', async () => {
+    place.registry.publish('tool', { version: '1.0.0' });
+    place.registry.hold();
+    const gateway = await place.start({ a: { package: 'tool', installTimeout: '1s' } });
+    expect(await gateway.untilState('a', 'parked')).toMatchObject({
+      lastFailure: 'tool could not be installed: it took longer than `installTimeout`, 1 s',
+      generation: 0,
+      restarts: 0,
+    });
+    expect(place.staged()).toEqual([]);
+  });
+
+  it('that cannot be had leaves the others alone, says why, and is tried again when somebody asks', async () => {
+    const gateway = await place.start({ a: { package: '@acme/tool' }, lab: {} }, { gateway: { restartTool: true } });
+    const status = await gateway.untilState('a', 'parked');
+    expect(status.lastFailure).toMatch(/^@acme\/tool could not be installed: E404: 404 Not Found/);
+    expect(status.advice).toContain('Its package could not be installed.');
+    expect(status.retryInSeconds).toBeGreaterThan(0);
+    expect(status.log.join('\n')).toContain('npm error code E404');
+    const { message } = await gateway.call('a__greet');
+    expect(message.result._meta['trunkline/failure']).toMatchObject({ reason: 'not_installed', sent: false });
+    expect(await gateway.status('lab')).toMatchObject({ state: 'ready' });
+
+    place.registry.publish('@acme/tool', { version: '1.0.0' });
+    await gateway.call('trunkline__restart', { server: 'a' });
+    expect(await gateway.untilState('a', 'ready')).toMatchObject({ generation: 1, restarts: 0 });
+  });
+});
+
+describe('a package that is there', () => {
+  it('needs no registry, and its server never installs', async () => {
+    place.registry.publish('tool', { version: '1.0.0' });
+    const first = await place.start({ a: { package: 'tool' }, b: { package: 'tool@1.0.0' } });
+    for (const server of ['a', 'b']) await first.untilState(server, 'ready');
+    place.registry.publish('tool', { version: '2.0.0' });
+    const next = await place.startAgain(first, OFFLINE);
+    for (const server of ['a', 'b']) await next.untilState(server, 'ready');
+    expect((await next.call('a__greet')).message.result.content[0].text).toBe('1.0.0');
+    expect(next.stderr).not.toContain('installing');
+    expect(place.registry.downloads).toEqual(['tool@1.0.0']);
+  });
+
+  it('in the version asked for is taken without a registry, whoever had it installed', async () => {
+    place.registry.publish('tool', { version: '1.0.0' });
+    const first = await place.start({ a: { package: 'tool' } });
+    await first.untilState('a', 'ready');
+    const other = await place.start({ a: { package: 'tool@1.0.0' } }, { env: OFFLINE });
+    await other.untilState('a', 'ready');
+    expect(lockOf(other)['tool@1.0.0']).toEqual(lockOf(first).tool);
+  });
+});
+
+describe('what is locked', () => {
+  it('is what is installed, down to what the package needs, whatever has appeared since', async () => {
+    place.registry.publish('dep', { version: '3.0.0' });
+    place.registry.publish('tool', { version: '1.0.0', dependencies: { dep: '^3.0.0' } });
+    const first = await place.start({ a: { package: 'tool' } });
+    await first.untilState('a', 'ready');
+    place.registry.publish('dep', { version: '3.1.0' });
+    place.registry.publish('tool', { version: '1.1.0', dependencies: { dep: '^3.0.0' } });
+    rmSync(place.store, { recursive: true });
+    const lock = lockOf(first);
+
+    const again = await place.startAgain(first);
+    await again.untilState('a', 'ready');
+    expect((await again.call('a__greet')).message.result.content[0].text).toBe('1.0.0');
+    const [folder = ''] = place.stored();
+    const dep = join(place.store, folder, 'node_modules', 'dep', 'package.json');
+    expect(JSON.parse(readFileSync(dep, 'utf8')).version).toBe('3.0.0');
+    expect(lockOf(first)).toEqual(lock);
+  });
+
+  it('is not replaced by something else under the same name and version', async () => {
+    place.registry.publish('tool', { version: '1.0.0' });
+    const first = await place.start({ a: { package: 'tool' } });
+    await first.untilState('a', 'ready');
+    place.registry.publish('tool', { version: '1.0.0', tools: ['greet', 'exfiltrate'] });
+    for (const name of ['trunkline/store', 'npm-cache']) rmSync(join(place.folder, name), { recursive: true });
+
+    const again = await place.startAgain(first);
+    const { lastFailure } = await again.untilState('a', 'parked');
+    expect(lastFailure).toMatch(/^tool could not be installed: EINTEGRITY: /);
+    expect(place.stored()).toEqual([]);
+  });
+
+  it('is one thing: an integrity that is not that of what it lists below is refused', async () => {
+    place.registry.publish('tool', { version: '1.0.0' });
+    const first = await place.start({ a: { package: 'tool' } });
+    await first.untilState('a', 'ready');
+    const file = join(first.folder, 'trunkline.lock');
+    const lock = JSON.parse(readFileSync(file, 'utf8'));
+    lock.packages.tool.integrity = 'sha512-AAAA';
+    writeFileSync(file, JSON.stringify(lock));
+    rmSync(place.store, { recursive: true });
+
+    const again = await place.startAgain(first);
+    const { lastFailure } = await again.untilState('a', 'parked');
+    expect(lastFailure).toMatch(/^tool could not be installed: EINTEGRITY: sha512-AAAA is locked/);
+    expect(place.stored()).toEqual([]);
+  });
+
+  it('is never ignored: a lock file that cannot be read stops the servers it is for, and no others', async () => {
+    place.registry.publish('tool', { version: '1.0.0' });
+    const first = await place.start({ a: { package: 'tool' }, lab: {} });
+    await first.untilState('a', 'ready');
+    writeFileSync(join(first.folder, 'trunkline.lock'), '<<<<<<< HEAD');
+    const again = await place.startAgain(first);
+    await again.untilState('lab', 'ready');
+    expect(await again.status('a')).toMatchObject({
+      state: 'misconfigured',
+      advice: expect.stringMatching(/trunkline\.lock is no lock file any more/),
+    });
+  });
+});
+
+describe('install scripts', () => {
+  it('run where the server allows them, and nowhere else', async () => {
+    place.registry.publish('tool', { version: '1.0.0', hasInstallScript: true });
+    const gateway = await place.start({
+      wary: { package: 'tool' },
+      trusting: { package: 'tool@1.0.0', installScripts: true },
+    });
+    for (const server of ['wary', 'trusting']) await gateway.untilState(server, 'ready');
+    const built = place.stored().map((name) => existsSync(join(place.store, name, 'node_modules/tool/built')));
+    expect(built.sort()).toEqual([false, true]);
+  });
+});

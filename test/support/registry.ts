@@ -1,0 +1,156 @@
+import { createHash } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { createServer, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { fileURLToPath } from 'node:url';
+import { gzipSync } from 'node:zlib';
+
+const PROGRAM = readFileSync(fileURLToPath(new URL('../fixtures/packages/server.mjs', import.meta.url)));
+
+export interface PublishOptions {
+  readonly version: string;
+  /** Names of its tools, or their definitions. */
+  readonly tools?: readonly (string | Readonly<Record<string, unknown>>)[];
+  /** What it says before it fails to start. */
+  readonly fault?: string;
+  readonly dependencies?: Readonly<Record<string, string>>;
+  /** Has a program to run while it is installed. */
+  readonly hasInstallScript?: boolean;
+}
+
+interface Version {
+  readonly manifest: Readonly<Record<string, unknown>>;
+  readonly tarball: Buffer;
+}
+
+/** A registry of npm on this machine, for packages that the tests publish. npm itself is the real one. */
+export class Registry {
+  /** Of the packages that were downloaded, in order: `name@version`. */
+  readonly downloads: string[] = [];
+  readonly #packages = new Map<string, Map<string, Version>>();
+  readonly #server = createServer((request, response) => this.#answer(decodeURIComponent(request.url ?? ''), response));
+  #held: (() => void)[] | undefined;
+
+  static async open(): Promise<Registry> {
+    const registry = new Registry();
+    await new Promise<void>((resolve) => registry.#server.listen(0, '127.0.0.1', resolve));
+    return registry;
+  }
+
+  get url(): string {
+    return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}/`;
+  }
+
+  /** Lets npm use this registry and nothing of this machine's settings; `folder` is for its cache. */
+  environment(folder: string): Record<string, string> {
+    return {
+      npm_config_registry: this.url,
+      npm_config_cache: `${folder}/npm-cache`,
+      npm_config_userconfig: `${folder}/npmrc`,
+      npm_config_noproxy: '127.0.0.1',
+      npm_config_fetch_retries: '0',
+    };
+  }
+
+  publish(name: string, { version, tools = ['greet'], fault, dependencies, hasInstallScript }: PublishOptions): void {
+    const manifest = {
+      name,
+      version,
+      bin: { [name.slice(name.indexOf('/') + 1)]: 'server.mjs' },
+      tools: tools.map((tool) => (typeof tool === 'string' ? { name: tool, inputSchema: { type: 'object' } } : tool)),
+      ...(fault && { fault }),
+      ...(dependencies && { dependencies }),
+      ...(hasInstallScript && { scripts: { install: 'node server.mjs install' } }),
+    };
+    const tarball = pack({
+      'package/package.json': Buffer.from(JSON.stringify(manifest)),
+      'package/server.mjs': PROGRAM,
+    });
+    const versions = this.#packages.get(name) ?? new Map<string, Version>();
+    this.#packages.set(name, versions.set(version, { manifest: { ...manifest, hasInstallScript }, tarball }));
+  }
+
+  /** Nothing is downloaded from now on until `release`. */
+  hold(): void {
+    this.#held ??= [];
+  }
+
+  /** How many downloads wait. */
+  get waiting(): number {
+    return this.#held?.length ?? 0;
+  }
+
+  release(): void {
+    const held = this.#held ?? [];
+    this.#held = undefined;
+    for (const go of held) go();
+  }
+
+  async close(): Promise<void> {
+    this.release();
+    this.#server.closeAllConnections();
+    await new Promise((resolve) => this.#server.close(resolve));
+  }
+
+  #answer(path: string, response: ServerResponse): void {
+    const [, name = '', version] = /^\/((?:@[^/]+\/)?[^/]+)(?:\/-\/(.+)\.tgz)?$/.exec(path) ?? [];
+    const versions = this.#packages.get(name);
+    const found = version === undefined ? undefined : versions?.get(version);
+    if (versions === undefined || (version !== undefined && found === undefined)) {
+      response.writeHead(404).end('{}');
+    } else if (found === undefined) {
+      response
+        .writeHead(200, { 'content-type': 'application/json' })
+        .end(JSON.stringify(this.#describe(name, versions)));
+    } else {
+      const send = () => {
+        this.downloads.push(`${name}@${version}`);
+        response.writeHead(200, { 'content-type': 'application/octet-stream' }).end(found.tarball);
+      };
+      if (this.#held === undefined) send();
+      else this.#held.push(send);
+    }
+  }
+
+  #describe(name: string, versions: ReadonlyMap<string, Version>): object {
+    const described = [...versions].map(([version, { manifest, tarball }]) => {
+      const integrity = `sha512-${createHash('sha512').update(tarball).digest('base64')}`;
+      return [version, { ...manifest, dist: { tarball: `${this.url}${name}/-/${version}.tgz`, integrity } }] as const;
+    });
+    return { name, 'dist-tags': { latest: described.at(-1)?.[0] }, versions: Object.fromEntries(described) };
+  }
+}
+
+const BLOCK = 512;
+
+/** A compressed tar archive of these files. */
+function pack(files: Readonly<Record<string, Buffer>>): Buffer {
+  const parts = Object.entries(files).flatMap(([name, content]) => {
+    const padding = Buffer.alloc((BLOCK - (content.length % BLOCK)) % BLOCK);
+    return [tarHeader(name, content.length), content, padding];
+  });
+  return gzipSync(Buffer.concat([...parts, Buffer.alloc(2 * BLOCK)]));
+}
+
+function tarHeader(name: string, size: number): Buffer {
+  const header = Buffer.alloc(BLOCK);
+  const octal = (value: number, width: number) => `${value.toString(8).padStart(width - 1, '0')}\0`;
+  const write = (text: string, at: number) => header.write(text, at, 'latin1');
+  write(name, 0);
+  write(octal(0o755, 8), 100);
+  write(octal(0, 8), 108);
+  write(octal(0, 8), 116);
+  write(octal(size, 12), 124);
+  write(octal(0, 12), 136);
+  write(' '.repeat(8), 148);
+  write('0', 156);
+  write('ustar\x0000', 257);
+  write(
+    octal(
+      header.reduce((sum, byte) => sum + byte, 0),
+      7,
+    ),
+    148,
+  );
+  return header;
+}
