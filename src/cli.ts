@@ -59,6 +59,24 @@ async function run(args: string[]): Promise<number> {
       const { call } = await import('./commands/call.js');
       return await call(settings, { name, args: json, isJson });
     }
+    case 'install': {
+      if (isJson) throw (await usage()).notFor(command, '`--json`');
+      const { install } = await import('./commands/install.js');
+      return await install(settings, rest);
+    }
+    case 'update': {
+      if (isJson) throw (await usage()).notFor(command, '`--json`');
+      const [name, ...excess] = rest;
+      if (excess.length > 0) throw (await usage()).notFor(command, 'more than one name');
+      const { update } = await import('./commands/update.js');
+      return await update(settings, name);
+    }
+    case 'outdated': {
+      if (rest.length > 0) throw (await usage()).notFor(command, 'arguments');
+      if (isJson) throw (await usage()).notFor(command, '`--json`');
+      const { outdated } = await import('./commands/outdated.js');
+      return await outdated(settings);
+    }
     case 'token': {
       if (rest.length > 0) throw (await usage()).notFor(command, 'arguments');
       const { token } = await import('./commands/token.js');

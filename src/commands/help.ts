@@ -1,4 +1,4 @@
-export const COMMANDS = ['serve', 'check', 'tools', 'call', 'token'] as const;
+export const COMMANDS = ['serve', 'check', 'tools', 'call', 'install', 'update', 'outdated', 'token'] as const;
 export type Command = (typeof COMMANDS)[number];
 
 export function isCommand(word: string): word is Command {
@@ -20,6 +20,9 @@ Usage:
   trunkline check [SERVER…]      start every server once and tell how that went
   trunkline tools [SERVER…]      list all tools and whose they are
   trunkline call NAME [JSON]     call one tool and print its result
+  trunkline install [SERVER…]    install the packages that are missing
+  trunkline update [NAME]        move packages to their newest versions, and tell what changes
+  trunkline outdated             list the versions that are installed, and the newest
   trunkline token                print the token that HTTP clients need
   trunkline help [COMMAND]       tell more about a command
 
@@ -56,6 +59,36 @@ Examples:
 
 Prints the bearer token that clients of \`trunkline serve --http\` need, and makes one if
 there is none yet. It is kept in a file that only you can read.`,
+
+  install: `Usage: trunkline install [SERVER…] [OPTIONS]
+
+Installs the packages of all servers (or of those named) that are not there yet, as
+trunkline.lock beside the configuration says, or their newest versions, which are then
+locked. Doing so again changes nothing. Servers install what they lack themselves when they
+are started; this does it ahead, for a place without a network for one.
+
+Examples:
+  trunkline install
+  trunkline install --config ~/servers.yaml`,
+
+  update: `Usage: trunkline update [NAME] [OPTIONS]
+
+Installs the newest version of every package that the configuration names without one (or
+of that server's or package's alone), starts the old and the new one once, tells which tools
+were added (+), removed (-) or changed (~), and locks the new one. One that cannot be
+installed or started stays as it is. Trunkline has to be started anew to use it.
+
+Examples:
+  trunkline update
+  trunkline update files`,
+
+  outdated: `Usage: trunkline outdated [OPTIONS]
+
+Lists the packages of all servers: the version that is installed, the newest one, and
+whether it is in node_modules or in Trunkline's own store.
+
+Example:
+  trunkline outdated`,
 
   check: `Usage: trunkline check [SERVER…] [OPTIONS]
 

@@ -1,0 +1,43 @@
+import PQueue from 'p-queue';
+import { NpmFault } from '../compose/npm-client.js';
+import { table, tell } from './output.js';
+import { workOnPackages } from './package-work.js';
+import { EXIT, type Settings } from './settings.js';
+import { progressBar } from './start-progress.js';
+
+/** Each look is a process. */
+const AT_ONCE = 4;
+
+/** Lists what each server runs and the newest version there is of it. */
+export async function outdated(settings: Settings): Promise<number> {
+  return await workOnPackages(
+    settings,
+    ({ servers }) => servers,
+    async ({ servers, npm, progressLine, ending }) => {
+      const names = [...new Set(servers.map(({ package: { request } }) => request.name))];
+      const newest = new Map<string, string>();
+      const faults: string[] = [];
+      const queue = new PQueue({ concurrency: AT_ONCE });
+      let done = 0;
+      const look = async (name: string) => {
+        try {
+          newest.set(name, await npm.newestVersion(name, ending));
+        } catch (error) {
+          if (!(error instanceof NpmFault)) throw error;
+          faults.push(`trunkline: the newest version of ${name} is not known: ${error.message}`);
+        }
+        done += 1;
+        progressLine.show(`${progressBar(done, names.length)} ${done} of ${names.length} looked up`);
+      };
+      await queue.addAll(names.map((name) => () => look(name)));
+      progressLine.clear();
+      const rows = servers.map(({ key, package: { request, found } }) => {
+        const place = found === undefined ? 'not installed' : found.place === 'near' ? 'node_modules' : 'store';
+        return [key, request.shown, found?.version ?? '-', newest.get(request.name) ?? '?', place];
+      });
+      process.stdout.write(`${table([['SERVER', 'PACKAGE', 'INSTALLED', 'NEWEST', 'WHERE'], ...rows])}\n`);
+      for (const fault of faults) tell(fault);
+      return faults.length > 0 ? EXIT.failed : EXIT.ok;
+    },
+  );
+}

@@ -1,0 +1,155 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { Workplace } from '../commands/cli-run.js';
+import { lockOf, OFFLINE } from '../support/package-place.js';
+import { processesOf, until } from '../support/processes.js';
+import { Registry } from '../support/registry.js';
+
+vi.setConfig({ testTimeout: 60_000 });
+
+let place: Workplace;
+let registry: Registry;
+beforeEach(async () => {
+  place = new Workplace();
+  registry = await Registry.open();
+  Object.assign(place.env, registry.environment(place.folder));
+});
+afterEach(async () => {
+  await registry.close();
+  expect(processesOf(place.folder)).toEqual([]);
+  place.dispose();
+});
+
+describe('install', () => {
+  it('installs what is missing, tells so, and changes nothing when done again without a registry', async () => {
+    registry.publish('tool', { version: '1.0.0' });
+    registry.publish('other', { version: '2.0.0', hasInstallScript: true });
+    place.configure({ a: { package: 'tool' }, b: { package: 'other@2.0.0' }, c: { package: 'tool' }, d: 'ok' });
+    const first = await place.run(['install']);
+    expect(first).toMatchObject({ code: 0, stderr: '' });
+    expect(first.stdout).toBe(
+      [
+        'SERVER  PACKAGE      RESULT',
+        'a       tool         installed 1.0.0',
+        'b       other@2.0.0  installed 2.0.0; the install scripts of 1 package were not run (installScripts)',
+        'c       tool         there already: 1.0.0',
+        '',
+      ].join('\n'),
+    );
+    const lock = readFileSync(join(place.folder, 'trunkline.lock'), 'utf8');
+    Object.assign(place.env, OFFLINE);
+    const again = await place.run(['install']);
+    expect(again).toMatchObject({ code: 0, stderr: '' });
+    expect(again.stdout.match(/there already:/g)).toHaveLength(3);
+    expect(readFileSync(join(place.folder, 'trunkline.lock'), 'utf8')).toBe(lock);
+    const check = await place.run(['check']);
+    expect(check.stdout).toMatch(/\na +ready .*\nb +ready .*\nc +ready .*\nd +ready /);
+  });
+
+  it('goes on after one that fails, says why, and exits with 1', async () => {
+    registry.publish('tool', { version: '1.0.0' });
+    // biome-ignore lint/suspicious/noTemplateCurlyInString: this is how the file spells a variable.
+    place.configure({ a: { package: '@nobody/nothing' }, b: { package: 'tool' }, c: { package: '${HIDDEN}' } });
+    place.env.HIDDEN = 'not-to-be-told';
+    const { code, stdout, stderr } = await place.run(['install']);
+    expect(code).toBe(1);
+    expect(stdout).toMatch(/\na +@nobody\/nothing +failed\nb +tool +installed 1\.0\.0\n/);
+    expect(stderr).toContain('trunkline: @nobody/nothing could not be installed: E404: 404 Not Found');
+    expect(stderr).toContain('  | npm error code E404\n');
+    // biome-ignore lint/suspicious/noTemplateCurlyInString: this is how the file spells a variable.
+    expect(stderr).toContain('trunkline: ${HIDDEN} could not be installed: E404');
+    expect(stderr).not.toContain('not-to-be-told');
+  });
+
+  it('leaves nothing behind when it is interrupted', async () => {
+    registry.publish('tool', { version: '1.0.0' });
+    registry.hold();
+    place.configure({ a: { package: 'tool' } });
+    const { process: running, finished } = place.start(['install']);
+    await until('npm downloads', () => registry.waiting > 0, 20_000);
+    running.kill('SIGINT');
+    expect(await finished).toEqual({ code: 130, stdout: '', stderr: '' });
+    expect(processesOf(place.folder)).toEqual([]);
+  });
+});
+
+describe('outdated', () => {
+  it('shows what is installed, where, and what is the newest', async () => {
+    registry.publish('tool', { version: '1.0.0' });
+    place.configure({ a: { package: 'tool' }, b: { package: 'tool@1.0.0' }, c: { package: 'other' } });
+    await place.run(['install', 'a', 'b']);
+    registry.publish('tool', { version: '1.1.0' });
+    const { code, stdout, stderr } = await place.run(['outdated']);
+    expect(code).toBe(1);
+    expect(stdout).toBe(
+      [
+        'SERVER  PACKAGE     INSTALLED  NEWEST  WHERE',
+        'a       tool        1.0.0      1.1.0   store',
+        'b       tool@1.0.0  1.0.0      1.1.0   store',
+        'c       other       -          ?       not installed',
+        '',
+      ].join('\n'),
+    );
+    expect(stderr).toContain('trunkline: the newest version of other is not known: E404');
+  });
+});
+
+describe('update', () => {
+  const definition = (description: string) => ({ name: 'edit', description, inputSchema: { type: 'object' } });
+
+  beforeEach(async () => {
+    registry.publish('tool', { version: '1.0.0', tools: ['greet', 'leave', definition('Edits')] });
+    place.configure({ a: { package: 'tool' }, pinned: { package: 'tool@1.0.0' } });
+    expect((await place.run(['install'])).code).toBe(0);
+  });
+
+  it('tells which tools come, go and change, and locks the new version', async () => {
+    const reordered = { inputSchema: { type: 'object' }, name: 'greet' };
+    registry.publish('tool', { version: '1.1.0', tools: [reordered, definition('Edits at once'), 'stay'] });
+    const { code, stdout, stderr } = await place.run(['update']);
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+    expect(stdout).toBe(
+      [
+        'a: tool updated: 1.0.0 to 1.1.0',
+        '  a: + stay',
+        '  a: - leave',
+        '  a: ~ edit (description)',
+        'pinned: tool@1.0.0 is the version that the configuration asks for',
+        '',
+      ].join('\n'),
+    );
+    expect(lockOf(place).tool?.version).toBe('1.1.0');
+    expect((await place.run(['call', 'a__stay'])).stdout).toBe('1.1.0\n');
+    expect((await place.run(['call', 'pinned__greet'])).stdout).toBe('1.0.0\n');
+    expect((await place.run(['update', 'a'])).stdout).toBe('a: tool is up to date: 1.1.0\n');
+  });
+
+  it('leaves a version alone whose successor does not start, and says why that does not', async () => {
+    registry.publish('tool', { version: '1.1.0', fault: 'needs a licence' });
+    const { code, stdout, stderr } = await place.run(['update']);
+    expect(code).toBe(1);
+    expect(stdout).not.toContain('updated');
+    expect(stderr).toContain('trunkline: the new version of a does not start: it ended with exit code 1');
+    expect(stderr).toContain('  | needs a licence\n');
+    expect(stderr).toContain('trunkline: a: tool stays at 1.0.0\n');
+    expect(lockOf(place).tool?.version).toBe('1.0.0');
+    expect((await place.run(['call', 'a__greet'])).stdout).toBe('1.0.0\n');
+  });
+
+  it('leaves a version alone whose successor cannot be had', async () => {
+    Object.assign(place.env, OFFLINE, { npm_config_cache: join(place.folder, 'empty') });
+    const { code, stderr } = await place.run(['update', 'tool']);
+    expect(code).toBe(1);
+    expect(stderr).toContain('trunkline: tool could not be installed: ECONNREFUSED');
+    expect(lockOf(place).tool?.version).toBe('1.0.0');
+  });
+
+  it('knows its servers and their packages', async () => {
+    const { code, stderr } = await place.run(['update', 'tooll']);
+    expect(code).toBe(2);
+    expect(stderr).toBe(
+      'trunkline: there is no server or package `tooll` in the configuration; did you mean `tool`?\n',
+    );
+  });
+});
