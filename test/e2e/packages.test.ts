@@ -54,6 +54,16 @@ describe('a package that is not there', () => {
     await until('the client is told', () => gateway.notifications('notifications/tools/list_changed').length > 0);
   });
 
+  it('is not started anew, now that it is there, by a changed file that leaves it as it is', async () => {
+    place.registry.publish('tool', { version: '1.0.0' });
+    const gateway = await place.start({ a: { package: 'tool' } });
+    const { pid } = await gateway.untilState('a', 'ready');
+    gateway.configure({ a: { package: 'tool' }, lab: {} });
+    await gateway.untilStatus('it is taken over', ({ configReloads }) => configReloads === 1);
+    await gateway.untilState('lab', 'ready');
+    expect(await gateway.status('a')).toMatchObject({ state: 'ready', pid, generation: 1 });
+  });
+
   it('is installed once, by one of two gateways that want it at the same time', async () => {
     place.registry.publish('tool', { version: '1.0.0' });
     const servers = { a: { package: 'tool' }, b: { package: 'tool@1.0.0' } };
