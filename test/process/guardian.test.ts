@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { constants, tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { build } from 'rolldown';
 import { afterEach, describe, expect, it } from 'vitest';
 import { Guardian, type GuardianProgram, guardianProgram } from '../../src/process/guardian.js';
 import { fixture, guardiansOf, killGroups, liveMembers, realClock, until } from '../support/processes.js';
@@ -203,8 +204,17 @@ describe('the guardian', () => {
   });
 
   it('keeps no process alive that is done', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'trunkline-'));
+    const built = join(folder, 'guardian.mjs');
+    await build({
+      input: join(import.meta.dirname, '../../src/process/guardian.ts'),
+      platform: 'node',
+      resolve: { extensionAlias: { '.js': ['.ts', '.js'] } },
+      output: { file: built },
+      logLevel: 'silent',
+    });
     const program = `
-      import { Guardian } from ${JSON.stringify(join(import.meta.dirname, '../../dist/process/guardian.js'))};
+      import { Guardian } from ${JSON.stringify(built)};
       const clock = { now: () => 0, schedule: (ms, task) => setTimeout(task, ms) };
       new Guardian({ clock, onTrouble: () => {} }).add(999999999);
     `;
