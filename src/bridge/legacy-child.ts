@@ -1,10 +1,11 @@
-import { readText, toBytes } from '../jsonrpc/json-text.js';
+import { toBytes } from '../jsonrpc/json-text.js';
 import { join } from '../jsonrpc/message.js';
 import type { ClientProfile } from '../mcp/client-profile.js';
-import type { RequestEnvelope, ResponseEnvelope } from '../mcp/envelope.js';
+import type { RequestEnvelope } from '../mcp/envelope.js';
 import { METHODS } from '../mcp/methods.js';
 import { isLegacyRevision, LATEST_LEGACY_REVISION } from '../mcp/revisions.js';
 import type { ChildConnection } from './child-connection.js';
+import { declares, type Greeting, readGreeting } from './greeting.js';
 import type { StdioBridge } from './stdio-bridge.js';
 
 export type Handshake =
@@ -23,7 +24,7 @@ export async function openLegacyChild(
 ): Promise<Handshake> {
   const outcome = await bridge.ask(METHODS.initialize, toParams(profile), { idleMs: timeoutMs, maxMs: timeoutMs });
   if (outcome.kind === 'failed') return { kind: 'failed', reason: `initialize: ${outcome.reason}` };
-  const result = readResult(outcome.response);
+  const result = readGreeting(outcome.response);
   if (typeof result === 'string') return { kind: 'failed', reason: result };
   if (!isLegacyRevision(result.protocolVersion)) {
     const spoken = JSON.stringify(result.protocolVersion) ?? 'none';
@@ -53,13 +54,6 @@ export function answerLegacyChild(bridge: StdioBridge, request: RequestEnvelope)
 
 const EMPTY_RESULT = toBytes('{}');
 
-interface InitializeResult {
-  readonly raw: Uint8Array;
-  readonly protocolVersion: string;
-  readonly capabilities: Readonly<Record<string, unknown>>;
-  readonly instructions: string | undefined;
-}
-
 class LegacyChild implements ChildConnection {
   readonly generation: number;
   readonly revision: string;
@@ -71,11 +65,7 @@ class LegacyChild implements ChildConnection {
   readonly forward: ChildConnection['forward'];
   readonly #bridge: StdioBridge;
 
-  constructor(
-    bridge: StdioBridge,
-    generation: number,
-    { raw, protocolVersion, instructions, capabilities }: InitializeResult,
-  ) {
+  constructor(bridge: StdioBridge, generation: number, { raw, protocolVersion, instructions, capabilities }: Greeting) {
     this.greeting = raw;
     this.#bridge = bridge;
     this.generation = generation;
@@ -88,9 +78,7 @@ class LegacyChild implements ChildConnection {
   }
 
   offers(capability: string): boolean {
-    let value: unknown = this.capabilities;
-    for (const step of capability.split('.')) value = isRecord(value) ? value[step] : undefined;
-    return value !== undefined && value !== null && value !== false;
+    return declares(this.capabilities, capability);
   }
 
   get counters(): ChildConnection['counters'] {
@@ -100,31 +88,4 @@ class LegacyChild implements ChildConnection {
   get inFlight(): number {
     return this.#bridge.inFlight;
   }
-}
-
-/** The parts of an `InitializeResult` that we use, or what is wrong with it. */
-function readResult({ bytes, result, error }: ResponseEnvelope): InitializeResult | string {
-  if (result === undefined) {
-    const { code, message } = JSON.parse(readText(bytes, error ?? { start: 0, end: 0 })) as Record<string, unknown>;
-    return `initialize: the server answered error ${inWords(code)}: ${inWords(message)}`;
-  }
-  const value: unknown = JSON.parse(readText(bytes, result));
-  if (!isRecord(value)) return 'initialize: the result is not an object';
-  const { protocolVersion, capabilities, instructions } = value;
-  if (typeof protocolVersion !== 'string') return 'initialize: the result names no protocol version';
-  return {
-    raw: bytes.slice(result.start, result.end),
-    protocolVersion,
-    capabilities: isRecord(capabilities) ? capabilities : {},
-    instructions: typeof instructions === 'string' ? instructions : undefined,
-  };
-}
-
-/** Whatever a server put there, as text. */
-function inWords(value: unknown): string {
-  return typeof value === 'string' ? value : (JSON.stringify(value) ?? 'none');
-}
-
-function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

@@ -4,10 +4,11 @@ import { suggest } from '../config/suggest.js';
 import { RpcError } from '../jsonrpc/rpc-error.js';
 import { splitExposedName } from '../mcp/exposed-name.js';
 import { METHODS } from '../mcp/methods.js';
+import { EXIT } from './exit.js';
 import type { Progress } from './local-client.js';
 import { forStream, tell } from './output.js';
 import { type Once, runOnce } from './run-once.js';
-import { EXIT, type Settings } from './settings.js';
+import type { Settings } from './settings.js';
 import { reportFailures } from './tools.js';
 import { UsageError } from './usage-error.js';
 

@@ -1,8 +1,9 @@
 import { reportStatus, type ServerReport } from '../gateway/status/status.js';
 import { type Diagnosis, diagnose } from './diagnosis.js';
+import { EXIT } from './exit.js';
 import { table } from './output.js';
 import { chooseServers, type Once, runOnce } from './run-once.js';
-import { EXIT, type Settings } from './settings.js';
+import type { Settings } from './settings.js';
 
 /** Starts every server once and tells how that went. */
 export async function check(settings: Settings, names: readonly string[]): Promise<number> {

@@ -1,7 +1,7 @@
 import { ConfigError } from '../config/config-error.js';
 import { createRedactor } from '../observe/redact.js';
+import { EXIT } from './exit.js';
 import { tell } from './output.js';
-import { EXIT } from './settings.js';
 import { UsageError } from './usage-error.js';
 
 /** Says on stderr why a command could not even begin, and returns what to exit with. */

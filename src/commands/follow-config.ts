@@ -5,7 +5,8 @@ import { ConfigError } from '../config/config-error.js';
 import { candidateFiles } from '../config/find-config.js';
 import type { FileWatch } from '../config/watch.js';
 import type { Logger } from '../observe/logger.js';
-import { readConfig, readConfigFile, type Settings } from './settings.js';
+import { type CheckedFiles, readConfig, readConfigFile } from './read-config.js';
+import type { Settings } from './settings.js';
 
 export interface FollowConfigOptions {
   readonly settings: Settings;
@@ -13,6 +14,8 @@ export interface FollowConfigOptions {
   readonly logger: Logger;
   /** The file that was read, or that could not be; not known when none was found. */
   readonly file: string | undefined;
+  /** What files said when they were checked before. */
+  readonly checkedFiles: CheckedFiles | undefined;
 }
 
 /** Nobody edits the file while a client waits for its first answers. */
@@ -22,7 +25,8 @@ const BEGIN_AFTER_MS = 1_000;
  * Takes over what the configuration file says whenever it changes, until the function that is returned is called. A
  * file that cannot be used changes nothing.
  */
-export function followConfig({ settings, composition, logger, file }: FollowConfigOptions): () => Promise<void> {
+export function followConfig(options: FollowConfigOptions): () => Promise<void> {
+  const { settings, composition, logger, file, checkedFiles } = options;
   const { clock } = composition.platform;
   let watching: Promise<FileWatch> | undefined;
   let isOver = false;
@@ -34,10 +38,15 @@ export function followConfig({ settings, composition, logger, file }: FollowConf
   };
   // Should it vanish, another one that is found in its place would be another set of servers.
   let chosen = file;
-  const read = () => (chosen === undefined ? readConfig(settings) : readConfigFile(chosen));
+  const read = () => (chosen === undefined ? readConfig(settings, checkedFiles) : readConfigFile(chosen, checkedFiles));
+  // One at a time, so that the last state of the file is the one in force.
+  let reading = Promise.resolve();
   const reload = () => {
+    reading = reading.then(readAnew);
+  };
+  const readAnew = async () => {
     if (isOver) return;
-    const config = takeOver(read, composition, logger);
+    const config = await takeOver(read, composition, logger);
     chosen ??= config?.file;
     if (config?.gateway.watch !== false) return;
     logger.info('changes of the configuration file are not followed any more: it says `watch: false`');
@@ -63,9 +72,13 @@ export function logConfig({ warnings, servers }: Config, logger: Logger): void {
   for (const { key, problem } of servers) if (problem !== undefined) logger.error({ server: key, ...problem });
 }
 
-function takeOver(read: () => Config, composition: Composition, logger: Logger): Config | undefined {
+async function takeOver(
+  read: () => Promise<Config>,
+  composition: Composition,
+  logger: Logger,
+): Promise<Config | undefined> {
   try {
-    const config = read();
+    const config = await read();
     const { kept, needsRestart, ...changes } = composition.change(config);
     if (changes.isOther) {
       logger.info({ ...changes, kept }, 'another configuration is in force');

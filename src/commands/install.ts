@@ -1,8 +1,9 @@
 import { InstallFault } from '../compose/package-installer.js';
+import { EXIT } from './exit.js';
 import { forStream, table, tell } from './output.js';
 import { type PackagedServer, type PackageWork, workOnPackages } from './package-work.js';
 import { chooseServers } from './run-once.js';
-import { EXIT, type Settings } from './settings.js';
+import type { Settings } from './settings.js';
 import { progressBar } from './start-progress.js';
 
 /** Installs the packages that are missing and tells of each server's what became of it. */

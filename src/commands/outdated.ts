@@ -1,8 +1,9 @@
 import PQueue from 'p-queue';
 import { NpmFault } from '../compose/npm-client.js';
+import { EXIT } from './exit.js';
 import { table, tell } from './output.js';
 import { workOnPackages } from './package-work.js';
-import { EXIT, type Settings } from './settings.js';
+import type { Settings } from './settings.js';
 import { progressBar } from './start-progress.js';
 
 /** Each look is a process. */

@@ -8,9 +8,11 @@ import type { Logger } from '../observe/logger.js';
 import type { KnownSecrets } from '../observe/redact.js';
 import { systemClock } from '../observe/system-clock.js';
 import type { StopLadder } from '../supervision/launcher.js';
+import { EXIT } from './exit.js';
 import { guardOutput, ProgressLine, tell } from './output.js';
+import { readConfig } from './read-config.js';
 import { runToEnd } from './run-to-end.js';
-import { EXIT, openLog, readConfig, type Settings } from './settings.js';
+import { openLog, type Settings } from './settings.js';
 import { packageFolders, runFolder } from './user-files.js';
 
 /** What a command about packages has to work with. */
@@ -38,7 +40,7 @@ export async function workOnPackages(
 ): Promise<number> {
   guardOutput(() => {});
   const { logger, secrets } = openLog(settings);
-  const config = readConfig(settings);
+  const config = await readConfig(settings);
   for (const warning of config.warnings) tell(warning);
   const chosen = choose(config);
   const servers = chosen.filter((server): server is PackagedServer => server.package !== undefined);

@@ -2,11 +2,13 @@ import { constants } from 'node:os';
 import { type Composition, compose } from '../compose/compose.js';
 import type { Config, ServerConfig } from '../config/config.js';
 import { suggest } from '../config/suggest.js';
+import { EXIT } from './exit.js';
 import { FirstStarts } from './first-starts.js';
 import { LocalClient } from './local-client.js';
 import { guardOutput, ProgressLine, tell } from './output.js';
+import { readConfig } from './read-config.js';
 import { FINAL_LADDER, runToEnd } from './run-to-end.js';
-import { EXIT, openLog, readConfig, type Settings } from './settings.js';
+import { openLog, type Settings } from './settings.js';
 import { StartProgress } from './start-progress.js';
 import { UsageError } from './usage-error.js';
 import { packageFolders, runFolder } from './user-files.js';
@@ -37,7 +39,7 @@ export async function runOnce(
   // What is wrong with a server is said in words; a log is for those who ask for one.
   const isLogWanted = settings.verbosity > 0 || settings.logFile !== undefined;
   if (!isLogWanted) logger.level = 'fatal';
-  const whole = readConfig(settings);
+  const whole = await readConfig(settings);
   for (const warning of whole.warnings) tell(warning);
   const config = { ...whole, servers: choose(whole).map(triedOnce) };
 
@@ -74,7 +76,7 @@ export async function runOnce(
         client.close();
       });
       progress.remaining(keys);
-      composition.start();
+      await composition.start();
       await starts.settled;
       progress.end();
       // Children that are being ended settle too.
@@ -105,5 +107,6 @@ export function triedOnce(server: ServerConfig): ServerConfig {
   const { patience, restart } = server.child;
   const { termAfterMs, killAfterMs } = FINAL_LADDER;
   const hasty = { ...patience, stopGraceMs: termAfterMs, killAfterMs: killAfterMs - termAfterMs };
-  return { ...server, child: { ...server.child, patience: hasty, restart: { ...restart, budget: 1 } } };
+  const child = { ...server.child, patience: hasty, restart: { ...restart, budget: 1 } };
+  return { ...server, child, start: 'eager', idleStopMs: 0 };
 }

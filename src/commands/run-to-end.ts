@@ -1,7 +1,7 @@
 import type { Composition } from '../compose/compose.js';
 import type { Logger } from '../observe/logger.js';
 import type { StopLadder } from '../supervision/launcher.js';
-import { EXIT } from './settings.js';
+import { EXIT } from './exit.js';
 
 /** A host gives us a few seconds at most, and what we leave behind nobody ends. */
 export const FINAL_LADDER: StopLadder = { termAfterMs: 1_000, killAfterMs: 2_500 };

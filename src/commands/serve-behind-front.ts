@@ -2,16 +2,18 @@ import { compose } from '../compose/compose.js';
 import type { Platform } from '../compose/platform.js';
 import type { Config } from '../config/config.js';
 import { ConfigError } from '../config/config-error.js';
-import { emptyConfig } from '../config/empty-config.js';
 import type { HttpFront } from '../front/http/server.js';
 import type { PendingGateway } from '../gateway/pending-gateway.js';
 import type { Logger } from '../observe/logger.js';
+import { EXIT } from './exit.js';
 import { followConfig, logConfig } from './follow-config.js';
+import { openKept } from './kept.js';
+import { type CheckedFiles, readConfig } from './read-config.js';
 import { runToEnd } from './run-to-end.js';
 import { readSealSecret } from './seal-secret.js';
 import type { StdioClient } from './serve.js';
 import type { HttpSettings, ServeHttpOptions } from './serve-http.js';
-import { EXIT, openLog, readConfig, type Settings } from './settings.js';
+import { openLog, type Settings } from './settings.js';
 import { packageFolders, runFolder } from './user-files.js';
 
 /** What is open already, and what is to be opened. */
@@ -28,7 +30,9 @@ export interface OpenFront {
 /** Reads the configuration, starts the servers, and serves until the client leaves or a signal comes. */
 export async function serveBehindFront(settings: Settings, front: OpenFront): Promise<number> {
   const { logger, secrets } = openLog(settings);
-  const { config, fault } = usableConfig(settings, logger, front.client !== undefined && !process.stdin.isTTY);
+  const kept = openKept(await readSealSecret(logger), front.platform, logger);
+  const isAttached = front.client !== undefined && !process.stdin.isTTY;
+  const { config, fault } = await usableConfig(settings, logger, kept.checkedFiles, isAttached);
   // No server is started for nobody.
   if (front.client?.isGone() === true) return EXIT.ok;
   const composition = compose({
@@ -40,7 +44,7 @@ export async function serveBehindFront(settings: Settings, front: OpenFront): Pr
     hasManyConnections: front.http !== undefined,
     runFolder: runFolder(),
     packages: packageFolders(),
-    ...(await readSealSecret(logger)),
+    ...kept,
     ...(fault === undefined ? {} : { configFault: fault }),
   });
   if (front.client !== undefined && process.stdin.isTTY) process.stderr.write(`${forSomebodyAtATerminal(config)}\n`);
@@ -59,14 +63,32 @@ export async function serveBehindFront(settings: Settings, front: OpenFront): Pr
       await Promise.all([http?.close(), unfollow()]);
     },
     work: async (ending) => {
-      composition.start();
+      const isListExpected = front.gateway.isAwaited;
       front.gateway.become(composition.gateway);
+      if (isListExpected) await firstList(front.gateway);
+      if (front.client?.isGone() === true) return EXIT.ok;
+      logger.prepare();
+      await composition.start();
       const file = config.file === '' ? undefined : config.file;
-      if (config.gateway.watch) unfollow = followConfig({ settings, composition, logger, file });
+      const { checkedFiles } = kept;
+      if (config.gateway.watch) unfollow = followConfig({ settings, composition, logger, file, checkedFiles });
       await Promise.race([front.client?.left ?? NEVER, aborted(ending)]);
       return EXIT.ok;
     },
   });
+}
+
+/** How long the start of the servers waits for a client that is there to ask for the first list. */
+const LIST_FIRST_MS = 200;
+
+/** What was kept is answered within a few milliseconds, unless a dozen processes take the machine before. */
+async function firstList({ listed }: PendingGateway): Promise<void> {
+  let timer: NodeJS.Timeout | undefined;
+  const tooLong = new Promise<void>((resolve) => {
+    timer = setTimeout(resolve, LIST_FIRST_MS);
+  });
+  await Promise.race([listed, tooLong]);
+  clearTimeout(timer);
 }
 
 const NEVER = new Promise<never>(() => {});
@@ -87,18 +109,20 @@ function aborted(signal: AbortSignal): Promise<void> {
  * A client that is attached already is better served by a gateway that can say what is wrong than by none; somebody at
  * a terminal, or who starts a service, is not.
  */
-function usableConfig(
+async function usableConfig(
   settings: Settings,
   logger: Logger,
+  checkedFiles: CheckedFiles | undefined,
   isClientAttached: boolean,
-): { config: Config; fault?: string } {
+): Promise<{ config: Config; fault?: string }> {
   try {
-    const config = readConfig(settings);
+    const config = await readConfig(settings, checkedFiles);
     logConfig(config, logger);
     return { config };
   } catch (error) {
     if (!(error instanceof ConfigError) || !isClientAttached) throw error;
     logger.error({ code: error.code }, error.report);
+    const { emptyConfig } = await import('../config/empty-config.js');
     return { config: emptyConfig(error.file), fault: error.report };
   }
 }

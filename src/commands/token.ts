@@ -1,5 +1,5 @@
 import { readOrCreateToken, TokenFileError } from '../store/token-file.js';
-import { EXIT } from './settings.js';
+import { EXIT } from './exit.js';
 import { UsageError } from './usage-error.js';
 import { tokenFile } from './user-files.js';
 

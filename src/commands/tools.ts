@@ -4,10 +4,11 @@ import { reportStatus } from '../gateway/status/status.js';
 import { readString, readText, visitElements, visitMembers } from '../jsonrpc/json-text.js';
 import { LISTS } from '../mcp/lists.js';
 import { diagnose } from './diagnosis.js';
+import { EXIT } from './exit.js';
 import type { LocalClient } from './local-client.js';
 import { cutTo, forStream, table, tell } from './output.js';
 import { chooseServers, type Once, runOnce } from './run-once.js';
-import { EXIT, type Settings } from './settings.js';
+import type { Settings } from './settings.js';
 
 /** Prints the merged list of tools, as a client gets it or for people. */
 export async function tools(settings: Settings, names: readonly string[], isJson: boolean): Promise<number> {

@@ -5,11 +5,12 @@ import { programIn } from '../config/package-bin.js';
 import { suggest } from '../config/suggest.js';
 import { printable } from '../gateway/status/printable.js';
 import type { LockedPackage } from '../store/lock-file.js';
+import { EXIT } from './exit.js';
 import { reportFault } from './install.js';
 import { tell } from './output.js';
 import { type PackagedServer, type PackageWork, workOnPackages } from './package-work.js';
 import { probeTools } from './probe-tools.js';
-import { EXIT, type Settings } from './settings.js';
+import type { Settings } from './settings.js';
 import { compareTools, type ToolChanges } from './tool-changes.js';
 import { UsageError } from './usage-error.js';
 

@@ -22,6 +22,16 @@ export function packageFolders(): { storeFolder: string; locksFolder: string } {
   return { storeFolder: inDataFolder('store'), locksFolder: inDataFolder('locks') };
 }
 
+/** Where it is kept what servers offered in the last run. */
+export function catalogueFolder(): string {
+  return inDataFolder('catalogue');
+}
+
+/** Where it is kept what configuration files said when they were last checked. */
+export function checkedFolder(): string {
+  return inDataFolder('checked');
+}
+
 function inDataFolder(name: string): string {
   return join(dataFolder({ env: process.env, home: homedir(), platform: process.platform }), name);
 }

@@ -17,8 +17,9 @@ import type { ChildSnapshot } from '../supervision/supervisor.js';
 import { VERSION } from '../version.js';
 import { ConfigInForce } from './config-in-force.js';
 import { Instances, type InstancesOptions } from './instances.js';
+import type { KeptCatalogues } from './kept-catalogues.js';
 import { createPlatform, type Platform } from './platform.js';
-import { SafetyNet } from './safety-net.js';
+import type { SafetyNet } from './safety-net.js';
 import { createSeal } from './seal.js';
 
 export interface ComposeOptions {
@@ -37,6 +38,8 @@ export interface ComposeOptions {
   readonly secret?: string;
   /** Called when the secret is first used. */
   readonly onSealed?: () => void;
+  /** What servers offered in the last run, and in which files it is; nothing is kept when absent. */
+  readonly catalogues?: KeptCatalogues;
   /** Clients come on a connection each, as they do over HTTP. */
   readonly hasManyConnections?: boolean;
   /** What is wrong with the configuration as a whole, when it could not be used. */
@@ -55,8 +58,8 @@ const ALL_CLIENTS: ClientProfile = {
 export interface Composition {
   readonly gateway: Gateway;
   readonly platform: Platform;
-  /** Starts every server. */
-  start(): void;
+  /** Loads what that takes, and starts every server. */
+  start(): Promise<void>;
   status(): StatusFacts;
   /** Has another configuration in force; what it does not change goes on. */
   change(config: Config): Changed;
@@ -87,6 +90,7 @@ export function compose(options: ComposeOptions): Composition {
     onSealed = () => {},
     hasManyConnections = false,
     onChange = () => {},
+    catalogues,
     platform = createPlatform(),
   } = options;
   const { clock, partialFrames, faults } = platform;
@@ -96,7 +100,7 @@ export function compose(options: ComposeOptions): Composition {
   faults.listen((err) => logger.error({ err }, 'a bug in Trunkline, which failed one request and no more'));
   secrets.know(config.servers.flatMap(secretsOf));
   const startedAt = clock.now();
-  const safetyNet = new SafetyNet({ clock, logger, runFolder });
+  let safetyNet: SafetyNet | undefined;
   const inForce = new ConfigInForce({ clock, config, fault: configFault, servesHttp: hasManyConnections });
   const { redact } = secrets;
   const instances = new Instances({
@@ -106,9 +110,9 @@ export function compose(options: ComposeOptions): Composition {
     redact,
     waiting,
     environment,
-    safetyNet,
     ...(packages && { packages }),
     hasManyConnections,
+    catalogues,
     onChange,
   });
 
@@ -169,6 +173,7 @@ export function compose(options: ComposeOptions): Composition {
     gateway.change({ ...poolNow(), replaced: new Set(changes.replaced) }, settingsNow());
   };
 
+  let isStopped = false;
   return {
     gateway,
     platform,
@@ -196,14 +201,20 @@ export function compose(options: ComposeOptions): Composition {
       if (inForce.notice !== notice) apply({ replaced: [] }, notice, before.gateway.restartTool);
       return isNews;
     },
-    start: () => {
+    start: async () => {
+      const { SafetyNet } = await import('./safety-net.js');
+      const net = new SafetyNet({ clock, logger, runFolder });
+      await instances.load(net);
+      if (isStopped) return;
+      safetyNet = net;
       gateway.start();
-      void safetyNet.sweep();
+      void net.sweep();
     },
     stop: async (ladder) => {
+      isStopped = true;
       gateway.close();
       await instances.stopAll(ladder);
-      await safetyNet.close();
+      await Promise.all([safetyNet?.close(), catalogues?.settled()]);
     },
   };
 }

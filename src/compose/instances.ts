@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import { contain } from '../bridge/contain.js';
+import type { KeptWords } from '../bridge/kept-child.js';
 import type { Config, ServerConfig } from '../config/config.js';
 import { Backend, type BackendRules, type LifecycleState } from '../gateway/backend.js';
 import type { RunningBackend } from '../gateway/backend-pool.js';
@@ -10,10 +11,12 @@ import type { ClientProfile } from '../mcp/client-profile.js';
 import { ChildLog } from '../observe/child-log.js';
 import type { Logger } from '../observe/logger.js';
 import type { Redact } from '../observe/redact.js';
-import type { StopLadder } from '../supervision/launcher.js';
+import type { ChildSpec } from '../supervision/child-spec.js';
+import type { Launcher, StopLadder } from '../supervision/launcher.js';
 import { type ChildSnapshot, Supervisor } from '../supervision/supervisor.js';
 import { ChildInstaller } from './child-installer.js';
-import { ChildLauncher, type LaunchTarget } from './child-launcher.js';
+import type { LaunchTarget } from './child-launcher.js';
+import type { KeptCatalogues } from './kept-catalogues.js';
 import type { PackageInstaller } from './package-installer.js';
 import type { PackagePlaces } from './packages.js';
 import type { Platform } from './platform.js';
@@ -27,11 +30,12 @@ export interface InstancesOptions {
   /** Counts the calls that wait for their turn, of all servers together. */
   readonly waiting: SharedLimit;
   readonly environment: Readonly<Record<string, string | undefined>>;
-  readonly safetyNet: SafetyNet;
   /** Where packages are installed that are missing; absent where none is. */
   readonly packages?: Omit<PackagePlaces, 'configFile'>;
   /** Clients come on a connection each, as they do over HTTP. */
   readonly hasManyConnections: boolean;
+  /** What servers offered in earlier runs; nothing is kept when absent. */
+  readonly catalogues: KeptCatalogues | undefined;
   /** Told of every change of a child, by its id, in the same tick as its cause. */
   readonly onChange: (id: string, snapshot: ChildSnapshot) => void;
 }
@@ -39,6 +43,8 @@ export interface InstancesOptions {
 /** One backend with its child's log; the process comes and goes. */
 interface Instance extends LaunchTarget {
   server: ServerConfig;
+  /** Keeps what the process offers for the next run. */
+  keep: (words: KeptWords) => void;
 }
 
 /**
@@ -53,6 +59,8 @@ export class Instances {
   readonly #supervisor: Supervisor;
   /** The state of each child that was logged last. */
   readonly #logged = new Map<string, string>();
+  #launcher: Launcher = NOT_LOADED;
+  #safetyNet: SafetyNet | undefined;
 
   constructor(options: InstancesOptions) {
     const { config, platform, logger } = options;
@@ -66,7 +74,7 @@ export class Instances {
     this.#supervisor = new Supervisor({
       clock: platform.clock,
       random: Math.random,
-      launcher: new ChildLauncher({ ...options, targets: this.#instances }),
+      launcher: { launch: (...launch) => this.#launcher.launch(...launch) },
       installer: this.#installer,
       startLimit: config.gateway.startLimit,
       onChange: (id, snapshot) => {
@@ -99,6 +107,13 @@ export class Instances {
     return { ...config, servers };
   }
 
+  /** Loads what spawns processes, which nobody needs who is only told what there is. Before, nothing can be started. */
+  async load(safetyNet: SafetyNet): Promise<void> {
+    const { ChildLauncher } = await import('./child-launcher.js');
+    this.#safetyNet = safetyNet;
+    this.#launcher = new ChildLauncher({ ...this.#options, safetyNet, targets: this.#instances });
+  }
+
   create(key: string, id: string, profile: Promise<ClientProfile>): RunningBackend {
     const server = this.#servers.get(key);
     if (server === undefined) throw new Error(`There is no server "${key}"`);
@@ -109,13 +124,18 @@ export class Instances {
       onLine: (line) => logger.debug({ server: id, line }, 'output'),
     });
     const backend = this.#createBackend(server, id);
-    this.#instances.set(id, { server, backend, profile, log, ...server.frames });
+    const instance: Instance = { server, backend, profile, log, keep: () => {}, ...server.frames };
+    this.#instances.set(id, instance);
     const { child } = server;
     if (child !== undefined) this.#supervisor.add({ ...this.#installer.completed(child), key: id });
+    const shown = child === undefined ? undefined : profile.then((known) => this.#showKept(instance, child, known));
     return {
       backend,
       start: () => {
-        if (child !== undefined) this.#supervisor.start(id);
+        if (child === undefined) return;
+        if (server.start === 'eager') this.#supervisor.start(id);
+        // What it offers has to be known before it can be left alone.
+        else void shown?.then((isKnown) => (isKnown ? this.#supervisor.rest(id) : this.#startLate(id)));
       },
       end: () => this.#end(id),
     };
@@ -142,10 +162,31 @@ export class Instances {
 
   async #openInstaller(): Promise<PackageInstaller> {
     const { config, platform, packages } = this.#options;
-    if (packages === undefined) throw new Error('there is no place to install to');
+    const safetyNet = this.#safetyNet;
+    if (packages === undefined || safetyNet === undefined) throw new Error('there is no place to install to');
     const { openInstaller } = await import('./open-installer.js');
     const places = { ...packages, configFile: config.file };
-    return openInstaller({ ...this.#options, clock: platform.clock, places }).installer;
+    return openInstaller({ ...this.#options, safetyNet, clock: platform.clock, places }).installer;
+  }
+
+  /** What was kept for this client is offered at once. Resolves with whether there was anything. */
+  async #showKept(instance: Instance, child: ChildSpec, profile: ClientProfile): Promise<boolean> {
+    const { catalogues } = this.#options;
+    if (catalogues === undefined) return false;
+    // Until then, a package may have been installed.
+    const kept = () => catalogues.of(instance.server, this.#installer.completed(child), profile);
+    instance.keep = (words) => kept().keep(words);
+    const found = kept().find();
+    if (found === undefined) return false;
+    const fault = await instance.backend.showKept(found);
+    if (fault !== undefined)
+      this.#options.logger.debug({ server: instance.server.key, fault }, 'not used of the last run');
+    return fault === undefined;
+  }
+
+  /** Meanwhile the client may have left, and the instance with it. */
+  #startLate(id: string): void {
+    if (this.#instances.has(id)) this.#supervisor.start(id);
   }
 
   async #end(id: string): Promise<void> {
@@ -171,6 +212,8 @@ export class Instances {
       sha256: (text) => createHash('sha256').update(text).digest('hex'),
       isMisconfigured: child === undefined,
       demandStart: () => this.#supervisor.demand(id),
+      rest: () => this.#supervisor.rest(id),
+      onListed: (words) => this.#instances.get(id)?.keep(words),
       retryInMs: () => (child === undefined ? undefined : this.#supervisor.retryInMs(id)),
     });
   }
@@ -190,12 +233,18 @@ export class Instances {
   }
 }
 
-function rulesOf({ prefix, tools, methods, trusted, calls }: ServerConfig): BackendRules {
+function rulesOf({ prefix, tools, methods, trusted, calls, idleStopMs }: ServerConfig): BackendRules {
   return {
     prefix,
     limits: calls,
     policy: createToolPolicy(tools),
     answers: createToolPolicy({ allow: methods, deny: [] }),
     isTrusted: trusted,
+    idleStopMs,
   };
 }
+const NOT_LOADED: Launcher = {
+  launch: () => {
+    throw new Error('Nothing can be started yet');
+  },
+};

@@ -52,6 +52,7 @@ function ofProcess({ child, problem, sharing, frames }: ServerConfig) {
 }
 
 /** What is looked up each time it is needed. */
-function ofTrunkline({ child, prefix, tools, methods, trusted, calls }: ServerConfig) {
-  return { patience: child?.patience, restart: child?.restart, prefix, tools, methods, trusted, calls };
+function ofTrunkline({ child, prefix, tools, methods, trusted, calls, start, idleStopMs }: ServerConfig) {
+  const { patience, restart } = child ?? {};
+  return { patience, restart, prefix, tools, methods, trusted, calls, start, idleStopMs };
 }

@@ -23,6 +23,10 @@ export interface ServerConfig {
   readonly package?: ServerPackage;
   /** Which clients share a process. */
   readonly sharing: Sharing;
+  /** Whether its process is started at once, or by the first call. */
+  readonly start: StartMode;
+  /** How long it may go without a call before it is stopped until the next one; 0 for ever. */
+  readonly idleStopMs: number;
   readonly tools: ToolFilter;
   /** Globs over methods that MCP does not define and this server answers. */
   readonly methods: readonly string[];
@@ -58,6 +62,11 @@ export interface ToolFilter {
 export const SHARING_MODES = ['profile', 'isolated', 'all'] as const;
 
 type Sharing = (typeof SHARING_MODES)[number];
+
+/** When the process of a server is started. */
+export const START_MODES = ['eager', 'lazy'] as const;
+
+type StartMode = (typeof START_MODES)[number];
 
 export interface CallLimits {
   /** Longest silence during a call; progress starts it anew. */

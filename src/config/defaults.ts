@@ -10,6 +10,8 @@ export const DEFAULTS = {
   maxWait: '10s',
   stopGrace: '2s',
   sharing: 'profile',
+  start: 'eager',
+  idleStop: '0s',
   maxFrame: '64MiB',
   maxUnwritten: '4MiB',
   restart: {

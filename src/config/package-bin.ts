@@ -1,7 +1,7 @@
 import { readFileSync, realpathSync } from 'node:fs';
 import { dirname, join, sep } from 'node:path';
-import { z } from 'zod';
 import type { PackageRequest } from '../supervision/installer.js';
+import { isMap } from './remote-entry.js';
 import { ServerFault } from './server-fault.js';
 
 export interface FindPackageOptions {
@@ -87,12 +87,13 @@ export function parsePackage(spec: string, shown: string): Pick<PackageRequest, 
   return { name, version };
 }
 
-const manifestSchema = z.object({
-  version: z.string().optional(),
-  bin: z.union([z.string(), z.record(z.string(), z.string())]).optional(),
-});
+/** What matters here of a package.json. */
+interface Manifest {
+  version?: string;
+  bin?: string | Readonly<Record<string, string>>;
+}
 
-interface InstalledPackage extends z.output<typeof manifestSchema> {
+interface InstalledPackage extends Manifest {
   folder: string;
 }
 
@@ -110,13 +111,26 @@ function upwards(folder: string): string[] {
   return parent === folder ? [folder] : [folder, ...upwards(parent)];
 }
 
-function readManifest(file: string): z.output<typeof manifestSchema> | undefined {
+/** Absent, or left half-written by an interrupted installation: either way this is no installed package. */
+function readManifest(file: string): Manifest | undefined {
+  let value: unknown;
   try {
-    return manifestSchema.parse(JSON.parse(readFileSync(file, 'utf8')));
+    value = JSON.parse(readFileSync(file, 'utf8'));
   } catch {
-    // Absent, or left half-written by an interrupted installation: either way this is no installed package.
     return undefined;
   }
+  if (!isMap(value)) return undefined;
+  const { version, bin } = value;
+  const isSound = isTextOrAbsent(version) && (isTextOrAbsent(bin) || (isMap(bin) && Object.values(bin).every(isText)));
+  return isSound ? (value as Manifest) : undefined;
+}
+
+function isText(value: unknown): value is string {
+  return typeof value === 'string';
+}
+
+function isTextOrAbsent(value: unknown): boolean {
+  return value === undefined || isText(value);
 }
 
 function programOf(

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import type { ConfigProblem } from './config-error.js';
+import { formatPath } from './format-path.js';
 import { usableServerKey } from './server-key.js';
 import { suggest } from './suggest.js';
 import type { Path, YamlSource } from './yaml-source.js';
@@ -16,18 +17,6 @@ export function toProblems(issues: readonly Issue[], schema: z.ZodType, source: 
     .filter((issue) => !(isAboutKey(issue) && misspelt.has(formatPath(issue.path))))
     .flatMap((issue) => toProblem(issue, schema, source))
     .sort((one, other) => (one.line ?? 0) - (other.line ?? 0) || (one.column ?? 0) - (other.column ?? 0));
-}
-
-/** `servers.files.args[0]`, as a person would write it. */
-export function formatPath(path: Path): string {
-  return path
-    .map((step, depth) => {
-      if (typeof step === 'number') return `[${step}]`;
-      // In `{KEY:value}`, which lacks a space, the secret is a part of the key.
-      const name = path[depth - 1] === 'env' && !/^\w+$/.test(String(step)) ? '…' : String(step);
-      return depth === 0 ? name : `.${name}`;
-    })
-    .join('');
 }
 
 /** A hint for a key that is not among the known ones. */

@@ -1,11 +1,12 @@
 import { statSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import type { ChildSpec } from '../supervision/child-spec.js';
+import type { CheckedServer } from './checked-file.js';
 import type { ServerConfig, ServerProblem } from './config.js';
 import { DEMAND_EVERY_MS, KILL_AFTER_MS } from './defaults.js';
 import { expand, referencesIn, type Variables } from './expand.js';
 import { findPackage, type InstalledPackages, parsePackage } from './package-bin.js';
-import { BUILT_IN, type ServerEntry, type Tunables } from './schema.js';
+import type { ServerEntry, Settings } from './schema.js';
 import { faultsAt, ServerFault } from './server-fault.js';
 
 /** What an entry of the file is resolved against. */
@@ -15,7 +16,6 @@ export interface Surroundings {
   home: string;
   env: Variables;
   nodePath: string;
-  defaults: Tunables;
   /** The packages that Trunkline has installed itself. */
   store: InstalledPackages | undefined;
   /** Turns a fault of this server into a problem with its place in the file. */
@@ -23,14 +23,18 @@ export interface Surroundings {
 }
 
 /** One server of the file: everything settled, and a child to run unless something it needs is not there. */
-export function resolveServer(key: string, entry: ServerEntry, surroundings: Surroundings): ServerConfig {
-  const settings = settle(entry, surroundings.defaults);
+export function resolveServer(
+  { key, entry, settings }: Pick<CheckedServer, 'key' | 'entry' | 'settings'>,
+  surroundings: Surroundings,
+): ServerConfig {
   const resolved = resolveChild(key, entry, settings, surroundings);
   return {
     key,
     prefix: entry.prefix ?? key,
     ...resolved,
     sharing: settings.sharing,
+    start: settings.start,
+    idleStopMs: settings.idleStop,
     methods: entry.methods ?? [],
     trusted: entry.trusted ?? false,
     tools: { ...(entry.tools?.allow && { allow: entry.tools.allow }), deny: entry.tools?.deny ?? [] },
@@ -50,18 +54,6 @@ export function resolveServer(key: string, entry: ServerEntry, surroundings: Sur
 function references({ args = [], command = '', cwd = '', env = {} }: ServerEntry, { env: variables }: Surroundings) {
   const texts = [command, cwd, ...args, ...Object.values(env)];
   return Object.assign({}, ...texts.map((text) => referencesIn(text, variables)));
-}
-
-type Settings = typeof BUILT_IN;
-
-/** The entry's own settings, then those of `defaults:`, then the built-in ones. */
-export function settle(entry: Tunables, defaults: Tunables): Settings {
-  return {
-    ...BUILT_IN,
-    ...defaults,
-    ...entry,
-    restart: { ...BUILT_IN.restart, ...defaults.restart, ...entry.restart },
-  };
 }
 
 type Resolved = Pick<ServerConfig, 'child' | 'problem' | 'package'>;

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { SHARING_MODES } from './config.js';
+import { SHARING_MODES, START_MODES } from './config.js';
 import { DEFAULTS, GATEWAY_DEFAULTS } from './defaults.js';
 import { bytes, count, duration, flag, list, oneOf, text } from './fields.js';
 import { expects } from './found.js';
@@ -29,6 +29,16 @@ const settings = z.strictObject({
     SHARING_MODES,
     DEFAULTS.sharing,
     'Which clients share a process: those that look alike to the server (profile), none (isolated), or every one (all).',
+  ),
+  start: oneOf(
+    START_MODES,
+    DEFAULTS.start,
+    'Whether the server is started at once (eager) or by its first call (lazy).',
+  ),
+  idleStop: duration(
+    DEFAULTS.idleStop,
+    'Stops the server when it had no call for this long, until the next one; 0s never does.',
+    { min: '0s', max: '24h' },
   ),
   maxFrame: bytes(DEFAULTS.maxFrame, 'Largest single message, in either direction.', SIZE_RANGE),
   maxUnwritten: bytes(DEFAULTS.maxUnwritten, 'How much may wait for a server that does not read.', SIZE_RANGE),
@@ -210,6 +220,7 @@ export type Tunables = z.output<typeof tunables>;
 
 /** What holds for a server when the file says nothing, read by the same rules as the file. */
 export const BUILT_IN = settings.extend({ restart: restartSettings }).parse(DEFAULTS);
+export type Settings = typeof BUILT_IN;
 export const GATEWAY_BUILT_IN = gateway
   .required({ startupWait: true, idleStop: true, restartTool: true, maxQueued: true, maxPartial: true, watch: true })
   .parse(GATEWAY_DEFAULTS);

@@ -1,3 +1,7 @@
+import type { Place } from './checked-file.js';
+import type { ServerProblem } from './config.js';
+import { formatPath } from './format-path.js';
+
 /**
  * Why one server of the file cannot run; becomes the `problem` of its `ServerConfig`.
  *
@@ -24,4 +28,14 @@ export function faultsAt<T>(path: readonly PropertyKey[], read: () => T): T {
   } catch (error) {
     throw error instanceof ServerFault ? new ServerFault(error.message, error.hint, path) : error;
   }
+}
+
+/** The fault with its place in the file. The first of `places` is the entry's own; those of its values follow. */
+export function locateFault({ message, hint, path }: ServerFault, places: readonly Place[]): ServerProblem {
+  const [entry, ...inside] = places;
+  if (entry === undefined) throw new Error('An entry without a place');
+  const whole = [...entry.path, ...path];
+  const isAt = (place: Place) => place.path.length === whole.length && whole.every((step, i) => step === place.path[i]);
+  const { line, column } = inside.find(isAt) ?? entry;
+  return { message: `${formatPath(whole)}: ${message}`, hint, line, column };
 }

@@ -1,8 +1,8 @@
 import type { ConfigProblem } from './config-error.js';
+import { formatPath } from './format-path.js';
 import { type HttpSection, toHttpConfig } from './http-settings.js';
-import { formatPath } from './problems.js';
-import { settle } from './resolve-server.js';
 import type { ServerEntry, Tunables } from './schema.js';
+import { settle } from './settle.js';
 import type { YamlSource } from './yaml-source.js';
 
 /** Settings of the server at `path` that cannot take effect next to one another. */

@@ -1,28 +1,25 @@
 import type { ChildConnection } from '../bridge/child-connection.js';
 import { containAsync } from '../bridge/contain.js';
-import { listAllPages } from '../bridge/list-pages.js';
+import type { KeptChild, KeptWords } from '../bridge/kept-child.js';
 import type { NotificationEnvelope } from '../mcp/envelope.js';
-import { LIST_KINDS, LISTS, type ListKind, listsChangedBy } from '../mcp/lists.js';
-import type { Cancel } from '../timing/clock.js';
+import { type ListKind, listsChangedBy } from '../mcp/lists.js';
 import { Paced } from '../timing/paced.js';
-import { EMPTY_LIST, type ExposureRules } from './catalog/exposed-list.js';
-import {
-  fixedList,
-  type ListNaming,
-  NO_LISTS,
-  ServedList,
-  type ServerLists,
-  type ShownList,
-} from './catalog/server-lists.js';
+import type { BackendListener } from './backend-listener.js';
+import type { ExposureRules } from './catalog/exposed-list.js';
+import { OfferedLists } from './catalog/offered-lists.js';
+import { type ListNaming, NO_LISTS, type ServerLists } from './catalog/server-lists.js';
 import { Delivery, type DeliveryOptions } from './delivery/delivery.js';
 import type { FailureReason } from './delivery/failure.js';
 import type { Exchange, Handling } from './exchange.js';
 import type { GatewayClient } from './gateway-port.js';
+import { IdleWatch } from './idle-watch.js';
+import { ProcessWaits } from './process-waits.js';
 import type { ChildRequest } from './questions/child-request.js';
 
 /** Where the process behind a backend is in its life, as far as the gateway needs to know. */
 export type LifecycleState =
   | 'stopped'
+  | 'idle'
   | 'installing'
   | 'starting'
   | 'ready'
@@ -38,6 +35,8 @@ export interface BackendRules extends Pick<ExposureRules, 'policy'>, Pick<Delive
   readonly answers?: (method: string) => boolean;
   /** Whether the configuration says that what the tools of this server say of themselves is true. */
   readonly isTrusted?: boolean;
+  /** How long a process may go without a call before it is to rest; 0 for ever. */
+  readonly idleStopMs?: number;
 }
 
 export interface BackendOptions extends ExposureRules, DeliveryOptions, BackendRules {
@@ -46,30 +45,13 @@ export interface BackendOptions extends ExposureRules, DeliveryOptions, BackendR
   readonly prefix: string;
   /** This server can never run as it is configured. */
   readonly isMisconfigured: boolean;
-  /** Asks for a start of a child that is not tried any more by itself. */
+  /** Asks for a start of a child that is not started by itself, or not tried any more. */
   readonly demandStart: () => void;
+  /** Asks for the end of a process that nobody needs now; the next call demands it again. */
+  readonly rest?: () => void;
+  /** Told what the process offers whenever that was read. */
+  readonly onListed?: (words: KeptWords) => void;
 }
-
-/** Told of what the rest of the gateway has to know. */
-export interface BackendListener {
-  /** What this backend contributes to the merged lists may have changed. */
-  listsChanged(): void;
-  /** The first start has ended, one way or the other. */
-  startSettled(): void;
-  /** A new process is there, which knows nothing of what was asked of the last one. */
-  attached(): void;
-  /** The process is gone, and with it whatever it had asked. */
-  detached(): void;
-  /** The child asks something that only a client can answer. */
-  asked(asked: ChildRequest): void;
-  /** Something that the child said unasked, other than that a list changed. */
-  notified(notification: NotificationEnvelope): void;
-}
-
-const OTHER_KINDS = LIST_KINDS.filter((kind) => kind !== 'tools');
-
-/** How long the start of a server waits for these, once its tools are there. */
-const OTHER_LISTS_WAIT_MS = 1_000;
 
 /** A child that announces changes all the time is listened to this often. */
 const REFRESH_EVERY_MS = 1_000;
@@ -94,15 +76,30 @@ export class Backend {
   /** False while the package that it runs is not there: it is being installed, or could not be. */
   #isInstalled = true;
   #isStartSettled: boolean;
-  #lists: Readonly<Record<ListKind, ShownList>> = NOTHING_SERVED;
-  /** Told once, when there is a process or none is to be expected. */
-  readonly #waiting = new Set<(absence: FailureReason | undefined) => void>();
+  readonly #lists: OfferedLists;
+  readonly #idleWatch: IdleWatch;
+  /** What an earlier process said of itself, until one of this run is ready. */
+  #kept: KeptChild | undefined;
+  /** What a call is told that has waited for a process in vain. */
+  #delay: 'starting' | 'restarting' = 'starting';
+  readonly #waiting: ProcessWaits;
 
   constructor(options: BackendOptions) {
     this.#options = options;
     this.key = options.key;
     this.id = options.id;
     this.delivery = new Delivery(options);
+    this.#lists = new OfferedLists(options);
+    this.#waiting = new ProcessWaits(options.clock);
+    this.#idleWatch = new IdleWatch({
+      clock: options.clock,
+      idleMs: options.idleStopMs ?? 0,
+      isBusy: () => this.delivery.atWork.size > 0 || this.delivery.queued > 0 || this.#listener?.isHeld() === true,
+      onIdle: () => {
+        this.#delay = 'starting';
+        options.rest?.();
+      },
+    });
     this.#isStartSettled = options.isMisconfigured;
     this.#refresh = new Paced({
       clock: options.clock,
@@ -130,6 +127,21 @@ export class Backend {
     return this.#isStartSettled;
   }
 
+  /** Whether something is known of what this server offers, or nothing will be for now. */
+  get isListed(): boolean {
+    return this.#isStartSettled || this.#kept !== undefined;
+  }
+
+  /** Whether what is listed was read in an earlier run, and no process of this one has confirmed it yet. */
+  get isFromLastRun(): boolean {
+    return this.#kept !== undefined && !this.isGivenUp;
+  }
+
+  /** What the server said of itself: its process or, until there is one, that of an earlier run. */
+  get greeted(): Pick<ChildConnection, 'capabilities' | 'instructions'> | undefined {
+    return this.delivery.connection ?? this.#kept;
+  }
+
   /** What this server contributes to the merged lists. One that is restarting keeps its place; one given up does not. */
   get lists(): ServerLists {
     return this.listsAs('exposed');
@@ -142,43 +154,28 @@ export class Backend {
 
   /** What this server offers, or offered when it was last up. */
   knownListsAs(naming: ListNaming): ServerLists {
-    const { tools, prompts, resources, templates } = this.#lists;
-    return {
-      tools: tools[naming],
-      prompts: prompts[naming],
-      resources: resources[naming],
-      templates: templates[naming],
-    };
+    return this.#lists.as(naming);
   }
 
   /** Shows what another one of this server offers until its own process has said what it does. */
   resemble(other: Backend): void {
-    if (this.#isStartSettled || this.delivery.hasBeenUp || this.#lists !== NOTHING_SERVED) return;
-    this.#lists = mapKinds((kind) => other.#lists[kind].under(this.#options));
+    if (!this.#isStartSettled && !this.delivery.hasBeenUp) this.#lists.resemble(other.#lists, this.#options);
   }
 
   /** Other rules from now on, for the process that there is. */
   follow(rules: BackendRules): void {
     this.#options = { ...this.#options, ...rules };
     this.delivery.limit(rules.limits);
-    this.#lists = mapKinds((kind) => this.#lists[kind].under(this.#options));
+    this.#lists.follow(this.#options);
+    this.#idleWatch.limit(rules.idleStopMs ?? 0);
     this.#listener?.listsChanged();
   }
 
   /** Resolves when there is a process, or with why there is none to be expected, or none within `waitMs`. */
   untilAttached(waitMs: number): Promise<FailureReason | undefined> {
     if (this.delivery.connection !== undefined || this.#absence !== undefined) return Promise.resolve(this.#absence);
-    return new Promise((resolve) => {
-      const cancel = this.#options.clock.schedule(waitMs, () => {
-        this.#waiting.delete(settle);
-        resolve(this.#state === 'installing' ? 'installing' : this.isStartSettled ? 'restarting' : 'starting');
-      });
-      const settle = (absence: FailureReason | undefined) => {
-        cancel();
-        resolve(absence);
-      };
-      this.#waiting.add(settle);
-    });
+    this.#demand();
+    return this.#waiting.begin(waitMs, () => (this.#state === 'installing' ? 'installing' : this.#delay));
   }
 
   /** Whether the configuration lets this tool through. */
@@ -188,12 +185,12 @@ export class Backend {
 
   /** Whether the server calls this tool as a task only, as far as it has listed it. */
   isTaskOnly(originalName: string): boolean {
-    return this.#lists.tools.exposed.taskOnly.has(originalName);
+    return this.#lists.isTaskOnly(originalName);
   }
 
   /** Whether this tool may be called twice, as its server says, which has to be trusted for that. */
   isRepeatable(originalName: string): boolean {
-    return this.#options.isTrusted === true && this.#lists.tools.exposed.repeatable.has(originalName);
+    return this.#options.isTrusted === true && this.#lists.isRepeatable(originalName);
   }
 
   /** Whether a method that MCP does not define is this server's, by the configuration. */
@@ -201,13 +198,21 @@ export class Backend {
     return this.#options.answers?.(method) === true;
   }
 
+  /** Offers what an earlier process did, until one of this run says what it offers. Resolves with what is wrong with it. */
+  async showKept(kept: KeptChild): Promise<string | undefined> {
+    const fault = await this.#lists.loadKept(kept, this.delivery.listPatience);
+    if (fault !== undefined) return fault;
+    this.#kept = kept;
+    this.#listener?.listsChanged();
+    this.#listener?.startSettled();
+    return undefined;
+  }
+
   /** Reads what the child offers, before it is attached. Resolves with what is wrong, if it cannot be used. */
   async loadLists(connection: ChildConnection): Promise<string | undefined> {
-    const others = Promise.all(OTHER_KINDS.map((kind) => this.#loadOrShow(connection, kind)));
-    const toolsFault = await this.#load(connection, 'tools');
-    if (toolsFault !== undefined) return toolsFault;
-    await this.#awaitOthers(connection, others);
-    return undefined;
+    return await this.#lists.loadAll(connection, this.delivery.listPatience, () => {
+      if (connection === this.delivery.connection) this.#tellLists();
+    });
   }
 
   /** A process is ready to be called. */
@@ -225,13 +230,21 @@ export class Backend {
     this.#isInstalled = state !== 'installing' && (this.#isInstalled || state === 'starting');
     this.#state = state;
     this.#isStartSettled ||= state !== 'starting' && state !== 'installing';
+    if (state === 'ready') this.#kept = undefined;
+    if (state === 'idle') this.#delay = 'starting';
     if (state === 'parked' || state === 'stopped') this.delivery.giveUp(this.#isInstalled ? state : 'not_installed');
     else if (state === 'suspect') this.delivery.hold();
     else if (state === 'ready') this.delivery.resume();
-    else this.delivery.disconnect(isFirstStart ? 'starting' : 'restarting');
+    else this.delivery.disconnect(this.#delay);
+    if (state === 'ready' || state === 'backoff') this.#delay = 'restarting';
+    if (state === 'ready') this.#idleWatch.begin();
+    else this.#idleWatch.end();
     if (state !== 'ready' && state !== 'suspect') this.#listener?.detached();
-    if (state === 'ready' || wasGivenUp !== this.isGivenUp) this.#listener?.listsChanged();
+    if (state === 'ready') this.#tellLists();
+    else if (wasGivenUp !== this.isGivenUp) this.#listener?.listsChanged();
     if (this.isGivenUp) this.#tellWaiting();
+    // What came while nobody could be asked for a start yet.
+    if (state === 'idle' && (this.delivery.queued > 0 || this.#waiting.size > 0)) this.#demand();
     if (isFirstStart && this.#isStartSettled) this.#listener?.startSettled();
   }
 
@@ -242,7 +255,8 @@ export class Backend {
 
   /** Serves a request of a client. */
   serve(exchange: Exchange, handling: Handling): void {
-    this.wanted();
+    this.#demand();
+    this.#idleWatch.used();
     // An installation takes longer than any call should wait.
     const absence = this.#state === 'installing' ? 'installing' : this.#absence;
     if (absence === undefined) this.delivery.serve(exchange, handling);
@@ -267,6 +281,7 @@ export class Backend {
 
   close(): void {
     this.#refresh.close();
+    this.#idleWatch.end();
     this.delivery.close();
     this.#tellWaiting();
   }
@@ -274,58 +289,32 @@ export class Backend {
   /** Why no process is to be expected, if so. */
   get #absence(): FailureReason | undefined {
     if (this.isMisconfigured) return 'misconfigured';
-    // Before it is started for the first time it is on its way, too.
-    if (!this.isGivenUp || !this.#isStartSettled) return undefined;
+    if (!this.isGivenUp) return undefined;
     if (!this.#isInstalled) return 'not_installed';
     return this.#state === 'parked' ? 'parked' : 'stopped';
   }
 
+  /** Somebody needs the process, and will wait for it. */
+  #demand(): void {
+    if (DEMANDED.has(this.#state)) this.#options.demandStart();
+  }
+
+  #tellLists(): void {
+    this.#listener?.listsChanged();
+    const { connection } = this.delivery;
+    const lists = this.#lists.raw;
+    if (connection !== undefined && lists !== undefined)
+      this.#options.onListed?.({ greeting: connection.greeting, lists });
+  }
+
   #tellWaiting(): void {
     const absence = this.delivery.connection === undefined ? (this.#absence ?? 'stopped') : undefined;
-    for (const settle of this.#waiting) settle(absence);
-    this.#waiting.clear();
+    this.#waiting.tell(absence);
   }
 
-  /** Whether no process is to be expected. */
+  /** Whether no process is to be expected. Before it is started for the first time it is on its way. */
   get isGivenUp(): boolean {
-    return this.#state === 'parked' || this.#state === 'stopped';
-  }
-
-  /** A server whose other lists are slow is used without them; they are added when they come. */
-  async #awaitOthers(connection: ChildConnection, others: Promise<unknown>): Promise<void> {
-    let isLate = false;
-    let cancel: Cancel = () => {};
-    const tooSlow = new Promise<void>((resolve) => {
-      cancel = this.#options.clock.schedule(OTHER_LISTS_WAIT_MS, () => {
-        isLate = true;
-        resolve();
-      });
-    });
-    const loaded = others.then(() => {
-      cancel();
-      if (isLate && connection === this.delivery.connection) this.#listener?.listsChanged();
-    });
-    await Promise.race([loaded, tooSlow]);
-  }
-
-  /** A server without its tools is of no use; of its other lists, an unreadable one is shown as such. */
-  async #loadOrShow(connection: ChildConnection, kind: ListKind): Promise<void> {
-    const reason = await this.#load(connection, kind);
-    if (reason === undefined) return;
-    const unreadable = { ...EMPTY_LIST, withheld: [{ name: LISTS[kind].method, reason }] };
-    this.#lists = { ...this.#lists, [kind]: fixedList(unreadable) };
-  }
-
-  /** Resolves with what is wrong; the list that was there then stays as it is. */
-  async #load(connection: ChildConnection, kind: ListKind): Promise<string | undefined> {
-    const isOffered = connection.offers(LISTS[kind].capability);
-    const list = isOffered ? await listAllPages(connection.ask, LISTS[kind], this.delivery.listPatience) : undefined;
-    // Some servers have resources and know nothing of templates.
-    const isMissing = list?.kind === 'failed' && list.isUnknown === true && kind !== 'tools';
-    if (list?.kind === 'failed' && !isMissing) return list.reason;
-    const served = list?.kind === 'listed' ? new ServedList(kind, list, this.#options) : fixedList(EMPTY_LIST);
-    this.#lists = { ...this.#lists, [kind]: served };
-    return undefined;
+    return this.#state === 'parked' || (this.#state === 'stopped' && this.#isStartSettled);
   }
 
   /** A list that cannot be read leaves the last one in force; calls will tell what is wrong with the child. */
@@ -334,13 +323,10 @@ export class Backend {
     if (connection === undefined) return;
     const kinds = [...this.#stale];
     this.#stale.clear();
-    await Promise.all(kinds.map((kind) => this.#load(connection, kind)));
-    if (connection === this.delivery.connection) this.#listener?.listsChanged();
+    await Promise.all(kinds.map((kind) => this.#lists.load(connection, kind, this.delivery.listPatience)));
+    if (connection === this.delivery.connection) this.#tellLists();
   }
 }
 
-function mapKinds<T>(make: (kind: ListKind) => T): Record<ListKind, T> {
-  return { tools: make('tools'), prompts: make('prompts'), resources: make('resources'), templates: make('templates') };
-}
-
-const NOTHING_SERVED = mapKinds(() => fixedList(EMPTY_LIST));
+/** Where it makes a difference that somebody needs the process. */
+const DEMANDED: ReadonlySet<LifecycleState> = new Set(['idle', 'starting', 'stopping', 'parked']);

@@ -1,4 +1,3 @@
-import type { ChildConnection } from '../bridge/child-connection.js';
 import type { OnFault } from '../bridge/contain.js';
 import type { NotificationEnvelope } from '../mcp/envelope.js';
 import type { Hmac } from '../mcp/exposed-name.js';
@@ -198,6 +197,7 @@ export class Gateway implements GatewayPort {
       },
       asked: (asked) => this.#asked(backend, asked),
       notified: (notification) => this.#notified(backend, notification),
+      isHeld: () => this.#subscriptions.has(backend) || this.#tasks.has(backend),
     });
   }
 
@@ -226,9 +226,9 @@ export class Gateway implements GatewayPort {
   }
 
   /** The client's own process, or another of the same server as long as that has not greeted us: they say the same. */
-  #greeted(own: Backend): ChildConnection | undefined {
-    const greeted = [own, ...this.#pool.of(own.key)].find(({ delivery }) => delivery.connection !== undefined);
-    return greeted?.delivery.connection;
+  #greeted(own: Backend): Backend['greeted'] {
+    const all = [own, ...this.#pool.of(own.key)];
+    return (all.find(({ delivery }) => delivery.connection !== undefined) ?? own).greeted;
   }
 
   /** What each server that is ready says about its use follows what we say. */

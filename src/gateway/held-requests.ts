@@ -38,15 +38,17 @@ export class HeldRequests {
     return true;
   }
 
-  /** Some start has ended; if it was the last one, there is nothing left to wait for. */
+  /** Some start has ended: a request may have what it waited for, or it is held again. */
   startSettled(): void {
-    if (this.#isOver) this.#release();
+    if (this.#isOver) this.#cancel();
+    this.#serveAll();
   }
 
   /** Nothing is waited for any more. */
   end(): void {
     this.#wait = 'over';
-    this.#release();
+    this.#cancel();
+    this.#serveAll();
   }
 
   /** What is held is another's from now on. */
@@ -60,8 +62,7 @@ export class HeldRequests {
     return this.#wait === 'over' || this.#options.isReady();
   }
 
-  #release(): void {
-    this.#cancel();
+  #serveAll(): void {
     for (const exchange of this.#held.splice(0)) if (!exchange.isSettled) this.#options.serve(exchange);
   }
 }

@@ -1,5 +1,6 @@
 import { RPC_CODES, RpcError } from '../jsonrpc/rpc-error.js';
 import type { NotificationEnvelope } from '../mcp/envelope.js';
+import { listAskedFor } from '../mcp/lists.js';
 import type { Exchange } from './exchange.js';
 import type { ClientConnection, ClientFacts, GatewayClient, GatewayPort } from './gateway-port.js';
 import { ABOUT } from './instructions.js';
@@ -13,12 +14,29 @@ const MAX_HELD = 1_024;
  * Requests are held and handed on, in their order, when the gateway is there.
  */
 export class PendingGateway implements GatewayPort {
+  /** Resolves once somebody who came before the gateway has asked it for a list. */
+  readonly listed: Promise<void>;
   #gateway: GatewayPort | undefined;
+  #onListed = () => {};
   readonly #waiting = new Set<PendingConnection>();
+
+  constructor() {
+    this.listed = new Promise((resolve) => {
+      this.#onListed = resolve;
+    });
+  }
+
+  /** Whether somebody came before the gateway, and is still there. */
+  get isAwaited(): boolean {
+    return this.#waiting.size > 0;
+  }
 
   connect(client: GatewayClient, facts: ClientFacts): ClientConnection {
     if (this.#gateway !== undefined) return this.#gateway.connect(client, facts);
-    const connection = new PendingConnection(client, facts, () => this.#waiting.delete(connection));
+    const connection = new PendingConnection(client, facts, {
+      onListed: () => this.#onListed(),
+      onClosed: () => this.#waiting.delete(connection),
+    });
     this.#waiting.add(connection);
     return connection;
   }
@@ -31,6 +49,11 @@ export class PendingGateway implements GatewayPort {
   }
 }
 
+interface PendingEvents {
+  readonly onListed: () => void;
+  readonly onClosed: () => void;
+}
+
 /** A client that came before the gateway. */
 class PendingConnection implements ClientConnection {
   readonly offered = [];
@@ -38,24 +61,24 @@ class PendingConnection implements ClientConnection {
   readonly greeting = undefined;
   readonly #client: GatewayClient;
   readonly #facts: ClientFacts;
-  readonly #onClosed: () => void;
+  readonly #events: PendingEvents;
   #held: Exchange[] = [];
   #connection: ClientConnection | undefined;
 
-  constructor(client: GatewayClient, facts: ClientFacts, onClosed: () => void) {
+  constructor(client: GatewayClient, facts: ClientFacts, events: PendingEvents) {
     this.#client = client;
     this.#facts = facts;
-    this.#onClosed = onClosed;
+    this.#events = events;
   }
 
   become(gateway: GatewayPort): void {
     const connection = gateway.connect(this.#client, this.#facts);
     this.#connection = connection;
-    for (const exchange of this.#held.splice(0)) if (!exchange.isSettled) connection.serve(exchange);
+    for (const exchange of this.#held.splice(0)) if (!exchange.isSettled) this.#serve(connection, exchange);
   }
 
   serve(exchange: Exchange): void {
-    if (this.#connection !== undefined) this.#connection.serve(exchange);
+    if (this.#connection !== undefined) this.#serve(this.#connection, exchange);
     else if (this.#held.length < MAX_HELD) this.#held.push(exchange);
     else exchange.fail(new RpcError(RPC_CODES.internalError, 'Trunkline is still starting'));
   }
@@ -66,7 +89,12 @@ class PendingConnection implements ClientConnection {
   }
 
   close(): void {
-    this.#onClosed();
+    this.#events.onClosed();
     this.#connection?.close();
+  }
+
+  #serve(connection: ClientConnection, exchange: Exchange): void {
+    connection.serve(exchange);
+    if (listAskedFor(exchange.request.method) !== undefined) this.#events.onListed();
   }
 }

@@ -93,6 +93,11 @@ export class Subscriptions {
     }
   }
 
+  /** Whether anybody is subscribed to anything there. */
+  has(backend: Backend): boolean {
+    return (this.#byBackend.get(backend)?.size ?? 0) > 0;
+  }
+
   /** A new process stands behind the backend. */
   restore(backend: Backend): void {
     for (const { uri, clients } of this.#byBackend.get(backend)?.values() ?? []) {

@@ -203,9 +203,15 @@ export class View {
 
   #list(exchange: Exchange, kind: ListKind): void {
     // A cursor goes on with a list that was there already.
-    if (exchange.request.tokens.cursor === undefined && this.#held.hold(exchange)) return;
+    const mayWait = exchange.request.tokens.cursor === undefined && !this.#isListed;
+    if (mayWait && this.#held.hold(exchange)) return;
     this.#areListsSeen = true;
     answerList(exchange, this.#catalogs[kind].pages);
+  }
+
+  /** Whether of every server something is known that can be listed, be it from the last run. */
+  get #isListed(): boolean {
+    return [...this.#backends.values()].every(({ isListed }) => isListed);
   }
 
   #route(exchange: Exchange): void {

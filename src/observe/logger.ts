@@ -1,9 +1,19 @@
-import { type DestinationStream, type Logger, pino } from 'pino';
+import { createRequire } from 'node:module';
+import type { DestinationStream, Level, Logger as PinoLogger } from 'pino';
 import { LogFile } from './log-file.js';
 import { cleanRecord } from './log-record.js';
 import type { Redact } from './redact.js';
 
-export type { Logger } from 'pino';
+/** What Trunkline uses of pino's. */
+export type Logger = Pick<PinoLogger, 'level' | OwnLevel>;
+
+type OwnLevel = Exclude<Level, 'trace'>;
+
+/** A logger that is loaded when it has something to say, or when it is told to be ready for that. */
+export interface PreparedLogger extends Logger {
+  /** To be called as soon as nobody waits: on a machine that has run out of something, it could not be loaded any more. */
+  prepare(): void;
+}
 
 export interface LoggerOptions {
   /** How often `-v` was given: 0 shows what a person should act on, 1 what happens, 2 everything. */
@@ -20,14 +30,56 @@ export interface LoggerOptions {
  * A log that cannot be written must not stop what it tells about: of a host that does not read our stderr, and of a
  * disk that is full, nobody but the log suffers. Throws when the file cannot be opened.
  */
-export function createLogger({ verbosity, file, redact }: LoggerOptions): Logger {
+export function createLogger({ verbosity, file, redact }: LoggerOptions): PreparedLogger {
   const level = LEVELS[Math.min(verbosity, LEVELS.length - 1)] ?? 'warn';
-  const options = { level, base: null, timestamp: pino.stdTimeFunctions.isoTime };
-  const destination = file === undefined ? toStderr() : toFile(file);
-  return pino(options, { write: (line) => destination.write(cleanRecord(line, redact)) });
+  // A file that cannot be written is told of at once.
+  const stream = file === undefined ? toStderr() : toFile(file);
+  return new LateLogger(level, () => open(stream, redact));
 }
 
 const LEVELS = ['warn', 'info', 'debug'] as const;
+
+/** Most runs have nothing to say, and a client waits while we load what says it. */
+class LateLogger implements PreparedLogger {
+  level: string;
+  readonly fatal = this.#entry('fatal');
+  readonly error = this.#entry('error');
+  readonly warn = this.#entry('warn');
+  readonly info = this.#entry('info');
+  readonly debug = this.#entry('debug');
+  readonly #open: () => Logger;
+  #opened: Logger | undefined;
+
+  constructor(level: string, openLog: () => Logger) {
+    this.level = level;
+    this.#open = openLog;
+  }
+
+  prepare(): void {
+    this.#opened ??= this.#open();
+  }
+
+  #entry(level: OwnLevel): (...entry: [unknown, ...unknown[]]) => void {
+    return (...entry) => {
+      if (RISING.indexOf(level) < RISING.indexOf(this.level)) return;
+      this.#opened ??= this.#open();
+      this.#opened[level](...(entry as [string]));
+    };
+  }
+}
+
+const RISING: readonly string[] = ['debug', 'info', 'warn', 'error', 'fatal'];
+
+function open(stream: DestinationStream, redact: Redact): Logger {
+  const { pino } = loadPino();
+  const options = { level: 'debug', base: null, timestamp: pino.stdTimeFunctions.isoTime };
+  return pino(options, { write: (line) => stream.write(cleanRecord(line, redact)) });
+}
+
+/** In the middle of whatever has to be said, and so at once. */
+function loadPino(): typeof import('pino') {
+  return createRequire(import.meta.url)('pino');
+}
 
 /** What may wait for a host that does not read. */
 const MAX_UNREAD_BYTES = 1024 * 1024;

@@ -35,24 +35,29 @@ export type ChildPhase =
   | { readonly kind: 'stopped' }
   /** What it needs is being installed; nothing of it runs. */
   | { readonly kind: 'installing'; readonly since: number }
+  /** Nothing runs because nobody needs it: launched on demand. */
+  | { readonly kind: 'idle' }
   /** Launched, or waiting for a start slot as long as `spawnedAt` is absent. */
   | { readonly kind: 'starting'; readonly spawnedAt: number | undefined }
   | { readonly kind: 'ready'; readonly readySince: number }
   /** Was ready and has gone silent; whether it still serves is being found out. */
   | { readonly kind: 'suspect'; readonly readySince: number }
   /** The group is being ended on request. */
-  | { readonly kind: 'stopping'; readonly next: 'stopped' | 'launch' }
+  | { readonly kind: 'stopping'; readonly next: AfterStop }
   /** Failed, will soon be launched again. */
   | { readonly kind: 'backoff'; readonly retryAt: number; readonly awaiting: Awaiting }
   /** Failed too often, or could not be installed: retried seldom, on demand, or by an operator. */
   | { readonly kind: 'parked'; readonly parkedAt: number; readonly retryAt: number; readonly awaiting: Awaiting };
+
+/** What becomes of a child when its group has ended. To `wake` it is no restart: it is launched because it is needed. */
+export type AfterStop = 'stopped' | 'idle' | 'launch' | 'wake';
 
 /** What a failed child waits for before it is launched again: its time, the end of its old group, or both. */
 export type Awaiting = 'both' | 'retry-time' | 'group-gone';
 
 /** Something that happened to a child, or that was asked of it. */
 export type ChildEvent =
-  | { readonly kind: 'startRequested' | 'restartRequested' | 'stopRequested' | 'demanded' }
+  | { readonly kind: 'startRequested' | 'restartRequested' | 'stopRequested' | 'restRequested' | 'demanded' }
   /** The spec lacks nothing any more. */
   | { readonly kind: 'installed' }
   | { readonly kind: 'installFailed'; readonly reason: string }
@@ -83,6 +88,8 @@ export type ChildEffect =
   /** Install what is missing, and report how that went. To be given up when the child leaves the phase. */
   | { readonly kind: 'install' }
   | { readonly kind: 'launch'; readonly generation: number }
+  /** Somebody waits for the launch: it is not to wait for those of others. */
+  | { readonly kind: 'hurry' }
   /** End the group and report `groupGone`. Asked again while the group still ends, it may hasten the end. */
   | { readonly kind: 'endGroup'; readonly generation: number }
   /** Deliver `event` later. A phase has one timer at most; entering a phase of another kind cancels it. */

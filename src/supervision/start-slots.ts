@@ -33,6 +33,12 @@ export class StartSlots {
     this.#fill();
   }
 
+  /** Somebody waits for this start: it does not wait for others. Does nothing for one that has begun. */
+  hurry(key: string): void {
+    const start = this.#waiting.get(key);
+    if (start !== undefined) this.#begin(key, start);
+  }
+
   /** Gives the slot back, or withdraws a request that has not been served. */
   release(key: string): void {
     this.#waiting.delete(key);
@@ -43,12 +49,16 @@ export class StartSlots {
   #fill(): void {
     for (const [key, start] of this.#waiting) {
       if (this.#held.size >= this.#limit) return;
-      this.#waiting.delete(key);
-      this.#held.set(
-        key,
-        this.#clock.schedule(LONGEST_HOLD_MS, () => this.release(key)),
-      );
-      start();
+      this.#begin(key, start);
     }
+  }
+
+  #begin(key: string, start: () => void): void {
+    this.#waiting.delete(key);
+    this.#held.set(
+      key,
+      this.#clock.schedule(LONGEST_HOLD_MS, () => this.release(key)),
+    );
+    start();
   }
 }

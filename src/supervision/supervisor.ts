@@ -126,7 +126,13 @@ export class Supervisor {
     this.#request(this.#child(key), { kind: 'restartRequested' });
   }
 
-  /** Says that the child is wanted now: one that is parked may be tried at once. */
+  /** Ends the child, if it is ready, or does not start it at all, until it is demanded; this counts as no failure. */
+  rest(key: string): void {
+    const child = this.#children.get(key);
+    if (child !== undefined) this.#request(child, { kind: 'restRequested' });
+  }
+
+  /** Says that somebody waits for the child: one that is idle is launched, one that is parked may be tried at once. */
   demand(key: string): void {
     const child = this.#children.get(key);
     if (child !== undefined) this.#request(child, { kind: 'demanded' });
@@ -216,6 +222,9 @@ export class Supervisor {
         return;
       case 'launch':
         this.#slots.request(child.spec.key, () => this.#run(() => this.#launch(child, effect.generation)));
+        return;
+      case 'hurry':
+        this.#slots.hurry(child.spec.key);
         return;
       case 'endGroup':
         this.#endGroup(child, effect.generation);

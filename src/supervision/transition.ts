@@ -1,6 +1,6 @@
 import { backoffDelayMs } from './backoff.js';
 import type { ChildSpec } from './child-spec.js';
-import type { ChildEffect, ChildEvent, ChildPhase, ChildState } from './child-state.js';
+import type { AfterStop, ChildEffect, ChildEvent, ChildPhase, ChildState } from './child-state.js';
 import type { ChildExit } from './launcher.js';
 
 export interface TransitionContext {
@@ -40,6 +40,8 @@ export function transition(state: ChildState, event: ChildEvent, context: Transi
       return onRestartRequested(state, context);
     case 'stopRequested':
       return onStopRequested(state);
+    case 'restRequested':
+      return onRestRequested(state);
     case 'demanded':
       return onDemanded(state, context);
     case 'installed':
@@ -83,7 +85,8 @@ export function transition(state: ChildState, event: ChildEvent, context: Transi
 }
 
 function onStartRequested(state: ChildState, context: TransitionContext): Transition {
-  if (state.phase.kind === 'stopped') return launch({ ...state, consecutiveFailures: 0 }, context);
+  const isDown = state.phase.kind === 'stopped' || state.phase.kind === 'idle';
+  if (isDown) return launch({ ...state, consecutiveFailures: 0 }, context);
   if (state.phase.kind === 'stopping') return endGroup({ ...state, consecutiveFailures: 0 }, 'launch');
   return unchanged(state);
 }
@@ -99,11 +102,36 @@ function onStopRequested(state: ChildState): Transition {
   return mayHaveGroup(state.phase) ? endGroup(state, 'stopped') : enter(state, { kind: 'stopped' });
 }
 
-/** A child that failed a moment ago would only fail again, so the pause counts from the parking. */
+/** A child that is not needed: it failed in nothing, and the next demand launches it. */
+function onRestRequested(state: ChildState): Transition {
+  if (state.phase.kind === 'ready') return endGroup(state, 'idle');
+  return state.phase.kind === 'stopped' ? enter(state, { kind: 'idle' }) : unchanged(state);
+}
+
 function onDemanded(state: ChildState, context: TransitionContext): Transition {
-  if (state.phase.kind !== 'parked') return unchanged(state);
-  const isTooSoon = context.now - state.phase.parkedAt < context.spec.restart.demandEveryMs;
-  return isTooSoon ? unchanged(state) : onRetryDue(state, context);
+  const { phase } = state;
+  switch (phase.kind) {
+    case 'idle':
+      return hurried(launch(state, context));
+    case 'starting':
+      return phase.spawnedAt === undefined ? { state, effects: [{ kind: 'hurry' }] } : unchanged(state);
+    case 'stopping':
+      return phase.next === 'idle' ? enter(state, { kind: 'stopping', next: 'wake' }) : unchanged(state);
+    case 'parked':
+      // A child that failed a moment ago would only fail again, so the pause counts from the parking.
+      if (context.now - phase.parkedAt < context.spec.restart.demandEveryMs) return unchanged(state);
+      return onRetryDue(state, context);
+    case 'stopped':
+    case 'installing':
+    case 'ready':
+    case 'suspect':
+    case 'backoff':
+      return unchanged(state);
+  }
+}
+
+function hurried({ state, effects }: Transition): Transition {
+  return { state, effects: [...effects, { kind: 'hurry' }] };
 }
 
 function onExited(state: ChildState, exit: ChildExit, context: TransitionContext): Transition {
@@ -115,17 +143,30 @@ function onGroupGone(state: ChildState, context: TransitionContext): Transition 
   const { phase } = state;
   switch (phase.kind) {
     case 'stopping':
-      return phase.next === 'launch' ? relaunch(state, context) : enter(state, { kind: 'stopped' });
+      return onStopped(state, phase.next, context);
     case 'backoff':
     case 'parked':
       if (phase.awaiting === 'group-gone') return relaunch(state, context);
       return phase.awaiting === 'both' ? enter(state, { ...phase, awaiting: 'retry-time' }) : unchanged(state);
     case 'stopped':
     case 'installing':
+    case 'idle':
     case 'starting':
     case 'ready':
     case 'suspect':
       return unchanged(state);
+  }
+}
+
+function onStopped(state: ChildState, next: AfterStop, context: TransitionContext): Transition {
+  switch (next) {
+    case 'launch':
+      return relaunch(state, context);
+    case 'wake':
+      return hurried(launch(state, context));
+    case 'idle':
+    case 'stopped':
+      return enter(state, { kind: next });
   }
 }
 
@@ -193,7 +234,7 @@ function launch(state: ChildState, { spec, now }: TransitionContext): Transition
   return enter({ ...state, generation }, { kind: 'starting', spawnedAt: undefined }, [{ kind: 'launch', generation }]);
 }
 
-function endGroup(state: ChildState, next: 'stopped' | 'launch'): Transition {
+function endGroup(state: ChildState, next: AfterStop): Transition {
   const effects: ChildEffect[] = [{ kind: 'endGroup', generation: state.generation }];
   const isUnderWay = state.phase.kind === 'stopping' && state.phase.next === next;
   return isUnderWay ? { state, effects } : enter(state, { kind: 'stopping', next }, effects);
@@ -225,6 +266,7 @@ function mayHaveGroup(phase: ChildPhase): boolean {
   switch (phase.kind) {
     case 'stopped':
     case 'installing':
+    case 'idle':
       return false;
     case 'backoff':
     case 'parked':

@@ -12,6 +12,8 @@ describe('a server of the file', () => {
         key: 'own',
         prefix: 'own',
         sharing: 'profile',
+        start: 'eager',
+        idleStopMs: 0,
         methods: [],
         trusted: false,
         child: {

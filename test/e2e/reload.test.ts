@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it, type TestContext } from 'vitest';
+import { builtModule } from '../support/built-module.js';
 import { GatewayProcess, type Message, type StartOptions } from '../support/gateway-process.js';
 import { type Headers, INITIALIZE, Place } from '../support/http-place.js';
 import { until } from '../support/processes.js';
@@ -188,7 +189,7 @@ describe('a configuration that changes while Trunkline runs', () => {
   });
 
   it.concurrent('keeps no process alive that follows it', async () => {
-    const watch = new URL('../../dist/config/watch.js', import.meta.url).href;
+    const watch = await builtModule('config/watch.ts');
     const script = `
       const { watchFiles } = await import('${watch}');
       const clock = { now: () => performance.now(), schedule: () => () => {} };

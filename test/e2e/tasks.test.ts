@@ -331,12 +331,12 @@ describe('the id of a task', () => {
     expect((await client.request('tasks/get', { taskId: id })).result.status).toBe('working');
   });
 
-  it('needs no secret on the disk as long as there is no task', async () => {
+  it('is under a secret that is there, for its user alone, before there is a task', async () => {
     const gateway = await http();
     const client = await gateway.greeted();
     expect(await client.call('s__work')).toBe('work at once');
     await gateway.stop();
-    expect(statSync(gateway.dataFile('seal'), { throwIfNoEntry: false })).toBeUndefined();
+    expect(statSync(gateway.dataFile('seal')).mode & 0o777).toBe(0o600);
   });
 
   it('is good until the end where the data folder cannot be used, and that is told', async () => {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { BackendListener } from '../../src/gateway/backend.js';
+import type { BackendListener } from '../../src/gateway/backend-listener.js';
 import { RecordedClient, SOMEBODY } from '../support/recorded-exchange.js';
 import { pageOf, type ServerScript, scriptGateway, toolOf } from '../support/scripted-gateway.js';
 import { flush } from '../support/wire.js';
@@ -18,6 +18,7 @@ const DEAF: BackendListener = {
   detached: () => {},
   asked: () => {},
   notified: () => {},
+  isHeld: () => false,
 };
 
 async function running(tools: readonly string[] = ['read']) {
@@ -225,9 +226,9 @@ describe('a call to a backend', () => {
   });
 
   it.each([
-    ['starting', false],
-    ['restarting', true],
-  ] as const)('that is %s and does not get there says so', async (reason, hasRun) => {
+    ['starting', false, 60_000],
+    ['restarting', true, 5_000],
+  ] as const)('that is %s and does not get there says so', async (reason, hasRun, waitMs) => {
     const { server, clock, connect } = scriptGateway({ servers: { a: { tools: ['read'] } } });
     const client = connect();
     client.greet();
@@ -238,7 +239,9 @@ describe('a call to a backend', () => {
       server('a').moved('starting');
     }
     client.call(1, 'a__read');
-    clock.advance(5_000);
+    clock.advance(waitMs - 1);
+    expect(client.answerTo(1)).toBeUndefined();
+    clock.advance(1);
     expect(client.answerTo(1)?.result._meta['trunkline/failure']).toMatchObject({ reason, sent: false });
   });
 

@@ -3,9 +3,9 @@ import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { constants, tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { build } from 'rolldown';
 import { afterEach, describe, expect, it } from 'vitest';
 import { Guardian, type GuardianProgram, guardianProgram } from '../../src/process/guardian.js';
+import { builtModule } from '../support/built-module.js';
 import { fixture, guardiansOf, killGroups, liveMembers, realClock, until } from '../support/processes.js';
 import { type Observed, spawnFixture } from './spawned.js';
 
@@ -204,15 +204,7 @@ describe('the guardian', () => {
   });
 
   it('keeps no process alive that is done', async () => {
-    const folder = mkdtempSync(join(tmpdir(), 'trunkline-'));
-    const built = join(folder, 'guardian.mjs');
-    await build({
-      input: join(import.meta.dirname, '../../src/process/guardian.ts'),
-      platform: 'node',
-      resolve: { extensionAlias: { '.js': ['.ts', '.js'] } },
-      output: { file: built },
-      logLevel: 'silent',
-    });
+    const built = await builtModule('process/guardian.ts');
     const program = `
       import { Guardian } from ${JSON.stringify(built)};
       const clock = { now: () => 0, schedule: (ms, task) => setTimeout(task, ms) };

@@ -30,6 +30,19 @@ describe('StartSlots', () => {
     expect(started).toEqual(['hanging', 'next']);
   });
 
+  it('lets a start that somebody waits for begin beyond the limit, once', () => {
+    const { clock, slots, started, request } = setUp(1);
+    request('a', 'b', 'c');
+    slots.hurry('c');
+    slots.hurry('c');
+    slots.hurry('unknown');
+    expect(started).toEqual(['a', 'c']);
+    slots.release('a');
+    expect(started).toEqual(['a', 'c']);
+    clock.advance(500);
+    expect(started).toEqual(['a', 'c', 'b']);
+  });
+
   it('withdraws a request that was not served', () => {
     const { clock, slots, started, request } = setUp(1);
     request('a', 'b', 'c');

@@ -19,6 +19,9 @@ const queued: ChildPhase = { kind: 'starting', spawnedAt: undefined };
 const starting: ChildPhase = { kind: 'starting', spawnedAt: NOW - 10 };
 const ready: ChildPhase = { kind: 'ready', readySince: NOW - 20 };
 const suspect: ChildPhase = { kind: 'suspect', readySince: NOW - 20 };
+const idle: ChildPhase = { kind: 'idle' };
+const resting: ChildPhase = { kind: 'stopping', next: 'idle' };
+const waking: ChildPhase = { kind: 'stopping', next: 'wake' };
 const ending: ChildPhase = { kind: 'stopping', next: 'stopped' };
 const replacing: ChildPhase = { kind: 'stopping', next: 'launch' };
 const backoff = (awaiting: Awaiting): ChildPhase => ({
@@ -37,6 +40,7 @@ const start: ChildEvent = { kind: 'startRequested' };
 const restart: ChildEvent = { kind: 'restartRequested' };
 const stop: ChildEvent = { kind: 'stopRequested' };
 const demand: ChildEvent = { kind: 'demanded' };
+const rest: ChildEvent = { kind: 'restRequested' };
 const own = (
   kind:
     | 'spawned'
@@ -55,6 +59,7 @@ const recycle: ChildEvent = { kind: 'recycleRequested', generation: GENERATION, 
 const cleanExit: ChildEvent = { kind: 'exited', generation: GENERATION, exit: { code: 0, signal: null } };
 
 const launchNext: ChildEffect = { kind: 'launch', generation: GENERATION + 1 };
+const hurry: ChildEffect = { kind: 'hurry' };
 const endGroup: ChildEffect = { kind: 'endGroup', generation: GENERATION };
 const timer = (delayMs: number, event: ChildEvent): ChildEffect => ({ kind: 'setTimer', delayMs, event });
 const retryIn = (delayMs: number): ChildEffect => timer(delayMs, own('retryDue'));
@@ -73,6 +78,18 @@ function stateWith(phase: ChildPhase, facts: Partial<ChildState> = {}): ChildSta
 }
 
 const changing: Row[] = [
+  [stopped, rest, idle, []],
+  [ready, rest, resting, [endGroup]],
+  [resting, own('groupGone'), idle, []],
+  [resting, demand, waking, []],
+  [resting, stop, ending, [endGroup]],
+  [waking, own('groupGone'), queued, [launchNext, hurry]],
+  [waking, stop, ending, [endGroup]],
+  [idle, demand, queued, [launchNext, hurry]],
+  [idle, start, queued, [launchNext]],
+  [idle, restart, queued, [launchNext]],
+  [idle, stop, stopped, []],
+  [queued, demand, queued, [hurry]],
   [stopped, start, queued, [launchNext]],
   [stopped, restart, queued, [launchNext]],
   [queued, own('spawned'), { kind: 'starting', spawnedAt: NOW }, []],

@@ -29,6 +29,8 @@ export interface StartOptions {
   /** What starts the CLI, given its command line; such as a shell that sets limits first. */
   readonly via?: readonly string[];
   readonly env?: Readonly<Record<string, string>>;
+  /** That of an earlier run, which is run again with the same configuration and what it has kept. */
+  readonly folder?: string;
   /** In a session and process group of its own, as a terminal would start it. */
   readonly detached?: boolean;
   /** How long to wait for a server's state. */
@@ -53,18 +55,11 @@ export class GatewayProcess {
   readonly #patienceMs: number;
   #lastId = 0;
 
-  private constructor({
-    servers,
-    gateway = {},
-    args = [],
-    via = [],
-    env = {},
-    detached = false,
-    patienceMs = 10_000,
-  }: StartOptions) {
-    this.#patienceMs = patienceMs;
+  private constructor(options: StartOptions) {
+    const { servers, gateway = {}, args = [], via = [], env = {}, detached = false, folder } = options;
+    this.#patienceMs = options.patienceMs ?? 10_000;
     // Part of every command line below, so that what is left of a run can be found.
-    this.folder = mkdtempSync(join(tmpdir(), `trunkline-${randomUUID()}-`));
+    this.folder = folder ?? mkdtempSync(join(tmpdir(), `trunkline-${randomUUID()}-`));
     this.file = join(this.folder, 'trunkline.yaml');
     this.configure(servers, gateway);
     const own = args.map((arg) => arg.replaceAll('RUN', this.folder));
@@ -173,10 +168,15 @@ export class GatewayProcess {
 
   /** Closes stdin, as a host does, and waits for the end; resolves with the exit code. */
   async close(): Promise<number | null> {
-    this.#process.stdin.end();
-    const code = await this.#exited;
+    const code = await this.end();
     rmSync(this.folder, { recursive: true, force: true });
     return code;
+  }
+
+  /** The same, and leaves its folder there for the next run. */
+  async end(): Promise<number | null> {
+    this.#process.stdin.end();
+    return await this.#exited;
   }
 
   kill(signal: NodeJS.Signals): void {

@@ -1,3 +1,4 @@
+import type { KeptWords } from '../../src/bridge/kept-child.js';
 import { Backend, type LifecycleState } from '../../src/gateway/backend.js';
 import type { Sharing } from '../../src/gateway/backend-pool.js';
 import { createToolPolicy, type ToolPolicyRules } from '../../src/gateway/catalog/tool-policy.js';
@@ -39,6 +40,7 @@ export interface ServerScript {
   /** Methods that the configuration says it answers. */
   readonly methods?: readonly string[];
   readonly retryInMs?: () => number | undefined;
+  readonly idleStopMs?: number;
 }
 
 export interface GatewayScript {
@@ -89,6 +91,10 @@ export class ScriptedServer {
   readonly limits: CallLimits;
   /** How often a start was asked for by traffic. */
   demands = 0;
+  /** How often it was to be stopped as nobody needed it. */
+  rests = 0;
+  /** What was last read of a process. */
+  offered: KeptWords | undefined;
   generation = 0;
   /** Raw pages of the next process, or of the present one when it is asked again. */
   pages: readonly string[];
@@ -128,6 +134,13 @@ export class ScriptedServer {
         this.demands += 1;
       },
       retryInMs: script.retryInMs ?? (() => undefined),
+      idleStopMs: script.idleStopMs ?? 0,
+      rest: () => {
+        this.rests += 1;
+      },
+      onListed: (offered) => {
+        this.offered = offered;
+      },
     });
   }
 

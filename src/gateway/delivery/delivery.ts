@@ -29,7 +29,7 @@ export interface DeliveryOptions {
   readonly retryInMs: () => number | undefined;
 }
 
-/** How long a call waits for a child that is on its way back. */
+/** How long a call waits for a child that is on its way back; for one that was never there, as long as for an answer. */
 const RESTART_WAIT_MS = 5_000;
 
 /** Of requests that wait for the end of a task, which the server need do nothing for. */
@@ -289,7 +289,9 @@ export class Delivery {
       this.#connectAndSend(call);
     };
     const wasSent = earlier !== undefined;
-    const endWait = this.#waits.begin({ exchange, forMs: RESTART_WAIT_MS, proceed, fail, release: leave, wasSent });
+    const isFirst = this.#absence === 'starting' && !wasSent;
+    const forMs = isFirst ? this.#options.limits.idleTimeoutMs : RESTART_WAIT_MS;
+    const endWait = this.#waits.begin({ exchange, forMs, proceed, fail, release: leave, wasSent });
   }
 
   #fail(exchange: Exchange, reason: FailureReason, sent: boolean): void {

@@ -45,6 +45,7 @@ function renderServer(server: ServerReport): string[] {
     count(server.prompts, 'prompts'),
     count(server.resources, 'resources'),
     count(server.resourceTemplates, 'resource templates'),
+    server.fromLastRun ? 'list from the last run' : '',
     server.pid === null ? '' : `pid ${server.pid}`,
     server.uptimeSeconds === null ? '' : `up ${duration(server.uptimeSeconds)}`,
     `generation ${server.generation}`,
@@ -60,7 +61,7 @@ function renderServer(server: ServerReport): string[] {
   const lines = [`- ${server.server}: ${facts.filter(Boolean).join(' · ')}`];
   const add = (label: string, text: string) => lines.push(`    ${label}: ${text}`);
 
-  const isWell = server.state === 'ready' && server.breaker === 'closed';
+  const isWell = server.state === 'idle' || (server.state === 'ready' && server.breaker === 'closed');
   if (server.installing !== null)
     add('installing', `${server.installing.package}, for ${duration(server.installing.forSeconds)} so far`);
   if (server.retryInSeconds !== null) add('next try', `in ${server.retryInSeconds} s`);

@@ -38,13 +38,20 @@ const LIST_SCHEMA = object({
 const SERVER_SCHEMA = object({
   server: { type: 'string', description: 'Key of the server in the configuration' },
   state: {
-    enum: ['stopped', 'installing', 'starting', 'ready', 'suspect', 'stopping', 'backoff', 'parked', 'misconfigured'],
+    enum: [
+      ...['stopped', 'idle', 'installing', 'starting', 'ready', 'suspect', 'stopping', 'backoff', 'parked'],
+      'misconfigured',
+    ],
   },
   pid: NULLABLE_NUMBER,
   uptimeSeconds: NULLABLE_NUMBER,
   generation: { ...COUNT, description: 'How many times a process was launched for it' },
   restarts: COUNT,
   protocolVersion: NULLABLE_STRING,
+  fromLastRun: {
+    type: 'boolean',
+    description: 'Whether what is listed was read in the last run and not in this one yet',
+  },
   breaker: { enum: ['closed', 'open', 'half-open'] },
   inFlight: COUNT,
   queued: COUNT,

@@ -3,6 +3,7 @@ import type { SharedLimit } from '../../jsonrpc/shared-limit.js';
 import type { ListKind } from '../../mcp/lists.js';
 import type { Backend, LifecycleState } from '../backend.js';
 import type { Catalogs } from '../catalog/catalogs.js';
+import { advise, stateOf } from './advice.js';
 import { printable, printableLines } from './printable.js';
 import { adviseOnToolCount } from './tool-count.js';
 
@@ -122,6 +123,8 @@ export interface ServerReport {
   readonly generation: number;
   readonly restarts: number;
   readonly protocolVersion: string | null;
+  /** Whether the lists are those of the last run, which no process of this one has confirmed yet. */
+  readonly fromLastRun: boolean;
   readonly breaker: BreakerState;
   readonly inFlight: number;
   readonly queued: number;
@@ -216,12 +219,13 @@ function reportServer(facts: StatusFacts, one: ServerFacts, logLines: number): S
   const lastExit = lifecycle?.lastExit;
   return {
     server: backend.key,
-    state: problem === undefined ? (lifecycle?.state ?? 'stopped') : 'misconfigured',
+    state: problem === undefined ? stateOf(backend, lifecycle) : 'misconfigured',
     pid: lifecycle?.pid ?? null,
     uptimeSeconds: since(lifecycle?.readySince),
     generation: lifecycle?.generation ?? 0,
     restarts: lifecycle?.restarts ?? 0,
     protocolVersion: connection?.revision ?? null,
+    fromLastRun: backend.isFromLastRun,
     breaker: breaker.state,
     inFlight: connection?.inFlight ?? 0,
     queued: backend.delivery.queued,
@@ -247,7 +251,8 @@ function reportServer(facts: StatusFacts, one: ServerFacts, logLines: number): S
     log: one.logLines.slice(-logLines).map(shown),
     droppedLogLines: one.droppedLogLines,
     advice: advise(facts, one),
-    instructions: connection?.instructions === undefined ? null : printableLines(facts.redact(connection.instructions)),
+    instructions:
+      backend.greeted?.instructions === undefined ? null : printableLines(facts.redact(backend.greeted.instructions)),
     instances: one.instances.map((instance) => reportInstance(instance, backend)),
   };
 }
@@ -255,7 +260,7 @@ function reportServer(facts: StatusFacts, one: ServerFacts, logLines: number): S
 function reportInstance({ backend, lifecycle }: InstanceFacts, yours: Backend): InstanceReport {
   return {
     id: backend.id,
-    state: lifecycle?.state ?? 'stopped',
+    state: stateOf(backend, lifecycle),
     pid: lifecycle?.pid ?? null,
     clients: backend.clients.size,
     inFlight: backend.delivery.connection?.inFlight ?? 0,
@@ -285,42 +290,6 @@ function reportList(facts: StatusFacts, { key, lists }: Backend, kind: ListKind)
     hiding: hiding.map(shown),
   };
 }
-
-/** The next step for a person, by what is wrong. */
-function advise({ canRestart }: StatusFacts, { backend, lifecycle, problem, instances }: ServerFacts): string {
-  if (problem !== undefined) return [problem.message, problem.hint].filter(Boolean).join(' ');
-  const { key } = backend;
-  const restart = canRestart
-    ? `call trunkline__restart with server "${key}"`
-    : 'restart the client, which restarts Trunkline';
-  switch (lifecycle?.state) {
-    case 'installing':
-      return 'It is being installed, which may take a minute or more; its tools appear when it is ready.';
-    case 'parked':
-      if (lifecycle.missing !== undefined)
-        return `Its package could not be installed. Mend the cause (is there a network?), then ${restart}, or run \`trunkline install\`. It is tried again by itself.`;
-      return `Read the log lines, mend the cause, then ${restart}. It is tried again by itself from time to time, and when one of its tools is called.`;
-    case 'backoff':
-      if (lifecycle.lastFailure?.isHostFault === true) return SHORT_OF_RESOURCES;
-      return 'It is restarted by itself; if that goes on, the log lines tell why it ends.';
-    case 'starting':
-      if (instances.some((instance) => instance.backend === backend && instance.isUnclaimed))
-        return 'It runs, and is greeted in the name of the first client that comes.';
-      return lifecycle.consecutiveFailures > 0
-        ? 'It is being started again.'
-        : 'It is still starting; its tools appear when it is ready.';
-    case 'suspect':
-      return 'It has stopped answering. It is being asked whether it still serves, and started anew if it does not.';
-    case 'ready':
-      if (backend.delivery.breaker.state === 'closed') return '';
-      return `It runs but does not answer. It is asked again by itself; to start it anew at once, ${restart}.`;
-    default:
-      return '';
-  }
-}
-
-const SHORT_OF_RESOURCES =
-  'This machine lacks what a new process needs; the server is not to blame, and is tried again every 5 s. End other programs, or raise the limit that the last failure names (`ulimit -n` for open files).';
 
 function seconds(ms: number): number {
   return Math.round(ms / 1000);

@@ -122,6 +122,11 @@ export class ServerTasks {
     exchange.succeed(join([LIST_HEAD, ...entries, LIST_TAIL]));
   }
 
+  /** Whether the process has made tasks. */
+  has(backend: Backend): boolean {
+    return this.#registry.has(backend);
+  }
+
   /** The client is gone. */
   left(client: GatewayClient, backends: Iterable<Backend>): void {
     for (const backend of backends) this.#registry.left(backend, client);

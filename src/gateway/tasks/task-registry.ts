@@ -25,6 +25,11 @@ export class TaskRegistry {
     return this.#byBackend.get(backend)?.get(original);
   }
 
+  /** Whether the process has made tasks that we know of. */
+  has(backend: Backend): boolean {
+    return (this.#byBackend.get(backend)?.size ?? 0) > 0;
+  }
+
   /** The client's request has become this task; `end` ends the reports of its progress. */
   made(backend: Backend, original: string, client: GatewayClient, end: () => void): void {
     this.finish(backend, original);

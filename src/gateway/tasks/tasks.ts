@@ -77,6 +77,11 @@ export class Tasks {
     };
   }
 
+  /** Whether the process has made tasks, whose results end with it. */
+  has(backend: Backend): boolean {
+    return this.ofServers.has(backend);
+  }
+
   /** The client is gone. */
   left(client: GatewayClient, backends: Iterable<Backend>): void {
     this.ofServers.left(client, backends);

@@ -176,11 +176,16 @@ describe('a call while there is no process', () => {
     expect(exchanges.map(({ answers }) => answers)).toEqual([[ANSWER], [ANSWER]]);
   });
 
-  it.each(['starting', 'restarting'] as const)('is told after five seconds that it is %s', (absence) => {
+  it.each([
+    ['starting', 60_000],
+    ['restarting', 5_000],
+  ] as const)('is told that it is %s after %i ms', (absence, waitMs) => {
     const { clock, delivery, serve } = delivering({}, () => 1_500);
     delivery.disconnect(absence);
     const exchange = serve();
-    clock.advance(5_000);
+    clock.advance(waitMs - 1);
+    expect(exchange.isSettled).toBe(false);
+    clock.advance(1);
     expect(exchange.failure).toMatchObject({ reason: absence, sent: false, retryAfterMs: 1_500 });
     expect(delivery.queued).toBe(0);
     expect(clock.pending).toBe(0);

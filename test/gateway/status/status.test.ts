@@ -106,6 +106,7 @@ describe('the report', () => {
       generation: 1,
       restarts: 0,
       protocolVersion: '2025-11-25',
+      fromLastRun: false,
       breaker: 'closed',
       inFlight: 0,
       queued: 0,

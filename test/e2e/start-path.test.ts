@@ -1,0 +1,104 @@
+import { readFileSync } from 'node:fs';
+import { join, sep } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { afterEach, describe, expect, it } from 'vitest';
+import { GatewayProcess, type StartOptions } from '../support/gateway-process.js';
+import { until } from '../support/processes.js';
+
+/** What is loaded until a client has its first answers when nothing has changed since the last run. */
+const PACKAGES_ON_THE_WAY = ['eventemitter3', 'opossum', 'p-queue', 'p-timeout'];
+
+/** What the answer to `initialize` needs of ours. A client waits for every one of these, each time. */
+const GREETING = [
+  ...['src/cli.ts', 'src/version.ts', 'src/commands/serve.ts', 'src/commands/http-options.ts'],
+  ...[
+    'src/commands/usage-error.ts',
+    'src/compose/platform.ts',
+    'src/compose/faults.ts',
+    'src/observe/system-clock.ts',
+    'src/front/stdio.ts',
+  ],
+  ...['src/streams/', 'src/timing/', 'src/jsonrpc/', 'src/mcp/', 'src/gateway/session/'],
+  ...[
+    'src/gateway/pending-gateway.ts',
+    'src/gateway/own-bug.ts',
+    'src/gateway/instructions.ts',
+    'src/gateway/capabilities.ts',
+  ],
+  ...['src/gateway/server-greeting.ts', 'src/gateway/delivery/failure.ts'],
+  ...['src/bridge/own-id.ts', 'src/bridge/lasting-requests.ts', 'src/bridge/contain.ts'],
+];
+
+/** What must not be loaded before the first list is answered: it is most of what there is to load. */
+const LATER = [
+  ...['src/config/check-file.ts', 'src/config/schema.ts', 'src/config/fields.ts', 'src/config/yaml-source.ts'],
+  ...[
+    'src/config/http-settings.ts',
+    'src/config/empty-config.ts',
+    'src/config/problems.ts',
+    'src/config/json-schema.ts',
+  ],
+  ...['src/compose/child-launcher.ts', 'src/compose/safety-net.ts', 'src/compose/http-core.ts'],
+  ...['src/bridge/stdio-bridge.ts', 'src/bridge/legacy-child.ts'],
+  ...['src/process/', 'src/front/http/', 'src/commands/serve-http.ts', 'src/commands/run-once.ts'],
+  ...['src/commands/help.ts', 'src/commands/usage.ts', 'src/commands/local-client.ts'],
+];
+
+let gateway: GatewayProcess | undefined;
+afterEach(async () => {
+  await gateway?.dispose();
+  gateway = undefined;
+});
+
+/** The modules that are loaded before each write to stdout in the second run. */
+async function secondRun(): Promise<{ greeting: string[]; list: string[] }> {
+  const options: StartOptions = { servers: { lab: {} } };
+  const first = await GatewayProcess.start(options);
+  gateway = first;
+  await first.untilState('lab', 'ready');
+  await first.end();
+  const { folder } = first;
+  const log = join(folder, 'modules.log');
+  const hooks = fileURLToPath(new URL('../fixtures/modules/log-modules.mjs', import.meta.url));
+  const env = { NODE_OPTIONS: `--import ${hooks}`, MODULE_LOG: log };
+  const second = await GatewayProcess.start({ ...options, folder, env });
+  gateway = second;
+  expect((await second.listTools()).length).toBeGreaterThan(1);
+  await second.untilState('lab', 'ready');
+  await until('the server was started', () => readFileSync(log, 'utf8').includes('/execa/'));
+  const [greeting = '', list = ''] = readFileSync(log, 'utf8').split('written\n');
+  return {
+    greeting: greeting.split('\n').filter(Boolean),
+    list: [greeting, list].join('').split('\n').filter(Boolean),
+  };
+}
+
+function packagesOf(urls: readonly string[]): string[] {
+  const names = urls.flatMap((url) => /.*\/node_modules\/((?:@[^/]+\/)?[^/]+)/.exec(url)?.[1] ?? []);
+  return [...new Set(names)].sort();
+}
+
+/** Our modules, by what the build says stands in the files that were loaded. */
+function modulesOf(urls: readonly string[]): string[] {
+  const files = urls
+    .filter((url) => url.includes('/dist/') && !url.includes('/node_modules/'))
+    .map((url) => fileURLToPath(url));
+  const modules = files.flatMap((file) =>
+    [...readFileSync(file, 'utf8').matchAll(/^\/\/(?:#region)? (src\/\S+\.ts)$/gm)].map(([, module = '']) => module),
+  );
+  return modules.map((module) => module.split(sep).join('/'));
+}
+
+describe('with nothing changed since the last run', () => {
+  it('the first answers need few packages and nothing that starts servers or checks a configuration', async () => {
+    const { greeting, list } = await secondRun();
+    expect(packagesOf(greeting)).toEqual([]);
+    expect(packagesOf(list)).toEqual(PACKAGES_ON_THE_WAY);
+    const [greetingModules, listModules] = [modulesOf(greeting), modulesOf(list)];
+    expect(greetingModules).toContain('src/gateway/session/legacy-session.ts');
+    expect(listModules).toContain('src/gateway/catalog/catalog.ts');
+    const isOf = (places: readonly string[]) => (module: string) => places.some((place) => module.startsWith(place));
+    expect(greetingModules.filter((module) => !isOf(GREETING)(module))).toEqual([]);
+    expect(listModules.filter(isOf(LATER))).toEqual([]);
+  });
+});
