@@ -1,0 +1,89 @@
+import { spawn } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+
+const END_WITHIN_MS = 5_000;
+const LOOK_AGAIN_MS = 50;
+
+/** A client that takes the time from the spawn of its server; it speaks as hosts do, each line after the last answer. */
+export class StartClient {
+  #child;
+  #exit;
+  #startedAt = performance.now();
+  #unfinished = '';
+  #waiting = new Map();
+  #lastId = 0;
+
+  constructor(args, env) {
+    this.#child = spawn(process.execPath, args, {
+      stdio: ['pipe', 'pipe', 'inherit'],
+      env: { ...process.env, ...env },
+    });
+    this.#exit = new Promise((resolve) => this.#child.once('exit', resolve));
+    this.#child.stdin.on('error', () => {});
+    this.#child.stdout.setEncoding('utf8');
+    this.#child.stdout.on('data', (text) => this.#receive(text));
+  }
+
+  async initialize() {
+    const clientInfo = { name: 'bench', version: '1.0.0' };
+    const { at } = await this.#request('initialize', { protocolVersion: '2025-06-18', capabilities: {}, clientInfo });
+    this.#send({ jsonrpc: '2.0', method: 'notifications/initialized' });
+    return at;
+  }
+
+  async list() {
+    const { at, result } = await this.#request('tools/list', {});
+    return { at, tools: result.tools.length };
+  }
+
+  async call(name) {
+    const { at, result } = await this.#request('tools/call', { name, arguments: { text: 'hello' } });
+    if (result.content?.[0]?.text !== 'hello') throw new Error('An answer is not the echo of its call');
+    return at;
+  }
+
+  /** Milliseconds that the main thread has run so far, which a busy machine makes no longer; only Linux tells. */
+  get cpuMs() {
+    if (process.platform !== 'linux') return Number.NaN;
+    return Number(readFileSync(`/proc/${this.#child.pid}/schedstat`, 'latin1').split(' ')[0]) / 1e6;
+  }
+
+  /** Resolves when the gateway says that so many servers are ready. */
+  async untilReady(count) {
+    for (;;) {
+      const { result } = await this.#request('tools/call', { name: 'trunkline__status', arguments: {} });
+      if (result.structuredContent.servers.filter(({ state }) => state === 'ready').length === count) return;
+      await new Promise((resolve) => setTimeout(resolve, LOOK_AGAIN_MS));
+    }
+  }
+
+  async close() {
+    this.#child.stdin.end();
+    const overdue = setTimeout(() => this.#child.kill('SIGKILL'), END_WITHIN_MS);
+    await this.#exit;
+    clearTimeout(overdue);
+  }
+
+  #request(method, params) {
+    this.#lastId += 1;
+    const id = this.#lastId;
+    return new Promise((resolve, reject) => {
+      this.#waiting.set(id, ({ result, error, at }) =>
+        error ? reject(new Error(error.message)) : resolve({ result, at }),
+      );
+      void this.#exit.then((code) => reject(new Error(`ended with ${code}`)));
+      this.#send({ jsonrpc: '2.0', id, method, params });
+    });
+  }
+
+  #send(message) {
+    this.#child.stdin.write(`${JSON.stringify(message)}\n`);
+  }
+
+  #receive(text) {
+    const at = performance.now() - this.#startedAt;
+    const lines = (this.#unfinished + text).split('\n');
+    this.#unfinished = lines.pop();
+    for (const message of lines.map((line) => JSON.parse(line))) this.#waiting.get(message.id)?.({ ...message, at });
+  }
+}
