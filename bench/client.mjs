@@ -1,7 +1,10 @@
 import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { Lines } from './lines.mjs';
 
-const TEXT = 'hello';
+const PROBE = import.meta.resolve('./probe.mjs');
 const END_WITHIN_MS = 5_000;
+const TEXT = 'hello';
 
 /**
  * The measuring client: starts an MCP server as a child process and does as little as possible besides, so that what
@@ -10,22 +13,27 @@ const END_WITHIN_MS = 5_000;
 export class Client {
   #child;
   #exit;
-  #unfinished = '';
+  #lines = new Lines();
   #outgoing = '';
   #isReading = false;
   #lastId = 0;
   #waiting = new Map();
-  /** Ends whatever is being waited for when the child ends or says something wrong. */
-  #fail = () => {};
+  #names = [];
+  #isClosing = false;
+  /** Each ends something that is being waited for when the child ends or says something wrong. */
+  #failures = new Set();
 
-  constructor([command, ...args]) {
-    this.#child = spawn(command, args, { stdio: ['pipe', 'pipe', 'inherit'] });
+  /** With `isProbed`, a Node program tells what it takes of the machine. */
+  constructor([command, ...args], { isProbed = false, isQuiet = false } = {}) {
+    const stderr = isQuiet ? 'ignore' : 'inherit';
+    this.#child = isProbed
+      ? spawn(command, [`--import=${PROBE}`, ...args], { stdio: ['pipe', 'pipe', stderr, 'ipc'] })
+      : spawn(command, args, { stdio: ['pipe', 'pipe', stderr] });
     this.#exit = new Promise((resolve) => this.#child.once('exit', resolve));
     this.#child.once('error', (error) => this.#fail(error));
-    this.#child.once('exit', (code, signal) => this.#fail(new Error(`${args[0]} ended (${code ?? signal})`)));
+    this.#child.once('exit', (code, signal) => this.#fail(new Error(`${command} ${args} ended (${code ?? signal})`)));
     this.#child.stdin.on('error', () => {}); // An exit follows, and that is what counts.
-    this.#child.stdout.setEncoding('utf8');
-    this.#child.stdout.on('data', (text) => this.#receive(text));
+    this.#child.stdout.on('data', (chunk) => this.#receive(chunk));
   }
 
   async initialize() {
@@ -33,63 +41,119 @@ export class Client {
     await this.#request('initialize', { protocolVersion: '2025-06-18', capabilities: {}, clientInfo });
   }
 
-  /** Says that the session is open, and waits until the tool can be called. */
-  async open(tool) {
+  /** Says that the session is open, and waits until so many tools are listed. */
+  async open(count = 1) {
     this.#send(`${JSON.stringify({ jsonrpc: '2.0', method: 'notifications/initialized' })}\n`);
-    const { tools } = await this.#request('tools/list', {});
-    if (!tools.some(({ name }) => name === tool)) throw new Error(`There is no tool ${tool}`);
+    const deadline = performance.now() + OPEN_WITHIN_MS;
+    do {
+      this.#names = (await this.list()).map(({ name }) => name);
+      if (performance.now() > deadline) throw new Error(`Only ${this.#names.length} tools of ${count} are listed`);
+    } while (this.#names.length < count);
   }
 
-  /** Calls a tool `count` times, `inFlight` at a time. Resolves with the milliseconds of each call and of the whole. */
-  call(tool, { count, inFlight }) {
+  /** All tools. `onPage` is told the milliseconds until a page was there, before it is looked at. */
+  async list(onPage) {
+    const tools = [];
+    let cursor;
+    do {
+      const page = await this.#request('tools/list', cursor === undefined ? {} : { cursor }, onPage);
+      tools.push(...page.tools);
+      cursor = page.nextCursor;
+    } while (cursor !== undefined);
+    return tools;
+  }
+
+  /** What stands before a server's tool in this client's list; a gateway that adds nothing shows it as it is. */
+  toolNamed(tool, server) {
+    const named = this.#names.filter((name) => name.endsWith(tool));
+    const found = named.find((name) => name === tool || name.includes(server));
+    if (found === undefined) throw new Error(`There is no tool ${tool} of ${server}`);
+    return found;
+  }
+
+  /** Calls `echo` `count` times, `inFlight` at a time. Resolves with the milliseconds of each call and of the whole. */
+  echo(tool, { count, inFlight }) {
+    return this.call(tool, `{"text":"${TEXT}"}`, { count, inFlight, check: isEcho });
+  }
+
+  /**
+   * Calls a tool, with `args` as JSON, `count` times or until `isOver`. `check` is given each answer, as an object or,
+   * if that is large, a line.
+   */
+  call(tool, args, { count = Number.POSITIVE_INFINITY, inFlight = 1, isOver = () => false, check }) {
     const head = '{"jsonrpc":"2.0","id":';
-    const tail = `,"method":"tools/call","params":{"name":"${tool}","arguments":{"text":"${TEXT}"}}}\n`;
-    const durations = new Float64Array(count);
+    const tail = `,"method":"tools/call","params":{"name":"${tool}","arguments":${args}}}\n`;
+    const rest = tail.length < LARGE_CHARACTERS ? tail : Buffer.from(tail);
+    const durations = [];
     let sent = 0;
     let answered = 0;
     return this.#operation((resolve) => {
       const startedAt = performance.now();
       const next = () => {
-        const index = sent;
         sent += 1;
         const id = this.#nextId();
         const sentAt = performance.now();
-        this.#waiting.set(id, ({ result }) => {
+        this.#waiting.set(id, (answer) => {
           const answeredAt = performance.now();
-          if (result?.content?.[0]?.text !== TEXT) throw new Error('An answer is not the echo of its call');
-          durations[index] = answeredAt - sentAt;
+          if (!check(answer)) throw new Error(`An answer to ${tool} is not what it should be`);
+          durations.push(answeredAt - sentAt);
           answered += 1;
-          if (sent < count) next();
-          if (answered === count) resolve({ durations, elapsed: answeredAt - startedAt });
+          if (sent < count && !isOver()) next();
+          if (answered === sent) resolve({ durations, elapsed: answeredAt - startedAt });
         });
-        this.#send(head + id + tail);
+        if (rest === tail) this.#send(head + id + tail);
+        else this.#sendLarge(head + id, rest);
       };
       while (sent < Math.min(inFlight, count)) next();
     });
   }
 
+  /** What the probe knows: `cpu`, `resident`, `peak-resident`; `undefined` without one. */
+  async ask(what) {
+    if (this.#child.channel === undefined) return undefined;
+    this.#child.send(what);
+    const [answer] = await once(this.#child, 'message');
+    return answer;
+  }
+
   /** Closes the child's stdin, as a host does, and waits until it has ended. */
   async close() {
-    this.#fail = () => {};
+    this.#isClosing = true;
     this.#child.stdin.end();
     const overdue = setTimeout(() => this.#child.kill('SIGKILL'), END_WITHIN_MS);
     await this.#exit;
     clearTimeout(overdue);
   }
 
-  #request(method, params) {
+  #request(method, params, onAnswered = () => {}) {
     return this.#operation((resolve, reject) => {
       const id = this.#nextId();
-      this.#waiting.set(id, ({ result, error }) => (error ? reject(new Error(error.message)) : resolve(result)));
+      const sentAt = performance.now();
+      this.#waiting.set(id, (answer) => {
+        onAnswered(performance.now() - sentAt);
+        const { result, error } = typeof answer.text === 'function' ? JSON.parse(answer.text()) : answer;
+        if (error) reject(new Error(error.message));
+        else resolve(result);
+      });
       this.#send(`${JSON.stringify({ jsonrpc: '2.0', id, method, params })}\n`);
     });
   }
 
   #operation(run) {
     return new Promise((resolve, reject) => {
-      this.#fail = reject;
-      run(resolve, reject);
+      this.#failures.add(reject);
+      const done = (settle) => (value) => {
+        this.#failures.delete(reject);
+        settle(value);
+      };
+      run(done(resolve), done(reject));
     });
+  }
+
+  #fail(error) {
+    if (this.#isClosing) return;
+    for (const reject of this.#failures) reject(error);
+    this.#failures.clear();
   }
 
   #nextId() {
@@ -103,17 +167,23 @@ export class Client {
     if (!this.#isReading) this.#flush();
   }
 
+  #sendLarge(head, rest) {
+    this.#child.stdin.cork();
+    this.#child.stdin.write(this.#outgoing + head);
+    this.#child.stdin.write(rest);
+    this.#child.stdin.uncork();
+    this.#outgoing = '';
+  }
+
   #flush() {
     if (this.#outgoing !== '') this.#child.stdin.write(this.#outgoing);
     this.#outgoing = '';
   }
 
-  #receive(text) {
+  #receive(chunk) {
     this.#isReading = true;
-    const lines = (this.#unfinished + text).split('\n');
-    this.#unfinished = lines.pop();
     try {
-      for (const line of lines) this.#take(JSON.parse(line));
+      this.#lines.push(chunk, (line) => this.#take(typeof line === 'string' ? JSON.parse(line) : line));
     } catch (error) {
       this.#fail(error);
     }
@@ -121,9 +191,16 @@ export class Client {
     this.#flush();
   }
 
-  #take(message) {
-    const settle = this.#waiting.get(message.id);
-    this.#waiting.delete(message.id);
-    settle?.(message);
+  #take(answer) {
+    const settle = this.#waiting.get(answer.id);
+    this.#waiting.delete(answer.id);
+    settle?.(answer);
   }
+}
+
+const OPEN_WITHIN_MS = 60_000;
+const LARGE_CHARACTERS = 16 * 1024;
+
+function isEcho({ result }) {
+  return result?.content?.[0]?.text === TEXT;
 }

@@ -3,12 +3,12 @@ import { once } from 'node:events';
 import { mkdtempSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { IN_FLIGHT } from './measure.mjs';
+import { IN_FLIGHT } from './ways.mjs';
 
 const CLI = path('../dist/cli.js');
 const TINY = path('./tiny-server.mjs');
 const BARE = path('./bare-http.mjs');
-const PROBE = import.meta.resolve('./memory-probe.mjs');
+const PROBE = import.meta.resolve('./probe.mjs');
 const END_WITHIN_MS = 5_000;
 
 /** A server of MCP over HTTP, in a process of its own. */

@@ -1,6 +1,6 @@
-import { IN_FLIGHT } from './measure.mjs';
 import { table } from './page.mjs';
 import { median, shownRatio } from './statistics.mjs';
+import { IN_FLIGHT } from './ways.mjs';
 
 export const FEW_SESSIONS = 10;
 

@@ -5,14 +5,13 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
-import { Client } from './client.mjs';
 import { HttpServerProcess } from './http-gateway.mjs';
 import { HttpLoad } from './http-load.mjs';
 import { BARE, FEW, FEW_SESSIONS, MANY, STDIO, toHttpReport } from './http-report.mjs';
-import { IN_FLIGHT, inRounds } from './measure.mjs';
+import { inRounds } from './measure.mjs';
 import { describeMachine, writeSection } from './page.mjs';
-import { callPaths } from './paths.mjs';
 import { quantile } from './statistics.mjs';
+import { IN_FLIGHT, OpenWay, tinyServer, trunkline } from './ways.mjs';
 
 const PAGE = fileURLToPath(new URL('../docs/performance.md', import.meta.url));
 const WARM_UP_ROUNDS = 2;
@@ -48,24 +47,22 @@ console.log(report);
 if (values.write) writeSection(PAGE, 'bench-http', report);
 
 async function measure() {
-  const stdioPath = callPaths(folder).find(({ name }) => name === 'Trunkline');
-  const stdio = new Client(stdioPath.command);
+  const stdio = await OpenWay.open(trunkline, folder, { tiny: tinyServer() });
+  const { client, tool } = stdio.to('tiny', 'echo');
   const bare = await HttpServerProcess.bare();
   const ofFew = await HttpServerProcess.trunkline(folder, { sessions: FEW_SESSIONS });
   const ofMany = await HttpServerProcess.trunkline(folder, { sessions });
   try {
-    await stdio.initialize();
-    await stdio.open(stdioPath.tool);
-    const few = new HttpLoad(ofFew, { sessions: FEW_SESSIONS, tool: stdioPath.tool });
+    const few = new HttpLoad(ofFew, { sessions: FEW_SESSIONS, tool });
     await few.open(IN_FLIGHT);
-    const atBare = new HttpLoad(bare, { sessions, tool: stdioPath.tool });
+    const atBare = new HttpLoad(bare, { sessions, tool });
     await atBare.open(IN_FLIGHT);
     const memory = [];
-    const many = await openMany(ofMany, stdioPath.tool, memory);
+    const many = await openMany(ofMany, tool, memory);
 
     const peak = { resident: 0 };
     const ways = [
-      { name: STDIO, call: (options) => stdio.call(stdioPath.tool, options) },
+      { name: STDIO, call: (options) => client.echo(tool, options) },
       { name: BARE, call: (options) => atBare.call(options) },
       { name: FEW, call: (options) => few.call(options) },
       { name: MANY, call: (options) => many.call(options), after: () => notePeak(ofMany, peak) },

@@ -21,9 +21,11 @@ export function ratios(results, name, measure, baseline) {
   return results.get(name).map((ofRound, round) => ofRound[measure] / ofBaseline[round][measure]);
 }
 
-/** The ratio as a cell of a table: its median, smallest and largest. */
+/** The ratio as a cell of a table: its median, smallest and largest; nothing where it was not measured. */
 export function shownRatio(results, name, measure, baseline) {
   if (name === baseline) return '1';
-  const { median: middle, min, max } = spread(ratios(results, name, measure, baseline));
+  const values = ratios(results, name, measure, baseline);
+  if (!values.every(Number.isFinite)) return '';
+  const { median: middle, min, max } = spread(values);
   return `${middle.toFixed(2)} (${min.toFixed(2)}–${max.toFixed(2)})`;
 }

@@ -1,32 +1,68 @@
-// The smallest MCP server that can be measured through: one tool that answers at once with the text it was given.
+// The smallest MCP server that can be measured through. It answers at once, and knows what it answers beforehand.
+// `tiny-server.mjs [COUNT]` has so many tools more that nobody calls.
+import { Lines } from './lines.mjs';
+import { textOf } from './payload.mjs';
+
+const object = (properties) => ({ type: 'object', properties, required: Object.keys(properties) });
 const TOOLS = [
-  {
-    name: 'echo',
-    inputSchema: { type: 'object', properties: { text: { type: 'string' } }, required: ['text'] },
-  },
+  { name: 'echo', inputSchema: object({ text: { type: 'string' } }) },
+  // A text of a kind and a size.
+  { name: 'produce', inputSchema: object({ kind: { type: 'string' }, bytes: { type: 'integer' } }) },
+  // Tells how many characters the text had when asked to look, else nothing.
+  { name: 'consume', inputSchema: object({ look: { type: 'boolean' }, text: { type: 'string' } }) },
+  { name: 'sleep', inputSchema: object({ ms: { type: 'integer' } }) },
+  ...Array.from({ length: Number(process.argv[2] ?? 0) }, (_, index) => idleTool(index)),
 ];
+const UNKNOWN_METHOD = { code: -32601, message: 'Method not found' };
 
-let unfinished = '';
+const lines = new Lines();
+const produced = new Map();
+let answers = '';
 
-process.stdin.setEncoding('utf8');
 process.stdin.on('data', (chunk) => {
-  const lines = (unfinished + chunk).split('\n');
-  unfinished = lines.pop();
-  let answers = '';
-  for (const line of lines) answers += answer(JSON.parse(line));
+  lines.push(chunk, take);
   if (answers !== '') process.stdout.write(answers);
+  answers = '';
 });
 
+function take(line) {
+  if (typeof line === 'string') {
+    answer(JSON.parse(line));
+  } else if (line.head.includes('"look":true')) {
+    const { id, params } = JSON.parse(line.text());
+    say(id, textResult(String(params.arguments.text.length)));
+  } else {
+    say(line.id, textResult(''));
+  }
+}
+
 function answer({ id, method, params }) {
-  if (id === undefined) return '';
-  const result = resultOf(method, params);
-  return `${JSON.stringify({ jsonrpc: '2.0', id, ...(result ? { result } : { error: UNKNOWN_METHOD }) })}\n`;
+  if (id === undefined) return;
+  const result = method === 'tools/call' ? callTool(id, params) : resultOf(method, params);
+  if (result !== LATER) say(id, result);
+}
+
+const LATER = Symbol('answered by itself');
+
+function callTool(id, { name, arguments: args }) {
+  switch (name) {
+    case 'echo':
+      return textResult(args.text);
+    case 'produce':
+      produce(id, args);
+      return LATER;
+    case 'sleep':
+      setTimeout(() => {
+        say(id, textResult('awake'));
+        process.stdout.write(answers);
+        answers = '';
+      }, args.ms);
+      return LATER;
+  }
 }
 
 function resultOf(method, params) {
   switch (method) {
-    case 'tools/call':
-      return { content: [{ type: 'text', text: params.arguments.text }] };
     case 'tools/list':
       return { tools: TOOLS };
     case 'initialize':
@@ -40,4 +76,32 @@ function resultOf(method, params) {
   }
 }
 
-const UNKNOWN_METHOD = { code: -32601, message: 'Method not found' };
+function textResult(text) {
+  return { content: [{ type: 'text', text }] };
+}
+
+function say(id, result) {
+  answers += `${JSON.stringify({ jsonrpc: '2.0', id, ...(result ? { result } : { error: UNKNOWN_METHOD }) })}\n`;
+}
+
+/** What was answered before is answered again without making it anew. */
+function produce(id, { kind, bytes }) {
+  const key = `${kind} ${bytes}`;
+  const payload = produced.get(key) ?? Buffer.from(`${JSON.stringify(textResult(textOf(kind, bytes)))}}\n`);
+  produced.set(key, payload);
+  process.stdout.cork();
+  process.stdout.write(`${answers}{"jsonrpc":"2.0","id":${id},"result":`);
+  process.stdout.write(payload);
+  process.stdout.uncork();
+  answers = '';
+}
+
+/** About as large as the tools of real servers are. */
+function idleTool(index) {
+  const text = { type: 'string', description: 'What the tool is to work on, as the server documents it' };
+  return {
+    name: `tool_${index}`,
+    description: `Does what nobody asks for, in its ${index}th way, and tells about it in two sentences. Has no effects.`,
+    inputSchema: object({ text, limit: { type: 'integer', minimum: 1 } }),
+  };
+}

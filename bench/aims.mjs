@@ -1,0 +1,73 @@
+import { STREAMING_P99 } from './neighbours.mjs';
+import { table } from './page.mjs';
+import { worstPayloadRatio } from './payloads.mjs';
+import { median, ratios } from './statistics.mjs';
+import { RELAY, TRUNKLINE } from './ways.mjs';
+
+/**
+ * What is aimed at. `wide` is what even a busy machine must keep to: beyond that something is broken, and a short run
+ * fails. What is not a ratio has none.
+ */
+const AIMS = [
+  { aim: 'p50 of a call ÷ byte relay', of: ofCalls('p50'), atMost: 1.2, wide: 2 },
+  { aim: 'p99 of a call ÷ byte relay', of: ofCalls('p99'), atMost: 1.25, wide: 3 },
+  { aim: 'calls/s with 64 in flight ÷ byte relay', of: ofCalls('callsPerSecond'), atLeast: 0.75, wide: 0.2 },
+  { aim: 'CPU of a call then ÷ byte relay', of: ofCalls('cpuTogether'), atMost: 2.5, wide: 20 },
+  { aim: '10 MiB result ÷ byte relay', of: ofPayloads('10 MiB result'), atMost: 1.2, wide: 4 },
+  { aim: '1 MiB argument ÷ byte relay', of: ofPayloads('1 MiB argument'), atMost: 1.4, wide: 4 },
+  { aim: 'p99 beside a streaming neighbour ÷ byte relay', of: besideStream, atMost: 1, wide: 4 },
+  { aim: 'Resident memory, idle', of: ofMemory(({ idle }) => idle), unit: 'MiB', atMost: 60 },
+  { aim: 'Resident memory under load', of: ofMemory(({ peak }) => peak), unit: 'MiB', atMost: 160 },
+  { aim: 'Resident memory after it ÷ idle', of: ofMemory(({ after, idle }) => after / idle), atMost: 1.2 },
+  { aim: '`tools/list` of 10,000 tools, slowest page', of: ofManyTools, unit: 'ms', atMost: 3 },
+  { aim: '`initialize` answered', of: ofStarts, unit: 'ms', atMost: 150 },
+];
+
+/** The aims that something was measured for, and whether they are met. */
+export function aimsTable(measured) {
+  const rows = judged(measured).map(({ aim, value, unit = '×', atMost, atLeast, isMet }) => [
+    `${aim} ${atMost === undefined ? `≥ ${atLeast}` : `≤ ${atMost}`} ${unit}`,
+    `${value.toFixed(unit === 'MiB' || value > 20 ? 0 : 2)} ${unit}`,
+    isMet ? 'met' : 'not met',
+  ]);
+  return ['Aims:', table(['Aim', 'Measured', ''], rows)];
+}
+
+/** What no machine explains. */
+export function brokenAims(measured) {
+  return judged(measured)
+    .filter(({ value, atLeast, wide }) => wide !== undefined && (atLeast === undefined ? value > wide : value < wide))
+    .map(({ aim, value, wide }) => `${aim}: ${value.toFixed(2)}, beyond ${wide}`);
+}
+
+function judged(measured) {
+  return AIMS.map((aim) => ({ ...aim, value: aim.of(measured) }))
+    .filter(({ value }) => value !== undefined)
+    .map((aim) => ({ ...aim, isMet: aim.atMost === undefined ? aim.value >= aim.atLeast : aim.value <= aim.atMost }));
+}
+
+function ofCalls(measure) {
+  return ({ calls }) => calls && median(ratios(calls, TRUNKLINE, measure, RELAY));
+}
+
+function ofPayloads(beginning) {
+  return ({ payloads }) => payloads && worstPayloadRatio(payloads, TRUNKLINE, beginning);
+}
+
+function besideStream({ neighbours }) {
+  return neighbours && median(ratios(neighbours, TRUNKLINE, STREAMING_P99, RELAY));
+}
+
+function ofManyTools({ manyTools }) {
+  return manyTools && median(manyTools.get(TRUNKLINE).map(({ slowest }) => slowest));
+}
+
+function ofStarts({ starts }) {
+  if (starts === undefined) return undefined;
+  const ours = [...starts].filter(([name]) => name.startsWith(TRUNKLINE));
+  return Math.max(...ours.map(([, times]) => median(times)));
+}
+
+function ofMemory(pick) {
+  return ({ memory }) => memory && pick(memory.get(TRUNKLINE));
+}
