@@ -25,6 +25,8 @@ export function skipWhitespace(bytes: Uint8Array, at: number): number {
   let position = at;
   for (;;) {
     const byte = bytes[position];
+    // Of most messages, all bytes between tokens are tokens: one look is enough to see that.
+    if (byte === undefined || byte > 0x20) return position;
     if (byte !== 0x20 && byte !== 0x0a && byte !== 0x0d && byte !== 0x09) return position;
     position += 1;
   }
@@ -105,24 +107,20 @@ export function skipColon(bytes: Uint8Array, at: number): number {
 /** The position after the string literal whose opening quote is at `at`. */
 export function skipString(bytes: Uint8Array, at: number): number {
   if (bytes[at] !== QUOTE) return NOT_JSON;
+  const longFrom = at + SHORT_STRING;
   let position = at + 1;
-  let strideAt = position + STRIDE_AFTER;
-  for (;;) {
+  while (position < longFrom) {
     const byte = bytes[position];
     if (byte === undefined || byte < 0x20) return NOT_JSON;
     if (byte === QUOTE) return position + 1;
     if (byte === BACKSLASH) {
       position = skipEscape(bytes, position);
       if (position < 0) return NOT_JSON;
-      strideAt = position + STRIDE_AFTER;
     } else {
       position += 1;
-      if (position === strideAt) {
-        position = stride(bytes, position);
-        strideAt = position + STRIDE_AFTER;
-      }
     }
   }
+  return skipLongString(bytes, position);
 }
 
 /** The text of the string literal at `span`; the literal must be valid. */
@@ -218,31 +216,48 @@ function skipArray(bytes: Uint8Array, at: number, depth: number): number {
   }
 }
 
-/** So many plain characters in a row promise more of them. */
-const STRIDE_AFTER = 64;
+/** A string that has not ended after so many bytes is worth a view of four bytes at a time. */
+const SHORT_STRING = 64;
+
+/** Goes on at `at`, inside a string literal, four plain bytes at a time: that makes long texts and images cheap to check. */
+function skipLongString(bytes: Uint8Array, at: number): number {
+  const unaligned = -bytes.byteOffset & 3;
+  const words = new Int32Array(
+    bytes.buffer,
+    bytes.byteOffset + unaligned,
+    Math.max(0, (bytes.length - unaligned) >> 2),
+  );
+  let position = at;
+  for (;;) {
+    if (((position - unaligned) & 3) === 0)
+      position = skipPlainWords(words, (position - unaligned) >> 2) * 4 + unaligned;
+    const byte = bytes[position];
+    if (byte === undefined || byte < 0x20) return NOT_JSON;
+    if (byte === QUOTE) return position + 1;
+    if (byte === BACKSLASH) {
+      position = skipEscape(bytes, position);
+      if (position < 0) return NOT_JSON;
+    } else {
+      position += 1;
+    }
+  }
+}
+
+/** The first word from `from` on in which a quote, a backslash or a control character may be, or one before it. */
+function skipPlainWords(words: Int32Array, from: number): number {
+  const last = words.length - 1;
+  let index = from;
+  while (index < last && ((suspects(words[index] ?? 0) | suspects(words[index + 1] ?? 0)) & 0x80808080) === 0)
+    index += 2;
+  return index;
+}
 
 /**
- * The first position from `at` on where a quote, a backslash or a control character may be, found four bytes at a
- * time: that is what makes long texts and images cheap to check.
- *
- * A byte is zero if subtracting one borrows from its top bit while that bit was not set; likewise for "below 0x20".
+ * The top bits of those bytes that are below 0x20, a quote or a backslash, and perhaps of some behind one: a byte that
+ * has not got its top bit gets it from a subtraction only by a borrow.
  */
-function stride(bytes: Uint8Array, at: number): number {
-  let start = at;
-  for (; ((bytes.byteOffset + start) & 3) !== 0; start += 1) {
-    const byte = bytes[start];
-    if (byte === undefined || byte < 0x20 || byte === QUOTE || byte === BACKSLASH) return start;
-  }
-  const words = new Int32Array(bytes.buffer, bytes.byteOffset + start, Math.max(0, (bytes.length - start) >> 2));
-  for (let index = 0; index < words.length; index += 1) {
-    const word = words[index] ?? 0;
-    const quote = word ^ 0x22222222;
-    const backslash = word ^ 0x5c5c5c5c;
-    const hits =
-      ((quote - 0x01010101) & ~quote) | ((backslash - 0x01010101) & ~backslash) | ((word - 0x20202020) & ~word);
-    if ((hits & 0x80808080) !== 0) return start + index * 4;
-  }
-  return start + words.length * 4;
+function suspects(word: number): number {
+  return (((word ^ 0x22222222) - 0x01010101) | ((word ^ 0x5c5c5c5c) - 0x01010101) | (word - 0x20202020)) & ~word;
 }
 
 function skipEscape(bytes: Uint8Array, at: number): number {
