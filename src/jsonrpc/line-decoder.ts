@@ -1,8 +1,8 @@
+import { HeldBytes } from './held-bytes.js';
 import { SharedLimit } from './shared-limit.js';
 
 const NEWLINE = 0x0a;
-const FIRST_BUFFER_BYTES = 4096;
-/** One who hoards must not keep others from what comes in two pieces by chance: a buffer of this size is always given. */
+/** One who hoards must not keep others from what comes in two pieces by chance: as much as this may always be held. */
 const ALWAYS_GIVEN_BYTES = 64 * 1024;
 /** How much of a dropped line is kept at either end: enough to find the id of the request it would have answered. */
 const FRAGMENT_BYTES = 512;
@@ -29,15 +29,14 @@ export interface LineDecoderOptions {
 /**
  * Cuts a byte stream into lines at 0x0A and nowhere else, so that text split inside a character stays whole.
  *
- * A lone carriage return is not a line end: JSON takes it as white space. An unfinished line is kept in one buffer
- * that doubles when full, and only new bytes are searched, so that neither a large line in small chunks nor many
- * lines in a large chunk costs more than their length. The buffer is never larger than `maxLineBytes`.
+ * A lone carriage return is not a line end: JSON takes it as white space. Only new bytes are searched, and the
+ * pieces of a line are put together when it ends, so that neither a large line in small chunks nor many lines in a large
+ * chunk costs more than their length. Memory stays below twice `maxLineBytes` and a few KiB.
  */
 export class LineDecoder {
   readonly #maxLineBytes: number;
-  readonly #held: SharedLimit;
-  #buffer = new Uint8Array(0);
-  #length = 0;
+  readonly #room: SharedLimit;
+  readonly #held = new HeldBytes();
   #skipped: { head: Uint8Array; tail: Uint8Array; byteLength: number } | undefined;
   #droppedLines = 0;
   #droppedBytes = 0;
@@ -45,7 +44,7 @@ export class LineDecoder {
 
   constructor({ maxLineBytes, held = new SharedLimit(Number.POSITIVE_INFINITY) }: LineDecoderOptions) {
     this.#maxLineBytes = maxLineBytes;
-    this.#held = held;
+    this.#room = held;
   }
 
   /** Lines dropped because they passed a limit, a last one without a newline included. */
@@ -64,7 +63,7 @@ export class LineDecoder {
 
   /** Bytes of an unfinished line that are held at the moment. */
   get heldBytes(): number {
-    return this.#length;
+    return this.#held.length;
   }
 
   push(chunk: Uint8Array, sink: LineSink): void {
@@ -82,14 +81,14 @@ export class LineDecoder {
 
   /** The stream ended: an unfinished line is dropped, because half a message is no message. Returns its length. */
   end(): number {
-    const lost = this.#skipped?.byteLength ?? this.#length;
+    const lost = this.#skipped?.byteLength ?? this.#held.length;
     if (lost > 0) this.#countDropped(lost);
     this.#reset();
     return lost;
   }
 
   #finish(rest: Uint8Array, sink: LineSink): void {
-    if (this.#skipped === undefined && this.#length + rest.length > this.#maxLineBytes) this.#startSkipping();
+    if (this.#skipped === undefined && this.#held.length + rest.length > this.#maxLineBytes) this.#startSkipping();
     if (this.#skipped !== undefined) {
       this.#skip(rest);
       const skipped = this.#skipped;
@@ -99,7 +98,7 @@ export class LineDecoder {
       sink.oversized(skipped);
       return;
     }
-    if (this.#length === 0) {
+    if (this.#held.length === 0) {
       sink.line(rest);
       return;
     }
@@ -108,56 +107,35 @@ export class LineDecoder {
       this.#finish(rest, sink);
       return;
     }
-    const line = this.#buffer.subarray(0, this.#length);
-    this.#reset();
-    sink.line(line);
+    sink.line(this.#takeHeld());
   }
 
   #keep(rest: Uint8Array): void {
-    if (this.#skipped === undefined && this.#length + rest.length > this.#maxLineBytes) this.#startSkipping();
+    if (this.#skipped === undefined && this.#held.length + rest.length > this.#maxLineBytes) this.#startSkipping();
     if (this.#skipped === undefined && !this.#append(rest)) this.#startSkipping();
     if (this.#skipped !== undefined) this.#skip(rest);
   }
 
   /** Returns false, and does nothing, when there is no room for it among what all hold. */
   #append(rest: Uint8Array): boolean {
-    const needed = this.#length + rest.length;
-    if (needed > this.#buffer.length) {
-      const size = Math.max(
-        needed,
-        Math.min(Math.max(FIRST_BUFFER_BYTES, this.#buffer.length * 2), this.#maxLineBytes),
-      );
-      if (!this.#takeRoom(size)) return false;
-      const grown = new Uint8Array(size);
-      grown.set(this.#buffer.subarray(0, this.#length));
-      this.#buffer = grown;
-    }
-    this.#buffer.set(rest, this.#length);
-    this.#length = needed;
+    if (this.#held.length + rest.length <= ALWAYS_GIVEN_BYTES) this.#room.takeAnyway(rest.length);
+    else if (!this.#room.take(rest.length)) return false;
+    this.#held.add(rest);
     return true;
   }
 
-  #takeRoom(size: number): boolean {
-    const more = size - this.#buffer.length;
-    if (size > ALWAYS_GIVEN_BYTES) return this.#held.take(more);
-    this.#held.takeAnyway(more);
-    return true;
-  }
-
-  #letGo(): void {
-    this.#held.give(this.#buffer.length);
-    this.#buffer = new Uint8Array(0);
-    this.#length = 0;
+  #takeHeld(): Uint8Array {
+    this.#room.give(this.#held.length);
+    return this.#held.take();
   }
 
   #startSkipping(): void {
-    const held = this.#buffer.subarray(0, this.#length);
+    const held = this.#takeHeld();
     this.#skipped = {
       head: held.slice(0, FRAGMENT_BYTES),
       tail: held.slice(-FRAGMENT_BYTES),
       byteLength: held.length,
     };
-    this.#letGo();
   }
 
   #skip(rest: Uint8Array): void {
@@ -177,9 +155,9 @@ export class LineDecoder {
     this.#droppedBytes += byteLength;
   }
 
-  /** The buffer is let go, not cleared: the line just delivered is a view of it. */
   #reset(): void {
-    this.#letGo();
+    this.#room.give(this.#held.length);
+    this.#held.clear();
     this.#skipped = undefined;
   }
 }
