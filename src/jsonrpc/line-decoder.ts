@@ -74,7 +74,8 @@ export class LineDecoder {
         this.#keep(chunk.subarray(start));
         return;
       }
-      this.#finish(chunk.subarray(start, newline), sink);
+      // A plain array of bytes: the platform's own kind takes its time to be cut.
+      this.#finish(new Uint8Array(chunk.buffer, chunk.byteOffset + start, newline - start), sink);
       start = newline + 1;
     }
   }

@@ -32,15 +32,32 @@ export function visitPieces({ bytes, span, edits }: SplicedMessage, visit: (piec
   if (position < span.end) visit(bytes.subarray(position, span.end));
 }
 
+/** Copies the message into `target` from `at` on, where it must find room. Returns the position behind it. */
+export function copySpliced({ bytes, span, edits }: SplicedMessage, target: Uint8Array, at: number): number {
+  let position = span.start;
+  let end = at;
+  for (const edit of edits.length > 1 ? inOrder(edits) : edits) {
+    end = copy(bytes, position, edit.span.start, target, end);
+    end = copy(edit.text, 0, edit.text.length, target, end);
+    position = edit.span.end;
+  }
+  return copy(bytes, position, span.end, target, end);
+}
+
 /** The message as one new array of bytes. */
 export function splice(message: SplicedMessage): Uint8Array {
   const out = new Uint8Array(splicedLength(message));
-  let length = 0;
-  visitPieces(message, (piece) => {
-    out.set(piece, length);
-    length += piece.length;
-  });
+  copySpliced(message, out, 0);
   return out;
+}
+
+/** Below this, the view that `set` needs costs more than copying does. */
+const VIEW_FROM_BYTES = 256;
+
+function copy(from: Uint8Array, start: number, end: number, to: Uint8Array, at: number): number {
+  if (end - start >= VIEW_FROM_BYTES) to.set(from.subarray(start, end), at);
+  else for (let index = start; index < end; index += 1) to[at + index - start] = from[index] ?? 0;
+  return at + end - start;
 }
 
 /** Two edits are what nearly every call has. */

@@ -1,6 +1,6 @@
 import type { Writable } from 'node:stream';
 import type { MessageSink } from '../jsonrpc/message.js';
-import { type SplicedMessage, splicedLength, visitPieces } from '../jsonrpc/splice.js';
+import { copySpliced, type SplicedMessage, splicedLength, visitPieces } from '../jsonrpc/splice.js';
 
 const SLAB_BYTES = 64 * 1024;
 /** Messages from this size on are handed to the stream in pieces instead of being copied. */
@@ -66,12 +66,9 @@ export class LineWriter implements MessageSink {
 
   #copy(message: SplicedMessage, length: number): void {
     if (this.#filled + length > SLAB_BYTES) this.#nextSlab();
-    visitPieces(message, (piece) => {
-      this.#slab.set(piece, this.#filled);
-      this.#filled += piece.length;
-    });
-    this.#slab[this.#filled] = 0x0a;
-    this.#filled += 1;
+    const end = copySpliced(message, this.#slab, this.#filled);
+    this.#slab[end] = 0x0a;
+    this.#filled = end + 1;
   }
 
   #reference(message: SplicedMessage, length: number): void {
