@@ -129,7 +129,7 @@ export class ChildLauncher implements Launcher {
       clock,
       scan,
       // What was read from many connections leaves in one write; a single client need not wait for that.
-      output: new LineWriter(child.stdin, this.#options.hasManyConnections ? setImmediate : queueMicrotask),
+      output: new LineWriter(child.stdin, this.#options.hasManyConnections ? setImmediate : undefined),
       maxFrameBytes,
       maxUnwrittenBytes,
       partialFrames,

@@ -196,7 +196,7 @@ class Sending implements RequestHandler {
     if (response.error !== undefined || isTrue(response.bytes, response.tokens.isError)) counters.errors += 1;
     // The answer leaves in a microtask that is queued already; this one comes after it.
     const breaker = this.#context.breaker();
-    queueMicrotask(() => {
+    void SETTLED.then(() => {
       breaker.record(true);
       onAnswered?.(response);
     });
@@ -231,6 +231,8 @@ function once(leave: () => void): () => void {
     leave();
   };
 }
+
+const SETTLED = Promise.resolve();
 
 type SendFailure = Exclude<Extract<Outcome, { kind: 'failed' }>['reason'], 'cancelled'>;
 
