@@ -154,7 +154,7 @@ export class EnvelopeScanner<Paths extends WatchedPaths> {
   #classify(bytes: Uint8Array, span: Span): Envelope<Paths> | Rejection {
     const found = this.#found;
     const version = found[JSONRPC];
-    if (version === undefined || !isString(bytes, version) || readString(bytes, version) !== '2.0') {
+    if (version === undefined || !isVersion(bytes, version)) {
       return this.#reject('not-json-rpc', bytes);
     }
     const id = found[ID];
@@ -227,6 +227,14 @@ export class EnvelopeScanner<Paths extends WatchedPaths> {
     return depth === 0 ? TOO_DEEP : this.#scanObject(bytes, at, member, depth - 1);
   }
 }
+
+function isVersion(bytes: Uint8Array, version: Span): boolean {
+  const isAsUsual = version.end - version.start === VERSION.length && equalsAt(bytes, version.start, VERSION);
+  // There are other spellings of it, with escapes.
+  return isAsUsual || (isString(bytes, version) && readString(bytes, version) === '2.0');
+}
+
+const VERSION = toBytes('"2.0"');
 
 function isIdToken(bytes: Uint8Array, id: Span): boolean {
   return isString(bytes, id) || isNumber(bytes, id);

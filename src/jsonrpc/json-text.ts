@@ -1,3 +1,5 @@
+import { RecurringTexts } from './recurring-texts.js';
+
 /** A range of bytes, `end` exclusive. */
 export interface Span {
   readonly start: number;
@@ -125,14 +127,11 @@ export function skipString(bytes: Uint8Array, at: number): number {
 
 /** The text of the string literal at `span`; the literal must be valid. */
 export function readString(bytes: Uint8Array, span: Span): string {
-  let text = '';
-  for (let position = span.start + 1; position < span.end - 1; position += 1) {
-    const byte = bytes[position] ?? 0;
-    if (byte === BACKSLASH || byte >= 0x80) return JSON.parse(readText(bytes, span)) as string;
-    text += String.fromCharCode(byte);
-  }
-  return text;
+  const text = names.read(bytes, span.start + 1, span.end - 1);
+  return text ?? (JSON.parse(decoder.decode(bytes.subarray(span.start, span.end))) as string);
 }
+
+const names = new RecurringTexts();
 
 /** The bytes at `span` as text. Ids are short, and a decoder costs more than they do. */
 export function readText(bytes: Uint8Array, span: Span): string {
