@@ -1,4 +1,4 @@
-import { isObject, readText, toBytes } from '../jsonrpc/json-text.js';
+import { digitsOf, isObject, readText } from '../jsonrpc/json-text.js';
 import { LineDecoder, type LineSink, type OversizedLine } from '../jsonrpc/line-decoder.js';
 import {
   errorMessage,
@@ -151,7 +151,7 @@ export class StdioBridge implements LineSink {
   ): SentRequest | undefined {
     const pending = this.#admit(patience, handler, true);
     if (pending === undefined) return undefined;
-    const id = toBytes(String(pending.id));
+    const id = digitsOf(pending.id);
     const ours: Edit[] = [{ span: request.id, text: id }, ...edits];
     const progressToken = request.tokens.requestProgressToken;
     if (progressToken !== undefined) ours.push({ span: progressToken, text: id });
@@ -310,7 +310,7 @@ export class StdioBridge implements LineSink {
     if (notice === undefined || requestId === undefined) {
       this.notify(METHODS.cancelled, { requestId: pending.id });
     } else {
-      const own: Edit = { span: requestId, text: toBytes(String(pending.id)) };
+      const own: Edit = { span: requestId, text: digitsOf(pending.id) };
       this.#output.send({ bytes: notice.bytes, span: notice.span, edits: [own, ...edits] });
     }
   }

@@ -1,5 +1,5 @@
 import { LastingRequests } from '../../bridge/lasting-requests.js';
-import { isString, readString, readText, type Span, toBytes } from '../../jsonrpc/json-text.js';
+import { digitsOf, isString, readString, readText, type Span } from '../../jsonrpc/json-text.js';
 import { notificationMessage } from '../../jsonrpc/message.js';
 import { PendingRequests } from '../../jsonrpc/pending-requests.js';
 import { RPC_CODES, RpcError } from '../../jsonrpc/rpc-error.js';
@@ -43,7 +43,7 @@ export class AskedClient {
       return () => {};
     }
     const id = this.#pending.add(question);
-    const text = toBytes(String(id));
+    const text = digitsOf(id);
     const edits: Edit[] = [{ span: request.id, text }, ...question.edits];
     const { requestProgressToken } = request.tokens;
     if (requestProgressToken !== undefined) edits.push({ span: requestProgressToken, text });
@@ -89,7 +89,7 @@ export class AskedClient {
     if (notice === undefined || requestId === undefined) {
       send(notificationMessage(METHODS.cancelled, { requestId: id }));
     } else {
-      const own: Edit = { span: requestId, text: toBytes(String(id)) };
+      const own: Edit = { span: requestId, text: digitsOf(id) };
       send({ bytes: notice.bytes, span: notice.span, edits: [own, ...edits] });
     }
   }
