@@ -3,6 +3,14 @@ const LATE_IDS = 1024;
 /** And for how long: what comes later than that is as good as never. */
 const LATE_MS = 10 * 60_000;
 
+/** More than are under way at once, mostly. */
+const RECENT_IDS = 256;
+
+interface Pending<Request> {
+  readonly id: number;
+  readonly request: Request;
+}
+
 export type StrayKind = 'late' | 'duplicate' | 'unknown';
 
 /**
@@ -11,30 +19,44 @@ export type StrayKind = 'late' | 'duplicate' | 'unknown';
  * Ids count up from 1 and are never used again, so an answer that comes too late can meet no other request.
  */
 export class PendingRequests<Request> {
-  readonly #pending = new Map<number, Request>();
+  /**
+   * By the last bits of their ids. A map is made anew every few requests as they come and go, and what an old version of
+   * it held outlives a collection or two.
+   */
+  #recent: (Pending<Request> | undefined)[] = [];
+  /** Those whose place a later one took, oldest first. */
+  readonly #older = new Map<number, Request>();
+  #size = 0;
   /** Given up before the answer came, and when; the oldest is forgotten first. */
   readonly #abandoned = new Map<number, number>();
   #lastId = 0;
 
   get size(): number {
-    return this.#pending.size;
+    return this.#size;
   }
 
   /** Takes the request in and returns its id. */
   add(request: Request): number {
     this.#lastId += 1;
-    this.#pending.set(this.#lastId, request);
-    return this.#lastId;
+    const id = this.#lastId;
+    const overtaken = this.#recent[id % RECENT_IDS];
+    if (overtaken !== undefined) this.#older.set(overtaken.id, overtaken.request);
+    this.#recent[id % RECENT_IDS] = { id, request };
+    this.#size += 1;
+    return id;
   }
 
   get(id: number): Request | undefined {
-    return this.#pending.get(id);
+    const pending = this.#recent[id % RECENT_IDS];
+    return pending?.id === id ? pending.request : this.#older.get(id);
   }
 
   /** The request was answered: it leaves, and its id with it. */
   settle(id: number): Request | undefined {
-    const request = this.#pending.get(id);
-    if (request !== undefined) this.#pending.delete(id);
+    const request = this.get(id);
+    if (request === undefined) return undefined;
+    if (!this.#older.delete(id)) this.#recent[id % RECENT_IDS] = undefined;
+    this.#size -= 1;
     return request;
   }
 
@@ -54,11 +76,13 @@ export class PendingRequests<Request> {
     return this.#abandoned.delete(id) ? 'late' : 'duplicate';
   }
 
-  /** Empties the map and returns what was in it, oldest first. */
+  /** Lets go of all and returns them, oldest first. */
   drain(): Request[] {
-    const requests = [...this.#pending.values()];
-    this.#pending.clear();
+    const requests = [...this.values()];
+    this.#recent = [];
+    this.#older.clear();
     this.#abandoned.clear();
+    this.#size = 0;
     return requests;
   }
 
@@ -69,7 +93,12 @@ export class PendingRequests<Request> {
     }
   }
 
-  values(): IterableIterator<Request> {
-    return this.#pending.values();
+  /** Oldest first. */
+  *values(): IterableIterator<Request> {
+    yield* this.#older.values();
+    for (let id = Math.max(1, this.#lastId - RECENT_IDS + 1); id <= this.#lastId; id += 1) {
+      const pending = this.#recent[id % RECENT_IDS];
+      if (pending !== undefined) yield pending.request;
+    }
   }
 }

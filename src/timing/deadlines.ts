@@ -4,6 +4,8 @@ import type { Cancel, Clock } from './clock.js';
 export interface Due {
   /** Milliseconds on the clock. */
   dueAt: number;
+  /** Where it stands among what is watched; kept by `Deadlines`. */
+  place?: number | undefined;
 }
 
 /**
@@ -15,7 +17,8 @@ export interface Due {
 export class Deadlines<Item extends Due> {
   readonly #clock: Clock;
   readonly #onDue: (item: Item) => void;
-  readonly #items = new Set<Item>();
+  /** In no order. A set would be made anew all the time as calls come and go, and keep the garbage collector busy. */
+  #items: Item[] = [];
   #cancel: Cancel | undefined;
   #armedFor = 0;
 
@@ -26,16 +29,26 @@ export class Deadlines<Item extends Due> {
   }
 
   watch(item: Item): void {
-    this.#items.add(item);
+    if (item.place === undefined) {
+      item.place = this.#items.length;
+      this.#items.push(item);
+    }
     if (this.#cancel === undefined || item.dueAt < this.#armedFor) this.#arm(item.dueAt);
   }
 
   unwatch(item: Item): void {
-    this.#items.delete(item);
+    const { place } = item;
+    const last = this.#items.at(-1);
+    if (place === undefined || last === undefined) return;
+    this.#items[place] = last;
+    last.place = place;
+    this.#items.pop();
+    item.place = undefined;
   }
 
   close(): void {
-    this.#items.clear();
+    for (const item of this.#items) item.place = undefined;
+    this.#items = [];
     this.#cancel?.();
     this.#cancel = undefined;
   }
@@ -55,7 +68,9 @@ export class Deadlines<Item extends Due> {
       if (item.dueAt <= now) due.push(item);
       else next = Math.min(next, item.dueAt);
     }
-    for (const item of due) this.#items.delete(item);
+    for (const item of due) this.unwatch(item);
+    // In the order of their times, and not of their places.
+    due.sort((a, b) => a.dueAt - b.dueAt);
     if (next !== Number.POSITIVE_INFINITY) this.#arm(next);
     for (const item of due) this.#onDue(item);
   }

@@ -7,27 +7,32 @@ import type { GatewayClient } from '../gateway-port.js';
  * settled already, and then nothing more can go along it.
  */
 export class CallsAtWork {
-  /** In the order in which they were sent. */
-  readonly #calls = new Set<Exchange>();
+  /**
+   * In the order in which they were sent, and no more than a child may work on at once. A set would be made anew all the
+   * time as calls come and go, and keep the garbage collector busy.
+   */
+  readonly #calls: Exchange[] = [];
   #onIdle = () => {};
 
   get size(): number {
-    return this.#calls.size;
+    return this.#calls.length;
   }
 
   add(exchange: Exchange): void {
-    this.#calls.add(exchange);
+    this.#calls.push(exchange);
   }
 
   delete(exchange: Exchange): void {
-    this.#calls.delete(exchange);
-    if (this.#calls.size === 0) this.#onIdle();
+    const index = this.#calls.indexOf(exchange);
+    if (index === 0) this.#calls.shift();
+    else if (index > 0) this.#calls.splice(index, 1);
+    if (this.#calls.length === 0) this.#onIdle();
   }
 
   /** Calls `onIdle` whenever there is no call left, and at once if there is none now. */
   whenIdle(onIdle: () => void): void {
     this.#onIdle = onIdle;
-    if (this.#calls.size === 0) onIdle();
+    if (this.#calls.length === 0) onIdle();
   }
 
   /**
@@ -39,7 +44,7 @@ export class CallsAtWork {
    * server ask counts only where nothing else does.
    */
   get cause(): Exchange | undefined {
-    const all = [...this.#calls].filter(({ isSettled }) => !isSettled);
+    const all = this.#calls.filter(({ isSettled }) => !isSettled);
     const meant = onlySome(onlySome(all, isNoTask), isInteractive);
     const latest = meant.at(-1);
     return meant.every(({ client }) => client === latest?.client) ? latest : undefined;

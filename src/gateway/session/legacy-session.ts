@@ -22,6 +22,7 @@ import { BatchReply } from './batch-reply.js';
 import { LegacyExchange } from './legacy-exchange.js';
 import { refusalOf } from './refusal.js';
 import { pipeChannel, type ReplyChannel } from './reply-channel.js';
+import { RequestsInFlight } from './requests-in-flight.js';
 import { readProfile, type SpokenProfile } from './spoken-profile.js';
 
 export interface LegacySessionOptions {
@@ -52,8 +53,7 @@ const ANNOUNCE_EVERY_MS = 2_000;
 export class LegacySession implements GatewayClient {
   readonly #options: LegacySessionOptions;
   readonly #pipe: ReplyChannel;
-  /** By the id's token; on a pipe there is one of each, while each POST may bring the same. */
-  readonly #inFlight = new Map<string, Set<LegacyExchange>>();
+  readonly #inFlight = new RequestsInFlight();
   /** By the notification that announces it. */
   readonly #announcements = new Map<string, Paced>();
   readonly #listed = new Set<ListKind>();
@@ -76,9 +76,7 @@ export class LegacySession implements GatewayClient {
 
   /** Requests that were not answered yet. */
   get inFlight(): number {
-    let count = 0;
-    for (const exchanges of this.#inFlight.values()) count += exchanges.size;
-    return count;
+    return this.#inFlight.size;
   }
 
   /** What was agreed in `initialize`; `undefined` before. */
@@ -135,7 +133,7 @@ export class LegacySession implements GatewayClient {
     this.#phase = 'closed';
     this.#asked.close();
     for (const announcement of this.#announcements.values()) announcement.close();
-    for (const exchanges of [...this.#inFlight.values()]) for (const exchange of [...exchanges]) exchange.cancel();
+    for (const exchange of this.#inFlight.all()) exchange.cancel();
     this.#connection?.close();
   }
 
@@ -169,16 +167,12 @@ export class LegacySession implements GatewayClient {
     const { clock } = this.#options;
     const list = listAskedFor(request.method);
     const onSettled = () => {
-      const sameId = this.#inFlight.get(id);
-      sameId?.delete(exchange);
-      if (sameId?.size === 0) this.#inFlight.delete(id);
+      this.#inFlight.delete(id, exchange);
       if (list !== undefined) this.#listed.add(list);
     };
     const sendUnasked = (message: SplicedMessage) => this.#sendUnasked(message);
     const exchange = new LegacyExchange({ request, client: this, reply, clock, sendUnasked, onSettled });
-    const sameId = this.#inFlight.get(id);
-    if (sameId === undefined) this.#inFlight.set(id, new Set([exchange]));
-    else sameId.add(exchange);
+    this.#inFlight.add(id, exchange);
     contain(
       () => connection.serve(exchange),
       this.#options.onFault,
@@ -269,7 +263,7 @@ export class LegacySession implements GatewayClient {
   #cancel(notification: NotificationEnvelope): void {
     const { requestId } = notification.tokens;
     if (requestId === undefined) return;
-    const [exchange, ...others] = this.#inFlight.get(tokenText(notification, requestId)) ?? [];
+    const [exchange, ...others] = this.#inFlight.withId(tokenText(notification, requestId));
     // Of several requests with one id, nobody can say which was meant.
     if (others.length === 0) exchange?.cancel(notification);
   }
