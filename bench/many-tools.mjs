@@ -13,7 +13,7 @@ export async function measureManyTools(ways, folder, { rounds }) {
   for (const way of ways.filter(({ isGateway }) => isGateway)) {
     const servers = Array.from({ length: SERVERS }, (_, index) => [
       `server${index + 1}`,
-      tinyServer(String(IDLE_TOOLS)),
+      tinyServer('--tools', String(IDLE_TOOLS)),
     ]);
     const opened = await OpenWay.open(way, folder, Object.fromEntries(servers), SERVERS * TOOLS);
     try {

@@ -13,6 +13,8 @@ const path = (file) => fileURLToPath(new URL(file, import.meta.url));
 const PAGE = path('../docs/performance.md');
 const CLI = path('../dist/cli.js');
 const TINY = path('tiny-server.mjs');
+/** Of each server. */
+const TOOLS = 4;
 const RELAY = path('byte-relay.mjs');
 const SLOW_MS = 3_000;
 const AIMS = { initialize: 80, list: 120 };
@@ -51,7 +53,7 @@ for (let round = 0; round < rounds; round += 1) {
     writeFileSync(config, JSON.stringify({ servers: serversOf(count, slowMs) }));
     for (const run of [1, 2]) {
       const started = await measure([CLI, '--config', config], { data, calls: 's0__echo', ready: count });
-      if (started.tools !== count + 1) throw new Error(`${started.tools} tools in run ${run} of ${name}`);
+      if (started.tools !== count * TOOLS + 1) throw new Error(`${started.tools} tools in run ${run} of ${name}`);
       results.get(`${name} ${run}`).push(started);
     }
     rmSync(data, { recursive: true });

@@ -1,5 +1,5 @@
 // The smallest MCP server that can be measured through. It answers at once, and knows what it answers beforehand.
-// `tiny-server.mjs [COUNT]` has so many tools more that nobody calls.
+// `tiny-server.mjs --tools COUNT` has so many tools more that nobody calls.
 import { Lines } from './lines.mjs';
 import { textOf } from './payload.mjs';
 
@@ -11,7 +11,7 @@ const TOOLS = [
   // Tells how many characters the text had when asked to look, else nothing.
   { name: 'consume', inputSchema: object({ look: { type: 'boolean' }, text: { type: 'string' } }) },
   { name: 'sleep', inputSchema: object({ ms: { type: 'integer' } }) },
-  ...Array.from({ length: Number(process.argv[2] ?? 0) }, (_, index) => idleTool(index)),
+  ...Array.from({ length: process.argv[2] === '--tools' ? Number(process.argv[3]) : 0 }, (_, index) => idleTool(index)),
 ];
 const UNKNOWN_METHOD = { code: -32601, message: 'Method not found' };
 
