@@ -62,7 +62,7 @@ export class ChildLauncher implements Launcher {
       events.unfit(reason);
     };
     const child = spawnChild(
-      { ...spec, env: this.#childEnvironment(spec) },
+      { ...spec, env: { ...this.#childEnvironment(spec), ...safetyNet.beginning() } },
       {
         onSpawnError: (error) => {
           bridge.close('exited');
@@ -76,7 +76,8 @@ export class ChildLauncher implements Launcher {
         },
       },
     );
-    if (child.pid !== undefined) safetyNet.begun(child.pid);
+    if (child.pid === undefined) safetyNet.notBegun();
+    else safetyNet.begun(child.pid);
     const bridge = this.#join(child, target, {
       silent: () => suspicion.begin(),
       offended: giveUp,

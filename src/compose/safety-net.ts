@@ -40,6 +40,16 @@ export class SafetyNet {
     this.#runFile = new RunFile({ folder: runFolder, owner, onFault });
   }
 
+  /** To be called right before a group's leader is spawned, with what is returned in its environment. */
+  beginning(): Readonly<Record<string, string>> {
+    return this.#guardian.announce();
+  }
+
+  /** What was to begin could not be spawned. */
+  notBegun(): void {
+    this.#guardian.retract();
+  }
+
   /** To be called in the tick in which a group's leader was spawned. */
   begun(pgid: number): void {
     this.#groups.add(pgid);

@@ -1,21 +1,44 @@
+/** The variable by which a process is found whose number nobody could tell any more. */
+export const SPAWN_MARK = 'TRUNKLINE_SPAWN';
+
 /**
  * The helper on POSIX systems: a shell, since it needs little memory and is there everywhere.
  *
- * It reads `+pgid` and `-pgid`, one a line. When nothing more can come, we are gone: every group that is still
- * registered gets SIGTERM, and SIGKILL two seconds later, or never if all are gone by then. A line that was cut off
- * counts for nothing, and neither do the numbers 0 and 1, which would mean our own group and everybody. Signals go by
- * `kill -s`, since `kill -TERM -- -1234` does nothing in dash, and says nothing.
+ * It reads `+pgid` and `-pgid`, one a line, and `?mark` before a group is spawned: should we be killed before we could
+ * tell its number, it is found by the mark in its environment, where the system shows that in /proc. When nothing more
+ * can come, we are gone: every group that is still registered gets SIGTERM, and SIGKILL two seconds later, or never if
+ * all are gone by then. A line that was cut off counts for nothing, and neither do the numbers 0 and 1, which would mean
+ * our own group and everybody. Signals go by `kill -s`, since `kill -TERM -- -1234` does nothing in dash, and says
+ * nothing.
  */
 export const POSIX_GUARDIAN = `
 trap '' HUP INT QUIT TERM PIPE
 groups=' '
+spawning=
 while IFS= read -r line; do
+  case $line in
+    '?'*) spawning=\${line#?}; continue ;;
+    +*) spawning= ;;
+  esac
   group=\${line#[+-]}
   case $group in '' | *[!0-9]* | 0* | 1) continue ;; esac
   case $line in
     +*) groups="$groups$group " ;;
     -*) case $groups in *" $group "*) groups="\${groups%% $group *} \${groups#* $group }" ;; esac ;;
   esac
+done
+
+# What was being spawned may not carry its mark yet.
+tries=4
+case $spawning in *[!0-9a-f-]*) spawning= ;; esac
+while [ -n "$spawning" ] && [ "$tries" -gt 0 ]; do
+  for file in $(grep -lsxz -- "${SPAWN_MARK}=$spawning" /proc/[0-9]*/environ); do
+    pid=\${file#/proc/}
+    pid=\${pid%/environ}
+    if kill -s 0 -- "-$pid" 2>/dev/null; then groups="$groups$pid "; spawning=; fi
+  done 2>/dev/null
+  tries=$((tries - 1))
+  if [ -n "$spawning" ]; then sleep 0.1 2>/dev/null || tries=0; fi
 done
 
 signal() {

@@ -1,6 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
 import type { Cancel, Clock } from '../timing/clock.js';
-import { POSIX_GUARDIAN, WINDOWS_GUARDIAN } from './guardian-script.js';
+import { POSIX_GUARDIAN, SPAWN_MARK, WINDOWS_GUARDIAN } from './guardian-script.js';
 
 /** What to run as the helper. */
 export interface GuardianProgram {
@@ -29,12 +30,17 @@ const FAREWELL_MS = 300;
  * Sees to it that no group outlives us, however we end: a helper process, in a session of its own, holds a pipe to us
  * and ends all registered groups when that pipe closes.
  *
- * It is started with the first group, and started anew if it ends before us. Nothing of this ever fails or waits.
+ * It is started before the first group, and started anew if it ends before us. Nothing of this ever fails or waits.
  */
 export class Guardian {
   readonly #options: GuardianOptions;
   readonly #program: GuardianProgram;
   readonly #groups = new Set<number>();
+  /** Tells our spawns from those of another gateway that had our pid. */
+  readonly #id = `${process.pid}-${randomBytes(4).toString('hex')}`;
+  #spawns = 0;
+  /** What is being spawned, until its group is added. */
+  #announced = '';
   #helper: ChildProcess | undefined;
   #startedAt = 0;
   #troubles = 0;
@@ -52,12 +58,30 @@ export class Guardian {
     return this.#helper?.pid;
   }
 
+  /**
+   * To be called right before a spawn. What is returned belongs into the environment of the process, by which the helper
+   * finds it if we are killed before `add` or `retract` is called, in the same tick.
+   */
+  announce(): Readonly<Record<string, string>> {
+    this.#spawns += 1;
+    this.#announced = `${this.#id}-${this.#spawns}`;
+    this.#ensure();
+    this.#tell(`?${this.#announced}\n`);
+    return { [SPAWN_MARK]: this.#announced };
+  }
+
+  /** What was announced could not be spawned. */
+  retract(): void {
+    this.#announced = '';
+    this.#tell('?\n');
+  }
+
   /** To be called as soon as the group exists. */
   add(pgid: number): void {
+    this.#announced = '';
     this.#groups.add(pgid);
     this.#tell(`+${pgid}\n`);
-    // At once, since a group that the helper does not know is lost if we are killed now.
-    if (this.#helper === undefined && this.#cancelStart === undefined && !this.#isClosed) this.#start();
+    this.#ensure();
   }
 
   /** To be called when no member of the group is left: its number may be given to somebody else from now on. */
@@ -82,6 +106,11 @@ export class Guardian {
         resolve();
       });
     });
+  }
+
+  /** At once, since a group that the helper does not know is lost if we are killed now. */
+  #ensure(): void {
+    if (this.#helper === undefined && this.#cancelStart === undefined && !this.#isClosed) this.#start();
   }
 
   #tell(lines: string): void {
@@ -110,7 +139,7 @@ export class Guardian {
     // Without descriptors left there are no streams, but an error. A pipe that is broken is followed by an exit.
     helper.stdin?.on('error', () => {});
     helper.unref();
-    this.#tell([...this.#groups].map((pgid) => `+${pgid}\n`).join(''));
+    this.#tell([...[...this.#groups].map((pgid) => `+${pgid}\n`), `?${this.#announced}\n`].join(''));
   }
 
   #spawn(): ChildProcess {

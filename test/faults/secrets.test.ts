@@ -114,7 +114,7 @@ describe('secrets', () => {
         Object.assign(process.env, before);
       }
       const seen = JSON.parse(readFileSync(file, 'utf8'));
-      const allowed = /^(HOME|LOGNAME|PATH|SHELL|TERM|USER|LANG|TMPDIR|TZ|LC_\w+|DECLARED)$/;
+      const allowed = /^(HOME|LOGNAME|PATH|SHELL|TERM|USER|LANG|TMPDIR|TZ|LC_\w+|DECLARED|TRUNKLINE_SPAWN)$/;
       expect(Object.keys(seen).filter((name) => !allowed.test(name))).toEqual([]);
       expect(seen).toMatchObject({ DECLARED: 'yes', LC_ALL: 'C', HOME: place.folder });
     } finally {

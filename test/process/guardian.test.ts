@@ -63,6 +63,33 @@ describe("the guardian's helper", () => {
     await until('the helper is gone', () => helper.exitCode === 0, 1_000);
   });
 
+  it.runIf(process.platform === 'linux')('finds what was being spawned by its mark, and nothing else', async () => {
+    const spawnMarked = (mark: string) =>
+      spawn(process.execPath, [fixture('ignore-sigterm.mjs')], {
+        env: { ...process.env, TRUNKLINE_SPAWN: mark },
+        detached: true,
+      });
+    const [announced, other] = [spawnMarked('12-ab-2'), spawnMarked('12-ab-1')];
+    helpers.push(announced, other);
+    await Promise.all([announced, other].map(({ stdout }) => once(stdout, 'data')));
+    const helper = startHelper();
+    helper.stdin?.end('?12-ab-1\n+999999\n-999999\n?12-ab-2\n');
+    const [[, signal]] = await Promise.all([once(announced, 'exit'), once(helper, 'exit')]);
+    expect(signal).toBe('SIGKILL');
+    expect(isAlive(other.pid ?? 0)).toBe(true);
+  });
+
+  it.runIf(process.platform === 'linux').each(['?', '?;kill', '?nobody-1'])(
+    'is soon gone when what was being spawned is nowhere to be found (%s)',
+    async (line) => {
+      const helper = startHelper();
+      helper.stdin?.end(`${line}\n`);
+      const endedAt = performance.now();
+      expect((await once(helper, 'exit'))[0]).toBe(0);
+      expect(performance.now() - endedAt).toBeLessThan(1_000);
+    },
+  );
+
   it('takes grandchildren along whose leader has left', async () => {
     const { child, says, live } = spawnFixture('grandchild.mjs', fixture('ignore-sigterm.mjs'));
     await child.exit;
