@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
-import { closeSync, constants, fstatSync, openSync, readFileSync, type Stats } from 'node:fs';
 import { join } from 'node:path';
+import { readOwnFile } from './own-file.js';
 
 export interface KeptFolderOptions {
   readonly folder: string;
@@ -38,29 +38,11 @@ export class KeptFolder {
   /** What stands in the file of this name, if it is there and ours. */
   read(name: string): Uint8Array | undefined {
     const file = join(this.#options.folder, name);
-    let descriptor: number;
-    try {
-      descriptor = openSync(file, constants.O_RDONLY | (constants.O_NOFOLLOW ?? 0) | (constants.O_NONBLOCK ?? 0));
-    } catch (error) {
-      const code = error instanceof Error && 'code' in error ? String(error.code) : 'unknown';
-      if (code !== 'ENOENT') this.#options.onIgnored(file, `it cannot be read (${code})`);
-      return undefined;
-    }
-    try {
-      const stats = fstatSync(descriptor);
-      const reason = faultOf(stats, this.#options.maxFileBytes);
-      if (reason !== undefined) {
-        this.#options.onIgnored(file, reason);
-        return undefined;
-      }
-      if (Date.now() - stats.mtimeMs > MARK_EVERY_MS) void markUsed(file);
-      return readFileSync(descriptor);
-    } catch (error) {
-      this.#options.onIgnored(file, String(error));
-      return undefined;
-    } finally {
-      closeSync(descriptor);
-    }
+    const found = readOwnFile(file, this.#options.maxFileBytes);
+    if (found.kind === 'unusable') this.#options.onIgnored(file, found.reason);
+    if (found.kind !== 'read') return undefined;
+    if (Date.now() - found.modifiedAt > MARK_EVERY_MS) void markUsed(file);
+    return found.bytes;
   }
 
   /** Puts these bytes into the file of this name, soon. Too many of them take no file's place. */
@@ -125,15 +107,6 @@ export class KeptFolder {
     const whole = found.filter(({ isDraft }) => !isDraft).sort((a, b) => b.usedAt - a.usedAt);
     await Promise.all([...torn, ...whole.slice(maxFiles)].map(({ file }) => rm(file, { force: true })));
   }
-}
-
-function faultOf(stats: Stats, maxBytes: number): string | undefined {
-  const { uid, mode, size } = stats;
-  if (!stats.isFile()) return 'it is no file';
-  // Windows has neither; there the user's folder keeps others out.
-  const isOurs = process.getuid === undefined || (uid === process.getuid() && (mode & 0o077) === 0);
-  if (!isOurs) return 'others can read or change it';
-  return size > maxBytes ? 'it is too large' : undefined;
 }
 
 async function markUsed(file: string): Promise<void> {
