@@ -10,6 +10,7 @@ const OPTIONS = {
   verbose: { type: 'boolean', short: 'v', multiple: true },
   'log-file': { type: 'string' },
   json: { type: 'boolean' },
+  yes: { type: 'boolean', short: 'y' },
   ...HTTP_OPTIONS,
   version: { type: 'boolean' },
   help: { type: 'boolean', short: 'h' },
@@ -36,6 +37,7 @@ async function run(args: string[]): Promise<number> {
   const isJson = values.json === true;
   const isHttp = Object.keys(HTTP_OPTIONS).some((option) => Object.hasOwn(values, option));
   if (isHttp && command !== 'serve') throw (await usage()).notFor(command, 'options about HTTP');
+  if (values.yes && command !== 'approve') throw (await usage()).notFor(command, '`--yes`');
   switch (command) {
     case 'serve': {
       if (rest.length > 0) throw (await usage()).notFor(command, 'arguments');
@@ -58,6 +60,12 @@ async function run(args: string[]): Promise<number> {
       if (excess.length > 0) throw (await usage()).splitArguments();
       const { call } = await import('./commands/call.js');
       return await call(settings, { name, args: json, isJson });
+    }
+    case 'approve': {
+      if (isJson) throw (await usage()).notFor(command, '`--json`');
+      const [server, ...names] = rest;
+      const { approve } = await import('./commands/approve.js');
+      return await approve(settings, { server, tools: names, isYes: values.yes === true });
     }
     case 'install': {
       if (isJson) throw (await usage()).notFor(command, '`--json`');

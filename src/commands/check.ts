@@ -57,6 +57,7 @@ function toRemarks({ report, diagnosis }: Result): string[] {
   }
   const junk = dropped.junk ?? 0;
   const remarks = tools.quarantined.map(({ name, reason }) => `  quarantined ${name}: ${reason}`);
+  if (report.approval !== null && report.advice !== '') remarks.push(`  ${report.advice}`);
   if (tools.truncated !== null) remarks.push(`  its list of tools is cut short: ${tools.truncated}`);
   if (tools.hiding.length > 0) {
     remarks.push(`  these hide characters in their descriptions, where a model reads them: ${tools.hiding.join(', ')}`);

@@ -1,4 +1,14 @@
-export const COMMANDS = ['serve', 'check', 'tools', 'call', 'install', 'update', 'outdated', 'token'] as const;
+export const COMMANDS = [
+  'serve',
+  'check',
+  'tools',
+  'call',
+  'approve',
+  'install',
+  'update',
+  'outdated',
+  'token',
+] as const;
 export type Command = (typeof COMMANDS)[number];
 
 export function isCommand(word: string): word is Command {
@@ -8,7 +18,7 @@ export function isCommand(word: string): word is Command {
 /** What `--help` shows: about one command, or about the whole. */
 export function helpText(command: Command | undefined): string {
   const about = command === undefined ? OVERVIEW : DETAILS[command];
-  const own = command === 'tools' || command === 'call' ? [JSON_OPTION] : [];
+  const own = command === undefined ? [] : (OWN_OPTIONS[command] ?? []);
   return [about, `Options:\n${[...own, OPTIONS].join('\n')}`, EXIT_CODES].join('\n\n');
 }
 
@@ -20,6 +30,7 @@ Usage:
   trunkline check [SERVER…]      start every server once and tell how that went
   trunkline tools [SERVER…]      list all tools and whose they are
   trunkline call NAME [JSON]     call one tool and print its result
+  trunkline approve [SERVER]     show tools that are new or have changed, and approve them
   trunkline install [SERVER…]    install the packages that are missing
   trunkline update [NAME]        move packages to their newest versions, and tell what changes
   trunkline outdated             list the versions that are installed, and the newest
@@ -59,6 +70,19 @@ Examples:
 
 Prints the bearer token that clients of \`trunkline serve --http\` need, and makes one if
 there is none yet. It is kept in a file that only you can read.`,
+
+  approve: `Usage: trunkline approve [SERVER [TOOL…]] [OPTIONS]
+
+For servers with \`approval: required\`: starts them once and shows each tool that is new or
+has changed since it was approved in full, as a model would see it, lines that are gone
+marked with - and new ones with +. Asks about each whether to approve it. Where there is no
+terminal nothing is approved, unless --yes is given. A Trunkline that runs shows what was
+approved at once.
+
+Examples:
+  trunkline approve
+  trunkline approve files read_text_file
+  trunkline approve files --yes`,
 
   install: `Usage: trunkline install [SERVER…] [OPTIONS]
 
@@ -125,6 +149,12 @@ Examples:
 
 const JSON_OPTION = '      --json          print the result as it came, as JSON';
 
+const OWN_OPTIONS: Partial<Readonly<Record<Command, readonly string[]>>> = {
+  tools: [JSON_OPTION],
+  call: [JSON_OPTION],
+  approve: ['  -y, --yes           approve without asking'],
+};
+
 const OPTIONS = `  -c, --config FILE   use this configuration
   -v, -vv             log more to stderr: what happens, or everything
       --log-file FILE append the log to a file instead
@@ -133,7 +163,7 @@ const OPTIONS = `  -c, --config FILE   use this configuration
 
 const EXIT_CODES = `Exit codes:
   0   all is well
-  1   a server or the call failed
+  1   a server or the call failed, or a tool was not approved
   2   the command line or the configuration cannot be used
   70  a bug in Trunkline
   A check, tools or call that a signal ends exits with 128 and the signal's number.`;

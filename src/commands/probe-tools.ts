@@ -11,7 +11,7 @@ import { triedOnce } from './run-once.js';
 import { FINAL_LADDER } from './run-to-end.js';
 import type { Tools } from './tool-changes.js';
 import { listAllTools } from './tools.js';
-import { runFolder } from './user-files.js';
+import { approvalPlaces, runFolder } from './user-files.js';
 
 export interface ProbeOptions {
   readonly config: Config;
@@ -27,7 +27,7 @@ export type Probed = { readonly tools: Tools } | { readonly fault: Diagnosis; re
 /** Starts a server once, asks for its tools under its own names for them, and ends it. */
 export async function probeTools({ config, server, logger, secrets, ending, stoppers }: ProbeOptions): Promise<Probed> {
   const { key } = server;
-  const whole = triedOnce({ ...server, prefix: '', tools: { deny: [] } });
+  const whole = triedOnce({ ...server, prefix: '', tools: { deny: [] }, approval: 'off' });
   const starts = new FirstStarts({ keys: [key], now: () => performance.now(), onSettled: () => {} });
   const composition = compose({
     config: { ...config, servers: [whole] },
@@ -35,6 +35,7 @@ export async function probeTools({ config, server, logger, secrets, ending, stop
     secrets,
     environment: process.env,
     runFolder: runFolder(),
+    approvals: approvalPlaces('once'),
     onChange: (id, snapshot) => starts.moved(id, snapshot),
   });
   const stop = (ladder: StopLadder) => composition.stop(ladder);

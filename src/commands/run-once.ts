@@ -11,7 +11,7 @@ import { FINAL_LADDER, runToEnd } from './run-to-end.js';
 import { openLog, type Settings } from './settings.js';
 import { StartProgress } from './start-progress.js';
 import { UsageError } from './usage-error.js';
-import { packageFolders, runFolder } from './user-files.js';
+import { approvalPlaces, packageFolders, runFolder } from './user-files.js';
 
 /** What a command that looks at servers or calls one has to work with; every server is ready or has failed. */
 export interface Once {
@@ -20,16 +20,19 @@ export interface Once {
   readonly client: LocalClient;
   readonly starts: FirstStarts;
   readonly progressLine: ProgressLine;
+  /** Aborted when a signal comes. */
+  readonly ending: AbortSignal;
 }
 
 /**
  * Starts servers for one command: each is tried once, `work` is done when all are ready or have failed, and then all
- * are ended. `choose` says which ones to start.
+ * are ended. `choose` says which ones to start. For a review, tools that nobody has approved yet stay so.
  */
 export async function runOnce(
   settings: Settings,
   choose: (config: Config) => readonly ServerConfig[],
   work: (once: Once) => Promise<number>,
+  { isReview = false } = {},
 ): Promise<number> {
   let outputFault: Error | undefined;
   guardOutput((error) => {
@@ -57,6 +60,7 @@ export async function runOnce(
     secrets,
     environment: process.env,
     runFolder: runFolder(),
+    approvals: approvalPlaces(isReview ? 'review' : 'once'),
     packages: packageFolders(),
     onChange: (key, snapshot) => {
       starts.moved(key, snapshot);
@@ -81,7 +85,7 @@ export async function runOnce(
       progress.end();
       // Children that are being ended settle too.
       ending.throwIfAborted();
-      return await work({ config, composition, client, starts, progressLine });
+      return await work({ config, composition, client, starts, progressLine, ending });
     },
   });
   if (outputFault === undefined) return code;

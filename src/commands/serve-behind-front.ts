@@ -14,7 +14,7 @@ import { readSealSecret } from './seal-secret.js';
 import type { StdioClient } from './serve.js';
 import type { HttpSettings, ServeHttpOptions } from './serve-http.js';
 import { openLog, type Settings } from './settings.js';
-import { packageFolders, runFolder } from './user-files.js';
+import { approvalPlaces, packageFolders, runFolder } from './user-files.js';
 
 /** What is open already, and what is to be opened. */
 export interface OpenFront {
@@ -43,6 +43,7 @@ export async function serveBehindFront(settings: Settings, front: OpenFront): Pr
     environment: process.env,
     hasManyConnections: front.http !== undefined,
     runFolder: runFolder(),
+    approvals: approvalPlaces('serve'),
     packages: packageFolders(),
     ...kept,
     ...(fault === undefined ? {} : { configFault: fault }),

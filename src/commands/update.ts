@@ -126,7 +126,10 @@ async function compareVersions(
   if (oldFolder === undefined || server.package.found === undefined) return { told: [] };
   const before = await probeTools({ ...work, server: runFrom(server, oldFolder) });
   if ('fault' in before) return { told: [`  ${server.key}: the old version does not start, so nothing is compared`] };
-  return { told: describeChanges(server.key, compareTools(before.tools, after.tools)) };
+  const changes = compareTools(before.tools, after.tools);
+  const isHeld = server.approval === 'required' && changes.added.length + changes.changed.length > 0;
+  const advice = `  ${server.key}: what is new or changed is withheld until \`trunkline approve ${server.key}\` was run`;
+  return { told: [...describeChanges(server.key, changes), ...(isHeld ? [advice] : [])] };
 }
 
 /** The same server with the program that was installed into this folder. */

@@ -1,5 +1,6 @@
 import { homedir } from 'node:os';
 import { join } from 'node:path';
+import type { ApprovalPlaces } from '../compose/approvals.js';
 import { dataFolder } from '../store/data-folder.js';
 
 /** Where the bearer token of this user is kept. */
@@ -25,6 +26,11 @@ export function packageFolders(): { storeFolder: string; locksFolder: string } {
 /** Where it is kept what servers offered in the last run. */
 export function catalogueFolder(): string {
   return inDataFolder('catalogue');
+}
+
+/** Where it is kept what is approved of tools, and noted what is not. */
+export function approvalPlaces(purpose: ApprovalPlaces['purpose']): ApprovalPlaces {
+  return { approvalsFolder: inDataFolder('approvals'), withheldFolder: inDataFolder('withheld'), purpose };
 }
 
 /** Where it is kept what configuration files said when they were last checked. */

@@ -15,6 +15,7 @@ import { KnownSecrets, type SecretSource } from '../observe/redact.js';
 import type { StopLadder } from '../supervision/launcher.js';
 import type { ChildSnapshot } from '../supervision/supervisor.js';
 import { VERSION } from '../version.js';
+import { type ApprovalPlaces, Approvals } from './approvals.js';
 import { ConfigInForce } from './config-in-force.js';
 import { Instances, type InstancesOptions } from './instances.js';
 import type { KeptCatalogues } from './kept-catalogues.js';
@@ -30,6 +31,7 @@ export interface ComposeOptions {
   readonly environment: Readonly<Record<string, string | undefined>>;
   /** Where it is written down which processes are ours, for the gateway that starts after us should we be killed. */
   readonly runFolder: string;
+  readonly approvals: ApprovalPlaces;
   /** Where packages are installed that are missing; absent where none is. */
   readonly packages?: InstancesOptions['packages'];
   /** Shared with a front that is open already. */
@@ -58,6 +60,7 @@ const ALL_CLIENTS: ClientProfile = {
 export interface Composition {
   readonly gateway: Gateway;
   readonly platform: Platform;
+  readonly approvals: Pick<Approvals, 'of'>;
   /** Loads what that takes, and starts every server. */
   start(): Promise<void>;
   status(): StatusFacts;
@@ -103,7 +106,13 @@ export function compose(options: ComposeOptions): Composition {
   let safetyNet: SafetyNet | undefined;
   const inForce = new ConfigInForce({ clock, config, fault: configFault, servesHttp: hasManyConnections });
   const { redact } = secrets;
-  const instances = new Instances({
+  const approvals = new Approvals({
+    places: options.approvals,
+    clock,
+    logger,
+    onChange: (key) => instances.approvalsChanged(key),
+  });
+  const instances: Instances = new Instances({
     config,
     platform,
     logger,
@@ -113,6 +122,7 @@ export function compose(options: ComposeOptions): Composition {
     ...(packages && { packages }),
     hasManyConnections,
     catalogues,
+    approvals,
     onChange,
   });
 
@@ -177,6 +187,7 @@ export function compose(options: ComposeOptions): Composition {
   return {
     gateway,
     platform,
+    approvals,
     status: () => {
       const oldest = [...gateway.pool.keys].flatMap((key) => gateway.pool.of(key).slice(0, 1));
       const backends = new Map<string, Backend>(oldest.map((backend) => [backend.key, backend]));
@@ -208,13 +219,14 @@ export function compose(options: ComposeOptions): Composition {
       if (isStopped) return;
       safetyNet = net;
       gateway.start();
+      approvals.follow();
       void net.sweep();
     },
     stop: async (ladder) => {
       isStopped = true;
       gateway.close();
       await instances.stopAll(ladder);
-      await Promise.all([safetyNet?.close(), catalogues?.settled()]);
+      await Promise.all([safetyNet?.close(), catalogues?.settled(), approvals.close()]);
     },
   };
 }

@@ -14,6 +14,7 @@ import type { Redact } from '../observe/redact.js';
 import type { ChildSpec } from '../supervision/child-spec.js';
 import type { Launcher, StopLadder } from '../supervision/launcher.js';
 import { type ChildSnapshot, Supervisor } from '../supervision/supervisor.js';
+import type { Approvals } from './approvals.js';
 import { ChildInstaller } from './child-installer.js';
 import type { LaunchTarget } from './child-launcher.js';
 import type { KeptCatalogues } from './kept-catalogues.js';
@@ -36,6 +37,8 @@ export interface InstancesOptions {
   readonly hasManyConnections: boolean;
   /** What servers offered in earlier runs; nothing is kept when absent. */
   readonly catalogues: KeptCatalogues | undefined;
+  /** What is approved of the tools, where they have to be. */
+  readonly approvals: Approvals;
   /** Told of every change of a child, by its id, in the same tick as its cause. */
   readonly onChange: (id: string, snapshot: ChildSnapshot) => void;
 }
@@ -54,6 +57,7 @@ interface Instance extends LaunchTarget {
 export class Instances {
   readonly #options: InstancesOptions;
   #servers: ReadonlyMap<string, ServerConfig> = new Map();
+  #configFile = '';
   readonly #instances = new Map<string, Instance>();
   readonly #installer: ChildInstaller;
   readonly #supervisor: Supervisor;
@@ -93,8 +97,15 @@ export class Instances {
       const server = this.#servers.get(instance.server.key);
       if (server === undefined || !adjusted.includes(server.key)) continue;
       instance.server = server;
-      instance.backend.follow(rulesOf(server));
+      instance.backend.follow(this.#rulesOf(server));
       if (server.child !== undefined) this.#supervisor.adjust({ ...this.#installer.completed(server.child), key: id });
+    }
+  }
+
+  /** Something else is approved of this server's tools. */
+  approvalsChanged(key: string): void {
+    for (const { server, backend } of this.#instances.values()) {
+      if (server.key === key) backend.follow(this.#rulesOf(server));
     }
   }
 
@@ -195,15 +206,24 @@ export class Instances {
     this.#logged.delete(id);
   }
 
-  #know({ servers }: Config): void {
+  #know({ file, servers }: Config): void {
+    this.#configFile = file;
     this.#servers = new Map(servers.map((server) => [server.key, server]));
+  }
+
+  #rulesOf(server: ServerConfig): BackendRules {
+    const isFree = server.approval === 'off';
+    return {
+      ...rulesOf(server),
+      approvals: isFree ? undefined : this.#options.approvals.of(server.key, this.#configFile),
+    };
   }
 
   #createBackend(server: ServerConfig, id: string): Backend {
     const { key, child } = server;
     const { platform, waiting } = this.#options;
     return new Backend({
-      ...rulesOf(server),
+      ...this.#rulesOf(server),
       key,
       id,
       clock: platform.clock,

@@ -27,6 +27,8 @@ export interface ServerConfig {
   readonly start: StartMode;
   /** How long it may go without a call before it is stopped until the next one; 0 for ever. */
   readonly idleStopMs: number;
+  /** Whether its tools have to be approved. */
+  readonly approval: ApprovalMode;
   readonly tools: ToolFilter;
   /** Globs over methods that MCP does not define and this server answers. */
   readonly methods: readonly string[];
@@ -67,6 +69,11 @@ type Sharing = (typeof SHARING_MODES)[number];
 export const START_MODES = ['eager', 'lazy'] as const;
 
 type StartMode = (typeof START_MODES)[number];
+
+/** Whether tools that are new or have changed are shown before a person has approved them. */
+export const APPROVAL_MODES = ['off', 'required'] as const;
+
+type ApprovalMode = (typeof APPROVAL_MODES)[number];
 
 export interface CallLimits {
   /** Longest silence during a call; progress starts it anew. */

@@ -12,6 +12,7 @@ export const DEFAULTS = {
   sharing: 'profile',
   start: 'eager',
   idleStop: '0s',
+  approval: 'off',
   maxFrame: '64MiB',
   maxUnwritten: '4MiB',
   restart: {

@@ -35,6 +35,7 @@ export function resolveServer(
     sharing: settings.sharing,
     start: settings.start,
     idleStopMs: settings.idleStop,
+    approval: settings.approval,
     methods: entry.methods ?? [],
     trusted: entry.trusted ?? false,
     tools: { ...(entry.tools?.allow && { allow: entry.tools.allow }), deny: entry.tools?.deny ?? [] },

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { SHARING_MODES, START_MODES } from './config.js';
+import { APPROVAL_MODES, SHARING_MODES, START_MODES } from './config.js';
 import { DEFAULTS, GATEWAY_DEFAULTS } from './defaults.js';
 import { bytes, count, duration, flag, list, oneOf, text } from './fields.js';
 import { expects } from './found.js';
@@ -39,6 +39,11 @@ const settings = z.strictObject({
     DEFAULTS.idleStop,
     'Stops the server when it had no call for this long, until the next one; 0s never does.',
     { min: '0s', max: '24h' },
+  ),
+  approval: oneOf(
+    APPROVAL_MODES,
+    DEFAULTS.approval,
+    'Whether tools that are new or have changed are withheld until `trunkline approve` was run (required), or not (off).',
   ),
   maxFrame: bytes(DEFAULTS.maxFrame, 'Largest single message, in either direction.', SIZE_RANGE),
   maxUnwritten: bytes(DEFAULTS.maxUnwritten, 'How much may wait for a server that does not read.', SIZE_RANGE),

@@ -8,6 +8,7 @@ import type { BackendListener } from './backend-listener.js';
 import type { ExposureRules } from './catalog/exposed-list.js';
 import { OfferedLists } from './catalog/offered-lists.js';
 import { type ListNaming, NO_LISTS, type ServerLists } from './catalog/server-lists.js';
+import type { ApprovalFacts } from './catalog/tool-approval.js';
 import { Delivery, type DeliveryOptions } from './delivery/delivery.js';
 import type { FailureReason } from './delivery/failure.js';
 import type { Exchange, Handling } from './exchange.js';
@@ -29,7 +30,7 @@ export type LifecycleState =
   | 'parked';
 
 /** What Trunkline does with a server, whatever runs for it. */
-export interface BackendRules extends Pick<ExposureRules, 'policy'>, Pick<DeliveryOptions, 'limits'> {
+export interface BackendRules extends Pick<ExposureRules, 'policy' | 'approvals'>, Pick<DeliveryOptions, 'limits'> {
   readonly prefix: string;
   /** Whether the configuration says that this server answers a method which MCP does not define. */
   readonly answers?: (method: string) => boolean;
@@ -181,6 +182,21 @@ export class Backend {
   /** Whether the configuration lets this tool through. */
   allows(originalName: string): boolean {
     return this.#options.policy(originalName);
+  }
+
+  /** Whether its tools have to be approved. */
+  get needsApproval(): boolean {
+    return this.#options.approvals !== undefined;
+  }
+
+  /** Why this tool must not be called, as nobody has approved what it is now; asked anew before each send. */
+  refusalOf(originalName: string): string | undefined {
+    return this.#lists.refusalOf(originalName);
+  }
+
+  /** How it stands with the approval of tools; absent where they need none. */
+  get approval(): ApprovalFacts | undefined {
+    return this.#options.approvals?.facts;
   }
 
   /** Whether the server calls this tool as a task only, as far as it has listed it. */

@@ -36,6 +36,8 @@ export interface Handling {
   /** What is replaced in the request. */
   readonly edits: readonly Edit[];
   readonly editAnswer?: EditAnswer | undefined;
+  /** Why it must not reach the process that is there now; asked when it is about to. */
+  readonly refusal?: (() => string | undefined) | undefined;
   /** Whether it may be served twice: should its process end before the answer, the next one gets it. */
   readonly isRepeatable?: boolean | undefined;
   /** Present when the request has to do with a task. */

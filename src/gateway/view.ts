@@ -261,18 +261,24 @@ export class View {
 
   #send(exchange: Exchange, target: Target): void {
     const { backend, edits, editAnswer, tool } = target;
+    const refusal = tool === undefined || !backend.needsApproval ? undefined : () => backend.refusalOf(tool);
+    const refused = refusal?.();
+    if (refused !== undefined) {
+      backend.delivery.refuse(exchange, 'not_approved', refused);
+      return;
+    }
     const onAnswered = this.#learnsUris ? this.#router.learnFrom(backend) : undefined;
     const { request, client } = exchange;
     const { task, relatedTask } = request.tokens;
     if (task === undefined && relatedTask === undefined && !TASK_METHODS.has(request.method)) {
       const translation = drivingTask(exchange, target, this.#tasks);
       const isRepeatable = tool === undefined ? REPEATABLE_METHODS.has(request.method) : backend.isRepeatable(tool);
-      backend.serve(exchange, { edits, editAnswer, onAnswered, translation, isRepeatable });
+      backend.serve(exchange, { edits, editAnswer, onAnswered, translation, isRepeatable, refusal });
       return;
     }
     const related = this.#tasks.towardServer(request, client, backend);
     const translation = this.#tasks.translationOf(exchange, backend);
-    backend.serve(exchange, { edits: [...edits, ...related], editAnswer, onAnswered, translation });
+    backend.serve(exchange, { edits: [...edits, ...related], editAnswer, onAnswered, translation, refusal });
   }
 
   #await(exchange: Exchange, work: Promise<void>): void {

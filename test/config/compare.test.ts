@@ -65,6 +65,7 @@ servers:
     ['methods', 'methods: ["x/*"]'],
     ['timeout', 'timeout: 1s'],
     ['trusted', 'trusted: true'],
+    ['approval', 'approval: required'],
     ['concurrency', 'concurrency: 1'],
     ['stopGrace', 'stopGrace: 1s'],
     ['restart', 'restart: { budget: 1 }'],

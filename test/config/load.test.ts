@@ -14,6 +14,7 @@ describe('a server of the file', () => {
         sharing: 'profile',
         start: 'eager',
         idleStopMs: 0,
+        approval: 'off',
         methods: [],
         trusted: false,
         child: {

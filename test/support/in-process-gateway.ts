@@ -82,6 +82,7 @@ export class InProcessGateway {
       logger: pino({ level: 'debug' }, { write: (line: string) => this.log.push(line) }),
       environment,
       runFolder: this.file('run'),
+      approvals: { approvalsFolder: this.file('approvals'), withheldFolder: this.file('withheld'), purpose: 'serve' },
       onChange: (id, snapshot) => {
         this.changes.push({ id, at: this.clock.now(), snapshot });
         this.onChange(id, snapshot);

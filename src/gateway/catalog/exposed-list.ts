@@ -7,7 +7,9 @@ import { checkEntry, type EntryVerdict } from '../../mcp/entry-check.js';
 import { exposedName, type Sha256 } from '../../mcp/exposed-name.js';
 import { hidesCharactersWithin } from '../../mcp/hidden-text.js';
 import { isNamed, type ListKind } from '../../mcp/lists.js';
+import { toolDefinition } from '../../mcp/tool-definition.js';
 import { isUiUri, uiAlias, uiPointers } from '../../mcp/ui-uri.js';
+import { type ApprovalVerdict, type ToolApprovals, WITHHELD_BECAUSE } from './tool-approval.js';
 import type { ToolPolicy } from './tool-policy.js';
 
 /** A `ui://` URI in an entry: that of a resource, or one that a tool points to. */
@@ -49,6 +51,8 @@ export interface ExposedList {
   readonly taskOnly: ReadonlySet<string>;
   /** Original names of tools that may be called twice, if their server is to be believed. */
   readonly repeatable: ReadonlySet<string>;
+  /** How it stands with each tool, by original names, where tools have to be approved. */
+  readonly verdicts?: ReadonlyMap<string, ApprovalVerdict> | undefined;
 }
 
 export const EMPTY_LIST: ExposedList = {
@@ -66,6 +70,8 @@ export interface ExposureRules {
   /** Empty when names are shown without one; `undefined` when they are shown as the server spells them, whatever they are. */
   readonly prefix: string | undefined;
   readonly policy: ToolPolicy;
+  /** Absent where tools need not be approved. */
+  readonly approvals?: ToolApprovals | undefined;
   readonly sha256: Sha256;
 }
 
@@ -75,7 +81,8 @@ export function exposeList(
   list: { readonly entries: readonly RawEntry[]; readonly truncated: string | undefined },
   rules: ExposureRules,
 ): ExposedList {
-  const { key, prefix, policy, sha256 } = rules;
+  const { key, prefix, policy, approvals, sha256 } = rules;
+  const verdicts = kind === 'tools' ? approvals?.judge(definitionsOf(list.entries, policy)) : undefined;
   const entries: ExposedEntry[] = [];
   const withheld: WithheldEntry[] = [];
   const denied: string[] = [];
@@ -101,10 +108,16 @@ export function exposeList(
       return;
     }
     seen.add(name);
-    if (kind === 'tools' && isTaskOnly(value)) taskOnly.add(name);
-    if (kind === 'tools' && isRepeatable(value)) repeatable.add(name);
     const isRenamed = isNamed(kind) && prefix !== undefined;
     const exposed = isRenamed ? exposedName(key, prefix, name, sha256) : name;
+    const approval = verdicts?.get(name) ?? 'approved';
+    if (approval !== 'approved') {
+      withheld.push({ name, reason: WITHHELD_BECAUSE[approval] });
+      entries.push({ exposed, original: name, entry: undefined });
+      return;
+    }
+    if (kind === 'tools' && isTaskOnly(value)) taskOnly.add(name);
+    if (kind === 'tools' && isRepeatable(value)) repeatable.add(name);
     if (verdict.kind === 'unsound') withheld.push({ name, reason: verdict.reason });
     else if (hidesCharactersWithin(value)) hiding.push(exposed);
     const newName = isRenamed ? exposed : undefined;
@@ -112,7 +125,18 @@ export function exposeList(
     const ui = findUiReferences(kind, name, entry, rules);
     entries.push({ exposed, original: name, entry, ...(ui.length === 0 ? {} : { ui }) });
   });
-  return { entries, withheld, denied, truncated: list.truncated, hiding, taskOnly, repeatable };
+  return { entries, withheld, denied, truncated: list.truncated, hiding, taskOnly, repeatable, verdicts };
+}
+
+/** Of the tools that the configuration lets through. Of a name that stands twice the first entry counts, as in the list. */
+function definitionsOf(entries: readonly RawEntry[], policy: ToolPolicy): ReadonlyMap<string, string> {
+  const definitions = new Map<string, string>();
+  for (const { bytes, span } of entries) {
+    const { name } = JSON.parse(readText(bytes, span)) ?? {};
+    if (typeof name !== 'string' || name === '' || definitions.has(name) || !policy(name)) continue;
+    definitions.set(name, toolDefinition(bytes, span));
+  }
+  return definitions;
 }
 
 function verdictOn(kind: ListKind, { isTooLarge }: RawEntry, value: unknown): EntryVerdict {

@@ -5,6 +5,7 @@ import { LIST_KINDS, LISTS, type ListKind } from '../../mcp/lists.js';
 import type { Cancel, Clock } from '../../timing/clock.js';
 import { EMPTY_LIST, type ExposureRules } from './exposed-list.js';
 import { fixedList, type ListNaming, ServedList, type ServerLists, type ShownList } from './server-lists.js';
+import { describeRefusal } from './tool-approval.js';
 
 /** Whom a server's lists are read from: its process, or what was kept of an earlier one. */
 export type ListSource = Pick<ChildConnection, 'offers' | 'ask'>;
@@ -41,6 +42,14 @@ export class OfferedLists {
   /** Whether the server calls this tool as a task only, as far as it has listed it. */
   isTaskOnly(originalName: string): boolean {
     return this.#lists.tools.exposed.taskOnly.has(originalName);
+  }
+
+  /** Why this tool may not be called, where tools have to be approved. Nothing is known before a list was read. */
+  refusalOf(originalName: string): string | undefined {
+    const { approvals } = this.#rules;
+    if (approvals === undefined || this.#lists.tools === NOTHING_SERVED.tools) return undefined;
+    const verdict = this.#lists.tools.exposed.verdicts?.get(originalName) ?? 'unlisted';
+    return verdict === 'approved' ? undefined : describeRefusal(verdict, approvals.facts);
   }
 
   /** Whether this tool may be called twice, as its server says. */

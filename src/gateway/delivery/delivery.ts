@@ -84,7 +84,7 @@ export class Delivery {
       ...{ clock, counters, latencies, atWork, onFault },
       limits: () => this.#limits,
       breaker: () => this.#breaker,
-      fail: (exchange, reason, sent) => this.#fail(exchange, reason, sent),
+      fail: (...failure) => this.#fail(...failure),
       sendElsewhere: (call, ended) => {
         if (this.#connection === ended) this.#connection = undefined;
         this.#connectAndSend(call);
@@ -178,9 +178,9 @@ export class Delivery {
   }
 
   /** Answers a call without trying, for a reason that the caller knows. */
-  refuse(exchange: Exchange, reason: FailureReason): void {
+  refuse(exchange: Exchange, reason: FailureReason, detail?: string): void {
     this.counters.calls += 1;
-    this.#fail(exchange, reason, false);
+    this.#fail(exchange, reason, false, detail);
   }
 
   /** Serves a request of a client. */
@@ -294,7 +294,7 @@ export class Delivery {
     const endWait = this.#waits.begin({ exchange, forMs, proceed, fail, release: leave, wasSent });
   }
 
-  #fail(exchange: Exchange, reason: FailureReason, sent: boolean): void {
+  #fail(exchange: Exchange, reason: FailureReason, sent: boolean, detail?: string): void {
     if (exchange.isSettled) return;
     this.counters.failures += 1;
     this.failureReasons.set(reason, (this.failureReasons.get(reason) ?? 0) + 1);
@@ -303,6 +303,7 @@ export class Delivery {
       server: this.#options.key,
       generation: this.#generation,
       sent,
+      detail,
       retryAfterMs: reason === 'breaker_open' ? this.#breaker.retryAfterMs : this.#options.retryInMs(),
     });
   }

@@ -12,6 +12,8 @@ export type FailureReason =
   | 'parked'
   | 'stopped'
   | 'misconfigured'
+  /** Nobody has approved what the tool is now. */
+  | 'not_approved'
   | 'unresponsive'
   | 'breaker_open'
   | 'queue_full'
@@ -33,6 +35,8 @@ export interface Failure {
   /** Whether a byte of the call may have reached the server. */
   readonly sent: boolean;
   readonly retryAfterMs: number | undefined;
+  /** For `not_approved`: what the server did, and what the person has to do. */
+  readonly detail?: string | undefined;
 }
 
 /**
@@ -62,6 +66,7 @@ export function answerFailure(exchange: Exchange, failure: Failure): void {
 
 /** For the model and the person: what happened, whether the call may have run, and what to do. */
 export function describeFailure(failure: Failure): string {
+  if (failure.reason === 'not_approved') return describeRefused(failure);
   const consequence = failure.sent
     ? 'Whether the call took effect is unknown: check before repeating it.'
     : 'The call was not sent, so repeating it is safe.';
@@ -70,9 +75,17 @@ export function describeFailure(failure: Failure): string {
   return `Server "${failure.server}" ${SENTENCES[failure.reason]} ${consequence}${wait} ${ADVICE}`;
 }
 
+/** To repeat it is as safe as it is useless. */
+function describeRefused({ server, sent, detail = '' }: Failure): string {
+  const consequence = sent
+    ? 'Whether the call took effect is unknown, and it was not repeated.'
+    : 'The call was not sent; to repeat it is of no use before that.';
+  return `Server "${server}" ${detail} ${consequence} ${ADVICE}`;
+}
+
 const ADVICE = 'The tool trunkline__status shows the state of every server.';
 
-const SENTENCES: Readonly<Record<FailureReason, string>> = {
+const SENTENCES: Readonly<Record<Exclude<FailureReason, 'not_approved'>, string>> = {
   installing: 'is being installed.',
   not_installed: 'could not be installed.',
   starting: 'is still starting.',

@@ -40,7 +40,7 @@ export interface SendingContext {
   /** Judges the process that is there. */
   readonly breaker: () => Breaker;
   /** Answers a call that no process will. */
-  readonly fail: (exchange: Exchange, reason: FailureReason, sent: boolean) => void;
+  readonly fail: (exchange: Exchange, reason: FailureReason, sent: boolean, detail?: string) => void;
   /** The process has ended, and the call may have the next one. */
   readonly sendElsewhere: (call: AdmittedCall, ended: ChildConnection) => void;
   /** Told of our own errors, each of which fails one call. */
@@ -92,8 +92,15 @@ class Sending implements RequestHandler {
   }
 
   #begin(): void {
-    const { exchange, handling, earlier } = this.#call;
+    const { exchange, handling, earlier, leave } = this.#call;
     const { translation } = handling;
+    // The process may be another one than when the call came, and its tools too.
+    const refusal = handling.refusal?.();
+    if (refusal !== undefined) {
+      leave();
+      this.#context.fail(exchange, 'not_approved', earlier !== undefined, refusal);
+      return;
+    }
     this.#context.atWork.add(exchange);
     const patience = this.#patience();
     if (earlier !== undefined) {

@@ -2,7 +2,18 @@ import type { Backend, LifecycleState } from '../backend.js';
 import type { Lifecycle, ServerFacts, StatusFacts } from './status.js';
 
 /** The next step for a person, by what is wrong. */
-export function advise({ canRestart }: StatusFacts, { backend, lifecycle, problem, instances }: ServerFacts): string {
+export function advise(facts: StatusFacts, server: ServerFacts): string {
+  return [adviseOnState(facts, server), adviseOnApproval(server.backend)].filter(Boolean).join(' ');
+}
+
+function adviseOnApproval({ lists, approval }: Backend): string {
+  const verdicts = [...(lists.tools.verdicts?.values() ?? [])];
+  const withheld = verdicts.filter((verdict) => verdict !== 'approved').length;
+  if (approval === undefined || withheld === 0) return '';
+  return `${withheld} of its tools ${withheld === 1 ? 'waits' : 'wait'} for approval. ${approval.advice}`;
+}
+
+function adviseOnState({ canRestart }: StatusFacts, { backend, lifecycle, problem, instances }: ServerFacts): string {
   if (problem !== undefined) return [problem.message, problem.hint].filter(Boolean).join(' ');
   const { key } = backend;
   const restart = canRestart

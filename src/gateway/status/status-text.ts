@@ -74,6 +74,13 @@ function renderServer(server: ServerReport): string[] {
     if (list.truncated !== null) add('list cut short', list.truncated);
     if (list.hiding.length > 0) add('hide characters in their description', list.hiding.join(', '));
   }
+  if (server.approval?.firstUse === true) {
+    add(
+      'approval',
+      `the ${server.approval.approved} tools that it offered first were approved, as they were the first`,
+    );
+  }
+  if (server.approval !== null && server.approval.fault !== null) add('approval', server.approval.fault);
   if (server.tools.denied.length > 0) add('denied by configuration', server.tools.denied.join(', '));
   const dropped = Object.entries(server.dropped).filter(([, count]) => count > 0);
   if (dropped.length > 0) add('dropped', dropped.map(([kind, count]) => `${kind} ${count}`).join(', '));

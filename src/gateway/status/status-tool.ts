@@ -63,6 +63,17 @@ const SERVER_SCHEMA = object({
   repeated: { ...COUNT, description: 'Calls that went to a second process because the first one ended' },
   latencyMs: { anyOf: [object({ p50: { type: 'number' }, p95: { type: 'number' } }), { type: 'null' }] },
   tools: LIST_SCHEMA,
+  approval: {
+    anyOf: [
+      object({
+        approved: { ...COUNT, description: 'Tools that are approved, listed or not' },
+        firstUse: { type: 'boolean', description: 'Whether they were approved in this run, as the first ones' },
+        fault: NULLABLE_STRING,
+      }),
+      { type: 'null' },
+    ],
+    description: 'Where tools of this server have to be approved',
+  },
   prompts: LIST_SCHEMA,
   resources: LIST_SCHEMA,
   resourceTemplates: LIST_SCHEMA,

@@ -105,6 +105,15 @@ export interface LimitReport {
   readonly refused: number;
 }
 
+export interface ApprovalReport {
+  /** How many tools are approved, listed or not. */
+  readonly approved: number;
+  /** They were approved in this run, as the first that this server ever offered. */
+  readonly firstUse: boolean;
+  /** What is wrong with the place where it is kept. */
+  readonly fault: string | null;
+}
+
 /** What a server contributes to one of the merged lists, and what not. */
 export interface ListReport {
   readonly exposed: readonly string[];
@@ -137,6 +146,8 @@ export interface ServerReport {
   readonly repeated: number;
   readonly latencyMs: { readonly p50: number; readonly p95: number } | null;
   readonly tools: ListReport;
+  /** How it stands with the approval of its tools; null where they need none. */
+  readonly approval: ApprovalReport | null;
   readonly prompts: ListReport;
   readonly resources: ListReport;
   readonly resourceTemplates: ListReport;
@@ -233,6 +244,7 @@ function reportServer(facts: StatusFacts, one: ServerFacts, logLines: number): S
     failureReasons: Object.fromEntries(backend.delivery.failureReasons),
     latencyMs: p50 === undefined || p95 === undefined ? null : { p50: tenths(p50), p95: tenths(p95) },
     tools: reportList(facts, backend, 'tools'),
+    approval: reportApproval(backend),
     prompts: reportList(facts, backend, 'prompts'),
     resources: reportList(facts, backend, 'resources'),
     resourceTemplates: reportList(facts, backend, 'templates'),
@@ -255,6 +267,12 @@ function reportServer(facts: StatusFacts, one: ServerFacts, logLines: number): S
       backend.greeted?.instructions === undefined ? null : printableLines(facts.redact(backend.greeted.instructions)),
     instances: one.instances.map((instance) => reportInstance(instance, backend)),
   };
+}
+
+function reportApproval({ approval }: Backend): ApprovalReport | null {
+  if (approval === undefined) return null;
+  const { tools, isFirstUse, fault } = approval;
+  return { approved: tools, firstUse: isFirstUse, fault: fault ?? null };
 }
 
 function reportInstance({ backend, lifecycle }: InstanceFacts, yours: Backend): InstanceReport {

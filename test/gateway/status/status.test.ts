@@ -118,6 +118,7 @@ describe('the report', () => {
       repeated: 0,
       latencyMs: null,
       tools: { ...NOTHING, exposed: ['a__read'] },
+      approval: null,
       prompts: NOTHING,
       resources: NOTHING,
       resourceTemplates: NOTHING,

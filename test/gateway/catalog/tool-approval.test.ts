@@ -1,0 +1,54 @@
+import { describe, expect, it } from 'vitest';
+import { exposeList } from '../../../src/gateway/catalog/exposed-list.js';
+import type { ApprovalVerdict } from '../../../src/gateway/catalog/tool-approval.js';
+import { createToolPolicy } from '../../../src/gateway/catalog/tool-policy.js';
+import { toolOf } from '../../support/scripted-gateway.js';
+import { sha256 } from '../../support/sha256.js';
+import { bytesOf } from '../../support/wire.js';
+
+function expose(tools: readonly string[], verdicts: Readonly<Record<string, ApprovalVerdict>>, deny: string[] = []) {
+  const judged: string[] = [];
+  const entries = tools.map((tool) => {
+    const bytes = bytesOf(tool);
+    return { bytes, span: { start: 0, end: bytes.length } };
+  });
+  const approvals = {
+    judge: (definitions: ReadonlyMap<string, string>) => {
+      judged.push(...definitions.values());
+      return new Map(Object.entries(verdicts));
+    },
+    facts: { tools: 0, isFirstUse: false, fault: undefined, advice: '' },
+  };
+  const rules = { key: 'k', prefix: 'k', policy: createToolPolicy({ deny }), sha256, approvals };
+  return { judged, list: exposeList('tools', { entries, truncated: undefined }, rules) };
+}
+
+describe('a list of tools that have to be approved', () => {
+  it('withholds those that are not, whatever else they say of themselves, and keeps their names taken', () => {
+    const hints = { annotations: { readOnlyHint: true }, execution: { taskSupport: 'required' } };
+    const tools = [toolOf('old'), toolOf('x', hints), toolOf('y', hints)];
+    const { list } = expose(tools, { old: 'approved', x: 'changed', y: 'new' });
+    expect(list.entries.map(({ exposed, entry }) => [exposed, entry !== undefined])).toEqual([
+      ['k__old', true],
+      ['k__x', false],
+      ['k__y', false],
+    ]);
+    expect(list.withheld).toEqual([
+      { name: 'x', reason: 'changed since it was approved' },
+      { name: 'y', reason: 'new, not approved' },
+    ]);
+    expect([list.repeatable.size, list.taskOnly.size]).toEqual([0, 0]);
+  });
+
+  it('judges what the configuration lets through, of a name that comes twice the first, and unsound ones too', () => {
+    const unsound = '{"name":"unsound","inputSchema":1}';
+    const tools = [toolOf('x', { title: '1' }), toolOf('x', { title: '2' }), toolOf('denied'), unsound, '5', '{}'];
+    const { judged, list } = expose(tools, { x: 'approved', unsound: 'approved' }, ['denied']);
+    expect(judged).toEqual([
+      '{"inputSchema":{"type":"object"},"name":"x","title":"1"}',
+      '{"inputSchema":1,"name":"unsound"}',
+    ]);
+    expect(list.withheld.map(({ name }) => name)).toEqual(['x', 'unsound', '#5', '#6']);
+    expect(list.denied).toEqual(['denied']);
+  });
+});
