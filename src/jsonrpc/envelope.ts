@@ -97,7 +97,11 @@ export interface EnvelopeScannerOptions<Paths extends WatchedPaths> extends Batc
 export class EnvelopeScanner<Paths extends WatchedPaths> {
   readonly #root: WatchNode;
   readonly #names: readonly (keyof Paths)[];
+  /** By slot. */
   readonly #found: (Span | undefined)[];
+  /** The slots of what was found, which is little of all that is watched, in the order of the message. */
+  readonly #slots: number[];
+  #foundCount = 0;
   readonly #noTokens: Tokens<Paths>;
   readonly #maxDepth: number;
   readonly #isUtf8: (bytes: Uint8Array) => boolean;
@@ -108,7 +112,9 @@ export class EnvelopeScanner<Paths extends WatchedPaths> {
     const { root, size } = buildTree([...ROOT_MEMBERS, ...Object.values(watch)]);
     this.#root = root;
     this.#found = new Array<Span | undefined>(size).fill(undefined);
-    this.#noTokens = Object.fromEntries(this.#names.map((name) => [name, undefined])) as Tokens<Paths>;
+    this.#slots = new Array<number>(size).fill(0);
+    const absent = Object.fromEntries(this.#names.map((name) => [name, undefined]));
+    this.#noTokens = Object.freeze(Object.create(absent) as Tokens<Paths>);
     this.#maxDepth = limits.maxDepth;
     this.#isUtf8 = limits.isUtf8;
     this.#limits = limits;
@@ -120,7 +126,7 @@ export class EnvelopeScanner<Paths extends WatchedPaths> {
       return { kind: 'rejected', reason: 'blank', bytes, id: undefined, isAnswer: false, isMeant: false };
     if (bytes[start] !== OPEN_BRACE) return this.#rejectNonObject(bytes, start);
 
-    this.#found.fill(undefined);
+    this.#forget();
     const end = this.#scanObject(bytes, start, this.#root, this.#maxDepth - 1);
     if (end < 0) return this.#reject(FAULTS[-end] ?? 'not-json', bytes);
     if (skipWhitespace(bytes, end) !== bytes.length) return this.#reject('not-json', bytes);
@@ -182,14 +188,22 @@ export class EnvelopeScanner<Paths extends WatchedPaths> {
     return { kind: 'response', id, result, error, bytes, span, tokens: this.#tokens() };
   }
 
+  /** Of all that is watched a message has few, and most answers have none: what is not there is inherited as absent. */
   #tokens(): Tokens<Paths> {
-    // Of all that is watched a message has few: those that it has not, it inherits as absent.
-    const tokens = Object.create(this.#noTokens) as { [Name in keyof Paths]: Span | undefined };
-    for (let index = 0; index < this.#names.length; index += 1) {
-      const span = this.#found[ROOT_MEMBERS.length + index];
-      if (span !== undefined) tokens[this.#names[index] as keyof Paths] = span;
+    let tokens: { [Name in keyof Paths]?: Span | undefined } | undefined;
+    for (let index = 0; index < this.#foundCount; index += 1) {
+      const slot = this.#slots[index] ?? 0;
+      const name = slot < ROOT_MEMBERS.length ? undefined : this.#names[slot - ROOT_MEMBERS.length];
+      if (name === undefined) continue;
+      tokens ??= Object.create(this.#noTokens) as Tokens<Paths>;
+      tokens[name] = this.#found[slot];
     }
-    return tokens;
+    return (tokens ?? this.#noTokens) as Tokens<Paths>;
+  }
+
+  #forget(): void {
+    for (let index = 0; index < this.#foundCount; index += 1) this.#found[this.#slots[index] ?? 0] = undefined;
+    this.#foundCount = 0;
   }
 
   /** The position after the object that starts at `at`, noting the spans of what `node` watches; or minus a fault. */
@@ -208,6 +222,8 @@ export class EnvelopeScanner<Paths extends WatchedPaths> {
         position = skipValue(bytes, start, depth);
       } else {
         if (this.#found[member.slot] !== undefined) return DUPLICATE_MEMBER;
+        this.#slots[this.#foundCount] = member.slot;
+        this.#foundCount += 1;
         // Noted before it is read: what is wrong inside still tells that the member was there.
         this.#found[member.slot] = NOWHERE;
         position = this.#scanMember(bytes, start, member, depth);
