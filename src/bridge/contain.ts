@@ -1,19 +1,21 @@
 /** Told of an error of our own that was kept from ending more than what it belongs to. */
 export type OnFault = (error: unknown) => void;
 
+/** Hands on an error of our own; without `onFault` to the caller, by throwing it again. */
+export function caught(error: unknown, onFault: OnFault | undefined): void {
+  if (onFault === undefined) throw error;
+  onFault(error);
+}
+
 /**
  * Does the work; what it throws goes to `onFault`, and then whoever waits for the outcome can be told by `recover`.
  * Without `onFault` it goes on to the caller.
  */
 export function contain(work: () => void, onFault: OnFault | undefined, recover: () => void = () => {}): void {
-  if (onFault === undefined) {
-    work();
-    return;
-  }
   try {
     work();
   } catch (error) {
-    onFault(error);
+    caught(error, onFault);
     recover();
   }
 }
@@ -27,8 +29,7 @@ export async function containAsync(
   try {
     await work;
   } catch (error) {
-    if (onFault === undefined) throw error;
-    onFault(error);
+    caught(error, onFault);
     recover();
   }
 }

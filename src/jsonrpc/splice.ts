@@ -4,6 +4,8 @@ import type { Span } from './json-text.js';
 export interface Edit {
   readonly span: Span;
   readonly text: Uint8Array;
+  /** Of `text`, what is put there; all of it if absent. Saves a view where the text stands in another message. */
+  readonly part?: Span;
 }
 
 /** A message to be written: the bytes at `span`, with some tokens replaced. */
@@ -17,7 +19,10 @@ export interface SplicedMessage {
 /** The message's length in bytes once the edits are made. */
 export function splicedLength({ span, edits }: SplicedMessage): number {
   let length = span.end - span.start;
-  for (const edit of edits) length += edit.text.length - (edit.span.end - edit.span.start);
+  for (const { span: place, text, part } of edits) {
+    length += part === undefined ? text.length : part.end - part.start;
+    length -= place.end - place.start;
+  }
   return length;
 }
 
@@ -26,7 +31,7 @@ export function visitPieces({ bytes, span, edits }: SplicedMessage, visit: (piec
   let position = span.start;
   for (const edit of edits.length > 1 ? inOrder(edits) : edits) {
     if (edit.span.start > position) visit(bytes.subarray(position, edit.span.start));
-    visit(edit.text);
+    visit(edit.part === undefined ? edit.text : edit.text.subarray(edit.part.start, edit.part.end));
     position = edit.span.end;
   }
   if (position < span.end) visit(bytes.subarray(position, span.end));
@@ -38,7 +43,7 @@ export function copySpliced({ bytes, span, edits }: SplicedMessage, target: Uint
   let end = at;
   for (const edit of edits.length > 1 ? inOrder(edits) : edits) {
     end = copy(bytes, position, edit.span.start, target, end);
-    end = copy(edit.text, 0, edit.text.length, target, end);
+    end = copy(edit.text, edit.part?.start ?? 0, edit.part?.end ?? edit.text.length, target, end);
     position = edit.span.end;
   }
   return copy(bytes, position, span.end, target, end);

@@ -1,4 +1,3 @@
-import type { Span } from '../../jsonrpc/json-text.js';
 import { errorMessage, resultMessage } from '../../jsonrpc/message.js';
 import type { RpcError } from '../../jsonrpc/rpc-error.js';
 import type { Edit, SplicedMessage } from '../../jsonrpc/splice.js';
@@ -19,31 +18,39 @@ export interface LegacyExchangeOptions {
   readonly client: GatewayClient;
   readonly reply: ReplyChannel;
   readonly clock: Clock;
+  /** Under which the session keeps it. */
+  readonly key: string;
+  readonly owner: ExchangeOwner;
+}
+
+/** Whoever keeps a client's exchanges, made once for all of them. */
+export interface ExchangeOwner {
   /** Sends the client what cannot go the way of the answer. */
-  readonly sendUnasked: (message: SplicedMessage) => void;
-  readonly onSettled: () => void;
+  sendUnasked(message: SplicedMessage): void;
+  /** Called once for each. */
+  settled(exchange: LegacyExchange): void;
 }
 
 /** A request of a client that speaks a revision with a handshake. */
 export class LegacyExchange implements Exchange {
   readonly request: RequestEnvelope;
   readonly client: GatewayClient;
+  readonly key: string;
   readonly #reply: ReplyChannel;
   readonly #clock: Clock;
-  readonly #sendUnasked: (message: SplicedMessage) => void;
-  readonly #onSettled: () => void;
+  readonly #owner: ExchangeOwner;
   #isSettled = false;
   #isLasting = false;
-  #lastProgressAt = Number.NEGATIVE_INFINITY;
-  #cancelled: (notice?: NotificationEnvelope) => void = () => {};
+  #lastProgressAt: number | undefined;
+  #cancelled: ((notice?: NotificationEnvelope) => void) | undefined;
 
-  constructor({ request, client, reply, clock, sendUnasked, onSettled }: LegacyExchangeOptions) {
+  constructor({ request, client, key, reply, clock, owner }: LegacyExchangeOptions) {
     this.request = request;
     this.client = client;
+    this.key = key;
     this.#reply = reply;
     this.#clock = clock;
-    this.#sendUnasked = sendUnasked;
-    this.#onSettled = onSettled;
+    this.#owner = owner;
   }
 
   get isSettled(): boolean {
@@ -55,25 +62,26 @@ export class LegacyExchange implements Exchange {
   }
 
   relay(response: ResponseEnvelope, edits: readonly Edit[] = []): void {
-    const waitMs = this.#lastProgressAt + PROGRESS_GAP_MS - this.#clock.now();
     // Of a task, progress goes on, and what else is said of it must not come before its id.
-    if (waitMs > 0 && !this.#isLasting) this.#clock.schedule(waitMs, () => this.#answer(response, edits));
+    const since = this.#isLasting ? undefined : this.#lastProgressAt;
+    const waitMs = since === undefined ? 0 : since + PROGRESS_GAP_MS - this.#clock.now();
+    if (waitMs > 0) this.#clock.schedule(waitMs, () => this.#answer(response, edits));
     else this.#answer(response, edits);
   }
 
   succeed(result: Uint8Array): void {
-    if (this.#settle()) this.#reply.answer(resultMessage(this.#ownBytes(this.request.id), result));
+    if (this.#settle()) this.#reply.answer(resultMessage(this.#id, result));
   }
 
   fail(error: RpcError): void {
-    if (this.#settle()) this.#reply.answer(errorMessage(this.#ownBytes(this.request.id), error));
+    if (this.#settle()) this.#reply.answer(errorMessage(this.#id, error));
   }
 
   progress(notification: NotificationEnvelope, more: readonly Edit[] = [], via?: Exchange): void {
     const { bytes, span, tokens } = notification;
     const asked = this.request.tokens.requestProgressToken;
     if (asked === undefined || tokens.progressToken === undefined) return;
-    const edits: Edit[] = [{ span: tokens.progressToken, text: this.#ownBytes(asked) }, ...more];
+    const edits: Edit[] = [{ span: tokens.progressToken, text: this.request.bytes, part: asked }, ...more];
     if (!this.#isSettled) {
       this.#lastProgressAt = this.#clock.now();
       this.#reply.send({ bytes, span, edits });
@@ -92,7 +100,7 @@ export class LegacyExchange implements Exchange {
 
   send(message: SplicedMessage): void {
     if (this.#isSettled) return;
-    if (this.#reply.isUnheard === true) this.#sendUnasked(message);
+    if (this.#reply.isUnheard === true) this.#owner.sendUnasked(message);
     else this.#reply.send(message);
   }
 
@@ -104,22 +112,24 @@ export class LegacyExchange implements Exchange {
   cancel(notice?: NotificationEnvelope): void {
     if (!this.#settle()) return;
     this.#reply.withdraw();
-    this.#cancelled(notice);
+    this.#cancelled?.(notice);
   }
 
   #answer({ bytes, span, id }: ResponseEnvelope, edits: readonly Edit[]): void {
     if (!this.#settle()) return;
-    this.#reply.answer({ bytes, span, edits: [{ span: id, text: this.#ownBytes(this.request.id) }, ...edits] });
+    const own: Edit = { span: id, text: this.request.bytes, part: this.request.id };
+    this.#reply.answer({ bytes, span, edits: edits.length === 0 ? [own] : [own, ...edits] });
   }
 
   #settle(): boolean {
     if (this.#isSettled) return false;
     this.#isSettled = true;
-    this.#onSettled();
+    this.#owner.settled(this);
     return true;
   }
 
-  #ownBytes(span: Span): Uint8Array {
-    return this.request.bytes.subarray(span.start, span.end);
+  get #id(): Uint8Array {
+    const { bytes, id } = this.request;
+    return bytes.subarray(id.start, id.end);
   }
 }

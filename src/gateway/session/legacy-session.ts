@@ -1,4 +1,4 @@
-import { contain, containAsync, type OnFault } from '../../bridge/contain.js';
+import { caught, contain, containAsync, type OnFault } from '../../bridge/contain.js';
 import { readText, type Span, toBytes } from '../../jsonrpc/json-text.js';
 import { errorMessage, type MessageSink, NULL_ID, notificationMessage, resultMessage } from '../../jsonrpc/message.js';
 import { RPC_CODES, RpcError } from '../../jsonrpc/rpc-error.js';
@@ -19,7 +19,7 @@ import { inRevision } from '../server-greeting.js';
 import { AskedClient } from './asked-client.js';
 import { acceptBatch } from './batch.js';
 import { BatchReply } from './batch-reply.js';
-import { LegacyExchange } from './legacy-exchange.js';
+import { type ExchangeOwner, LegacyExchange } from './legacy-exchange.js';
 import { refusalOf } from './refusal.js';
 import { pipeChannel, type ReplyChannel } from './reply-channel.js';
 import { RequestsInFlight } from './requests-in-flight.js';
@@ -58,6 +58,10 @@ export class LegacySession implements GatewayClient {
   readonly #announcements = new Map<string, Paced>();
   readonly #listed = new Set<ListKind>();
   readonly #asked: AskedClient;
+  readonly #owner: ExchangeOwner = {
+    sendUnasked: (message) => this.#sendUnasked(message),
+    settled: (exchange) => this.#settled(exchange),
+  };
   /** Questions of servers that may not be asked before the client says that it is ready. */
   #early: SplicedMessage[] = [];
   #connection: ClientConnection | undefined;
@@ -87,12 +91,15 @@ export class LegacySession implements GatewayClient {
   /** One line from a client at the other end of a pipe. */
   receive(line: Uint8Array): void {
     if (this.#phase === 'closed') return;
-    contain(() => {
+    // In place, as below: a function for each message would cost more than the check.
+    try {
       const message = this.#options.scan(line);
       if (message.kind !== 'rejected') this.accept(message, this.#pipe);
       else if (message.reason === 'batch') this.#receiveBatch(message);
       else if (message.reason !== 'blank') this.#options.sink.send(refusalOf(message));
-    }, this.#options.onFault);
+    } catch (error) {
+      caught(error, this.#options.onFault);
+    }
   }
 
   /** One message; what it causes goes to `reply`. Returns whether that will be given an answer. */
@@ -164,20 +171,21 @@ export class LegacySession implements GatewayClient {
   }
 
   #serve(request: RequestEnvelope, id: string, reply: ReplyChannel, connection: ClientConnection): void {
-    const { clock } = this.#options;
-    const list = listAskedFor(request.method);
-    const onSettled = () => {
-      this.#inFlight.delete(id, exchange);
-      if (list !== undefined) this.#listed.add(list);
-    };
-    const sendUnasked = (message: SplicedMessage) => this.#sendUnasked(message);
-    const exchange = new LegacyExchange({ request, client: this, reply, clock, sendUnasked, onSettled });
+    const { clock, onFault } = this.#options;
+    const exchange = new LegacyExchange({ request, client: this, key: id, reply, clock, owner: this.#owner });
     this.#inFlight.add(id, exchange);
-    contain(
-      () => connection.serve(exchange),
-      this.#options.onFault,
-      () => exchange.fail(ownBug()),
-    );
+    try {
+      connection.serve(exchange);
+    } catch (error) {
+      caught(error, onFault);
+      exchange.fail(ownBug());
+    }
+  }
+
+  #settled(exchange: LegacyExchange): void {
+    this.#inFlight.delete(exchange.key, exchange);
+    const list = listAskedFor(exchange.request.method);
+    if (list !== undefined) this.#listed.add(list);
   }
 
   /** Not before the client has said that it is ready. */
