@@ -41,6 +41,8 @@ export interface RequestHandler {
 
 /** A request under way. */
 export interface SentRequest {
+  /** Milliseconds on the clock. */
+  readonly sentAt: number;
   /**
    * Settles the request as cancelled, then tells the child; a late answer is dropped.
    *

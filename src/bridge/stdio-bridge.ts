@@ -22,26 +22,23 @@ import {
 } from '../mcp/envelope.js';
 import { METHODS } from '../mcp/methods.js';
 import type { Clock } from '../timing/clock.js';
-import { Deadlines, type Due } from '../timing/deadlines.js';
-import { contain, type OnFault } from './contain.js';
+import { Deadlines } from '../timing/deadlines.js';
+import { Conduct, type ConductEvents } from './conduct.js';
+import { caught, contain, type OnFault } from './contain.js';
 import { newCounters } from './counters.js';
 import { LastingRequests } from './lasting-requests.js';
 import { findIdInFragments } from './oversized.js';
 import { readOwnId } from './own-id.js';
+import { PendingRequest, type RequestKeeper } from './pending-request.js';
 import type { Outcome, RequestHandler, RequestPatience, SentRequest } from './request.js';
-import { Strikes } from './strikes.js';
 
-export interface BridgeEvents {
+export interface BridgeEvents extends ConductEvents {
   /** A request of the child's own; whoever takes it answers through `respond`, `answer` or `refuse`. */
   request(request: RequestEnvelope): void;
   /** Everything but progress, which the bridge sees to. */
   notification(notification: NotificationEnvelope): void;
   /** A line that is no message. It goes to the child's log and nowhere else. */
   junk(line: Uint8Array, reason: Rejection['reason'] | 'too-large'): void;
-  /** Several requests in a row have timed out, and nothing at all has come meanwhile. */
-  silent(): void;
-  /** The child breaks the protocol more often than can be put up with. */
-  offended(charge: string): void;
   /** A handler threw, which concerns nobody but whom it was for. Without a listener it goes on to the caller. */
   readonly fault?: OnFault;
 }
@@ -57,18 +54,6 @@ export interface BridgeOptions {
   readonly maxUnwrittenBytes: number;
   /** What all bridges together may hold of frames that are not complete. */
   readonly partialFrames?: SharedLimit;
-}
-
-/** Requests that time out in a row before a child counts as silent. */
-const SILENT_AFTER = 3;
-
-interface PendingRequest extends Due {
-  id: number;
-  readonly hardAt: number;
-  readonly idleMs: number;
-  readonly isCancellable: boolean;
-  readonly handler: RequestHandler;
-  lastProgress: number;
 }
 
 /**
@@ -91,11 +76,11 @@ export class StdioBridge implements LineSink {
   readonly #lasting = new LastingRequests<PendingRequest>();
   /** Ids, as tokens, of what the child asked and was not answered yet. */
   readonly #asked = new Set<string>();
-  readonly #strikes: Strikes;
-  /** Of lines that were too large, as far as they were counted. */
-  #excessBytes = 0;
-  /** Since the last byte from the child. */
-  #timeouts = 0;
+  readonly #conduct: Conduct;
+  readonly #keeper: RequestKeeper = {
+    cancel: (request, notice, edits) => this.#cancel(request, notice, edits),
+    outlive: (request) => this.#lasting.add(request.id, request),
+  };
   #closed: 'exited' | 'stopped' | undefined;
 
   constructor({ clock, scan, output, events, maxFrameBytes, maxUnwrittenBytes, partialFrames }: BridgeOptions) {
@@ -104,7 +89,7 @@ export class StdioBridge implements LineSink {
     this.#output = output;
     this.#events = events;
     this.#maxUnwrittenBytes = maxUnwrittenBytes;
-    this.#strikes = new Strikes(clock);
+    this.#conduct = new Conduct(clock, events);
     const held = partialFrames === undefined ? {} : { held: partialFrames };
     this.#decoder = new LineDecoder({ maxLineBytes: maxFrameBytes, ...held });
     this.#deadlines = new Deadlines(clock, (request) => this.#timeOut(request));
@@ -122,7 +107,7 @@ export class StdioBridge implements LineSink {
 
   /** Whether several requests in a row have timed out, and nothing has come since. */
   get isSilent(): boolean {
-    return this.#timeouts >= SILENT_AFTER;
+    return this.#conduct.isSilent;
   }
 
   get unwrittenBytes(): number {
@@ -132,10 +117,9 @@ export class StdioBridge implements LineSink {
   /** Bytes from the child's stdout, cut anywhere. Once it is given up, what it says concerns nobody. */
   receive(chunk: Uint8Array): void {
     if (this.#closed !== undefined) return;
-    this.#timeouts = 0;
+    this.#conduct.heard();
     this.#decoder.push(chunk, this);
-    const { excessBytes } = this.#decoder;
-    if (excessBytes !== this.#excessBytes) this.#exceeded(excessBytes);
+    this.#conduct.exceeded(this.#decoder.excessBytes);
   }
 
   /**
@@ -156,10 +140,7 @@ export class StdioBridge implements LineSink {
     const progressToken = request.tokens.requestProgressToken;
     if (progressToken !== undefined) ours.push({ span: progressToken, text: id });
     this.#output.send({ bytes: request.bytes, span: request.span, edits: ours });
-    return {
-      cancel: (notice, edits) => this.#cancel(pending, notice, edits),
-      outlive: () => this.#lasting.add(pending.id, pending),
-    };
+    return pending;
   }
 
   /** Sends a request of the gateway's own. `initialize` is the one that is never cancelled. */
@@ -199,6 +180,7 @@ export class StdioBridge implements LineSink {
   close(reason: 'exited' | 'stopped'): void {
     if (this.#closed !== undefined) return;
     this.#closed = reason;
+    this.#conduct.end();
     this.#deadlines.close();
     this.#decoder.end();
     for (const request of this.#pending.drain()) this.#settle(request, { kind: 'failed', reason, sent: true });
@@ -207,14 +189,20 @@ export class StdioBridge implements LineSink {
   /** One line of the child's stdout. */
   line(bytes: Uint8Array): void {
     // What stands in the same chunk behind the line for which the child was given up concerns nobody either.
-    if (this.#closed === undefined) this.#contain(() => this.#take(this.#scan(bytes)));
+    if (this.#closed !== undefined) return;
+    // In place, as in `#settle`: a function for each message would cost more than the check.
+    try {
+      this.#take(this.#scan(bytes));
+    } catch (error) {
+      caught(error, this.#events.fault);
+    }
   }
 
   oversized(fragment: OversizedLine): void {
     this.counters.oversized += 1;
     this.#contain(() => this.#events.junk(fragment.head, 'too-large'));
     this.#failAnswered(findIdInFragments(fragment), 'response_too_large');
-    this.#charge(this.#strikes.frame());
+    this.#conduct.brokeFrame();
   }
 
   #admit(patience: RequestPatience, handler: RequestHandler, isCancellable: boolean): PendingRequest | undefined {
@@ -227,15 +215,7 @@ export class StdioBridge implements LineSink {
       return undefined;
     }
     const now = this.#clock.now();
-    const pending: PendingRequest = {
-      id: 0,
-      dueAt: now + Math.min(patience.firstMs ?? patience.idleMs, patience.maxMs),
-      hardAt: now + patience.maxMs,
-      idleMs: patience.idleMs,
-      isCancellable,
-      handler,
-      lastProgress: handler.progressed ?? Number.NEGATIVE_INFINITY,
-    };
+    const pending = new PendingRequest({ keeper: this.#keeper, patience, handler, isCancellable, now });
     pending.id = this.#pending.add(pending);
     this.#deadlines.watch(pending);
     return pending;
@@ -292,7 +272,7 @@ export class StdioBridge implements LineSink {
       this.counters.staleProgress += 1;
       return;
     }
-    pending.dueAt = Math.min(this.#clock.now() + pending.idleMs, pending.hardAt);
+    pending.prolong(this.#clock.now());
     const value = progress === undefined ? Number.NaN : Number(readText(notification.bytes, progress));
     if (!(value > pending.lastProgress)) {
       this.counters.staleProgress += 1;
@@ -302,7 +282,7 @@ export class StdioBridge implements LineSink {
     pending.handler.progress?.(notification, value);
   }
 
-  #cancel(pending: PendingRequest, notice?: NotificationEnvelope, edits: readonly Edit[] = []): void {
+  #cancel(pending: PendingRequest, notice: NotificationEnvelope | undefined, edits: readonly Edit[]): void {
     if (this.#pending.abandon(pending.id, this.#clock.now()) === undefined) return;
     this.#deadlines.unwatch(pending);
     this.#settle(pending, { kind: 'failed', reason: 'cancelled', sent: true });
@@ -319,15 +299,14 @@ export class StdioBridge implements LineSink {
   #timeOut(pending: PendingRequest): void {
     const now = this.#clock.now();
     if (this.#asked.size > 0 && now < pending.hardAt) {
-      pending.dueAt = Math.min(now + pending.idleMs, pending.hardAt);
+      pending.prolong(now);
       this.#deadlines.watch(pending);
       return;
     }
     if (this.#pending.abandon(pending.id, now) === undefined) return;
     this.#settle(pending, { kind: 'failed', reason: 'timeout', sent: true });
     if (pending.isCancellable) this.notify(METHODS.cancelled, { requestId: pending.id, reason: 'timed out' });
-    this.#timeouts += 1;
-    if (this.#timeouts === SILENT_AFTER) this.#events.silent();
+    this.#conduct.timedOut();
   }
 
   #reject(rejection: Rejection): void {
@@ -342,17 +321,8 @@ export class StdioBridge implements LineSink {
     this.#events.junk(bytes, reason);
     if (rejection.id !== undefined && rejection.isAnswer)
       this.#failAnswered(readOwnId(rejection.bytes, rejection.id), 'response_malformed');
-    this.#charge(rejection.isMeant ? this.#strikes.frame() : this.#strikes.output(bytes.length));
-  }
-
-  /** A line that never ends must not be read for ever. */
-  #exceeded(excessBytes: number): void {
-    this.#charge(this.#strikes.output(excessBytes - this.#excessBytes));
-    this.#excessBytes = excessBytes;
-  }
-
-  #charge(charge: string | undefined): void {
-    if (charge !== undefined && this.#closed === undefined) this.#events.offended(charge);
+    if (rejection.isMeant) this.#conduct.brokeFrame();
+    else this.#conduct.printed(bytes.length);
   }
 
   /** A line that was dropped would have answered this request: waiting on would be waiting for nothing. */
@@ -364,7 +334,11 @@ export class StdioBridge implements LineSink {
   }
 
   #settle({ handler }: PendingRequest, outcome: Outcome): void {
-    this.#contain(() => handler.settle(outcome));
+    try {
+      handler.settle(outcome);
+    } catch (error) {
+      caught(error, this.#events.fault);
+    }
   }
 
   /** What a handler throws must not keep the rest of what was read from those it is for. */

@@ -6,11 +6,6 @@ const LATE_MS = 10 * 60_000;
 /** More than are under way at once, mostly. */
 const RECENT_IDS = 256;
 
-interface Pending<Request> {
-  readonly id: number;
-  readonly request: Request;
-}
-
 export type StrayKind = 'late' | 'duplicate' | 'unknown';
 
 /**
@@ -23,7 +18,9 @@ export class PendingRequests<Request> {
    * By the last bits of their ids. A map is made anew every few requests as they come and go, and what an old version of
    * it held outlives a collection or two.
    */
-  #recent: (Pending<Request> | undefined)[] = [];
+  #recent: (Request | undefined)[] = [];
+  /** What each place of `#recent` is or was last taken by. */
+  readonly #recentIds = new Array<number>(RECENT_IDS).fill(0);
   /** Those whose place a later one took, oldest first. */
   readonly #older = new Map<number, Request>();
   #size = 0;
@@ -39,23 +36,26 @@ export class PendingRequests<Request> {
   add(request: Request): number {
     this.#lastId += 1;
     const id = this.#lastId;
-    const overtaken = this.#recent[id % RECENT_IDS];
-    if (overtaken !== undefined) this.#older.set(overtaken.id, overtaken.request);
-    this.#recent[id % RECENT_IDS] = { id, request };
+    const place = id % RECENT_IDS;
+    const overtaken = this.#recent[place];
+    if (overtaken !== undefined) this.#older.set(this.#recentIds[place] ?? 0, overtaken);
+    this.#recent[place] = request;
+    this.#recentIds[place] = id;
     this.#size += 1;
     return id;
   }
 
   get(id: number): Request | undefined {
-    const pending = this.#recent[id % RECENT_IDS];
-    return pending?.id === id ? pending.request : this.#older.get(id);
+    const place = id % RECENT_IDS;
+    return this.#recentIds[place] === id ? this.#recent[place] : this.#older.get(id);
   }
 
   /** The request was answered: it leaves, and its id with it. */
   settle(id: number): Request | undefined {
     const request = this.get(id);
     if (request === undefined) return undefined;
-    if (!this.#older.delete(id)) this.#recent[id % RECENT_IDS] = undefined;
+    if (this.#recentIds[id % RECENT_IDS] === id) this.#recent[id % RECENT_IDS] = undefined;
+    else this.#older.delete(id);
     this.#size -= 1;
     return request;
   }
@@ -97,8 +97,8 @@ export class PendingRequests<Request> {
   *values(): IterableIterator<Request> {
     yield* this.#older.values();
     for (let id = Math.max(1, this.#lastId - RECENT_IDS + 1); id <= this.#lastId; id += 1) {
-      const pending = this.#recent[id % RECENT_IDS];
-      if (pending !== undefined) yield pending.request;
+      const request = this.#recent[id % RECENT_IDS];
+      if (request !== undefined) yield request;
     }
   }
 }

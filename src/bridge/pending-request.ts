@@ -1,0 +1,61 @@
+import type { Edit } from '../jsonrpc/splice.js';
+import type { NotificationEnvelope } from '../mcp/envelope.js';
+import type { Due } from '../timing/deadlines.js';
+import type { RequestHandler, RequestPatience, SentRequest } from './request.js';
+
+/** Whoever has sent requests and sees them to their end. */
+export interface RequestKeeper {
+  cancel(request: PendingRequest, notice: NotificationEnvelope | undefined, edits: readonly Edit[]): void;
+  /** Goes on to report progress after the answer, until the function that is returned is called. */
+  outlive(request: PendingRequest): () => void;
+}
+
+export interface PendingRequestOptions {
+  readonly keeper: RequestKeeper;
+  readonly patience: RequestPatience;
+  readonly handler: RequestHandler;
+  readonly isCancellable: boolean;
+  /** Milliseconds on the clock. */
+  readonly now: number;
+}
+
+/** A request that waits for its answer, and what its sender can do about it. */
+export class PendingRequest implements Due, SentRequest {
+  id = 0;
+  dueAt: number;
+  place: number | undefined = undefined;
+  lastProgress: number;
+  readonly sentAt: number;
+  readonly handler: RequestHandler;
+  readonly isCancellable: boolean;
+  readonly #patience: RequestPatience;
+  readonly #keeper: RequestKeeper;
+
+  constructor({ keeper, patience, handler, isCancellable, now }: PendingRequestOptions) {
+    this.dueAt = now + Math.min(patience.firstMs ?? patience.idleMs, patience.maxMs);
+    this.lastProgress = handler.progressed ?? Number.NEGATIVE_INFINITY;
+    this.sentAt = now;
+    this.handler = handler;
+    this.isCancellable = isCancellable;
+    this.#patience = patience;
+    this.#keeper = keeper;
+  }
+
+  /** No sign of it makes it last longer. */
+  get hardAt(): number {
+    return this.sentAt + this.#patience.maxMs;
+  }
+
+  /** There was a sign of it. */
+  prolong(now: number): void {
+    this.dueAt = Math.min(now + this.#patience.idleMs, this.hardAt);
+  }
+
+  cancel(notice?: NotificationEnvelope, edits: readonly Edit[] = []): void {
+    this.#keeper.cancel(this, notice, edits);
+  }
+
+  outlive(): () => void {
+    return this.#keeper.outlive(this);
+  }
+}
