@@ -39,6 +39,8 @@ export class Breaker {
   readonly #policy: BreakerPolicy;
   readonly #circuit: CircuitBreaker<[Attempt], void>;
   #openUntil = 0;
+  /** Successes that opossum is still to be told of. */
+  #untold = 0;
   #bucketEndsAt = 0;
   #bucketSuccesses = 0;
 
@@ -82,11 +84,20 @@ export class Breaker {
     return this.#circuit.opened ? Math.max(0, this.#openUntil - this.#clock.now()) : 0;
   }
 
-  /** Notes how a call ended. What was still under way when the breaker opened says nothing about the child now. */
-  record(succeeded: boolean): void {
-    if (!this.#circuit.closed) return;
-    if (!succeeded) this.#fire(FAIL);
-    else if (this.#isWorthCounting()) this.#fire(SUCCEED);
+  /**
+   * A call was answered; `now` is the time on the clock. What was still under way when the breaker opened says nothing
+   * about the child now. It is recorded in a microtask, with all others of the same chunk.
+   */
+  succeeded(now: number): void {
+    if (!this.#circuit.closed || !this.#isWorthCounting(now)) return;
+    this.#untold += 1;
+    if (this.#untold === 1) void SETTLED.then(this.#tell);
+  }
+
+  /** A call failed in a way that speaks against the child. */
+  failed(): void {
+    this.#tell();
+    if (this.#circuit.closed) this.#fire(FAIL);
   }
 
   /** Lets go of the timers; the breaker is of no use afterwards. */
@@ -95,8 +106,7 @@ export class Breaker {
   }
 
   /** opossum keeps a number for each success: beyond some in a stretch of time more of them change no percentage. */
-  #isWorthCounting(): boolean {
-    const now = this.#clock.now();
+  #isWorthCounting(now: number): boolean {
     if (now >= this.#bucketEndsAt) {
       this.#bucketEndsAt = now + this.#policy.windowMs / BUCKETS;
       this.#bucketSuccesses = 0;
@@ -104,6 +114,12 @@ export class Breaker {
     this.#bucketSuccesses += 1;
     return this.#bucketSuccesses <= MAX_BUCKET_SUCCESSES;
   }
+
+  readonly #tell = (): void => {
+    const count = this.#untold;
+    this.#untold = 0;
+    for (let told = 0; told < count && this.#circuit.closed; told += 1) this.#fire(SUCCEED);
+  };
 
   #fire(attempt: Attempt): void {
     // The rejection is the attempt's own failure, which is now recorded.
@@ -118,6 +134,8 @@ export class Breaker {
     options(this.#circuit).resetTimeout = value;
   }
 }
+
+const SETTLED = Promise.resolve();
 
 type Attempt = () => Promise<void>;
 

@@ -61,15 +61,20 @@ export class CallQueue {
     if (this.#running < concurrency) this.#giveNext();
   }
 
+  /** Takes a place if there is room now, to be held until `leave` is called, once. Returns whether there was. */
+  enterNow(): boolean {
+    if (this.#running >= this.#concurrency || this.#line.size + this.#line.pending > 0) return false;
+    this.#running += 1;
+    return true;
+  }
+
   /**
    * Calls `start` as soon as there is room, at once if there is any now. Returns `undefined`, and never calls `start`,
    * when too many wait already.
    */
   enter(start: StartCall): QueuePlace | undefined {
-    const isLineEmpty = this.#line.size + this.#line.pending === 0;
-    if (this.#running < this.#concurrency && isLineEmpty) {
-      this.#running += 1;
-      start(this.#leave);
+    if (this.enterNow()) {
+      start(this.leave);
       return STARTED;
     }
     if (this.isFull || !this.#allWaiting.take(1)) return undefined;
@@ -89,12 +94,12 @@ export class CallQueue {
       });
       // Withdrawn in the very moment that its turn came.
       if (state === 'withdrawn') {
-        this.#leave();
+        this.leave();
         return;
       }
       state = 'started';
       this.#endWait();
-      start(this.#leave);
+      start(this.leave);
     };
     // Rejects when withdrawn, which is what was wanted.
     this.#line.add(untilPlaced, { signal: withdrawal.signal }).catch(() => {});
@@ -123,7 +128,8 @@ export class CallQueue {
     handOver();
   }
 
-  readonly #leave = (): void => {
+  /** Gives the place of a call back. */
+  readonly leave = (): void => {
     this.#running -= 1;
     if (this.#running < this.#concurrency) this.#giveNext();
   };

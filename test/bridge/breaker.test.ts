@@ -35,7 +35,10 @@ function breaking({ policy = POLICY } = {}) {
     },
   });
   const record = async (...outcomes: boolean[]) => {
-    for (const outcome of outcomes) breaker.record(outcome);
+    for (const outcome of outcomes) {
+      if (outcome) breaker.succeeded(clock.now());
+      else breaker.failed();
+    }
     await settled();
   };
   return {
@@ -91,7 +94,7 @@ describe('a breaker', () => {
 
   it('counts a stream of successes no further than they matter', async () => {
     const { breaker, record } = breaking();
-    for (let count = 0; count < 3_000; count += 1) breaker.record(true);
+    for (let count = 0; count < 3_000; count += 1) breaker.succeeded(clock.now());
     await record(...Array.from({ length: 999 }, () => false));
     expect(breaker.state).toBe('closed');
     await record(false, false);

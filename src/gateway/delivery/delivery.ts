@@ -194,20 +194,30 @@ export class Delivery {
       this.#lookOut(exchange, handling);
       return;
     }
+    if (this.#queue.enterNow()) this.#begin({ exchange, handling, leave: this.#queue.leave });
+    else this.#queueUp(exchange, handling);
+  }
+
+  /** It is the call's turn. */
+  #begin(call: AdmittedCall): void {
+    if (call.exchange.isSettled) {
+      call.leave();
+    } else if (this.#breaker.state !== 'closed') {
+      // It opened while the call waited.
+      this.#fail(call.exchange, 'breaker_open', false);
+      call.leave();
+    } else {
+      this.#takeFloor(call);
+    }
+  }
+
+  #queueUp(exchange: Exchange, handling: Handling): void {
     let hasTurn = false;
     let endWait = () => {};
     const place = this.#queue.enter((leave) => {
       hasTurn = true;
       endWait();
-      if (exchange.isSettled) {
-        leave();
-      } else if (this.#breaker.state !== 'closed') {
-        // It opened while the call waited.
-        this.#fail(exchange, 'breaker_open', false);
-        leave();
-      } else {
-        this.#takeFloor({ exchange, handling, leave });
-      }
+      this.#begin({ exchange, handling, leave });
     });
     if (place === undefined) this.#fail(exchange, this.#queue.isFull ? 'queue_full' : 'all_queues_full', false);
     if (place !== undefined && !hasTurn) endWait = this.#awaitTurn(exchange, () => place.withdraw());

@@ -1,6 +1,6 @@
 import type { Breaker } from '../../bridge/breaker.js';
 import type { ChildConnection } from '../../bridge/child-connection.js';
-import { contain, containAsync, type OnFault } from '../../bridge/contain.js';
+import { caught, containAsync, type OnFault } from '../../bridge/contain.js';
 import type { Outcome, RequestHandler, RequestPatience, SentRequest } from '../../bridge/request.js';
 import type { Edit } from '../../jsonrpc/splice.js';
 import type { NotificationEnvelope, ResponseEnvelope } from '../../mcp/envelope.js';
@@ -52,6 +52,11 @@ export function taskPatience({ maxTimeoutMs }: CallLimits): RequestPatience {
   return { idleMs: maxTimeoutMs, maxMs: maxTimeoutMs };
 }
 
+/** For any other request. */
+function callPatience({ idleTimeoutMs, maxTimeoutMs }: CallLimits): RequestPatience {
+  return { idleMs: idleTimeoutMs, maxMs: maxTimeoutMs };
+}
+
 /** Sends a call to a process and sees it to its end there: answered, failed, cancelled, or on its way to the next one. */
 export function send(context: SendingContext, connection: ChildConnection, call: AdmittedCall): void {
   new Sending(context, connection, call).begin();
@@ -62,33 +67,45 @@ class Sending implements RequestHandler {
   readonly #context: SendingContext;
   readonly #connection: ChildConnection;
   readonly #call: AdmittedCall;
-  readonly #startedAt: number;
-  #lastSignAt: number;
-  #lastProgress: number;
+  /** Absent before it was sent. */
   #sent: SentRequest | undefined;
+  #lastProgressAt: number | undefined;
+  #lastProgress: number;
+  #hasLeft = false;
 
   constructor(context: SendingContext, connection: ChildConnection, call: AdmittedCall) {
-    const { earlier } = call;
     this.#context = context;
     this.#connection = connection;
-    this.#call = { ...call, leave: once(call.leave) };
-    this.#lastSignAt = context.clock.now();
-    this.#startedAt = earlier?.startedAt ?? this.#lastSignAt;
-    this.progressed = earlier?.progressed;
-    this.#lastProgress = earlier?.progressed ?? Number.NEGATIVE_INFINITY;
+    this.#call = call;
+    this.progressed = call.earlier?.progressed;
+    this.#lastProgress = this.progressed ?? Number.NEGATIVE_INFINITY;
   }
 
+  // Errors are caught in place: a function for each step of each call would cost more than the check.
+
   begin(): void {
-    this.#contain(() => this.#begin());
+    try {
+      this.#begin();
+    } catch (error) {
+      this.#recover(error);
+    }
   }
 
   settle(outcome: Outcome): void {
-    this.#contain(() => this.#settle(outcome));
+    try {
+      this.#settle(outcome);
+    } catch (error) {
+      this.#recover(error);
+    }
   }
 
   /** A report that is lost is no reason to fail. */
   progress(notification: NotificationEnvelope, value: number): void {
-    contain(() => this.#progress(notification, value), this.#context.onFault);
+    try {
+      this.#progress(notification, value);
+    } catch (error) {
+      caught(error, this.#context.onFault);
+    }
   }
 
   #begin(): void {
@@ -114,7 +131,11 @@ class Sending implements RequestHandler {
     const sent = this.#connection.relay(exchange.request, edits, patience, this);
     if (sent === undefined) return;
     this.#sent = sent;
-    exchange.onCancel((notice) => sent.cancel(notice, notice && translation?.cancel(notice)));
+    exchange.onCancel((notice) => this.#cancel(notice));
+  }
+
+  #cancel(notice?: NotificationEnvelope): void {
+    this.#sent?.cancel(notice, notice && this.#call.handling.translation?.cancel(notice));
   }
 
   #settle(outcome: Outcome): void {
@@ -132,13 +153,13 @@ class Sending implements RequestHandler {
       void containAsync(
         rest.then((end) => this.#end(end)),
         this.#context.onFault,
-        () => this.#recover(),
+        () => this.#giveUp(),
       );
   }
 
   #progress(notification: NotificationEnvelope, value: number): void {
     const { exchange, handling } = this.#call;
-    this.#lastSignAt = this.#context.clock.now();
+    this.#lastProgressAt = this.#context.clock.now();
     this.#lastProgress = value;
     if (!exchange.wantsProgress) return;
     const via = exchange.isSettled ? this.#context.atWork.lookoutOf(exchange.client) : undefined;
@@ -147,13 +168,13 @@ class Sending implements RequestHandler {
 
   /** What an earlier process has used of the call's time is used. */
   #patience(): RequestPatience {
-    const { clock } = this.#context;
     const limits = this.#context.limits();
     if (isLookout(this.#call.exchange)) return taskPatience(limits);
-    const { idleTimeoutMs: idleMs, maxTimeoutMs: maxMs } = limits;
     const { earlier } = this.#call;
-    if (earlier === undefined) return { idleMs, maxMs };
-    const now = clock.now();
+    const patience = callPatience(limits);
+    if (earlier === undefined) return patience;
+    const { idleMs, maxMs } = patience;
+    const now = this.#context.clock.now();
     return { firstMs: earlier.lastSignAt + idleMs - now, idleMs, maxMs: earlier.startedAt + maxMs - now };
   }
 
@@ -166,18 +187,17 @@ class Sending implements RequestHandler {
     if (outcome.kind !== 'failed' || call.exchange.isSettled) return undefined;
     if (outcome.reason !== 'exited' && outcome.reason !== 'stopped') return undefined;
     if (!outcome.sent) return call;
-    if (call.handling.isRepeatable !== true || call.earlier !== undefined) return undefined;
-    return {
-      ...call,
-      earlier: { startedAt: this.#startedAt, lastSignAt: this.#lastSignAt, progressed: this.#lastProgress },
-    };
+    if (call.handling.isRepeatable !== true || call.earlier !== undefined || this.#sent === undefined) return undefined;
+    const { sentAt } = this.#sent;
+    const lastSignAt = this.#lastProgressAt ?? sentAt;
+    return { ...call, earlier: { startedAt: sentAt, lastSignAt, progressed: this.#lastProgress } };
   }
 
   #end(outcome: Outcome): void {
-    const { exchange, leave, earlier } = this.#call;
+    const { exchange, earlier } = this.#call;
     const { atWork, counters, fail, breaker } = this.#context;
     atWork.delete(exchange);
-    leave();
+    this.#leave();
     if (outcome.kind === 'answered') {
       this.#answered(outcome.response);
       return;
@@ -190,34 +210,41 @@ class Sending implements RequestHandler {
     // How a process ends is the supervisor's to judge; the breaker is for one that lives and does not serve. A task
     // that takes longer than we wait for its result says nothing of that either.
     const isToBeExpected = outcome.reason === 'timeout' && isLookout(exchange);
-    if (outcome.reason !== 'exited' && outcome.reason !== 'stopped' && !isToBeExpected) breaker().record(false);
+    if (outcome.reason !== 'exited' && outcome.reason !== 'stopped' && !isToBeExpected) breaker().failed();
   }
 
   #answered(response: ResponseEnvelope): void {
-    const { exchange, handling } = this.#call;
-    const { clock, counters, latencies } = this.#context;
+    const { exchange, handling, earlier } = this.#call;
+    const { clock, counters, latencies, breaker } = this.#context;
     const { editAnswer, translation, onAnswered } = handling;
     const ofTask = translation?.answer(response, () => this.#outlive());
     exchange.relay(response, joined(editAnswer?.(response), ofTask));
-    if (!isLookout(exchange)) latencies.add(clock.now() - this.#startedAt);
+    const now = clock.now();
+    if (!isLookout(exchange)) latencies.add(now - (earlier?.startedAt ?? this.#sent?.sentAt ?? now));
     if (response.error !== undefined || isTrue(response.bytes, response.tokens.isError)) counters.errors += 1;
+    breaker().succeeded(now);
     // The answer leaves in a microtask that is queued already; this one comes after it.
-    const breaker = this.#context.breaker();
-    void SETTLED.then(() => {
-      breaker.record(true);
-      onAnswered?.(response);
-    });
+    if (onAnswered !== undefined) void SETTLED.then(() => onAnswered(response));
   }
 
-  #contain(work: () => void): void {
-    contain(work, this.#context.onFault, () => this.#recover());
+  /** An error of our own. */
+  #recover(error: unknown): void {
+    caught(error, this.#context.onFault);
+    this.#giveUp();
   }
 
-  /** An error of our own ends this call, and gives back what it held. */
-  #recover(): void {
+  /** Ends this call after an error of our own, and gives back what it held. */
+  #giveUp(): void {
     this.#context.atWork.delete(this.#call.exchange);
-    this.#call.leave();
+    this.#leave();
     this.#call.exchange.fail(ownBug());
+  }
+
+  /** What a call holds is given back once, whatever goes wrong on the way. */
+  #leave(): void {
+    if (this.#hasLeft) return;
+    this.#hasLeft = true;
+    this.#call.leave();
   }
 
   /** Lets the exchange hear of progress after its answer. */
@@ -227,16 +254,6 @@ class Sending implements RequestHandler {
       for (const end of ends) end?.();
     };
   }
-}
-
-/** What a call holds is given back once, whatever goes wrong on the way. */
-function once(leave: () => void): () => void {
-  let hasLeft = false;
-  return () => {
-    if (hasLeft) return;
-    hasLeft = true;
-    leave();
-  };
 }
 
 const SETTLED = Promise.resolve();
