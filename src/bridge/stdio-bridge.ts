@@ -1,4 +1,5 @@
-import { digitsOf, isObject, readText } from '../jsonrpc/json-text.js';
+import { Digits } from '../jsonrpc/digits.js';
+import { isObject, readText } from '../jsonrpc/json-text.js';
 import { LineDecoder, type LineSink, type OversizedLine } from '../jsonrpc/line-decoder.js';
 import {
   errorMessage,
@@ -76,6 +77,7 @@ export class StdioBridge implements LineSink {
   readonly #lasting = new LastingRequests<PendingRequest>();
   /** Ids, as tokens, of what the child asked and was not answered yet. */
   readonly #asked = new Set<string>();
+  readonly #digits = new Digits();
   readonly #conduct: Conduct;
   readonly #keeper: RequestKeeper = {
     cancel: (request, notice, edits) => this.#cancel(request, notice, edits),
@@ -135,10 +137,10 @@ export class StdioBridge implements LineSink {
   ): SentRequest | undefined {
     const pending = this.#admit(patience, handler, true);
     if (pending === undefined) return undefined;
-    const id = digitsOf(pending.id);
-    const ours: Edit[] = [{ span: request.id, text: id }, ...edits];
+    const { text, part } = this.#digits.write(pending.id);
+    const ours: Edit[] = [{ span: request.id, text, part }, ...edits];
     const progressToken = request.tokens.requestProgressToken;
-    if (progressToken !== undefined) ours.push({ span: progressToken, text: id });
+    if (progressToken !== undefined) ours.push({ span: progressToken, text, part });
     this.#output.send({ bytes: request.bytes, span: request.span, edits: ours });
     return pending;
   }
@@ -290,7 +292,7 @@ export class StdioBridge implements LineSink {
     if (notice === undefined || requestId === undefined) {
       this.notify(METHODS.cancelled, { requestId: pending.id });
     } else {
-      const own: Edit = { span: requestId, text: digitsOf(pending.id) };
+      const own: Edit = { span: requestId, ...this.#digits.write(pending.id) };
       this.#output.send({ bytes: notice.bytes, span: notice.span, edits: [own, ...edits] });
     }
   }

@@ -166,20 +166,6 @@ export function toBytes(text: string): Uint8Array {
   return text.length <= SHORT_TEXT ? (asciiBytes(text) ?? encoder.encode(text)) : encoder.encode(text);
 }
 
-/**
- * The digits of a whole number that is not negative, such as an id of ours. The engine keeps every text that it makes of
- * a number for a while, and with ids, which are never the same again, that keeps its garbage collector busy.
- */
-export function digitsOf(value: number): Uint8Array {
-  let count = 1;
-  for (let rest = value; rest >= 10; rest = Math.floor(rest / 10)) count += 1;
-  const digits = new Uint8Array(count);
-  for (let index = count - 1, rest = value; index >= 0; index -= 1, rest = Math.floor(rest / 10)) {
-    digits[index] = ZERO + (rest % 10);
-  }
-  return digits;
-}
-
 /** Arrays this small live on the engine's own heap; the encoder would allocate memory outside for each. */
 const SHORT_TEXT = 64;
 

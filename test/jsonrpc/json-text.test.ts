@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
 import {
-  digitsOf,
   isNumber,
   isObject,
   isString,
@@ -151,13 +150,4 @@ describe('reading', () => {
     expect([isString, isNumber, isObject].map((is) => is(bytes('{}'), whole('{}')))).toEqual([false, false, true]);
     expect(isNumber(bytes('null'), whole('null'))).toBe(false);
   });
-});
-
-describe('the digits of a number', () => {
-  it.each([0, 7, 9, 10, 99, 100, 1_000_000, 2 ** 31, 2 ** 40 + 1, Number.MAX_SAFE_INTEGER])(
-    'are those of %d',
-    (value) => {
-      expect(Buffer.from(digitsOf(value)).toString()).toBe(String(value));
-    },
-  );
 });

@@ -67,6 +67,17 @@ describe('splicing', () => {
     expect(text({ ...all, edits: [edit(0, 3, '')] })).toBe('');
   });
 
+  it('puts a part of another message in as well, however it is written', () => {
+    const line = bytes('{"id":12,"x":1}');
+    const edits = [{ span: { start: 6, end: 8 }, text: bytes('{"id":"abc"}'), part: { start: 6, end: 11 } }];
+    const message = { bytes: line, span: { start: 0, end: line.length }, edits };
+    const pieces: Uint8Array[] = [];
+    visitPieces(message, (piece) => pieces.push(piece));
+    expect(text(message)).toBe('{"id":"abc","x":1}');
+    expect(Buffer.concat(pieces).toString()).toBe('{"id":"abc","x":1}');
+    expect(splicedLength(message)).toBe(18);
+  });
+
   it('copies nothing when it visits the pieces', () => {
     const pieces: Uint8Array[] = [];
     visitPieces(message, (piece) => pieces.push(piece));

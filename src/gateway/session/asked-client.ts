@@ -1,5 +1,6 @@
 import { LastingRequests } from '../../bridge/lasting-requests.js';
-import { digitsOf, isString, readString, readText, type Span } from '../../jsonrpc/json-text.js';
+import { Digits } from '../../jsonrpc/digits.js';
+import { isString, readString, readText, type Span } from '../../jsonrpc/json-text.js';
 import { notificationMessage } from '../../jsonrpc/message.js';
 import { PendingRequests } from '../../jsonrpc/pending-requests.js';
 import { RPC_CODES, RpcError } from '../../jsonrpc/rpc-error.js';
@@ -18,6 +19,7 @@ export class AskedClient {
   readonly #send: (message: SplicedMessage) => void;
   readonly #pending = new PendingRequests<Question>();
   readonly #lasting = new LastingRequests<Question>();
+  readonly #digits = new Digits();
   #capabilities: Readonly<Record<string, unknown>> = {};
 
   /** `send` takes what no request of the client's has caused. */
@@ -43,10 +45,10 @@ export class AskedClient {
       return () => {};
     }
     const id = this.#pending.add(question);
-    const text = digitsOf(id);
-    const edits: Edit[] = [{ span: request.id, text }, ...question.edits];
+    const own = this.#digits.write(id);
+    const edits: Edit[] = [{ span: request.id, ...own }, ...question.edits];
     const { requestProgressToken } = request.tokens;
-    if (requestProgressToken !== undefined) edits.push({ span: requestProgressToken, text });
+    if (requestProgressToken !== undefined) edits.push({ span: requestProgressToken, ...own });
     const send = (message: SplicedMessage) => {
       if (via === undefined || via.isSettled) this.#send(message);
       else via.send(message);
@@ -89,7 +91,7 @@ export class AskedClient {
     if (notice === undefined || requestId === undefined) {
       send(notificationMessage(METHODS.cancelled, { requestId: id }));
     } else {
-      const own: Edit = { span: requestId, text: digitsOf(id) };
+      const own: Edit = { span: requestId, ...this.#digits.write(id) };
       send({ bytes: notice.bytes, span: notice.span, edits: [own, ...edits] });
     }
   }

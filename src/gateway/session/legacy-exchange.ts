@@ -1,3 +1,4 @@
+import type { IdKey } from '../../jsonrpc/id-key.js';
 import { errorMessage, resultMessage } from '../../jsonrpc/message.js';
 import type { RpcError } from '../../jsonrpc/rpc-error.js';
 import type { Edit, SplicedMessage } from '../../jsonrpc/splice.js';
@@ -19,7 +20,7 @@ export interface LegacyExchangeOptions {
   readonly reply: ReplyChannel;
   readonly clock: Clock;
   /** Under which the session keeps it. */
-  readonly key: string;
+  readonly key: IdKey;
   readonly owner: ExchangeOwner;
 }
 
@@ -35,7 +36,7 @@ export interface ExchangeOwner {
 export class LegacyExchange implements Exchange {
   readonly request: RequestEnvelope;
   readonly client: GatewayClient;
-  readonly key: string;
+  readonly key: IdKey;
   readonly #reply: ReplyChannel;
   readonly #clock: Clock;
   readonly #owner: ExchangeOwner;

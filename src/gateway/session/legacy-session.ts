@@ -1,5 +1,6 @@
 import { caught, contain, containAsync, type OnFault } from '../../bridge/contain.js';
-import { readText, type Span, toBytes } from '../../jsonrpc/json-text.js';
+import { type IdKey, idKey } from '../../jsonrpc/id-key.js';
+import { toBytes } from '../../jsonrpc/json-text.js';
 import { errorMessage, type MessageSink, NULL_ID, notificationMessage, resultMessage } from '../../jsonrpc/message.js';
 import { RPC_CODES, RpcError } from '../../jsonrpc/rpc-error.js';
 import type { Edit, SplicedMessage } from '../../jsonrpc/splice.js';
@@ -151,29 +152,29 @@ export class LegacySession implements GatewayClient {
   }
 
   #request(request: RequestEnvelope, reply: ReplyChannel): void {
-    const id = tokenText(request, request.id);
+    const key = idKey(request.bytes, request.id);
     if (request.method === METHODS.ping) {
-      reply.answer(resultMessage(toBytes(id), EMPTY_RESULT));
+      reply.answer(resultMessage(idOf(request), EMPTY_RESULT));
     } else if (request.method === METHODS.initialize) {
       contain(
         () => this.#initialize(request, reply),
         this.#options.onFault,
-        () => reply.answer(errorMessage(toBytes(id), ownBug())),
+        () => reply.answer(errorMessage(idOf(request), ownBug())),
       );
     } else if (this.#connection === undefined) {
-      refuse(reply, id, RPC_CODES.invalidParams, 'The session has to begin with initialize');
-    } else if (reply.isPipe === true && this.#inFlight.has(id)) {
+      refuse(reply, idOf(request), RPC_CODES.invalidParams, 'The session has to begin with initialize');
+    } else if (reply.isPipe === true && this.#inFlight.has(key)) {
       // The first one keeps its answer, so the client gets two messages with this id; it asked twice.
-      refuse(reply, id, RPC_CODES.invalidRequest, 'A request with this id is in flight already');
+      refuse(reply, idOf(request), RPC_CODES.invalidRequest, 'A request with this id is in flight already');
     } else {
-      this.#serve(request, id, reply, this.#connection);
+      this.#serve(request, key, reply, this.#connection);
     }
   }
 
-  #serve(request: RequestEnvelope, id: string, reply: ReplyChannel, connection: ClientConnection): void {
+  #serve(request: RequestEnvelope, key: IdKey, reply: ReplyChannel, connection: ClientConnection): void {
     const { clock, onFault } = this.#options;
-    const exchange = new LegacyExchange({ request, client: this, key: id, reply, clock, owner: this.#owner });
-    this.#inFlight.add(id, exchange);
+    const exchange = new LegacyExchange({ request, client: this, key, reply, clock, owner: this.#owner });
+    this.#inFlight.add(key, exchange);
     try {
       connection.serve(exchange);
     } catch (error) {
@@ -206,7 +207,7 @@ export class LegacySession implements GatewayClient {
 
   #initialize(request: RequestEnvelope, reply: ReplyChannel): void {
     const { gateway, server, serverInfo } = this.#options;
-    const id = tokenText(request, request.id);
+    const id = idOf(request);
     if (this.#phase !== 'new') {
       refuse(reply, id, RPC_CODES.invalidRequest, 'The session is initialized already');
       return;
@@ -217,15 +218,15 @@ export class LegacySession implements GatewayClient {
     const connection = gateway.connect(this, { profile, server });
     this.#connection = connection;
     if (connection.greeting !== undefined) {
-      const greeting = this.#greetAsServer({ id: toBytes(id), profile, reply }, connection, connection.greeting);
-      void containAsync(greeting, this.#options.onFault, () => reply.answer(errorMessage(toBytes(id), ownBug())));
+      const greeting = this.#greetAsServer({ id, profile, reply }, connection, connection.greeting);
+      void containAsync(greeting, this.#options.onFault, () => reply.answer(errorMessage(id, ownBug())));
       return;
     }
     this.#revision = profile.protocolVersion;
     const { instructions, offered } = connection;
     const capabilities = capabilitiesFor(this.#revision, offered);
     const result = { protocolVersion: this.#revision, capabilities, serverInfo, instructions };
-    reply.answer(resultMessage(toBytes(id), toBytes(JSON.stringify(result))));
+    reply.answer(resultMessage(id, toBytes(JSON.stringify(result))));
   }
 
   /** In the words of the only server that the client wants to see. It may try again when there are none. */
@@ -271,7 +272,7 @@ export class LegacySession implements GatewayClient {
   #cancel(notification: NotificationEnvelope): void {
     const { requestId } = notification.tokens;
     if (requestId === undefined) return;
-    const [exchange, ...others] = this.#inFlight.withId(tokenText(notification, requestId));
+    const [exchange, ...others] = this.#inFlight.withId(idKey(notification.bytes, requestId));
     // Of several requests with one id, nobody can say which was meant.
     if (others.length === 0) exchange?.cancel(notification);
   }
@@ -286,10 +287,11 @@ interface Hello {
 
 const EMPTY_RESULT = toBytes('{}');
 
-function tokenText(message: { readonly bytes: Uint8Array }, span: Span): string {
-  return readText(message.bytes, span);
+/** As it is spelt. */
+function idOf({ bytes, id }: RequestEnvelope): Uint8Array {
+  return bytes.subarray(id.start, id.end);
 }
 
-function refuse(reply: ReplyChannel, id: string, code: number, message: string): void {
-  reply.answer(errorMessage(toBytes(id), new RpcError(code, message)));
+function refuse(reply: ReplyChannel, id: Uint8Array, code: number, message: string): void {
+  reply.answer(errorMessage(id, new RpcError(code, message)));
 }

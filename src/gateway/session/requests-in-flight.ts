@@ -1,18 +1,19 @@
+import type { IdKey } from '../../jsonrpc/id-key.js';
 import type { LegacyExchange } from './legacy-exchange.js';
 
 /**
- * A client's requests that were not answered yet, by the tokens of their ids. On a pipe there is one of each id, while
+ * A client's requests that were not answered yet, by their ids. On a pipe there is one of each id, while
  * each POST may bring the same.
  *
  * The map holds places and no exchanges: it is made anew all the time as requests come and go, and what an old version
  * of it holds outlives a collection or two.
  */
 export class RequestsInFlight {
-  readonly #places = new Map<string, number>();
+  readonly #places = new Map<IdKey, number>();
   readonly #exchanges: (LegacyExchange | undefined)[] = [];
   readonly #free: number[] = [];
   /** Those whose id another one had when they came, in the order in which they did. */
-  readonly #namesakes = new Map<string, LegacyExchange[]>();
+  readonly #namesakes = new Map<IdKey, LegacyExchange[]>();
 
   get size(): number {
     let size = this.#places.size;
@@ -20,11 +21,11 @@ export class RequestsInFlight {
     return size;
   }
 
-  has(id: string): boolean {
+  has(id: IdKey): boolean {
     return this.#places.has(id);
   }
 
-  add(id: string, exchange: LegacyExchange): void {
+  add(id: IdKey, exchange: LegacyExchange): void {
     if (this.#places.has(id)) {
       this.#namesakes.set(id, [...(this.#namesakes.get(id) ?? []), exchange]);
       return;
@@ -35,8 +36,8 @@ export class RequestsInFlight {
   }
 
   /** `exchange` is one that was added under this id. */
-  delete(id: string, exchange: LegacyExchange): void {
-    const namesakes = this.#namesakes.get(id);
+  delete(id: IdKey, exchange: LegacyExchange): void {
+    const namesakes = this.#namesakes.size === 0 ? undefined : this.#namesakes.get(id);
     const place = this.#places.get(id);
     if (place === undefined) return;
     if (namesakes === undefined) {
@@ -52,7 +53,7 @@ export class RequestsInFlight {
   }
 
   /** All with this id. */
-  withId(id: string): readonly LegacyExchange[] {
+  withId(id: IdKey): readonly LegacyExchange[] {
     const place = this.#places.get(id);
     const first = place === undefined ? undefined : this.#exchanges[place];
     return first === undefined ? [] : [first, ...(this.#namesakes.get(id) ?? [])];

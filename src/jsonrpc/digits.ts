@@ -1,0 +1,31 @@
+import type { Edit } from './splice.js';
+
+const ZERO = 0x30;
+const MAX_DIGITS = 16;
+const CHUNK_BYTES = 4 * 1024;
+
+/**
+ * Writes whole numbers that are not negative, such as ids of ours, as edits. The engine keeps every text that it makes of
+ * a number for a while, and with ids, which are never the same again, that keeps its garbage collector busy; and so would
+ * an array of bytes for each, hence they stand one behind the other in larger ones.
+ */
+export class Digits {
+  #bytes = new Uint8Array(CHUNK_BYTES);
+  #filled = 0;
+
+  /** What is written is never changed, so an edit may be kept for as long as one likes. */
+  write(value: number): Omit<Required<Edit>, 'span'> {
+    if (this.#filled + MAX_DIGITS > CHUNK_BYTES) {
+      this.#bytes = new Uint8Array(CHUNK_BYTES);
+      this.#filled = 0;
+    }
+    const start = this.#filled;
+    let end = start + 1;
+    for (let rest = value; rest >= 10; rest = Math.floor(rest / 10)) end += 1;
+    for (let at = end - 1, rest = value; at >= start; at -= 1, rest = Math.floor(rest / 10)) {
+      this.#bytes[at] = ZERO + (rest % 10);
+    }
+    this.#filled = end;
+    return { text: this.#bytes, part: { start, end } };
+  }
+}
