@@ -1,3 +1,4 @@
+import { readText } from '../jsonrpc/json-text.js';
 import type { Edit } from '../jsonrpc/splice.js';
 import type { NotificationEnvelope } from '../mcp/envelope.js';
 import type { Due } from '../timing/deadlines.js';
@@ -24,16 +25,16 @@ export class PendingRequest implements Due, SentRequest {
   id = 0;
   dueAt: number;
   place: number | undefined = undefined;
-  lastProgress: number;
   readonly sentAt: number;
   readonly handler: RequestHandler;
   readonly isCancellable: boolean;
+  #lastProgress: number;
   readonly #patience: RequestPatience;
   readonly #keeper: RequestKeeper;
 
   constructor({ keeper, patience, handler, isCancellable, now }: PendingRequestOptions) {
     this.dueAt = now + Math.min(patience.firstMs ?? patience.idleMs, patience.maxMs);
-    this.lastProgress = handler.progressed ?? Number.NEGATIVE_INFINITY;
+    this.#lastProgress = handler.progressed ?? Number.NEGATIVE_INFINITY;
     this.sentAt = now;
     this.handler = handler;
     this.isCancellable = isCancellable;
@@ -49,6 +50,17 @@ export class PendingRequest implements Due, SentRequest {
   /** There was a sign of it. */
   prolong(now: number): void {
     this.dueAt = Math.min(now + this.#patience.idleMs, this.hardAt);
+  }
+
+  /** Passes on progress that moves forward; returns whether it did. Any sign of the request prolongs it. */
+  progress(notification: NotificationEnvelope, now: number): boolean {
+    this.prolong(now);
+    const { bytes, tokens } = notification;
+    const value = tokens.progress === undefined ? Number.NaN : Number(readText(bytes, tokens.progress));
+    if (!(value > this.#lastProgress)) return false;
+    this.#lastProgress = value;
+    this.handler.progress?.(notification, value);
+    return true;
   }
 
   cancel(notice?: NotificationEnvelope, edits: readonly Edit[] = []): void {

@@ -8,7 +8,6 @@ import {
   requestMessage,
   resultMessage,
 } from '../jsonrpc/message.js';
-import { PendingRequests, type StrayKind } from '../jsonrpc/pending-requests.js';
 import type { RpcError } from '../jsonrpc/rpc-error.js';
 import type { SharedLimit } from '../jsonrpc/shared-limit.js';
 import type { Edit, SplicedMessage } from '../jsonrpc/splice.js';
@@ -23,14 +22,13 @@ import {
 } from '../mcp/envelope.js';
 import { METHODS } from '../mcp/methods.js';
 import type { Clock } from '../timing/clock.js';
-import { Deadlines } from '../timing/deadlines.js';
 import { Conduct, type ConductEvents } from './conduct.js';
 import { caught, contain, type OnFault } from './contain.js';
 import { newCounters } from './counters.js';
-import { LastingRequests } from './lasting-requests.js';
+import { OutgoingRequests } from './outgoing-requests.js';
 import { findIdInFragments } from './oversized.js';
 import { readOwnId } from './own-id.js';
-import { PendingRequest, type RequestKeeper } from './pending-request.js';
+import type { PendingRequest } from './pending-request.js';
 import type { Outcome, RequestHandler, RequestPatience, SentRequest } from './request.js';
 
 export interface BridgeEvents extends ConductEvents {
@@ -66,27 +64,19 @@ export interface BridgeOptions {
  */
 export class StdioBridge implements LineSink {
   readonly counters = newCounters();
-  readonly #clock: Clock;
   readonly #scan: ScanEnvelope;
   readonly #output: MessageSink;
   readonly #events: BridgeEvents;
   readonly #maxUnwrittenBytes: number;
   readonly #decoder: LineDecoder;
-  readonly #pending = new PendingRequests<PendingRequest>();
-  readonly #deadlines: Deadlines<PendingRequest>;
-  readonly #lasting = new LastingRequests<PendingRequest>();
+  readonly #outgoing: OutgoingRequests;
   /** Ids, as tokens, of what the child asked and was not answered yet. */
   readonly #asked = new Set<string>();
   readonly #digits = new Digits();
   readonly #conduct: Conduct;
-  readonly #keeper: RequestKeeper = {
-    cancel: (request, notice, edits) => this.#cancel(request, notice, edits),
-    outlive: (request) => this.#lasting.add(request.id, request),
-  };
   #closed: 'exited' | 'stopped' | undefined;
 
   constructor({ clock, scan, output, events, maxFrameBytes, maxUnwrittenBytes, partialFrames }: BridgeOptions) {
-    this.#clock = clock;
     this.#scan = scan;
     this.#output = output;
     this.#events = events;
@@ -94,12 +84,20 @@ export class StdioBridge implements LineSink {
     this.#conduct = new Conduct(clock, events);
     const held = partialFrames === undefined ? {} : { held: partialFrames };
     this.#decoder = new LineDecoder({ maxLineBytes: maxFrameBytes, ...held });
-    this.#deadlines = new Deadlines(clock, (request) => this.#timeOut(request));
+    this.#outgoing = new OutgoingRequests({
+      clock,
+      counters: this.counters,
+      // A child that waits for an answer of the client's is not silent: a person may be thinking.
+      isExcused: () => this.#asked.size > 0,
+      onCancelled: (request, notice, edits) => this.#cancelled(request, notice, edits),
+      onTimeout: (request) => this.#timedOut(request),
+      onFault: events.fault,
+    });
   }
 
   /** Requests that wait for an answer. */
   get inFlight(): number {
-    return this.#pending.size;
+    return this.#outgoing.size;
   }
 
   /** Whether the process is gone or given up; nothing can be sent any more. */
@@ -183,16 +181,15 @@ export class StdioBridge implements LineSink {
     if (this.#closed !== undefined) return;
     this.#closed = reason;
     this.#conduct.end();
-    this.#deadlines.close();
     this.#decoder.end();
-    for (const request of this.#pending.drain()) this.#settle(request, { kind: 'failed', reason, sent: true });
+    this.#outgoing.close(reason);
   }
 
   /** One line of the child's stdout. */
   line(bytes: Uint8Array): void {
     // What stands in the same chunk behind the line for which the child was given up concerns nobody either.
     if (this.#closed !== undefined) return;
-    // In place, as in `#settle`: a function for each message would cost more than the check.
+    // In place: a function for each message would cost more than the check.
     try {
       this.#take(this.#scan(bytes));
     } catch (error) {
@@ -203,7 +200,7 @@ export class StdioBridge implements LineSink {
   oversized(fragment: OversizedLine): void {
     this.counters.oversized += 1;
     this.#contain(() => this.#events.junk(fragment.head, 'too-large'));
-    this.#failAnswered(findIdInFragments(fragment), 'response_too_large');
+    this.#outgoing.fail(findIdInFragments(fragment), 'response_too_large');
     this.#conduct.brokeFrame();
   }
 
@@ -216,17 +213,13 @@ export class StdioBridge implements LineSink {
       handler.settle({ kind: 'failed', reason: 'overloaded', sent: false });
       return undefined;
     }
-    const now = this.#clock.now();
-    const pending = new PendingRequest({ keeper: this.#keeper, patience, handler, isCancellable, now });
-    pending.id = this.#pending.add(pending);
-    this.#deadlines.watch(pending);
-    return pending;
+    return this.#outgoing.add(patience, handler, isCancellable);
   }
 
   #take(message: Envelope | Rejection): void {
     switch (message.kind) {
       case 'response':
-        this.#answer(message);
+        this.#outgoing.answered(message);
         break;
       case 'notification':
         this.#notification(message);
@@ -241,21 +234,10 @@ export class StdioBridge implements LineSink {
     }
   }
 
-  #answer(response: ResponseEnvelope): void {
-    const id = readOwnId(response.bytes, response.id);
-    const pending = id === undefined ? undefined : this.#pending.settle(id);
-    if (pending === undefined) {
-      this.#countStray(this.#pending.stray(id, this.#clock.now()));
-      return;
-    }
-    this.#deadlines.unwatch(pending);
-    this.#settle(pending, { kind: 'answered', response });
-  }
-
   #notification(notification: NotificationEnvelope): void {
     const { requestId } = notification.tokens;
     if (notification.method === METHODS.progress) {
-      this.#progress(notification);
+      this.#outgoing.progressed(notification);
       return;
     }
     // What it does not want to know any more, it does not wait for either.
@@ -265,49 +247,18 @@ export class StdioBridge implements LineSink {
     this.#events.notification(notification);
   }
 
-  /** Progress of what is finished or unknown is dropped: hosts close the connection over a token they do not know. */
-  #progress(notification: NotificationEnvelope): void {
-    const { progressToken, progress } = notification.tokens;
-    const id = progressToken === undefined ? undefined : readOwnId(notification.bytes, progressToken);
-    const pending = id === undefined ? undefined : (this.#pending.get(id) ?? this.#lasting.get(id));
-    if (pending === undefined) {
-      this.counters.staleProgress += 1;
-      return;
-    }
-    pending.prolong(this.#clock.now());
-    const value = progress === undefined ? Number.NaN : Number(readText(notification.bytes, progress));
-    if (!(value > pending.lastProgress)) {
-      this.counters.staleProgress += 1;
-      return;
-    }
-    pending.lastProgress = value;
-    pending.handler.progress?.(notification, value);
-  }
-
-  #cancel(pending: PendingRequest, notice: NotificationEnvelope | undefined, edits: readonly Edit[]): void {
-    if (this.#pending.abandon(pending.id, this.#clock.now()) === undefined) return;
-    this.#deadlines.unwatch(pending);
-    this.#settle(pending, { kind: 'failed', reason: 'cancelled', sent: true });
+  #cancelled({ id }: PendingRequest, notice: NotificationEnvelope | undefined, edits: readonly Edit[]): void {
     const requestId = notice?.tokens.requestId;
     if (notice === undefined || requestId === undefined) {
-      this.notify(METHODS.cancelled, { requestId: pending.id });
+      this.notify(METHODS.cancelled, { requestId: id });
     } else {
-      const own: Edit = { span: requestId, ...this.#digits.write(pending.id) };
+      const own: Edit = { span: requestId, ...this.#digits.write(id) };
       this.#output.send({ bytes: notice.bytes, span: notice.span, edits: [own, ...edits] });
     }
   }
 
-  /** A child that waits for an answer of the client's is not silent: a person may be thinking. */
-  #timeOut(pending: PendingRequest): void {
-    const now = this.#clock.now();
-    if (this.#asked.size > 0 && now < pending.hardAt) {
-      pending.prolong(now);
-      this.#deadlines.watch(pending);
-      return;
-    }
-    if (this.#pending.abandon(pending.id, now) === undefined) return;
-    this.#settle(pending, { kind: 'failed', reason: 'timeout', sent: true });
-    if (pending.isCancellable) this.notify(METHODS.cancelled, { requestId: pending.id, reason: 'timed out' });
+  #timedOut({ id, isCancellable }: PendingRequest): void {
+    if (isCancellable) this.notify(METHODS.cancelled, { requestId: id, reason: 'timed out' });
     this.#conduct.timedOut();
   }
 
@@ -322,25 +273,9 @@ export class StdioBridge implements LineSink {
     this.counters.junk += 1;
     this.#events.junk(bytes, reason);
     if (rejection.id !== undefined && rejection.isAnswer)
-      this.#failAnswered(readOwnId(rejection.bytes, rejection.id), 'response_malformed');
+      this.#outgoing.fail(readOwnId(rejection.bytes, rejection.id), 'response_malformed');
     if (rejection.isMeant) this.#conduct.brokeFrame();
     else this.#conduct.printed(bytes.length);
-  }
-
-  /** A line that was dropped would have answered this request: waiting on would be waiting for nothing. */
-  #failAnswered(id: number | undefined, reason: 'response_too_large' | 'response_malformed'): void {
-    const pending = id === undefined ? undefined : this.#pending.settle(id);
-    if (pending === undefined) return;
-    this.#deadlines.unwatch(pending);
-    this.#settle(pending, { kind: 'failed', reason, sent: true });
-  }
-
-  #settle({ handler }: PendingRequest, outcome: Outcome): void {
-    try {
-      handler.settle(outcome);
-    } catch (error) {
-      caught(error, this.#events.fault);
-    }
   }
 
   /** What a handler throws must not keep the rest of what was read from those it is for. */
@@ -353,9 +288,5 @@ export class StdioBridge implements LineSink {
     const isBlocked = this.#closed !== undefined || this.#output.unwrittenBytes > this.#maxUnwrittenBytes;
     if (isBlocked) this.counters.unsentReplies += 1;
     else this.#output.send(message());
-  }
-
-  #countStray(kind: StrayKind): void {
-    this.counters[kind] += 1;
   }
 }
