@@ -1,5 +1,4 @@
 import { Breaker, type BreakerPolicy } from '../../bridge/breaker.js';
-import { CallQueue } from '../../bridge/call-queue.js';
 import type { ChildConnection } from '../../bridge/child-connection.js';
 import type { OnFault } from '../../bridge/contain.js';
 import type { RequestPatience } from '../../bridge/request.js';
@@ -10,11 +9,11 @@ import type { Exchange, Handling } from '../exchange.js';
 import { newCallCounters } from './call-counters.js';
 import type { CallLimits } from './call-limits.js';
 import { CallWaits } from './call-waits.js';
-import { CallsAtWork, isInteractive, isLookout } from './calls-at-work.js';
+import { CallsAtWork, isLookout } from './calls-at-work.js';
 import { answerFailure, type FailureReason } from './failure.js';
-import { Floor } from './floor.js';
 import { Latencies } from './latencies.js';
 import { type AdmittedCall, type SendingContext, send, taskPatience } from './sending.js';
+import { Turns } from './turns.js';
 
 export interface DeliveryOptions {
   /** Counts the calls that wait, of all servers together. */
@@ -49,12 +48,10 @@ export class Delivery {
   /** What the process is at work on. */
   readonly atWork = new CallsAtWork();
   readonly #options: DeliveryOptions;
-  readonly #queue: CallQueue;
+  readonly #turns: Turns;
   #limits: CallLimits;
   readonly #waits: CallWaits;
   readonly #sending: SendingContext;
-  /** Absent as long as calls of several clients may be under way at once. */
-  #floor: Floor | undefined;
   #lookouts = 0;
   #breaker: Breaker;
   #connection: ChildConnection | undefined;
@@ -70,12 +67,17 @@ export class Delivery {
     this.#options = options;
     const { limits, waiting } = options;
     this.#limits = limits;
-    this.#queue = new CallQueue({ ...limits, ...(waiting === undefined ? {} : { waiting }) });
     this.#waits = new CallWaits({
       clock: options.clock,
       onCancelled: () => {
         this.counters.cancelled += 1;
       },
+    });
+    this.#turns = new Turns({
+      ...{ limits, waiting, waits: this.#waits },
+      refusal: () => (this.#breaker.state === 'closed' ? undefined : 'breaker_open'),
+      fail: (exchange, reason) => this.#fail(exchange, reason, false),
+      admit: (call) => this.#connectAndSend(call),
     });
     this.#breaker = this.#newBreaker();
     const { clock, onFault } = options;
@@ -125,7 +127,7 @@ export class Delivery {
    * those that may make it ask come from one client at a time.
    */
   serveOneClientAtATime(): void {
-    this.#floor ??= new Floor();
+    this.#turns.serveOneClientAtATime();
   }
 
   /** A process is there: calls that waited for one go to it. The breaker starts anew, for it judged the last one. */
@@ -174,7 +176,7 @@ export class Delivery {
   /** Other limits from now on; calls that were sent keep theirs. */
   limit(limits: CallLimits): void {
     this.#limits = limits;
-    this.#queue.limit(limits);
+    this.#turns.limit(limits);
   }
 
   /** Answers a call without trying, for a reason that the caller knows. */
@@ -194,33 +196,7 @@ export class Delivery {
       this.#lookOut(exchange, handling);
       return;
     }
-    if (this.#queue.enterNow()) this.#begin({ exchange, handling, leave: this.#queue.leave });
-    else this.#queueUp(exchange, handling);
-  }
-
-  /** It is the call's turn. */
-  #begin(call: AdmittedCall): void {
-    if (call.exchange.isSettled) {
-      call.leave();
-    } else if (this.#breaker.state !== 'closed') {
-      // It opened while the call waited.
-      this.#fail(call.exchange, 'breaker_open', false);
-      call.leave();
-    } else {
-      this.#takeFloor(call);
-    }
-  }
-
-  #queueUp(exchange: Exchange, handling: Handling): void {
-    let hasTurn = false;
-    let endWait = () => {};
-    const place = this.#queue.enter((leave) => {
-      hasTurn = true;
-      endWait();
-      this.#begin({ exchange, handling, leave });
-    });
-    if (place === undefined) this.#fail(exchange, this.#queue.isFull ? 'queue_full' : 'all_queues_full', false);
-    if (place !== undefined && !hasTurn) endWait = this.#awaitTurn(exchange, () => place.withdraw());
+    this.#turns.take(exchange, handling);
   }
 
   close(): void {
@@ -240,42 +216,6 @@ export class Delivery {
       this.#lookouts -= 1;
     };
     this.#connectAndSend({ exchange, handling, leave });
-  }
-
-  #takeFloor(call: AdmittedCall): void {
-    const { exchange } = call;
-    const floor = this.#floor;
-    if (floor === undefined || !isInteractive(exchange)) {
-      this.#connectAndSend(call);
-      return;
-    }
-    let hasFloor = false;
-    let endWait = () => {};
-    const leaveLine = floor.enter(exchange.client, () => {
-      hasFloor = true;
-      endWait();
-      const leave = () => {
-        floor.leave();
-        call.leave();
-      };
-      if (exchange.isSettled) leave();
-      else this.#connectAndSend({ ...call, leave });
-    });
-    if (hasFloor) return;
-    endWait = this.#awaitTurn(exchange, () => {
-      leaveLine();
-      call.leave();
-    });
-  }
-
-  #awaitTurn(exchange: Exchange, release: () => void): () => void {
-    return this.#waits.begin({
-      exchange,
-      forMs: this.#limits.maxWaitMs,
-      proceed: () => {},
-      fail: (absence) => this.#fail(exchange, absence ?? 'queue_timeout', false),
-      release,
-    });
   }
 
   #connectAndSend(call: AdmittedCall): void {
