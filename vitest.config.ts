@@ -1,10 +1,10 @@
 import { defineConfig } from 'vitest/config';
 
 // Two projects: pure tests, and tests with real processes. Each of the latter marks its processes with a folder of its
-// own, so that it can tell what is left of them whatever else runs. Two files at once: most of the time is spent waiting.
+// own, so that it can tell what is left of them whatever else runs. Three files at once: most of the time is spent waiting.
 export default defineConfig({
   test: {
-    maxWorkers: 2,
+    maxWorkers: 3,
     projects: [
       {
         test: {
