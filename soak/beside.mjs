@@ -1,0 +1,67 @@
+import { spawn } from 'node:child_process';
+import { rmSync, writeFileSync } from 'node:fs';
+import { worker } from './gateway.mjs';
+
+/**
+ * The same neighbours beside the gateway instead of behind it, as loud and ending as often: what they take of the
+ * machine, and of whoever reads what they say, without a gateway having to do with them.
+ */
+export class Beside {
+  #crashWhile;
+  #restartMs;
+  #chatty = run(['name=chatty']);
+  #crashing;
+  #restart;
+
+  /** `crashWhile` is a file of its own; `restartMs` passes between an end and the next start. */
+  constructor({ crashWhile, restartMs }) {
+    this.#crashWhile = crashWhile;
+    this.#restartMs = restartMs;
+  }
+
+  loud() {
+    tell(this.#chatty, { id: 1, method: 'tools/call', params: { name: 'loud', arguments: {} } });
+    writeFileSync(this.#crashWhile, '');
+    this.#startCrashing();
+  }
+
+  quiet() {
+    tell(this.#chatty, { id: 2, method: 'tools/call', params: { name: 'quiet', arguments: {} } });
+    rmSync(this.#crashWhile, { force: true });
+    clearTimeout(this.#restart);
+    this.#crashing?.removeAllListeners('exit').kill('SIGKILL');
+    this.#crashing = undefined;
+  }
+
+  close() {
+    this.quiet();
+    this.#chatty.kill('SIGKILL');
+  }
+
+  #startCrashing() {
+    this.#crashing = run(['name=crashing', `crash-while=${this.#crashWhile}`]);
+    tell(this.#crashing, { method: 'notifications/initialized' });
+    this.#crashing.once('exit', () => {
+      this.#restart = setTimeout(() => this.#startCrashing(), this.#restartMs);
+    });
+  }
+}
+
+/** What it says is read and parsed, as a client does with what a gateway passes on. */
+function run(given) {
+  const { command, args } = worker({ args: given });
+  const process = spawn(command, args);
+  process.stdin.on('error', () => {});
+  process.stderr.resume();
+  let unfinished = '';
+  process.stdout.setEncoding('utf8').on('data', (text) => {
+    const lines = (unfinished + text).split('\n');
+    unfinished = lines.pop();
+    for (const line of lines) JSON.parse(line);
+  });
+  return process;
+}
+
+function tell(process, message) {
+  process.stdin.write(`${JSON.stringify({ jsonrpc: '2.0', ...message })}\n`);
+}
