@@ -1,4 +1,5 @@
-import { reportStatus, type ServerReport } from '../gateway/status/status.js';
+import { reportStatus } from '../gateway/status/status.js';
+import type { ServerReport } from '../gateway/status/status-report.js';
 import { type Diagnosis, diagnose } from './diagnosis.js';
 import { EXIT } from './exit.js';
 import { table } from './output.js';

@@ -1,6 +1,6 @@
 import type { ServerConfig } from '../config/config.js';
 import { formatProblem } from '../config/config-error.js';
-import type { ServerReport } from '../gateway/status/status.js';
+import type { ServerReport } from '../gateway/status/status-report.js';
 
 export interface Diagnosis {
   /** What happened, one line. */

@@ -16,7 +16,7 @@ export async function install(settings: Settings, names: readonly string[]): Pro
       for (const [index, server] of work.servers.entries()) results.push(await installOne(server, index, work));
       work.progressLine.clear();
       const rows = results.map(({ server, outcome }) => [server.key, server.package.request.shown, outcome]);
-      process.stdout.write(`${table([['SERVER', 'PACKAGE', 'RESULT'], ...rows])}\n`);
+      process.stdout.write(`${forStream(table([['SERVER', 'PACKAGE', 'RESULT'], ...rows]), process.stdout)}\n`);
       for (const { fault } of results) if (fault !== undefined) reportFault(fault, work);
       return results.some(({ fault }) => fault !== undefined) ? EXIT.failed : EXIT.ok;
     },

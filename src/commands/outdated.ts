@@ -1,7 +1,7 @@
 import PQueue from 'p-queue';
 import { NpmFault } from '../compose/npm-client.js';
 import { EXIT } from './exit.js';
-import { table, tell } from './output.js';
+import { forStream, table, tell } from './output.js';
 import { workOnPackages } from './package-work.js';
 import type { Settings } from './settings.js';
 import { progressBar } from './start-progress.js';
@@ -36,7 +36,8 @@ export async function outdated(settings: Settings): Promise<number> {
         const place = found === undefined ? 'not installed' : found.place === 'near' ? 'node_modules' : 'store';
         return [key, request.shown, found?.version ?? '-', newest.get(request.name) ?? '?', place];
       });
-      process.stdout.write(`${table([['SERVER', 'PACKAGE', 'INSTALLED', 'NEWEST', 'WHERE'], ...rows])}\n`);
+      const text = table([['SERVER', 'PACKAGE', 'INSTALLED', 'NEWEST', 'WHERE'], ...rows]);
+      process.stdout.write(`${forStream(text, process.stdout)}\n`);
       for (const fault of faults) tell(fault);
       return faults.length > 0 ? EXIT.failed : EXIT.ok;
     },

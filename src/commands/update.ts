@@ -7,7 +7,7 @@ import { printable } from '../gateway/status/printable.js';
 import type { LockedPackage } from '../store/lock-file.js';
 import { EXIT } from './exit.js';
 import { reportFault } from './install.js';
-import { tell } from './output.js';
+import { forStream, tell } from './output.js';
 import { type PackagedServer, type PackageWork, workOnPackages } from './package-work.js';
 import { probeTools } from './probe-tools.js';
 import type { Settings } from './settings.js';
@@ -101,7 +101,7 @@ async function updateOne(servers: readonly PackagedServer[], work: PackageWork):
 }
 
 function say(text: string): true {
-  process.stdout.write(`${text}\n`);
+  process.stdout.write(`${forStream(text, process.stdout)}\n`);
   return true;
 }
 

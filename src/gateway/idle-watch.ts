@@ -25,7 +25,7 @@ export class IdleWatch {
 
   begin(): void {
     this.end();
-    this.used();
+    this.#usedAt = this.#options.clock.now();
     this.#isOn = true;
     if (this.#idleMs > 0) this.#lookIn(this.#idleMs);
   }
@@ -37,9 +37,9 @@ export class IdleWatch {
     if (this.#isOn && isOther) this.begin();
   }
 
-  /** Something is asked of it. */
+  /** Something is asked of it. Where nobody watches, a call need not look at the clock for this. */
   used(): void {
-    this.#usedAt = this.#options.clock.now();
+    if (this.#cancel !== undefined) this.#usedAt = this.#options.clock.now();
   }
 
   end(): void {

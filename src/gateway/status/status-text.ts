@@ -1,4 +1,4 @@
-import type { InstanceReport, ListReport, ServerReport, StatusReport } from './status.js';
+import type { InstanceReport, ListReport, ServerReport, StatusReport } from './status-report.js';
 
 /** The report as a person or a model reads it: one line a server, and below it only what is not as it should be. */
 export function renderStatus(report: StatusReport): string {
