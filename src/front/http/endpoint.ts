@@ -91,6 +91,7 @@ export class Endpoint {
     const { status, message, headers = {} } = refusal;
     const { method, raw } = request;
     this.#options.onEvent({ kind: 'refused', status, message, method, address: addressOf(raw.socket) });
+    if (!reply.raw.shouldKeepAlive && isBodyComing(raw)) closeAfterBody(raw, reply.raw);
     return reply.code(status).headers(headers).type(JSON_TYPE).send(refusalBody(refusal));
   }
 
@@ -187,6 +188,20 @@ function refuseHeaders(method: string, headers: FastifyRequest['headers'], maxBo
     guards.refuseAccept(headers.accept, [JSON_TYPE, EVENTS_TYPE]) ??
     guards.refuseLength(headers['content-length'], maxBodyBytes)
   );
+}
+
+/** Whether there is more of the request to be read than its headers. */
+function isBodyComing({ complete, headers }: FastifyRequest['raw']): boolean {
+  return !complete && (headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0);
+}
+
+/**
+ * Node would close as soon as the answer is written: a connection whose client still writes is then reset, and the answer
+ * lost with it. What is left of the body is thrown away; the time limit for receiving a request ends those that never end.
+ */
+function closeAfterBody(request: FastifyRequest['raw'], response: FastifyReply['raw']): void {
+  response.shouldKeepAlive = true;
+  request.once('end', () => request.socket.destroySoon());
 }
 
 function principalOf(request: FastifyRequest): string {

@@ -57,6 +57,18 @@ describe('a connection', () => {
     expect(answer.match(/HTTP\/1\.1/g)?.length).toBeLessThanOrEqual(2);
   });
 
+  it('can write the rest of a body that was refused already, though it asked to be closed then', async () => {
+    const http = await serving({});
+    const socket = await http.connect();
+    const body = Buffer.alloc(DEFAULT_HTTP_LIMITS.maxBodyBytes + 1, ' ');
+    socket.write(headOf(http, { 'content-length': String(body.length) }).replace('keep-alive', 'close'));
+    const [answer] = (await once(socket, 'data')) as [Buffer];
+    expect(answer.toString()).toMatch(/^HTTP\/1\.1 413 /);
+    socket.write(body);
+    // Were it reset, this would throw.
+    await readToEnd(socket);
+  });
+
   it('is refused beyond the limit, until another one closes', async () => {
     const http = await serving({ limits: { maxConnections: 2 } });
     const sockets = [await http.connect(), await http.connect()];
