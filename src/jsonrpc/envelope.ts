@@ -1,19 +1,17 @@
 import { type BatchFault, type BatchLimits, splitBatch } from './batch.js';
+import { BACKSLASH, NOT_JSON, skipString } from './json-string.js';
 import {
-  BACKSLASH,
   CLOSE_BRACE,
   COMMA,
   isNumber,
   isObject,
   isString,
-  NOT_JSON,
   OPEN_BRACE,
   OPEN_BRACKET,
   readString,
   readText,
   type Span,
   skipColon,
-  skipString,
   skipValue,
   skipWhitespace,
   TOO_DEEP,

@@ -1,3 +1,4 @@
+import { NOT_JSON, QUOTE, skipString } from './json-string.js';
 import { RecurringTexts } from './recurring-texts.js';
 
 /** A range of bytes, `end` exclusive. */
@@ -6,13 +7,9 @@ export interface Span {
   readonly end: number;
 }
 
-/** What the functions below return instead of a position when the text is not JSON. */
-export const NOT_JSON = -1;
-/** … and when it nests deeper than the limit, which is refused before a parser's stack is. */
+/** What the functions below return besides `NOT_JSON` when the text nests deeper than the limit: before a stack is full. */
 export const TOO_DEEP = -2;
 
-const QUOTE = 0x22;
-export const BACKSLASH = 0x5c;
 export const COMMA = 0x2c;
 const COLON = 0x3a;
 const ZERO = 0x30;
@@ -106,25 +103,6 @@ export function skipColon(bytes: Uint8Array, at: number): number {
   return bytes[position] === COLON ? skipWhitespace(bytes, position + 1) : NOT_JSON;
 }
 
-/** The position after the string literal whose opening quote is at `at`. */
-export function skipString(bytes: Uint8Array, at: number): number {
-  if (bytes[at] !== QUOTE) return NOT_JSON;
-  const longFrom = at + SHORT_STRING;
-  let position = at + 1;
-  while (position < longFrom) {
-    const byte = bytes[position];
-    if (byte === undefined || byte < 0x20) return NOT_JSON;
-    if (byte === QUOTE) return position + 1;
-    if (byte === BACKSLASH) {
-      position = skipEscape(bytes, position);
-      if (position < 0) return NOT_JSON;
-    } else {
-      position += 1;
-    }
-  }
-  return skipLongString(bytes, position);
-}
-
 /** The text of the string literal at `span`; the literal must be valid. */
 export function readString(bytes: Uint8Array, span: Span): string {
   const text = names.read(bytes, span.start + 1, span.end - 1);
@@ -215,69 +193,6 @@ function skipArray(bytes: Uint8Array, at: number, depth: number): number {
   }
 }
 
-/** A string that has not ended after so many bytes is worth a view of four bytes at a time. */
-const SHORT_STRING = 64;
-
-/** Goes on at `at`, inside a string literal, four plain bytes at a time: that makes long texts and images cheap to check. */
-function skipLongString(bytes: Uint8Array, at: number): number {
-  const unaligned = -bytes.byteOffset & 3;
-  const words = new Int32Array(
-    bytes.buffer,
-    bytes.byteOffset + unaligned,
-    Math.max(0, (bytes.length - unaligned) >> 2),
-  );
-  let position = at;
-  for (;;) {
-    if (((position - unaligned) & 3) === 0)
-      position = skipPlainWords(words, (position - unaligned) >> 2) * 4 + unaligned;
-    const byte = bytes[position];
-    if (byte === undefined || byte < 0x20) return NOT_JSON;
-    if (byte === QUOTE) return position + 1;
-    if (byte === BACKSLASH) {
-      position = skipEscape(bytes, position);
-      if (position < 0) return NOT_JSON;
-    } else {
-      position += 1;
-    }
-  }
-}
-
-/** The first word from `from` on in which a quote, a backslash or a control character may be, or one before it. */
-function skipPlainWords(words: Int32Array, from: number): number {
-  const last = words.length - 1;
-  let index = from;
-  while (index < last && ((suspects(words[index] ?? 0) | suspects(words[index + 1] ?? 0)) & 0x80808080) === 0)
-    index += 2;
-  return index;
-}
-
-/**
- * The top bits of those bytes that are below 0x20, a quote or a backslash, and perhaps of some behind one: a byte that
- * has not got its top bit gets it from a subtraction only by a borrow.
- */
-function suspects(word: number): number {
-  return (((word ^ 0x22222222) - 0x01010101) | ((word ^ 0x5c5c5c5c) - 0x01010101) | (word - 0x20202020)) & ~word;
-}
-
-function skipEscape(bytes: Uint8Array, at: number): number {
-  switch (bytes[at + 1]) {
-    case 0x22: // "
-    case 0x5c: // \
-    case 0x2f: // /
-    case 0x62: // b
-    case 0x66: // f
-    case 0x6e: // n
-    case 0x72: // r
-    case 0x74: // t
-      return at + 2;
-    case 0x75: // u
-      for (let digit = at + 2; digit < at + 6; digit += 1) if (!isHexDigit(bytes[digit])) return NOT_JSON;
-      return at + 6;
-    default:
-      return NOT_JSON;
-  }
-}
-
 function skipLiteral(bytes: Uint8Array, at: number, literal: Uint8Array): number {
   for (let index = 0; index < literal.length; index += 1) {
     if (bytes[at + index] !== literal[index]) return NOT_JSON;
@@ -311,9 +226,4 @@ function skipDigits(bytes: Uint8Array, at: number): number {
 
 function isDigit(byte: number | undefined): boolean {
   return byte !== undefined && byte >= ZERO && byte <= NINE;
-}
-
-function isHexDigit(byte: number | undefined): boolean {
-  if (byte === undefined) return false;
-  return isDigit(byte) || (byte >= 0x41 && byte <= 0x46) || (byte >= 0x61 && byte <= 0x66);
 }

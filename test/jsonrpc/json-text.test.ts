@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
+import { NOT_JSON } from '../../src/jsonrpc/json-string.js';
 import {
   isNumber,
   isObject,
   isString,
-  NOT_JSON,
   readString,
   readText,
   skipColon,
