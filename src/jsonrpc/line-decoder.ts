@@ -4,6 +4,10 @@ import { SharedLimit } from './shared-limit.js';
 const NEWLINE = 0x0a;
 /** One who hoards must not keep others from what comes in two pieces by chance: as much as this may always be held. */
 const ALWAYS_GIVEN_BYTES = 64 * 1024;
+/** No larger line is expected: room is made for it before it is there. */
+const MAX_EXPECTED_BYTES = 16 * 1024 * 1024;
+/** The part of what all may still hold that one may take for what it merely expects. */
+const EXPECTED_SHARE = 0.25;
 /** How much of a dropped line is kept at either end: enough to find the id of the request it would have answered. */
 const FRAGMENT_BYTES = 512;
 
@@ -30,13 +34,19 @@ export interface LineDecoderOptions {
  * Cuts a byte stream into lines at 0x0A and nowhere else, so that text split inside a character stays whole.
  *
  * A lone carriage return is not a line end: JSON takes it as white space. Only new bytes are searched, and the
- * pieces of a line are put together when it ends, so that neither a large line in small chunks nor many lines in a large
- * chunk costs more than their length. Memory stays below twice `maxLineBytes` and a few KiB.
+ * pieces of a line are put together when it ends, or as they come where its length is as expected, so that neither a
+ * large line in small chunks nor many lines in a large chunk costs more than their length. Memory stays below twice
+ * `maxLineBytes` and a few KiB.
  */
 export class LineDecoder {
   readonly #maxLineBytes: number;
   readonly #room: SharedLimit;
   readonly #held = new HeldBytes();
+  /** What was taken of the room for what is held, or is expected to be. */
+  #taken = 0;
+  /** Of the last large lines, the shorter of two. Those of a kind come one after the other; of several, none is expected. */
+  #expected = 0;
+  #lastLarge = 0;
   #skipped: { head: Uint8Array; tail: Uint8Array; byteLength: number } | undefined;
   #droppedLines = 0;
   #droppedBytes = 0;
@@ -108,7 +118,9 @@ export class LineDecoder {
       this.#finish(rest, sink);
       return;
     }
-    sink.line(this.#takeHeld());
+    const line = this.#takeHeld();
+    if (line.length > ALWAYS_GIVEN_BYTES) this.#learn(line.length);
+    sink.line(line);
   }
 
   #keep(rest: Uint8Array): void {
@@ -119,15 +131,43 @@ export class LineDecoder {
 
   /** Returns false, and does nothing, when there is no room for it among what all hold. */
   #append(rest: Uint8Array): boolean {
-    if (this.#held.length + rest.length <= ALWAYS_GIVEN_BYTES) this.#room.takeAnyway(rest.length);
-    else if (!this.#room.take(rest.length)) return false;
+    const length = this.#held.length + rest.length;
+    const isLarge = length > ALWAYS_GIVEN_BYTES;
+    if (length > this.#taken) {
+      const more = length - this.#taken;
+      if (!isLarge) this.#room.takeAnyway(more);
+      else if (!this.#room.take(more)) return false;
+      this.#taken = length;
+    }
+    if (isLarge && this.#held.length <= ALWAYS_GIVEN_BYTES) this.#expect();
     this.#held.add(rest);
     return true;
   }
 
+  #learn(length: number): void {
+    // Lines of a kind differ a little in length.
+    const spacious = Math.min(length + (length >> 4), this.#maxLineBytes, MAX_EXPECTED_BYTES);
+    this.#expected = Math.min(spacious, this.#lastLarge);
+    this.#lastLarge = spacious;
+  }
+
+  /** Makes room for a line as large as is expected, if that is little of what there is. */
+  #expect(): void {
+    const more = this.#expected - this.#taken;
+    if (more <= 0 || more > (this.#room.max - this.#room.taken) * EXPECTED_SHARE) return;
+    this.#room.takeAnyway(more);
+    this.#taken = this.#expected;
+    this.#held.reserve(this.#expected);
+  }
+
   #takeHeld(): Uint8Array {
-    this.#room.give(this.#held.length);
+    this.#giveBack();
     return this.#held.take();
+  }
+
+  #giveBack(): void {
+    this.#room.give(this.#taken);
+    this.#taken = 0;
   }
 
   #startSkipping(): void {
@@ -157,7 +197,7 @@ export class LineDecoder {
   }
 
   #reset(): void {
-    this.#room.give(this.#held.length);
+    this.#giveBack();
     this.#held.clear();
     this.#skipped = undefined;
   }

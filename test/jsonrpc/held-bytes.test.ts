@@ -3,13 +3,16 @@ import { describe, expect, it } from 'vitest';
 import { HeldBytes } from '../../src/jsonrpc/held-bytes.js';
 
 describe('bytes that are held until all have come', () => {
-  it('are the same in the same order, whatever the sizes of their pieces', () => {
+  it('are the same in the same order, whatever the sizes of their pieces and the room reserved', () => {
     const sizes = fc.array(fc.oneof(fc.nat(20), fc.integer({ min: 4_000, max: 4_200 }), fc.nat(20_000)));
     const held = new HeldBytes();
     fc.assert(
-      fc.property(sizes, (lengths) => {
+      fc.property(sizes, fc.nat(10), fc.nat(100_000), (lengths, reservedAt, spare) => {
         const pieces = lengths.map((length, index) => Buffer.alloc(length, index + 1));
-        for (const piece of pieces) held.add(piece);
+        for (const [index, piece] of pieces.entries()) {
+          if (index === reservedAt) held.reserve(held.length + spare);
+          held.add(piece);
+        }
         const whole = Buffer.concat(pieces);
         expect(held.length).toBe(whole.length);
         expect(whole.equals(held.take())).toBe(true);
@@ -25,5 +28,19 @@ describe('bytes that are held until all have come', () => {
     held.add(Buffer.from('other'));
     held.take();
     expect(Buffer.from(first).toString()).toBe('first');
+  });
+
+  it('are not copied again when they nearly fill the room that was reserved', () => {
+    const held = new HeldBytes();
+    held.reserve(100_000);
+    for (const mark of ['a', 'b', 'c']) held.add(Buffer.alloc(30_000, mark));
+    expect(held.take().buffer.byteLength).toBe(100_000);
+  });
+
+  it('keep no room alive that is much larger than they are', () => {
+    const held = new HeldBytes();
+    held.reserve(100_000);
+    held.add(Buffer.alloc(30_000, 'a'));
+    expect(held.take().buffer.byteLength).toBe(30_000);
   });
 });

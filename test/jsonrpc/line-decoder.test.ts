@@ -232,4 +232,43 @@ describe('several decoders that share what they may hold', () => {
     for (let mib = 0; mib < 3; mib += 1) push(new Uint8Array(MIB));
     expect(held.taken).toBe(3 * MIB);
   });
+
+  it('take what a line is expected to need, which is what the last two large ones did, and give it back', () => {
+    const held = new SharedLimit(16 * MIB);
+    const { decoder, lines, push } = decoding(8 * MIB, held);
+    push(large(''), '\n', large(''), '\n');
+    expect(held.taken).toBe(0);
+    for (const piece of ['x'.repeat(60_000), 'x'.repeat(60_000)]) push(piece);
+    expect(decoder.heldBytes).toBe(120_000);
+    expect(held.taken).toBeGreaterThanOrEqual(MIB);
+    expect(held.taken).toBeLessThan(1.1 * MIB);
+    push(large('').slice(120_000), '\n');
+    expect(lines).toEqual([large(''), large(''), large('')]);
+    push('x'.repeat(120_000));
+    decoder.end();
+    expect(held.taken).toBe(0);
+  });
+
+  it('take nothing for what is merely expected where that would leave little to the others', () => {
+    const held = new SharedLimit(3 * MIB);
+    const { lines, push } = decoding(8 * MIB, held);
+    for (const line of ['first', 'second', 'third']) {
+      push(large(line).slice(0, 120_000));
+      expect(held.taken).toBe(120_000);
+      push(large(line).slice(120_000), '\n');
+    }
+    expect(lines).toEqual([large('first'), large('second'), large('third')]);
+    expect([held.taken, held.refusals]).toEqual([0, 0]);
+  });
+
+  it('read a line that becomes larger, or stays smaller, than was expected', () => {
+    const { lines, push } = decoding(8 * MIB, new SharedLimit(64 * MIB));
+    const sent = [1, 1, 1, 3, 3, 0.1, 3, 0.2, 0.2, 0.2].map((mib, index) => `${index}${'x'.repeat(mib * MIB)}`);
+    for (const line of sent) {
+      for (let at = 0; at < line.length; at += 50_000) push(line.slice(at, at + 50_000));
+      push('\n');
+    }
+    expect(lines.map((line) => line.length)).toEqual(sent.map((line) => line.length));
+    expect(lines).toEqual(sent);
+  });
 });
