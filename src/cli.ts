@@ -1,9 +1,10 @@
 #!/usr/bin/env node
 import { parseArgs } from 'node:util';
 import { HTTP_OPTIONS, readFronts } from './commands/http-options.js';
+import { serve } from './commands/serve.js';
 import type { Settings } from './commands/settings.js';
 
-// A client waits while we load, so each command loads what it needs, and nothing comes before the one to serve.
+// A client waits while we load: what serves it comes at once, and every other command loads what it needs.
 
 const OPTIONS = {
   config: { type: 'string', short: 'c' },
@@ -42,7 +43,6 @@ async function run(args: string[]): Promise<number> {
     case 'serve': {
       if (rest.length > 0) throw (await usage()).notFor(command, 'arguments');
       if (isJson) throw (await usage()).notFor(command, '`--json`');
-      const { serve } = await import('./commands/serve.js');
       return await serve(settings, readFronts(values));
     }
     case 'check': {
