@@ -1,4 +1,4 @@
-import { containAsync, type OnFault } from '../bridge/contain.js';
+import { contain, containAsync, type OnFault } from '../bridge/contain.js';
 import { isString, readString, readText, toBytes } from '../jsonrpc/json-text.js';
 import { RPC_CODES, RpcError } from '../jsonrpc/rpc-error.js';
 import type { NotificationEnvelope, RequestEnvelope } from '../mcp/envelope.js';
@@ -65,6 +65,8 @@ export class View {
   readonly #onFault: OnFault | undefined;
   readonly #onToolsListed: ViewOptions['onToolsListed'];
   #catalogs: Catalogs;
+  /** What backends contribute may be different from what was merged last. */
+  #isStale = false;
   /** Where more than one server has resources, what they say tells whose some are. */
   #learnsUris: boolean;
   #areListsSeen: boolean;
@@ -109,6 +111,7 @@ export class View {
   }
 
   get catalogs(): Catalogs {
+    this.#refresh();
     return this.#catalogs;
   }
 
@@ -126,14 +129,12 @@ export class View {
     else this.#route(exchange);
   }
 
-  /** What some backend contributes may have changed. */
+  /** What some backend contributes may have changed. At the start that of many does at once, and is merged once. */
   listsChanged(): void {
-    const before = this.#catalogs;
-    // While nobody has seen a list, the order of the configuration decides alone.
-    this.#catalogs = this.#merge(this.#areListsSeen ? before : undefined);
-    this.#learnsUris = this.#router.withResources.length > 1;
-    this.#onToolsListed?.(this.#catalogs.tools.size);
-    this.#tell();
+    if (this.#isStale) return;
+    this.#isStale = true;
+    if (this.#areListsSeen || this.#isSettled) this.#refresh();
+    else void SETTLED.then(() => contain(() => this.#refresh(), this.#onFault));
   }
 
   /** A client comes over from another view. */
@@ -141,7 +142,7 @@ export class View {
     from.clients.delete(client);
     this.clients.add(client);
     if (from === this.#before) return;
-    for (const kind of changedLists(from.#told, this.#catalogs)) client.listChanged(kind);
+    for (const kind of changedLists(from.#told, this.catalogs)) client.listChanged(kind);
   }
 
   /** Its clients have come over; with nothing to wait for they are told of the difference at once. */
@@ -185,10 +186,21 @@ export class View {
   #tell(): void {
     if (this.#isQuiet) return;
     const told = this.#told;
-    this.#told = this.#catalogs;
-    for (const kind of changedLists(told, this.#catalogs)) {
+    this.#told = this.catalogs;
+    for (const kind of changedLists(told, this.#told)) {
       for (const client of this.clients) client.listChanged(kind);
     }
+  }
+
+  #refresh(): void {
+    if (!this.#isStale) return;
+    this.#isStale = false;
+    const before = this.#catalogs;
+    // While nobody has seen a list, the order of the configuration decides alone.
+    this.#catalogs = this.#merge(this.#areListsSeen ? before : undefined);
+    this.#learnsUris = this.#router.withResources.length > 1;
+    this.#onToolsListed?.(this.#catalogs.tools.size);
+    this.#tell();
   }
 
   #merge(before?: Catalogs): Catalogs {
@@ -205,8 +217,9 @@ export class View {
     // A cursor goes on with a list that was there already.
     const mayWait = exchange.request.tokens.cursor === undefined && !this.#isListed;
     if (mayWait && this.#held.hold(exchange)) return;
+    const { pages } = this.catalogs[kind];
     this.#areListsSeen = true;
-    answerList(exchange, this.#catalogs[kind].pages);
+    answerList(exchange, pages);
   }
 
   /** Whether of every server something is known that can be listed, be it from the last run. */
@@ -256,7 +269,7 @@ export class View {
     // A method that we do not know may be about a task, whose server it is for then.
     const aboutTask = tokens.taskId === undefined ? undefined : ofServers.target(request, client, this.#backends);
     const isAboutTask = aboutTask !== undefined && !(aboutTask instanceof RpcError) && !KNOWN_METHODS.has(method);
-    return isAboutTask ? aboutTask : this.#router.target(request, this.#catalogs);
+    return isAboutTask ? aboutTask : this.#router.target(request, this.catalogs);
   }
 
   #send(exchange: Exchange, target: Target): void {
@@ -294,6 +307,8 @@ export class View {
     exchange.succeed(toBytes(JSON.stringify(await tool.call(readArguments(exchange.request), this))));
   }
 }
+
+const SETTLED = Promise.resolve();
 
 /** Whether a server that is not there yet may have what is asked for. */
 function mayBeAnothers(target: Target | Inquiry | RpcError): boolean {

@@ -54,6 +54,21 @@ describe('a list from the last run', () => {
     expect(client.answerTo(1)?.result.tools.map(({ name }: Message) => name)).toEqual(['a__x', 'b__y']);
   });
 
+  it('is merged once with those of all servers that show theirs at once, and in the order of the configuration', async () => {
+    const keys = ['a', 'b', 'c', 'd'];
+    const counts: number[] = [];
+    const { connect, server } = scriptGateway({
+      servers: Object.fromEntries(keys.map((key) => [key, {}])),
+      onToolsListed: (count) => counts.push(count),
+    });
+    const client = connect();
+    client.greet();
+    client.request(1, 'tools/list');
+    await Promise.all(keys.toReversed().map((key) => server(key).backend.showKept(keptOf('x'))));
+    expect(counts).toEqual([4]);
+    expect(client.answerTo(1)?.result.tools.map(({ name }: Message) => name)).toEqual(keys.map((key) => `${key}__x`));
+  });
+
   it('answers a request that came before it was read', async () => {
     const { connect, server } = scriptGateway({ servers: { a: {} } });
     const client = connect();

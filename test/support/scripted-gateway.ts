@@ -48,6 +48,7 @@ export interface GatewayScript {
   readonly ownTools?: readonly OwnTool[];
   readonly startupWaitMs?: number;
   readonly clock?: FakeClock;
+  readonly onToolsListed?: (count: number) => void;
 }
 
 /** A tool as a server would list it. */
@@ -201,6 +202,7 @@ export function scriptGateway({
   ownTools = [],
   startupWaitMs = 10_000,
   clock = new FakeClock(),
+  onToolsListed,
 }: GatewayScript) {
   /** By id: the key for the first of a server. */
   const scripted = new Map<string, ScriptedServer>();
@@ -226,6 +228,7 @@ export function scriptGateway({
     startupWaitMs,
     seal: sha256,
     hmac,
+    ...(onToolsListed && { onToolsListed }),
   });
   const server = (key: string): ScriptedServer => {
     const found = scripted.get(key);
