@@ -10,6 +10,7 @@ export default defineConfig({
         test: {
           name: 'unit',
           include: ['test/**/*.test.ts'],
+          setupFiles: ['test/support/load-packages.ts'],
           exclude: ['test/process/**', 'test/e2e/**', 'test/faults/**'],
           // For properties on a machine that is busy with other things.
           testTimeout: 30_000,

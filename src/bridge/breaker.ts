@@ -1,4 +1,4 @@
-import CircuitBreaker from 'opossum';
+import type CircuitBreaker from 'opossum';
 import type { Clock } from '../timing/clock.js';
 
 export interface BreakerPolicy {
@@ -28,6 +28,13 @@ export interface BreakerOptions {
   readonly trial: () => Promise<boolean>;
 }
 
+let opossum: typeof CircuitBreaker | undefined;
+
+/** Loads what judges outcomes, which has to be there before the first call is sent, and not while a client waits for a list. */
+export async function loadBreaker(): Promise<void> {
+  opossum = (await import('opossum')).default;
+}
+
 /**
  * Stops calls to a child that lives but does not serve: timeouts, broken frames, refused writes.
  *
@@ -37,7 +44,10 @@ export interface BreakerOptions {
 export class Breaker {
   readonly #clock: Clock;
   readonly #policy: BreakerPolicy;
-  readonly #circuit: CircuitBreaker<[Attempt], void>;
+  readonly #trial: () => Promise<boolean>;
+  /** Made for the first outcome. */
+  #circuit: Circuit | undefined;
+  #isOver = false;
   #openUntil = 0;
   /** Successes that opossum is still to be told of. */
   #untold = 0;
@@ -47,41 +57,17 @@ export class Breaker {
   constructor({ clock, policy = DEFAULT_BREAKER_POLICY, trial }: BreakerOptions) {
     this.#clock = clock;
     this.#policy = policy;
-    this.#circuit = new CircuitBreaker<[Attempt], void>((attempt) => attempt(), {
-      // Deadlines are the bridge's: opossum's own would leave the work running.
-      timeout: false,
-      volumeThreshold: policy.minSamples,
-      // opossum opens above its threshold; ours is part of it.
-      errorThresholdPercentage: policy.failurePercentage - A_LITTLE,
-      rollingCountTimeout: policy.windowMs,
-      rollingCountBuckets: BUCKETS,
-      rollingPercentilesEnabled: false,
-      enableSnapshots: false,
-      resetTimeout: policy.openMs,
-    });
-    this.#circuit.on('open', () => {
-      this.#openUntil = clock.now() + this.#resetTimeoutMs;
-    });
-    this.#circuit.on('halfOpen', () => {
-      // The next opening, should the trial fail, is to last longer; opossum reads this option at each opening.
-      this.#resetTimeoutMs = Math.min(this.#resetTimeoutMs * 2, policy.maxOpenMs);
-      this.#fire(async () => {
-        if (!(await trial())) throw new Error('trial failed');
-      });
-    });
-    this.#circuit.on('close', () => {
-      this.#resetTimeoutMs = policy.openMs;
-    });
+    this.#trial = trial;
   }
 
   get state(): BreakerState {
-    if (this.#circuit.opened) return 'open';
-    return this.#circuit.halfOpen ? 'half-open' : 'closed';
+    if (this.#isClosed) return 'closed';
+    return this.#circuit?.opened ? 'open' : 'half-open';
   }
 
   /** Milliseconds until the next trial, 0 while one runs or none is needed. */
   get retryAfterMs(): number {
-    return this.#circuit.opened ? Math.max(0, this.#openUntil - this.#clock.now()) : 0;
+    return this.#circuit?.opened ? Math.max(0, this.#openUntil - this.#clock.now()) : 0;
   }
 
   /**
@@ -89,7 +75,7 @@ export class Breaker {
    * about the child now. It is recorded in a microtask, with all others of the same chunk.
    */
   succeeded(now: number): void {
-    if (!this.#circuit.closed || !this.#isWorthCounting(now)) return;
+    if (!this.#isClosed || !this.#isWorthCounting(now)) return;
     this.#untold += 1;
     if (this.#untold === 1) void SETTLED.then(this.#tell);
   }
@@ -97,12 +83,13 @@ export class Breaker {
   /** A call failed in a way that speaks against the child. */
   failed(): void {
     this.#tell();
-    if (this.#circuit.closed) this.#fire(FAIL);
+    if (this.#isClosed) this.#fire(FAIL);
   }
 
   /** Lets go of the timers; the breaker is of no use afterwards. */
   close(): void {
-    this.#circuit.shutdown();
+    this.#isOver = true;
+    this.#circuit?.shutdown();
   }
 
   /** opossum keeps a number for each success: beyond some in a stretch of time more of them change no percentage. */
@@ -118,22 +105,54 @@ export class Breaker {
   readonly #tell = (): void => {
     const count = this.#untold;
     this.#untold = 0;
-    for (let told = 0; told < count && this.#circuit.closed; told += 1) this.#fire(SUCCEED);
+    for (let told = 0; told < count && this.#isClosed; told += 1) this.#fire(SUCCEED);
   };
 
+  get #isClosed(): boolean {
+    return this.#circuit === undefined || this.#circuit.closed;
+  }
+
   #fire(attempt: Attempt): void {
+    if (this.#isOver) return;
+    this.#circuit ??= this.#newCircuit();
     // The rejection is the attempt's own failure, which is now recorded.
     this.#circuit.fire(attempt).catch(() => {});
   }
 
-  get #resetTimeoutMs(): number {
-    return options(this.#circuit).resetTimeout;
-  }
-
-  set #resetTimeoutMs(value: number) {
-    options(this.#circuit).resetTimeout = value;
+  #newCircuit(): Circuit {
+    if (opossum === undefined) throw new Error('The breaker is not loaded');
+    const { minSamples, failurePercentage, windowMs, openMs, maxOpenMs } = this.#policy;
+    const circuit: Circuit = new opossum((attempt) => attempt(), {
+      // Deadlines are the bridge's: opossum's own would leave the work running.
+      timeout: false,
+      volumeThreshold: minSamples,
+      // opossum opens above its threshold; ours is part of it.
+      errorThresholdPercentage: failurePercentage - A_LITTLE,
+      rollingCountTimeout: windowMs,
+      rollingCountBuckets: BUCKETS,
+      rollingPercentilesEnabled: false,
+      enableSnapshots: false,
+      resetTimeout: openMs,
+    });
+    const own = options(circuit);
+    circuit.on('open', () => {
+      this.#openUntil = this.#clock.now() + own.resetTimeout;
+    });
+    circuit.on('halfOpen', () => {
+      // The next opening, should the trial fail, is to last longer; opossum reads this option at each opening.
+      own.resetTimeout = Math.min(own.resetTimeout * 2, maxOpenMs);
+      this.#fire(async () => {
+        if (!(await this.#trial())) throw new Error('trial failed');
+      });
+    });
+    circuit.on('close', () => {
+      own.resetTimeout = openMs;
+    });
+    return circuit;
   }
 }
+
+type Circuit = CircuitBreaker<[Attempt], void>;
 
 const SETTLED = Promise.resolve();
 
@@ -146,6 +165,6 @@ const SUCCEED: Attempt = () => Promise.resolve();
 const FAIL: Attempt = () => Promise.reject(new Error('call failed'));
 
 /** The options object that opossum keeps; its typings leave it out. */
-function options(circuit: CircuitBreaker<[Attempt], void>): { resetTimeout: number } {
+function options(circuit: Circuit): { resetTimeout: number } {
   return (circuit as unknown as { options: { resetTimeout: number } }).options;
 }

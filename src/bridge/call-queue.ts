@@ -1,4 +1,4 @@
-import PQueue from 'p-queue';
+import type PQueue from 'p-queue';
 import { SharedLimit } from '../jsonrpc/shared-limit.js';
 
 export interface CallQueueOptions {
@@ -19,6 +19,14 @@ export interface QueuePlace {
 /** Starts a call, which holds its place until it calls `leave`, once. */
 export type StartCall = (leave: () => void) => void;
 
+let pQueue: Promise<typeof PQueue> | undefined;
+
+/** Loads what keeps waiting calls in order; else that is done when the first one waits. */
+export function loadCallQueue(): Promise<typeof PQueue> {
+  pQueue ??= import('p-queue').then((loaded) => loaded.default);
+  return pQueue;
+}
+
 /**
  * Lets a bounded number of calls through to a child and keeps a bounded number waiting, in order of arrival.
  *
@@ -29,7 +37,8 @@ export class CallQueue {
   #concurrency: number;
   #maxQueued: number;
   readonly #allWaiting: SharedLimit;
-  readonly #line = new PQueue({ concurrency: 1 });
+  /** Formed by the first call that waits. */
+  #line: Promise<PQueue> | undefined;
   #running = 0;
   #waiting = 0;
   /** Hands the next place that becomes free to the first in line. */
@@ -63,7 +72,7 @@ export class CallQueue {
 
   /** Takes a place if there is room now, to be held until `leave` is called, once. Returns whether there was. */
   enterNow(): boolean {
-    if (this.#running >= this.#concurrency || this.#line.size + this.#line.pending > 0) return false;
+    if (this.#running >= this.#concurrency || this.#waiting > 0) return false;
     this.#running += 1;
     return true;
   }
@@ -101,8 +110,9 @@ export class CallQueue {
       this.#endWait();
       start(this.leave);
     };
+    this.#line ??= loadCallQueue().then((Line) => new Line({ concurrency: 1 }));
     // Rejects when withdrawn, which is what was wanted.
-    this.#line.add(untilPlaced, { signal: withdrawal.signal }).catch(() => {});
+    void this.#line.then((line) => line.add(untilPlaced, { signal: withdrawal.signal }).catch(() => {}));
     return {
       withdraw: () => {
         if (state !== 'waiting') return;

@@ -1,4 +1,4 @@
-import { compose } from '../compose/compose.js';
+import { type Composition, compose } from '../compose/compose.js';
 import type { Platform } from '../compose/platform.js';
 import type { Config } from '../config/config.js';
 import { ConfigError } from '../config/config-error.js';
@@ -30,6 +30,7 @@ export interface OpenFront {
 /** Reads the configuration, starts the servers, and serves until the client leaves or a signal comes. */
 export async function serveBehindFront(settings: Settings, front: OpenFront): Promise<number> {
   const { logger, secrets } = openLog(settings);
+  if (front.client !== undefined) logger.postpone();
   const kept = openKept(await readSealSecret(logger), front.platform, logger);
   const isAttached = front.client !== undefined && !process.stdin.isTTY;
   const { config, fault } = await usableConfig(settings, logger, kept.checkedFiles, isAttached);
@@ -66,7 +67,7 @@ export async function serveBehindFront(settings: Settings, front: OpenFront): Pr
     work: async (ending) => {
       const isListExpected = front.gateway.isAwaited;
       front.gateway.become(composition.gateway);
-      if (isListExpected) await firstList(front.gateway);
+      if (isListExpected) await firstList(front.gateway, composition);
       if (front.client?.isGone() === true) return EXIT.ok;
       logger.prepare();
       await composition.start();
@@ -82,14 +83,19 @@ export async function serveBehindFront(settings: Settings, front: OpenFront): Pr
 /** How long the start of the servers waits for a client that is there to ask for the first list. */
 const LIST_FIRST_MS = 200;
 
-/** What was kept is answered within a few milliseconds, unless a dozen processes take the machine before. */
-async function firstList({ listed }: PendingGateway): Promise<void> {
+/**
+ * What was kept is answered within a few milliseconds, unless somebody else takes the processor before: a dozen
+ * processes that start, or what we load to start them. A list that has to wait for servers waits for nothing here.
+ */
+async function firstList({ listed }: PendingGateway, { keptShown }: Composition): Promise<void> {
   let timer: NodeJS.Timeout | undefined;
   const tooLong = new Promise<void>((resolve) => {
     timer = setTimeout(resolve, LIST_FIRST_MS);
   });
-  await Promise.race([listed, tooLong]);
+  await Promise.race([listed.then(keptShown), tooLong]);
   clearTimeout(timer);
+  // The answer is written at the end of the turn in which everything was there.
+  await new Promise((resolve) => setImmediate(resolve));
 }
 
 const NEVER = new Promise<never>(() => {});

@@ -61,6 +61,8 @@ export interface Composition {
   readonly gateway: Gateway;
   readonly platform: Platform;
   readonly approvals: Pick<Approvals, 'of'>;
+  /** Resolves when what was kept is offered to the clients of all processes that may be started. */
+  keptShown(): Promise<void>;
   /** Loads what that takes, and starts every server. */
   start(): Promise<void>;
   status(): StatusFacts;
@@ -212,6 +214,7 @@ export function compose(options: ComposeOptions): Composition {
       if (inForce.notice !== notice) apply({ replaced: [] }, notice, before.gateway.restartTool);
       return isNews;
     },
+    keptShown: () => instances.keptShown(),
     start: async () => {
       const { SafetyNet } = await import('./safety-net.js');
       const net = new SafetyNet({ clock, logger, runFolder });

@@ -1,4 +1,6 @@
 import { createHash } from 'node:crypto';
+import { loadBreaker } from '../bridge/breaker.js';
+import { loadCallQueue } from '../bridge/call-queue.js';
 import { contain } from '../bridge/contain.js';
 import type { KeptWords } from '../bridge/kept-child.js';
 import type { Config, ServerConfig } from '../config/config.js';
@@ -61,6 +63,8 @@ export class Instances {
   readonly #instances = new Map<string, Instance>();
   readonly #installer: ChildInstaller;
   readonly #supervisor: Supervisor;
+  /** Of what was kept, for clients that are there or to come; by the ids of instances. */
+  readonly #lookups = new Map<string, Promise<boolean>>();
   /** The state of each child that was logged last. */
   readonly #logged = new Map<string, string>();
   #launcher: Launcher = NOT_LOADED;
@@ -120,7 +124,7 @@ export class Instances {
 
   /** Loads what spawns processes, which nobody needs who is only told what there is. Before, nothing can be started. */
   async load(safetyNet: SafetyNet): Promise<void> {
-    const { ChildLauncher } = await import('./child-launcher.js');
+    const [{ ChildLauncher }] = await Promise.all([import('./child-launcher.js'), loadBreaker(), loadCallQueue()]);
     this.#safetyNet = safetyNet;
     this.#launcher = new ChildLauncher({ ...this.#options, safetyNet, targets: this.#instances });
   }
@@ -139,7 +143,7 @@ export class Instances {
     this.#instances.set(id, instance);
     const { child } = server;
     if (child !== undefined) this.#supervisor.add({ ...this.#installer.completed(child), key: id });
-    const shown = child === undefined ? undefined : profile.then((known) => this.#showKept(instance, child, known));
+    const shown = child === undefined ? undefined : this.#lookUp(id, profile, instance, child);
     return {
       backend,
       start: () => {
@@ -150,6 +154,11 @@ export class Instances {
       },
       end: () => this.#end(id),
     };
+  }
+
+  /** Resolves when what was kept is offered to the clients of all processes. */
+  async keptShown(): Promise<void> {
+    await Promise.all(this.#lookups.values());
   }
 
   /** Everything there is to know about a backend and the process behind it. */
@@ -180,6 +189,13 @@ export class Instances {
     return openInstaller({ ...this.#options, safetyNet, clock: platform.clock, places }).installer;
   }
 
+  #lookUp(id: string, profile: Promise<ClientProfile>, instance: Instance, child: ChildSpec): Promise<boolean> {
+    const shown = profile.then((known) => this.#showKept(instance, child, known));
+    this.#lookups.set(id, shown);
+    void shown.finally(() => this.#lookups.delete(id));
+    return shown;
+  }
+
   /** What was kept for this client is offered at once. Resolves with whether there was anything. */
   async #showKept(instance: Instance, child: ChildSpec, profile: ClientProfile): Promise<boolean> {
     const { catalogues } = this.#options;
@@ -203,6 +219,7 @@ export class Instances {
   async #end(id: string): Promise<void> {
     if (this.#instances.get(id)?.server.child !== undefined) await this.#supervisor.remove(id);
     this.#instances.delete(id);
+    this.#lookups.delete(id);
     this.#logged.delete(id);
   }
 

@@ -11,6 +11,8 @@ type OwnLevel = Exclude<Level, 'trace'>;
 
 /** A logger that is loaded when it has something to say, or when it is told to be ready for that. */
 export interface PreparedLogger extends Logger {
+  /** Somebody waits: warnings and less are held until `prepare`, or until there is worse to say, or we exit. */
+  postpone(): void;
   /** To be called as soon as nobody waits: on a machine that has run out of something, it could not be loaded any more. */
   prepare(): void;
 }
@@ -34,7 +36,7 @@ export function createLogger({ verbosity, file, redact }: LoggerOptions): Prepar
   const level = LEVELS[Math.min(verbosity, LEVELS.length - 1)] ?? 'warn';
   // A file that cannot be written is told of at once.
   const stream = file === undefined ? toStderr() : toFile(file);
-  return new LateLogger(level, () => open(stream, redact));
+  return new LateLogger(level, (now) => open(stream, redact, now));
 }
 
 const LEVELS = ['warn', 'info', 'debug'] as const;
@@ -47,32 +49,66 @@ class LateLogger implements PreparedLogger {
   readonly warn = this.#entry('warn');
   readonly info = this.#entry('info');
   readonly debug = this.#entry('debug');
-  readonly #open: () => Logger;
+  readonly #open: (now: () => number) => Logger;
   #opened: Logger | undefined;
+  #isPostponed = false;
+  readonly #held: HeldEntry[] = [];
+  /** When what is being written was said; absent for now. */
+  #saidAt: number | undefined;
 
-  constructor(level: string, openLog: () => Logger) {
+  constructor(level: string, openLog: (now: () => number) => Logger) {
     this.level = level;
     this.#open = openLog;
   }
 
+  postpone(): void {
+    this.#isPostponed = true;
+    process.once('exit', () => {
+      if (this.#held.length > 0) this.prepare();
+    });
+  }
+
   prepare(): void {
-    this.#opened ??= this.#open();
+    this.#isPostponed = false;
+    this.#opened ??= this.#open(() => this.#saidAt ?? Date.now());
+    for (const { level, at, entry } of this.#held.splice(0)) {
+      this.#saidAt = at;
+      this.#opened[level](...entry);
+    }
+    this.#saidAt = undefined;
   }
 
   #entry(level: OwnLevel): (...entry: [unknown, ...unknown[]]) => void {
-    return (...entry) => {
+    return (...given) => {
       if (RISING.indexOf(level) < RISING.indexOf(this.level)) return;
-      this.#opened ??= this.#open();
-      this.#opened[level](...(entry as [string]));
+      const entry = given as [string];
+      const canWait = RISING.indexOf(level) < RISING.indexOf('error') && this.#held.length < MAX_HELD;
+      if (this.#isPostponed && canWait) {
+        this.#held.push({ level, at: Date.now(), entry });
+        return;
+      }
+      if (this.#opened === undefined || this.#held.length > 0) this.prepare();
+      this.#opened?.[level](...entry);
     };
   }
 }
 
+interface HeldEntry {
+  readonly level: OwnLevel;
+  /** In milliseconds of the calendar. */
+  readonly at: number;
+  readonly entry: [string];
+}
+
+/** Far more than is said before the first list. */
+const MAX_HELD = 1_000;
+
 const RISING: readonly string[] = ['debug', 'info', 'warn', 'error', 'fatal'];
 
-function open(stream: DestinationStream, redact: Redact): Logger {
+function open(stream: DestinationStream, redact: Redact, now: () => number): Logger {
   const { pino } = loadPino();
-  const options = { level: 'debug', base: null, timestamp: pino.stdTimeFunctions.isoTime };
+  const timestamp = () => `,"time":"${new Date(now()).toISOString()}"`;
+  const options = { level: 'debug', base: null, timestamp };
   return pino(options, { write: (line) => stream.write(cleanRecord(line, redact)) });
 }
 

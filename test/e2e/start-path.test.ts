@@ -5,9 +5,6 @@ import { afterEach, describe, expect, it } from 'vitest';
 import { GatewayProcess, type StartOptions } from '../support/gateway-process.js';
 import { until } from '../support/processes.js';
 
-/** What is loaded until a client has its first answers when nothing has changed since the last run. */
-const PACKAGES_ON_THE_WAY = ['eventemitter3', 'opossum', 'p-queue', 'p-timeout'];
-
 /** What the answer to `initialize` needs of ours. A client waits for every one of these, each time. */
 const GREETING = [
   ...['src/cli.ts', 'src/version.ts', 'src/commands/serve.ts', 'src/commands/http-options.ts'],
@@ -44,6 +41,9 @@ const LATER = [
   ...['src/commands/help.ts', 'src/commands/usage.ts', 'src/commands/local-client.ts'],
 ];
 
+/** Something to say before the first list, as with many tools or settings that do not fit one another. */
+const WITH_A_WARNING = { timeout: '20m', maxTimeout: '10m' };
+
 let gateway: GatewayProcess | undefined;
 afterEach(async () => {
   await gateway?.dispose();
@@ -52,7 +52,7 @@ afterEach(async () => {
 
 /** The modules that are loaded before each write to stdout in the second run. */
 async function secondRun(): Promise<{ greeting: string[]; list: string[] }> {
-  const options: StartOptions = { servers: { lab: {} } };
+  const options: StartOptions = { servers: { lab: WITH_A_WARNING } };
   const first = await GatewayProcess.start(options);
   gateway = first;
   await first.untilState('lab', 'ready');
@@ -65,6 +65,7 @@ async function secondRun(): Promise<{ greeting: string[]; list: string[] }> {
   gateway = second;
   expect((await second.listTools()).length).toBeGreaterThan(1);
   await second.untilState('lab', 'ready');
+  await until('the log says what it has to say', () => second.stderr.includes('maxTimeout, which wins'));
   await until('the server was started', () => readFileSync(log, 'utf8').includes('/execa/'));
   const [greeting = '', list = ''] = readFileSync(log, 'utf8').split('written\n');
   return {
@@ -78,11 +79,13 @@ function packagesOf(urls: readonly string[]): string[] {
   return [...new Set(names)].sort();
 }
 
+function ownFilesOf(urls: readonly string[]): string[] {
+  return urls.filter((url) => url.includes('/dist/') && !url.includes('/node_modules/'));
+}
+
 /** Our modules, by what the build says stands in the files that were loaded. */
 function modulesOf(urls: readonly string[]): string[] {
-  const files = urls
-    .filter((url) => url.includes('/dist/') && !url.includes('/node_modules/'))
-    .map((url) => fileURLToPath(url));
+  const files = ownFilesOf(urls).map((url) => fileURLToPath(url));
   const modules = files.flatMap((file) =>
     [...readFileSync(file, 'utf8').matchAll(/^\/\/(?:#region)? (src\/\S+\.ts)$/gm)].map(([, module = '']) => module),
   );
@@ -90,15 +93,25 @@ function modulesOf(urls: readonly string[]): string[] {
 }
 
 describe('with nothing changed since the last run', () => {
-  it('the first answers need few packages and nothing that starts servers or checks a configuration', async () => {
+  it('the first answers need two files each, no package, and nothing that starts servers or checks a configuration', async () => {
     const { greeting, list } = await secondRun();
     expect(packagesOf(greeting)).toEqual([]);
-    expect(packagesOf(list)).toEqual(PACKAGES_ON_THE_WAY);
+    expect(packagesOf(list)).toEqual([]);
+    expect([ownFilesOf(greeting).length, ownFilesOf(list).length]).toEqual([2, 4]);
     const [greetingModules, listModules] = [modulesOf(greeting), modulesOf(list)];
     expect(greetingModules).toContain('src/gateway/session/legacy-session.ts');
     expect(listModules).toContain('src/gateway/catalog/catalog.ts');
     const isOf = (places: readonly string[]) => (module: string) => places.some((place) => module.startsWith(place));
     expect(greetingModules.filter((module) => !isOf(GREETING)(module))).toEqual([]);
     expect(listModules.filter(isOf(LATER))).toEqual([]);
+  });
+});
+
+describe('a warning about the configuration', () => {
+  it('is told to the log though the client leaves at once', async () => {
+    const leaving = await GatewayProcess.start({ servers: { lab: WITH_A_WARNING } }, { handshake: false });
+    gateway = leaving;
+    await leaving.end();
+    await until('it is told', () => leaving.stderr.includes('maxTimeout, which wins'));
   });
 });
