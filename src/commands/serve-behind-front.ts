@@ -15,6 +15,7 @@ import type { StdioClient } from './serve.js';
 import type { HttpSettings, ServeHttpOptions } from './serve-http.js';
 import { openLog, type Settings } from './settings.js';
 import { approvalPlaces, packageFolders, runFolder } from './user-files.js';
+import { holdYoungSpace } from './young-space.js';
 
 /** What is open already, and what is to be opened. */
 export interface OpenFront {
@@ -29,6 +30,7 @@ export interface OpenFront {
 
 /** Reads the configuration, starts the servers, and serves until the client leaves or a signal comes. */
 export async function serveBehindFront(settings: Settings, front: OpenFront): Promise<number> {
+  holdYoungSpace();
   const { logger, secrets } = openLog(settings);
   if (front.client !== undefined) logger.postpone();
   const kept = openKept(await readSealSecret(logger), front.platform, logger);
