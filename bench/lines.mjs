@@ -55,7 +55,7 @@ class LargeLine {
   /** The id, a whole number, wherever the member stands: the official SDK puts it behind the payload. */
   get id() {
     const [, atHead] = ID.exec(this.head) ?? [];
-    const [, atEnd] = atHead === undefined ? (ID.exec(this.#end) ?? []) : [];
+    const [, atEnd] = atHead === undefined ? (ID.exec(this.end) ?? []) : [];
     return Number(atHead ?? atEnd);
   }
 
@@ -63,7 +63,7 @@ class LargeLine {
     return Buffer.concat(this.#pieces).utf8Slice();
   }
 
-  get #end() {
+  get end() {
     return Buffer.concat(this.#pieces.slice(-2)).subarray(-END_BYTES).latin1Slice();
   }
 }

@@ -33,10 +33,9 @@ export async function measureManyTools(ways, folder, { rounds }) {
 
 const WARM_UP_ROUNDS = 5;
 
-/** Until the last byte is there; what the client makes of a page is not counted. */
+/** Until the last byte is there; what the client makes of a page is not counted, nor is what that leaves behind. */
 async function list(client) {
-  const pages = [];
-  await client.list((ms) => pages.push(ms));
+  const pages = await client.timePages();
   return {
     first: pages[0],
     slowest: Math.max(...pages),

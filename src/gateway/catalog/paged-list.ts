@@ -25,8 +25,8 @@ const DEFAULT_LIMITS: PageLimits = { maxEntries: 1_000, maxBytes: 4 * 1024 * 102
  * on several only where one would be too large.
  *
  * Nothing is kept for a client. A cursor says of which list in which state it is and where it goes on, under a seal;
- * one that is not exactly what this list gives out leads nowhere. Further pages are made when they are asked for, so
- * that the entries are held in memory twice on the first page only.
+ * one that is not exactly what this list gives out leads nowhere. A page is made when it is first asked for, and kept:
+ * putting a thousand entries together takes longer than everything else that happens to a page.
  */
 export class PagedList {
   readonly #kind: ListKind;
@@ -34,7 +34,8 @@ export class PagedList {
   readonly #hmac: Hmac;
   /** Where each page begins. */
   readonly #starts: readonly number[];
-  #firstPage: Uint8Array | undefined;
+  /** Those that were asked for. */
+  readonly #pages: (Uint8Array | undefined)[] = [];
   #cursors: readonly string[] | undefined;
 
   constructor(kind: ListKind, entries: readonly Uint8Array[], { hmac, limits = DEFAULT_LIMITS }: Paging) {
@@ -46,8 +47,7 @@ export class PagedList {
 
   /** The result for whoever asks without a cursor, as JSON. */
   get first(): Uint8Array {
-    this.#firstPage ??= this.#page(0);
-    return this.#firstPage;
+    return this.#page(0);
   }
 
   /** The result for this cursor, as JSON; `undefined` if it is none of this list's. */
@@ -64,6 +64,11 @@ export class PagedList {
   }
 
   #page(index: number): Uint8Array {
+    this.#pages[index] ??= this.#makePage(index);
+    return this.#pages[index];
+  }
+
+  #makePage(index: number): Uint8Array {
     const parts: Uint8Array[] = [toBytes(`{"${LISTS[this.#kind].member}":[`)];
     for (const entry of this.#entries.slice(this.#starts[index], this.#starts[index + 1])) {
       if (parts.length > 1) parts.push(COMMA);
