@@ -29,7 +29,10 @@ export function notificationMessage(method: string, params?: unknown): SplicedMe
 
 /** Answers with a result that is JSON already. `id` is the raw token of the request. */
 export function resultMessage(id: Uint8Array, result: Uint8Array): SplicedMessage {
-  return whole(join([RESULT_HEAD, id, RESULT_MEMBER, result, TAIL]));
+  const { length } = result;
+  const head = { span: { start: 0, end: 0 }, text: join([RESULT_HEAD, id, RESULT_MEMBER]) };
+  const tail = { span: { start: length, end: length }, text: TAIL };
+  return { bytes: result, span: { start: 0, end: length }, edits: [head, tail] };
 }
 
 /** Answers with an error. `id` is the raw token of the request, or `null` as JSON where it could not be read. */
