@@ -49,7 +49,9 @@ class LargeLine {
   }
 
   get head() {
-    return this.#pieces[0].latin1Slice(0, END_BYTES);
+    const [first, ...rest] = this.#pieces;
+    const whole = first.length < END_BYTES ? Buffer.concat([first, ...rest.slice(0, 2)]) : first;
+    return whole.latin1Slice(0, Math.min(END_BYTES, whole.length));
   }
 
   /** The id, a whole number, wherever the member stands: the official SDK puts it behind the payload. */
