@@ -23,17 +23,27 @@ export class Client {
   /** Each ends something that is being waited for when the child ends or says something wrong. */
   #failures = new Set();
 
-  /** With `isProbed`, a Node program tells what it takes of the machine. */
-  constructor([command, ...args], { isProbed = false, isQuiet = false } = {}) {
+  /** With `isProbed`, a Node program tells what it takes of the machine. `child` is what runs already, if it does. */
+  constructor([command, ...args], { isProbed = false, isQuiet = false, child } = {}) {
     const stderr = isQuiet ? 'ignore' : 'inherit';
-    this.#child = isProbed
-      ? spawn(command, [`--import=${PROBE}`, ...args], { stdio: ['pipe', 'pipe', stderr, 'ipc'] })
-      : spawn(command, args, { stdio: ['pipe', 'pipe', stderr] });
+    this.#child =
+      child ??
+      (isProbed
+        ? spawn(command, [`--import=${PROBE}`, ...args], { stdio: ['pipe', 'pipe', stderr, 'ipc'] })
+        : spawn(command, args, { stdio: ['pipe', 'pipe', stderr] }));
     this.#exit = new Promise((resolve) => this.#child.once('exit', resolve));
     this.#child.once('error', (error) => this.#fail(error));
     this.#child.once('exit', (code, signal) => this.#fail(new Error(`${command} ${args} ended (${code ?? signal})`)));
     this.#child.stdin.on('error', () => {}); // An exit follows, and that is what counts.
     this.#child.stdout.on('data', (chunk) => this.#receive(chunk));
+  }
+
+  /** Two clients of one process: the second one's pipe is descriptor 3, both ways. */
+  static pair([command, ...args]) {
+    const child = spawn(command, args, { stdio: ['pipe', 'pipe', 'inherit', 'pipe'] });
+    const pipe = child.stdio[3];
+    const second = { stdin: pipe, stdout: pipe, once: child.once.bind(child), kill: child.kill.bind(child) };
+    return [child, second].map((each) => new Client([command, ...args], { child: each }));
   }
 
   async initialize() {
@@ -127,7 +137,7 @@ export class Client {
 
   /** What the probe knows: `cpu`, `resident`, `peak-resident`; `undefined` without one. */
   async ask(what) {
-    if (this.#child.channel === undefined) return undefined;
+    if (this.#child.channel == null) return undefined;
     this.#child.send(what);
     const [answer] = await once(this.#child, 'message');
     return answer;

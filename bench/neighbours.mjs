@@ -2,7 +2,7 @@ import { inRounds } from './measure.mjs';
 import { table } from './page.mjs';
 import { TEXT_KINDS } from './payload.mjs';
 import { median, quantile, shownRatio } from './statistics.mjs';
-import { IN_FLIGHT, OpenWay, RELAY, tinyServer } from './ways.mjs';
+import { IN_FLIGHT, OpenWay, RELAY, TWO_RELAYS, tinyServer } from './ways.mjs';
 
 const MIB = 1024 * 1024;
 const WARM_UP_ROUNDS = 1;
@@ -17,9 +17,11 @@ const NEIGHBOURS = [
 
 /**
  * A small call on one server, one at a time, beside another server that is busy: µs, and how much the neighbour gets
- * done meanwhile. Without a gateway each server has a process and a pipe of its own.
+ * done meanwhile. Without a gateway each server has a process and a pipe of its own; of byte relays there is one process
+ * for both as well.
  */
-export async function measureNeighbours(ways, folder, { rounds, calls }) {
+export async function measureNeighbours(allWays, folder, { rounds, calls }) {
+  const ways = allWays.flatMap((way) => (way.name === RELAY ? [way, TWO_RELAYS] : [way]));
   const servers = { near: tinyServer(), far: tinyServer() };
   const opened = [];
   try {

@@ -47,6 +47,13 @@ export const trunkline = {
   start: [...node(import.meta.resolve('../dist/cli.js')), '--config'],
 };
 
+/** One process for two servers that copies bytes as the byte relay does, with a pipe for each. */
+export const TWO_RELAYS = {
+  name: 'byte relays in one process',
+  isPair: true,
+  start: node(import.meta.resolve('./two-relays.mjs')),
+};
+
 /** One way to some servers, opened: a process for each of them, or one gateway for all. */
 export class OpenWay {
   #clients;
@@ -57,7 +64,11 @@ export class OpenWay {
 
   /** `servers` are commands by key; `tools` is how many tools a gateway will list in all. */
   static async open(way, folder, servers, tools = 4 * Object.keys(servers).length) {
-    const clients = way.isGateway ? shared(way, folder, servers) : separate(way, servers);
+    const clients = way.isGateway
+      ? shared(way, folder, servers)
+      : way.isPair
+        ? paired(way, servers)
+        : separate(way, servers);
     const opened = new OpenWay(clients);
     await opened.#all((client) => client.initialize());
     await opened.#all((client) => client.open(tools / opened.#distinct.length));
@@ -91,6 +102,15 @@ export class OpenWay {
 
 function separate({ commandFor, isProbed }, servers) {
   return new Map(Object.entries(servers).map(([key, command]) => [key, new Client(commandFor(command), { isProbed })]));
+}
+
+function paired({ start }, servers) {
+  const [one, other] = Object.keys(servers);
+  const [first, second] = Client.pair([...start, ...servers[one], '--', ...servers[other]]);
+  return new Map([
+    [one, first],
+    [other, second],
+  ]);
 }
 
 function shared({ name, start, style, isProbed, isQuiet }, folder, servers) {
