@@ -148,7 +148,7 @@ export class ChildLauncher implements Launcher {
     child.stdout.on('data', (chunk: Uint8Array) => bridge.receive(chunk));
     child.stderr.on('data', (chunk: Uint8Array) => log.write(chunk));
     child.stderr.once('close', () => log.end());
-    flow.add(child.stdout);
+    flow.add(child.stdout, backend.id);
     return bridge;
   }
 

@@ -2,9 +2,8 @@ import type { Readable, Writable } from 'node:stream';
 import { LineDecoder } from '../jsonrpc/line-decoder.js';
 import type { MessageSink } from '../jsonrpc/message.js';
 import type { SharedLimit } from '../jsonrpc/shared-limit.js';
-import type { SplicedMessage } from '../jsonrpc/splice.js';
+import { FairWriter } from '../streams/fair-writer.js';
 import type { Flow } from '../streams/flow.js';
-import { LineWriter } from '../streams/line-writer.js';
 
 /** A client's connection as a front sees it. */
 export interface ClientSession {
@@ -26,13 +25,10 @@ export interface StdioFrontOptions {
   readonly onEnd: () => void;
 }
 
-/** Above this, what the client has not read yet stays with the children. */
-const HIGH_WATER_BYTES = 4 * 1024 * 1024;
-
 /** Serves the one client at the other end of our stdin and stdout. */
 export function openStdioFront(options: StdioFrontOptions): void {
   const { input, output, maxLineBytes, held, openSession, onEnd } = options;
-  const session = openSession(new HoldingSink(output, options.flow));
+  const session = openSession(new FairWriter(output, options.flow));
   const decoder = new LineDecoder({ maxLineBytes, ...(held === undefined ? {} : { held }) });
   const lines = {
     line: (bytes: Uint8Array) => session.receive(bytes),
@@ -50,25 +46,4 @@ export function openStdioFront(options: StdioFrontOptions): void {
   input.once('error', end);
   // EPIPE: the client is gone, which is no error of ours.
   output.on('error', end);
-}
-
-/** Writes to the client, and holds the children back while it does not read. */
-class HoldingSink implements MessageSink {
-  readonly #writer: LineWriter;
-  readonly #flow: Flow;
-
-  constructor(output: Writable, flow: Flow) {
-    this.#writer = new LineWriter(output);
-    this.#flow = flow;
-    output.on('drain', () => flow.resume());
-  }
-
-  get unwrittenBytes(): number {
-    return this.#writer.unwrittenBytes;
-  }
-
-  send(message: SplicedMessage): void {
-    this.#writer.send(message);
-    if (this.#writer.unwrittenBytes > HIGH_WATER_BYTES) this.#flow.hold();
-  }
 }

@@ -273,6 +273,7 @@ export class Backend {
   serve(exchange: Exchange, handling: Handling): void {
     this.#demand();
     this.#idleWatch.used();
+    exchange.goesTo(this.id);
     // An installation takes longer than any call should wait.
     const absence = this.#state === 'installing' ? 'installing' : this.#absence;
     if (absence === undefined) this.delivery.serve(exchange, handling);

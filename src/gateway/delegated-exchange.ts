@@ -28,6 +28,10 @@ export class DelegatedExchange implements Exchange {
     return this.#exchange.wantsProgress;
   }
 
+  goesTo(source: string): void {
+    this.#exchange.goesTo(source);
+  }
+
   relay(response: ResponseEnvelope, edits?: readonly Edit[]): void {
     this.#exchange.relay(response, edits);
   }

@@ -62,6 +62,8 @@ export interface Exchange {
   readonly isSettled: boolean;
   /** Whether the client asked to be told of progress. */
   readonly wantsProgress: boolean;
+  /** It goes to this backend, named by its id, whose messages to the client are to stay in their order. */
+  goesTo(source: string): void;
   /** Answers with what a child answered, untouched but for the id and the edits. */
   relay(response: ResponseEnvelope, edits?: readonly Edit[]): void;
   /** Answers with a result of the gateway's own, as JSON. */

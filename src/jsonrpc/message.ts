@@ -2,9 +2,13 @@ import { toBytes } from './json-text.js';
 import type { RpcError } from './rpc-error.js';
 import type { SplicedMessage } from './splice.js';
 
-/** Somewhere that messages are written to, one a line, in the order of the calls. */
+/** Somewhere that messages are written to, one a line. */
 export interface MessageSink {
-  send(message: SplicedMessage): void;
+  /**
+   * `source` says whose message it is, by the id of a backend. Those of one source are written in the order of the
+   * calls; one of another source may overtake them. A message without a source keeps its place among all.
+   */
+  send(message: SplicedMessage, source?: string): void;
   /** Bytes accepted that the other side has not taken yet. */
   readonly unwrittenBytes: number;
 }

@@ -4,14 +4,14 @@ import { copySpliced, type SplicedMessage, splicedLength, visitPieces } from '..
 
 const SLAB_BYTES = 64 * 1024;
 /** Messages from this size on are handed to the stream in pieces instead of being copied. */
-const LARGE_BYTES = 16 * 1024;
+export const LARGE_BYTES = 16 * 1024;
 const NEWLINE = Buffer.from('\n');
 
 /** Runs a task soon. */
 type Defer = (task: () => void) => void;
 
 /** A microtask. Node's own `queueMicrotask` makes an async resource for each, which costs more than the task. */
-const inMicrotask: Defer = (task) => void SETTLED.then(task);
+export const inMicrotask: Defer = (task) => void SETTLED.then(task);
 const SETTLED = Promise.resolve();
 
 /**
@@ -52,21 +52,23 @@ export class LineWriter implements MessageSink {
     this.#defer(this.#flushLater);
   }
 
-  /** Gives everything to the stream now. A stream that has ended takes nothing more, and nothing is said. */
-  flush(): void {
+  /**
+   * Gives everything to the stream now. A stream that has ended takes nothing more, and nothing is said. `onTaken` is
+   * called when the other side has taken all of it, or it is known that it will not.
+   */
+  flush(onTaken?: () => void): void {
     this.#isFlushDue = false;
     this.#endPiece();
     const pieces = this.#pieces;
     this.#pieces = [];
     this.#pieceBytes = 0;
     if (!this.#stream.writable) return;
-    if (pieces.length === 1) {
-      this.#stream.write(pieces[0]);
-      return;
-    }
-    this.#stream.cork();
+    const last = pieces.pop();
+    if (last === undefined) return;
+    if (pieces.length > 0) this.#stream.cork();
     for (const piece of pieces) this.#stream.write(piece);
-    this.#stream.uncork();
+    this.#stream.write(last, onTaken);
+    if (pieces.length > 0) this.#stream.uncork();
   }
 
   #copy(message: SplicedMessage, length: number): void {

@@ -43,6 +43,40 @@ describe('Flow', () => {
     expect(seen).toEqual(['1']);
   });
 
+  it('holds the streams of one source and no other, those that join included', async () => {
+    const flow = new Flow();
+    const [a, b, later] = [flowing(), flowing(), flowing()];
+    flow.add(a.stream, 'a');
+    flow.add(b.stream, 'b');
+    flow.hold('a');
+    flow.add(later.stream, 'a');
+    for (const { stream } of [a, b, later]) stream.push('1');
+    await flush();
+    expect([a.seen, b.seen, later.seen]).toEqual([[], ['1'], []]);
+    flow.resume('a');
+    await flush();
+    expect([a.seen, later.seen]).toEqual([['1'], ['1']]);
+  });
+
+  it('keeps a stream held until neither it nor all are to be', async () => {
+    const flow = new Flow();
+    const { stream, seen } = flowing();
+    flow.add(stream, 'a');
+    stream.push('1');
+    flow.hold('a');
+    flow.hold();
+    flow.resume('a');
+    await flush();
+    expect(seen).toEqual([]);
+    flow.hold('a');
+    flow.resume();
+    await flush();
+    expect(seen).toEqual([]);
+    flow.resume('a');
+    await flush();
+    expect(seen).toEqual(['1']);
+  });
+
   it('lets a released stream run, then and later', async () => {
     const flow = new Flow();
     const { stream, seen } = flowing();

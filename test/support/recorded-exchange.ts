@@ -66,6 +66,8 @@ export class RecordedExchange implements Exchange {
     return answer === undefined ? undefined : JSON.parse(answer)?._meta?.['trunkline/failure'];
   }
 
+  goesTo(): void {}
+
   relay({ bytes, result, error }: ResponseEnvelope, edits: readonly Edit[] = []): void {
     const span = result ?? error ?? { start: 0, end: 0 };
     this.#settle(Buffer.from(splice({ bytes, span, edits })).toString());

@@ -18,14 +18,17 @@ export type Message = Record<string, any>;
 /** Keeps what is sent, as the other side would read it. */
 export class RecordingSink implements MessageSink {
   readonly lines: string[] = [];
+  /** Of the lines, whose each is. */
+  readonly sources: (string | undefined)[] = [];
   /** Said to be unwritten; the test decides. */
   unwrittenBytes = 0;
   /** Called with each line as it is sent. */
   onLine: (line: string) => void = () => {};
 
-  send(message: SplicedMessage): void {
+  send(message: SplicedMessage, source?: string): void {
     const line = Buffer.from(splice(message)).toString();
     this.lines.push(line);
+    this.sources.push(source);
     this.onLine(line);
   }
 
@@ -39,6 +42,7 @@ export class RecordingSink implements MessageSink {
 
   /** What was sent since the last call. */
   take(): Message[] {
+    this.sources.length = 0;
     return this.lines.splice(0).map((line) => JSON.parse(line));
   }
 }

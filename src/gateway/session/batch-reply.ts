@@ -23,8 +23,8 @@ export class BatchReply implements ReplyChannel {
     this.#left = answers;
   }
 
-  send(message: SplicedMessage): void {
-    this.#sink.send(message);
+  send(message: SplicedMessage, source?: string): void {
+    this.#sink.send(message, source);
   }
 
   answer(message: SplicedMessage): void {

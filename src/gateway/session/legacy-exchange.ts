@@ -43,6 +43,9 @@ export class LegacyExchange implements Exchange {
   #isSettled = false;
   #isLasting = false;
   #lastProgressAt: number | undefined;
+  /** Whose messages go to the client along it. */
+  #source: string | undefined;
+  #isAskedElsewhere = false;
   #cancelled: ((notice?: NotificationEnvelope) => void) | undefined;
 
   constructor({ request, client, key, reply, clock, owner }: LegacyExchangeOptions) {
@@ -62,6 +65,12 @@ export class LegacyExchange implements Exchange {
     return this.request.tokens.requestProgressToken !== undefined;
   }
 
+  /** What the last backend says must not overtake what one before it said, so it keeps its place among all. */
+  goesTo(source: string): void {
+    this.#isAskedElsewhere ||= this.#source !== undefined && this.#source !== source;
+    this.#source = this.#isAskedElsewhere ? undefined : source;
+  }
+
   relay(response: ResponseEnvelope, edits: readonly Edit[] = []): void {
     // Of a task, progress goes on, and what else is said of it must not come before its id.
     const since = this.#isLasting ? undefined : this.#lastProgressAt;
@@ -71,11 +80,11 @@ export class LegacyExchange implements Exchange {
   }
 
   succeed(result: Uint8Array): void {
-    if (this.#settle()) this.#reply.answer(resultMessage(this.#id, result));
+    if (this.#settle()) this.#reply.answer(resultMessage(this.#id, result), this.#source);
   }
 
   fail(error: RpcError): void {
-    if (this.#settle()) this.#reply.answer(errorMessage(this.#id, error));
+    if (this.#settle()) this.#reply.answer(errorMessage(this.#id, error), this.#source);
   }
 
   progress(notification: NotificationEnvelope, more: readonly Edit[] = [], via?: Exchange): void {
@@ -85,7 +94,7 @@ export class LegacyExchange implements Exchange {
     const edits: Edit[] = [{ span: tokens.progressToken, text: this.request.bytes, part: asked }, ...more];
     if (!this.#isSettled) {
       this.#lastProgressAt = this.#clock.now();
-      this.#reply.send({ bytes, span, edits });
+      this.#reply.send({ bytes, span, edits }, this.#source);
     } else if (this.#isLasting) {
       if (via === undefined) this.client.notify(notification, edits);
       else via.send({ bytes, span, edits });
@@ -102,7 +111,7 @@ export class LegacyExchange implements Exchange {
   send(message: SplicedMessage): void {
     if (this.#isSettled) return;
     if (this.#reply.isUnheard === true) this.#owner.sendUnasked(message);
-    else this.#reply.send(message);
+    else this.#reply.send(message, this.#source);
   }
 
   onCancel(listener: (notice?: NotificationEnvelope) => void): void {
@@ -119,7 +128,7 @@ export class LegacyExchange implements Exchange {
   #answer({ bytes, span, id }: ResponseEnvelope, edits: readonly Edit[]): void {
     if (!this.#settle()) return;
     const own: Edit = { span: id, text: this.request.bytes, part: this.request.id };
-    this.#reply.answer({ bytes, span, edits: edits.length === 0 ? [own] : [own, ...edits] });
+    this.#reply.answer({ bytes, span, edits: edits.length === 0 ? [own] : [own, ...edits] }, this.#source);
   }
 
   #settle(): boolean {
