@@ -60,9 +60,21 @@ export function splice(message: SplicedMessage): Uint8Array {
 const VIEW_FROM_BYTES = 256;
 
 function copy(from: Uint8Array, start: number, end: number, to: Uint8Array, at: number): number {
-  if (end - start >= VIEW_FROM_BYTES) to.set(from.subarray(start, end), at);
-  else for (let index = start; index < end; index += 1) to[at + index - start] = from[index] ?? 0;
-  return at + end - start;
+  if (end - start >= VIEW_FROM_BYTES) {
+    to.set(from.subarray(start, end), at);
+    return at + end - start;
+  }
+  let target = at;
+  let index = start;
+  // Four at a time: the loop costs more than the copying.
+  for (; index + 3 < end; index += 4, target += 4) {
+    to[target] = from[index] ?? 0;
+    to[target + 1] = from[index + 1] ?? 0;
+    to[target + 2] = from[index + 2] ?? 0;
+    to[target + 3] = from[index + 3] ?? 0;
+  }
+  for (; index < end; index += 1, target += 1) to[target] = from[index] ?? 0;
+  return target;
 }
 
 /** Two edits are what nearly every call has. */
