@@ -186,12 +186,12 @@ export class StdioBridge implements LineSink {
   }
 
   /** One line of the child's stdout. */
-  line(bytes: Uint8Array): void {
+  line(bytes: Uint8Array, start: number, end: number): void {
     // What stands in the same chunk behind the line for which the child was given up concerns nobody either.
     if (this.#closed !== undefined) return;
     // In place: a function for each message would cost more than the check.
     try {
-      this.#take(this.#scan(bytes));
+      this.#take(this.#scan(bytes, start, end));
     } catch (error) {
       caught(error, this.#events.fault);
     }

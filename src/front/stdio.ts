@@ -7,7 +7,8 @@ import type { Flow } from '../streams/flow.js';
 
 /** A client's connection as a front sees it. */
 export interface ClientSession {
-  receive(line: Uint8Array): void;
+  /** A line: all of the bytes, or those from `start` to `end`. */
+  receive(bytes: Uint8Array, start?: number, end?: number): void;
   refuseOversized(maxBytes: number): void;
   close(): void;
 }
@@ -31,7 +32,7 @@ export function openStdioFront(options: StdioFrontOptions): void {
   const session = openSession(new FairWriter(output, options.flow));
   const decoder = new LineDecoder({ maxLineBytes, ...(held === undefined ? {} : { held }) });
   const lines = {
-    line: (bytes: Uint8Array) => session.receive(bytes),
+    line: (bytes: Uint8Array, start: number, end: number) => session.receive(bytes, start, end),
     oversized: () => session.refuseOversized(maxLineBytes),
   };
   let hasEnded = false;

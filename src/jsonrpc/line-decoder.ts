@@ -11,9 +11,10 @@ const EXPECTED_SHARE = 0.25;
 /** How much of a dropped line is kept at either end: enough to find the id of the request it would have answered. */
 const FRAGMENT_BYTES = 512;
 
-/** What came out of the stream. The bytes are views: whoever keeps them longer than the call keeps the chunk alive. */
+/** What came out of the stream. */
 export interface LineSink {
-  line(bytes: Uint8Array): void;
+  /** From `start` to `end` in bytes that other lines may share. Whoever keeps them longer than the call keeps all of them. */
+  line(bytes: Uint8Array, start: number, end: number): void;
   /** A line passed a limit and was dropped; reading went on after its newline. */
   oversized(fragment: OversizedLine): void;
 }
@@ -77,15 +78,18 @@ export class LineDecoder {
   }
 
   push(chunk: Uint8Array, sink: LineSink): void {
+    // A plain array of bytes: the platform's own kind takes its time to be cut.
+    const bytes = new Uint8Array(chunk.buffer, chunk.byteOffset, chunk.length);
     let start = 0;
-    while (start < chunk.length) {
+    while (start < bytes.length) {
       const newline = chunk.indexOf(NEWLINE, start);
       if (newline < 0) {
-        this.#keep(chunk.subarray(start));
+        this.#keep(bytes.subarray(start));
         return;
       }
-      // A plain array of bytes: the platform's own kind takes its time to be cut.
-      this.#finish(new Uint8Array(chunk.buffer, chunk.byteOffset + start, newline - start), sink);
+      // A view of each line would cost about as much as to find it.
+      if (this.#isWhole(newline - start)) sink.line(bytes, start, newline);
+      else this.#finish(bytes.subarray(start, newline), sink);
       start = newline + 1;
     }
   }
@@ -96,6 +100,11 @@ export class LineDecoder {
     if (lost > 0) this.#countDropped(lost);
     this.#reset();
     return lost;
+  }
+
+  /** Whether so many bytes are a line by themselves. */
+  #isWhole(byteLength: number): boolean {
+    return this.#held.length === 0 && this.#skipped === undefined && byteLength <= this.#maxLineBytes;
   }
 
   #finish(rest: Uint8Array, sink: LineSink): void {
@@ -109,10 +118,6 @@ export class LineDecoder {
       sink.oversized(skipped);
       return;
     }
-    if (this.#held.length === 0) {
-      sink.line(rest);
-      return;
-    }
     if (!this.#append(rest)) {
       this.#startSkipping();
       this.#finish(rest, sink);
@@ -120,7 +125,7 @@ export class LineDecoder {
     }
     const line = this.#takeHeld();
     if (line.length > ALWAYS_GIVEN_BYTES) this.#learn(line.length);
-    sink.line(line);
+    sink.line(line, 0, line.length);
   }
 
   #keep(rest: Uint8Array): void {

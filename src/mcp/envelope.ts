@@ -71,14 +71,14 @@ export type NotificationEnvelope = jsonrpc.NotificationEnvelope<Watched>;
 export type ResponseEnvelope = jsonrpc.ResponseEnvelope<Watched>;
 export type { Rejection } from '../jsonrpc/envelope.js';
 
-/** Reads the envelope of one line; see `EnvelopeScanner` for what is refused. */
-export type ScanEnvelope = (line: Uint8Array) => Envelope | jsonrpc.Rejection;
+/** Reads the envelope of one line: all of the bytes, or those from `start` to `end`. See `EnvelopeScanner` for what is refused. */
+export type ScanEnvelope = (bytes: Uint8Array, start?: number, end?: number) => Envelope | jsonrpc.Rejection;
 
 /** `isUtf8` comes from the platform, which checks much faster than a script could. */
 export function createScan(isUtf8: (bytes: Uint8Array) => boolean): ScanEnvelope {
   const limits = { maxDepth: MAX_DEPTH, maxElements: MAX_BATCH, isUtf8 };
   const scanner = new jsonrpc.EnvelopeScanner({ watch: WATCHED, ...limits });
-  return (line) => scanner.scan(line);
+  return (bytes, start, end) => scanner.scan(bytes, start, end);
 }
 
 /** The elements of a batch, each read as if it had come alone. An array among them is no batch again. */

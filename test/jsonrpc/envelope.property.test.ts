@@ -44,6 +44,52 @@ describe('whatever a line holds', () => {
   }, 30_000);
 });
 
+describe('a line among others', () => {
+  it('is read as if it stood alone, whatever the others are', () => {
+    let readInPlace = 0;
+    fc.assert(
+      fc.property(seeds, (seed) => {
+        const random = new Seeded(seed);
+        for (let count = 0; count < LINES_PER_SEED / 10; count += 1) {
+          const lines = Array.from({ length: 1 + random.below(10) }, () =>
+            oneLine(random.chance(0.9) ? unspoiltLine(random) : randomLine(random)),
+          );
+          const chunk = Uint8Array.from(Buffer.concat(lines.flatMap((line) => [line, NEWLINE])));
+          let start = 0;
+          for (const line of lines) {
+            const end = start + line.length;
+            const among = scanner.scan(chunk, start, end);
+            const alone = scanner.scan(line);
+            const isInPlace = among.bytes === chunk;
+            if (isInPlace) readInPlace += 1;
+            if (factsOf(among, isInPlace ? start : 0) !== factsOf(alone, 0))
+              throw new Error(`${shown(line)} in ${shown(chunk)}`);
+            start = end + 1;
+          }
+        }
+      }),
+      { numRuns: 100 },
+    );
+    expect(readInPlace).toBeGreaterThan(2_000);
+  }, 30_000);
+});
+
+const NEWLINE = Buffer.from('\n');
+
+function oneLine(bytes: Uint8Array): Buffer {
+  return Buffer.from(bytes.map((byte) => (byte === 0x0a ? 0x20 : byte)));
+}
+
+/** All that was read of a line that starts at `from`, but for the bytes themselves. */
+function factsOf(message: ReturnType<typeof scanner.scan>, from: number): string {
+  const { tokens = {}, ...rest } = { ...message, bytes: undefined } as { bytes: undefined; tokens?: object };
+  const all = {
+    ...rest,
+    tokens: Object.fromEntries(Object.keys(WATCH).map((name) => [name, Reflect.get(tokens, name)])),
+  };
+  return JSON.stringify(all, (name, value) => (name === 'start' || name === 'end' ? value - from : value));
+}
+
 describe('splicing tokens of a message', () => {
   it('leaves every byte outside of them as it was, and they are found again', () => {
     let spliced = 0;

@@ -77,6 +77,20 @@ describe('a refused line', () => {
   });
 });
 
+describe('a line that has no end', () => {
+  it('is not taken to go on in the next one, which is read as usual', () => {
+    const lines = ['{"jsonrpc":"2.0","id":1,"result":', '{"jsonrpc":"2.0","id":2,"result":{}}', '}'];
+    const chunk = Buffer.from(`${lines.join('\n')}\n`);
+    let start = 0;
+    const read = lines.map((line) => {
+      const message = scanner.scan(chunk, start, start + line.length);
+      start += line.length + 1;
+      return message.kind === 'rejected' ? message.reason : textAt(message.bytes, message.span);
+    });
+    expect(read).toEqual(['not-json', lines[1], 'not-json']);
+  });
+});
+
 describe('a batch', () => {
   it('is no message, and tells where its elements stand', () => {
     const batch = scan(' [ {"a":1} ,[2], 3 ]\r');

@@ -11,7 +11,7 @@ function decoding(maxLineBytes = 1024, held?: SharedLimit) {
   const lines: string[] = [];
   const dropped: OversizedLine[] = [];
   const sink = {
-    line: (bytes: Uint8Array) => lines.push(Buffer.from(bytes).toString()),
+    line: (bytes: Uint8Array, start: number, end: number) => lines.push(text(bytes.subarray(start, end))),
     oversized: (fragment: OversizedLine) => {
       dropped.push(fragment);
       lines.push(`[${fragment.byteLength}]`);
@@ -81,7 +81,10 @@ describe('cutting a stream into lines', () => {
   it('leaves lines that were delivered as they were when more comes', () => {
     const decoder = new LineDecoder({ maxLineBytes: 1024 });
     const views: Uint8Array[] = [];
-    const sink = { line: (bytes: Uint8Array) => views.push(bytes), oversized: () => {} };
+    const sink = {
+      line: (bytes: Uint8Array, start: number, end: number) => views.push(bytes.subarray(start, end)),
+      oversized: () => {},
+    };
     for (const chunk of ['fir', 'st\nsec', 'ond\nthi', 'rd\n']) decoder.push(Buffer.from(chunk), sink);
     expect(views.map(text)).toEqual(['first', 'second', 'third']);
   });

@@ -89,12 +89,12 @@ export class LegacySession implements GatewayClient {
     return this.#revision;
   }
 
-  /** One line from a client at the other end of a pipe. */
-  receive(line: Uint8Array): void {
+  /** One line from a client at the other end of a pipe: all of the bytes, or those from `start` to `end`. */
+  receive(bytes: Uint8Array, start = 0, end = bytes.length): void {
     if (this.#phase === 'closed') return;
     // In place, as below: a function for each message would cost more than the check.
     try {
-      const message = this.#options.scan(line);
+      const message = this.#options.scan(bytes, start, end);
       if (message.kind !== 'rejected') this.accept(message, this.#pipe);
       else if (message.reason === 'batch') this.#receiveBatch(message);
       else if (message.reason !== 'blank') this.#options.sink.send(refusalOf(message));
