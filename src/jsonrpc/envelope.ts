@@ -238,10 +238,18 @@ export class EnvelopeScanner<Paths extends WatchedPaths> {
     let position = skipWhitespace(bytes, at + 1);
     if (bytes[position] === CLOSE_BRACE) return position + 1;
     for (;;) {
-      const keyEnd = skipString(bytes, position);
-      if (keyEnd < 0) return keyEnd;
-      const member = findMember(node, bytes, position, keyEnd);
-      position = skipColon(bytes, keyEnd);
+      let member = findPlain(node, bytes, position);
+      if (member === undefined) {
+        const key = position;
+        position = skipPlain(bytes, key);
+        if (bytes[position] === BACKSLASH) {
+          position = skipString(bytes, key);
+          member = position < 0 ? undefined : findEscaped(node, bytes, key, position);
+        }
+      } else {
+        position += member.spelling.length;
+      }
+      position = position < 0 ? position : skipColon(bytes, position);
       if (position < 0) return position;
 
       const start = position;
@@ -287,6 +295,7 @@ function isNull(bytes: Uint8Array, { start }: Span): boolean {
   return bytes[start] === 0x6e;
 }
 
+const QUOTE = 0x22;
 const NOWHERE: Span = { start: 0, end: 0 };
 
 const DUPLICATE_MEMBER = -3;
@@ -304,21 +313,30 @@ const ERROR = 5;
 /** One member that is watched, or that leads to one. */
 interface WatchNode {
   readonly key: string;
-  readonly keyBytes: Uint8Array;
+  /** The key as it stands in most messages, quotes included. */
+  readonly spelling: Uint8Array;
   slot: number;
   readonly members: WatchNode[];
+  /** The members by the first byte of their keys. */
+  readonly byFirst: (WatchNode[] | undefined)[];
+}
+
+function watchNode(key: string): WatchNode {
+  return { key, spelling: toBytes(JSON.stringify(key)), slot: -1, members: [], byFirst: [] };
 }
 
 /** A path's position in the list is its slot; members that only lead to others get the slots behind. */
 function buildTree(paths: readonly (readonly string[])[]): { root: WatchNode; size: number } {
-  const root: WatchNode = { key: '', keyBytes: toBytes(''), slot: -1, members: [] };
+  const root = watchNode('');
   paths.forEach((path, slot) => {
     let node = root;
     for (const key of path) {
       let member = node.members.find((candidate) => candidate.key === key);
       if (member === undefined) {
-        member = { key, keyBytes: toBytes(key), slot: -1, members: [] };
+        member = watchNode(key);
         node.members.push(member);
+        const first = key.charCodeAt(0);
+        node.byFirst[first] = [...(node.byFirst[first] ?? []), member];
       }
       node = member;
     }
@@ -338,19 +356,28 @@ function buildTree(paths: readonly (readonly string[])[]): { root: WatchNode; si
   return { root, size };
 }
 
-function findMember(node: WatchNode, bytes: Uint8Array, quote: number, keyEnd: number): WatchNode | undefined {
-  const start = quote + 1;
-  const length = keyEnd - 1 - start;
-  for (const member of node.members) {
-    if (member.keyBytes.length === length && equalsAt(bytes, start, member.keyBytes)) return member;
-  }
-  for (let position = start; position < keyEnd - 1; position += 1) {
-    if (bytes[position] === BACKSLASH) {
-      const key = JSON.parse(readText(bytes, { start: quote, end: keyEnd })) as string;
-      return node.members.find((member) => member.key === key);
-    }
-  }
+/** The member whose key starts at `at`, if it is spelt as usual: most are, and need not be looked at twice. */
+function findPlain(node: WatchNode, bytes: Uint8Array, at: number): WatchNode | undefined {
+  const candidates = node.byFirst[bytes[at + 1] ?? 0];
+  if (candidates === undefined) return undefined;
+  for (const member of candidates) if (equalsAt(bytes, at, member.spelling)) return member;
   return undefined;
+}
+
+/** As `skipString`, but stops at a backslash. */
+function skipPlain(bytes: Uint8Array, at: number): number {
+  if (bytes[at] !== QUOTE) return NOT_JSON;
+  for (let position = at + 1; ; position += 1) {
+    const byte = bytes[position];
+    if (byte === undefined || byte < 0x20) return NOT_JSON;
+    if (byte === QUOTE) return position + 1;
+    if (byte === BACKSLASH) return position;
+  }
+}
+
+function findEscaped(node: WatchNode, bytes: Uint8Array, quote: number, keyEnd: number): WatchNode | undefined {
+  const key = JSON.parse(readText(bytes, { start: quote, end: keyEnd })) as string;
+  return node.members.find((member) => member.key === key);
 }
 
 function equalsAt(bytes: Uint8Array, at: number, expected: Uint8Array): boolean {
