@@ -8,31 +8,39 @@ import type { GatewayClient } from '../gateway-port.js';
  */
 export class CallsAtWork {
   /**
-   * In the order in which they were sent, and no more than a child may work on at once. A set would be made anew all the
-   * time as calls come and go, and keep the garbage collector busy.
+   * In the order in which they were sent, with gaps where one has left: to close one up would move all behind it, and a
+   * set would be made anew all the time as calls come and go, and keep the garbage collector busy.
    */
-  readonly #calls: Exchange[] = [];
+  #places: (Exchange | undefined)[] = [];
+  /** Before this place there are only gaps. */
+  #first = 0;
+  #size = 0;
   #onIdle = () => {};
 
   get size(): number {
-    return this.#calls.length;
+    return this.#size;
   }
 
   add(exchange: Exchange): void {
-    this.#calls.push(exchange);
+    if (this.#places.length >= MIN_PLACES && this.#places.length > 2 * this.#size) this.#closeUp();
+    this.#places.push(exchange);
+    this.#size += 1;
   }
 
   delete(exchange: Exchange): void {
-    const index = this.#calls.indexOf(exchange);
-    if (index === 0) this.#calls.shift();
-    else if (index > 0) this.#calls.splice(index, 1);
-    if (this.#calls.length === 0) this.#onIdle();
+    const place = this.#places.indexOf(exchange, this.#first);
+    if (place >= 0) {
+      this.#places[place] = undefined;
+      this.#size -= 1;
+      while (this.#first < this.#places.length && this.#places[this.#first] === undefined) this.#first += 1;
+    }
+    if (this.#size === 0) this.#onIdle();
   }
 
   /** Calls `onIdle` whenever there is no call left, and at once if there is none now. */
   whenIdle(onIdle: () => void): void {
     this.#onIdle = onIdle;
-    if (this.#calls.length === 0) onIdle();
+    if (this.#size === 0) onIdle();
   }
 
   /**
@@ -44,7 +52,7 @@ export class CallsAtWork {
    * server ask counts only where nothing else does.
    */
   get cause(): Exchange | undefined {
-    const all = this.#calls.filter(({ isSettled }) => !isSettled);
+    const all = this.#all.filter(({ isSettled }) => !isSettled);
     const meant = onlySome(onlySome(all, isNoTask), isInteractive);
     const latest = meant.at(-1);
     return meant.every(({ client }) => client === latest?.client) ? latest : undefined;
@@ -56,7 +64,7 @@ export class CallsAtWork {
    */
   latestOf(client: GatewayClient): Exchange | undefined {
     let latest: Exchange | undefined;
-    for (const exchange of this.#calls) {
+    for (const exchange of this.#all) {
       const isBehind = latest !== undefined && isLookout(latest);
       const isFit = isLookout(exchange) || (isNoTask(exchange) && !isBehind);
       if (exchange.client === client && !exchange.isSettled && isFit) latest = exchange;
@@ -69,7 +77,19 @@ export class CallsAtWork {
     const latest = this.latestOf(client);
     return latest !== undefined && isLookout(latest) ? latest : undefined;
   }
+
+  get #all(): readonly Exchange[] {
+    return this.#places.filter((exchange) => exchange !== undefined);
+  }
+
+  #closeUp(): void {
+    this.#places = [...this.#all];
+    this.#first = 0;
+  }
 }
+
+/** So few places are not worth to be closed up. */
+const MIN_PLACES = 256;
 
 /** Whether it waits for the end of a task, for which the server need do nothing. */
 export function isLookout({ request }: Exchange): boolean {
