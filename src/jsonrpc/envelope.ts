@@ -95,8 +95,9 @@ export interface EnvelopeScannerOptions<Paths extends WatchedPaths> extends Batc
 export class EnvelopeScanner<Paths extends WatchedPaths> {
   readonly #root: WatchNode;
   readonly #names: readonly (keyof Paths)[];
-  /** By slot. */
-  readonly #found: (Span | undefined)[];
+  /** By slot; a member that is absent starts before the beginning. */
+  readonly #starts: Int32Array;
+  readonly #ends: Int32Array;
   /** The slots of what was found, which is little of all that is watched, in the order of the message. */
   readonly #slots: number[];
   #foundCount = 0;
@@ -112,7 +113,8 @@ export class EnvelopeScanner<Paths extends WatchedPaths> {
     this.#names = Object.keys(watch);
     const { root, size } = buildTree([...ROOT_MEMBERS, ...Object.values(watch)]);
     this.#root = root;
-    this.#found = new Array<Span | undefined>(size).fill(undefined);
+    this.#starts = new Int32Array(size).fill(ABSENT);
+    this.#ends = new Int32Array(size);
     this.#slots = new Array<number>(size).fill(0);
     const absent = Object.fromEntries(this.#names.map((name) => [name, undefined]));
     this.#noTokens = Object.freeze(Object.create(absent) as Tokens<Paths>);
@@ -175,32 +177,31 @@ export class EnvelopeScanner<Paths extends WatchedPaths> {
   }
 
   #reject(reason: RejectionReason, bytes: Uint8Array): Rejection {
-    const id = this.#found[ID];
+    const id = this.#span(ID);
     const isIdentified = id !== undefined && isIdToken(bytes, id) && this.#isUtf8(bytes.subarray(id.start, id.end));
-    const hasPayload = this.#found[RESULT] !== undefined || this.#found[ERROR] !== undefined;
+    const hasPayload = this.#isThere(RESULT) || this.#isThere(ERROR);
     // A whole object without a method can only have been meant as an answer; of half a line, the payload tells.
-    const isAnswer = (reason === 'not-json-rpc' || hasPayload) && this.#found[METHOD] === undefined;
-    const isMeant = this.#found[JSONRPC] !== undefined || (isAnswer && hasPayload && isIdentified);
+    const isAnswer = (reason === 'not-json-rpc' || hasPayload) && !this.#isThere(METHOD);
+    const isMeant = this.#isThere(JSONRPC) || (isAnswer && hasPayload && isIdentified);
     return { kind: 'rejected', reason, bytes, id: isIdentified ? id : undefined, isAnswer, isMeant };
   }
 
   #classify(bytes: Uint8Array, span: Span): Envelope<Paths> | Rejection {
-    const found = this.#found;
-    const version = found[JSONRPC];
+    const version = this.#span(JSONRPC);
     if (version === undefined || !isVersion(bytes, version)) {
       return this.#reject('not-json-rpc', bytes);
     }
-    const id = found[ID];
-    const method = found[METHOD];
-    const result = found[RESULT];
-    const error = found[ERROR];
+    const id = this.#span(ID);
+    const method = this.#span(METHOD);
+    const result = this.#span(RESULT);
+    const error = this.#span(ERROR);
     const isIdentified = id !== undefined && isIdToken(bytes, id);
 
     if (method !== undefined) {
       const isCall = isString(bytes, method) && result === undefined && error === undefined;
       if (!isCall || (id !== undefined && !isIdentified)) return this.#reject('not-json-rpc', bytes);
       const name = readString(bytes, method);
-      const params = found[PARAMS];
+      const params = this.#span(PARAMS);
       const tokens = this.#tokens();
       return id === undefined
         ? { kind: 'notification', method: name, params, bytes, span, tokens }
@@ -223,13 +224,22 @@ export class EnvelopeScanner<Paths extends WatchedPaths> {
       const name = slot < ROOT_MEMBERS.length ? undefined : this.#names[slot - ROOT_MEMBERS.length];
       if (name === undefined) continue;
       tokens ??= Object.create(this.#noTokens) as Tokens<Paths>;
-      tokens[name] = this.#found[slot];
+      tokens[name] = this.#span(slot);
     }
     return (tokens ?? this.#noTokens) as Tokens<Paths>;
   }
 
+  #isThere(slot: number): boolean {
+    return this.#starts[slot] !== ABSENT;
+  }
+
+  #span(slot: number): Span | undefined {
+    const start = this.#starts[slot] ?? ABSENT;
+    return start === ABSENT ? undefined : { start, end: this.#ends[slot] ?? 0 };
+  }
+
   #forget(): void {
-    for (let index = 0; index < this.#foundCount; index += 1) this.#found[this.#slots[index] ?? 0] = undefined;
+    for (let index = 0; index < this.#foundCount; index += 1) this.#starts[this.#slots[index] ?? 0] = ABSENT;
     this.#foundCount = 0;
   }
 
@@ -256,13 +266,17 @@ export class EnvelopeScanner<Paths extends WatchedPaths> {
       if (member === undefined) {
         position = skipValue(bytes, start, depth);
       } else {
-        if (this.#found[member.slot] !== undefined) return DUPLICATE_MEMBER;
+        if (this.#isThere(member.slot)) return DUPLICATE_MEMBER;
         this.#slots[this.#foundCount] = member.slot;
         this.#foundCount += 1;
         // Noted before it is read: what is wrong inside still tells that the member was there.
-        this.#found[member.slot] = NOWHERE;
+        this.#starts[member.slot] = 0;
+        this.#ends[member.slot] = 0;
         position = this.#scanMember(bytes, start, member, depth);
-        if (position >= 0) this.#found[member.slot] = { start, end: position };
+        if (position >= 0) {
+          this.#starts[member.slot] = start;
+          this.#ends[member.slot] = position;
+        }
       }
       if (position < 0) return position;
 
@@ -296,7 +310,7 @@ function isNull(bytes: Uint8Array, { start }: Span): boolean {
 }
 
 const QUOTE = 0x22;
-const NOWHERE: Span = { start: 0, end: 0 };
+const ABSENT = -1;
 
 const DUPLICATE_MEMBER = -3;
 /** Indexed by minus the fault. */
