@@ -136,7 +136,8 @@ export class StdioBridge implements LineSink {
     const pending = this.#admit(patience, handler, true);
     if (pending === undefined) return undefined;
     const { text, part } = this.#digits.write(pending.id);
-    const ours: Edit[] = [{ span: request.id, text, part }, ...edits];
+    const ours: Edit[] = [{ span: request.id, text, part }];
+    for (const edit of edits) ours.push(edit);
     const progressToken = request.tokens.requestProgressToken;
     if (progressToken !== undefined) ours.push({ span: progressToken, text, part });
     this.#output.send({ bytes: request.bytes, span: request.span, edits: ours });

@@ -228,7 +228,8 @@ export class View {
   }
 
   #route(exchange: Exchange): void {
-    const own = this.#ownTool(exchange.request);
+    const called = calledTool(exchange.request);
+    const own = called === undefined ? undefined : this.#ownTools.get(called);
     if (own !== undefined) {
       if (exchange.request.tokens.task === undefined) this.#await(exchange, this.#callOwnTool(own, exchange));
       else exchange.fail(new RpcError(RPC_CODES.methodNotFound, `${own.name} cannot become a task`));
@@ -298,17 +299,19 @@ export class View {
     void containAsync(work, this.#onFault, () => exchange.fail(ownBug()));
   }
 
-  #ownTool({ method, bytes, tokens }: RequestEnvelope): OwnTool | undefined {
-    if (method !== METHODS.callTool || tokens.name === undefined || !isString(bytes, tokens.name)) return undefined;
-    return this.#ownTools.get(readString(bytes, tokens.name));
-  }
-
   async #callOwnTool(tool: OwnTool, exchange: Exchange): Promise<void> {
     exchange.succeed(toBytes(JSON.stringify(await tool.call(readArguments(exchange.request), this))));
   }
 }
 
 const SETTLED = Promise.resolve();
+
+/** The name of the tool that is to be called, if that is what is asked for. */
+function calledTool({ method, bytes, tokens: { name } }: RequestEnvelope): string | undefined {
+  return method === METHODS.callTool && name !== undefined && isString(bytes, name)
+    ? readString(bytes, name)
+    : undefined;
+}
 
 /** Whether a server that is not there yet may have what is asked for. */
 function mayBeAnothers(target: Target | Inquiry | RpcError): boolean {

@@ -1,5 +1,8 @@
 import type { Clock } from '../timing/clock.js';
 
+/** The global one is looked up anew each time. */
+const { performance } = globalThis;
+
 /**
  * Time of the machine. Timers keep the process alive: whatever is being waited for still has to happen. Node would cut
  * fractions of a millisecond off, and so fire early.

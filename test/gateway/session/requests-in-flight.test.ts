@@ -22,6 +22,40 @@ describe('the requests of a client that were not answered yet', () => {
     expect(inFlight.size).toBe(2);
   });
 
+  it('are told apart by numbers with the same last bits', () => {
+    const exchanges = [1, 257, 513].map((key) => ({ key }) as LegacyExchange);
+    const [a, b, c] = exchanges as [LegacyExchange, LegacyExchange, LegacyExchange];
+    const inFlight = new RequestsInFlight();
+    for (const exchange of exchanges) inFlight.add(exchange.key, exchange);
+    expect(inFlight.size).toBe(3);
+    expect(exchanges.map(({ key }) => inFlight.withId(key))).toEqual([[a], [b], [c]]);
+    expect(inFlight.all()).toEqual(expect.arrayContaining(exchanges));
+    inFlight.delete(1, a);
+    expect([1, 257, 513, 769].map((id) => inFlight.has(id))).toEqual([false, true, true, false]);
+    inFlight.delete(257, b);
+    inFlight.delete(513, c);
+    expect([inFlight.size, inFlight.all()]).toEqual([0, []]);
+  });
+
+  it('may share a number, and leave in any order', () => {
+    for (const order of [
+      [0, 1, 2],
+      [2, 1, 0],
+      [1, 0, 2],
+    ]) {
+      const exchanges = [7, 7, 7].map((key) => ({ key }) as LegacyExchange);
+      const inFlight = new RequestsInFlight();
+      for (const exchange of exchanges) inFlight.add(7, exchange);
+      expect(inFlight.withId(7)).toEqual(exchanges);
+      for (const [count, index] of order.entries()) {
+        expect(inFlight.has(7)).toBe(true);
+        inFlight.delete(7, exchanges[index] as LegacyExchange);
+        expect(inFlight.size).toBe(2 - count);
+      }
+      expect(inFlight.has(7)).toBe(false);
+    }
+  });
+
   it('may share an id, and leave in any order', () => {
     for (const order of [
       [0, 1, 2],
