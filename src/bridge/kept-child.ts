@@ -52,7 +52,7 @@ export class KeptChild {
       return Promise.resolve(
         response === undefined
           ? { kind: 'failed', reason: 'response_malformed', sent: false }
-          : { kind: 'answered', response },
+          : { kind: 'answered', response, at: 0 },
       );
     };
   }

@@ -54,11 +54,11 @@ export class OutgoingRequests {
     return request;
   }
 
-  /** The child has answered. */
-  answered(response: ResponseEnvelope): void {
-    const { counters, clock } = this.#options;
+  /** The child has answered; `at` is when that was read, in milliseconds on the clock. */
+  answered(response: ResponseEnvelope, at: number): void {
     const id = readOwnId(response.bytes, response.id);
-    if (!this.#end(id, { kind: 'answered', response })) counters[this.#pending.stray(id, clock.now())] += 1;
+    const isAwaited = this.#end(id, { kind: 'answered', response, at });
+    if (!isAwaited) this.#options.counters[this.#pending.stray(id, at)] += 1;
   }
 
   /** What would have answered this request was dropped: waiting on would be waiting for nothing. */

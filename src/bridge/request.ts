@@ -1,9 +1,12 @@
 import type { Edit } from '../jsonrpc/splice.js';
 import type { NotificationEnvelope, ResponseEnvelope } from '../mcp/envelope.js';
 
-/** How a request ended. `sent` says whether a byte of it may have reached the child. */
+/**
+ * How a request ended. `at` is when the answer was read, in milliseconds on the clock; `sent` says whether a byte of the
+ * request may have reached the child.
+ */
 export type Outcome =
-  | { readonly kind: 'answered'; readonly response: ResponseEnvelope }
+  | { readonly kind: 'answered'; readonly response: ResponseEnvelope; readonly at: number }
   | { readonly kind: 'failed'; readonly reason: RequestFailure; readonly sent: boolean };
 
 export type RequestFailure =

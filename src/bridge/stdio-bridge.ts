@@ -74,11 +74,15 @@ export class StdioBridge implements LineSink {
   readonly #asked = new Set<string>();
   readonly #digits = new Digits();
   readonly #conduct: Conduct;
+  readonly #clock: Clock;
+  /** When the bytes came that are being looked at: the clock is read once for all of them. */
+  #readAt = 0;
   #closed: 'exited' | 'stopped' | undefined;
 
   constructor({ clock, scan, output, events, maxFrameBytes, maxUnwrittenBytes, partialFrames }: BridgeOptions) {
     this.#scan = scan;
     this.#output = output;
+    this.#clock = clock;
     this.#events = events;
     this.#maxUnwrittenBytes = maxUnwrittenBytes;
     this.#conduct = new Conduct(clock, events);
@@ -117,6 +121,7 @@ export class StdioBridge implements LineSink {
   /** Bytes from the child's stdout, cut anywhere. Once it is given up, what it says concerns nobody. */
   receive(chunk: Uint8Array): void {
     if (this.#closed !== undefined) return;
+    this.#readAt = this.#clock.now();
     this.#conduct.heard();
     this.#decoder.push(chunk, this);
     this.#conduct.exceeded(this.#decoder.excessBytes);
@@ -220,7 +225,7 @@ export class StdioBridge implements LineSink {
   #take(message: Envelope | Rejection): void {
     switch (message.kind) {
       case 'response':
-        this.#outgoing.answered(message);
+        this.#outgoing.answered(message, this.#readAt);
         break;
       case 'notification':
         this.#notification(message);

@@ -15,7 +15,7 @@ function child(...pages: (string | Message)[]) {
     if (page === undefined) return { kind: 'failed', reason: 'exited', sent: true };
     const text = typeof page === 'string' ? page : JSON.stringify(page);
     const member = text.startsWith('{"code"') ? 'error' : 'result';
-    return { kind: 'answered', response: responseOf(`{"jsonrpc":"2.0","id":1,"${member}":${text}}`) };
+    return { kind: 'answered', response: responseOf(`{"jsonrpc":"2.0","id":1,"${member}":${text}}`), at: 0 };
   };
   return { asked, list: (limits?: ListLimits) => listAllPages(ask, LISTS.tools, PATIENCE, limits) };
 }

@@ -199,7 +199,7 @@ class Sending implements RequestHandler {
     atWork.delete(exchange);
     this.#leave();
     if (outcome.kind === 'answered') {
-      this.#answered(outcome.response);
+      this.#answered(outcome.response, outcome.at);
       return;
     }
     if (outcome.reason === 'cancelled') {
@@ -213,16 +213,15 @@ class Sending implements RequestHandler {
     if (outcome.reason !== 'exited' && outcome.reason !== 'stopped' && !isToBeExpected) breaker().failed();
   }
 
-  #answered(response: ResponseEnvelope): void {
+  #answered(response: ResponseEnvelope, at: number): void {
     const { exchange, handling, earlier } = this.#call;
-    const { clock, counters, latencies, breaker } = this.#context;
+    const { counters, latencies, breaker } = this.#context;
     const { editAnswer, translation, onAnswered } = handling;
     const ofTask = translation?.answer(response, () => this.#outlive());
     exchange.relay(response, joined(editAnswer?.(response), ofTask));
-    const now = clock.now();
-    if (!isLookout(exchange)) latencies.add(now - (earlier?.startedAt ?? this.#sent?.sentAt ?? now));
+    if (!isLookout(exchange)) latencies.add(at - (earlier?.startedAt ?? this.#sent?.sentAt ?? at));
     if (response.error !== undefined || isTrue(response.bytes, response.tokens.isError)) counters.errors += 1;
-    breaker().succeeded(now);
+    breaker().succeeded(at);
     // The answer leaves in a microtask that is queued already; this one comes after it.
     if (onAnswered !== undefined) void SETTLED.then(() => onAnswered(response));
   }
