@@ -141,8 +141,10 @@ export class StdioBridge implements LineSink {
     const pending = this.#admit(patience, handler, true);
     if (pending === undefined) return undefined;
     const { text, part } = this.#digits.write(pending.id);
-    const ours: Edit[] = [{ span: request.id, text, part }];
-    for (const edit of edits) ours.push(edit);
+    const own: Edit = { span: request.id, text, part };
+    const [first] = edits;
+    // Nearly every call has one, the name; to spread a list of one costs more than to look.
+    const ours = edits.length === 1 && first !== undefined ? [own, first] : [own, ...edits];
     const progressToken = request.tokens.requestProgressToken;
     if (progressToken !== undefined) ours.push({ span: progressToken, text, part });
     this.#output.send({ bytes: request.bytes, span: request.span, edits: ours });
