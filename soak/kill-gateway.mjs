@@ -122,7 +122,7 @@ function callAllTheTime(client, random) {
 function living(folder, gatewayPid) {
   const listing = execFileSync('ps', ['-A', '-ww', '-o', 'pid=,stat=,args='], { encoding: 'utf8' });
   return listing.split('\n').filter((line) => {
-    const isOurs = line.includes(folder) || line.trimEnd().endsWith(`trunkline-guardian ${gatewayPid}`);
+    const isOurs = line.includes(folder) || line.includes(`trunkline-guardian ${gatewayPid} `);
     return isOurs && !/^\s*\d+ Z/.test(line);
   });
 }

@@ -4,29 +4,34 @@ export const SPAWN_MARK = 'TRUNKLINE_SPAWN';
 /**
  * The helper on POSIX systems: a shell, since it needs little memory and is there everywhere.
  *
- * It reads `+pgid` and `-pgid`, one a line, and `?mark` before a group is spawned: should we be killed before we could
- * tell its number, it is found by the mark in its environment, where the system shows that in /proc. When nothing more
- * can come, we are gone: every group that is still registered gets SIGTERM, and SIGKILL two seconds later, or never if
- * all are gone by then. A line that was cut off counts for nothing, and neither do the numbers 0 and 1, which would mean
- * our own group and everybody. Signals go by `kill -s`, since `kill -TERM -- -1234` does nothing in dash, and says
- * nothing.
+ * It is given `+pgid`, `-pgid` and `?mark`, as arguments to begin with and one a line afterwards. The last of these comes
+ * before a group is spawned: should we be killed before we could tell its number, it is found by the mark in its
+ * environment, where the system shows that in /proc. When nothing more can come, we are gone: every group that is still
+ * registered gets SIGTERM, and SIGKILL two seconds later, or never if all are gone by then. A line that was cut off counts
+ * for nothing, and neither do the numbers 0 and 1, which would mean our own group and everybody. Signals go by `kill -s`,
+ * since `kill -TERM -- -1234` does nothing in dash, and says nothing.
  */
 export const POSIX_GUARDIAN = `
 trap '' HUP INT QUIT TERM PIPE
 groups=' '
 spawning=
-while IFS= read -r line; do
-  case $line in
-    '?'*) spawning=\${line#?}; continue ;;
+note() {
+  case $1 in
+    '?'*) spawning=\${1#?}; return ;;
     +*) spawning= ;;
   esac
-  group=\${line#[+-]}
-  case $group in '' | *[!0-9]* | 0* | 1) continue ;; esac
-  case $line in
+  group=\${1#[+-]}
+  case $group in '' | *[!0-9]* | 0* | 1) return ;; esac
+  case $1 in
     +*) groups="$groups$group " ;;
     -*) case $groups in *" $group "*) groups="\${groups%% $group *} \${groups#* $group }" ;; esac ;;
   esac
-done
+}
+
+# The first argument says whose it is.
+shift
+for line do note "$line"; done
+while IFS= read -r line; do note "$line"; done
 
 # What was being spawned may not carry its mark yet.
 tries=4
@@ -66,13 +71,15 @@ signal KILL
 export const WINDOWS_GUARDIAN = `
 const pids = new Set();
 for (const signal of ['SIGINT', 'SIGBREAK', 'SIGHUP', 'SIGTERM']) process.on(signal, () => {});
+const note = (line) => {
+  const [, sign, pid] = /^([+-])([1-9][0-9]*)$/.exec(line) ?? [];
+  if (sign === '+') pids.add(pid);
+  else pids.delete(pid);
+};
+process.argv.slice(3).forEach(note);
 require('node:readline')
   .createInterface({ input: process.stdin })
-  .on('line', (line) => {
-    const [, sign, pid] = /^([+-])([1-9][0-9]*)$/.exec(line) ?? [];
-    if (sign === '+') pids.add(pid);
-    else pids.delete(pid);
-  })
+  .on('line', note)
   .on('close', () => {
     const options = { stdio: 'ignore', windowsHide: true };
     for (const pid of pids) require('node:child_process').spawn('taskkill', ['/PID', pid, '/T', '/F'], options);

@@ -139,12 +139,13 @@ export class Guardian {
     // Without descriptors left there are no streams, but an error. A pipe that is broken is followed by an exit.
     helper.stdin?.on('error', () => {});
     helper.unref();
-    this.#tell([...[...this.#groups].map((pgid) => `+${pgid}\n`), `?${this.#announced}\n`].join(''));
   }
 
   #spawn(): ChildProcess {
     const { command, args } = this.#program;
-    return spawn(command, args, {
+    // What there is already goes along: on the pipe it would come too late if we were killed right after the spawn.
+    const known = [...[...this.#groups].map((pgid) => `+${pgid}`), `?${this.#announced}`];
+    return spawn(command, [...args, ...known], {
       // For `sleep`, wherever it is; Windows needs more to find anything.
       env: process.platform === 'win32' ? process.env : { PATH: `${process.env.PATH ?? ''}:/usr/bin:/bin` },
       cwd: '/',
@@ -170,7 +171,10 @@ export class Guardian {
   }
 }
 
-/** What runs as the helper on a platform, as `process.platform` has it; its last argument says whose it is. */
+/**
+ * What runs as the helper on a platform, as `process.platform` has it. Its last argument says whose it is; what the
+ * helper is to know from the beginning goes behind that.
+ */
 export function guardianProgram(platform: string): GuardianProgram {
   const owner = ['trunkline-guardian', String(process.pid)];
   if (platform === 'win32') return { command: process.execPath, args: ['-e', WINDOWS_GUARDIAN, ...owner] };

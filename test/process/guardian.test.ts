@@ -1,10 +1,11 @@
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { constants, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import { Guardian, type GuardianProgram, guardianProgram } from '../../src/process/guardian.js';
+import { SPAWN_MARK } from '../../src/process/guardian-script.js';
 import { builtModule } from '../support/built-module.js';
 import { fixture, guardiansOf, killGroups, liveMembers, realClock, until } from '../support/processes.js';
 import { type Observed, spawnFixture } from './spawned.js';
@@ -61,6 +62,16 @@ describe("the guardian's helper", () => {
     expect(performance.now() - endedAt).toBeLessThan(3_000);
     expect(rude.stdout()).toBe('up\nSIGTERM ignored\n');
     await until('the helper is gone', () => helper.exitCode === 0, 1_000);
+  });
+
+  it('ends what it was given at its start, though its pipe closes before anything came by it', async () => {
+    const [one, other] = [spawnFixture('ignore-eof.mjs'), spawnFixture('ignore-eof.mjs')];
+    await Promise.all([one.says('up'), other.says('up')]);
+    const { command, args } = guardianProgram(process.platform);
+    const given = [`+${one.child.pid}`, `+${other.child.pid}`, '?'];
+    startHelper({ command, args: [...args, ...given] }).stdin?.end(`-${other.child.pid}\n`);
+    expect(await one.child.exit).toEqual({ code: null, signal: 'SIGTERM' });
+    expect(other.live()).toHaveLength(1);
   });
 
   it.runIf(process.platform === 'linux')('finds what was being spawned by its mark, and nothing else', async () => {
@@ -144,11 +155,15 @@ describe("the guardian's helper", () => {
       writeFileSync(join(folder, 'taskkill'), `#!/bin/sh\necho "$@" >> ${log}\n`, { mode: 0o755 });
       const { command, args } = guardianProgram('win32');
       const env = { PATH: `${folder}:/usr/bin:/bin` };
-      const helper = spawn(command, args, { env, stdio: ['pipe', 'ignore', 'inherit'], detached: true });
+      const helper = spawn(command, [...args, '+103', '?'], {
+        env,
+        stdio: ['pipe', 'ignore', 'inherit'],
+        detached: true,
+      });
       helpers.push(helper);
       helper.stdin?.end('+101\n+102\n-101\n+x\n');
       expect(await once(helper, 'exit')).toEqual([0, null]);
-      expect(readFileSync(log, 'utf8')).toBe('/PID 102 /T /F\n');
+      expect(readFileSync(log, 'utf8').trimEnd().split('\n').sort()).toEqual(['/PID 102 /T /F', '/PID 103 /T /F']);
     } finally {
       rmSync(folder, { recursive: true });
     }
@@ -191,6 +206,28 @@ describe('the guardian', () => {
     expect(troubles).toEqual(['SIGKILL']);
     await guardian.close();
     await until('the children are gone', () => children.every(({ live }) => live().length === 0), 3_000);
+  });
+
+  it('gives a new helper every group from the beginning: it need not live to read of them', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'guardian-'));
+    try {
+      const told = join(folder, 'told');
+      const program = 'echo "$@" >> "$0"; exec sleep 60';
+      const { guardian } = open({ command: '/bin/sh', args: ['-c', program, told] });
+      const starts = () => (existsSync(told) ? readFileSync(told, 'utf8').trimEnd().split('\n') : []);
+      const { [SPAWN_MARK]: mark } = guardian.announce();
+      await until('the first one was told', () => starts().length === 1);
+      guardian.add(999_999_998);
+      guardian.add(999_999_999);
+      process.kill(await helperOf(guardian), 'SIGKILL');
+      await until('the second one was told', () => starts().length === 2);
+      expect(starts()).toEqual([`?${mark}`, '+999999998 +999999999 ?']);
+      guardian.remove(999_999_998);
+      guardian.remove(999_999_999);
+      process.kill(await helperOf(guardian), 'SIGKILL');
+    } finally {
+      rmSync(folder, { recursive: true });
+    }
   });
 
   it('starts no helper anew for nothing', async () => {

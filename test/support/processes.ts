@@ -56,6 +56,6 @@ export async function until(what: string, condition: () => boolean, withinMs = 5
 export function guardiansOf(gatewayPid: number): string[] {
   const listing = execFileSync('ps', ['-A', '-ww', '-o', 'pid=,stat=,args='], { encoding: 'utf8' });
   return listing.split('\n').filter((line) => {
-    return line.trimEnd().endsWith(`trunkline-guardian ${gatewayPid}`) && !/^\s*\d+ Z/.test(line);
+    return line.includes(`trunkline-guardian ${gatewayPid} `) && !/^\s*\d+ Z/.test(line);
   });
 }
