@@ -73,9 +73,6 @@ export async function serveBehindFront(settings: Settings, front: OpenFront): Pr
       if (front.client?.isGone() === true) return EXIT.ok;
       logger.prepare();
       await composition.start();
-      // What this takes to load must not be in the way of a start.
-      const { collectWithoutTasks } = await import('../process/garbage-collection.js');
-      collectWithoutTasks();
       const file = config.file === '' ? undefined : config.file;
       const { checkedFiles } = kept;
       if (config.gateway.watch) unfollow = followConfig({ settings, composition, logger, file, checkedFiles });
