@@ -50,6 +50,8 @@ interface Instance extends LaunchTarget {
   server: ServerConfig;
   /** Keeps what the process offers for the next run. */
   keep: (words: KeptWords) => void;
+  /** Resolves with whether anything was kept of an earlier run, once that is offered; absent where nothing runs. */
+  shown?: Promise<boolean>;
 }
 
 /**
@@ -63,8 +65,6 @@ export class Instances {
   readonly #instances = new Map<string, Instance>();
   readonly #installer: ChildInstaller;
   readonly #supervisor: Supervisor;
-  /** Of what was kept, for clients that are there or to come; by the ids of instances. */
-  readonly #lookups = new Map<string, Promise<boolean>>();
   /** The state of each child that was logged last. */
   readonly #logged = new Map<string, string>();
   #launcher: Launcher = NOT_LOADED;
@@ -143,14 +143,14 @@ export class Instances {
     this.#instances.set(id, instance);
     const { child } = server;
     if (child !== undefined) this.#supervisor.add({ ...this.#installer.completed(child), key: id });
-    const shown = child === undefined ? undefined : this.#lookUp(id, profile, instance, child);
+    if (child !== undefined) instance.shown = profile.then((known) => this.#showKept(instance, child, known));
     return {
       backend,
       start: () => {
         if (child === undefined) return;
         if (server.start === 'eager') this.#supervisor.start(id);
         // What it offers has to be known before it can be left alone.
-        else void shown?.then((isKnown) => (isKnown ? this.#supervisor.rest(id) : this.#startLate(id)));
+        else void instance.shown?.then((isKnown) => (isKnown ? this.#supervisor.rest(id) : this.#startLate(id)));
       },
       end: () => this.#end(id),
     };
@@ -158,7 +158,7 @@ export class Instances {
 
   /** Resolves when what was kept is offered to the clients of all processes. */
   async keptShown(): Promise<void> {
-    await Promise.all(this.#lookups.values());
+    await Promise.all([...this.#instances.values()].map(({ shown }) => shown));
   }
 
   /** Everything there is to know about a backend and the process behind it. */
@@ -189,13 +189,6 @@ export class Instances {
     return openInstaller({ ...this.#options, safetyNet, clock: platform.clock, places }).installer;
   }
 
-  #lookUp(id: string, profile: Promise<ClientProfile>, instance: Instance, child: ChildSpec): Promise<boolean> {
-    const shown = profile.then((known) => this.#showKept(instance, child, known));
-    this.#lookups.set(id, shown);
-    void shown.finally(() => this.#lookups.delete(id));
-    return shown;
-  }
-
   /** What was kept for this client is offered at once. Resolves with whether there was anything. */
   async #showKept(instance: Instance, child: ChildSpec, profile: ClientProfile): Promise<boolean> {
     const { catalogues } = this.#options;
@@ -219,7 +212,6 @@ export class Instances {
   async #end(id: string): Promise<void> {
     if (this.#instances.get(id)?.server.child !== undefined) await this.#supervisor.remove(id);
     this.#instances.delete(id);
-    this.#lookups.delete(id);
     this.#logged.delete(id);
   }
 

@@ -185,9 +185,11 @@ export class View {
 
   #tell(): void {
     if (this.#isQuiet) return;
+    // Merging what is stale tells of it, too; so this comes first.
+    const { catalogs } = this;
     const told = this.#told;
-    this.#told = this.catalogs;
-    for (const kind of changedLists(told, this.#told)) {
+    this.#told = catalogs;
+    for (const kind of changedLists(told, catalogs)) {
       for (const client of this.clients) client.listChanged(kind);
     }
   }

@@ -1,10 +1,10 @@
-import { Readable, Writable } from 'node:stream';
+import { Readable } from 'node:stream';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { whole } from '../../src/jsonrpc/message.js';
 import { FairWriter } from '../../src/streams/fair-writer.js';
 import { Flow } from '../../src/streams/flow.js';
-import { bytesOf, flush } from '../support/wire.js';
+import { bytesOf, flush, writableTo } from '../support/wire.js';
 
 const MIB = 1024 * 1024;
 
@@ -16,14 +16,7 @@ function listening() {
     read.push(...chunks.map((chunk) => Buffer.from(chunk)));
     waiting = done;
   };
-  const stream = new Writable({
-    write: (chunk, _, done) => accept([chunk], done),
-    writev: (chunks, done) =>
-      accept(
-        chunks.map(({ chunk }) => chunk),
-        done,
-      ),
-  });
+  const stream = writableTo(accept);
   stream.on('error', () => {});
   const flow = new Flow();
   const writer = new FairWriter(stream, flow);

@@ -1,9 +1,8 @@
-import { Writable } from 'node:stream';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { whole } from '../../src/jsonrpc/message.js';
 import { LineWriter } from '../../src/streams/line-writer.js';
-import { bytesOf, flush } from '../support/wire.js';
+import { bytesOf, flush, writableTo } from '../support/wire.js';
 
 /** A stream that keeps what is written, each write apart; slow ones take nothing until they are let. */
 function writing({ isSlow = false, defer = queueMicrotask }: { isSlow?: boolean; defer?: typeof queueMicrotask } = {}) {
@@ -16,14 +15,7 @@ function writing({ isSlow = false, defer = queueMicrotask }: { isSlow?: boolean;
     if (isHeld) waiting = done;
     else done();
   };
-  const stream = new Writable({
-    write: (chunk, _, done) => accept([chunk], done),
-    writev: (chunks, done) =>
-      accept(
-        chunks.map(({ chunk }) => chunk),
-        done,
-      ),
-  });
+  const stream = writableTo(accept);
   const writer = new LineWriter(stream, defer);
   return {
     stream,

@@ -1,4 +1,5 @@
 import { isUtf8 } from 'node:buffer';
+import { Writable } from 'node:stream';
 import type { MessageSink } from '../../src/jsonrpc/message.js';
 import { type SplicedMessage, splice } from '../../src/jsonrpc/splice.js';
 import {
@@ -73,6 +74,18 @@ function scanned(message: Message | string, kind: Envelope['kind']): Envelope {
   const envelope = scan(bytesOf(text));
   if (envelope.kind !== kind) throw new Error(`Not a ${kind}: ${text}`);
   return envelope as Envelope;
+}
+
+/** A stream that hands over what is written, all chunks of a write at once, and goes on when `done` is called. */
+export function writableTo(accept: (chunks: Buffer[], done: () => void) => void): Writable {
+  return new Writable({
+    write: (chunk, _, done) => accept([chunk], done),
+    writev: (chunks, done) =>
+      accept(
+        chunks.map(({ chunk }) => chunk),
+        done,
+      ),
+  });
 }
 
 /** Lets promises that are settled already run their continuations. */

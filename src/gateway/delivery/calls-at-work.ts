@@ -78,12 +78,12 @@ export class CallsAtWork {
     return latest !== undefined && isLookout(latest) ? latest : undefined;
   }
 
-  get #all(): readonly Exchange[] {
+  get #all(): Exchange[] {
     return this.#places.filter((exchange) => exchange !== undefined);
   }
 
   #closeUp(): void {
-    this.#places = [...this.#all];
+    this.#places = this.#all;
     this.#first = 0;
   }
 }
