@@ -4,7 +4,7 @@ import { Strikes } from './strikes.js';
 export interface ConductEvents {
   /** Several requests in a row have timed out, and nothing at all has come meanwhile. */
   silent(): void;
-  /** The child breaks the protocol more often than can be put up with. */
+  /** The child breaks the protocol more often than can be put up with. Told once. */
   offended(charge: string): void;
 }
 
@@ -66,6 +66,8 @@ export class Conduct {
   }
 
   #charge(charge: string | undefined): void {
-    if (charge !== undefined && !this.#isOver) this.#events.offended(charge);
+    if (charge === undefined || this.#isOver) return;
+    this.#isOver = true;
+    this.#events.offended(charge);
   }
 }

@@ -75,15 +75,16 @@ export async function listAllPages(
     if (list === undefined || !isList(response, list)) {
       return { kind: 'failed', reason: `${method}: the result holds no list` };
     }
+    // Entries are kept for long, and must not keep what stood around them in memory.
+    const bytes = response.bytes.slice(list.start, list.end);
     let excess: string | undefined;
-    visitElements(response.bytes, list.start, Number.POSITIVE_INFINITY, (span) => {
+    visitElements(bytes, 0, Number.POSITIVE_INFINITY, (span) => {
       const isTooLarge = span.end - span.start > maxEntryBytes;
       if (isTooLarge) byteLength -= span.end - span.start;
-      excess ??= excessOf(limits, entries.length + 1, byteLength + span.end - list.start);
-      const { bytes } = response;
+      excess ??= excessOf(limits, entries.length + 1, byteLength + span.end);
       if (excess === undefined) entries.push(isTooLarge ? stubOf(bytes, span) : { bytes, span });
     });
-    byteLength += list.end - list.start;
+    byteLength += bytes.length;
     excess ??= excessOf(limits, entries.length, byteLength);
     if (excess !== undefined) return truncated(entries, excess);
 

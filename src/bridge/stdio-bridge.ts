@@ -1,3 +1,4 @@
+import { type ByteReader, copyInto } from '../jsonrpc/byte-reader.js';
 import { Digits } from '../jsonrpc/digits.js';
 import { isObject, readText } from '../jsonrpc/json-text.js';
 import { LineDecoder, type LineSink, type OversizedLine } from '../jsonrpc/line-decoder.js';
@@ -8,6 +9,7 @@ import {
   requestMessage,
   resultMessage,
 } from '../jsonrpc/message.js';
+import type { Rooms } from '../jsonrpc/rooms.js';
 import type { RpcError } from '../jsonrpc/rpc-error.js';
 import type { SharedLimit } from '../jsonrpc/shared-limit.js';
 import type { Edit, SplicedMessage } from '../jsonrpc/splice.js';
@@ -53,6 +55,8 @@ export interface BridgeOptions {
   readonly maxUnwrittenBytes: number;
   /** What all bridges together may hold of frames that are not complete. */
   readonly partialFrames?: SharedLimit;
+  /** Where the memory is from that the child's stdout is read into. */
+  readonly rooms?: Rooms;
 }
 
 /**
@@ -62,7 +66,7 @@ export interface BridgeOptions {
  * something exactly once: the answer, a timeout, a cancellation, or that the child is gone. A new process gets a new
  * bridge, so nothing that belongs to the old one can reach it.
  */
-export class StdioBridge implements LineSink {
+export class StdioBridge implements ByteReader, LineSink {
   readonly counters = newCounters();
   readonly #scan: ScanEnvelope;
   readonly #output: MessageSink;
@@ -79,15 +83,15 @@ export class StdioBridge implements LineSink {
   #readAt = 0;
   #closed: 'exited' | 'stopped' | undefined;
 
-  constructor({ clock, scan, output, events, maxFrameBytes, maxUnwrittenBytes, partialFrames }: BridgeOptions) {
+  constructor(options: BridgeOptions) {
+    const { clock, scan, output, events, maxFrameBytes, maxUnwrittenBytes, partialFrames, rooms } = options;
     this.#scan = scan;
     this.#output = output;
     this.#clock = clock;
     this.#events = events;
     this.#maxUnwrittenBytes = maxUnwrittenBytes;
     this.#conduct = new Conduct(clock, events);
-    const held = partialFrames === undefined ? {} : { held: partialFrames };
-    this.#decoder = new LineDecoder({ maxLineBytes: maxFrameBytes, ...held });
+    this.#decoder = new LineDecoder({ sink: this, maxLineBytes: maxFrameBytes, held: partialFrames, rooms });
     this.#outgoing = new OutgoingRequests({
       clock,
       counters: this.counters,
@@ -118,13 +122,22 @@ export class StdioBridge implements LineSink {
     return this.#output.unwrittenBytes;
   }
 
-  /** Bytes from the child's stdout, cut anywhere. Once it is given up, what it says concerns nobody. */
-  receive(chunk: Uint8Array): void {
+  get room(): Uint8Array {
+    return this.#decoder.room;
+  }
+
+  /** Bytes of the child's stdout, cut anywhere. Once it is given up, what it says concerns nobody. */
+  filled(byteLength: number): void {
     if (this.#closed !== undefined) return;
     this.#readAt = this.#clock.now();
     this.#conduct.heard();
-    this.#decoder.push(chunk, this);
+    this.#decoder.filled(byteLength);
     this.#conduct.exceeded(this.#decoder.excessBytes);
+  }
+
+  /** The same for bytes that were read to somewhere else. */
+  receive(chunk: Uint8Array): void {
+    copyInto(this, chunk);
   }
 
   /**

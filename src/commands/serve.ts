@@ -1,4 +1,3 @@
-import { once } from 'node:events';
 import { createPlatform, type Platform } from '../compose/platform.js';
 import { openStdioFront } from '../front/stdio.js';
 import { PendingGateway } from '../gateway/pending-gateway.js';
@@ -47,6 +46,10 @@ export interface StdioClient {
 
 async function openStdio(platform: Platform, gateway: PendingGateway): Promise<StdioClient> {
   let isGone = false;
+  let onFirstMessage = () => {};
+  const greeted = new Promise<void>((resolve) => {
+    onFirstMessage = resolve;
+  });
   const left = new Promise<void>((resolve) => {
     openStdioFront({
       input: process.stdin,
@@ -54,6 +57,7 @@ async function openStdio(platform: Platform, gateway: PendingGateway): Promise<S
       flow: platform.flow,
       maxLineBytes: MAX_LINE_BYTES,
       held: platform.partialFrames,
+      rooms: platform.rooms,
       openSession: (sink) =>
         new LegacySession({
           ...platform,
@@ -63,13 +67,14 @@ async function openStdio(platform: Platform, gateway: PendingGateway): Promise<S
           serverInfo: IDENTITY,
           principal: LOCAL_USER,
         }),
+      onFirstMessage,
       onEnd: () => {
         isGone = true;
         resolve();
       },
     });
   });
-  await firstWord();
+  await inTime(greeted, GREETING_MS);
   return { left, isGone: () => isGone };
 }
 
@@ -82,10 +87,12 @@ function leave(): void {
   process.exit(0);
 }
 
-async function firstWord(): Promise<void> {
-  const tooLong = new AbortController();
-  const timer = setTimeout(() => tooLong.abort(), GREETING_MS);
-  // Rejects when nothing was said in time, which is as good.
-  await once(process.stdin, 'data', { signal: tooLong.signal }).catch(() => {});
+/** Waits no longer than that. */
+async function inTime(awaited: Promise<void>, ms: number): Promise<void> {
+  let timer: NodeJS.Timeout | undefined;
+  const tooLong = new Promise<void>((resolve) => {
+    timer = setTimeout(resolve, ms);
+  });
+  await Promise.race([awaited, tooLong]);
   clearTimeout(timer);
 }

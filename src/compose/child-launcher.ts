@@ -12,6 +12,7 @@ import { endGroup } from '../process/end-group.js';
 import { childEnvironment } from '../process/environment.js';
 import { type SpawnedChild, spawnChild } from '../process/spawn-child.js';
 import { LineWriter } from '../streams/line-writer.js';
+import { readInto } from '../streams/read-into.js';
 import type { ChildSpec } from '../supervision/child-spec.js';
 import type { LaunchEvents, Launched, Launcher } from '../supervision/launcher.js';
 import type { Platform } from './platform.js';
@@ -61,7 +62,7 @@ export class ChildLauncher implements Launcher {
       bridge.close('exited');
       events.unfit(reason);
     };
-    const child = spawnChild(
+    const spawned = spawnChild(
       { ...spec, env: { ...this.#childEnvironment(spec), ...safetyNet.beginning() } },
       {
         onSpawnError: (error) => {
@@ -76,9 +77,9 @@ export class ChildLauncher implements Launcher {
         },
       },
     );
-    if (child.pid === undefined) safetyNet.notBegun();
-    else safetyNet.begun(child.pid);
-    const bridge = this.#join(child, target, {
+    if (spawned.pid === undefined) safetyNet.notBegun();
+    else safetyNet.begun(spawned.pid);
+    const { child, bridge } = this.#join(spawned, target, {
       silent: () => suspicion.begin(),
       offended: giveUp,
     });
@@ -121,19 +122,20 @@ export class ChildLauncher implements Launcher {
   }
 
   #join(
-    child: SpawnedChild,
+    spawned: SpawnedChild,
     { backend, log, maxFrameBytes, maxUnwrittenBytes }: LaunchTarget,
     conduct: Pick<BridgeEvents, 'silent' | 'offended'>,
-  ): StdioBridge {
-    const { clock, scan, flow, partialFrames, faults } = this.#options.platform;
+  ): { readonly child: SpawnedChild; readonly bridge: StdioBridge } {
+    const { clock, scan, flow, partialFrames, rooms, faults } = this.#options.platform;
     const bridge: StdioBridge = new StdioBridge({
       clock,
       scan,
       // What was read from many connections leaves in one write; a single client need not wait for that.
-      output: new LineWriter(child.stdin, this.#options.hasManyConnections ? setImmediate : undefined),
+      output: new LineWriter(spawned.stdin, this.#options.hasManyConnections ? setImmediate : undefined),
       maxFrameBytes,
       maxUnwrittenBytes,
       partialFrames,
+      rooms,
       events: {
         ...conduct,
         fault: faults.onFault,
@@ -145,11 +147,13 @@ export class ChildLauncher implements Launcher {
           log.add(`stdout (${reason}): ${new TextDecoder().decode(line.subarray(0, JUNK_BYTES))}`),
       },
     });
-    child.stdout.on('data', (chunk: Uint8Array) => bridge.receive(chunk));
-    child.stderr.on('data', (chunk: Uint8Array) => log.write(chunk));
-    child.stderr.once('close', () => log.end());
-    flow.add(child.stdout, backend.id);
-    return bridge;
+    const stdout = readInto(spawned.stdout, bridge);
+    // Its exit follows, and only that counts.
+    stdout.on('error', () => {});
+    flow.add(stdout, backend.id);
+    spawned.stderr.on('data', (chunk: Uint8Array) => log.write(chunk));
+    spawned.stderr.once('close', () => log.end());
+    return { child: { ...spawned, stdout }, bridge };
   }
 
   #start(bridge: StdioBridge, spec: ChildSpec, generation: number, events: LaunchEvents): void {

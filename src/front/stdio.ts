@@ -1,9 +1,11 @@
 import type { Readable, Writable } from 'node:stream';
 import { LineDecoder } from '../jsonrpc/line-decoder.js';
 import type { MessageSink } from '../jsonrpc/message.js';
+import type { Rooms } from '../jsonrpc/rooms.js';
 import type { SharedLimit } from '../jsonrpc/shared-limit.js';
 import { FairWriter } from '../streams/fair-writer.js';
 import type { Flow } from '../streams/flow.js';
+import { readInto } from '../streams/read-into.js';
 
 /** A client's connection as a front sees it. */
 export interface ClientSession {
@@ -21,20 +23,19 @@ export interface StdioFrontOptions {
   readonly maxLineBytes: number;
   /** What all connections together may hold of lines that are not complete. */
   readonly held?: SharedLimit;
+  /** Where the memory is from that the input is read into. */
+  readonly rooms?: Rooms;
   readonly openSession: (sink: MessageSink) => ClientSession;
+  /** The client's first message was received. Called once. */
+  readonly onFirstMessage?: () => void;
   /** The client closed its end, or its pipe broke. Called once. */
   readonly onEnd: () => void;
 }
 
 /** Serves the one client at the other end of our stdin and stdout. */
 export function openStdioFront(options: StdioFrontOptions): void {
-  const { input, output, maxLineBytes, held, openSession, onEnd } = options;
+  const { output, maxLineBytes, held, rooms, openSession, onEnd } = options;
   const session = openSession(new FairWriter(output, options.flow));
-  const decoder = new LineDecoder({ maxLineBytes, ...(held === undefined ? {} : { held }) });
-  const lines = {
-    line: (bytes: Uint8Array, start: number, end: number) => session.receive(bytes, start, end),
-    oversized: () => session.refuseOversized(maxLineBytes),
-  };
   let hasEnded = false;
   const end = () => {
     if (hasEnded) return;
@@ -42,7 +43,17 @@ export function openStdioFront(options: StdioFrontOptions): void {
     session.close();
     onEnd();
   };
-  input.on('data', (chunk: Uint8Array) => decoder.push(chunk, lines));
+  let { onFirstMessage } = options;
+  const sink = {
+    line: (bytes: Uint8Array, start: number, end: number) => {
+      session.receive(bytes, start, end);
+      if (onFirstMessage === undefined) return;
+      onFirstMessage();
+      onFirstMessage = undefined;
+    },
+    oversized: () => session.refuseOversized(maxLineBytes),
+  };
+  const input = readInto(options.input, new LineDecoder({ sink, maxLineBytes, held, rooms }));
   input.once('end', end);
   input.once('error', end);
   // EPIPE: the client is gone, which is no error of ours.

@@ -1,13 +1,11 @@
-import { HeldBytes } from './held-bytes.js';
+import type { ByteReader } from './byte-reader.js';
+import { ReadBuffer } from './read-buffer.js';
+import { Rooms } from './rooms.js';
 import { SharedLimit } from './shared-limit.js';
 
 const NEWLINE = 0x0a;
 /** One who hoards must not keep others from what comes in two pieces by chance: as much as this may always be held. */
 const ALWAYS_GIVEN_BYTES = 64 * 1024;
-/** No larger line is expected: room is made for it before it is there. */
-const MAX_EXPECTED_BYTES = 16 * 1024 * 1024;
-/** The part of what all may still hold that one may take for what it merely expects. */
-const EXPECTED_SHARE = 0.25;
 /** How much of a dropped line is kept at either end: enough to find the id of the request it would have answered. */
 const FRAGMENT_BYTES = 512;
 
@@ -26,36 +24,38 @@ export interface OversizedLine {
 }
 
 export interface LineDecoderOptions {
+  readonly sink: LineSink;
   readonly maxLineBytes: number;
   /** What all decoders together may hold of unfinished lines; a line that would be beyond that is dropped. */
-  readonly held?: SharedLimit;
+  readonly held?: SharedLimit | undefined;
+  /** Where its memory is from. */
+  readonly rooms?: Rooms | undefined;
 }
 
 /**
  * Cuts a byte stream into lines at 0x0A and nowhere else, so that text split inside a character stays whole.
  *
- * A lone carriage return is not a line end: JSON takes it as white space. Only new bytes are searched, and the
- * pieces of a line are put together when it ends, or as they come where its length is as expected, so that neither a
- * large line in small chunks nor many lines in a large chunk costs more than their length. Memory stays below twice
- * `maxLineBytes` and a few KiB.
+ * A lone carriage return is not a line end: JSON takes it as white space. Bytes are read into `room`, and lines are left
+ * where they were read to; only new bytes are searched. So neither a large line in small pieces nor many lines in a large
+ * piece cost more than their length.
  */
-export class LineDecoder {
+export class LineDecoder implements ByteReader {
+  readonly #sink: LineSink;
   readonly #maxLineBytes: number;
-  readonly #room: SharedLimit;
-  readonly #held = new HeldBytes();
-  /** What was taken of the room for what is held, or is expected to be. */
+  readonly #limit: SharedLimit;
+  readonly #buffer: ReadBuffer;
+  /** What was taken of the limit for the unfinished line. */
   #taken = 0;
-  /** Of the last large lines, the shorter of two. Those of a kind come one after the other; of several, none is expected. */
-  #expected = 0;
-  #lastLarge = 0;
   #skipped: { head: Uint8Array; tail: Uint8Array; byteLength: number } | undefined;
   #droppedLines = 0;
   #droppedBytes = 0;
   #excessBytes = 0;
 
-  constructor({ maxLineBytes, held = new SharedLimit(Number.POSITIVE_INFINITY) }: LineDecoderOptions) {
+  constructor({ sink, maxLineBytes, held, rooms }: LineDecoderOptions) {
+    this.#sink = sink;
     this.#maxLineBytes = maxLineBytes;
-    this.#room = held;
+    this.#limit = held ?? new SharedLimit(Number.POSITIVE_INFINITY);
+    this.#buffer = new ReadBuffer(rooms ?? new Rooms(), maxLineBytes);
   }
 
   /** Lines dropped because they passed a limit, a last one without a newline included. */
@@ -74,122 +74,115 @@ export class LineDecoder {
 
   /** Bytes of an unfinished line that are held at the moment. */
   get heldBytes(): number {
-    return this.#held.length;
+    return this.#buffer.length;
   }
 
-  push(chunk: Uint8Array, sink: LineSink): void {
-    // A plain array of bytes: the platform's own kind takes its time to be cut.
-    const bytes = new Uint8Array(chunk.buffer, chunk.byteOffset, chunk.length);
-    let start = 0;
-    while (start < bytes.length) {
-      const newline = chunk.indexOf(NEWLINE, start);
-      if (newline < 0) {
-        this.#keep(bytes.subarray(start));
-        return;
-      }
-      // A view of each line would cost about as much as to find it.
-      if (this.#isWhole(newline - start)) sink.line(bytes, start, newline);
-      else this.#finish(bytes.subarray(start, newline), sink);
-      start = newline + 1;
+  get room(): Uint8Array {
+    return this.#buffer.room;
+  }
+
+  filled(byteLength: number): void {
+    let isSearched = false;
+    try {
+      this.#search(byteLength);
+      isSearched = true;
+    } finally {
+      // What stands behind a line that its sink failed over was not looked at.
+      if (!isSearched) this.#buffer.dropRoom();
+      this.#hold();
+      this.#buffer.makeRoom();
     }
   }
 
   /** The stream ended: an unfinished line is dropped, because half a message is no message. Returns its length. */
   end(): number {
-    const lost = this.#skipped?.byteLength ?? this.#held.length;
+    const lost = this.#skipped?.byteLength ?? this.#buffer.length;
     if (lost > 0) this.#countDropped(lost);
-    this.#reset();
+    this.#skipped = undefined;
+    this.#giveTaken();
+    this.#buffer.drop();
     return lost;
   }
 
-  /** Whether so many bytes are a line by themselves. */
-  #isWhole(byteLength: number): boolean {
-    return this.#held.length === 0 && this.#skipped === undefined && byteLength <= this.#maxLineBytes;
+  #search(byteLength: number): void {
+    const buffer = this.#buffer;
+    // The platform's own kind of bytes is searched faster than a plain array of them.
+    const fresh = buffer.room.subarray(0, byteLength);
+    let newline = fresh.indexOf(NEWLINE);
+    const heldBefore = buffer.length;
+    buffer.filled(byteLength);
+    if (newline < 0) return;
+    let from = 0;
+    if (buffer.isLarge) {
+      const line = buffer.bytes.subarray(0, heldBefore + newline);
+      buffer.takeRoom(line.length + 1);
+      this.#line(line, 0, line.length);
+      from = newline + 1;
+      newline = fresh.indexOf(NEWLINE, from);
+      if (newline < 0) return;
+    }
+    // One view for all lines: one of each would cost about as much as to find it.
+    const { bytes } = buffer;
+    let start = 0;
+    const offset = bytes.length - byteLength;
+    for (; newline >= 0; newline = fresh.indexOf(NEWLINE, newline + 1)) {
+      const end = offset + newline;
+      buffer.take(end + 1 - start);
+      this.#line(bytes, start, end);
+      start = end + 1;
+    }
   }
 
-  #finish(rest: Uint8Array, sink: LineSink): void {
-    if (this.#skipped === undefined && this.#held.length + rest.length > this.#maxLineBytes) this.#startSkipping();
-    if (this.#skipped !== undefined) {
-      this.#skip(rest);
-      const skipped = this.#skipped;
-      this.#countDropped(skipped.byteLength);
-      this.#excessBytes += this.#excessOf(skipped);
-      this.#reset();
-      sink.oversized(skipped);
+  #line(bytes: Uint8Array, start: number, end: number): void {
+    if (this.#taken > 0) this.#giveTaken();
+    if (this.#skipped === undefined && end - start <= this.#maxLineBytes) {
+      this.#sink.line(bytes, start, end);
       return;
     }
-    if (!this.#append(rest)) {
-      this.#startSkipping();
-      this.#finish(rest, sink);
-      return;
-    }
-    const line = this.#takeHeld();
-    if (line.length > ALWAYS_GIVEN_BYTES) this.#learn(line.length);
-    sink.line(line, 0, line.length);
+    const skipped = this.#skip(bytes, start, end);
+    this.#skipped = undefined;
+    this.#countDropped(skipped.byteLength);
+    this.#excessBytes += this.#excessOf(skipped);
+    this.#sink.oversized(skipped);
   }
 
-  #keep(rest: Uint8Array): void {
-    if (this.#skipped === undefined && this.#held.length + rest.length > this.#maxLineBytes) this.#startSkipping();
-    if (this.#skipped === undefined && !this.#append(rest)) this.#startSkipping();
-    if (this.#skipped !== undefined) this.#skip(rest);
+  /** Keeps what there is of an unfinished line, or its ends when that is too much. */
+  #hold(): void {
+    const buffer = this.#buffer;
+    const { length } = buffer;
+    if (length === 0) return;
+    if (this.#skipped === undefined && length <= this.#maxLineBytes && this.#takeFor(length)) return;
+    this.#giveTaken();
+    this.#skip(buffer.bytes, 0, length);
+    buffer.dropRoom();
   }
 
   /** Returns false, and does nothing, when there is no room for it among what all hold. */
-  #append(rest: Uint8Array): boolean {
-    const length = this.#held.length + rest.length;
-    const isLarge = length > ALWAYS_GIVEN_BYTES;
-    if (length > this.#taken) {
-      const more = length - this.#taken;
-      if (!isLarge) this.#room.takeAnyway(more);
-      else if (!this.#room.take(more)) return false;
-      this.#taken = length;
-    }
-    if (isLarge && this.#held.length <= ALWAYS_GIVEN_BYTES) this.#expect();
-    this.#held.add(rest);
+  #takeFor(length: number): boolean {
+    const more = length - this.#taken;
+    if (length <= ALWAYS_GIVEN_BYTES) this.#limit.takeAnyway(more);
+    else if (!this.#limit.take(more)) return false;
+    this.#taken = length;
     return true;
   }
 
-  #learn(length: number): void {
-    // Lines of a kind differ a little in length.
-    const spacious = Math.min(length + (length >> 4), this.#maxLineBytes, MAX_EXPECTED_BYTES);
-    this.#expected = Math.min(spacious, this.#lastLarge);
-    this.#lastLarge = spacious;
-  }
-
-  /** Makes room for a line as large as is expected, if that is little of what there is. */
-  #expect(): void {
-    const more = this.#expected - this.#taken;
-    if (more <= 0 || more > (this.#room.max - this.#room.taken) * EXPECTED_SHARE) return;
-    this.#room.takeAnyway(more);
-    this.#taken = this.#expected;
-    this.#held.reserve(this.#expected);
-  }
-
-  #takeHeld(): Uint8Array {
-    this.#giveBack();
-    return this.#held.take();
-  }
-
-  #giveBack(): void {
-    this.#room.give(this.#taken);
+  #giveTaken(): void {
+    this.#limit.give(this.#taken);
     this.#taken = 0;
   }
 
-  #startSkipping(): void {
-    const held = this.#takeHeld();
-    this.#skipped = {
-      head: held.slice(0, FRAGMENT_BYTES),
-      tail: held.slice(-FRAGMENT_BYTES),
-      byteLength: held.length,
-    };
-  }
-
-  #skip(rest: Uint8Array): void {
+  #skip(bytes: Uint8Array, start: number, end: number): OversizedLine {
+    const head = bytes.slice(start, Math.min(end, start + FRAGMENT_BYTES));
+    const tail = bytes.slice(Math.max(start, end - FRAGMENT_BYTES), end);
     const skipped = this.#skipped;
-    if (skipped === undefined) return;
-    skipped.byteLength += rest.length;
-    if (skipped.head.length < FRAGMENT_BYTES) skipped.head = joinFragments(skipped.head, rest).slice(0, FRAGMENT_BYTES);
-    skipped.tail = joinFragments(skipped.tail, rest).slice(-FRAGMENT_BYTES);
+    if (skipped === undefined) {
+      this.#skipped = { head, tail, byteLength: end - start };
+      return this.#skipped;
+    }
+    skipped.byteLength += end - start;
+    if (skipped.head.length < FRAGMENT_BYTES) skipped.head = joined(skipped.head, head).slice(0, FRAGMENT_BYTES);
+    skipped.tail = joined(skipped.tail, tail).slice(-FRAGMENT_BYTES);
+    return skipped;
   }
 
   #excessOf(skipped: { readonly byteLength: number } | undefined): number {
@@ -200,21 +193,11 @@ export class LineDecoder {
     this.#droppedLines += 1;
     this.#droppedBytes += byteLength;
   }
-
-  #reset(): void {
-    this.#giveBack();
-    this.#held.clear();
-    this.#skipped = undefined;
-  }
 }
 
-/** `held` and the two ends of `rest`, which is all that either end of a fragment can come from. */
-function joinFragments(held: Uint8Array, rest: Uint8Array): Uint8Array {
-  const first = rest.subarray(0, FRAGMENT_BYTES);
-  const last = rest.subarray(Math.max(FRAGMENT_BYTES, rest.length - FRAGMENT_BYTES));
-  const joined = new Uint8Array(held.length + first.length + last.length);
-  joined.set(held);
-  joined.set(first, held.length);
-  joined.set(last, held.length + first.length);
-  return joined;
+function joined(first: Uint8Array, second: Uint8Array): Uint8Array {
+  const both = new Uint8Array(first.length + second.length);
+  both.set(first);
+  both.set(second, first.length);
+  return both;
 }

@@ -14,6 +14,11 @@ export interface SplicedMessage {
   readonly span: Span;
   /** In any order; spans do not overlap. */
   readonly edits: readonly Edit[];
+  /**
+   * To be called when the message was written or copied, and nobody looks at its bytes any more. Whoever does not know
+   * leaves it alone, which costs no more than memory.
+   */
+  readonly onWritten?: () => void;
 }
 
 /** The message's length in bytes once the edits are made. */

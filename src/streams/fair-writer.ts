@@ -1,7 +1,7 @@
 import type { Writable } from 'node:stream';
 import { type MessageSink, whole } from '../jsonrpc/message.js';
 import { type SplicedMessage, splice, splicedLength } from '../jsonrpc/splice.js';
-import { FairQueue } from './fair-queue.js';
+import { FairQueue, type Queued } from './fair-queue.js';
 import type { Flow } from './flow.js';
 import { inMicrotask, LARGE_BYTES, LineWriter } from './line-writer.js';
 
@@ -31,14 +31,16 @@ export class FairWriter implements MessageSink {
   /** Whether messages have to wait: a large one is on its way, or is about to be. */
   #isBusy = false;
   /** The large message that was given to the stream and not taken yet. */
-  #begun: { readonly bytes: number; readonly source: string | undefined } | undefined;
+  #begun: Queued<SplicedMessage> | undefined;
   /** Of the last message. */
   #latest: string | undefined;
   /** Sources that are held back, each until no more than this of it waits. */
   readonly #held = new Map<string, number>();
   readonly #goOnLater = (): void => this.#goOn();
   readonly #onTaken = (): void => {
+    const begun = this.#begun;
     this.#begun = undefined;
+    begun?.item.onWritten?.();
     this.#goOn();
   };
 

@@ -1,13 +1,14 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { findIdInFragments } from '../../src/bridge/oversized.js';
+import { copyInto } from '../../src/jsonrpc/byte-reader.js';
 import { LineDecoder, type OversizedLine } from '../../src/jsonrpc/line-decoder.js';
 
 /** What the decoder leaves of a line that it drops. */
 function fragmentsOf(line: string): OversizedLine {
   const dropped: OversizedLine[] = [];
-  const decoder = new LineDecoder({ maxLineBytes: 16 });
-  decoder.push(Buffer.from(`${line}\n`), { line: () => {}, oversized: (fragment) => dropped.push(fragment) });
+  const sink = { line: () => {}, oversized: (fragment: OversizedLine) => dropped.push(fragment) };
+  copyInto(new LineDecoder({ sink, maxLineBytes: 16 }), Buffer.from(`${line}\n`));
   const [fragment] = dropped;
   if (fragment === undefined) throw new Error('Not dropped');
   return fragment;

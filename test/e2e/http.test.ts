@@ -43,6 +43,22 @@ describe('the official client', () => {
     expect(tools.map(({ name }) => name)).toContain('lab__added1');
   });
 
+  it('gets every byte of large results, whose memory is used again for one another', async () => {
+    const running = await place.serve({ servers: { one: place.lab(), two: place.lab() } });
+    const clients = [await place.connect(running), await place.connect(running)];
+    const calls = Array.from({ length: 24 }, async (_, index) => {
+      const [server, bytes] = [['one', 'two'][index % 2], [20_000, 300_000, 1_100_000, 3_000_000][index % 4] ?? 0];
+      const mark = `<${index} of ${server}>`;
+      const result = await clients[index % 3 === 0 ? 1 : 0]?.callTool({
+        name: `${server}__big`,
+        arguments: { mark, bytes },
+      });
+      const [{ text }] = (result?.content ?? []) as [{ text: string }];
+      return text === mark.repeat(bytes / mark.length + 1).slice(0, bytes);
+    });
+    expect(await Promise.all(calls)).toEqual(calls.map(() => true));
+  });
+
   it('gets its own answers while another one calls the same servers', async () => {
     const running = await place.serve({ servers: { one: place.lab(), two: place.lab() } });
     const clients = [await place.connect(running), await place.connect(running)];

@@ -124,6 +124,19 @@ describe('the relay', () => {
     expect(message.result.content[0].text).toHaveLength(20 * 1024 * 1024);
   });
 
+  it('passes every byte of large results on, whose memory is used again for one another', async () => {
+    await start({ servers: { one: {}, two: {}, three: {} } });
+    const sizes = [20_000, 70_000, 300_000, 900_000, 1_100_000, 3_000_000];
+    const calls = Array.from({ length: 60 }, async (_, index) => {
+      const [server, bytes] = [['one', 'two', 'three'][index % 3], sizes[(index * 5) % sizes.length] ?? 0];
+      const mark = `<${index} of ${server}>`;
+      const { message } = await gateway.call(`${server}__big`, { mark, bytes });
+      const { text } = message.result.content[0];
+      return text.length === bytes && text === mark.repeat(bytes / mark.length + 1).slice(0, bytes);
+    });
+    expect(await Promise.all(calls)).toEqual(calls.map(() => true));
+  });
+
   it('refuses a result beyond the frame limit, says so, and reads on', async () => {
     await start({ servers: { lab: { maxFrame: '64KiB' } } });
     const { message } = await gateway.call('lab__big', { bytes: 200_000 });

@@ -1,13 +1,14 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { copyInto } from '../../src/jsonrpc/byte-reader.js';
 import { LineDecoder, type OversizedLine } from '../../src/jsonrpc/line-decoder.js';
+import { Rooms } from '../../src/jsonrpc/rooms.js';
 import { SharedLimit } from '../../src/jsonrpc/shared-limit.js';
 
 const MIB = 1024 * 1024;
 
 /** Everything that came out, as text and in order; dropped lines as their length in brackets. */
 function decoding(maxLineBytes = 1024, held?: SharedLimit) {
-  const decoder = new LineDecoder({ maxLineBytes, ...(held === undefined ? {} : { held }) });
   const lines: string[] = [];
   const dropped: OversizedLine[] = [];
   const sink = {
@@ -17,8 +18,9 @@ function decoding(maxLineBytes = 1024, held?: SharedLimit) {
       lines.push(`[${fragment.byteLength}]`);
     },
   };
+  const decoder = new LineDecoder({ sink, maxLineBytes, held });
   const push = (...chunks: (string | Uint8Array)[]) => {
-    for (const chunk of chunks) decoder.push(typeof chunk === 'string' ? Buffer.from(chunk) : chunk, sink);
+    for (const chunk of chunks) copyInto(decoder, typeof chunk === 'string' ? Buffer.from(chunk) : chunk);
   };
   return { decoder, lines, dropped, push };
 }
@@ -79,13 +81,13 @@ describe('cutting a stream into lines', () => {
   });
 
   it('leaves lines that were delivered as they were when more comes', () => {
-    const decoder = new LineDecoder({ maxLineBytes: 1024 });
     const views: Uint8Array[] = [];
     const sink = {
       line: (bytes: Uint8Array, start: number, end: number) => views.push(bytes.subarray(start, end)),
       oversized: () => {},
     };
-    for (const chunk of ['fir', 'st\nsec', 'ond\nthi', 'rd\n']) decoder.push(Buffer.from(chunk), sink);
+    const decoder = new LineDecoder({ sink, maxLineBytes: 1024 });
+    for (const chunk of ['fir', 'st\nsec', 'ond\nthi', 'rd\n']) copyInto(decoder, Buffer.from(chunk));
     expect(views.map(text)).toEqual(['first', 'second', 'third']);
   });
 });
@@ -236,35 +238,7 @@ describe('several decoders that share what they may hold', () => {
     expect(held.taken).toBe(3 * MIB);
   });
 
-  it('take what a line is expected to need, which is what the last two large ones did, and give it back', () => {
-    const held = new SharedLimit(16 * MIB);
-    const { decoder, lines, push } = decoding(8 * MIB, held);
-    push(large(''), '\n', large(''), '\n');
-    expect(held.taken).toBe(0);
-    for (const piece of ['x'.repeat(60_000), 'x'.repeat(60_000)]) push(piece);
-    expect(decoder.heldBytes).toBe(120_000);
-    expect(held.taken).toBeGreaterThanOrEqual(MIB);
-    expect(held.taken).toBeLessThan(1.1 * MIB);
-    push(large('').slice(120_000), '\n');
-    expect(lines).toEqual([large(''), large(''), large('')]);
-    push('x'.repeat(120_000));
-    decoder.end();
-    expect(held.taken).toBe(0);
-  });
-
-  it('take nothing for what is merely expected where that would leave little to the others', () => {
-    const held = new SharedLimit(3 * MIB);
-    const { lines, push } = decoding(8 * MIB, held);
-    for (const line of ['first', 'second', 'third']) {
-      push(large(line).slice(0, 120_000));
-      expect(held.taken).toBe(120_000);
-      push(large(line).slice(120_000), '\n');
-    }
-    expect(lines).toEqual([large('first'), large('second'), large('third')]);
-    expect([held.taken, held.refusals]).toEqual([0, 0]);
-  });
-
-  it('read a line that becomes larger, or stays smaller, than was expected', () => {
+  it('read a line that becomes larger, or stays smaller, than the last one', () => {
     const { lines, push } = decoding(8 * MIB, new SharedLimit(64 * MIB));
     const sent = [1, 1, 1, 3, 3, 0.1, 3, 0.2, 0.2, 0.2].map((mib, index) => `${index}${'x'.repeat(mib * MIB)}`);
     for (const line of sent) {
@@ -273,5 +247,94 @@ describe('several decoders that share what they may hold', () => {
     }
     expect(lines.map((line) => line.length)).toEqual(sent.map((line) => line.length));
     expect(lines).toEqual(sent);
+  });
+});
+
+describe('the room that is read into', () => {
+  /** Rooms that are used again as soon as they can be. */
+  const reused = () => new Rooms({ maxIdleBytes: 64 * MIB });
+
+  /** Reads as a socket does, which goes on writing to the room that it was told of last. */
+  function reading(rooms: Rooms, maxLineBytes = 8 * MIB) {
+    const lines: Uint8Array[] = [];
+    const sink = {
+      line: (bytes: Uint8Array, start: number, end: number) => void lines.push(bytes.subarray(start, end)),
+      oversized: () => {},
+    };
+    const decoder = new LineDecoder({ sink, maxLineBytes, rooms });
+    let { room } = decoder;
+    const read = (bytes: string) => {
+      for (let rest = Buffer.from(bytes); rest.length > 0; ) {
+        const piece = rest.subarray(0, room.length);
+        room.set(piece);
+        decoder.filled(piece.length);
+        room = decoder.room;
+        rest = rest.subarray(piece.length);
+      }
+    };
+    return { decoder, lines, read };
+  }
+
+  it('is nobody else’s while a line that was given back is written over', () => {
+    const rooms = reused();
+    const [one, other] = [reading(rooms), reading(rooms)];
+    one.read(`${'a'.repeat(MIB)}\nand`);
+    const [first = new Uint8Array()] = one.lines;
+    expect(text(first)).toBe('a'.repeat(MIB));
+    rooms.giveBack(first);
+    other.read('b'.repeat(MIB));
+    one.read(' then\n');
+    other.read('\n');
+    expect(one.lines.slice(1).map(text)).toEqual(['and then']);
+    expect(other.lines.map(text)).toEqual(['b'.repeat(MIB)]);
+    // It was worth something.
+    expect(other.lines[0]?.buffer).toBe(first.buffer);
+  });
+
+  it('is nobody else’s after the end either, for whoever reads may not have noticed', () => {
+    const rooms = reused();
+    const [one, other] = [reading(rooms), reading(rooms)];
+    one.read('a'.repeat(MIB));
+    expect(one.decoder.end()).toBe(MIB);
+    other.read('b'.repeat(MIB));
+    one.read('c'.repeat(MIB));
+    other.read('\n');
+    expect(other.lines.map(text)).toEqual(['b'.repeat(MIB)]);
+  });
+
+  it('is used again after a line that passed the limit', () => {
+    const rooms = reused();
+    const { lines, read } = reading(rooms, MIB);
+    read('a'.repeat(2 * MIB));
+    expect(rooms.idleBytes).toBeGreaterThan(0);
+    read('\nnext\n');
+    expect(lines.map(text)).toEqual(['next']);
+  });
+
+  it('is never small, whatever was read', () => {
+    const rooms = reused();
+    const { decoder, read } = reading(rooms);
+    const smallest = Array.from({ length: 300 }, (_, index) => {
+      read('x'.repeat((index * 7919) % 40_000));
+      if (index % 3 === 0) read('\n');
+      return decoder.room.length;
+    });
+    expect(Math.min(...smallest)).toBeGreaterThanOrEqual(8 * 1024);
+  });
+
+  it('is not lost when the sink fails over a line: the next line is read as it is', () => {
+    const lines: string[] = [];
+    const sink = {
+      line: (bytes: Uint8Array, start: number, end: number) => {
+        const line = text(bytes.subarray(start, end));
+        if (line === 'bad') throw new Error('no');
+        lines.push(line);
+      },
+      oversized: () => {},
+    };
+    const decoder = new LineDecoder({ sink, maxLineBytes: MIB });
+    expect(() => copyInto(decoder, Buffer.from('good\nbad\nlost\nhalf'))).toThrow('no');
+    copyInto(decoder, Buffer.from('whole\n'));
+    expect(lines).toEqual(['good', 'whole']);
   });
 });

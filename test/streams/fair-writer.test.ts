@@ -201,6 +201,22 @@ describe('FairWriter', () => {
     expect(near.isHeld()).toBe(false);
   });
 
+  it('says of a large message that it was written when all of it was taken, or will not be', async () => {
+    const { stream, writer, take } = listening();
+    const written: string[] = [];
+    const send = (name: string) => {
+      writer.send({ ...whole(bytesOf(name.repeat(MIB))), onWritten: () => void written.push(name) }, 'a');
+    };
+    for (const name of ['1', '2', '3']) send(name);
+    await flush();
+    expect(written).toEqual([]);
+    while (written.length === 0) await take();
+    expect(written).toEqual(['1']);
+    stream.destroy();
+    await flush();
+    expect(written).toEqual(['1', '2']);
+  });
+
   it('tells how much was not taken', async () => {
     const { send, writer, take, takeAll } = listening();
     send(large('A', 100_000), 'far');

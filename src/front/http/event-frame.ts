@@ -1,5 +1,5 @@
 import { onOneLine } from '../../jsonrpc/one-line.js';
-import { type SplicedMessage, splicedLength, visitPieces } from '../../jsonrpc/splice.js';
+import { type SplicedMessage, visitPieces } from '../../jsonrpc/splice.js';
 
 /** A cursor: which stream of a session, and how far along it. */
 export interface EventId {
@@ -10,19 +10,17 @@ export interface EventId {
 /** One event as it goes over the wire, in pieces to be written one after the other. */
 export type Frame = readonly Uint8Array[];
 
-/** Messages from this size on are passed on in pieces instead of being copied. */
-const LARGE_BYTES = 16 * 1024;
-
 const END = Buffer.from('\n\n');
 
 /** Ignored by clients; keeps the connection from looking dead. */
 export const KEEP_ALIVE: Frame = [Buffer.from(': keep-alive\n\n')];
 
+/** Frames are kept for a while, and must not keep what the message stands in: it is copied. */
 export function messageFrame(id: EventId, message: SplicedMessage): Frame {
   const pieces: Uint8Array[] = [Buffer.from(`id: ${id.stream}:${id.seq}\ndata: `)];
   visitPieces(message, (piece) => pieces.push(onOneLine(piece)));
   pieces.push(END);
-  return splicedLength(message) < LARGE_BYTES ? [Buffer.concat(pieces)] : pieces;
+  return [Buffer.concat(pieces)];
 }
 
 /** How soon a client should come back after a connection has broken, in milliseconds. */

@@ -156,7 +156,7 @@ export class PostStream implements ReplyChannel, Timed {
       response.writeHead(status, { ...headers, ...JSON_HEADERS, 'content-length': splicedLength(message) });
       response.cork();
       visitPieces(message, (piece) => response.write(piece));
-      response.end();
+      response.end(message.onWritten);
       response.uncork();
     }
     this.#over();

@@ -14,6 +14,9 @@ import type { ReplyChannel } from './reply-channel.js';
  */
 const PROGRESS_GAP_MS = 5;
 
+/** What is smaller stands among other lines, in memory that is not worth being given back. */
+const LARGE_BYTES = 16 * 1024;
+
 export interface LegacyExchangeOptions {
   readonly request: RequestEnvelope;
   readonly client: GatewayClient;
@@ -30,6 +33,8 @@ export interface ExchangeOwner {
   sendUnasked(message: SplicedMessage): void;
   /** Called once for each. */
   settled(exchange: LegacyExchange): void;
+  /** What was read of a server was passed on, and nobody looks at it any more. */
+  passedOn(bytes: Uint8Array): void;
 }
 
 /** A request of a client that speaks a revision with a handshake. */
@@ -128,7 +133,11 @@ export class LegacyExchange implements Exchange {
   #answer({ bytes, span, id }: ResponseEnvelope, edits: readonly Edit[]): void {
     if (!this.#settle()) return;
     const own: Edit = { span: id, text: this.request.bytes, part: this.request.id };
-    this.#reply.answer({ bytes, span, edits: edits.length === 0 ? [own] : [own, ...edits] }, this.#source);
+    const message: SplicedMessage = { bytes, span, edits: edits.length === 0 ? [own] : [own, ...edits] };
+    const isLarge = span.end - span.start >= LARGE_BYTES;
+    // An answer is passed on once and kept by nobody.
+    const answer = isLarge ? { ...message, onWritten: () => this.#owner.passedOn(bytes) } : message;
+    this.#reply.answer(answer, this.#source);
   }
 
   #settle(): boolean {

@@ -2,6 +2,7 @@ import { caught, contain, containAsync, type OnFault } from '../../bridge/contai
 import { type IdKey, idKey } from '../../jsonrpc/id-key.js';
 import { toBytes } from '../../jsonrpc/json-text.js';
 import { errorMessage, type MessageSink, NULL_ID, notificationMessage, resultMessage } from '../../jsonrpc/message.js';
+import type { Rooms } from '../../jsonrpc/rooms.js';
 import { RPC_CODES, RpcError } from '../../jsonrpc/rpc-error.js';
 import type { Edit, SplicedMessage } from '../../jsonrpc/splice.js';
 import type { Envelope, NotificationEnvelope, Rejection, RequestEnvelope, ScanEnvelope } from '../../mcp/envelope.js';
@@ -39,6 +40,8 @@ export interface LegacySessionOptions {
   /** The key of the one server that the client wants to see as it is. */
   readonly server?: string | undefined;
   readonly serverInfo: { readonly name: string; readonly title?: string; readonly version: string };
+  /** Where servers' large answers stand, until they were passed on. */
+  readonly rooms?: Rooms;
   /** Told of our own errors, which fail one request and no more; without it they go on to the caller. */
   readonly onFault?: OnFault;
 }
@@ -62,6 +65,7 @@ export class LegacySession implements GatewayClient {
   readonly #owner: ExchangeOwner = {
     sendUnasked: (message) => this.#sendUnasked(message),
     settled: (exchange) => this.#settled(exchange),
+    passedOn: (bytes) => this.#options.rooms?.giveBack(bytes),
   };
   /** Questions of servers that may not be asked before the client says that it is ready. */
   #early: SplicedMessage[] = [];

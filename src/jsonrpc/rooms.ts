@@ -1,0 +1,99 @@
+/** What a decoder reads into as long as lines are small. */
+const SLAB_BYTES = 32 * 1024;
+const MIB = 1024 * 1024;
+/** Each four times the one before, so that a line that grows is moved a few times only. */
+const SIZES: readonly number[] = [MIB / 16, MIB / 4, MIB, 4 * MIB, 16 * MIB];
+
+export interface RoomsOptions {
+  /** Makes memory; what is in it does not matter. */
+  readonly allocate?: (byteLength: number) => Uint8Array;
+  /** Unmakes memory that nobody has. Without it, that is left to the garbage collector. */
+  readonly free?: (memory: Uint8Array) => void;
+  /** In which sizes rooms come, from small to large. What is larger gets what it asks for. */
+  readonly sizes?: readonly number[];
+  /** What may be kept of rooms that nobody has. */
+  readonly maxIdleBytes?: number;
+  /** Called when one more is kept. */
+  readonly onIdle?: () => void;
+}
+
+/**
+ * Memory for what is read, the same for all who read.
+ *
+ * A large line has a room to itself, which the next one can have when it is known that nobody looks at it any more: fresh
+ * memory costs more than all else that is done with it, since the operating system has to bring each page, and what is
+ * left behind sets the garbage collector to work. Who never gives a room back leaves it to the collector.
+ */
+export class Rooms {
+  readonly #allocate: (byteLength: number) => Uint8Array;
+  readonly #free: (memory: Uint8Array) => void;
+  readonly #sizes: readonly number[];
+  readonly #maxIdleBytes: number;
+  readonly #onIdle: () => void;
+  /** Rooms that somebody has. */
+  readonly #taken = new WeakMap<ArrayBufferLike, Uint8Array>();
+  #idle: Uint8Array[] = [];
+  #idleBytes = 0;
+
+  constructor(options: RoomsOptions = {}) {
+    this.#allocate = options.allocate ?? ((byteLength) => new Uint8Array(byteLength));
+    this.#free = options.free ?? (() => {});
+    this.#sizes = options.sizes ?? SIZES;
+    this.#maxIdleBytes = options.maxIdleBytes ?? 0;
+    this.#onIdle = options.onIdle ?? (() => {});
+  }
+
+  /** Bytes of rooms that are kept and nobody has. */
+  get idleBytes(): number {
+    return this.#idleBytes;
+  }
+
+  /** Memory for small lines, or for so much at least, which is never given back. */
+  slab(byteLength = SLAB_BYTES): Uint8Array {
+    return this.#allocate(Math.max(byteLength, SLAB_BYTES));
+  }
+
+  /** A room for so many bytes at least. */
+  take(byteLength: number): Uint8Array {
+    const size = this.#sizeFor(byteLength);
+    const room = this.#takeIdle(size) ?? this.#allocate(size);
+    this.#taken.set(room.buffer, room);
+    return room;
+  }
+
+  /**
+   * Takes the room back that these bytes are in, all or some of them: nobody may look at any of them from now on. Bytes
+   * that are in no room, or in one that was given back, are left alone.
+   */
+  giveBack({ buffer }: Uint8Array): void {
+    const room = this.#taken.get(buffer);
+    if (room === undefined) return;
+    this.#taken.delete(buffer);
+    if (this.#idleBytes + room.length > this.#maxIdleBytes) {
+      this.#free(room);
+      return;
+    }
+    this.#idle.push(room);
+    this.#idleBytes += room.length;
+    this.#onIdle();
+  }
+
+  /** Keeps nothing that nobody has. */
+  clear(): void {
+    for (const room of this.#idle.splice(0)) this.#free(room);
+    this.#idleBytes = 0;
+  }
+
+  #sizeFor(byteLength: number): number {
+    return this.#sizes.find((size) => size >= byteLength) ?? byteLength;
+  }
+
+  /** The one that was used last, of which more is at hand. */
+  #takeIdle(size: number): Uint8Array | undefined {
+    const index = this.#idle.findLastIndex(({ length }) => length === size);
+    if (index < 0) return undefined;
+    const [room] = this.#idle.splice(index, 1);
+    this.#idleBytes -= size;
+    return room;
+  }
+}

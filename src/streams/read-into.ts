@@ -1,0 +1,52 @@
+import { type OnReadOpts, Socket, type SocketConstructorOpts } from 'node:net';
+import type { Readable } from 'node:stream';
+import { type ByteReader, copyInto } from '../jsonrpc/byte-reader.js';
+
+/**
+ * Lets `reader` have all that comes through a stream, and returns the stream to be paused, resumed and listened to for
+ * the end: where that is possible another one, which reads into the reader's own room.
+ *
+ * Otherwise Node makes a block of memory for each read, which is cut to what came and left to the garbage collector. It
+ * lets one say where to read to when a socket is made, but not for the sockets that it makes for child processes: there
+ * the handle has to change hands. Nothing may have been read from the stream yet.
+ */
+export function readInto(stream: Readable, reader: ByteReader): Readable {
+  const handle = takeHandle(stream);
+  if (handle === undefined) {
+    stream.on('data', (chunk: Uint8Array) => copyInto(reader, chunk));
+    return stream;
+  }
+  const options: SocketConstructorOpts & { readonly handle: object; readonly onread: OnReadOpts } = {
+    handle,
+    readable: true,
+    writable: false,
+    onread: {
+      buffer: () => reader.room,
+      callback: (byteLength) => {
+        reader.filled(byteLength);
+        return true;
+      },
+    },
+  };
+  const socket = new Socket(options);
+  socket.resume();
+  return socket;
+}
+
+/** Not documented, but the same in all versions of Node for a decade. Whoever has no such handle keeps what it has. */
+interface Handle {
+  readonly useUserBuffer: () => void;
+}
+
+function takeHandle(stream: Readable): Handle | undefined {
+  if (!(stream instanceof Socket) || 'isTTY' in stream) return undefined;
+  const holder = stream as unknown as { _handle: Partial<Handle> | null };
+  const handle = holder._handle;
+  if (typeof handle?.useUserBuffer !== 'function') return undefined;
+  // It ends as if the other side had closed it, which others may wait for, and leaves the handle open.
+  holder._handle = null;
+  stream.once('end', () => stream.destroy());
+  stream.push(null);
+  stream.resume();
+  return handle as Handle;
+}

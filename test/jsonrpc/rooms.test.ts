@@ -1,0 +1,75 @@
+import { describe, expect, it } from 'vitest';
+import { Rooms } from '../../src/jsonrpc/rooms.js';
+
+const KIB = 1024;
+
+/** Rooms of 128 and 512 KiB, and what was freed of them. */
+function rooms(maxIdleBytes = 4096 * KIB) {
+  const freed: Uint8Array[] = [];
+  const made = new Rooms({ sizes: [128 * KIB, 512 * KIB], maxIdleBytes, free: (room) => void freed.push(room) });
+  return { rooms: made, freed };
+}
+
+describe('a room', () => {
+  it('comes in the smallest size that will do, or is as large as it has to be', () => {
+    const { rooms: some } = rooms();
+    expect([1, 128, 129, 512, 700].map((kib) => some.take(kib * KIB).length / KIB)).toEqual([128, 128, 512, 512, 700]);
+  });
+
+  it('is nobody else’s', () => {
+    const { rooms: some } = rooms();
+    const memories = Array.from({ length: 5 }, () => some.take(100 * KIB).buffer);
+    expect(new Set(memories).size).toBe(5);
+  });
+});
+
+describe('a room that was given back', () => {
+  it('is the next one of its size, and nobody else has it meanwhile', () => {
+    const { rooms: some } = rooms();
+    const first = some.take(128 * KIB);
+    some.giveBack(first);
+    expect(some.idleBytes).toBe(128 * KIB);
+    expect(some.take(129 * KIB) === first).toBe(false);
+    expect(some.take(100 * KIB) === first).toBe(true);
+    expect(some.idleBytes).toBe(0);
+    expect(some.take(100 * KIB) === first).toBe(false);
+  });
+
+  it('is taken before others that have been idle for longer', () => {
+    const { rooms: some } = rooms();
+    const [one, other] = [some.take(128 * KIB), some.take(128 * KIB)];
+    some.giveBack(one);
+    some.giveBack(other);
+    expect(some.take(128 * KIB) === other).toBe(true);
+  });
+
+  it('may be told by any of its bytes, and goes back once', () => {
+    const { rooms: some } = rooms();
+    const room = some.take(128 * KIB);
+    for (let time = 0; time < 2; time += 1) some.giveBack(room.subarray(10, 20));
+    expect(some.idleBytes).toBe(128 * KIB);
+    expect(some.take(128 * KIB) === room).toBe(true);
+    expect(some.take(128 * KIB) === room).toBe(false);
+  });
+
+  it('is freed beyond what may be idle, and when nothing is to be kept', () => {
+    const { rooms: some, freed } = rooms(200 * KIB);
+    const [one, other] = [some.take(128 * KIB), some.take(128 * KIB)];
+    some.giveBack(one);
+    some.giveBack(other);
+    expect(some.idleBytes).toBe(128 * KIB);
+    expect(freed).toEqual([other]);
+    some.clear();
+    expect(some.idleBytes).toBe(0);
+    expect(freed).toEqual([other, one]);
+    expect(some.take(128 * KIB) === one).toBe(false);
+  });
+
+  it('is none of theirs when it is from elsewhere, or for small lines', () => {
+    const { rooms: some, freed } = rooms();
+    some.giveBack(new Uint8Array(128 * KIB));
+    some.giveBack(some.slab());
+    expect(some.idleBytes).toBe(0);
+    expect(freed).toEqual([]);
+  });
+});
