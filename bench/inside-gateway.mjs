@@ -1,0 +1,152 @@
+import { createHash } from 'node:crypto';
+import { Readable, Writable } from 'node:stream';
+import { loadBreaker } from '../src/bridge/breaker.js';
+import { loadCallQueue } from '../src/bridge/call-queue.js';
+import { answerLegacyChild, openLegacyChild } from '../src/bridge/legacy-child.js';
+import { StdioBridge } from '../src/bridge/stdio-bridge.js';
+import { createPlatform } from '../src/compose/platform.js';
+import { createSeal } from '../src/compose/seal.js';
+import { openStdioFront } from '../src/front/stdio.js';
+import { Backend } from '../src/gateway/backend.js';
+import { createToolPolicy } from '../src/gateway/catalog/tool-policy.js';
+import { Gateway } from '../src/gateway/gateway.js';
+import { LegacySession } from '../src/gateway/session/legacy-session.js';
+import { SharedLimit } from '../src/jsonrpc/shared-limit.js';
+import { LineWriter } from '../src/streams/line-writer.js';
+import { InsideClient, InsideServer } from './inside-ends.mjs';
+import { read } from './inside-reading.mjs';
+
+const MIB = 1024 * 1024;
+const KEY = 'tiny';
+
+/** As when the configuration says nothing. */
+const LIMITS = {
+  idleTimeoutMs: 60_000,
+  maxTimeoutMs: 600_000,
+  listTimeoutMs: 30_000,
+  maxQueued: 64,
+  maxWaitMs: 10_000,
+};
+
+/**
+ * A client whose calls go through the gateway as it is put together for one client on a pipe and one server, which may
+ * be given so many calls at once. Only the pipes and the supervision of a process are left out.
+ */
+export async function openInside(concurrency) {
+  await Promise.all([loadBreaker(), loadCallQueue()]);
+  const platform = createPlatform();
+  const { clock, scan, flow, partialFrames, rooms, faults } = platform;
+  faults.listen((error) => console.error(error));
+  const gateway = new Gateway({
+    clock,
+    servers: [{ key: KEY, sharing: 'profile' }],
+    create: (key, id, profile) => createServer(platform, { key, id, profile, concurrency }),
+    profileOfAll: { clientInfo: { name: 'trunkline', version: '1.0.0' }, capabilities: {} },
+    idleStopMs: 600_000,
+    ownTools: [],
+    startupWaitMs: 10_000,
+    seal: createSeal(),
+    hmac: createSeal(),
+    onFault: faults.onFault,
+  });
+  const input = new Readable({ read: () => {} });
+  const client = new InsideClient(`${KEY}__echo`, (chunk) => input.push(chunk));
+  openStdioFront({
+    input,
+    output: new Pipe((chunk) => client.receive(chunk)),
+    flow,
+    maxLineBytes: 64 * MIB,
+    held: partialFrames,
+    rooms,
+    openSession: (sink) =>
+      new LegacySession({
+        clock,
+        scan,
+        gateway,
+        sink,
+        serverInfo: { name: 'trunkline', version: '1.0.0' },
+        principal: 'local',
+        onFault: faults.onFault,
+      }),
+    onEnd: () => gateway.close(),
+  });
+  gateway.start();
+  await client.open();
+  return client;
+}
+
+/** A client whose calls go to the server at once: what of the time is none of the gateway's. */
+export function openAlone() {
+  const server = new InsideServer((chunk) => client.receive(chunk));
+  const client = new InsideClient('echo', (chunk) => server.receive(chunk));
+  return client;
+}
+
+function createServer({ clock, scan, partialFrames, rooms, faults }, { key, id, profile, concurrency }) {
+  const { onFault } = faults;
+  const backend = new Backend({
+    key,
+    id,
+    prefix: key,
+    clock,
+    limits: { ...LIMITS, concurrency },
+    waiting: new SharedLimit(1024),
+    policy: createToolPolicy({ deny: [] }),
+    answers: createToolPolicy({ allow: [], deny: [] }),
+    isTrusted: false,
+    sha256: (text) => createHash('sha256').update(text).digest('hex'),
+    isMisconfigured: false,
+    demandStart: () => {},
+    retryInMs: () => undefined,
+    onFault,
+  });
+  const server = new InsideServer((answers) => read(answers, bridge, take));
+  const bridge = new StdioBridge({
+    clock,
+    scan,
+    output: new LineWriter(new Pipe((chunk) => server.receive(chunk))),
+    maxFrameBytes: 64 * MIB,
+    maxUnwrittenBytes: 4 * MIB,
+    partialFrames,
+    rooms,
+    events: {
+      request: (request) => answerLegacyChild(bridge, request),
+      notification: (notification) => backend.notified(notification),
+      junk: (line) => onFault(new Error(`No message: ${Buffer.from(line)}`)),
+      silent: () => {},
+      offended: () => {},
+      fault: onFault,
+    },
+  });
+  const take = (chunk) => bridge.receive(chunk);
+  const start = async () => {
+    backend.moved('starting');
+    const handshake = await openLegacyChild(bridge, 1, await profile, 60_000);
+    if (handshake.kind === 'failed') throw new Error(handshake.reason);
+    const fault = await backend.loadLists(handshake.connection);
+    if (fault !== undefined) throw new Error(fault);
+    backend.attach(handshake.connection);
+    backend.moved('ready');
+  };
+  return { backend, start: () => void start(), end: async () => bridge.close('stopped') };
+}
+
+/** A pipe without a kernel: what was written in one turn of the event loop is read in the next, in fresh memory. */
+class Pipe extends Writable {
+  #pieces = [];
+  #read;
+
+  constructor(onRead) {
+    super();
+    this.#read = () => {
+      const chunk = Buffer.concat(this.#pieces);
+      this.#pieces = [];
+      onRead(chunk);
+    };
+  }
+
+  _write(piece, _, done) {
+    if (this.#pieces.push(piece) === 1) setImmediate(this.#read);
+    done();
+  }
+}

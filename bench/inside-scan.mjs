@@ -1,0 +1,35 @@
+import { createPlatform } from '../src/compose/platform.js';
+import { inRounds } from './measure.mjs';
+import { TEXT_KINDS, textOf } from './payload.mjs';
+
+const MIB = 1024 * 1024;
+const WARM_UP_ROUNDS = 10;
+
+/** The look at one message, the result of a tool, with its check of the encoding. */
+export async function measureScan({ rounds, scans }) {
+  const { scan } = createPlatform();
+  const messages = TEXT_KINDS.map((kind) => {
+    const result = { content: [{ type: 'text', text: textOf(kind, MIB) }] };
+    return { name: kind, bytes: Buffer.from(JSON.stringify({ jsonrpc: '2.0', id: 1, result })) };
+  });
+  const times = await inRounds(messages, rounds, WARM_UP_ROUNDS, async ({ bytes }) => {
+    const startedAt = performance.now();
+    for (let count = 0; count < scans; count += 1) {
+      const { kind, span } = scan(bytes);
+      if (kind !== 'response' || span.end !== bytes.length) throw new Error(`The message is a ${kind} to the scan`);
+    }
+    return ((performance.now() - startedAt) * 1e6) / scans;
+  });
+  return messages.map(({ name, bytes }) => ({
+    name,
+    unit: 'ms',
+    byteLength: bytes.length,
+    rounds: times.get(name),
+  }));
+}
+
+/** The same where there is no WebAssembly. */
+export function measurePlainScan(size) {
+  delete globalThis.WebAssembly;
+  return measureScan(size);
+}
