@@ -1,4 +1,4 @@
-import type { ChildSnapshot } from '../supervision/supervisor.js';
+import type { ChildSnapshot } from '../supervision/child-snapshot.js';
 
 interface FirstStart {
   spawnedAt: number | undefined;

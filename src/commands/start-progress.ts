@@ -1,4 +1,4 @@
-import type { ChildSnapshot } from '../supervision/supervisor.js';
+import type { ChildSnapshot } from '../supervision/child-snapshot.js';
 import type { ProgressLine } from './output.js';
 
 /** Shows on a terminal how far the first starts are, and what is being installed for them and for how long. */

@@ -1,14 +1,7 @@
 import type { Cancel, Clock } from '../timing/clock.js';
+import { type ChildSnapshot, toSnapshot } from './child-snapshot.js';
 import type { ChildSpec } from './child-spec.js';
-import {
-  type ChildEffect,
-  type ChildEvent,
-  type ChildPhase,
-  type ChildState,
-  type ExitRecord,
-  type FailureRecord,
-  initialState,
-} from './child-state.js';
+import { type ChildEffect, type ChildEvent, type ChildState, initialState } from './child-state.js';
 import type { Installer, Installing } from './installer.js';
 import { type Launched, type Launcher, type StopLadder, toStopLadder } from './launcher.js';
 import { StartSlots } from './start-slots.js';
@@ -25,24 +18,6 @@ export interface SupervisorOptions {
   readonly startLimit: number;
   /** Called after every change, in the same tick as its cause. Must not throw. */
   readonly onChange: (key: string, snapshot: ChildSnapshot) => void;
-}
-
-/** What the rest of the gateway may know about a child. Times are milliseconds on the monotonic clock. */
-export interface ChildSnapshot {
-  readonly state: ChildPhase['kind'];
-  readonly generation: number;
-  /** The leader's pid, which is the group's id too, as long as the group may exist. */
-  readonly pid: number | undefined;
-  readonly restarts: number;
-  readonly consecutiveFailures: number;
-  readonly lastExit: ExitRecord | undefined;
-  readonly lastFailure: FailureRecord | undefined;
-  readonly readySince: number | undefined;
-  /** When a failed child is launched again by itself. */
-  readonly retryAt: number | undefined;
-  /** The package that is not there yet, as people know it. */
-  readonly missing: string | undefined;
-  readonly installingSince: number | undefined;
 }
 
 interface Child {
@@ -281,21 +256,4 @@ export class Supervisor {
       reportGone();
     });
   }
-}
-
-function toSnapshot({ spec, state, launched }: Child): ChildSnapshot {
-  const { phase } = state;
-  return {
-    state: phase.kind,
-    generation: state.generation,
-    pid: launched?.pid,
-    restarts: state.restarts,
-    consecutiveFailures: state.consecutiveFailures,
-    lastExit: state.lastExit,
-    lastFailure: state.lastFailure,
-    readySince: phase.kind === 'ready' || phase.kind === 'suspect' ? phase.readySince : undefined,
-    retryAt: phase.kind === 'backoff' || phase.kind === 'parked' ? phase.retryAt : undefined,
-    missing: spec.missing?.shown,
-    installingSince: phase.kind === 'installing' ? phase.since : undefined,
-  };
 }

@@ -1,7 +1,8 @@
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { ProgressLine } from '../../src/commands/output.js';
 import { progressBar, StartProgress } from '../../src/commands/start-progress.js';
-import { type ChildSnapshot, Supervisor } from '../../src/supervision/supervisor.js';
+import type { ChildSnapshot } from '../../src/supervision/child-snapshot.js';
+import { Supervisor } from '../../src/supervision/supervisor.js';
 import { missingSpec } from '../supervision/sample-spec.js';
 import { ScriptedInstaller } from '../supervision/scripted-installer.js';
 import { ScriptedLauncher } from '../supervision/scripted-launcher.js';

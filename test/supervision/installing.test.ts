@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { type ChildSnapshot, Supervisor } from '../../src/supervision/supervisor.js';
+import type { ChildSnapshot } from '../../src/supervision/child-snapshot.js';
+import { Supervisor } from '../../src/supervision/supervisor.js';
 import { FakeClock } from '../support/fake-clock.js';
 import { missingSpec } from './sample-spec.js';
 import { ScriptedInstaller } from './scripted-installer.js';

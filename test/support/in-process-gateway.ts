@@ -11,7 +11,7 @@ import { loadConfig } from '../../src/config/load.js';
 import { LegacySession } from '../../src/gateway/session/legacy-session.js';
 import { reportStatus } from '../../src/gateway/status/status.js';
 import type { ServerReport } from '../../src/gateway/status/status-report.js';
-import type { ChildSnapshot } from '../../src/supervision/supervisor.js';
+import type { ChildSnapshot } from '../../src/supervision/child-snapshot.js';
 import type { Clock } from '../../src/timing/clock.js';
 import { NothingLeft } from './nothing-left.js';
 import { killGroups, processesOf, until } from './processes.js';
