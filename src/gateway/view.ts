@@ -1,4 +1,4 @@
-import { contain, containAsync, type OnFault } from '../bridge/contain.js';
+import { containAsync, type OnFault } from '../bridge/contain.js';
 import { isString, readString, readText, toBytes } from '../jsonrpc/json-text.js';
 import { RPC_CODES, RpcError } from '../jsonrpc/rpc-error.js';
 import type { NotificationEnvelope, RequestEnvelope } from '../mcp/envelope.js';
@@ -6,15 +6,17 @@ import type { Hmac } from '../mcp/exposed-name.js';
 import { type ListKind, listAskedFor } from '../mcp/lists.js';
 import { METHODS, REPEATABLE_METHODS, TASK_METHODS } from '../mcp/methods.js';
 import type { LegacyRevision } from '../mcp/revisions.js';
-import type { Cancel, Clock } from '../timing/clock.js';
+import type { Clock } from '../timing/clock.js';
 import { askInOrder, type Inquiry } from './ask-in-order.js';
 import type { Backend } from './backend.js';
-import { type Catalogs, changedLists, mergeCatalogs } from './catalog/catalogs.js';
+import type { Catalogs } from './catalog/catalogs.js';
+import { MergedLists } from './catalog/merged-lists.js';
 import { answerList } from './catalog/paged-list.js';
 import type { ListNaming } from './catalog/server-lists.js';
 import type { Exchange } from './exchange.js';
 import type { GatewayClient } from './gateway-port.js';
 import { HeldRequests } from './held-requests.js';
+import { ListAnnouncements } from './list-announcements.js';
 import type { LogRouting } from './log-routing.js';
 import { ownBug } from './own-bug.js';
 import { NO_COMPLETIONS, NotListed, Router, type Target } from './router.js';
@@ -43,9 +45,6 @@ export interface ViewOptions {
   readonly before?: View | undefined;
 }
 
-/** After a change of the configuration clients are told once, when what has to start has started, but soon. */
-const QUIET_MS = 2_000;
-
 /**
  * What some clients see: one backend of each server, as one. Clients that use the same backends share a view.
  *
@@ -54,56 +53,53 @@ const QUIET_MS = 2_000;
 export class View {
   readonly clients = new Set<GatewayClient>();
   readonly #backends: ReadonlyMap<string, Backend>;
-  readonly #naming: ListNaming;
   readonly #ownTools: ReadonlyMap<string, OwnTool>;
+  readonly #lists: MergedLists;
+  readonly #announcements: ListAnnouncements;
   readonly #router: Router;
   readonly #subscriptions: Subscriptions;
   readonly #logs: LogRouting;
   readonly #tasks: Tasks;
   readonly #held: HeldRequests;
-  readonly #hmac: Hmac;
   readonly #onFault: OnFault | undefined;
   readonly #onToolsListed: ViewOptions['onToolsListed'];
-  #catalogs: Catalogs;
-  /** What backends contribute may be different from what was merged last. */
-  #isStale = false;
   /** Where more than one server has resources, what they say tells whose some are. */
   #learnsUris: boolean;
-  #areListsSeen: boolean;
   /** Whose place it has taken, until its clients have come over. */
   #before: View | undefined;
-  /** What clients were told of last. */
-  #told: Catalogs;
-  #isQuiet: boolean;
-  readonly #cancelQuiet: Cancel;
 
   constructor(options: ViewOptions) {
-    const { clock, backends, naming, ownTools, startupWaitMs, subscriptions, logs, tasks, hmac, before } = options;
-    this.#onFault = options.onFault;
+    const { clock, backends, naming, ownTools, startupWaitMs, subscriptions, logs, tasks, hmac, onFault, before } =
+      options;
+    this.#onFault = onFault;
     this.#onToolsListed = options.onToolsListed;
     this.#backends = new Map(backends.map((backend) => [backend.key, backend]));
-    this.#naming = naming;
     this.#ownTools = new Map(ownTools.map((tool) => [tool.name, tool]));
     this.#before = before;
     this.#router = new Router(this.#backends, naming, before === undefined ? undefined : before.#router);
     this.#subscriptions = subscriptions;
     this.#logs = logs;
-    this.#hmac = hmac;
     this.#tasks = tasks;
-    this.#areListsSeen = before === undefined ? false : before.#areListsSeen;
+    const onMerged = (catalogs: Catalogs) => this.#merged(catalogs);
+    this.#lists = new MergedLists(
+      { backends, ownTools, naming, paging: { hmac }, onFault, onMerged },
+      before === undefined ? undefined : before.#lists,
+    );
+    this.#announcements = new ListAnnouncements({
+      clock,
+      lists: this.#lists,
+      clients: this.clients,
+      before: before === undefined ? undefined : before.#announcements,
+    });
+    this.#learnsUris = this.#router.withResources.length > 1;
     this.#held = new HeldRequests({
       clock,
       waitMs: startupWaitMs,
-      isReady: () => this.#isSettled,
+      isReady: () => this.#lists.isSettled,
       // Who has a list already is not kept waiting for what was added to it.
-      isOver: this.#areListsSeen,
+      isOver: this.#lists.areSeen,
       serve: (exchange) => this.serve(exchange),
     });
-    this.#catalogs = this.#merge(this.#areListsSeen ? before?.catalogs : undefined);
-    this.#learnsUris = this.#router.withResources.length > 1;
-    this.#told = before === undefined ? this.#catalogs : before.#told;
-    this.#isQuiet = before !== undefined;
-    this.#cancelQuiet = before === undefined ? () => {} : clock.schedule(QUIET_MS, () => this.#endQuiet());
   }
 
   get backends(): ReadonlyMap<string, Backend> {
@@ -111,8 +107,7 @@ export class View {
   }
 
   get catalogs(): Catalogs {
-    this.#refresh();
-    return this.#catalogs;
+    return this.#lists.catalogs;
   }
 
   uses(backend: Backend): boolean {
@@ -129,26 +124,22 @@ export class View {
     else this.#route(exchange);
   }
 
-  /** What some backend contributes may have changed. At the start that of many does at once, and is merged once. */
+  /** What some backend contributes may have changed. */
   listsChanged(): void {
-    if (this.#isStale) return;
-    this.#isStale = true;
-    if (this.#areListsSeen || this.#isSettled) this.#refresh();
-    else void SETTLED.then(() => contain(() => this.#refresh(), this.#onFault));
+    this.#lists.changed();
   }
 
   /** A client comes over from another view. */
   adopt(client: GatewayClient, from: View): void {
     from.clients.delete(client);
     this.clients.add(client);
-    if (from === this.#before) return;
-    for (const kind of changedLists(from.#told, this.catalogs)) client.listChanged(kind);
+    if (from !== this.#before) this.#announcements.welcome(client, from.#announcements);
   }
 
   /** Its clients have come over; with nothing to wait for they are told of the difference at once. */
   begin(): void {
     this.#before = undefined;
-    if (this.#isSettled) this.#endQuiet();
+    if (this.#lists.isSettled) this.#announcements.endQuiet();
   }
 
   /** A server has spoken of a resource, listed or not. */
@@ -159,74 +150,31 @@ export class View {
   /** Some backend's first start has ended. */
   startSettled(): void {
     this.#held.startSettled();
-    if (this.#isSettled) this.#endQuiet();
+    if (this.#lists.isSettled) this.#announcements.endQuiet();
   }
 
   close(): void {
-    this.#cancelQuiet();
+    this.#announcements.close();
     this.#held.end();
   }
 
   /** Another view takes its place, which is to serve what was held. */
   handOver(): Exchange[] {
-    this.#cancelQuiet();
+    this.#announcements.close();
     return this.#held.handOver();
   }
 
-  get #isSettled(): boolean {
-    return [...this.#backends.values()].every(({ isStartSettled }) => isStartSettled);
-  }
-
-  #endQuiet(): void {
-    this.#cancelQuiet();
-    this.#isQuiet = false;
-    this.#tell();
-  }
-
-  #tell(): void {
-    if (this.#isQuiet) return;
-    // Merging what is stale tells of it, too; so this comes first.
-    const { catalogs } = this;
-    const told = this.#told;
-    this.#told = catalogs;
-    for (const kind of changedLists(told, catalogs)) {
-      for (const client of this.clients) client.listChanged(kind);
-    }
-  }
-
-  #refresh(): void {
-    if (!this.#isStale) return;
-    this.#isStale = false;
-    const before = this.#catalogs;
-    // While nobody has seen a list, the order of the configuration decides alone.
-    this.#catalogs = this.#merge(this.#areListsSeen ? before : undefined);
+  #merged(catalogs: Catalogs): void {
     this.#learnsUris = this.#router.withResources.length > 1;
-    this.#onToolsListed?.(this.#catalogs.tools.size);
-    this.#tell();
-  }
-
-  #merge(before?: Catalogs): Catalogs {
-    return mergeCatalogs({
-      backends: this.#backends.values(),
-      ownTools: [...this.#ownTools.values()],
-      naming: this.#naming,
-      paging: { hmac: this.#hmac },
-      before,
-    });
+    this.#onToolsListed?.(catalogs.tools.size);
+    this.#announcements.tell();
   }
 
   #list(exchange: Exchange, kind: ListKind): void {
     // A cursor goes on with a list that was there already.
-    const mayWait = exchange.request.tokens.cursor === undefined && !this.#isListed;
+    const mayWait = exchange.request.tokens.cursor === undefined && !this.#lists.isComplete;
     if (mayWait && this.#held.hold(exchange)) return;
-    const { pages } = this.catalogs[kind];
-    this.#areListsSeen = true;
-    answerList(exchange, pages);
-  }
-
-  /** Whether of every server something is known that can be listed, be it from the last run. */
-  get #isListed(): boolean {
-    return [...this.#backends.values()].every(({ isListed }) => isListed);
+    answerList(exchange, this.#lists.show(kind).pages);
   }
 
   #route(exchange: Exchange): void {
@@ -272,7 +220,7 @@ export class View {
     // A method that we do not know may be about a task, whose server it is for then.
     const aboutTask = tokens.taskId === undefined ? undefined : ofServers.target(request, client, this.#backends);
     const isAboutTask = aboutTask !== undefined && !(aboutTask instanceof RpcError) && !KNOWN_METHODS.has(method);
-    return isAboutTask ? aboutTask : this.#router.target(request, this.catalogs);
+    return isAboutTask ? aboutTask : this.#router.target(request, this.#lists.catalogs);
   }
 
   #send(exchange: Exchange, target: Target): void {
@@ -305,8 +253,6 @@ export class View {
     exchange.succeed(toBytes(JSON.stringify(await tool.call(readArguments(exchange.request), this))));
   }
 }
-
-const SETTLED = Promise.resolve();
 
 /** The name of the tool that is to be called, if that is what is asked for. */
 function calledTool({ method, bytes, tokens: { name } }: RequestEnvelope): string | undefined {

@@ -1,0 +1,84 @@
+import { contain, type OnFault } from '../../bridge/contain.js';
+import type { ListKind } from '../../mcp/lists.js';
+import type { Backend } from '../backend.js';
+import type { Catalog, OwnEntry } from './catalog.js';
+import { type Catalogs, mergeCatalogs } from './catalogs.js';
+import type { Paging } from './paged-list.js';
+import type { ListNaming } from './server-lists.js';
+
+export interface MergedListsOptions {
+  /** In the order of the configuration. */
+  readonly backends: readonly Backend[];
+  readonly ownTools: readonly OwnEntry[];
+  readonly naming: ListNaming;
+  readonly paging: Paging;
+  readonly onFault: OnFault | undefined;
+  /** Told of what was merged anew. */
+  readonly onMerged: (catalogs: Catalogs) => void;
+}
+
+/** What some backends offer together, merged anew when one of them offers something else. */
+export class MergedLists {
+  readonly #options: MergedListsOptions;
+  #catalogs: Catalogs;
+  /** What backends contribute may be different from what was merged last. */
+  #isStale = false;
+  #areSeen: boolean;
+
+  /** They take the place of those `before`, if there were any. */
+  constructor(options: MergedListsOptions, before: MergedLists | undefined) {
+    this.#options = options;
+    this.#areSeen = before === undefined ? false : before.#areSeen;
+    this.#catalogs = this.#merge(this.#areSeen ? before?.catalogs : undefined);
+  }
+
+  get catalogs(): Catalogs {
+    this.#refresh();
+    return this.#catalogs;
+  }
+
+  /** Whether some client has been shown a list, of these or of those before. */
+  get areSeen(): boolean {
+    return this.#areSeen;
+  }
+
+  /** Whether every server's first start has ended, one way or the other. */
+  get isSettled(): boolean {
+    return this.#options.backends.every(({ isStartSettled }) => isStartSettled);
+  }
+
+  /** Whether of every server something is known that can be listed, be it from the last run. */
+  get isComplete(): boolean {
+    return this.#options.backends.every(({ isListed }) => isListed);
+  }
+
+  /** The list for a client that has asked for it. */
+  show(kind: ListKind): Catalog {
+    const list = this.catalogs[kind];
+    this.#areSeen = true;
+    return list;
+  }
+
+  /** What some backend contributes may have changed. At the start that of many does at once, and is merged once. */
+  changed(): void {
+    if (this.#isStale) return;
+    this.#isStale = true;
+    if (this.#areSeen || this.isSettled) this.#refresh();
+    else void SETTLED.then(() => contain(() => this.#refresh(), this.#options.onFault));
+  }
+
+  #refresh(): void {
+    if (!this.#isStale) return;
+    this.#isStale = false;
+    // While nobody has seen a list, the order of the configuration decides alone.
+    this.#catalogs = this.#merge(this.#areSeen ? this.#catalogs : undefined);
+    this.#options.onMerged(this.#catalogs);
+  }
+
+  #merge(before: Catalogs | undefined): Catalogs {
+    const { backends, ownTools, naming, paging } = this.#options;
+    return mergeCatalogs({ backends, ownTools, naming, paging, before });
+  }
+}
+
+const SETTLED = Promise.resolve();
