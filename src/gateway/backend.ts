@@ -1,11 +1,10 @@
 import type { ChildConnection } from '../bridge/child-connection.js';
-import { containAsync } from '../bridge/contain.js';
 import type { KeptChild, KeptWords } from '../bridge/kept-child.js';
 import type { NotificationEnvelope } from '../mcp/envelope.js';
 import { type ListKind, listsChangedBy } from '../mcp/lists.js';
-import { Paced } from '../timing/paced.js';
 import type { BackendListener } from './backend-listener.js';
 import type { ExposureRules } from './catalog/exposed-list.js';
+import { ListRefresh } from './catalog/list-refresh.js';
 import { OfferedLists } from './catalog/offered-lists.js';
 import { type ListNaming, NO_LISTS, type ServerLists } from './catalog/server-lists.js';
 import type { ApprovalFacts } from './catalog/tool-approval.js';
@@ -14,20 +13,9 @@ import type { FailureReason } from './delivery/failure.js';
 import type { Exchange, Handling } from './exchange.js';
 import type { GatewayClient } from './gateway-port.js';
 import { IdleWatch } from './idle-watch.js';
+import { Lifecycle, type LifecycleState } from './lifecycle.js';
 import { ProcessWaits } from './process-waits.js';
 import type { ChildRequest } from './questions/child-request.js';
-
-/** Where the process behind a backend is in its life, as far as the gateway needs to know. */
-export type LifecycleState =
-  | 'stopped'
-  | 'idle'
-  | 'installing'
-  | 'starting'
-  | 'ready'
-  | 'suspect'
-  | 'stopping'
-  | 'backoff'
-  | 'parked';
 
 /** What Trunkline does with a server, whatever runs for it. */
 export interface BackendRules extends Pick<ExposureRules, 'policy' | 'approvals'>, Pick<DeliveryOptions, 'limits'> {
@@ -54,9 +42,6 @@ export interface BackendOptions extends ExposureRules, DeliveryOptions, BackendR
   readonly onListed?: (words: KeptWords) => void;
 }
 
-/** A child that announces changes all the time is listened to this often. */
-const REFRESH_EVERY_MS = 1_000;
-
 /**
  * One server as the gateway sees it: what it offers, and the way calls take to it.
  *
@@ -69,20 +54,13 @@ export class Backend {
   /** The clients that share this backend. */
   readonly clients = new Set<GatewayClient>();
   #options: BackendOptions;
-  readonly #refresh: Paced;
-  /** What is to be read again. While there is no connection, it waits for one. */
-  readonly #stale = new Set<ListKind>();
   #listener: BackendListener | undefined;
-  #state: LifecycleState = 'stopped';
-  /** False while the package that it runs is not there: it is being installed, or could not be. */
-  #isInstalled = true;
-  #isStartSettled: boolean;
+  readonly #lifecycle: Lifecycle;
   readonly #lists: OfferedLists;
+  readonly #refresh: ListRefresh;
   readonly #idleWatch: IdleWatch;
   /** What an earlier process said of itself, until one of this run is ready. */
   #kept: KeptChild | undefined;
-  /** What a call is told that has waited for a process in vain. */
-  #delay: 'starting' | 'restarting' = 'starting';
   readonly #waiting: ProcessWaits;
 
   constructor(options: BackendOptions) {
@@ -90,6 +68,7 @@ export class Backend {
     this.key = options.key;
     this.id = options.id;
     this.delivery = new Delivery(options);
+    this.#lifecycle = new Lifecycle({ isMisconfigured: options.isMisconfigured, delivery: this.delivery });
     this.#lists = new OfferedLists(options);
     this.#waiting = new ProcessWaits(options.clock);
     this.#idleWatch = new IdleWatch({
@@ -97,16 +76,15 @@ export class Backend {
       idleMs: options.idleStopMs ?? 0,
       isBusy: () => this.delivery.atWork.size > 0 || this.delivery.queued > 0 || this.#listener?.isHeld() === true,
       onIdle: () => {
-        this.#delay = 'starting';
+        this.#lifecycle.toRest();
         options.rest?.();
       },
     });
-    this.#isStartSettled = options.isMisconfigured;
-    this.#refresh = new Paced({
+    this.#refresh = new ListRefresh({
       clock: options.clock,
-      delayMs: 0,
-      everyMs: REFRESH_EVERY_MS,
-      run: () => containAsync(this.#reload(), options.onFault),
+      onFault: options.onFault,
+      connection: () => this.delivery.connection,
+      read: (connection, kinds) => this.#reload(connection, kinds),
     });
   }
 
@@ -125,12 +103,17 @@ export class Backend {
 
   /** False while the first start is under way: a list made now may lack what this server offers. */
   get isStartSettled(): boolean {
-    return this.#isStartSettled;
+    return this.#lifecycle.isStartSettled;
+  }
+
+  /** Whether no process is to be expected. Before it is started for the first time it is on its way. */
+  get isGivenUp(): boolean {
+    return this.#lifecycle.isGivenUp;
   }
 
   /** Whether something is known of what this server offers, or nothing will be for now. */
   get isListed(): boolean {
-    return this.#isStartSettled || this.#kept !== undefined;
+    return this.isStartSettled || this.#kept !== undefined;
   }
 
   /** Whether what is listed was read in an earlier run, and no process of this one has confirmed it yet. */
@@ -150,7 +133,7 @@ export class Backend {
 
   /** The same under either names. */
   listsAs(naming: ListNaming): ServerLists {
-    return this.isGivenUp && this.#isStartSettled ? NO_LISTS : this.knownListsAs(naming);
+    return this.isGivenUp ? NO_LISTS : this.knownListsAs(naming);
   }
 
   /** What this server offers, or offered when it was last up. */
@@ -160,7 +143,7 @@ export class Backend {
 
   /** Shows what another one of this server offers until its own process has said what it does. */
   resemble(other: Backend): void {
-    if (!this.#isStartSettled && !this.delivery.hasBeenUp) this.#lists.resemble(other.#lists, this.#options);
+    if (!this.isStartSettled && !this.delivery.hasBeenUp) this.#lists.resemble(other.#lists, this.#options);
   }
 
   /** Other rules from now on, for the process that there is. */
@@ -174,9 +157,10 @@ export class Backend {
 
   /** Resolves when there is a process, or with why there is none to be expected, or none within `waitMs`. */
   untilAttached(waitMs: number): Promise<FailureReason | undefined> {
-    if (this.delivery.connection !== undefined || this.#absence !== undefined) return Promise.resolve(this.#absence);
+    const { absence } = this.#lifecycle;
+    if (this.delivery.connection !== undefined || absence !== undefined) return Promise.resolve(absence);
     this.#demand();
-    return this.#waiting.begin(waitMs, () => (this.#state === 'installing' ? 'installing' : this.#delay));
+    return this.#waiting.begin(waitMs, () => this.#lifecycle.delay);
   }
 
   /** Whether the configuration lets this tool through. */
@@ -234,25 +218,16 @@ export class Backend {
   /** A process is ready to be called. */
   attach(connection: ChildConnection): void {
     this.delivery.connect(connection);
-    if (this.#stale.size > 0) this.#refresh.request();
+    this.#refresh.connected();
     this.#listener?.attached();
     this.#tellWaiting();
   }
 
   /** The process moved on in its life. In any state but `ready` there is none to call. */
   moved(state: LifecycleState): void {
-    const wasGivenUp = this.isGivenUp;
-    const isFirstStart = !this.#isStartSettled;
-    this.#isInstalled = state !== 'installing' && (this.#isInstalled || state === 'starting');
-    this.#state = state;
-    this.#isStartSettled ||= state !== 'starting' && state !== 'installing';
+    const { isGivenUp: wasGivenUp, isStartSettled: wasStartSettled } = this;
     if (state === 'ready') this.#kept = undefined;
-    if (state === 'idle') this.#delay = 'starting';
-    if (state === 'parked' || state === 'stopped') this.delivery.giveUp(this.#isInstalled ? state : 'not_installed');
-    else if (state === 'suspect') this.delivery.hold();
-    else if (state === 'ready') this.delivery.resume();
-    else this.delivery.disconnect(this.#delay);
-    if (state === 'ready' || state === 'backoff') this.#delay = 'restarting';
+    this.#lifecycle.moved(state);
     if (state === 'ready') this.#idleWatch.begin();
     else this.#idleWatch.end();
     if (state !== 'ready' && state !== 'suspect') this.#listener?.detached();
@@ -261,12 +236,12 @@ export class Backend {
     if (this.isGivenUp) this.#tellWaiting();
     // What came while nobody could be asked for a start yet.
     if (state === 'idle' && (this.delivery.queued > 0 || this.#waiting.size > 0)) this.#demand();
-    if (isFirstStart && this.#isStartSettled) this.#listener?.startSettled();
+    if (!wasStartSettled && this.isStartSettled) this.#listener?.startSettled();
   }
 
   /** Somebody wants it now: a process that is not tried any more by itself is started. */
   wanted(): void {
-    if (this.#state === 'parked') this.#options.demandStart();
+    if (this.#lifecycle.state === 'parked') this.#options.demandStart();
   }
 
   /** Serves a request of a client. */
@@ -275,7 +250,7 @@ export class Backend {
     this.#idleWatch.used();
     exchange.goesTo(this.id);
     // An installation takes longer than any call should wait.
-    const absence = this.#state === 'installing' ? 'installing' : this.#absence;
+    const absence = this.#lifecycle.state === 'installing' ? 'installing' : this.#lifecycle.absence;
     if (absence === undefined) this.delivery.serve(exchange, handling);
     else this.delivery.refuse(exchange, absence);
   }
@@ -288,12 +263,8 @@ export class Backend {
   /** Something that the child said unasked. */
   notified(notification: NotificationEnvelope): void {
     const changed = listsChangedBy(notification.method);
-    if (changed.length === 0) {
-      this.#listener?.notified(notification);
-      return;
-    }
-    for (const kind of changed) this.#stale.add(kind);
-    if (this.delivery.connection !== undefined) this.#refresh.request();
+    if (changed.length > 0) this.#refresh.changed(changed);
+    else this.#listener?.notified(notification);
   }
 
   close(): void {
@@ -303,17 +274,9 @@ export class Backend {
     this.#tellWaiting();
   }
 
-  /** Why no process is to be expected, if so. */
-  get #absence(): FailureReason | undefined {
-    if (this.isMisconfigured) return 'misconfigured';
-    if (!this.isGivenUp) return undefined;
-    if (!this.#isInstalled) return 'not_installed';
-    return this.#state === 'parked' ? 'parked' : 'stopped';
-  }
-
   /** Somebody needs the process, and will wait for it. */
   #demand(): void {
-    if (DEMANDED.has(this.#state)) this.#options.demandStart();
+    if (this.#lifecycle.heedsDemand) this.#options.demandStart();
   }
 
   #tellLists(): void {
@@ -325,25 +288,13 @@ export class Backend {
   }
 
   #tellWaiting(): void {
-    const absence = this.delivery.connection === undefined ? (this.#absence ?? 'stopped') : undefined;
+    const absence = this.delivery.connection === undefined ? (this.#lifecycle.absence ?? 'stopped') : undefined;
     this.#waiting.tell(absence);
   }
 
-  /** Whether no process is to be expected. Before it is started for the first time it is on its way. */
-  get isGivenUp(): boolean {
-    return this.#state === 'parked' || (this.#state === 'stopped' && this.#isStartSettled);
-  }
-
   /** A list that cannot be read leaves the last one in force; calls will tell what is wrong with the child. */
-  async #reload(): Promise<void> {
-    const { connection } = this.delivery;
-    if (connection === undefined) return;
-    const kinds = [...this.#stale];
-    this.#stale.clear();
+  async #reload(connection: ChildConnection, kinds: readonly ListKind[]): Promise<void> {
     await Promise.all(kinds.map((kind) => this.#lists.load(connection, kind, this.delivery.listPatience)));
     if (connection === this.delivery.connection) this.#tellLists();
   }
 }
-
-/** Where it makes a difference that somebody needs the process. */
-const DEMANDED: ReadonlySet<LifecycleState> = new Set(['idle', 'starting', 'stopping', 'parked']);

@@ -1,10 +1,11 @@
 import type { KeptWords } from '../../src/bridge/kept-child.js';
-import { Backend, type LifecycleState } from '../../src/gateway/backend.js';
+import { Backend } from '../../src/gateway/backend.js';
 import type { Sharing } from '../../src/gateway/backend-pool.js';
 import { createToolPolicy, type ToolPolicyRules } from '../../src/gateway/catalog/tool-policy.js';
 import type { CallLimits } from '../../src/gateway/delivery/call-limits.js';
 import { Gateway, type GatewaySettings } from '../../src/gateway/gateway.js';
 import type { GatewayPort } from '../../src/gateway/gateway-port.js';
+import type { LifecycleState } from '../../src/gateway/lifecycle.js';
 import { toChildRequest } from '../../src/gateway/questions/child-request.js';
 import { LegacySession } from '../../src/gateway/session/legacy-session.js';
 import type { OwnTool } from '../../src/gateway/status/own-tool.js';

@@ -1,4 +1,5 @@
-import type { Backend, LifecycleState } from '../backend.js';
+import type { Backend } from '../backend.js';
+import type { LifecycleState } from '../lifecycle.js';
 import type { Lifecycle, ServerFacts, StatusFacts } from './status.js';
 
 /** The next step for a person, by what is wrong. */

@@ -1,5 +1,5 @@
 import type { BreakerState } from '../../bridge/breaker.js';
-import type { LifecycleState } from '../backend.js';
+import type { LifecycleState } from '../lifecycle.js';
 
 /** The structured content of `trunkline__status`. Times are seconds, latencies milliseconds. */
 export interface StatusReport {

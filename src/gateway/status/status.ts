@@ -1,7 +1,8 @@
 import type { SharedLimit } from '../../jsonrpc/shared-limit.js';
 import type { ListKind } from '../../mcp/lists.js';
-import type { Backend, LifecycleState } from '../backend.js';
+import type { Backend } from '../backend.js';
 import type { Catalogs } from '../catalog/catalogs.js';
+import type { LifecycleState } from '../lifecycle.js';
 import { advise, stateOf } from './advice.js';
 import { printable, printableLines } from './printable.js';
 import type {
