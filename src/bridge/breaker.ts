@@ -28,11 +28,12 @@ export interface BreakerOptions {
   readonly trial: () => Promise<boolean>;
 }
 
-let opossum: typeof CircuitBreaker | undefined;
+let opossum: Promise<typeof CircuitBreaker> | undefined;
 
-/** Loads what judges outcomes, which has to be there before the first call is sent, and not while a client waits for a list. */
-export async function loadBreaker(): Promise<void> {
-  opossum = (await import('opossum')).default;
+/** Loads what judges outcomes; else that is done for the first one. */
+export function loadBreaker(): Promise<typeof CircuitBreaker> {
+  opossum ??= import('opossum').then((loaded) => loaded.default);
+  return opossum;
 }
 
 /**
@@ -45,8 +46,9 @@ export class Breaker {
   readonly #clock: Clock;
   readonly #policy: BreakerPolicy;
   readonly #trial: () => Promise<boolean>;
-  /** Made for the first outcome. */
   #circuit: Circuit | undefined;
+  /** Begun by the first outcome: resolves when there is a circuit, or none is needed any more. */
+  #ready: Promise<void> | undefined;
   #isOver = false;
   #openUntil = 0;
   /** Successes that opossum is still to be told of. */
@@ -114,15 +116,24 @@ export class Breaker {
 
   #fire(attempt: Attempt): void {
     if (this.#isOver) return;
-    this.#circuit ??= this.#newCircuit();
     // The rejection is the attempt's own failure, which is now recorded.
-    this.#circuit.fire(attempt).catch(() => {});
+    if (this.#circuit !== undefined) this.#circuit.fire(attempt).catch(() => {});
+    else this.#fireWhenReady(attempt);
   }
 
-  #newCircuit(): Circuit {
-    if (opossum === undefined) throw new Error('The breaker is not loaded');
+  #fireWhenReady(attempt: Attempt): void {
+    this.#ready ??= this.#prepare();
+    void this.#ready.then(() => this.#fire(attempt));
+  }
+
+  async #prepare(): Promise<void> {
+    const Opossum = await loadBreaker();
+    if (!this.#isOver) this.#circuit = this.#newCircuit(Opossum);
+  }
+
+  #newCircuit(Opossum: typeof CircuitBreaker): Circuit {
     const { minSamples, failurePercentage, windowMs, openMs, maxOpenMs } = this.#policy;
-    const circuit: Circuit = new opossum((attempt) => attempt(), {
+    const circuit: Circuit = new Opossum((attempt) => attempt(), {
       // Deadlines are the bridge's: opossum's own would leave the work running.
       timeout: false,
       volumeThreshold: minSamples,

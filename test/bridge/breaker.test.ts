@@ -21,10 +21,10 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-function breaking({ policy = POLICY } = {}) {
+function breaking({ policy = POLICY, Made = Breaker } = {}) {
   let trials = 0;
   let finish: (answered: boolean) => void = () => {};
-  const breaker = new Breaker({
+  const breaker = new Made({
     clock,
     policy,
     trial: () => {
@@ -117,6 +117,34 @@ describe('a breaker', () => {
     expect(breaker.state).toBe('open');
     expect(breaker.retryAfterMs).toBe(30_000);
     expect(trials()).toBe(0);
+  });
+});
+
+describe('a breaker whose package is not loaded yet', () => {
+  async function notLoaded() {
+    vi.resetModules();
+    return await import('../../src/bridge/breaker.js');
+  }
+
+  it('judges what comes meanwhile once it is', async () => {
+    const { breaker, record } = breaking({ Made: (await notLoaded()).Breaker });
+    for (let count = 0; count < FAILURES.length; count += 1) breaker.failed();
+    expect([breaker.state, breaker.retryAfterMs]).toEqual(['closed', 0]);
+    while (breaker.state === 'closed') await settled();
+    expect([breaker.state, breaker.retryAfterMs]).toEqual(['open', 30_000]);
+    await record(true, true);
+    expect(breaker.state).toBe('open');
+    breaker.close();
+  });
+
+  it('leaves no timer when it is closed meanwhile', async () => {
+    const { Breaker: Made, loadBreaker } = await notLoaded();
+    const { breaker } = breaking({ Made });
+    breaker.failed();
+    breaker.close();
+    await loadBreaker();
+    await settled();
+    expect(vi.getTimerCount()).toBe(0);
   });
 });
 

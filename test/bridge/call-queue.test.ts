@@ -1,11 +1,11 @@
 import fc from 'fast-check';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { CallQueue, type QueuePlace } from '../../src/bridge/call-queue.js';
 import { SharedLimit } from '../../src/jsonrpc/shared-limit.js';
 import { flush } from '../support/wire.js';
 
-function queueing(concurrency: number, maxQueued: number) {
-  const queue = new CallQueue({ concurrency, maxQueued });
+function queueing(concurrency: number, maxQueued: number, Made = CallQueue) {
+  const queue = new Made({ concurrency, maxQueued });
   const started: string[] = [];
   const leaves = new Map<string, () => void>();
   const enter = (name: string): QueuePlace | undefined =>
@@ -41,6 +41,21 @@ describe('CallQueue', () => {
     expect(started).toEqual(['a', 'b', 'c']);
     await leave('c');
     expect([queue.running, queue.queued]).toEqual([0, 0]);
+  });
+
+  it('keeps the order of calls that wait before what orders them is loaded', async () => {
+    vi.resetModules();
+    const { CallQueue: Made, loadCallQueue } = await import('../../src/bridge/call-queue.js');
+    const { queue, started, enter, leave } = queueing(1, 10, Made);
+    for (const name of ['a', 'b', 'c']) enter(name);
+    const left = leave('a');
+    expect(queue.queued).toBe(2);
+    await loadCallQueue();
+    await left;
+    await flush();
+    expect(started).toEqual(['a', 'b']);
+    await leave('b');
+    expect(started).toEqual(['a', 'b', 'c']);
   });
 
   it('takes no call that would wait behind too many others', async () => {
