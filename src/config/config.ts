@@ -75,6 +75,7 @@ export const APPROVAL_MODES = ['off', 'required'] as const;
 
 type ApprovalMode = (typeof APPROVAL_MODES)[number];
 
+/** What bounds the calls to one server, under the names that the gateway has for it. */
 export interface CallLimits {
   /** Longest silence during a call; progress starts it anew. */
   readonly idleTimeoutMs: number;
