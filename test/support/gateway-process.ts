@@ -158,6 +158,8 @@ export class GatewayProcess {
     for (const deadline = performance.now() + this.#patienceMs; performance.now() < deadline; ) {
       const status = await this.status(server);
       if (status.state === state) return status;
+      // Whatever it waits for needs the processor too.
+      await new Promise((resolve) => setTimeout(resolve, 5));
     }
     throw new Error(`Server ${server} did not become ${state}; stderr:\n${this.#stderr}`);
   }

@@ -46,9 +46,13 @@ export function killGroups(pgids: readonly (number | undefined)[]): void {
 /** Resolves when `condition` holds; fails with `what` when that takes longer than `withinMs`. */
 export async function until(what: string, condition: () => boolean, withinMs = 5_000): Promise<void> {
   const deadline = performance.now() + withinMs;
-  while (!condition()) {
-    if (performance.now() > deadline) throw new Error(`Waited ${withinMs} ms in vain: ${what}`);
-    await new Promise((resolve) => setTimeout(resolve, 5));
+  for (;;) {
+    const asked = performance.now();
+    if (condition()) return;
+    const now = performance.now();
+    if (now > deadline) throw new Error(`Waited ${withinMs} ms in vain: ${what}`);
+    // One that asks `ps` would otherwise take a whole processor from what it waits for.
+    await new Promise((resolve) => setTimeout(resolve, Math.max(5, 3 * (now - asked))));
   }
 }
 
