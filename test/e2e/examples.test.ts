@@ -45,6 +45,7 @@ describe('the command-line client', () => {
   });
 
   it('shows progress while the call is under way', async () => {
+    place.configure('everything');
     const { code, stdout, stderr } = await place.cliClient([LONG, '{"duration":1,"steps":4}']);
     expect(code).toBe(0);
     expect(stdout).toContain('Long running operation completed');
@@ -53,6 +54,7 @@ describe('the command-line client', () => {
   });
 
   it('exits with 1 when a tool answers with an error', async () => {
+    place.configure('files');
     const { code, stdout } = await place.cliClient(['files__read_text_file', '{"path":"/etc/passwd"}']);
     expect(code).toBe(1);
     expect(stdout).toContain('Access denied');
@@ -71,6 +73,7 @@ describe('the command-line client', () => {
   });
 
   it('lets the person at the terminal fill in what a server asks for, again where it does not fit', async () => {
+    place.configure('everything');
     // Stdin stays open: the client has to end by itself.
     const running = place.start(CLI_CLIENT, ['--config', place.config, FORM]);
     const typed = [
@@ -116,12 +119,14 @@ describe('the command-line client', () => {
     ['cancels when nobody is there', '', 'cancel'],
     ['cancels when the person leaves in the middle', 'y\nAda\n', 'cancel'],
   ])('%s', async (_, input, action) => {
+    place.configure('everything');
     const { code, stdout } = await place.cliClient([FORM], input);
     expect(code).toBe(0);
     expect(stdout).toContain(`"action": "${action}"`);
   });
 
   it('tells servers the folders that they may work in, if it was given any', async () => {
+    place.configure('everything');
     const folder = place.folderFor('project');
     const roots = await place.cliClient(['--root', folder, 'everything__get-roots-list']);
     expect(roots).toMatchObject({ code: 0, stderr: '' });
@@ -144,6 +149,7 @@ describe('the command-line client', () => {
 
 describe('the bot', () => {
   const NAMES = ['ada', 'bob', 'cyd'];
+  beforeEach(() => place.configure('everything'));
 
   it('answers each of its users, and none with what belongs to another one', async () => {
     const bot = await place.bot();
@@ -270,13 +276,13 @@ interface Finished {
 
 type Environment = Readonly<Record<string, string>>;
 
-/** A folder for one test, with three real servers in its configuration and all that runs there. */
+/** A folder for one test, with up to three real servers in its configuration and all that runs there. */
 class Place {
   readonly proxy = new RecordingProxy();
   /** Part of every command line, so that what is left of a run can be found. */
   readonly #folder = mkdtempSync(join(tmpdir(), `trunkline-${randomUUID()}-`));
   readonly config: string;
-  readonly #servers: Record<string, object>;
+  #servers: Record<string, object>;
   readonly #environment: Environment;
   readonly #running: Running[] = [];
   #gateway: Running | undefined;
@@ -295,6 +301,12 @@ class Place {
       files: { package: '@modelcontextprotocol/server-filesystem', args: [this.#folder] },
     };
     this.config = this.#configure();
+  }
+
+  /** Leaves all but one of the servers out, where the others would only take time to start. */
+  configure(only: string): void {
+    this.#servers = { [only]: this.#servers[only] ?? {} };
+    this.#configure();
   }
 
   write(name: string, text: string): string {
