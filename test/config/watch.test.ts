@@ -12,6 +12,8 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { type FileWatch, watchFiles } from '../../src/config/watch.js';
+import type { Clock } from '../../src/timing/clock.js';
+import { FakeClock } from '../support/fake-clock.js';
 import { realClock, until } from '../support/processes.js';
 
 let folder: string;
@@ -26,8 +28,17 @@ afterEach(async () => {
 });
 
 /** Watches a file of the folder; yields what it says each time that a change is told, `undefined` if it is not there. */
-async function following(name: string) {
+async function following(name: string, time: Clock = realClock) {
   const file = join(folder, name);
+  /** What the watch has put off to later, in milliseconds: it does so whenever something happens. */
+  const delays: number[] = [];
+  const clock: Clock = {
+    now: () => time.now(),
+    schedule: (delayMs, task) => {
+      delays.push(delayMs);
+      return time.schedule(delayMs, task);
+    },
+  };
   /** Each different from the one before. */
   const seen: (string | undefined)[] = [];
   const errors: unknown[] = [];
@@ -43,12 +54,13 @@ async function following(name: string) {
     // To be told once more of the same is no harm.
     if (seen.length === 0 || seen.at(-1) !== text) seen.push(text);
   };
-  const watch = watchFiles({ files: [file], clock: realClock, onChange, onError: (error) => errors.push(error) });
+  const watch = watchFiles({ files: [file], clock, onChange, onError: (error) => errors.push(error) });
   watches.push(watch);
   await watch.ready;
   return {
     file,
     seen,
+    delays,
     errors,
     untilSeen: (text: string | undefined) => until(`"${text}" is seen`, () => seen.at(-1) === text && seen.length > 0),
   };
@@ -81,9 +93,10 @@ describe('a watched file', () => {
 
   it('that is moved away and written anew, as some editors do, is told of once', async () => {
     writeFileSync(join(folder, 'c.yaml'), 'one');
-    const { file, seen, untilSeen } = await following('c.yaml');
+    const { file, seen, delays, untilSeen } = await following('c.yaml');
     renameSync(file, `${file}~`);
-    await new Promise((resolve) => setTimeout(resolve, 300));
+    const [settled = 0] = await until('it moves', () => delays.length > 0).then(() => delays);
+    await until('it is missed', () => delays.some((delay) => delay > settled));
     writeFileSync(file, 'two');
     await untilSeen('two');
     expect(seen).toEqual(['two']);
@@ -111,11 +124,17 @@ describe('a watched file', () => {
 
   it('that is written all the time is told of all the same', async () => {
     writeFileSync(join(folder, 'c.yaml'), 'one');
-    const { file, seen } = await following('c.yaml');
-    let count = 0;
-    const timer = setInterval(() => writeFileSync(file, `${++count}`), 40);
-    await until('it is told of', () => seen.length > 0, 3_000).finally(() => clearInterval(timer));
-    expect(count).toBeGreaterThan(10);
+    // So that no write comes late, however busy the machine is.
+    const clock = new FakeClock();
+    const { file, seen, delays } = await following('c.yaml', clock);
+    for (let count = 1; clock.now() < 3_000 && seen.length === 0; count += 1) {
+      const before = delays.length;
+      writeFileSync(file, `${count}`);
+      await until('the write is noticed', () => delays.length > before);
+      clock.advance(40);
+    }
+    expect(seen).toHaveLength(1);
+    expect(clock.now()).toBeGreaterThan(400);
   });
 
   it('that is not there yet is told of when it comes, even when its folder is missing', async () => {
@@ -163,10 +182,13 @@ describe('a watched file', () => {
 
   it('is not told of when others beside it change', async () => {
     writeFileSync(join(folder, 'c.yaml'), 'one');
-    const { file, seen, errors, untilSeen } = await following('c.yaml');
-    for (const name of ['c.yaml~', '.c.yaml.swp', 'log.txt']) writeFileSync(join(folder, name), 'x');
-    await new Promise((resolve) => setTimeout(resolve, 400));
-    expect(seen).toEqual([]);
+    const { file, seen, delays, errors, untilSeen } = await following('c.yaml');
+    // Whoever cares for them is told of them.
+    const names = ['c.yaml~', '.c.yaml.swp', 'log.txt'];
+    const others = await Promise.all(names.map((name) => following(name)));
+    for (const other of others) writeFileSync(other.file, 'x');
+    for (const other of others) await other.untilSeen('x');
+    expect({ seen, delays }).toEqual({ seen: [], delays: [] });
     writeFileSync(file, 'two');
     await untilSeen('two');
     expect(errors).toEqual([]);
@@ -174,11 +196,15 @@ describe('a watched file', () => {
 
   it('is not told of any more after the end', async () => {
     writeFileSync(join(folder, 'c.yaml'), 'one');
-    const { file, seen } = await following('c.yaml');
+    const { file, seen, delays } = await following('c.yaml');
+    const another = await following('c.yaml');
     writeFileSync(file, 'two');
+    await until('it is about to be told', () => delays.length > 0);
     await watches[0]?.close();
+    const before = delays.length;
     writeFileSync(file, 'three');
-    await new Promise((resolve) => setTimeout(resolve, 300));
+    await another.untilSeen('three');
     expect(seen).toEqual([]);
+    expect(delays).toHaveLength(before);
   });
 });

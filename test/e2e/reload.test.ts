@@ -3,10 +3,11 @@ import { once } from 'node:events';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it, type TestContext } from 'vitest';
+import { watchFiles } from '../../src/config/watch.js';
 import { builtModule } from '../support/built-module.js';
 import { GatewayProcess, type Message, type StartOptions } from '../support/gateway-process.js';
 import { type Headers, INITIALIZE, Place } from '../support/http-place.js';
-import { until } from '../support/processes.js';
+import { realClock, until } from '../support/processes.js';
 import { Seeded } from '../support/seeded.js';
 
 type Servers = Record<string, Record<string, unknown>>;
@@ -128,15 +129,19 @@ describe('a configuration that changes while Trunkline runs', () => {
   });
 
   it.concurrent('stops a server that is removed while it waits for its next start, for good', async (test) => {
-    const crashing = { command: 'node', args: ['-e', 'process.exit(1)'], restart: { firstDelay: '1s', budget: 100 } };
+    const crash = { command: 'node', args: ['-e', 'process.exit(1)'] };
+    // Delays vary by a fifth to both sides: the shortest of the one below is longer than the longest of this one.
+    const crashing = { ...crash, restart: { firstDelay: '1s', maxDelay: '1s', budget: 100 } };
+    const slower = { ...crash, restart: { firstDelay: '1600ms', maxDelay: '1600ms', budget: 100 } };
     const gateway = await started(test, { servers: { lab: {}, crashing }, args: ['-v'] });
-    const starts = () => gateway.stderr.split('\n').filter((line) => /"crashing".*"server starting"/.test(line)).length;
+    const starts = (key: string) => gateway.stderr.match(new RegExp(`"${key}".*"server starting"`, 'g'))?.length ?? 0;
     await gateway.untilState('crashing', 'backoff');
-    gateway.configure({ lab: {} });
+    gateway.configure({ lab: {}, slower });
     await gateway.untilStatus('it is taken over', ({ configReloads }) => configReloads === 1);
-    const before = starts();
-    await new Promise((resolve) => setTimeout(resolve, 2_500));
-    expect(starts()).toBe(before);
+    const before = starts('crashing');
+    expect(before).toBeGreaterThan(0);
+    await until('one that waits longer had its turn', () => starts('slower') > 1, PATIENCE_MS);
+    expect(starts('crashing')).toBe(before);
     expect(gateway.stderr).toMatch(/"crashing".*"server stopped"/);
   });
 
@@ -182,8 +187,13 @@ describe('a configuration that changes while Trunkline runs', () => {
     gateway.configure({ lab: {}, more: {} }, { watch: false });
     await gateway.untilStatus('it is taken over', ({ configReloads }) => configReloads === 1);
     await until('it is told', () => gateway.stderr.includes('not followed any more'), PATIENCE_MS);
-    gateway.configure({ lab: {} });
-    await new Promise((resolve) => setTimeout(resolve, 600));
+    await until('nothing is watched', () => !watchesFiles(gateway), PATIENCE_MS);
+    // Somebody else who follows it is told: time enough, where what the gateway watches cannot be seen.
+    await new Promise<void>((told, failed) => {
+      const watch = watchFiles({ files: [gateway.file], clock: realClock, onChange: () => told(), onError: failed });
+      test.onTestFinished(() => watch.close());
+      void watch.ready.then(() => gateway.configure({ lab: {} }));
+    });
     const status = await gateway.untilStatus('it answers', () => true);
     expect(status.servers.map(({ server }: Message) => server)).toEqual(['lab', 'more']);
   });
@@ -297,11 +307,14 @@ function openDescriptors(gateway: GatewayProcess): number | undefined {
 
 /** Changes are followed a moment after the start: waits for that. */
 async function untilFollowed(gateway: GatewayProcess): Promise<void> {
-  const isFollowed = () => {
-    const folder = `/proc/${gateway.pid}/fdinfo`;
-    return !existsSync(folder) || readdirSync(folder).some((fd) => readInfo(join(folder, fd)).includes('inotify wd'));
-  };
-  await until('the file is watched', isFollowed, PATIENCE_MS);
+  await until('the file is watched', () => watchesFiles(gateway) ?? true, PATIENCE_MS);
+}
+
+/** `undefined` where that cannot be told. */
+function watchesFiles(gateway: GatewayProcess): boolean | undefined {
+  const folder = `/proc/${gateway.pid}/fdinfo`;
+  if (!existsSync(folder)) return undefined;
+  return readdirSync(folder).some((fd) => readInfo(join(folder, fd)).includes('inotify wd'));
 }
 
 function readInfo(file: string): string {
