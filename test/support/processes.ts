@@ -52,7 +52,7 @@ export async function until(what: string, condition: () => boolean, withinMs = 5
     const now = performance.now();
     if (now > deadline) throw new Error(`Waited ${withinMs} ms in vain: ${what}`);
     // One that asks `ps` would otherwise take a whole processor from what it waits for.
-    await new Promise((resolve) => setTimeout(resolve, Math.max(5, 3 * (now - asked))));
+    await new Promise((resolve) => setTimeout(resolve, Math.min(50, Math.max(5, 3 * (now - asked)))));
   }
 }
 
