@@ -1,7 +1,11 @@
 import { defineConfig } from 'vitest/config';
 
-// Two projects: pure tests, and tests with real processes. Each of the latter marks its processes with a folder of its
-// own, so that it can tell what is left of them whatever else runs. Three files at once: most of the time is spent waiting.
+// Projects: pure tests, those of the fronts, and tests with real processes. Each of the last marks its processes with a
+// folder of its own, so that it can tell what is left of them whatever else runs. Three files at once: most of the time
+// is spent waiting.
+// The files of pure tests share the workers and the modules in them, since a new process for each takes longer than
+// most of them do: what a test replaces of its own process it has to put back, and a module that they share may not
+// register hooks when it is loaded, which happens once in a worker. Where modules do, files have processes of their own.
 export default defineConfig({
   test: {
     maxWorkers: 3,
@@ -11,8 +15,17 @@ export default defineConfig({
           name: 'unit',
           include: ['test/**/*.test.ts'],
           setupFiles: ['test/support/load-packages.ts'],
-          exclude: ['test/process/**', 'test/e2e/**', 'test/faults/**'],
+          isolate: false,
+          exclude: ['test/front/**', 'test/process/**', 'test/e2e/**', 'test/faults/**'],
           // For properties on a machine that is busy with other things.
+          testTimeout: 30_000,
+        },
+      },
+      {
+        test: {
+          name: 'front',
+          include: ['test/front/**/*.test.ts'],
+          setupFiles: ['test/support/load-packages.ts'],
           testTimeout: 30_000,
         },
       },
