@@ -11,6 +11,7 @@ const GREETING = [
   ...[
     'src/commands/usage-error.ts',
     'src/compose/platform.ts',
+    'src/compose/create-rooms.ts',
     'src/compose/faults.ts',
     'src/observe/system-clock.ts',
     'src/front/stdio.ts',
