@@ -50,6 +50,7 @@ export class LineDecoder implements ByteReader {
   #droppedLines = 0;
   #droppedBytes = 0;
   #excessBytes = 0;
+  #hasEnded = false;
 
   constructor({ sink, maxLineBytes, held, rooms }: LineDecoderOptions) {
     this.#sink = sink;
@@ -82,6 +83,7 @@ export class LineDecoder implements ByteReader {
   }
 
   filled(byteLength: number): void {
+    if (this.#hasEnded) return;
     let isSearched = false;
     try {
       this.#search(byteLength);
@@ -94,8 +96,12 @@ export class LineDecoder implements ByteReader {
     }
   }
 
-  /** The stream ended: an unfinished line is dropped, because half a message is no message. Returns its length. */
+  /**
+   * The stream ended, or nobody wants to know more of it: an unfinished line is dropped, because half a message is no
+   * message. Returns its length.
+   */
   end(): number {
+    this.#hasEnded = true;
     const lost = this.#skipped?.byteLength ?? this.#buffer.length;
     if (lost > 0) this.#countDropped(lost);
     this.#skipped = undefined;
@@ -107,25 +113,22 @@ export class LineDecoder implements ByteReader {
   #search(byteLength: number): void {
     const buffer = this.#buffer;
     // The platform's own kind of bytes is searched faster than a plain array of them.
-    const fresh = buffer.room.subarray(0, byteLength);
-    let newline = fresh.indexOf(NEWLINE);
+    let fresh = buffer.room.subarray(0, byteLength);
     const heldBefore = buffer.length;
     buffer.filled(byteLength);
-    if (newline < 0) return;
-    let from = 0;
-    if (buffer.isLarge) {
+    let newline = fresh.indexOf(NEWLINE);
+    if (newline >= 0 && buffer.isLarge) {
       const line = buffer.bytes.subarray(0, heldBefore + newline);
-      buffer.takeRoom(line.length + 1);
+      fresh = buffer.takeRoom(line.length + 1);
       this.#line(line, 0, line.length);
-      from = newline + 1;
-      newline = fresh.indexOf(NEWLINE, from);
-      if (newline < 0) return;
+      newline = fresh.indexOf(NEWLINE);
     }
+    if (newline < 0) return;
     // One view for all lines: one of each would cost about as much as to find it.
     const { bytes } = buffer;
+    const offset = bytes.length - fresh.length;
     let start = 0;
-    const offset = bytes.length - byteLength;
-    for (; newline >= 0; newline = fresh.indexOf(NEWLINE, newline + 1)) {
+    for (; newline >= 0 && !this.#hasEnded; newline = fresh.indexOf(NEWLINE, newline + 1)) {
       const end = offset + newline;
       buffer.take(end + 1 - start);
       this.#line(bytes, start, end);

@@ -65,12 +65,13 @@ export class ReadBuffer {
     this.#start += byteLength;
   }
 
-  /** The same for a large line. Its room goes with it, and what was read behind it moves. */
-  takeRoom(byteLength: number): void {
+  /** The same for a large line. Its room goes with it; what was read behind it moves, and is returned. */
+  takeRoom(byteLength: number): Uint8Array {
     this.take(byteLength);
     this.#usualBytes = byteLength + MIN_READ_BYTES;
     this.#moveTo(this.#rooms.slab(this.length + MIN_READ_BYTES));
     this.#isLarge = false;
+    return this.#memory.subarray(0, this.#end);
   }
 
   /** Drops what was not taken. The room stays: whoever reads may still be about to write to it. */

@@ -1,8 +1,7 @@
 /** What a decoder reads into as long as lines are small. */
 const SLAB_BYTES = 32 * 1024;
 const MIB = 1024 * 1024;
-/** Each four times the one before, so that a line that grows is moved a few times only. */
-const SIZES: readonly number[] = [MIB / 16, MIB / 4, MIB, 4 * MIB, 16 * MIB];
+const SIZES: readonly number[] = [-4, -3, -2, -1, 0, 1, 2, 3, 4, 5].map((power) => MIB * 2 ** power);
 
 export interface RoomsOptions {
   /** Makes memory; what is in it does not matter. */

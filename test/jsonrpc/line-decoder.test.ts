@@ -302,6 +302,25 @@ describe('the room that is read into', () => {
     expect(other.lines.map(text)).toEqual(['b'.repeat(MIB)]);
   });
 
+  it('may be given back, and even freed, while the lines behind it are still to be told', () => {
+    const freed: Uint8Array[] = [];
+    const rooms = new Rooms({ free: (room) => void freed.push(room.fill(0x0a)) });
+    const lines: string[] = [];
+    const sink = {
+      line: (bytes: Uint8Array, start: number, end: number) => {
+        lines.push(text(bytes.subarray(start, end)));
+        rooms.giveBack(bytes);
+      },
+      oversized: () => {},
+    };
+    const decoder = new LineDecoder({ sink, maxLineBytes: MIB, rooms });
+    copyInto(decoder, Buffer.from('a'.repeat(100_000)));
+    copyInto(decoder, Buffer.from('\nbb\ncc\nd'));
+    copyInto(decoder, Buffer.from('d\n'));
+    expect(lines).toEqual(['a'.repeat(100_000), 'bb', 'cc', 'dd']);
+    expect(freed.length).toBeGreaterThan(0);
+  });
+
   it('is used again after a line that passed the limit', () => {
     const rooms = reused();
     const { lines, read } = reading(rooms, MIB);
@@ -320,6 +339,26 @@ describe('the room that is read into', () => {
       return decoder.room.length;
     });
     expect(Math.min(...smallest)).toBeGreaterThanOrEqual(8 * 1024);
+  });
+
+  it('is left alone from the end on, also when that comes in the middle of what was read', () => {
+    for (const first of ['a', 'a'.repeat(100_000)]) {
+      const held = new SharedLimit(MIB);
+      const lines: number[] = [];
+      const sink = {
+        line: (_: Uint8Array, start: number, end: number) => {
+          lines.push(end - start);
+          if (lines.length === 2) decoder.end();
+        },
+        oversized: () => {},
+      };
+      const decoder = new LineDecoder({ sink, maxLineBytes: MIB, held });
+      copyInto(decoder, Buffer.from(`${first}\nbb\nccc\n${'d'.repeat(20_000)}`));
+      copyInto(decoder, Buffer.from('\nee\n'));
+      expect(lines).toEqual([first.length, 2]);
+      expect([decoder.heldBytes, held.taken]).toEqual([0, 0]);
+      expect(decoder.room.length).toBeGreaterThan(0);
+    }
   });
 
   it('is not lost when the sink fails over a line: the next line is read as it is', () => {
