@@ -1,5 +1,6 @@
 import type { Composition } from '../compose/compose.js';
 import type { Logger } from '../observe/logger.js';
+import { stopReading } from '../streams/read-into.js';
 import type { StopLadder } from '../supervision/launcher.js';
 import { EXIT } from './exit.js';
 
@@ -57,6 +58,7 @@ export async function runToEnd(run: Run): Promise<number> {
     }
     run.onListening?.();
     const onBug = (error: unknown) => {
+      stopReading();
       logger.fatal({ err: error }, 'a bug in Trunkline');
       end('a bug in Trunkline', EXIT.internal);
     };

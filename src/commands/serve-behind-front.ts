@@ -7,6 +7,7 @@ import type { PendingGateway } from '../gateway/pending-gateway.js';
 import type { Logger } from '../observe/logger.js';
 import { EXIT } from './exit.js';
 import { followConfig, logConfig } from './follow-config.js';
+import { inTime } from './in-time.js';
 import { openKept } from './kept.js';
 import { type CheckedFiles, readConfig } from './read-config.js';
 import { runToEnd } from './run-to-end.js';
@@ -90,12 +91,7 @@ const LIST_FIRST_MS = 200;
  * processes that start, or what we load to start them. A list that has to wait for servers waits for nothing here.
  */
 async function firstList({ listed }: PendingGateway, { keptShown }: Composition): Promise<void> {
-  let timer: NodeJS.Timeout | undefined;
-  const tooLong = new Promise<void>((resolve) => {
-    timer = setTimeout(resolve, LIST_FIRST_MS);
-  });
-  await Promise.race([listed.then(keptShown), tooLong]);
-  clearTimeout(timer);
+  await inTime(listed.then(keptShown), LIST_FIRST_MS);
   // The answer is written at the end of the turn in which everything was there.
   await new Promise((resolve) => setImmediate(resolve));
 }

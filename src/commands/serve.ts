@@ -3,6 +3,7 @@ import { openStdioFront } from '../front/stdio.js';
 import { PendingGateway } from '../gateway/pending-gateway.js';
 import { LegacySession } from '../gateway/session/legacy-session.js';
 import { IDENTITY } from '../version.js';
+import { inTime } from './in-time.js';
 import type { HttpSettings } from './serve-http.js';
 import type { Settings } from './settings.js';
 
@@ -84,14 +85,4 @@ const SIGNALS = ['SIGTERM', 'SIGINT', 'SIGHUP'] as const;
 
 function leave(): void {
   process.exit(0);
-}
-
-/** Waits no longer than that. */
-async function inTime(awaited: Promise<void>, ms: number): Promise<void> {
-  let timer: NodeJS.Timeout | undefined;
-  const tooLong = new Promise<void>((resolve) => {
-    timer = setTimeout(resolve, ms);
-  });
-  await Promise.race([awaited, tooLong]);
-  clearTimeout(timer);
 }

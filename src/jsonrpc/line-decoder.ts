@@ -89,8 +89,9 @@ export class LineDecoder implements ByteReader {
       this.#search(byteLength);
       isSearched = true;
     } finally {
-      // What stands behind a line that its sink failed over was not looked at.
-      if (!isSearched) this.#buffer.dropRoom();
+      // What stands behind a line that its sink failed over was not looked at. Whoever reads may not get to know of
+      // another room, so this one stays.
+      if (!isSearched) this.#buffer.drop();
       this.#hold();
       this.#buffer.makeRoom();
     }

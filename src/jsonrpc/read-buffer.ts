@@ -79,13 +79,14 @@ export class ReadBuffer {
     this.#end = this.#start;
   }
 
-  /** The same where `makeRoom` follows, and whoever reads will go by that: its room is free. */
+  /** The same where `makeRoom` follows, and whoever reads will go by that: the room is given back. */
   dropRoom(): void {
     this.drop();
     if (!this.#isLarge) return;
-    this.#rooms.giveBack(this.#memory);
+    const room = this.#memory;
     this.#moveTo(this.#rooms.slab());
     this.#isLarge = false;
+    this.#rooms.giveBack(room);
   }
 
   /** Makes room for what is read next. */

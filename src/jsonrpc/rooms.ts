@@ -17,7 +17,7 @@ export interface RoomsOptions {
 }
 
 /**
- * Memory for what is read, the same for all who read.
+ * Memory for what is read.
  *
  * A large line has a room to itself, which the next one can have when it is known that nobody looks at it any more: fresh
  * memory costs more than all else that is done with it, since the operating system has to bring each page, and what is

@@ -81,10 +81,13 @@ export function createScan(isUtf8: (bytes: Uint8Array) => boolean): ScanEnvelope
   return (bytes, start, end) => scanner.scan(bytes, start, end);
 }
 
-/** The elements of a batch, each read as if it had come alone. An array among them is no batch again. */
+/**
+ * The elements of a batch, each read as if it had come alone, and copied: when one of them is not needed any more, its
+ * memory may get another use, and the others must not be in it. An array among them is no batch again.
+ */
 export function messagesOf(batch: jsonrpc.Rejection, scan: ScanEnvelope): readonly (Envelope | jsonrpc.Rejection)[] {
   return (batch.elements ?? []).map(({ start, end }) => {
-    const message = scan(batch.bytes.subarray(start, end));
+    const message = scan(new Uint8Array(batch.bytes.subarray(start, end)));
     return message.kind === 'rejected' && message.reason === 'batch' ? { ...message, elements: [] } : message;
   });
 }

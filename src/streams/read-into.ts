@@ -23,14 +23,32 @@ export function readInto(stream: Readable, reader: ByteReader): Readable {
     onread: {
       buffer: () => reader.room,
       callback: (byteLength) => {
-        reader.filled(byteLength);
+        try {
+          reader.filled(byteLength);
+        } catch (error) {
+          // Node would not ask for the next room, and read into this one.
+          socket.destroy();
+          throw error;
+        }
         return true;
       },
     },
   };
   const socket = new Socket(options);
+  reading.add(socket);
+  socket.once('close', () => reading.delete(socket));
   socket.resume();
   return socket;
+}
+
+const reading = new Set<Socket>();
+
+/**
+ * Reads nothing any more. To be called first after an error that nobody caught: Node may not have learnt which room is
+ * next, and would read into one that is somebody else's by now.
+ */
+export function stopReading(): void {
+  for (const socket of reading) socket.destroy();
 }
 
 /** Not documented, but the same in all versions of Node for a decade. Whoever has no such handle keeps what it has. */

@@ -10,6 +10,7 @@ const GREETING = [
   ...['src/cli.ts', 'src/version.ts', 'src/commands/serve.ts', 'src/commands/http-options.ts'],
   ...[
     'src/commands/usage-error.ts',
+    'src/commands/in-time.ts',
     'src/compose/platform.ts',
     'src/compose/create-rooms.ts',
     'src/compose/faults.ts',

@@ -321,6 +321,18 @@ describe('the room that is read into', () => {
     expect(freed.length).toBeGreaterThan(0);
   });
 
+  it('may be freed when its line is dropped, however large that is', () => {
+    for (const maxLineBytes of [100_000, 3 * MIB]) {
+      // As freed memory is: whoever looks at it fails.
+      const rooms = new Rooms({
+        free: ({ buffer }) => void structuredClone(buffer, { transfer: [buffer as ArrayBuffer] }),
+      });
+      const { lines, read } = reading(rooms, maxLineBytes);
+      read(`${'a'.repeat(4 * MIB)}\nnext\n`);
+      expect(lines.map(text)).toEqual(['next']);
+    }
+  });
+
   it('is used again after a line that passed the limit', () => {
     const rooms = reused();
     const { lines, read } = reading(rooms, MIB);

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { PassThrough, type Readable } from 'node:stream';
 import { afterEach, describe, expect, it } from 'vitest';
 import type { ByteReader } from '../../src/jsonrpc/byte-reader.js';
-import { readInto } from '../../src/streams/read-into.js';
+import { readInto, stopReading } from '../../src/streams/read-into.js';
 import { until } from '../support/processes.js';
 
 const running: { kill(signal: 'SIGKILL'): unknown }[] = [];
@@ -90,6 +90,18 @@ describe('what a process writes', () => {
     stream.destroy();
     expect(await once(child, 'exit')).toEqual([7, null]);
   });
+});
+
+it('all reading can be stopped at once', async () => {
+  const children = [1, 2].map(() => program(`setInterval(() => process.stdout.write('word'), 1)`));
+  const into = children.map(() => reader());
+  const streams = children.map((child, index) => readInto(child.stdout, into[index] ?? reader()));
+  await until('words of both', () => into.every((each) => each.text() !== ''));
+  const closed = streams.map((stream) => once(stream, 'close'));
+  stopReading();
+  const heard = into.map((each) => each.text());
+  await Promise.all(closed);
+  expect(into.map((each) => each.text())).toEqual(heard);
 });
 
 it('a stream without a handle is copied from', async () => {

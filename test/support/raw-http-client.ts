@@ -45,7 +45,13 @@ export class HttpGateway {
 
   static async start(options: HttpGatewayOptions): Promise<HttpGateway> {
     const gateway = new HttpGateway(options);
-    await gateway.start();
+    try {
+      await gateway.start();
+    } catch (error) {
+      // Nobody gets to know it who could end it.
+      gateway.#process?.kill('SIGTERM');
+      throw error;
+    }
     return gateway;
   }
 

@@ -156,7 +156,9 @@ export class PostStream implements ReplyChannel, Timed {
       response.writeHead(status, { ...headers, ...JSON_HEADERS, 'content-length': splicedLength(message) });
       response.cork();
       visitPieces(message, (piece) => response.write(piece));
-      response.end(message.onWritten);
+      const { onWritten } = message;
+      // It may have ended before the microtasks of whoever sent the message.
+      response.end(() => onWritten !== undefined && setImmediate(onWritten));
       response.uncork();
     }
     this.#over();

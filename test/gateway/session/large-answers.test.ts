@@ -1,0 +1,115 @@
+import { describe, expect, it } from 'vitest';
+import { StdioBridge } from '../../../src/bridge/stdio-bridge.js';
+import type { GatewayClient } from '../../../src/gateway/gateway-port.js';
+import { LegacyExchange } from '../../../src/gateway/session/legacy-exchange.js';
+import { pipeChannel } from '../../../src/gateway/session/reply-channel.js';
+import { copyInto } from '../../../src/jsonrpc/byte-reader.js';
+import { idKey } from '../../../src/jsonrpc/id-key.js';
+import { Rooms } from '../../../src/jsonrpc/rooms.js';
+import { FairWriter } from '../../../src/streams/fair-writer.js';
+import { Flow } from '../../../src/streams/flow.js';
+import { FakeClock } from '../../support/fake-clock.js';
+import { flush, lineOf, type Message, RecordingSink, requestOf, scan, writableTo } from '../../support/wire.js';
+
+/** A server whose answers go to a client that reads when it is told to, and the memory in which they stand. */
+function relaying() {
+  const read: Buffer[] = [];
+  let taken: (() => void) | undefined;
+  const pipe = writableTo((chunks, done) => {
+    taken = () => {
+      read.push(...chunks.map((chunk) => Buffer.from(chunk)));
+      done();
+    };
+  });
+  const writer = new FairWriter(pipe, new Flow());
+  const rooms = new Rooms({ maxIdleBytes: 64 * 1024 * 1024 });
+  const clock = new FakeClock();
+  const bridge = new StdioBridge({
+    clock,
+    scan,
+    output: new RecordingSink(),
+    rooms,
+    maxFrameBytes: 1e7,
+    maxUnwrittenBytes: 1e7,
+    events: { request: () => {}, notification: () => {}, junk: () => {}, silent: () => {}, offended: () => {} },
+  });
+  const owner = {
+    sendUnasked: () => {},
+    settled: () => {},
+    passedOn: (bytes: Uint8Array) => rooms.giveBack(bytes),
+  };
+  return {
+    rooms,
+    /** The client calls; our own ids count from 1, too. */
+    call: (id: number) => {
+      const request = requestOf({ jsonrpc: '2.0', id, method: 'tools/call', params: { name: 'x' } });
+      const key = idKey(request.bytes, request.id);
+      const client = {} as GatewayClient;
+      const exchange = new LegacyExchange({ request, client, key, reply: pipeChannel(writer), clock, owner });
+      bridge.relay(
+        request,
+        [],
+        { idleMs: 60_000, maxMs: 60_000 },
+        {
+          settle: (outcome) => outcome.kind === 'answered' && exchange.relay(outcome.response),
+        },
+      );
+    },
+    say: (message: Message | Message[]) => {
+      const line = lineOf(Array.isArray(message) ? JSON.stringify(message) : message);
+      // As it comes from a pipe: the line becomes large before it ends.
+      for (let at = 0; at < line.length; at += 20_000) copyInto(bridge, line.subarray(at, at + 20_000));
+    },
+    /** The client reads what there is, once. */
+    take: async () => {
+      await flush();
+      const take = taken;
+      taken = undefined;
+      take?.();
+      await flush();
+      return take !== undefined;
+    },
+    lines: () =>
+      Buffer.concat(read)
+        .toString()
+        .split('\n')
+        .slice(0, -1)
+        .map((line) => {
+          const { id, result } = JSON.parse(line) as { id: number; result: { text: string } };
+          return `${id}: ${result.text.length} ${[...new Set(result.text)].join('')}`;
+        }),
+  };
+}
+
+const answer = (id: number, letter: string, length = 40_000) => ({
+  jsonrpc: '2.0',
+  id,
+  result: { text: letter.repeat(length) },
+});
+
+describe('the memory of a large answer', () => {
+  it('has another use when the client has read it, and not before', async () => {
+    const { rooms, call, say, take, lines } = relaying();
+    for (const id of [1, 2, 3]) call(id);
+    say(answer(1, 'A'));
+    say(answer(2, 'B'));
+    await flush();
+    expect(rooms.idleBytes).toBe(0);
+    await take();
+    expect(rooms.idleBytes).toBeGreaterThan(0);
+    say(answer(3, 'C'));
+    expect(rooms.idleBytes).toBe(0);
+    while (await take());
+    expect(lines()).toEqual(['1: 40000 A', '2: 40000 B', '3: 40000 C']);
+  });
+
+  it('is its own in a batch: what is read after the first was written does not change the second', async () => {
+    const { call, say, take, lines } = relaying();
+    for (const id of [1, 2, 3]) call(id);
+    say([answer(1, 'A'), answer(2, 'B')]);
+    await take();
+    say(answer(3, 'C', 80_000));
+    while (await take());
+    expect(lines()).toEqual(['1: 40000 A', '2: 40000 B', '3: 80000 C']);
+  });
+});
