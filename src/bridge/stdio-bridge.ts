@@ -1,4 +1,4 @@
-import { type ByteReader, copyInto } from '../jsonrpc/byte-reader.js';
+import type { ByteReader } from '../jsonrpc/byte-reader.js';
 import { Digits } from '../jsonrpc/digits.js';
 import { isObject, readText } from '../jsonrpc/json-text.js';
 import { LineDecoder, type LineSink, type OversizedLine } from '../jsonrpc/line-decoder.js';
@@ -133,11 +133,6 @@ export class StdioBridge implements ByteReader, LineSink {
     this.#conduct.heard();
     this.#decoder.filled(byteLength);
     this.#conduct.exceeded(this.#decoder.excessBytes);
-  }
-
-  /** The same for bytes that were read to somewhere else. */
-  receive(chunk: Uint8Array): void {
-    copyInto(this, chunk);
   }
 
   /**

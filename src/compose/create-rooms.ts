@@ -29,6 +29,7 @@ export function createRooms(clock: Clock): Rooms {
       nobody ??= portToNobody();
       nobody.postMessage(undefined, [buffer as ArrayBuffer]);
     },
+    later: setImmediate,
     onIdle: () => {
       cancel();
       cancel = clock.schedule(KEPT_MS, () => rooms.clear());

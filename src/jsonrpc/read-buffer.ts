@@ -1,7 +1,7 @@
 import type { Rooms } from './rooms.js';
 
 /** An unfinished line of more than this gets a room to itself. */
-const LARGE_FROM_BYTES = 16 * 1024;
+export const LARGE_FROM_BYTES = 16 * 1024;
 /** A line that goes on beyond its room is moved to one at least so much larger, so that it is not moved often. */
 const ROOM_GROWTH = 2;
 /** Less than this is not read at a time, as long as there is more to be read. */

@@ -14,6 +14,8 @@ export interface RoomsOptions {
   readonly maxIdleBytes?: number;
   /** Called when one more is kept. */
   readonly onIdle?: () => void;
+  /** Runs a task when all that is under way has come to an end. */
+  readonly later?: (task: () => void) => void;
 }
 
 /**
@@ -29,6 +31,7 @@ export class Rooms {
   readonly #sizes: readonly number[];
   readonly #maxIdleBytes: number;
   readonly #onIdle: () => void;
+  readonly #later: (task: () => void) => void;
   /** Rooms that somebody has. */
   readonly #taken = new WeakMap<ArrayBufferLike, Uint8Array>();
   #idle: Uint8Array[] = [];
@@ -40,6 +43,7 @@ export class Rooms {
     this.#sizes = options.sizes ?? SIZES;
     this.#maxIdleBytes = options.maxIdleBytes ?? 0;
     this.#onIdle = options.onIdle ?? (() => {});
+    this.#later = options.later ?? ((task) => task());
   }
 
   /** Bytes of rooms that are kept and nobody has. */
@@ -75,6 +79,11 @@ export class Rooms {
     this.#idle.push(room);
     this.#idleBytes += room.length;
     this.#onIdle();
+  }
+
+  /** The same for whoever is called by somebody who may not be through with the bytes. */
+  giveBackLater(bytes: Uint8Array): void {
+    this.#later(() => this.giveBack(bytes));
   }
 
   /** Keeps nothing that nobody has. */

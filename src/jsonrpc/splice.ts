@@ -15,9 +15,8 @@ export interface SplicedMessage {
   /** In any order; spans do not overlap. */
   readonly edits: readonly Edit[];
   /**
-   * To be called when the message was written or copied and its bytes are not needed any more, and not before whoever
-   * sent it has come to an end with it: after all microtasks. Whoever does not know when leaves it alone, which costs no
-   * more than memory.
+   * To be called once, when the message was written or copied and whoever got it does not need its bytes any more. Who
+   * does not know when leaves it alone, which costs no more than memory.
    */
   readonly onWritten?: () => void;
 }

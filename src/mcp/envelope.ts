@@ -1,4 +1,5 @@
-import * as jsonrpc from '../jsonrpc/envelope.js';
+import type * as jsonrpc from '../jsonrpc/envelope.js';
+import { EnvelopeScanner } from '../jsonrpc/envelope-scanner.js';
 
 /** Names the task that a message belongs to. */
 const RELATED_TASK = 'io.modelcontextprotocol/related-task';
@@ -77,7 +78,7 @@ export type ScanEnvelope = (bytes: Uint8Array, start?: number, end?: number) => 
 /** `isUtf8` comes from the platform, which checks much faster than a script could. */
 export function createScan(isUtf8: (bytes: Uint8Array) => boolean): ScanEnvelope {
   const limits = { maxDepth: MAX_DEPTH, maxElements: MAX_BATCH, isUtf8 };
-  const scanner = new jsonrpc.EnvelopeScanner({ watch: WATCHED, ...limits });
+  const scanner = new EnvelopeScanner({ watch: WATCHED, ...limits });
   return (bytes, start, end) => scanner.scan(bytes, start, end);
 }
 

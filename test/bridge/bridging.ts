@@ -1,5 +1,6 @@
 import type { Outcome, RequestHandler, RequestPatience, SentRequest } from '../../src/bridge/request.js';
 import { StdioBridge } from '../../src/bridge/stdio-bridge.js';
+import { copyInto } from '../../src/jsonrpc/byte-reader.js';
 import type { NotificationEnvelope, RequestEnvelope } from '../../src/mcp/envelope.js';
 import { FakeClock } from '../support/fake-clock.js';
 import { lineOf, type Message, RecordingSink, requestOf, scan } from '../support/wire.js';
@@ -34,7 +35,7 @@ export function bridging({ maxFrameBytes = 64 * 1024, maxUnwrittenBytes = 1_000,
   });
   /** The child writes lines. */
   const say = (...messages: (Message | string)[]) => {
-    for (const message of messages) bridge.receive(lineOf(message));
+    for (const message of messages) copyInto(bridge, lineOf(message));
   };
   return { bridge, clock, output, requests, notifications, junk, conduct, say };
 }

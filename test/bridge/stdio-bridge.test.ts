@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { copyInto } from '../../src/jsonrpc/byte-reader.js';
 import { RpcError } from '../../src/jsonrpc/rpc-error.js';
 import { bytesOf, notificationOf, requestOf, responseOf } from '../support/wire.js';
 import { answerTo, bridging, CALL, Listener, PATIENCE, progressOf, relay } from './bridging.js';
@@ -256,7 +257,7 @@ describe('a line that is no message', () => {
     const { bridge, junk, output, requests, notifications, say } = bridging();
     const { listener } = relay(bridge);
     say('Server listening', '[]', '  ', '{"level":"info"}', '7', '\r');
-    bridge.receive(Buffer.from('{"jsonrpc":"2.0","method":"\xff"}\n', 'latin1'));
+    copyInto(bridge, Buffer.from('{"jsonrpc":"2.0","method":"\xff"}\n', 'latin1'));
     expect(junk.map(([, reason]) => reason)).toEqual([
       'not-json',
       'batch',
@@ -290,7 +291,7 @@ describe('a line that is no message', () => {
   it('in another encoding fails the request that it answers', () => {
     const { bridge } = bridging();
     const { listener } = relay(bridge);
-    bridge.receive(Buffer.from('{"jsonrpc":"2.0","id":1,"result":"caf\xe9"}\n', 'latin1'));
+    copyInto(bridge, Buffer.from('{"jsonrpc":"2.0","id":1,"result":"caf\xe9"}\n', 'latin1'));
     expect(listener.told).toEqual(['response_malformed sent']);
   });
 
@@ -333,9 +334,9 @@ describe('a line that is too long', () => {
   it('and ends nowhere holds no more memory than its beginning and end', () => {
     const { bridge } = bridging({ maxFrameBytes: 1_000 });
     const { listener } = relay(bridge);
-    for (let count = 0; count < 100; count += 1) bridge.receive(Buffer.alloc(1_000, 'x'));
-    bridge.receive(bytesOf('\n'));
-    bridge.receive(bytesOf(`${JSON.stringify(answerTo(1))}\n`));
+    for (let count = 0; count < 100; count += 1) copyInto(bridge, Buffer.alloc(1_000, 'x'));
+    copyInto(bridge, bytesOf('\n'));
+    copyInto(bridge, bytesOf(`${JSON.stringify(answerTo(1))}\n`));
     expect(listener.told).toEqual(['{}']);
   });
 });
@@ -443,7 +444,7 @@ describe('the end of the process', () => {
   it('drops half a line that the child left', () => {
     const { bridge, junk } = bridging();
     const { listener } = relay(bridge);
-    bridge.receive(bytesOf('{"jsonrpc":"2.0","id":1,"result":{}}'));
+    copyInto(bridge, bytesOf('{"jsonrpc":"2.0","id":1,"result":{}}'));
     bridge.close('exited');
     expect(listener.told).toEqual(['exited sent']);
     expect(junk).toEqual([]);

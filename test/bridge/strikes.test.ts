@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { Strikes } from '../../src/bridge/strikes.js';
+import { copyInto } from '../../src/jsonrpc/byte-reader.js';
 import { FakeClock } from '../support/fake-clock.js';
 import { bridging, relay } from './bridging.js';
 
@@ -51,10 +52,10 @@ describe('a child', () => {
   ])('that writes %s three times is given up', (_, line) => {
     const { bridge, conduct } = bridging();
     const bytes = Buffer.concat([Buffer.from(line), Buffer.from('\n')]);
-    bridge.receive(bytes);
-    bridge.receive(bytes);
+    copyInto(bridge, bytes);
+    copyInto(bridge, bytes);
     expect(conduct).toEqual([]);
-    bridge.receive(bytes);
+    copyInto(bridge, bytes);
     expect(conduct).toEqual([TOO_MANY]);
   });
 
@@ -76,7 +77,7 @@ describe('a child', () => {
     const piece = Buffer.alloc(64 * 1024, 'x');
     let bytes = 0;
     while (conduct.length === 0 && bytes < 100 * MIB) {
-      bridge.receive(piece);
+      copyInto(bridge, piece);
       bytes += piece.length;
     }
     expect(conduct).toEqual(['more than 16 MiB on stdout that is no message, within a minute']);
@@ -88,7 +89,7 @@ describe('a child', () => {
     const { listener } = relay(bridge);
     const broken = '{"jsonrpc":"2.0","method":7}\n';
     const chunk = `${broken.repeat(3)}{"jsonrpc":"2.0","method":"notifications/x"}\n{"jsonrpc":"2.0","id":1,"result":{}}\n`;
-    bridge.receive(Buffer.from(chunk));
+    copyInto(bridge, Buffer.from(chunk));
     expect(conduct).toEqual([TOO_MANY]);
     expect(notifications).toEqual([]);
     expect(listener.told).toEqual(['exited sent']);

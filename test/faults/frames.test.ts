@@ -1,6 +1,7 @@
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { describe, expect, it } from 'vitest';
 import { StdioBridge } from '../../src/bridge/stdio-bridge.js';
+import { copyInto } from '../../src/jsonrpc/byte-reader.js';
 import { FakeClock } from '../support/fake-clock.js';
 import { failureOf, InProcessGateway, textOf } from '../support/in-process-gateway.js';
 import { flush, type Message, RecordingSink, scan } from '../support/wire.js';
@@ -99,14 +100,14 @@ describe('a line of 8 MiB that goes on in 100,000 chunks of one byte', () => {
     const memoryBefore = process.memoryUsage().arrayBuffers;
     let mostMemory = 0;
     delay.enable();
-    bridge.receive(head);
+    copyInto(bridge, head);
     for (let count = 0; count < 100_000; count += 1) {
-      bridge.receive(byte);
+      copyInto(bridge, byte);
       if (count % 100 !== 0) continue;
       mostMemory = Math.max(mostMemory, process.memoryUsage().arrayBuffers);
       await flush();
     }
-    bridge.receive(Buffer.from('"}}\n'));
+    copyInto(bridge, Buffer.from('"}}\n'));
     delay.disable();
     const { user, system } = process.cpuUsage(cpuBefore);
     expect(lines).toEqual([{ length: head.length + 100_000 + 3 }]);

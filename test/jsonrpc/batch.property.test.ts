@@ -3,7 +3,7 @@ import { isDeepStrictEqual } from 'node:util';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { batchMessage } from '../../src/jsonrpc/batch.js';
-import { EnvelopeScanner } from '../../src/jsonrpc/envelope.js';
+import { EnvelopeScanner } from '../../src/jsonrpc/envelope-scanner.js';
 import { whole } from '../../src/jsonrpc/message.js';
 import { splice } from '../../src/jsonrpc/splice.js';
 import { Seeded } from '../support/seeded.js';

@@ -1,7 +1,8 @@
 import { isUtf8 } from 'node:buffer';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { type Envelope, EnvelopeScanner } from '../../src/jsonrpc/envelope.js';
+import type { Envelope } from '../../src/jsonrpc/envelope.js';
+import { EnvelopeScanner } from '../../src/jsonrpc/envelope-scanner.js';
 import type { Span } from '../../src/jsonrpc/json-text.js';
 import { type Edit, splice, splicedLength } from '../../src/jsonrpc/splice.js';
 import { Seeded } from '../support/seeded.js';

@@ -43,6 +43,16 @@ describe('a room that was given back', () => {
     expect(some.take(128 * KIB) === other).toBe(true);
   });
 
+  it('stays as it is until all are through with it, where it is given back later', () => {
+    const tasks: (() => void)[] = [];
+    const some = new Rooms({ maxIdleBytes: 4096 * KIB, later: (task) => void tasks.push(task) });
+    const room = some.take(128 * KIB);
+    some.giveBackLater(room);
+    expect(some.take(128 * KIB) === room).toBe(false);
+    for (const task of tasks) task();
+    expect(some.take(128 * KIB) === room).toBe(true);
+  });
+
   it('may be told by any of its bytes, and goes back once', () => {
     const { rooms: some } = rooms();
     const room = some.take(128 * KIB);

@@ -1,6 +1,7 @@
 import type { ChildConnection } from '../../src/bridge/child-connection.js';
 import { answerLegacyChild, openLegacyChild } from '../../src/bridge/legacy-child.js';
 import { StdioBridge } from '../../src/bridge/stdio-bridge.js';
+import { copyInto } from '../../src/jsonrpc/byte-reader.js';
 import type { NotificationEnvelope, RequestEnvelope } from '../../src/mcp/envelope.js';
 import type { Clock } from '../../src/timing/clock.js';
 import { lineOf, type Message, RecordingSink, scan } from './wire.js';
@@ -94,7 +95,7 @@ export class ScriptedChild {
 
   /** Writes lines to its stdout. */
   say(...messages: (Message | string)[]): void {
-    for (const message of messages) this.bridge.receive(lineOf(message));
+    for (const message of messages) copyInto(this.bridge, lineOf(message));
   }
 
   /** Answers the call that reached it as number `index`. */

@@ -156,9 +156,7 @@ export class PostStream implements ReplyChannel, Timed {
       response.writeHead(status, { ...headers, ...JSON_HEADERS, 'content-length': splicedLength(message) });
       response.cork();
       visitPieces(message, (piece) => response.write(piece));
-      const { onWritten } = message;
-      // It may have ended before the microtasks of whoever sent the message.
-      response.end(() => onWritten !== undefined && setImmediate(onWritten));
+      response.end(message.onWritten);
       response.uncork();
     }
     this.#over();

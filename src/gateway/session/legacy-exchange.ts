@@ -1,5 +1,6 @@
 import type { IdKey } from '../../jsonrpc/id-key.js';
 import { errorMessage, resultMessage } from '../../jsonrpc/message.js';
+import { LARGE_FROM_BYTES } from '../../jsonrpc/read-buffer.js';
 import type { RpcError } from '../../jsonrpc/rpc-error.js';
 import type { Edit, SplicedMessage } from '../../jsonrpc/splice.js';
 import type { NotificationEnvelope, RequestEnvelope, ResponseEnvelope } from '../../mcp/envelope.js';
@@ -13,9 +14,6 @@ import type { ReplyChannel } from './reply-channel.js';
  * with the answer, and what a child writes in two pieces would often reach it in one.
  */
 const PROGRESS_GAP_MS = 5;
-
-/** What is smaller stands among other lines, in memory that is not worth being given back. */
-const LARGE_BYTES = 16 * 1024;
 
 export interface LegacyExchangeOptions {
   readonly request: RequestEnvelope;
@@ -134,8 +132,8 @@ export class LegacyExchange implements Exchange {
     if (!this.#settle()) return;
     const own: Edit = { span: id, text: this.request.bytes, part: this.request.id };
     const message: SplicedMessage = { bytes, span, edits: edits.length === 0 ? [own] : [own, ...edits] };
-    const isLarge = span.end - span.start >= LARGE_BYTES;
-    // An answer is passed on once and kept by nobody.
+    // What is smaller has no room to be given back. An answer is passed on once and kept by nobody.
+    const isLarge = span.end - span.start > LARGE_FROM_BYTES;
     const answer = isLarge ? { ...message, onWritten: () => this.#owner.passedOn(bytes) } : message;
     this.#reply.answer(answer, this.#source);
   }

@@ -65,7 +65,7 @@ export class LegacySession implements GatewayClient {
   readonly #owner: ExchangeOwner = {
     sendUnasked: (message) => this.#sendUnasked(message),
     settled: (exchange) => this.#settled(exchange),
-    passedOn: (bytes) => this.#options.rooms?.giveBack(bytes),
+    passedOn: (bytes) => this.#options.rooms?.giveBackLater(bytes),
   };
   /** Questions of servers that may not be asked before the client says that it is ready. */
   #early: SplicedMessage[] = [];

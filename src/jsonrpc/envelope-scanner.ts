@@ -1,0 +1,264 @@
+import { type BatchLimits, splitBatch } from './batch.js';
+import type { Envelope, Rejection, RejectionReason, Tokens, WatchedPaths } from './envelope.js';
+import { BACKSLASH, NOT_JSON, skipString } from './json-string.js';
+import {
+  CLOSE_BRACE,
+  COMMA,
+  isNumber,
+  isObject,
+  isString,
+  OPEN_BRACE,
+  OPEN_BRACKET,
+  readString,
+  type Span,
+  skipColon,
+  skipValue,
+  skipWhitespace,
+  TOO_DEEP,
+  toBytes,
+} from './json-text.js';
+import { buildTree, equalsAt, findEscaped, findPlain, skipPlain, type WatchNode } from './watched-members.js';
+
+/** The limits are those of batches, and the depth and the encoding those of every line. */
+export interface EnvelopeScannerOptions<Paths extends WatchedPaths> extends BatchLimits {
+  readonly watch: Paths;
+}
+
+/**
+ * Finds the envelope of a JSON-RPC message in its bytes, wherever the members stand, without building the payload.
+ *
+ * Decided on purpose: the line must be what `JSON.parse` accepts; a key spelt with escapes counts as what it spells;
+ * a watched member, or one on the way to it, that stands twice makes the line refused, since sender and receiver
+ * could take different ones; other duplicates are the payload's own business. `jsonrpc` must be "2.0", a request's
+ * id a string or a number, and an answer must have either a result or an error.
+ */
+export class EnvelopeScanner<Paths extends WatchedPaths> {
+  readonly #root: WatchNode;
+  readonly #names: readonly (keyof Paths)[];
+  /** By slot; a member that is absent starts before the beginning. */
+  readonly #starts: Int32Array;
+  readonly #ends: Int32Array;
+  /** The slots of what was found, which is little of all that is watched, in the order of the message. */
+  readonly #slots: number[];
+  #foundCount = 0;
+  readonly #noTokens: Tokens<Paths>;
+  readonly #maxDepth: number;
+  readonly #isUtf8: (bytes: Uint8Array) => boolean;
+  readonly #limits: BatchLimits;
+  /** What the last line was read from, and whether the lines in it need not be looked at one by one. */
+  #chunk: Uint8Array | undefined;
+  #isTrusted = false;
+
+  constructor({ watch, ...limits }: EnvelopeScannerOptions<Paths>) {
+    this.#names = Object.keys(watch);
+    const { root, size } = buildTree([...ROOT_MEMBERS, ...Object.values(watch)]);
+    this.#root = root;
+    this.#starts = new Int32Array(size).fill(ABSENT);
+    this.#ends = new Int32Array(size);
+    this.#slots = new Array<number>(size).fill(0);
+    const absent = Object.fromEntries(this.#names.map((name) => [name, undefined]));
+    this.#noTokens = Object.freeze(Object.create(absent) as Tokens<Paths>);
+    this.#maxDepth = limits.maxDepth;
+    this.#isUtf8 = limits.isUtf8;
+    this.#limits = limits;
+  }
+
+  /** Reads all of the bytes, or the line from `start` to `end` in them. */
+  scan(bytes: Uint8Array, start = 0, end = bytes.length): Envelope<Paths> | Rejection {
+    if (start === 0 && end === bytes.length) return this.#scanAll(bytes);
+    return this.#scanAmong(bytes, start, end) ?? this.#scanAll(bytes.subarray(start, end));
+  }
+
+  /**
+   * Reads a line that stands among others, which costs a view and a check of its encoding less. `undefined` when it is
+   * not as most messages are: without white space around it, and right in every respect.
+   */
+  #scanAmong(bytes: Uint8Array, start: number, end: number): Envelope<Paths> | undefined {
+    if (bytes !== this.#chunk) {
+      this.#chunk = bytes;
+      // Of bytes that are right as a whole every line is.
+      this.#isTrusted = this.#isUtf8(bytes);
+    }
+    if (!this.#isTrusted || bytes[start] !== OPEN_BRACE) return undefined;
+    this.#forget();
+    const isRead = this.#scanObject(bytes, start, this.#root, this.#maxDepth - 1) === end;
+    const message = isRead ? this.#classify(bytes, { start, end }) : undefined;
+    if (message?.kind !== 'rejected' && message !== undefined) return message;
+    // A line without an end is read on into others, which must not happen for one line after the other.
+    this.#isTrusted = false;
+    return undefined;
+  }
+
+  #scanAll(bytes: Uint8Array): Envelope<Paths> | Rejection {
+    const start = skipWhitespace(bytes, 0);
+    if (start === bytes.length)
+      return { kind: 'rejected', reason: 'blank', bytes, id: undefined, isAnswer: false, isMeant: false };
+    if (bytes[start] !== OPEN_BRACE) return this.#rejectNonObject(bytes, start);
+
+    this.#forget();
+    const end = this.#scanObject(bytes, start, this.#root, this.#maxDepth - 1);
+    if (end < 0) return this.#reject(FAULTS[-end] ?? 'not-json', bytes);
+    if (skipWhitespace(bytes, end) !== bytes.length) return this.#reject('not-json', bytes);
+    if (!this.#isUtf8(bytes)) return this.#reject('invalid-utf8', bytes);
+    return this.#classify(bytes, { start, end });
+  }
+
+  #rejectNonObject(bytes: Uint8Array, start: number): Rejection {
+    const rejection = { kind: 'rejected', bytes, id: undefined, isAnswer: false, isMeant: false } as const;
+    if (bytes[start] === OPEN_BRACKET) {
+      const elements = splitBatch(bytes, start, this.#limits);
+      return typeof elements === 'string'
+        ? { ...rejection, reason: elements }
+        : { ...rejection, reason: 'batch', elements };
+    }
+    const end = skipValue(bytes, start, this.#maxDepth);
+    const isValue = end >= 0 && skipWhitespace(bytes, end) === bytes.length;
+    return { ...rejection, reason: isValue ? 'not-an-object' : 'not-json' };
+  }
+
+  #reject(reason: RejectionReason, bytes: Uint8Array): Rejection {
+    const id = this.#span(ID);
+    const isIdentified = id !== undefined && isIdToken(bytes, id) && this.#isUtf8(bytes.subarray(id.start, id.end));
+    const hasPayload = this.#isThere(RESULT) || this.#isThere(ERROR);
+    // A whole object without a method can only have been meant as an answer; of half a line, the payload tells.
+    const isAnswer = (reason === 'not-json-rpc' || hasPayload) && !this.#isThere(METHOD);
+    const isMeant = this.#isThere(JSONRPC) || (isAnswer && hasPayload && isIdentified);
+    return { kind: 'rejected', reason, bytes, id: isIdentified ? id : undefined, isAnswer, isMeant };
+  }
+
+  #classify(bytes: Uint8Array, span: Span): Envelope<Paths> | Rejection {
+    const version = this.#span(JSONRPC);
+    if (version === undefined || !isVersion(bytes, version)) {
+      return this.#reject('not-json-rpc', bytes);
+    }
+    const id = this.#span(ID);
+    const method = this.#span(METHOD);
+    const result = this.#span(RESULT);
+    const error = this.#span(ERROR);
+    const isIdentified = id !== undefined && isIdToken(bytes, id);
+
+    if (method !== undefined) {
+      const isCall = isString(bytes, method) && result === undefined && error === undefined;
+      if (!isCall || (id !== undefined && !isIdentified)) return this.#reject('not-json-rpc', bytes);
+      const name = readString(bytes, method);
+      const params = this.#span(PARAMS);
+      const tokens = this.#tokens();
+      return id === undefined
+        ? { kind: 'notification', method: name, params, bytes, span, tokens }
+        : { kind: 'request', id, method: name, params, bytes, span, tokens };
+    }
+    // An error may carry a null id: the peer could not read which request it answers.
+    const isAnswer = id !== undefined && (result === undefined) !== (error === undefined);
+    if (!isAnswer || !(isIdentified || (error !== undefined && isNull(bytes, id)))) {
+      return this.#reject('not-json-rpc', bytes);
+    }
+    if (error !== undefined && !isObject(bytes, error)) return this.#reject('not-json-rpc', bytes);
+    return { kind: 'response', id, result, error, bytes, span, tokens: this.#tokens() };
+  }
+
+  /** Of all that is watched a message has few, and most answers have none: what is not there is inherited as absent. */
+  #tokens(): Tokens<Paths> {
+    let tokens: { [Name in keyof Paths]?: Span | undefined } | undefined;
+    for (let index = 0; index < this.#foundCount; index += 1) {
+      const slot = this.#slots[index] ?? 0;
+      const name = slot < ROOT_MEMBERS.length ? undefined : this.#names[slot - ROOT_MEMBERS.length];
+      if (name === undefined) continue;
+      tokens ??= Object.create(this.#noTokens) as Tokens<Paths>;
+      tokens[name] = this.#span(slot);
+    }
+    return (tokens ?? this.#noTokens) as Tokens<Paths>;
+  }
+
+  #isThere(slot: number): boolean {
+    return this.#starts[slot] !== ABSENT;
+  }
+
+  #span(slot: number): Span | undefined {
+    const start = this.#starts[slot] ?? ABSENT;
+    return start === ABSENT ? undefined : { start, end: this.#ends[slot] ?? 0 };
+  }
+
+  #forget(): void {
+    for (let index = 0; index < this.#foundCount; index += 1) this.#starts[this.#slots[index] ?? 0] = ABSENT;
+    this.#foundCount = 0;
+  }
+
+  /** The position after the object that starts at `at`, noting the spans of what `node` watches; or minus a fault. */
+  #scanObject(bytes: Uint8Array, at: number, node: WatchNode, depth: number): number {
+    let position = skipWhitespace(bytes, at + 1);
+    if (bytes[position] === CLOSE_BRACE) return position + 1;
+    for (;;) {
+      let member = findPlain(node, bytes, position);
+      if (member === undefined) {
+        const key = position;
+        position = skipPlain(bytes, key);
+        if (bytes[position] === BACKSLASH) {
+          position = skipString(bytes, key);
+          member = position < 0 ? undefined : findEscaped(node, bytes, key, position);
+        }
+      } else {
+        position += member.spelling.length;
+      }
+      position = position < 0 ? position : skipColon(bytes, position);
+      if (position < 0) return position;
+
+      const start = position;
+      if (member === undefined) {
+        position = skipValue(bytes, start, depth);
+      } else {
+        if (this.#isThere(member.slot)) return DUPLICATE_MEMBER;
+        this.#slots[this.#foundCount] = member.slot;
+        this.#foundCount += 1;
+        // Noted before it is read: what is wrong inside still tells that the member was there.
+        this.#starts[member.slot] = 0;
+        this.#ends[member.slot] = 0;
+        position = this.#scanMember(bytes, start, member, depth);
+        if (position >= 0) {
+          this.#starts[member.slot] = start;
+          this.#ends[member.slot] = position;
+        }
+      }
+      if (position < 0) return position;
+
+      position = skipWhitespace(bytes, position);
+      if (bytes[position] === CLOSE_BRACE) return position + 1;
+      if (bytes[position] !== COMMA) return NOT_JSON;
+      position = skipWhitespace(bytes, position + 1);
+    }
+  }
+
+  #scanMember(bytes: Uint8Array, at: number, member: WatchNode, depth: number): number {
+    if (member.members.length === 0 || bytes[at] !== OPEN_BRACE) return skipValue(bytes, at, depth);
+    return depth === 0 ? TOO_DEEP : this.#scanObject(bytes, at, member, depth - 1);
+  }
+}
+
+function isVersion(bytes: Uint8Array, version: Span): boolean {
+  const isAsUsual = version.end - version.start === VERSION.length && equalsAt(bytes, version.start, VERSION);
+  // There are other spellings of it, with escapes.
+  return isAsUsual || (isString(bytes, version) && readString(bytes, version) === '2.0');
+}
+
+const VERSION = toBytes('"2.0"');
+
+function isIdToken(bytes: Uint8Array, id: Span): boolean {
+  return isString(bytes, id) || isNumber(bytes, id);
+}
+
+function isNull(bytes: Uint8Array, { start }: Span): boolean {
+  return bytes[start] === 0x6e;
+}
+
+const ABSENT = -1;
+
+const DUPLICATE_MEMBER = -3;
+/** Indexed by minus the fault. */
+const FAULTS: readonly (RejectionReason | undefined)[] = [undefined, 'not-json', 'too-deep', 'duplicate-member'];
+
+const ROOT_MEMBERS = [['jsonrpc'], ['id'], ['method'], ['params'], ['result'], ['error']] as const;
+const JSONRPC = 0;
+const ID = 1;
+const METHOD = 2;
+const PARAMS = 3;
+const RESULT = 4;
+const ERROR = 5;
