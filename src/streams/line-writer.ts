@@ -5,6 +5,8 @@ import { copySpliced, type SplicedMessage, splicedLength, visitPieces } from '..
 const SLAB_BYTES = 64 * 1024;
 /** Messages from this size on are handed to the stream in pieces instead of being copied. */
 export const LARGE_BYTES = 16 * 1024;
+/** When small messages have come to this, they are written at once: the other side works on them meanwhile. */
+const FULL_BYTES = 2 * 1024;
 const NEWLINE = Buffer.from('\n');
 
 /** Runs a task soon. */
@@ -19,7 +21,8 @@ const SETTLED = Promise.resolve();
  *
  * What comes until the deferred flush goes out in one write: a write is a system call, and costs more than everything
  * else that happens to a small message. By default that is what one chunk of input gives rise to; where messages come
- * from many connections, `setImmediate` makes it what was read from all of them. Errors of the stream are its owner's
+ * from many connections, `setImmediate` makes it what was read from all of them. Of many messages, those that have come
+ * first go out before the rest is looked at, or the two sides would work in turns. Errors of the stream are its owner's
  * to hear.
  */
 export class LineWriter implements MessageSink {
@@ -47,6 +50,7 @@ export class LineWriter implements MessageSink {
     const length = splicedLength(message) + 1;
     if (length < LARGE_BYTES) this.#copy(message, length);
     else this.#reference(message, length);
+    if (this.#filled - this.#flushed >= FULL_BYTES) this.#write();
     if (this.#isFlushDue) return;
     this.#isFlushDue = true;
     this.#defer(this.#flushLater);
@@ -58,6 +62,10 @@ export class LineWriter implements MessageSink {
    */
   flush(onTaken?: () => void): void {
     this.#isFlushDue = false;
+    this.#write(onTaken);
+  }
+
+  #write(onTaken?: () => void): void {
     this.#endPiece();
     const pieces = this.#pieces;
     this.#pieces = [];

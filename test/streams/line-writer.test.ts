@@ -59,6 +59,16 @@ describe('LineWriter', () => {
     expect(tasks).toHaveLength(1);
   });
 
+  it('writes the first of many messages at once, so that the other side need not wait for the last', async () => {
+    const { send, writes, text } = writing();
+    const messages = Array.from({ length: 64 }, (_, index) => String(index).padEnd(99));
+    send(...messages);
+    expect(writes.map(({ length }) => length)).toEqual([2_100, 2_100, 2_100]);
+    await flush();
+    expect(text()).toBe(messages.map((message) => `${message}\n`).join(''));
+    expect(writes).toHaveLength(4);
+  });
+
   it('makes edits on the way', async () => {
     const { writer, text } = writing();
     const bytes = bytesOf('  {"id":1,"x":2}  ');
