@@ -1,6 +1,6 @@
 import { createPlatform } from '../src/compose/platform.js';
 import { inRounds } from './measure.mjs';
-import { TEXT_KINDS, textOf } from './payload.mjs';
+import { ALL_KINDS, textOf } from './payload.mjs';
 
 const MIB = 1024 * 1024;
 const WARM_UP_ROUNDS = 10;
@@ -8,7 +8,7 @@ const WARM_UP_ROUNDS = 10;
 /** The look at one message, the result of a tool, with its check of the encoding. */
 export async function measureScan({ rounds, scans }) {
   const { scan } = createPlatform();
-  const messages = TEXT_KINDS.map((kind) => {
+  const messages = ALL_KINDS.map((kind) => {
     const result = { content: [{ type: 'text', text: textOf(kind, MIB) }] };
     return { name: kind, bytes: Buffer.from(JSON.stringify({ jsonrpc: '2.0', id: 1, result })) };
   });

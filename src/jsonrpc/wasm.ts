@@ -5,6 +5,7 @@
 type Code = readonly number[];
 
 export const I32: Code = [0x7f];
+export const I64: Code = [0x7e];
 export const V128: Code = [0x7b];
 
 export const loop: Code = [0x03, 0x40];
@@ -13,28 +14,62 @@ export const end: Code = [0x0b];
 /** To the beginning of the loop that is so many blocks further out. */
 export const again = (depth: number): Code => [0x0c, depth];
 
-export const get = (local: number): Code => [0x20, local];
-export const set = (local: number): Code => [0x21, local];
+export const get = (local: number): Code => [0x20, ...unsigned(local)];
+export const set = (local: number): Code => [0x21, ...unsigned(local)];
 /** Sets the local, and leaves the value. */
-export const tee = (local: number): Code => [0x22, local];
+export const tee = (local: number): Code => [0x22, ...unsigned(local)];
 
-export const constant = (value: number): Code => [0x41, ...signed(value)];
-/** The byte so far behind the address. */
-export const loadByte = (offset: number): Code => [0x2d, 0, ...unsigned(offset)];
-export const equal: Code = [0x46];
-export const trailingZeros: Code = [0x68];
-export const add: Code = [0x6a];
-export const and: Code = [0x71];
+export const i32 = {
+  constant: (value: number): Code => [0x41, ...signed(BigInt(value))],
+  /** The byte so far behind the address. */
+  loadByte: (offset: number): Code => [0x2d, 0, ...unsigned(offset)],
+  isZero: [0x45],
+  equal: [0x46],
+  notEqual: [0x47],
+  add: [0x6a],
+  subtract: [0x6b],
+  and: [0x71],
+} as const;
 
-/** Sixteen bytes at the address, which need not be aligned. */
-export const loadBytes: Code = [0xfd, 0x00, 0, 0];
-/** The same byte sixteen times. */
-export const bytesOf = (value: number): Code => [...constant(value), 0xfd, 0x0f];
-export const equalBytes: Code = [0xfd, 0x23];
-export const lessBytes: Code = [0xfd, 0x26];
-export const orBytes: Code = [0xfd, 0x50];
-/** The top bit of each of the sixteen bytes, the first one's lowest. */
-export const topBits: Code = [0xfd, ...unsigned(0x64)];
+/** Without signs. */
+export const i64 = {
+  constant: (value: bigint): Code => [0x42, ...signed(BigInt.asIntN(64, value))],
+  isZero: [0x50],
+  trailingZeros: [0x7a],
+  add: [0x7c],
+  and: [0x83],
+  or: [0x84],
+  xor: [0x85],
+  shiftLeft: [0x86],
+  shiftRight: [0x88],
+  ofI32: [0xad],
+  toI32: [0xa7],
+} as const;
+
+/** Sixteen bytes, each for itself. */
+export const i8x16 = {
+  /** At so far behind the address, which need not be aligned. */
+  load: (offset: number): Code => [0xfd, 0x00, 0, ...unsigned(offset)],
+  /** Given by their places; those that are not named are 0. */
+  constant: (values: Readonly<Record<number, number>>): Code => [
+    ...[0xfd, 0x0c],
+    ...Array.from({ length: 16 }, (_, place) => values[place] ?? 0),
+  ],
+  /** The same byte sixteen times. */
+  all: (value: number): Code => [...i32.constant(value), 0xfd, 0x0f],
+  /** For each of the second sixteen, what stands in the first ones at that place; 0 if there is no such place. */
+  lookUp: [0xfd, 0x0e],
+  equal: [0xfd, 0x23],
+  notEqual: [0xfd, 0x24],
+  less: [0xfd, 0x26],
+  and: [0xfd, 0x4e],
+  or: [0xfd, 0x50],
+  /** 1 if any bit of them is set, else 0. */
+  isAny: [0xfd, 0x53],
+  shiftRight: [0xfd, ...unsigned(0x6d)],
+  /** The top bit of each, the first one's lowest. */
+  topBits: [0xfd, ...unsigned(0x64)],
+} as const;
 
 export interface ModuleOptions {
   /** Memory in pages of 64 KiB, exported as `memory`. It never grows. */
@@ -84,6 +119,7 @@ function unsigned(value: number): Code {
 }
 
 /** The same; the last byte's second bit is the sign. */
-function signed(value: number): Code {
-  return value >= -0x40 && value < 0x40 ? [value & 0x7f] : [(value & 0x7f) | 0x80, ...signed(value >> 7)];
+function signed(value: bigint): Code {
+  const low = Number(value & 0x7fn);
+  return value >= -0x40n && value < 0x40n ? [low] : [low | 0x80, ...signed(value >> 7n)];
 }

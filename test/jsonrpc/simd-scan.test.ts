@@ -3,7 +3,10 @@ import { afterEach, describe, expect, it, vi } from 'vitest';
 import { createSimdScan, type SimdScan, WINDOW_BYTES } from '../../src/jsonrpc/simd-scan.js';
 
 const ALL_BYTES = Array.from({ length: 256 }, (_, byte) => byte);
-const LANES = Array.from({ length: 16 }, (_, lane) => lane);
+/** All places among the 64, and some behind them. */
+const LANES = Array.from({ length: 70 }, (_, lane) => lane);
+/** Around where one sixteen or one 64 ends. */
+const BORDERS = [0, 1, 15, 16, 47, 58, 59, 60, 61, 62, 63, 64, 65];
 
 const scan = create();
 
@@ -42,8 +45,8 @@ function check(inside: Uint8Array): void {
 const plain = (length: number) => Buffer.alloc(length, 'a');
 const escaped = (...bytes: number[]) => Buffer.from([0x5c, ...bytes]);
 
-describe('scanning sixteen bytes at a time', () => {
-  it.each(LANES)('judges each byte by itself and behind a backslash, %i bytes from the beginning', (lane) => {
+describe('scanning 64 bytes at a time', () => {
+  it.each(BORDERS)('judges each byte by itself and behind a backslash, %i bytes from the beginning', (lane) => {
     for (const byte of ALL_BYTES) {
       check(Buffer.concat([plain(lane), Buffer.from([byte]), plain(20)]));
       check(Buffer.concat([plain(lane), escaped(byte), plain(20)]));
@@ -56,9 +59,20 @@ describe('scanning sixteen bytes at a time', () => {
       for (const byte of ALL_BYTES) {
         const digits = Buffer.from('09aF');
         digits[place] = byte;
-        for (const lane of LANES) check(Buffer.concat([plain(lane), escaped(0x75, ...digits), plain(3)]));
+        for (const lane of BORDERS) check(Buffer.concat([plain(lane), escaped(0x75, ...digits), plain(3)]));
       }
     }
+  });
+
+  it('tells from the length of a row of backslashes which byte is escaped', () => {
+    for (const lane of LANES) {
+      for (let count = 1; count <= 9; count += 1) {
+        for (const behind of ['"', 'n', 'u00e9', 'u00g9', 'x', '', '"\\"']) {
+          check(Buffer.from(`${'a'.repeat(lane)}${'\\'.repeat(count)}${behind}`));
+        }
+      }
+    }
+    for (const length of [63, 64, 65, 127, 128, 129, 200]) check(Buffer.from(`${'\\'.repeat(length)}"`));
   });
 
   it('stops at the backslash of an escape that is not all there', () => {
