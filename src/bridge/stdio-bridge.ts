@@ -155,7 +155,7 @@ export class StdioBridge implements ByteReader, LineSink {
     const ours = edits.length === 1 && first !== undefined ? [own, first] : [own, ...edits];
     const progressToken = request.tokens.requestProgressToken;
     if (progressToken !== undefined) ours.push({ span: progressToken, text, part });
-    this.#output.send({ bytes: request.bytes, span: request.span, edits: ours });
+    this.#output.send({ bytes: request.bytes, span: request.span, edits: ours, onWritten: handler.onWritten });
     return pending;
   }
 

@@ -58,6 +58,7 @@ async function openStdio(platform: Platform, gateway: PendingGateway): Promise<S
       flow: platform.flow,
       maxLineBytes: MAX_LINE_BYTES,
       held: platform.partialFrames,
+      rooms: platform.rooms,
       openSession: (sink) =>
         new LegacySession({
           ...platform,

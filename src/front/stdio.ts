@@ -1,7 +1,7 @@
 import type { Readable, Writable } from 'node:stream';
 import { LineDecoder } from '../jsonrpc/line-decoder.js';
 import type { MessageSink } from '../jsonrpc/message.js';
-import { Rooms } from '../jsonrpc/rooms.js';
+import type { Rooms } from '../jsonrpc/rooms.js';
 import type { SharedLimit } from '../jsonrpc/shared-limit.js';
 import { FairWriter } from '../streams/fair-writer.js';
 import type { Flow } from '../streams/flow.js';
@@ -23,6 +23,8 @@ export interface StdioFrontOptions {
   readonly maxLineBytes: number;
   /** What all connections together may hold of lines that are not complete. */
   readonly held?: SharedLimit;
+  /** Where the memory is from that the client's messages are read into. */
+  readonly rooms?: Rooms;
   readonly openSession: (sink: MessageSink) => ClientSession;
   /** The client's first message was received. Called once. */
   readonly onFirstMessage?: () => void;
@@ -32,7 +34,7 @@ export interface StdioFrontOptions {
 
 /** Serves the one client at the other end of our stdin and stdout. */
 export function openStdioFront(options: StdioFrontOptions): void {
-  const { output, maxLineBytes, held, openSession, onEnd } = options;
+  const { output, maxLineBytes, held, rooms, openSession, onEnd } = options;
   const session = openSession(new FairWriter(output, options.flow));
   let hasEnded = false;
   const end = () => {
@@ -51,8 +53,6 @@ export function openStdioFront(options: StdioFrontOptions): void {
     },
     oversized: () => session.refuseOversized(maxLineBytes),
   };
-  // Of its own: nobody knows when a request is not needed any more, so its room is never given back.
-  const rooms = new Rooms({ allocate: (byteLength) => Buffer.allocUnsafeSlow(byteLength) });
   const input = readInto(options.input, new LineDecoder({ sink, maxLineBytes, held, rooms }));
   input.once('end', end);
   input.once('error', end);

@@ -32,6 +32,10 @@ export class DelegatedExchange implements Exchange {
     this.#exchange.goesTo(source);
   }
 
+  passing(): (() => void) | undefined {
+    return this.#exchange.passing();
+  }
+
   relay(response: ResponseEnvelope, edits?: readonly Edit[]): void {
     this.#exchange.relay(response, edits);
   }

@@ -64,6 +64,11 @@ export interface Exchange {
   readonly wantsProgress: boolean;
   /** It goes to this backend, named by its id, whose messages to the client are to stay in their order. */
   goesTo(source: string): void;
+  /**
+   * The request is about to be written to a server, and not needed for anything but its id and tokens when that has
+   * answered: what is returned is to be called when it was written. `undefined` where nobody wants to know.
+   */
+  passing(): (() => void) | undefined;
   /** Answers with what a child answered, untouched but for the id and the edits. */
   relay(response: ResponseEnvelope, edits?: readonly Edit[]): void;
   /** Answers with a result of the gateway's own, as JSON. */

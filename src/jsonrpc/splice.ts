@@ -18,7 +18,7 @@ export interface SplicedMessage {
    * To be called once, when the message was written or copied and whoever got it does not need its bytes any more. Who
    * does not know when leaves it alone, which costs no more than memory.
    */
-  readonly onWritten?: () => void;
+  readonly onWritten?: (() => void) | undefined;
 }
 
 /** The message's length in bytes once the edits are made. */

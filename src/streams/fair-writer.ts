@@ -38,9 +38,7 @@ export class FairWriter implements MessageSink {
   readonly #held = new Map<string, number>();
   readonly #goOnLater = (): void => this.#goOn();
   readonly #onTaken = (): void => {
-    const begun = this.#begun;
     this.#begun = undefined;
-    begun?.item.onWritten?.();
     this.#goOn();
   };
 

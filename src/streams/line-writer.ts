@@ -34,6 +34,8 @@ export class LineWriter implements MessageSink {
   #filled = 0;
   #pieces: Uint8Array[] = [];
   #pieceBytes = 0;
+  /** Of messages among the pieces: to be called when those are written. */
+  #onWritten: (() => void)[] = [];
   #isFlushDue = false;
   readonly #flushLater = (): void => this.flush();
 
@@ -70,13 +72,24 @@ export class LineWriter implements MessageSink {
     const pieces = this.#pieces;
     this.#pieces = [];
     this.#pieceBytes = 0;
+    const whenWritten = this.#whenWritten(onTaken);
     if (!this.#stream.writable) return;
     const last = pieces.pop();
     if (last === undefined) return;
     if (pieces.length > 0) this.#stream.cork();
     for (const piece of pieces) this.#stream.write(piece);
-    this.#stream.write(last, onTaken);
+    this.#stream.write(last, whenWritten);
     if (pieces.length > 0) this.#stream.uncork();
+  }
+
+  #whenWritten(onTaken: (() => void) | undefined): (() => void) | undefined {
+    if (this.#onWritten.length === 0) return onTaken;
+    const all = this.#onWritten;
+    this.#onWritten = [];
+    return () => {
+      for (const onWritten of all) onWritten();
+      onTaken?.();
+    };
   }
 
   #copy(message: SplicedMessage, length: number): void {
@@ -84,6 +97,7 @@ export class LineWriter implements MessageSink {
     const end = copySpliced(message, this.#slab, this.#filled);
     this.#slab[end] = 0x0a;
     this.#filled = end + 1;
+    message.onWritten?.();
   }
 
   #reference(message: SplicedMessage, length: number): void {
@@ -91,6 +105,7 @@ export class LineWriter implements MessageSink {
     visitPieces(message, (piece) => this.#pieces.push(piece));
     this.#pieces.push(NEWLINE);
     this.#pieceBytes += length;
+    if (message.onWritten !== undefined) this.#onWritten.push(message.onWritten);
   }
 
   #endPiece(): void {

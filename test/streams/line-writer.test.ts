@@ -111,6 +111,22 @@ describe('LineWriter', () => {
     );
   });
 
+  it('says of each message that its bytes are not needed any more: when it was copied, or taken', async () => {
+    const { writer, send, letGo } = writing({ isSlow: true });
+    const written: string[] = [];
+    const sendNamed = (name: string, length: number) =>
+      writer.send({ ...whole(bytesOf(name.repeat(length))), onWritten: () => void written.push(name) });
+    sendNamed('a', 100);
+    expect(written).toEqual(['a']);
+    sendNamed('b', 20_000);
+    sendNamed('c', 20_000);
+    send('small');
+    await flush();
+    expect(written).toEqual(['a']);
+    await letGo();
+    expect(written).toEqual(['a', 'b', 'c']);
+  });
+
   it('keeps a message that it has copied, whatever becomes of the original', async () => {
     const { writer, text } = writing();
     const bytes = bytesOf('before');

@@ -68,6 +68,8 @@ export class RecordedExchange implements Exchange {
 
   goesTo(): void {}
 
+  passing(): undefined {}
+
   relay({ bytes, result, error }: ResponseEnvelope, edits: readonly Edit[] = []): void {
     const span = result ?? error ?? { start: 0, end: 0 };
     this.#settle(Buffer.from(splice({ bytes, span, edits })).toString());

@@ -64,6 +64,7 @@ export function send(context: SendingContext, connection: ChildConnection, call:
 
 class Sending implements RequestHandler {
   readonly progressed: number | undefined;
+  onWritten: (() => void) | undefined;
   readonly #context: SendingContext;
   readonly #connection: ChildConnection;
   readonly #call: AdmittedCall;
@@ -128,6 +129,7 @@ class Sending implements RequestHandler {
       this.#context.counters.repeated += 1;
     }
     const edits = joined(handling.edits, translation?.request?.(this.#connection));
+    if (translation === undefined) this.onWritten = exchange.passing();
     const sent = this.#connection.relay(exchange.request, edits, patience, this);
     if (sent === undefined) return;
     this.#sent = sent;

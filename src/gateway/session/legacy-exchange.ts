@@ -1,9 +1,11 @@
 import type { IdKey } from '../../jsonrpc/id-key.js';
+import type { Span } from '../../jsonrpc/json-text.js';
 import { errorMessage, resultMessage } from '../../jsonrpc/message.js';
 import { LARGE_FROM_BYTES } from '../../jsonrpc/read-buffer.js';
 import type { RpcError } from '../../jsonrpc/rpc-error.js';
 import type { Edit, SplicedMessage } from '../../jsonrpc/splice.js';
 import type { NotificationEnvelope, RequestEnvelope, ResponseEnvelope } from '../../mcp/envelope.js';
+import { METHODS } from '../../mcp/methods.js';
 import type { Clock } from '../../timing/clock.js';
 import type { Exchange } from '../exchange.js';
 import type { GatewayClient } from '../gateway-port.js';
@@ -31,7 +33,7 @@ export interface ExchangeOwner {
   sendUnasked(message: SplicedMessage): void;
   /** Called once for each. */
   settled(exchange: LegacyExchange): void;
-  /** What was read of a server was passed on, and nobody looks at it any more. */
+  /** What was read of a server or the client was passed on, and nobody looks at it any more. */
   passedOn(bytes: Uint8Array): void;
 }
 
@@ -49,6 +51,9 @@ export class LegacyExchange implements Exchange {
   /** Whose messages go to the client along it. */
   #source: string | undefined;
   #isAskedElsewhere = false;
+  /** How often the request is being written to a server; `undefined` when nobody has to know. */
+  #passings: number | undefined;
+  #isAnswered = false;
   #cancelled: ((notice?: NotificationEnvelope) => void) | undefined;
 
   constructor({ request, client, key, reply, clock, owner }: LegacyExchangeOptions) {
@@ -74,6 +79,16 @@ export class LegacyExchange implements Exchange {
     this.#source = this.#isAskedElsewhere ? undefined : source;
   }
 
+  /** Calls of tools are passed on to one server, which may need to be given them twice, and kept by nobody. */
+  passing(): (() => void) | undefined {
+    if (!this.#isLarge || this.request.method !== METHODS.callTool) return undefined;
+    this.#passings = (this.#passings ?? 0) + 1;
+    return () => {
+      this.#passings = (this.#passings ?? 0) - 1;
+      this.#checkIfPassedOn();
+    };
+  }
+
   relay(response: ResponseEnvelope, edits: readonly Edit[] = []): void {
     // Of a task, progress goes on, and what else is said of it must not come before its id.
     const since = this.#isLasting ? undefined : this.#lastProgressAt;
@@ -94,7 +109,7 @@ export class LegacyExchange implements Exchange {
     const { bytes, span, tokens } = notification;
     const asked = this.request.tokens.requestProgressToken;
     if (asked === undefined || tokens.progressToken === undefined) return;
-    const edits: Edit[] = [{ span: tokens.progressToken, text: this.request.bytes, part: asked }, ...more];
+    const edits: Edit[] = [this.#replacing(tokens.progressToken, asked), ...more];
     if (!this.#isSettled) {
       this.#lastProgressAt = this.#clock.now();
       this.#reply.send({ bytes, span, edits }, this.#source);
@@ -130,12 +145,31 @@ export class LegacyExchange implements Exchange {
 
   #answer({ bytes, span, id }: ResponseEnvelope, edits: readonly Edit[]): void {
     if (!this.#settle()) return;
-    const own: Edit = { span: id, text: this.request.bytes, part: this.request.id };
+    const own = this.#replacing(id, this.request.id);
     const message: SplicedMessage = { bytes, span, edits: edits.length === 0 ? [own] : [own, ...edits] };
     // What is smaller has no room to be given back. An answer is passed on once and kept by nobody.
     const isLarge = span.end - span.start > LARGE_FROM_BYTES;
     const answer = isLarge ? { ...message, onWritten: () => this.#owner.passedOn(bytes) } : message;
     this.#reply.answer(answer, this.#source);
+    this.#isAnswered = true;
+    this.#checkIfPassedOn();
+  }
+
+  /** Puts a part of the request into another message: a copy, if its memory may have another use before that is written. */
+  #replacing(span: Span, part: Span): Edit {
+    const { bytes } = this.request;
+    return this.#isLarge ? { span, text: bytes.slice(part.start, part.end) } : { span, text: bytes, part };
+  }
+
+  /** Nobody looks at the request any more when it was answered, and written as often as that was begun. */
+  #checkIfPassedOn(): void {
+    if (this.#passings !== 0 || !this.#isAnswered) return;
+    this.#passings = undefined;
+    this.#owner.passedOn(this.request.bytes);
+  }
+
+  get #isLarge(): boolean {
+    return this.request.span.end - this.request.span.start > LARGE_FROM_BYTES;
   }
 
   #settle(): boolean {

@@ -40,7 +40,7 @@ export interface LegacySessionOptions {
   /** The key of the one server that the client wants to see as it is. */
   readonly server?: string | undefined;
   readonly serverInfo: { readonly name: string; readonly title?: string; readonly version: string };
-  /** Where servers' large answers stand, until they were passed on. */
+  /** Where large messages stand, until they were passed on. */
   readonly rooms?: Rooms;
   /** Told of our own errors, which fail one request and no more; without it they go on to the caller. */
   readonly onFault?: OnFault;
