@@ -34,9 +34,9 @@ export interface LoggerOptions {
  */
 export function createLogger({ verbosity, file, redact }: LoggerOptions): PreparedLogger {
   const level = LEVELS[Math.min(verbosity, LEVELS.length - 1)] ?? 'warn';
-  // A file that cannot be written is told of at once.
-  const stream = file === undefined ? toStderr() : toFile(file);
-  return new LateLogger(level, (now) => open(stream, redact, now));
+  // A file that cannot be written is told of at once; to open stderr takes a while.
+  const destination = file === undefined ? undefined : toFile(file);
+  return new LateLogger(level, (now) => open(destination ?? toStderr(), redact, now));
 }
 
 const LEVELS = ['warn', 'info', 'debug'] as const;
