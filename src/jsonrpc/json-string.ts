@@ -1,4 +1,3 @@
-import { CheckedStrings } from './checked-strings.js';
 import { createSimdScan, type SimdScan } from './simd-scan.js';
 
 /** What the functions that skip return instead of a position when the text is not JSON. */
@@ -34,25 +33,20 @@ const VERY_LONG_STRING = 16 * 1024;
 
 /** Goes on at `at`, inside a string literal. `findScan` is asked for the faster scan when it is worth it. */
 export function skipLongString(bytes: Uint8Array, at: number, findScan = sharedScan): number {
-  const checked = CheckedStrings.of(bytes);
-  let position = checked?.endFor(at) ?? skipInside(bytes, at, at + VERY_LONG_STRING);
+  let position = skipInside(bytes, at, at + VERY_LONG_STRING);
   if (position >= 0 && bytes[position] !== QUOTE) {
     const scan = findScan();
-    position =
-      scan === undefined ? skipInside(bytes, position, bytes.length) : skipVeryLong(bytes, at, position, scan, checked);
+    if (scan === undefined) {
+      position = skipInside(bytes, position, bytes.length);
+    } else {
+      while (position >= 0 && bytes[position] !== QUOTE) {
+        position = scan(bytes, position, Math.min(position - at, bytes.length - position));
+        // A closer look at what is there: the end, a fault, or an escape that was not all in the scan's window.
+        position = skipInside(bytes, position, position + 1);
+      }
+    }
   }
   return position < 0 ? NOT_JSON : position + 1;
-}
-
-function skipVeryLong(bytes: Uint8Array, at: number, from: number, scan: SimdScan, checked?: CheckedStrings): number {
-  let position = from;
-  while (position >= 0 && bytes[position] !== QUOTE) {
-    position = scan(bytes, position, Math.min(position - at, bytes.length - position));
-    checked?.note(at, position);
-    // A closer look at what is there: the end, a fault, or an escape that was not all in the scan's window.
-    position = skipInside(bytes, position, position + 1);
-  }
-  return position;
 }
 
 let shared: { readonly scan: SimdScan | undefined } | undefined;

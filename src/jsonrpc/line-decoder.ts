@@ -1,5 +1,4 @@
 import type { ByteReader } from './byte-reader.js';
-import { GrowingText } from './growing-text.js';
 import { ReadBuffer } from './read-buffer.js';
 import { Rooms } from './rooms.js';
 import { SharedLimit } from './shared-limit.js';
@@ -45,8 +44,6 @@ export class LineDecoder implements ByteReader {
   readonly #maxLineBytes: number;
   readonly #limit: SharedLimit;
   readonly #buffer: ReadBuffer;
-  /** The unfinished line, when it is large. */
-  readonly #growing = new GrowingText();
   /** What was taken of the limit for the unfinished line. */
   #taken = 0;
   #skipped: { head: Uint8Array; tail: Uint8Array; byteLength: number } | undefined;
@@ -124,7 +121,6 @@ export class LineDecoder implements ByteReader {
     if (newline >= 0 && buffer.isLarge) {
       const line = buffer.bytes.subarray(0, heldBefore + newline);
       fresh = buffer.takeRoom(line.length + 1);
-      this.#growing.completed(line);
       this.#line(line, 0, line.length);
       newline = fresh.indexOf(NEWLINE);
     }
@@ -159,11 +155,7 @@ export class LineDecoder implements ByteReader {
     const buffer = this.#buffer;
     const { length } = buffer;
     if (length === 0) return;
-    if (this.#skipped === undefined && length <= this.#maxLineBytes && this.#takeFor(length)) {
-      if (buffer.isLarge) this.#growing.grown(buffer.bytes);
-      return;
-    }
-    this.#growing.forget();
+    if (this.#skipped === undefined && length <= this.#maxLineBytes && this.#takeFor(length)) return;
     this.#giveTaken();
     this.#skip(buffer.bytes, 0, length);
     buffer.dropRoom();

@@ -60,7 +60,8 @@ export class LineWriter implements MessageSink {
 
   /**
    * Gives everything to the stream now. A stream that has ended takes nothing more, and nothing is said. `onTaken` is
-   * called when the other side has taken all of it, or it is known that it will not.
+   * called when the other side has taken all of it, or it is known that it will not; never if there is nothing to be
+   * given, as after small messages that were written as they came.
    */
   flush(onTaken?: () => void): void {
     this.#isFlushDue = false;

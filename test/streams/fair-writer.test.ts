@@ -214,7 +214,7 @@ describe('FairWriter', () => {
     expect(written).toEqual(['1']);
     while (written.length === 1) await take();
     expect(written).toEqual(['1', '2']);
-    // Of what will never be taken nothing is said: somebody may be about to take it.
+    // This one never tells what becomes of what it was about to take.
     stream.destroy();
     await flush();
     expect(written).toEqual(['1', '2']);

@@ -44,6 +44,8 @@ export class RecordedExchange implements Exchange {
   readonly reports: number[] = [];
   /** Other notifications that went the way of the answer. */
   readonly notices: string[] = [];
+  /** What was told of writing the request. */
+  readonly passings: string[] = [];
   isCancelled = false;
   #listener: (notice?: NotificationEnvelope) => void = () => {};
 
@@ -68,7 +70,10 @@ export class RecordedExchange implements Exchange {
 
   goesTo(): void {}
 
-  passing(): undefined {}
+  passing(): () => void {
+    this.passings.push('begun');
+    return () => void this.passings.push('written');
+  }
 
   relay({ bytes, result, error }: ResponseEnvelope, edits: readonly Edit[] = []): void {
     const span = result ?? error ?? { start: 0, end: 0 };

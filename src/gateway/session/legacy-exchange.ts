@@ -79,7 +79,10 @@ export class LegacyExchange implements Exchange {
     this.#source = this.#isAskedElsewhere ? undefined : source;
   }
 
-  /** Calls of tools are passed on to one server, which may need to be given them twice, and kept by nobody. */
+  /**
+   * Only of a large call of a tool is it known that nobody keeps it: it goes to one server, and what has to do with tasks
+   * is not asked about here.
+   */
   passing(): (() => void) | undefined {
     if (!this.#isLarge || this.request.method !== METHODS.callTool) return undefined;
     this.#passings = (this.#passings ?? 0) + 1;
@@ -155,7 +158,7 @@ export class LegacyExchange implements Exchange {
     this.#checkIfPassedOn();
   }
 
-  /** Puts a part of the request into another message: a copy, if its memory may have another use before that is written. */
+  /** Puts a part of the request into another message: a copy, if it stands in a room that may have another use before. */
   #replacing(span: Span, part: Span): Edit {
     const { bytes } = this.request;
     return this.#isLarge ? { span, text: bytes.slice(part.start, part.end) } : { span, text: bytes, part };

@@ -17,6 +17,28 @@ describe('a call to a process that runs', () => {
     expect(delivery.counters).toEqual({ calls: 1, errors: 0, failures: 0, cancelled: 0, repeated: 0 });
   });
 
+  it('tells when it was written, each time that it is', async () => {
+    const { delivery, start, serve } = delivering();
+    const first = await start();
+    const exchange = serve({}, true);
+    expect(exchange.passings).toEqual(['begun', 'written']);
+    delivery.disconnect('restarting');
+    first.bridge.close('exited');
+    await start();
+    expect(exchange.passings).toEqual(['begun', 'written', 'begun', 'written']);
+  });
+
+  it('tells nothing of that when it may be looked at after its answer, as one that becomes a task', async () => {
+    const { delivery, start } = delivering();
+    const child = await start();
+    const exchange = new RecordedExchange();
+    const translation = { answer: () => [], progress: () => [], cancel: () => [] };
+    delivery.serve(exchange, { edits: [], translation });
+    child.answer(0);
+    expect(exchange.answers).toHaveLength(1);
+    expect(exchange.passings).toEqual([]);
+  });
+
   it('has what it is said to be changed in its answer changed when that comes, and nothing else', async () => {
     const { delivery, start } = delivering();
     const child = await start();
