@@ -4,7 +4,7 @@
  */
 type Code = readonly number[];
 
-export const I32: Code = [0x7f];
+const I32: Code = [0x7f];
 export const I64: Code = [0x7e];
 export const V128: Code = [0x7b];
 
