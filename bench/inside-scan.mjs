@@ -8,10 +8,10 @@ const WARM_UP_ROUNDS = 10;
 /** The look at one message, the result of a tool, with its check of the encoding. */
 export async function measureScan({ rounds, scans }) {
   const { scan } = createPlatform();
-  const messages = ALL_KINDS.map((kind) => {
-    const result = { content: [{ type: 'text', text: textOf(kind, MIB) }] };
-    return { name: kind, bytes: Buffer.from(JSON.stringify({ jsonrpc: '2.0', id: 1, result })) };
-  });
+  const messages = [
+    ...ALL_KINDS.map((kind) => messageOf(kind, kind, MIB, 'ms')),
+    ...SMALL_KINDS.map((kind) => messageOf(`8 KiB of ${kind}`, kind, MIB / 128, 'ns')),
+  ];
   const times = await inRounds(messages, rounds, WARM_UP_ROUNDS, async ({ bytes }) => {
     const startedAt = performance.now();
     for (let count = 0; count < scans; count += 1) {
@@ -20,12 +20,20 @@ export async function measureScan({ rounds, scans }) {
     }
     return ((performance.now() - startedAt) * 1e6) / scans;
   });
-  return messages.map(({ name, bytes }) => ({
+  return messages.map(({ name, unit, bytes }) => ({
     name,
-    unit: 'ms',
+    unit,
     byteLength: bytes.length,
     rounds: times.get(name),
   }));
+}
+
+/** As most results are. */
+const SMALL_KINDS = ['text', 'JSON'];
+
+function messageOf(name, kind, byteLength, unit) {
+  const result = { content: [{ type: 'text', text: textOf(kind, byteLength) }] };
+  return { name, unit, bytes: Buffer.from(JSON.stringify({ jsonrpc: '2.0', id: 1, result })) };
 }
 
 /** The same where there is no WebAssembly. */

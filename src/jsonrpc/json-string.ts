@@ -29,30 +29,49 @@ export function skipString(bytes: Uint8Array, at: number): number {
 const SHORT_STRING = 64;
 
 /** One that has not ended after so many more is worth a copy, which is never larger than what was passed already. */
+const LONG_STRING = 1024;
+/** One that has not ended after so many is worth making what scans the copy. */
 const VERY_LONG_STRING = 16 * 1024;
+/** So are as many of the former: most servers have some in what they list, and clients wait for that. */
+const MANY_LONG_STRINGS = 256;
 
-/** Goes on at `at`, inside a string literal. `findScan` is asked for the faster scan when it is worth it. */
-export function skipLongString(bytes: Uint8Array, at: number, findScan = sharedScan): number {
-  let position = skipInside(bytes, at, at + VERY_LONG_STRING);
-  if (position >= 0 && bytes[position] !== QUOTE) {
-    const scan = findScan();
+/** The faster scan, if there is one; whether it is worth making decides the caller. */
+type FindScan = (isWorthMaking: boolean) => SimdScan | undefined;
+
+/** Goes on at `at`, inside a string literal. */
+export function skipLongString(bytes: Uint8Array, at: number, findScan: FindScan = sharedScan): number {
+  let position = skipInside(bytes, at, at + LONG_STRING);
+  let scan = hasEnded(bytes, position) ? undefined : findScan(false);
+  if (scan === undefined && !hasEnded(bytes, position)) {
+    position = skipInside(bytes, position, at + VERY_LONG_STRING);
+    scan = hasEnded(bytes, position) ? undefined : findScan(true);
+  }
+  while (!hasEnded(bytes, position)) {
     if (scan === undefined) {
       position = skipInside(bytes, position, bytes.length);
     } else {
-      while (position >= 0 && bytes[position] !== QUOTE) {
-        position = scan(bytes, position, Math.min(position - at, bytes.length - position));
-        // A closer look at what is there: the end, a fault, or an escape that was not all in the scan's window.
-        position = skipInside(bytes, position, position + 1);
-      }
+      position = scan(bytes, position, Math.min(position - at, bytes.length - position));
+      // A closer look at what is there: the end, a fault, or an escape that was not all in the scan's window.
+      position = skipInside(bytes, position, position + 1);
     }
   }
   return position < 0 ? NOT_JSON : position + 1;
 }
 
-let shared: { readonly scan: SimdScan | undefined } | undefined;
+/** At its end, or at a fault. */
+function hasEnded(bytes: Uint8Array, position: number): boolean {
+  return position < 0 || bytes[position] === QUOTE;
+}
 
-/** Made when it is first needed, which takes most of a millisecond. */
-function sharedScan(): SimdScan | undefined {
+let shared: { readonly scan: SimdScan | undefined } | undefined;
+let longStrings = 0;
+
+/** It takes most of a millisecond to make, and some memory. */
+function sharedScan(isWorthMaking: boolean): SimdScan | undefined {
+  if (shared === undefined && !isWorthMaking) {
+    longStrings += 1;
+    if (longStrings < MANY_LONG_STRINGS) return undefined;
+  }
   shared ??= { scan: createSimdScan() };
   return shared.scan;
 }

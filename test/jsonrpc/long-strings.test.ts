@@ -22,8 +22,8 @@ describe.each(Object.entries(WAYS))('a string literal that is long enough to be 
   });
 
   it.each(INSERTIONS)('with %j about where one window ends and the next begins is read so, too', (insertion) => {
-    // Windows are as long as what was passed before, from 16 KiB to 64 KiB, and begin some bytes behind the quote.
-    for (const border of [16, 32, 64, 128, 192].map((kib) => kib * KIB)) {
+    // Windows are as long as what was passed before, from 1 or 16 KiB to 64 KiB, and begin some bytes behind the quote.
+    for (const border of [1, 2, 4, 8, 16, 32, 64, 128, 192].map((kib) => kib * KIB)) {
       for (let position = border - 10; position < border + 150; position += 1) {
         const text = `"${'a'.repeat(position)}${insertion}${'b'.repeat((position * 7) % 80)}"`;
         check(skip, text, position % 16, insertion === '"' ? position + 2 : undefined);
@@ -62,6 +62,16 @@ describe.each(Object.entries(WAYS))('a string literal that is long enough to be 
 });
 
 describe('strings of every length', () => {
+  it.each([
+    [500, []],
+    [2 * KIB, [false]],
+    [20 * KIB, [false, true]],
+  ])('have the faster scan made for them when they are very long: %i bytes', (length, expected) => {
+    const asked: boolean[] = [];
+    skipLongString(Buffer.from(`"${'a'.repeat(length)}"`), 1, (isWorthMaking) => void asked.push(isWorthMaking));
+    expect(asked).toEqual(expected);
+  });
+
   it('one behind the other are each checked in a time that grows with their own length only', () => {
     const literal = `"${'a'.repeat(20 * KIB)}"`;
     const bytes = Buffer.from(literal.repeat(1_000));
