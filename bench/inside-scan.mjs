@@ -28,7 +28,7 @@ export async function measureScan({ rounds, scans }) {
   }));
 }
 
-/** As most results are. */
+/** Of a size at which what is done once for each string counts. */
 const SMALL_KINDS = ['text', 'JSON'];
 
 function messageOf(name, kind, byteLength, unit) {

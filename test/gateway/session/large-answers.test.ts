@@ -9,18 +9,12 @@ import { Rooms } from '../../../src/jsonrpc/rooms.js';
 import { FairWriter } from '../../../src/streams/fair-writer.js';
 import { Flow } from '../../../src/streams/flow.js';
 import { FakeClock } from '../../support/fake-clock.js';
-import { flush, lineOf, type Message, RecordingSink, requestOf, scan, writableTo } from '../../support/wire.js';
+import { slowReader } from '../../support/slow-reader.js';
+import { flush, lineOf, type Message, RecordingSink, requestOf, scan } from '../../support/wire.js';
 
 /** A server whose answers go to a client that reads when it is told to, and the memory in which they stand. */
 function relaying() {
-  const read: Buffer[] = [];
-  let taken: (() => void) | undefined;
-  const pipe = writableTo((chunks, done) => {
-    taken = () => {
-      read.push(...chunks.map((chunk) => Buffer.from(chunk)));
-      done();
-    };
-  });
+  const { pipe, take, text } = slowReader();
   const writer = new FairWriter(pipe, new Flow());
   const rooms = new Rooms({ maxIdleBytes: 64 * 1024 * 1024 });
   const clock = new FakeClock();
@@ -60,18 +54,9 @@ function relaying() {
       // As it comes from a pipe: the line becomes large before it ends.
       for (let at = 0; at < line.length; at += 20_000) copyInto(bridge, line.subarray(at, at + 20_000));
     },
-    /** The client reads what there is, once. */
-    take: async () => {
-      await flush();
-      const take = taken;
-      taken = undefined;
-      take?.();
-      await flush();
-      return take !== undefined;
-    },
+    take,
     lines: () =>
-      Buffer.concat(read)
-        .toString()
+      text()
         .split('\n')
         .slice(0, -1)
         .map((line) => {

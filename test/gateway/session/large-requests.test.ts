@@ -12,38 +12,23 @@ import { FairWriter } from '../../../src/streams/fair-writer.js';
 import { Flow } from '../../../src/streams/flow.js';
 import { LineWriter } from '../../../src/streams/line-writer.js';
 import { FakeClock } from '../../support/fake-clock.js';
-import { flush, lineOf, type Message, scan, writableTo } from '../../support/wire.js';
+import { slowReader } from '../../support/slow-reader.js';
+import { flush, lineOf, type Message, scan } from '../../support/wire.js';
 
-/** The other end of a pipe, which takes what was written when it is told to. */
 function reader() {
-  const read: Buffer[] = [];
-  let taken: (() => void) | undefined;
-  const pipe = writableTo((chunks, done) => {
-    taken = () => {
-      read.push(...chunks.map((chunk) => Buffer.from(chunk)));
-      done();
-    };
-  });
+  const { pipe, takeAll, text } = slowReader();
   return {
     pipe,
-    /** Takes all that there is, in as many writes as it comes. */
-    takeAll: async () => {
-      for (await flush(); taken !== undefined; await flush()) {
-        const take = taken;
-        taken = undefined;
-        take();
-      }
-    },
+    takeAll,
     /** Each message in short: its id or token, how long its text is and which letters that is made of. */
     lines: () =>
-      Buffer.concat(read)
-        .toString()
+      text()
         .split('\n')
         .slice(0, -1)
         .map((line) => {
           const { id, params, result } = JSON.parse(line) as { id: number; params?: Content; result?: Content };
-          const { text = '', progressToken } = params ?? result ?? {};
-          return `${progressToken ?? id}: ${text.length} ${[...new Set(text)].join('')}`;
+          const { text: said = '', progressToken } = params ?? result ?? {};
+          return `${progressToken ?? id}: ${said.length} ${[...new Set(said)].join('')}`;
         }),
   };
 }
