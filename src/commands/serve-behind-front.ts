@@ -7,6 +7,7 @@ import type { PendingGateway } from '../gateway/pending-gateway.js';
 import type { Logger } from '../observe/logger.js';
 import { EXIT } from './exit.js';
 import { followConfig, logConfig } from './follow-config.js';
+import { careForHeap } from './heap-care.js';
 import { inTime } from './in-time.js';
 import { openKept } from './kept.js';
 import { type CheckedFiles, readConfig } from './read-config.js';
@@ -16,7 +17,6 @@ import type { StdioClient } from './serve.js';
 import type { HttpSettings, ServeHttpOptions } from './serve-http.js';
 import { openLog, type Settings } from './settings.js';
 import { approvalPlaces, packageFolders, runFolder } from './user-files.js';
-import { holdYoungSpace } from './young-space.js';
 
 /** What is open already, and what is to be opened. */
 export interface OpenFront {
@@ -31,7 +31,7 @@ export interface OpenFront {
 
 /** Reads the configuration, starts the servers, and serves until the client leaves or a signal comes. */
 export async function serveBehindFront(settings: Settings, front: OpenFront): Promise<number> {
-  holdYoungSpace();
+  careForHeap();
   const { logger, secrets } = openLog(settings);
   if (front.client !== undefined) logger.postpone();
   const kept = openKept(await readSealSecret(logger), front.platform, logger);
