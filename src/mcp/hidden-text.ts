@@ -7,9 +7,11 @@
  * left.
  */
 export function hidesCharacters(text: string): boolean {
-  if (!INVISIBLE.test(text)) return false;
-  const rest = RIGHT_TO_LEFT.test(text) ? text.replace(MARKS, '') : text;
-  for (const { groups } of rest.matchAll(NEEDED_OR_NOT)) if (groups?.hidden !== undefined) return true;
+  if (PLAIN.test(text)) return false;
+  patterns ??= makePatterns();
+  if (!patterns.invisible.test(text)) return false;
+  const rest = patterns.rightToLeft.test(text) ? text.replace(MARKS, '') : text;
+  for (const { groups } of rest.matchAll(patterns.neededOrNot)) if (groups?.hidden !== undefined) return true;
   return false;
 }
 
@@ -21,13 +23,31 @@ export function hidesCharactersWithin(value: unknown): boolean {
   return Object.entries(value).some(([key, inner]) => hidesCharactersWithin(key) || hidesCharactersWithin(inner));
 }
 
+/** As most texts are; for those, nobody has to wait until classes of Unicode are looked up. */
+const PLAIN = /^[ -~]*$/;
+
+interface Patterns {
+  readonly invisible: RegExp;
+  readonly rightToLeft: RegExp;
+  readonly neededOrNot: RegExp;
+}
+
+let patterns: Patterns | undefined;
+
+function makePatterns(): Patterns {
+  return {
+    invisible: new RegExp(INVISIBLES, 'u'),
+    rightToLeft: new RegExp(RIGHT_TO_LEFT, 'u'),
+    neededOrNot: new RegExp(`${NEEDED}|(?<hidden>${INVISIBLES})`, 'gu'),
+  };
+}
+
 /** A soft hyphen is left out: it shows where a word may be broken. */
 const INVISIBLES = String.raw`(?!\u00ad)[\p{Cc}\p{Cf}\p{Cs}\u2028\u2029\u034f\u115f\u1160\u3164\uffa0\ufe00-\ufe0f\u{e0100}-\u{e01ef}]`;
-const INVISIBLE = new RegExp(INVISIBLES, 'u');
 
 /** Where text runs from right to left, they say which way the characters beside them run. */
 const MARKS = /[\u200e\u200f\u061c]/gu;
-const RIGHT_TO_LEFT = /[\p{Script=Hebrew}\p{Script=Arabic}\p{Script=Syriac}\p{Script=Thaana}]/u;
+const RIGHT_TO_LEFT = String.raw`[\p{Script=Hebrew}\p{Script=Arabic}\p{Script=Syriac}\p{Script=Thaana}]`;
 
 const EMOJI = String.raw`\p{Emoji}\p{Emoji_Modifier}?(?:\ufe0e|\ufe0f\u20e3?)?`;
 const COMPOSED_EMOJI = String.raw`(?=\p{Emoji}\p{Emoji_Modifier}?[\u200d\ufe0e\ufe0f])${EMOJI}(?:\u200d${EMOJI})*`;
@@ -39,4 +59,3 @@ const IDEOGRAPH = String.raw`(?<=\p{Ideographic})[\ufe00-\ufe02\u{e0100}-\u{e01e
 const BYTE_ORDER_MARK = String.raw`^\ufeff`;
 
 const NEEDED = [FLAG, COMPOSED_EMOJI, JOINER, IDEOGRAPH, BYTE_ORDER_MARK].join('|');
-const NEEDED_OR_NOT = new RegExp(`${NEEDED}|(?<hidden>${INVISIBLES})`, 'gu');

@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { UNSAFE_CHARACTERS } from '../../src/jsonrpc/unsafe-characters.js';
+import { unsafeCharacters } from '../../src/jsonrpc/unsafe-characters.js';
 import { CLI, Workplace } from '../commands/cli-run.js';
 import { FAULTY } from '../support/in-process-gateway.js';
 
@@ -19,7 +19,7 @@ afterEach(() => place.dispose());
 
 /** What of a text would not be harmless, line ends and tabs apart. */
 function unsafe(text: string): string[] {
-  return text.replace(/[\t\r\n]/g, ' ').match(UNSAFE_CHARACTERS) ?? [];
+  return text.replace(/[\t\r\n]/g, ' ').match(unsafeCharacters()) ?? [];
 }
 
 describe('a server whose every word is hostile', () => {

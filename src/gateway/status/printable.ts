@@ -1,8 +1,8 @@
-import { UNSAFE_CHARACTERS } from '../../jsonrpc/unsafe-characters.js';
+import { unsafeCharacters } from '../../jsonrpc/unsafe-characters.js';
 
 /** A text from outside made safe to show on one line: what could move a cursor, hide or turn text is spelt out. */
 export function printable(text: string): string {
-  return text.replace(UNSAFE_CHARACTERS, (character) => `\\u{${(character.codePointAt(0) ?? 0).toString(16)}}`);
+  return text.replace(unsafeCharacters(), (character) => `\\u{${(character.codePointAt(0) ?? 0).toString(16)}}`);
 }
 
 /** The same for a text of several lines, which stay lines, and keep their tabs. */
