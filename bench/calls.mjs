@@ -18,6 +18,7 @@ export async function measureCalls(ways, folder, { rounds, calls }) {
       const alone = await measured(opened[index], targets[index], { count: calls, inFlight: 1 });
       const count = calls * IN_FLIGHT_FACTOR;
       const together = await measured(opened[index], targets[index], { count, inFlight: IN_FLIGHT });
+      const apart = await measured(opened[index], targets[index], { count, inFlight: IN_FLIGHT, isApart: true });
       return {
         p50: quantile(alone.durations, 0.5) * 1000,
         p95: quantile(alone.durations, 0.95) * 1000,
@@ -25,6 +26,8 @@ export async function measureCalls(ways, folder, { rounds, calls }) {
         cpu: alone.cpu,
         callsPerSecond: (count / together.elapsed) * 1000,
         cpuTogether: together.cpu,
+        callsPerSecondApart: (count / apart.elapsed) * 1000,
+        cpuApart: apart.cpu,
       };
     });
   } finally {
@@ -45,7 +48,9 @@ export function callTables(results, { rounds, calls }) {
     `One call at a time, µs; ${rounds} rounds of ${calls} calls:`,
     aloneTable(results),
     `${IN_FLIGHT} calls in flight; ${rounds} rounds of ${calls * IN_FLIGHT_FACTOR} calls:`,
-    togetherTable(results),
+    inFlightTable(results, 'callsPerSecond', 'cpuTogether'),
+    'The same, with each call in a write of its own:',
+    inFlightTable(results, 'callsPerSecondApart', 'cpuApart'),
   ];
 }
 
@@ -64,14 +69,14 @@ function aloneTable(results) {
   return table(['', 'p50', '÷ relay', 'p50 − direct', 'p95', 'p99', '÷ relay', 'CPU', '÷ relay'], rows);
 }
 
-function togetherTable(results) {
+function inFlightTable(results, callsPerSecond, cpu) {
   const rows = [...results].map(([name, rounds]) => [
     name,
-    shown(rounds, 'callsPerSecond'),
-    shownRatio(results, name, 'callsPerSecond', RELAY),
-    shownRatio(results, name, 'callsPerSecond', DIRECT),
-    shown(rounds, 'cpuTogether', 1),
-    shownRatio(results, name, 'cpuTogether', RELAY),
+    shown(rounds, callsPerSecond),
+    shownRatio(results, name, callsPerSecond, RELAY),
+    shownRatio(results, name, callsPerSecond, DIRECT),
+    shown(rounds, cpu, 1),
+    shownRatio(results, name, cpu, RELAY),
   ]);
   return table(['', 'calls/s', '÷ relay', '÷ direct', 'CPU, µs a call', '÷ relay'], rows);
 }

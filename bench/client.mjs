@@ -98,16 +98,19 @@ export class Client {
     return found;
   }
 
-  /** Calls `echo` `count` times, `inFlight` at a time. Resolves with the milliseconds of each call and of the whole. */
-  echo(tool, { count, inFlight }) {
-    return this.call(tool, `{"text":"${TEXT}"}`, { count, inFlight, check: isEcho });
+  /**
+   * Calls `echo` `count` times, `inFlight` at a time, with `isApart` each in a write of its own. Resolves with the
+   * milliseconds of each call and of the whole.
+   */
+  echo(tool, { count, inFlight, isApart }) {
+    return this.call(tool, `{"text":"${TEXT}"}`, { count, inFlight, isApart, check: isEcho });
   }
 
   /**
    * Calls a tool, with `args` as JSON, `count` times or until `isOver`. `check` is given each answer, as an object or,
    * if that is large, a line.
    */
-  call(tool, args, { count = Number.POSITIVE_INFINITY, inFlight = 1, isOver = () => false, check }) {
+  call(tool, args, { count = Number.POSITIVE_INFINITY, inFlight = 1, isApart = false, isOver = () => false, check }) {
     const head = '{"jsonrpc":"2.0","id":';
     const tail = `,"method":"tools/call","params":{"name":"${tool}","arguments":${args}}}\n`;
     const rest = tail.length < LARGE_CHARACTERS ? tail : Buffer.from(tail);
@@ -128,7 +131,8 @@ export class Client {
           if (sent < count && !isOver()) next();
           if (answered === sent) resolve({ durations, elapsed: answeredAt - startedAt });
         });
-        if (rest === tail) this.#send(head + id + tail);
+        if (isApart) this.#child.stdin.write(head + id + tail);
+        else if (rest === tail) this.#send(head + id + tail);
         else this.#sendLarge(head + id, rest);
       };
       while (sent < Math.min(inFlight, count)) next();
