@@ -1,5 +1,9 @@
 import { defineConfig } from 'vitest/config';
 
+// Tests start very many processes of Node. Some machines add certificates to each of them, which Node 20 reads before it
+// runs anything, and which no test needs.
+delete process.env.NODE_EXTRA_CA_CERTS;
+
 // Projects: pure tests, those of the fronts, and tests with real processes. Each of the last marks its processes with a
 // folder of its own, so that it can tell what is left of them whatever else runs. Three files at once: most of the time
 // is spent waiting.

@@ -9,6 +9,7 @@ import { HttpServerProcess } from './http-gateway.mjs';
 import { HttpLoad } from './http-load.mjs';
 import { BARE, FEW, FEW_SESSIONS, MANY, STDIO, toHttpReport } from './http-report.mjs';
 import { inRounds } from './measure.mjs';
+import './plain-node.mjs';
 import { describeMachine, writeSection } from './page.mjs';
 import { quantile } from './statistics.mjs';
 import { IN_FLIGHT, OpenWay, tinyServer, trunkline } from './ways.mjs';

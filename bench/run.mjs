@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { aimsTable, brokenAims } from './aims.mjs';
+import './plain-node.mjs';
 import { describeMachine, writeSection } from './page.mjs';
 import { PARTS } from './parts.mjs';
 import { allWays, NAIVE } from './ways.mjs';

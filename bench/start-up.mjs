@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
+import './plain-node.mjs';
 import { describeMachine, table, writeSection } from './page.mjs';
 import { StartClient } from './start-client.mjs';
 import { median, spread } from './statistics.mjs';

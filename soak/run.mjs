@@ -7,6 +7,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
+import '../bench/plain-node.mjs';
 import { describeMachine, table } from '../bench/page.mjs';
 import { garbage } from './garbage.mjs';
 import { killChildren } from './kill-children.mjs';
