@@ -10,8 +10,9 @@ const CHUNK_BYTES = 4 * 1024;
  * an array of bytes for each, hence they stand one behind the other in larger ones.
  */
 export class Digits {
-  #bytes = new Uint8Array(CHUNK_BYTES);
-  #filled = 0;
+  /** None as long as nothing was written: many are made, one for each session, and few write. */
+  #bytes = new Uint8Array(0);
+  #filled = CHUNK_BYTES;
 
   /** What is written is never changed, so an edit may be kept for as long as one likes. */
   write(value: number): Omit<Required<Edit>, 'span'> {

@@ -13,7 +13,8 @@ const NEAR_PLACES = 256;
  * holds outlives a collection or two.
  */
 export class RequestsInFlight {
-  readonly #near: (LegacyExchange | undefined)[] = new Array<undefined>(NEAR_PLACES).fill(undefined);
+  /** As long as its client's ids are: of many sessions, most send little. */
+  readonly #near: (LegacyExchange | undefined)[] = [];
   #nearSize = 0;
   readonly #places = new Map<IdKey, number>();
   readonly #exchanges: (LegacyExchange | undefined)[] = [];
