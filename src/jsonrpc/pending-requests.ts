@@ -19,7 +19,7 @@ export class PendingRequests<Request> {
    * it held outlives a collection or two.
    */
   #recent: (Request | undefined)[] = [];
-  /** What each place of `#recent` is or was last taken by. It is as long, since most peers are asked little or nothing. */
+  /** What each place of `#recent` is or was last taken by. It grows with the ids, as most peers are asked little or nothing. */
   readonly #recentIds: number[] = [];
   /** Those whose place a later one took, oldest first. */
   readonly #older = new Map<number, Request>();

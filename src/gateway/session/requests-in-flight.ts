@@ -13,7 +13,7 @@ const NEAR_PLACES = 256;
  * holds outlives a collection or two.
  */
 export class RequestsInFlight {
-  /** As long as its client's ids are: of many sessions, most send little. */
+  /** Grows with the ids: of many sessions, most send little. */
   readonly #near: (LegacyExchange | undefined)[] = [];
   #nearSize = 0;
   readonly #places = new Map<IdKey, number>();
