@@ -9,9 +9,9 @@ const path = (file) => fileURLToPath(new URL(file, import.meta.url));
 
 /** What is loaded one after the other while a client waits, each with all that it needs and that is not there yet. */
 const STAGES = [
-  { name: 'serve', test: /src\/commands\/(serve|usage-error|http-options)\.ts$/ },
-  { name: 'serve-behind-front', test: path('src/commands/serve-behind-front.ts') },
-  { name: 'children', test: /src\/compose\/(child-launcher|safety-net)\.ts$/ },
+  { name: 'serve', test: /src\/(app|cli)\/(serve|usage-error|http-options)\.ts$/ },
+  { name: 'serve-clients', test: path('src/app/serve-clients.ts') },
+  { name: 'children', test: /src\/(upstream\/stdio|app)\/(child-launcher|orphan-guard)\.ts$/ },
 ];
 
 /**
@@ -39,7 +39,7 @@ function escaped(unit) {
 }
 
 await build({
-  input: { cli: path('src/cli.ts'), 'write-schema': path('src/config/write-schema.ts') },
+  input: { cli: path('src/cli/main.ts'), 'write-schema': path('src/config/write-schema.ts') },
   platform: 'node',
   external: (id) => id.startsWith('node:') || !/^[./]|^\w:/.test(id),
   resolve: { extensionAlias: { '.js': ['.ts', '.js'] } },

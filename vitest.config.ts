@@ -20,15 +20,15 @@ export default defineConfig({
           include: ['test/**/*.test.ts'],
           setupFiles: ['test/support/load-packages.ts'],
           isolate: false,
-          exclude: ['test/front/**', 'test/process/**', 'test/e2e/**', 'test/faults/**'],
+          exclude: ['test/downstream/http/**', 'test/process/**', 'test/e2e/**', 'test/faults/**'],
           // For properties on a machine that is busy with other things.
           testTimeout: 30_000,
         },
       },
       {
         test: {
-          name: 'front',
-          include: ['test/front/**/*.test.ts'],
+          name: 'http',
+          include: ['test/downstream/http/**/*.test.ts'],
           setupFiles: ['test/support/load-packages.ts'],
           testTimeout: 30_000,
         },

@@ -1,18 +1,18 @@
 import { createHash } from 'node:crypto';
 import { Readable, Writable } from 'node:stream';
-import { loadBreaker } from '../src/bridge/breaker.js';
-import { loadCallQueue } from '../src/bridge/call-queue.js';
-import { answerLegacyChild, openLegacyChild } from '../src/bridge/legacy-child.js';
-import { StdioBridge } from '../src/bridge/stdio-bridge.js';
-import { createPlatform } from '../src/compose/platform.js';
-import { createSeal } from '../src/compose/seal.js';
-import { openStdioFront } from '../src/front/stdio.js';
-import { Backend } from '../src/gateway/backend.js';
+import { createPlatform } from '../src/app/platform.js';
+import { createSeal } from '../src/app/seal.js';
+import { LegacySession } from '../src/downstream/legacy/legacy-session.js';
+import { openStdioTransport } from '../src/downstream/stdio/stdio-transport.js';
 import { createToolPolicy } from '../src/gateway/catalog/tool-policy.js';
+import { loadCallQueue } from '../src/gateway/dispatch/call-queue.js';
 import { Gateway } from '../src/gateway/gateway.js';
-import { LegacySession } from '../src/gateway/session/legacy-session.js';
-import { SharedLimit } from '../src/jsonrpc/shared-limit.js';
-import { LineWriter } from '../src/streams/line-writer.js';
+import { Backend } from '../src/gateway/registry/backend.js';
+import { SharedLimit } from '../src/io/shared-limit.js';
+import { LineWriter } from '../src/io/streams/line-writer.js';
+import { loadBreaker } from '../src/upstream/health/circuit-breaker.js';
+import { answerLegacyServer, openLegacyConnection } from '../src/upstream/legacy/legacy-connection.js';
+import { StdioBridge } from '../src/upstream/stdio/stdio-bridge.js';
 import { InsideClient, InsideServer } from './inside-ends.mjs';
 import { read } from './inside-reading.mjs';
 
@@ -35,8 +35,8 @@ const LIMITS = {
 export async function openInside(concurrency) {
   await Promise.all([loadBreaker(), loadCallQueue()]);
   const platform = createPlatform();
-  const { clock, scan, flow, partialFrames, rooms, faults } = platform;
-  faults.listen((error) => console.error(error));
+  const { clock, scan, backpressure, partialFrames, bufferPool, internalErrors } = platform;
+  internalErrors.listen((error) => console.error(error));
   const gateway = new Gateway({
     clock,
     servers: [{ key: KEY, sharing: 'profile' }],
@@ -47,17 +47,17 @@ export async function openInside(concurrency) {
     startupWaitMs: 10_000,
     seal: createSeal(),
     hmac: createSeal(),
-    onFault: faults.onFault,
+    onFault: internalErrors.onFault,
   });
   const input = new Readable({ read: () => {} });
   const client = new InsideClient(`${KEY}__echo`, (chunk) => input.push(chunk));
-  openStdioFront({
+  openStdioTransport({
     input,
     output: new Pipe((chunk) => client.receive(chunk)),
-    flow,
+    backpressure,
     maxLineBytes: 64 * MIB,
     held: partialFrames,
-    rooms,
+    bufferPool,
     openSession: (sink) =>
       new LegacySession({
         clock,
@@ -66,7 +66,7 @@ export async function openInside(concurrency) {
         sink,
         serverInfo: { name: 'trunkline', version: '1.0.0' },
         principal: 'local',
-        onFault: faults.onFault,
+        onFault: internalErrors.onFault,
       }),
     onEnd: () => gateway.close(),
   });
@@ -82,8 +82,8 @@ export function openAlone() {
   return client;
 }
 
-function createServer({ clock, scan, partialFrames, rooms, faults }, { key, id, profile, concurrency }) {
-  const { onFault } = faults;
+function createServer({ clock, scan, partialFrames, bufferPool, internalErrors }, { key, id, profile, concurrency }) {
+  const { onFault } = internalErrors;
   const backend = new Backend({
     key,
     id,
@@ -108,9 +108,9 @@ function createServer({ clock, scan, partialFrames, rooms, faults }, { key, id, 
     maxFrameBytes: 64 * MIB,
     maxUnwrittenBytes: 4 * MIB,
     partialFrames,
-    rooms,
+    bufferPool,
     events: {
-      request: (request) => answerLegacyChild(bridge, request),
+      request: (request) => answerLegacyServer(bridge, request),
       notification: (notification) => backend.notified(notification),
       junk: (line) => onFault(new Error(`No message: ${Buffer.from(line)}`)),
       silent: () => {},
@@ -121,7 +121,7 @@ function createServer({ clock, scan, partialFrames, rooms, faults }, { key, id, 
   const take = (chunk) => bridge.receive(chunk);
   const start = async () => {
     backend.moved('starting');
-    const handshake = await openLegacyChild(bridge, 1, await profile, 60_000);
+    const handshake = await openLegacyConnection(bridge, 1, await profile, 60_000);
     if (handshake.kind === 'failed') throw new Error(handshake.reason);
     const fault = await backend.loadLists(handshake.connection);
     if (fault !== undefined) throw new Error(fault);

@@ -1,5 +1,5 @@
-import { createPlatform } from '../src/compose/platform.js';
-import { LineDecoder } from '../src/jsonrpc/line-decoder.js';
+import { createPlatform } from '../src/app/platform.js';
+import { LineDecoder } from '../src/io/line-decoder.js';
 import { READ_BYTES, read } from './inside-reading.mjs';
 import { inRounds } from './measure.mjs';
 
@@ -44,8 +44,8 @@ function decoding({ name, unit, byteLength }, mib) {
       throw new Error(`${name} is too large`);
     },
   };
-  const { partialFrames: held, rooms } = createPlatform();
-  const decoder = new LineDecoder({ sink, maxLineBytes: 64 * MIB, held, rooms });
+  const { partialFrames: held, bufferPool } = createPlatform();
+  const decoder = new LineDecoder({ sink, maxLineBytes: 64 * MIB, held, bufferPool });
   const take = (chunk) => decoder.push(chunk, sink);
   const run = () => {
     count = 0;

@@ -7,12 +7,12 @@ export const READ_BYTES = 64 * 1024;
  */
 export function read(bytes, reader, take) {
   for (let at = 0; at < bytes.length; ) {
-    const piece = bytes.subarray(at, at + Math.min(READ_BYTES, reader.room?.length ?? READ_BYTES));
+    const piece = bytes.subarray(at, at + Math.min(READ_BYTES, reader.freeSpace?.length ?? READ_BYTES));
     at += piece.length;
-    if (reader.room === undefined) {
+    if (reader.freeSpace === undefined) {
       take(Buffer.from(piece));
     } else {
-      reader.room.set(piece);
+      reader.freeSpace.set(piece);
       reader.filled(piece.length);
     }
   }

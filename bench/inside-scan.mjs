@@ -1,4 +1,4 @@
-import { createPlatform } from '../src/compose/platform.js';
+import { createPlatform } from '../src/app/platform.js';
 import { inRounds } from './measure.mjs';
 import { ALL_KINDS, textOf } from './payload.mjs';
 

@@ -1,6 +1,6 @@
 import type { GatewayConfig, ServerProblem } from './config.js';
 import type { ConfigProblem } from './config-error.js';
-import type { ServerEntry, Settings } from './schema.js';
+import type { GlobalOptions, ServerEntry } from './schema.js';
 import type { Path } from './yaml-source.js';
 
 /**
@@ -17,7 +17,7 @@ export interface CheckedFile {
 export interface CheckedServer {
   readonly key: string;
   readonly entry: ServerEntry;
-  readonly settings: Settings;
+  readonly settings: GlobalOptions;
   /** Why it can run nowhere; set for servers that are reached by URL. */
   readonly problem?: ServerProblem;
   /** Where the entry and what is resolved of it stands. */

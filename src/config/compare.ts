@@ -53,6 +53,6 @@ function ofProcess({ child, problem, sharing, frames }: ServerConfig) {
 
 /** What is looked up each time it is needed. */
 function ofTrunkline({ child, prefix, tools, methods, trusted, calls, start, idleStopMs, approval }: ServerConfig) {
-  const { patience, restart } = child ?? {};
-  return { patience, restart, prefix, tools, methods, trusted, calls, start, idleStopMs, approval };
+  const { timeouts, restart } = child ?? {};
+  return { timeouts, restart, prefix, tools, methods, trusted, calls, start, idleStopMs, approval };
 }

@@ -6,7 +6,7 @@ import type { ServerConfig, ServerProblem } from './config.js';
 import { DEMAND_EVERY_MS, KILL_AFTER_MS } from './defaults.js';
 import { expand, referencesIn, type Variables } from './expand.js';
 import { findPackage, type InstalledPackages, parsePackage } from './package-bin.js';
-import type { ServerEntry, Settings } from './schema.js';
+import type { GlobalOptions, ServerEntry } from './schema.js';
 import { faultsAt, ServerFault } from './server-fault.js';
 
 /** What an entry of the file is resolved against. */
@@ -59,7 +59,7 @@ function references({ args = [], command = '', cwd = '', env = {} }: ServerEntry
 
 type Resolved = Pick<ServerConfig, 'child' | 'problem' | 'package'>;
 
-function resolveChild(key: string, entry: ServerEntry, settings: Settings, surroundings: Surroundings): Resolved {
+function resolveChild(key: string, entry: ServerEntry, settings: GlobalOptions, surroundings: Surroundings): Resolved {
   try {
     return childAndPackage(key, entry, settings, surroundings);
   } catch (fault) {
@@ -68,7 +68,12 @@ function resolveChild(key: string, entry: ServerEntry, settings: Settings, surro
   }
 }
 
-function childAndPackage(key: string, entry: ServerEntry, settings: Settings, surroundings: Surroundings): Resolved {
+function childAndPackage(
+  key: string,
+  entry: ServerEntry,
+  settings: GlobalOptions,
+  surroundings: Surroundings,
+): Resolved {
   const { env } = surroundings;
   const args = (entry.args ?? []).map((arg, index) => faultsAt(['args', index], () => expand(arg, env)));
   const variables = Object.entries(entry.env ?? {}).map(
@@ -80,7 +85,7 @@ function childAndPackage(key: string, entry: ServerEntry, settings: Settings, su
     ...toRun,
     cwd: faultsAt(['cwd'], () => workingFolder(entry.cwd ?? '.', surroundings)),
     env: Object.fromEntries(variables),
-    patience: { startMs: settings.startTimeout, stopGraceMs: settings.stopGrace, killAfterMs: KILL_AFTER_MS },
+    timeouts: { startMs: settings.startTimeout, stopGraceMs: settings.stopGrace, killAfterMs: KILL_AFTER_MS },
     restart: restartPolicy(settings),
   };
   return used === undefined ? { child } : { child, package: used };
@@ -91,7 +96,7 @@ interface Program extends Pick<ChildSpec, 'command' | 'label' | 'args' | 'missin
 function program(
   { package: shown, bin, command = '', installScripts = false }: ServerEntry,
   args: readonly string[],
-  { installTimeout }: Settings,
+  { installTimeout }: GlobalOptions,
   { folder, home, env, nodePath, store }: Surroundings,
 ): Program {
   if (shown === undefined) {
@@ -147,7 +152,7 @@ function expandHome(path: string, home: string): string {
   return /^~(?=$|[\\/])/.test(path) ? join(home, path.slice(1)) : path;
 }
 
-function restartPolicy({ restart }: Settings): ChildSpec['restart'] {
+function restartPolicy({ restart }: GlobalOptions): ChildSpec['restart'] {
   return {
     firstDelayMs: restart.firstDelay,
     maxDelayMs: restart.maxDelay,

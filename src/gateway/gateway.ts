@@ -1,25 +1,25 @@
-import type { OnFault } from '../bridge/contain.js';
+import type { Exchange } from '../downstream/exchange.js';
+import type { ClientConnection, ClientFacts, DownstreamClient, GatewayPort } from '../downstream/port.js';
+import type { OnInternalError } from '../errors/error-boundary.js';
 import type { NotificationEnvelope } from '../mcp/envelope.js';
 import type { Hmac } from '../mcp/exposed-name.js';
 import { METHODS } from '../mcp/methods.js';
 import type { Clock } from '../timing/clock.js';
-import type { Backend } from './backend.js';
-import { BackendPool, type BackendPoolOptions, type PoolChange, type RunningBackend } from './backend-pool.js';
+import type { ServerRequest } from '../upstream/server-request.js';
 import { type Catalogs, mergeCatalogs } from './catalog/catalogs.js';
-import { Draining } from './draining.js';
-import type { Exchange } from './exchange.js';
-import type { ClientConnection, ClientFacts, GatewayClient, GatewayPort } from './gateway-port.js';
+import type { ClientView } from './client-view.js';
+import { ClientViews } from './client-views.js';
 import { ABOUT, instructionsOf } from './instructions.js';
-import { LogRouting } from './log-routing.js';
-import { Notices } from './notices.js';
-import type { ChildRequest } from './questions/child-request.js';
-import { ChildRequests } from './questions/child-requests.js';
-import { greetingOf } from './server-greeting.js';
+import type { Backend } from './registry/backend.js';
+import { BackendPool, type BackendPoolOptions, type PoolChange, type RunningBackend } from './registry/backend-pool.js';
+import { Draining } from './registry/draining.js';
+import { LogLevelRouter } from './reverse/log-level-router.js';
+import { NotificationRouter } from './reverse/notification-router.js';
+import { ServerRequests } from './reverse/server-requests.js';
+import { Subscriptions } from './reverse/subscriptions.js';
+import { serverHandshake } from './server-handshake.js';
 import type { OwnTool } from './status/own-tool.js';
-import { Subscriptions } from './subscriptions.js';
 import { Tasks } from './tasks/tasks.js';
-import type { View } from './view.js';
-import { Views } from './views.js';
 
 export interface GatewayOptions extends BackendPoolOptions, GatewaySettings {
   readonly clock: Clock;
@@ -28,7 +28,7 @@ export interface GatewayOptions extends BackendPoolOptions, GatewaySettings {
   /** Seals the ids of servers' tasks under a key that outlives us: clients keep them. */
   readonly seal: Hmac;
   /** Told of our own errors, each of which fails one request. */
-  readonly onFault?: OnFault;
+  readonly onFault?: OnInternalError;
   /** Told how many tools of servers clients are shown, whenever that may have changed. */
   readonly onToolsListed?: (count: number) => void;
 }
@@ -45,7 +45,7 @@ export interface GatewaySettings {
 /** A client that is there. */
 interface Connected {
   readonly facts: ClientFacts;
-  view: View;
+  view: ClientView;
 }
 
 /**
@@ -57,13 +57,13 @@ export class Gateway implements GatewayPort {
   #settings: GatewaySettings;
   readonly #pool: BackendPool;
   readonly #subscriptions: Subscriptions;
-  readonly #logs = new LogRouting();
+  readonly #logs = new LogLevelRouter();
   readonly #tasks: Tasks;
-  readonly #childRequests: ChildRequests;
-  readonly #notices: Notices;
+  readonly #serverRequests: ServerRequests;
+  readonly #notifications: NotificationRouter;
   readonly #draining: Draining;
-  readonly #clients = new Map<GatewayClient, Connected>();
-  readonly #views: Views;
+  readonly #clients = new Map<DownstreamClient, Connected>();
+  readonly #views: ClientViews;
   #isReady = false;
 
   constructor(options: GatewayOptions) {
@@ -74,15 +74,15 @@ export class Gateway implements GatewayPort {
     this.#subscriptions = new Subscriptions(onFault);
     const isPersonal = ({ key }: Backend) => this.#pool.sharingOf(key) !== 'all';
     this.#tasks = new Tasks({ seal, runSeal: hmac, isPersonal });
-    this.#childRequests = new ChildRequests(this.#tasks);
-    this.#notices = new Notices({
+    this.#serverRequests = new ServerRequests(this.#tasks);
+    this.#notifications = new NotificationRouter({
       subscriptions: this.#subscriptions,
       logs: this.#logs,
       tasks: this.#tasks,
-      questions: this.#childRequests,
+      serverRequests: this.#serverRequests,
       aliasesOf: (client, { key }) => this.#viewFor(client)?.catalogs.ui.of(key),
     });
-    this.#views = new Views({
+    this.#views = new ClientViews({
       clock: options.clock,
       settings: () => this.#settings,
       subscriptions: this.#subscriptions,
@@ -125,7 +125,7 @@ export class Gateway implements GatewayPort {
     this.#pool.start();
   }
 
-  connect(client: GatewayClient, facts: ClientFacts): ClientConnection {
+  connect(client: DownstreamClient, facts: ClientFacts): ClientConnection {
     const keys = facts.server === undefined ? [...this.#pool.keys] : [facts.server];
     const backends = keys.map((key) => this.#pool.claim(key, client, facts));
     const view = this.#views.of(backends, facts.server !== undefined);
@@ -136,14 +136,14 @@ export class Gateway implements GatewayPort {
     const isAlone = facts.server !== undefined && only !== undefined;
     return {
       offered: backends.flatMap((backend) => {
-        const greeted = this.#greeted(backend);
-        return greeted === undefined ? [] : [greeted.capabilities];
+        const handshake = this.#handshake(backend);
+        return handshake === undefined ? [] : [handshake.capabilities];
       }),
       instructions: this.#instructions(backends),
-      greeting: isAlone ? greetingOf(only, this.#settings.startupWaitMs) : undefined,
+      initializeResult: isAlone ? serverHandshake(only, this.#settings.startupWaitMs) : undefined,
       serve: (exchange) => connected.view.serve(exchange),
       notified: (notification) => {
-        this.#notices.fromClient(
+        this.#notifications.fromClient(
           client,
           [...connected.view.backends.values(), ...this.#drainingOf(client)],
           notification,
@@ -192,7 +192,7 @@ export class Gateway implements GatewayPort {
       },
       detached: () => {
         this.#draining.detached(backend);
-        this.#childRequests.drop(backend);
+        this.#serverRequests.drop(backend);
         this.#tasks.drop(backend);
       },
       asked: (asked) => this.#asked(backend, asked),
@@ -202,7 +202,7 @@ export class Gateway implements GatewayPort {
   }
 
   /** Gives a client its backends of the servers that there are now: where it had one that is kept, the same. */
-  #bringOver(client: GatewayClient, connected: Connected, hasOwnChanged: boolean): void {
+  #bringOver(client: DownstreamClient, connected: Connected, hasOwnChanged: boolean): void {
     const { facts, view } = connected;
     const isAlone = facts.server !== undefined;
     const keys = [...this.#pool.keys].filter((key) => !isAlone || key === facts.server);
@@ -226,9 +226,9 @@ export class Gateway implements GatewayPort {
   }
 
   /** The client's own process, or another of the same server as long as that has not greeted us: they say the same. */
-  #greeted(own: Backend): Backend['greeted'] {
+  #handshake(own: Backend): Backend['handshake'] {
     const all = [own, ...this.#pool.of(own.key)];
-    return (all.find(({ delivery }) => delivery.connection !== undefined) ?? own).greeted;
+    return (all.find(({ dispatcher }) => dispatcher.connection !== undefined) ?? own).handshake;
   }
 
   /** What each server that is ready says about its use follows what we say. */
@@ -237,13 +237,13 @@ export class Gateway implements GatewayPort {
     const parts = [ABOUT, ...(notice === undefined ? [] : [notice])];
     for (const backend of backends) {
       const { key, prefix } = backend;
-      const text = this.#greeted(backend)?.instructions;
+      const text = this.#handshake(backend)?.instructions;
       if (text !== undefined) parts.push(instructionsOf(key, prefix, text));
     }
     return parts.join('\n\n');
   }
 
-  #drainingOf(client: GatewayClient): Backend[] {
+  #drainingOf(client: DownstreamClient): Backend[] {
     return [...this.#draining.backends].filter(({ clients }) => clients.has(client));
   }
 
@@ -252,18 +252,18 @@ export class Gateway implements GatewayPort {
     const view = this.#clients.get(exchange.client)?.view;
     if (exchange.isSettled) return;
     if (view?.backends.has(backend.key) === true) view.serve(exchange);
-    else backend.delivery.refuse(exchange, 'stopped');
+    else backend.dispatcher.refuse(exchange, 'stopped');
   }
 
   /** Who wanted to see a server that is gone is told so once nothing of it is left. */
-  #dismiss(client: GatewayClient, { server }: ClientFacts): void {
+  #dismiss(client: DownstreamClient, { server }: ClientFacts): void {
     if (server === undefined || this.#pool.has(server)) return;
     void this.#draining.gone(server).then(() => {
       if (this.#clients.has(client) && !this.#pool.has(server)) client.gone();
     });
   }
 
-  #left(client: GatewayClient): void {
+  #left(client: DownstreamClient): void {
     const view = this.#clients.get(client)?.view;
     if (view === undefined) return;
     this.#clients.delete(client);
@@ -279,19 +279,19 @@ export class Gateway implements GatewayPort {
     if (view.clients.size === 0) this.#views.end(view);
   }
 
-  #asked(backend: Backend, asked: ChildRequest): void {
+  #asked(backend: Backend, asked: ServerRequest): void {
     if (asked.request.method === METHODS.listRoots) this.#pool.noteRootsAsked(backend);
-    this.#childRequests.ask(backend, asked);
+    this.#serverRequests.ask(backend, asked);
   }
 
   #notified(backend: Backend, notification: NotificationEnvelope): void {
     if (notification.method === METHODS.resourceUpdated) {
       this.#views.eachOf(backend, (view) => view.noteUpdated(notification, backend));
     }
-    this.#notices.fromServer(backend, notification);
+    this.#notifications.fromServer(backend, notification);
   }
 
-  #viewFor(client: GatewayClient): View | undefined {
+  #viewFor(client: DownstreamClient): ClientView | undefined {
     return this.#clients.get(client)?.view;
   }
 }

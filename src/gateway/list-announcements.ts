@@ -1,13 +1,13 @@
+import type { DownstreamClient } from '../downstream/port.js';
 import type { Cancel, Clock } from '../timing/clock.js';
 import { type Catalogs, changedLists } from './catalog/catalogs.js';
 import type { MergedLists } from './catalog/merged-lists.js';
-import type { GatewayClient } from './gateway-port.js';
 
 export interface ListAnnouncementsOptions {
   readonly clock: Clock;
   readonly lists: MergedLists;
   /** Who is told. */
-  readonly clients: Iterable<GatewayClient>;
+  readonly clients: Iterable<DownstreamClient>;
   /** Where the configuration has changed: what the clients were told until now. */
   readonly before: ListAnnouncements | undefined;
 }
@@ -18,7 +18,7 @@ const QUIET_MS = 2_000;
 /** Tells clients which lists are no longer what they were when they were last told. */
 export class ListAnnouncements {
   readonly #lists: MergedLists;
-  readonly #clients: Iterable<GatewayClient>;
+  readonly #clients: Iterable<DownstreamClient>;
   #told: Catalogs;
   #isQuiet: boolean;
   readonly #cancelQuiet: Cancel;
@@ -50,7 +50,7 @@ export class ListAnnouncements {
   }
 
   /** Tells a client that comes from elsewhere, and knows what was told there. */
-  welcome(client: GatewayClient, from: ListAnnouncements): void {
+  welcome(client: DownstreamClient, from: ListAnnouncements): void {
     for (const kind of changedLists(from.#told, this.#lists.catalogs)) client.listChanged(kind);
   }
 

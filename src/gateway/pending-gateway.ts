@@ -1,8 +1,8 @@
+import type { Exchange } from '../downstream/exchange.js';
+import type { ClientConnection, ClientFacts, DownstreamClient, GatewayPort } from '../downstream/port.js';
 import { RPC_CODES, RpcError } from '../jsonrpc/rpc-error.js';
 import type { NotificationEnvelope } from '../mcp/envelope.js';
 import { listAskedFor } from '../mcp/lists.js';
-import type { Exchange } from './exchange.js';
-import type { ClientConnection, ClientFacts, GatewayClient, GatewayPort } from './gateway-port.js';
 import { ABOUT } from './instructions.js';
 
 /** Far more than a client asks in the moment that it takes to read the configuration. */
@@ -31,7 +31,7 @@ export class PendingGateway implements GatewayPort {
     return this.#waiting.size > 0;
   }
 
-  connect(client: GatewayClient, facts: ClientFacts): ClientConnection {
+  connect(client: DownstreamClient, facts: ClientFacts): ClientConnection {
     if (this.#gateway !== undefined) return this.#gateway.connect(client, facts);
     const connection = new PendingConnection(client, facts, {
       onListed: () => this.#onListed(),
@@ -58,14 +58,14 @@ interface PendingEvents {
 class PendingConnection implements ClientConnection {
   readonly offered = [];
   readonly instructions = ABOUT;
-  readonly greeting = undefined;
-  readonly #client: GatewayClient;
+  readonly initializeResult = undefined;
+  readonly #client: DownstreamClient;
   readonly #facts: ClientFacts;
   readonly #events: PendingEvents;
   #held: Exchange[] = [];
   #connection: ClientConnection | undefined;
 
-  constructor(client: GatewayClient, facts: ClientFacts, events: PendingEvents) {
+  constructor(client: DownstreamClient, facts: ClientFacts, events: PendingEvents) {
     this.#client = client;
     this.#facts = facts;
     this.#events = events;

@@ -1,5 +1,5 @@
-import { type Span, skipWhitespace, TOO_DEEP, toBytes, visitElements } from './json-text.js';
-import { type Edit, type SplicedMessage, visitPieces } from './splice.js';
+import { type Span, skipWhitespace, TOO_DEEP, toBytes, visitElements } from '../json/json-text.js';
+import { type Edit, type SplicedMessage, visitPieces } from '../json/splice.js';
 
 export interface BatchLimits {
   /** Levels of nesting beyond which a line is refused; the array itself is the first. */

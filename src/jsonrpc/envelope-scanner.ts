@@ -1,6 +1,4 @@
-import { type BatchLimits, splitBatch } from './batch.js';
-import type { Envelope, Rejection, RejectionReason, Tokens, WatchedPaths } from './envelope.js';
-import { BACKSLASH, NOT_JSON, skipString } from './json-string.js';
+import { BACKSLASH, NOT_JSON, skipString } from '../json/json-string.js';
 import {
   CLOSE_BRACE,
   COMMA,
@@ -16,7 +14,9 @@ import {
   skipWhitespace,
   TOO_DEEP,
   toBytes,
-} from './json-text.js';
+} from '../json/json-text.js';
+import { type BatchLimits, splitBatch } from './batch.js';
+import type { Envelope, Rejection, RejectionReason, Tokens, WatchedPaths } from './envelope.js';
 import { buildTree, equalsAt, findEscaped, findPlain, skipPlain, type WatchNode } from './watched-members.js';
 
 /** The limits are those of batches, and the depth and the encoding those of every line. */

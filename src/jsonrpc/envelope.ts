@@ -1,5 +1,5 @@
+import type { Span } from '../json/json-text.js';
 import type { BatchFault } from './batch.js';
-import type { Span } from './json-text.js';
 
 /**
  * The members whose place in a message has to be known: a name for each path from the root, through objects only.

@@ -1,4 +1,4 @@
-import { readText, type Span } from './json-text.js';
+import { readText, type Span } from '../json/json-text.js';
 
 /** An id in a map. Ids that are spelt differently have different ones. */
 export type IdKey = string | number;

@@ -1,6 +1,6 @@
-import { toBytes } from './json-text.js';
+import { toBytes } from '../json/json-text.js';
+import type { SplicedMessage } from '../json/splice.js';
 import type { RpcError } from './rpc-error.js';
-import type { SplicedMessage } from './splice.js';
 
 /** Somewhere that messages are written to, one a line. */
 export interface MessageSink {

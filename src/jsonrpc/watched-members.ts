@@ -1,5 +1,5 @@
-import { BACKSLASH, NOT_JSON, QUOTE } from './json-string.js';
-import { readText, toBytes } from './json-text.js';
+import { BACKSLASH, NOT_JSON, QUOTE } from '../json/json-string.js';
+import { readText, toBytes } from '../json/json-text.js';
 
 /** One member that is watched, or that leads to one. */
 export interface WatchNode {

@@ -5,7 +5,7 @@ export interface ClientProfile {
   /** Our newest when absent. */
   readonly protocolVersion?: string;
   /** The two objects as the client spelt them: numbers and duplicates survive no parser. */
-  readonly spelt?: { readonly clientInfo: Uint8Array; readonly capabilities: Uint8Array } | undefined;
+  readonly raw?: { readonly clientInfo: Uint8Array; readonly capabilities: Uint8Array } | undefined;
 }
 
 /**

@@ -1,4 +1,4 @@
-import { toBytes } from '../jsonrpc/json-text.js';
+import { toBytes } from '../json/json-text.js';
 
 /** A schema beyond this is no schema that a model could use; the largest seen in the field is about half of it. */
 const MAX_SCHEMA_BYTES = 64 * 1024;

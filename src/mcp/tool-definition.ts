@@ -1,12 +1,4 @@
-import {
-  isObject,
-  isString,
-  readString,
-  readText,
-  type Span,
-  visitElements,
-  visitMembers,
-} from '../jsonrpc/json-text.js';
+import { isObject, isString, readString, readText, type Span, visitElements, visitMembers } from '../json/json-text.js';
 
 /** What of a tool's entry tells a model what the tool is and how it is called. */
 const DEFINING_MEMBERS: ReadonlySet<string> = new Set([

@@ -1,5 +1,5 @@
-import { valuesAt } from '../jsonrpc/json-path.js';
-import { isString, readString, type Span } from '../jsonrpc/json-text.js';
+import { valuesAt } from '../json/json-path.js';
+import { isString, readString, type Span } from '../json/json-text.js';
 import { HASH_LENGTH, type Sha256 } from './exposed-name.js';
 
 /** Whether it names a user interface: the HTML of MCP Apps, which a host shows for the results of a tool. */

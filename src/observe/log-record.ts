@@ -1,4 +1,4 @@
-import { escapeUnsafe } from '../jsonrpc/unsafe-characters.js';
+import { escapeUnsafe } from '../json/unsafe-characters.js';
 import type { Redact } from './redact.js';
 
 /**

@@ -14,13 +14,13 @@ export interface ChildSpec {
   readonly args: readonly string[];
   readonly cwd: string;
   readonly env: Readonly<Record<string, string>>;
-  readonly patience: Patience;
+  readonly timeouts: ChildTimeouts;
   readonly restart: RestartPolicy;
   /** What has to be installed before `command` can be run: its program then becomes the first of `args`. */
   readonly missing?: PackageRequest;
 }
 
-export interface Patience {
+export interface ChildTimeouts {
   /** From the beginning of the handshake until the child is ready to be called. */
   readonly startMs: number;
   /** From closing stdin to SIGTERM when one child is stopped. */

@@ -1,4 +1,4 @@
-import type { ChildSpec, Patience } from './child-spec.js';
+import type { ChildSpec, ChildTimeouts } from './child-spec.js';
 
 /**
  * How the supervisor brings a child to life: spawns it, shakes hands, and says how that went.
@@ -55,6 +55,6 @@ export interface StopLadder {
 }
 
 /** The ladder for ending one child while the gateway runs on. */
-export function toStopLadder({ stopGraceMs, killAfterMs }: Patience): StopLadder {
+export function toStopLadder({ stopGraceMs, killAfterMs }: ChildTimeouts): StopLadder {
   return { termAfterMs: stopGraceMs, killAfterMs: stopGraceMs + killAfterMs };
 }

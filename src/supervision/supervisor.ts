@@ -251,7 +251,7 @@ export class Supervisor {
       reportGone();
       return;
     }
-    void launched.end(this.#finalLadder ?? toStopLadder(child.spec.patience)).then(() => {
+    void launched.end(this.#finalLadder ?? toStopLadder(child.spec.timeouts)).then(() => {
       if (child.launched === launched) child.launched = undefined;
       reportGone();
     });

@@ -55,7 +55,7 @@ export function transition(state: ChildState, event: ChildEvent, context: Transi
       if (phase.kind !== 'starting') return unchanged(state);
       return {
         state,
-        effects: [timer(spec.patience.startMs, { kind: 'startTimedOut', generation: state.generation })],
+        effects: [timer(spec.timeouts.startMs, { kind: 'startTimedOut', generation: state.generation })],
       };
     case 'becameReady':
       if (phase.kind !== 'starting') return unchanged(state);

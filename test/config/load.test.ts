@@ -1,7 +1,7 @@
 import { availableParallelism } from 'node:os';
 import { dirname, join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { DEFAULT_HTTP_LIMITS } from '../../src/front/http/limits.js';
+import { DEFAULT_HTTP_LIMITS } from '../../src/downstream/http/limits.js';
 import { load, loadServer } from './loading.js';
 
 describe('a server of the file', () => {
@@ -24,7 +24,7 @@ describe('a server of the file', () => {
           args: [],
           cwd: dirname(config.file),
           env: {},
-          patience: { startMs: 60_000, stopGraceMs: 2000, killAfterMs: 3000 },
+          timeouts: { startMs: 60_000, stopGraceMs: 2000, killAfterMs: 3000 },
           restart: {
             firstDelayMs: 500,
             maxDelayMs: 30_000,

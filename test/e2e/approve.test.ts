@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process';
 import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
-import { CLI, Workplace } from '../commands/cli-run.js';
+import { CLI, Workplace } from '../cli/cli-run.js';
 import { folderWith } from '../config/files.js';
 import { GatewayProcess, type Message, type StartOptions } from '../support/gateway-process.js';
 import { INITIALIZE, Place } from '../support/http-place.js';

@@ -15,29 +15,29 @@ async function start(capabilities: object, server: Record<string, unknown> = {})
 async function ask(
   method: string,
   params: object = {},
-): Promise<{ raw: string; question: Message; call: Promise<string> }> {
+): Promise<{ raw: string; input: Message; call: Promise<string> }> {
   const before = gateway.received.length;
   const call = gateway.call('lab__ask', { method, params }).then(({ message }) => message.result.content[0].text);
-  const questions = () => gateway.received.slice(before).filter(({ message }) => message.method === method);
-  await until('the question', () => questions().length > 0);
-  const [received] = questions();
+  const serverRequests = () => gateway.received.slice(before).filter(({ message }) => message.method === method);
+  await until('the question', () => serverRequests().length > 0);
+  const [received] = serverRequests();
   if (received === undefined) throw new Error('No question');
-  return { raw: received.raw, question: received.message, call };
+  return { raw: received.raw, input: received.message, call };
 }
 
 describe('what a server asks of the client', () => {
   it('reaches it as it was asked but for the id, and the answer goes back as it was given but for the id', async () => {
     await start({ sampling: {} });
-    const { raw, question, call } = await ask('sampling/createMessage', { messages: [], n: 1 });
+    const { raw, input, call } = await ask('sampling/createMessage', { messages: [], n: 1 });
     expect(raw).toMatch(/^\{"params":\{"messages":\[\],"n":1\},"x":1\.0,"jsonrpc":"2\.0","id":1,"method":/);
-    gateway.send(`{"jsonrpc":"2.0", "result":{"e":1e400,"n":9007199254740993},"id":${question.id}}`);
+    gateway.send(`{"jsonrpc":"2.0", "result":{"e":1e400,"n":9007199254740993},"id":${input.id}}`);
     expect(await call).toMatch(/^\{"jsonrpc":"2\.0", "result":\{"e":1e400,"n":9007199254740993\},"id":"ask-\d+"\}$/);
   });
 
   it('may be refused by it', async () => {
     await start({ elicitation: {} });
-    const { question, call } = await ask('elicitation/create', { message: 'Sure?' });
-    gateway.send(`{"jsonrpc":"2.0","id":${question.id},"error":{"code":-1,"message":"no","data":{"x":1.0}}}`);
+    const { input, call } = await ask('elicitation/create', { message: 'Sure?' });
+    gateway.send(`{"jsonrpc":"2.0","id":${input.id},"error":{"code":-1,"message":"no","data":{"x":1.0}}}`);
     expect(await call).toContain('"error":{"code":-1,"message":"no","data":{"x":1.0}}');
   });
 
@@ -54,8 +54,8 @@ describe('what a server asks of the client', () => {
 
   it('reaches it though nobody but the two knows what it is about', async () => {
     await start({});
-    const { question, call } = await ask('vendor/ask', { x: 1 });
-    gateway.send(`{"jsonrpc":"2.0","id":${question.id},"error":{"code":-32601,"message":"what?"}}`);
+    const { input, call } = await ask('vendor/ask', { x: 1 });
+    gateway.send(`{"jsonrpc":"2.0","id":${input.id},"error":{"code":-32601,"message":"what?"}}`);
     expect(await call).toContain('"message":"what?"');
   });
 
@@ -66,14 +66,14 @@ describe('what a server asks of the client', () => {
       params: { mode: 'form', message: '' },
     });
     expect(form.message.result.content[0].text).toContain('"code":-32602');
-    const { question, call } = await ask('elicitation/create', { mode: 'url', message: '', url: 'https://a.test' });
-    gateway.send(`{"jsonrpc":"2.0","id":${question.id},"result":{"action":"accept"}}`);
+    const { input, call } = await ask('elicitation/create', { mode: 'url', message: '', url: 'https://a.test' });
+    gateway.send(`{"jsonrpc":"2.0","id":${input.id},"result":{"action":"accept"}}`);
     expect(await call).toContain('accept');
   });
 
   it('may take a person longer than a silent call may last', async () => {
     await start({ elicitation: {} }, { timeout: '200ms' });
-    const { question, call } = await ask('elicitation/create', { message: 'Take your time' });
+    const { input, call } = await ask('elicitation/create', { message: 'Take your time' });
     // Three times the silence that a call is allowed, told by another call's timeouts.
     for (let round = 0; round < 3; round += 1) {
       const { message } = await gateway.call('trunkline__status', {});
@@ -81,7 +81,7 @@ describe('what a server asks of the client', () => {
       const at = performance.now();
       await until('a while has passed', () => performance.now() - at > 210);
     }
-    gateway.send(`{"jsonrpc":"2.0","id":${question.id},"result":{"action":"accept"}}`);
+    gateway.send(`{"jsonrpc":"2.0","id":${input.id},"result":{"action":"accept"}}`);
     expect(await call).toContain('accept');
   });
 

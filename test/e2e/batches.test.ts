@@ -202,13 +202,15 @@ describe('a server that writes batches', () => {
 
   it('may ask in a batch, and gets each answer alone', async () => {
     await start({ servers: SERVERS }, '2025-11-25', { sampling: {} });
-    const questions = (await say(call('q', 'all__ask'), 2)).map((line) => JSON.parse(line) as Message);
-    expect(questions.map(({ method, params }) => [method, params.half])).toEqual([
+    const serverRequests = (await say(call('q', 'all__ask'), 2)).map((line) => JSON.parse(line) as Message);
+    expect(serverRequests.map(({ method, params }) => [method, params.half])).toEqual([
       ['sampling/createMessage', 'a'],
       ['sampling/createMessage', 'b'],
     ]);
     const [answer] = await say(
-      questions.map(({ id, params }) => `{"jsonrpc":"2.0","id":${id},"result":{"half":"${params.half}"}}`).join('\n'),
+      serverRequests
+        .map(({ id, params }) => `{"jsonrpc":"2.0","id":${id},"result":{"half":"${params.half}"}}`)
+        .join('\n'),
     );
     const { id, result } = JSON.parse(answer ?? '');
     expect(id).toBe('q');

@@ -1,6 +1,6 @@
 import type { ChildProcessWithoutNullStreams } from 'node:child_process';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { Workplace } from '../commands/cli-run.js';
+import { Workplace } from '../cli/cli-run.js';
 import { until } from '../support/processes.js';
 
 const INITIALIZE = request(1, 'initialize', {

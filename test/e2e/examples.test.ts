@@ -153,17 +153,19 @@ describe('the bot', () => {
 
   it('answers each of its users, and none with what belongs to another one', async () => {
     const bot = await place.bot();
-    const questions = NAMES.map((name) => Array.from({ length: 10 }, (_, call) => `${name}, ${call}, ${randomUUID()}`));
-    for (const call of questions[0]?.keys() ?? []) {
+    const serverRequests = NAMES.map((name) =>
+      Array.from({ length: 10 }, (_, call) => `${name}, ${call}, ${randomUUID()}`),
+    );
+    for (const call of serverRequests[0]?.keys() ?? []) {
       for (const [index, name] of NAMES.entries())
-        bot.say(name, 'everything__echo', { message: questions[index]?.[call] });
+        bot.say(name, 'everything__echo', { message: serverRequests[index]?.[call] });
     }
     const { code, stdout, stderr } = await bot.finish();
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
     const lines = stdout.trimEnd().split('\n');
     for (const [index, name] of NAMES.entries()) {
       const received = lines.filter((line) => line.startsWith(`${name}: `));
-      expect(received).toEqual(questions[index]?.map((question) => `${name}: Echo: ${question}`));
+      expect(received).toEqual(serverRequests[index]?.map((input) => `${name}: Echo: ${input}`));
     }
     expect(lines).toHaveLength(30);
   });

@@ -57,7 +57,7 @@ describe.each(LOADS)('$sessions sessions at once', ({ sessions: count, servers }
     await Promise.all(sessions.map(({ client }) => client.open({ sampling: {} })));
     await Promise.all(sessions.map((session) => session.work(servers)));
 
-    expect(sessions.flatMap(({ faults }) => faults)).toEqual([]);
+    expect(sessions.flatMap(({ internalErrors }) => internalErrors)).toEqual([]);
     const reports = await statusOf(sessions[0]);
     for (const { key, users, waits, asks, cancels } of servers) {
       const { instances, ...report } = reports.find(({ server }) => server === key) ?? {};
@@ -74,7 +74,7 @@ describe.each(LOADS)('$sessions sessions at once', ({ sessions: count, servers }
 /** One of the clients: all that it sends carries its name, and nothing that comes may carry another's. */
 class LoadedSession implements LoadObserver {
   readonly client: LoadClient;
-  readonly faults: string[] = [];
+  readonly internalErrors: string[] = [];
   readonly #number: number;
   /** Every session counts from the same number on. */
   #lastId = 1;
@@ -99,13 +99,13 @@ class LoadedSession implements LoadObserver {
   /** Everything that comes goes through here. */
   text(text: string): void {
     for (const [, number] of text.matchAll(/session (\d+):/g)) {
-      if (Number(number) !== this.#number) this.faults.push(`session ${this.#number} was given ${text}`);
+      if (Number(number) !== this.#number) this.internalErrors.push(`session ${this.#number} was given ${text}`);
     }
   }
 
   /** What a server asks comes along one call of this session or another; what is answered tells which it was for. */
   asked({ params }: Message): object {
-    return { answerTo: params.question };
+    return { answerTo: params.input };
   }
 
   /** Many calls with the same id. */
@@ -123,13 +123,13 @@ class LoadedSession implements LoadObserver {
   }
 
   async #beAsked(server: string): Promise<void> {
-    const question = this.#marker();
+    const input = this.#marker();
     const id = this.#nextId();
-    const args = { method: 'sampling/createMessage', params: { question } };
+    const args = { method: 'sampling/createMessage', params: { input } };
     const messages = await this.client.request(toolCall(id, `${server}__ask`, args));
     const [answer] = messages;
     const { result } = JSON.parse(answer?.result?.content?.[0]?.text ?? '{}');
-    this.#expect([messages.length, answer?.id, result], [1, id, { answerTo: question }]);
+    this.#expect([messages.length, answer?.id, result], [1, id, { answerTo: input }]);
   }
 
   /** Cancels as soon as the server is known to be at work. */
@@ -154,7 +154,7 @@ class LoadedSession implements LoadObserver {
     try {
       expect(actual).toEqual(expected);
     } catch (error) {
-      this.faults.push(`session ${this.#number}: ${(error as Error).message}`);
+      this.internalErrors.push(`session ${this.#number}: ${(error as Error).message}`);
     }
   }
 

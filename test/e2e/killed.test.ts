@@ -3,7 +3,7 @@ import { constants, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import { hostIdentity, identify } from '../../src/process/process-identity.js';
-import { Workplace } from '../commands/cli-run.js';
+import { Workplace } from '../cli/cli-run.js';
 import { spawnFixture } from '../process/spawned.js';
 import { GatewayProcess, type StartOptions } from '../support/gateway-process.js';
 import { fixture, guardiansOf, liveMembers, until } from '../support/processes.js';

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { Workplace } from '../commands/cli-run.js';
+import { Workplace } from '../cli/cli-run.js';
 import { lockOf, OFFLINE } from '../support/package-place.js';
 import { processesOf, until } from '../support/processes.js';
 import { Registry } from '../support/registry.js';

@@ -38,7 +38,7 @@ describe('a server that clients share when they look alike', () => {
       { name: 'one', revision: '2025-06-18', capabilities: { sampling: {}, experimental: { 'x/y': [1] } } },
       { name: 'other', capabilities: { elicitation: { form: {} } } },
     ];
-    const clients = await Promise.all(hellos.map((hello) => gateway.greeted(hello)));
+    const clients = await Promise.all(hellos.map((hello) => gateway.handshake(hello)));
     expect(await Promise.all(clients.map(told))).toEqual(
       hellos.map(({ name, revision = '2025-11-25', capabilities }) => ({
         protocolVersion: revision,
@@ -50,8 +50,8 @@ describe('a server that clients share when they look alike', () => {
 
   it('is one process for clients that do, even if they come at the same moment, and another for one that does not', async () => {
     await serve();
-    const [one, same] = await Promise.all([gateway.greeted(), gateway.greeted()]);
-    const other = await gateway.greeted({ name: 'other' });
+    const [one, same] = await Promise.all([gateway.handshake(), gateway.handshake()]);
+    const other = await gateway.handshake({ name: 'other' });
     await Promise.all([one, same, other].map(told));
     expect(await instances(one)).toMatchObject([
       { id: 'lab', state: 'ready', clients: 2, isYours: true },
@@ -64,7 +64,7 @@ describe('a server that clients share when they look alike', () => {
 
   it('shows each client the lists of its own process, and tells it alone when they change', async () => {
     await serve();
-    const [one, other] = [await gateway.greeted({ name: 'one' }), await gateway.greeted({ name: 'other' })];
+    const [one, other] = [await gateway.handshake({ name: 'one' }), await gateway.handshake({ name: 'other' })];
     const names = async (client: RawHttpClient) =>
       (await client.request('tools/list')).result.tools.map(({ name }: Message) => name);
     await Promise.all([names(one), names(other)]);
@@ -77,20 +77,20 @@ describe('a server that clients share when they look alike', () => {
 
   it('serves the next client like its last for a while, and ends when none comes', async () => {
     await serve('profile', { gateway: { idleStop: '2s' } });
-    const one = await gateway.greeted();
+    const one = await gateway.handshake();
     const pid = await ownPid(one);
     await one.end();
-    const next = await gateway.greeted();
+    const next = await gateway.handshake();
     expect(await ownPid(next)).toBe(pid);
     await next.end();
     await until('the process is gone', () => gateway.processes('lab.mjs').length === 0);
-    const last = await gateway.greeted();
+    const last = await gateway.handshake();
     expect(await ownPid(last)).not.toBe(pid);
   });
 
   it('asks for the roots of the client that it serves, and is a process for each that has any from then on', async () => {
     await serve();
-    const clients = [await gateway.greeted({ capabilities: ROOTS })];
+    const clients = [await gateway.handshake({ capabilities: ROOTS })];
     const answer = async (client: RawHttpClient, uri: string) => {
       const call = client.call('lab__ask', { method: 'roots/list' });
       const { id } = await client.next('roots/list');
@@ -99,7 +99,7 @@ describe('a server that clients share when they look alike', () => {
     };
     const [one] = clients as [RawHttpClient];
     expect(await answer(one, 'file:///one')).toEqual([{ uri: 'file:///one' }]);
-    clients.push(await gateway.greeted({ capabilities: ROOTS }), await gateway.greeted({ capabilities: ROOTS }));
+    clients.push(await gateway.handshake({ capabilities: ROOTS }), await gateway.handshake({ capabilities: ROOTS }));
     const uris = ['file:///a', 'file:///b', 'file:///c'];
     const roots = await Promise.all(clients.map((client, index) => answer(client, uris[index] ?? '')));
     expect(roots).toEqual(uris.map((uri) => [{ uri }]));
@@ -112,7 +112,7 @@ describe('a server that clients share when they look alike', () => {
 describe('an isolated server', () => {
   it('is a process for each session, which is gone soon after it', async () => {
     await serve('isolated');
-    const [one, other] = await Promise.all([gateway.greeted(), gateway.greeted()]);
+    const [one, other] = await Promise.all([gateway.handshake(), gateway.handshake()]);
     const pids = await Promise.all([ownPid(one), ownPid(other)]);
     expect(new Set(pids).size).toBe(2);
     expect(gateway.processes('lab.mjs')).toHaveLength(2);
@@ -124,7 +124,7 @@ describe('an isolated server', () => {
 
   it('ends with a session that ends while it starts', async () => {
     await serve('isolated', { servers: { lab: { program: LAB, sharing: 'isolated', args: ['slow=2000'] } } });
-    const one = await gateway.greeted();
+    const one = await gateway.handshake();
     await until('its process is there', () => gateway.processes('lab.mjs').length === 1);
     await one.end();
     await until('its process is gone', () => gateway.processes('lab.mjs').length === 0);
@@ -134,8 +134,8 @@ describe('an isolated server', () => {
 describe('a server that all clients share', () => {
   it('is one process for all, told of what we can see to for each of them', async () => {
     await serve('all');
-    const one = await gateway.greeted({ name: 'one', revision: '2025-06-18', capabilities: ROOTS });
-    const other = await gateway.greeted({ name: 'other', capabilities: { sampling: {} } });
+    const one = await gateway.handshake({ name: 'one', revision: '2025-06-18', capabilities: ROOTS });
+    const other = await gateway.handshake({ name: 'other', capabilities: { sampling: {} } });
     expect(await ownPid(one)).toBe(await ownPid(other));
     expect(await told(one)).toEqual({
       protocolVersion: '2025-11-25',
@@ -148,7 +148,7 @@ describe('a server that all clients share', () => {
 
   it('is refused what the client that it serves cannot do', async () => {
     await serve('all');
-    const one = await gateway.greeted();
+    const one = await gateway.handshake();
     expect(JSON.parse(await one.call('lab__ask', { method: 'sampling/createMessage' })).error.code).toBe(-32601);
     expect(JSON.parse(await one.call('lab__ask', { method: 'roots/list' })).error.code).toBe(-32601);
     expect(one.received).toEqual([]);
@@ -189,7 +189,7 @@ describe('the endpoint of one server', () => {
     const { error } = await client.initialize();
     expect(error).toMatchObject({ code: -32603, message: expect.stringContaining('"bad"') });
     expect((await client.post({ jsonrpc: '2.0', id: 2, method: 'ping' })).status).toBe(404);
-    expect((await gateway.greeted({}, 'lab')).received).toEqual([]);
+    expect((await gateway.handshake({}, 'lab')).received).toEqual([]);
   });
 
   it('waits for a server that takes its time', async () => {

@@ -6,41 +6,22 @@ import { GatewayProcess, type StartOptions } from '../support/gateway-process.js
 import { until } from '../support/processes.js';
 
 /** What the answer to `initialize` needs of ours. A client waits for every one of these, each time. */
-const GREETING = [
-  ...['src/cli.ts', 'src/version.ts', 'src/commands/serve.ts', 'src/commands/http-options.ts'],
-  ...[
-    'src/commands/usage-error.ts',
-    'src/commands/in-time.ts',
-    'src/compose/platform.ts',
-    'src/compose/create-rooms.ts',
-    'src/compose/faults.ts',
-    'src/observe/system-clock.ts',
-    'src/front/stdio.ts',
-  ],
-  ...['src/streams/', 'src/timing/', 'src/jsonrpc/', 'src/mcp/', 'src/gateway/session/'],
-  ...[
-    'src/gateway/pending-gateway.ts',
-    'src/gateway/own-bug.ts',
-    'src/gateway/instructions.ts',
-    'src/gateway/capabilities.ts',
-  ],
-  ...['src/gateway/server-greeting.ts', 'src/gateway/delivery/failure.ts'],
-  ...['src/bridge/own-id.ts', 'src/bridge/lasting-requests.ts', 'src/bridge/contain.ts'],
+const INITIALIZE = [
+  ...['src/cli/main.ts', 'src/version.ts', 'src/cli/http-options.ts'],
+  ...['src/app/serve.ts', 'src/app/usage-error.ts', 'src/app/in-time.ts', 'src/app/platform.ts'],
+  ...['src/app/create-buffer-pool.ts', 'src/observe/system-clock.ts'],
+  ...['src/errors/', 'src/timing/', 'src/json/', 'src/jsonrpc/', 'src/io/', 'src/mcp/'],
+  ...['src/downstream/legacy/', 'src/downstream/stdio/', 'src/downstream/failure.ts', 'src/downstream/port.ts'],
+  ...['src/gateway/pending-gateway.ts', 'src/gateway/instructions.ts'],
 ];
 
 /** What must not be loaded before the first list is answered: it is most of what there is to load. */
 const LATER = [
   ...['src/config/check-file.ts', 'src/config/schema.ts', 'src/config/fields.ts', 'src/config/yaml-source.ts'],
-  ...[
-    'src/config/http-settings.ts',
-    'src/config/empty-config.ts',
-    'src/config/problems.ts',
-    'src/config/json-schema.ts',
-  ],
-  ...['src/compose/child-launcher.ts', 'src/compose/safety-net.ts', 'src/compose/http-core.ts'],
-  ...['src/bridge/stdio-bridge.ts', 'src/bridge/legacy-child.ts'],
-  ...['src/process/', 'src/front/http/', 'src/commands/serve-http.ts', 'src/commands/run-once.ts'],
-  ...['src/commands/help.ts', 'src/commands/usage.ts', 'src/commands/local-client.ts'],
+  ...['src/config/http-settings.ts', 'src/config/empty-config.ts', 'src/config/problems.ts'],
+  ...['src/config/json-schema.ts', 'src/app/orphan-guard.ts', 'src/app/http-clients.ts', 'src/app/serve-http.ts'],
+  ...['src/upstream/stdio/', 'src/upstream/legacy/', 'src/process/', 'src/downstream/http/'],
+  ...['src/cli/run-once.ts', 'src/cli/help.ts', 'src/cli/usage.ts', 'src/app/local-client.ts'],
 ];
 
 /** Something to say before the first list, as with many tools or settings that do not fit one another. */
@@ -53,7 +34,7 @@ afterEach(async () => {
 });
 
 /** The modules that are loaded before each write to stdout in the second run. */
-async function secondRun(): Promise<{ greeting: string[]; list: string[] }> {
+async function secondRun(): Promise<{ initializeResult: string[]; list: string[] }> {
   const options: StartOptions = { servers: { lab: WITH_A_WARNING } };
   const first = await GatewayProcess.start(options);
   gateway = first;
@@ -69,10 +50,10 @@ async function secondRun(): Promise<{ greeting: string[]; list: string[] }> {
   await second.untilState('lab', 'ready');
   await until('the log says what it has to say', () => second.stderr.includes('maxTimeout, which wins'));
   await until('the server was started', () => readFileSync(log, 'utf8').includes('/execa/'));
-  const [greeting = '', list = ''] = readFileSync(log, 'utf8').split('written\n');
+  const [initializeResult = '', list = ''] = readFileSync(log, 'utf8').split('written\n');
   return {
-    greeting: greeting.split('\n').filter(Boolean),
-    list: [greeting, list].join('').split('\n').filter(Boolean),
+    initializeResult: initializeResult.split('\n').filter(Boolean),
+    list: [initializeResult, list].join('').split('\n').filter(Boolean),
   };
 }
 
@@ -96,15 +77,15 @@ function modulesOf(urls: readonly string[]): string[] {
 
 describe('with nothing changed since the last run', () => {
   it('the first answers need two files each, no package, and nothing that starts servers or checks a configuration', async () => {
-    const { greeting, list } = await secondRun();
-    expect(packagesOf(greeting)).toEqual([]);
+    const { initializeResult, list } = await secondRun();
+    expect(packagesOf(initializeResult)).toEqual([]);
     expect(packagesOf(list)).toEqual([]);
-    expect([ownFilesOf(greeting).length, ownFilesOf(list).length]).toEqual([2, 4]);
-    const [greetingModules, listModules] = [modulesOf(greeting), modulesOf(list)];
-    expect(greetingModules).toContain('src/gateway/session/legacy-session.ts');
+    expect([ownFilesOf(initializeResult).length, ownFilesOf(list).length]).toEqual([2, 4]);
+    const [initializeModules, listModules] = [modulesOf(initializeResult), modulesOf(list)];
+    expect(initializeModules).toContain('src/downstream/legacy/legacy-session.ts');
     expect(listModules).toContain('src/gateway/catalog/catalog.ts');
     const isOf = (places: readonly string[]) => (module: string) => places.some((place) => module.startsWith(place));
-    expect(greetingModules.filter((module) => !isOf(GREETING)(module))).toEqual([]);
+    expect(initializeModules.filter((module) => !isOf(INITIALIZE)(module))).toEqual([]);
     expect(listModules.filter(isOf(LATER))).toEqual([]);
   });
 });

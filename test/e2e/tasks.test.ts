@@ -66,7 +66,7 @@ const CONNECT = {
     await gateway.initialize('2025-11-25', EVERYTHING);
     return peerOf(gateway);
   },
-  HTTP: async () => await (await http()).greeted({ capabilities: EVERYTHING }),
+  HTTP: async () => await (await http()).handshake({ capabilities: EVERYTHING }),
 };
 
 /** Makes a task with this tool; resolves with what the client knows it as, and with what its server does. */
@@ -157,11 +157,11 @@ describe.each(['stdio', 'HTTP'] as const)('over %s, a task', (transport) => {
     const { id } = await make(peer, 's__confirm', args);
     expect((await peer.next('notifications/tasks/status')).params.status).toBe('input_required');
     const awaited = peer.request('tasks/result', { taskId: id });
-    const question = await peer.next('elicitation/create');
-    expect(question.params._meta).toEqual({ [RELATED]: { taskId: id } });
+    const input = await peer.next('elicitation/create');
+    expect(input.params._meta).toEqual({ [RELATED]: { taskId: id } });
     await peer.send({
       jsonrpc: '2.0',
-      id: question.id,
+      id: input.id,
       result: { action: 'accept', _meta: { [RELATED]: { taskId: id } } },
     });
     const answer = JSON.parse(textOf(await awaited));
@@ -236,8 +236,8 @@ describe('a tool that is called as a task only', () => {
     const gateway = await stdio({ sharing: 'all' });
     await gateway.initialize('2025-06-18', { elicitation: {} });
     const call = gateway.request('tools/call', { name: 's__confirm' });
-    const question = await peerOf(gateway).next('elicitation/create');
-    gateway.send(JSON.stringify({ jsonrpc: '2.0', id: question.id, result: { action: 'decline' } }));
+    const input = await peerOf(gateway).next('elicitation/create');
+    gateway.send(JSON.stringify({ jsonrpc: '2.0', id: input.id, result: { action: 'decline' } }));
     expect(textOf((await call).message)).toContain('decline');
 
     void gateway.request('tools/call', { name: 's__must', _meta: { progressToken: 7 } }, '"x"');
@@ -253,16 +253,16 @@ describe('with several clients, a task', () => {
   it('asks its own, even while another has a call under way', async () => {
     const gateway = await http({ servers: { s: { program: TASKS, sharing: 'all' } } });
     const [one, other] = [
-      await gateway.greeted({ capabilities: EVERYTHING }),
-      await gateway.greeted({ capabilities: EVERYTHING }),
+      await gateway.handshake({ capabilities: EVERYTHING }),
+      await gateway.handshake({ capabilities: EVERYTHING }),
     ];
     // Waits for an answer that the test gives at the end.
     const call = other.request('tools/call', { name: 's__dream', arguments: { about: [] } });
     const dream = await other.next('sampling/createMessage');
     const { id } = await make(one, 's__confirm', { now: true });
-    const question = await one.next('elicitation/create');
-    expect(question.params._meta[RELATED].taskId).toBe(id);
-    await one.send({ jsonrpc: '2.0', id: question.id, result: { action: 'accept' } });
+    const input = await one.next('elicitation/create');
+    expect(input.params._meta[RELATED].taskId).toBe(id);
+    await one.send({ jsonrpc: '2.0', id: input.id, result: { action: 'accept' } });
     expect(textOf(await one.request('tasks/result', { taskId: id }))).toContain('accept');
     await other.send({ jsonrpc: '2.0', id: dream.id, error: { code: -1, message: 'no' } });
     await call;
@@ -275,19 +275,19 @@ describe('with several clients, a task', () => {
     ['when the client waits for the result', {}],
   ])('asks a client that listens to nothing but the wait for the result, if it asks %s', async (_, args) => {
     const gateway = await http();
-    const client = await gateway.greeted({ capabilities: EVERYTHING, listens: false });
+    const client = await gateway.handshake({ capabilities: EVERYTHING, listens: false });
     const { id } = await make(client, 's__confirm', args);
     expect((await client.request('tasks/get', { taskId: id })).result.status).toBe('input_required');
     expect(client.received).toEqual([]);
     const awaited = client.request('tasks/result', { taskId: id });
-    const question = await client.next('elicitation/create');
-    await client.send({ jsonrpc: '2.0', id: question.id, result: { action: 'accept' } });
+    const input = await client.next('elicitation/create');
+    await client.send({ jsonrpc: '2.0', id: input.id, result: { action: 'accept' } });
     expect(textOf(await awaited)).toContain('accept');
   });
 
   it('reports its progress along the wait for the result to a client that listens to nothing else', async () => {
     const gateway = await http();
-    const client = await gateway.greeted({ capabilities: EVERYTHING, listens: false });
+    const client = await gateway.handshake({ capabilities: EVERYTHING, listens: false });
     const { id } = await make(client, 's__work', {}, { _meta: { progressToken: 'mine' } });
     const awaited = client.request('tasks/result', { taskId: id });
     const inFlight = async () => {
@@ -305,10 +305,10 @@ describe('with several clients, a task', () => {
 
   it('can be reached through the endpoint of its server as well as through that of all', async () => {
     const gateway = await http();
-    const alone = await gateway.greeted({ capabilities: EVERYTHING }, 's');
+    const alone = await gateway.handshake({ capabilities: EVERYTHING }, 's');
     const { id } = await make(alone, 'work');
     expect((await alone.request('tasks/get', { taskId: id })).result.taskId).toBe(id);
-    const all = await gateway.greeted({ capabilities: EVERYTHING });
+    const all = await gateway.handshake({ capabilities: EVERYTHING });
     expect((await all.request('tasks/get', { taskId: id })).result.taskId).toBe(id);
   });
 });
@@ -316,7 +316,7 @@ describe('with several clients, a task', () => {
 describe('the id of a task', () => {
   it('is good after a restart, so that the server itself says that it has forgotten the task', async () => {
     const gateway = await http();
-    const before = await gateway.greeted({ capabilities: EVERYTHING });
+    const before = await gateway.handshake({ capabilities: EVERYTHING });
     const { id } = await make(before, 's__work');
     await until(
       'the secret is kept',
@@ -325,7 +325,7 @@ describe('the id of a task', () => {
     expect(statSync(gateway.dataFile('seal')).mode & 0o777).toBe(0o600);
     await gateway.stop();
     await gateway.start();
-    const client = await gateway.greeted({ capabilities: EVERYTHING });
+    const client = await gateway.handshake({ capabilities: EVERYTHING });
     expect((await client.request('tasks/get', { taskId: id })).error.message).toBe('There is no task t-1');
     expect((await make(client, 's__work')).id).toBe(id);
     expect((await client.request('tasks/get', { taskId: id })).result.status).toBe('working');
@@ -333,7 +333,7 @@ describe('the id of a task', () => {
 
   it('is under a secret that is there, for its user alone, before there is a task', async () => {
     const gateway = await http();
-    const client = await gateway.greeted();
+    const client = await gateway.handshake();
     expect(await client.call('s__work')).toBe('work at once');
     await gateway.stop();
     expect(statSync(gateway.dataFile('seal')).mode & 0o777).toBe(0o600);
@@ -347,7 +347,7 @@ describe('the id of a task', () => {
         return join(folder, 'no-folder');
       },
     });
-    const client = await gateway.greeted({ capabilities: EVERYTHING });
+    const client = await gateway.handshake({ capabilities: EVERYTHING });
     const { id } = await make(client, 's__work');
     expect((await client.request('tasks/get', { taskId: id })).result.taskId).toBe(id);
     expect(gateway.stderr).toContain('ids of tasks will not be good after a restart');

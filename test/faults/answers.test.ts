@@ -80,7 +80,7 @@ describe('an answer', () => {
     expect(silent).toBeGreaterThan(100);
     expect(silent).toBeLessThan(900);
     expect(new Set(child.calls.map(({ id }) => id)).size).toBe(1_000);
-    expect([client.session.inFlight, child.bridge.inFlight, server('a').backend.delivery.queued]).toEqual([0, 0, 0]);
+    expect([client.session.inFlight, child.bridge.inFlight, server('a').backend.dispatcher.queued]).toEqual([0, 0, 0]);
   });
 });
 

@@ -1,7 +1,7 @@
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { describe, expect, it } from 'vitest';
-import { StdioBridge } from '../../src/bridge/stdio-bridge.js';
-import { copyInto } from '../../src/jsonrpc/byte-reader.js';
+import { copyInto } from '../../src/io/byte-reader.js';
+import { StdioBridge } from '../../src/upstream/stdio/stdio-bridge.js';
 import { FakeClock } from '../support/fake-clock.js';
 import { failureOf, InProcessGateway, textOf } from '../support/in-process-gateway.js';
 import { flush, type Message, RecordingSink, scan } from '../support/wire.js';
@@ -65,13 +65,13 @@ describe('what a server writes', () => {
 
   it('F28: has its numbers and duplicates handed on as they are spelt, in both directions', async () => {
     const { client } = await serving();
-    const spelt = '"big":9007199254740993,"one":1.0,"zero":-0,"far":1e400,"k":1,"k":2';
+    const raw = '"big":9007199254740993,"one":1.0,"zero":-0,"far":1e400,"k":1,"k":2';
     await client.call('f__verbatim');
-    expect(client.received.lines.at(-1)).toContain(`{${spelt},`);
+    expect(client.received.lines.at(-1)).toContain(`{${raw},`);
     const asked = client.received.lines.length;
-    client.say(`{"jsonrpc":"2.0","id":"raw","method":"tools/call","params":{"name":"f__echo","arguments":{${spelt}}}}`);
+    client.say(`{"jsonrpc":"2.0","id":"raw","method":"tools/call","params":{"name":"f__echo","arguments":{${raw}}}}`);
     await gatewayAnswers(client.received, asked);
-    expect(textOf(client.received.last.result)).toContain(`"arguments":{${spelt}}`);
+    expect(textOf(client.received.last.result)).toContain(`"arguments":{${raw}}`);
   });
 });
 

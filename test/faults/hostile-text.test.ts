@@ -2,8 +2,8 @@ import { spawn } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { unsafeCharacters } from '../../src/jsonrpc/unsafe-characters.js';
-import { CLI, Workplace } from '../commands/cli-run.js';
+import { unsafeCharacters } from '../../src/json/unsafe-characters.js';
+import { CLI, Workplace } from '../cli/cli-run.js';
 import { FAULTY } from '../support/in-process-gateway.js';
 
 /** An escape, a link, a reversed text, a zero-width space and tag characters. */

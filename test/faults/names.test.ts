@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { Workplace } from '../commands/cli-run.js';
+import { Workplace } from '../cli/cli-run.js';
 
 describe('a server under a name that would name something else', () => {
   it.each([

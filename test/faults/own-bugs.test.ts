@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import { Backend } from '../../src/gateway/backend.js';
-import { LegacyExchange } from '../../src/gateway/session/legacy-exchange.js';
-import { View } from '../../src/gateway/view.js';
+import { LegacyExchange } from '../../src/downstream/legacy/legacy-exchange.js';
+import { ClientView } from '../../src/gateway/client-view.js';
+import { Backend } from '../../src/gateway/registry/backend.js';
 import { type InProcessClient, InProcessGateway, textOf } from '../support/in-process-gateway.js';
 
 const BUG = { code: -32603, data: { reason: 'internal', outcome: 'unknown' } };
@@ -35,7 +35,7 @@ function throwOnce(): never {
 async function expectOthersToWork(one: InProcessClient, other: InProcessClient, bugs: number): Promise<void> {
   for (const client of [one, other]) expect(textOf(await client.call('f__answer', { nonce: 'n' }))).toBe('n');
   const { result } = await other.request('tools/call', { name: 'trunkline__status' });
-  expect(result.structuredContent.ownBugs).toBe(bugs);
+  expect(result.structuredContent.internalErrorCount).toBe(bugs);
   expect(result.structuredContent.servers[0]).toMatchObject({ state: 'ready', restarts: 0, inFlight: 0 });
   expect(result.content[0].text).toContain(`Bugs of Trunkline that failed one request each: ${bugs}`);
   expect(gateway.log.filter((line) => line.includes('a bug in Trunkline, which failed one'))).toHaveLength(bugs);
@@ -64,7 +64,7 @@ describe('F58: an error of our own', () => {
 
   it('while a request is routed fails that request', async () => {
     const [one, other] = await start();
-    vi.spyOn(View.prototype, 'serve').mockImplementationOnce(throwOnce);
+    vi.spyOn(ClientView.prototype, 'serve').mockImplementationOnce(throwOnce);
     expect((await one.request('tools/call', { name: 'f__answer' })).error).toMatchObject(BUG);
     await expectOthersToWork(one, other, 1);
   });
@@ -103,15 +103,15 @@ describe('F58: an error of our own', () => {
     one.received.onLine = throwOnce;
     void one.call('f__answer');
     expect(textOf(await other.call('f__answer', { nonce: 'n' }))).toBe('n');
-    expect(gateway.composition.platform.faults.count).toBeGreaterThan(0);
+    expect(gateway.composition.platform.internalErrors.count).toBeGreaterThan(0);
   });
 
   it('while a list is read again leaves the last one in force', async () => {
     const [one, other] = await start();
     const before = await one.listTools();
-    vi.spyOn(View.prototype, 'listsChanged').mockImplementationOnce(throwOnce);
+    vi.spyOn(ClientView.prototype, 'listsChanged').mockImplementationOnce(throwOnce);
     await one.call('f__change', { add: true });
-    await expect.poll(() => gateway.composition.platform.faults.count, { timeout: 5_000 }).toBe(1);
+    await expect.poll(() => gateway.composition.platform.internalErrors.count, { timeout: 5_000 }).toBe(1);
     expect(await one.listTools()).toEqual(before);
     await expectOthersToWork(one, other, 1);
   });

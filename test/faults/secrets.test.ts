@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
-import { Workplace } from '../commands/cli-run.js';
+import { Workplace } from '../cli/cli-run.js';
 import { GatewayProcess } from '../support/gateway-process.js';
 import { FAULTY } from '../support/in-process-gateway.js';
 import { until } from '../support/processes.js';

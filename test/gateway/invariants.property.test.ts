@@ -83,7 +83,7 @@ function expectInvariants(world: World): void {
     if (client === 1) expect(received.filter(({ method }) => method === 'elicitation/create')).toEqual([]);
     expectProgressInOrder(world, client);
   }
-  for (const { child, questions, lateAnswers, isDead } of world.processes) {
+  for (const { child, serverRequests, lateAnswers, isDead } of world.processes) {
     // What comes too late is dropped, and counted as just that.
     expect(child.bridge.counters.late).toBe(lateAnswers);
     const ids = requestsTo(child).map(({ id }) => id);
@@ -93,8 +93,8 @@ function expectInvariants(world: World): void {
     const cancelled = child.cancellations.map(({ params }) => params.requestId);
     expect(new Set(cancelled).size).toBe(cancelled.length);
     expect(cancelled.filter((id) => !ids.includes(id) && !isOurs(child, id))).toEqual([]);
-    for (const question of questions) {
-      const replies = child.stdin.messages.filter(({ id, method }) => id === question && method === undefined);
+    for (const input of serverRequests) {
+      const replies = child.stdin.messages.filter(({ id, method }) => id === input && method === undefined);
       expect(replies.length).toBeLessThanOrEqual(1);
       if (!isDead) expect(replies).toHaveLength(1);
     }

@@ -228,8 +228,8 @@ describe('a server that is changed', () => {
     const { child } = server('a~2');
     child.say({ jsonrpc: '2.0', id: 'q', method: 'elicitation/create', params: { message: 'sure?' } });
     await settle();
-    const question = client.received.messages.find(({ method }) => method === 'elicitation/create');
-    client.say({ jsonrpc: '2.0', id: question?.id, result: { action: 'accept' } });
+    const input = client.received.messages.find(({ method }) => method === 'elicitation/create');
+    client.say({ jsonrpc: '2.0', id: input?.id, result: { action: 'accept' } });
     await settle();
     expect(child.stdin.messages).toContainEqual({ jsonrpc: '2.0', id: 'q', result: { action: 'accept' } });
   });

@@ -1,4 +1,4 @@
-import type { Sharing } from '../../src/gateway/backend-pool.js';
+import type { Sharing } from '../../src/gateway/registry/backend-pool.js';
 import type { ScriptedChild } from '../support/scripted-child.js';
 import { offering, type ScriptedClient, type ServerScript, scriptGateway } from '../support/scripted-gateway.js';
 import { flush, type Message } from '../support/wire.js';
@@ -24,7 +24,7 @@ interface Process {
   readonly child: ScriptedChild;
   readonly answered: Set<number>;
   /** Ids of what it asked. */
-  readonly questions: string[];
+  readonly serverRequests: string[];
   /** Answers that nobody waited for any more. */
   lateAnswers: number;
   isCrashed: boolean;
@@ -87,7 +87,7 @@ export class World {
       id,
       child,
       answered: new Set(),
-      questions: [],
+      serverRequests: [],
       lateAnswers: 0,
       isCrashed: false,
       get isDead() {
@@ -177,7 +177,7 @@ export class World {
       return isOpen && asked.cancelled === undefined && this.answersTo(asked).length === 0;
     });
     const message = awaited[which % Math.max(1, awaited.length)]?.marker ?? 'of my own';
-    process.questions.push(id);
+    process.serverRequests.push(id);
     process.child.say({ jsonrpc: '2.0', id, method: 'elicitation/create', params: { message, requestedSchema: {} } });
   }
 

@@ -1,8 +1,8 @@
 import { isUtf8 } from 'node:buffer';
 import { describe, expect, it } from 'vitest';
+import { type SplicedMessage, splice, splicedLength, visitPieces } from '../../src/json/splice.js';
 import { batchMessage, splitBatch } from '../../src/jsonrpc/batch.js';
 import { whole } from '../../src/jsonrpc/message.js';
-import { type SplicedMessage, splice, splicedLength, visitPieces } from '../../src/jsonrpc/splice.js';
 
 const bytes = (text: string) => Buffer.from(text);
 

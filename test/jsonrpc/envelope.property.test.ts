@@ -1,10 +1,10 @@
 import { isUtf8 } from 'node:buffer';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import type { Span } from '../../src/json/json-text.js';
+import { type Edit, splice, splicedLength } from '../../src/json/splice.js';
 import type { Envelope } from '../../src/jsonrpc/envelope.js';
 import { EnvelopeScanner } from '../../src/jsonrpc/envelope-scanner.js';
-import type { Span } from '../../src/jsonrpc/json-text.js';
-import { type Edit, splice, splicedLength } from '../../src/jsonrpc/splice.js';
 import { Seeded } from '../support/seeded.js';
 import { MAX_DEPTH, MAX_ELEMENTS, randomLine, unspoiltLine, WATCH } from './random-lines.js';
 import { expectedOf, findDifference } from './reference-scan.js';

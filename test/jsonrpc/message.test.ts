@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { type SplicedMessage, splice, splicedLength, visitPieces } from '../../src/json/splice.js';
 import {
   errorMessage,
   join,
@@ -9,7 +10,6 @@ import {
   whole,
 } from '../../src/jsonrpc/message.js';
 import { RpcError } from '../../src/jsonrpc/rpc-error.js';
-import { type SplicedMessage, splice, splicedLength, visitPieces } from '../../src/jsonrpc/splice.js';
 
 const bytes = (text: string) => Buffer.from(text);
 const text = (message: SplicedMessage) => Buffer.from(splice(message)).toString();

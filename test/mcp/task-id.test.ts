@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { createSeal } from '../../src/compose/seal.js';
+import { createSeal } from '../../src/app/seal.js';
 import { unwrapTaskId, wrapTaskId } from '../../src/mcp/task-id.js';
 
 const seal = createSeal({ secret: 'a secret of the test' });

@@ -15,11 +15,11 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { LogFile } from '../../src/observe/log-file.js';
 
 let folder: string;
-let faults: unknown[];
+let internalErrors: unknown[];
 
 beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), 'trunkline-'));
-  faults = [];
+  internalErrors = [];
 });
 
 afterEach(() => {
@@ -27,7 +27,12 @@ afterEach(() => {
 });
 
 function open(name = 'x.log', maxFileBytes = 100, maxFiles = 3): LogFile {
-  return new LogFile({ file: join(folder, name), maxFileBytes, maxFiles, onFault: (error) => faults.push(error) });
+  return new LogFile({
+    file: join(folder, name),
+    maxFileBytes,
+    maxFiles,
+    onFault: (error) => internalErrors.push(error),
+  });
 }
 
 function lines(name: string): string[] {
@@ -89,9 +94,9 @@ describe('a log file', () => {
   });
 
   it.runIf(existsSync('/dev/full'))('says once that nothing can be written, and never throws', () => {
-    const log = new LogFile({ file: '/dev/full', onFault: (error) => faults.push(error) });
+    const log = new LogFile({ file: '/dev/full', onFault: (error) => internalErrors.push(error) });
     for (let count = 0; count < 3; count += 1) log.write('lost\n');
-    expect(faults).toEqual([expect.objectContaining({ code: 'ENOSPC' })]);
+    expect(internalErrors).toEqual([expect.objectContaining({ code: 'ENOSPC' })]);
   });
 
   it('that cannot be renamed is no reason to stop: a line is lost, and the next one is tried', () => {
@@ -99,7 +104,7 @@ describe('a log file', () => {
     mkdirSync(join(folder, 'x.log.1'));
     mkdirSync(join(folder, 'x.log.2', 'in the way'), { recursive: true });
     for (let count = 0; count < 10; count += 1) log.write(`line ${count} ...\n`);
-    expect(faults).toHaveLength(1);
+    expect(internalErrors).toHaveLength(1);
     rmSync(join(folder, 'x.log.2'), { recursive: true });
     log.write('better\n');
     expect(lines('x.log')).toEqual(['better']);

@@ -8,7 +8,7 @@ export function sampleSpec(key = 'files'): ChildSpec {
     args: [],
     cwd: '/',
     env: {},
-    patience: { startMs: 60_000, stopGraceMs: 2_000, killAfterMs: 3_000 },
+    timeouts: { startMs: 60_000, stopGraceMs: 2_000, killAfterMs: 3_000 },
     restart: {
       firstDelayMs: 500,
       maxDelayMs: 30_000,

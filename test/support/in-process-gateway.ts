@@ -5,10 +5,10 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { pino } from 'pino';
 import { onTestFinished } from 'vitest';
-import { type Composition, compose } from '../../src/compose/compose.js';
-import { createPlatform } from '../../src/compose/platform.js';
+import { type Composition, compose } from '../../src/app/compose.js';
+import { createPlatform } from '../../src/app/platform.js';
 import { loadConfig } from '../../src/config/load.js';
-import { LegacySession } from '../../src/gateway/session/legacy-session.js';
+import { LegacySession } from '../../src/downstream/legacy/legacy-session.js';
 import { reportStatus } from '../../src/gateway/status/status.js';
 import type { ServerReport } from '../../src/gateway/status/status-report.js';
 import type { ChildSnapshot } from '../../src/supervision/child-snapshot.js';
@@ -140,10 +140,10 @@ export class InProcessGateway {
       for (const client of this.#clients) client.session.close();
       const ended = this.composition.stop(QUICK_END);
       const backends = [...gateway.pool.keys].flatMap((key) => gateway.pool.of(key));
-      for (const { id, delivery } of backends) {
-        this.#left.count(`${id}: in flight`, () => delivery.connection?.inFlight ?? 0);
-        this.#left.count(`${id}: waiting`, () => delivery.queued);
-        this.#left.count(`${id}: at work`, () => delivery.atWork.size);
+      for (const { id, dispatcher } of backends) {
+        this.#left.count(`${id}: in flight`, () => dispatcher.connection?.inFlight ?? 0);
+        this.#left.count(`${id}: waiting`, () => dispatcher.queued);
+        this.#left.count(`${id}: at work`, () => dispatcher.inFlightCalls.size);
       }
       for (const { session } of this.#clients) this.#left.count('requests of a client', () => session.inFlight);
       this.#left.count('timers of the gateway', () => this.clock.pending);
@@ -180,7 +180,7 @@ export class InProcessClient {
       sink: this.received,
       serverInfo,
       principal: 'somebody',
-      onFault: platform.faults.onFault,
+      onFault: platform.internalErrors.onFault,
     });
   }
 

@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import * as http from 'node:http';
-import { EventReader, type ReadEvent } from '../front/http/event-reader.js';
+import { EventReader, type ReadEvent } from '../downstream/http/event-reader.js';
 import type { Message } from './gateway-process.js';
 import { INITIALIZE, type Place, type Running } from './http-place.js';
 
@@ -9,7 +9,7 @@ export interface LoadObserver {
   /** Given the text of every message that comes along a POST. */
   text(text: string): void;
   /** What a server asks, along whichever POST; returns the result to answer with. */
-  asked(question: Message): object;
+  asked(input: Message): object;
 }
 
 /** A session among many: few connections, and every byte that comes is looked at. */

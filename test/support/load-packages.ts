@@ -1,5 +1,5 @@
-import { loadBreaker } from '../../src/bridge/breaker.js';
-import { loadCallQueue } from '../../src/bridge/call-queue.js';
+import { loadCallQueue } from '../../src/gateway/dispatch/call-queue.js';
+import { loadBreaker } from '../../src/upstream/health/circuit-breaker.js';
 
 // As it is done before the first server is started.
 await Promise.all([loadBreaker(), loadCallQueue()]);

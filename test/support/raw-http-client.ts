@@ -104,7 +104,7 @@ export class HttpGateway {
   }
 
   /** A client that has shaken hands. */
-  async greeted(hello: Hello = {}, key?: string): Promise<RawHttpClient> {
+  async handshake(hello: Hello = {}, key?: string): Promise<RawHttpClient> {
     const client = this.client(key);
     await client.initialize(hello);
     return client;

@@ -1,17 +1,17 @@
-import type { Exchange } from '../../src/gateway/exchange.js';
-import type { ClientFacts, GatewayClient } from '../../src/gateway/gateway-port.js';
-import type { Question } from '../../src/gateway/questions/child-request.js';
+import type { Exchange } from '../../src/downstream/exchange.js';
+import type { ClientFacts, DownstreamClient } from '../../src/downstream/port.js';
+import { type Edit, type SplicedMessage, splice } from '../../src/json/splice.js';
 import type { RpcError } from '../../src/jsonrpc/rpc-error.js';
-import { type Edit, type SplicedMessage, splice } from '../../src/jsonrpc/splice.js';
 import type { NotificationEnvelope, RequestEnvelope, ResponseEnvelope } from '../../src/mcp/envelope.js';
 import type { ListKind } from '../../src/mcp/lists.js';
+import type { InputRequest } from '../../src/upstream/server-request.js';
 import { type Message, requestOf } from './wire.js';
 
 /** What the gateway is told of such a client. */
 export const SOMEBODY: ClientFacts = { profile: { clientInfo: {}, capabilities: {} } };
 
 /** A client without a session: keeps what it was told unasked. */
-export class RecordedClient implements GatewayClient {
+export class RecordedClient implements DownstreamClient {
   gone = () => {};
   readonly principal = 'somebody';
   readonly revision = '2025-11-25';
@@ -19,10 +19,10 @@ export class RecordedClient implements GatewayClient {
   /** The notifications, as the server spelt them but for the edits. */
   readonly notices: string[] = [];
 
-  readonly asked: Question[] = [];
+  readonly asked: InputRequest[] = [];
 
-  ask(question: Question): () => void {
-    this.asked.push(question);
+  ask(input: InputRequest): () => void {
+    this.asked.push(input);
     return () => {};
   }
 
@@ -38,7 +38,7 @@ export class RecordedClient implements GatewayClient {
 /** An exchange without a session: keeps how it was answered, which must be once. */
 export class RecordedExchange implements Exchange {
   readonly request: RequestEnvelope;
-  readonly client: GatewayClient;
+  readonly client: DownstreamClient;
   /** In short: the raw answer of the child, or what the gateway said. */
   readonly answers: string[] = [];
   readonly reports: number[] = [];
@@ -49,7 +49,7 @@ export class RecordedExchange implements Exchange {
   isCancelled = false;
   #listener: (notice?: NotificationEnvelope) => void = () => {};
 
-  constructor(message: Message | string = callOf('read'), client: GatewayClient = new RecordedClient()) {
+  constructor(message: Message | string = callOf('read'), client: DownstreamClient = new RecordedClient()) {
     this.request = requestOf(message);
     this.client = client;
   }
@@ -95,7 +95,7 @@ export class RecordedExchange implements Exchange {
 
   isLasting = false;
 
-  outlive(): () => void {
+  keepProgress(): () => void {
     this.isLasting = true;
     return () => {
       this.isLasting = false;

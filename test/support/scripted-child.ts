@@ -1,9 +1,9 @@
-import type { ChildConnection } from '../../src/bridge/child-connection.js';
-import { answerLegacyChild, openLegacyChild } from '../../src/bridge/legacy-child.js';
-import { StdioBridge } from '../../src/bridge/stdio-bridge.js';
-import { copyInto } from '../../src/jsonrpc/byte-reader.js';
+import { copyInto } from '../../src/io/byte-reader.js';
 import type { NotificationEnvelope, RequestEnvelope } from '../../src/mcp/envelope.js';
 import type { Clock } from '../../src/timing/clock.js';
+import { answerLegacyServer, openLegacyConnection } from '../../src/upstream/legacy/legacy-connection.js';
+import type { UpstreamConnection } from '../../src/upstream/port.js';
+import { StdioBridge } from '../../src/upstream/stdio/stdio-bridge.js';
 import { lineOf, type Message, RecordingSink, scan } from './wire.js';
 
 export interface ScriptedChildOptions {
@@ -56,7 +56,7 @@ export class ScriptedChild {
       maxUnwrittenBytes: 1024 * 1024,
       events: {
         request: (request) => {
-          if (!answerLegacyChild(this.bridge, request)) asked(request);
+          if (!answerLegacyServer(this.bridge, request)) asked(request);
         },
         notification: notified,
         junk: () => {},
@@ -66,9 +66,9 @@ export class ScriptedChild {
     });
   }
 
-  async connect(generation = 1): Promise<ChildConnection> {
+  async connect(generation = 1): Promise<UpstreamConnection> {
     const profile = { clientInfo: { name: 'trunkline', version: '0' }, capabilities: {} };
-    const handshake = await openLegacyChild(this.bridge, generation, profile, 60_000);
+    const handshake = await openLegacyConnection(this.bridge, generation, profile, 60_000);
     if (handshake.kind === 'failed') throw new Error(handshake.reason);
     return handshake.connection;
   }

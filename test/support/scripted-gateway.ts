@@ -1,15 +1,15 @@
-import type { KeptWords } from '../../src/bridge/kept-child.js';
-import { Backend } from '../../src/gateway/backend.js';
-import type { Sharing } from '../../src/gateway/backend-pool.js';
+import { LegacySession } from '../../src/downstream/legacy/legacy-session.js';
+import type { GatewayPort } from '../../src/downstream/port.js';
+import type { CatalogueContent } from '../../src/gateway/catalog/cached-catalogue.js';
 import { createToolPolicy, type ToolPolicyRules } from '../../src/gateway/catalog/tool-policy.js';
-import type { CallLimits } from '../../src/gateway/delivery/call-limits.js';
+import type { CallLimits } from '../../src/gateway/dispatch/call-limits.js';
 import { Gateway, type GatewaySettings } from '../../src/gateway/gateway.js';
-import type { GatewayPort } from '../../src/gateway/gateway-port.js';
-import type { LifecycleState } from '../../src/gateway/lifecycle.js';
-import { toChildRequest } from '../../src/gateway/questions/child-request.js';
-import { LegacySession } from '../../src/gateway/session/legacy-session.js';
+import type { LifecycleState } from '../../src/gateway/registry/availability.js';
+import { Backend } from '../../src/gateway/registry/backend.js';
+import type { Sharing } from '../../src/gateway/registry/backend-pool.js';
 import type { OwnTool } from '../../src/gateway/status/own-tool.js';
 import type { ClientProfile } from '../../src/mcp/client-profile.js';
+import { toServerRequest } from '../../src/upstream/server-request.js';
 import { FakeClock } from './fake-clock.js';
 import { hmac } from './hmac.js';
 import { ScriptedChild, type ScriptedChildOptions } from './scripted-child.js';
@@ -96,7 +96,7 @@ export class ScriptedServer {
   /** How often it was to be stopped as nobody needed it. */
   rests = 0;
   /** What was last read of a process. */
-  offered: KeptWords | undefined;
+  offered: CatalogueContent | undefined;
   generation = 0;
   /** Raw pages of the next process, or of the present one when it is asked again. */
   pages: readonly string[];
@@ -166,7 +166,7 @@ export class ScriptedServer {
       lists: this.lists,
       hello: this.script.hello ?? {},
       notified: (notification) => this.backend.notified(notification),
-      asked: (request) => this.backend.asked(toChildRequest(child.bridge, request)),
+      asked: (request) => this.backend.asked(toServerRequest(child.bridge, request)),
     };
     const child: ScriptedChild = new ScriptedChild(options);
     this.#child = child;
@@ -240,7 +240,7 @@ export function scriptGateway({
     for (const each of scripted.values()) if (each.script.isMisconfigured !== true) await each.start();
   };
   /** Another configuration: of the servers that stay, the `replaced` begin anew. */
-  const change = (next: GatewayScript['servers'], replaced: readonly string[] = [], settings: Settings = {}) => {
+  const change = (next: GatewayScript['servers'], replaced: readonly string[] = [], settings: GlobalOptions = {}) => {
     scripts = next;
     gateway.change(
       { servers: pooled(), replaced: new Set(replaced), idleStopMs: 600_000 },
@@ -251,7 +251,7 @@ export function scriptGateway({
   return { clock, gateway, server, startAll, change, connect, ids: () => [...scripted.keys()] };
 }
 
-type Settings = Partial<GatewaySettings>;
+type GlobalOptions = Partial<GatewaySettings>;
 
 /** Who a client is, and which server it wants to see alone. */
 export interface Who {

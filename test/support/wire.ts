@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 import { Writable } from 'node:stream';
+import { type SplicedMessage, splice } from '../../src/json/splice.js';
 import type { MessageSink } from '../../src/jsonrpc/message.js';
-import { type SplicedMessage, splice } from '../../src/jsonrpc/splice.js';
 import {
   createScan,
   type Envelope,

@@ -1,4 +1,4 @@
-import { toBytes } from '../../jsonrpc/json-text.js';
+import { toBytes } from '../../json/json-text.js';
 import { splitExposedName } from '../../mcp/exposed-name.js';
 import { isNamed, type ListKind } from '../../mcp/lists.js';
 import type { ExposedList } from './exposed-list.js';

@@ -1,5 +1,5 @@
 import { LIST_KINDS, type ListKind } from '../../mcp/lists.js';
-import type { Backend } from '../backend.js';
+import type { Backend } from '../registry/backend.js';
 import { Catalog, type OwnEntry } from './catalog.js';
 import type { Paging } from './paged-list.js';
 import type { ListNaming } from './server-lists.js';

@@ -1,14 +1,14 @@
-import { MAX_ENTRY_BYTES, type RawEntry } from '../../bridge/list-pages.js';
-import { valuesAt } from '../../jsonrpc/json-path.js';
-import { isString, readString, readText, type Span, toBytes, visitMembers } from '../../jsonrpc/json-text.js';
+import { valuesAt } from '../../json/json-path.js';
+import { isString, readString, readText, type Span, toBytes, visitMembers } from '../../json/json-text.js';
+import { splice } from '../../json/splice.js';
 import { join } from '../../jsonrpc/message.js';
-import { splice } from '../../jsonrpc/splice.js';
 import { checkEntry, type EntryVerdict } from '../../mcp/entry-check.js';
 import { exposedName, type Sha256 } from '../../mcp/exposed-name.js';
 import { hidesCharactersWithin } from '../../mcp/hidden-text.js';
 import { isNamed, type ListKind } from '../../mcp/lists.js';
 import { toolDefinition } from '../../mcp/tool-definition.js';
 import { isUiUri, uiAlias, uiPointers } from '../../mcp/ui-uri.js';
+import { MAX_ENTRY_BYTES, type RawEntry } from './list-pages.js';
 import { type ApprovalVerdict, type ToolApprovals, WITHHELD_BECAUSE } from './tool-approval.js';
 import type { ToolPolicy } from './tool-policy.js';
 

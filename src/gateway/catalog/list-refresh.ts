@@ -1,16 +1,16 @@
-import type { ChildConnection } from '../../bridge/child-connection.js';
-import { containAsync, type OnFault } from '../../bridge/contain.js';
+import { type OnInternalError, withErrorBoundaryAsync } from '../../errors/error-boundary.js';
 import type { ListKind } from '../../mcp/lists.js';
 import type { Clock } from '../../timing/clock.js';
-import { Paced } from '../../timing/paced.js';
+import { Debounce } from '../../timing/debounce.js';
+import type { UpstreamConnection } from '../../upstream/port.js';
 
 export interface ListRefreshOptions {
   readonly clock: Clock;
-  readonly onFault?: OnFault | undefined;
+  readonly onFault?: OnInternalError | undefined;
   /** Where lists can be read now; absent while there is no process. */
-  readonly connection: () => ChildConnection | undefined;
+  readonly connection: () => UpstreamConnection | undefined;
   /** Reads these lists again. */
-  readonly read: (connection: ChildConnection, kinds: readonly ListKind[]) => Promise<void>;
+  readonly read: (connection: UpstreamConnection, kinds: readonly ListKind[]) => Promise<void>;
 }
 
 /** A child that announces changes all the time is listened to this often. */
@@ -21,31 +21,31 @@ export class ListRefresh {
   readonly #options: ListRefreshOptions;
   /** What is to be read again. While there is no connection, it waits for one. */
   readonly #stale = new Set<ListKind>();
-  readonly #paced: Paced;
+  readonly #debounce: Debounce;
 
   constructor(options: ListRefreshOptions) {
     this.#options = options;
-    this.#paced = new Paced({
+    this.#debounce = new Debounce({
       clock: options.clock,
       delayMs: 0,
       everyMs: REFRESH_EVERY_MS,
-      run: () => containAsync(this.#read(), options.onFault),
+      run: () => withErrorBoundaryAsync(this.#read(), options.onFault),
     });
   }
 
   /** The child says that these are not what they were. */
   changed(kinds: readonly ListKind[]): void {
     for (const kind of kinds) this.#stale.add(kind);
-    if (this.#options.connection() !== undefined) this.#paced.request();
+    if (this.#options.connection() !== undefined) this.#debounce.request();
   }
 
   /** There is a connection. */
   connected(): void {
-    if (this.#stale.size > 0) this.#paced.request();
+    if (this.#stale.size > 0) this.#debounce.request();
   }
 
   close(): void {
-    this.#paced.close();
+    this.#debounce.close();
   }
 
   async #read(): Promise<void> {

@@ -1,6 +1,6 @@
-import { contain, type OnFault } from '../../bridge/contain.js';
+import { type OnInternalError, withErrorBoundary } from '../../errors/error-boundary.js';
 import type { ListKind } from '../../mcp/lists.js';
-import type { Backend } from '../backend.js';
+import type { Backend } from '../registry/backend.js';
 import type { Catalog, OwnEntry } from './catalog.js';
 import { type Catalogs, mergeCatalogs } from './catalogs.js';
 import type { Paging } from './paged-list.js';
@@ -12,7 +12,7 @@ export interface MergedListsOptions {
   readonly ownTools: readonly OwnEntry[];
   readonly naming: ListNaming;
   readonly paging: Paging;
-  readonly onFault: OnFault | undefined;
+  readonly onFault: OnInternalError | undefined;
   /** Told of what was merged anew. */
   readonly onMerged: (catalogs: Catalogs) => void;
 }
@@ -64,7 +64,7 @@ export class MergedLists {
     if (this.#isStale) return;
     this.#isStale = true;
     if (this.#areSeen || this.isSettled) this.#refresh();
-    else void SETTLED.then(() => contain(() => this.#refresh(), this.#options.onFault));
+    else void SETTLED.then(() => withErrorBoundary(() => this.#refresh(), this.#options.onFault));
   }
 
   #refresh(): void {

@@ -1,14 +1,14 @@
-import type { ChildConnection } from '../../bridge/child-connection.js';
-import { listAllPages, type RawEntry } from '../../bridge/list-pages.js';
-import type { RequestPatience } from '../../bridge/request.js';
 import { LIST_KINDS, LISTS, type ListKind } from '../../mcp/lists.js';
 import type { Cancel, Clock } from '../../timing/clock.js';
+import type { UpstreamConnection } from '../../upstream/port.js';
+import type { RequestTimeouts } from '../../upstream/request.js';
 import { EMPTY_LIST, type ExposureRules } from './exposed-list.js';
+import { listAllPages, type RawEntry } from './list-pages.js';
 import { fixedList, type ListNaming, ServedList, type ServerLists, type ShownList } from './server-lists.js';
 import { describeRefusal } from './tool-approval.js';
 
 /** Whom a server's lists are read from: its process, or what was kept of an earlier one. */
-export type ListSource = Pick<ChildConnection, 'offers' | 'ask'>;
+export type ListSource = Pick<UpstreamConnection, 'offers' | 'ask'>;
 
 const OTHER_KINDS = LIST_KINDS.filter((kind) => kind !== 'tools');
 
@@ -45,7 +45,7 @@ export class OfferedLists {
   }
 
   /** Why this tool may not be called, where tools have to be approved. Nothing is known before a list was read. */
-  refusalOf(originalName: string): string | undefined {
+  rejectionReply(originalName: string): string | undefined {
     const { approvals } = this.#rules;
     if (approvals === undefined || this.#lists.tools === NOTHING_SERVED.tools) return undefined;
     const verdict = this.#lists.tools.exposed.verdicts?.get(originalName) ?? 'unlisted';
@@ -79,9 +79,9 @@ export class OfferedLists {
   }
 
   /** Resolves with what is wrong; the list that was there then stays as it is. */
-  async load(source: ListSource, kind: ListKind, patience: RequestPatience): Promise<string | undefined> {
+  async load(source: ListSource, kind: ListKind, timeouts: RequestTimeouts): Promise<string | undefined> {
     const isOffered = source.offers(LISTS[kind].capability);
-    const list = isOffered ? await listAllPages(source.ask, LISTS[kind], patience) : undefined;
+    const list = isOffered ? await listAllPages(source.ask, LISTS[kind], timeouts) : undefined;
     // Some servers have resources and know nothing of templates.
     const isMissing = list?.kind === 'failed' && list.isUnknown === true && kind !== 'tools';
     if (list?.kind === 'failed' && !isMissing) return list.reason;
@@ -96,18 +96,18 @@ export class OfferedLists {
    * Reads all lists. Resolves with what is wrong when there are no tools, without which a server is of no use. One whose
    * other lists are slow is used without them; `onLate` is called when they have come.
    */
-  async loadAll(source: ListSource, patience: RequestPatience, onLate: () => void): Promise<string | undefined> {
-    const others = Promise.all(OTHER_KINDS.map((kind) => this.#loadOrShow(source, kind, patience)));
-    const toolsFault = await this.load(source, 'tools', patience);
+  async loadAll(source: ListSource, timeouts: RequestTimeouts, onLate: () => void): Promise<string | undefined> {
+    const others = Promise.all(OTHER_KINDS.map((kind) => this.#loadOrShow(source, kind, timeouts)));
+    const toolsFault = await this.load(source, 'tools', timeouts);
     if (toolsFault !== undefined) return toolsFault;
     await this.#awaitOthers(others, onLate);
     return undefined;
   }
 
   /** Reads what was kept of an earlier process. Resolves with what is wrong; nothing is offered then. */
-  async loadKept(source: ListSource, patience: RequestPatience): Promise<string | undefined> {
-    const faults = await Promise.all(LIST_KINDS.map((kind) => this.load(source, kind, patience)));
-    const fault = faults.find((each) => each !== undefined);
+  async loadCached(source: ListSource, timeouts: RequestTimeouts): Promise<string | undefined> {
+    const internalErrors = await Promise.all(LIST_KINDS.map((kind) => this.load(source, kind, timeouts)));
+    const fault = internalErrors.find((each) => each !== undefined);
     if (fault === undefined) return undefined;
     this.#lists = NOTHING_SERVED;
     this.#entries.clear();
@@ -131,8 +131,8 @@ export class OfferedLists {
   }
 
   /** Of the lists besides tools, one that cannot be read is shown as such. */
-  async #loadOrShow(source: ListSource, kind: ListKind, patience: RequestPatience): Promise<void> {
-    const reason = await this.load(source, kind, patience);
+  async #loadOrShow(source: ListSource, kind: ListKind, timeouts: RequestTimeouts): Promise<void> {
+    const reason = await this.load(source, kind, timeouts);
     if (reason === undefined) return;
     this.#set(kind, fixedList({ ...EMPTY_LIST, withheld: [{ name: LISTS[kind].method, reason }] }));
     this.#entries.set(kind, undefined);

@@ -1,9 +1,9 @@
-import { isString, readString, readText, toBytes } from '../../jsonrpc/json-text.js';
+import type { Exchange } from '../../downstream/exchange.js';
+import { isString, readString, readText, toBytes } from '../../json/json-text.js';
 import { join } from '../../jsonrpc/message.js';
 import { RPC_CODES, RpcError } from '../../jsonrpc/rpc-error.js';
 import type { Hmac } from '../../mcp/exposed-name.js';
 import { LISTS, type ListKind } from '../../mcp/lists.js';
-import type { Exchange } from '../exchange.js';
 
 /** How much of a list goes out at once. A page holds one entry at least, however large that is. */
 export interface PageLimits {

@@ -1,6 +1,6 @@
-import type { RawEntry } from '../../bridge/list-pages.js';
 import type { ListKind } from '../../mcp/lists.js';
 import { EMPTY_LIST, type ExposedList, type ExposureRules, exposeList } from './exposed-list.js';
+import type { RawEntry } from './list-pages.js';
 
 /** What one server contributes to each of the merged lists. */
 export type ServerLists = Readonly<Record<ListKind, ExposedList>>;

@@ -1,5 +1,5 @@
-import { toBytes } from '../../jsonrpc/json-text.js';
-import { splice } from '../../jsonrpc/splice.js';
+import { toBytes } from '../../json/json-text.js';
+import { splice } from '../../json/splice.js';
 import { keyInUiAlias } from '../../mcp/ui-uri.js';
 import type { ExposedEntry, ExposedList } from './exposed-list.js';
 

@@ -1,5 +1,5 @@
-import type { Backend } from '../backend.js';
-import type { LifecycleState } from '../lifecycle.js';
+import type { LifecycleState } from '../registry/availability.js';
+import type { Backend } from '../registry/backend.js';
 import type { Lifecycle, ServerFacts, StatusFacts } from './status.js';
 
 /** The next step for a person, by what is wrong. */
@@ -42,7 +42,7 @@ function adviseOnState({ canRestart }: StatusFacts, { backend, lifecycle, proble
     case 'idle':
       return 'It does not run because nobody needs it now; a call of one of its tools starts it.';
     case 'ready':
-      if (backend.delivery.breaker.state === 'closed') return '';
+      if (backend.dispatcher.breaker.state === 'closed') return '';
       return `It runs but does not answer. It is asked again by itself; to start it anew at once, ${restart}.`;
     default:
       return '';

@@ -1,7 +1,7 @@
 import type { CallToolResult, Tool } from '@modelcontextprotocol/sdk/types.js';
-import { toBytes } from '../../jsonrpc/json-text.js';
-import type { Backend } from '../backend.js';
+import { toBytes } from '../../json/json-text.js';
 import type { Catalogs } from '../catalog/catalogs.js';
+import type { Backend } from '../registry/backend.js';
 
 /** What the client that calls one of our tools sees of the servers. */
 export interface SeenBackends {

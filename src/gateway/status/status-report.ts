@@ -1,5 +1,5 @@
-import type { BreakerState } from '../../bridge/breaker.js';
-import type { LifecycleState } from '../lifecycle.js';
+import type { BreakerState } from '../../upstream/health/circuit-breaker.js';
+import type { LifecycleState } from '../registry/availability.js';
 
 /** The structured content of `trunkline__status`. Times are seconds, latencies milliseconds. */
 export interface StatusReport {
@@ -21,7 +21,7 @@ export interface StatusReport {
     readonly waitingCalls: LimitReport;
     readonly partialFrameBytes: LimitReport;
   };
-  readonly ownBugs: number;
+  readonly internalErrorCount: number;
   readonly servers: readonly ServerReport[];
 }
 

@@ -16,8 +16,8 @@ export function renderStatus(report: StatusReport): string {
       `Messages dropped because ${partialFrameBytes.max} bytes of incomplete ones were held already: ${partialFrameBytes.refused}.`,
     );
   }
-  if (report.ownBugs > 0)
-    lines.push(`Bugs of Trunkline that failed one request each: ${report.ownBugs}; its log tells more.`);
+  if (report.internalErrorCount > 0)
+    lines.push(`Bugs of Trunkline that failed one request each: ${report.internalErrorCount}; its log tells more.`);
   if (report.advice !== '') lines.push(report.advice);
   for (const server of report.servers) lines.push(...renderServer(server));
   return lines.join('\n');

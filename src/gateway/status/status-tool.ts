@@ -131,7 +131,7 @@ const DEFINITION = {
     tools: COUNT,
     advice: { type: 'string', description: 'What the person can do about Trunkline as a whole' },
     limits: object({ waitingCalls: LIMIT_SCHEMA, partialFrameBytes: LIMIT_SCHEMA }),
-    ownBugs: { ...COUNT, description: 'Errors in Trunkline itself that failed one request each' },
+    internalErrorCount: { ...COUNT, description: 'Errors in Trunkline itself that failed one request each' },
     servers: { type: 'array', items: SERVER_SCHEMA },
   }),
   annotations: { readOnlyHint: true, destructiveHint: false, idempotentHint: true, openWorldHint: false },

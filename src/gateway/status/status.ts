@@ -1,10 +1,10 @@
-import type { SharedLimit } from '../../jsonrpc/shared-limit.js';
+import type { SharedLimit } from '../../io/shared-limit.js';
+import { printable, printableLines } from '../../json/printable.js';
 import type { ListKind } from '../../mcp/lists.js';
-import type { Backend } from '../backend.js';
 import type { Catalogs } from '../catalog/catalogs.js';
-import type { LifecycleState } from '../lifecycle.js';
+import type { LifecycleState } from '../registry/availability.js';
+import type { Backend } from '../registry/backend.js';
 import { advise, stateOf } from './advice.js';
-import { printable, printableLines } from './printable.js';
 import type {
   ApprovalReport,
   InstanceReport,
@@ -77,7 +77,7 @@ export interface StatusFacts {
   /** Bytes of messages that are not complete, of all servers and clients. */
   readonly partialFrames: SharedLimit;
   /** Errors in Trunkline that failed one request each. */
-  readonly ownBugs: number;
+  readonly internalErrorCount: number;
   readonly servers: readonly ServerFacts[];
   readonly canRestart: boolean;
 }
@@ -94,7 +94,7 @@ export function reportStatus(facts: StatusFacts, server?: string): StatusReport 
     tools,
     advice: adviseOnToolCount(tools),
     limits: { waitingCalls: reportLimit(facts.waiting), partialFrameBytes: reportLimit(facts.partialFrames) },
-    ownBugs: facts.ownBugs,
+    internalErrorCount: facts.internalErrorCount,
     servers: chosen.map((one) => reportServer(facts, one, logLines)),
   };
 }
@@ -104,12 +104,12 @@ function reportLimit({ taken, max, refusals }: SharedLimit): LimitReport {
 }
 
 function reportConfig({ now, config: { file, fault, reloads, needsRestart } }: StatusFacts) {
-  const inForce = fault?.isPreviousInForce === true ? 'previous' : 'none';
+  const activeConfig = fault?.isPreviousInForce === true ? 'previous' : 'none';
   return {
     configFile: file ?? null,
     configFault: fault?.report ?? null,
     configFaultSeconds: fault === undefined ? null : seconds(now - fault.since),
-    configInForce: fault === undefined ? ('current' as const) : inForce,
+    configInForce: fault === undefined ? ('current' as const) : activeConfig,
     configReloads: reloads,
     configNeedsRestart: needsRestart,
   } as const;
@@ -121,7 +121,7 @@ const FULL_LOG_LINES = 20;
 function reportServer(facts: StatusFacts, one: ServerFacts, logLines: number): ServerReport {
   const { backend, lifecycle, problem } = one;
   const shown = showing(facts);
-  const { counters, latencies, connection, breaker } = backend.delivery;
+  const { counters, latencies, connection, breaker } = backend.dispatcher;
   const p50 = latencies.quantile(0.5);
   const p95 = latencies.quantile(0.95);
   const since = (at: number | undefined) => (at === undefined ? null : seconds(facts.now - at));
@@ -137,9 +137,9 @@ function reportServer(facts: StatusFacts, one: ServerFacts, logLines: number): S
     fromLastRun: backend.isFromLastRun,
     breaker: breaker.state,
     inFlight: connection?.inFlight ?? 0,
-    queued: backend.delivery.queued,
+    queued: backend.dispatcher.queued,
     ...counters,
-    failureReasons: Object.fromEntries(backend.delivery.failureReasons),
+    failureReasons: Object.fromEntries(backend.dispatcher.failureReasons),
     latencyMs: p50 === undefined || p95 === undefined ? null : { p50: tenths(p50), p95: tenths(p95) },
     tools: reportList(facts, backend, 'tools'),
     approval: reportApproval(backend),
@@ -162,7 +162,9 @@ function reportServer(facts: StatusFacts, one: ServerFacts, logLines: number): S
     droppedLogLines: one.droppedLogLines,
     advice: advise(facts, one),
     instructions:
-      backend.greeted?.instructions === undefined ? null : printableLines(facts.redact(backend.greeted.instructions)),
+      backend.handshake?.instructions === undefined
+        ? null
+        : printableLines(facts.redact(backend.handshake.instructions)),
     instances: one.instances.map((instance) => reportInstance(instance, backend)),
   };
 }
@@ -179,7 +181,7 @@ function reportInstance({ backend, lifecycle }: InstanceFacts, yours: Backend): 
     state: stateOf(backend, lifecycle),
     pid: lifecycle?.pid ?? null,
     clients: backend.clients.size,
-    inFlight: backend.delivery.connection?.inFlight ?? 0,
+    inFlight: backend.dispatcher.connection?.inFlight ?? 0,
     restarts: lifecycle?.restarts ?? 0,
     isYours: backend === yours,
   };

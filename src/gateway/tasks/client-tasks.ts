@@ -1,13 +1,13 @@
-import { valuesAt } from '../../jsonrpc/json-path.js';
-import { isString, readString, type Span, toBytes, visitElements } from '../../jsonrpc/json-text.js';
+import type { DownstreamClient } from '../../downstream/port.js';
+import { valuesAt } from '../../json/json-path.js';
+import { isString, readString, type Span, toBytes, visitElements } from '../../json/json-text.js';
+import { type Edit, splice } from '../../json/splice.js';
 import { join } from '../../jsonrpc/message.js';
-import { type Edit, splice } from '../../jsonrpc/splice.js';
 import type { NotificationEnvelope, RequestEnvelope, ResponseEnvelope } from '../../mcp/envelope.js';
 import type { Hmac } from '../../mcp/exposed-name.js';
 import { METHODS } from '../../mcp/methods.js';
 import { unwrapTaskId, wrapTaskId } from '../../mcp/task-id.js';
-import type { Backend } from '../backend.js';
-import type { GatewayClient } from '../gateway-port.js';
+import type { Backend } from '../registry/backend.js';
 import { idAt, isTerminal, replaceId } from './task-id-edits.js';
 
 /** Of one client that are remembered; the oldest is forgotten first. */
@@ -34,8 +34,8 @@ interface MadeTask {
  */
 export class ClientTasks {
   readonly #seal: Hmac;
-  readonly #made = new Map<GatewayClient, Made>();
-  readonly #byMaker = new Map<string, GatewayClient>();
+  readonly #made = new Map<DownstreamClient, Made>();
+  readonly #byMaker = new Map<string, DownstreamClient>();
   #count = 0;
 
   constructor(seal: Hmac) {
@@ -43,7 +43,7 @@ export class ClientTasks {
   }
 
   /** The name under which this server knows a task of the client's; `undefined` if it was not made for it. */
-  nameFor(client: GatewayClient, backend: Backend, original: string): string | undefined {
+  nameFor(client: DownstreamClient, backend: Backend, original: string): string | undefined {
     const made = this.#made.get(client);
     if (made === undefined || made.tasks.get(original)?.backend !== backend) return undefined;
     return wrapTaskId({ maker: made.maker, original }, backend.id, this.#seal);
@@ -59,7 +59,10 @@ export class ClientTasks {
   }
 
   /** Where a server's request about one task goes. */
-  target({ bytes, tokens }: RequestEnvelope, backend: Backend): { client: GatewayClient; edits: Edit[] } | undefined {
+  target(
+    { bytes, tokens }: RequestEnvelope,
+    backend: Backend,
+  ): { client: DownstreamClient; edits: Edit[] } | undefined {
     const name = idAt(bytes, tokens.taskId);
     const found = name === undefined ? undefined : this.find(backend, name);
     return found && { client: found.client, edits: replaceId(tokens.taskId, found.original) };
@@ -72,9 +75,9 @@ export class ClientTasks {
   answered(
     request: RequestEnvelope,
     { bytes, tokens, result }: ResponseEnvelope,
-    client: GatewayClient,
+    client: DownstreamClient,
     backend: Backend,
-    outlive: () => () => void,
+    keepProgress: () => () => void,
   ): Edit[] {
     const edit = (span: Span | undefined) => {
       const id = idAt(bytes, span);
@@ -93,14 +96,14 @@ export class ClientTasks {
       default: {
         const made = request.tokens.task === undefined ? undefined : idAt(bytes, tokens.createdTask);
         if (made === undefined) return [];
-        this.#note(client, made, { backend, end: outlive() });
+        this.#note(client, made, { backend, end: keepProgress() });
         return edit(tokens.createdTask);
       }
     }
   }
 
   /** Where a client's news of one of its tasks goes; `undefined` when no server waits for it. */
-  holderOf(client: GatewayClient, { bytes, tokens }: NotificationEnvelope): Holder | undefined {
+  holderOf(client: DownstreamClient, { bytes, tokens }: NotificationEnvelope): Holder | undefined {
     const id = idAt(bytes, tokens.taskId);
     const task = id === undefined ? undefined : this.#made.get(client)?.tasks.get(id);
     if (id === undefined || task === undefined) return undefined;
@@ -109,7 +112,7 @@ export class ClientTasks {
   }
 
   /** The client is gone, and its tasks with it. */
-  left(client: GatewayClient): void {
+  left(client: DownstreamClient): void {
     const made = this.#made.get(client);
     if (made === undefined) return;
     this.#made.delete(client);
@@ -132,11 +135,11 @@ export class ClientTasks {
     return name === undefined ? undefined : this.find(backend, name)?.original;
   }
 
-  #finish(client: GatewayClient, original: string | undefined): void {
+  #finish(client: DownstreamClient, original: string | undefined): void {
     if (original !== undefined) this.#made.get(client)?.tasks.get(original)?.end();
   }
 
-  #note(client: GatewayClient, original: string, task: MadeTask): void {
+  #note(client: DownstreamClient, original: string, task: MadeTask): void {
     const { tasks } = this.#of(client);
     tasks.get(original)?.end();
     tasks.set(original, task);
@@ -147,7 +150,7 @@ export class ClientTasks {
     }
   }
 
-  #of(client: GatewayClient): Made {
+  #of(client: DownstreamClient): Made {
     const known = this.#made.get(client);
     if (known !== undefined) return known;
     this.#count += 1;
@@ -159,7 +162,7 @@ export class ClientTasks {
   }
 
   /** A server is told of the tasks that were made for it, and of no other's. */
-  #ownEntries(bytes: Uint8Array, list: Span | undefined, client: GatewayClient, backend: Backend): Edit[] {
+  #ownEntries(bytes: Uint8Array, list: Span | undefined, client: DownstreamClient, backend: Backend): Edit[] {
     if (list === undefined) return [];
     const parts: Uint8Array[] = [];
     visitElements(bytes, list.start, Number.POSITIVE_INFINITY, (span) => {
@@ -173,7 +176,7 @@ export class ClientTasks {
 }
 
 interface FoundTask {
-  readonly client: GatewayClient;
+  readonly client: DownstreamClient;
   /** How the client knows the task. */
   readonly original: string;
 }

@@ -1,11 +1,11 @@
-import type { ChildConnection } from '../../bridge/child-connection.js';
-import type { Outcome } from '../../bridge/request.js';
-import { toBytes } from '../../jsonrpc/json-text.js';
+import type { Exchange, Translation } from '../../downstream/exchange.js';
+import { toBytes } from '../../json/json-text.js';
 import { METHODS } from '../../mcp/methods.js';
 import { knowsTasks } from '../../mcp/revisions.js';
-import type { Backend } from '../backend.js';
-import type { Exchange, Translation } from '../exchange.js';
-import type { Target } from '../router.js';
+import type { UpstreamConnection } from '../../upstream/port.js';
+import type { Outcome } from '../../upstream/request.js';
+import type { Backend } from '../registry/backend.js';
+import type { Target } from '../routing/router.js';
 import { idAt } from './task-id-edits.js';
 import type { Tasks } from './tasks.js';
 
@@ -24,7 +24,7 @@ export function drivingTask(exchange: Exchange, { backend, tool }: Target, tasks
   const { params } = request;
   if (knowsTasks(client.revision) || tool === undefined || params === undefined) return undefined;
   // Before there is a process, its tools are not known either.
-  if (backend.delivery.connection !== undefined && !backend.isTaskOnly(tool)) return undefined;
+  if (backend.dispatcher.connection !== undefined && !backend.isTaskOnly(tool)) return undefined;
   let isDriven = false;
   return {
     ...tasks.translationOf(exchange, backend),
@@ -33,10 +33,10 @@ export function drivingTask(exchange: Exchange, { backend, tool }: Target, tasks
       const end = params.end - 1;
       return isDriven ? [{ span: { start: end, end }, text: AS_TASK }] : [];
     },
-    goOn: (response, connection, outlive) => {
+    goOn: (response, connection, keepProgress) => {
       const id = isDriven ? idAt(response.bytes, response.tokens.createdTask) : undefined;
       if (id === undefined) return undefined;
-      tasks.ofServers.made(id, client, backend, outlive());
+      tasks.ofServers.made(id, client, backend, keepProgress());
       const over = () => tasks.ofServers.finished(id, backend);
       return resultOf(id, exchange, connection, backend).finally(over);
     },
@@ -46,16 +46,16 @@ export function drivingTask(exchange: Exchange, { backend, tool }: Target, tasks
 async function resultOf(
   taskId: string,
   exchange: Exchange,
-  connection: ChildConnection,
-  { delivery }: Backend,
+  connection: UpstreamConnection,
+  { dispatcher }: Backend,
 ): Promise<Outcome> {
   let isCancelled = false;
   const cancel = () => {
     isCancelled = true;
-    if (connection.offers('tasks.cancel')) void connection.ask(METHODS.cancelTask, { taskId }, delivery.listPatience);
+    if (connection.offers('tasks.cancel')) void connection.ask(METHODS.cancelTask, { taskId }, dispatcher.listTimeouts);
   };
   exchange.onCancel(cancel);
-  const outcome = await connection.ask(METHODS.taskResult, { taskId }, delivery.taskPatience);
+  const outcome = await connection.ask(METHODS.taskResult, { taskId }, dispatcher.taskTimeouts);
   if (isCancelled) return { kind: 'failed', reason: 'cancelled', sent: true };
   if (outcome.kind === 'answered') return outcome;
   if (outcome.reason === 'timeout') cancel();

@@ -1,17 +1,17 @@
-import { listAllPages } from '../../bridge/list-pages.js';
-import { valuesAt } from '../../jsonrpc/json-path.js';
-import { isString, readString, toBytes } from '../../jsonrpc/json-text.js';
+import type { Exchange } from '../../downstream/exchange.js';
+import type { DownstreamClient } from '../../downstream/port.js';
+import { valuesAt } from '../../json/json-path.js';
+import { isString, readString, toBytes } from '../../json/json-text.js';
+import { type Edit, splice } from '../../json/splice.js';
 import { join } from '../../jsonrpc/message.js';
 import { RPC_CODES, RpcError } from '../../jsonrpc/rpc-error.js';
-import { type Edit, splice } from '../../jsonrpc/splice.js';
 import type { NotificationEnvelope, RequestEnvelope, ResponseEnvelope } from '../../mcp/envelope.js';
 import type { Hmac } from '../../mcp/exposed-name.js';
 import { METHODS } from '../../mcp/methods.js';
 import { unwrapTaskId, wrapTaskId } from '../../mcp/task-id.js';
-import type { Backend } from '../backend.js';
-import type { Exchange } from '../exchange.js';
-import type { GatewayClient } from '../gateway-port.js';
-import type { Target } from '../router.js';
+import { listAllPages } from '../catalog/list-pages.js';
+import type { Backend } from '../registry/backend.js';
+import type { Target } from '../routing/router.js';
 import { idAt, isTerminal, replaceId } from './task-id-edits.js';
 import { TaskRegistry } from './task-registry.js';
 
@@ -36,12 +36,12 @@ export class ServerTasks {
   }
 
   /** The name under which this client knows a task of the server's. */
-  nameFor(client: GatewayClient, { key }: Backend, original: string): string {
+  nameFor(client: DownstreamClient, { key }: Backend, original: string): string {
     return wrapTaskId({ maker: key, original }, client.principal, this.#seal);
   }
 
   /** How the server knows what the client calls so; `undefined` if that is no task of the server's for this client. */
-  originalOf(client: GatewayClient, { key }: Backend, name: string): string | undefined {
+  originalOf(client: DownstreamClient, { key }: Backend, name: string): string | undefined {
     const origin = unwrapTaskId(name, client.principal, this.#seal);
     return origin?.maker === key ? origin.original : undefined;
   }
@@ -49,7 +49,7 @@ export class ServerTasks {
   /** Where a request about one task goes. An id that is not of this client's tasks reaches no server. */
   target(
     { bytes, tokens, method }: RequestEnvelope,
-    client: GatewayClient,
+    client: DownstreamClient,
     backends: ReadonlyMap<string, Backend>,
   ): TaskTarget {
     const name = idAt(bytes, tokens.taskId);
@@ -76,7 +76,7 @@ export class ServerTasks {
   }
 
   /** The request has become this task; `end` ends the reports of its progress. */
-  made(original: string, client: GatewayClient, backend: Backend, end: () => void): void {
+  made(original: string, client: DownstreamClient, backend: Backend, end: () => void): void {
     this.#registry.made(backend, original, client, end);
   }
 
@@ -86,7 +86,7 @@ export class ServerTasks {
   }
 
   /** What has to be replaced in a server's news of a task for this client. */
-  editsToward(client: GatewayClient, backend: Backend, { bytes, tokens, method }: NotificationEnvelope): Edit[] {
+  editsToward(client: DownstreamClient, backend: Backend, { bytes, tokens, method }: NotificationEnvelope): Edit[] {
     const id = method === METHODS.taskStatus ? idAt(bytes, tokens.taskId) : undefined;
     if (id === undefined) return [];
     if (isTerminal(bytes, tokens.status)) this.#registry.finish(backend, id);
@@ -103,7 +103,7 @@ export class ServerTasks {
     if (id === undefined) return isStatus ? { client: undefined } : undefined;
     const known = this.#registry.find(backend, id);
     if (known?.client !== undefined) return { client: known.client };
-    const { cause } = backend.delivery.atWork;
+    const { cause } = backend.dispatcher.inFlightCalls;
     // The server may speak of a task before it has answered the request that becomes it.
     if (known === undefined && cause?.request.tokens.task !== undefined) return { client: cause.client };
     const [only, ...others] = backend.clients;
@@ -128,7 +128,7 @@ export class ServerTasks {
   }
 
   /** The client is gone. */
-  left(client: GatewayClient, backends: Iterable<Backend>): void {
+  left(client: DownstreamClient, backends: Iterable<Backend>): void {
     for (const backend of backends) this.#registry.left(backend, client);
   }
 
@@ -138,10 +138,10 @@ export class ServerTasks {
   }
 
   /** None of a server that does not answer: its tasks are missing, those of the others are not. */
-  async #entriesOf(backend: Backend, client: GatewayClient): Promise<Uint8Array[]> {
-    const { connection, listPatience } = backend.delivery;
+  async #entriesOf(backend: Backend, client: DownstreamClient): Promise<Uint8Array[]> {
+    const { connection, listTimeouts } = backend.dispatcher;
     if (connection?.offers('tasks.list') !== true) return [];
-    const list = await listAllPages(connection.ask, TASK_LIST, listPatience);
+    const list = await listAllPages(connection.ask, TASK_LIST, listTimeouts);
     if (list.kind === 'failed') return [];
     return list.entries.flatMap(({ bytes, span }) => {
       const ids = valuesAt(bytes, span, ['taskId']).filter((id) => isString(bytes, id));
@@ -152,7 +152,7 @@ export class ServerTasks {
   }
 
   /** Whose task it is that nobody is known to have made is clear only where there is one person. */
-  #isOf(client: GatewayClient, backend: Backend, original: string): boolean {
+  #isOf(client: DownstreamClient, backend: Backend, original: string): boolean {
     const known = this.#registry.find(backend, original);
     return known === undefined ? this.#isPersonal(backend) : known.principal === client.principal;
   }
@@ -162,7 +162,7 @@ type TaskTarget = Pick<Target, 'backend' | 'edits'> | RpcError;
 
 /** Whose task it is; nobody's who is there, if there is no client. */
 interface TaskOwner {
-  readonly client: GatewayClient | undefined;
+  readonly client: DownstreamClient | undefined;
 }
 
 const TASK_LIST = { method: METHODS.listTasks, token: 'resultTasks' } as const;

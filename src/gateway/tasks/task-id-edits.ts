@@ -1,5 +1,5 @@
-import { isString, readString, type Span, toBytes } from '../../jsonrpc/json-text.js';
-import type { Edit } from '../../jsonrpc/splice.js';
+import { isString, readString, type Span, toBytes } from '../../json/json-text.js';
+import type { Edit } from '../../json/splice.js';
 
 /** The id that stands at a span; `undefined` when there is none, or something else than a string. */
 export function idAt(bytes: Uint8Array, span: Span | undefined): string | undefined {

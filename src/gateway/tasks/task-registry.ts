@@ -1,5 +1,5 @@
-import type { Backend } from '../backend.js';
-import type { GatewayClient } from '../gateway-port.js';
+import type { DownstreamClient } from '../../downstream/port.js';
+import type { Backend } from '../registry/backend.js';
 
 /** Tasks that nobody hears of any more must not fill the memory; the oldest is forgotten first. */
 const MAX_KNOWN = 1_024;
@@ -8,9 +8,9 @@ const MAX_KNOWN = 1_024;
 export interface KnownTask {
   /** Who is behind the client, also when that has left. */
   readonly principal: string;
-  readonly client: GatewayClient | undefined;
+  readonly client: DownstreamClient | undefined;
   /** Who made the task and hears of its progress, until `end` is called. */
-  readonly progress: { readonly client: GatewayClient; readonly end: () => void } | undefined;
+  readonly progress: { readonly client: DownstreamClient; readonly end: () => void } | undefined;
 }
 
 /**
@@ -31,7 +31,7 @@ export class TaskRegistry {
   }
 
   /** The client's request has become this task; `end` ends the reports of its progress. */
-  made(backend: Backend, original: string, client: GatewayClient, end: () => void): void {
+  made(backend: Backend, original: string, client: DownstreamClient, end: () => void): void {
     this.finish(backend, original);
     this.#set(backend, original, { principal: client.principal, client, progress: { client, end } });
   }
@@ -40,7 +40,7 @@ export class TaskRegistry {
    * The client has shown that it knows the task. It becomes the client's when it waits for the result, since questions
    * come with that, or when nobody else is there whose it is.
    */
-  asked(backend: Backend, original: string, client: GatewayClient, isWaiting: boolean): void {
+  asked(backend: Backend, original: string, client: DownstreamClient, isWaiting: boolean): void {
     const known = this.find(backend, original);
     if (known?.client !== undefined && !isWaiting) return;
     this.#set(backend, original, { principal: client.principal, client, progress: known?.progress });
@@ -52,7 +52,7 @@ export class TaskRegistry {
   }
 
   /** The client is gone; the same person may come back for its tasks. */
-  left(backend: Backend, client: GatewayClient): void {
+  left(backend: Backend, client: DownstreamClient): void {
     const tasks = this.#byBackend.get(backend);
     for (const [original, { principal, client: owner, progress }] of tasks ?? []) {
       const hears = progress?.client === client;

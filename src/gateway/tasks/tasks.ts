@@ -1,9 +1,9 @@
-import type { Edit } from '../../jsonrpc/splice.js';
+import type { Exchange, Translation } from '../../downstream/exchange.js';
+import type { DownstreamClient } from '../../downstream/port.js';
+import type { Edit } from '../../json/splice.js';
 import type { NotificationEnvelope, RequestEnvelope, ResponseEnvelope } from '../../mcp/envelope.js';
 import type { Hmac } from '../../mcp/exposed-name.js';
-import type { Backend } from '../backend.js';
-import type { Exchange, Translation } from '../exchange.js';
-import type { GatewayClient } from '../gateway-port.js';
+import type { Backend } from '../registry/backend.js';
 import { ClientTasks } from './client-tasks.js';
 import { ServerTasks } from './server-tasks.js';
 import { idAt, replaceId } from './task-id-edits.js';
@@ -33,7 +33,7 @@ export class Tasks {
   }
 
   /** Names the task that a client's message belongs to as the server does. What we did not name may mean something. */
-  towardServer(message: Message, client: GatewayClient, backend: Backend): Edit[] {
+  towardServer(message: Message, client: DownstreamClient, backend: Backend): Edit[] {
     const span = relatedTask(message);
     const name = idAt(message.bytes, span);
     if (name === undefined) return [];
@@ -42,7 +42,7 @@ export class Tasks {
   }
 
   /** Names the task that a server's message belongs to as the client does. */
-  towardClient(message: Message, client: GatewayClient, backend: Backend): Edit[] {
+  towardClient(message: Message, client: DownstreamClient, backend: Backend): Edit[] {
     const span = relatedTask(message);
     const name = idAt(message.bytes, span);
     if (name === undefined) return [];
@@ -62,10 +62,10 @@ export class Tasks {
   translationOf(exchange: Exchange, backend: Backend): Translation {
     const { client, request } = exchange;
     return {
-      answer: (response, outlive) => {
+      answer: (response, keepProgress) => {
         const { createdTask } = response.tokens;
         const made = request.tokens.task === undefined ? undefined : idAt(response.bytes, createdTask);
-        if (made !== undefined) this.ofServers.made(made, client, backend, outlive());
+        if (made !== undefined) this.ofServers.made(made, client, backend, keepProgress());
         return [
           ...(made === undefined ? [] : replaceId(createdTask, this.ofServers.nameFor(client, backend, made))),
           ...this.ofServers.answered(response, exchange, backend),
@@ -83,7 +83,7 @@ export class Tasks {
   }
 
   /** The client is gone. */
-  left(client: GatewayClient, backends: Iterable<Backend>): void {
+  left(client: DownstreamClient, backends: Iterable<Backend>): void {
     this.ofServers.left(client, backends);
     this.ofClients.left(client);
   }

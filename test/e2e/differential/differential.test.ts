@@ -4,10 +4,10 @@ import { Fleet, WAYS } from '../../support/differential/fleet.js';
 import { ANSWERS } from './answers.js';
 import { CANCELLING } from './cancelling.js';
 import { CATALOGS } from './catalogs.js';
-import { NOTICES } from './notices.js';
-import { QUESTIONS } from './questions.js';
+import { NOTICES } from './notifications.js';
 import { REQUESTS } from './requests.js';
 import type { Restricted, Scripts } from './scripts.js';
+import { QUESTIONS } from './server-requests.js';
 
 /** Catalogs come last: they change what the server lists. */
 const THEMES: readonly (readonly [string, Scripts])[] = [
@@ -28,13 +28,13 @@ const CLIENT = {
 };
 const OLD_CLIENT = { revision: '"2024-11-05"', capabilities: '{}', info: '{"version":"","name":"old"}' };
 
-function greetingOf({ revision, capabilities, info }: typeof CLIENT): string {
+function serverHandshake({ revision, capabilities, info }: typeof CLIENT): string {
   return `{"jsonrpc":"2.0","id":"hello","method":"initialize","params":{"protocolVersion":${revision},"capabilities":${capabilities},"clientInfo":${info}}}`;
 }
 
 let fleet: Fleet;
 beforeAll(async () => {
-  fleet = await Fleet.open(greetingOf(CLIENT));
+  fleet = await Fleet.open(serverHandshake(CLIENT));
 });
 afterAll(() => fleet.close());
 
@@ -64,21 +64,21 @@ describe('a server is greeted', () => {
   };
 
   it.each(WAYS)('by the client as it is, %s', (way) => {
-    expectToBeToldOf(CLIENT, fleet.greeting(way).server);
+    expectToBeToldOf(CLIENT, fleet.initializeResult(way).server);
   });
 
   it('by a client of the oldest revision as it is, on every way', async () => {
-    const old = await Fleet.open(greetingOf(OLD_CLIENT));
+    const old = await Fleet.open(serverHandshake(OLD_CLIENT));
     try {
-      for (const way of WAYS) expectToBeToldOf(OLD_CLIENT, old.greeting(way).server);
+      for (const way of WAYS) expectToBeToldOf(OLD_CLIENT, old.initializeResult(way).server);
     } finally {
       await old.close();
     }
   });
 
   it('and greets in its own words at its own endpoint', () => {
-    const { answer } = fleet.greeting('over HTTP to its own endpoint');
-    expect(answer).toBe(fleet.greeting('directly').answer);
+    const { answer } = fleet.initializeResult('over HTTP to its own endpoint');
+    expect(answer).toBe(fleet.initializeResult('directly').answer);
   });
 });
 

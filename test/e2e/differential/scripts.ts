@@ -35,7 +35,7 @@ export function hear(method: string): Step {
 }
 
 /** The server asks and waits for the answer. `id` is the token. */
-export function question(id: string, rest: string): Step[] {
+export function input(id: string, rest: string): Step[] {
   return [say(`{"jsonrpc":"2.0","id":${id},${rest}}`), ['hear', `answer ${id}`]];
 }
 

@@ -164,7 +164,7 @@ describe('a URI that has the form of an alias', () => {
 
 describe('an entry with an alias', () => {
   const first = server('first', [MAIN]);
-  const inForce = (entry: string, kind: 'tools' | 'resources') => {
+  const activeConfig = (entry: string, kind: 'tools' | 'resources') => {
     const list = exposed(kind, 'k', [entry]);
     const aliases = new UiAliases([first, { key: 'k', resources: list, tools: list }]);
     return text(aliases.apply('k', list).entries[0]?.entry);
@@ -176,7 +176,7 @@ describe('an entry with an alias', () => {
     `{"uri":"ui://x","name":"n","uri":"${MAIN}"}`,
   ])('of a resource is otherwise as the server spelt it: %s', (entry) => {
     const expected = entry.replace(/("u(?:r|\\u0072)i"\s*:\s*)"[^"]*"/g, `$1"${alias('k')}"`);
-    expect(inForce(entry, 'resources')).toBe(expected);
+    expect(activeConfig(entry, 'resources')).toBe(expected);
     expect(expected).not.toBe(entry);
   });
 
@@ -191,14 +191,16 @@ describe('an entry with an alias', () => {
         const entry = (name: string, nested: string, flat: string, openai: string) =>
           `{${x}"_meta":{${y}"ui/resourceUri":${flat}, "ui" : {${z}"resourceUri": ${nested},"visibility":["app"]},"openai/outputTemplate":${openai}},"name":"${name}",${SCHEMA}}`;
         const shown = JSON.stringify(alias('k'));
-        expect(inForce(entry('t', ...uris), 'tools')).toBe(entry('k__t', shown, shown, shown));
+        expect(activeConfig(entry('t', ...uris), 'tools')).toBe(entry('k__t', shown, shown, shown));
       }),
     );
   });
 
   it('of a tool that loses members which must not be null has it in the right place', () => {
     const entry = `{"title":null, "_meta":{"ui":{"resourceUri":"${MAIN}"}},"name":"t",${SCHEMA},"annotations":null}`;
-    expect(inForce(entry, 'tools')).toBe(`{"_meta":{"ui":{"resourceUri":"${alias('k')}"}},"name":"k__t",${SCHEMA}}`);
+    expect(activeConfig(entry, 'tools')).toBe(
+      `{"_meta":{"ui":{"resourceUri":"${alias('k')}"}},"name":"k__t",${SCHEMA}}`,
+    );
   });
 });
 

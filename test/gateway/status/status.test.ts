@@ -8,7 +8,7 @@ import {
 } from '../../../src/gateway/status/status.js';
 import { renderStatus } from '../../../src/gateway/status/status-text.js';
 import { createStatusTool } from '../../../src/gateway/status/status-tool.js';
-import { SharedLimit } from '../../../src/jsonrpc/shared-limit.js';
+import { SharedLimit } from '../../../src/io/shared-limit.js';
 import { offering, type ServerScript, scriptGateway, toolOf } from '../../support/scripted-gateway.js';
 
 const READY: Lifecycle = {
@@ -63,7 +63,7 @@ async function given({
     redact: (text) => text.replaceAll('canary', '[redacted]'),
     waiting: new SharedLimit(1_024),
     partialFrames: new SharedLimit(1_000),
-    ownBugs: 0,
+    internalErrorCount: 0,
     servers: [
       {
         backend: world.server('a').backend,
@@ -232,10 +232,10 @@ describe('what a limit kept out', () => {
 
   it('is reported where it was refused, and advised about', async () => {
     const tools = Array.from({ length: 41 }, (_, index) => `tool_${index}`);
-    const { report } = await given({ script: { tools }, facts: { waiting, partialFrames, ownBugs: 2 } });
+    const { report } = await given({ script: { tools }, facts: { waiting, partialFrames, internalErrorCount: 2 } });
     expect(report()).toMatchObject({
       limits: { waitingCalls: { now: 0, max: 0, refused: 1 }, partialFrameBytes: { now: 5, max: 5, refused: 1 } },
-      ownBugs: 2,
+      internalErrorCount: 2,
       advice: expect.stringContaining('41 tools are listed'),
     });
     expect(renderStatus(report()).split('\n').slice(1, 5)).toEqual([
@@ -248,7 +248,7 @@ describe('what a limit kept out', () => {
 
   it('is counted by the reason of each failure', async () => {
     const { server, report } = await given();
-    server('a').backend.delivery.refuse(
+    server('a').backend.dispatcher.refuse(
       { isSettled: false, request: { method: 'x', tokens: {} }, fail: () => {} } as never,
       'queue_full',
     );

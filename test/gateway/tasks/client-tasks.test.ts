@@ -2,12 +2,12 @@ import { describe, expect, it } from 'vitest';
 import type { ScriptedChild } from '../../support/scripted-child.js';
 import type { ScriptedClient } from '../../support/scripted-gateway.js';
 import type { Message } from '../../support/wire.js';
-import { EVERYTHING, notices, progressOf, questions, related, statusOf, tasking, taskOf } from './tasking.js';
+import { EVERYTHING, notices, progressOf, related, serverRequests, statusOf, tasking, taskOf } from './tasking.js';
 
 /** The server asks the only client with a call under way, which answers; returns what the server is told. */
-function asked(child: ScriptedChild, client: ScriptedClient, question: Message, answer: Message): Message {
-  child.say({ jsonrpc: '2.0', id: 'q', ...question });
-  const id = questions(client).at(-1)?.id;
+function asked(child: ScriptedChild, client: ScriptedClient, input: Message, answer: Message): Message {
+  child.say({ jsonrpc: '2.0', id: 'q', ...input });
+  const id = serverRequests(client).at(-1)?.id;
   client.say({ jsonrpc: '2.0', id, ...('code' in answer ? { error: answer } : { result: answer }) });
   return child.stdin.last;
 }
@@ -24,16 +24,16 @@ function made(child: ScriptedChild, client: ScriptedClient, original: string, me
 /** A server that several clients share, the first of which has made a task for it. */
 async function withTask(members: Message = {}) {
   const world = await tasking();
-  const client = world.greeted();
-  const other = world.greeted();
+  const client = world.handshake();
+  const other = world.handshake();
   const name = made(world.child, client, 't', members);
   return { ...world, client, other, name };
 }
 
 describe('a task that a client makes for a server', () => {
   it('is asked for as the server asks, and known to it under an id of ours, all else untouched', async () => {
-    const { greeted, child } = await tasking();
-    const client = greeted();
+    const { handshake, child } = await tasking();
+    const client = handshake();
     child.say(
       '{"params":{"task":{"ttl":1e3},"messages":[]},"id":"q","method":"sampling/createMessage","jsonrpc":"2.0"}',
     );
@@ -47,9 +47,9 @@ describe('a task that a client makes for a server', () => {
   });
 
   it('is what its answer says only if a task was asked for', async () => {
-    const { greeted, child } = await tasking();
+    const { handshake, child } = await tasking();
     const answer = { task: taskOf('t') };
-    const told = asked(child, greeted(), { method: 'sampling/createMessage', params: {} }, answer);
+    const told = asked(child, handshake(), { method: 'sampling/createMessage', params: {} }, answer);
     expect(told.result).toEqual(answer);
   });
 
@@ -58,9 +58,9 @@ describe('a task that a client makes for a server', () => {
     async (method) => {
       const { child, client, other, name } = await withTask();
       const told = asked(child, client, { method, params: { taskId: name } }, taskOf('t'));
-      expect(questions(client).at(-1)).toMatchObject({ method, params: { taskId: 't' } });
+      expect(serverRequests(client).at(-1)).toMatchObject({ method, params: { taskId: 't' } });
       expect(told).toEqual({ jsonrpc: '2.0', id: 'q', result: taskOf(name) });
-      expect(questions(other)).toEqual([]);
+      expect(serverRequests(other)).toEqual([]);
     },
   );
 
@@ -81,7 +81,7 @@ describe('a task that a client makes for a server', () => {
     const { child, client, other, name } = await withTask();
     other.call(1, 'a__slow');
     child.say({ jsonrpc: '2.0', id: 'q', method: 'tasks/get', params: { taskId: name } });
-    expect([client, other].map((each) => questions(each).at(-1)?.method)).toEqual(['tasks/get', undefined]);
+    expect([client, other].map((each) => serverRequests(each).at(-1)?.method)).toEqual(['tasks/get', undefined]);
   });
 
   it('is named by its own id in whatever else the server says of it', async () => {
@@ -89,7 +89,7 @@ describe('a task that a client makes for a server', () => {
     other.call(1, 'a__slow');
     child.say({ jsonrpc: '2.0', id: 'q', method: 'elicitation/create', params: related(name) });
     child.say({ jsonrpc: '2.0', method: 'notifications/vendor', params: related(name) });
-    expect(questions(client).at(-1)?.params).toEqual(related('t'));
+    expect(serverRequests(client).at(-1)?.params).toEqual(related('t'));
     expect(notices(client, 'notifications/vendor').map(({ params }) => params)).toEqual([related('t')]);
     expect(other.received.lines).toEqual([]);
   });
@@ -107,7 +107,7 @@ describe('an id that is no task of a client', () => {
     'is refused for %s, and no client is asked',
     async (method) => {
       const { child, client, other, name, server } = await withTask();
-      const before = questions(client).length;
+      const before = serverRequests(client).length;
       for (const taskId of ['t', '', 7, undefined, name.replace('~1', '~2'), name.replace(':t', ':u'), `${name}x`]) {
         child.say({ jsonrpc: '2.0', id: 'q', method, params: { taskId } });
         expect(child.stdin.last).toMatchObject({ id: 'q', error: { code: -32602, message: 'Unknown task' } });
@@ -115,7 +115,7 @@ describe('an id that is no task of a client', () => {
       const { child: stranger } = server('b');
       stranger.say({ jsonrpc: '2.0', id: 'q', method, params: { taskId: name } });
       expect(stranger.stdin.last).toMatchObject({ id: 'q', error: { code: -32602 } });
-      expect([questions(client).length, questions(other).length]).toEqual([before, 0]);
+      expect([serverRequests(client).length, serverRequests(other).length]).toEqual([before, 0]);
     },
   );
 
@@ -144,8 +144,8 @@ describe('a client that did not declare', () => {
     ['tasks that can be listed', { sampling: {}, tasks: { cancel: {} } }, ['tasks/list']],
     ['tasks that can be listed, but said no', { sampling: {}, tasks: { list: false } }, ['tasks/list']],
   ])('%s is not asked for them', async (_, capabilities, methods) => {
-    const { greeted, child } = await tasking('isolated');
-    const client = greeted({}, capabilities);
+    const { handshake, child } = await tasking('isolated');
+    const client = handshake({}, capabilities);
     const name = made(child, client, 't');
     client.received.take();
     for (const method of methods) {
@@ -158,14 +158,14 @@ describe('a client that did not declare', () => {
 
 describe("the list of a client's tasks", () => {
   it('is told to its only server, without the tasks of others, each as the client spelt it', async () => {
-    const { greeted, child, server } = await tasking('isolated');
-    const client = greeted();
+    const { handshake, child, server } = await tasking('isolated');
+    const client = handshake();
     const name = made(child, client, 't');
     client.call('b', 'b__slow');
     const { child: b } = server('b');
     asked(b, client, { method: 'sampling/createMessage', params: { task: {} } }, { task: taskOf('for b') });
     child.say({ jsonrpc: '2.0', id: 'list', method: 'tasks/list', params: { cursor: 'c' } });
-    const { id, params } = questions(client).at(-1) ?? {};
+    const { id, params } = serverRequests(client).at(-1) ?? {};
     expect(params).toEqual({ cursor: 'c' });
     const own = '{ "n":1e400,"taskId":"t" }';
     client.say(
@@ -177,8 +177,8 @@ describe("the list of a client's tasks", () => {
   });
 
   it('is empty when the client answers something else than a list', async () => {
-    const { greeted, child } = await tasking('isolated');
-    const told = asked(child, greeted(), { method: 'tasks/list' }, { tasks: 'none' });
+    const { handshake, child } = await tasking('isolated');
+    const told = asked(child, handshake(), { method: 'tasks/list' }, { tasks: 'none' });
     expect(told.result).toEqual({ tasks: [] });
   });
 
@@ -187,7 +187,7 @@ describe("the list of a client's tasks", () => {
     for (const each of [client, other]) each.received.take();
     child.say({ jsonrpc: '2.0', id: 'q', method: 'tasks/list' });
     expect(child.stdin.last).toMatchObject({ id: 'q', error: { code: -32601 } });
-    expect([...questions(client), ...questions(other)]).toEqual([]);
+    expect([...serverRequests(client), ...serverRequests(other)]).toEqual([]);
   });
 });
 
@@ -220,7 +220,7 @@ describe("the progress of a client's task", () => {
 
   it('goes on after the answer, under the token and the id of its server', async () => {
     const { child, client, name } = await withTask(TOKEN);
-    const { progressToken } = questions(client)[0]?.params._meta ?? {};
+    const { progressToken } = serverRequests(client)[0]?.params._meta ?? {};
     client.say(progressOf(progressToken, 1), progressOf(progressToken, 2, related('t')));
     expect(reports(child)).toEqual([
       { progressToken: 'theirs', progress: 1 },
@@ -235,7 +235,7 @@ describe("the progress of a client's task", () => {
     ['its result is there', tells('tasks/result', { role: 'assistant' })],
   ])('ends when %s', async (_, end) => {
     const { child, client, name } = await withTask(TOKEN);
-    const { progressToken } = questions(client)[0]?.params._meta ?? {};
+    const { progressToken } = serverRequests(client)[0]?.params._meta ?? {};
     tells('tasks/get', taskOf('t', 'working'))(client, child, name);
     client.say(progressOf(progressToken, 1));
     end(client, child, name);
@@ -245,7 +245,7 @@ describe("the progress of a client's task", () => {
 
   it('reaches no process any more once its own is about to end', async () => {
     const { child: last, client, server } = await withTask(TOKEN);
-    const { progressToken } = questions(client)[0]?.params._meta ?? {};
+    const { progressToken } = serverRequests(client)[0]?.params._meta ?? {};
     server('a').moved('stopping');
     client.say(progressOf(progressToken, 1));
     server('a').crash();
@@ -263,8 +263,8 @@ function tells(method: string, result: Message) {
 
 describe('with many tasks of a client', () => {
   it('the oldest are forgotten', async () => {
-    const { greeted, child } = await tasking();
-    const client = greeted({}, EVERYTHING);
+    const { handshake, child } = await tasking();
+    const client = handshake({}, EVERYTHING);
     const names = Array.from({ length: 1_025 }, (_, index) => {
       // What was said until now is read again each time otherwise.
       child.stdin.lines.length = 0;
@@ -275,6 +275,6 @@ describe('with many tasks of a client', () => {
     child.say({ jsonrpc: '2.0', id: 'first', method: 'tasks/get', params: { taskId: first } });
     expect(child.stdin.last).toMatchObject({ id: 'first', error: { code: -32602 } });
     child.say({ jsonrpc: '2.0', id: 'second', method: 'tasks/get', params: { taskId: second } });
-    expect(questions(client).at(-1)?.params).toEqual({ taskId: 't-1' });
+    expect(serverRequests(client).at(-1)?.params).toEqual({ taskId: 't-1' });
   });
 });

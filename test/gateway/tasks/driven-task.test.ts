@@ -1,12 +1,12 @@
 import { describe, expect, it } from 'vitest';
 import { type ServerScript, scriptGateway } from '../../support/scripted-gateway.js';
 import { flush } from '../../support/wire.js';
-import { notices, progressOf, questions, related, statusOf, tasking, taskOf, taskServer } from './tasking.js';
+import { notices, progressOf, related, serverRequests, statusOf, tasking, taskOf, taskServer } from './tasking.js';
 
 /** A client that is too old to know of tasks, and has called a tool that its server calls as a task only. */
 async function driving(script: ServerScript = {}) {
   const world = await tasking('all', script);
-  const client = world.greeted({}, { elicitation: {} }, '2025-06-18');
+  const client = world.handshake({}, { elicitation: {} }, '2025-06-18');
   const call = (id: number | string = 'call') =>
     client.call(id, 'a__only', { arguments: { n: 1 }, _meta: { progressToken: 'mine' } });
   call();
@@ -16,8 +16,8 @@ async function driving(script: ServerScript = {}) {
 
 describe('a tool that is called as a task only, for a client that knows of none', () => {
   it('is called as one, all else untouched, and answered with what becomes of it', async () => {
-    const { greeted, child } = await tasking();
-    const client = greeted({}, {}, '2025-06-18');
+    const { handshake, child } = await tasking();
+    const client = handshake({}, {}, '2025-06-18');
     client.say('{"params":{ "name":"a__only","arguments":{"n":1.0} },"id":"c","method":"tools/call","jsonrpc":"2.0"}');
     const sent = child.stdin.lines.at(-1) ?? '';
     expect(sent).toBe(
@@ -71,12 +71,12 @@ describe('a tool that is called as a task only, for a client that knows of none'
   });
 
   it('may ask its client, and no other', async () => {
-    const { client, child, greeted, begin } = await driving();
-    const other = greeted();
+    const { client, child, handshake, begin } = await driving();
+    const other = handshake();
     begin();
     other.call(1, 'a__slow');
     child.say({ jsonrpc: '2.0', id: 'q', method: 'elicitation/create', params: related('t') });
-    expect([client, other].map((each) => questions(each).length)).toEqual([1, 0]);
+    expect([client, other].map((each) => serverRequests(each).length)).toEqual([1, 0]);
   });
 
   it('tells its client nothing of the task, which it does not know of', async () => {
@@ -117,7 +117,7 @@ describe('a tool that is called as a task only, for a client that knows of none'
     await flush();
     expect(child.calls).toHaveLength(2);
     expect(client.answerTo('call')).toBeUndefined();
-    expect(server('a').backend.delivery.counters.cancelled).toBe(1);
+    expect(server('a').backend.dispatcher.counters.cancelled).toBe(1);
   });
 
   it('is cancelled as a call before it has become a task', async () => {
@@ -164,26 +164,26 @@ describe('a tool that is called as a task only, for a client that knows of none'
 
 describe('a call is not made a task', () => {
   it('when its client knows of tasks', async () => {
-    const { greeted, child } = await tasking();
-    greeted().call(1, 'a__only');
+    const { handshake, child } = await tasking();
+    handshake().call(1, 'a__only');
     expect(child.calls[0]?.params).toEqual({ name: 'only' });
   });
 
   it.each(['slow', 'quick', 'unlisted'])('when its tool, such as %s, can be called without', async (tool) => {
-    const { greeted, child } = await tasking();
-    greeted({}, {}, '2025-06-18').call(1, `a__${tool}`);
+    const { handshake, child } = await tasking();
+    handshake({}, {}, '2025-06-18').call(1, `a__${tool}`);
     expect(child.calls[0]?.params).toEqual({ name: tool });
   });
 
   it('when its server has not said that it makes tasks of calls', async () => {
-    const { greeted, child } = await tasking('all', { hello: { capabilities: { tools: {}, tasks: { list: {} } } } });
-    greeted({}, {}, '2025-06-18').call(1, 'a__only');
+    const { handshake, child } = await tasking('all', { hello: { capabilities: { tools: {}, tasks: { list: {} } } } });
+    handshake({}, {}, '2025-06-18').call(1, 'a__only');
     expect(child.calls[0]?.params).toEqual({ name: 'only' });
   });
 
   it('when it is one already', async () => {
-    const { greeted, child } = await tasking();
-    const client = greeted({}, {}, '2025-06-18');
+    const { handshake, child } = await tasking();
+    const client = handshake({}, {}, '2025-06-18');
     client.call(1, 'a__only', { task: { ttl: 1 } });
     expect(child.calls[0]?.params).toEqual({ name: 'only', task: { ttl: 1 } });
     child.answer(0, { task: taskOf('t') });

@@ -7,9 +7,9 @@ import {
   made,
   notices,
   progressOf,
-  questions,
   RELATED,
   related,
+  serverRequests,
   statusOf,
   tasking,
   taskOf,
@@ -20,8 +20,8 @@ const UNKNOWN = { code: -32602, message: 'Unknown task' };
 
 describe('a call that is to become a task', () => {
   it('goes to its server as it is, and the client gets the task under an id of ours, all else untouched', async () => {
-    const { greeted, child } = await tasking();
-    const client = greeted();
+    const { handshake, child } = await tasking();
+    const client = handshake();
     client.say(
       '{"params":{"task":{"ttl":1e3 ,"x":1.0},"name":"a__slow"},"id":"c","method":"tools/call","jsonrpc":"2.0"}',
     );
@@ -40,24 +40,24 @@ describe('a call that is to become a task', () => {
   });
 
   it('may be answered at once, and that answer is not touched', async () => {
-    const { greeted, child } = await tasking();
-    const client = greeted();
+    const { handshake, child } = await tasking();
+    const client = handshake();
     client.call(1, 'a__slow', { task: {} });
     child.answer(0, { content: [], taskId: 't' });
     expect(client.answerTo(1)?.result).toEqual({ content: [], taskId: 't' });
   });
 
   it('is the only one whose answer can be a task: another server may mean something else by the word', async () => {
-    const { greeted, child } = await tasking();
-    const client = greeted();
+    const { handshake, child } = await tasking();
+    const client = handshake();
     client.call(1, 'a__slow');
     child.answer(0, { task: { taskId: 't' } });
     expect(client.answerTo(1)?.result).toEqual({ task: { taskId: 't' } });
   });
 
   it('gets an error that is one when it fails here, as its client waits for a task and not for content', async () => {
-    const { greeted, server } = await tasking();
-    const client = greeted();
+    const { handshake, server } = await tasking();
+    const client = handshake();
     server('a').crash('parked');
     client.call(1, 'a__slow', { task: {} });
     client.call(2, 'a__slow');
@@ -78,8 +78,8 @@ describe('a call that is to become a task', () => {
 
 describe('a request about a task', () => {
   it.each(['tasks/get', 'tasks/cancel'])('%s reaches its server under the original id, and back', async (method) => {
-    const { greeted, child, server } = await tasking();
-    const client = greeted();
+    const { handshake, child, server } = await tasking();
+    const client = handshake();
     const id = made(client, child, 't"1');
     client.say(`{"params":{"x":1.0,"taskId":${JSON.stringify(id)}},"jsonrpc":"2.0","id":2,"method":"${method}"}`);
     const sent = child.stdin.lines.at(-1) ?? '';
@@ -94,8 +94,8 @@ describe('a request about a task', () => {
   });
 
   it('tasks/result brings what the call would have, which says only in its metadata whose it is', async () => {
-    const { greeted, child } = await tasking();
-    const client = greeted();
+    const { handshake, child } = await tasking();
+    const client = handshake();
     const id = made(client, child, 't');
     client.request(2, 'tasks/result', { taskId: id });
     expect(child.asked('tasks/result')[0]?.params).toEqual({ taskId: 't' });
@@ -109,8 +109,8 @@ describe('a request about a task', () => {
   });
 
   it('is answered with the error that the server gives', async () => {
-    const { greeted, child } = await tasking();
-    const client = greeted();
+    const { handshake, child } = await tasking();
+    const client = handshake();
     client.request(2, 'tasks/result', { taskId: made(client, child, 't') });
     const error = { code: -32000, message: 'the call failed so', data: { taskId: 't' } };
     child.reply('tasks/result', error);
@@ -120,8 +120,8 @@ describe('a request about a task', () => {
   it.each(['tasks/get', 'tasks/result', 'tasks/cancel'])(
     '%s with an id that we did not give reaches no server',
     async (method) => {
-      const { greeted, child, server } = await tasking();
-      const client = greeted();
+      const { handshake, child, server } = await tasking();
+      const client = handshake();
       const id = made(client, child, 't');
       const before = [child, server('b').child].map(({ stdin }) => stdin.lines.length);
       const spoilt = [...Array(id.length).keys()].map(
@@ -139,9 +139,9 @@ describe('a request about a task', () => {
   );
 
   it("with another person's id reaches no server either", async () => {
-    const { greeted, child } = await tasking();
-    const id = made(greeted({ principal: 'one' }), child, 't');
-    const other = greeted({ principal: 'other' });
+    const { handshake, child } = await tasking();
+    const id = made(handshake({ principal: 'one' }), child, 't');
+    const other = handshake({ principal: 'other' });
     for (const method of ['tasks/get', 'tasks/result', 'tasks/cancel']) {
       other.request(method, method, { taskId: id });
       expect(other.answerTo(method)?.error).toEqual(UNKNOWN);
@@ -150,10 +150,10 @@ describe('a request about a task', () => {
   });
 
   it('may come from another client of the same person, and through the endpoint of the server alone', async () => {
-    const { greeted, child } = await tasking();
-    const id = made(greeted(), child, 't');
-    greeted().request(1, 'tasks/get', { taskId: id });
-    const alone = greeted({ server: 'a' });
+    const { handshake, child } = await tasking();
+    const id = made(handshake(), child, 't');
+    handshake().request(1, 'tasks/get', { taskId: id });
+    const alone = handshake({ server: 'a' });
     await flush();
     alone.request(1, 'tasks/get', { taskId: id });
     expect(child.asked('tasks/get').map(({ params }) => params.taskId)).toEqual(['t', 't']);
@@ -161,9 +161,9 @@ describe('a request about a task', () => {
 
   it('may come after we were started anew; the server says itself whether it still has the task', async () => {
     const before = await tasking();
-    const id = made(before.greeted(), before.child, 't');
-    const { greeted, child } = await tasking();
-    const client = greeted();
+    const id = made(before.handshake(), before.child, 't');
+    const { handshake, child } = await tasking();
+    const client = handshake();
     client.request(1, 'tasks/get', { taskId: id });
     expect(child.asked('tasks/get')[0]?.params.taskId).toBe('t');
     child.reply('tasks/get', { code: -32602, message: 'Task not found' });
@@ -171,8 +171,8 @@ describe('a request about a task', () => {
   });
 
   it('takes the id of its params for what counts, whatever its metadata says', async () => {
-    const { greeted, child } = await tasking();
-    const client = greeted();
+    const { handshake, child } = await tasking();
+    const client = handshake();
     const [one, other] = [made(client, child, 't-1'), made(client, child, 't-2')];
     client.request(1, 'tasks/get', { taskId: one, ...related(other) });
     expect(child.asked('tasks/get')[0]?.params).toEqual({ taskId: 't-1', ...related('t-2') });
@@ -181,8 +181,8 @@ describe('a request about a task', () => {
 
 describe('a wait for a result', () => {
   it('keeps no call from its turn, however long it takes', async () => {
-    const { greeted, child } = await tasking('all', { limits: { concurrency: 1 } });
-    const client = greeted();
+    const { handshake, child } = await tasking('all', { limits: { concurrency: 1 } });
+    const client = handshake();
     const id = made(client, child, 't');
     client.request('wait', 'tasks/result', { taskId: id });
     client.request('again', 'tasks/result', { taskId: id });
@@ -191,8 +191,8 @@ describe('a wait for a result', () => {
   });
 
   it('is as long as a call may last, with or without progress, and its end says nothing against the server', async () => {
-    const { greeted, child, server, clock } = await tasking();
-    const client = greeted();
+    const { handshake, child, server, clock } = await tasking();
+    const client = handshake();
     const id = made(client, child, 't');
     for (let call = 0; call < 10; call += 1) client.request(call, 'tasks/result', { taskId: id });
     clock.advance(599_999);
@@ -201,22 +201,22 @@ describe('a wait for a result', () => {
     expect(client.answerTo(9)?.error).toMatchObject({ code: -32603, data: { reason: 'timeout' } });
     expect(child.cancellations).toHaveLength(10);
     await flush();
-    expect(server('a').backend.delivery.breaker.state).toBe('closed');
+    expect(server('a').backend.dispatcher.breaker.state).toBe('closed');
   });
 
   it('is not what calls take', async () => {
-    const { greeted, child, server, clock } = await tasking();
-    const client = greeted();
+    const { handshake, child, server, clock } = await tasking();
+    const client = handshake();
     const id = made(client, child, 't');
     client.request(1, 'tasks/result', { taskId: id });
     clock.advance(50_000);
     child.reply('tasks/result', { content: [] });
-    expect(server('a').backend.delivery.latencies.quantile(1)).toBe(0);
+    expect(server('a').backend.dispatcher.latencies.quantile(1)).toBe(0);
   });
 
   it('is one of a bounded number', async () => {
-    const { greeted, child } = await tasking();
-    const client = greeted();
+    const { handshake, child } = await tasking();
+    const client = handshake();
     const id = made(client, child, 't');
     for (let call = 0; call < 257; call += 1) client.request(call, 'tasks/result', { taskId: id });
     expect(client.answerTo(256)?.error.data.reason).toBe('queue_full');
@@ -226,8 +226,8 @@ describe('a wait for a result', () => {
   });
 
   it('can be given up', async () => {
-    const { greeted, child } = await tasking();
-    const client = greeted();
+    const { handshake, child } = await tasking();
+    const client = handshake();
     const id = made(client, child, 't');
     client.request(1, 'tasks/result', { taskId: id });
     const params = { requestId: 1, reason: 'enough', ...related(id) };
@@ -240,7 +240,7 @@ describe('a wait for a result', () => {
 });
 
 describe('the list of tasks', () => {
-  const listed = async (client: ReturnType<Awaited<ReturnType<typeof tasking>>['greeted']>): Promise<Message> => {
+  const listed = async (client: ReturnType<Awaited<ReturnType<typeof tasking>>['handshake']>): Promise<Message> => {
     client.request('list', 'tasks/list');
     await flush();
     const answer = client.answerTo('list');
@@ -249,8 +249,8 @@ describe('the list of tasks', () => {
   };
 
   it('holds those of all servers, under our ids, each as its server spelt it', async () => {
-    const { greeted, child, server } = await tasking();
-    const client = greeted();
+    const { handshake, child, server } = await tasking();
+    const client = handshake();
     const id = made(client, child, 't');
     client.call('b', 'b__slow', { task: {} });
     server('b').child.answer(0, { task: taskOf('t') });
@@ -268,8 +268,8 @@ describe('the list of tasks', () => {
   });
 
   it('lacks those of a server that cannot list them or does not answer in time', async () => {
-    const { greeted, child, server, clock } = await tasking();
-    const client = greeted();
+    const { handshake, child, server, clock } = await tasking();
+    const client = handshake();
     const id = made(client, child, 't');
     client.request(1, 'tasks/list');
     child.reply('tasks/list', { tasks: [taskOf('t')] });
@@ -295,8 +295,8 @@ describe('the list of tasks', () => {
   });
 
   it('has one page, so that no cursor can be right', async () => {
-    const { greeted, child } = await tasking();
-    const client = greeted();
+    const { handshake, child } = await tasking();
+    const client = handshake();
     client.request(1, 'tasks/list', { cursor: '' });
     expect(client.answerTo(1)?.error).toEqual({ code: -32602, message: 'Invalid cursor' });
     expect(child.asked('tasks/list')).toEqual([]);
@@ -351,8 +351,8 @@ describe('of the tasks that a server lists', () => {
 
 describe('the news of a task', () => {
   it('goes to whose task it is, under our id, all else untouched', async () => {
-    const { greeted, child } = await tasking();
-    const [one, other] = [greeted(), greeted()];
+    const { handshake, child } = await tasking();
+    const [one, other] = [handshake(), handshake()];
     const id = made(one, child, 't');
     for (const client of [one, other]) client.received.take();
     child.say(
@@ -365,8 +365,8 @@ describe('the news of a task', () => {
   });
 
   it('is what a server says of it in any notification, such as a message for the log', async () => {
-    const { greeted, child } = await tasking();
-    const [one, other] = [greeted(), greeted()];
+    const { handshake, child } = await tasking();
+    const [one, other] = [handshake(), handshake()];
     const id = made(one, child, 't');
     const say = (level: string) =>
       child.say({ jsonrpc: '2.0', method: 'notifications/message', params: { level, data: 1, ...related('t') } });
@@ -382,39 +382,39 @@ describe('the news of a task', () => {
   });
 
   it('goes to the only client there is when nobody is known to have made the task, and else to nobody', async () => {
-    const { greeted, child } = await tasking();
-    const one = greeted();
+    const { handshake, child } = await tasking();
+    const one = handshake();
     child.say(statusOf('never seen'));
     expect(notices(one, 'notifications/tasks/status')).toHaveLength(1);
-    const other = greeted();
+    const other = handshake();
     child.say(statusOf('never seen'));
     expect([one, other].flatMap((client) => notices(client, 'notifications/tasks/status'))).toHaveLength(1);
   });
 
   it('that names no task reaches nobody', async () => {
-    const { greeted, child } = await tasking();
-    const client = greeted();
+    const { handshake, child } = await tasking();
+    const client = handshake();
     child.say({ jsonrpc: '2.0', method: 'notifications/tasks/status', params: { taskId: 7 } });
     expect(client.received.lines).toEqual([]);
   });
 
   it('goes to nobody but the same person when its client has left', async () => {
-    const { greeted, child } = await tasking();
-    const one = greeted({ principal: 'one' });
+    const { handshake, child } = await tasking();
+    const one = handshake({ principal: 'one' });
     made(one, child, 't');
     one.session.close();
-    const stranger = greeted({ principal: 'other' });
+    const stranger = handshake({ principal: 'other' });
     child.say(statusOf('t'));
     expect(stranger.received.lines).toEqual([]);
     stranger.session.close();
-    const back = greeted({ principal: 'one' });
+    const back = handshake({ principal: 'one' });
     child.say(statusOf('t'));
     expect(notices(back, 'notifications/tasks/status')).toHaveLength(1);
   });
 
   it('never comes before the task itself, even when the answer follows progress', async () => {
-    const { greeted, child, clock } = await tasking();
-    const client = greeted();
+    const { handshake, child, clock } = await tasking();
+    const client = handshake();
     client.call(1, 'a__slow', { task: {}, _meta: { progressToken: 'p' } });
     child.say(progressOf(child.calls[0]?.id, 1));
     child.answer(0, { task: taskOf('t') });
@@ -429,23 +429,23 @@ describe('a question about a task', () => {
   const ASK = { jsonrpc: '2.0', id: 'q', method: 'elicitation/create', params: { message: 'Sure?', ...related('t') } };
 
   it('goes to whose task it is, even when another client has a call under way', async () => {
-    const { greeted, child } = await tasking();
-    const [one, other] = [greeted(), greeted()];
+    const { handshake, child } = await tasking();
+    const [one, other] = [handshake(), handshake()];
     const id = made(one, child, 't');
     other.call(1, 'a__slow');
     child.say(ASK);
-    expect(questions(other)).toEqual([]);
-    expect(questions(one)).toEqual([
+    expect(serverRequests(other)).toEqual([]);
+    expect(serverRequests(one)).toEqual([
       { jsonrpc: '2.0', id: 1, method: 'elicitation/create', params: { message: 'Sure?', ...related(id) } },
     ]);
   });
 
   it('is answered under the id that the server knows, and progress of the answer comes so too', async () => {
-    const { greeted, child } = await tasking();
-    const client = greeted();
+    const { handshake, child } = await tasking();
+    const client = handshake();
     const id = made(client, child, 't');
     child.say({ ...ASK, params: { ...ASK.params, _meta: { ...related('t')._meta, progressToken: 'sp' } } });
-    const { id: asked, params } = questions(client)[0] ?? {};
+    const { id: asked, params } = serverRequests(client)[0] ?? {};
     client.say(progressOf(params._meta.progressToken, 1, related(id)));
     client.say({ jsonrpc: '2.0', id: asked, result: { action: 'accept', ...related(id) } });
     expect(child.stdin.messages.slice(-2)).toEqual([
@@ -455,23 +455,23 @@ describe('a question about a task', () => {
   });
 
   it('can be taken back', async () => {
-    const { greeted, child } = await tasking();
-    const client = greeted();
+    const { handshake, child } = await tasking();
+    const client = handshake();
     const id = made(client, child, 't');
     child.say(ASK);
     const params = { requestId: 'q', ...related('t') };
     child.say({ jsonrpc: '2.0', method: 'notifications/cancelled', params });
     expect(notices(client, 'notifications/cancelled').map((notice) => notice.params)).toEqual([
-      { requestId: questions(client)[0]?.id, ...related(id) },
+      { requestId: serverRequests(client)[0]?.id, ...related(id) },
     ]);
   });
 
   it('goes the way of a wait for a result rather than of any other call, and never of a mere look', async () => {
-    const { greeted, child, server } = await tasking();
-    const client = greeted();
+    const { handshake, child, server } = await tasking();
+    const client = handshake();
     const taskId = made(client, child, 't');
-    const { atWork } = server('a').backend.delivery;
-    const methodVia = () => atWork.latestOf(client.session)?.request.method;
+    const { inFlightCalls } = server('a').backend.dispatcher;
+    const methodVia = () => inFlightCalls.latestOf(client.session)?.request.method;
     client.request(1, 'tasks/get', { taskId });
     expect(methodVia()).toBeUndefined();
     client.call(2, 'a__slow');
@@ -483,14 +483,14 @@ describe('a question about a task', () => {
   });
 
   it('is refused when its client has left and others could be meant', async () => {
-    const { greeted, child } = await tasking();
-    const one = greeted();
+    const { handshake, child } = await tasking();
+    const one = handshake();
     made(one, child, 't');
     one.session.close();
-    const others = [greeted(), greeted()];
+    const others = [handshake(), handshake()];
     others[0]?.call(1, 'a__slow');
     child.say(ASK);
-    expect(others.flatMap(questions)).toEqual([]);
+    expect(others.flatMap(serverRequests)).toEqual([]);
     expect(child.stdin.last).toMatchObject({ id: 'q', error: { code: -32603 } });
     // It is known whose it was, so that no call has to wait for another's for its sake.
     const before = child.calls.length;
@@ -499,43 +499,43 @@ describe('a question about a task', () => {
   });
 
   it('goes to the client that comes back for the result, and not to one that only looks', async () => {
-    const { greeted, child } = await tasking();
-    const [one, looking, waiting] = [greeted(), greeted(), greeted()];
+    const { handshake, child } = await tasking();
+    const [one, looking, waiting] = [handshake(), handshake(), handshake()];
     const taskId = made(one, child, 't');
     looking.request(1, 'tasks/get', { taskId });
     child.say(ASK);
-    expect([one, looking].map((client) => questions(client).length)).toEqual([1, 0]);
+    expect([one, looking].map((client) => serverRequests(client).length)).toEqual([1, 0]);
     waiting.request(1, 'tasks/result', { taskId });
     child.say({ ...ASK, id: 'q2' });
-    expect([one, looking, waiting].map((client) => questions(client).length)).toEqual([1, 0, 1]);
+    expect([one, looking, waiting].map((client) => serverRequests(client).length)).toEqual([1, 0, 1]);
   });
 
   it('may come before the answer that makes the task', async () => {
-    const { greeted, child } = await tasking();
-    const [one, other] = [greeted(), greeted()];
+    const { handshake, child } = await tasking();
+    const [one, other] = [handshake(), handshake()];
     one.call(1, 'a__slow', { task: {} });
     child.say(ASK);
-    expect([one, other].map((client) => questions(client).length)).toEqual([1, 0]);
+    expect([one, other].map((client) => serverRequests(client).length)).toEqual([1, 0]);
   });
 
   it('about one that nobody is known to have made is not put down to a call under way', async () => {
-    const { greeted, child } = await tasking();
-    const [one, other] = [greeted(), greeted()];
+    const { handshake, child } = await tasking();
+    const [one, other] = [handshake(), handshake()];
     one.call(1, 'a__slow');
     child.say(ASK);
-    expect([one, other].flatMap(questions)).toEqual([]);
+    expect([one, other].flatMap(serverRequests)).toEqual([]);
     expect(child.stdin.last).toMatchObject({ id: 'q', error: { code: -32603 } });
   });
 });
 
 describe('a question about no task', () => {
   it('is for whose call is under way, while others only wait for results', async () => {
-    const { greeted, child } = await tasking();
-    const [one, other] = [greeted(), greeted()];
+    const { handshake, child } = await tasking();
+    const [one, other] = [handshake(), handshake()];
     one.request(1, 'tasks/result', { taskId: made(one, child, 't') });
     other.call(1, 'a__slow');
     child.say({ jsonrpc: '2.0', id: 'q', method: 'elicitation/create', params: {} });
-    expect([one, other].map((client) => questions(client).length)).toEqual([0, 1]);
+    expect([one, other].map((client) => serverRequests(client).length)).toEqual([0, 1]);
   });
 });
 
@@ -543,8 +543,8 @@ describe('progress of a task', () => {
   const TOKEN = { _meta: { progressToken: 'mine' } };
 
   it('goes on after the answer, under the token and the id of its client', async () => {
-    const { greeted, child } = await tasking();
-    const [one, other] = [greeted(), greeted()];
+    const { handshake, child } = await tasking();
+    const [one, other] = [handshake(), handshake()];
     const id = made(one, child, 't', TOKEN);
     const token = child.calls[0]?.id;
     child.say(progressOf(token, 1), progressOf(token, 2, related('t')));
@@ -553,8 +553,8 @@ describe('progress of a task', () => {
   });
 
   it('before the answer names the task just so', async () => {
-    const { greeted, child } = await tasking();
-    const client = greeted();
+    const { handshake, child } = await tasking();
+    const client = handshake();
     client.call(1, 'a__slow', { task: {}, ...TOKEN });
     child.say(progressOf(child.calls[0]?.id, 1, related('t')));
     expect(client.received.last.params._meta[RELATED].taskId).toMatch(/^a:.+:t$/);
@@ -568,8 +568,8 @@ describe('progress of a task', () => {
     ['its client leaves', (end: Ending) => end.client.session.close()],
     ['its process ends', (end: Ending) => end.crash()],
   ])('ends when %s, and nothing is kept of it', async (_, end) => {
-    const { greeted, child, server } = await tasking();
-    const client = greeted();
+    const { handshake, child, server } = await tasking();
+    const client = handshake();
     const taskId = made(client, child, 't', TOKEN);
     const token = child.calls[0]?.id;
     const ask = (method: string, result: Message) => {
@@ -587,8 +587,8 @@ describe('progress of a task', () => {
   });
 
   it('goes on when the result was asked for and is an error, as such a wait may have failed by itself', async () => {
-    const { greeted, child } = await tasking();
-    const client = greeted();
+    const { handshake, child } = await tasking();
+    const client = handshake();
     const taskId = made(client, child, 't', TOKEN);
     client.request(1, 'tasks/result', { taskId });
     child.reply('tasks/result', { code: -32603, message: 'busy' });
@@ -597,8 +597,8 @@ describe('progress of a task', () => {
   });
 
   it('goes to its maker although another client of the same person waits for the result', async () => {
-    const { greeted, child } = await tasking();
-    const [one, other] = [greeted(), greeted()];
+    const { handshake, child } = await tasking();
+    const [one, other] = [handshake(), handshake()];
     const taskId = made(one, child, 't', TOKEN);
     other.request(1, 'tasks/result', { taskId });
     child.say(progressOf(child.calls[0]?.id, 1));
@@ -611,15 +611,15 @@ describe('progress of a task', () => {
 
 interface Ending {
   readonly child: Awaited<ReturnType<typeof tasking>>['child'];
-  readonly client: ReturnType<Awaited<ReturnType<typeof tasking>>['greeted']>;
+  readonly client: ReturnType<Awaited<ReturnType<typeof tasking>>['handshake']>;
   ask(method: string, result: Message): void;
   crash(): void;
 }
 
 describe('what a client says of a task', () => {
   it('in a notification concerns the server that has the task, under its own id', async () => {
-    const { greeted, child, server } = await tasking();
-    const client = greeted();
+    const { handshake, child, server } = await tasking();
+    const client = handshake();
     const id = made(client, child, 't');
     const notice = (taskId: string) => ({ jsonrpc: '2.0', method: 'notifications/vendor', params: related(taskId) });
     client.say(notice(id));
@@ -630,8 +630,8 @@ describe('what a client says of a task', () => {
   });
 
   it('in a call is told under the id of its server, and left alone where it means another', async () => {
-    const { greeted, child, server } = await tasking();
-    const client = greeted();
+    const { handshake, child, server } = await tasking();
+    const client = handshake();
     const id = made(client, child, 't');
     client.call(1, 'a__slow', related(id));
     client.call(2, 'b__slow', related(id));
@@ -642,8 +642,8 @@ describe('what a client says of a task', () => {
 
 describe('with many tasks', () => {
   it('the oldest are forgotten, which costs them their news and nothing else', async () => {
-    const { greeted, child } = await tasking();
-    const [one, other] = [greeted(), greeted()];
+    const { handshake, child } = await tasking();
+    const [one, other] = [handshake(), handshake()];
     const first = made(one, child, 'first');
     for (let count = 0; count < 1_024; count += 1) {
       // What was said until now is read again each time otherwise.
@@ -660,11 +660,11 @@ describe('with many tasks', () => {
   it('each message about one reaches its client, and no other', async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(fc.tuple(fc.nat(2), fc.nat(4)), { minLength: 1, maxLength: 20 }), async (steps) => {
-        const { greeted, child } = await tasking();
-        const clients = ['one', 'two', 'three'].map((principal) => greeted({ principal }));
+        const { handshake, child } = await tasking();
+        const clients = ['one', 'two', 'three'].map((principal) => handshake({ principal }));
         const owners = new Map<string, number>();
         for (const [index, [who, what]] of steps.entries()) {
-          const client = clients[who] ?? greeted();
+          const client = clients[who] ?? handshake();
           if (what < 2 || owners.size === 0) {
             made(client, child, `t${index}`);
             owners.set(`t${index}`, who);

@@ -1,4 +1,4 @@
-import type { Sharing } from '../../../src/gateway/backend-pool.js';
+import type { Sharing } from '../../../src/gateway/registry/backend-pool.js';
 import type { ScriptedChild } from '../../support/scripted-child.js';
 import {
   type ScriptedClient,
@@ -35,12 +35,12 @@ export async function tasking(sharing: Sharing = 'all', script: ServerScript = {
   const servers = { a: taskServer({ sharing, ...script }), b: taskServer({ sharing }) };
   const world = scriptGateway({ servers });
   await world.startAll();
-  const greeted = (who: Who = {}, capabilities: Message = EVERYTHING, revision = '2025-11-25') => {
+  const handshake = (who: Who = {}, capabilities: Message = EVERYTHING, revision = '2025-11-25') => {
     const client = world.connect(who);
     client.greet(revision, capabilities);
     return client;
   };
-  return { ...world, greeted, child: world.server('a').child };
+  return { ...world, handshake, child: world.server('a').child };
 }
 
 /** The client makes a task that its server calls `original`; returns what the client knows it as. */
@@ -67,7 +67,7 @@ export function related(taskId: string): Message {
 }
 
 /** What the client was asked, oldest first. */
-export function questions(client: ScriptedClient): Message[] {
+export function serverRequests(client: ScriptedClient): Message[] {
   return client.received.messages.filter(({ id, method }) => id !== undefined && method !== undefined);
 }
 

@@ -33,11 +33,11 @@ interface Way {
   readonly name: WayName;
   readonly peer: Peer;
   readonly recording: Recording;
-  readonly greeting: Greeting;
+  readonly initializeResult: InitializeResult;
 }
 
 /** How a session began: the answer to `initialize`, and what the server heard by then. */
-export interface Greeting {
+export interface InitializeResult {
   readonly answer: string;
   readonly server: readonly string[];
 }
@@ -66,10 +66,10 @@ export class Fleet {
     return fleet;
   }
 
-  greeting(name: WayName): Greeting {
+  initializeResult(name: WayName): InitializeResult {
     const way = this.#ways.find((each) => each.name === name);
     if (way === undefined) throw new Error(`There is no way ${name}`);
-    return way.greeting;
+    return way.initializeResult;
   }
 
   /** Plays the script on some of the ways at once. */
@@ -116,7 +116,7 @@ export class Fleet {
     const peer = new Peer(prefix, await this.#opener(name, server, config));
     const answer = await peer.greet(initialize);
     await peer.finish();
-    return { name, peer, recording, greeting: { answer, server: recording.takeLines() } };
+    return { name, peer, recording, initializeResult: { answer, server: recording.takeLines() } };
   }
 
   async #opener(name: WayName, server: readonly string[], config: string): Promise<(onMessage: OnMessage) => Wire> {

@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import * as http from 'node:http';
-import { EventReader } from '../../front/http/event-reader.js';
+import { EventReader } from '../../downstream/http/event-reader.js';
 import type { Channel, OnMessage, Wire } from './wire.js';
 
 /** A session over Streamable HTTP: a POST for each message, and a GET for what no request asked for. */

@@ -93,9 +93,9 @@ export class Peer {
   }
 
   /** Sends something about a question, in which `@id@` and `@token@` stand for the question's. */
-  async reply(question: string, text: string): Promise<void> {
-    const id = tokenAt(question, ['id']) ?? '';
-    const token = tokenAt(question, ['params', '_meta', 'progressToken']) ?? '';
+  async reply(input: string, text: string): Promise<void> {
+    const id = tokenAt(input, ['id']) ?? '';
+    const token = tokenAt(input, ['params', '_meta', 'progressToken']) ?? '';
     await this.tell(text.replaceAll('@id@', id).replaceAll('@token@', token));
   }
 

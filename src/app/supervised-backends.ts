@@ -1,0 +1,288 @@
+import { createHash } from 'node:crypto';
+import type { Approvals } from '../approvals/approvals.js';
+import type { CatalogueCache } from '../cache/catalogue-cache.js';
+import type { Config, ServerConfig } from '../config/config.js';
+import { withErrorBoundary } from '../errors/error-boundary.js';
+import type { CatalogueContent } from '../gateway/catalog/cached-catalogue.js';
+import { createToolPolicy } from '../gateway/catalog/tool-policy.js';
+import { loadCallQueue } from '../gateway/dispatch/call-queue.js';
+import type { LifecycleState } from '../gateway/registry/availability.js';
+import { Backend, type BackendRules } from '../gateway/registry/backend.js';
+import type { RunningBackend } from '../gateway/registry/backend-pool.js';
+import type { ServerFacts } from '../gateway/status/status.js';
+import type { SharedLimit } from '../io/shared-limit.js';
+import type { ClientProfile } from '../mcp/client-profile.js';
+import { ChildLog } from '../observe/child-log.js';
+import type { Logger } from '../observe/logger.js';
+import type { Redact } from '../observe/redact.js';
+import { ChildInstaller } from '../packages/child-installer.js';
+import type { PackagePlaces } from '../packages/installed-packages.js';
+import type { PackageInstaller } from '../packages/package-installer.js';
+import type { ChildSnapshot } from '../supervision/child-snapshot.js';
+import type { ChildSpec } from '../supervision/child-spec.js';
+import type { Launcher, StopLadder } from '../supervision/launcher.js';
+import { Supervisor } from '../supervision/supervisor.js';
+import { loadBreaker } from '../upstream/health/circuit-breaker.js';
+import type { LaunchTarget } from '../upstream/stdio/child-launcher.js';
+import type { OrphanGuard } from './orphan-guard.js';
+import type { Platform } from './platform.js';
+
+export interface SupervisedBackendsOptions {
+  readonly config: Config;
+  readonly platform: Platform;
+  readonly logger: Logger;
+  readonly redact: Redact;
+  /** Counts the calls that wait for their turn, of all servers together. */
+  readonly waiting: SharedLimit;
+  readonly environment: Readonly<Record<string, string | undefined>>;
+  /** Where packages are installed that are missing; absent where none is. */
+  readonly packages?: Omit<PackagePlaces, 'configFile'>;
+  /** Clients come on a connection each, as they do over HTTP. */
+  readonly hasManyConnections: boolean;
+  /** What servers offered in earlier runs; nothing is kept when absent. */
+  readonly catalogues: CatalogueCache | undefined;
+  /** What is approved of the tools, where they have to be. */
+  readonly approvals: Approvals;
+  /** Told of every change of a child, by its id, in the same tick as its cause. */
+  readonly onChange: (id: string, snapshot: ChildSnapshot) => void;
+}
+
+/** One backend with its child's log; the process comes and goes. */
+interface Instance extends LaunchTarget {
+  server: ServerConfig;
+  /** Keeps what the process offers for the next run. */
+  keep: (words: CatalogueContent) => void;
+  /** Resolves with whether anything was kept of an earlier run, once that is offered; absent where nothing runs. */
+  shown?: Promise<boolean>;
+}
+
+/**
+ * The supervised children behind the backends, by ids: the server's key for its first child, and others for those of
+ * further clients.
+ */
+export class SupervisedBackends {
+  readonly #options: SupervisedBackendsOptions;
+  #servers: ReadonlyMap<string, ServerConfig> = new Map();
+  #configFile = '';
+  readonly #instances = new Map<string, Instance>();
+  readonly #installer: ChildInstaller;
+  readonly #supervisor: Supervisor;
+  /** The state of each child that was logged last. */
+  readonly #logged = new Map<string, string>();
+  #launcher: Launcher = NOT_LOADED;
+  #orphanGuard: OrphanGuard | undefined;
+
+  constructor(options: SupervisedBackendsOptions) {
+    const { config, platform, logger } = options;
+    this.#options = options;
+    this.#know(config);
+    this.#installer = new ChildInstaller({
+      open: () => this.#openInstaller(),
+      logger,
+      log: (id, line) => this.#instances.get(id)?.log.add(line),
+    });
+    this.#supervisor = new Supervisor({
+      clock: platform.clock,
+      random: Math.random,
+      launcher: { launch: (...launch) => this.#launcher.launch(...launch) },
+      installer: this.#installer,
+      startLimit: config.gateway.startLimit,
+      onChange: (id, snapshot) => {
+        withErrorBoundary(
+          () => this.#instances.get(id)?.backend.moved(snapshot.state),
+          platform.internalErrors.onFault,
+        );
+        this.#log(id, snapshot);
+        options.onChange(id, snapshot);
+      },
+    });
+  }
+
+  /** Makes backends of these servers from now on; of those that are there, the `adjusted` follow their new settings. */
+  change(config: Config, adjusted: readonly string[]): void {
+    this.#know(config);
+    this.#supervisor.startLimit = config.gateway.startLimit;
+    for (const [id, instance] of this.#instances) {
+      const server = this.#servers.get(instance.server.key);
+      if (server === undefined || !adjusted.includes(server.key)) continue;
+      instance.server = server;
+      instance.backend.follow(this.#rulesOf(server));
+      if (server.child !== undefined) this.#supervisor.adjust({ ...this.#installer.completed(server.child), key: id });
+    }
+  }
+
+  /** Something else is approved of this server's tools. */
+  approvalsChanged(key: string): void {
+    for (const { server, backend } of this.#instances.values()) {
+      if (server.key === key) backend.follow(this.#rulesOf(server));
+    }
+  }
+
+  /** The same configuration as it would be read now, with what was missing in it and has been installed since. */
+  completed(config: Config): Config {
+    const servers = config.servers.map((server) => {
+      const { child } = server;
+      return child === undefined ? server : { ...server, child: this.#installer.completed(child) };
+    });
+    return { ...config, servers };
+  }
+
+  /** Loads what spawns processes, which nobody needs who is only told what there is. Before, nothing can be started. */
+  async load(orphanGuard: OrphanGuard): Promise<void> {
+    const [{ ChildLauncher }] = await Promise.all([
+      import('../upstream/stdio/child-launcher.js'),
+      loadBreaker(),
+      loadCallQueue(),
+    ]);
+    this.#orphanGuard = orphanGuard;
+    this.#launcher = new ChildLauncher({ ...this.#options, orphanGuard, targets: this.#instances });
+  }
+
+  create(key: string, id: string, profile: Promise<ClientProfile>): RunningBackend {
+    const server = this.#servers.get(key);
+    if (server === undefined) throw new Error(`There is no server "${key}"`);
+    const { logger, redact, platform } = this.#options;
+    const log = new ChildLog({
+      redact,
+      now: () => platform.clock.now(),
+      onLine: (line) => logger.debug({ server: id, line }, 'output'),
+    });
+    const backend = this.#createBackend(server, id);
+    const instance: Instance = { server, backend, profile, log, keep: () => {}, ...server.frames };
+    this.#instances.set(id, instance);
+    const { child } = server;
+    if (child !== undefined) this.#supervisor.add({ ...this.#installer.completed(child), key: id });
+    if (child !== undefined) instance.shown = profile.then((known) => this.#showCached(instance, child, known));
+    return {
+      backend,
+      start: () => {
+        if (child === undefined) return;
+        if (server.start === 'eager') this.#supervisor.start(id);
+        // What it offers has to be known before it can be left alone.
+        else void instance.shown?.then((isKnown) => (isKnown ? this.#supervisor.rest(id) : this.#startLate(id)));
+      },
+      end: () => this.#end(id),
+    };
+  }
+
+  /** Resolves when what was kept is offered to the clients of all processes. */
+  async cachedListsShown(): Promise<void> {
+    await Promise.all([...this.#instances.values()].map(({ shown }) => shown));
+  }
+
+  /** Everything there is to know about a backend and the process behind it. */
+  factsOf({ id }: Backend): Omit<ServerFacts, 'backend' | 'instances'> {
+    const instance = this.#instances.get(id);
+    return {
+      lifecycle: instance?.server.child === undefined ? undefined : this.#supervisor.snapshot(id),
+      problem: instance?.server.problem,
+      logLines: instance?.log.lines ?? [],
+      droppedLogLines: instance?.log.droppedLines ?? 0,
+    };
+  }
+
+  restart(id: string): void {
+    this.#supervisor.restart(id);
+  }
+
+  async stopAll(ladder: StopLadder): Promise<void> {
+    await Promise.all([this.#supervisor.stopAll(ladder), this.#installer.close()]);
+  }
+
+  async #openInstaller(): Promise<PackageInstaller> {
+    const { config, platform, packages } = this.#options;
+    const orphanGuard = this.#orphanGuard;
+    if (packages === undefined || orphanGuard === undefined) throw new Error('there is no place to install to');
+    const { openInstaller } = await import('../packages/open-installer.js');
+    const places = { ...packages, configFile: config.file };
+    return openInstaller({ ...this.#options, orphanGuard, clock: platform.clock, places }).installer;
+  }
+
+  /** What was kept for this client is offered at once. Resolves with whether there was anything. */
+  async #showCached(instance: Instance, child: ChildSpec, profile: ClientProfile): Promise<boolean> {
+    const { catalogues } = this.#options;
+    if (catalogues === undefined) return false;
+    // Until then, a package may have been installed.
+    const kept = () => catalogues.of(instance.server, this.#installer.completed(child), profile);
+    instance.keep = (words) => kept().keep(words);
+    const found = kept().find();
+    if (found === undefined) return false;
+    const fault = await instance.backend.showCached(found);
+    if (fault !== undefined)
+      this.#options.logger.debug({ server: instance.server.key, fault }, 'not used of the last run');
+    return fault === undefined;
+  }
+
+  /** Meanwhile the client may have left, and the instance with it. */
+  #startLate(id: string): void {
+    if (this.#instances.has(id)) this.#supervisor.start(id);
+  }
+
+  async #end(id: string): Promise<void> {
+    if (this.#instances.get(id)?.server.child !== undefined) await this.#supervisor.remove(id);
+    this.#instances.delete(id);
+    this.#logged.delete(id);
+  }
+
+  #know({ file, servers }: Config): void {
+    this.#configFile = file;
+    this.#servers = new Map(servers.map((server) => [server.key, server]));
+  }
+
+  #rulesOf(server: ServerConfig): BackendRules {
+    const isFree = server.approval === 'off';
+    return {
+      ...rulesOf(server),
+      approvals: isFree ? undefined : this.#options.approvals.of(server.key, this.#configFile),
+    };
+  }
+
+  #createBackend(server: ServerConfig, id: string): Backend {
+    const { key, child } = server;
+    const { platform, waiting } = this.#options;
+    return new Backend({
+      ...this.#rulesOf(server),
+      key,
+      id,
+      clock: platform.clock,
+      waiting,
+      onFault: platform.internalErrors.onFault,
+      sha256: (text) => createHash('sha256').update(text).digest('hex'),
+      isMisconfigured: child === undefined,
+      demandStart: () => this.#supervisor.demand(id),
+      rest: () => this.#supervisor.rest(id),
+      onListed: (words) => this.#instances.get(id)?.keep(words),
+      retryInMs: () => (child === undefined ? undefined : this.#supervisor.retryInMs(id)),
+    });
+  }
+
+  #log(id: string, { state, generation, pid, lastFailure, restarts, missing }: ChildSnapshot): void {
+    const { logger } = this.#options;
+    const isTrouble: LifecycleState[] = ['suspect', 'backoff', 'parked'];
+    if (this.#logged.get(id) === state) return;
+    this.#logged.set(id, state);
+    const facts = { server: id, state, generation, pid, restarts, ...(missing && { package: missing }) };
+    if (!isTrouble.includes(state)) logger.info(facts, `server ${state}`);
+    else {
+      const log = this.#instances.get(id)?.log.lines.slice(-20);
+      const { reason, code, signal } = (state === 'suspect' ? undefined : lastFailure) ?? {};
+      logger.warn({ ...facts, reason, code, signal, log }, `server ${state}`);
+    }
+  }
+}
+
+function rulesOf({ prefix, tools, methods, trusted, calls, idleStopMs }: ServerConfig): BackendRules {
+  return {
+    prefix,
+    limits: calls,
+    policy: createToolPolicy(tools),
+    answers: createToolPolicy({ allow: methods, deny: [] }),
+    isTrusted: trusted,
+    idleStopMs,
+  };
+}
+const NOT_LOADED: Launcher = {
+  launch: () => {
+    throw new Error('Nothing can be started yet');
+  },
+};

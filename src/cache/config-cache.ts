@@ -1,0 +1,73 @@
+import { createCipheriv, createDecipheriv, createHmac, randomBytes } from 'node:crypto';
+import { statSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import type { CheckedFiles } from '../app/read-config.js';
+import type { CheckedFile } from '../config/checked-file.js';
+import { VERSION } from '../version.js';
+import type { CacheFolder } from './cache-folder.js';
+
+export interface ConfigCacheOptions {
+  readonly folder: CacheFolder;
+  readonly secret: string;
+  /** Called when something was kept that is of use only as long as the secret is. */
+  readonly onCached: () => void;
+}
+
+const CIPHER = 'aes-256-gcm';
+const NONCE_LENGTH = 12;
+const TAG_LENGTH = 16;
+
+/**
+ * What configuration files said when they were last checked, so that one that is as it was need not be checked again.
+ *
+ * A file may hold secrets, and its owner may take them out of it. So what is kept is encrypted under a key that is made
+ * of the very text: whoever has not the text cannot read it, and to a text that has changed it means nothing.
+ */
+export class ConfigCache implements CheckedFiles {
+  readonly #options: ConfigCacheOptions;
+
+  constructor(options: ConfigCacheOptions) {
+    this.#options = options;
+  }
+
+  find(file: string, text: string): CheckedFile | undefined {
+    const sealed = this.#options.folder.read(this.#nameOf(file));
+    if (sealed === undefined || sealed.length < NONCE_LENGTH + TAG_LENGTH) return undefined;
+    const decipher = createDecipheriv(CIPHER, this.#keyOf(text), sealed.subarray(0, NONCE_LENGTH));
+    decipher.setAuthTag(sealed.subarray(NONCE_LENGTH, NONCE_LENGTH + TAG_LENGTH));
+    try {
+      const opened = [decipher.update(sealed.subarray(NONCE_LENGTH + TAG_LENGTH)), decipher.final()];
+      return JSON.parse(Buffer.concat(opened).toString()) as CheckedFile;
+    } catch {
+      // Of another text, of another version of ours, or broken: the file is checked anew.
+      return undefined;
+    }
+  }
+
+  keep(file: string, text: string, checked: CheckedFile): void {
+    const nonce = randomBytes(NONCE_LENGTH);
+    const cipher = createCipheriv(CIPHER, this.#keyOf(text), nonce);
+    const sealed = [cipher.update(JSON.stringify(checked)), cipher.final()];
+    this.#options.onCached();
+    this.#options.folder.write(this.#nameOf(file), Buffer.concat([nonce, cipher.getAuthTag(), ...sealed]));
+  }
+
+  #nameOf(file: string): string {
+    return this.#mac(`name of a checked configuration\0${file}`).toString('hex').slice(0, NAME_LENGTH);
+  }
+
+  #keyOf(text: string): Buffer {
+    return this.#mac(`checked configuration\0${VERSION} ${builtAt()}\0${text}`);
+  }
+
+  #mac(text: string): Buffer {
+    return createHmac('sha256', this.#options.secret).update(text).digest();
+  }
+}
+
+const NAME_LENGTH = 32;
+
+/** In a clone the code changes while the version stays. */
+function builtAt(): number {
+  return statSync(fileURLToPath(import.meta.url)).mtimeMs;
+}

@@ -1,0 +1,129 @@
+import type { ContentBlock } from '@modelcontextprotocol/sdk/types.js';
+import { EXIT } from '../app/exit.js';
+import type { Progress } from '../app/local-client.js';
+import type { GlobalOptions } from '../app/settings.js';
+import { UsageError } from '../app/usage-error.js';
+import type { Config, ServerConfig } from '../config/config.js';
+import { suggest } from '../config/suggest.js';
+import { RpcError } from '../jsonrpc/rpc-error.js';
+import { splitExposedName } from '../mcp/exposed-name.js';
+import { METHODS } from '../mcp/methods.js';
+import { forStream, tell } from './output.js';
+import { type Once, runOnce } from './run-once.js';
+import { reportFailures } from './tools.js';
+
+export interface CallOptions {
+  /** As clients see it. */
+  readonly name: string;
+  /** JSON, or `-` for JSON on stdin. */
+  readonly args: string | undefined;
+  /** Print the result as it came. */
+  readonly isJson: boolean;
+}
+
+/** Calls one tool and prints its result. */
+export async function call(settings: GlobalOptions, { name, args = '{}', isJson }: CallOptions): Promise<number> {
+  const object = toJsonObject(args === '-' ? await readStdin() : args);
+  return await runOnce(
+    settings,
+    (config) => possibleOwners(config, name),
+    async (once) => {
+      const owner = once.composition.gateway.catalogs.tools.resolve(name)?.key;
+      // The gateway would say that it failed too often, which is not what happened here.
+      if (owner !== undefined && reportFailures(once, owner)) return EXIT.failed;
+      try {
+        return printResult(await send(once, name, object), isJson);
+      } catch (error) {
+        if (!(error instanceof RpcError)) throw error;
+        tell(`trunkline: ${error.message} (error ${error.code})`);
+        if (error.data !== undefined) tell(`  ${JSON.stringify(error.data)}`);
+        suggestTool(once, name);
+        reportFailures(once);
+        return EXIT.failed;
+      }
+    },
+  );
+}
+
+/** The server whose prefix the name begins with; all of them when there is none. */
+function possibleOwners({ servers }: Config, name: string): readonly ServerConfig[] {
+  const prefix = splitExposedName(name)?.prefix;
+  const owners = servers.filter((server) => prefix !== undefined && server.prefix === prefix);
+  return owners.length === 0 ? servers : owners;
+}
+
+async function readStdin(): Promise<string> {
+  const chunks: Uint8Array[] = [];
+  for await (const chunk of process.stdin) chunks.push(chunk);
+  try {
+    return new TextDecoder('utf-8', { fatal: true }).decode(Buffer.concat(chunks));
+  } catch (cause) {
+    throw new UsageError('the arguments on stdin are not UTF-8', 'save the file as UTF-8', { cause });
+  }
+}
+
+/** The same text on one line, if it is a JSON object; numbers and the order of members stay as they are. */
+function toJsonObject(text: string): string {
+  const value = parse(text);
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
+    const found = value === null ? 'null' : Array.isArray(value) ? 'an array' : `a ${typeof value}`;
+    throw new UsageError(`the arguments of a call must be a JSON object; found ${found}`, EXAMPLE);
+  }
+  // Within the strings of valid JSON there are no line breaks.
+  return text.replace(/[\r\n]/g, ' ');
+}
+
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch (cause) {
+    const reason = cause instanceof Error ? cause.message : String(cause);
+    throw new UsageError(`the arguments of a call must be a JSON object: ${reason}`, EXAMPLE, { cause });
+  }
+}
+
+const EXAMPLE = `for example: trunkline call files__read_text_file '{"path": "notes.txt"}'`;
+
+async function send({ client, progressLine }: Once, name: string, object: string): Promise<Uint8Array> {
+  const meta = progressLine.isVisible ? `,"_meta":{"progressToken":${client.nextId}}` : '';
+  progressLine.show(`calling ${name}`);
+  try {
+    const params = `{"name":${JSON.stringify(name)},"arguments":${object}${meta}}`;
+    return await client.request(METHODS.callTool, params, (progress) => {
+      progressLine.show(`calling ${name}: ${describeProgress(progress)}`);
+    });
+  } finally {
+    progressLine.clear();
+  }
+}
+
+function describeProgress({ progress, total, message }: Progress): string {
+  const share = total === undefined ? String(progress) : `${progress} of ${total}`;
+  return typeof message === 'string' ? `${share}, ${message}` : share;
+}
+
+/** What a tool says about its failure goes to stderr, so that stdout holds results only. */
+function printResult(result: Uint8Array, isJson: boolean): number {
+  const json = new TextDecoder().decode(result);
+  const { content, structuredContent, isError } = JSON.parse(json) as Record<string, unknown>;
+  const code = isError === true ? EXIT.failed : EXIT.ok;
+  if (isJson) {
+    process.stdout.write(`${forStream(json, process.stdout)}\n`);
+    return code;
+  }
+  const blocks: ContentBlock[] = Array.isArray(content) ? content : [];
+  const texts = blocks.map((block) => (block.type === 'text' ? block.text : JSON.stringify(block)));
+  if (texts.length === 0 && structuredContent !== undefined) texts.push(JSON.stringify(structuredContent));
+  for (const text of texts.map((each) => each.replace(/\r?\n$/, ''))) {
+    if (isError === true) tell(text);
+    else process.stdout.write(`${forStream(text, process.stdout)}\n`);
+  }
+  return code;
+}
+
+function suggestTool({ composition }: Once, name: string): void {
+  const names = [...composition.gateway.catalogs.tools.listed.values()].flat();
+  const nearest = suggest(name, names);
+  if (names.includes(name)) return;
+  tell(nearest === undefined ? '  `trunkline tools` lists what can be called' : `  did you mean \`${nearest}\`?`);
+}

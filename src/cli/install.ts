@@ -1,0 +1,63 @@
+import { EXIT } from '../app/exit.js';
+import type { GlobalOptions } from '../app/settings.js';
+import { InstallFault } from '../packages/package-installer.js';
+import { forStream, table, tell } from './output.js';
+import { type PackagedServer, type PackageWork, workOnPackages } from './package-work.js';
+import { chooseServers } from './run-once.js';
+import { progressBar } from './start-progress.js';
+
+/** Installs the packages that are missing and tells of each server's what became of it. */
+export async function install(settings: GlobalOptions, names: readonly string[]): Promise<number> {
+  return await workOnPackages(
+    settings,
+    (config) => chooseServers(config, names),
+    async (work) => {
+      const results: Result[] = [];
+      for (const [index, server] of work.servers.entries()) results.push(await installOne(server, index, work));
+      work.progressLine.clear();
+      const rows = results.map(({ server, outcome }) => [server.key, server.package.request.shown, outcome]);
+      process.stdout.write(`${forStream(table([['SERVER', 'PACKAGE', 'RESULT'], ...rows]), process.stdout)}\n`);
+      for (const { fault } of results) if (fault !== undefined) reportFault(fault, work);
+      return results.some(({ fault }) => fault !== undefined) ? EXIT.failed : EXIT.ok;
+    },
+  );
+}
+
+/** Says why, and in npm's own words what happened. */
+export function reportFault({ message, lines }: InstallFault, { secrets }: Pick<PackageWork, 'secrets'>): void {
+  for (const line of [`trunkline: ${message}`, ...lines.map((said) => `  | ${said}`)]) {
+    tell(forStream(secrets.redact(line), process.stderr));
+  }
+}
+
+interface Result {
+  readonly server: PackagedServer;
+  readonly outcome: string;
+  readonly fault?: InstallFault;
+}
+
+async function installOne(
+  server: PackagedServer,
+  index: number,
+  { servers, installer, progressLine, ending }: PackageWork,
+): Promise<Result> {
+  const { request, found } = server.package;
+  if (found?.place === 'near') {
+    return { server, outcome: `${found.version ?? 'some version'} is in node_modules, which comes first` };
+  }
+  progressLine.show(`${progressBar(index, servers.length)} ${index} of ${servers.length}; installing ${request.shown}`);
+  try {
+    const { locked, isNew } = await installer.obtain(request, ending);
+    const scripted = request.installScripts ? 0 : Object.values(locked.tree).filter(hasInstallScript).length;
+    const count = scripted === 1 ? '1 package' : `${scripted} packages`;
+    const note = scripted === 0 ? '' : `; the install scripts of ${count} were not run (installScripts)`;
+    return { server, outcome: `${isNew ? 'installed' : 'there already:'} ${locked.version}${isNew ? note : ''}` };
+  } catch (error) {
+    if (!(error instanceof InstallFault)) throw error;
+    return { server, outcome: 'failed', fault: error };
+  }
+}
+
+function hasInstallScript(entry: unknown): boolean {
+  return typeof entry === 'object' && entry !== null && 'hasInstallScript' in entry && entry.hasInstallScript === true;
+}

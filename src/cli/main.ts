@@ -1,0 +1,127 @@
+#!/usr/bin/env node
+import { parseArgs } from 'node:util';
+import { serve } from '../app/serve.js';
+import type { GlobalOptions } from '../app/settings.js';
+import { HTTP_OPTIONS, readFronts } from './http-options.js';
+
+// A client waits while we load: what serves it comes at once, and every other command loads what it needs.
+
+const OPTIONS = {
+  config: { type: 'string', short: 'c' },
+  verbose: { type: 'boolean', short: 'v', multiple: true },
+  'log-file': { type: 'string' },
+  json: { type: 'boolean' },
+  yes: { type: 'boolean', short: 'y' },
+  ...HTTP_OPTIONS,
+  version: { type: 'boolean' },
+  help: { type: 'boolean', short: 'h' },
+} as const;
+
+try {
+  process.exit(await run(process.argv.slice(2)));
+} catch (error) {
+  const { reportFault } = await import('./fault.js');
+  process.exit(reportFault(error));
+}
+
+async function run(args: string[]): Promise<number> {
+  const { values, positionals } = await parse(args);
+  const [command = 'serve', ...rest] = positionals;
+  if (values.version) return await printVersion();
+  if (values.help || command === 'help') return await printHelp(command === 'help' ? rest : positionals);
+
+  const settings: GlobalOptions = {
+    config: values.config,
+    verbosity: values.verbose?.length ?? 0,
+    logFile: values['log-file'],
+  };
+  const isJson = values.json === true;
+  const isHttp = Object.keys(HTTP_OPTIONS).some((option) => Object.hasOwn(values, option));
+  if (isHttp && command !== 'serve') throw (await usage()).notFor(command, 'options about HTTP');
+  if (values.yes && command !== 'approve') throw (await usage()).notFor(command, '`--yes`');
+  switch (command) {
+    case 'serve': {
+      if (rest.length > 0) throw (await usage()).notFor(command, 'arguments');
+      if (isJson) throw (await usage()).notFor(command, '`--json`');
+      return await serve(settings, readFronts(values));
+    }
+    case 'check': {
+      if (isJson) throw (await usage()).notFor(command, '`--json`');
+      const { check } = await import('./check.js');
+      return await check(settings, rest);
+    }
+    case 'tools': {
+      const { tools } = await import('./tools.js');
+      return await tools(settings, rest, isJson);
+    }
+    case 'call': {
+      const [name, json, ...excess] = rest;
+      if (name === undefined) throw (await usage()).missingName();
+      if (excess.length > 0) throw (await usage()).splitArguments();
+      const { call } = await import('./call.js');
+      return await call(settings, { name, args: json, isJson });
+    }
+    case 'approve': {
+      if (isJson) throw (await usage()).notFor(command, '`--json`');
+      const [server, ...names] = rest;
+      const { approve } = await import('./approve.js');
+      return await approve(settings, { server, tools: names, isYes: values.yes === true });
+    }
+    case 'install': {
+      if (isJson) throw (await usage()).notFor(command, '`--json`');
+      const { install } = await import('./install.js');
+      return await install(settings, rest);
+    }
+    case 'update': {
+      if (isJson) throw (await usage()).notFor(command, '`--json`');
+      const [name, ...excess] = rest;
+      if (excess.length > 0) throw (await usage()).notFor(command, 'more than one name');
+      const { update } = await import('./update.js');
+      return await update(settings, name);
+    }
+    case 'outdated': {
+      if (rest.length > 0) throw (await usage()).notFor(command, 'arguments');
+      if (isJson) throw (await usage()).notFor(command, '`--json`');
+      const { outdated } = await import('./outdated.js');
+      return await outdated(settings);
+    }
+    case 'token': {
+      if (rest.length > 0) throw (await usage()).notFor(command, 'arguments');
+      const { token } = await import('./token.js');
+      return await token();
+    }
+    default:
+      throw (await usage()).unknownCommand(command);
+  }
+}
+
+async function parse(args: string[]) {
+  try {
+    return parseArgs({ args, options: OPTIONS, allowPositionals: true });
+  } catch {
+    throw (await usage()).mistakeIn(args, OPTIONS);
+  }
+}
+
+function usage() {
+  return import('./usage.js');
+}
+
+async function printVersion(): Promise<number> {
+  const { VERSION } = await import('../version.js');
+  return await print(VERSION);
+}
+
+async function printHelp([word]: readonly string[]): Promise<number> {
+  const { helpText, isCommand } = await import('./help.js');
+  if (word !== undefined && word !== 'help' && !isCommand(word)) throw (await usage()).unknownCommand(word);
+  return await print(helpText(word !== undefined && isCommand(word) ? word : undefined));
+}
+
+/** Resolves when it was read: exiting would cut off the rest. A reader who does not want it all is no error. */
+function print(text: string): Promise<number> {
+  return new Promise((resolve) => {
+    process.stdout.on('error', () => resolve(0));
+    process.stdout.write(`${text}\n`, () => resolve(0));
+  });
+}

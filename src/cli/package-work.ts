@@ -1,0 +1,83 @@
+import { constants } from 'node:os';
+import { EXIT } from '../app/exit.js';
+import { OrphanGuard } from '../app/orphan-guard.js';
+import { readConfig } from '../app/read-config.js';
+import { runToEnd } from '../app/run-to-end.js';
+import { type GlobalOptions, openLog } from '../app/settings.js';
+import { packageFolders, runFolder } from '../app/user-files.js';
+import type { Config, ServerConfig, ServerPackage } from '../config/config.js';
+import { formatProblem } from '../config/config-error.js';
+import type { Logger } from '../observe/logger.js';
+import type { KnownSecrets } from '../observe/redact.js';
+import { systemClock } from '../observe/system-clock.js';
+import type { PackagePlaces } from '../packages/installed-packages.js';
+import { type OpenedInstaller, openInstaller } from '../packages/open-installer.js';
+import type { StopLadder } from '../supervision/launcher.js';
+import { guardOutput, ProgressLine, tell } from './output.js';
+
+/** What a command about packages has to work with. */
+export interface PackageWork extends OpenedInstaller {
+  readonly config: Config;
+  /** Those that run a package. */
+  readonly servers: readonly PackagedServer[];
+  readonly places: PackagePlaces;
+  readonly logger: Logger;
+  readonly secrets: KnownSecrets;
+  readonly progressLine: ProgressLine;
+  /** Nothing is to be begun or printed any more. */
+  readonly ending: AbortSignal;
+  /** What is being run besides, and has to be ended when we are told to end. */
+  readonly stoppers: Set<(ladder: StopLadder) => Promise<void>>;
+}
+
+export type PackagedServer = ServerConfig & { readonly package: ServerPackage };
+
+/** Does something with the packages of the servers that are chosen, and ends whatever runs for it. */
+export async function workOnPackages(
+  settings: GlobalOptions,
+  choose: (config: Config) => readonly ServerConfig[],
+  work: (packages: PackageWork) => Promise<number>,
+): Promise<number> {
+  guardOutput(() => {});
+  const { logger, secrets } = openLog(settings);
+  const config = await readConfig(settings);
+  for (const warning of config.warnings) tell(warning);
+  const chosen = choose(config);
+  const servers = chosen.filter((server): server is PackagedServer => server.package !== undefined);
+  const places = { ...packageFolders(), configFile: config.file };
+  const orphanGuard = new OrphanGuard({ clock: systemClock, logger, runFolder: runFolder() });
+  const opened = openInstaller({ places, clock: systemClock, logger, environment: process.env, orphanGuard });
+  const progressLine = new ProgressLine(process.stderr);
+  const stoppers = new Set<(ladder: StopLadder) => Promise<void>>();
+  let done: Promise<unknown> = Promise.resolve();
+  return await runToEnd({
+    composition: {
+      stop: async (ladder) => {
+        await Promise.all([...stoppers].map((stop) => stop(ladder)));
+        await done;
+        await orphanGuard.close();
+      },
+    },
+    logger,
+    onSignal: (signal) => 128 + constants.signals[signal],
+    isOutputAwaited: true,
+    work: async (ending) => {
+      const working = work({ ...opened, config, servers, places, logger, secrets, progressLine, ending, stoppers });
+      done = working.catch(() => {}).finally(() => progressLine.clear());
+      const code = await working;
+      return reportProblems(config, chosen) ? EXIT.failed : code;
+    },
+  });
+}
+
+/** Says of which servers nothing is known, because they cannot run as they are configured. */
+function reportProblems({ file }: Config, servers: readonly ServerConfig[]): boolean {
+  let hasOne = false;
+  for (const { problem } of servers) {
+    if (problem === undefined) continue;
+    hasOne = true;
+    const { hint, ...fault } = problem;
+    tell(`${formatProblem(file, fault)}\n  ${hint}`);
+  }
+  return hasOne;
+}

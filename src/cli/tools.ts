@@ -1,0 +1,80 @@
+import type { ListToolsResult } from '@modelcontextprotocol/sdk/types.js';
+import { EXIT } from '../app/exit.js';
+import type { LocalClient } from '../app/local-client.js';
+import type { GlobalOptions } from '../app/settings.js';
+import { reportStatus } from '../gateway/status/status.js';
+import { readString, readText, visitElements, visitMembers } from '../json/json-text.js';
+import { printable } from '../json/printable.js';
+import { LISTS } from '../mcp/lists.js';
+import { diagnose } from './diagnosis.js';
+import { cutTo, forStream, table, tell } from './output.js';
+import { chooseServers, type Once, runOnce } from './run-once.js';
+
+/** Prints the merged list of tools, as a client gets it or for people. */
+export async function tools(settings: GlobalOptions, names: readonly string[], isJson: boolean): Promise<number> {
+  return await runOnce(
+    settings,
+    (config) => chooseServers(config, names),
+    async (once) => {
+      const result = await listAllTools(once.client);
+      const text = isJson ? forStream(result, process.stdout) : describe(JSON.parse(result), once, names.length === 0);
+      process.stdout.write(`${text}\n`);
+      return reportFailures(once) ? EXIT.failed : EXIT.ok;
+    },
+  );
+}
+
+/** The list as a client gets it, put together again where it comes on several pages. */
+export async function listAllTools(client: LocalClient): Promise<string> {
+  const entries: string[] = [];
+  for (let params: string | undefined = '{}'; params !== undefined; ) {
+    const page: Uint8Array = await client.request(LISTS.tools.method, params);
+    params = undefined;
+    visitMembers(page, 0, Number.POSITIVE_INFINITY, (key, value) => {
+      if (readString(page, key) === LISTS.tools.member) {
+        visitElements(page, value.start, Number.POSITIVE_INFINITY, (entry) => entries.push(readText(page, entry)));
+      } else {
+        params = `{"cursor":${readText(page, value)}}`;
+      }
+    });
+  }
+  return `{"${LISTS.tools.member}":[${entries.join(',')}]}`;
+}
+
+/** Names the servers that are not ready on stderr, all or the one asked for; returns whether there is one. */
+export function reportFailures({ config, composition }: Once, key?: string): boolean {
+  const { servers } = reportStatus(composition.status());
+  let hasFailed = false;
+  for (const server of config.servers) {
+    if (key !== undefined && server.key !== key) continue;
+    const report = servers.find((candidate) => candidate.server === server.key);
+    const diagnosis = report && diagnose(config.file, server, report);
+    if (diagnosis === undefined) continue;
+    hasFailed = true;
+    tell(`trunkline: server \`${server.key}\` failed: ${diagnosis.reason}`);
+    tell(`  \`trunkline check ${server.key}\` tells more`);
+  }
+  return hasFailed;
+}
+
+/** `withOwn`: also the tools of the gateway itself. */
+function describe(result: ListToolsResult, { composition }: Once, withOwn: boolean): string {
+  const { servers } = reportStatus(composition.status());
+  const owners = new Map(servers.flatMap(({ server, tools: { exposed } }) => exposed.map((name) => [name, server])));
+  const listed = result.tools.flatMap(({ name, title, description }) => {
+    const owner = owners.get(name);
+    if (owner === undefined && !withOwn) return [];
+    const [firstLine = ''] = (description ?? title ?? '').trim().split(/\r?\n/);
+    return [[name, owner ?? 'trunkline', printable(firstLine)]];
+  });
+  const quarantined = servers.flatMap(({ server, tools: { quarantined: withheld } }) =>
+    withheld.map(({ name, reason }) => [name, server, reason]),
+  );
+  const sections = [[['TOOL', 'SERVER', 'DESCRIPTION'], ...listed]];
+  if (quarantined.length > 0) sections.push([['QUARANTINED', 'SERVER', 'REASON'], ...quarantined]);
+  return sections.map((rows) => table(rows).split('\n').map(toWidth).join('\n')).join('\n\n');
+}
+
+function toWidth(line: string): string {
+  return process.stdout.isTTY ? cutTo(line, process.stdout.columns || 80) : line;
+}

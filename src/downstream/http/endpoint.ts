@@ -1,0 +1,224 @@
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { SharedLimit } from '../../io/shared-limit.js';
+import type { ScanEnvelope } from '../../mcp/envelope.js';
+import { METHODS } from '../../mcp/methods.js';
+import type { Clock } from '../../timing/clock.js';
+import type { Deadlines } from '../../timing/deadlines.js';
+import type { BearerCheck } from './bearer.js';
+import type { Timed } from './event-connection.js';
+import { parseEventId } from './event-frame.js';
+import * as guards from './guards.js';
+import type { HttpEvent } from './http-event.js';
+import type { HttpFrontPort } from './http-session.js';
+import type { HttpLimits } from './limits.js';
+import { addressOf } from './listener.js';
+import { readBody } from './read-body.js';
+import { type Refusal, refusalBody, retryAfter } from './refusal.js';
+import { Session } from './session.js';
+import type { Sessions } from './sessions.js';
+
+export interface EndpointOptions {
+  readonly core: HttpFrontPort;
+  readonly clock: Clock;
+  readonly scan: ScanEnvelope;
+  readonly limits: HttpLimits;
+  /** What all connections together may hold of bodies that are not complete. */
+  readonly partialFrames?: SharedLimit | undefined;
+  readonly bearer: BearerCheck;
+  readonly sessions: Sessions;
+  readonly timers: Deadlines<Timed>;
+  /** Known once we listen. */
+  readonly names: () => { readonly hosts: ReadonlySet<string>; readonly origins: ReadonlySet<string> };
+  readonly onEvent: (event: HttpEvent) => void;
+}
+
+const JSON_TYPE = 'application/json';
+const EVENTS_TYPE = 'text/event-stream';
+
+const MISSING_SESSION: Refusal = { status: 400, message: 'Mcp-Session-Id is missing' };
+const BATCH_WITHOUT_SESSION: Refusal = { status: 400, message: 'A batch needs Mcp-Session-Id; initialize comes alone' };
+const UNKNOWN_SESSION: Refusal = { status: 404, message: 'There is no such session; begin with initialize' };
+const UNKNOWN_SERVER: Refusal = { status: 404, message: 'There is no such server' };
+const FULL: Refusal = { status: 503, message: 'Too many sessions', headers: retryAfter(30_000) };
+const NO_ROOM: Refusal = { status: 503, message: 'Too much is being received at once', headers: retryAfter(1_000) };
+const LISTENING_ALREADY: Refusal = { status: 409, message: 'Another connection listens to this session already' };
+const NOTHING_TO_RESUME: Refusal = { status: 400, message: 'Last-Event-ID names no event to go on after' };
+const ONLY_POST: Refusal = {
+  status: 405,
+  message: 'Only POST goes without Mcp-Session-Id',
+  headers: { allow: 'POST' },
+};
+const NO_SUCH_METHOD: Refusal = { status: 405, message: 'Method not allowed', headers: { allow: 'POST, GET, DELETE' } };
+
+/** The MCP endpoint: what its headers must be like, and what is done with its methods. */
+export class Endpoint {
+  readonly #options: EndpointOptions;
+
+  constructor(options: EndpointOptions) {
+    this.#options = options;
+  }
+
+  /** Looks at the headers before a byte of the body is read. Notes who asks. */
+  readonly admit = async (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply | undefined> => {
+    const { bearer, clock, limits, names } = this.#options;
+    const { headers, method, raw } = request;
+    const { hosts, origins } = names();
+    const stranger = guards.refuseHost(headers.host, hosts) ?? guards.refuseOrigin(headers.origin, origins);
+    if (stranger !== undefined) return this.refuse(request, reply, stranger);
+
+    const admission = bearer.admit(headers.authorization, addressOf(raw.socket), clock.now());
+    if ('refusal' in admission) return this.refuse(request, reply, admission.refusal);
+    request.setDecorator('principal', admission.principal);
+
+    const refusal = refuseHeaders(method, headers, limits.maxBodyBytes);
+    return refusal === undefined ? undefined : this.refuse(request, reply, refusal);
+  };
+
+  readonly serve = async (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply | undefined> => {
+    switch (request.method) {
+      case 'POST':
+        return this.#post(request, reply);
+      case 'GET':
+        return this.#get(request, reply);
+      case 'DELETE':
+        return this.#delete(request, reply);
+      default:
+        return this.refuse(request, reply, NO_SUCH_METHOD);
+    }
+  };
+
+  refuse(request: FastifyRequest, reply: FastifyReply, refusal: Refusal): FastifyReply {
+    const { status, message, headers = {} } = refusal;
+    const { method, raw } = request;
+    this.#options.onEvent({ kind: 'refused', status, message, method, address: addressOf(raw.socket) });
+    if (!reply.raw.shouldKeepAlive && isBodyComing(raw)) closeAfterBody(raw, reply.raw);
+    return reply.code(status).headers(headers).type(JSON_TYPE).send(refusalBody(refusal));
+  }
+
+  async #post(request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply | undefined> {
+    const { maxBodyBytes } = this.#options.limits;
+    const body = await readBody(request.raw, { maxBytes: maxBodyBytes, held: this.#options.partialFrames });
+    if (body === 'aborted') return reply.hijack();
+    if (body === 'no-room') return this.refuse(request, reply, NO_ROOM);
+    if (body === 'too-large') return this.refuse(request, reply, guards.tooLarge(maxBodyBytes));
+    const opening = sessionIdOf(request) === undefined ? this.#options.scan(body) : undefined;
+    if (opening?.kind === 'request' && opening.method === METHODS.initialize) {
+      return this.#initialize(request, reply, body);
+    }
+    const isBatch = opening?.kind === 'rejected' && opening.reason === 'batch';
+    const session = this.#session(request, isBatch ? BATCH_WITHOUT_SESSION : MISSING_SESSION);
+    if (!(session instanceof Session)) return this.refuse(request, reply, session);
+    return this.#handOver(reply, (response) => session.post(body, response));
+  }
+
+  #initialize(request: FastifyRequest, reply: FastifyReply, body: Uint8Array): FastifyReply {
+    const { core, clock, limits, sessions, timers, onEvent } = this.#options;
+    if (sessions.isFull) return this.refuse(request, reply, FULL);
+    const endpoint = endpointOf(request);
+    const principal = principalOf(request);
+    const client = core.openSession(endpoint, principal, () => sessions.end(session, 'removed'));
+    if (client === undefined) return this.refuse(request, reply, UNKNOWN_SERVER);
+    const onCut = (unwrittenBytes: number) => onEvent({ kind: 'stream-cut', unwrittenBytes });
+    const session: Session = new Session({ client, principal, endpoint, clock, timers, limits, onCut });
+    sessions.add(session);
+    onEvent({ kind: 'session-opened', sessions: sessions.size });
+    // A client that was not greeted has to begin anew.
+    const onOver = () => {
+      if (client.revision === undefined) sessions.end(session, 'refused');
+    };
+    return this.#handOver(reply, (response) => {
+      let isServed = false;
+      try {
+        isServed = session.post(body, response, { 'mcp-session-id': session.id }, onOver);
+      } finally {
+        if (!isServed) sessions.end(session, 'refused');
+      }
+    });
+  }
+
+  async #get(request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply | undefined> {
+    const session = this.#session(request, ONLY_POST);
+    if (!(session instanceof Session)) return this.refuse(request, reply, session);
+    const lastEventId = header(request, 'last-event-id');
+    if (lastEventId === undefined) {
+      if (session.isListening) return this.refuse(request, reply, LISTENING_ALREADY);
+      return this.#handOver(reply, (response) => session.listen(response));
+    }
+    const id = parseEventId(lastEventId);
+    if (id === undefined || !session.canResume(id)) return this.refuse(request, reply, NOTHING_TO_RESUME);
+    return this.#handOver(reply, (response) => session.resume(id, response));
+  }
+
+  async #delete(request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
+    const session = this.#session(request, ONLY_POST);
+    if (!(session instanceof Session)) return this.refuse(request, reply, session);
+    this.#options.sessions.end(session, 'deleted');
+    return reply.code(204).send();
+  }
+
+  /** The session that the request names, or why it cannot be served. */
+  #session(request: FastifyRequest, whenMissing: Refusal): Session | Refusal {
+    const refusal = guards.refuseRevision(header(request, 'mcp-protocol-version'));
+    if (refusal !== undefined) return refusal;
+    const id = sessionIdOf(request);
+    if (id === undefined) return whenMissing;
+    return this.#options.sessions.find(id, principalOf(request), endpointOf(request)) ?? UNKNOWN_SESSION;
+  }
+
+  /** From here on the response is written to without fastify. */
+  #handOver(reply: FastifyReply, serve: (response: FastifyReply['raw']) => void): FastifyReply {
+    reply.hijack();
+    // Writing to a client that has just gone is no error of ours; that it is gone is told by `close`.
+    reply.raw.on('error', () => {});
+    try {
+      serve(reply.raw);
+    } catch (error) {
+      this.#options.onEvent({ kind: 'failed', error });
+    }
+    return reply;
+  }
+}
+
+function refuseHeaders(method: string, headers: FastifyRequest['headers'], maxBodyBytes: number): Refusal | undefined {
+  if (method === 'GET') return guards.refuseAccept(headers.accept, [EVENTS_TYPE]);
+  if (method !== 'POST') return undefined;
+  return (
+    guards.refuseContentEncoding(headers['content-encoding']) ??
+    guards.refuseContentType(headers['content-type']) ??
+    guards.refuseAccept(headers.accept, [JSON_TYPE, EVENTS_TYPE]) ??
+    guards.refuseLength(headers['content-length'], maxBodyBytes)
+  );
+}
+
+/** Whether there is more of the request to be read than its headers. */
+function isBodyComing({ complete, headers }: FastifyRequest['raw']): boolean {
+  return !complete && (headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0);
+}
+
+/**
+ * Node would close as soon as the answer is written: a connection whose client still writes is then reset, and the answer
+ * lost with it. What is left of the body is thrown away; the time limit for receiving a request ends those that never end.
+ */
+function closeAfterBody(request: FastifyRequest['raw'], response: FastifyReply['raw']): void {
+  response.shouldKeepAlive = true;
+  request.once('end', () => request.socket.destroySoon());
+}
+
+function principalOf(request: FastifyRequest): string {
+  return request.getDecorator<string>('principal');
+}
+
+/** The server's key, when the request came to the endpoint of one server. */
+function endpointOf(request: FastifyRequest): string | undefined {
+  return (request.params as { readonly key?: string }).key;
+}
+
+function sessionIdOf(request: FastifyRequest): string | undefined {
+  return header(request, 'mcp-session-id');
+}
+
+/** One that was sent several times is joined by commas, and so is none that we know. */
+function header(request: FastifyRequest, name: string): string | undefined {
+  const value = request.headers[name];
+  return Array.isArray(value) ? value.join(', ') : value;
+}

@@ -1,0 +1,177 @@
+import type { ServerResponse } from 'node:http';
+import { type SplicedMessage, splicedLength, visitPieces } from '../../json/splice.js';
+import { batchMessage } from '../../jsonrpc/batch.js';
+import type { Clock } from '../../timing/clock.js';
+import type { Deadlines } from '../../timing/deadlines.js';
+import type { Timed } from './event-connection.js';
+import type { EventStream } from './event-stream.js';
+import type { Received, ReplyChannel } from './http-session.js';
+import { type Refusal, refusalBody } from './refusal.js';
+
+export interface PostStreamOptions {
+  readonly response: ServerResponse;
+  readonly clock: Clock;
+  readonly timers: Deadlines<Timed>;
+  /** With no answer until then, a stream is begun that can be kept alive. */
+  readonly streamAfterMs: number;
+  readonly headers: Readonly<Record<string, string>>;
+  /** Begins a stream of events on the response. */
+  readonly openStream: () => EventStream;
+  /** All answers are given, or given up. Called once. */
+  readonly onOver: () => void;
+}
+
+type Step = { readonly kind: 'sent' | 'answered'; readonly message: SplicedMessage } | { readonly kind: 'withdrawn' };
+
+type State =
+  /** The body is being taken in; how many answers there will be is not known yet. */
+  | { readonly kind: 'receiving'; readonly steps: Step[] }
+  /** Nothing was sent yet: the answers may still go out as plain JSON. Those that are there are held. */
+  | { readonly kind: 'waiting'; readonly held: SplicedMessage[] }
+  | { readonly kind: 'streaming'; readonly stream: EventStream }
+  /** The client left before it got an id to resume from. The request goes on, and nobody can hear of it. */
+  | { readonly kind: 'unheard' }
+  | { readonly kind: 'over' };
+
+/** With more than this held for a batch, a stream is begun. */
+const MAX_HELD_BYTES = 1024 * 1024;
+
+/** What one POST is answered with: one JSON text if the answers come first, a stream of events otherwise. */
+export class PostStream implements ReplyChannel, Timed {
+  dueAt: number;
+  readonly #options: PostStreamOptions;
+  #state: State = { kind: 'receiving', steps: [] };
+  #left = 0;
+  #isBatch = false;
+
+  constructor(options: PostStreamOptions) {
+    this.#options = options;
+    this.dueAt = options.clock.now() + options.streamAfterMs;
+  }
+
+  get unwrittenBytes(): number {
+    return this.#state.kind === 'streaming' ? this.#state.stream.unwrittenBytes : 0;
+  }
+
+  get isUnheard(): boolean {
+    return this.#state.kind === 'unheard' || this.#state.kind === 'over';
+  }
+
+  send(message: SplicedMessage): void {
+    this.#take({ kind: 'sent', message });
+  }
+
+  answer(message: SplicedMessage): void {
+    this.#take({ kind: 'answered', message });
+  }
+
+  withdraw(): void {
+    this.#take({ kind: 'withdrawn' });
+  }
+
+  /** The body was taken in; from here on the response is ours. */
+  begin(received: Received): void {
+    if (this.#state.kind !== 'receiving') return;
+    const { steps } = this.#state;
+    const { response } = this.#options;
+    if ('refused' in received) {
+      this.#respond(400, received.refused);
+    } else if (received.answers === 0) {
+      this.#respond(202);
+    } else {
+      this.#left = received.answers;
+      this.#isBatch = received.isBatch === true;
+      this.#become(response.destroyed ? { kind: 'unheard' } : { kind: 'waiting', held: [] });
+      // Leaving is no cancel: a request may have effects, and only its client can say that it is not wanted any more.
+      response.once('close', () => {
+        if (this.#state.kind === 'waiting') this.#become({ kind: 'unheard' });
+      });
+      for (const step of steps) this.#take(step);
+    }
+  }
+
+  /** The session is over, and its requests with it. */
+  abandon(refusal: Refusal): void {
+    const { kind } = this.#state;
+    if (kind === 'over') return;
+    if (kind === 'streaming') this.#state.stream.end();
+    if (kind === 'waiting' || kind === 'receiving') {
+      const { response, headers } = this.#options;
+      if (!response.headersSent) {
+        response.writeHead(refusal.status, { ...headers, ...refusal.headers, ...JSON_HEADERS });
+        response.end(refusalBody(refusal));
+      }
+    }
+    this.#over();
+  }
+
+  onDue(): void {
+    if (this.#state.kind === 'waiting') this.#stream();
+  }
+
+  #take(step: Step): void {
+    const { kind } = this.#state;
+    if (kind === 'over') return;
+    if (kind === 'receiving') {
+      this.#state.steps.push(step);
+      return;
+    }
+    if (step.kind !== 'sent') this.#left -= 1;
+    if (kind === 'waiting' && step.kind !== 'sent') {
+      if (step.kind === 'answered') this.#state.held.push(step.message);
+      this.#settle(this.#state.held);
+      return;
+    }
+    if (kind !== 'unheard' && step.kind !== 'withdrawn') this.#stream().send(step.message);
+    if (this.#left > 0) return;
+    if (this.#state.kind === 'streaming') this.#state.stream.end();
+    this.#over();
+  }
+
+  /** Sends the answers if they are all there. */
+  #settle(held: readonly SplicedMessage[]): void {
+    if (this.#left > 0) {
+      if (held.reduce((bytes, message) => bytes + splicedLength(message), 0) > MAX_HELD_BYTES) this.#stream();
+      return;
+    }
+    const [first] = held;
+    if (first === undefined) this.#respond(202);
+    else this.#respond(200, this.#isBatch ? batchMessage(held) : first);
+  }
+
+  #stream(): EventStream {
+    if (this.#state.kind === 'streaming') return this.#state.stream;
+    const held = this.#state.kind === 'waiting' ? this.#state.held : [];
+    const stream = this.#options.openStream();
+    this.#become({ kind: 'streaming', stream });
+    for (const message of held) stream.send(message);
+    return stream;
+  }
+
+  #respond(status: number, message?: SplicedMessage): void {
+    const { response, headers } = this.#options;
+    if (message === undefined) {
+      response.writeHead(status, { ...headers, 'content-length': 0 }).end();
+    } else {
+      response.writeHead(status, { ...headers, ...JSON_HEADERS, 'content-length': splicedLength(message) });
+      response.cork();
+      visitPieces(message, (piece) => response.write(piece));
+      response.end(message.onWritten);
+      response.uncork();
+    }
+    this.#over();
+  }
+
+  #over(): void {
+    this.#become({ kind: 'over' });
+    this.#options.onOver();
+  }
+
+  #become(state: State): void {
+    this.#state = state;
+    if (state.kind === 'waiting') this.#options.timers.watch(this);
+    else this.#options.timers.unwatch(this);
+  }
+}
+
+const JSON_HEADERS = { 'content-type': 'application/json', 'cache-control': 'no-store, no-transform' };

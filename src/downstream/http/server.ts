@@ -1,0 +1,152 @@
+import type { Server } from 'node:http';
+import { type FastifyInstance, fastify } from 'fastify';
+import type { SharedLimit } from '../../io/shared-limit.js';
+import type { ScanEnvelope } from '../../mcp/envelope.js';
+import type { Clock } from '../../timing/clock.js';
+import { Deadlines } from '../../timing/deadlines.js';
+import { BearerCheck } from './bearer.js';
+import { allowedNames, checkBind, type HttpBind, literal } from './bind.js';
+import { Endpoint } from './endpoint.js';
+import type { Timed } from './event-connection.js';
+import type { HttpEvent } from './http-event.js';
+import type { HttpFrontPort } from './http-session.js';
+import { DEFAULT_HTTP_LIMITS, type HttpLimits } from './limits.js';
+import { addressOf, endBrokenConnection, Listener, listenAlso, portOf } from './listener.js';
+import { Sessions } from './sessions.js';
+
+export interface HttpTransportOptions {
+  readonly core: HttpFrontPort;
+  readonly clock: Clock;
+  readonly scan: ScanEnvelope;
+  readonly bind: HttpBind;
+  readonly limits?: Partial<HttpLimits>;
+  /** What all connections together may hold of bodies that are not complete. */
+  readonly partialFrames?: SharedLimit;
+  readonly onEvent: (event: HttpEvent) => void;
+}
+
+export interface HttpTransport {
+  /** Such as `http://localhost:8080`, without the endpoint's path. */
+  readonly url: string;
+  readonly port: number;
+  readonly sessions: number;
+  /** Ends every session and connection. May be called twice. */
+  close(): Promise<void>;
+}
+
+/** After this, what clients have not read of their last bytes is lost. */
+const CLOSE_GRACE_MS = 500;
+
+/** Serves MCP over Streamable HTTP. Rejects with an `HttpBindError` when the settings would let strangers in. */
+export async function openHttpTransport(options: HttpTransportOptions): Promise<HttpTransport> {
+  const { core, clock, scan, bind, onEvent } = options;
+  const problem = checkBind(bind);
+  if (problem !== undefined) throw problem;
+
+  const limits = { ...DEFAULT_HTTP_LIMITS, ...options.limits };
+  const listener = new Listener({ https: bind.https, limits, onEvent });
+  const timers = new Deadlines<Timed>(clock, (timed) => timed.onDue());
+  const sessions = new Sessions({
+    clock,
+    maxSessions: limits.maxSessions,
+    onEnded: (reason, left) => onEvent({ kind: 'session-ended', reason, sessions: left }),
+  });
+  const bearer = new BearerCheck({ ...limits, tokens: bind.noAuth ? [] : bind.tokens });
+  let names: ReturnType<typeof allowedNames> | undefined;
+  const endpoint = new Endpoint({
+    core,
+    clock,
+    scan,
+    limits,
+    partialFrames: options.partialFrames,
+    bearer,
+    sessions,
+    timers,
+    names: () => {
+      names ??= allowedNames(bind, portOf(app.server));
+      return names;
+    },
+    onEvent,
+  });
+  const app = createApp(listener, endpoint, core, onEvent);
+
+  let closing: Promise<void> | undefined;
+  const close = async () => {
+    sessions.close();
+    timers.close();
+    const cancel = clock.schedule(CLOSE_GRACE_MS, () => listener.destroy());
+    await listener.end();
+    cancel();
+    await app.close();
+  };
+
+  try {
+    await listen(app, listener, bind);
+  } catch (error) {
+    await close();
+    throw error;
+  }
+  const port = portOf(app.server);
+  const url = `${bind.https === undefined ? 'http' : 'https'}://${literal(bind.host)}:${port}`;
+  onEvent({ kind: 'listening', url });
+  return {
+    url,
+    port,
+    get sessions() {
+      return sessions.size;
+    },
+    close: () => {
+      closing ??= close();
+      return closing;
+    },
+  };
+}
+
+function createApp(
+  listener: Listener,
+  endpoint: Endpoint,
+  core: HttpFrontPort,
+  onEvent: (event: HttpEvent) => void,
+): FastifyInstance {
+  const app = fastify({
+    serverFactory: (handler) => listener.create(handler),
+    clientErrorHandler: (error, socket) => {
+      onEvent({ kind: 'connection-failed', code: error.code, address: addressOf(socket) });
+      endBrokenConnection(error, socket);
+    },
+    frameworkErrors: (_error, request, reply) => endpoint.refuse(request, reply, NOT_FOUND),
+    exposeHeadRoutes: false,
+  });
+  // Bodies are relayed as they are; reading them is left to the endpoint.
+  app.removeAllContentTypeParsers();
+  app.addContentTypeParser('*', (_request, _payload, done) => done(null));
+  app.setNotFoundHandler((request, reply) => endpoint.refuse(request, reply, NOT_FOUND));
+  app.setErrorHandler((error, request, reply) => {
+    onEvent({ kind: 'failed', error });
+    return endpoint.refuse(request, reply, FAILED);
+  });
+  app.decorateRequest('principal', '');
+
+  for (const url of ['/mcp', '/mcp/:key']) app.all(url, { onRequest: endpoint.admit }, endpoint.serve);
+  // For whoever watches the process, under whatever name: nothing is told but that it is there.
+  app.get('/healthz', (_request, reply) => reply.send('ok'));
+  app.get('/readyz', (_request, reply) => {
+    const isReady = core.isReady();
+    return reply.code(isReady ? 200 : 503).send(isReady ? 'ready' : 'not ready');
+  });
+  return app;
+}
+
+const NOT_FOUND = { status: 404, message: 'Not found' };
+const FAILED = { status: 500, message: 'Internal error' };
+
+async function listen(app: FastifyInstance, listener: Listener, { host, port }: HttpBind): Promise<void> {
+  if (host !== 'localhost') {
+    await app.listen({ host, port });
+    return;
+  }
+  await app.listen({ host: '127.0.0.1', port });
+  const other: Server = listener.create((request, response) => app.routing(request, response));
+  other.on('clientError', (error, socket) => app.server.emit('clientError', error, socket));
+  await listenAlso(other, '::1', portOf(app.server));
+}

@@ -1,0 +1,138 @@
+import { valuesAt } from '../../json/json-path.js';
+import { isString, readText, type Span, toBytes, visitElements } from '../../json/json-text.js';
+import { RPC_CODES } from '../../jsonrpc/rpc-error.js';
+import type { ResponseEnvelope } from '../../mcp/envelope.js';
+import type { ListFacts } from '../../mcp/lists.js';
+import type { Outcome, RequestTimeouts } from '../../upstream/request.js';
+
+/** One entry of a list as the child spelt it. */
+export interface RawEntry {
+  readonly bytes: Uint8Array;
+  readonly span: Span;
+  /** The entry is larger than any may be, and this is only what tells which one it is. */
+  readonly isTooLarge?: boolean;
+}
+
+export type ListOutcome =
+  | { readonly kind: 'listed'; readonly entries: readonly RawEntry[]; readonly truncated: string | undefined }
+  /** `isUnknown` when the server does not know the method at all. */
+  | { readonly kind: 'failed'; readonly reason: string; readonly isUnknown?: boolean };
+
+export interface ListLimits {
+  readonly maxEntries: number;
+  readonly maxPages: number;
+  readonly maxBytes: number;
+  /** Of one entry; a larger one is left out without keeping others from their place. */
+  readonly maxEntryBytes?: number;
+}
+
+/** One entry, with its schemas, its description and its icons. */
+export const MAX_ENTRY_BYTES = 1024 * 1024;
+
+const DEFAULT_LIST_LIMITS: ListLimits = {
+  maxEntries: 1000,
+  maxPages: 100,
+  maxBytes: 4 * 1024 * 1024,
+};
+
+/** A method that lists, and the token of the list in its result. */
+export interface PagedMethod {
+  readonly method: string;
+  readonly token: ListFacts['token'] | 'resultTasks';
+}
+
+/** Sends one list request; `ChildConnection.ask` bound to a child. */
+export type Ask = (method: string, params: unknown, timeouts: RequestTimeouts) => Promise<Outcome>;
+
+/**
+ * All pages of a child's list, in the child's order.
+ *
+ * A cursor that comes again would be followed for ever and ends the list, as do the limits: the entries up to there
+ * are used, and `truncated` says why there are no more. A page that fails makes the whole list fail, since half a list
+ * looks like tools that went away.
+ */
+export async function listAllPages(
+  ask: Ask,
+  { method, token }: PagedMethod,
+  timeouts: RequestTimeouts,
+  limits: ListLimits = DEFAULT_LIST_LIMITS,
+): Promise<ListOutcome> {
+  const entries: RawEntry[] = [];
+  const seenCursors = new Set<string>();
+  let cursor: string | undefined;
+  const { maxEntryBytes = MAX_ENTRY_BYTES } = limits;
+  let byteLength = 0;
+  for (let page = 1; ; page += 1) {
+    const outcome = await ask(method, cursor === undefined ? undefined : { cursor }, timeouts);
+    if (outcome.kind === 'failed') return { kind: 'failed', reason: `${method}: ${outcome.reason}` };
+    const { response } = outcome;
+    const list = response.tokens[token];
+    if (response.error !== undefined) {
+      const { code } = JSON.parse(readText(response.bytes, response.error)) as { readonly code?: unknown };
+      const reason = `${method}: answered ${excerpt(response, response.error)}`;
+      return { kind: 'failed', reason, isUnknown: code === RPC_CODES.methodNotFound };
+    }
+    if (list === undefined || !isList(response, list)) {
+      return { kind: 'failed', reason: `${method}: the result holds no list` };
+    }
+    // Entries are kept for long, and must not keep what stood around them in memory.
+    const bytes = response.bytes.slice(list.start, list.end);
+    let excess: string | undefined;
+    visitElements(bytes, 0, Number.POSITIVE_INFINITY, (span) => {
+      const isTooLarge = span.end - span.start > maxEntryBytes;
+      if (isTooLarge) byteLength -= span.end - span.start;
+      excess ??= excessOf(limits, entries.length + 1, byteLength + span.end);
+      if (excess === undefined) entries.push(isTooLarge ? stubOf(bytes, span) : { bytes, span });
+    });
+    byteLength += bytes.length;
+    excess ??= excessOf(limits, entries.length, byteLength);
+    if (excess !== undefined) return truncated(entries, excess);
+
+    cursor = readCursor(response);
+    if (cursor === undefined) return { kind: 'listed', entries, truncated: undefined };
+    if (seenCursors.has(cursor)) return truncated(entries, 'the same cursor came twice');
+    if (page >= limits.maxPages) return truncated(entries, `more than ${limits.maxPages} pages`);
+    seenCursors.add(cursor);
+  }
+}
+
+/** Of an entry that is too large, no more than its name and its URI: the rest would only have to be kept. */
+function stubOf(bytes: Uint8Array, span: Span): RawEntry {
+  const members = IDENTITIES.flatMap((member) => {
+    const [value] = valuesAt(bytes, span, [member]);
+    const isShort = value !== undefined && isString(bytes, value) && value.end - value.start <= MAX_IDENTITY_BYTES;
+    return isShort ? [`"${member}":${readText(bytes, value)}`] : [];
+  });
+  const stub = toBytes(`{${members.join(',')}}`);
+  return { bytes: stub, span: { start: 0, end: stub.length }, isTooLarge: true };
+}
+
+const IDENTITIES = ['name', 'uri', 'uriTemplate'];
+const MAX_IDENTITY_BYTES = 4 * 1024;
+
+/** Which limit a list of so many entries and bytes is beyond. */
+function excessOf({ maxEntries, maxBytes }: ListLimits, entryCount: number, byteLength: number): string | undefined {
+  if (entryCount > maxEntries) return `more than ${maxEntries} entries`;
+  return byteLength > maxBytes ? `larger than ${maxBytes} bytes` : undefined;
+}
+
+function truncated(entries: readonly RawEntry[], reason: string): ListOutcome {
+  return { kind: 'listed', entries, truncated: reason };
+}
+
+function isList(response: ResponseEnvelope, span: Span): boolean {
+  return response.bytes[span.start] === 0x5b;
+}
+
+/** Presence decides: an empty cursor is one; `null`, which some servers send on the last page, is none. */
+function readCursor({ bytes, tokens }: ResponseEnvelope): string | undefined {
+  if (tokens.nextCursor === undefined) return undefined;
+  const cursor: unknown = JSON.parse(readText(bytes, tokens.nextCursor));
+  return typeof cursor === 'string' ? cursor : undefined;
+}
+
+function excerpt(response: ResponseEnvelope, span: Span): string {
+  return readText(response.bytes, { start: span.start, end: Math.min(span.end, span.start + EXCERPT_BYTES) });
+}
+
+const EXCERPT_BYTES = 200;

@@ -1,0 +1,283 @@
+import type { Exchange } from '../downstream/exchange.js';
+import type { DownstreamClient } from '../downstream/port.js';
+import { type OnInternalError, withErrorBoundaryAsync } from '../errors/error-boundary.js';
+import { internalError } from '../errors/internal-error.js';
+import { isString, readString, readText, toBytes } from '../json/json-text.js';
+import { RPC_CODES, RpcError } from '../jsonrpc/rpc-error.js';
+import type { NotificationEnvelope, RequestEnvelope } from '../mcp/envelope.js';
+import type { Hmac } from '../mcp/exposed-name.js';
+import { type ListKind, listAskedFor } from '../mcp/lists.js';
+import { METHODS, REPEATABLE_METHODS, TASK_METHODS } from '../mcp/methods.js';
+import type { LegacyRevision } from '../mcp/revisions.js';
+import type { Clock } from '../timing/clock.js';
+import type { Catalogs } from './catalog/catalogs.js';
+import { MergedLists } from './catalog/merged-lists.js';
+import { answerList } from './catalog/paged-list.js';
+import type { ListNaming } from './catalog/server-lists.js';
+import { ListAnnouncements } from './list-announcements.js';
+import type { Backend } from './registry/backend.js';
+import type { LogLevelRouter } from './reverse/log-level-router.js';
+import type { Subscriptions } from './reverse/subscriptions.js';
+import { askInOrder, type Inquiry } from './routing/ask-in-order.js';
+import { NO_COMPLETIONS, NotListed, Router, type Target } from './routing/router.js';
+import { StartupQueue } from './startup-queue.js';
+import type { OwnTool } from './status/own-tool.js';
+import { drivingTask } from './tasks/driven-task.js';
+import type { Tasks } from './tasks/tasks.js';
+
+export interface ClientViewOptions {
+  readonly clock: Clock;
+  /** In the order of the configuration. */
+  readonly backends: readonly Backend[];
+  readonly naming: ListNaming;
+  readonly ownTools: readonly OwnTool[];
+  /** How long what is asked for first waits for servers that are still starting, in milliseconds. */
+  readonly startupWaitMs: number;
+  readonly subscriptions: Subscriptions;
+  readonly logs: LogLevelRouter;
+  readonly tasks: Tasks;
+  /** Seals the cursors of lists that need more than one page. */
+  readonly hmac: Hmac;
+  readonly onFault?: OnInternalError | undefined;
+  /** Told how many tools there are now, of all servers. */
+  readonly onToolsListed?: ((count: number) => void) | undefined;
+  /** What the first of its clients saw until now, where the configuration has changed. */
+  readonly before?: ClientView | undefined;
+}
+
+/**
+ * What some clients see: one backend of each server, as one. Clients that use the same backends share a view.
+ *
+ * It answers what concerns all its servers and routes the rest to the one that it is for.
+ */
+export class ClientView {
+  readonly clients = new Set<DownstreamClient>();
+  readonly #backends: ReadonlyMap<string, Backend>;
+  readonly #ownTools: ReadonlyMap<string, OwnTool>;
+  readonly #lists: MergedLists;
+  readonly #announcements: ListAnnouncements;
+  readonly #router: Router;
+  readonly #subscriptions: Subscriptions;
+  readonly #logs: LogLevelRouter;
+  readonly #tasks: Tasks;
+  readonly #held: StartupQueue;
+  readonly #onFault: OnInternalError | undefined;
+  readonly #onToolsListed: ClientViewOptions['onToolsListed'];
+  /** Where more than one server has resources, what they say tells whose some are. */
+  #learnsUris: boolean;
+  /** Whose place it has taken, until its clients have come over. */
+  #before: ClientView | undefined;
+
+  constructor(options: ClientViewOptions) {
+    const { clock, backends, naming, ownTools, startupWaitMs, subscriptions, logs, tasks, hmac, onFault, before } =
+      options;
+    this.#onFault = onFault;
+    this.#onToolsListed = options.onToolsListed;
+    this.#backends = new Map(backends.map((backend) => [backend.key, backend]));
+    this.#ownTools = new Map(ownTools.map((tool) => [tool.name, tool]));
+    this.#before = before;
+    this.#router = new Router(this.#backends, naming, before === undefined ? undefined : before.#router);
+    this.#subscriptions = subscriptions;
+    this.#logs = logs;
+    this.#tasks = tasks;
+    const onMerged = (catalogs: Catalogs) => this.#merged(catalogs);
+    this.#lists = new MergedLists(
+      { backends, ownTools, naming, paging: { hmac }, onFault, onMerged },
+      before === undefined ? undefined : before.#lists,
+    );
+    this.#announcements = new ListAnnouncements({
+      clock,
+      lists: this.#lists,
+      clients: this.clients,
+      before: before === undefined ? undefined : before.#announcements,
+    });
+    this.#learnsUris = this.#router.withResources.length > 1;
+    this.#held = new StartupQueue({
+      clock,
+      waitMs: startupWaitMs,
+      isReady: () => this.#lists.isSettled,
+      // Who has a list already is not kept waiting for what was added to it.
+      isOver: this.#lists.areSeen,
+      serve: (exchange) => this.serve(exchange),
+    });
+  }
+
+  get backends(): ReadonlyMap<string, Backend> {
+    return this.#backends;
+  }
+
+  get catalogs(): Catalogs {
+    return this.#lists.catalogs;
+  }
+
+  uses(backend: Backend): boolean {
+    return this.#backends.get(backend.key) === backend;
+  }
+
+  serve(exchange: Exchange): void {
+    const { method } = exchange.request;
+    const list = listAskedFor(method);
+    if (list !== undefined) this.#list(exchange, list);
+    else if (method === METHODS.setLevel) this.#logs.setLevel(exchange, this.#backends.values());
+    else if (method === METHODS.listTasks)
+      this.#await(exchange, this.#tasks.ofServers.list(exchange, this.#backends.values()));
+    else this.#route(exchange);
+  }
+
+  /** What some backend contributes may have changed. */
+  listsChanged(): void {
+    this.#lists.changed();
+  }
+
+  /** A client comes over from another view. */
+  adopt(client: DownstreamClient, from: ClientView): void {
+    from.clients.delete(client);
+    this.clients.add(client);
+    if (from !== this.#before) this.#announcements.welcome(client, from.#announcements);
+  }
+
+  /** Its clients have come over; with nothing to wait for they are told of the difference at once. */
+  begin(): void {
+    this.#before = undefined;
+    if (this.#lists.isSettled) this.#announcements.endQuiet();
+  }
+
+  /** A server has spoken of a resource, listed or not. */
+  noteUpdated({ bytes, tokens: { uri } }: NotificationEnvelope, { key }: Backend): void {
+    if (uri !== undefined && isString(bytes, uri)) this.#router.noteUri(readString(bytes, uri), key);
+  }
+
+  /** Some backend's first start has ended. */
+  startSettled(): void {
+    this.#held.startSettled();
+    if (this.#lists.isSettled) this.#announcements.endQuiet();
+  }
+
+  close(): void {
+    this.#announcements.close();
+    this.#held.end();
+  }
+
+  /** Another view takes its place, which is to serve what was held. */
+  handOver(): Exchange[] {
+    this.#announcements.close();
+    return this.#held.handOver();
+  }
+
+  #merged(catalogs: Catalogs): void {
+    this.#learnsUris = this.#router.withResources.length > 1;
+    this.#onToolsListed?.(catalogs.tools.size);
+    this.#announcements.tell();
+  }
+
+  #list(exchange: Exchange, kind: ListKind): void {
+    // A cursor goes on with a list that was there already.
+    const mayWait = exchange.request.tokens.cursor === undefined && !this.#lists.isComplete;
+    if (mayWait && this.#held.hold(exchange)) return;
+    answerList(exchange, this.#lists.show(kind).pages);
+  }
+
+  #route(exchange: Exchange): void {
+    const called = calledTool(exchange.request);
+    const own = called === undefined ? undefined : this.#ownTools.get(called);
+    if (own !== undefined) {
+      if (exchange.request.tokens.task === undefined) this.#await(exchange, this.#callOwnTool(own, exchange));
+      else exchange.fail(new RpcError(RPC_CODES.methodNotFound, `${own.name} cannot become a task`));
+      return;
+    }
+    const { method, bytes, tokens } = exchange.request;
+    const isSubscription = method === METHODS.subscribe || method === METHODS.unsubscribe;
+    const uri = isSubscription && tokens.uri !== undefined && isString(bytes, tokens.uri) ? tokens.uri : undefined;
+    const subscribedTo = uri === undefined ? '' : readString(bytes, uri);
+    const holder =
+      uri === undefined
+        ? undefined
+        : this.#subscriptions.holder(exchange.client, subscribedTo, this.#backends.values());
+    const target = holder ?? this.#target(exchange);
+    if (mayBeAnothers(target) && this.#held.hold(exchange)) return;
+    if (target instanceof RpcError) {
+      exchange.fail(target);
+      return;
+    }
+    if ('candidates' in target) {
+      askInOrder(exchange, target, (asked, backend) => this.#send(asked, { backend, edits: [] }));
+      return;
+    }
+    const { backend, original } = target;
+    if (uri !== undefined) {
+      this.#subscriptions.serve(exchange, backend, original ?? subscribedTo, subscribedTo);
+    } else if (method === METHODS.complete && completesNothing(backend)) {
+      exchange.succeed(NO_COMPLETIONS);
+    } else {
+      this.#send(exchange, target);
+    }
+  }
+
+  #target({ request, client }: Exchange): Target | Inquiry | RpcError {
+    const { method, tokens } = request;
+    const { ofServers } = this.#tasks;
+    if (TASK_METHODS.has(method)) return ofServers.target(request, client, this.#backends);
+    // A method that we do not know may be about a task, whose server it is for then.
+    const aboutTask = tokens.taskId === undefined ? undefined : ofServers.target(request, client, this.#backends);
+    const isAboutTask = aboutTask !== undefined && !(aboutTask instanceof RpcError) && !KNOWN_METHODS.has(method);
+    return isAboutTask ? aboutTask : this.#router.target(request, this.#lists.catalogs);
+  }
+
+  #send(exchange: Exchange, target: Target): void {
+    const { backend, edits, editAnswer, tool } = target;
+    const refusal = tool === undefined || !backend.needsApproval ? undefined : () => backend.rejectionReply(tool);
+    const refused = refusal?.();
+    if (refused !== undefined) {
+      backend.dispatcher.refuse(exchange, 'not_approved', refused);
+      return;
+    }
+    const onAnswered = this.#learnsUris ? this.#router.learnFrom(backend) : undefined;
+    const { request, client } = exchange;
+    const { task, relatedTask } = request.tokens;
+    if (task === undefined && relatedTask === undefined && !TASK_METHODS.has(request.method)) {
+      const translation = drivingTask(exchange, target, this.#tasks);
+      const isRepeatable = tool === undefined ? REPEATABLE_METHODS.has(request.method) : backend.isRepeatable(tool);
+      backend.serve(exchange, { edits, editAnswer, onAnswered, translation, isRepeatable, refusal });
+      return;
+    }
+    const related = this.#tasks.towardServer(request, client, backend);
+    const translation = this.#tasks.translationOf(exchange, backend);
+    backend.serve(exchange, { edits: [...edits, ...related], editAnswer, onAnswered, translation, refusal });
+  }
+
+  #await(exchange: Exchange, work: Promise<void>): void {
+    void withErrorBoundaryAsync(work, this.#onFault, () => exchange.fail(internalError()));
+  }
+
+  async #callOwnTool(tool: OwnTool, exchange: Exchange): Promise<void> {
+    exchange.succeed(toBytes(JSON.stringify(await tool.call(readArguments(exchange.request), this))));
+  }
+}
+
+/** The name of the tool that is to be called, if that is what is asked for. */
+function calledTool({ method, bytes, tokens: { name } }: RequestEnvelope): string | undefined {
+  return method === METHODS.callTool && name !== undefined && isString(bytes, name)
+    ? readString(bytes, name)
+    : undefined;
+}
+
+/** Whether a server that is not there yet may have what is asked for. */
+function mayBeAnothers(target: Target | Inquiry | RpcError): boolean {
+  if (target instanceof RpcError) return target instanceof NotListed;
+  return 'candidates' in target || target.isGuess === true;
+}
+
+const KNOWN_METHODS: ReadonlySet<string> = new Set(Object.values(METHODS));
+
+/** The oldest revision has completion, but no capability that says so. */
+function completesNothing({ dispatcher: { connection } }: Backend): boolean {
+  return connection !== undefined && connection.revision !== OLDEST && !connection.offers('completions');
+}
+
+const OLDEST: LegacyRevision = '2024-11-05';
+
+function readArguments({ bytes, params }: RequestEnvelope): unknown {
+  if (params === undefined) return undefined;
+  const value: unknown = JSON.parse(readText(bytes, params));
+  return typeof value === 'object' && value !== null && 'arguments' in value ? value.arguments : undefined;
+}

@@ -1,0 +1,72 @@
+import { ClientView, type ClientViewOptions } from './client-view.js';
+import type { Backend } from './registry/backend.js';
+import type { OwnTool } from './status/own-tool.js';
+
+export interface ClientViewsOptions
+  extends Pick<ClientViewOptions, 'clock' | 'subscriptions' | 'logs' | 'tasks' | 'hmac' | 'onFault' | 'onToolsListed'> {
+  readonly settings: () => { readonly ownTools: readonly OwnTool[]; readonly startupWaitMs: number };
+}
+
+/** The views that there are, each for the clients that use the same backends. */
+export class ClientViews {
+  readonly #options: ClientViewsOptions;
+  /** By the backends that they are of. */
+  readonly #views = new Map<string, ClientView>();
+
+  constructor(options: ClientViewsOptions) {
+    this.#options = options;
+  }
+
+  get all(): readonly ClientView[] {
+    return [...this.#views.values()];
+  }
+
+  /** The view of these backends, of a single one as it is where `isAlone`. A new one takes the place of `before`. */
+  of(backends: readonly Backend[], isAlone: boolean, before?: ClientView): ClientView {
+    const id = idOf(backends, isAlone);
+    const known = this.#views.get(id);
+    if (known !== undefined) return known;
+    const { settings, onToolsListed, ...shared } = this.#options;
+    const { ownTools, startupWaitMs } = settings();
+    const view = new ClientView({
+      ...shared,
+      backends,
+      naming: isAlone ? 'original' : 'exposed',
+      ownTools: isAlone ? [] : ownTools,
+      startupWaitMs,
+      onToolsListed: isAlone ? undefined : onToolsListed,
+      before,
+    });
+    this.#views.set(id, view);
+    return view;
+  }
+
+  eachOf(backend: Backend, visit: (view: ClientView) => void): void {
+    for (const view of this.#views.values()) if (view.uses(backend)) visit(view);
+  }
+
+  /** Forgets all views, and returns them; those that clients go on using are to be kept. */
+  takeAll(): readonly ClientView[] {
+    const { all } = this;
+    this.#views.clear();
+    return all;
+  }
+
+  keep(view: ClientView, isAlone: boolean): void {
+    this.#views.set(idOf([...view.backends.values()], isAlone), view);
+  }
+
+  /** Nobody uses it any more. */
+  end(view: ClientView): void {
+    view.close();
+    for (const [id, each] of this.#views) if (each === view) this.#views.delete(id);
+  }
+
+  close(): void {
+    for (const view of this.takeAll()) view.close();
+  }
+}
+
+function idOf(backends: readonly Backend[], isAlone: boolean): string {
+  return JSON.stringify([isAlone, ...backends.map((backend) => backend.id)]);
+}

@@ -1,0 +1,61 @@
+import type { ClientFacts, DownstreamClient } from '../../downstream/port.js';
+import { type ClientProfile, profileKey } from '../../mcp/client-profile.js';
+import type { Cancel } from '../../timing/clock.js';
+import type { PooledServer, RunningBackend, Sharing } from './backend-pool.js';
+
+/** Who shares: everybody, those whose profile has this key, or one client alone. */
+export type Scope = typeof ALL | string | DownstreamClient;
+
+export const ALL = Symbol('all clients');
+
+export function scopeOf(
+  { sharing, asksForRoots }: ServerInstances,
+  client: DownstreamClient,
+  facts: ClientFacts,
+): Scope {
+  if (sharing === 'all') return ALL;
+  const hasOwnRoots = asksForRoots && facts.profile.capabilities.roots !== undefined;
+  return sharing === 'isolated' || hasOwnRoots ? client : profileKey(facts.profile, client.principal);
+}
+
+/** The backends of one server. */
+export class ServerInstances {
+  readonly key: string;
+  readonly sharing: Sharing;
+  readonly instances = new Set<Instance>();
+  asksForRoots = false;
+  /** Its process must not be started yet. */
+  isHeld = false;
+
+  constructor({ key, sharing }: PooledServer) {
+    this.key = key;
+    this.sharing = sharing;
+  }
+}
+
+/** One backend of a server. */
+export class Instance {
+  /** Unknown until a client claims it. */
+  scope: Scope | undefined;
+  /** Whether its clients have roots: those that share it are alike in that. */
+  hasRoots = false;
+  idleSince = 0;
+  cancelIdle: Cancel = () => {};
+  readonly running: RunningBackend;
+  /** Tells the process of its client; only the first time counts. */
+  tell: (profile: ClientProfile) => void = () => {};
+
+  constructor(scope: Scope | undefined, create: (profile: Promise<ClientProfile>) => RunningBackend) {
+    this.scope = scope;
+    this.running = create(
+      new Promise((resolve) => {
+        this.tell = resolve;
+      }),
+    );
+  }
+
+  /** Whether it only waits for a client like its last one. */
+  get isIdle(): boolean {
+    return typeof this.scope === 'string' && this.running.backend.clients.size === 0;
+  }
+}

@@ -1,0 +1,229 @@
+import { NOT_JSON, QUOTE, skipString } from './json-string.js';
+import { StringInterner } from './string-interner.js';
+
+/** A range of bytes, `end` exclusive. */
+export interface Span {
+  readonly start: number;
+  readonly end: number;
+}
+
+/** What the functions below return besides `NOT_JSON` when the text nests deeper than the limit: before a stack is full. */
+export const TOO_DEEP = -2;
+
+export const COMMA = 0x2c;
+const COLON = 0x3a;
+const ZERO = 0x30;
+const NINE = 0x39;
+export const OPEN_BRACKET = 0x5b;
+const CLOSE_BRACKET = 0x5d;
+export const OPEN_BRACE = 0x7b;
+export const CLOSE_BRACE = 0x7d;
+
+/** The first position at or after `at` that is not JSON white space. */
+export function skipWhitespace(bytes: Uint8Array, at: number): number {
+  let position = at;
+  for (;;) {
+    const byte = bytes[position];
+    // Of most messages, all bytes between tokens are tokens: one look is enough to see that.
+    if (byte === undefined || byte > 0x20) return position;
+    if (byte !== 0x20 && byte !== 0x0a && byte !== 0x0d && byte !== 0x09) return position;
+    position += 1;
+  }
+}
+
+/**
+ * The position after the JSON value that starts at `at`, or `NOT_JSON` or `TOO_DEEP`.
+ *
+ * As strict as `JSON.parse`, but for the bytes above 0x7F inside strings: whether those are UTF-8 is asked once for
+ * the whole line. `depth` is how many more levels of nesting are allowed.
+ */
+export function skipValue(bytes: Uint8Array, at: number, depth: number): number {
+  switch (bytes[at]) {
+    case QUOTE:
+      return skipString(bytes, at);
+    case OPEN_BRACE:
+      return depth === 0 ? TOO_DEEP : skipObject(bytes, at, depth - 1);
+    case OPEN_BRACKET:
+      return depth === 0 ? TOO_DEEP : skipArray(bytes, at, depth - 1);
+    case 0x74:
+      return skipLiteral(bytes, at, TRUE);
+    case 0x66:
+      return skipLiteral(bytes, at, FALSE);
+    case 0x6e:
+      return skipLiteral(bytes, at, NULL);
+    default:
+      return skipNumber(bytes, at);
+  }
+}
+
+/** Calls `visit` with the spans of each member's key (quotes included) and value; returns as `skipValue` does. */
+export function visitMembers(
+  bytes: Uint8Array,
+  at: number,
+  depth: number,
+  visit: (key: Span, value: Span) => void,
+): number {
+  if (bytes[at] !== OPEN_BRACE) return NOT_JSON;
+  let position = skipWhitespace(bytes, at + 1);
+  if (bytes[position] === CLOSE_BRACE) return position + 1;
+  for (;;) {
+    const keyEnd = skipString(bytes, position);
+    if (keyEnd < 0) return keyEnd;
+    const valueStart = skipColon(bytes, keyEnd);
+    if (valueStart < 0) return valueStart;
+    const valueEnd = skipValue(bytes, valueStart, depth);
+    if (valueEnd < 0) return valueEnd;
+    visit({ start: position, end: keyEnd }, { start: valueStart, end: valueEnd });
+    position = skipWhitespace(bytes, valueEnd);
+    if (bytes[position] === CLOSE_BRACE) return position + 1;
+    if (bytes[position] !== COMMA) return NOT_JSON;
+    position = skipWhitespace(bytes, position + 1);
+  }
+}
+
+/** Calls `visit` with the span of each element; returns as `skipValue` does. */
+export function visitElements(bytes: Uint8Array, at: number, depth: number, visit: (element: Span) => void): number {
+  if (bytes[at] !== OPEN_BRACKET) return NOT_JSON;
+  let position = skipWhitespace(bytes, at + 1);
+  if (bytes[position] === CLOSE_BRACKET) return position + 1;
+  for (;;) {
+    const end = skipValue(bytes, position, depth);
+    if (end < 0) return end;
+    visit({ start: position, end });
+    position = skipWhitespace(bytes, end);
+    if (bytes[position] === CLOSE_BRACKET) return position + 1;
+    if (bytes[position] !== COMMA) return NOT_JSON;
+    position = skipWhitespace(bytes, position + 1);
+  }
+}
+
+/** From the end of a key to the start of its value. */
+export function skipColon(bytes: Uint8Array, at: number): number {
+  const position = skipWhitespace(bytes, at);
+  return bytes[position] === COLON ? skipWhitespace(bytes, position + 1) : NOT_JSON;
+}
+
+/** The text of the string literal at `span`; the literal must be valid. */
+export function readString(bytes: Uint8Array, span: Span): string {
+  const text = names.read(bytes, span.start + 1, span.end - 1);
+  return text ?? (JSON.parse(decoder.decode(bytes.subarray(span.start, span.end))) as string);
+}
+
+const names = new StringInterner();
+
+/** The bytes at `span` as text. Ids are short, and a decoder costs more than they do. */
+export function readText(bytes: Uint8Array, span: Span): string {
+  let text = '';
+  for (let position = span.start; position < span.end; position += 1) {
+    const byte = bytes[position] ?? 0x80;
+    if (byte >= 0x80 || position - span.start === SHORT_TEXT)
+      return decoder.decode(bytes.subarray(span.start, span.end));
+    text += String.fromCharCode(byte);
+  }
+  return text;
+}
+
+/** Whether a string literal starts at `span`. */
+export function isString(bytes: Uint8Array, span: Span): boolean {
+  return bytes[span.start] === QUOTE;
+}
+
+/** Whether a number starts at `span`. */
+export function isNumber(bytes: Uint8Array, span: Span): boolean {
+  const byte = bytes[span.start] ?? 0;
+  return byte === 0x2d || isDigit(byte);
+}
+
+/** Whether an object starts at `span`. */
+export function isObject(bytes: Uint8Array, span: Span): boolean {
+  return bytes[span.start] === OPEN_BRACE;
+}
+
+/** UTF-8 bytes of a text. */
+export function toBytes(text: string): Uint8Array {
+  return text.length <= SHORT_TEXT ? (asciiBytes(text) ?? encoder.encode(text)) : encoder.encode(text);
+}
+
+/** Arrays this small live on the engine's own heap; the encoder would allocate memory outside for each. */
+const SHORT_TEXT = 64;
+
+function asciiBytes(text: string): Uint8Array | undefined {
+  const bytes = new Uint8Array(text.length);
+  for (let index = 0; index < text.length; index += 1) {
+    const code = text.charCodeAt(index);
+    if (code >= 0x80) return undefined;
+    bytes[index] = code;
+  }
+  return bytes;
+}
+
+const encoder = new TextEncoder();
+const decoder = new TextDecoder();
+const TRUE = encoder.encode('true');
+const FALSE = encoder.encode('false');
+const NULL = encoder.encode('null');
+
+function skipObject(bytes: Uint8Array, at: number, depth: number): number {
+  let position = skipWhitespace(bytes, at + 1);
+  if (bytes[position] === CLOSE_BRACE) return position + 1;
+  for (;;) {
+    position = skipString(bytes, position);
+    if (position < 0) return position;
+    position = skipColon(bytes, position);
+    if (position < 0) return position;
+    position = skipValue(bytes, position, depth);
+    if (position < 0) return position;
+    position = skipWhitespace(bytes, position);
+    if (bytes[position] === CLOSE_BRACE) return position + 1;
+    if (bytes[position] !== COMMA) return NOT_JSON;
+    position = skipWhitespace(bytes, position + 1);
+  }
+}
+
+function skipArray(bytes: Uint8Array, at: number, depth: number): number {
+  let position = skipWhitespace(bytes, at + 1);
+  if (bytes[position] === CLOSE_BRACKET) return position + 1;
+  for (;;) {
+    position = skipValue(bytes, position, depth);
+    if (position < 0) return position;
+    position = skipWhitespace(bytes, position);
+    if (bytes[position] === CLOSE_BRACKET) return position + 1;
+    if (bytes[position] !== COMMA) return NOT_JSON;
+    position = skipWhitespace(bytes, position + 1);
+  }
+}
+
+function skipLiteral(bytes: Uint8Array, at: number, literal: Uint8Array): number {
+  for (let index = 0; index < literal.length; index += 1) {
+    if (bytes[at + index] !== literal[index]) return NOT_JSON;
+  }
+  return at + literal.length;
+}
+
+function skipNumber(bytes: Uint8Array, at: number): number {
+  let position = bytes[at] === 0x2d ? at + 1 : at;
+  if (bytes[position] === ZERO) position += 1;
+  else if (isDigit(bytes[position])) position = skipDigits(bytes, position);
+  else return NOT_JSON;
+  if (bytes[position] === 0x2e) {
+    if (!isDigit(bytes[position + 1])) return NOT_JSON;
+    position = skipDigits(bytes, position + 1);
+  }
+  if (bytes[position] === 0x65 || bytes[position] === 0x45) {
+    position += 1;
+    if (bytes[position] === 0x2b || bytes[position] === 0x2d) position += 1;
+    if (!isDigit(bytes[position])) return NOT_JSON;
+    position = skipDigits(bytes, position);
+  }
+  return position;
+}
+
+function skipDigits(bytes: Uint8Array, at: number): number {
+  let position = at;
+  while (isDigit(bytes[position])) position += 1;
+  return position;
+}
+
+function isDigit(byte: number | undefined): boolean {
+  return byte !== undefined && byte >= ZERO && byte <= NINE;
+}

@@ -1,0 +1,45 @@
+import { readText } from '../json/json-text.js';
+import type { ResponseEnvelope } from './envelope.js';
+
+/** What a child answered to `initialize`. */
+export interface InitializeResult {
+  /** The result as JSON, verbatim. */
+  readonly raw: Uint8Array;
+  readonly protocolVersion: string;
+  readonly capabilities: Readonly<Record<string, unknown>>;
+  readonly instructions: string | undefined;
+}
+
+/** Whether this capability, such as `tools` or `resources.subscribe`, was declared. */
+export function declares(capabilities: InitializeResult['capabilities'], capability: string): boolean {
+  let value: unknown = capabilities;
+  for (const step of capability.split('.')) value = isRecord(value) ? value[step] : undefined;
+  return value !== undefined && value !== null && value !== false;
+}
+
+/** The parts of an `InitializeResult` that we use, or what is wrong with it. */
+export function readInitializeResult({ bytes, result, error }: ResponseEnvelope): InitializeResult | string {
+  if (result === undefined) {
+    const { code, message } = JSON.parse(readText(bytes, error ?? { start: 0, end: 0 })) as Record<string, unknown>;
+    return `initialize: the server answered error ${inWords(code)}: ${inWords(message)}`;
+  }
+  const value: unknown = JSON.parse(readText(bytes, result));
+  if (!isRecord(value)) return 'initialize: the result is not an object';
+  const { protocolVersion, capabilities, instructions } = value;
+  if (typeof protocolVersion !== 'string') return 'initialize: the result names no protocol version';
+  return {
+    raw: bytes.slice(result.start, result.end),
+    protocolVersion,
+    capabilities: isRecord(capabilities) ? capabilities : {},
+    instructions: typeof instructions === 'string' ? instructions : undefined,
+  };
+}
+
+/** Whatever a server put there, as text. */
+function inWords(value: unknown): string {
+  return typeof value === 'string' ? value : (JSON.stringify(value) ?? 'none');
+}
+
+function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}

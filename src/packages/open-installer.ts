@@ -1,0 +1,52 @@
+import { isRunning, type OrphanGuard } from '../app/orphan-guard.js';
+import type { Logger } from '../observe/logger.js';
+import { hostIdentity, identify } from '../process/process-identity.js';
+import type { Clock } from '../timing/clock.js';
+import { openLockFile, openStore, type PackagePlaces } from './installed-packages.js';
+import { NpmClient } from './npm-client.js';
+import { PackageInstaller } from './package-installer.js';
+import { StoreLock } from './store-lock.js';
+
+export interface OpenInstallerOptions {
+  readonly places: PackagePlaces;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly environment: Readonly<Record<string, string | undefined>>;
+  readonly orphanGuard: Pick<OrphanGuard, 'begun' | 'gone'>;
+}
+
+/** Npm, and what it takes to install with it. */
+export interface OpenedInstaller {
+  readonly installer: PackageInstaller;
+  readonly npm: NpmClient;
+}
+
+/** What installs packages. It is loaded only where there is something to install. */
+export function openInstaller({
+  places,
+  clock,
+  logger,
+  environment,
+  orphanGuard,
+}: OpenInstallerOptions): OpenedInstaller {
+  const npm = new NpmClient({ clock, environment, orphanGuard, folder: places.storeFolder });
+  const host = hostIdentity();
+  const storeLock = new StoreLock({
+    folder: places.storeFolder,
+    self: async () => {
+      const startTime = (await identify(process.pid))?.startTime;
+      return { host, process: startTime === undefined ? undefined : { pid: process.pid, startTime } };
+    },
+    isRunning,
+  });
+  const installer = new PackageInstaller({
+    clock,
+    store: openStore(places),
+    storeLock,
+    lockFile: openLockFile(places),
+    npm,
+    onFallbackPath: (file) =>
+      logger.warn({ file }, 'the folder of the configuration cannot be written, so trunkline.lock is kept elsewhere'),
+  });
+  return { installer, npm };
+}

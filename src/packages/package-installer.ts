@@ -1,0 +1,159 @@
+import { programIn } from '../config/package-bin.js';
+import { ServerFault } from '../config/server-fault.js';
+import type { PackageRequest } from '../supervision/installer.js';
+import type { Clock } from '../timing/clock.js';
+import { lockKey } from './installed-packages.js';
+import type { LockedPackage, LockFile } from './lock-file.js';
+import { LockFileError } from './lock-file.js';
+import { type NpmClient, NpmFault } from './npm-client.js';
+import type { PackageStore } from './package-store.js';
+import type { StoreLock } from './store-lock.js';
+
+export interface PackageInstallerOptions {
+  readonly clock: Clock;
+  readonly store: PackageStore;
+  readonly storeLock: StoreLock;
+  readonly lockFile: LockFile;
+  readonly npm: NpmClient;
+  /** Told where the lock is kept when it cannot be beside the configuration. */
+  readonly onFallbackPath: (file: string) => void;
+}
+
+/** A package that is there. */
+export interface Obtained {
+  readonly locked: LockedPackage;
+  /** Absolute; to be run with Node. */
+  readonly program: string;
+  /** False when it was there already. */
+  readonly isNew: boolean;
+}
+
+/** Why a package could not be installed, in one line; `lines` are npm's own words. */
+export class InstallFault extends Error {
+  override readonly name = 'InstallFault';
+  readonly lines: readonly string[];
+
+  constructor(message: string, lines: readonly string[], cause: unknown) {
+    super(message, { cause });
+    this.lines = lines;
+  }
+}
+
+/**
+ * Installs packages into the store, one at a time among all gateways that share it.
+ *
+ * Each is installed into a folder that nobody looks at and put in its place by one rename; only then is it locked. So
+ * whatever is interrupted or fails leaves what was there as it was.
+ */
+export class PackageInstaller {
+  readonly #options: PackageInstallerOptions;
+
+  constructor(options: PackageInstallerOptions) {
+    this.#options = options;
+  }
+
+  /** Resolves when the package is there and locked. Rejects with an `InstallFault`, or once `signal` is aborted. */
+  async obtain(request: PackageRequest, signal: AbortSignal): Promise<Obtained> {
+    return await this.#exclusively(request, signal, async (within) => {
+      const { lockFile, store } = this.#options;
+      const { name, version, installScripts } = request;
+      const locked = lockFile.read().get(lockKey(request));
+      const known = locked ?? (version === undefined ? undefined : store.findVersion(name, version, installScripts));
+      const obtained = await this.#put(request, known, within);
+      if (locked === undefined) this.#lock(request, obtained.locked);
+      return obtained;
+    });
+  }
+
+  /** The newest of everything, whatever is locked; that stays as it is until `lock`. */
+  async obtainNewest(request: PackageRequest, signal: AbortSignal): Promise<Obtained> {
+    return await this.#exclusively(request, signal, async (within) => {
+      const newest = await this.#inStaging((folder) => this.#options.npm.resolve(folder, request, within));
+      return await this.#put(request, newest, within);
+    });
+  }
+
+  async lock(request: PackageRequest, locked: LockedPackage, signal: AbortSignal): Promise<void> {
+    await this.#exclusively(request, signal, async () => this.#lock(request, locked));
+  }
+
+  async #put(request: PackageRequest, known: LockedPackage | undefined, signal: AbortSignal): Promise<Obtained> {
+    const { npm, store } = this.#options;
+    const { name, installScripts } = request;
+    if (known !== undefined) {
+      const wanted = { name, locked: known, installScripts };
+      if (store.has(wanted)) {
+        return { locked: known, program: programIn(store.folderOf(wanted), request), isNew: false };
+      }
+    }
+    return await this.#inStaging(async (staging) => {
+      // npm checks every package against what is locked.
+      const locked = await npm.install(staging, request, known, signal);
+      // What cannot be run is not published.
+      programIn(staging, request);
+      const folder = await store.publish(staging, { name, locked, installScripts });
+      return { locked, program: programIn(folder, request), isNew: true };
+    });
+  }
+
+  async #inStaging<T>(work: (folder: string) => Promise<T>): Promise<T> {
+    const { store } = this.#options;
+    const staging = await store.newStaging();
+    try {
+      return await work(staging);
+    } finally {
+      await store.discard(staging);
+    }
+  }
+
+  #lock(request: PackageRequest, locked: LockedPackage): void {
+    const { lockFile, onFallbackPath } = this.#options;
+    const file = lockFile.lock(lockKey(request), locked);
+    if (file !== lockFile.path) onFallbackPath(file);
+  }
+
+  /** The wait for others is not counted: they may have much to install. */
+  async #exclusively<T>(
+    request: PackageRequest,
+    signal: AbortSignal,
+    work: (signal: AbortSignal) => Promise<T>,
+  ): Promise<T> {
+    const { clock, store, storeLock } = this.#options;
+    try {
+      const release = await storeLock.acquire(signal);
+      const tooLong = new AbortController();
+      const cancel = clock.schedule(request.budgetMs, () => tooLong.abort(new TookTooLong(request.budgetMs)));
+      try {
+        await store.sweep();
+        return await work(AbortSignal.any([signal, tooLong.signal]));
+      } finally {
+        cancel();
+        await release();
+      }
+    } catch (error) {
+      signal.throwIfAborted();
+      throw toInstallFault(request, error);
+    }
+  }
+}
+
+class TookTooLong extends Error {
+  constructor(budgetMs: number) {
+    super(`it took longer than \`installTimeout\`, ${budgetMs / 1000} s`);
+  }
+}
+
+function toInstallFault(request: PackageRequest, error: unknown): InstallFault {
+  const lines = error instanceof NpmFault ? error.lines : [];
+  const hint = error instanceof ServerFault || error instanceof LockFileError ? `; ${error.hint}` : '';
+  const reason = error instanceof Error ? error.message : String(error);
+  const hide = hidingName(request);
+  return new InstallFault(`${request.shown} could not be installed: ${hide(reason)}${hint}`, lines.map(hide), error);
+}
+
+/** Where a variable stands for the package, its value is never told, not even by npm. */
+function hidingName(request: PackageRequest): (text: string) => string {
+  const { name, shown } = request;
+  if (shown === lockKey(request)) return (text) => text;
+  return (text) => text.replaceAll(name, shown).replaceAll(name.replace('/', '%2f'), shown);
+}

@@ -1,0 +1,27 @@
+import type { OversizedLine } from '../../io/line-decoder.js';
+
+/**
+ * The id of the request that a dropped line would have answered, if either end of the line tells.
+ *
+ * Answers begin or end with their id in practice, and the payload is the one other member. At the end of the line no
+ * string can imitate an id, since a quote inside a string is escaped.
+ */
+export function findIdInFragments({ head, tail }: OversizedLine): number | undefined {
+  const start = withoutGaps(head);
+  const first = ID_FIRST.exec(start);
+  if (first !== null) return Number(first[1]);
+  if (!PAYLOAD_FIRST.test(start)) return undefined;
+  const last = ID_LAST.exec(withoutGaps(tail));
+  return last === null ? undefined : Number(last[1]);
+}
+
+const LATIN1 = new TextDecoder('latin1');
+
+/** White space inside strings goes as well, which changes nothing about what is looked for. */
+function withoutGaps(bytes: Uint8Array): string {
+  return LATIN1.decode(bytes).replace(/[ \t\r]+/g, '');
+}
+
+const ID_FIRST = /^\{(?:"jsonrpc":"2\.0",)?"id":(\d{1,16}),"(?:result|error)":/;
+const PAYLOAD_FIRST = /^\{(?:"jsonrpc":"2\.0",)?"(?:result|error)":/;
+const ID_LAST = /,"id":(\d{1,16})(?:,"jsonrpc":"2\.0")?\}$/;

@@ -1,0 +1,101 @@
+import { chmodSync, mkdirSync, readdirSync, statSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { CacheFolder, type CacheFolderOptions } from '../../src/cache/cache-folder.js';
+import { folderWith } from '../config/files.js';
+import { until } from '../support/processes.js';
+
+function keeping(options: Partial<CacheFolderOptions> = {}) {
+  const folder = join(folderWith({}), 'data', 'kept');
+  const ignored: string[] = [];
+  const internalErrors: unknown[] = [];
+  const kept = new CacheFolder({
+    folder,
+    maxFileBytes: 100,
+    maxFiles: 3,
+    onIgnored: (_file, reason) => ignored.push(reason),
+    onFault: (error) => internalErrors.push(error),
+    ...options,
+  });
+  const text = (name: string) => {
+    const bytes = kept.read(name);
+    return bytes === undefined ? undefined : Buffer.from(bytes).toString();
+  };
+  return { folder, kept, ignored, internalErrors, text };
+}
+
+const daysAgo = (days: number) => new Date(Date.now() - days * 86_400_000);
+
+describe('a folder of what is kept', () => {
+  it('has what was written into it last, for its owner only', async () => {
+    const { folder, kept, text } = keeping();
+    kept.write('a', Buffer.from('first'));
+    kept.write('a', Buffer.from('second'));
+    kept.write('b', Buffer.from('other'));
+    await kept.settled();
+    expect([text('a'), text('b')]).toEqual(['second', 'other']);
+    expect(readdirSync(folder).sort()).toEqual(['a', 'b']);
+    if (process.platform === 'win32') return;
+    expect(statSync(folder).mode & 0o777).toBe(0o700);
+    expect(statSync(join(folder, 'a')).mode & 0o777).toBe(0o600);
+  });
+
+  it('has nothing under a name that was never written, which is no event', () => {
+    const { text, ignored } = keeping();
+    expect([text('a'), ignored]).toEqual([undefined, []]);
+  });
+
+  it('neither reads nor writes a file that is too large', async () => {
+    const { folder, kept, text, ignored } = keeping();
+    kept.write('a', new Uint8Array(101));
+    await kept.settled();
+    mkdirSync(folder, { recursive: true });
+    writeFileSync(join(folder, 'b'), 'x'.repeat(101), { mode: 0o600 });
+    expect([text('a'), text('b')]).toEqual([undefined, undefined]);
+    expect(ignored).toEqual(['it would be too large', 'it is too large']);
+  });
+
+  it.skipIf(process.platform === 'win32')('reads nothing that others can read or change, and no link', async () => {
+    const { folder, kept, text, ignored } = keeping();
+    kept.write('a', Buffer.from('text'));
+    await kept.settled();
+    for (const mode of [0o640, 0o604, 0o620]) {
+      chmodSync(join(folder, 'a'), mode);
+      expect(text('a')).toBeUndefined();
+    }
+    chmodSync(join(folder, 'a'), 0o600);
+    symlinkSync(join(folder, 'a'), join(folder, 'link'));
+    mkdirSync(join(folder, 'directory'), { mode: 0o700 });
+    expect([text('link'), text('directory')]).toEqual([undefined, undefined]);
+    expect(ignored).toHaveLength(5);
+    expect(text('a')).toBe('text');
+  });
+
+  it('keeps the files that were used last, and removes drafts that nobody writes any more', async () => {
+    const { folder, kept } = keeping({ maxFiles: 2 });
+    mkdirSync(folder, { recursive: true });
+    for (const [name, days] of [
+      ['old', 9],
+      ['used', 8],
+      ['draft.tmp', 1],
+      ['fresh.tmp', 0],
+    ] as const) {
+      writeFileSync(join(folder, name), 'x', { mode: 0o600 });
+      utimesSync(join(folder, name), daysAgo(days), daysAgo(days));
+    }
+    kept.read('used');
+    await until('the file is marked', () => statSync(join(folder, 'used')).mtimeMs > daysAgo(1).getTime());
+    kept.write('new', Buffer.from('x'));
+    await kept.settled();
+    expect(readdirSync(folder).sort()).toEqual(['fresh.tmp', 'new', 'used']);
+  });
+
+  it('tells once that nothing can be written, and goes on', async () => {
+    const { kept, internalErrors } = keeping({ folder: '/dev/null/kept' });
+    kept.write('a', Buffer.from('x'));
+    await kept.settled();
+    kept.write('b', Buffer.from('x'));
+    await kept.settled();
+    expect(internalErrors).toHaveLength(1);
+  });
+});

@@ -1,0 +1,130 @@
+import { readdirSync, readFileSync, statSync, utimesSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { CacheFolder } from '../../src/cache/cache-folder.js';
+import { CatalogueCache } from '../../src/cache/catalogue-cache.js';
+import type { ServerConfig } from '../../src/config/config.js';
+import type { ClientProfile } from '../../src/mcp/client-profile.js';
+import type { ChildSpec } from '../../src/supervision/child-spec.js';
+import { folderWith } from '../config/files.js';
+import { loadServer } from '../config/loading.js';
+import { bytesOf, scan } from '../support/wire.js';
+
+const PROFILE: ClientProfile = {
+  protocolVersion: '2025-11-25',
+  capabilities: { sampling: {} },
+  clientInfo: { name: 'host', version: '1.0' },
+};
+const TOOL = bytesOf('{"name":"x","inputSchema":{"type":"object"}}');
+const OFFERED = {
+  initializeResult: bytesOf('{"protocolVersion":"2025-11-25","capabilities":{"tools":{}}}'),
+  lists: new Map([['tools' as const, [{ bytes: TOOL, span: { start: 0, end: TOOL.length } }]]]),
+};
+const ENTRY = 'servers: { own: { command: node, args: ["canary-1"], env: { KEY: "canary-2" } } }';
+
+function keeping(secret = 'secret', folder = join(folderWith({}), 'catalogue')) {
+  const ignored: string[] = [];
+  const files = new CacheFolder({
+    folder,
+    maxFileBytes: 100_000,
+    maxFiles: 10,
+    onIgnored: () => {},
+    onFault: (error) => {
+      throw error;
+    },
+  });
+  const onIgnored = (_name: string, reason: string) => ignored.push(reason);
+  const catalogues = new CatalogueCache({ folder: files, secret, onCached: () => {}, onIgnored, scan });
+  return { folder, files, catalogues, ignored };
+}
+
+function own(): { server: ServerConfig; child: ChildSpec } {
+  const server = loadServer(ENTRY);
+  if (server.child === undefined) throw new Error('no child');
+  return { server, child: server.child };
+}
+
+describe('what a server offered in the last run', () => {
+  it('is found by the next run, and nothing of the configuration stands in it', async () => {
+    const { folder, catalogues } = keeping();
+    const { server, child } = own();
+    catalogues.of(server, child, PROFILE).keep(OFFERED);
+    await catalogues.settled();
+    const next = keeping('secret', folder);
+    expect(next.catalogues.of(server, child, PROFILE).find()?.offers('tools')).toBe(true);
+    for (const name of readdirSync(folder)) {
+      expect(name).toMatch(/^own-[0-9a-f]{32}$/);
+      expect(readFileSync(join(folder, name), 'utf8')).not.toContain('canary');
+    }
+  });
+
+  it('is found for a client that was updated, and not for one with another name, revision or capabilities', async () => {
+    const { catalogues } = keeping();
+    const { server, child } = own();
+    catalogues.of(server, child, PROFILE).keep(OFFERED);
+    await catalogues.settled();
+    const found = (profile: Partial<ClientProfile>) =>
+      catalogues.of(server, child, { ...PROFILE, ...profile }).find() !== undefined;
+    expect(found({ clientInfo: { name: 'host', version: '2.0' } })).toBe(true);
+    expect(found({ clientInfo: { name: 'other' } })).toBe(false);
+    expect(found({ protocolVersion: '2025-06-18' })).toBe(false);
+    expect(found({ capabilities: {} })).toBe(false);
+  });
+
+  it.each([
+    ['command', { command: '/usr/bin/node' }],
+    ['arguments', { args: ['canary-1', 'more'] }],
+    ['folder', { cwd: '/' }],
+    ['value of a variable', { env: { KEY: 'canary-3' } }],
+    ['name of a variable', { env: { LOCK: 'canary-2' } }],
+  ] as const)('is not found for another %s', async (_what, change) => {
+    const { catalogues } = keeping();
+    const { server, child } = own();
+    catalogues.of(server, child, PROFILE).keep(OFFERED);
+    await catalogues.settled();
+    expect(catalogues.of(server, { ...child, ...change }, PROFILE).find()).toBeUndefined();
+    expect(catalogues.of(server, child, PROFILE).find()).toBeDefined();
+  });
+
+  it('is not found when its program is another one now, while its data may change', async () => {
+    const { catalogues } = keeping();
+    const { server, child } = own();
+    const folder = folderWith({ 'server.mjs': '1', 'data.db': '1' });
+    const program = { ...child, args: [join(folder, 'server.mjs'), join(folder, 'data.db')] };
+    catalogues.of(server, program, PROFILE).keep(OFFERED);
+    await catalogues.settled();
+    writeFileSync(join(folder, 'data.db'), 'other');
+    expect(catalogues.of(server, program, PROFILE).find()).toBeDefined();
+    writeFileSync(join(folder, 'server.mjs'), 'other');
+    expect(catalogues.of(server, program, PROFILE).find()).toBeUndefined();
+  });
+
+  it('is not found under another secret, nor when the file is of another format', async () => {
+    const { folder, catalogues, ignored } = keeping();
+    const { server, child } = own();
+    catalogues.of(server, child, PROFILE).keep(OFFERED);
+    await catalogues.settled();
+    expect(keeping('other', folder).catalogues.of(server, child, PROFILE).find()).toBeUndefined();
+    const [name = ''] = readdirSync(folder);
+    writeFileSync(join(folder, name), '{"format":0}\n');
+    expect(catalogues.of(server, child, PROFILE).find()).toBeUndefined();
+    expect(ignored).toEqual(['it is of another format']);
+  });
+
+  it('is not written again as long as it is the same', async () => {
+    const { folder, catalogues } = keeping();
+    const { server, child } = own();
+    const kept = catalogues.of(server, child, PROFILE);
+    kept.keep(OFFERED);
+    await catalogues.settled();
+    const file = join(folder, readdirSync(folder)[0] ?? '');
+    const then = new Date(Date.now() - 60_000);
+    utimesSync(file, then, then);
+    kept.keep(OFFERED);
+    const next = keeping('secret', folder).catalogues.of(server, child, PROFILE);
+    next.find();
+    next.keep(OFFERED);
+    await catalogues.settled();
+    expect(statSync(file).mtimeMs).toBeCloseTo(then.getTime(), -1);
+  });
+});

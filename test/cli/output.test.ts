@@ -1,0 +1,38 @@
+import { describe, expect, it } from 'vitest';
+import { cutTo, forStream, table } from '../../src/cli/output.js';
+
+describe('text of a server', () => {
+  const text = 'one\u001b[2J\u202e\r\n\ttwo\n';
+
+  it('is spelt out on a terminal but for line ends and tabs', () => {
+    expect(forStream(text, { isTTY: true })).toBe('one\\u{1b}[2J\\u{202e}\n\ttwo\n');
+  });
+
+  it('is left as it is anywhere else', () => {
+    expect(forStream(text, {})).toBe(text);
+  });
+});
+
+describe('a line for a terminal', () => {
+  it.each([
+    ['fits', 4, 'fits'],
+    ['does not', 5, 'does…'],
+    ['漢字です', 8, '漢字です'],
+    ['漢字です', 7, '漢字で…'],
+    ['e\u0301e\u0301e\u0301', 2, 'e\u0301…'],
+    ['', 1, ''],
+  ])('%s in %i columns is %s', (line, columns, expected) => {
+    expect(cutTo(line, columns)).toBe(expected);
+  });
+});
+
+describe('a table', () => {
+  it('is as wide as it has to be', () => {
+    expect(
+      table([
+        ['A', 'LONG', 'C'],
+        ['aaa', 'b', ''],
+      ]),
+    ).toBe('A    LONG  C\naaa  b');
+  });
+});

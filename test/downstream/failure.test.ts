@@ -1,0 +1,93 @@
+import { describe, expect, it } from 'vitest';
+import { answerFailure, describeFailure, type Failure, type FailureReason } from '../../src/downstream/failure.js';
+import { RecordedExchange } from '../support/recorded-exchange.js';
+
+const REASONS: readonly FailureReason[] = [
+  ...(['starting', 'restarting', 'parked', 'stopped', 'misconfigured', 'breaker_open', 'queue_full'] as const),
+  ...(['queue_timeout', 'overloaded', 'timeout', 'child_exited', 'response_too_large', 'response_malformed'] as const),
+  'all_queues_full',
+];
+
+function failure(members: Partial<Failure> = {}): Failure {
+  return { reason: 'timeout', server: 'files', generation: 3, sent: true, retryAfterMs: undefined, ...members };
+}
+
+describe('what a failed call is answered with', () => {
+  it('is a tool result for a tool call, with the facts for programs', () => {
+    const exchange = new RecordedExchange();
+    answerFailure(exchange, failure({ retryAfterMs: 1_500 }));
+    expect(JSON.parse(exchange.answers[0] ?? '')).toEqual({
+      content: [{ type: 'text', text: describeFailure(failure({ retryAfterMs: 1_500 })) }],
+      isError: true,
+      _meta: {
+        'trunkline/failure': {
+          reason: 'timeout',
+          server: 'files',
+          generation: 3,
+          sent: true,
+          outcome: 'unknown',
+          retryAfterMs: 1_500,
+        },
+      },
+    });
+  });
+
+  it('is a JSON-RPC error with the same facts for every other method', () => {
+    const exchange = new RecordedExchange({ jsonrpc: '2.0', id: 1, method: 'prompts/get', params: { name: 'x' } });
+    answerFailure(exchange, failure({ reason: 'queue_full', sent: false, generation: undefined }));
+    expect(JSON.parse(exchange.answers[0] ?? '')).toEqual({
+      code: -32603,
+      message: expect.stringContaining('Server "files" has too many calls waiting'),
+      data: { reason: 'queue_full', server: 'files', sent: false, outcome: 'not_sent' },
+    });
+  });
+
+  it('says who is full when it is not the server, under the same reason', () => {
+    const exchange = new RecordedExchange();
+    answerFailure(exchange, failure({ reason: 'all_queues_full', sent: false }));
+    const { content, _meta } = JSON.parse(exchange.answers[0] ?? '');
+    expect(_meta['trunkline/failure']).toMatchObject({ reason: 'queue_full', outcome: 'not_sent' });
+    expect(content[0].text).toContain('Trunkline as a whole has too many calls waiting');
+  });
+
+  it.each([
+    ['timeout', true, 'unknown'],
+    ['child_exited', true, 'unknown'],
+    ['stopped', true, 'unknown'],
+    ['response_too_large', true, 'failed'],
+    ['response_malformed', true, 'failed'],
+    ['overloaded', false, 'not_sent'],
+    ['stopped', false, 'not_sent'],
+    ['parked', false, 'not_sent'],
+  ] as const)('says for %s (sent: %s) that the outcome is %s', (reason, sent, outcome) => {
+    const exchange = new RecordedExchange();
+    answerFailure(exchange, failure({ reason, sent }));
+    expect(exchange.failure).toMatchObject({ reason, sent, outcome });
+  });
+});
+
+describe('the words of a failure', () => {
+  it.each(REASONS)('for %s name the server, the consequence and where to look', (reason) => {
+    const unsent = describeFailure(failure({ reason, sent: false }));
+    expect(unsent).toMatch(/^Server "files" [a-z].*\. The call was not sent, so repeating it is safe\. The tool trunk/);
+    expect(unsent).toContain('trunkline__status');
+    const sent = describeFailure(failure({ reason, sent: true }));
+    expect(sent).toContain('unknown: check before repeating');
+    expect(sent).not.toContain('safe');
+  });
+
+  it.each([
+    [0, '1 s'],
+    [1, '1 s'],
+    [1_000, '1 s'],
+    [1_001, '2 s'],
+    [30_000, '30 s'],
+  ])('say when to try again, in whole seconds: %i ms is %s', (retryAfterMs, text) => {
+    const words = describeFailure(failure({ reason: 'restarting', sent: false, retryAfterMs }));
+    expect(words).toContain(`Try again in ${text}.`);
+  });
+
+  it('do not invite to try again what may have happened already', () => {
+    expect(describeFailure(failure({ retryAfterMs: 1_000 }))).not.toContain('Try again');
+  });
+});

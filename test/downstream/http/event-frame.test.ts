@@ -1,0 +1,68 @@
+import { describe, expect, it } from 'vitest';
+import { type Frame, messageFrame, parseEventId } from '../../../src/downstream/http/event-frame.js';
+import { ReplayRing } from '../../../src/downstream/http/replay-ring.js';
+import { whole } from '../../../src/jsonrpc/message.js';
+import { bytesOf } from '../../support/wire.js';
+
+const textOf = (frame: Frame) => Buffer.concat(frame).toString();
+
+describe('an event', () => {
+  it('has its id and the message on one line', () => {
+    const bytes = bytesOf('  {"id":0,"x":"ä"}  ');
+    const frame = messageFrame({ stream: 3, seq: 14 }, { bytes, span: { start: 2, end: bytes.length - 2 }, edits: [] });
+    expect(textOf(frame)).toBe('id: 3:14\ndata: {"id":0,"x":"ä"}\n\n');
+  });
+
+  it('stays as it is when the memory of its message gets another use', () => {
+    const bytes = bytesOf(`"${'x'.repeat(20_000)}"`);
+    const frame = messageFrame({ stream: 0, seq: 0 }, whole(bytes));
+    bytes.fill(0);
+    expect(textOf(frame)).toBe(`id: 0:0\ndata: "${'x'.repeat(20_000)}"\n\n`);
+  });
+
+  it('leaves what it was given as it was when it has to replace line breaks', () => {
+    for (const breaks of ['\r', '\n', '\r\n']) {
+      const bytes = bytesOf(`{"a":${breaks}1}`);
+      const spaces = breaks.replace(/./gs, ' ');
+      expect(textOf(messageFrame({ stream: 0, seq: 0 }, whole(bytes)))).toBe(`id: 0:0\ndata: {"a":${spaces}1}\n\n`);
+      expect(Buffer.from(bytes).toString()).toBe(`{"a":${breaks}1}`);
+    }
+  });
+
+  it.each([
+    ['0:0', { stream: 0, seq: 0 }],
+    ['12:345', { stream: 12, seq: 345 }],
+    ['1', undefined],
+    ['1:', undefined],
+    [' 1:2', undefined],
+    ['1:2\n', undefined],
+    ['-1:2', undefined],
+    ['9999999999999999:0', undefined],
+  ])('is named by %j: %j', (text, id) => {
+    expect(parseEventId(text)).toEqual(id);
+  });
+});
+
+describe('a replay ring', () => {
+  const frame = (text: string) => [bytesOf(text)];
+
+  it('has what came after an event on its stream only', () => {
+    const ring = new ReplayRing({ maxEvents: 10, maxBytes: 100 });
+    ring.keep({ stream: 1, seq: 0 }, frame('a'));
+    ring.keep({ stream: 2, seq: 0 }, frame('b'));
+    ring.keep({ stream: 1, seq: 1 }, frame('c'));
+    expect(ring.after({ stream: 1, seq: 0 }).map(textOf)).toEqual(['c']);
+    expect(ring.after({ stream: 2, seq: 0 })).toEqual([]);
+    expect([ring.has(2), ring.has(3)]).toEqual([true, false]);
+  });
+
+  it('is bounded in events and in bytes, whatever comes', () => {
+    const ring = new ReplayRing({ maxEvents: 3, maxBytes: 10 });
+    for (let seq = 0; seq < 5; seq += 1) ring.keep({ stream: 0, seq }, frame('aa'));
+    expect(ring.after({ stream: 0, seq: -1 })).toHaveLength(3);
+    ring.keep({ stream: 0, seq: 5 }, frame('bbbbbbb'));
+    expect(ring.after({ stream: 0, seq: -1 }).map(textOf)).toEqual(['aa', 'bbbbbbb']);
+    ring.keep({ stream: 0, seq: 6 }, frame('much too long'));
+    expect(ring.has(0)).toBe(false);
+  });
+});

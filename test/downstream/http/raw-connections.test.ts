@@ -1,0 +1,219 @@
+import { once } from 'node:events';
+import { describe, expect, it } from 'vitest';
+import { DEFAULT_HTTP_LIMITS } from '../../../src/downstream/http/limits.js';
+import { SharedLimit } from '../../../src/io/shared-limit.js';
+import { json } from './scripted-core.js';
+import { initializeRequest, notification, readToEnd, request, type Serving, serving } from './serving.js';
+
+const INITIALIZE = JSON.stringify(initializeRequest('2025-11-25'));
+
+/** Short enough to be waited for; the defaults are looked at below. */
+const IMPATIENT = { headersTimeoutMs: 200, requestTimeoutMs: 400, checkIntervalMs: 20 };
+
+describe('a connection', () => {
+  it('F51: is closed when its headers come too slowly, a byte at a time', async () => {
+    const http = await serving({ limits: IMPATIENT });
+    const socket = await http.connect();
+    const text = headOf(http, {}).repeat(10);
+    let sent = 0;
+    const drip = setInterval(() => {
+      socket.write(text[sent] ?? 'x');
+      sent += 1;
+    }, 10);
+    const answer = await readToEnd(socket);
+    clearInterval(drip);
+    expect(answer).toMatch(/^HTTP\/1\.1 408 /);
+    expect(http.core.endpoints).toEqual([]);
+    const failure = { kind: 'connection-failed', code: 'ERR_HTTP_REQUEST_TIMEOUT', address: '127.0.0.1' };
+    expect(http.events).toContainEqual(failure);
+  });
+
+  it('is closed when it says nothing at all', async () => {
+    const http = await serving({ limits: IMPATIENT });
+    expect(await readToEnd(await http.connect())).toMatch(/^HTTP\/1\.1 408 /);
+  });
+
+  it('is closed when its body comes too slowly, while an answer may take as long as it likes', async () => {
+    const http = await serving({ limits: IMPATIENT });
+    const session = await http.initialize();
+    http.core.onRequest = (_message, reply) => reply.send(json(notification('n')));
+    const answered = await http.postForEvents(request(1), session);
+    await answered.next();
+    // Begun later and closed for being late: by then the other would have been closed, too.
+    const socket = await http.connect();
+    socket.write(headOf(http, { 'content-length': '100' }));
+    expect(await readToEnd(socket)).toMatch(/^HTTP\/1\.1 408 /);
+    expect(answered.response.destroyed).toBe(false);
+    http.clock.advance(15_000);
+    expect(await answered.next()).toEqual({ comment: 'keep-alive' });
+  });
+
+  it('is closed when it has to wait for a slow body that was refused already', async () => {
+    const http = await serving({ limits: IMPATIENT });
+    const socket = await http.connect();
+    socket.write(headOf(http, { authorization: 'Bearer wrong', 'content-length': '100' }));
+    const answer = await readToEnd(socket);
+    expect(answer).toMatch(/^HTTP\/1\.1 401 /);
+    expect(answer.match(/HTTP\/1\.1/g)?.length).toBeLessThanOrEqual(2);
+  });
+
+  it('can write the rest of a body that was refused already, though it asked to be closed then', async () => {
+    const http = await serving({});
+    const socket = await http.connect();
+    const body = Buffer.alloc(DEFAULT_HTTP_LIMITS.maxBodyBytes + 1, ' ');
+    socket.write(headOf(http, { 'content-length': String(body.length) }).replace('keep-alive', 'close'));
+    const [answer] = (await once(socket, 'data')) as [Buffer];
+    expect(answer.toString()).toMatch(/^HTTP\/1\.1 413 /);
+    socket.write(body);
+    // Were it reset, this would throw.
+    await readToEnd(socket);
+  });
+
+  it('is refused beyond the limit, until another one closes', async () => {
+    const http = await serving({ limits: { maxConnections: 2 } });
+    const sockets = [await http.connect(), await http.connect()];
+    const third = await http.connect();
+    expect(await readToEnd(third)).toBe('');
+    expect(http.events).toContainEqual({ kind: 'connection-refused', address: '127.0.0.1' });
+    sockets[0]?.end();
+    const retry = () =>
+      http.post(INITIALIZE).then(
+        ({ status }) => status,
+        (error: Error) => error.message,
+      );
+    await expect.poll(retry).toBe(200);
+  });
+
+  it.each([
+    ['garbage', 'garbage\r\n\r\n', '400'],
+    ['headers over 16 KiB', `POST /mcp HTTP/1.1\r\nHost: x\r\nX: ${'x'.repeat(16 * 1024)}\r\n\r\n`, '431'],
+    ['no Host', 'POST /mcp HTTP/1.1\r\n\r\n', '400'],
+    ['no Host in HTTP/1.0', 'POST /mcp HTTP/1.0\r\n\r\n', '403'],
+    ['an empty Host', 'POST /mcp HTTP/1.1\r\nHost:\r\nConnection: close\r\n\r\n', '403'],
+    ['two lengths', 'POST /mcp HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n', '400'],
+    [
+      'a length and chunks',
+      'POST /mcp HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n',
+      '400',
+    ],
+    ['a bare line feed', 'POST /mcp HTTP/1.1\nHost: x\n\n', '400'],
+  ])('is closed after %s', async (_what, bytes, status) => {
+    const http = await serving();
+    const socket = await http.connect();
+    socket.write(bytes);
+    expect((await readToEnd(socket)).split(' ')[1]).toBe(status);
+    expect(http.core.endpoints).toEqual([]);
+  });
+
+  it('has the limits that were measured out for it', () => {
+    expect(DEFAULT_HTTP_LIMITS).toMatchObject({
+      maxBodyBytes: 4_194_304,
+      maxHeaderBytes: 16_384,
+      headersTimeoutMs: 10_000,
+      requestTimeoutMs: 30_000,
+      checkIntervalMs: 1_000,
+      maxConnections: 256,
+      maxSessions: 100,
+    });
+  });
+});
+
+describe('a body', () => {
+  const FOUR_MIB = 4 * 1024 * 1024;
+
+  it('F51: of 4 MiB is taken, and one of a byte more is not', async () => {
+    const http = await serving();
+    const session = await http.initialize();
+    const padded = (length: number) => Buffer.from(JSON.stringify(request(1)).padEnd(length));
+    expect((await http.send('POST', '/mcp', session, padded(FOUR_MIB))).status).toBe(200);
+    expect((await http.send('POST', '/mcp', session, padded(FOUR_MIB + 1))).status).toBe(413);
+    expect(http.core.last.bodies.map(({ length }) => length)).toEqual([INITIALIZE.length, FOUR_MIB]);
+  });
+
+  it('that is too large is refused by its length alone', async () => {
+    const http = await serving();
+    const socket = await http.connect();
+    socket.write(headOf(http, { 'content-length': String(FOUR_MIB + 1) }));
+    const [head] = (await once(socket, 'data')) as [Buffer];
+    expect(head.toString()).toMatch(/^HTTP\/1\.1 413 /);
+  });
+
+  it('that does not tell its length is refused when it passes the limit', async () => {
+    const http = await serving();
+    const socket = await http.connect();
+    socket.write(headOf(http, { 'transfer-encoding': 'chunked' }));
+    const answered = once(socket, 'data') as Promise<[Buffer]>;
+    const chunk = `10000\r\n${'x'.repeat(0x10000)}\r\n`;
+    for (let count = 0; count < 65; count += 1) socket.write(chunk);
+    expect((await answered)[0].toString()).toMatch(/^HTTP\/1\.1 413 /);
+    expect(http.core.endpoints).toEqual([]);
+  });
+
+  it('is refused while others hold all that may be held of bodies that are not complete, and later is not', async () => {
+    const partialFrames = new SharedLimit(FOUR_MIB);
+    const http = await serving({ partialFrames });
+    const session = await http.initialize();
+    const socket = await http.connect();
+    socket.write(headOf(http, { 'content-length': String(FOUR_MIB) }));
+    socket.write('x'.repeat(FOUR_MIB - 10));
+    await expect.poll(() => partialFrames.taken).toBe(FOUR_MIB - 10);
+    const refused = await http.send('POST', '/mcp', session, JSON.stringify(request(1)));
+    expect([refused.status, refused.headers['retry-after']]).toEqual([503, '1']);
+    socket.destroy();
+    await expect.poll(() => partialFrames.taken).toBe(0);
+    expect((await http.send('POST', '/mcp', session, JSON.stringify(request(1)))).status).toBe(200);
+    expect(partialFrames.taken).toBe(0);
+  });
+
+  it.each(['gzip', 'br', 'deflate', 'identity, gzip', 'GZIP'])(
+    'F51: in %s is refused, whatever it is',
+    async (encoding) => {
+      const http = await serving();
+      expect((await http.post(INITIALIZE, { 'content-encoding': encoding })).status).toBe(415);
+      expect(http.core.endpoints).toEqual([]);
+    },
+  );
+
+  it('that breaks off reaches nobody', async () => {
+    const http = await serving();
+    const session = await http.initialize();
+    const socket = await http.connect();
+    socket.write(`${headOf(http, { ...session, 'content-length': '100' })}{"jsonrpc"`);
+    socket.destroy();
+    await http.post(request(2), session);
+    expect(http.core.last.bodies).toHaveLength(2);
+  });
+
+  it('comes through one connection after the other', async () => {
+    const http = await serving();
+    const socket = await http.connect();
+    const one = `${headOf(http, { 'content-length': String(INITIALIZE.length) })}${INITIALIZE}`;
+    socket.write(one + one + one.replace('keep-alive', 'close'));
+    const answers = await readToEnd(socket);
+    expect(answers.match(/HTTP\/1\.1 200 /g)).toHaveLength(3);
+    expect(http.core.sessions).toHaveLength(3);
+  });
+
+  it.each([undefined, 'application/json', 'text/event-stream', 'application/json, text/event-stream;q=0.0'])(
+    'whose answer could not be read gets 406: %s',
+    async (accept) => {
+      const http = await serving();
+      expect((await http.post(INITIALIZE, { accept })).status).toBe(406);
+      expect(http.core.endpoints).toEqual([]);
+    },
+  );
+
+  it.each(['*/*', 'application/*, text/*', 'text/event-stream;q=0.5,application/json'])(
+    'is taken with Accept %s',
+    async (accept) => {
+      const http = await serving();
+      expect((await http.post(INITIALIZE, { accept })).status).toBe(200);
+    },
+  );
+});
+
+/** The head of a POST, its body to follow. */
+function headOf(http: Serving, more: Readonly<Record<string, string>>): string {
+  const headers = Object.entries({ ...http.headers(more), connection: 'keep-alive' });
+  return `POST /mcp HTTP/1.1\r\n${headers.map(([name, value]) => `${name}: ${value}\r\n`).join('')}\r\n`;
+}

@@ -1,0 +1,97 @@
+import type {
+  HttpClientSession,
+  HttpFrontPort,
+  Received,
+  ReplyChannel,
+} from '../../../src/downstream/http/http-session.js';
+import type { SplicedMessage } from '../../../src/json/splice.js';
+import { errorMessage, type MessageSink, NULL_ID, whole } from '../../../src/jsonrpc/message.js';
+import { RPC_CODES, RpcError } from '../../../src/jsonrpc/rpc-error.js';
+import type { Message } from '../../support/wire.js';
+
+export type OnRequest = (message: Message, reply: ReplyChannel, session: ScriptedSession) => void;
+
+/** Plays the core: answers `initialize`, echoes requests, and lets the test do otherwise. */
+export class ScriptedCore implements HttpFrontPort {
+  readonly sessions: ScriptedSession[] = [];
+  readonly endpoints: (string | undefined)[] = [];
+  readonly servers = new Set<string | undefined>([undefined, 'files']);
+  ready = true;
+  /** What requests other than `initialize` are answered with, and when. */
+  onRequest: OnRequest = (message, reply) => {
+    reply.answer(json({ jsonrpc: '2.0', id: message.id, result: { echo: message.params } }));
+  };
+
+  openSession(endpoint: string | undefined): ScriptedSession | undefined {
+    this.endpoints.push(endpoint);
+    if (!this.servers.has(endpoint)) return undefined;
+    const session = new ScriptedSession((...args) => this.onRequest(...args));
+    this.sessions.push(session);
+    return session;
+  }
+
+  isReady(): boolean {
+    return this.ready;
+  }
+
+  get last(): ScriptedSession {
+    const session = this.sessions.at(-1);
+    if (session === undefined) throw new Error('No session was opened');
+    return session;
+  }
+}
+
+export class ScriptedSession implements HttpClientSession {
+  readonly bodies: string[] = [];
+  readonly attached: (MessageSink | undefined)[] = [];
+  revision: string | undefined;
+  closed = 0;
+  /** Called with what is attached, as it is. */
+  onAttach: (stream: MessageSink | undefined) => void = () => {};
+  readonly #onRequest: OnRequest;
+
+  constructor(onRequest: OnRequest) {
+    this.#onRequest = onRequest;
+  }
+
+  get stream(): MessageSink | undefined {
+    return this.attached.at(-1);
+  }
+
+  receive(body: Uint8Array, reply: ReplyChannel): Received {
+    const text = Buffer.from(body).toString();
+    this.bodies.push(text);
+    let parsed: Message | Message[];
+    try {
+      parsed = JSON.parse(text);
+    } catch {
+      return { refused: errorMessage(NULL_ID, new RpcError(RPC_CODES.parseError, 'Not JSON')) };
+    }
+    const requests = [parsed].flat().filter((message) => message.method !== undefined && message.id !== undefined);
+    for (const message of requests) {
+      if (message.method === 'initialize') this.#initialize(message, reply);
+      else this.#onRequest(message, reply, this);
+    }
+    return { answers: requests.length, isBatch: Array.isArray(parsed) };
+  }
+
+  attach(stream: MessageSink | undefined): void {
+    this.attached.push(stream);
+    this.onAttach(stream);
+  }
+
+  close(): void {
+    this.closed += 1;
+  }
+
+  #initialize(message: Message, reply: ReplyChannel): void {
+    this.revision = message.params.protocolVersion;
+    const serverInfo = { name: 'scripted', version: '1' };
+    const result = { protocolVersion: this.revision, capabilities: { tools: {} }, serverInfo };
+    reply.answer(json({ jsonrpc: '2.0', id: message.id, result }));
+  }
+}
+
+export function json(message: Message | string): SplicedMessage {
+  return whole(Buffer.from(typeof message === 'string' ? message : JSON.stringify(message)));
+}

@@ -1,0 +1,193 @@
+import { execFile } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import * as https from 'node:https';
+import * as net from 'node:net';
+import { networkInterfaces, tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { Client } from '@modelcontextprotocol/sdk/client/index.js';
+import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { HttpBindError } from '../../../src/downstream/http/bind.js';
+import { json } from './scripted-core.js';
+import { initializeRequest, notification, readAnswer, readToEnd, request, serving, TOKEN } from './serving.js';
+
+describe('the probes', () => {
+  it('answer whoever asks, by whatever name', async () => {
+    const http = await serving();
+    const stranger = { authorization: undefined, host: '10.0.0.7:8080', origin: undefined };
+    expect((await http.send('GET', '/healthz', stranger)).status).toBe(200);
+    expect((await http.send('GET', '/readyz', stranger)).status).toBe(200);
+    http.core.ready = false;
+    expect((await http.send('GET', '/healthz', stranger)).status).toBe(200);
+    expect((await http.send('GET', '/readyz', stranger)).status).toBe(503);
+  });
+});
+
+describe('a front', () => {
+  it('refuses to open where strangers would get in', async () => {
+    await expect(serving({ bind: { host: '0.0.0.0' } })).rejects.toThrow(HttpBindError);
+    await expect(serving({ bind: { host: '0.0.0.0', noAuth: true } })).rejects.toThrow(/whole network/);
+  });
+
+  it('serves others only under the names that are allowed', async () => {
+    const http = await serving({ bind: { host: '0.0.0.0', allowedHosts: ['gateway.example:8080'] } });
+    const statusAs = async (host: string) => (await http.post(initializeRequest('2025-11-25'), { host })).status;
+    expect(await statusAs('Gateway.example:8080')).toBe(200);
+    expect(await statusAs('gateway.example')).toBe(403);
+    expect(await statusAs(`127.0.0.1:${http.front.port}`)).toBe(403);
+  });
+
+  it('fails with the reason when its port is taken', async () => {
+    const http = await serving();
+    await expect(serving({ bind: { port: http.front.port } })).rejects.toMatchObject({ code: 'EADDRINUSE' });
+  });
+
+  it('is on both loopback addresses as localhost, with one limit for both', async () => {
+    const http = await serving({ bind: { host: 'localhost' }, limits: { maxConnections: 2 } });
+    const { port } = http.front;
+    expect(http.front.url).toBe(`http://localhost:${port}`);
+    // Where there is no IPv6, one address is both.
+    const addresses = Object.values(networkInterfaces()).flatMap((each) => (each ?? []).map(({ address }) => address));
+    const other = addresses.includes('::1') ? '::1' : '127.0.0.1';
+    const socket = net.connect(port, other);
+    await once(socket, 'connect');
+    await http.connect();
+    expect(await readToEnd(await http.connect())).toBe('');
+    socket.write(`GET /mcp HTTP/1.1\r\nHost: localhost:${port}\r\n\r\n`);
+    expect(String(await once(socket, 'data'))).toMatch(/^HTTP\/1\.1 401 /);
+    socket.write('garbage\r\n\r\n');
+    expect(await readToEnd(socket)).toMatch(/^HTTP\/1\.1 400 /);
+  });
+
+  it('ends what is open when it closes, and is gone', async () => {
+    const http = await serving();
+    const session = await http.initialize();
+    const listening = await http.listen(session);
+    http.core.onRequest = () => {};
+    const waiting = http.post(request(1), session);
+    await expect.poll(() => http.core.last.bodies).toHaveLength(2);
+    const idle = await http.connect();
+    await Promise.all([http.front.close(), http.front.close()]);
+    expect((await waiting).status).toBe(503);
+    expect(await listening.rest()).toEqual([]);
+    expect(http.core.last.closed).toBe(1);
+    if (!idle.closed) await once(idle, 'close');
+    expect(http.clock.pending).toBe(0);
+    const refused = net.connect(http.front.port, '127.0.0.1');
+    expect(((await once(refused, 'error')) as [NodeJS.ErrnoException])[0].code).toBe('ECONNREFUSED');
+  });
+
+  it('does not wait for a client that does not read', async () => {
+    const http = await serving();
+    const stalled = await http.listen(await http.initialize());
+    stalled.response.pause();
+    const sink = http.core.last.stream;
+    const chunk = json(notification('n', { text: 'x'.repeat(64 * 1024) }));
+    while ((sink?.unwrittenBytes ?? 0) < 1_000_000) sink?.send(chunk);
+    let isClosed = false;
+    const closed = http.front.close().then(() => {
+      isClosed = true;
+    });
+    const late = net.connect(http.front.port, '127.0.0.1');
+    await once(late, 'error');
+    expect(isClosed).toBe(false);
+    http.clock.advance(500);
+    await closed;
+  });
+
+  it('is understood by the official client', async () => {
+    const http = await serving();
+    http.core.onRequest = (message, reply) => {
+      const { _meta, ...params } = message.params;
+      const progressToken = _meta?.progressToken;
+      if (progressToken !== undefined) {
+        reply.send(json(notification('notifications/progress', { progressToken, progress: 1 })));
+      }
+      reply.answer(
+        json({ jsonrpc: '2.0', id: message.id, result: { content: [{ type: 'text', text: params.name }] } }),
+      );
+    };
+    const transport = new StreamableHTTPClientTransport(new URL(`${http.front.url}/mcp`), {
+      requestInit: { headers: { authorization: `Bearer ${TOKEN}` } },
+    });
+    const client = new Client({ name: 'test', version: '1' });
+    await client.connect(transport);
+    const content = (text: string) => ({ content: [{ type: 'text', text }] });
+    const results = await Promise.all(
+      Array.from({ length: 20 }, (_, n) => client.callTool({ name: `tool-${n}`, arguments: {} })),
+    );
+    expect(results).toEqual(Array.from({ length: 20 }, (_, n) => content(`tool-${n}`)));
+    const seen: number[] = [];
+    await client.callTool({ name: 'slow' }, undefined, { onprogress: ({ progress }) => seen.push(progress) });
+    expect(seen).toEqual([1]);
+    await expect.poll(() => http.core.last.stream).toBeDefined();
+    const changed = new Promise((resolve) => {
+      client.fallbackNotificationHandler = async ({ method }) => resolve(method);
+    });
+    http.core.last.stream?.send(json(notification('notifications/tools/list_changed')));
+    expect(await changed).toBe('notifications/tools/list_changed');
+    await transport.terminateSession();
+    await client.close();
+    expect(http.front.sessions).toBe(0);
+  });
+});
+
+describe('TLS', () => {
+  let folder: string;
+  let files: { certFile: string; keyFile: string };
+
+  beforeAll(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'trunkline-tls-'));
+    files = { certFile: join(folder, 'cert.pem'), keyFile: join(folder, 'key.pem') };
+    const key = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes', '-keyout', files.keyFile];
+    const cert = ['-x509', '-days', '1', '-subj', '/CN=localhost', '-addext', 'subjectAltName=DNS:localhost'];
+    await promisify(execFile)('openssl', ['req', ...key, ...cert, '-out', files.certFile]);
+  });
+
+  afterAll(() => rm(folder, { recursive: true, force: true }));
+
+  it('carries everything that plain HTTP does', async () => {
+    const http = await serving({ bind: { https: files } });
+    expect(http.front.url).toBe(`https://127.0.0.1:${http.front.port}`);
+    const ca = await readFile(files.certFile);
+    const send = async (headers: Record<string, string>, message: unknown) => {
+      const { port } = http.front;
+      const sent = https.request({
+        host: '127.0.0.1',
+        servername: 'localhost',
+        port,
+        ca,
+        agent: false,
+        method: 'POST',
+        path: '/mcp',
+      });
+      for (const [name, value] of Object.entries(http.headers(headers))) sent.setHeader(name, value as string);
+      sent.end(JSON.stringify(message));
+      return readAnswer(((await once(sent, 'response')) as [Parameters<typeof readAnswer>[0]])[0]);
+    };
+    const answer = await send({ origin: `https://localhost:${http.front.port}` }, initializeRequest('2025-11-25'));
+    expect(answer.status).toBe(200);
+    expect((await send({ origin: `http://localhost:${http.front.port}` }, {})).status).toBe(403);
+    http.core.onRequest = (message, reply) => {
+      reply.send(json(notification('n')));
+      reply.answer(json({ jsonrpc: '2.0', id: message.id, result: {} }));
+    };
+    const streamed = await send({ 'mcp-session-id': String(answer.headers['mcp-session-id']) }, request(1));
+    expect(streamed.text.match(/^data: /gm)).toHaveLength(3);
+  });
+
+  it('is not spoken to in plain text', async () => {
+    const http = await serving({ bind: { https: files } });
+    const socket = await http.connect();
+    socket.write('GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n');
+    await once(socket, 'close');
+    await expect.poll(() => http.events.map(({ kind }) => kind)).toContain('connection-failed');
+  });
+
+  it('closes a connection on which no handshake comes', async () => {
+    const http = await serving({ bind: { https: files }, limits: { headersTimeoutMs: 100, checkIntervalMs: 20 } });
+    await once(await http.connect(), 'close');
+  });
+});

@@ -1,0 +1,182 @@
+import { once } from 'node:events';
+import * as http from 'node:http';
+import * as net from 'node:net';
+import { afterEach } from 'vitest';
+import type { HttpBind } from '../../../src/downstream/http/bind.js';
+import type { HttpEvent } from '../../../src/downstream/http/http-event.js';
+import type { HttpLimits } from '../../../src/downstream/http/limits.js';
+import { type HttpTransport, openHttpTransport } from '../../../src/downstream/http/server.js';
+import { SharedLimit } from '../../../src/io/shared-limit.js';
+import { FakeClock } from '../../support/fake-clock.js';
+import { type Message, scan } from '../../support/wire.js';
+import { EventReader } from './event-reader.js';
+import { ScriptedCore } from './scripted-core.js';
+
+export const TOKEN = 'a-token-for-tests-of-sufficient-length';
+export const OTHER_TOKEN = 'another-token-for-tests-long-enough-too';
+
+export interface Answer {
+  readonly status: number;
+  readonly headers: http.IncomingHttpHeaders;
+  readonly text: string;
+}
+
+export type Headers = Readonly<Record<string, string | undefined>>;
+
+const opened: (() => Promise<void>)[] = [];
+
+afterEach(async () => {
+  for (const close of opened.splice(0)) await close();
+});
+
+/** A front on a free port, before a core that the test scripts, with a clock that stands still. */
+export async function serving({
+  limits = {},
+  bind = {},
+  partialFrames = new SharedLimit(Number.POSITIVE_INFINITY),
+}: {
+  limits?: Partial<HttpLimits>;
+  bind?: Partial<HttpBind>;
+  partialFrames?: SharedLimit;
+} = {}): Promise<Serving> {
+  const clock = new FakeClock();
+  const core = new ScriptedCore();
+  const events: HttpEvent[] = [];
+  const front = await openHttpTransport({
+    core,
+    clock,
+    scan,
+    bind: {
+      host: '127.0.0.1',
+      port: 0,
+      tokens: [TOKEN, OTHER_TOKEN],
+      noAuth: false,
+      allowedHosts: [],
+      allowedOrigins: [],
+      ...bind,
+    },
+    limits,
+    partialFrames,
+    onEvent: (event) => events.push(event),
+  });
+  const served = new Serving(front, core, clock, events);
+  opened.push(() => served.close());
+  return served;
+}
+
+export class Serving {
+  readonly front: HttpTransport;
+  readonly core: ScriptedCore;
+  readonly clock: FakeClock;
+  readonly events: HttpEvent[];
+  readonly #sockets = new Set<net.Socket>();
+
+  constructor(front: HttpTransport, core: ScriptedCore, clock: FakeClock, events: HttpEvent[]) {
+    this.front = front;
+    this.core = core;
+    this.clock = clock;
+    this.events = events;
+  }
+
+  /** What any well-behaved client sends. Set a header to `undefined` to leave it out. */
+  headers(more: Headers = {}): http.OutgoingHttpHeaders {
+    const headers: Headers = {
+      host: `127.0.0.1:${this.front.port}`,
+      authorization: `Bearer ${TOKEN}`,
+      accept: 'application/json, text/event-stream',
+      'content-type': 'application/json',
+      ...more,
+    };
+    return Object.fromEntries(Object.entries(headers).filter(([, value]) => value !== undefined));
+  }
+
+  /** Sends a request on a connection of its own; resolves with the head of the response. */
+  async begin(method: string, path: string, headers: Headers, body?: string | Buffer): Promise<http.IncomingMessage> {
+    const request = http.request({
+      host: '127.0.0.1',
+      port: this.front.port,
+      agent: false,
+      method,
+      path,
+      headers: this.headers(headers),
+    });
+    request.on('socket', (socket) => this.#sockets.add(socket));
+    request.end(body);
+    const [response] = (await once(request, 'response')) as [http.IncomingMessage];
+    return response;
+  }
+
+  async send(method: string, path: string, headers: Headers = {}, body?: string | Buffer): Promise<Answer> {
+    return readAnswer(await this.begin(method, path, headers, body));
+  }
+
+  post(message: Message | string, headers: Headers = {}, path = '/mcp'): Promise<Answer> {
+    return this.send('POST', path, headers, typeof message === 'string' ? message : JSON.stringify(message));
+  }
+
+  async postForEvents(message: Message | string, headers: Headers = {}): Promise<EventReader> {
+    const body = typeof message === 'string' ? message : JSON.stringify(message);
+    return new EventReader(await this.begin('POST', '/mcp', headers, body));
+  }
+
+  async listen(headers: Headers): Promise<EventReader> {
+    return new EventReader(await this.begin('GET', '/mcp', headers));
+  }
+
+  /** Begins a session; resolves with the headers that belong to it. */
+  async initialize(
+    revision = '2025-06-18',
+    headers: Headers = {},
+    path = '/mcp',
+  ): Promise<{ 'mcp-session-id': string }> {
+    const answer = await this.post(initializeRequest(revision), headers, path);
+    const id = answer.headers['mcp-session-id'];
+    if (typeof id !== 'string') throw new Error(`No session: ${answer.status} ${answer.text}`);
+    return { 'mcp-session-id': id };
+  }
+
+  /** A connection on which the test writes whatever it likes. */
+  async connect(): Promise<net.Socket> {
+    const socket = net.connect(this.front.port, '127.0.0.1');
+    socket.on('error', () => {});
+    this.#sockets.add(socket);
+    await once(socket, 'connect');
+    return socket;
+  }
+
+  async close(): Promise<void> {
+    for (const socket of this.#sockets) socket.destroy();
+    await this.front.close();
+  }
+}
+
+export function initializeRequest(protocolVersion: string): Message {
+  return {
+    jsonrpc: '2.0',
+    id: 0,
+    method: 'initialize',
+    params: { protocolVersion, capabilities: {}, clientInfo: { name: 'test', version: '1' } },
+  };
+}
+
+export function request(id: number | string, method = 'tools/call', params: Message = {}): Message {
+  return { jsonrpc: '2.0', id, method, params };
+}
+
+export function notification(method: string, params: Message = {}): Message {
+  return { jsonrpc: '2.0', method, params };
+}
+
+export async function readAnswer(response: http.IncomingMessage): Promise<Answer> {
+  const chunks: Buffer[] = [];
+  for await (const chunk of response) chunks.push(chunk as Buffer);
+  return { status: response.statusCode ?? 0, headers: response.headers, text: Buffer.concat(chunks).toString() };
+}
+
+/** Everything that comes until the other side closes. */
+export async function readToEnd(socket: net.Socket): Promise<string> {
+  const chunks: Buffer[] = [];
+  socket.on('data', (chunk: Buffer) => chunks.push(chunk));
+  if (!socket.closed) await once(socket, 'close');
+  return Buffer.concat(chunks).toString();
+}

@@ -1,0 +1,38 @@
+import { describe, expect, it } from 'vitest';
+import { declaredCapabilities } from '../../../src/downstream/legacy/declared-capabilities.js';
+import { scriptGateway } from '../../support/scripted-gateway.js';
+
+describe('what is promised to a client', () => {
+  it('is all that can be relayed, and tasks where they are known', () => {
+    expect(Object.keys(declaredCapabilities('2025-06-18', []))).toEqual([
+      'tools',
+      'prompts',
+      'resources',
+      'completions',
+      'logging',
+    ]);
+    expect(declaredCapabilities('2025-11-25', [])).toHaveProperty('tasks.requests.tools.call', {});
+  });
+
+  it('is what any server has that we know nothing of, in the words of the first one', () => {
+    const one = { tools: {}, extensions: { x: 1, both: 'one' }, vendor: 'one', tasks: { odd: {} } };
+    const other = {
+      extensions: { y: 2, both: 'other' },
+      experimental: { z: {} },
+      vendor: 'other',
+      resources: { odd: 1 },
+    };
+    const promised = declaredCapabilities('2025-06-18', [one, other]);
+    expect(promised).toMatchObject({ extensions: { x: 1, y: 2, both: 'one' }, experimental: { z: {} }, vendor: 'one' });
+    expect(promised.resources).toEqual({ listChanged: true, subscribe: true });
+    expect(promised).not.toHaveProperty('tasks');
+  });
+
+  it('comes from the servers that are there when it says hello', async () => {
+    const hello = { capabilities: { tools: {}, extensions: { 'io.example/skills': { version: 2 } } } };
+    const { connect, startAll } = scriptGateway({ servers: { a: { hello } } });
+    expect(connect().greet().result.capabilities).not.toHaveProperty('extensions');
+    await startAll();
+    expect(connect().greet().result.capabilities.extensions).toEqual({ 'io.example/skills': { version: 2 } });
+  });
+});

@@ -1,0 +1,190 @@
+import { describe, expect, it } from 'vitest';
+import { LegacyExchange } from '../../../src/downstream/legacy/legacy-exchange.js';
+import { pipeChannel } from '../../../src/downstream/legacy/reply-channel.js';
+import type { DownstreamClient } from '../../../src/downstream/port.js';
+import { BufferPool } from '../../../src/io/buffer-pool.js';
+import { copyInto } from '../../../src/io/byte-reader.js';
+import { LineDecoder } from '../../../src/io/line-decoder.js';
+import { Backpressure } from '../../../src/io/streams/backpressure.js';
+import { FairWriter } from '../../../src/io/streams/fair-writer.js';
+import { LineWriter } from '../../../src/io/streams/line-writer.js';
+import { idKey } from '../../../src/jsonrpc/id-key.js';
+import type { RequestEnvelope } from '../../../src/mcp/envelope.js';
+import { StdioBridge } from '../../../src/upstream/stdio/stdio-bridge.js';
+import { FakeClock } from '../../support/fake-clock.js';
+import { slowReader } from '../../support/slow-reader.js';
+import { flush, lineOf, type Message, scan } from '../../support/wire.js';
+
+function reader() {
+  const { pipe, takeAll, text } = slowReader();
+  return {
+    pipe,
+    takeAll,
+    /** Each message in short: its id or token, how long its text is and which letters that is made of. */
+    lines: () =>
+      text()
+        .split('\n')
+        .slice(0, -1)
+        .map((line) => {
+          const { id, params, result } = JSON.parse(line) as { id: number; params?: Content; result?: Content };
+          const { text: said = '', progressToken } = params ?? result ?? {};
+          return `${progressToken ?? id}: ${said.length} ${[...new Set(said)].join('')}`;
+        }),
+  };
+}
+
+interface Content {
+  readonly text?: string;
+  readonly progressToken?: string;
+}
+
+/** A client whose calls go to a server, and the memory in which they stand. */
+function calling() {
+  const clock = new FakeClock();
+  const client = reader();
+  const answers = new FairWriter(client.pipe, new Backpressure());
+  const bufferPool = new BufferPool({ maxIdleBytes: 64 * 1024 * 1024 });
+  const owner = {
+    sendUnasked: () => {},
+    settled: () => {},
+    passedOn: (bytes: Uint8Array) => bufferPool.release(bytes),
+  };
+  const exchanges: LegacyExchange[] = [];
+  const serve = (request: RequestEnvelope) => {
+    const key = idKey(request.bytes, request.id);
+    const options = { request, client: {} as DownstreamClient, key, reply: pipeChannel(answers), clock, owner };
+    const exchange = new LegacyExchange(options);
+    exchanges.push(exchange);
+    return exchange;
+  };
+  const server = () => {
+    const end = reader();
+    const bridge = new StdioBridge({
+      clock,
+      scan,
+      output: new LineWriter(end.pipe),
+      maxFrameBytes: 1e7,
+      maxUnwrittenBytes: 1e7,
+      events: { request: () => {}, notification: () => {}, junk: () => {}, silent: () => {}, offended: () => {} },
+    });
+    return {
+      ...end,
+      give: (exchange: LegacyExchange) => {
+        const timeouts = { idleMs: 60_000, maxMs: 60_000 };
+        bridge.relay(exchange.request, [], timeouts, {
+          onWritten: exchange.passing(),
+          settle: (outcome) => outcome.kind === 'answered' && exchange.relay(outcome.response),
+          progress: (notification) => exchange.progress(notification),
+        });
+      },
+      say: (message: Message) => copyInto(bridge, lineOf(message)),
+    };
+  };
+  const sink = {
+    line: (bytes: Uint8Array, start: number, end: number) => {
+      const message = scan(bytes, start, end);
+      if (message.kind === 'request') serve(message);
+    },
+    oversized: () => expect.fail('a line was dropped'),
+  };
+  const decoder = new LineDecoder({ sink, maxLineBytes: 1e7, bufferPool });
+  return {
+    clock,
+    bufferPool,
+    client,
+    server,
+    /** The client asks for something large. */
+    ask: (
+      id: number,
+      letter: string,
+      { method = 'tools/call', length = 40_000, token = undefined as unknown } = {},
+    ) => {
+      const _meta = token === undefined ? undefined : { progressToken: token };
+      const line = lineOf({ jsonrpc: '2.0', id, method, params: { name: 'x', text: letter.repeat(length), _meta } });
+      for (let at = 0; at < line.length; at += 20_000) copyInto(decoder, line.subarray(at, at + 20_000));
+      return exchanges.at(-1) ?? expect.fail('the request was not read');
+    },
+  };
+}
+
+const answer = (id: number, text = 'ok') => ({ jsonrpc: '2.0', id, result: { text } });
+
+describe('the memory of a large call', () => {
+  it('has another use when its server has read and answered it', async () => {
+    const { bufferPool, client, server, ask } = calling();
+    const { give, say, takeAll, lines } = server();
+    give(ask(11, 'A'));
+    await takeAll();
+    expect(bufferPool.idleBytes).toBe(0);
+    say(answer(1));
+    expect(bufferPool.idleBytes).toBeGreaterThan(0);
+    give(ask(12, 'B'));
+    expect(bufferPool.idleBytes).toBe(0);
+    await takeAll();
+    say(answer(2));
+    await client.takeAll();
+    expect(lines()).toEqual(['1: 40000 A', '2: 40000 B']);
+    expect(client.lines()).toEqual(['11: 2 ok', '12: 2 ok']);
+  });
+
+  it('has none before the server has read all of it, though that has answered already', async () => {
+    const { bufferPool, server, ask } = calling();
+    const { give, say, takeAll, lines } = server();
+    give(ask(11, 'A'));
+    await flush();
+    say(answer(1));
+    expect(bufferPool.idleBytes).toBe(0);
+    give(ask(12, 'B'));
+    await takeAll();
+    expect(lines()).toEqual(['1: 40000 A', '2: 40000 B']);
+    expect(bufferPool.idleBytes).toBeGreaterThan(0);
+  });
+
+  it('has none before another server has read it, to which it was given when the first one ended', async () => {
+    const { bufferPool, server, ask } = calling();
+    const [first, second] = [server(), server()];
+    const exchange = ask(11, 'A');
+    first.give(exchange);
+    await flush();
+    second.give(exchange);
+    await flush();
+    second.say(answer(1));
+    await second.takeAll();
+    // The first one's pipe has not told that it is through.
+    expect(bufferPool.idleBytes).toBe(0);
+    await first.takeAll();
+    expect(bufferPool.idleBytes).toBeGreaterThan(0);
+    expect(first.lines()).toEqual(['1: 40000 A']);
+    expect(second.lines()).toEqual(['1: 40000 A']);
+  });
+
+  it('is not needed by an answer and by progress that the client has not read yet', async () => {
+    const { clock, client, server, ask } = calling();
+    const { give, say, takeAll } = server();
+    give(ask(11, 'A', { token: 'first' }));
+    await takeAll();
+    const text = 'C'.repeat(50_000);
+    say({ jsonrpc: '2.0', method: 'notifications/progress', params: { progressToken: 1, progress: 1, text } });
+    say(answer(1, text));
+    // An answer does not follow progress at once.
+    clock.advance(100);
+    for (let more = 0; more < 3; more += 1) ask(12 + more, 'B', { token: 'other' });
+    await client.takeAll();
+    expect(client.lines()).toEqual(['first: 50000 C', '11: 50000 C']);
+  });
+
+  it.each([
+    ['that was cancelled', 'tools/call', (exchange: LegacyExchange) => exchange.cancel()],
+    ['of another kind', 'custom/ask', () => {}],
+  ])('is left to the collector where it is one %s', async (_, method, before) => {
+    const { bufferPool, server, ask } = calling();
+    const { give, say, takeAll } = server();
+    const exchange = ask(11, 'A', { method });
+    give(exchange);
+    before(exchange);
+    await takeAll();
+    say(answer(1));
+    await takeAll();
+    expect(bufferPool.idleBytes).toBe(0);
+  });
+});

@@ -1,0 +1,82 @@
+import { describe, expect, it } from 'vitest';
+import { UnsolicitedBuffer } from '../../../src/downstream/legacy/unsolicited-buffer.js';
+import { whole } from '../../../src/jsonrpc/message.js';
+import { bytesOf, type Message, RecordingSink, scan } from '../../support/wire.js';
+
+/** Nobody listens to these; what is heard afterwards. */
+function missed(...messages: (Message | string)[]) {
+  const held = new UnsolicitedBuffer(scan);
+  const add = (message: Message | string) =>
+    held.add(whole(bytesOf(typeof message === 'string' ? message : JSON.stringify(message))));
+  messages.forEach(add);
+  const heard = () => {
+    const sink = new RecordingSink();
+    held.catchUp(sink);
+    return sink.lines;
+  };
+  return { add, heard };
+}
+
+function notice(method: string, params: Message = {}): Message {
+  return { jsonrpc: '2.0', method: `notifications/${method}`, params };
+}
+
+function input(id: number): Message {
+  return { jsonrpc: '2.0', id, method: 'elicitation/create', params: {} };
+}
+
+const CHANGED = notice('tools/list_changed');
+
+describe('what a client missed', () => {
+  it('is told in order and as it was, once', () => {
+    const raw = '{ "method":"elicitation/create","id":7 ,"jsonrpc":"2.0","n":1e400}';
+    const { heard } = missed(raw, CHANGED, notice('resources/updated', { uri: 'x:1' }));
+    expect(heard()).toEqual([
+      raw,
+      JSON.stringify(CHANGED),
+      JSON.stringify(notice('resources/updated', { uri: 'x:1' })),
+    ]);
+    expect(heard()).toEqual([]);
+  });
+
+  it('is a change, an update or a notice once, however often it was said', () => {
+    const update = notice('resources/updated', { uri: 'x:1' });
+    expect(missed(CHANGED, update, CHANGED, update).heard()).toHaveLength(2);
+  });
+
+  it.each(['message', 'progress', 'vendor'])(
+    'is not what is said to whoever happens to listen, such as %s',
+    (method) => {
+      expect(missed(notice(method)).heard()).toEqual([]);
+    },
+  );
+
+  it.each(['tasks/status', 'elicitation/complete', 'resources/updated'])(
+    'is a bounded number of notices, such as %s, and begins anew when they were heard',
+    (method) => {
+      const { add, heard } = missed();
+      for (let n = 0; n < 1_000; n += 1) add(notice(method, { n }));
+      add(CHANGED);
+      expect(heard()).toHaveLength(257);
+      add(notice(method, { n: 2_000 }));
+      expect(heard()).toHaveLength(1);
+    },
+  );
+
+  it('is no question that was taken back, nor that it was', () => {
+    const { add, heard } = missed(input(1), input(2));
+    for (let id = 3; id < 1_000; id += 1) {
+      add(input(id));
+      add(notice('cancelled', { requestId: id }));
+    }
+    add(notice('cancelled', { requestId: 1 }));
+    expect(heard()).toEqual([JSON.stringify(input(2))]);
+  });
+
+  it('is the end of a question that it has heard', () => {
+    const { add, heard } = missed(input(1));
+    heard();
+    add(notice('cancelled', { requestId: 1 }));
+    expect(heard()).toEqual([JSON.stringify(notice('cancelled', { requestId: 1 }))]);
+  });
+});

@@ -1,0 +1,298 @@
+import { describe, expect, it } from 'vitest';
+import { CachedCatalogue, serializeCatalogue } from '../../src/gateway/catalog/cached-catalogue.js';
+import { createStatusTool } from '../../src/gateway/status/status-tool.js';
+import { SharedLimit } from '../../src/io/shared-limit.js';
+import { type GatewayScript, offering, scriptGateway, toolOf } from '../support/scripted-gateway.js';
+import { bytesOf, flush, type Message, scan } from '../support/wire.js';
+
+const CHANGED = 'notifications/tools/list_changed';
+
+/** What a server left behind that offered these tools, each as raw JSON or a name. */
+function keptOf(...tools: string[]): CachedCatalogue {
+  const entries = tools.map((tool) => {
+    const bytes = bytesOf(tool.startsWith('{') ? tool : toolOf(tool));
+    return { bytes, span: { start: 0, end: bytes.length } };
+  });
+  const initializeResult = bytesOf(
+    '{"protocolVersion":"2025-11-25","capabilities":{"tools":{},"x":{}},"instructions":"As ever."}',
+  );
+  const kept = CachedCatalogue.read(
+    serializeCatalogue({ initializeResult, lists: new Map([['tools', entries]]) }),
+    scan,
+  );
+  if (typeof kept === 'string') throw new Error(kept);
+  return kept;
+}
+
+async function secondRun(script: GatewayScript, kept: Readonly<Record<string, CachedCatalogue>>) {
+  const world = scriptGateway(script);
+  const client = world.connect();
+  client.greet();
+  for (const [key, child] of Object.entries(kept))
+    expect(await world.server(key).backend.showCached(child)).toBeUndefined();
+  const list = (id: number): string[] | undefined => {
+    client.request(id, 'tools/list');
+    return client.answerTo(id)?.result.tools.map(({ name }: Message) => name);
+  };
+  const notices = () => client.received.messages.filter(({ method }) => method === CHANGED).length;
+  return { ...world, client, list, notices };
+}
+
+describe('a list from the last run', () => {
+  it('is answered at once, before any process is there, and says so in the status', async () => {
+    const { list, server } = await secondRun({ servers: { a: { tools: ['x'] } } }, { a: keptOf('x') });
+    expect(list(1)).toEqual(['a__x']);
+    expect(server('a').backend.isFromLastRun).toBe(true);
+    server('a').moved('starting');
+    expect(list(2)).toEqual(['a__x']);
+    await server('a').start();
+    expect(server('a').backend.isFromLastRun).toBe(false);
+  });
+
+  it('is waited for no longer than for the servers of which nothing is kept', async () => {
+    const script = { servers: { a: { tools: ['x'] }, b: { tools: ['y'] } } };
+    const { client, server, list } = await secondRun(script, { a: keptOf('x') });
+    expect(list(1)).toBeUndefined();
+    await server('b').start();
+    expect(client.answerTo(1)?.result.tools.map(({ name }: Message) => name)).toEqual(['a__x', 'b__y']);
+  });
+
+  it('is merged once with those of all servers that show theirs at once, and in the order of the configuration', async () => {
+    const keys = ['a', 'b', 'c', 'd'];
+    const counts: number[] = [];
+    const { connect, server } = scriptGateway({
+      servers: Object.fromEntries(keys.map((key) => [key, {}])),
+      onToolsListed: (count) => counts.push(count),
+    });
+    const client = connect();
+    client.greet();
+    client.request(1, 'tools/list');
+    await Promise.all(keys.toReversed().map((key) => server(key).backend.showCached(keptOf('x'))));
+    expect(counts).toEqual([4]);
+    expect(client.answerTo(1)?.result.tools.map(({ name }: Message) => name)).toEqual(keys.map((key) => `${key}__x`));
+  });
+
+  it('answers a request that came before it was read', async () => {
+    const { connect, server } = scriptGateway({ servers: { a: {} } });
+    const client = connect();
+    client.greet();
+    client.request(1, 'tools/list');
+    await server('a').backend.showCached(keptOf('x'));
+    expect(client.answerTo(1)?.result.tools).toHaveLength(1);
+  });
+
+  it('is followed by no notice when the server offers the same', async () => {
+    const { list, server, clock, notices } = await secondRun({ servers: { a: { tools: ['x'] } } }, { a: keptOf('x') });
+    list(1);
+    await server('a').start();
+    clock.advance(60_000);
+    expect(notices()).toBe(0);
+  });
+
+  it('is followed by one notice when the server offers something else', async () => {
+    const script = { servers: { a: { tools: ['x', 'new'] }, b: { tools: ['y', 'newer'] } } };
+    const { list, server, clock, notices } = await secondRun(script, { a: keptOf('x'), b: keptOf('y') });
+    list(1);
+    await server('a').start();
+    await server('b').start();
+    clock.advance(60_000);
+    expect(notices()).toBe(1);
+    expect(list(2)).toEqual(['a__x', 'a__new', 'b__y', 'b__newer']);
+  });
+
+  it('goes through the same checks and rules as any other', async () => {
+    const bad = JSON.stringify({ name: 'bad', inputSchema: { type: 'string' } });
+    const script = { servers: { a: { filter: { deny: ['secret*'] } } } };
+    const { list, gateway } = await secondRun(script, { a: keptOf('x', bad, 'secret_one', 'x') });
+    expect(list(1)).toEqual(['a__x']);
+    const [backend] = gateway.pool.of('a');
+    expect(backend?.lists.tools.denied).toEqual(['secret_one']);
+    expect(backend?.lists.tools.withheld.map(({ name }) => name)).toEqual(['bad', 'x']);
+  });
+
+  it('leaves with its server when that is given up, and a notice says so', async () => {
+    const { list, server, clock, notices } = await secondRun({ servers: { a: {} } }, { a: keptOf('x') });
+    list(1);
+    server('a').moved('starting');
+    server('a').moved('backoff');
+    expect(list(2)).toEqual(['a__x']);
+    server('a').moved('parked');
+    clock.advance(1_000);
+    expect([list(3), notices()]).toEqual([[], 1]);
+    expect(server('a').backend.isFromLastRun).toBe(false);
+  });
+
+  it('is not used at all when a part of it cannot be', async () => {
+    const { server } = scriptGateway({ servers: { a: {} } });
+    const kept = CachedCatalogue.read(
+      bytesOf(
+        '{"format":1,"lists":["tools"]}\n' +
+          '{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}}}}\n' +
+          '{"jsonrpc":"2.0","id":0,"result":{"tools":7}}\n',
+      ),
+      scan,
+    );
+    if (typeof kept === 'string') throw new Error(kept);
+    expect(await server('a').backend.showCached(kept)).toBe('tools/list: the result holds no list');
+    expect([server('a').backend.isListed, server('a').backend.isFromLastRun]).toEqual([false, false]);
+  });
+
+  it('comes with what the server said of itself, for clients that come before its process', async () => {
+    const { connect } = await secondRun({ servers: { a: {} } }, { a: keptOf('x') });
+    const { instructions, capabilities } = connect().greet().result;
+    expect(instructions).toContain('As ever.');
+    expect(capabilities.x).toEqual({});
+  });
+});
+
+describe('a call of a tool from the last run', () => {
+  it('waits for its own server, as long as for an answer', async () => {
+    const script = { servers: { a: { tools: ['x'] }, b: { tools: ['y'] } } };
+    const { client, server, clock } = await secondRun(script, { a: keptOf('x'), b: keptOf('y') });
+    server('a').moved('starting');
+    client.call(1, 'a__x');
+    client.call(2, 'b__y');
+    clock.advance(50_000);
+    const child = await server('a').start();
+    child.answer(0, { content: ['x'] });
+    expect(client.answerTo(1)?.result).toEqual({ content: ['x'] });
+    expect(client.answerTo(2)).toBeUndefined();
+    clock.advance(10_000);
+    expect(client.answerTo(2)?.result._meta['trunkline/failure']).toMatchObject({ reason: 'starting', sent: false });
+  });
+
+  it('is told at once when its server is given up', async () => {
+    const { client, server } = await secondRun({ servers: { a: {} } }, { a: keptOf('x') });
+    server('a').moved('starting');
+    client.call(1, 'a__x');
+    server('a').moved('parked');
+    expect(client.answerTo(1)?.result._meta['trunkline/failure']).toMatchObject({ reason: 'parked' });
+  });
+});
+
+describe('a server that nobody needs now', () => {
+  it('stays listed, and is asked to start by a call, which waits for it', async () => {
+    const { client, list, server } = await secondRun({ servers: { a: { tools: ['x'] } } }, { a: keptOf('x') });
+    server('a').moved('idle');
+    expect(list(1)).toEqual(['a__x']);
+    expect(server('a').demands).toBe(0);
+    client.call(2, 'a__x');
+    expect(server('a').demands).toBe(1);
+    const child = await server('a').start();
+    child.answer(0, { content: ['x'] });
+    expect(client.answerTo(2)?.result).toEqual({ content: ['x'] });
+  });
+
+  it('is asked to start when it has come to rest after a call for it', async () => {
+    const { client, server } = await secondRun({ servers: { a: { tools: ['x'] } } }, { a: keptOf('x') });
+    client.call(1, 'a__x');
+    expect(server('a').demands).toBe(0);
+    server('a').moved('idle');
+    expect(server('a').demands).toBe(1);
+  });
+
+  it('is no reason to wait with the first list', () => {
+    const { connect, server } = scriptGateway({ servers: { a: {} } });
+    server('a').moved('idle');
+    const client = connect();
+    client.greet();
+    client.request(1, 'tools/list');
+    expect(client.answerTo(1)?.result.tools).toEqual([]);
+  });
+
+  it('is stopped when it had no call for long enough, and not while one is under way', async () => {
+    const { connect, server, clock } = scriptGateway({ servers: { a: { tools: ['x'], idleStopMs: 10_000 } } });
+    const child = await server('a').start();
+    const client = connect();
+    client.greet();
+    clock.advance(9_000);
+    client.call(1, 'a__x');
+    clock.advance(30_000);
+    expect(server('a').rests).toBe(0);
+    child.answer(0);
+    clock.advance(10_000);
+    expect(server('a').rests).toBe(1);
+  });
+
+  it('is not stopped while somebody is subscribed to something of it', async () => {
+    const script = { ...offering({ resources: ['a:///r'] }), idleStopMs: 10_000 };
+    const { connect, server, clock } = scriptGateway({ servers: { a: script } });
+    const child = await server('a').start();
+    const client = connect();
+    client.greet();
+    client.request(1, 'resources/subscribe', { uri: 'a:///r' });
+    child.reply('resources/subscribe');
+    await flush();
+    clock.advance(60_000);
+    expect(server('a').rests).toBe(0);
+    client.request(2, 'resources/unsubscribe', { uri: 'a:///r' });
+    child.reply('resources/unsubscribe');
+    await flush();
+    clock.advance(30_000);
+    expect(server('a').rests).toBe(1);
+  });
+});
+
+describe('what is handed on to be kept', () => {
+  it('is what a process offers when it is ready, and again when that has changed', async () => {
+    const { server, clock } = scriptGateway({ servers: { a: { tools: [toolOf('x', { n: 1 })] } } });
+    const child = await server('a').start();
+    const names = () => server('a').offered?.lists.get('tools')?.length;
+    expect([names(), [...(server('a').offered?.lists.keys() ?? [])]]).toEqual([1, ['tools']]);
+    child.listsTools = false;
+    child.say({ jsonrpc: '2.0', method: CHANGED });
+    clock.advance(1_000);
+    child.reply('tools/list', { tools: [JSON.parse(toolOf('x')), JSON.parse(toolOf('y'))] });
+    await flush();
+    expect(names()).toBe(2);
+  });
+
+  it('is nothing as long as one of its lists cannot be read', async () => {
+    const lists = { 'prompts/list': { code: -32603, message: 'no' } };
+    const hello = { capabilities: { tools: {}, prompts: {} } };
+    const { server } = scriptGateway({ servers: { a: { tools: ['x'], lists, hello } } });
+    await server('a').start();
+    expect(server('a').offered).toBeUndefined();
+  });
+});
+
+describe('the status of a server', () => {
+  it.each([
+    ['starting', 'calls wait for it'],
+    ['idle', 'a call of one of its tools starts it'],
+  ] as const)('that is %s, listed from the last run, says so', async (state, advice) => {
+    const { gateway, server } = scriptGateway({ servers: { a: {} } });
+    await server('a').backend.showCached(keptOf('x'));
+    server('a').moved(state);
+    const lifecycle = {
+      ...{ state, pid: undefined, generation: 0, restarts: 0, consecutiveFailures: 0, readySince: undefined },
+      ...{
+        retryAt: undefined,
+        lastExit: undefined,
+        lastFailure: undefined,
+        missing: undefined,
+        installingSince: undefined,
+      },
+    };
+    const { backend } = server('a');
+    const tool = createStatusTool(() => ({
+      ...{ now: 0, startedAt: 0, version: '1', canRestart: false },
+      config: { file: undefined, fault: undefined, reloads: 0, needsRestart: [] },
+      ...{
+        redact: (text) => text,
+        waiting: new SharedLimit(9),
+        partialFrames: new SharedLimit(9),
+        internalErrorCount: 0,
+      },
+      catalogs: gateway.catalogs,
+      servers: [{ backend, lifecycle, problem: undefined, logLines: [], droppedLogLines: 0, instances: [] }],
+    }));
+    const result = (await tool.call(
+      {},
+      { backends: new Map([['a', backend]]), catalogs: gateway.catalogs },
+    )) as Message;
+    expect(result.content[0].text).toContain('list from the last run');
+    expect(result.content[0].text).toContain(advice);
+    expect(result.structuredContent.servers[0]).toMatchObject({ state, fromLastRun: true });
+  });
+});

@@ -1,0 +1,92 @@
+import { describe, expect, it } from 'vitest';
+import { CachedCatalogue, serializeCatalogue } from '../../../src/gateway/catalog/cached-catalogue.js';
+import { listAllPages } from '../../../src/gateway/catalog/list-pages.js';
+import { LISTS, type ListKind } from '../../../src/mcp/lists.js';
+import { bytesOf, scan } from '../../support/wire.js';
+
+const PATIENCE = { idleMs: 1, maxMs: 1 };
+const GREETING =
+  '{ "protocolVersion":"2025-06-18","capabilities":{"tools":{},"resources":{"subscribe":true}},"instructions":"Öffne."}';
+const TOOL = '{ "name" : "x" , "inputSchema" : {"type":"object"}, "n":9007199254740993, "e":1e400, "t":"\\u00e9" }';
+
+function entries(...texts: string[]) {
+  return texts.map((text) => {
+    const bytes = bytesOf(`[${text}]`);
+    return { bytes, span: { start: 1, end: bytes.length - 1 } };
+  });
+}
+
+const lists = new Map<ListKind, ReturnType<typeof entries>>([
+  ['tools', entries(TOOL, '{"name":"y"}')],
+  ['resources', []],
+  ['templates', []],
+]);
+
+function kept(): Uint8Array {
+  return serializeCatalogue({ initializeResult: bytesOf(GREETING), lists });
+}
+
+function read(bytes: Uint8Array): CachedCatalogue {
+  const child = CachedCatalogue.read(bytes, scan);
+  if (typeof child === 'string') throw new Error(child);
+  return child;
+}
+
+describe('a child that was kept', () => {
+  it('answers for its lists as it spelt them, to the byte', async () => {
+    const child = read(kept());
+    const list = await listAllPages(child.ask, LISTS.tools, PATIENCE);
+    if (list.kind === 'failed') throw new Error(list.reason);
+    const texts = list.entries.map(({ bytes, span }) => Buffer.from(bytes.subarray(span.start, span.end)).toString());
+    expect(texts).toEqual([TOOL, '{"name":"y"}']);
+    expect(await listAllPages(child.ask, LISTS.resources, PATIENCE)).toMatchObject({ kind: 'listed', entries: [] });
+  });
+
+  it('says of itself what it said', () => {
+    const child = read(kept());
+    expect(child.instructions).toBe('Öffne.');
+    expect([child.offers('tools'), child.offers('resources.subscribe'), child.offers('prompts')]).toEqual([
+      true,
+      true,
+      false,
+    ]);
+  });
+
+  it('has no answer for a list that was not kept', async () => {
+    const child = read(kept());
+    expect(await listAllPages(child.ask, LISTS.prompts, PATIENCE)).toMatchObject({ kind: 'failed' });
+  });
+
+  it('is the same text when the same is kept again', () => {
+    expect(Buffer.from(kept()).equals(kept())).toBe(true);
+  });
+});
+
+describe('what is no child that was kept', () => {
+  const text = Buffer.from(kept()).toString();
+
+  it.each([
+    ['nothing', ''],
+    ['another format', text.replace('"format":1', '"format":2')],
+    ['no JSON', `rubbish\n${text}`],
+    ['JSON of another kind', 'null\n{}\n'],
+  ])('is told from one that was: %s', (_what, content) => {
+    expect(CachedCatalogue.read(bytesOf(content), scan)).toBe('it is of another format');
+  });
+
+  it.each([
+    ['cut in the middle of a list', text.slice(0, text.indexOf('9007'))],
+    ['without its last list', text.slice(0, text.lastIndexOf('{"jsonrpc"'))],
+    ['with a list that is no JSON', text.replace('"n":9007199254740993', '"n":')],
+    ['with an error in the place of a list', text.replaceAll('"result"', '"error"')],
+  ])('is told from one that was: %s', (_what, content) => {
+    expect(CachedCatalogue.read(bytesOf(content), scan)).toBe('it is broken');
+  });
+
+  it('is any beginning of one, and reading it never throws', () => {
+    const bytes = kept();
+    for (let length = 0; length < bytes.length; length += 1) {
+      expect(typeof CachedCatalogue.read(bytes.subarray(0, length), scan)).toBe('string');
+    }
+  });
+});

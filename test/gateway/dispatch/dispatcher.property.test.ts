@@ -1,0 +1,81 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import type { RecordedExchange } from '../../support/recorded-exchange.js';
+import type { ScriptedChild } from '../../support/scripted-child.js';
+import { flush } from '../../support/wire.js';
+import { delivering } from './dispatching.js';
+
+const which = fc.nat(12);
+const action = fc.oneof(
+  { weight: 5, arbitrary: fc.record({ do: fc.constant('call'), which }) },
+  { weight: 5, arbitrary: fc.record({ do: fc.constantFrom('answer', 'cancel'), which }) },
+  { weight: 2, arbitrary: fc.record({ do: fc.constantFrom('start', 'exit', 'disconnect'), which }) },
+  { weight: 1, arbitrary: fc.record({ do: fc.constantFrom('give up', 'die quietly'), which }) },
+  { weight: 3, arbitrary: fc.record({ do: fc.constant('wait'), which }) },
+);
+
+describe('whatever happens, in any order', () => {
+  it('answers each call once or never if it was cancelled, and sends none twice', async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.array(action, { maxLength: 50 }), async (actions) => {
+        const { clock, dispatcher, start, serve } = delivering({
+          ...{ concurrency: 2, maxQueued: 3, maxWaitMs: 3_000, idleTimeoutMs: 2_000, maxTimeoutMs: 4_000 },
+        });
+        const exchanges: RecordedExchange[] = [];
+        const children: ScriptedChild[] = [];
+        for (const one of actions) {
+          const child = children.at(-1);
+          if (one.do === 'call') exchanges.push(serve({ arguments: { nonce: exchanges.length } }));
+          if (one.do === 'cancel') exchanges[one.which]?.cancel();
+          if (one.do === 'answer' && child !== undefined) {
+            const call = child.calls[one.which % 4];
+            if (call !== undefined) child.answer(one.which % 4, call.params.arguments.nonce);
+          }
+          if (one.do === 'start') {
+            // One process at a time.
+            child?.bridge.close('exited');
+            children.push(await start());
+          }
+          // The bridge closes before supervision tells, or after it, or the process is gone and nobody has told yet.
+          if (one.do === 'die quietly') child?.bridge.close('exited');
+          if (one.do === 'exit') {
+            dispatcher.disconnect('restarting');
+            child?.bridge.close('exited');
+          }
+          if (one.do === 'disconnect') {
+            child?.bridge.close('stopped');
+            dispatcher.disconnect('restarting');
+          }
+          if (one.do === 'give up') {
+            dispatcher.giveUp('parked');
+            child?.bridge.close('exited');
+          }
+          if (one.do === 'wait') clock.advance(one.which * 200);
+          if (one.which % 3 === 0) await flush();
+        }
+        children.at(-1)?.bridge.close('exited');
+        for (let round = 0; round < 20; round += 1) {
+          await flush();
+          clock.advance(10_000);
+        }
+
+        exchanges.forEach((exchange, nonce) => {
+          expect(exchange.answers).toHaveLength(exchange.isCancelled ? 0 : 1);
+          const sent = children.flatMap(({ calls }) => calls).filter(({ params }) => params.arguments.nonce === nonce);
+          expect(sent.length).toBeLessThanOrEqual(1);
+          const [answer] = exchange.answers;
+          if (answer !== undefined && exchange.failure === undefined) expect(answer).toBe(String(nonce));
+          if (exchange.failure !== undefined) expect(exchange.failure.sent).toBe(sent.length === 1);
+        });
+        const { calls, failures, cancelled } = dispatcher.counters;
+        const answered = exchanges.filter(({ answers, failure }) => answers.length > 0 && failure === undefined);
+        expect(calls).toBe(exchanges.length);
+        expect(failures + cancelled + answered.length).toBe(calls);
+        expect(dispatcher.queued).toBe(0);
+        expect(clock.pending).toBe(0);
+        dispatcher.close();
+      }),
+      { numRuns: 300 },
+    );
+  }, 30_000);
+});

@@ -1,0 +1,47 @@
+import { describe, expect, it } from 'vitest';
+import type { Exchange } from '../../../src/downstream/exchange.js';
+import type { DownstreamClient } from '../../../src/downstream/port.js';
+import { InFlightCalls } from '../../../src/gateway/dispatch/in-flight-calls.js';
+import { Seeded } from '../../support/seeded.js';
+
+const CLIENT = {} as DownstreamClient;
+
+function call(): Exchange {
+  return { request: { method: 'tools/call' }, client: CLIENT, isSettled: false } as Exchange;
+}
+
+describe('the calls that a process is at work on', () => {
+  it('are in the order in which they were sent, however they end', () => {
+    const random = new Seeded(1);
+    const inFlightCalls = new InFlightCalls();
+    const expected: Exchange[] = [];
+    for (let step = 0; step < 5_000; step += 1) {
+      if (expected.length === 0 || (expected.length < 400 && random.chance(0.5))) {
+        const exchange = call();
+        inFlightCalls.add(exchange);
+        expected.push(exchange);
+      } else {
+        const [exchange] = expected.splice(random.chance(0.5) ? 0 : random.below(expected.length), 1);
+        if (exchange !== undefined) inFlightCalls.delete(exchange);
+      }
+      expect(inFlightCalls.size).toBe(expected.length);
+      expect(inFlightCalls.cause).toBe(expected.at(-1));
+    }
+  });
+
+  it('are none once the last has ended, and ending it again changes nothing', () => {
+    const inFlightCalls = new InFlightCalls();
+    let idle = 0;
+    const [one, other] = [call(), call()];
+    inFlightCalls.add(one);
+    inFlightCalls.add(other);
+    inFlightCalls.whenIdle(() => {
+      idle += 1;
+    });
+    inFlightCalls.delete(one);
+    inFlightCalls.delete(one);
+    expect([inFlightCalls.size, idle]).toEqual([1, 0]);
+    inFlightCalls.delete(other);
+    expect([inFlightCalls.size, idle]).toEqual([0, 1]);
+  });
+});

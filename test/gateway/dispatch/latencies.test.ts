@@ -1,0 +1,29 @@
+import { describe, expect, it } from 'vitest';
+import { Latencies } from '../../../src/gateway/dispatch/latencies.js';
+
+describe('Latencies', () => {
+  it('knows nothing before the first call', () => {
+    expect(new Latencies().quantile(0.5)).toBeUndefined();
+  });
+
+  it('tells what a share of the calls did not exceed', () => {
+    const latencies = new Latencies();
+    for (const ms of [50, 10, 40, 20, 30]) latencies.add(ms);
+    expect([0, 0.5, 0.95, 1].map((quantile) => latencies.quantile(quantile))).toEqual([10, 30, 50, 50]);
+  });
+
+  it('orders numbers as numbers', () => {
+    const latencies = new Latencies();
+    for (const ms of [9, 100, 10]) latencies.add(ms);
+    expect(latencies.quantile(0.5)).toBe(10);
+  });
+
+  it('remembers the last 512 calls', () => {
+    const latencies = new Latencies();
+    latencies.add(1_000_000);
+    for (let count = 0; count < 512; count += 1) latencies.add(1);
+    expect(latencies.quantile(1)).toBe(1);
+    latencies.add(5);
+    expect(latencies.quantile(1)).toBe(5);
+  });
+});

@@ -1,0 +1,177 @@
+import { describe, expect, it } from 'vitest';
+import { offering, scriptGateway, toolOf } from '../../support/scripted-gateway.js';
+import type { Message } from '../../support/wire.js';
+import { delivering } from './dispatching.js';
+
+const ANSWER = '{"content":[]}';
+
+describe('a call that may be repeated and whose process ends', () => {
+  it('is sent to the next process, and its client hears of nothing but the answer', async () => {
+    const { dispatcher, start, serve } = delivering();
+    const first = await start();
+    const exchange = serve({}, true);
+    dispatcher.disconnect('restarting');
+    first.bridge.close('exited');
+    expect(exchange.answers).toEqual([]);
+    const second = await start();
+    second.answer(0);
+    expect(exchange.answers).toEqual([ANSWER]);
+    expect(dispatcher.counters).toMatchObject({ calls: 1, failures: 0, repeated: 1 });
+  });
+
+  it('is repeated once: when the next process ends as well, it fails as unknown', async () => {
+    const { start, serve } = delivering();
+    const first = await start();
+    const exchange = serve({}, true);
+    first.bridge.close('exited');
+    const second = await start();
+    expect(second.calls).toHaveLength(1);
+    second.bridge.close('exited');
+    expect(exchange.failure).toMatchObject({ reason: 'child_exited', sent: true, outcome: 'unknown', generation: 2 });
+    const third = await start();
+    expect(third.calls).toEqual([]);
+  });
+
+  it('is said to have been sent when no other process comes in time', async () => {
+    const { clock, start, serve } = delivering();
+    const child = await start();
+    const exchange = serve({}, true);
+    child.bridge.close('exited');
+    clock.advance(4_999);
+    expect(exchange.answers).toEqual([]);
+    clock.advance(1);
+    expect(exchange.failure).toMatchObject({ reason: 'child_exited', sent: true, outcome: 'unknown' });
+  });
+
+  it.each(['before', 'after'])(
+    'is told at once when the server was given up %s the process had ended',
+    async (when) => {
+      const { clock, dispatcher, start, serve } = delivering();
+      const child = await start();
+      const exchange = serve({}, true);
+      if (when === 'before') dispatcher.giveUp('parked');
+      child.bridge.close('exited');
+      if (when === 'after') dispatcher.giveUp('parked');
+      expect(exchange.failure).toMatchObject({ reason: 'child_exited', sent: true, outcome: 'unknown' });
+      clock.advance(60_000);
+      expect(clock.pending).toBe(0);
+    },
+  );
+
+  it('has the time that it had: a silent one that began 50 s ago has 10 s of its 60 left', async () => {
+    const { clock, start, serve } = delivering({ idleTimeoutMs: 60_000 });
+    const first = await start();
+    const exchange = serve({}, true);
+    clock.advance(50_000);
+    first.bridge.close('exited');
+    await start();
+    clock.advance(9_999);
+    expect(exchange.answers).toEqual([]);
+    clock.advance(1);
+    expect(exchange.failure).toMatchObject({ reason: 'timeout', sent: true, outcome: 'unknown' });
+  });
+
+  it('reports no progress to its client that goes back', async () => {
+    const { start, serve } = delivering();
+    const exchange = serve({ _meta: { progressToken: 'p' } }, true);
+    const first = await start();
+    first.say(...[10, 20].map((progress) => progressOf(first.calls[0]?.id, progress)));
+    first.bridge.close('exited');
+    const second = await start();
+    second.say(...[5, 20, 25].map((progress) => progressOf(second.calls[0]?.id, progress)));
+    expect(exchange.reports).toEqual([10, 20, 25]);
+  });
+
+  it('is not sent again once its client has cancelled it', async () => {
+    const { clock, dispatcher, start, serve } = delivering();
+    const first = await start();
+    const exchange = serve({}, true);
+    first.bridge.close('exited');
+    exchange.cancel();
+    const second = await start();
+    expect(second.calls).toEqual([]);
+    expect(dispatcher.counters).toMatchObject({ cancelled: 1, repeated: 0 });
+    clock.advance(600_000);
+    expect(exchange.answers).toEqual([]);
+  });
+
+  it('can be cancelled at the process that has it now', async () => {
+    const { start, serve } = delivering();
+    const first = await start();
+    const exchange = serve({}, true);
+    first.bridge.close('exited');
+    const second = await start();
+    exchange.cancel();
+    expect(second.cancellations.map(({ params }) => params.requestId)).toEqual([second.calls[0]?.id]);
+  });
+});
+
+describe('what a client asks and whose process ends', () => {
+  const OFFER = offering({
+    prompts: ['ask'],
+    resources: ['x://1'],
+    capabilities: { tools: {}, prompts: {}, resources: {}, completions: {} },
+  });
+  const HINTS = {
+    reads: { readOnlyHint: true },
+    sets: { idempotentHint: true },
+    adds: { idempotentHint: false, readOnlyHint: false },
+    silent: undefined,
+  };
+  const tools = Object.entries(HINTS).map(([name, annotations]) => toolOf(name, { annotations }));
+
+  it.each([
+    ['resources/read', { uri: 'x://1' }],
+    ['prompts/get', { name: 'files__ask' }],
+    ['completion/complete', { ref: { type: 'ref/prompt', name: 'files__ask' }, argument: { name: 'a', value: '' } }],
+  ])('is asked again, for %s has no effects', async (method, params) => {
+    const { client, server } = await asking({ ...OFFER, tools });
+    client.request('r', method, params);
+    expect(server.child.asked(method)).toHaveLength(1);
+    server.crash();
+    const second = await server.start();
+    second.reply(method, { fine: true });
+    expect(client.answerTo('r')).toMatchObject({ result: { fine: true } });
+  });
+
+  it.each([
+    ['reads', true, true],
+    ['sets', true, true],
+    ['adds', true, false],
+    ['silent', true, false],
+    ['reads', false, false],
+    ['sets', false, false],
+  ])(
+    'is called again, the tool being one that %s and its server trusted (%s): %s',
+    async (name, isTrusted, isAgain) => {
+      const { client, server } = await asking({ ...OFFER, tools, isTrusted });
+      client.request('r', 'tools/call', { name: `files__${name}` });
+      server.crash();
+      const second = await server.start();
+      expect(second.calls).toHaveLength(isAgain ? 1 : 0);
+      if (isAgain) second.answer(0);
+      expect(client.answerTo('r')?.result.isError).toBe(isAgain ? undefined : true);
+    },
+  );
+
+  it('is not called again where the call is to become a task', async () => {
+    const { client, server } = await asking({ ...OFFER, tools, isTrusted: true });
+    client.request('r', 'tools/call', { name: 'files__reads', task: {} });
+    server.crash();
+    const second = await server.start();
+    expect(second.calls).toEqual([]);
+    expect(client.answerTo('r')).toHaveProperty('error');
+  });
+});
+
+async function asking(server: Parameters<typeof scriptGateway>[0]['servers'][string]) {
+  const world = scriptGateway({ servers: { files: server } });
+  await world.startAll();
+  const client = world.connect();
+  client.greet('2025-11-25');
+  return { client, server: world.server('files') };
+}
+
+function progressOf(progressToken: unknown, progress: number): Message {
+  return { jsonrpc: '2.0', method: 'notifications/progress', params: { progressToken, progress } };
+}

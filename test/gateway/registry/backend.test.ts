@@ -1,0 +1,330 @@
+import { describe, expect, it } from 'vitest';
+import type { BackendListener } from '../../../src/gateway/registry/backend-listener.js';
+import { RecordedClient, SOMEBODY } from '../../support/recorded-exchange.js';
+import { pageOf, type ServerScript, scriptGateway, toolOf } from '../../support/scripted-gateway.js';
+import { flush } from '../../support/wire.js';
+
+const CHANGED = { jsonrpc: '2.0', method: 'notifications/tools/list_changed' };
+
+function lists(child: { stdin: { messages: { method?: string }[] } }): number {
+  return child.stdin.messages.filter(({ method }) => method === 'tools/list').length;
+}
+
+/** Hears nothing. */
+const DEAF: BackendListener = {
+  listsChanged: () => {},
+  startSettled: () => {},
+  attached: () => {},
+  detached: () => {},
+  asked: () => {},
+  notified: () => {},
+  isHeld: () => false,
+};
+
+async function running(tools: readonly string[] = ['read']) {
+  const world = scriptGateway({ servers: { a: { tools } } });
+  const server = world.server('a');
+  const child = await server.start();
+  const names = () => [...(world.gateway.catalogs.tools.listed.get('a') ?? [])];
+  const advance = async (ms: number) => {
+    world.clock.advance(ms);
+    for (let turn = 0; turn < 5; turn += 1) await flush();
+  };
+  return { ...world, server, child, names, advance };
+}
+
+describe('the tools of a backend', () => {
+  it('are in the catalog from the moment that it is ready', async () => {
+    const { server, gateway } = scriptGateway({ servers: { a: { tools: ['read'] } } });
+    expect(gateway.catalogs.tools.listed.get('a')).toEqual([]);
+    await server('a').start();
+    expect(gateway.catalogs.tools.listed.get('a')).toEqual(['a__read']);
+  });
+
+  it.each(['backoff', 'starting', 'stopping'] as const)('stay while it is in %s', async (state) => {
+    const { server, names } = await running();
+    server.moved(state);
+    expect(names()).toEqual(['a__read']);
+  });
+
+  it.each(['parked', 'stopped'] as const)('leave the catalog when it is %s and come back with it', async (state) => {
+    const { server, names } = await running();
+    server.crash(state);
+    expect(names()).toEqual([]);
+    await server.start();
+    expect(names()).toEqual(['a__read']);
+  });
+
+  it('are those of the new process after a restart', async () => {
+    const { server, names } = await running();
+    server.crash();
+    server.pages = [pageOf(['write'])];
+    await server.start();
+    expect(names()).toEqual(['a__write']);
+  });
+
+  it('are none for a server that offers none, which is not even asked', async () => {
+    const { server, gateway } = scriptGateway({ servers: { a: { tools: ['x'], hello: { capabilities: {} } } } });
+    const child = await server('a').start();
+    expect(lists(child)).toBe(0);
+    expect(gateway.catalogs.tools.listed.get('a')).toEqual([]);
+  });
+
+  it('come from all pages', async () => {
+    const pages = ['{"tools":[{"name":"x","inputSchema":{"type":"object"}}],"nextCursor":"1"}', pageOf(['y'])];
+    const { server, gateway } = scriptGateway({ servers: { a: { pages } } });
+    await server('a').start();
+    expect(gateway.catalogs.tools.listed.get('a')).toEqual(['a__x', 'a__y']);
+  });
+
+  it('make the start fail, with a reason, when they cannot be read', async () => {
+    const { server } = scriptGateway({ servers: { a: { pages: ['{"tools":7}'] } } });
+    await expect(server('a').start()).rejects.toThrow('tools/list: the result holds no list');
+  });
+});
+
+describe('a backend whose tools change', () => {
+  it('F37: reads them anew, at most once a second however often it is told', async () => {
+    const { server, child, advance } = await running();
+    server.backend.listen(DEAF);
+    const before = lists(child);
+    for (let count = 0; count < 10_000; count += 1) child.say(CHANGED);
+    await advance(0);
+    expect(lists(child)).toBe(before + 1);
+    for (let step = 0; step < 30; step += 1) {
+      child.say(CHANGED);
+      await advance(100);
+    }
+    expect(lists(child) - before).toBeLessThanOrEqual(1 + 3);
+    expect(lists(child) - before).toBeGreaterThan(1);
+  });
+
+  it('has one reading under way and one more after it', async () => {
+    const { child, advance } = await running();
+    child.listsTools = false;
+    const before = lists(child);
+    for (let step = 0; step < 10; step += 1) {
+      child.say(CHANGED);
+      await advance(2_000);
+    }
+    expect(lists(child)).toBe(before + 1);
+    child.listsTools = true;
+    const asked = child.stdin.messages.findLast(({ method }) => method === 'tools/list');
+    child.say(`{"jsonrpc":"2.0","id":${asked?.id},"result":${pageOf(['first'])}}`);
+    await advance(0);
+    await advance(2_000);
+    expect(lists(child)).toBe(before + 2);
+    await advance(10_000);
+    expect(lists(child)).toBe(before + 2);
+  });
+
+  it('tells the gateway, whose list is the new one', async () => {
+    const { child, gateway, names, advance } = await running();
+    const client = new RecordedClient();
+    gateway.connect(client, SOMEBODY);
+    child.listsTools = false;
+    child.say(CHANGED);
+    await advance(0);
+    child.say({ jsonrpc: '2.0', id: child.stdin.last.id, result: JSON.parse(pageOf(['write', toolOf('x')])) });
+    await advance(0);
+    expect(names()).toEqual(['a__write', 'a__x']);
+    expect(client.changed).toEqual(['tools']);
+  });
+
+  it('F38: tells nobody when the list is the same as before', async () => {
+    const { child, gateway, advance } = await running();
+    const client = new RecordedClient();
+    gateway.connect(client, SOMEBODY);
+    child.say(CHANGED);
+    await advance(0);
+    expect(client.changed).toEqual([]);
+  });
+
+  it('keeps the last list when the new one cannot be read', async () => {
+    const { child, names, advance } = await running();
+    child.listsTools = false;
+    child.say(CHANGED);
+    await advance(0);
+    child.say({ jsonrpc: '2.0', id: child.stdin.last.id, error: { code: -32603, message: 'busy' } });
+    await advance(0);
+    expect(names()).toEqual(['a__read']);
+  });
+
+  it('is heard while its first list is still being read, page by page', async () => {
+    const { server, gateway, clock } = scriptGateway({ servers: { a: {} } });
+    const a = server('a');
+    const started = a.start();
+    const { child } = a;
+    child.listsTools = false;
+    const answer = (page: string) => child.say(`{"jsonrpc":"2.0","id":${child.stdin.last.id},"result":${page}}`);
+    const turn = async (ms: number) => {
+      await flush();
+      clock.advance(ms);
+      await flush();
+    };
+    await turn(0);
+    answer('{"tools":[],"nextCursor":"2"}');
+    child.say(CHANGED);
+    await turn(0);
+    expect(child.stdin.last).toMatchObject({ method: 'tools/list', params: { cursor: '2' } });
+    answer(pageOf(['old']));
+    await started;
+    expect(gateway.catalogs.tools.listed.get('a')).toEqual(['a__old']);
+    await turn(1_000);
+    // The first page may be another one by now: it is asked for again.
+    expect(child.stdin.last).toMatchObject({ method: 'tools/list' });
+    expect(child.stdin.last.params).toBeUndefined();
+    answer(pageOf(['new']));
+    await turn(0);
+    expect(gateway.catalogs.tools.listed.get('a')).toEqual(['a__new']);
+  });
+
+  it('is not listened to when it says something else', async () => {
+    const { child, advance } = await running();
+    const before = lists(child);
+    child.say({ jsonrpc: '2.0', method: 'notifications/message', params: {} });
+    child.say({ jsonrpc: '2.0', method: 'notifications/resources/list_changed' });
+    await advance(5_000);
+    expect(lists(child)).toBe(before);
+  });
+});
+
+describe('a call to a backend', () => {
+  it.each(['parked', 'stopped'] as const)('that is %s is answered at once', async (state) => {
+    const { server, connect } = await running();
+    const client = connect();
+    client.greet();
+    server.crash(state);
+    client.call(1, 'a__read');
+    expect(client.answerTo(1)?.result._meta['trunkline/failure']).toMatchObject({ reason: state, sent: false });
+    expect(server.demands).toBe(state === 'parked' ? 1 : 0);
+  });
+
+  it('that can never run is answered at once', () => {
+    const { server, connect } = scriptGateway({ servers: { a: { isMisconfigured: true } } });
+    const client = connect();
+    client.greet();
+    client.call(1, 'a__read');
+    expect(client.answerTo(1)?.result._meta['trunkline/failure']).toMatchObject({
+      reason: 'misconfigured',
+      sent: false,
+    });
+    expect(server('a').demands).toBe(0);
+  });
+
+  it('waits for the start that it asks for, when that begins at once', async () => {
+    const { server, connect } = await running();
+    const client = connect();
+    client.greet();
+    server.crash('parked');
+    server.moved('starting');
+    client.call(1, 'a__read');
+    expect(client.answerTo(1)).toBeUndefined();
+    const child = await server.start();
+    child.answer(0, { content: ['x'] });
+    expect(client.answerTo(1)?.result).toEqual({ content: ['x'] });
+  });
+
+  it.each([
+    ['starting', false, 60_000],
+    ['restarting', true, 5_000],
+  ] as const)('that is %s and does not get there says so', async (reason, hasRun, waitMs) => {
+    const { server, clock, connect } = scriptGateway({ servers: { a: { tools: ['read'] } } });
+    const client = connect();
+    client.greet();
+    if (hasRun) {
+      await server('a').start();
+      server('a').crash('backoff');
+    } else {
+      server('a').moved('starting');
+    }
+    client.call(1, 'a__read');
+    clock.advance(waitMs - 1);
+    expect(client.answerTo(1)).toBeUndefined();
+    clock.advance(1);
+    expect(client.answerTo(1)?.result._meta['trunkline/failure']).toMatchObject({ reason, sent: false });
+  });
+
+  it('leaves no timer after it was closed', async () => {
+    const { server, child, clock } = await running();
+    child.say(CHANGED);
+    server.backend.close();
+    child.bridge.close('stopped');
+    expect(clock.pending).toBe(0);
+  });
+});
+
+const UNREADABLE = { code: -32603, message: 'no prompts today' };
+
+describe('a list other than that of tools', () => {
+  const lists = { 'prompts/list': { prompts: [{ name: 'p' }] }, 'resources/list': { resources: [] } };
+  const capabilities = { tools: {}, prompts: {}, resources: {} };
+
+  async function started(script: ServerScript) {
+    const world = scriptGateway({ servers: { a: { tools: ['read'], hello: { capabilities }, ...script } } });
+    await world.server('a').start();
+    return { ...world, server: world.server('a'), lists: world.server('a').backend.lists };
+  }
+
+  it.each([
+    ['prompts', 'prompts/list'],
+    ['resources', 'resources/list'],
+    ['templates', 'resources/templates/list'],
+  ] as const)(
+    'of %s that cannot be read keeps no server from starting, and is shown as withheld',
+    async (kind, method) => {
+      const all = { ...lists, 'resources/templates/list': { resourceTemplates: [] }, [method]: UNREADABLE };
+      const { gateway, lists: offered } = await started({ lists: all });
+      const reason = `${method}: answered ${JSON.stringify(UNREADABLE)}`;
+      expect(offered[kind]).toMatchObject({
+        entries: [],
+        withheld: [{ name: method, reason }],
+        denied: [],
+        truncated: undefined,
+      });
+      expect(gateway.catalogs.tools.listed.get('a')).toEqual(['a__read']);
+      expect(gateway.catalogs[kind].listed.get('a')).toEqual([]);
+      for (const other of (['prompts', 'resources', 'templates'] as const).filter((one) => one !== kind)) {
+        expect(offered[other].withheld).toEqual([]);
+      }
+    },
+  );
+
+  it('that is no list is shown as withheld', async () => {
+    const all = { 'prompts/list': { prompts: 7 }, 'resources/list': {}, 'resources/templates/list': { resources: [] } };
+    const { lists: offered } = await started({ lists: all });
+    expect([offered.prompts, offered.resources, offered.templates].map(({ withheld }) => withheld[0]?.reason)).toEqual([
+      'prompts/list: the result holds no list',
+      'resources/list: the result holds no list',
+      'resources/templates/list: the result holds no list',
+    ]);
+  });
+
+  it('is there after a restart that could read it, and is gone after one that could not', async () => {
+    const all = { ...lists, 'resources/templates/list': { resourceTemplates: [] } };
+    const { gateway, server } = await started({ lists: { ...all, 'prompts/list': UNREADABLE } });
+    for (const [prompts, listed] of [
+      [all['prompts/list'], ['a__p']],
+      [UNREADABLE, []],
+    ] as const) {
+      server.crash();
+      server.lists = { ...all, 'prompts/list': prompts };
+      await server.start();
+      expect(gateway.catalogs.prompts.listed.get('a')).toEqual(listed);
+    }
+  });
+
+  it('is not asked for when the server does not offer such things', async () => {
+    const { server, lists: offered } = await started({ hello: {}, lists });
+    const methods = ['prompts/list', 'resources/list', 'resources/templates/list'];
+    expect(methods.flatMap((method) => server.child.asked(method))).toEqual([]);
+    expect(offered.prompts.entries).toEqual([]);
+  });
+
+  it('does not make up for tools that cannot be read', async () => {
+    const { server } = scriptGateway({
+      servers: { a: { pages: ['{"tools":7}'], lists, hello: { capabilities: { tools: {}, prompts: {} } } } },
+    });
+    await expect(server('a').start()).rejects.toThrow('tools/list: the result holds no list');
+  });
+});

@@ -1,0 +1,69 @@
+import { describe, expect, it } from 'vitest';
+import { IdleTimer } from '../../../src/gateway/registry/idle-timer.js';
+import { FakeClock } from '../../support/fake-clock.js';
+
+function watching(idleMs: number) {
+  const clock = new FakeClock();
+  const state = { isBusy: false, idles: 0 };
+  const watch = new IdleTimer({
+    clock,
+    idleMs,
+    isBusy: () => state.isBusy,
+    onIdle: () => {
+      state.idles += 1;
+    },
+  });
+  watch.begin();
+  return { clock, state, watch };
+}
+
+describe('a watch over what is used', () => {
+  it('tells when nothing was asked for long enough, once', () => {
+    const { clock, state } = watching(1_000);
+    clock.advance(999);
+    expect(state.idles).toBe(0);
+    clock.advance(10_000);
+    expect(state.idles).toBe(1);
+    expect(clock.pending).toBe(0);
+  });
+
+  it('counts from the last use', () => {
+    const { clock, state, watch } = watching(1_000);
+    clock.advance(900);
+    watch.used();
+    clock.advance(999);
+    expect(state.idles).toBe(0);
+    clock.advance(1);
+    expect(state.idles).toBe(1);
+  });
+
+  it('counts from the end of the work that it finds', () => {
+    const { clock, state } = watching(1_000);
+    state.isBusy = true;
+    clock.advance(5_000);
+    state.isBusy = false;
+    clock.advance(999);
+    expect(state.idles).toBe(0);
+    clock.advance(1_000);
+    expect(state.idles).toBe(1);
+  });
+
+  it('takes another limit from now on, and none', () => {
+    const { clock, state, watch } = watching(1_000);
+    clock.advance(900);
+    watch.limit(2_000);
+    clock.advance(1_999);
+    expect(state.idles).toBe(0);
+    watch.limit(0);
+    clock.advance(10_000);
+    expect([state.idles, clock.pending]).toEqual([0, 0]);
+  });
+
+  it('has no timer where nothing is to be stopped, and none after its end', () => {
+    expect(watching(0).clock.pending).toBe(0);
+    const { clock, watch, state } = watching(1_000);
+    watch.end();
+    clock.advance(5_000);
+    expect([clock.pending, state.idles]).toEqual([0, 0]);
+  });
+});

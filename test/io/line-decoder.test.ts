@@ -1,0 +1,391 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { BufferPool } from '../../src/io/buffer-pool.js';
+import { copyInto } from '../../src/io/byte-reader.js';
+import { LineDecoder, type OversizedLine } from '../../src/io/line-decoder.js';
+import { SharedLimit } from '../../src/io/shared-limit.js';
+
+const MIB = 1024 * 1024;
+
+/** Everything that came out, as text and in order; dropped lines as their length in brackets. */
+function decoding(maxLineBytes = 1024, held?: SharedLimit) {
+  const lines: string[] = [];
+  const dropped: OversizedLine[] = [];
+  const sink = {
+    line: (bytes: Uint8Array, start: number, end: number) => lines.push(text(bytes.subarray(start, end))),
+    oversized: (fragment: OversizedLine) => {
+      dropped.push(fragment);
+      lines.push(`[${fragment.byteLength}]`);
+    },
+  };
+  const decoder = new LineDecoder({ sink, maxLineBytes, held });
+  const push = (...chunks: (string | Uint8Array)[]) => {
+    for (const chunk of chunks) copyInto(decoder, typeof chunk === 'string' ? Buffer.from(chunk) : chunk);
+  };
+  return { decoder, lines, dropped, push };
+}
+
+function text(bytes: Uint8Array | undefined): string {
+  return Buffer.from(bytes ?? []).toString();
+}
+
+describe('cutting a stream into lines', () => {
+  const stream = Buffer.from('{"a":"é"}\n\n{"猫":"😀"}\r\n€\n');
+
+  it('F20: gives the same lines for every pair of chunk boundaries, inside characters too', () => {
+    for (let first = 0; first <= stream.length; first += 1) {
+      for (let second = first; second <= stream.length; second += 1) {
+        const { lines, push } = decoding();
+        push(stream.subarray(0, first), stream.subarray(first, second), stream.subarray(second));
+        expect(lines, `cut at ${first} and ${second}`).toEqual(['{"a":"é"}', '', '{"猫":"😀"}\r', '€']);
+      }
+    }
+  });
+
+  it('gives the lines that a split at each newline gives, however the stream is cut and whatever the limit', () => {
+    const bytes = fc.array(fc.constantFrom(0x0a, 0x0d, 0x61, 0xc3, 0xa9, 0x00), { maxLength: 60 });
+    const cuts = fc.array(fc.nat(60), { maxLength: 8 });
+    fc.assert(
+      fc.property(bytes, cuts, fc.integer({ min: 0, max: 12 }), (content, positions, limit) => {
+        const all = Buffer.from(content);
+        const { decoder, lines, push } = decoding(limit);
+        const at = [0, ...positions.filter((position) => position <= all.length).sort((a, b) => a - b), all.length];
+        for (let index = 1; index < at.length; index += 1) push(all.subarray(at[index - 1], at[index]));
+
+        const expected = all.toString('latin1').split('\n');
+        const rest = expected.pop() ?? '';
+        const shown = expected.map((line) =>
+          line.length > limit ? `[${line.length}]` : Buffer.from(line, 'latin1').toString(),
+        );
+        expect(lines).toEqual(shown);
+        expect(decoder.end()).toBe(rest.length);
+        const tooLong = expected.filter((line) => line.length > limit);
+        expect(decoder.droppedLines).toBe(tooLong.length + (rest.length > 0 ? 1 : 0));
+        expect(decoder.droppedBytes).toBe(tooLong.join('').length + rest.length);
+      }),
+      { numRuns: 2_000 },
+    );
+  });
+
+  it('takes many lines out of one chunk', () => {
+    const { lines, push } = decoding();
+    push(Array.from({ length: 5_000 }, (_, index) => `line ${index}\n`).join(''));
+    expect(lines).toHaveLength(5_000);
+    expect(lines.at(-1)).toBe('line 4999');
+  });
+
+  it('does not take a lone carriage return for a line end', () => {
+    const { lines, push } = decoding();
+    push('a\rb\n');
+    expect(lines).toEqual(['a\rb']);
+  });
+
+  it('leaves lines that were delivered as they were when more comes', () => {
+    const views: Uint8Array[] = [];
+    const sink = {
+      line: (bytes: Uint8Array, start: number, end: number) => views.push(bytes.subarray(start, end)),
+      oversized: () => {},
+    };
+    const decoder = new LineDecoder({ sink, maxLineBytes: 1024 });
+    for (const chunk of ['fir', 'st\nsec', 'ond\nthi', 'rd\n']) copyInto(decoder, Buffer.from(chunk));
+    expect(views.map(text)).toEqual(['first', 'second', 'third']);
+  });
+});
+
+describe('a line that passes the limit', () => {
+  it('is dropped, and reading goes on after its newline', () => {
+    const { decoder, lines, push } = decoding(10);
+    push('0123456789\n', '0123456789a', 'bc', '\nnext\n');
+    expect(lines).toEqual(['0123456789', '[13]', 'next']);
+    expect(decoder.droppedLines).toBe(1);
+    expect(decoder.droppedBytes).toBe(13);
+  });
+
+  it('is dropped just so when it comes in one chunk with others', () => {
+    const { lines, push } = decoding(4);
+    push('ok\ntoo long\nfine\n');
+    expect(lines).toEqual(['ok', '[8]', 'fine']);
+  });
+
+  it.each([1, 7, 100, 511, 512, 513, 1_023, 1_025, 5_000])(
+    'leaves its first and last 512 bytes when it comes in chunks of %i',
+    (size) => {
+      const { dropped, push } = decoding(600);
+      const line = Array.from({ length: 1_000 }, (_, index) => `<${index}>`).join('');
+      for (let at = 0; at < line.length; at += size) push(line.slice(at, at + size));
+      push('\n');
+      expect(dropped).toHaveLength(1);
+      expect(text(dropped[0]?.head)).toBe(line.slice(0, 512));
+      expect(text(dropped[0]?.tail)).toBe(line.slice(-512));
+      expect(dropped[0]?.byteLength).toBe(line.length);
+    },
+  );
+
+  it('leaves all of itself at both ends when it is short', () => {
+    const { dropped, push } = decoding(3);
+    push('ab', 'cdef\n');
+    expect(text(dropped[0]?.head)).toBe('abcdef');
+    expect(text(dropped[0]?.tail)).toBe('abcdef');
+  });
+
+  it('is let go of while it still comes', () => {
+    const { decoder, push } = decoding(1_000);
+    push('x'.repeat(900));
+    expect(decoder.heldBytes).toBe(900);
+    push('x'.repeat(900));
+    expect(decoder.heldBytes).toBe(0);
+  });
+});
+
+describe('the end of the stream', () => {
+  it('drops an unfinished line and tells its length', () => {
+    const { decoder, lines, push } = decoding();
+    push('whole\nhalf a li');
+    expect(decoder.heldBytes).toBe(9);
+    expect(decoder.end()).toBe(9);
+    expect(lines).toEqual(['whole']);
+    expect(decoder.heldBytes).toBe(0);
+    expect(decoder.droppedLines).toBe(1);
+  });
+
+  it('drops an unfinished line that was too long already', () => {
+    const { decoder, lines, push } = decoding(4);
+    push('123456');
+    expect(decoder.end()).toBe(6);
+    expect(lines).toEqual([]);
+  });
+
+  it('drops nothing after a newline', () => {
+    const { decoder, push } = decoding();
+    push('whole\n');
+    expect(decoder.end()).toBe(0);
+    expect(decoder.droppedLines).toBe(0);
+  });
+});
+
+describe('the cost of a line in pieces', () => {
+  it('grows with its length only: 8 MiB, then 100,000 chunks of one byte, take less than a second', () => {
+    const { decoder, lines, push } = decoding(16 * MIB);
+    const byte = Buffer.from('x');
+    const before = process.cpuUsage();
+    push(Buffer.alloc(8 * MIB, 'x'));
+    for (let count = 0; count < 100_000; count += 1) push(byte);
+    expect(decoder.heldBytes).toBe(8 * MIB + 100_000);
+    push('\n');
+    const { user, system } = process.cpuUsage(before);
+    expect(lines[0]).toHaveLength(8 * MIB + 100_000);
+    expect(decoder.heldBytes).toBe(0);
+    expect((user + system) / 1000).toBeLessThan(1_000);
+  });
+
+  it('is as small while a line that is too long is skipped', () => {
+    const { decoder, dropped, push } = decoding(1_000);
+    const byte = Buffer.from('x');
+    const before = process.cpuUsage();
+    for (let count = 0; count < 200_000; count += 1) push(byte);
+    push('\n');
+    const { user, system } = process.cpuUsage(before);
+    expect(dropped[0]?.byteLength).toBe(200_000);
+    expect(decoder.heldBytes).toBe(0);
+    expect((user + system) / 1000).toBeLessThan(1_000);
+  });
+});
+
+describe('several decoders that share what they may hold', () => {
+  const large = (mark: string) => `${mark}${'x'.repeat(MIB)}`;
+
+  it('hold no more together than that: the line that would be beyond it is dropped, and the next one is read', () => {
+    const held = new SharedLimit(3 * MIB);
+    const [one, two, three] = [decoding(8 * MIB, held), decoding(8 * MIB, held), decoding(8 * MIB, held)];
+    one.push(large('1'));
+    two.push(large('2'));
+    three.push(large('3'));
+    expect(held.taken).toBeLessThanOrEqual(3 * MIB);
+    three.push('end\nnext\n');
+    expect(three.lines).toEqual([`[${MIB + 4}]`, 'next']);
+    expect(text(three.dropped[0]?.head)).toMatch(/^3x+$/);
+    expect(text(three.dropped[0]?.tail)).toMatch(/xend$/);
+    one.push('\n');
+    two.push('\n');
+    expect([one.lines, two.lines]).toEqual([[large('1')], [large('2')]]);
+    expect([held.taken, held.refusals]).toEqual([0, 1]);
+  });
+
+  it('keep nobody from lines that merely come in two pieces, however much somebody hoards', () => {
+    const held = new SharedLimit(MIB);
+    const [hoarder, other] = [decoding(8 * MIB, held), decoding(8 * MIB, held)];
+    hoarder.push('x'.repeat(MIB));
+    other.push('a'.repeat(30_000), 'b'.repeat(30_000), '\n');
+    expect(other.lines).toEqual(['a'.repeat(30_000) + 'b'.repeat(30_000)]);
+  });
+
+  it('give back what they held when they end, are full, or drop a line', () => {
+    const held = new SharedLimit(4 * MIB);
+    const { decoder, push } = decoding(2 * MIB, held);
+    push(large(''));
+    expect(held.taken).toBeGreaterThanOrEqual(MIB);
+    push('x'.repeat(2 * MIB));
+    expect(held.taken).toBe(0);
+    push('\n', large(''));
+    decoder.end();
+    expect(held.taken).toBe(0);
+  });
+
+  it('never hold more of one line than its limit', () => {
+    const held = new SharedLimit(8 * MIB);
+    const { push } = decoding(3 * MIB, held);
+    for (let mib = 0; mib < 3; mib += 1) push(new Uint8Array(MIB));
+    expect(held.taken).toBe(3 * MIB);
+  });
+
+  it('read a line that becomes larger, or stays smaller, than the last one', () => {
+    const { lines, push } = decoding(8 * MIB, new SharedLimit(64 * MIB));
+    const sent = [1, 1, 1, 3, 3, 0.1, 3, 0.2, 0.2, 0.2].map((mib, index) => `${index}${'x'.repeat(mib * MIB)}`);
+    for (const line of sent) {
+      for (let at = 0; at < line.length; at += 50_000) push(line.slice(at, at + 50_000));
+      push('\n');
+    }
+    expect(lines.map((line) => line.length)).toEqual(sent.map((line) => line.length));
+    expect(lines).toEqual(sent);
+  });
+});
+
+describe('the room that is read into', () => {
+  /** Rooms that are used again as soon as they can be. */
+  const reused = () => new BufferPool({ maxIdleBytes: 64 * MIB });
+
+  /** Reads as a socket does, which goes on writing to the room that it was told of last. */
+  function reading(bufferPool: BufferPool, maxLineBytes = 8 * MIB) {
+    const lines: Uint8Array[] = [];
+    const sink = {
+      line: (bytes: Uint8Array, start: number, end: number) => void lines.push(bytes.subarray(start, end)),
+      oversized: () => {},
+    };
+    const decoder = new LineDecoder({ sink, maxLineBytes, bufferPool });
+    let { freeSpace } = decoder;
+    const read = (bytes: string) => {
+      for (let rest = Buffer.from(bytes); rest.length > 0; ) {
+        const piece = rest.subarray(0, freeSpace.length);
+        freeSpace.set(piece);
+        decoder.filled(piece.length);
+        freeSpace = decoder.freeSpace;
+        rest = rest.subarray(piece.length);
+      }
+    };
+    return { decoder, lines, read };
+  }
+
+  it('is nobody else’s while a line that was given back is written over', () => {
+    const bufferPool = reused();
+    const [one, other] = [reading(bufferPool), reading(bufferPool)];
+    one.read(`${'a'.repeat(MIB)}\nand`);
+    const [first = new Uint8Array()] = one.lines;
+    expect(text(first)).toBe('a'.repeat(MIB));
+    bufferPool.release(first);
+    other.read('b'.repeat(MIB));
+    one.read(' then\n');
+    other.read('\n');
+    expect(one.lines.slice(1).map(text)).toEqual(['and then']);
+    expect(other.lines.map(text)).toEqual(['b'.repeat(MIB)]);
+    // It was worth something.
+    expect(other.lines[0]?.buffer).toBe(first.buffer);
+  });
+
+  it('is nobody else’s after the end either, for whoever reads may not have noticed', () => {
+    const bufferPool = reused();
+    const [one, other] = [reading(bufferPool), reading(bufferPool)];
+    one.read('a'.repeat(MIB));
+    expect(one.decoder.end()).toBe(MIB);
+    other.read('b'.repeat(MIB));
+    one.read('c'.repeat(MIB));
+    other.read('\n');
+    expect(other.lines.map(text)).toEqual(['b'.repeat(MIB)]);
+  });
+
+  it('may be given back, and even freed, while the lines behind it are still to be told', () => {
+    const freed: Uint8Array[] = [];
+    const bufferPool = new BufferPool({ free: (freeSpace) => void freed.push(freeSpace.fill(0x0a)) });
+    const lines: string[] = [];
+    const sink = {
+      line: (bytes: Uint8Array, start: number, end: number) => {
+        lines.push(text(bytes.subarray(start, end)));
+        bufferPool.release(bytes);
+      },
+      oversized: () => {},
+    };
+    const decoder = new LineDecoder({ sink, maxLineBytes: MIB, bufferPool });
+    copyInto(decoder, Buffer.from('a'.repeat(100_000)));
+    copyInto(decoder, Buffer.from('\nbb\ncc\nd'));
+    copyInto(decoder, Buffer.from('d\n'));
+    expect(lines).toEqual(['a'.repeat(100_000), 'bb', 'cc', 'dd']);
+    expect(freed.length).toBeGreaterThan(0);
+  });
+
+  it('may be freed when its line is dropped, however large that is', () => {
+    for (const maxLineBytes of [100_000, 3 * MIB]) {
+      // As freed memory is: whoever looks at it fails.
+      const bufferPool = new BufferPool({
+        free: ({ buffer }) => void structuredClone(buffer, { transfer: [buffer as ArrayBuffer] }),
+      });
+      const { lines, read } = reading(bufferPool, maxLineBytes);
+      read(`${'a'.repeat(4 * MIB)}\nnext\n`);
+      expect(lines.map(text)).toEqual(['next']);
+    }
+  });
+
+  it('is used again after a line that passed the limit', () => {
+    const bufferPool = reused();
+    const { lines, read } = reading(bufferPool, MIB);
+    read('a'.repeat(2 * MIB));
+    expect(bufferPool.idleBytes).toBeGreaterThan(0);
+    read('\nnext\n');
+    expect(lines.map(text)).toEqual(['next']);
+  });
+
+  it('is never small, whatever was read', () => {
+    const bufferPool = reused();
+    const { decoder, read } = reading(bufferPool);
+    const smallest = Array.from({ length: 300 }, (_, index) => {
+      read('x'.repeat((index * 7919) % 40_000));
+      if (index % 3 === 0) read('\n');
+      return decoder.freeSpace.length;
+    });
+    expect(Math.min(...smallest)).toBeGreaterThanOrEqual(8 * 1024);
+  });
+
+  it('is left alone from the end on, also when that comes in the middle of what was read', () => {
+    for (const first of ['a', 'a'.repeat(100_000)]) {
+      const held = new SharedLimit(MIB);
+      const lines: number[] = [];
+      const sink = {
+        line: (_: Uint8Array, start: number, end: number) => {
+          lines.push(end - start);
+          if (lines.length === 2) decoder.end();
+        },
+        oversized: () => {},
+      };
+      const decoder = new LineDecoder({ sink, maxLineBytes: MIB, held });
+      copyInto(decoder, Buffer.from(`${first}\nbb\nccc\n${'d'.repeat(20_000)}`));
+      copyInto(decoder, Buffer.from('\nee\n'));
+      expect(lines).toEqual([first.length, 2]);
+      expect([decoder.heldBytes, held.taken]).toEqual([0, 0]);
+      expect(decoder.freeSpace.length).toBeGreaterThan(0);
+    }
+  });
+
+  it('is not lost when the sink fails over a line: the next line is read as it is', () => {
+    const lines: string[] = [];
+    const sink = {
+      line: (bytes: Uint8Array, start: number, end: number) => {
+        const line = text(bytes.subarray(start, end));
+        if (line === 'bad') throw new Error('no');
+        lines.push(line);
+      },
+      oversized: () => {},
+    };
+    const decoder = new LineDecoder({ sink, maxLineBytes: MIB });
+    expect(() => copyInto(decoder, Buffer.from('good\nbad\nlost\nhalf'))).toThrow('no');
+    copyInto(decoder, Buffer.from('whole\n'));
+    expect(lines).toEqual(['good', 'whole']);
+  });
+});

@@ -1,0 +1,251 @@
+import { Readable } from 'node:stream';
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { Backpressure } from '../../../src/io/streams/backpressure.js';
+import { FairWriter } from '../../../src/io/streams/fair-writer.js';
+import { whole } from '../../../src/jsonrpc/message.js';
+import { bytesOf, flush, writableTo } from '../../support/wire.js';
+
+const MIB = 1024 * 1024;
+
+/** A client that takes one write each time it is let, and what it has read. */
+function listening() {
+  const read: Buffer[] = [];
+  let waiting: (() => void) | undefined;
+  const accept = (chunks: Buffer[], done: () => void) => {
+    read.push(...chunks.map((chunk) => Buffer.from(chunk)));
+    waiting = done;
+  };
+  const stream = writableTo(accept);
+  stream.on('error', () => {});
+  const backpressure = new Backpressure();
+  const writer = new FairWriter(stream, backpressure);
+  return {
+    stream,
+    backpressure,
+    writer,
+    send: (text: string, source?: string) => writer.send(whole(bytesOf(text)), source),
+    /** Takes what was written; returns whether there was anything. */
+    take: async () => {
+      await flush();
+      const done = waiting;
+      waiting = undefined;
+      done?.();
+      await flush();
+      return done !== undefined;
+    },
+    takeAll: async () => {
+      await flush();
+      while (waiting !== undefined) {
+        const done = waiting;
+        waiting = undefined;
+        done();
+        await flush();
+      }
+    },
+    text: () => Buffer.concat(read).toString(),
+    /** The first letters of the lines, which are enough to tell them apart here. */
+    lines: () =>
+      Buffer.concat(read)
+        .toString()
+        .split('\n')
+        .slice(0, -1)
+        .map((line) => line.slice(0, 6).replace(/(.)\1{3,}/, '$1…')),
+  };
+}
+
+/** A server's stdout, and whether it is read. */
+function stdout(backpressure: Backpressure, source: string) {
+  const stream = new Readable({ read: () => {} });
+  stream.on('data', () => {});
+  backpressure.add(stream, source);
+  return { isHeld: () => stream.isPaused() };
+}
+
+function large(letter: string, bytes = MIB): string {
+  return letter.repeat(bytes);
+}
+
+describe('FairWriter', () => {
+  it('writes small messages as they come, in one write for each turn', async () => {
+    const { send, take, text } = listening();
+    for (const word of ['one', 'two', 'three']) send(word, word);
+    expect(await take()).toBe(true);
+    expect(text()).toBe('one\ntwo\nthree\n');
+    expect(await take()).toBe(false);
+  });
+
+  it('lets a small message pass the large ones of another source that have not begun', async () => {
+    const { send, take, takeAll, lines } = listening();
+    send(large('A'), 'far');
+    send(large('B'), 'far');
+    send(large('C'), 'far');
+    await flush();
+    send('small', 'near');
+    await take();
+    expect(lines()).toEqual(['A…', 'small', 'B…']);
+    await takeAll();
+    expect(lines()).toEqual(['A…', 'small', 'B…', 'C…']);
+  });
+
+  it('lets a small message pass no large one of its own source', async () => {
+    const { send, takeAll, lines } = listening();
+    send(large('A'), 'far');
+    send('step 1', 'far');
+    send(large('B'), 'far');
+    send('step 2', 'far');
+    await takeAll();
+    expect(lines()).toEqual(['A…', 'step 1', 'B…', 'step 2']);
+  });
+
+  it('lets nothing pass a message without a source', async () => {
+    const { send, takeAll, lines } = listening();
+    send(large('A'), 'far');
+    send(large('B'), 'far');
+    send('ours');
+    send('small', 'near');
+    await takeAll();
+    expect(lines()).toEqual(['A…', 'B…', 'ours', 'small']);
+  });
+
+  it('writes every line once and whole, each source in its order, whatever is sent and taken when', async () => {
+    const size = fc.oneof(fc.nat(300), fc.constantFrom(0, 16_382, 16_383, 16_384, 40_000, 200_000));
+    const step = fc.record({
+      size,
+      source: fc.constantFrom('a', 'b', undefined),
+      after: fc.constantFrom('', 'turn', 'take'),
+    });
+    await fc.assert(
+      fc.asyncProperty(fc.array(step, { maxLength: 30 }), async (steps) => {
+        const { send, take, takeAll, text, writer } = listening();
+        const sent: { source: string | undefined; line: string }[] = [];
+        for (const { size, source, after } of steps) {
+          const line = `${sent.length}:${'x'.repeat(size)}`;
+          sent.push({ source, line });
+          send(line, source);
+          if (after === 'turn') await flush();
+          if (after === 'take') await take();
+        }
+        await takeAll();
+        const lines = text().split('\n').slice(0, -1);
+        expect([...lines].sort()).toEqual(sent.map(({ line }) => line).sort());
+        const places = sent.map(({ line }) => lines.indexOf(line));
+        for (const [later, { source }] of sent.entries()) {
+          for (let earlier = 0; earlier < later; earlier += 1) {
+            const isOrdered =
+              source === undefined || sent[earlier]?.source === undefined || sent[earlier]?.source === source;
+            if (isOrdered) expect(places[earlier]).toBeLessThan(places[later] ?? -1);
+          }
+        }
+        expect(writer.unwrittenBytes).toBe(0);
+      }),
+      { numRuns: 60 },
+    );
+  });
+
+  it('keeps a small message that waits, whatever becomes of the original', async () => {
+    const { send, writer, takeAll, lines } = listening();
+    send(large('A'), 'far');
+    const bytes = bytesOf('before');
+    writer.send(whole(bytes), 'near');
+    bytes.fill(0x78);
+    await takeAll();
+    expect(lines()).toEqual(['A…', 'before']);
+  });
+
+  it('holds back the source of a large message that is being taken, beside another one that talks', async () => {
+    const { send, backpressure, takeAll } = listening();
+    const [far, near] = [stdout(backpressure, 'far'), stdout(backpressure, 'near')];
+    send('small', 'near');
+    send(large('A'), 'far');
+    await flush();
+    expect([far.isHeld(), near.isHeld()]).toEqual([true, false]);
+    await takeAll();
+    expect([far.isHeld(), near.isHeld()]).toEqual([false, false]);
+  });
+
+  it('reads ahead of a source that is alone, and not for ever', async () => {
+    const { send, backpressure, take, takeAll } = listening();
+    const far = stdout(backpressure, 'far');
+    send('small', 'far');
+    send(large('A'), 'far');
+    expect(far.isHeld()).toBe(false);
+    send(large('B'), 'far');
+    expect(far.isHeld()).toBe(true);
+    // The first line goes alone with what came before it.
+    await take();
+    await take();
+    expect(far.isHeld()).toBe(false);
+    await takeAll();
+  });
+
+  it('lets a source run again that had nothing but small messages waiting', async () => {
+    const { send, backpressure, takeAll } = listening();
+    const near = stdout(backpressure, 'near');
+    send(large('A'), 'far');
+    for (let count = 0; count < 300; count += 1) {
+      send('x', 'far');
+      send('y'.repeat(1000), 'near');
+    }
+    expect(near.isHeld()).toBe(true);
+    await takeAll();
+    expect(near.isHeld()).toBe(false);
+  });
+
+  it('holds all back while much waits in all, and lets them run again when little does', async () => {
+    const { send, backpressure, takeAll } = listening();
+    const near = stdout(backpressure, 'near');
+    for (const letter of 'ABCDE') send(large(letter));
+    expect(near.isHeld()).toBe(true);
+    await takeAll();
+    expect(near.isHeld()).toBe(false);
+  });
+
+  it('says of a large message that it was written when all of it was taken', async () => {
+    const { stream, writer, take } = listening();
+    const written: string[] = [];
+    const send = (name: string) => {
+      writer.send({ ...whole(bytesOf(name.repeat(MIB))), onWritten: () => void written.push(name) }, 'a');
+    };
+    for (const name of ['1', '2', '3']) send(name);
+    await flush();
+    expect(written).toEqual([]);
+    while (written.length === 0) await take();
+    expect(written).toEqual(['1']);
+    while (written.length === 1) await take();
+    expect(written).toEqual(['1', '2']);
+    // This one never tells what becomes of what it was about to take.
+    stream.destroy();
+    await flush();
+    expect(written).toEqual(['1', '2']);
+  });
+
+  it('tells how much was not taken', async () => {
+    const { send, writer, take, takeAll } = listening();
+    send(large('A', 100_000), 'far');
+    send(large('B', 50_000), 'far');
+    expect(writer.unwrittenBytes).toBe(150_002);
+    await take();
+    expect(writer.unwrittenBytes).toBe(50_001);
+    await takeAll();
+    expect(writer.unwrittenBytes).toBe(0);
+  });
+
+  it.each(['end', 'destroy'] as const)('keeps nothing when the stream is gone: %s', async (how) => {
+    const { stream, backpressure, send, writer } = listening();
+    const far = stdout(backpressure, 'far');
+    send('small', 'near');
+    send(large('A'), 'far');
+    await flush();
+    send(large('B'), 'far');
+    stream[how]();
+    send(large('C'), 'far');
+    stream.destroy();
+    await flush();
+    send('late', 'near');
+    send(large('D'), 'far');
+    await flush();
+    expect(writer.unwrittenBytes - stream.writableLength).toBe(0);
+    expect(far.isHeld()).toBe(false);
+  });
+});

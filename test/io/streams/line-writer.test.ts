@@ -1,0 +1,173 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { LineWriter } from '../../../src/io/streams/line-writer.js';
+import { whole } from '../../../src/jsonrpc/message.js';
+import { bytesOf, flush, writableTo } from '../../support/wire.js';
+
+/** A stream that keeps what is written, each write apart; slow ones take nothing until they are let. */
+function writing({ isSlow = false, defer = queueMicrotask }: { isSlow?: boolean; defer?: typeof queueMicrotask } = {}) {
+  const writes: Buffer[] = [];
+  let waiting: (() => void) | undefined;
+  let isHeld = isSlow;
+  const accept = (chunks: Buffer[], done: () => void) => {
+    // A copy: what the writer does with its memory afterwards must not show.
+    writes.push(Buffer.concat(chunks));
+    if (isHeld) waiting = done;
+    else done();
+  };
+  const stream = writableTo(accept);
+  const writer = new LineWriter(stream, defer);
+  return {
+    stream,
+    writer,
+    writes,
+    text: () => Buffer.concat(writes).toString(),
+    send: (...texts: string[]) => {
+      for (const text of texts) writer.send(whole(bytesOf(text)));
+    },
+    letGo: async () => {
+      isHeld = false;
+      waiting?.();
+      await flush();
+    },
+  };
+}
+
+describe('LineWriter', () => {
+  it('writes what comes in one turn at once, a message a line', async () => {
+    const { send, writes } = writing();
+    send('{"a":1}', '{"b":"é"}', '{}');
+    expect(writes).toEqual([]);
+    await flush();
+    expect(writes.map(String)).toEqual(['{"a":1}\n{"b":"é"}\n{}\n']);
+    send('{"c":1}');
+    await flush();
+    expect(writes).toHaveLength(2);
+  });
+
+  it('writes at once what comes until it is told to, over as many turns as that takes', async () => {
+    const tasks: (() => void)[] = [];
+    const { send, writes } = writing({ defer: (task) => tasks.push(task) });
+    for (const text of ['1', '2', '3']) {
+      send(text);
+      await flush();
+    }
+    expect(writes).toEqual([]);
+    for (const task of tasks.splice(0)) task();
+    expect(writes.map(String)).toEqual(['1\n2\n3\n']);
+    send('4');
+    expect(tasks).toHaveLength(1);
+  });
+
+  it('writes the first of many messages at once, so that the other side need not wait for the last', async () => {
+    const { send, writes, text } = writing();
+    const messages = Array.from({ length: 64 }, (_, index) => String(index).padEnd(99));
+    send(...messages);
+    expect(writes.map(({ length }) => length)).toEqual([2_100, 2_100, 2_100]);
+    await flush();
+    expect(text()).toBe(messages.map((message) => `${message}\n`).join(''));
+    expect(writes).toHaveLength(4);
+  });
+
+  it('makes edits on the way', async () => {
+    const { writer, text } = writing();
+    const bytes = bytesOf('  {"id":1,"x":2}  ');
+    const edits = [
+      { span: { start: 14, end: 15 }, text: bytesOf('"two"') },
+      { span: { start: 8, end: 9 }, text: bytesOf('77') },
+    ];
+    writer.send({ bytes, span: { start: 2, end: bytes.length - 2 }, edits });
+    await flush();
+    expect(text()).toBe('{"id":77,"x":"two"}\n');
+  });
+
+  it('keeps small and large messages in order, with one write for all', async () => {
+    const { send, writes, text } = writing();
+    const messages = ['a', 'B'.repeat(16 * 1024), 'c', 'd', 'E'.repeat(200_000), 'F'.repeat(16 * 1024 - 1), 'g'];
+    send(...messages);
+    await flush();
+    expect(text()).toBe(messages.map((message) => `${message}\n`).join(''));
+    expect(writes).toHaveLength(1);
+  });
+
+  it('writes just what was sent, whatever the sizes and turns, while the other side is slow', async () => {
+    const size = fc.oneof(fc.nat(300), fc.constantFrom(0, 16_382, 16_383, 16_384, 40_000, 65_535));
+    await fc.assert(
+      fc.asyncProperty(fc.array(fc.tuple(size, fc.boolean()), { maxLength: 30 }), async (sends) => {
+        const { send, text, letGo, writer } = writing({ isSlow: true });
+        const sent: string[] = [];
+        for (const [length, endsTurn] of sends) {
+          const message = String.fromCharCode(0x61 + (sent.length % 26)).repeat(length);
+          sent.push(`${message}\n`);
+          send(message);
+          if (endsTurn) await flush();
+        }
+        await flush();
+        await letGo();
+        expect(text()).toBe(sent.join(''));
+        expect(writer.unwrittenBytes).toBe(0);
+      }),
+      { numRuns: 50 },
+    );
+  });
+
+  it('says of each message that its bytes are not needed any more: when it was copied, or taken', async () => {
+    const { writer, send, letGo } = writing({ isSlow: true });
+    const written: string[] = [];
+    const sendNamed = (name: string, length: number) =>
+      writer.send({ ...whole(bytesOf(name.repeat(length))), onWritten: () => void written.push(name) });
+    sendNamed('a', 100);
+    expect(written).toEqual(['a']);
+    sendNamed('b', 20_000);
+    sendNamed('c', 20_000);
+    send('small');
+    await flush();
+    expect(written).toEqual(['a']);
+    await letGo();
+    expect(written).toEqual(['a', 'b', 'c']);
+  });
+
+  it('keeps a message that it has copied, whatever becomes of the original', async () => {
+    const { writer, text } = writing();
+    const bytes = bytesOf('before');
+    writer.send(whole(bytes));
+    bytes.fill(0x78);
+    await flush();
+    expect(text()).toBe('before\n');
+  });
+
+  it('tells how much the other side has not taken', async () => {
+    const { writer, send, letGo } = writing({ isSlow: true });
+    expect(writer.unwrittenBytes).toBe(0);
+    send('12345', 'x'.repeat(20_000));
+    expect(writer.unwrittenBytes).toBe(6 + 20_001);
+    await flush();
+    expect(writer.unwrittenBytes).toBe(6 + 20_001);
+    send('12');
+    expect(writer.unwrittenBytes).toBe(6 + 20_001 + 3);
+    await flush();
+    await letGo();
+    expect(writer.unwrittenBytes).toBe(0);
+  });
+
+  it('may be told to write now', () => {
+    const { writer, send, writes } = writing();
+    send('now');
+    writer.flush();
+    expect(writes.map(String)).toEqual(['now\n']);
+    writer.flush();
+    expect(writes).toHaveLength(1);
+  });
+
+  it.each(['end', 'destroy'] as const)('says nothing when the stream is gone: %s', async (how) => {
+    const { stream, send, writer, writes } = writing();
+    const errors: Error[] = [];
+    stream.on('error', (error) => errors.push(error));
+    stream[how]();
+    send('late', 'x'.repeat(20_000));
+    await flush();
+    expect(errors).toEqual([]);
+    expect(writes).toEqual([]);
+    expect(writer.unwrittenBytes).toBe(0);
+  });
+});

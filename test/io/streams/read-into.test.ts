@@ -1,0 +1,115 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { PassThrough, type Readable } from 'node:stream';
+import { afterEach, describe, expect, it } from 'vitest';
+import type { ByteReader } from '../../../src/io/byte-reader.js';
+import { readInto, stopReading } from '../../../src/io/streams/read-into.js';
+import { until } from '../../support/processes.js';
+
+const running: { kill(signal: 'SIGKILL'): unknown }[] = [];
+
+afterEach(() => {
+  for (const child of running.splice(0)) child.kill('SIGKILL');
+});
+
+/** A Node program whose stdout is to be read. */
+function program(code: string) {
+  const child = spawn(process.execPath, ['-e', code], { stdio: ['pipe', 'pipe', 'inherit'] });
+  running.push(child);
+  return child;
+}
+
+/** Has one piece of memory only, so whoever reads into another one is found out. */
+function reader(roomBytes = 1000) {
+  const memory = Buffer.alloc(roomBytes);
+  const pieces: Buffer[] = [];
+  const self: ByteReader & { text(): string; readonly sizes: () => number[] } = {
+    freeSpace: memory,
+    filled: (byteLength) => void pieces.push(Buffer.from(memory.subarray(0, byteLength))),
+    text: () => Buffer.concat(pieces).toString(),
+    sizes: () => pieces.map((piece) => piece.length),
+  };
+  return self;
+}
+
+describe('what a process writes', () => {
+  it('goes into the room of whoever reads it, all and in order, and then it ends', async () => {
+    const child = program(`for (let i = 0; i < 20_000; i += 1) process.stdout.write(i + ' ')`);
+    const into = reader();
+    const stream = readInto(child.stdout, into);
+    await once(stream, 'close');
+    expect(into.text()).toBe(Array.from({ length: 20_000 }, (_, index) => `${index} `).join(''));
+    expect(Math.max(...into.sizes())).toBeLessThanOrEqual(1000);
+  });
+
+  it('is read without memory of its own', async () => {
+    const child = program(`process.stdout.write('x'.repeat(1e6))`);
+    const into = reader();
+    const stream = readInto(child.stdout, into);
+    expect(stream).not.toBe(child.stdout);
+    let hasData = false;
+    stream.on('data', () => {
+      hasData = true;
+    });
+    await once(stream, 'close');
+    expect(into.text()).toHaveLength(1e6);
+    expect(hasData).toBe(false);
+  });
+
+  it('stays in the pipe while it is paused', async () => {
+    const child = program(`process.stdout.write('first'); process.stdin.once('data', () => {
+      process.stdout.write('second'); process.stderr.write(''); process.stdin.pause(); });`);
+    const into = reader();
+    const stream = readInto(child.stdout, into);
+    await until('the first word', () => into.text() === 'first');
+    stream.pause();
+    child.stdin.end('go');
+    await once(child, 'exit');
+    await new Promise((resolve) => setImmediate(resolve));
+    expect(into.text()).toBe('first');
+    stream.resume();
+    await once(stream, 'close');
+    expect(into.text()).toBe('firstsecond');
+  });
+
+  it('lets those who wait for the process itself go on', async () => {
+    const child = program(`process.stdout.write('word')`);
+    const into = reader();
+    const stream = readInto(child.stdout, into);
+    await Promise.all([once(child, 'close'), once(stream, 'close')]);
+    expect(into.text()).toBe('word');
+  });
+
+  it('is not read any more when the stream is destroyed', async () => {
+    const child = program(
+      `setInterval(() => process.stdout.write('word'), 1); process.stdout.on('error', () => process.exit(7))`,
+    );
+    const into = reader();
+    const stream = readInto(child.stdout, into);
+    await until('a word', () => into.text() !== '');
+    stream.destroy();
+    expect(await once(child, 'exit')).toEqual([7, null]);
+  });
+});
+
+it('all reading can be stopped at once', async () => {
+  const children = [1, 2].map(() => program(`setInterval(() => process.stdout.write('word'), 1)`));
+  const into = children.map(() => reader());
+  const streams = children.map((child, index) => readInto(child.stdout, into[index] ?? reader()));
+  await until('words of both', () => into.every((each) => each.text() !== ''));
+  const closed = streams.map((stream) => once(stream, 'close'));
+  stopReading();
+  const heard = into.map((each) => each.text());
+  await Promise.all(closed);
+  expect(into.map((each) => each.text())).toEqual(heard);
+});
+
+it('a stream without a handle is copied from', async () => {
+  const stream: Readable & PassThrough = new PassThrough();
+  const into = reader(4);
+  expect(readInto(stream, into)).toBe(stream);
+  stream.end('hello world');
+  await once(stream, 'close');
+  expect(into.text()).toBe('hello world');
+  expect(into.sizes()).toEqual([4, 4, 3]);
+});

@@ -1,0 +1,105 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { NOT_JSON, skipLongString, skipString } from '../../src/json/json-string.js';
+
+const INSERTIONS = ['"', '\\', '\\n', '\\\\', '\\u00e9', '\\u00g9', '\n', '\u001f', '\u0000', 'é', '😀', '\u007f', '!'];
+const KIB = 1024;
+
+/** The position after the literal at the beginning of `bytes`, with WebAssembly where that is worth it, and without. */
+const WAYS: Record<string, (bytes: Uint8Array) => number> = {
+  'as it comes': (bytes) => skipString(bytes, 0),
+  'without WebAssembly': (bytes) => skipLongString(bytes, 1, () => undefined),
+};
+
+describe.each(Object.entries(WAYS))('a string literal that is long enough to be checked in strides, %s,', (_, skip) => {
+  it.each(INSERTIONS)('with %j anywhere is read as JSON.parse reads it, at every alignment', (insertion) => {
+    for (let alignment = 0; alignment < 4; alignment += 1) {
+      for (let position = 56; position < 150; position += 1) {
+        const text = `"${'a'.repeat(position)}${insertion}${'b'.repeat((position * 7) % 80)}"`;
+        check(skip, text, alignment, insertion === '"' ? position + 2 : undefined);
+      }
+    }
+  });
+
+  it.each(INSERTIONS)('with %j about where one window ends and the next begins is read so, too', (insertion) => {
+    // Windows are as long as what was passed before, from 1 or 16 KiB to 64 KiB, and begin some bytes behind the quote.
+    for (const border of [1, 2, 4, 8, 16, 32, 64, 128, 192].map((kib) => kib * KIB)) {
+      for (let position = border - 10; position < border + 150; position += 1) {
+        const text = `"${'a'.repeat(position)}${insertion}${'b'.repeat((position * 7) % 80)}"`;
+        check(skip, text, position % 16, insertion === '"' ? position + 2 : undefined);
+      }
+    }
+  });
+
+  it('full of anything is read so, too', () => {
+    const part = fc.oneof(
+      {
+        weight: 20,
+        arbitrary: fc.string({ minLength: 1, maxLength: 60 }).map((text) => JSON.stringify(text).slice(1, -1)),
+      },
+      { weight: 10, arbitrary: fc.constantFrom('\\\\', '\\"', '\\u00e9', '\\ud83d', 'é', '😀') },
+    );
+    const parts = fc.array(part, { minLength: 5, maxLength: 40 });
+    const fault = fc.constantFrom('', '', '"', '\\', '\n', '\\x', '\\u12', '\t', '\u0000');
+    fc.assert(
+      fc.property(parts, fc.nat(150), fault, fc.nat(), fc.nat(15), (pieces, times, broken, where, alignment) => {
+        const body = pieces.join('').repeat(times + 1);
+        const at = where % body.length;
+        check(skip, `"${body.slice(0, at)}${broken}${body.slice(at)}"`, alignment);
+      }),
+      { numRuns: 2_000 },
+    );
+  });
+
+  it('that never ends is refused in a time that grows with its length only', () => {
+    for (const inside of ['a', '\\n', '\\u00e9']) {
+      const bytes = Buffer.from(`"${inside.repeat((8 * KIB * KIB) / inside.length)}`);
+      const startedAt = performance.now();
+      expect(skip(bytes)).toBe(NOT_JSON);
+      expect(performance.now() - startedAt).toBeLessThan(1_000);
+    }
+  });
+});
+
+describe('strings of every length', () => {
+  it.each([
+    [500, []],
+    [2 * KIB, [false]],
+    [20 * KIB, [false, true]],
+  ])('have the faster scan made for them when they are very long: %i bytes', (length, expected) => {
+    const asked: boolean[] = [];
+    skipLongString(Buffer.from(`"${'a'.repeat(length)}"`), 1, (isWorthMaking) => void asked.push(isWorthMaking));
+    expect(asked).toEqual(expected);
+  });
+
+  it('one behind the other are each checked in a time that grows with their own length only', () => {
+    const literal = `"${'a'.repeat(20 * KIB)}"`;
+    const bytes = Buffer.from(literal.repeat(1_000));
+    const startedAt = performance.now();
+    let position = 0;
+    while (position < bytes.length) position = skipString(bytes, position);
+    expect(position).toBe(bytes.length);
+    expect(performance.now() - startedAt).toBeLessThan(1_000);
+  });
+});
+
+/** Where the literal is broken, `endOfFirst` is where one ends that is whole, if there is one. */
+function check(skip: (bytes: Uint8Array) => number, text: string, alignment: number, endOfFirst?: number): void {
+  const bytes = Buffer.from(`${' '.repeat(alignment)}${text}`).subarray(alignment);
+  const end = skip(bytes);
+  if ((end === bytes.length) !== isJson(text)) expect.fail(`${end} for ${bytes.length} bytes: ${text.slice(0, 5_000)}`);
+  if (end === bytes.length) return;
+  if (endOfFirst !== undefined) expect(end).toBe(endOfFirst);
+  // What ends before the text does was whole so far.
+  else if (end !== NOT_JSON) expect(isJson(bytes.subarray(0, end).toString())).toBe(true);
+}
+
+function isJson(text: string): boolean {
+  try {
+    JSON.parse(text);
+    return true;
+  } catch {
+    // What JSON.parse throws on is no JSON; that is the question here.
+    return false;
+  }
+}

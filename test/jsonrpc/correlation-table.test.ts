@@ -1,0 +1,88 @@
+import { describe, expect, it } from 'vitest';
+import { CorrelationTable } from '../../src/jsonrpc/correlation-table.js';
+
+describe('PendingRequests', () => {
+  it('counts ids up from 1 and never gives one twice', () => {
+    const pending = new CorrelationTable<string>();
+    expect([pending.add('a'), pending.add('b')]).toEqual([1, 2]);
+    pending.settle(1);
+    pending.abandon(2);
+    expect(pending.add('c')).toBe(3);
+    pending.drain();
+    expect(pending.add('d')).toBe(4);
+  });
+
+  it('gives a request back once, and only under its own id', () => {
+    const pending = new CorrelationTable<string>();
+    const id = pending.add('a');
+    expect(pending.get(id)).toBe('a');
+    expect(pending.settle(2)).toBeUndefined();
+    expect(pending.settle(id)).toBe('a');
+    expect(pending.settle(id)).toBeUndefined();
+    expect(pending.abandon(id)).toBeUndefined();
+    expect(pending.size).toBe(0);
+  });
+
+  it('tells a late answer from a second one and from a nonsensical one', () => {
+    const pending = new CorrelationTable<string>();
+    pending.settle(pending.add('answered'));
+    pending.abandon(pending.add('abandoned'));
+    expect(pending.stray(1)).toBe('duplicate');
+    expect(pending.stray(2)).toBe('late');
+    expect(pending.stray(2)).toBe('duplicate');
+    for (const id of [undefined, 0, -1, 3, Number.POSITIVE_INFINITY]) {
+      expect(pending.stray(id), String(id)).toBe('unknown');
+    }
+  });
+
+  it('takes no fraction for an id that it once gave', () => {
+    const pending = new CorrelationTable<string>();
+    pending.settle(pending.add('a'));
+    pending.settle(pending.add('b'));
+    expect(pending.stray(1.5)).toBe('unknown');
+  });
+
+  it('remembers the last 1,024 ids that were given up and forgets the oldest', () => {
+    const pending = new CorrelationTable<number>();
+    for (let count = 1; count <= 1_025; count += 1) pending.abandon(pending.add(count));
+    expect(pending.stray(1)).toBe('duplicate');
+    expect(pending.stray(2)).toBe('late');
+    expect(pending.stray(1_025)).toBe('late');
+  });
+
+  it('remembers them for ten minutes', () => {
+    const pending = new CorrelationTable<string>();
+    for (const at of [0, 1_000]) pending.abandon(pending.add('a'), at);
+    expect(pending.stray(1, 10 * 60_000 - 1)).toBe('late');
+    pending.abandon(pending.add('b'), 2_000);
+    expect(pending.stray(2, 10 * 60_000 + 1_000)).toBe('duplicate');
+    expect(pending.stray(3, 10 * 60_000 + 1_000)).toBe('late');
+  });
+
+  it('hands over everything that waits, oldest first, and is empty then', () => {
+    const pending = new CorrelationTable<string>();
+    for (const request of ['a', 'b', 'c']) pending.add(request);
+    pending.settle(2);
+    expect([...pending.values()]).toEqual(['a', 'c']);
+    expect(pending.drain()).toEqual(['a', 'c']);
+    expect(pending.size).toBe(0);
+    expect(pending.drain()).toEqual([]);
+  });
+
+  it('keeps what waits while a thousand others come and go', () => {
+    const pending = new CorrelationTable<number>();
+    const early = [pending.add(1), pending.add(2)];
+    for (let count = 0; count < 1_000; count += 1) {
+      const id = pending.add(count);
+      expect(pending.settle(id)).toBe(count);
+      expect(pending.settle(id)).toBeUndefined();
+    }
+    const late = pending.add(3);
+    expect(pending.size).toBe(3);
+    expect([...early, late].map((id) => pending.get(id))).toEqual([1, 2, 3]);
+    expect(pending.settle(early[0] ?? 0)).toBe(1);
+    expect(pending.drain()).toEqual([2, 3]);
+    expect(pending.size).toBe(0);
+    expect(pending.get(late)).toBeUndefined();
+  });
+});

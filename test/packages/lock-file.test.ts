@@ -1,0 +1,70 @@
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { type LockedPackage, LockFile } from '../../src/packages/lock-file.js';
+import { folderWith } from '../config/files.js';
+
+const LOCKED: LockedPackage = { version: '1.2.3', integrity: 'sha512-AAAA', tree: { 'node_modules/a': { x: 1 } } };
+
+function lockIn(folder: string, configFile = join(folder, 'trunkline.yaml')): LockFile {
+  return new LockFile({ configFile, fallbackFolder: join(folder, 'locks') });
+}
+
+describe('the lock file', () => {
+  it('locks nothing before there is one', () => {
+    expect(lockIn(folderWith()).read()).toEqual(new Map());
+  });
+
+  it('gives back what was locked, and is written as a whole, in an order of its own', () => {
+    const folder = folderWith();
+    const lock = lockIn(folder);
+    for (const spec of ['b', '@a/b@1.2.3', 'a']) expect(lock.lock(spec, LOCKED)).toBe(lock.path);
+    lock.lock('a', { ...LOCKED, version: '2.0.0' });
+    expect([...lockIn(folder).read()]).toEqual([
+      ['@a/b@1.2.3', LOCKED],
+      ['a', { ...LOCKED, version: '2.0.0' }],
+      ['b', LOCKED],
+    ]);
+    expect(readdirSync(folder)).toEqual(['trunkline.lock']);
+    expect(readFileSync(lock.path, 'utf8')).toMatch(/^\{\n "lockVersion": 1,\n "packages": \{\n {2}"@a\/b@1\.2\.3"/);
+  });
+
+  it.runIf(process.platform === 'linux')('is kept elsewhere where its folder cannot be written, and wins there', () => {
+    const folder = folderWith();
+    // Not even root can write there.
+    const lock = lockIn(folder, '/sys/trunkline.yaml');
+    const file = lock.lock('a', LOCKED);
+    expect(file).toMatch(new RegExp(`^${join(folder, 'locks')}/[0-9a-f]{16}\\.lock$`));
+    expect(lock.path).toBe('/sys/trunkline.lock');
+    expect(lockIn(folder, '/sys/trunkline.yaml').read()).toEqual(new Map([['a', LOCKED]]));
+    expect(lockIn(folder, '/sys/other/trunkline.yaml').read()).toEqual(new Map());
+  });
+
+  it.each([
+    ['is torn', '{"lockVersion":1,"packages":{', 'is no lock file any more'],
+    ['is a list', '[]', 'is no lock file any more'],
+    ['has a conflict', '<<<<<<< ours', 'is no lock file any more'],
+    ['has no packages', '{"lockVersion":1}', 'is no lock file any more'],
+    ['has no integrity', lockWith({ ...LOCKED, integrity: undefined }), 'is no lock file any more'],
+    ['has a path for a version', lockWith({ ...LOCKED, version: '../1.0.0' }), 'is no lock file any more'],
+    ['has no tree', lockWith({ ...LOCKED, tree: [] }), 'is no lock file any more'],
+    ['is of the future', '{"lockVersion":2,"packages":{}}', 'is of another version of Trunkline'],
+  ])('that %s is refused rather than ignored, and not written over', (_, text, message) => {
+    const folder = folderWith({ 'trunkline.lock': text });
+    expect(() => lockIn(folder).read()).toThrow(message);
+    expect(() => lockIn(folder).lock('a', LOCKED)).toThrow(message);
+    expect(readFileSync(join(folder, 'trunkline.lock'), 'utf8')).toBe(text);
+  });
+
+  it('is as good as any after it was mended', () => {
+    const folder = folderWith({ 'trunkline.lock': '' });
+    const lock = lockIn(folder);
+    expect(() => lock.read()).toThrow();
+    writeFileSync(lock.path, lockWith(LOCKED));
+    expect(lock.read()).toEqual(new Map([['a', LOCKED]]));
+  });
+});
+
+function lockWith(entry: object): string {
+  return JSON.stringify({ lockVersion: 1, packages: { a: entry } });
+}

@@ -1,0 +1,91 @@
+import { existsSync, mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { delimiter, dirname, join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { findNpm, type NpmRun, runNpm } from '../../src/packages/npm-process.js';
+import { liveMembers, realClock, until } from '../support/processes.js';
+
+let folder: string;
+beforeEach(() => {
+  folder = realpathSync(mkdtempSync(join(tmpdir(), 'trunkline-npm-')));
+});
+afterEach(() => rmSync(folder, { recursive: true }));
+
+function file(name: string, text = ''): string {
+  const path = join(folder, name);
+  mkdirSync(dirname(path), { recursive: true });
+  writeFileSync(path, text);
+  return path;
+}
+
+describe('npm', () => {
+  it.each([
+    ['beside Node, as its archives have it', 'lib/node_modules/npm/bin/npm-cli.js'],
+    ['beside Node, as on Windows', 'bin/node_modules/npm/bin/npm-cli.js'],
+    ['in the folder of a package manager', 'libexec/lib/node_modules/npm/bin/npm-cli.js'],
+  ])('is found %s', (_, place) => {
+    const cli = file(place);
+    expect(findNpm(join(folder, 'bin', 'node'))).toBe(cli);
+  });
+
+  it('is found in PATH through its link, but not where a script of another kind has its name', () => {
+    const cli = file('apps/npm/bin/npm-cli.js');
+    file('shims/npm', '#!/bin/sh');
+    mkdirSync(join(folder, 'links'));
+    symlinkSync(cli, join(folder, 'links', 'npm'));
+    const path = ['', join(folder, 'none'), join(folder, 'shims'), join(folder, 'links')].join(delimiter);
+    expect(findNpm(join(folder, 'bin', 'node'), path)).toBe(cli);
+    expect(findNpm(join(folder, 'bin', 'node'), join(folder, 'shims'))).toBeUndefined();
+  });
+
+  function run(program: string, options: Partial<NpmRun> = {}) {
+    const pgids: number[] = [];
+    const result = runNpm({
+      npm: file('npm-cli.js', program),
+      nodePath: process.execPath,
+      args: ['view', 'x'],
+      cwd: folder,
+      env: { NAME: 'value', EMPTY: '', ABSENT: undefined },
+      clock: realClock,
+      signal: new AbortController().signal,
+      onBegun: (pgid) => pgids.push(pgid),
+      onGone: (pgid) => pgids.push(-pgid),
+      ...options,
+    });
+    return { result, pgids };
+  }
+
+  it('is run with the variables it is given, and its outputs are told apart', async () => {
+    const { result, pgids } = run(`
+      console.log(JSON.stringify([process.argv.slice(2), process.env.NAME, process.env.HOME]));
+      console.error('npm error code E404\\n\\nnpm error 404');
+      process.exitCode = 3;`);
+    expect(await result).toEqual({
+      code: 3,
+      stdout: '[["view","x"],"value",null]\n',
+      lines: ['npm error code E404', 'npm error 404'],
+    });
+    const [begun = 0] = pgids;
+    expect(pgids).toEqual([begun, -begun]);
+  });
+
+  it('is ended with all it has started, even if that heeds no signal', async () => {
+    const abort = new AbortController();
+    const { result, pgids } = run(
+      `process.on('SIGTERM', () => {});
+       const deaf = "process.on('SIGTERM', () => {}); setInterval(() => {}, 1000); fs.writeFileSync('up', '')";
+       import('node:child_process').then(({ spawn }) => spawn(process.execPath, ['-e', deaf], { stdio: 'inherit' }));`,
+      { signal: abort.signal },
+    );
+    await until('both run', () => existsSync(join(folder, 'up')));
+    expect(liveMembers(pgids)).toHaveLength(2);
+    abort.abort();
+    expect((await result).code).toBe(null);
+    expect(liveMembers(pgids.slice(0, 1))).toEqual([]);
+  });
+
+  it('that cannot be started says so', async () => {
+    const { result } = run('', { nodePath: join(folder, 'no-node') });
+    expect(await result).toMatchObject({ code: null, lines: [expect.stringContaining('ENOENT')] });
+  });
+});

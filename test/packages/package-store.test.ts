@@ -1,0 +1,104 @@
+import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
+import { basename, join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import type { LockedPackage } from '../../src/packages/lock-file.js';
+import { PackageStore } from '../../src/packages/package-store.js';
+import { folderWith } from '../config/files.js';
+
+const MACHINE = { platform: 'linux', arch: 'x64', abi: '115' };
+const tree = {
+  'node_modules/@a/tool': { version: '1.0.0', integrity: 'sha512-A' },
+  'node_modules/dep': { version: '2.0.0', integrity: 'sha512-B' },
+};
+const locked: LockedPackage = { version: '1.0.0', integrity: 'sha512-A', tree };
+const WANTED = { name: '@a/tool', locked, installScripts: false };
+
+/** As npm leaves it. */
+async function stage(store: PackageStore): Promise<string> {
+  const staging = await store.newStaging();
+  writeFileSync(
+    join(staging, 'package-lock.json'),
+    JSON.stringify({ packages: { '': { dependencies: {} }, ...tree } }),
+  );
+  return staging;
+}
+
+describe('the folder of a package', () => {
+  const nameOf = (wanted = WANTED, machine = MACHINE) => basename(new PackageStore('/s', machine).folderOf(wanted));
+
+  it('says which one it is, in one part of a path', () => {
+    expect(nameOf()).toMatch(/^@a\+tool@1\.0\.0-[0-9a-f]{16}$/);
+  });
+
+  it('is another one for other packages below it, and for other machines', () => {
+    const other = { ...tree, 'node_modules/dep': { version: '2.0.1', integrity: 'sha512-C' } };
+    const names = [
+      nameOf(),
+      nameOf({ ...WANTED, locked: { ...locked, tree: other } }),
+      nameOf({ ...WANTED, installScripts: true }),
+      nameOf({ ...WANTED, installScripts: true }, { ...MACHINE, abi: '127' }),
+      nameOf(WANTED, { ...MACHINE, arch: 'arm64' }),
+    ];
+    expect(new Set(names).size).toBe(names.length);
+    expect(nameOf(WANTED, { ...MACHINE, abi: '127' })).toBe(nameOf());
+  });
+
+  it('is the same whatever else npm knows of the packages, and in whatever order', () => {
+    const known = Object.entries(tree).map(([path, entry]) => [path, { license: 'MIT', ...entry }] as const);
+    expect(nameOf({ ...WANTED, locked: { ...locked, tree: Object.fromEntries(known.reverse()) } })).toBe(nameOf());
+  });
+});
+
+describe('the store', () => {
+  it('has a package once it is published, in the folder that was said', async () => {
+    const store = new PackageStore(folderWith(), MACHINE);
+    const staging = await stage(store);
+    expect(store.has(WANTED)).toBe(false);
+    const folder = await store.publish(staging, WANTED);
+    expect(folder).toBe(store.folderOf(WANTED));
+    expect(store.has(WANTED)).toBe(true);
+    expect(existsSync(staging)).toBe(false);
+  });
+
+  it('keeps what was there when the same is published again', async () => {
+    const store = new PackageStore(folderWith(), MACHINE);
+    const first = await store.publish(await stage(store), WANTED);
+    writeFileSync(join(first, 'mark'), '');
+    expect(await store.publish(await stage(store), WANTED)).toBe(first);
+    expect(existsSync(join(first, 'mark'))).toBe(true);
+  });
+
+  it('does not hide why something could not be published', async () => {
+    const store = new PackageStore(folderWith(), MACHINE);
+    await expect(store.publish('/nowhere/at/all', WANTED)).rejects.toThrow('ENOENT');
+  });
+
+  it('finds a version that was installed for somebody else, and as it is wanted', async () => {
+    const store = new PackageStore(folderWith(), MACHINE);
+    expect(store.findVersion('@a/tool', '1.0.0', false)).toBeUndefined();
+    await store.publish(await stage(store), WANTED);
+    expect(store.findVersion('@a/tool', '1.0.0', false)).toEqual(locked);
+    expect(store.findVersion('@a/tool', '1.0.0', true)).toBeUndefined();
+    expect(store.findVersion('@a/tool', '1.0.1', false)).toBeUndefined();
+    expect(store.findVersion('tool', '1.0.0', false)).toBeUndefined();
+  });
+
+  it('does not take the word of a folder whose content is not what its name says', async () => {
+    const folder = folderWith();
+    const store = new PackageStore(folder, MACHINE);
+    const forged = join(folder, '@a+tool@1.0.0-0123456789abcdef');
+    mkdirSync(forged);
+    writeFileSync(join(forged, 'package-lock.json'), JSON.stringify({ packages: tree }));
+    expect(store.findVersion('@a/tool', '1.0.0', false)).toBeUndefined();
+  });
+
+  it('is rid of what was never published', async () => {
+    const folder = folderWith();
+    const store = new PackageStore(folder, MACHINE);
+    const published = await store.publish(await stage(store), WANTED);
+    await Promise.all([stage(store), stage(store)]);
+    await store.sweep();
+    expect(readdirSync(join(folder, '.staging'))).toEqual([]);
+    expect(existsSync(published)).toBe(true);
+  });
+});

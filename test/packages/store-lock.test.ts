@@ -1,0 +1,107 @@
+import { readdirSync, readFileSync, statSync, utimesSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { type LockOwner, StoreLock } from '../../src/packages/store-lock.js';
+import type { RunProcess } from '../../src/process/run-file.js';
+import { folderWith } from '../config/files.js';
+
+const HOST = 'this machine';
+const NEVER = new AbortController().signal;
+
+interface Options {
+  readonly self?: Partial<LockOwner>;
+  readonly isRunning?: (process: RunProcess) => boolean;
+}
+
+function lockIn(folder: string, { self = {}, isRunning = () => true }: Options = {}): StoreLock {
+  return new StoreLock({
+    folder,
+    self: async () => ({ host: HOST, process: { pid: 1, startTime: '1' }, ...self }),
+    isRunning: async (process) => isRunning(process),
+  });
+}
+
+/** A lock as somebody else left it. */
+function leave(folder: string, owner: LockOwner, ageMs = 0): void {
+  const file = join(folder, 'lock.7');
+  writeFileSync(file, JSON.stringify(owner));
+  const at = new Date(Date.now() - ageMs);
+  utimesSync(file, at, at);
+}
+
+/** Whether the lock can be had within one look at it. */
+async function isFree(lock: StoreLock): Promise<boolean> {
+  return await lock.acquire(AbortSignal.timeout(100)).then(
+    async (release) => {
+      await release();
+      return true;
+    },
+    () => false,
+  );
+}
+
+describe('the lock of the store', () => {
+  it('is held by one at a time, whoever asks', async () => {
+    const folder = folderWith();
+    let held = 0;
+    let turns = 0;
+    const work = async () => {
+      const release = await lockIn(folder).acquire(NEVER);
+      held += 1;
+      expect(held).toBe(1);
+      await new Promise(setImmediate);
+      held -= 1;
+      turns += 1;
+      await release();
+    };
+    await Promise.all(Array.from({ length: 8 }, work));
+    expect(turns).toBe(8);
+    // What was given back is removed by the next one.
+    expect(readdirSync(folder)).toEqual(['lock.8']);
+  });
+
+  it('is not waited for any longer than wanted', async () => {
+    const folder = folderWith();
+    const release = await lockIn(folder).acquire(NEVER);
+    const gaveUp = new AbortController();
+    const waiting = lockIn(folder).acquire(gaveUp.signal);
+    gaveUp.abort(new Error('not wanted any more'));
+    await expect(waiting).rejects.toThrow();
+    expect(readdirSync(folder)).toEqual(['lock.1']);
+    await release();
+  });
+
+  const dead = { pid: 4711, startTime: 'then' };
+
+  it('of a process that is dead is taken over at once', async () => {
+    const folder = folderWith();
+    leave(folder, { host: HOST, process: dead });
+    expect(await isFree(lockIn(folder, { isRunning: ({ startTime }) => startTime !== 'then' }))).toBe(true);
+    expect(readdirSync(folder)).toEqual(['lock.8']);
+  });
+
+  it('of a process that lives is not, however long it takes', async () => {
+    const folder = folderWith();
+    leave(folder, { host: HOST, process: dead }, 3_600_000);
+    expect(await isFree(lockIn(folder))).toBe(false);
+  });
+
+  it.each([
+    ['of another machine', { host: 'another', process: dead }],
+    ['of who cannot be told apart', { host: HOST, process: undefined }],
+  ])('%s is taken over when nobody has shown a sign of life for a minute', async (_, owner) => {
+    const folder = folderWith();
+    leave(folder, owner, 30_000);
+    expect(await isFree(lockIn(folder))).toBe(false);
+    leave(folder, owner, 61_000);
+    expect(await isFree(lockIn(folder))).toBe(true);
+  });
+
+  it('can be read by nobody else', async () => {
+    const folder = folderWith();
+    const release = await lockIn(folder).acquire(NEVER);
+    expect(statSync(join(folder, 'lock.1')).mode & 0o077).toBe(0);
+    expect(JSON.parse(readFileSync(join(folder, 'lock.1'), 'utf8'))).toMatchObject({ host: HOST });
+    await release();
+  });
+});

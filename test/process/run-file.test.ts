@@ -1,0 +1,173 @@
+import { mkdir, mkdtemp, readdir, readFile, rm, stat, utimes, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { findRuns, RunFile } from '../../src/process/run-file.js';
+
+const isPosix = process.platform !== 'win32';
+const HOST = 'this host';
+const OWNER = { host: HOST, gateway: { pid: 4711, startTime: '100' } };
+const group = (pid: number) => ({ pid, startTime: `${pid}00` });
+
+let root: string;
+let folder: string;
+let internalErrors: unknown[];
+
+beforeEach(async () => {
+  root = await mkdtemp(join(tmpdir(), 'trunkline-run-'));
+  folder = join(root, 'data', 'run');
+  internalErrors = [];
+});
+
+afterEach(() => rm(root, { recursive: true, force: true }));
+
+function open(owner: typeof OWNER | null = OWNER): RunFile {
+  return new RunFile({ folder, owner: async () => owner ?? undefined, onFault: (fault) => internalErrors.push(fault) });
+}
+
+async function put(name: string, content: unknown, { mode = 0o600, ageMs = 0 } = {}): Promise<void> {
+  await mkdir(folder, { recursive: true });
+  const file = join(folder, name);
+  await writeFile(file, typeof content === 'string' ? content : JSON.stringify(content), { mode });
+  const at = new Date(Date.now() - ageMs);
+  await utimes(file, at, at);
+}
+
+async function names(): Promise<string[]> {
+  return (await readdir(folder)).toSorted();
+}
+
+describe('the run file', () => {
+  it('says whose groups run, as long as there are any', async () => {
+    const file = open();
+    file.add(group(10));
+    file.add(group(11));
+    file.remove(10);
+    file.add(group(12));
+    await file.settled();
+    const [found, ...others] = await findRuns(folder, HOST);
+    expect(found?.run).toEqual({ ...OWNER, groups: [group(11), group(12)] });
+    expect(others).toEqual([]);
+    expect(await names()).toHaveLength(1);
+    file.remove(11);
+    file.remove(12);
+    await file.settled();
+    expect(await names()).toEqual([]);
+    file.add(group(13));
+    await file.settled();
+    expect((await findRuns(folder, HOST))[0]?.run.groups).toEqual([group(13)]);
+  });
+
+  it.runIf(isPosix)('is for its owner alone, and so is its folder', async () => {
+    const umask = process.umask(0);
+    try {
+      const file = open();
+      file.add(group(10));
+      await file.settled();
+    } finally {
+      process.umask(umask);
+    }
+    const [name = ''] = await names();
+    expect((await stat(join(folder, name))).mode & 0o777).toBe(0o600);
+    expect((await stat(folder)).mode & 0o777).toBe(0o700);
+  });
+
+  it('is another one for each gateway, even of the same pid', async () => {
+    const files = Array.from({ length: 5 }, () => open());
+    for (const [index, file] of files.entries()) file.add(group(10 + index));
+    await Promise.all(files.map((file) => file.settled()));
+    const pids = (await findRuns(folder, HOST)).flatMap(({ run }) => run.groups.map(({ pid }) => pid));
+    expect(pids.toSorted()).toEqual([10, 11, 12, 13, 14]);
+  });
+
+  it('is always whole for those who read it meanwhile', async () => {
+    const file = open();
+    file.add(group(10));
+    await file.settled();
+    const [name = ''] = await names();
+    for (let turn = 0; turn < 50; turn += 1) {
+      for (let pid = 11; pid < 60; pid += 1) file.add(group(pid));
+      expect(JSON.parse(await readFile(join(folder, name), 'utf8'))).toMatchObject(OWNER);
+      for (let pid = 11; pid < 60; pid += 1) file.remove(pid);
+      expect(JSON.parse(await readFile(join(folder, name), 'utf8'))).toMatchObject(OWNER);
+    }
+    await file.settled();
+  });
+
+  it('is not there when it cannot be told who we are', async () => {
+    const file = open(null);
+    file.add(group(10));
+    await file.settled();
+    expect(await findRuns(folder, HOST)).toEqual([]);
+    expect(internalErrors).toEqual([]);
+  });
+
+  it('that cannot be written is told once, and written when that is possible again', async () => {
+    await writeFile(join(root, 'data'), 'no folder');
+    const file = open();
+    for (const pid of [10, 11, 12]) {
+      file.add(group(pid));
+      await file.settled();
+    }
+    expect(internalErrors).toHaveLength(1);
+    await rm(join(root, 'data'));
+    file.remove(10);
+    await file.settled();
+    expect((await findRuns(folder, HOST))[0]?.run.groups).toEqual([group(11), group(12)]);
+  });
+});
+
+describe('what is found of other runs', () => {
+  const run = { ...OWNER, groups: [group(10)] };
+
+  it('is nothing without the folder', async () => {
+    expect(await findRuns(folder, HOST)).toEqual([]);
+  });
+
+  it('leaves out what is torn, and removes it when nobody can be writing it any more', async () => {
+    const torn = JSON.stringify(run).slice(0, -5);
+    await put('1-young.json', torn);
+    await put('1-old.json', torn, { ageMs: 120_000 });
+    await put('2-young.json.tmp', run);
+    await put('2-old.json.tmp', run, { ageMs: 120_000 });
+    await put('3-good.json', run);
+    await put('somebody-elses', torn, { ageMs: 120_000 });
+    expect(await findRuns(folder, HOST)).toEqual([{ file: join(folder, '3-good.json'), run }]);
+    expect(await names()).toEqual(['1-young.json', '2-young.json.tmp', '3-good.json', 'somebody-elses']);
+  });
+
+  it.each([
+    [null],
+    [[]],
+    [{ ...run, host: 1 }],
+    [{ ...run, gateway: { pid: '4711', startTime: '100' } }],
+    [{ ...run, groups: {} }],
+  ])('leaves out what is no run: %j', async (content) => {
+    await put('1-odd.json', content);
+    expect(await findRuns(folder, HOST)).toEqual([]);
+  });
+
+  it('takes no group that would mean other processes than a group of ours', async () => {
+    const groups = [-5, 0, 1, 1.5, '7', null].map((pid) => ({ pid, startTime: '1' }));
+    await put('1-odd.json', { ...run, groups: [...groups, { pid: 9 }, group(10)] });
+    expect((await findRuns(folder, HOST))[0]?.run.groups).toEqual([group(10)]);
+  });
+
+  it('leaves out what other hosts wrote that share the folder, and removes it after a month', async () => {
+    await put('1-new.json', { ...run, host: 'other' });
+    await put('1-old.json', { ...run, host: 'other' }, { ageMs: 31 * 24 * 3_600_000 });
+    expect(await findRuns(folder, HOST)).toEqual([]);
+    expect(await names()).toEqual(['1-new.json']);
+  });
+
+  it.runIf(isPosix)('leaves out what others can write', async () => {
+    const umask = process.umask(0);
+    try {
+      await put('1-group.json', run, { mode: 0o660 });
+      await put('1-all.json', run, { mode: 0o606 });
+    } finally {
+      process.umask(umask);
+    }
+    expect(await findRuns(folder, HOST)).toEqual([]);
+  });
+});

@@ -1,0 +1,110 @@
+import { describe, expect, it } from 'vitest';
+import { Debounce } from '../../src/timing/debounce.js';
+import { FakeClock } from '../support/fake-clock.js';
+import { flush } from '../support/wire.js';
+
+function pacing({ delayMs = 200, everyMs = 1_000 } = {}) {
+  const clock = new FakeClock();
+  const starts: number[] = [];
+  let finish = () => {};
+  let isSlow = false;
+  const paced = new Debounce({
+    clock,
+    delayMs,
+    everyMs,
+    run: () => {
+      starts.push(clock.now());
+      if (!isSlow) return;
+      return new Promise<void>((resolve) => {
+        finish = resolve;
+      });
+    },
+  });
+  return {
+    clock,
+    paced,
+    starts,
+    beSlow: () => {
+      isSlow = true;
+    },
+    finish: async () => {
+      finish();
+      await flush();
+    },
+    advance: async (ms: number) => {
+      clock.advance(ms);
+      await flush();
+    },
+  };
+}
+
+describe('Paced', () => {
+  it('makes one run of requests that come together', async () => {
+    const { paced, starts, clock, advance } = pacing();
+    for (let count = 0; count < 10_000; count += 1) paced.request();
+    await advance(199);
+    paced.request();
+    expect(starts).toEqual([]);
+    await advance(1);
+    expect(starts).toEqual([200]);
+    expect(clock.pending).toBe(0);
+  });
+
+  it('never runs more often than its pace', async () => {
+    const { paced, starts, advance } = pacing();
+    for (let at = 0; at < 3_000; at += 10) {
+      paced.request();
+      await advance(10);
+    }
+    expect(starts).toEqual([200, 1_200, 2_200]);
+  });
+
+  it('runs again after the usual delay when the last run is long ago', async () => {
+    const { paced, starts, advance } = pacing();
+    paced.request();
+    await advance(5_000);
+    paced.request();
+    await advance(5_000);
+    expect(starts).toEqual([200, 5_200]);
+  });
+
+  it('has one run under way and at most one more wanted', async () => {
+    const { paced, starts, beSlow, finish, clock, advance } = pacing({ delayMs: 0 });
+    beSlow();
+    paced.request();
+    await advance(0);
+    for (let count = 0; count < 100; count += 1) paced.request();
+    await advance(5_000);
+    expect(starts).toEqual([0]);
+    await finish();
+    await advance(0);
+    expect(starts).toEqual([0, 5_000]);
+    await finish();
+    await advance(5_000);
+    expect(starts).toEqual([0, 5_000]);
+    expect(clock.pending).toBe(0);
+  });
+
+  it('does not run what was requested before it was closed', async () => {
+    const { paced, starts, clock, advance } = pacing();
+    paced.request();
+    paced.close();
+    expect(clock.pending).toBe(0);
+    paced.request();
+    await advance(5_000);
+    expect(starts).toEqual([]);
+  });
+
+  it('does not run again when it was closed during a run', async () => {
+    const { paced, starts, beSlow, finish, clock, advance } = pacing();
+    beSlow();
+    paced.request();
+    await advance(200);
+    paced.request();
+    paced.close();
+    await finish();
+    await advance(5_000);
+    expect(starts).toEqual([200]);
+    expect(clock.pending).toBe(0);
+  });
+});

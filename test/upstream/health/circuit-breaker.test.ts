@@ -1,0 +1,242 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import type { Clock } from '../../../src/timing/clock.js';
+import { type BreakerPolicy, CircuitBreaker } from '../../../src/upstream/health/circuit-breaker.js';
+
+/** opossum reads the time of the platform, so that is what stands still here. */
+const clock: Clock = { now: () => Date.now(), schedule: () => () => {} };
+
+const POLICY: BreakerPolicy = {
+  minSamples: 5,
+  failurePercentage: 50,
+  windowMs: 30_000,
+  openMs: 30_000,
+  maxOpenMs: 300_000,
+};
+
+beforeEach(() => {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'setInterval', 'clearInterval', 'Date'] });
+});
+
+afterEach(() => {
+  vi.useRealTimers();
+});
+
+function breaking({ policy = POLICY, Made = CircuitBreaker } = {}) {
+  let trials = 0;
+  let finish: (answered: boolean) => void = () => {};
+  const breaker = new Made({
+    clock,
+    policy,
+    trial: () => {
+      trials += 1;
+      return new Promise((resolve) => {
+        finish = resolve;
+      });
+    },
+  });
+  const record = async (...outcomes: boolean[]) => {
+    for (const outcome of outcomes) {
+      if (outcome) breaker.succeeded(clock.now());
+      else breaker.failed();
+    }
+    await settled();
+  };
+  return {
+    breaker,
+    record,
+    trials: () => trials,
+    finishTrial: async (answered: boolean) => {
+      finish(answered);
+      await settled();
+    },
+  };
+}
+
+async function settled(): Promise<void> {
+  await new Promise((resolve) => setImmediate(resolve));
+}
+
+async function wait(ms: number): Promise<void> {
+  vi.advanceTimersByTime(ms);
+  await settled();
+}
+
+const FAILURES = [false, false, false, false, false];
+
+describe('a breaker', () => {
+  it('concludes nothing from fewer calls than it needs', async () => {
+    const { breaker, record } = breaking();
+    await record(...FAILURES.slice(1));
+    expect(breaker.state).toBe('closed');
+    await record(false);
+    expect(breaker.state).toBe('open');
+  });
+
+  it('stays closed while most calls succeed', async () => {
+    const { breaker, record } = breaking();
+    for (let round = 0; round < 20; round += 1) await record(true, true, false);
+    expect(breaker.state).toBe('closed');
+  });
+
+  it('opens when half of the calls fail', async () => {
+    const { breaker, record } = breaking();
+    await record(true, true, true, false, false, false);
+    expect(breaker.state).toBe('open');
+  });
+
+  it('forgets calls that are older than its window', async () => {
+    const { breaker, record } = breaking();
+    await record(...FAILURES.slice(1));
+    await wait(30_001);
+    await record(...FAILURES.slice(1));
+    expect(breaker.state).toBe('closed');
+  });
+
+  it('counts a stream of successes no further than they matter', async () => {
+    const { breaker, record } = breaking();
+    for (let count = 0; count < 3_000; count += 1) breaker.succeeded(clock.now());
+    await record(...Array.from({ length: 999 }, () => false));
+    expect(breaker.state).toBe('closed');
+    await record(false, false);
+    expect(breaker.state).toBe('open');
+  });
+
+  it('says how long it stays open', async () => {
+    const { breaker, record } = breaking();
+    expect(breaker.retryAfterMs).toBe(0);
+    await record(...FAILURES);
+    expect(breaker.retryAfterMs).toBe(30_000);
+    await wait(10_000);
+    expect(breaker.retryAfterMs).toBe(20_000);
+  });
+
+  it('does not care about calls that end while it is open', async () => {
+    const { breaker, record, trials } = breaking();
+    await record(...FAILURES);
+    await record(true, true, false, true);
+    expect(breaker.state).toBe('open');
+    expect(breaker.retryAfterMs).toBe(30_000);
+    expect(trials()).toBe(0);
+  });
+});
+
+describe('a breaker whose package is not loaded yet', () => {
+  async function notLoaded() {
+    vi.resetModules();
+    return await import('../../../src/upstream/health/circuit-breaker.js');
+  }
+
+  it('judges what comes meanwhile once it is', async () => {
+    const { breaker, record } = breaking({ Made: (await notLoaded()).CircuitBreaker });
+    for (let count = 0; count < FAILURES.length; count += 1) breaker.failed();
+    expect([breaker.state, breaker.retryAfterMs]).toEqual(['closed', 0]);
+    while (breaker.state === 'closed') await settled();
+    expect([breaker.state, breaker.retryAfterMs]).toEqual(['open', 30_000]);
+    await record(true, true);
+    expect(breaker.state).toBe('open');
+    breaker.close();
+  });
+
+  it('leaves no timer when it is closed meanwhile', async () => {
+    const { CircuitBreaker: Made, loadBreaker } = await notLoaded();
+    const { breaker } = breaking({ Made });
+    breaker.failed();
+    breaker.close();
+    await loadBreaker();
+    await settled();
+    expect(vi.getTimerCount()).toBe(0);
+  });
+});
+
+describe('an open breaker', () => {
+  it('tries once, with a request of our own, and closes when it is answered', async () => {
+    const { breaker, record, trials, finishTrial } = breaking();
+    await record(...FAILURES);
+    await wait(29_999);
+    expect(trials()).toBe(0);
+    await wait(1);
+    expect(trials()).toBe(1);
+    expect(breaker.state).toBe('half-open');
+    expect(breaker.retryAfterMs).toBe(0);
+    await record(false, true, false);
+    await wait(100_000);
+    expect(trials()).toBe(1);
+    await finishTrial(true);
+    expect(breaker.state).toBe('closed');
+  });
+
+  it('stays open twice as long after each trial that fails, up to a limit', async () => {
+    const { breaker, record, trials, finishTrial } = breaking();
+    await record(...FAILURES);
+    let round = 0;
+    for (const expected of [30_000, 60_000, 120_000, 240_000, 300_000, 300_000]) {
+      expect(breaker.retryAfterMs).toBe(expected);
+      await wait(expected - 1);
+      expect(breaker.state).toBe('open');
+      await wait(1);
+      round += 1;
+      expect(trials()).toBe(round);
+      await finishTrial(false);
+      expect(breaker.state).toBe('open');
+    }
+  });
+
+  it('begins with the short time again once it was closed', async () => {
+    const { breaker, record, finishTrial } = breaking();
+    await record(...FAILURES);
+    await wait(30_000);
+    await finishTrial(false);
+    await wait(60_000);
+    await finishTrial(true);
+    expect(breaker.state).toBe('closed');
+    await record(...FAILURES);
+    await wait(30_001);
+    await record(...FAILURES);
+    await record(...FAILURES);
+    expect(['open', 'half-open']).toContain(breaker.state);
+    await finishTrial(false);
+    expect(breaker.retryAfterMs).toBeLessThanOrEqual(60_000);
+  });
+
+  it('does not hold failures against a child from before it was closed', async () => {
+    const { breaker, record, finishTrial } = breaking();
+    await record(...FAILURES);
+    await wait(30_000);
+    await finishTrial(true);
+    await record(false);
+    expect(breaker.state).toBe('closed');
+  });
+});
+
+describe('a closed-down breaker', () => {
+  it('leaves no timer, whatever state it was in', async () => {
+    const closed = breaking();
+    closed.breaker.close();
+    expect(vi.getTimerCount()).toBe(0);
+
+    const open = breaking();
+    await open.record(...FAILURES);
+    expect(vi.getTimerCount()).toBeGreaterThan(0);
+    open.breaker.close();
+    expect(vi.getTimerCount()).toBe(0);
+  });
+
+  it('leaves none when its trial ends afterwards', async () => {
+    for (const answered of [true, false]) {
+      const { breaker, record, finishTrial } = breaking();
+      await record(...FAILURES);
+      await wait(30_000);
+      breaker.close();
+      await finishTrial(answered);
+      await wait(600_000);
+      expect(vi.getTimerCount()).toBe(0);
+    }
+  });
+
+  it('takes outcomes of late calls without a word', async () => {
+    const { breaker, record } = breaking();
+    breaker.close();
+    await record(true, ...FAILURES);
+    expect(vi.getTimerCount()).toBe(0);
+  });
+});

@@ -1,0 +1,144 @@
+import { describe, expect, it } from 'vitest';
+import { LivenessProbe } from '../../../src/upstream/health/liveness-probe.js';
+import { FakeClock } from '../../support/fake-clock.js';
+import { ScriptedChild } from '../../support/scripted-child.js';
+import { flush, requestOf } from '../../support/wire.js';
+import { answerTo, CALL, Listener, progressOf } from '../stdio/bridging.js';
+
+/** A child that has shaken hands and is asked things, with all that came of suspicion written down. */
+async function suspecting() {
+  const clock = new FakeClock();
+  const told: string[] = [];
+  const child = new ScriptedChild({ clock, silent: () => livenessProbe.begin() });
+  child.listsTools = false;
+  const livenessProbe = new LivenessProbe({
+    clock,
+    bridge: child.bridge,
+    suspected: () => told.push('suspected'),
+    cleared: () => told.push('cleared'),
+    unresponsive: () => told.push('unresponsive'),
+  });
+  await child.connect();
+  const call = (idleMs = 1_000) => child.bridge.relay(requestOf(CALL), [], { idleMs, maxMs: 600_000 }, new Listener());
+  const advance = async (ms: number) => {
+    clock.advance(ms);
+    await flush();
+  };
+  const asked = () =>
+    child.stdin.messages.map(({ method }) => method).filter((m) => m === 'ping' || m === 'tools/list');
+  return { child, told, call, advance, asked, clock };
+}
+
+describe('a child that lets requests time out', () => {
+  it('is suspect after the third in a row', async () => {
+    const { told, call, advance } = await suspecting();
+    for (let count = 0; count < 3; count += 1) {
+      expect(told).toEqual([]);
+      call();
+      await advance(1_000);
+    }
+    expect(told).toEqual(['suspected']);
+  });
+
+  it('is not, as long as anything at all comes from it', async () => {
+    const { child, told, call, advance } = await suspecting();
+    for (let count = 0; count < 10; count += 1) {
+      call();
+      await advance(1_000);
+      if (count % 2 === 1) child.say('not even a message');
+    }
+    expect(told).toEqual([]);
+  });
+
+  it('is not for one long call that reports progress', async () => {
+    const { child, told, call, advance } = await suspecting();
+    call(60_000);
+    for (let minute = 0; minute < 9; minute += 1) {
+      await advance(59_000);
+      child.say(progressOf(child.calls[0]?.id, minute));
+    }
+    expect(told).toEqual([]);
+  });
+});
+
+describe('a suspect child', () => {
+  async function suspect() {
+    const world = await suspecting();
+    for (let count = 0; count < 3; count += 1) world.call();
+    await world.advance(1_000);
+    expect(world.told).toEqual(['suspected']);
+    return world;
+  }
+
+  it('is asked two different things, for ten seconds each, and is of no use when it answers neither', async () => {
+    const { told, advance, asked, clock } = await suspect();
+    expect(asked()).toEqual(['ping']);
+    await advance(10_000);
+    expect(asked()).toEqual(['ping', 'tools/list']);
+    await advance(9_999);
+    expect(told).toEqual(['suspected']);
+    await advance(1);
+    expect(told).toEqual(['suspected', 'unresponsive']);
+    await advance(600_000);
+    expect(asked()).toHaveLength(2);
+    expect(clock.pending).toBe(0);
+  });
+
+  it('is cleared by its answer to ping, and asked nothing more', async () => {
+    const { child, told, advance, asked } = await suspect();
+    child.reply('ping');
+    await flush();
+    await advance(60_000);
+    expect(told).toEqual(['suspected', 'cleared']);
+    expect(asked()).toEqual(['ping']);
+  });
+
+  it('is cleared by its answer to tools/list, be it an error: there are healthy servers that ignore ping', async () => {
+    const { child, told, advance } = await suspect();
+    await advance(10_000);
+    child.reply('tools/list', { code: -32601, message: 'no tools' });
+    await flush();
+    expect(told).toEqual(['suspected', 'cleared']);
+  });
+
+  it('is not asked while it is at work on something else, and cleared by whatever it says of that', async () => {
+    const { child, told, call, advance, asked } = await suspecting();
+    const long = call(300_000);
+    for (let count = 0; count < 3; count += 1) call();
+    await advance(1_000);
+    expect(told).toEqual(['suspected']);
+    await advance(100_000);
+    expect(asked()).toEqual([]);
+    expect(long).toBeDefined();
+    child.say(answerTo(child.calls[0]?.id));
+    await advance(250);
+    expect(told).toEqual(['suspected', 'cleared']);
+    expect(asked()).toEqual([]);
+  });
+
+  it('is asked when what it was at work on has timed out as well', async () => {
+    const { call, advance, asked } = await suspecting();
+    call(5_000);
+    for (let count = 0; count < 3; count += 1) call();
+    await advance(5_000);
+    await advance(250);
+    expect(asked()).toEqual(['ping']);
+  });
+
+  it('that ends meanwhile concerns nobody any more', async () => {
+    const { child, told, advance, clock } = await suspect();
+    child.bridge.close('exited');
+    await advance(60_000);
+    expect(told).toEqual(['suspected']);
+    expect(clock.pending).toBe(0);
+  });
+
+  it('can become suspect again after it was cleared', async () => {
+    const { child, told, call, advance } = await suspect();
+    child.reply('ping');
+    await flush();
+    for (let count = 0; count < 3; count += 1) call();
+    await advance(1_000);
+    expect(told).toEqual(['suspected', 'cleared', 'suspected']);
+  });
+});

@@ -1,0 +1,97 @@
+import { describe, expect, it } from 'vitest';
+import { copyInto } from '../../../src/io/byte-reader.js';
+import { ProtocolViolations } from '../../../src/upstream/health/protocol-violations.js';
+import { FakeClock } from '../../support/fake-clock.js';
+import { bridging, relay } from '../stdio/bridging.js';
+
+const MIB = 1024 * 1024;
+const TOO_MANY = '3 broken or oversized frames within a minute';
+
+describe('strikes', () => {
+  it('are forgiven twice a minute', () => {
+    const clock = new FakeClock();
+    const strikes = new ProtocolViolations(clock);
+    const charges = Array.from({ length: 6 }, () => {
+      const charge = strikes.frame();
+      clock.advance(30_000);
+      return charge;
+    });
+    expect(charges).toEqual([undefined, undefined, undefined, undefined, undefined, undefined]);
+  });
+
+  it('are one too many when the third comes within a minute of the first', () => {
+    const clock = new FakeClock();
+    const strikes = new ProtocolViolations(clock);
+    strikes.frame();
+    clock.advance(59_998);
+    strikes.frame();
+    clock.advance(1);
+    expect(strikes.frame()).toBe(TOO_MANY);
+  });
+
+  it('are no matter of how often something is printed, but of how much within a minute', () => {
+    const clock = new FakeClock();
+    const strikes = new ProtocolViolations(clock);
+    for (let second = 0; second < 1_000; second += 1) {
+      expect(strikes.output(MIB / 4)).toBeUndefined();
+      clock.advance(1_000);
+    }
+    expect(strikes.output(2 * MIB)).toMatch('more than 16 MiB');
+  });
+});
+
+describe('a child', () => {
+  it.each([
+    ['an answer that is cut off', '{"jsonrpc":"2.0","id":1,"result":{'],
+    ['an answer that is no JSON-RPC', '{"jsonrpc":"2.0","id":1,"result":{},"error":{}}'],
+    ['a request that is none', '{"jsonrpc":"2.0","method":7}'],
+    ['a message that nests too deep', `{"jsonrpc":"2.0","method":"x","params":${'['.repeat(600)}${']'.repeat(600)}}`],
+    ['a message with bytes that are no UTF-8', Buffer.from('{"jsonrpc":"2.0","method":"\xff"}', 'latin1')],
+    ['an answer without a version', '{"id":1,"result":{}}'],
+    ['a line that is too large', 'x'.repeat(65 * 1024)],
+  ])('that writes %s three times is given up', (_, line) => {
+    const { bridge, conduct } = bridging();
+    const bytes = Buffer.concat([Buffer.from(line), Buffer.from('\n')]);
+    copyInto(bridge, bytes);
+    copyInto(bridge, bytes);
+    expect(conduct).toEqual([]);
+    copyInto(bridge, bytes);
+    expect(conduct).toEqual([TOO_MANY]);
+  });
+
+  it.each([
+    ['a banner', 'Server listening'],
+    ['objects for people', '{ level: 30 }'],
+    ['a log in JSON', '{"level":30,"id":7,"msg":"hello"}'],
+    ['half of a log in JSON', '{"level":30,'],
+    ['an array', '[1,2]'],
+    ['nothing', ''],
+  ])('that prints %s again and again is not', (_, line) => {
+    const { say, conduct } = bridging();
+    for (let count = 0; count < 1_000; count += 1) say(line);
+    expect(conduct).toEqual([]);
+  });
+
+  it('whose line never ends is given up for what is beyond the limit, in whatever pieces it comes', () => {
+    const { bridge, conduct } = bridging({ maxFrameBytes: MIB });
+    const piece = Buffer.alloc(64 * 1024, 'x');
+    let bytes = 0;
+    while (conduct.length === 0 && bytes < 100 * MIB) {
+      copyInto(bridge, piece);
+      bytes += piece.length;
+    }
+    expect(conduct).toEqual(['more than 16 MiB on stdout that is no message, within a minute']);
+    expect(bytes).toBe(17 * MIB + piece.length);
+  });
+
+  it('that is given up says nothing more, not even with what stood in the same chunk', () => {
+    const { bridge, conduct, notifications } = bridging({ giveUp: true });
+    const { listener } = relay(bridge);
+    const broken = '{"jsonrpc":"2.0","method":7}\n';
+    const chunk = `${broken.repeat(3)}{"jsonrpc":"2.0","method":"notifications/x"}\n{"jsonrpc":"2.0","id":1,"result":{}}\n`;
+    copyInto(bridge, Buffer.from(chunk));
+    expect(conduct).toEqual([TOO_MANY]);
+    expect(notifications).toEqual([]);
+    expect(listener.told).toEqual(['exited sent']);
+  });
+});

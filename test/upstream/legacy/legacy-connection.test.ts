@@ -1,0 +1,208 @@
+import { describe, expect, it } from 'vitest';
+import {
+  answerLegacyServer,
+  type Handshake,
+  openLegacyConnection,
+} from '../../../src/upstream/legacy/legacy-connection.js';
+import { bytesOf, flush, type Message, requestOf } from '../../support/wire.js';
+import { answerTo, bridging, CALL, Listener, PATIENCE, relay } from '../stdio/bridging.js';
+
+const PROFILE = { clientInfo: { name: 'trunkline', version: '1.2.3' }, capabilities: {} };
+
+function opening(timeoutMs = 60_000) {
+  const child = bridging();
+  const handshake = openLegacyConnection(child.bridge, 3, PROFILE, timeoutMs);
+  return { ...child, handshake };
+}
+
+function resultOf(members: Message): Message {
+  return answerTo(1, { protocolVersion: '2025-06-18', capabilities: { tools: {} }, serverInfo: {}, ...members });
+}
+
+async function reasonOf(handshake: Promise<Handshake>): Promise<string> {
+  const outcome = await handshake;
+  return outcome.kind === 'failed' ? outcome.reason : 'open';
+}
+
+describe('opening a child', () => {
+  it('sends initialize and, once that is answered, initialized with nothing in between', async () => {
+    const { output, handshake, say } = opening();
+    expect(output.messages).toEqual([
+      {
+        jsonrpc: '2.0',
+        id: 1,
+        method: 'initialize',
+        params: { protocolVersion: '2025-11-25', clientInfo: PROFILE.clientInfo, capabilities: {} },
+      },
+    ]);
+    await flush();
+    expect(output.lines).toHaveLength(1);
+    say(resultOf({}));
+    await handshake;
+    expect(output.lines.slice(1)).toEqual(['{"jsonrpc":"2.0","method":"notifications/initialized"}']);
+  });
+
+  it('tells it of the client as that spelt it', () => {
+    const child = bridging();
+    const raw = {
+      capabilities: bytesOf('{ "x":1.0,"n":9007199254740993,"x":2}'),
+      clientInfo: bytesOf('{"name":"\\u0061"}'),
+    };
+    void openLegacyConnection(child.bridge, 3, { ...PROFILE, protocolVersion: '2025-06-18', raw }, 60_000);
+    expect(child.output.lines).toEqual([
+      '{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18",' +
+        '"capabilities":{ "x":1.0,"n":9007199254740993,"x":2},"clientInfo":{"name":"\\u0061"}}}',
+    ]);
+  });
+
+  it('gives a connection that says what was agreed', async () => {
+    const { bridge, handshake, say } = opening();
+    say(resultOf({ instructions: 'Read\nfirst.' }));
+    const outcome = await handshake;
+    if (outcome.kind === 'failed') throw new Error(outcome.reason);
+    expect(outcome.connection).toMatchObject({
+      generation: 3,
+      revision: '2025-06-18',
+      instructions: 'Read\nfirst.',
+      inFlight: 0,
+    });
+    expect(outcome.connection.offers('tools')).toBe(true);
+    relay(bridge);
+    expect(outcome.connection.inFlight).toBe(1);
+    say(answerTo(77));
+    expect(outcome.connection.counters.unknown).toBe(1);
+  });
+
+  it.each(['2025-11-25', '2025-06-18', '2025-03-26', '2024-11-05'])(
+    'takes a child that chooses %s',
+    async (revision) => {
+      const { handshake, say } = opening();
+      say(resultOf({ protocolVersion: revision }));
+      expect(await handshake).toMatchObject({ kind: 'open', connection: { revision } });
+    },
+  );
+
+  it.each([
+    ['no tools', { capabilities: { prompts: {} } }],
+    ['no capabilities', { capabilities: undefined }],
+    ['capabilities of a wrong shape', { capabilities: [] }],
+    ['tools that are null', { capabilities: { tools: null } }],
+  ])('takes a child with %s for one that offers none', async (_, members) => {
+    const { handshake, say } = opening();
+    say(resultOf(members));
+    const outcome = await handshake;
+    if (outcome.kind === 'failed') throw new Error(outcome.reason);
+    expect(outcome.connection.offers('tools')).toBe(false);
+  });
+
+  it.each([
+    ['resources', true],
+    ['resources.subscribe', true],
+    ['resources.listChanged', false],
+    ['resources.subscribe.deeper', false],
+    ['logging', true],
+    ['logging.level', false],
+    ['prompts', false],
+    ['completions', false],
+    ['', false],
+  ])('says whether the child offers %j: %s', async (capability, isOffered) => {
+    const { handshake, say } = opening();
+    say(resultOf({ capabilities: { resources: { subscribe: true, listChanged: false }, logging: {}, prompts: null } }));
+    const outcome = await handshake;
+    if (outcome.kind === 'failed') throw new Error(outcome.reason);
+    expect(outcome.connection.offers(capability)).toBe(isOffered);
+  });
+
+  it.each([7, null, {}])('leaves out instructions that are %j', async (instructions) => {
+    const { handshake, say } = opening();
+    say(resultOf({ instructions }));
+    expect(await handshake).toMatchObject({ kind: 'open', connection: { instructions: undefined } });
+  });
+
+  it.each([
+    [
+      'an unknown revision',
+      resultOf({ protocolVersion: '2099-01-01' }),
+      'protocol version "2099-01-01", which is unknown',
+    ],
+    ['the next era', resultOf({ protocolVersion: '2026-07-28' }), 'protocol version "2026-07-28", which is unknown'],
+    ['no revision', resultOf({ protocolVersion: undefined }), 'names no protocol version'],
+    ['a number for a revision', resultOf({ protocolVersion: 2025 }), 'names no protocol version'],
+    ['a result that is no object', answerTo(1, []), 'the result is not an object'],
+    ['an error', { jsonrpc: '2.0', id: 1, error: { code: -32602, message: 'nope' } }, 'answered error -32602: nope'],
+  ])('fails on %s, and says no more to the child', async (_, answer, reason) => {
+    const { output, handshake, say } = opening();
+    say(answer);
+    expect(await reasonOf(handshake)).toContain(reason);
+    expect(output.lines).toHaveLength(1);
+  });
+
+  it.each([
+    ['an error without a message', {}],
+    ['a message that is an object', { code: 1, message: { a: 1 } }],
+    ['a message that cannot be made a text', { code: 1, message: { toString: null } }],
+    ['a code that cannot be made a text', { code: { toString: 1, valueOf: 1 }, message: 'x' }],
+  ])('fails, and does not throw, on %s', async (_, error) => {
+    const { handshake, say } = opening();
+    say({ jsonrpc: '2.0', id: 1, error });
+    expect(await reasonOf(handshake)).toContain('initialize: the server answered error');
+  });
+
+  it('fails when no answer comes in time, and does not cancel', async () => {
+    const { output, clock, handshake } = opening(5_000);
+    clock.advance(5_000);
+    expect(await reasonOf(handshake)).toBe('initialize: timeout');
+    expect(output.lines).toHaveLength(1);
+    expect(clock.pending).toBe(0);
+  });
+
+  it('fails when the process ends', async () => {
+    const { bridge, handshake } = opening();
+    bridge.close('exited');
+    expect(await reasonOf(handshake)).toBe('initialize: exited');
+  });
+
+  it('takes no other answer for that of initialize', async () => {
+    const { handshake, say } = opening();
+    say('Starting up...', answerTo('1', {}), answerTo(2, {}), resultOf({}));
+    expect((await handshake).kind).toBe('open');
+  });
+});
+
+describe('an open connection', () => {
+  it('carries requests and questions over the bridge', async () => {
+    const { output, handshake, say } = opening();
+    say(resultOf({}));
+    const outcome = await handshake;
+    if (outcome.kind === 'failed') throw new Error(outcome.reason);
+    const { connection } = outcome;
+    const asked = connection.ask('tools/list', { cursor: 'c' }, PATIENCE);
+    expect(output.last).toEqual({ jsonrpc: '2.0', id: 2, method: 'tools/list', params: { cursor: 'c' } });
+    say(answerTo(2, { tools: [] }));
+    expect((await asked).kind).toBe('answered');
+
+    const listener = new Listener();
+    connection.relay(requestOf(CALL), [], PATIENCE, listener);
+    say(answerTo(3, 'ok'));
+    expect(listener.told).toEqual(['"ok"']);
+  });
+});
+
+describe('what a child asks of us', () => {
+  it.each(['1', '"p"', '9007199254740993', '1.0'])('ping is answered under the id %s', (id) => {
+    const { bridge, output, requests, say } = bridging();
+    say(`{"jsonrpc":"2.0","id":${id},"method":"ping"}`);
+    expect(requests.map((request) => answerLegacyServer(bridge, request))).toEqual([true]);
+    expect(output.lines).toEqual([`{"jsonrpc":"2.0","id":${id},"result":{}}`]);
+  });
+
+  it.each(['sampling/createMessage', 'elicitation/create', 'roots/list', 'tasks/list', 'x"y'])(
+    '%s is left to a client, and nothing is said of it yet',
+    (method) => {
+      const { bridge, output, requests, say } = bridging();
+      say({ jsonrpc: '2.0', id: 4, method, params: {} });
+      expect(requests.map((request) => answerLegacyServer(bridge, request))).toEqual([false]);
+      expect(output.lines).toEqual([]);
+    },
+  );
+});

@@ -1,0 +1,85 @@
+import { copyInto } from '../../../src/io/byte-reader.js';
+import type { NotificationEnvelope, RequestEnvelope } from '../../../src/mcp/envelope.js';
+import type { Outcome, RequestHandler, RequestTimeouts, SentRequest } from '../../../src/upstream/request.js';
+import { StdioBridge } from '../../../src/upstream/stdio/stdio-bridge.js';
+import { FakeClock } from '../../support/fake-clock.js';
+import { lineOf, type Message, RecordingSink, requestOf, scan } from '../../support/wire.js';
+
+export const PATIENCE: RequestTimeouts = { idleMs: 1_000, maxMs: 5_000 };
+
+/** A bridge to a child that the test plays, with all that came of it written down. */
+export function bridging({ maxFrameBytes = 64 * 1024, maxUnwrittenBytes = 1_000, giveUp = false } = {}) {
+  const clock = new FakeClock();
+  const output = new RecordingSink();
+  const requests: RequestEnvelope[] = [];
+  const notifications: NotificationEnvelope[] = [];
+  const junk: [line: string, reason: string][] = [];
+  /** What the bridge says of the child's conduct. */
+  const conduct: string[] = [];
+  const bridge: StdioBridge = new StdioBridge({
+    clock,
+    scan,
+    output,
+    maxFrameBytes,
+    maxUnwrittenBytes,
+    events: {
+      request: (request) => requests.push(request),
+      notification: (notification) => notifications.push(notification),
+      junk: (line, reason) => junk.push([Buffer.from(line).toString(), reason]),
+      silent: () => conduct.push('silent'),
+      offended: (charge) => {
+        conduct.push(charge);
+        if (giveUp) bridge.close('exited');
+      },
+    },
+  });
+  /** The child writes lines. */
+  const say = (...messages: (Message | string)[]) => {
+    for (const message of messages) copyInto(bridge, lineOf(message));
+  };
+  return { bridge, clock, output, requests, notifications, junk, conduct, say };
+}
+
+/** A request handler that remembers, and says how often it was settled. */
+export class Listener implements RequestHandler {
+  readonly outcomes: Outcome[] = [];
+  readonly reports: string[] = [];
+
+  settle(outcome: Outcome): void {
+    this.outcomes.push(outcome);
+  }
+
+  progress({ bytes, span }: NotificationEnvelope): void {
+    this.reports.push(Buffer.from(bytes.subarray(span.start, span.end)).toString());
+  }
+
+  /** In short: the raw result or error, or why there is none and whether the request was sent. */
+  get told(): string[] {
+    return this.outcomes.map((outcome) => {
+      if (outcome.kind === 'failed') return `${outcome.reason} ${outcome.sent ? 'sent' : 'unsent'}`;
+      const { bytes, result, error } = outcome.response;
+      const span = result ?? error ?? { start: 0, end: 0 };
+      return Buffer.from(bytes.subarray(span.start, span.end)).toString();
+    });
+  }
+}
+
+export const CALL = '{"jsonrpc":"2.0","id":"c-1","method":"tools/call","params":{"name":"k__read"}}';
+
+/** Relays a call and says how it went on. */
+export function relay(
+  bridge: StdioBridge,
+  call: string | Message = CALL,
+  timeouts = PATIENCE,
+): { listener: Listener; sent: SentRequest | undefined } {
+  const listener = new Listener();
+  return { listener, sent: bridge.relay(requestOf(call), [], timeouts, listener) };
+}
+
+export function answerTo(id: unknown, result: unknown = {}): Message {
+  return { jsonrpc: '2.0', id, result };
+}
+
+export function progressOf(progressToken: unknown, progress: unknown): Message {
+  return { jsonrpc: '2.0', method: 'notifications/progress', params: { progressToken, progress } };
+}

@@ -1,0 +1,99 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { copyInto } from '../../../src/io/byte-reader.js';
+import { LineDecoder, type OversizedLine } from '../../../src/io/line-decoder.js';
+import { findIdInFragments } from '../../../src/upstream/stdio/oversized-line.js';
+
+/** What the decoder leaves of a line that it drops. */
+function fragmentsOf(line: string): OversizedLine {
+  const dropped: OversizedLine[] = [];
+  const sink = { line: () => {}, oversized: (fragment: OversizedLine) => dropped.push(fragment) };
+  copyInto(new LineDecoder({ sink, maxLineBytes: 16 }), Buffer.from(`${line}\n`));
+  const [fragment] = dropped;
+  if (fragment === undefined) throw new Error('Not dropped');
+  return fragment;
+}
+
+function find(line: string): number | undefined {
+  return findIdInFragments(fragmentsOf(line));
+}
+
+const id = fc.nat();
+const space = fc.constantFrom('', '', ' ', '\t ', '\r');
+/** Strings that try to look like an id. */
+const text = fc.oneof(
+  fc.string({ maxLength: 2_000, unit: 'binary' }),
+  fc
+    .constantFrom(',"id":99}', '"id":99,', ',"id":99,"jsonrpc":"2.0"}', '\\",\\"id\\":99}', '{"id":99,')
+    .chain((imitation) => fc.nat(1_500).map((length) => 'x'.repeat(length) + imitation)),
+);
+const payload = fc.oneof(
+  text,
+  fc.array(text, { maxLength: 3 }),
+  fc.record({ id: fc.constantFrom(99, '99'), text }),
+  fc.record({ text, id: fc.constant(99) }),
+  fc.record({ text, inner: fc.record({ text, id: fc.constant(99) }) }),
+);
+const filler = 'x'.repeat(1_200);
+
+describe('the id of an answer that was too long', () => {
+  it('is found where answers begin with it', () => {
+    fc.assert(
+      fc.property(id, space, payload, fc.constantFrom('result', 'error'), (number, gap, value, member) => {
+        const rest = `"${member}":${JSON.stringify([value, filler])}}`;
+        expect(find(`${gap}{${gap}"id"${gap}:${gap}${number}${gap},${rest}`)).toBe(number);
+        expect(find(`{"jsonrpc":${gap}"2.0"${gap},"id":${number},${rest}`)).toBe(number);
+      }),
+      { numRuns: 300 },
+    );
+  });
+
+  it('is found where answers end with it', () => {
+    fc.assert(
+      fc.property(id, space, payload, fc.constantFrom('result', 'error'), (number, gap, value, member) => {
+        const rest = `"${member}":${JSON.stringify([filler, value])}`;
+        expect(find(`{${rest}${gap},${gap}"id"${gap}:${gap}${number}${gap}}${gap}`)).toBe(number);
+        expect(find(`{${rest},"id":${number},"jsonrpc"${gap}:"2.0"}`)).toBe(number);
+        expect(find(`{"jsonrpc":"2.0",${rest},"id":${number}}`)).toBe(number);
+      }),
+      { numRuns: 300 },
+    );
+  });
+
+  it('is never taken from within the payload', () => {
+    fc.assert(
+      fc.property(payload, payload, (first, last) => {
+        const value = JSON.stringify([first, filler, last]);
+        expect(find(`{"jsonrpc":"2.0","result":${value}}`)).toBeUndefined();
+        expect(find(`{"result":${value},"jsonrpc":"2.0"}`)).toBeUndefined();
+        expect(find(`{"result":{"id":99,"x":${value}}}`)).toBeUndefined();
+        expect(find(`{"result":{"x":${value},"id":99}}`)).toBeUndefined();
+      }),
+      { numRuns: 300 },
+    );
+  });
+
+  it.each([
+    ['a string', `{"jsonrpc":"2.0","id":"5","result":"${filler}"}`],
+    ['null', `{"jsonrpc":"2.0","id":null,"error":"${filler}"}`],
+    ['a fraction', `{"jsonrpc":"2.0","id":5.5,"result":"${filler}"}`],
+    ['negative', `{"result":"${filler}","id":-5}`],
+    ['missing', `${filler}`],
+  ])('is none when it is %s', (_, line) => {
+    expect(find(line)).toBeUndefined();
+  });
+
+  it.each([
+    ['at the start', `{"jsonrpc":"2.0","id":1,"method":"sampling/createMessage","params":"${filler}"}`],
+    ['at the end', `{"jsonrpc":"2.0","method":"sampling/createMessage","params":"${filler}","id":1}`],
+  ])("is none when the line is a request of the child's own, with its id %s", (_, line) => {
+    expect(find(line)).toBeUndefined();
+  });
+
+  it('is found quickly in a line made to be slow to search', () => {
+    const startedAt = performance.now();
+    expect(find(`{${' '.repeat(600)}${',"id":'.repeat(400)}${'1'.repeat(600)}`)).toBeUndefined();
+    expect(find(`{"result":"${filler}"${' '.repeat(90)},"id":5${' '.repeat(90)}}${' '.repeat(90)}`)).toBe(5);
+    expect(performance.now() - startedAt).toBeLessThan(100);
+  });
+});

@@ -1,0 +1,484 @@
+import { describe, expect, it } from 'vitest';
+import { copyInto } from '../../../src/io/byte-reader.js';
+import { RpcError } from '../../../src/jsonrpc/rpc-error.js';
+import { bytesOf, notificationOf, requestOf, responseOf } from '../../support/wire.js';
+import { answerTo, bridging, CALL, Listener, PATIENCE, progressOf, relay } from './bridging.js';
+
+const CANCEL = '{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"c-1"}}';
+
+describe('ids towards a child', () => {
+  it('count up from 1, for calls and questions of our own alike, and are never used again', () => {
+    const { bridge, output, clock, say } = bridging();
+    relay(bridge);
+    void bridge.ask('tools/list', undefined, PATIENCE);
+    say(answerTo(1), answerTo(2));
+    relay(bridge);
+    clock.advance(1_000);
+    relay(bridge).sent?.cancel();
+    relay(bridge);
+    const ids = output.messages.filter(({ id }) => id !== undefined).map(({ id }) => id);
+    expect(ids).toEqual([1, 2, 3, 4, 5]);
+  });
+
+  it('bring each answer to who asked, in whatever order answers come', () => {
+    const { bridge, say } = bridging();
+    const [a, b, c] = [relay(bridge), relay(bridge), relay(bridge)];
+    say(answerTo(3, 'third'), answerTo(1, 'first'), answerTo(2, 'second'));
+    expect([a, b, c].map(({ listener }) => listener.told)).toEqual([['"first"'], ['"second"'], ['"third"']]);
+    expect(bridge.inFlight).toBe(0);
+  });
+
+  it('may come back spelt otherwise as long as the number is the same', () => {
+    const { bridge, say } = bridging();
+    const [a, b] = [relay(bridge), relay(bridge)];
+    say('{"jsonrpc":"2.0","id":1.0,"result":"one"}', '{"jsonrpc":"2.0","id":2e0,"result":"two"}');
+    expect([a.listener.told, b.listener.told]).toEqual([['"one"'], ['"two"']]);
+  });
+});
+
+describe('a relayed request', () => {
+  it('keeps every byte but its id, its progress token and what routing edits', () => {
+    const { bridge, output } = bridging();
+    const line =
+      '{ "params" : {"_meta":{"progressToken":"p\\u0031", "vendor":[1.0,-0,1e400]},"arguments":{"n":9007199254740993,"n":2},\t"na\\u006de" : "k__read"},"x":null,"method":"tools\\/call", "jsonrpc":"2.0" ,"id": "c-1" }';
+    const request = requestOf(`  ${line} \r`);
+    const { name } = request.tokens;
+    if (name === undefined) throw new Error('No name');
+    bridge.relay(request, [{ span: name, text: bytesOf('"re ad"') }], PATIENCE, new Listener());
+    const expected = line.replace('"c-1"', '1').replace('"p\\u0031"', '1').replace('"k__read"', '"re ad"');
+    expect(output.lines).toEqual([expected]);
+  });
+
+  it('gets no progress token that the client did not give', () => {
+    const { bridge, output } = bridging();
+    relay(bridge, { jsonrpc: '2.0', id: 7, method: 'x', params: { _meta: { traceparent: '00' } } });
+    expect(output.lines).toEqual(['{"jsonrpc":"2.0","id":1,"method":"x","params":{"_meta":{"traceparent":"00"}}}']);
+  });
+
+  it('hands over the answer of the child as it came', () => {
+    const { bridge, say } = bridging();
+    const { listener } = relay(bridge);
+    say('{"result" : {"a":1.0,"a":9007199254740993} , "id":1,"jsonrpc":"2.0","extra":[]}');
+    expect(listener.told).toEqual(['{"a":1.0,"a":9007199254740993}']);
+  });
+
+  it('hands over an error just so', () => {
+    const { bridge, say } = bridging();
+    const { listener } = relay(bridge);
+    say('{"jsonrpc":"2.0","id":1,"error":{"code":-32000,"message":"no","data":1e400}}');
+    expect(listener.told).toEqual(['{"code":-32000,"message":"no","data":1e400}']);
+  });
+});
+
+describe('the time that a request may take', () => {
+  it('is the idle time when nothing comes', () => {
+    const { bridge, clock } = bridging();
+    const { listener } = relay(bridge);
+    clock.advance(999);
+    expect(listener.told).toEqual([]);
+    clock.advance(1);
+    expect(listener.told).toEqual(['timeout sent']);
+    expect(clock.pending).toBe(0);
+  });
+
+  it('begins anew with each progress notification, up to the hard limit', () => {
+    const { bridge, clock, say } = bridging();
+    const { listener } = relay(bridge);
+    for (let step = 1; step <= 6; step += 1) {
+      clock.advance(800);
+      say(progressOf(1, step));
+    }
+    expect(listener.told).toEqual([]);
+    clock.advance(199);
+    expect(listener.told).toEqual([]);
+    clock.advance(1);
+    expect(clock.now()).toBe(5_000);
+    expect(listener.told).toEqual(['timeout sent']);
+  });
+
+  it('is the hard limit when that is shorter than the idle time', () => {
+    const { bridge, clock } = bridging();
+    const { listener } = relay(bridge, CALL, { idleMs: 1_000, maxMs: 300 });
+    clock.advance(300);
+    expect(listener.told).toEqual(['timeout sent']);
+  });
+
+  it('is not used up while the child waits for an answer to a question of its own', () => {
+    const { bridge, clock, say, requests } = bridging();
+    const { listener } = relay(bridge);
+    say({ jsonrpc: '2.0', id: 'q', method: 'elicitation/create' });
+    clock.advance(3_000);
+    expect(listener.told).toEqual([]);
+    const [input] = requests;
+    if (input !== undefined) bridge.respond(input, bytesOf('{}'));
+    clock.advance(1_000);
+    expect(listener.told).toEqual(['timeout sent']);
+  });
+
+  it('goes on when the child takes its question back', () => {
+    const { bridge, clock, say } = bridging();
+    const { listener } = relay(bridge);
+    say({ jsonrpc: '2.0', id: 'q', method: 'elicitation/create' });
+    say({ jsonrpc: '2.0', method: 'notifications/cancelled', params: { requestId: 'q' } });
+    clock.advance(1_000);
+    expect(listener.told).toEqual(['timeout sent']);
+  });
+
+  it('ends with one cancellation sent to the child, and an answer after it is late', () => {
+    const { bridge, clock, output, say } = bridging();
+    const { listener } = relay(bridge);
+    clock.advance(10_000);
+    expect(output.messages.slice(1)).toEqual([
+      { jsonrpc: '2.0', method: 'notifications/cancelled', params: { requestId: 1, reason: 'timed out' } },
+    ]);
+    say(answerTo(1));
+    expect(listener.told).toEqual(['timeout sent']);
+    expect(bridge.counters).toMatchObject({ late: 1, duplicate: 0, unknown: 0 });
+  });
+
+  it('may end for initialize as well, which is never cancelled', async () => {
+    const { bridge, clock, output } = bridging();
+    const outcome = bridge.ask('initialize', {}, PATIENCE);
+    clock.advance(1_000);
+    expect(await outcome).toEqual({ kind: 'failed', reason: 'timeout', sent: true });
+    expect(output.messages.map(({ method }) => method)).toEqual(['initialize']);
+  });
+});
+
+describe('a cancelled request', () => {
+  it('is settled at once, and its late answer is dropped and counted', () => {
+    const { bridge, output, clock, say } = bridging();
+    const { listener, sent } = relay(bridge);
+    sent?.cancel();
+    sent?.cancel();
+    expect(listener.told).toEqual(['cancelled sent']);
+    expect(output.messages.slice(1)).toEqual([
+      { jsonrpc: '2.0', method: 'notifications/cancelled', params: { requestId: 1 } },
+    ]);
+    say(answerTo(1));
+    clock.advance(1_000);
+    expect(listener.told).toEqual(['cancelled sent']);
+    expect(bridge.counters.late).toBe(1);
+    expect(clock.pending).toBe(0);
+  });
+
+  it("is cancelled at the child in the client's own words", () => {
+    const { bridge, output } = bridging();
+    const notice =
+      '{"jsonrpc":"2.0","params":{"_meta":{"vendor":1.0},"reason":"user \\u00e9","requestId":"c-1"},"method":"notifications/cancelled"}';
+    relay(bridge).sent?.cancel(notificationOf(` ${notice} `));
+    expect(output.lines[1]).toBe(notice.replace('"c-1"', '1'));
+  });
+
+  it('is not cancelled at the child once it was answered', () => {
+    const { bridge, output, say } = bridging();
+    const { listener, sent } = relay(bridge);
+    say(answerTo(1, 'done'));
+    sent?.cancel(notificationOf(CANCEL));
+    expect(listener.told).toEqual(['"done"']);
+    expect(output.lines).toHaveLength(1);
+  });
+});
+
+describe('an answer that nobody waits for', () => {
+  it('is dropped and counted by what it is', () => {
+    const { bridge, say } = bridging();
+    const { listener } = relay(bridge);
+    relay(bridge).sent?.cancel();
+    say(answerTo('1'), answerTo(99), answerTo(0), answerTo(-1), answerTo(1.5));
+    say('{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"what?"}}');
+    expect(listener.told).toEqual([]);
+    say(answerTo(1), answerTo(1), answerTo(2), answerTo(2));
+    expect(listener.told).toEqual(['{}']);
+    expect(bridge.counters).toEqual({
+      late: 1,
+      duplicate: 2,
+      unknown: 6,
+      junk: 0,
+      oversized: 0,
+      staleProgress: 0,
+      unsentReplies: 0,
+    });
+  });
+});
+
+describe('progress', () => {
+  it('goes to who asked, as long as it moves forward', () => {
+    const { bridge, say } = bridging();
+    const { listener } = relay(bridge);
+    const forward = [
+      '{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":1,"progress":0.10}}',
+    ];
+    say(...forward, progressOf(1, 0.1), progressOf(1, 0.05));
+    forward.push(JSON.stringify(progressOf(1, 2)));
+    say(forward[1] ?? '');
+    expect(listener.reports).toEqual(forward);
+    expect(bridge.counters.staleProgress).toBe(2);
+  });
+
+  it.each([
+    ['an unknown token', progressOf(2, 1)],
+    ['the right token as a string', progressOf('1', 1)],
+    ['no token', { jsonrpc: '2.0', method: 'notifications/progress', params: { progress: 1 } }],
+    ['a value that is no number', progressOf(1, '5')],
+    ['a value that is null', progressOf(1, null)],
+    ['no value', { jsonrpc: '2.0', method: 'notifications/progress', params: { progressToken: 1 } }],
+    ['no params', { jsonrpc: '2.0', method: 'notifications/progress' }],
+  ])('with %s is dropped and counted', (_, message) => {
+    const { bridge, notifications, say } = bridging();
+    const { listener } = relay(bridge);
+    say(message);
+    expect(listener.reports).toEqual([]);
+    expect(notifications).toEqual([]);
+    expect(bridge.counters.staleProgress).toBe(1);
+  });
+
+  it('after the answer is dropped, since hosts do not know the token any more', () => {
+    const { bridge, say } = bridging();
+    const { listener } = relay(bridge);
+    say(answerTo(1), progressOf(1, 1));
+    expect(listener.reports).toEqual([]);
+    expect(bridge.counters.staleProgress).toBe(1);
+  });
+
+  it('of a question of our own reaches nobody but gives it more time', async () => {
+    const { bridge, clock, say } = bridging();
+    const outcome = bridge.ask('tools/list', undefined, PATIENCE);
+    clock.advance(900);
+    say(progressOf(1, 1));
+    clock.advance(900);
+    say(answerTo(1));
+    expect((await outcome).kind).toBe('answered');
+  });
+});
+
+describe('a line that is no message', () => {
+  it('goes to the log of the child and nowhere else', () => {
+    const { bridge, junk, output, requests, notifications, say } = bridging();
+    const { listener } = relay(bridge);
+    say('Server listening', '[]', '  ', '{"level":"info"}', '7', '\r');
+    copyInto(bridge, Buffer.from('{"jsonrpc":"2.0","method":"\xff"}\n', 'latin1'));
+    expect(junk.map(([, reason]) => reason)).toEqual([
+      'not-json',
+      'batch',
+      'not-json-rpc',
+      'not-an-object',
+      'invalid-utf8',
+    ]);
+    expect(junk[0]?.[0]).toBe('Server listening');
+    expect([listener.told, requests, notifications]).toEqual([[], [], []]);
+    expect(output.lines).toHaveLength(1);
+    expect(bridge.counters.junk).toBe(5);
+  });
+
+  it.each([
+    '{"jsonrpc":"2.0","id":1}',
+    '{"id":1,"result":{}}',
+    '{"jsonrpc":"2.0","id":1,"result":{"tools":[],"tools":[]}}',
+    '{"jsonrpc":"2.0","id":1,"result":{bad}}',
+    '{"jsonrpc":"2.0","id":1,"result":{},"error":{}}',
+  ])('but was to be the answer %s fails the request that it belongs to', (line) => {
+    const { bridge, clock, junk, say } = bridging();
+    const [one, other] = [relay(bridge), relay(bridge)];
+    say(line);
+    expect([one.listener.told, other.listener.told]).toEqual([['response_malformed sent'], []]);
+    expect(junk).toHaveLength(1);
+    expect(bridge.inFlight).toBe(1);
+    clock.advance(1_000);
+    expect(one.listener.told).toEqual(['response_malformed sent']);
+  });
+
+  it('in another encoding fails the request that it answers', () => {
+    const { bridge } = bridging();
+    const { listener } = relay(bridge);
+    copyInto(bridge, Buffer.from('{"jsonrpc":"2.0","id":1,"result":"caf\xe9"}\n', 'latin1'));
+    expect(listener.told).toEqual(['response_malformed sent']);
+  });
+
+  it.each([
+    '{"jsonrpc":"2.0","id":1,"method":7}',
+    '{"id":1,"method":"sampling/createMessage","params":{}}',
+    '{"jsonrpc":"2.0","method":"roots/list","id":1,"params":{broken}}',
+  ])("and was to be the child's own request %s fails none of ours", (line) => {
+    const { bridge, say } = bridging();
+    const { listener } = relay(bridge);
+    say(line);
+    expect(listener.told).toEqual([]);
+    say(answerTo(1, 'done'));
+    expect(listener.told).toEqual(['"done"']);
+  });
+});
+
+describe('a line that is too long', () => {
+  it.each([
+    ['begins', `{"jsonrpc":"2.0","id":1,"result":{"x":"${'x'.repeat(70_000)}"}}`],
+    ['ends', `{"result":{"x":"${'x'.repeat(70_000)}"},"id":1,"jsonrpc":"2.0"}`],
+  ])('and %s with an id fails that request, and the next line is read', (_, line) => {
+    const { bridge, junk, say } = bridging();
+    const [one, other] = [relay(bridge), relay(bridge)];
+    say(line, answerTo(2, 'next'));
+    expect([one.listener.told, other.listener.told]).toEqual([['response_too_large sent'], ['"next"']]);
+    expect(bridge.counters).toMatchObject({ oversized: 1, junk: 0 });
+    expect(junk).toEqual([[line.slice(0, 512), 'too-large']]);
+  });
+
+  it("and is the child's own request fails none of ours", () => {
+    const { bridge, say } = bridging();
+    const { listener } = relay(bridge);
+    say({ jsonrpc: '2.0', id: 1, method: 'sampling/createMessage', params: { text: 'x'.repeat(70_000) } });
+    expect(listener.told).toEqual([]);
+    say(answerTo(1, 'done'));
+    expect(listener.told).toEqual(['"done"']);
+  });
+
+  it('and ends nowhere holds no more memory than its beginning and end', () => {
+    const { bridge } = bridging({ maxFrameBytes: 1_000 });
+    const { listener } = relay(bridge);
+    for (let count = 0; count < 100; count += 1) copyInto(bridge, Buffer.alloc(1_000, 'x'));
+    copyInto(bridge, bytesOf('\n'));
+    copyInto(bridge, bytesOf(`${JSON.stringify(answerTo(1))}\n`));
+    expect(listener.told).toEqual(['{}']);
+  });
+});
+
+describe('a child that does not read', () => {
+  it('gets no more requests once more than the cap is unwritten', async () => {
+    const { bridge, output, clock } = bridging({ maxUnwrittenBytes: 1_000 });
+    output.unwrittenBytes = 1_000;
+    expect(relay(bridge).sent).toBeDefined();
+    output.unwrittenBytes = 1_001;
+    const { listener, sent } = relay(bridge);
+    expect(sent).toBeUndefined();
+    expect(listener.told).toEqual(['overloaded unsent']);
+    expect(await bridge.ask('tools/list', undefined, PATIENCE)).toMatchObject({ reason: 'overloaded', sent: false });
+    expect(output.lines).toHaveLength(1);
+    expect(bridge.inFlight).toBe(1);
+    output.unwrittenBytes = 0;
+    relay(bridge);
+    expect(output.last.id).toBe(2);
+    bridge.close('exited');
+    expect(clock.pending).toBe(0);
+  });
+
+  it('gets no replies either, which are counted', () => {
+    const { bridge, output, requests, say } = bridging({ maxUnwrittenBytes: 1_000 });
+    say({ jsonrpc: '2.0', id: 'q', method: 'ping' });
+    const [request] = requests;
+    if (request === undefined) throw new Error('No request');
+    output.unwrittenBytes = 1_001;
+    bridge.respond(request, bytesOf('{}'));
+    bridge.refuse(request, new RpcError(-32601, 'no'));
+    expect(output.lines).toEqual([]);
+    expect(bridge.counters.unsentReplies).toBe(2);
+    output.unwrittenBytes = 0;
+    bridge.respond(request, bytesOf('{}'));
+    expect(output.lines).toEqual(['{"jsonrpc":"2.0","id":"q","result":{}}']);
+  });
+});
+
+describe('what a child says unasked', () => {
+  it('is handed over: its requests with their own ids, and notifications', () => {
+    const { bridge, requests, notifications, output, say } = bridging();
+    say(
+      { jsonrpc: '2.0', id: 1, method: 'roots/list' },
+      { jsonrpc: '2.0', method: 'notifications/message', params: {} },
+      { jsonrpc: '2.0', method: 'notifications/cancelled', params: { requestId: 1 } },
+    );
+    expect(requests.map(({ method }) => method)).toEqual(['roots/list']);
+    expect(notifications.map(({ method }) => method)).toEqual(['notifications/message', 'notifications/cancelled']);
+    const [request] = requests;
+    if (request !== undefined) bridge.refuse(request, new RpcError(-32601, 'no'));
+    expect(output.lines).toEqual(['{"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"no"}}']);
+  });
+});
+
+describe('the end of the process', () => {
+  it.each(['exited', 'stopped'] as const)('settles everyone who waits once, as sent: %s', (reason) => {
+    const { bridge, clock, say } = bridging();
+    const waiting = [relay(bridge), relay(bridge), relay(bridge)];
+    say(answerTo(2, 'in time'));
+    bridge.close(reason);
+    bridge.close('exited');
+    say(answerTo(1), answerTo(3));
+    clock.advance(10_000);
+    expect(waiting.map(({ listener }) => listener.told)).toEqual([
+      [`${reason} sent`],
+      ['"in time"'],
+      [`${reason} sent`],
+    ]);
+    expect(bridge.inFlight).toBe(0);
+    expect(bridge.isClosed).toBe(true);
+    expect(clock.pending).toBe(0);
+  });
+
+  it('leaves nothing to be sent: requests fail as unsent, the rest is dropped', async () => {
+    const { bridge, clock, output, requests, say } = bridging();
+    const early = relay(bridge);
+    say({ jsonrpc: '2.0', id: 9, method: 'ping' });
+    bridge.close('exited');
+    const { listener, sent } = relay(bridge);
+    expect(listener.told).toEqual(['exited unsent']);
+    expect(sent).toBeUndefined();
+    expect(await bridge.ask('tools/list', undefined, PATIENCE)).toEqual({
+      kind: 'failed',
+      reason: 'exited',
+      sent: false,
+    });
+    bridge.notify('notifications/initialized');
+    const [request] = requests;
+    if (request !== undefined) bridge.respond(request, bytesOf('{}'));
+    early.sent?.cancel(notificationOf(CANCEL));
+    expect(output.lines).toHaveLength(1);
+    expect(bridge.counters.unsentReplies).toBe(1);
+    expect(bridge.inFlight).toBe(0);
+    expect(clock.pending).toBe(0);
+  });
+
+  it('is the end of what the child says, too: nobody could answer it', () => {
+    const { bridge, say, requests, notifications } = bridging();
+    bridge.close('stopped');
+    say({ jsonrpc: '2.0', id: 'q', method: 'elicitation/create' }, { jsonrpc: '2.0', method: 'notifications/x' });
+    expect([requests, notifications]).toEqual([[], []]);
+  });
+
+  it('drops half a line that the child left', () => {
+    const { bridge, junk } = bridging();
+    const { listener } = relay(bridge);
+    copyInto(bridge, bytesOf('{"jsonrpc":"2.0","id":1,"result":{}}'));
+    bridge.close('exited');
+    expect(listener.told).toEqual(['exited sent']);
+    expect(junk).toEqual([]);
+  });
+
+  it('may be noticed by a handler that asks again, and is told at once', () => {
+    const { bridge } = bridging();
+    const second = new Listener();
+    const first = { settle: () => void bridge.relay(requestOf(CALL), [], PATIENCE, second) };
+    bridge.relay(requestOf(CALL), [], PATIENCE, first);
+    bridge.close('exited');
+    expect(second.told).toEqual(['exited unsent']);
+    expect(bridge.inFlight).toBe(0);
+  });
+});
+
+describe('when everything is over', () => {
+  it('nothing is in flight and no timer is left', () => {
+    const { bridge, clock, say } = bridging();
+    relay(bridge);
+    relay(bridge).sent?.cancel();
+    relay(bridge);
+    say(answerTo(1));
+    clock.advance(1_000);
+    expect(bridge.inFlight).toBe(0);
+    expect(clock.pending).toBe(0);
+  });
+
+  it('an answer can be read for as long as someone keeps it', () => {
+    const { bridge, say } = bridging();
+    const { listener } = relay(bridge);
+    say(answerTo(1, 'first'));
+    for (let count = 0; count < 10; count += 1) say(answerTo(1, 'x'.repeat(5)));
+    expect(listener.told).toEqual(['"first"']);
+    expect(responseOf(answerTo(1)).kind).toBe('response');
+  });
+});
