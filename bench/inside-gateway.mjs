@@ -5,7 +5,7 @@ import { createSeal } from '../src/app/seal.js';
 import { LegacySession } from '../src/downstream/legacy/legacy-session.js';
 import { openStdioTransport } from '../src/downstream/stdio/stdio-transport.js';
 import { createToolPolicy } from '../src/gateway/catalog/tool-policy.js';
-import { loadCallQueue } from '../src/gateway/dispatch/call-queue.js';
+import { loadQueue } from '../src/gateway/dispatch/concurrency-limit.js';
 import { Gateway } from '../src/gateway/gateway.js';
 import { Backend } from '../src/gateway/registry/backend.js';
 import { SharedLimit } from '../src/io/shared-limit.js';
@@ -33,7 +33,7 @@ const LIMITS = {
  * be given so many calls at once. Only the pipes and the supervision of a process are left out.
  */
 export async function openInside(concurrency) {
-  await Promise.all([loadBreaker(), loadCallQueue()]);
+  await Promise.all([loadBreaker(), loadQueue()]);
   const platform = createPlatform();
   const { clock, scan, backpressure, partialFrames, bufferPool, internalErrors } = platform;
   internalErrors.listen((error) => console.error(error));

@@ -5,8 +5,8 @@ import type { Config, ServerConfig } from '../config/config.js';
 import { withErrorBoundary } from '../errors/error-boundary.js';
 import type { CatalogueContent } from '../gateway/catalog/cached-catalogue.js';
 import { createToolPolicy } from '../gateway/catalog/tool-policy.js';
-import { loadCallQueue } from '../gateway/dispatch/call-queue.js';
-import type { LifecycleState } from '../gateway/registry/availability.js';
+import type { ServerState } from '../gateway/dispatch/availability.js';
+import { loadQueue } from '../gateway/dispatch/concurrency-limit.js';
 import { Backend, type BackendRules } from '../gateway/registry/backend.js';
 import type { RunningBackend } from '../gateway/registry/backend-pool.js';
 import type { ServerFacts } from '../gateway/status/status.js';
@@ -132,7 +132,7 @@ export class SupervisedBackends {
     const [{ ChildLauncher }] = await Promise.all([
       import('../upstream/stdio/child-launcher.js'),
       loadBreaker(),
-      loadCallQueue(),
+      loadQueue(),
     ]);
     this.#orphanGuard = orphanGuard;
     this.#launcher = new ChildLauncher({ ...this.#options, orphanGuard, targets: this.#instances });
@@ -258,7 +258,7 @@ export class SupervisedBackends {
 
   #log(id: string, { state, generation, pid, lastFailure, restarts, missing }: ChildSnapshot): void {
     const { logger } = this.#options;
-    const isTrouble: LifecycleState[] = ['suspect', 'backoff', 'parked'];
+    const isTrouble: ServerState[] = ['suspect', 'backoff', 'parked'];
     if (this.#logged.get(id) === state) return;
     this.#logged.set(id, state);
     const facts = { server: id, state, generation, pid, restarts, ...(missing && { package: missing }) };

@@ -1,5 +1,5 @@
-import { loadCallQueue } from '../../src/gateway/dispatch/call-queue.js';
+import { loadQueue } from '../../src/gateway/dispatch/concurrency-limit.js';
 import { loadBreaker } from '../../src/upstream/health/circuit-breaker.js';
 
 // As it is done before the first server is started.
-await Promise.all([loadBreaker(), loadCallQueue()]);
+await Promise.all([loadBreaker(), loadQueue()]);

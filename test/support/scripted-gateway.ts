@@ -2,9 +2,9 @@ import { LegacySession } from '../../src/downstream/legacy/legacy-session.js';
 import type { GatewayPort } from '../../src/downstream/port.js';
 import type { CatalogueContent } from '../../src/gateway/catalog/cached-catalogue.js';
 import { createToolPolicy, type ToolPolicyRules } from '../../src/gateway/catalog/tool-policy.js';
+import type { ServerState } from '../../src/gateway/dispatch/availability.js';
 import type { CallLimits } from '../../src/gateway/dispatch/call-limits.js';
 import { Gateway, type GatewaySettings } from '../../src/gateway/gateway.js';
-import type { LifecycleState } from '../../src/gateway/registry/availability.js';
 import { Backend } from '../../src/gateway/registry/backend.js';
 import type { Sharing } from '../../src/gateway/registry/backend-pool.js';
 import type { OwnTool } from '../../src/gateway/status/own-tool.js';
@@ -152,7 +152,7 @@ export class ScriptedServer {
     return this.#child;
   }
 
-  moved(state: LifecycleState): void {
+  moved(state: ServerState): void {
     this.backend.moved(state);
   }
 
@@ -188,7 +188,7 @@ export class ScriptedServer {
   }
 
   /** The process dies unasked: supervision hears of it first, then the bridge closes. */
-  crash(next: LifecycleState = 'backoff'): void {
+  crash(next: ServerState = 'backoff'): void {
     this.moved(next);
     this.child.bridge.close('exited');
   }

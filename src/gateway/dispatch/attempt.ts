@@ -1,4 +1,4 @@
-import type { Exchange, Handling } from '../../downstream/exchange.js';
+import type { Exchange } from '../../downstream/exchange.js';
 import type { FailureReason } from '../../downstream/failure.js';
 import { type OnInternalError, reportInternalError, withErrorBoundaryAsync } from '../../errors/error-boundary.js';
 import { internalError } from '../../errors/internal-error.js';
@@ -8,28 +8,11 @@ import type { Clock } from '../../timing/clock.js';
 import type { CircuitBreaker } from '../../upstream/health/circuit-breaker.js';
 import type { UpstreamConnection } from '../../upstream/port.js';
 import type { Outcome, RequestHandler, RequestTimeouts, SentRequest } from '../../upstream/request.js';
+import type { Call } from './call.js';
 import type { CallCounters } from './call-counters.js';
 import type { CallLimits } from './call-limits.js';
 import { type InFlightCalls, isTaskResultWait } from './in-flight-calls.js';
 import type { Latencies } from './latencies.js';
-
-/** A call that has its turn; it keeps it until `leave`. */
-export interface AdmittedCall {
-  readonly exchange: Exchange;
-  readonly handling: Handling;
-  readonly leave: () => void;
-  /** Present when a process ended while it was at work on the call, which may then have another one. */
-  readonly earlier?: EarlierTry;
-}
-
-/** How far an earlier process got with a call. Times are milliseconds on the clock. */
-interface EarlierTry {
-  readonly startedAt: number;
-  /** When it was sent, or progress came last. */
-  readonly lastSignAt: number;
-  /** The progress that its client was told of. */
-  readonly progressed: number;
-}
 
 export interface AttemptContext {
   readonly clock: Clock;
@@ -41,8 +24,10 @@ export interface AttemptContext {
   readonly breaker: () => CircuitBreaker;
   /** Answers a call that no process will. */
   readonly fail: (exchange: Exchange, reason: FailureReason, sent: boolean, detail?: string) => void;
-  /** The process has ended, and the call may have the next one. */
-  readonly sendElsewhere: (call: AdmittedCall, ended: UpstreamConnection) => void;
+  /** Gives back what the call holds of the server's admission. */
+  readonly leave: (call: Call) => void;
+  /** The connection has ended, and the call may be sent over the next one. */
+  readonly retry: (call: Call, ended: UpstreamConnection) => void;
   /** Told of our own errors, each of which fails one call. */
   readonly onFault: OnInternalError | undefined;
 }
@@ -58,7 +43,7 @@ function callTimeouts({ idleTimeoutMs, maxTimeoutMs }: CallLimits): RequestTimeo
 }
 
 /** Sends a call to a process and sees it to its end there: answered, failed, cancelled, or on its way to the next one. */
-export function send(context: AttemptContext, connection: UpstreamConnection, call: AdmittedCall): void {
+export function send(context: AttemptContext, connection: UpstreamConnection, call: Call): void {
   new Attempt(context, connection, call).begin();
 }
 
@@ -67,14 +52,13 @@ class Attempt implements RequestHandler {
   onWritten: (() => void) | undefined;
   readonly #context: AttemptContext;
   readonly #connection: UpstreamConnection;
-  readonly #call: AdmittedCall;
+  readonly #call: Call;
   /** Absent before it was sent. */
   #sent: SentRequest | undefined;
   #lastProgressAt: number | undefined;
   #lastProgress: number;
-  #hasLeft = false;
 
-  constructor(context: AttemptContext, connection: UpstreamConnection, call: AdmittedCall) {
+  constructor(context: AttemptContext, connection: UpstreamConnection, call: Call) {
     this.#context = context;
     this.#connection = connection;
     this.#call = call;
@@ -110,12 +94,12 @@ class Attempt implements RequestHandler {
   }
 
   #begin(): void {
-    const { exchange, handling, earlier, leave } = this.#call;
+    const { exchange, handling, earlier } = this.#call;
     const { translation } = handling;
     // The process may be another one than when the call came, and its tools too.
     const refusal = handling.refusal?.();
     if (refusal !== undefined) {
-      leave();
+      this.#context.leave(this.#call);
       this.#context.fail(exchange, 'not_approved', earlier !== undefined, refusal);
       return;
     }
@@ -141,10 +125,9 @@ class Attempt implements RequestHandler {
   }
 
   #settle(outcome: Outcome): void {
-    const again = this.#again(outcome);
-    if (again !== undefined) {
+    if (this.#mayRetry(outcome)) {
       this.#context.inFlightCalls.delete(this.#call.exchange);
-      this.#context.sendElsewhere(again, this.#connection);
+      this.#context.retry(this.#call, this.#connection);
       return;
     }
     const { translation } = this.#call.handling;
@@ -181,38 +164,46 @@ class Attempt implements RequestHandler {
   }
 
   /**
-   * The call as the next process gets it, if it does: the one that ended has seen nothing of it, or it may be served
-   * twice, and then it is only once that it is repeated.
+   * Whether the next process gets the call: the one that ended has seen nothing of it, or the call may be served twice,
+   * and then it is repeated once only. In that case the call notes how far this attempt got.
    */
-  #again(outcome: Outcome): AdmittedCall | undefined {
+  #mayRetry(outcome: Outcome): boolean {
     const call = this.#call;
-    if (outcome.kind !== 'failed' || call.exchange.isSettled) return undefined;
-    if (outcome.reason !== 'exited' && outcome.reason !== 'stopped') return undefined;
-    if (!outcome.sent) return call;
-    if (call.handling.isRepeatable !== true || call.earlier !== undefined || this.#sent === undefined) return undefined;
+    if (outcome.kind !== 'failed' || call.exchange.isSettled) return false;
+    if (outcome.reason !== 'exited' && outcome.reason !== 'stopped') return false;
+    if (!outcome.sent) return true;
+    if (call.handling.isRepeatable !== true || call.earlier !== undefined || this.#sent === undefined) return false;
     const { sentAt } = this.#sent;
     const lastSignAt = this.#lastProgressAt ?? sentAt;
-    return { ...call, earlier: { startedAt: sentAt, lastSignAt, progressed: this.#lastProgress } };
+    call.earlier = { startedAt: sentAt, lastSignAt, progressed: this.#lastProgress };
+    return true;
   }
 
   #end(outcome: Outcome): void {
-    const { exchange, earlier } = this.#call;
-    const { inFlightCalls, counters, fail, breaker } = this.#context;
+    const call = this.#call;
+    const { exchange, earlier } = call;
+    const { inFlightCalls, counters, fail, breaker, leave } = this.#context;
     inFlightCalls.delete(exchange);
-    this.#leave();
     if (outcome.kind === 'answered') {
+      leave(call);
       this.#answered(outcome.response, outcome.at);
       return;
     }
     if (outcome.reason === 'cancelled') {
+      leave(call);
       counters.cancelled += 1;
       return;
     }
     fail(exchange, FAILURE_REASONS[outcome.reason], outcome.sent || earlier !== undefined);
-    // How a process ends is the supervisor's to judge; the breaker is for one that lives and does not serve. A task
-    // that takes longer than we wait for its result says nothing of that either.
-    const isToBeExpected = outcome.reason === 'timeout' && isTaskResultWait(exchange);
-    if (outcome.reason !== 'exited' && outcome.reason !== 'stopped' && !isToBeExpected) breaker().failed();
+    // The supervisor judges how a process ends; the breaker judges one that lives and does not serve. A task that takes
+    // longer than the gateway waits for its result says nothing about that either.
+    const isExpected = outcome.reason === 'timeout' && isTaskResultWait(exchange);
+    if (outcome.reason === 'exited' || outcome.reason === 'stopped' || isExpected) leave(call);
+    // The next call must not start before the breaker has counted this failure.
+    else
+      void breaker()
+        .failed()
+        .then(() => leave(call));
   }
 
   #answered(response: ResponseEnvelope, at: number): void {
@@ -237,15 +228,8 @@ class Attempt implements RequestHandler {
   /** Ends this call after an error of our own, and gives back what it held. */
   #giveUp(): void {
     this.#context.inFlightCalls.delete(this.#call.exchange);
-    this.#leave();
+    this.#context.leave(this.#call);
     this.#call.exchange.fail(internalError());
-  }
-
-  /** What a call holds is given back once, whatever goes wrong on the way. */
-  #leave(): void {
-    if (this.#hasLeft) return;
-    this.#hasLeft = true;
-    this.#call.leave();
   }
 
   /** Lets the exchange hear of progress after its answer. */

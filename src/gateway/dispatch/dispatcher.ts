@@ -7,176 +7,166 @@ import type { Clock } from '../../timing/clock.js';
 import { type BreakerPolicy, CircuitBreaker } from '../../upstream/health/circuit-breaker.js';
 import type { UpstreamConnection } from '../../upstream/port.js';
 import type { RequestTimeouts } from '../../upstream/request.js';
-import { type AdmittedCall, type AttemptContext, send, taskTimeouts } from './attempt.js';
+import { Admission } from './admission.js';
+import { type AttemptContext, send, taskTimeouts } from './attempt.js';
+import {
+  type Availability,
+  afterClose,
+  afterConnect,
+  afterConnectionEnd,
+  afterRest,
+  afterState,
+  connectionOf,
+  initialAvailability,
+  type ServerState,
+} from './availability.js';
+import { Call } from './call.js';
 import { newCallCounters } from './call-counters.js';
 import type { CallLimits } from './call-limits.js';
-import { CallWaits } from './call-waits.js';
-import { InFlightCalls, isTaskResultWait } from './in-flight-calls.js';
+import { InFlightCalls } from './in-flight-calls.js';
 import { Latencies } from './latencies.js';
-import { Turns } from './turns.js';
 
 export interface DispatcherOptions {
-  /** Counts the calls that wait, of all servers together. */
+  /** Counts the waiting calls of all servers together. */
   readonly waiting?: SharedLimit;
-  /** Told of our own errors, each of which fails one call. */
+  /** Told of internal errors, each of which fails one call. */
   readonly onFault?: OnInternalError;
   readonly key: string;
   readonly clock: Clock;
   readonly limits: CallLimits;
   readonly breakerPolicy?: BreakerPolicy;
-  /** Milliseconds until the next start of the child is tried, if one is planned. */
+  /** The configuration of this server is wrong, so it can never run. */
+  readonly isMisconfigured?: boolean;
+  /** Milliseconds until the supervisor tries the next start, if one is planned. */
   readonly retryInMs: () => number | undefined;
 }
 
-/** How long a call waits for a child that is on its way back; for one that was never there, as long as for an answer. */
-const RESTART_WAIT_MS = 5_000;
-
-/** Of requests that wait for the end of a task, which the server need do nothing for. */
-const MAX_TASK_RESULT_WAITS = 256;
-
 /**
- * Brings calls to one server: breaker, turn, process, in this order, and each with an end.
+ * Brings the calls of clients to one server: circuit breaker, admission, then one attempt for each connection.
  *
- * A call waits for its turn in the queue, then, if there is no process at the moment, for the next one. Once it has
- * been sent it belongs to that process: when the process ends so does the call, unless it may be repeated.
+ * A call that was sent belongs to the connection it was sent over: when that ends, so does the call, unless the call may
+ * be repeated. The dispatcher is the one holder of the server's availability; everybody else reads it.
  */
 export class Dispatcher {
   readonly counters = newCallCounters();
-  /** How often a call failed within the gateway, by the reason. */
+  /** How often the gateway failed a call, by reason. */
   readonly failureReasons = new Map<FailureReason, number>();
   readonly latencies = new Latencies();
-  /** What the process is at work on. */
   readonly inFlightCalls = new InFlightCalls();
   readonly #options: DispatcherOptions;
-  readonly #turns: Turns;
-  #limits: CallLimits;
-  readonly #waits: CallWaits;
+  readonly #admission: Admission;
   readonly #attempts: AttemptContext;
-  #taskResultWaits = 0;
+  #limits: CallLimits;
   #breaker: CircuitBreaker;
-  #connection: UpstreamConnection | undefined;
-  /** Of the last process there was. */
-  #generation: number | undefined;
-  #absence: FailureReason = 'starting';
-  /** No process is to be expected. */
-  #isGivenUp = false;
-  /** There is a process, of which nobody knows at the moment whether it serves. */
-  #isHeld = false;
+  #availability: Availability;
 
   constructor(options: DispatcherOptions) {
+    const { clock, limits, onFault, waiting, isMisconfigured = false } = options;
+    const { counters, latencies, inFlightCalls } = this;
     this.#options = options;
-    const { limits, waiting } = options;
     this.#limits = limits;
-    this.#waits = new CallWaits({
-      clock: options.clock,
+    this.#availability = initialAvailability(isMisconfigured);
+    this.#breaker = this.#newBreaker();
+    this.#admission = new Admission({
+      clock,
+      limits,
+      allWaiting: waiting,
+      availability: () => this.#availability,
+      refusal: () => (this.#breaker.state === 'closed' ? undefined : 'breaker_open'),
+      start: (call, connection) => send(this.#attempts, connection, call),
+      fail: (exchange, reason, sent) => this.#fail(exchange, reason, sent),
       onCancelled: () => {
-        this.counters.cancelled += 1;
+        counters.cancelled += 1;
       },
     });
-    this.#turns = new Turns({
-      ...{ limits, waiting, waits: this.#waits },
-      refusal: () => (this.#breaker.state === 'closed' ? undefined : 'breaker_open'),
-      fail: (exchange, reason) => this.#fail(exchange, reason, false),
-      admit: (call) => this.#connectAndSend(call),
-    });
-    this.#breaker = this.#newBreaker();
-    const { clock, onFault } = options;
-    const { counters, latencies, inFlightCalls } = this;
     this.#attempts = {
       ...{ clock, counters, latencies, inFlightCalls, onFault },
       limits: () => this.#limits,
       breaker: () => this.#breaker,
       fail: (...failure) => this.#fail(...failure),
-      sendElsewhere: (call, ended) => {
-        if (this.#connection === ended) this.#connection = undefined;
-        this.#connectAndSend(call);
+      leave: (call) => this.#admission.leave(call),
+      retry: (call, ended) => {
+        this.#availability = afterConnectionEnd(this.#availability, ended);
+        this.#admission.retry(call);
       },
     };
   }
 
-  get connection(): UpstreamConnection | undefined {
-    return this.#connection;
+  get availability(): Availability {
+    return this.#availability;
   }
 
-  /** Whether there is a process, or was one. */
+  /** The open connection, also while the liveness probe runs. */
+  get connection(): UpstreamConnection | undefined {
+    return connectionOf(this.#availability);
+  }
+
+  /** Whether there is a connection, or was one. */
   get hasBeenUp(): boolean {
-    return this.#generation !== undefined;
+    return this.#availability.generation !== undefined;
   }
 
   get breaker(): Pick<CircuitBreaker, 'state' | 'retryAfterMs'> {
     return this.#breaker;
   }
 
+  /** Calls that wait for admission. */
   get queued(): number {
-    return this.#waits.size;
+    return this.#admission.queued;
   }
 
-  /** For what the gateway asks on its own behalf. */
+  /** Whether anybody waits for a connection. */
+  get isAwaited(): boolean {
+    return this.#admission.isAwaited;
+  }
+
+  /** For requests on the gateway's own behalf. */
   get listTimeouts(): RequestTimeouts {
     const { listTimeoutMs } = this.#limits;
     return { idleMs: listTimeoutMs, maxMs: listTimeoutMs };
   }
 
-  /** For a wait until a task is done, which is silent for as long as that takes. */
+  /** For waiting until a task is done, which is silent for as long as that takes. */
   get taskTimeouts(): RequestTimeouts {
     return taskTimeouts(this.#limits);
   }
 
-  /**
-   * The process asks its callers something, and with calls of several under way nobody could tell whom: from now on
-   * those that may make it ask come from one client at a time.
-   */
+  /** The server sends requests to its callers: from now on, interactive calls come from one client at a time. */
   serveOneClientAtATime(): void {
-    this.#turns.serveOneClientAtATime();
+    this.#admission.serveOneClientAtATime();
   }
 
-  /** A process is there: calls that waited for one go to it. The breaker starts anew, for it judged the last one. */
+  /** A connection is open: calls that waited for one are sent. The breaker starts anew, for it judged the last one. */
   connect(connection: UpstreamConnection): void {
-    this.#connection = connection;
-    this.#generation = connection.generation;
-    this.#isGivenUp = false;
-    this.#isHeld = false;
     this.#breaker.close();
     this.#breaker = this.#newBreaker();
-    this.#waits.proceed();
+    this.#become(afterConnect(this.#availability, connection));
   }
 
-  /** There is no process; calls wait a while for the next one, and those that waited in vain are told `absence`. */
-  disconnect(absence: FailureReason): void {
-    this.#connection = undefined;
-    this.#absence = absence;
-    this.#isGivenUp = false;
-    this.#isHeld = false;
+  /** The supervisor reports a new state of the server. */
+  moved(state: ServerState): void {
+    this.#become(afterState(this.#availability, state));
   }
 
-  /** The process has stopped answering: what is under way there goes on, and what is not sent yet waits for `resume`. */
-  hold(): void {
-    this.#absence = 'unresponsive';
-    this.#isHeld = true;
+  /** The server is about to be stopped because nobody needs it. */
+  rest(): void {
+    this.#availability = afterRest(this.#availability);
   }
 
-  /** The process answers again. */
-  resume(): void {
-    this.#isHeld = false;
-    this.#waits.proceed();
+  /** Resolves when a connection is there, or with why none will come, or why none came within `waitMs`. */
+  untilConnected(waitMs: number): Promise<FailureReason | undefined> {
+    return this.#admission.untilConnected(waitMs);
   }
 
-  /** No process is to be expected: as `disconnect`, and all calls that wait are told at once. */
-  giveUp(absence: FailureReason): void {
-    this.disconnect(absence);
-    this.#isGivenUp = true;
-    this.#waits.giveUp(absence);
-  }
-
-  /** The calls that were not sent yet, which are somebody else's from now on. */
+  /** Returns the calls that no process has seen; they are somebody else's from now on. */
   handOver(): Exchange[] {
-    return this.#waits.handOver();
+    return this.#admission.handOver();
   }
 
-  /** Other limits from now on; calls that were sent keep theirs. */
-  limit(limits: CallLimits): void {
+  /** Sets other limits. Calls in flight keep theirs. */
+  configure(limits: CallLimits): void {
     this.#limits = limits;
-    this.#turns.limit(limits);
+    this.#admission.configure(limits);
   }
 
   /** Answers a call without trying, for a reason that the caller knows. */
@@ -188,60 +178,19 @@ export class Dispatcher {
   /** Serves a request of a client. */
   serve(exchange: Exchange, handling: Handling): void {
     this.counters.calls += 1;
-    if (this.#breaker.state !== 'closed') {
-      this.#fail(exchange, 'breaker_open', false);
-      return;
-    }
-    if (isTaskResultWait(exchange)) {
-      this.#waitForTaskResult(exchange, handling);
-      return;
-    }
-    this.#turns.take(exchange, handling);
+    if (this.#breaker.state === 'closed') this.#admission.enter(new Call(exchange, handling));
+    else this.#fail(exchange, 'breaker_open', false);
   }
 
   close(): void {
-    this.giveUp('stopped');
+    this.#become(afterClose(this.#availability));
     this.#breaker.close();
-    this.#waits.close();
+    this.#admission.close();
   }
 
-  /** It waits for as long as the task takes, and must not keep calls from their turn: one of them may end the task. */
-  #waitForTaskResult(exchange: Exchange, handling: Handling): void {
-    if (this.#taskResultWaits >= MAX_TASK_RESULT_WAITS) {
-      this.#fail(exchange, 'queue_full', false);
-      return;
-    }
-    this.#taskResultWaits += 1;
-    const leave = () => {
-      this.#taskResultWaits -= 1;
-    };
-    this.#connectAndSend({ exchange, handling, leave });
-  }
-
-  #connectAndSend(call: AdmittedCall): void {
-    if (this.#connection === undefined || this.#isHeld) this.#awaitConnection(call);
-    else send(this.#attempts, this.#connection, call);
-  }
-
-  #awaitConnection(call: AdmittedCall): void {
-    const { exchange, earlier, leave } = call;
-    const fail = (absence = this.#absence) => {
-      if (earlier === undefined) this.#fail(exchange, absence, false);
-      else this.#fail(exchange, 'child_exited', true);
-    };
-    if (this.#isGivenUp) {
-      fail();
-      leave();
-      return;
-    }
-    const proceed = () => {
-      endWait();
-      this.#connectAndSend(call);
-    };
-    const wasSent = earlier !== undefined;
-    const isFirst = this.#absence === 'starting' && !wasSent;
-    const forMs = isFirst ? this.#options.limits.idleTimeoutMs : RESTART_WAIT_MS;
-    const endWait = this.#waits.begin({ exchange, forMs, proceed, fail, release: leave, wasSent });
+  #become(availability: Availability): void {
+    this.#availability = availability;
+    this.#admission.availabilityChanged();
   }
 
   #fail(exchange: Exchange, reason: FailureReason, sent: boolean, detail?: string): void {
@@ -251,7 +200,7 @@ export class Dispatcher {
     answerFailure(exchange, {
       reason,
       server: this.#options.key,
-      generation: this.#generation,
+      generation: this.#availability.generation,
       sent,
       detail,
       retryAfterMs: reason === 'breaker_open' ? this.#breaker.retryAfterMs : this.#options.retryInMs(),
@@ -264,7 +213,7 @@ export class Dispatcher {
       clock,
       ...(breakerPolicy === undefined ? {} : { policy: breakerPolicy }),
       trial: async () => {
-        const outcome = await this.#connection?.ask(LISTS.tools.method, undefined, this.listTimeouts);
+        const outcome = await this.connection?.ask(LISTS.tools.method, undefined, this.listTimeouts);
         return outcome?.kind === 'answered';
       },
     });

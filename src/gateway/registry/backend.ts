@@ -11,10 +11,9 @@ import { ListRefresh } from '../catalog/list-refresh.js';
 import { OfferedLists } from '../catalog/offered-lists.js';
 import { type ListNaming, NO_LISTS, type ServerLists } from '../catalog/server-lists.js';
 import type { ApprovalFacts } from '../catalog/tool-approval.js';
+import { heedsDemand, type ServerState, unavailableBecause } from '../dispatch/availability.js';
 import { Dispatcher, type DispatcherOptions } from '../dispatch/dispatcher.js';
-import { Lifecycle, type LifecycleState } from './availability.js';
 import type { BackendListener } from './backend-listener.js';
-import { ConnectionWaits } from './connection-waits.js';
 import { IdleTimer } from './idle-timer.js';
 
 /** What Trunkline does with a server, whatever runs for it. */
@@ -55,29 +54,25 @@ export class Backend {
   readonly clients = new Set<DownstreamClient>();
   #options: BackendOptions;
   #listener: BackendListener | undefined;
-  readonly #lifecycle: Lifecycle;
   readonly #lists: OfferedLists;
   readonly #refresh: ListRefresh;
   readonly #idleTimer: IdleTimer;
   /** What an earlier process said of itself, until one of this run is ready. */
   #cached: CachedCatalogue | undefined;
-  readonly #waiting: ConnectionWaits;
 
   constructor(options: BackendOptions) {
     this.#options = options;
     this.key = options.key;
     this.id = options.id;
     this.dispatcher = new Dispatcher(options);
-    this.#lifecycle = new Lifecycle({ isMisconfigured: options.isMisconfigured, dispatcher: this.dispatcher });
     this.#lists = new OfferedLists(options);
-    this.#waiting = new ConnectionWaits(options.clock);
     this.#idleTimer = new IdleTimer({
       clock: options.clock,
       idleMs: options.idleStopMs ?? 0,
       isBusy: () =>
         this.dispatcher.inFlightCalls.size > 0 || this.dispatcher.queued > 0 || this.#listener?.isHeld() === true,
       onIdle: () => {
-        this.#lifecycle.toRest();
+        this.dispatcher.rest();
         options.rest?.();
       },
     });
@@ -104,12 +99,12 @@ export class Backend {
 
   /** False while the first start is under way: a list made now may lack what this server offers. */
   get isStartSettled(): boolean {
-    return this.#lifecycle.isStartSettled;
+    return this.dispatcher.availability.isStartSettled;
   }
 
   /** Whether no process is to be expected. Before it is started for the first time it is on its way. */
   get isGivenUp(): boolean {
-    return this.#lifecycle.isGivenUp;
+    return unavailableBecause(this.dispatcher.availability) !== undefined;
   }
 
   /** Whether something is known of what this server offers, or nothing will be for now. */
@@ -150,7 +145,7 @@ export class Backend {
   /** Other rules from now on, for the process that there is. */
   follow(rules: BackendRules): void {
     this.#options = { ...this.#options, ...rules };
-    this.dispatcher.limit(rules.limits);
+    this.dispatcher.configure(rules.limits);
     this.#lists.follow(this.#options);
     this.#idleTimer.limit(rules.idleStopMs ?? 0);
     this.#listener?.listsChanged();
@@ -158,10 +153,10 @@ export class Backend {
 
   /** Resolves when there is a process, or with why there is none to be expected, or none within `waitMs`. */
   untilAttached(waitMs: number): Promise<FailureReason | undefined> {
-    const { absence } = this.#lifecycle;
+    const absence = unavailableBecause(this.dispatcher.availability);
     if (this.dispatcher.connection !== undefined || absence !== undefined) return Promise.resolve(absence);
     this.#demand();
-    return this.#waiting.begin(waitMs, () => this.#lifecycle.delay);
+    return this.dispatcher.untilConnected(waitMs);
   }
 
   /** Whether the configuration lets this tool through. */
@@ -221,28 +216,26 @@ export class Backend {
     this.dispatcher.connect(connection);
     this.#refresh.connected();
     this.#listener?.attached();
-    this.#tellWaiting();
   }
 
   /** The process moved on in its life. In any state but `ready` there is none to call. */
-  moved(state: LifecycleState): void {
+  moved(state: ServerState): void {
     const { isGivenUp: wasGivenUp, isStartSettled: wasStartSettled } = this;
     if (state === 'ready') this.#cached = undefined;
-    this.#lifecycle.moved(state);
+    this.dispatcher.moved(state);
     if (state === 'ready') this.#idleTimer.begin();
     else this.#idleTimer.end();
     if (state !== 'ready' && state !== 'suspect') this.#listener?.detached();
     if (state === 'ready') this.#tellLists();
     else if (wasGivenUp !== this.isGivenUp) this.#listener?.listsChanged();
-    if (this.isGivenUp) this.#tellWaiting();
     // What came while nobody could be asked for a start yet.
-    if (state === 'idle' && (this.dispatcher.queued > 0 || this.#waiting.size > 0)) this.#demand();
+    if (state === 'idle' && this.dispatcher.isAwaited) this.#demand();
     if (!wasStartSettled && this.isStartSettled) this.#listener?.startSettled();
   }
 
   /** Somebody wants it now: a process that is not tried any more by itself is started. */
   wanted(): void {
-    if (this.#lifecycle.state === 'parked') this.#options.demandStart();
+    if (this.dispatcher.availability.state === 'parked') this.#options.demandStart();
   }
 
   /** Serves a request of a client. */
@@ -251,7 +244,8 @@ export class Backend {
     this.#idleTimer.used();
     exchange.goesTo(this.id);
     // An installation takes longer than any call should wait.
-    const absence = this.#lifecycle.state === 'installing' ? 'installing' : this.#lifecycle.absence;
+    const { availability } = this.dispatcher;
+    const absence = availability.state === 'installing' ? 'installing' : unavailableBecause(availability);
     if (absence === undefined) this.dispatcher.serve(exchange, handling);
     else this.dispatcher.refuse(exchange, absence);
   }
@@ -272,12 +266,11 @@ export class Backend {
     this.#refresh.close();
     this.#idleTimer.end();
     this.dispatcher.close();
-    this.#tellWaiting();
   }
 
   /** Somebody needs the process, and will wait for it. */
   #demand(): void {
-    if (this.#lifecycle.heedsDemand) this.#options.demandStart();
+    if (heedsDemand(this.dispatcher.availability)) this.#options.demandStart();
   }
 
   #tellLists(): void {
@@ -286,11 +279,6 @@ export class Backend {
     const lists = this.#lists.raw;
     if (connection !== undefined && lists !== undefined)
       this.#options.onListed?.({ initializeResult: connection.initializeResult, lists });
-  }
-
-  #tellWaiting(): void {
-    const absence = this.dispatcher.connection === undefined ? (this.#lifecycle.absence ?? 'stopped') : undefined;
-    this.#waiting.tell(absence);
   }
 
   /** A list that cannot be read leaves the last one in force; calls will tell what is wrong with the child. */

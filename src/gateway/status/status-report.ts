@@ -1,5 +1,5 @@
 import type { BreakerState } from '../../upstream/health/circuit-breaker.js';
-import type { LifecycleState } from '../registry/availability.js';
+import type { ServerState } from '../dispatch/availability.js';
 
 /** The structured content of `trunkline__status`. Times are seconds, latencies milliseconds. */
 export interface StatusReport {
@@ -53,7 +53,7 @@ export interface ListReport {
 
 export interface ServerReport {
   readonly server: string;
-  readonly state: LifecycleState | 'misconfigured';
+  readonly state: ServerState | 'misconfigured';
   readonly pid: number | null;
   readonly uptimeSeconds: number | null;
   readonly generation: number;
@@ -101,7 +101,7 @@ export interface ServerReport {
 
 export interface InstanceReport {
   readonly id: string;
-  readonly state: LifecycleState;
+  readonly state: ServerState;
   readonly pid: number | null;
   /** How many use it. */
   readonly clients: number;

@@ -2,7 +2,7 @@ import type { SharedLimit } from '../../io/shared-limit.js';
 import { printable, printableLines } from '../../json/printable.js';
 import type { ListKind } from '../../mcp/lists.js';
 import type { Catalogs } from '../catalog/catalogs.js';
-import type { LifecycleState } from '../registry/availability.js';
+import type { ServerState } from '../dispatch/availability.js';
 import type { Backend } from '../registry/backend.js';
 import { advise, stateOf } from './advice.js';
 import type {
@@ -17,7 +17,7 @@ import { adviseOnToolCount } from './tool-count.js';
 
 /** What supervision knows of a child. Times are milliseconds on the monotonic clock. */
 export interface Lifecycle {
-  readonly state: LifecycleState;
+  readonly state: ServerState;
   readonly pid: number | undefined;
   readonly generation: number;
   readonly restarts: number;

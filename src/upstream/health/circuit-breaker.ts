@@ -82,10 +82,10 @@ export class CircuitBreaker {
     if (this.#untold === 1) void SETTLED.then(this.#tell);
   }
 
-  /** A call failed in a way that speaks against the child. */
-  failed(): void {
+  /** A call failed in a way that speaks against the server. Resolves once the failure is counted; never rejects. */
+  failed(): Promise<void> {
     this.#tell();
-    if (this.#isClosed) this.#fire(FAIL);
+    return this.#isClosed ? this.#fire(FAIL) : SETTLED;
   }
 
   /** Lets go of the timers; the breaker is of no use afterwards. */
@@ -107,23 +107,21 @@ export class CircuitBreaker {
   readonly #tell = (): void => {
     const count = this.#untold;
     this.#untold = 0;
-    for (let told = 0; told < count && this.#isClosed; told += 1) this.#fire(SUCCEED);
+    for (let told = 0; told < count && this.#isClosed; told += 1) void this.#fire(SUCCEED);
   };
 
   get #isClosed(): boolean {
     return this.#circuit === undefined || this.#circuit.closed;
   }
 
-  #fire(attempt: Attempt): void {
+  async #fire(attempt: Attempt): Promise<void> {
     if (this.#isOver) return;
+    if (this.#circuit === undefined) {
+      this.#ready ??= this.#prepare();
+      await this.#ready;
+    }
     // The rejection is the attempt's own failure, which is now recorded.
-    if (this.#circuit !== undefined) this.#circuit.fire(attempt).catch(() => {});
-    else this.#fireWhenReady(attempt);
-  }
-
-  #fireWhenReady(attempt: Attempt): void {
-    this.#ready ??= this.#prepare();
-    void this.#ready.then(() => this.#fire(attempt));
+    await this.#circuit?.fire(attempt).catch(() => {});
   }
 
   async #prepare(): Promise<void> {
@@ -152,7 +150,7 @@ export class CircuitBreaker {
     circuit.on('halfOpen', () => {
       // The next opening, should the trial fail, is to last longer; opossum reads this option at each opening.
       own.resetTimeout = Math.min(own.resetTimeout * 2, maxOpenMs);
-      this.#fire(async () => {
+      void this.#fire(async () => {
         if (!(await this.#trial())) throw new Error('trial failed');
       });
     });

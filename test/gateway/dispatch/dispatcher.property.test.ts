@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import type { RecordedExchange } from '../../support/recorded-exchange.js';
 import type { ScriptedChild } from '../../support/scripted-child.js';
 import { flush } from '../../support/wire.js';
-import { delivering } from './dispatching.js';
+import { dispatching } from './dispatching.js';
 
 const which = fc.nat(12);
 const action = fc.oneof(
@@ -18,7 +18,7 @@ describe('whatever happens, in any order', () => {
   it('answers each call once or never if it was cancelled, and sends none twice', async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(action, { maxLength: 50 }), async (actions) => {
-        const { clock, dispatcher, start, serve } = delivering({
+        const { clock, dispatcher, start, serve } = dispatching({
           ...{ concurrency: 2, maxQueued: 3, maxWaitMs: 3_000, idleTimeoutMs: 2_000, maxTimeoutMs: 4_000 },
         });
         const exchanges: RecordedExchange[] = [];
@@ -39,15 +39,15 @@ describe('whatever happens, in any order', () => {
           // The bridge closes before supervision tells, or after it, or the process is gone and nobody has told yet.
           if (one.do === 'die quietly') child?.bridge.close('exited');
           if (one.do === 'exit') {
-            dispatcher.disconnect('restarting');
+            dispatcher.moved('backoff');
             child?.bridge.close('exited');
           }
           if (one.do === 'disconnect') {
             child?.bridge.close('stopped');
-            dispatcher.disconnect('restarting');
+            dispatcher.moved('backoff');
           }
           if (one.do === 'give up') {
-            dispatcher.giveUp('parked');
+            dispatcher.moved('parked');
             child?.bridge.close('exited');
           }
           if (one.do === 'wait') clock.advance(one.which * 200);

@@ -6,15 +6,17 @@ import { ScriptedChild } from '../../support/scripted-child.js';
 import { LIMITS } from '../../support/scripted-gateway.js';
 import type { Message } from '../../support/wire.js';
 
-/** Delivery to children that the test plays. */
-export function delivering(limits: Partial<CallLimits> = {}, retryInMs: () => number | undefined = () => undefined) {
+/** A dispatcher whose server is played by the test. */
+export function dispatching(limits: Partial<CallLimits> = {}, retryInMs: () => number | undefined = () => undefined) {
   const clock = new FakeClock();
   const dispatcher = new Dispatcher({ key: 'files', clock, limits: { ...LIMITS, ...limits }, retryInMs });
   let generation = 0;
   const start = async (): Promise<ScriptedChild> => {
     const child = new ScriptedChild({ clock });
     generation += 1;
+    dispatcher.moved('starting');
     dispatcher.connect(await child.connect(generation));
+    dispatcher.moved('ready');
     return child;
   };
   const serve = (members: Message = {}, isRepeatable?: boolean): RecordedExchange => {

@@ -1,16 +1,16 @@
 import { describe, expect, it } from 'vitest';
 import { offering, scriptGateway, toolOf } from '../../support/scripted-gateway.js';
 import type { Message } from '../../support/wire.js';
-import { delivering } from './dispatching.js';
+import { dispatching } from './dispatching.js';
 
 const ANSWER = '{"content":[]}';
 
 describe('a call that may be repeated and whose process ends', () => {
   it('is sent to the next process, and its client hears of nothing but the answer', async () => {
-    const { dispatcher, start, serve } = delivering();
+    const { dispatcher, start, serve } = dispatching();
     const first = await start();
     const exchange = serve({}, true);
-    dispatcher.disconnect('restarting');
+    dispatcher.moved('backoff');
     first.bridge.close('exited');
     expect(exchange.answers).toEqual([]);
     const second = await start();
@@ -20,7 +20,7 @@ describe('a call that may be repeated and whose process ends', () => {
   });
 
   it('is repeated once: when the next process ends as well, it fails as unknown', async () => {
-    const { start, serve } = delivering();
+    const { start, serve } = dispatching();
     const first = await start();
     const exchange = serve({}, true);
     first.bridge.close('exited');
@@ -33,7 +33,7 @@ describe('a call that may be repeated and whose process ends', () => {
   });
 
   it('is said to have been sent when no other process comes in time', async () => {
-    const { clock, start, serve } = delivering();
+    const { clock, start, serve } = dispatching();
     const child = await start();
     const exchange = serve({}, true);
     child.bridge.close('exited');
@@ -46,12 +46,12 @@ describe('a call that may be repeated and whose process ends', () => {
   it.each(['before', 'after'])(
     'is told at once when the server was given up %s the process had ended',
     async (when) => {
-      const { clock, dispatcher, start, serve } = delivering();
+      const { clock, dispatcher, start, serve } = dispatching();
       const child = await start();
       const exchange = serve({}, true);
-      if (when === 'before') dispatcher.giveUp('parked');
+      if (when === 'before') dispatcher.moved('parked');
       child.bridge.close('exited');
-      if (when === 'after') dispatcher.giveUp('parked');
+      if (when === 'after') dispatcher.moved('parked');
       expect(exchange.failure).toMatchObject({ reason: 'child_exited', sent: true, outcome: 'unknown' });
       clock.advance(60_000);
       expect(clock.pending).toBe(0);
@@ -59,7 +59,7 @@ describe('a call that may be repeated and whose process ends', () => {
   );
 
   it('has the time that it had: a silent one that began 50 s ago has 10 s of its 60 left', async () => {
-    const { clock, start, serve } = delivering({ idleTimeoutMs: 60_000 });
+    const { clock, start, serve } = dispatching({ idleTimeoutMs: 60_000 });
     const first = await start();
     const exchange = serve({}, true);
     clock.advance(50_000);
@@ -72,7 +72,7 @@ describe('a call that may be repeated and whose process ends', () => {
   });
 
   it('reports no progress to its client that goes back', async () => {
-    const { start, serve } = delivering();
+    const { start, serve } = dispatching();
     const exchange = serve({ _meta: { progressToken: 'p' } }, true);
     const first = await start();
     first.say(...[10, 20].map((progress) => progressOf(first.calls[0]?.id, progress)));
@@ -83,7 +83,7 @@ describe('a call that may be repeated and whose process ends', () => {
   });
 
   it('is not sent again once its client has cancelled it', async () => {
-    const { clock, dispatcher, start, serve } = delivering();
+    const { clock, dispatcher, start, serve } = dispatching();
     const first = await start();
     const exchange = serve({}, true);
     first.bridge.close('exited');
@@ -96,7 +96,7 @@ describe('a call that may be repeated and whose process ends', () => {
   });
 
   it('can be cancelled at the process that has it now', async () => {
-    const { start, serve } = delivering();
+    const { start, serve } = dispatching();
     const first = await start();
     const exchange = serve({}, true);
     first.bridge.close('exited');

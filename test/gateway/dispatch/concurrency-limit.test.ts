@@ -1,17 +1,28 @@
 import fc from 'fast-check';
 import { describe, expect, it, vi } from 'vitest';
-import { CallQueue, type QueuePlace } from '../../../src/gateway/dispatch/call-queue.js';
+import { ConcurrencyLimit, type Slot } from '../../../src/gateway/dispatch/concurrency-limit.js';
 import { SharedLimit } from '../../../src/io/shared-limit.js';
 import { flush } from '../../support/wire.js';
 
-function queueing(concurrency: number, maxQueued: number, Made = CallQueue) {
+/** Takes a slot or queues for one, as admission does. Returns `undefined` when the queue is full. */
+function enterInto(queue: ConcurrencyLimit, onSlot: (slot: Slot) => void): Slot | undefined {
+  if (queue.takeDirect()) {
+    const direct = { release: () => queue.releaseDirect() };
+    onSlot(direct);
+    return direct;
+  }
+  const slot = queue.wait(() => typeof slot !== 'string' && onSlot(slot));
+  return typeof slot === 'string' ? undefined : slot;
+}
+
+function queueing(concurrency: number, maxQueued: number, Made = ConcurrencyLimit) {
   const queue = new Made({ concurrency, maxQueued });
   const started: string[] = [];
   const leaves = new Map<string, () => void>();
-  const enter = (name: string): QueuePlace | undefined =>
-    queue.enter((leave) => {
+  const enter = (name: string): Slot | undefined =>
+    enterInto(queue, (slot) => {
       started.push(name);
-      leaves.set(name, leave);
+      leaves.set(name, () => slot.release());
     });
   /** Lets a started call leave, once. */
   const leave = async (name: string) => {
@@ -22,7 +33,7 @@ function queueing(concurrency: number, maxQueued: number, Made = CallQueue) {
   return { queue, started, enter, leave };
 }
 
-describe('CallQueue', () => {
+describe('ConcurrencyLimit', () => {
   it('starts calls at once, within the call, as long as there is room', () => {
     const { queue, started, enter } = queueing(2, 10);
     enter('a');
@@ -45,12 +56,12 @@ describe('CallQueue', () => {
 
   it('keeps the order of calls that wait before what orders them is loaded', async () => {
     vi.resetModules();
-    const { CallQueue: Made, loadCallQueue } = await import('../../../src/gateway/dispatch/call-queue.js');
+    const { ConcurrencyLimit: Made, loadQueue } = await import('../../../src/gateway/dispatch/concurrency-limit.js');
     const { queue, started, enter, leave } = queueing(1, 10, Made);
     for (const name of ['a', 'b', 'c']) enter(name);
     const left = leave('a');
     expect(queue.queued).toBe(2);
-    await loadCallQueue();
+    await loadQueue();
     await left;
     await flush();
     expect(started).toEqual(['a', 'b']);
@@ -70,7 +81,7 @@ describe('CallQueue', () => {
     enter('a');
     const b = enter('b');
     expect(enter('c')).toBeUndefined();
-    b?.withdraw();
+    b?.release();
     expect(queue.queued).toBe(0);
     expect(enter('d')).toBeDefined();
   });
@@ -86,7 +97,7 @@ describe('CallQueue', () => {
   it('gives the place of a withdrawn call to the next one', async () => {
     const { queue, started, enter, leave } = queueing(1, 1);
     enter('a');
-    enter('b')?.withdraw();
+    enter('b')?.release();
     await flush();
     expect(queue.queued).toBe(0);
     expect(enter('c')).toBeDefined();
@@ -94,17 +105,17 @@ describe('CallQueue', () => {
     expect(started).toEqual(['a', 'c']);
   });
 
-  it('starts nothing that was withdrawn in the moment that a place became free', async () => {
+  it('starts no call that was withdrawn after a slot became free and before the queue gave it out', async () => {
     const { queue, started, enter, leave } = queueing(1, 5);
-    enter('a');
-    const b = enter('b');
-    enter('c');
-    await flush();
-    const left = leave('a');
-    b?.withdraw();
+    for (const name of ['a', 'b']) enter(name);
+    const c = enter('c');
+    enter('d');
+    await leave('a');
+    const left = leave('b');
+    c?.release();
     await left;
-    expect(started).toEqual(['a', 'c']);
-    await leave('c');
+    expect(started).toEqual(['a', 'b', 'd']);
+    await leave('d');
     expect([queue.running, queue.queued]).toEqual([0, 0]);
   });
 
@@ -121,26 +132,26 @@ describe('CallQueue', () => {
     expect(started).toEqual(['a', 'b', 'c']);
   });
 
-  it('keeps the place of a call that is under way, whatever is withdrawn', async () => {
+  it('frees one slot for a call that releases its slot twice', async () => {
     const { queue, started, enter, leave } = queueing(1, 5);
-    const a = enter('a');
+    enter('a');
     const b = enter('b');
-    enter('c');
-    a?.withdraw();
+    for (const name of ['c', 'd']) enter(name);
     await leave('a');
-    b?.withdraw();
+    b?.release();
+    b?.release();
     await flush();
-    expect(started).toEqual(['a', 'b']);
-    expect([queue.running, queue.queued]).toEqual([1, 1]);
-    await leave('b');
     expect(started).toEqual(['a', 'b', 'c']);
+    expect([queue.running, queue.queued]).toEqual([1, 1]);
   });
 
-  it('lets a call go that leaves before it has begun', async () => {
-    const { queue } = queueing(1, 5);
-    queue.enter((leave) => leave());
+  it('frees the slot of a call that releases it as soon as it has it', async () => {
+    const { queue, enter, leave } = queueing(1, 5);
+    enter('a');
+    const slot = queue.wait(() => typeof slot !== 'string' && slot.release());
+    await leave('a');
     await flush();
-    expect(queue.running).toBe(0);
+    expect([queue.running, queue.queued]).toEqual([0, 0]);
   });
 
   it('keeps to its bounds and starts everyone who was not withdrawn, once and in order, whatever happens', async () => {
@@ -151,13 +162,13 @@ describe('CallQueue', () => {
     await fc.assert(
       fc.asyncProperty(fc.array(action, { maxLength: 60 }), async (actions) => {
         const { queue, started, enter, leave } = queueing(2, 3);
-        const places: (QueuePlace | undefined)[] = [];
+        const places: (Slot | undefined)[] = [];
         const withdrawn = new Set<string>();
         for (const { do: what, which } of actions) {
           if (what === 'enter') places.push(enter(String(places.length)));
           if (what === 'leave') void leave(String(which));
           if (what === 'withdraw' && which < places.length && !started.includes(String(which))) {
-            places[which]?.withdraw();
+            places[which]?.release();
             withdrawn.add(String(which));
           }
           if (what === 'turn') await flush();
@@ -178,18 +189,17 @@ describe('CallQueue', () => {
 describe('several queues that share a bound', () => {
   it('keep no more calls waiting together than that, and say whose fault it is', async () => {
     const waiting = new SharedLimit(2);
-    const queues = [1, 2].map(() => new CallQueue({ concurrency: 1, maxQueued: 2, waiting }));
-    const [one, two] = queues as [CallQueue, CallQueue];
+    const queues = [1, 2].map(() => new ConcurrencyLimit({ concurrency: 1, maxQueued: 2, allWaiting: waiting }));
+    const [one, two] = queues as [ConcurrencyLimit, ConcurrencyLimit];
     const leaves: (() => void)[] = [];
-    const enter = (queue: CallQueue) => queue.enter((leave) => leaves.push(leave));
+    const enter = (queue: ConcurrencyLimit) => enterInto(queue, (slot) => leaves.push(() => slot.release()));
     enter(one);
     enter(two);
     const places = [enter(one), enter(one)];
-    expect([enter(one), one.isFull]).toEqual([undefined, true]);
-    expect([enter(two), two.isFull]).toEqual([undefined, false]);
+    expect([one.wait(() => {}), two.wait(() => {})]).toEqual(['queue_full', 'all_queues_full']);
     expect(waiting).toMatchObject({ taken: 2, refusals: 1 });
 
-    places[0]?.withdraw();
+    places[0]?.release();
     expect([enter(two) !== undefined, waiting.taken]).toEqual([true, 2]);
     for (let turn = 0; turn < 4; turn += 1) {
       for (const leave of leaves.splice(0)) leave();

@@ -1,0 +1,242 @@
+import type PQueue from 'p-queue';
+import type { QueueAddOptions } from 'p-queue';
+import { SharedLimit } from '../../io/shared-limit.js';
+
+export interface ConcurrencyLimitOptions {
+  /** Calls that the server works on at the same time. */
+  readonly concurrency: number;
+  /** Calls that may wait for a slot. */
+  readonly maxQueued: number;
+  /** Counts the waiting calls of all servers together. */
+  readonly allWaiting?: SharedLimit | undefined;
+}
+
+/** One of the places that the limit gives out, or a place in the queue for one. */
+export interface Slot {
+  /** Gives the slot back, or leaves the queue. Calling it again does nothing. */
+  release(): void;
+}
+
+export type QueueRefusal = 'queue_full' | 'all_queues_full';
+
+let pQueue: typeof PQueue | undefined;
+let loading: Promise<typeof PQueue> | undefined;
+
+/** Loads p-queue. Without this, the first call that has to wait loads it. */
+export function loadQueue(): Promise<typeof PQueue> {
+  loading ??= import('p-queue').then((loaded) => {
+    pQueue = loaded.default;
+    return pQueue;
+  });
+  return loading;
+}
+
+/**
+ * Limits the calls that one server works on at the same time, and queues a bounded number of others in order of arrival.
+ *
+ * A call that finds a free slot takes it directly. Calls that have to wait go through p-queue, whose concurrency is the
+ * part of the limit that direct calls leave. Once more calls come than the limit allows, direct calls run out and p-queue
+ * has the whole limit. The bound on the queue's length is ours, because p-queue takes any number.
+ */
+export class ConcurrencyLimit {
+  #concurrency: number;
+  #maxQueued: number;
+  readonly #allWaiting: SharedLimit;
+  #queue: PQueue<CallLine, LineOptions> | undefined;
+  #waiting = 0;
+  /** Slots in use, and how many of them were taken without waiting. */
+  #running = 0;
+  #direct = 0;
+  readonly #events: EntryEvents = {
+    started: () => {
+      this.#leftQueue();
+      this.#running += 1;
+    },
+    finished: () => {
+      this.#running -= 1;
+    },
+    withdrawn: () => this.#leftQueue(),
+  };
+
+  constructor({ concurrency, maxQueued, allWaiting }: ConcurrencyLimitOptions) {
+    this.#concurrency = concurrency;
+    this.#maxQueued = maxQueued;
+    this.#allWaiting = allWaiting ?? new SharedLimit(Number.POSITIVE_INFINITY);
+  }
+
+  get running(): number {
+    return this.#running;
+  }
+
+  get queued(): number {
+    return this.#waiting;
+  }
+
+  /** Sets other bounds. Calls that run or wait beyond them stay. */
+  configure({ concurrency, maxQueued }: Pick<ConcurrencyLimitOptions, 'concurrency' | 'maxQueued'>): void {
+    this.#concurrency = concurrency;
+    this.#maxQueued = maxQueued;
+    this.#share();
+  }
+
+  /** Takes a slot if one is free and no call waits. The caller gives it back through `releaseDirect`, once. */
+  takeDirect(): boolean {
+    if (this.#running >= this.#concurrency || this.#waiting > 0) return false;
+    this.#running += 1;
+    this.#direct += 1;
+    return true;
+  }
+
+  /**
+   * Gives a slot back. A waiting call gets it in a microtask, as it does from p-queue: a client that leaves cancels its
+   * calls one after the other, and those that wait must not be sent in between.
+   */
+  releaseDirect(): void {
+    this.#running -= 1;
+    this.#direct -= 1;
+    if (this.#waiting > 0) void SETTLED.then(this.#shareLater);
+  }
+
+  /** Queues a call: `onSlot` is called once it has a slot. Returns why not when too many wait already. */
+  wait(onSlot: () => void): Slot | QueueRefusal {
+    if (this.#waiting >= this.#maxQueued) return 'queue_full';
+    if (!this.#allWaiting.take(1)) return 'all_queues_full';
+    this.#waiting += 1;
+    const entry = new LineEntry(onSlot, this.#events);
+    if (pQueue === undefined) void loadQueue().then(() => this.#enqueue(entry));
+    else this.#enqueue(entry);
+    return entry;
+  }
+
+  #enqueue(entry: LineEntry): void {
+    if (pQueue === undefined || entry.isWithdrawn) return;
+    this.#queue ??= new pQueue<CallLine, LineOptions>({ queueClass: CallLine, autoStart: false });
+    void this.#queue.add(entry.run, { entry });
+    this.#share();
+  }
+
+  #leftQueue(): void {
+    this.#waiting -= 1;
+    this.#allWaiting.give(1);
+  }
+
+  readonly #shareLater = (): void => this.#share();
+
+  /** Gives p-queue the part of the limit that direct calls leave. It cannot be told zero, so it is paused then. */
+  #share(): void {
+    const queue = this.#queue;
+    if (queue === undefined) return;
+    const share = this.#concurrency - this.#direct;
+    if (share < 1) {
+      queue.pause();
+      return;
+    }
+    if (queue.concurrency !== share) queue.concurrency = share;
+    queue.start();
+  }
+}
+
+const SETTLED = Promise.resolve();
+
+interface EntryEvents {
+  readonly started: () => void;
+  readonly finished: () => void;
+  readonly withdrawn: () => void;
+}
+
+/** One call that waits in p-queue, and then runs until its slot is released. */
+class LineEntry implements Slot {
+  next: LineEntry | undefined;
+  previous: LineEntry | undefined;
+  line: CallLine | undefined;
+  job: (() => Promise<unknown>) | undefined;
+  #state: 'waiting' | 'running' | 'withdrawn' | 'finished' = 'waiting';
+  #finish = () => {};
+  readonly #onSlot: () => void;
+  readonly #events: EntryEvents;
+
+  constructor(onSlot: () => void, events: EntryEvents) {
+    this.#onSlot = onSlot;
+    this.#events = events;
+  }
+
+  get isWithdrawn(): boolean {
+    return this.#state === 'withdrawn';
+  }
+
+  /** The task for p-queue: resolves when the slot is released. */
+  readonly run = (): Promise<void> =>
+    new Promise((resolve) => {
+      this.#finish = resolve;
+      this.#state = 'running';
+      this.#events.started();
+      this.#onSlot();
+    });
+
+  release(): void {
+    if (this.#state === 'waiting') {
+      this.#state = 'withdrawn';
+      this.line?.remove(this);
+      this.#events.withdrawn();
+    } else if (this.#state === 'running') {
+      this.#state = 'finished';
+      this.#events.finished();
+      this.#finish();
+    }
+  }
+}
+
+interface LineOptions extends QueueAddOptions {
+  readonly entry?: LineEntry;
+}
+
+/**
+ * First in, first out, for p-queue. A call that is withdrawn leaves at once: an `AbortSignal` for each call, which is
+ * p-queue's own way to withdraw, costs several times more than the queue itself.
+ */
+class CallLine {
+  size = 0;
+  #first: LineEntry | undefined;
+  #last: LineEntry | undefined;
+
+  enqueue(job: () => Promise<unknown>, { entry }: Partial<LineOptions> = {}): void {
+    if (entry === undefined) throw new TypeError('Every task of this queue is a call');
+    entry.job = job;
+    entry.line = this;
+    entry.previous = this.#last;
+    if (this.#last === undefined) this.#first = entry;
+    else this.#last.next = entry;
+    this.#last = entry;
+    this.size += 1;
+  }
+
+  dequeue(): (() => Promise<unknown>) | undefined {
+    const entry = this.#first;
+    if (entry === undefined) return undefined;
+    this.remove(entry);
+    return entry.job;
+  }
+
+  remove(entry: string | LineEntry): void {
+    if (typeof entry === 'string') throw new TypeError('Calls are removed by their entries');
+    if (entry.line !== this) return;
+    if (entry.previous === undefined) this.#first = entry.next;
+    else entry.previous.next = entry.next;
+    if (entry.next === undefined) this.#last = entry.previous;
+    else entry.next.previous = entry.previous;
+    entry.line = undefined;
+    entry.next = undefined;
+    entry.previous = undefined;
+    this.size -= 1;
+  }
+
+  filter(): (() => Promise<unknown>)[] {
+    const jobs: (() => Promise<unknown>)[] = [];
+    for (let entry = this.#first; entry !== undefined; entry = entry.next) if (entry.job) jobs.push(entry.job);
+    return jobs;
+  }
+
+  setPriority(): void {
+    throw new TypeError('Calls have no priorities');
+  }
+}

@@ -1,0 +1,57 @@
+import type { DownstreamClient } from '../../downstream/port.js';
+
+/** A call that may have to wait until another client's calls are done. */
+export interface ExclusiveCall {
+  readonly client: DownstreamClient;
+}
+
+/**
+ * Admits the calls of one client at a time, for a server that sends requests to its callers: with calls of two clients in
+ * flight, nobody could tell which client such a request is for.
+ *
+ * The client that is in keeps the server until its last call is done. Calls that come while others wait queue up.
+ */
+export class ExclusiveClient<WaitingCall extends ExclusiveCall> {
+  readonly #line = new Set<WaitingCall>();
+  readonly #onAdmitted: (call: WaitingCall) => void;
+  #holder: DownstreamClient | undefined;
+  #calls = 0;
+
+  /** `onAdmitted` is called for a call that had to wait. */
+  constructor(onAdmitted: (call: WaitingCall) => void) {
+    this.#onAdmitted = onAdmitted;
+  }
+
+  /** Admits the call now if possible, and queues it otherwise. Returns whether it was admitted. */
+  enter(call: WaitingCall): boolean {
+    const isFree = this.#calls === 0 || (this.#holder === call.client && this.#line.size === 0);
+    if (isFree) this.#admit(call);
+    else this.#line.add(call);
+    return isFree;
+  }
+
+  /** The call waits no longer. Calls behind it may be of the client that is in. */
+  withdraw(call: WaitingCall): void {
+    if (this.#line.delete(call)) this.#admitNext();
+  }
+
+  /** A call that was admitted is done. */
+  leave(): void {
+    this.#calls -= 1;
+    this.#admitNext();
+  }
+
+  #admitNext(): void {
+    for (const call of this.#line) {
+      if (this.#calls > 0 && call.client !== this.#holder) return;
+      this.#line.delete(call);
+      this.#admit(call);
+      this.#onAdmitted(call);
+    }
+  }
+
+  #admit({ client }: WaitingCall): void {
+    this.#holder = client;
+    this.#calls += 1;
+  }
+}
