@@ -1,11 +1,11 @@
 #!/usr/bin/env node
-// A command-line client over stdio: it starts Trunkline, does one thing, and leaves no process behind.
+// A command-line client over stdio. It starts Trunkline, lists or calls tools, and ends all processes again.
 //
 //   node cli-client.mjs --config FILE                list all tools, prompts and resources
-//   node cli-client.mjs --config FILE TOOL [JSON]    call a tool; JSON holds its arguments
+//   node cli-client.mjs --config FILE TOOL [JSON]    call a tool; JSON is the object of its arguments
 //
-// `--root DIR` names a folder that servers may work in, and may be given several times. The answer goes to stdout,
-// everything else to stderr. Exits with 0, with 1 when the tool or Trunkline failed, with 2 after wrong usage.
+// `--root DIR` names a folder that servers may work in; it can be repeated. The result goes to stdout, everything else
+// to stderr. Exit codes: 0 success, 1 the tool or Trunkline failed, 2 wrong usage.
 import { basename, resolve } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath, pathToFileURL } from 'node:url';
@@ -14,12 +14,12 @@ import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js';
 import { ElicitRequestSchema, ListRootsRequestSchema } from '@modelcontextprotocol/sdk/types.js';
 
-// Trunkline in this clone. Once it is on your PATH: const TRUNKLINE = ['trunkline'];
+// Trunkline in this clone. When `trunkline` is on your PATH, use: const TRUNKLINE = ['trunkline'];
 const TRUNKLINE = [process.execPath, fileURLToPath(new URL('../../dist/cli.js', import.meta.url))];
 
 const { config, roots, tool, args } = readCommandLine();
 
-// Servers are told what the client declares here, and ask for nothing else.
+// Capabilities of this client. Trunkline declares them to the servers, which send only requests that they allow.
 const client = new Client(
   { name: 'cli-client', version: '1.0.0' },
   { capabilities: { elicitation: { form: {} }, ...(roots.length > 0 ? { roots: {} } : {}) } },
@@ -27,15 +27,15 @@ const client = new Client(
 let asking = Promise.resolve();
 client.setRequestHandler(ElicitRequestSchema, ({ params }) => {
   const fillInNow = () => fillIn(params);
-  asking = asking.then(fillInNow, fillInNow); // one form at a time, should several servers ask at once
+  asking = asking.then(fillInNow, fillInNow); // one form at a time, even when several servers send one
   return asking;
 });
 if (roots.length > 0) client.setRequestHandler(ListRootsRequestSchema, () => ({ roots }));
 
-// Ctrl+C closes everything as the end does, and what is under way fails. A second one ends us at once.
+// Ctrl+C closes the connection, and the in-flight call fails. A second Ctrl+C exits at once.
 for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, () => client.close());
 
-// Stdin and its lines, from the first question on.
+// stdin and an iterator over its lines. Both are created for the first question.
 let input;
 let lines;
 try {
@@ -43,7 +43,7 @@ try {
   const transport = new StdioClientTransport({
     command,
     args: [...commandArgs, '--config', config],
-    env: process.env, // otherwise Trunkline would not see the variables that the configuration names
+    env: process.env, // lets Trunkline read the variables that the configuration refers to
   });
   await client.connect(transport);
   if (tool === undefined) await list();
@@ -53,7 +53,7 @@ try {
   process.exitCode = 1;
 } finally {
   input?.close();
-  // Closes Trunkline's stdin; it then ends its servers and itself, within three seconds.
+  // Closes Trunkline's stdin. Trunkline then ends its servers and exits, within three seconds.
   await client.close();
 }
 
@@ -71,7 +71,7 @@ async function list() {
       for (const { uri, name, title, description = title } of page[kind]) {
         console.log(`  ${uri ?? name}${description ? `  ${description.split('\n')[0]}` : ''}`);
       }
-      cursor = page.nextCursor; // a long list comes in several pages
+      cursor = page.nextCursor; // a long list has several pages
     } while (cursor !== undefined);
   }
 }
@@ -81,7 +81,7 @@ async function call() {
     onprogress: ({ progress, total, message }) => {
       console.error(`${progress}${total ? ` of ${total}` : ''}${message ? `: ${message}` : ''}`);
     },
-    // A call that reports progress may take longer than the 60 s that the SDK allows for silence.
+    // Each progress notification restarts the SDK's timeout of 60 s.
     resetTimeoutOnProgress: true,
     maxTotalTimeout: 600_000,
   });
@@ -89,11 +89,11 @@ async function call() {
   if (result.isError) process.exitCode = 1;
 }
 
-/** A server asks the person at the terminal to fill in a form. */
+/** Handles `elicitation/create`: asks the person at the terminal to fill in a server's form. */
 async function fillIn({ message, requestedSchema: { properties, required = [] } }) {
   console.error(message);
-  const consent = await ask('Answer this? [y/N] ');
-  if (consent === undefined) return { action: 'cancel' }; // stdin has ended, nobody is there
+  const consent = await ask('Fill in this form? [y/N] ');
+  if (consent === undefined) return { action: 'cancel' }; // stdin has ended, so no person can answer
   if (!isYes(consent)) return { action: 'decline' };
 
   const content = {};
@@ -106,8 +106,8 @@ async function fillIn({ message, requestedSchema: { properties, required = [] } 
       if (text === undefined) return { action: 'cancel' };
       const value = text === '' ? field.default : toValue(text, field.type);
       const isChoice = choices === undefined || [value].flat().every((each) => choices.includes(each));
-      if (value === undefined && !required.includes(key)) break; // left out
-      if (value === undefined || !isChoice || Number.isNaN(value)) continue; // asked again
+      if (value === undefined && !required.includes(key)) break; // optional field without a value
+      if (value === undefined || !isChoice || Number.isNaN(value)) continue; // invalid value: ask again
       content[key] = value;
       break;
     }
@@ -115,7 +115,7 @@ async function fillIn({ message, requestedSchema: { properties, required = [] } 
   return { action: 'accept', content };
 }
 
-/** Resolves with the next line of stdin, or with `undefined` once it has ended. */
+/** Prints the question and resolves with the next line of stdin, or with `undefined` at the end of stdin. */
 async function ask(question) {
   process.stderr.write(question);
   input ??= createInterface({ input: process.stdin });
@@ -124,7 +124,7 @@ async function ask(question) {
   return value?.trim();
 }
 
-/** What was typed, as the kind of value that the form wants. */
+/** Converts the typed text to the type of the form field. */
 function toValue(text, type) {
   if (type === 'boolean') return isYes(text);
   if (type === 'integer' || type === 'number') return Number(text);
@@ -132,7 +132,7 @@ function toValue(text, type) {
   return text;
 }
 
-/** The values to choose from: plain ones, or ones with titles, for one or for several. */
+/** Returns the allowed values of an enum field, single-select or multi-select, with or without titles. */
 function choicesOf({ enum: plain, oneOf: titled, items }) {
   if (items) return choicesOf({ enum: items.enum, oneOf: items.anyOf });
   return plain ?? titled?.map((choice) => choice.const);

@@ -1,48 +1,48 @@
 #!/usr/bin/env node
-// The MCP side of a chat bot that serves many people over Streamable HTTP. Every person has a session of their own, so
-// that nobody gets what belongs to another one.
+// The MCP side of a chat bot that serves many users over Streamable HTTP. Each user has a separate session, so no user
+// receives the results of another user.
 //
 //   trunkline --config FILE --http 7411        in one terminal
-//   node http-bot.mjs [URL]                    in another; URL is http://localhost:7411/mcp unless given
+//   node http-bot.mjs [URL]                    in another terminal; the default URL is http://localhost:7411/mcp
 //
-// The chat is stdin and stdout. `ada everything__echo {"message":"hi"}` is ada asking for a tool; what comes back to her
-// is written as `ada: hi`. The end of stdin, or Ctrl+C, ends all sessions.
+// The chat is stdin and stdout. The line `ada everything__echo {"message":"hi"}` calls a tool for the user ada, and the
+// bot prints the result as `ada: Echo: hi`. The end of stdin, or Ctrl+C, ends all sessions.
 import { execFileSync } from 'node:child_process';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StreamableHTTPClientTransport, StreamableHTTPError } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 
-// Trunkline in this clone. Once it is on your PATH: const TRUNKLINE = ['trunkline'];
+// Trunkline in this clone. When `trunkline` is on your PATH, use: const TRUNKLINE = ['trunkline'];
 const TRUNKLINE = [process.execPath, fileURLToPath(new URL('../../dist/cli.js', import.meta.url))];
 
 const url = new URL(process.argv[2] ?? 'http://localhost:7411/mcp');
 const token = process.env.TRUNKLINE_TOKEN ?? readToken();
 
-/** One person in the chat, and their session. */
+/** A user of the chat, with a session at Trunkline. */
 class User {
   #name;
-  #session; // undefined before the first question, and when Trunkline does not know it any more
+  #session; // undefined before the first call, and after Trunkline has forgotten the session
   #lastAnswer = Promise.resolve();
-  #calling; // cancels the call that is under way
+  #calling; // aborts the in-flight call
   #isInHurry = false;
 
   constructor(name) {
     this.#name = name;
   }
 
-  /** Answers one question after the other. Other people do not wait for it. */
+  /** Queues a call. The calls of one user run one after the other; users do not wait for each other. */
   ask(tool, json) {
     this.#lastAnswer = this.#lastAnswer.then(() => this.#answer(tool, json));
   }
 
-  /** Cancels the call that is under way, and drops what was asked after it. */
+  /** Cancels the in-flight call and drops the queued ones. */
   hurry(reason) {
     this.#isInHurry = true;
     this.#calling?.abort(reason);
   }
 
-  /** Waits for what was asked, and ends the session, so that Trunkline need not keep it. */
+  /** Waits for the calls of this user, then ends the session, so that Trunkline frees its resources. */
   async leave() {
     await this.#lastAnswer;
     if (this.#session === undefined) return;
@@ -50,7 +50,7 @@ class User {
     try {
       await transport.terminateSession(); // DELETE
     } catch (error) {
-      if (!isSessionUnknown(error)) console.error(`The session of ${this.#name} was not ended: ${error.message}`);
+      if (!isSessionUnknown(error)) console.error(`Could not end the session of ${this.#name}: ${error.message}`);
     }
     await client.close();
   }
@@ -66,7 +66,7 @@ class User {
   }
 
   async #call(call) {
-    this.#calling = new AbortController(); // one for each call, as the SDK never lets go of a signal
+    this.#calling = new AbortController(); // one per call: the SDK never removes its listener from a signal
     const options = {
       signal: this.#calling.signal,
       onprogress: ({ progress, total }) => this.#say(`${progress}${total ? ` of ${total}` : ''} …`),
@@ -79,15 +79,15 @@ class User {
     } catch (error) {
       if (!isSessionUnknown(error)) throw error;
     }
-    // Trunkline was started anew, or the session was idle for too long. The call was not looked at, so that sending it
-    // again in a new session cannot do anything twice. After any other failure it could.
+    // Trunkline has restarted, or it ended the session because it was idle for too long. It rejected the call before
+    // handling it, so sending the call again in a new session is safe. After any other failure the call may have run.
     await this.#session.client.close();
     this.#session = undefined;
     this.#session = await openSession();
     return await this.#session.client.callTool(call, undefined, options);
   }
 
-  /** A real bot would send this to the person's own conversation. */
+  /** A real bot sends this to the user's own conversation. */
   #say(text) {
     for (const line of text.split('\n')) console.log(`${this.#name}: ${line}`);
   }
@@ -118,12 +118,12 @@ async function openSession() {
   return { client, transport };
 }
 
-/** Trunkline answers 404 for a session that it does not know, and then the client has to begin a new one. */
+/** Trunkline answers 404 for an unknown session. The client must then start a new session. */
 function isSessionUnknown(error) {
   return error instanceof StreamableHTTPError && error.code === 404;
 }
 
-/** Works on the machine that Trunkline runs on. Elsewhere, TRUNKLINE_TOKEN has to be set. */
+/** Works for the user that runs Trunkline, on the same machine. Elsewhere, set TRUNKLINE_TOKEN. */
 function readToken() {
   const [command, ...args] = TRUNKLINE;
   return execFileSync(command, [...args, 'token'], { encoding: 'utf8' }).trim();
