@@ -12,8 +12,8 @@ import { settle } from './settle.js';
 import { type Path, parseYaml, type YamlSource } from './yaml-source.js';
 
 /**
- * Checks the text of a configuration file. A mistake in it throws a `ConfigError` that names `file`, with everything
- * that is wrong.
+ * Checks the text of a configuration file. Throws a `ConfigError` with all mistakes in the text; `file` is the name for
+ * its messages.
  */
 export function checkFile(text: string, file: string): CheckedFile {
   const source = parseYaml(text, file);
@@ -55,8 +55,8 @@ function serversKey({ value, positionOfKey }: YamlSource, file: string): Servers
   if (!Object.hasOwn(value, 'servers')) return 'mcpServers';
   throw new ConfigError('config-invalid', file, [
     {
-      message: 'found servers and mcpServers, which mean the same; expected one of them',
-      hint: 'move all servers below one of the two',
+      message: 'found both `servers` and `mcpServers`, which mean the same; only one of them is allowed',
+      hint: 'move all servers to one of them, and remove the other',
       ...positionOfKey(['mcpServers']),
     },
   ]);
@@ -65,7 +65,7 @@ function serversKey({ value, positionOfKey }: YamlSource, file: string): Servers
 function check(source: YamlSource, root: ServersKey, file: string): z.output<typeof fileSchema> {
   const { value } = source;
   if (value === null || (isMap(value) && value[root] === null)) throw noServers(source, root, file);
-  // Files of other programs hold settings that mean something to those.
+  // A file of another program may contain settings of that program.
   const schema = root === 'mcpServers' ? fileSchema.strip() : fileSchema;
   const { data, error } = schema.safeParse(withStandIns(value, root));
   const [first, ...rest] = toProblems(error?.issues ?? [], fileSchema, source);
@@ -97,7 +97,7 @@ function unknownTopLevel({ value, positionOfKey }: YamlSource, root: ServersKey)
     }));
 }
 
-/** The entry's own place comes first, then those of everything in it that is resolved. */
+/** The place of the entry, then the places of all its values that are resolved later. */
 function placesIn(entry: ServerEntry, root: Path, { positionOf, positionOfKey }: YamlSource): readonly Place[] {
   const resolved: Path[] = [
     ...(entry.args ?? []).map((_, index) => ['args', index]),

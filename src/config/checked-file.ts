@@ -4,8 +4,8 @@ import type { GlobalOptions, ServerEntry } from './schema.js';
 import type { Path } from './yaml-source.js';
 
 /**
- * All that a configuration file says, checked: defaults settled, durations and sizes as numbers, but with nothing of
- * this machine in it yet, neither variables nor packages. It is plain data, so that it can be kept as JSON.
+ * A checked configuration file: defaults are filled in, durations and sizes are numbers. Variables and packages of this
+ * machine are not resolved yet. It is plain data, so that it can be cached as JSON.
  */
 export interface CheckedFile {
   /** In the order of the file, without those that are `disabled`. */
@@ -18,13 +18,13 @@ export interface CheckedServer {
   readonly key: string;
   readonly entry: ServerEntry;
   readonly settings: GlobalOptions;
-  /** Why it can run nowhere; set for servers that are reached by URL. */
+  /** Why the server cannot run on any machine; set for remote servers. */
   readonly problem?: ServerProblem;
-  /** Where the entry and what is resolved of it stands. */
+  /** Places of the entry and of its values that are resolved later. */
   readonly places: readonly Place[];
 }
 
-/** Where in the file something stands, for what turns out to be wrong with it later. */
+/** A position in the file, for problems that are found after parsing. */
 export interface Place {
   /** From the root of the file. */
   readonly path: Path;

@@ -1,22 +1,22 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Config, ServerConfig } from './config.js';
 
-/** What another configuration means for the servers that run. Keys are in the order of the file they stand in. */
+/** The differences between two configurations, for the servers that run. Keys are in the order of their file. */
 export interface ConfigChanges {
   readonly added: readonly string[];
   readonly removed: readonly string[];
-  /** Need another process: what is run, how it is greeted or what may go through its pipes is no longer the same. */
+  /** Servers that need another process: the program, the handshake or the limits of the pipes have changed. */
   readonly replaced: readonly string[];
-  /** Only what Trunkline does with them has changed; their processes go on. */
+  /** Servers whose other settings have changed; their processes keep running. */
   readonly adjusted: readonly string[];
   readonly kept: readonly string[];
-  /** Whether those that stay stand in another order, and so do their lists. */
+  /** Whether the order of the remaining servers, and so the order of the merged lists, has changed. */
   readonly isReordered: boolean;
-  /** Settings of Trunkline itself that are different, such as `idleStopMs`. */
+  /** Changed settings of the gateway, such as `idleStopMs`. */
   readonly gateway: readonly (keyof Config['gateway'])[];
 }
 
-/** Compares two configurations by what they mean, not by how they are written. */
+/** Compares two configurations by their meaning. Comments, spaces and the order of keys do not count. */
 export function compareConfigs(before: Config, after: Config): ConfigChanges {
   const known = new Map(before.servers.map((server) => [server.key, server]));
   const keys = new Set(after.servers.map(({ key }) => key));
@@ -44,14 +44,14 @@ function changeOf(before: ServerConfig | undefined, after: ServerConfig): Server
   return isDeepStrictEqual(ofTrunkline(before), ofTrunkline(after)) ? 'kept' : 'adjusted';
 }
 
-/** What a process is made with and cannot be changed while it runs. */
+/** The facts that cannot change while a process runs. */
 function ofProcess({ child, problem, sharing, frames }: ServerConfig) {
   const { command, args, cwd, env, missing } = child ?? {};
-  // A problem that merely moved to another line is the same.
+  // A problem that only moved to another line is the same problem.
   return { command, args, cwd, env, missing, sharing, frames, message: problem?.message, hint: problem?.hint };
 }
 
-/** What is looked up each time it is needed. */
+/** The facts that apply at once, without another process. */
 function ofTrunkline({ child, prefix, tools, methods, trusted, calls, start, idleStopMs, approval }: ServerConfig) {
   const { timeouts, restart } = child ?? {};
   return { timeouts, restart, prefix, tools, methods, trusted, calls, start, idleStopMs, approval };

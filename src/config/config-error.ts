@@ -1,6 +1,6 @@
-/** One mistake of a configuration file. Lines and columns count from 1. */
+/** One mistake in a configuration file. Lines and columns count from 1. */
 export interface ConfigProblem {
-  /** What is wrong and what was expected; never contains the value of a variable, of `env` or of `args`. */
+  /** What is wrong and what was expected. Never contains a value of a variable, of `env` or of `args`. */
   readonly message: string;
   /** The next step to take, such as "did you mean `timeout`?". */
   readonly hint?: string;
@@ -9,19 +9,19 @@ export interface ConfigProblem {
 }
 
 export type ConfigErrorCode =
-  /** There is no file, or none was found. */
+  /** The file does not exist, or no file was found. */
   | 'config-not-found'
-  /** There is something, but it cannot be read as a file. */
+  /** The path exists, but cannot be read as a file. */
   | 'config-unreadable'
-  /** It is not YAML. */
+  /** The file is not valid YAML. */
   | 'config-syntax'
-  /** It is YAML that does not say what a configuration must say. */
+  /** The file is valid YAML, but not a valid configuration. */
   | 'config-invalid';
 
 /**
- * A configuration file that cannot be used, with every mistake found in it.
+ * A configuration file that cannot be used, with all mistakes in it.
  *
- * The message tells the first one as `FILE:LINE:COL: what is wrong; expected X`, its hint on a line of its own.
+ * The message describes the first mistake as `FILE:LINE:COL: what is wrong; expected X`, with the hint on a separate line.
  */
 export class ConfigError extends Error {
   override readonly name = 'ConfigError';
@@ -50,13 +50,13 @@ export class ConfigError extends Error {
     this.problems = problems;
   }
 
-  /** All problems in the form of the message, for people. */
+  /** All problems, each in the form of the message. */
   get report(): string {
     return this.problems.map((problem) => formatProblem(this.file, problem)).join('\n');
   }
 }
 
-/** `FILE:LINE:COL: message`, and the hint indented below it. */
+/** Returns `FILE:LINE:COL: message`, with the hint indented on the next line. */
 export function formatProblem(file: string | undefined, { message, hint, line, column }: ConfigProblem): string {
   const place = [file, line, column].filter((part) => part !== undefined).join(':');
   const located = place === '' ? message : `${place}: ${message}`;

@@ -1,17 +1,20 @@
 import { readFileSync } from 'node:fs';
 import { ConfigError } from './config-error.js';
 
-/** What stands in a configuration file; a `ConfigError` when it cannot be read. */
+/** Reads the text of a configuration file. Throws a `ConfigError` if the file cannot be read. */
 export function readConfigText(file: string): string {
   try {
     return readFileSync(file, 'utf8');
   } catch (cause) {
     const reason = cause instanceof Error && 'code' in cause ? String(cause.code) : 'unknown';
     if (reason === 'ENOENT') {
-      const problem = { message: 'there is no such file', hint: 'create it, or name another one with --config FILE' };
+      const problem = {
+        message: 'the file does not exist',
+        hint: 'create it, or name another file with --config FILE',
+      };
       throw new ConfigError('config-not-found', file, [problem], { cause });
     }
-    const message = `this cannot be read (${reason}); expected a readable file`;
+    const message = `the file cannot be read (${reason}); check its path and its permissions`;
     throw new ConfigError('config-unreadable', file, [{ message }], { cause });
   }
 }

@@ -8,45 +8,45 @@ export interface Config {
   /** In the order of the file, without those that are `disabled`. */
   readonly servers: readonly ServerConfig[];
   readonly gateway: GatewayConfig;
-  /** What was accepted but is probably not meant, each as `FILE:LINE:COL: message`. */
+  /** Warnings about accepted settings that are probably mistakes, each as `FILE:LINE:COL: message`. */
   readonly warnings: readonly string[];
 }
 
 export interface ServerConfig {
   readonly key: string;
-  /** What stands before `__` in the exposed names: the key, or '' when the prefix is switched off. */
+  /** The text before `__` in exposed names: the key, or '' if the prefix is disabled. */
   readonly prefix: string;
   /** Undefined when `problem` is set. */
   readonly child: ChildSpec | undefined;
   readonly problem?: ServerProblem;
-  /** The package that it runs, if it can and does run one. */
+  /** The package that the server runs; absent for a `command` and for a server with a `problem`. */
   readonly package?: ServerPackage;
   /** Which clients share a process. */
   readonly sharing: Sharing;
-  /** Whether its process is started at once, or by the first call. */
+  /** Whether the process starts at once or at the first call. */
   readonly start: StartMode;
-  /** How long it may go without a call before it is stopped until the next one; 0 for ever. */
+  /** Time without a call after which the process is stopped until the next call; 0 disables this. */
   readonly idleStopMs: number;
-  /** Whether its tools have to be approved. */
+  /** Whether tools need approval. */
   readonly approval: ApprovalMode;
   readonly tools: ToolFilter;
-  /** Globs over methods that MCP does not define and this server answers. */
+  /** Globs over methods that this server answers although MCP does not define them. */
   readonly methods: readonly string[];
-  /** Whether what its tools say of themselves is believed. */
+  /** Whether the annotations of its tools are trusted. */
   readonly trusted: boolean;
   readonly calls: CallLimits;
   readonly frames: FrameLimits;
-  /** What the entry refers to as `${NAME}`, for whoever has to know a secret from other texts. */
+  /** The variables that the entry refers to as `${NAME}`, with their values, so that secrets can be removed from logs. */
   readonly references: Readonly<Record<string, string>>;
 }
 
 export interface ServerPackage {
   readonly request: PackageRequest;
-  /** Absent when it has yet to be installed. */
+  /** Absent if the package is not installed yet. */
   readonly found?: FoundPackage;
 }
 
-/** Why this one server cannot run, although the file is sound and the others can. */
+/** Why one server of a valid file cannot run. The other servers are not affected. */
 export interface ServerProblem {
   readonly message: string;
   readonly hint: string;
@@ -54,79 +54,79 @@ export interface ServerProblem {
   readonly column: number;
 }
 
-/** Globs over the server's own tool names. Without `allow` everything is allowed; `deny` wins. */
+/** Globs over the original tool names. Without `allow` all tools are allowed. `deny` overrides `allow`. */
 export interface ToolFilter {
   readonly allow?: readonly string[];
   readonly deny: readonly string[];
 }
 
-/** The ways in which clients may share a process of a server. */
+/** Which clients share a process of a server. */
 export const SHARING_MODES = ['profile', 'isolated', 'all'] as const;
 
 type Sharing = (typeof SHARING_MODES)[number];
 
-/** When the process of a server is started. */
+/** When the process of a server starts. */
 export const START_MODES = ['eager', 'lazy'] as const;
 
 type StartMode = (typeof START_MODES)[number];
 
-/** Whether tools that are new or have changed are shown before a person has approved them. */
+/** Whether new and changed tools need the approval of a person before they are shown. */
 export const APPROVAL_MODES = ['off', 'required'] as const;
 
 type ApprovalMode = (typeof APPROVAL_MODES)[number];
 
-/** What bounds the calls to one server, under the names that the gateway has for it. */
+/** Limits of the calls to one server, under the names that the gateway uses. */
 export interface CallLimits {
-  /** Longest silence during a call; progress starts it anew. */
+  /** Longest time without an answer or progress. Progress restarts the timer. */
   readonly idleTimeoutMs: number;
-  /** Longest call, whatever its progress. */
+  /** Longest duration of a call, with or without progress. */
   readonly maxTimeoutMs: number;
   readonly listTimeoutMs: number;
   readonly concurrency: number;
   readonly maxQueued: number;
-  /** Longest stay in the queue. */
+  /** Longest wait in the queue. */
   readonly maxWaitMs: number;
 }
 
 export interface FrameLimits {
   readonly maxFrameBytes: number;
-  /** Bytes that may wait for a child which does not read its stdin. */
+  /** Bytes that may wait for a child that does not read its stdin. */
   readonly maxUnwrittenBytes: number;
 }
 
 export interface GatewayConfig {
-  /** How long the first `tools/list` waits for servers that are still starting. */
+  /** How long the first `tools/list` waits for servers that are starting. */
   readonly startupWaitMs: number;
   /** Whether `trunkline__restart` is offered. */
   readonly restartTool: boolean;
-  /** Whether changes of the file are followed. */
+  /** Whether changes of the file are applied. */
   readonly watch: boolean;
-  /** How long a process that no client uses is kept. */
+  /** How long a process without clients keeps running. */
   readonly idleStopMs: number;
-  /** Children that may be starting at the same time. */
+  /** Children that may be starting at once. */
   readonly startLimit: number;
-  /** Calls that may wait for their turn, of all servers together. */
+  /** Calls that may wait in the queues of all servers together. */
   readonly maxQueued: number;
-  /** What all connections together may hold of messages that are not complete. */
+  /** Bytes of incomplete messages that all connections together may hold. */
   readonly maxPartialBytes: number;
   readonly http: HttpConfig;
 }
 
-/** What the HTTP front puts up with, under the names that the front has for it. */
+/** Limits of the HTTP server, under the names that it uses. */
 export interface HttpConfig {
   readonly maxSessions: number;
   readonly sessionIdleMs: number;
   readonly maxConnections: number;
-  /** For each token. */
+  /** Per token. */
   readonly requestsPerSecond: number;
   readonly requestBurst: number;
   readonly maxBodyBytes: number;
-  /** For a whole request to arrive. */
+  /** Time for a whole request to arrive. */
   readonly requestTimeoutMs: number;
-  /** Between comments on a silent stream. */
+  /** Time between comments on a silent stream. */
   readonly keepAliveMs: number;
-  /** What the streams of one session may hold unread. */
+  /** Unread bytes that the streams of one session may hold. */
   readonly maxUnwrittenBytes: number;
-  /** What is kept of one session's streams for a client that resumes. */
+  /** Bytes of one session's streams that are stored for a client that resumes. */
   readonly replayBytes: number;
 }

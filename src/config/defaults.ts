@@ -1,4 +1,4 @@
-/** What holds when the file says nothing, written as the file would say it. Anchors: `docs/configuration.md`. */
+/** Default settings, in the notation of the configuration file. `docs/configuration.md` gives the origin of each. */
 export const DEFAULTS = {
   timeout: '60s',
   maxTimeout: '600s',
@@ -34,7 +34,7 @@ export const GATEWAY_DEFAULTS = {
   maxPartial: '256MiB',
 } as const;
 
-/** Of `gateway.http`. */
+/** Defaults of `gateway.http`. */
 export const HTTP_DEFAULTS = {
   maxSessions: 100,
   sessionIdle: '30m',
@@ -48,11 +48,11 @@ export const HTTP_DEFAULTS = {
   maxReplay: '2MiB',
 } as const;
 
-/** Simultaneous starts: enough to be quick, and more where there are cores to share. */
+/** Least default of `startLimit`, which is the number of CPU cores on machines with more cores. */
 export const MIN_START_LIMIT = 4;
 
-/** From SIGTERM to SIGKILL. Not a key of the file: `stopGrace` is the patience a server can ask for. */
+/** Milliseconds from SIGTERM to SIGKILL. Not configurable: a server that needs more time sets `stopGrace`. */
 export const KILL_AFTER_MS = 3000;
 
-/** How often a call may start a parked child. Not a key of the file. */
+/** A call may start a parked child once in this many milliseconds. Not configurable. */
 export const DEMAND_EVERY_MS = 60_000;

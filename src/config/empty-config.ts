@@ -4,7 +4,7 @@ import { GATEWAY_DEFAULTS, MIN_START_LIMIT } from './defaults.js';
 import { toHttpConfig } from './http-settings.js';
 import { parseBytes } from './units.js';
 
-/** What is left of a file that cannot be used: no servers. `file` may be unknown. */
+/** A configuration without servers, in place of a file that cannot be used. `file` may be unknown. */
 export function emptyConfig(file: string | undefined): Config {
   return {
     file: file === undefined ? '' : resolve(file),

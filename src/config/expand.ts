@@ -2,14 +2,14 @@ import { ServerFault } from './server-fault.js';
 
 export type Variables = Readonly<Record<string, string | undefined>>;
 
-// In this order: the escape, a whole reference, and last a `${` that starts neither.
+// Alternatives in this order: the escape `$${`, a complete reference, and any other `${`, which is an error.
 const REFERENCE = /\$(?<escaped>\$\{)|\$\{(?<name>[A-Za-z_][A-Za-z0-9_]*)(?::-(?<fallback>[^{}]*))?\}|\$\{/g;
 
 /**
- * Replaces `${NAME}` and `${NAME:-default}` by the variables' values; `$${` stands for a literal `${`.
+ * Replaces `${NAME}` and `${NAME:-default}` with the values of the variables, and `$${` with a literal `${`.
  *
  * As in a shell, the default also replaces an empty value. Values are not expanded again. Throws a `ServerFault` for
- * a variable that is not set and has no default, and for a `${` that starts no reference.
+ * a variable that is not set and has no default, and for a `${` without a valid reference.
  */
 export function expand(text: string, variables: Variables): string {
   return text.replace(REFERENCE, (...match) => {
@@ -17,21 +17,21 @@ export function expand(text: string, variables: Variables): string {
     if (escaped !== undefined) return escaped;
     if (name === undefined) {
       throw new ServerFault(
-        `a "\${" starts no variable; expected \${NAME} or \${NAME:-default}`,
-        `for a literal "\${" write "$\${"; a default cannot contain { or }`,
+        `"\${" does not start a valid reference; expected \${NAME} or \${NAME:-default}`,
+        `write "$\${" for a literal "\${"; a default cannot contain { or }`,
       );
     }
     const value = Object.hasOwn(variables, name) ? variables[name] : undefined;
     if (fallback !== undefined) return value || fallback;
     if (value !== undefined) return value;
     throw new ServerFault(
-      `the variable ${name} is not set`,
-      `set ${name} where Trunkline is started, or give it a default: \${${name}:-default}`,
+      `the environment variable ${name} is not set`,
+      `set ${name} in the environment that starts Trunkline, or give it a default: \${${name}:-default}`,
     );
   });
 }
 
-/** The variables that a text refers to, with their values; those that are not set are left out. */
+/** The variables that a text refers to, with their values. Variables that are not set are left out. */
 export function referencesIn(text: string, variables: Variables): Record<string, string> {
   const found: Record<string, string> = {};
   for (const { groups } of text.matchAll(REFERENCE)) {

@@ -7,7 +7,7 @@ interface Range<T> {
   max: T;
 }
 
-/** A text such as `60s`, read as milliseconds. */
+/** A string such as `60s`, parsed to milliseconds. */
 export function duration(standard: string, description: string, range: Range<string> = { min: '1ms', max: '24h' }) {
   return quantity(standard, description, range, {
     kind: 'a duration',
@@ -17,7 +17,7 @@ export function duration(standard: string, description: string, range: Range<str
   });
 }
 
-/** A text such as `64MiB`, read as bytes. */
+/** A string such as `64MiB`, parsed to bytes. */
 export function bytes(standard: string, description: string, range: Range<string>) {
   return quantity(standard, description, range, {
     kind: 'a size',
@@ -27,7 +27,7 @@ export function bytes(standard: string, description: string, range: Range<string
   });
 }
 
-/** A whole number. Without `standard` the default depends on the machine. */
+/** A whole number. Leave `standard` undefined if the default depends on the machine. */
 export function count(standard: number | undefined, description: string, { min, max }: Range<number>) {
   const expected = expects(`a whole number from ${min} to ${max}`, { quote: true });
   return z
@@ -42,7 +42,7 @@ export function flag(standard: boolean, description: string) {
   return z.boolean(expects('true or false', { quote: true })).meta({ description, default: standard });
 }
 
-/** One of a few words. */
+/** One of the given words. */
 export function oneOf<const Words extends readonly string[]>(
   words: Words,
   standard: Words[number],
@@ -51,13 +51,16 @@ export function oneOf<const Words extends readonly string[]>(
   return z.enum(words, expects(`one of ${words.join(', ')}`, { quote: true })).meta({ description, default: standard });
 }
 
-/** A text whose value is never told in an error. */
-export function text(description: string, expected = 'a text, in quotes if it looks like something else') {
+/** A non-empty string. Error messages never quote its value, because it may be a secret. */
+export function text(
+  description: string,
+  expected = 'a string that is not empty; put numbers, true and false in quotes',
+) {
   return z.string(expects(expected)).min(1, expects(expected)).meta({ description });
 }
 
 export function list(item: z.ZodString, description: string) {
-  return z.array(item, expects('a list of texts')).meta({ description });
+  return z.array(item, expects('a list of strings')).meta({ description });
 }
 
 interface Quantity {
@@ -74,9 +77,9 @@ function quantity(
   { kind, pattern, form, parse }: Quantity,
 ) {
   const inRange = (value: string) => parse(value) >= parse(min) && parse(value) <= parse(max);
-  // A bare number is not guessed at: some programs would mean seconds by it, others milliseconds.
+  // A number without a unit is an error: some programs mean seconds by it, others milliseconds.
   const error = ({ input }: { input?: unknown }) =>
-    `found ${describeFound(input)}; ${isBareNumber(input) ? 'add a unit; ' : ''}expected ${form}`;
+    `found ${describeFound(input)}${isBareNumber(input) ? ' without a unit' : ''}; expected ${form}`;
   return z
     .string({ error })
     .regex(pattern, { error, abort: true })

@@ -4,13 +4,13 @@ import { ConfigError } from './config-error.js';
 import type { Variables } from './expand.js';
 
 export interface FindConfigOptions {
-  /** What `--config` says. */
+  /** Value of `--config`. */
   flag: string | undefined;
   env: Variables;
   cwd: string;
   home: string;
   platform: NodeJS.Platform;
-  /** Whether there is a file at this path; asks the disk unless a test knows better. */
+  /** Whether a file exists at this path. Default: looks on the disk. Tests replace it. */
   isFile?: (path: string) => boolean;
 }
 
@@ -19,8 +19,8 @@ const FILE_NAMES = ['trunkline.yaml', 'trunkline.yml'];
 /**
  * The absolute path of the configuration file to use.
  *
- * A file asked for by name, with `--config` or `TRUNKLINE_CONFIG`, is the one or none. Otherwise the current folder
- * comes before the user's own. Throws a `ConfigError` that tells where it looked.
+ * A file that `--config` or `TRUNKLINE_CONFIG` names has to exist; no other file replaces it. Without them, the current
+ * folder comes before the configuration folder of the user. Throws a `ConfigError` that lists the paths it tried.
  */
 export function findConfigFile({ flag, env, cwd, home, platform, isFile = isFileOnDisk }: FindConfigOptions): string {
   const path = platform === 'win32' ? win32 : posix;
@@ -32,7 +32,7 @@ export function findConfigFile({ flag, env, cwd, home, platform, isFile = isFile
     const file = path.resolve(cwd, asked);
     if (isFile(file)) return file;
     throw new ConfigError('config-not-found', file, [
-      { message: `there is no such file; ${source} asks for it`, hint: `correct ${source}, or create the file` },
+      { message: `the file that ${source} names does not exist`, hint: `correct ${source}, or create the file` },
     ]);
   }
 
@@ -41,13 +41,13 @@ export function findConfigFile({ flag, env, cwd, home, platform, isFile = isFile
   if (found !== undefined) return found;
   throw new ConfigError('config-not-found', undefined, [
     {
-      message: `no configuration file; looked for\n${candidates.map((candidate) => `  ${candidate}`).join('\n')}`,
+      message: `no configuration file found; looked for\n${candidates.map((candidate) => `  ${candidate}`).join('\n')}`,
       hint: `create ${candidates[0]}, or name a file with --config FILE or TRUNKLINE_CONFIG`,
     },
   ]);
 }
 
-/** Where a file is looked for that nobody names, the first choice first. */
+/** The paths to try when neither `--config` nor `TRUNKLINE_CONFIG` is given, in order of preference. */
 export function candidateFiles({ cwd, env, home, platform }: Omit<FindConfigOptions, 'flag' | 'isFile'>): string[] {
   const path = platform === 'win32' ? win32 : posix;
   const folders = [cwd, ...userFolders(env, home, platform)];
@@ -58,7 +58,7 @@ function userFolders(env: Variables, home: string, platform: NodeJS.Platform): s
   if (platform === 'win32') {
     return [win32.join(env.APPDATA || win32.join(home, 'AppData', 'Roaming'), 'trunkline')];
   }
-  // The XDG specification has relative paths ignored.
+  // The XDG specification says to ignore relative paths.
   const xdg = env.XDG_CONFIG_HOME;
   const folders = [posix.join(xdg && posix.isAbsolute(xdg) ? xdg : posix.join(home, '.config'), 'trunkline')];
   if (platform === 'darwin') folders.push(posix.join(home, 'Library', 'Application Support', 'trunkline'));
@@ -69,7 +69,7 @@ function isFileOnDisk(path: string): boolean {
   try {
     return statSync(path).isFile();
   } catch {
-    // Missing, or behind a folder we may not enter: not a file we can use.
+    // The file is missing, or its folder is not accessible.
     return false;
   }
 }

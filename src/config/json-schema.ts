@@ -1,12 +1,12 @@
 import { z } from 'zod';
 import { fileSchema } from './schema.js';
 
-/** The text of `config/trunkline.schema.json`, by which editors complete and check a configuration as it is typed. */
+/** The text of `config/trunkline.schema.json`, with which editors complete and check a configuration. */
 export function jsonSchemaText(): string {
   const schema = z.toJSONSchema(fileSchema, {
     target: 'draft-7',
     io: 'input',
-    // zod leaves out the default of what it converts, as it would be the converted one; ours is written as in the file.
+    // zod omits the defaults of converted values. These defaults are in the notation of the file.
     override: ({ zodSchema, jsonSchema }) => {
       const standard = z.globalRegistry.get(zodSchema)?.default;
       if (standard !== undefined) jsonSchema.default = standard;

@@ -6,23 +6,23 @@ import { ServerFault } from './server-fault.js';
 
 export interface FindPackageOptions {
   readonly request: PackageRequest;
-  /** Where the configuration file is; searched first, upwards. */
+  /** Folder of the configuration file. Searched first, together with the folders above it. */
   readonly configFolder: string;
-  /** Where Trunkline itself is installed; searched after that, upwards. */
+  /** Folder where Trunkline is installed. Searched second, together with the folders above it. */
   readonly ownFolder?: string;
-  /** What Trunkline has installed itself; asked last. */
+  /** Packages in Trunkline's own store. Searched last. */
   readonly store?: InstalledPackages;
 }
 
-/** The packages that Trunkline has installed itself. */
+/** The packages in Trunkline's own store. */
 export interface InstalledPackages {
-  /** Where the packages of a request are, and which version it is; `undefined` if they are yet to be installed. */
+  /** Folder and version of a requested package; `undefined` if it is not installed. */
   find(request: PackageRequest): { readonly folder: string; readonly version: string } | undefined;
 }
 
-/** Where a package was found, and its program, to be run with Node. */
+/** Where a package was found, and its program, which runs with Node. */
 export interface FoundPackage {
-  /** Near the configuration or Trunkline, or in Trunkline's own store. */
+  /** `near`: in `node_modules` near the configuration or Trunkline. `store`: in Trunkline's own store. */
   readonly place: 'near' | 'store';
   readonly version: string | undefined;
   /** Absolute. */
@@ -30,10 +30,9 @@ export interface FoundPackage {
 }
 
 /**
- * The program of an npm package, if it is there; `undefined` when the package has yet to be installed.
+ * Finds the program of an npm package. Returns `undefined` if the package is not installed.
  *
- * Nothing is downloaded and npx is not involved. Throws a `ServerFault` that says what to do when the package is there
- * but offers no such program.
+ * Downloads nothing and does not use npx. Throws a `ServerFault` if the package is installed but has no such program.
  */
 export function findPackage({
   request,
@@ -46,7 +45,7 @@ export function findPackage({
     (candidate) => version === undefined || candidate.version === version,
   );
   if (near !== undefined) {
-    const reinstall = `install it again: npm install --prefix "${configFolder}" ${request.shown}`;
+    const reinstall = `reinstall the package: npm install --prefix "${configFolder}" ${request.shown}`;
     return { place: 'near', version: near.version, program: programOf(near, request, reinstall) };
   }
   const stored = store?.find(request);
@@ -54,12 +53,13 @@ export function findPackage({
   return { place: 'store', version: stored.version, program: programIn(stored.folder, request) };
 }
 
-/** The program of a package that was installed into a folder of its own. Throws a `ServerFault` when it has none. */
+/** The program of a package that is installed into a separate folder. Throws a `ServerFault` if it has none. */
 export function programIn(folder: string, request: PackageRequest): string {
   const at = join(folder, 'node_modules', request.name);
   const remove = `remove the folder ${folder}, then run: trunkline install`;
   const manifest = readManifest(join(at, 'package.json'));
-  if (manifest === undefined) throw new ServerFault(`the package ${request.shown} is missing from its folder`, remove);
+  if (manifest === undefined)
+    throw new ServerFault(`the package ${request.shown} is missing from its installation folder`, remove);
   return programOf({ ...manifest, folder: at }, request, remove);
 }
 
@@ -67,27 +67,27 @@ const SPEC = /^(?<name>(?:@[a-z0-9~-][\w.~-]*\/)?[a-z0-9~-][\w.~-]*)(?:@(?<versi
 const EXACT_VERSION = /^\d+\.\d+\.\d+(?:[-+][\w.+-]+)?$/;
 
 /**
- * Name and version of a `package:`, with variables expanded. `shown` is how the file spells it, which stands in
- * messages in its place, as a variable's value is never shown.
+ * Name and version of a `package:` whose variables are expanded. Messages use `shown`, which is the value as written in
+ * the file, because they must not contain the value of a variable.
  */
 export function parsePackage(spec: string, shown: string): Pick<PackageRequest, 'name' | 'version'> {
   const { name, version } = SPEC.exec(spec)?.groups ?? {};
   if (name === undefined) {
     throw new ServerFault(
-      `${shown} is not the name of a package; expected \`name\` or \`name@1.2.3\``,
+      `${shown} is not the name of an npm package; expected \`name\` or \`name@1.2.3\``,
       'to run a file, use `command: node` and `args: [FILE]`',
     );
   }
   if (version !== undefined && !EXACT_VERSION.test(version)) {
     throw new ServerFault(
-      `${shown} asks for no exact version; expected \`name\` or \`name@1.2.3\``,
-      'leave the version out to run whichever is installed, or the newest',
+      `${shown} does not name an exact version; expected \`name\` or \`name@1.2.3\``,
+      'leave the version out to run the installed version, or the newest one if none is installed',
     );
   }
   return { name, version };
 }
 
-/** What matters here of a package.json. */
+/** The members of a package.json that are used here. */
 interface Manifest {
   version?: string;
   bin?: string | Readonly<Record<string, string>>;
@@ -97,7 +97,7 @@ interface InstalledPackage extends Manifest {
   folder: string;
 }
 
-/** Nearest first. */
+/** The installed packages of this name, the nearest first. */
 function installedPackages(name: string, starts: readonly string[]): InstalledPackage[] {
   const folders = new Set(starts.flatMap(upwards).map((folder) => join(folder, 'node_modules', name)));
   return [...folders].flatMap((folder) => {
@@ -111,7 +111,7 @@ function upwards(folder: string): string[] {
   return parent === folder ? [folder] : [folder, ...upwards(parent)];
 }
 
-/** Absent, or left half-written by an interrupted installation: either way this is no installed package. */
+/** `undefined` if the file is missing or incomplete, as after an interrupted installation. */
 function readManifest(file: string): Manifest | undefined {
   let value: unknown;
   try {
@@ -144,7 +144,7 @@ function programOf(
   if (names.length === 0) {
     throw new ServerFault(
       `the package ${shown} has no program to run; expected a \`bin\` in its package.json`,
-      'if it is a server all the same, use `command: node` and `args: [FILE]`',
+      'to run a file of the package, use `command: node` and `args: [FILE]`',
     );
   }
   const chosen = bin ?? (programs.has(unscoped) || names.length > 1 ? unscoped : names[0]);
@@ -152,17 +152,17 @@ function programOf(
   if (file === undefined) {
     const message =
       bin === undefined
-        ? `the package ${shown} has several programs; expected a choice`
-        : `the package ${shown} has no program ${bin}; expected one that it has`;
+        ? `the package ${shown} has several programs, none of which has the name of the package`
+        : `the package ${shown} has no program \`${bin}\``;
     throw new ServerFault(message, `set \`bin:\` to one of ${names.join(', ')}`);
   }
   const root = realPath(folder);
   const target = realPath(join(folder, file));
   if (root === undefined || target === undefined) {
-    throw new ServerFault(`the program ${chosen} of the package ${shown} is missing from its folder`, reinstall);
+    throw new ServerFault(`the file of the program ${chosen} is missing from the package ${shown}`, reinstall);
   }
   if (!target.startsWith(root + sep)) {
-    throw new ServerFault(`the program ${chosen} of the package ${shown} lies outside its folder`, reinstall);
+    throw new ServerFault(`the file of the program ${chosen} is outside the folder of the package ${shown}`, reinstall);
   }
   return target;
 }
@@ -171,7 +171,7 @@ function realPath(path: string): string | undefined {
   try {
     return realpathSync(path);
   } catch {
-    // Missing or unreadable: there is nothing to run.
+    // The path is missing or not accessible.
     return undefined;
   }
 }

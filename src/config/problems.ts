@@ -7,9 +7,9 @@ import type { Path, YamlSource } from './yaml-source.js';
 
 type Issue = z.core.$ZodIssue;
 
-/** What the schema found wrong, in words for people and with places in the file, in the order of the file. */
+/** Converts the issues of the schema to problems with messages and positions, in the order of the file. */
 export function toProblems(issues: readonly Issue[], schema: z.ZodType, source: YamlSource): ConfigProblem[] {
-  // What a map seems to lack may be there under the misspelt key.
+  // A key that seems to be missing may be present under a misspelled name.
   const misspelt = new Set(
     issues.filter(({ code }) => code === 'unrecognized_keys').map(({ path }) => formatPath(path)),
   );
@@ -37,7 +37,7 @@ function toProblem(issue: Issue, schema: z.ZodType, source: YamlSource): ConfigP
     }));
   }
   if (issue.code === 'invalid_key') {
-    // Names of variables are keys as well; only servers' are likely to be mended.
+    // Names of variables are keys as well, but only keys of servers have an obvious correction.
     const usable = path.at(-2) === 'env' ? undefined : usableServerKey(String(path.at(-1)));
     return [
       {
@@ -51,7 +51,7 @@ function toProblem(issue: Issue, schema: z.ZodType, source: YamlSource): ConfigP
   return [{ message: `${place}${issue.message}`, ...position }];
 }
 
-/** Whether the schema marked the issue as one that a key stands for, not a value. */
+/** Whether the schema marked the issue as one to report at a key instead of a value. */
 function isAboutKey(issue: Issue): boolean {
   return issue.code === 'custom' && issue.params?.aboutKey === true;
 }

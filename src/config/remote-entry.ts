@@ -2,17 +2,17 @@ import { ServerFault } from './server-fault.js';
 
 const REMOTE_TYPES = new Set<unknown>(['http', 'sse', 'streamable-http', 'streamableHttp', 'ws', 'websocket']);
 
-/** The keys of servers that are elsewhere and reached by URL, in a file that is not yet checked. */
+/** The keys of remote servers, which have a URL instead of a program, in a file that is not checked yet. */
 export function remoteKeys(file: unknown, root: string): ReadonlySet<string> {
   const remote = entriesOf(file, root).filter(([, entry]) => isRemote(entry));
   return new Set(remote.map(([key]) => key));
 }
 
 /**
- * The file with every remote entry replaced by one that passes the schema.
+ * Returns the file with each remote entry replaced by an entry that passes the schema.
  *
- * Other programs give remote entries keys of their own, which are not mistakes here. The servers' keys stay, so that
- * they are checked like the others.
+ * Other programs define additional keys for remote entries, which are not mistakes here. The keys of the servers stay,
+ * so that they are checked like all others.
  */
 export function withStandIns(file: unknown, root: string): unknown {
   const entries = entriesOf(file, root);
@@ -23,8 +23,8 @@ export function withStandIns(file: unknown, root: string): unknown {
 
 export function remoteFault(): ServerFault {
   return new ServerFault(
-    'remote servers are not supported yet; expected package or command',
-    'set `disabled: true`, or run a bridge to the URL as a local `command`',
+    'remote servers are not supported yet; expected `package` or `command`',
+    'set `disabled: true` to ignore this server, or use `command` to run a local bridge to the URL',
   );
 }
 

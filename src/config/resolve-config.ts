@@ -10,17 +10,17 @@ import { resolveServer } from './resolve-server.js';
 import { locateFault } from './server-fault.js';
 
 export interface LoadOptions {
-  /** What `${NAME}` stands for. */
+  /** The values of `${NAME}`. */
   env: Variables;
-  /** The Node that runs the servers given as `package`. */
+  /** The Node that runs servers with a `package`. */
   nodePath: string;
-  /** The packages that Trunkline has installed itself. */
+  /** The packages in Trunkline's own store. */
   store?: InstalledPackages;
 }
 
 /**
- * What a checked file means on this machine and with these variables. What is not there for one server becomes that
- * server's `problem`.
+ * Resolves a checked file on this machine and with these variables. If something is missing for one server, that server
+ * gets a `problem`.
  */
 export function resolveConfig(file: string, checked: CheckedFile, { env, nodePath, store }: LoadOptions): Config {
   const surroundings = {

@@ -9,20 +9,20 @@ import { findPackage, type InstalledPackages, parsePackage } from './package-bin
 import type { GlobalOptions, ServerEntry } from './schema.js';
 import { faultsAt, ServerFault } from './server-fault.js';
 
-/** What an entry of the file is resolved against. */
+/** The facts about this machine that an entry of the file is resolved with. */
 export interface Surroundings {
   /** The folder of the configuration file. */
   folder: string;
   home: string;
   env: Variables;
   nodePath: string;
-  /** The packages that Trunkline has installed itself. */
+  /** The packages in Trunkline's own store. */
   store: InstalledPackages | undefined;
-  /** Turns a fault of this server into a problem with its place in the file. */
+  /** Adds the position in the file to a fault of this server. */
   locate: (fault: ServerFault) => ServerProblem;
 }
 
-/** One server of the file: everything settled, and a child to run unless something it needs is not there. */
+/** Resolves one server of the file. The result has no `child` if something that the server needs is missing. */
 export function resolveServer(
   { key, entry, settings }: Pick<CheckedServer, 'key' | 'entry' | 'settings'>,
   surroundings: Surroundings,
@@ -112,18 +112,18 @@ function program(
   });
 }
 
-/** Who mistakes `command` for a whole command line may have secrets in it. */
+/** The first word of `command`. Some users write a whole command line there, which may contain secrets. */
 function firstWord(command: string): string {
   const [first = '', ...rest] = command.trim().split(/\s+/);
   return rest.length === 0 ? first : `${first} …`;
 }
 
-/** A bare name is left to be looked for in PATH; a relative path is relative to the file. */
+/** A path with a leading dot is relative to the file. Any other name stays as it is and is looked up in PATH. */
 function commandPath(command: string, folder: string, home: string): string {
   if (command === '') {
     throw new ServerFault(
-      'the command is empty once its variables are put in; expected a program to run',
-      'give the variables of the command a value',
+      'the command is empty after its variables are replaced; expected a program to run',
+      'set the variables that `command` refers to',
     );
   }
   const expanded = expandHome(command, home);
@@ -134,8 +134,8 @@ function workingFolder(cwd: string, { folder, home, env }: Surroundings): string
   const path = resolve(folder, expandHome(expand(cwd, env), home));
   if (isFolder(path)) return path;
   throw new ServerFault(
-    `the folder ${cwd} does not exist; expected a folder to run in`,
-    `create it, or correct \`cwd\`, which is relative to ${folder}`,
+    `the folder ${cwd} does not exist; expected a folder to run the server in`,
+    `create the folder, or correct \`cwd\`, which is relative to ${folder}`,
   );
 }
 
@@ -143,7 +143,7 @@ function isFolder(path: string): boolean {
   try {
     return statSync(path).isDirectory();
   } catch {
-    // Missing, or behind a folder we may not enter: a child cannot run there either.
+    // The folder is missing or not accessible, so a child cannot run in it.
     return false;
   }
 }

@@ -9,60 +9,84 @@ import { SERVER_KEY_MAX_LENGTH, SERVER_KEY_PATTERN, sameButForCase, serverKeyFau
 const SIZE_RANGE = { min: '1KiB', max: '256MiB' };
 
 const settings = z.strictObject({
-  timeout: duration(DEFAULTS.timeout, 'Longest silence of a call; progress starts it anew.'),
-  maxTimeout: duration(DEFAULTS.maxTimeout, 'Longest call, whatever its progress.'),
-  startTimeout: duration(DEFAULTS.startTimeout, 'How long a server may take to start.', { min: '1ms', max: '300s' }),
+  timeout: duration(
+    DEFAULTS.timeout,
+    'How long a call may go without an answer or progress; progress restarts the timer.',
+  ),
+  maxTimeout: duration(
+    DEFAULTS.maxTimeout,
+    'Longest duration of a call, with or without progress, and longest wait for the result of a task.',
+  ),
+  startTimeout: duration(DEFAULTS.startTimeout, 'How long the server may take to start.', { min: '1ms', max: '300s' }),
   installTimeout: duration(
     DEFAULTS.installTimeout,
-    'How long installing the package of a server may take, not counting the wait for others.',
+    'How long the installation of the package may take. The wait for other installations does not count.',
     { min: '1s', max: '24h' },
   ),
   listTimeout: duration(DEFAULTS.listTimeout, 'How long listing tools, resources or prompts may take.'),
-  concurrency: count(DEFAULTS.concurrency, 'Calls that may run at once.', { min: 1, max: 1024 }),
-  maxQueued: count(DEFAULTS.maxQueued, 'Calls that may wait for their turn.', { min: 0, max: 1024 }),
-  maxWait: duration(DEFAULTS.maxWait, 'Longest wait of a call for its turn.', { min: '0s', max: '24h' }),
-  stopGrace: duration(DEFAULTS.stopGrace, 'From closing stdin to SIGTERM when the server is stopped.', {
-    min: '0s',
-    max: '10s',
+  concurrency: count(DEFAULTS.concurrency, 'Concurrency limit: calls that the server may work on at once.', {
+    min: 1,
+    max: 1024,
   }),
+  maxQueued: count(
+    DEFAULTS.maxQueued,
+    'Calls that may wait in the queue of this server. Further calls are refused at once.',
+    { min: 0, max: 1024 },
+  ),
+  maxWait: duration(DEFAULTS.maxWait, 'Longest wait of a call in the queue.', { min: '0s', max: '24h' }),
+  stopGrace: duration(
+    DEFAULTS.stopGrace,
+    'Time between closing stdin and SIGTERM when the server is stopped. SIGKILL follows 3s later.',
+    {
+      min: '0s',
+      max: '10s',
+    },
+  ),
   sharing: oneOf(
     SHARING_MODES,
     DEFAULTS.sharing,
-    'Which clients share a process: those that look alike to the server (profile), none (isolated), or every one (all).',
+    'Which clients share a process of the server: clients that look identical to the server (profile), no clients (isolated), or all clients (all).',
   ),
   start: oneOf(
     START_MODES,
     DEFAULTS.start,
-    'Whether the server is started at once (eager) or by its first call (lazy).',
+    'When the server starts: together with Trunkline (eager) or at its first call (lazy).',
   ),
   idleStop: duration(
     DEFAULTS.idleStop,
-    'Stops the server when it had no call for this long, until the next one; 0s never does.',
+    'Stops the server after this long without a call; the next call starts it again. 0s disables this.',
     { min: '0s', max: '24h' },
   ),
   approval: oneOf(
     APPROVAL_MODES,
     DEFAULTS.approval,
-    'Whether tools that are new or have changed are withheld until `trunkline approve` was run (required), or not (off).',
+    'Whether new and changed tools are withheld until you approve them with `trunkline approve` (required) or not (off).',
   ),
   maxFrame: bytes(DEFAULTS.maxFrame, 'Largest single message, in either direction.', SIZE_RANGE),
-  maxUnwritten: bytes(DEFAULTS.maxUnwritten, 'How much may wait for a server that does not read.', SIZE_RANGE),
+  maxUnwritten: bytes(
+    DEFAULTS.maxUnwritten,
+    'How much data may wait for a server that does not read its stdin.',
+    SIZE_RANGE,
+  ),
 });
 
 const restartSettings = z.strictObject(
   {
-    firstDelay: duration(DEFAULTS.restart.firstDelay, 'Delay of the first restart; doubles with every failure.'),
-    maxDelay: duration(DEFAULTS.restart.maxDelay, 'Longest delay of a restart.'),
-    budget: count(DEFAULTS.restart.budget, 'Failures in a row after which the server is parked.', {
+    firstDelay: duration(DEFAULTS.restart.firstDelay, 'Delay before the first restart. Doubles with each failure.'),
+    maxDelay: duration(DEFAULTS.restart.maxDelay, 'Longest delay before a restart.'),
+    budget: count(DEFAULTS.restart.budget, 'Consecutive failures after which the server is parked.', {
       min: 1,
       max: 1000,
     }),
     stableAfter: duration(
       DEFAULTS.restart.stableAfter,
-      'Time without a failure after which earlier ones are forgotten.',
+      'Time without a failure after which the count of failures starts at zero again.',
     ),
-    parkedProbe: duration(DEFAULTS.restart.parkedProbe, 'First retry of a parked server; doubles each time.'),
-    parkedProbeMax: duration(DEFAULTS.restart.parkedProbeMax, 'Longest time between two retries of a parked server.'),
+    parkedProbe: duration(
+      DEFAULTS.restart.parkedProbe,
+      'Delay before the first retry of a parked server. Doubles with each retry.',
+    ),
+    parkedProbeMax: duration(DEFAULTS.restart.parkedProbeMax, 'Longest delay between two retries of a parked server.'),
   },
   expects('a map of restart settings'),
 );
@@ -70,10 +94,7 @@ const restartSettings = z.strictObject(
 const tunables = z.strictObject(
   {
     ...settings.exactPartial().shape,
-    restart: restartSettings
-      .exactPartial()
-      .meta({ description: 'When a failed server is started again.' })
-      .exactOptional(),
+    restart: restartSettings.exactPartial().meta({ description: 'When a failed server is restarted.' }).exactOptional(),
   },
   expects('a map of settings'),
 );
@@ -81,77 +102,93 @@ const tunables = z.strictObject(
 const toolFilter = z.strictObject(
   {
     allow: list(
-      text('A tool name, `*` for any characters.'),
-      'The only tools to show; all when absent.',
+      text('The name of a tool. `*` matches any characters.'),
+      'The only tools to show. Without it, all tools are shown.',
     ).exactOptional(),
-    deny: list(text('A tool name, `*` for any characters.'), 'Tools to hide, even when allowed.').exactOptional(),
+    deny: list(
+      text('The name of a tool. `*` matches any characters.'),
+      'Tools to hide, even if `allow` names them.',
+    ).exactOptional(),
   },
-  expects('a map with allow or deny'),
+  expects('a map with `allow` or `deny`'),
 );
 
 const server = z
   .strictObject(
     {
       package: text(
-        'An npm package, as `name` or `name@1.2.3`, run with the Node that runs Trunkline; installed if it is not there.',
+        'An npm package, as `name` or `name@1.2.3`. It runs with the Node that runs Trunkline and is installed if it is missing.',
         'the name of an npm package',
       ).exactOptional(),
-      command: text('A program to run instead of a package.', 'the program to run, as a text').exactOptional(),
-      bin: text('Which program of the package to run, when it has several.', 'the name of a program').exactOptional(),
+      command: text('The program to run, instead of a package.', 'the program to run, as a string').exactOptional(),
+      bin: text(
+        'Which program of the package to run, if the package has several.',
+        'the name of a program',
+      ).exactOptional(),
       installScripts: flag(
         false,
-        'Lets this package and those it needs run programs of their own while they are installed.',
+        'Runs the install scripts of this package and of its dependencies when they are installed.',
       ).exactOptional(),
       args: list(
-        z.string(expects('a text; put it in quotes')),
-        'Arguments. Relative paths in them are relative to `cwd`.',
+        z.string(expects('a string; put it in quotes')),
+        'Arguments, passed without a shell. Relative paths are relative to `cwd`.',
       ).exactOptional(),
-      cwd: text("Folder to run in, relative to this file; this file's folder by default.", 'a folder').exactOptional(),
+      cwd: text(
+        'Working directory, relative to the folder of this file. Default: the folder of this file.',
+        'the path of a folder',
+      ).exactOptional(),
       env: z
         .record(
-          z.string().regex(/^[^=\0]+$/, { error: 'this cannot name a variable; expected a name without =' }),
-          z.string(expects('a text; put it in quotes')),
-          expects('a map of variables'),
+          z.string().regex(/^[^=\0]+$/, {
+            error: 'this is not a valid variable name; expected a name that is not empty and has no `=`',
+          }),
+          z.string(expects('a string; put it in quotes')),
+          expects('a map of environment variables'),
         )
-        .meta({ description: 'Variables of the environment, added to a small safe set.' })
+        .meta({
+          description:
+            'Environment variables of the server. Apart from a few harmless ones, such as PATH and HOME, it gets no others.',
+        })
         .exactOptional(),
       prefix: z
-        .literal(
-          '',
-          expects('"" to drop the prefix; otherwise leave it out, as the key is the prefix', { quote: true }),
-        )
-        .meta({ description: '"" shows the tools under their own names, without the key before them.' })
+        .literal('', expects('"", which means no prefix; leave it out to use the key as the prefix', { quote: true }))
+        .meta({ description: '"" shows the tools under their original names, without the key as a prefix.' })
         .exactOptional(),
       methods: list(
-        text('A method, `*` for any characters.'),
-        'Methods that MCP does not define and this server answers, such as those of an extension.',
+        text('The name of a method. `*` matches any characters.'),
+        'Methods that this server answers although MCP does not define them, such as the methods of an extension.',
       ).exactOptional(),
       tools: toolFilter.meta({ description: 'Which tools of this server to show.' }).exactOptional(),
       trusted: flag(
         false,
-        'Believes what its tools say of themselves: one that only reads, or may be repeated, is called once more when the server ends during the call.',
+        'Trusts the annotations of the tools: if the server ends during a call of a tool that is marked readOnlyHint or idempotentHint, the call is sent once more.',
       ).exactOptional(),
-      disabled: flag(false, 'Leaves this server out.').exactOptional(),
+      disabled: flag(false, 'Ignores this server.').exactOptional(),
       type: z
-        .literal('stdio', expects('stdio', { quote: true }))
-        .meta({ description: 'The only transport so far; for files of other programs.' })
+        .literal('stdio', expects('stdio, the only supported transport', { quote: true }))
+        .meta({ description: 'The transport. Only `stdio` is supported; accepted because other programs write it.' })
         .exactOptional(),
       ...tunables.shape,
     },
-    expects('a map that says what to run'),
+    expects('a map with `package` or `command`'),
   )
   .superRefine((entry, { addIssue }) => {
     if (entry.package !== undefined && entry.command !== undefined) {
-      addIssue(aboutKey('found package and command; expected one of them', 'command'));
+      addIssue(aboutKey('found both `package` and `command`; remove one of them', 'command'));
     }
     if (entry.package === undefined && entry.command === undefined) {
-      addIssue(aboutKey('found nothing to run; expected package or command'));
+      addIssue(aboutKey('found nothing to run; add `package` or `command`'));
     }
     if (entry.bin !== undefined && entry.package === undefined) {
-      addIssue(aboutKey('found bin without package; expected both or neither', 'bin'));
+      addIssue(aboutKey('found `bin` without `package`; add `package` or remove `bin`', 'bin'));
     }
     if (entry.installScripts !== undefined && entry.package === undefined) {
-      addIssue(aboutKey('found installScripts without package; expected both or neither', 'installScripts'));
+      addIssue(
+        aboutKey(
+          'found `installScripts` without `package`; add `package` or remove `installScripts`',
+          'installScripts',
+        ),
+      );
     }
   })
   .meta({ id: 'Server', oneOf: [{ required: ['package'] }, { required: ['command'] }] });
@@ -166,7 +203,9 @@ const serverKey = z
 
 const servers = z.record(serverKey, server, expects('a map of servers')).superRefine((entries, context) => {
   for (const [later, earlier] of sameButForCase(Object.keys(entries))) {
-    context.addIssue(aboutKey(`this key differs from ${earlier} only in case; expected another one`, later));
+    context.addIssue(
+      aboutKey(`this key differs from \`${earlier}\` only in upper and lower case; choose another key`, later),
+    );
   }
 });
 
@@ -174,31 +213,44 @@ const gateway = z.strictObject(
   {
     startupWait: duration(
       GATEWAY_DEFAULTS.startupWait,
-      'How long the first listing, or a request for what nobody lists yet, waits for servers that are starting.',
+      'How long the first list request, or a request for something that no server lists yet, waits for servers that are starting.',
       { min: '0s', max: '300s' },
     ).exactOptional(),
     idleStop: duration(
       GATEWAY_DEFAULTS.idleStop,
-      'How long a process that no client uses any more is kept for the next one.',
+      'How long a process without clients keeps running for the next client.',
       { min: '0s', max: '24h' },
     ).exactOptional(),
-    restartTool: flag(GATEWAY_DEFAULTS.restartTool, 'Offers the tool trunkline__restart.').exactOptional(),
-    watch: flag(GATEWAY_DEFAULTS.watch, 'Follows changes of this file while Trunkline runs.').exactOptional(),
-    startLimit: count(undefined, 'Servers that may be starting at once; the number of cores, 4 at least, by default.', {
-      min: 1,
-      max: 1024,
-    }).exactOptional(),
-    maxQueued: count(GATEWAY_DEFAULTS.maxQueued, 'Calls that may wait for their turn, of all servers together.', {
-      min: 0,
-      max: 65536,
-    }).exactOptional(),
+    restartTool: flag(
+      GATEWAY_DEFAULTS.restartTool,
+      'Offers the tool trunkline__restart, which restarts a server.',
+    ).exactOptional(),
+    watch: flag(GATEWAY_DEFAULTS.watch, 'Applies changes of this file while Trunkline runs.').exactOptional(),
+    startLimit: count(
+      undefined,
+      'Servers that may be starting at once. Default: the number of CPU cores, but at least 4.',
+      {
+        min: 1,
+        max: 1024,
+      },
+    ).exactOptional(),
+    maxQueued: count(
+      GATEWAY_DEFAULTS.maxQueued,
+      'Calls that may wait in the queues of all servers together. Further calls are refused at once.',
+      {
+        min: 0,
+        max: 65536,
+      },
+    ).exactOptional(),
     maxPartial: bytes(
       GATEWAY_DEFAULTS.maxPartial,
-      'How much may be held of messages that have not arrived whole, of all servers and clients together.',
+      'Limit on incomplete incoming messages, for all servers and clients together. A message that exceeds it is dropped.',
       { min: '1MiB', max: '16GiB' },
     ).exactOptional(),
     http: httpSection
-      .meta({ description: 'Limits of HTTP, for `serve --http`. What is left out keeps its default.' })
+      .meta({
+        description: 'Limits of the HTTP server, for `serve --http`. Keys that you leave out keep their defaults.',
+      })
       .exactOptional(),
   },
   expects('a map of settings'),
@@ -208,12 +260,16 @@ const gateway = z.strictObject(
 export const fileSchema = z
   .strictObject(
     {
-      $schema: text('The JSON Schema of this file, for editors.').exactOptional(),
+      $schema: text('The JSON Schema of this file, for editors. Trunkline ignores it.').exactOptional(),
       servers: servers
-        .meta({ description: 'The servers to run, by the key that their tools will carry.' })
+        .meta({ description: 'The servers to run, by key. The key becomes the prefix of the tool names.' })
         .exactOptional(),
-      mcpServers: servers.meta({ description: 'The same as `servers`, as other programs call it.' }).exactOptional(),
-      defaults: tunables.meta({ description: 'Settings of every server that does not say otherwise.' }).exactOptional(),
+      mcpServers: servers
+        .meta({ description: 'Another name for `servers`, which other programs use.' })
+        .exactOptional(),
+      defaults: tunables
+        .meta({ description: 'Default settings of all servers. An entry of a server overrides them.' })
+        .exactOptional(),
       gateway: gateway.meta({ description: 'Settings of Trunkline itself.' }).exactOptional(),
     },
     expects('a map with `servers:`'),
@@ -223,14 +279,14 @@ export const fileSchema = z
 export type ServerEntry = z.output<typeof server>;
 export type Tunables = z.output<typeof tunables>;
 
-/** What holds for a server when the file says nothing, read by the same rules as the file. */
+/** Built-in settings of a server, parsed by the same rules as the file. */
 export const BUILT_IN = settings.extend({ restart: restartSettings }).parse(DEFAULTS);
 export type GlobalOptions = typeof BUILT_IN;
 export const GATEWAY_BUILT_IN = gateway
   .required({ startupWait: true, idleStop: true, restartTool: true, maxQueued: true, maxPartial: true, watch: true })
   .parse(GATEWAY_DEFAULTS);
 
-/** A mistake that no single value has, so that it is shown at a key: the last of `path`, or the map's own. */
+/** A mistake that concerns several values. It is reported at a key: the last key of `path`, or the key of the map itself. */
 function aboutKey(message: string, ...path: string[]) {
   return { code: 'custom' as const, message, path, params: { aboutKey: true } };
 }

@@ -5,13 +5,13 @@ import { formatPath } from './format-path.js';
 /**
  * Why one server of the file cannot run; becomes the `problem` of its `ServerConfig`.
  *
- * Neither text may contain the value of a variable: both are shown to people and to models.
+ * Neither text may contain the value of a variable, because people and models see both.
  */
 export class ServerFault extends Error {
   override readonly name = 'ServerFault';
   /** The next step to take. */
   readonly hint: string;
-  /** Where the fault is, below the server's entry; empty for the entry as a whole. */
+  /** Path of the fault within the server's entry; empty for the whole entry. */
   readonly path: readonly PropertyKey[];
 
   constructor(message: string, hint: string, path: readonly PropertyKey[] = []) {
@@ -21,7 +21,7 @@ export class ServerFault extends Error {
   }
 }
 
-/** Returns what `read` returns; a `ServerFault` that it throws is about the value at `path` of the entry. */
+/** Returns the result of `read`. If `read` throws a `ServerFault`, the fault is reported at `path` of the entry. */
 export function faultsAt<T>(path: readonly PropertyKey[], read: () => T): T {
   try {
     return read();
@@ -30,10 +30,10 @@ export function faultsAt<T>(path: readonly PropertyKey[], read: () => T): T {
   }
 }
 
-/** The fault with its place in the file. The first of `places` is the entry's own; those of its values follow. */
+/** Adds line and column to a fault. The first of `places` is the place of the entry; the places of its values follow. */
 export function locateFault({ message, hint, path }: ServerFault, places: readonly Place[]): ServerProblem {
   const [entry, ...inside] = places;
-  if (entry === undefined) throw new Error('An entry without a place');
+  if (entry === undefined) throw new Error('locateFault needs the place of the entry');
   const whole = [...entry.path, ...path];
   const isAt = (place: Place) => place.path.length === whole.length && whole.every((step, i) => step === place.path[i]);
   const { line, column } = inside.find(isAt) ?? entry;

@@ -5,7 +5,7 @@ import type { ServerEntry, Tunables } from './schema.js';
 import { settle } from './settle.js';
 import type { YamlSource } from './yaml-source.js';
 
-/** Settings of the server at `path` that cannot take effect next to one another. */
+/** Warnings about settings of the server at `path` that another setting makes ineffective. */
 export function settingWarnings(
   entry: ServerEntry,
   defaults: Tunables,
@@ -21,12 +21,12 @@ export function settingWarnings(
   return pairs
     .filter(([, value, , limit]) => value > limit)
     .map(([name, , limitName]) => ({
-      message: `${formatPath(path)}: ${name} is longer than ${limitName}, which wins`,
+      message: `${formatPath(path)}: ${name} is longer than ${limitName}, so ${limitName} applies; change one of them`,
       ...source.positionOfKey(path),
     }));
 }
 
-/** Settings of the gateway itself that cannot take effect next to one another. */
+/** Warnings about settings of the gateway that another setting makes ineffective. */
 export function gatewayWarnings({ http }: { readonly http?: HttpSection }, source: YamlSource): ConfigProblem[] {
   if (http === undefined) return [];
   const { maxSessions, maxConnections } = toHttpConfig(http);
@@ -34,7 +34,7 @@ export function gatewayWarnings({ http }: { readonly http?: HttpSection }, sourc
   const path = ['gateway', 'http'];
   return [
     {
-      message: `${formatPath(path)}: maxSessions (${maxSessions}) is more than maxConnections (${maxConnections}); each client that listens holds a connection`,
+      message: `${formatPath(path)}: maxSessions (${maxSessions}) is greater than maxConnections (${maxConnections}), but each listening client holds a connection; raise maxConnections`,
       ...source.positionOfKey(path),
     },
   ];

@@ -1,6 +1,6 @@
 import { BUILT_IN, type GlobalOptions, type Tunables } from './schema.js';
 
-/** The entry's own settings, then those of `defaults:`, then the built-in ones. */
+/** Merges settings: an entry overrides `defaults:`, which overrides the built-in settings. */
 export function settle(entry: Tunables, defaults: Tunables): GlobalOptions {
   return {
     ...BUILT_IN,

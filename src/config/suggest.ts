@@ -1,8 +1,8 @@
-/** The candidate that `word` was most likely meant to be, if any is near enough to be worth asking about. */
+/** The candidate most similar to `word`, or `undefined` if no candidate is similar enough to suggest. */
 export function suggest(word: string, candidates: Iterable<string>): string | undefined {
   const wanted = word.toLowerCase();
   let nearest: string | undefined;
-  // One slip in three letters still reads as the same word; more is a different one.
+  // One typing error in three letters is still the same word; with more errors it is another word.
   let allowed = Math.max(1, Math.floor(wanted.length / 3)) + 1;
   for (const candidate of candidates) {
     const distance = editDistance(wanted, candidate.toLowerCase());
@@ -13,7 +13,7 @@ export function suggest(word: string, candidates: Iterable<string>): string | un
   return nearest;
 }
 
-/** Insertions, deletions, replacements and swaps of neighbours that lead from `from` to `to`. */
+/** Number of insertions, deletions, replacements and swaps of adjacent letters that turn `from` into `to`. */
 export function editDistance(from: string, to: string): number {
   let beforePrevious: number[] = [];
   let previous = Array.from({ length: to.length + 1 }, (_, column) => column);

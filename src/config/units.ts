@@ -19,16 +19,16 @@ const BYTE_UNITS = new Map([
 export const DURATION_PATTERN = patternOf(DURATION_UNITS);
 export const BYTES_PATTERN = patternOf(BYTE_UNITS);
 
-/** How durations and sizes are described to whoever wrote one wrongly. */
+/** How error messages describe durations and sizes. */
 export const DURATION_FORM = 'a duration with a unit, such as 500ms, 60s, 2m or 1h';
 export const BYTES_FORM = 'a size with a unit, such as 512KiB, 4MB or 64MiB';
 
-/** `"2m"` to milliseconds, rounded to whole ones. Throws a `RangeError` when the text is not a duration. */
+/** Parses a duration such as `"2m"` to whole milliseconds. Throws a `RangeError` for any other text. */
 export function parseDuration(text: string): number {
   return parseWith(DURATION_PATTERN, DURATION_UNITS, DURATION_FORM, text);
 }
 
-/** `"64MiB"` to bytes, rounded to whole ones. Throws a `RangeError` when the text is not a size. */
+/** Parses a size such as `"64MiB"` to whole bytes. Throws a `RangeError` for any other text. */
 export function parseBytes(text: string): number {
   return parseWith(BYTES_PATTERN, BYTE_UNITS, BYTES_FORM, text);
 }

@@ -5,33 +5,33 @@ import { type FSWatcher, watch } from 'chokidar';
 import type { Cancel, Clock } from '../timing/clock.js';
 
 export interface WatchOptions {
-  /** Each may be there or not. */
+  /** Paths of files, which need not exist. */
   readonly files: readonly string[];
   readonly clock: Clock;
-  /** One of the files may say something else now, or be gone, or be there. */
+  /** Called when one of the files may have been changed, created or removed. */
   readonly onChange: () => void;
-  /** What happens to the files cannot be told, or not any more. */
+  /** Called when the files cannot be watched, or cannot be watched any more. */
   readonly onError: (error: unknown) => void;
 }
 
 export interface FileWatch {
-  /** Resolves when nothing is missed any more. */
+  /** Resolves when the watch is active; it misses no later change. */
   readonly ready: Promise<void>;
   close(): Promise<void>;
 }
 
-/** Editors write in several steps; what they do within this time is one change. */
+/** Debounce: editors write in several steps, and all steps within this time count as one change. */
 const SETTLE_MS = 100;
-/** Whoever writes all the time is not waited for. */
+/** Upper limit of the debounce, for files that are written all the time. */
 const LONGEST_STORM_MS = 1_000;
-/** A file that is replaced may be missing for a moment. */
+/** How long a file may be missing while an editor replaces it. */
 const ABSENT_MS = 1_000;
 
 /**
- * Tells when one of the files changed, whichever way: written in place, replaced by another one, removed and made
- * again, or reached by another symbolic link. It keeps no process alive.
+ * Reports changes of files: a file is written in place, replaced, removed and created again, or reached through another
+ * symbolic link. The watch does not keep the process alive.
  *
- * Folders are watched rather than files: a file that is replaced takes whoever watched it along.
+ * Watches folders instead of files, because a watch on a file follows the old file when another one replaces it.
  */
 export function watchFiles({ files, clock, onChange, onError }: WatchOptions): FileWatch {
   let cancel: Cancel = () => {};
@@ -55,14 +55,14 @@ export function watchFiles({ files, clock, onChange, onError }: WatchOptions): F
   };
   let places = placesOf(files);
   let watcher = watchPlaces(places, happened, onError);
-  /** Links may lead elsewhere now, and folders may have come or gone. */
+  /** Looks up the folders again: links may lead to other folders now, and folders may exist or be gone. */
   const follow = () => {
     const now = placesOf(files);
     if (isDeepStrictEqual(now, places)) return;
     places = now;
     void watcher.close();
     watcher = watchPlaces(places, happened, onError);
-    // What happened before it watched was not seen.
+    // The new watcher has not seen changes from before it was ready.
     watcher.once('ready', happened);
   };
   return {
@@ -83,13 +83,13 @@ function watchPlaces({ folders, entries }: Places, happened: () => void, onError
     depth: 0,
     ignored: (path) => !folders.has(path) && !entries.has(path),
   });
-  // What chokidar makes of many changes in a moment may lack the last one; what the system told it does not.
+  // chokidar coalesces fast changes and may drop the last one; the raw events of the system include it.
   const names = new Set([...entries].map((entry) => basename(entry)));
   watcher.on('raw', (_event, path) => (!path || names.has(basename(path))) && happened());
   return watcher.on('all', happened).on('error', onError);
 }
 
-/** Where something happens when a file changes, and to what. */
+/** The folders to watch, and the entries in them that count. */
 interface Places {
   readonly folders: Set<string>;
   readonly entries: Set<string>;
@@ -105,31 +105,31 @@ function addPlaces(path: string, places: Places): void {
   const { folders, entries } = places;
   let folder = dirname(path);
   let name = basename(path);
-  // Of a folder that is not there yet, the nearest one that is will tell.
+  // If the folder does not exist yet, its nearest existing ancestor is watched.
   while (!existsSync(folder) && folder !== dirname(folder)) {
     name = basename(folder);
     folder = dirname(folder);
   }
   if (!existsSync(folder)) return;
   const entry = join(realpathSync(folder), name);
-  // Links that lead in a circle lead nowhere.
+  // A circle of links leads to no file.
   if (entries.has(slashed(entry))) return;
   folders.add(slashed(dirname(entry)));
   entries.add(slashed(entry));
   for (const link of linksAlong(path)) addPlaces(link, places);
 }
 
-/** As chokidar writes paths, on Windows too. */
+/** The path with slashes, as chokidar writes paths on Windows too. */
 function slashed(path: string): string {
   return path.replaceAll('\\', '/');
 }
 
-/** What the path leads over: a link in the place of the file, or of one of its folders, may be exchanged. */
+/** The links on the path, including the target of a link in place of the file. Each link may be replaced. */
 function linksAlong(path: string): string[] {
   const along: string[] = [];
   const target = linkAt(path);
   if (target !== undefined) along.push(resolve(dirname(path), target));
-  // Nobody exchanges what stands at the root, such as a link in the place of /tmp.
+  // Links at the root, such as /tmp on macOS, do not change.
   for (let folder = dirname(path); dirname(folder) !== dirname(dirname(folder)); folder = dirname(folder)) {
     if (linkAt(folder) !== undefined) along.push(folder);
   }
@@ -140,7 +140,7 @@ function linkAt(path: string): string | undefined {
   try {
     return readlinkSync(path);
   } catch {
-    // No link, or nothing at all.
+    // The path is not a link, or does not exist.
     return undefined;
   }
 }

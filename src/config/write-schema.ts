@@ -1,4 +1,4 @@
-// Run after a build, as `node dist/write-schema.js`: writes the generated schema to where editors find it.
+// Writes the generated schema to `config/trunkline.schema.json`. Run after a build: `node dist/write-schema.js`.
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { jsonSchemaText } from './json-schema.js';

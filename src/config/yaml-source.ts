@@ -20,16 +20,16 @@ interface Position {
 
 export type Path = readonly PropertyKey[];
 
-/** Parsed YAML that still knows where everything stands. */
+/** Parsed YAML with the position of each key and value. */
 export interface YamlSource {
   readonly value: unknown;
-  /** Where the value at `path` stands, or its key when there is no value. */
+  /** Position of the value at `path`, or of its key if there is no value. */
   positionOf(path: Path): Position;
-  /** Where the last key of `path` stands. */
+  /** Position of the last key of `path`. */
   positionOfKey(path: Path): Position;
 }
 
-/** Parses a text of one YAML document, of which JSON is a part. Throws a `ConfigError` naming `file` otherwise. */
+/** Parses one YAML document, which may be JSON. Throws a `ConfigError` with the name `file` if the text is not valid. */
 export function parseYaml(text: string, file: string): YamlSource {
   const lines = new LineCounter();
   const document = parseDocument(text, { lineCounter: lines, prettyErrors: false, stringKeys: true });
@@ -51,28 +51,28 @@ export function parseYaml(text: string, file: string): YamlSource {
 
 type PositionAt = (offset: number) => Position;
 
-// The library's own messages may quote the text at fault, which can be a secret; these never do.
+// Messages of the library may quote the invalid text, which can be a secret. These messages never quote it.
 const PLAIN_WORDS: Partial<Record<ErrorCode, string>> = {
-  BAD_ALIAS: 'this alias cannot be read; expected * and the name of an anchor',
-  BAD_DQ_ESCAPE: 'a backslash in "…" starts no known escape; expected \\\\ for a literal one',
-  BAD_INDENT: 'the indentation does not fit the lines above; expected the same as their neighbours',
-  BAD_SCALAR_START: 'a value cannot start with this character; expected quotes around it',
-  BLOCK_AS_IMPLICIT_KEY: 'a second `key:` on one line; expected a line of its own, or quotes around the value',
-  BLOCK_IN_FLOW: 'an indented block inside [ ] or { }; expected commas and brackets only',
-  MISSING_CHAR: 'something is missing here; expected a closing quote or bracket, a comma or a colon',
-  MULTILINE_IMPLICIT_KEY: 'a key that spans lines; expected `key:` on one line',
-  MULTIPLE_DOCS: 'a second document starts here; expected a single one, without `---` between',
-  NON_STRING_KEY: 'a list or map stands where a key should; expected a text',
-  TAB_AS_INDENT: 'a tab indents this line; expected spaces',
-  TAG_RESOLVE_FAILED: 'an unknown tag; expected a plain value, in quotes if it starts with !',
-  UNEXPECTED_TOKEN: 'this does not belong here; expected `key: value`, or quotes around a text with special characters',
+  BAD_ALIAS: 'this alias is not valid; expected * followed by the name of an anchor',
+  BAD_DQ_ESCAPE: 'unknown escape sequence in a double-quoted string; write \\\\ for a literal backslash',
+  BAD_INDENT: 'the indentation does not match the lines above; align this line with them',
+  BAD_SCALAR_START: 'a value cannot start with this character; put the value in quotes',
+  BLOCK_AS_IMPLICIT_KEY: 'a second `key:` on the same line; move it to a separate line, or put the value in quotes',
+  BLOCK_IN_FLOW: 'an indented block inside [ ] or { }; use commas and brackets instead',
+  MISSING_CHAR: 'a character is missing here; expected a closing quote or bracket, a comma or a colon',
+  MULTILINE_IMPLICIT_KEY: 'this key spans several lines; write `key:` on one line',
+  MULTIPLE_DOCS: 'a second YAML document starts here; remove the `---`, as the file may contain only one document',
+  NON_STRING_KEY: 'this key is a list or a map; expected a string',
+  TAB_AS_INDENT: 'this line is indented with a tab; use spaces',
+  TAG_RESOLVE_FAILED: 'unknown tag; remove it, or put a value that starts with ! in quotes',
+  UNEXPECTED_TOKEN: 'unexpected text; expected `key: value`, or quotes around a string with special characters',
 };
 
 function syntaxProblems({ errors, warnings }: Document, text: string, positionAt: PositionAt): ConfigProblem[] {
   return [...errors, ...warnings].map(({ code, pos: [offset] }) => {
     const message =
       code === 'DUPLICATE_KEY'
-        ? `the key \`${keyAt(text, offset)}\` stands here a second time; expected it once`
+        ? `the key \`${keyAt(text, offset)}\` is used twice; remove one of the two`
         : (PLAIN_WORDS[code] ?? 'this is not valid YAML; expected `key: value` lines');
     return { message, ...positionAt(offset) };
   });
@@ -83,17 +83,17 @@ function keyAt(text: string, offset: number): string {
   return key;
 }
 
-/** Aliases without an anchor, and the one key that is never data. */
+/** Reports aliases without an anchor, and the key `__proto__`. */
 function referenceProblems(document: Document, positionAt: PositionAt): ConfigProblem[] {
   const problems: ConfigProblem[] = [];
   const add = (node: Node, message: string) => problems.push({ message, ...positionAt(node.range?.[0] ?? 0) });
   visit(document, {
     Alias: (_, alias) => {
-      if (alias.resolve(document) === undefined) add(alias, 'this alias has no anchor; expected one above it');
+      if (alias.resolve(document) === undefined) add(alias, 'this alias has no anchor; define the anchor above it');
     },
     Pair: (_, { key }) => {
       if (isScalar(key) && key.value === '__proto__')
-        add(key, 'the key `__proto__` is not allowed; expected another one');
+        add(key, 'the key `__proto__` is not allowed; choose another key');
     },
   });
   return problems;
@@ -103,8 +103,8 @@ function toValue(document: Document, file: string): unknown {
   try {
     return document.toJS();
   } catch (cause) {
-    // What remains is the library's guard against aliases that multiply.
-    const message = 'too many aliases to unfold; expected fewer';
+    // The only remaining error is the library's limit on aliases, which guards against exponential growth.
+    const message = 'too many aliases to expand; use fewer';
     throw new ConfigError('config-syntax', file, [{ message, ...START }], { cause });
   }
 }
@@ -126,7 +126,7 @@ function offsetOf(document: Document, path: Path, part: 'key' | 'value'): number
     }
     const wantsKey = depth === path.length - 1 && part === 'key';
     const isEmpty = isScalar(node) && node.value === null;
-    // A path may lead to what is not there; its nearest ancestor is where it should be.
+    // A path may lead to a missing value. The position is then that of its nearest ancestor.
     offset = (wantsKey || isEmpty ? startOf(key) : undefined) ?? startOf(node) ?? startOf(key) ?? offset;
   }
   return offset;

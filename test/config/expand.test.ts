@@ -26,7 +26,7 @@ describe('expand', () => {
   test('a variable that is not set and has no default is named, with a way to give it one', () => {
     expect(() => expand(`x \${TOKEN}`, {})).toThrow(
       expect.objectContaining({
-        message: 'the variable TOKEN is not set',
+        message: 'the environment variable TOKEN is not set',
         hint: expect.stringContaining(`\${TOKEN:-default}`),
       }),
     );
@@ -40,7 +40,7 @@ describe('expand', () => {
   );
 
   test('what every object inherits is not a variable', () => {
-    expect(() => expand(`\${constructor}`, {})).toThrow('the variable constructor is not set');
+    expect(() => expand(`\${constructor}`, {})).toThrow('the environment variable constructor is not set');
     expect(expand(`\${toString:-none}`, {})).toBe('none');
   });
 

@@ -45,10 +45,12 @@ describe('findConfigFile', () => {
       expect.objectContaining({
         code: 'config-not-found',
         file: '/project/gone.yaml',
-        message: expect.stringContaining('--config asks for it'),
+        message: expect.stringContaining('the file that --config names does not exist'),
       }),
     );
-    expect(() => find(everywhere, { env: { TRUNKLINE_CONFIG: '/gone.yaml' } })).toThrow('TRUNKLINE_CONFIG asks for it');
+    expect(() => find(everywhere, { env: { TRUNKLINE_CONFIG: '/gone.yaml' } })).toThrow(
+      'the file that TRUNKLINE_CONFIG names does not exist',
+    );
   });
 
   test('XDG_CONFIG_HOME replaces ~/.config, unless it is relative', () => {
@@ -60,7 +62,7 @@ describe('findConfigFile', () => {
   test('on macOS the Application Support folder is looked in as well', () => {
     const file = '/home/ada/Library/Application Support/trunkline/trunkline.yaml';
     expect(find([file], { platform: 'darwin' })).toBe(file);
-    expect(() => find([file])).toThrow('no configuration file');
+    expect(() => find([file])).toThrow('no configuration file found');
   });
 
   test('on Windows the folder of the user is in APPDATA', () => {
@@ -78,7 +80,7 @@ describe('findConfigFile', () => {
         code: 'config-not-found',
         file: undefined,
         message: [
-          'no configuration file; looked for',
+          'no configuration file found; looked for',
           '  /project/trunkline.yaml',
           '  /project/trunkline.yml',
           '  /home/ada/.config/trunkline/trunkline.yaml',

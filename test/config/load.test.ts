@@ -164,7 +164,7 @@ describe('variables', () => {
     expect(servers[0]).toMatchObject({
       child: undefined,
       problem: {
-        message: 'servers.a.env.KEY: the variable TOKEN is not set',
+        message: 'servers.a.env.KEY: the environment variable TOKEN is not set',
         hint: expect.stringContaining('set TOKEN'),
         line: 5,
         column: 12,
@@ -181,7 +181,7 @@ describe('a server that cannot run', () => {
       of: 'a malformed variable',
       entry: `{ command: x, args: [a, "\${"] }`,
       problem: {
-        message: expect.stringContaining('servers.a.args[1]: a "${" starts no variable'),
+        message: expect.stringContaining('servers.a.args[1]: "${" does not start a valid reference'),
         line: 2,
         column: 30,
       },
@@ -195,7 +195,7 @@ describe('a server that cannot run', () => {
       of: 'a package of any version',
       entry: '{ package: no-such-package@latest }',
       problem: {
-        message: expect.stringContaining('servers.a.package: no-such-package@latest asks for no exact version'),
+        message: expect.stringContaining('servers.a.package: no-such-package@latest does not name an exact version'),
         line: 2,
         column: 17,
       },
@@ -204,7 +204,7 @@ describe('a server that cannot run', () => {
       of: 'a missing folder',
       entry: '{ command: x, cwd: ./gone }',
       problem: {
-        message: 'servers.a.cwd: the folder ./gone does not exist; expected a folder to run in',
+        message: 'servers.a.cwd: the folder ./gone does not exist; expected a folder to run the server in',
         line: 2,
         column: 25,
       },
@@ -218,7 +218,7 @@ describe('a server that cannot run', () => {
       of: 'a url',
       entry: '{ url: "https://example.com/mcp", headers: { A: b } }',
       problem: {
-        message: 'servers.a: remote servers are not supported yet; expected package or command',
+        message: 'servers.a: remote servers are not supported yet; expected `package` or `command`',
         line: 2,
         column: 3,
       },
@@ -363,9 +363,9 @@ describe('a warning', () => {
       'servers:\n  a: { command: x, timeout: 20m }\n  b: { command: x, restart: { firstDelay: 1m, parkedProbe: 2h } }\n',
     );
     expect(warnings).toStrictEqual([
-      `${file}:2:3: servers.a: timeout is longer than maxTimeout, which wins`,
-      `${file}:3:3: servers.b: restart.firstDelay is longer than restart.maxDelay, which wins`,
-      `${file}:3:3: servers.b: restart.parkedProbe is longer than restart.parkedProbeMax, which wins`,
+      `${file}:2:3: servers.a: timeout is longer than maxTimeout, so maxTimeout applies; change one of them`,
+      `${file}:3:3: servers.b: restart.firstDelay is longer than restart.maxDelay, so restart.maxDelay applies; change one of them`,
+      `${file}:3:3: servers.b: restart.parkedProbe is longer than restart.parkedProbeMax, so restart.parkedProbeMax applies; change one of them`,
     ]);
   });
 
@@ -373,7 +373,7 @@ describe('a warning', () => {
     const withHttp = (http: string) => load(`servers: { a: { command: x } }\ngateway:\n  http: ${http}\n`);
     const { file, warnings } = withHttp('{ maxSessions: 300 }');
     expect(warnings).toStrictEqual([
-      `${file}:3:3: gateway.http: maxSessions (300) is more than maxConnections (256); each client that listens holds a connection`,
+      `${file}:3:3: gateway.http: maxSessions (300) is greater than maxConnections (256), but each listening client holds a connection; raise maxConnections`,
     ]);
     expect(withHttp('{ maxSessions: 300, maxConnections: 300 }').warnings).toStrictEqual([]);
   });

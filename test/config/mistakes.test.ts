@@ -12,7 +12,7 @@ describe('what is not a configuration at all', () => {
       expect.objectContaining({
         code: 'config-not-found',
         file,
-        message: expect.stringContaining(`${file}: there is no such file`),
+        message: expect.stringContaining(`${file}: the file does not exist`),
       }),
     );
   });
@@ -46,7 +46,7 @@ describe('what is not a configuration at all', () => {
 
   test.each([
     { text: '- a\n', found: 'a list' },
-    { text: 'servers\n', found: 'a text' },
+    { text: 'servers\n', found: 'a string' },
     { text: '42\n', found: 'a number' },
   ])('$found instead of a map', ({ text, found }) => {
     expect(problemsOf(text)).toStrictEqual([`1:1 found ${found}; expected a map with \`servers:\``]);
@@ -54,29 +54,25 @@ describe('what is not a configuration at all', () => {
 
   test('servers and mcpServers together', () => {
     expect(problemsOf('servers: { a: { command: x } }\nmcpServers: {}\n')).toStrictEqual([
-      '2:1 found servers and mcpServers, which mean the same; expected one of them',
+      '2:1 found both `servers` and `mcpServers`, which mean the same; only one of them is allowed',
     ]);
   });
 });
 
 describe('bad YAML is told in plain words with its place', () => {
   test.each([
-    [
-      'a key twice',
-      'servers:\n  a: { command: x }\n  a: { command: y }\n',
-      '3:3 the key `a` stands here a second time',
-    ],
-    ['a quoted key twice', '{"servers": {}, "servers": {}}', '1:17 the key `servers` stands here a second time'],
-    ['a tab', 'servers:\n\ta: 1\n', '2:1 a tab indents this line; expected spaces'],
-    ['odd indentation', 'servers:\n  a:\n    command: x\n   cwd: y\n', '4:1 the indentation does not fit'],
-    ['an open quote', 'servers: "a', '1:12 something is missing here; expected a closing quote'],
-    ['two keys on a line', 'servers: a: b\n', '1:10 a second `key:` on one line'],
-    ['a second document', 'servers: 1\n---\nservers: 2\n', '2:1 a second document starts here'],
+    ['a key twice', 'servers:\n  a: { command: x }\n  a: { command: y }\n', '3:3 the key `a` is used twice'],
+    ['a quoted key twice', '{"servers": {}, "servers": {}}', '1:17 the key `servers` is used twice'],
+    ['a tab', 'servers:\n\ta: 1\n', '2:1 this line is indented with a tab; use spaces'],
+    ['odd indentation', 'servers:\n  a:\n    command: x\n   cwd: y\n', '4:1 the indentation does not match'],
+    ['an open quote', 'servers: "a', '1:12 a character is missing here; expected a closing quote'],
+    ['two keys on a line', 'servers: a: b\n', '1:10 a second `key:` on the same line'],
+    ['a second document', 'servers: 1\n---\nservers: 2\n', '2:1 a second YAML document starts here'],
     ['an alias without anchor', 'servers: *gone\n', '1:10 this alias has no anchor'],
-    ['a key that is a map', '? { a: 1 }\n: 2\n', '1:3 a list or map stands where a key should'],
-    ['an unknown tag', 'servers: !ruby x\n', '1:10 an unknown tag'],
+    ['a key that is a map', '? { a: 1 }\n: 2\n', '1:3 this key is a list or a map'],
+    ['an unknown tag', 'servers: !ruby x\n', '1:10 unknown tag'],
     ['a value with @', 'servers: @x\n', '1:10 a value cannot start with this character'],
-    ['a text after a text', 'servers: "a" b\n', '1:14 this does not belong here'],
+    ['a text after a text', 'servers: "a" b\n', '1:14 unexpected text'],
     ['__proto__', 'servers:\n  __proto__: { command: x }\n', '2:3 the key `__proto__` is not allowed'],
   ])('%s', (_, text, problem) => {
     expect(errorOf(text).code).toBe('config-syntax');
@@ -85,7 +81,7 @@ describe('bad YAML is told in plain words with its place', () => {
 
   test('aliases that multiply are refused', () => {
     const levels = Array.from({ length: 9 }, (_, n) => `x${n + 1}: &x${n + 1} [${Array(9).fill(`*x${n}`).join(', ')}]`);
-    expect(errorOf(['x0: &x0 [a]', ...levels].join('\n')).message).toContain('too many aliases to unfold');
+    expect(errorOf(['x0: &x0 [a]', ...levels].join('\n')).message).toContain('too many aliases to expand');
   });
 });
 
@@ -134,18 +130,18 @@ describe('a key that is not known', () => {
 
 describe('a key of a server', () => {
   test.each([
-    { key: 'a b', fault: 'cannot start tool names', hint: 'did you mean `a-b`?' },
-    { key: 'a__b', fault: 'cannot start tool names', hint: 'did you mean `a-b`?' },
-    { key: '-a', fault: 'cannot start tool names', hint: 'did you mean `a`?' },
-    { key: 'é', fault: 'cannot start tool names', hint: undefined },
+    { key: 'a b', fault: 'this is not a valid server key', hint: 'did you mean `a-b`?' },
+    { key: 'a__b', fault: 'this is not a valid server key', hint: 'did you mean `a-b`?' },
+    { key: '-a', fault: 'this is not a valid server key', hint: 'did you mean `a`?' },
+    { key: 'é', fault: 'this is not a valid server key', hint: undefined },
     {
       key: 'a'.repeat(25),
       fault: 'has 25 characters; expected at most 24',
       hint: `did you mean \`${'a'.repeat(24)}\`?`,
     },
     { key: 'Trunkline', fault: "reserved for Trunkline's own tools, such as trunkline__status", hint: undefined },
-    { key: 'NUL', fault: 'Windows takes this key for a device', hint: undefined },
-    { key: 'com1', fault: 'Windows takes this key for a device', hint: undefined },
+    { key: 'NUL', fault: 'this key is the name of a device on Windows', hint: undefined },
+    { key: 'com1', fault: 'this key is the name of a device on Windows', hint: undefined },
   ])('cannot be $key', ({ key, fault, hint }) => {
     const error = errorOf(`servers:\n  ${key}: { command: x }\n`);
     expect(error).toMatchObject({ line: 2, column: 3, hint });
@@ -155,13 +151,13 @@ describe('a key of a server', () => {
 
   test('cannot differ from another one only in case', () => {
     expect(problemsOf('servers:\n  files: { command: x }\n  Files: { command: x }\n')).toStrictEqual([
-      '3:3 servers.Files: this key differs from files only in case; expected another one',
+      '3:3 servers.Files: this key differs from `files` only in upper and lower case; choose another key',
     ]);
   });
 
   test('is checked for remote servers as well', () => {
     expect(problemsOf('{ "mcpServers": { "a b": { "url": "x" } } }')).toStrictEqual([
-      expect.stringContaining('1:19 mcpServers.a b: this key cannot start tool names'),
+      expect.stringContaining('1:19 mcpServers.a b: this is not a valid server key'),
     ]);
   });
 });
@@ -171,42 +167,45 @@ describe('a value of the wrong kind', () => {
   const COUNT = 'expected a whole number from 1 to 1024';
 
   test.each([
-    ['timeout: 60', `4:14 servers.a.timeout: found the number 60; add a unit; ${DURATION}`],
-    ['timeout: "60"', `4:14 servers.a.timeout: found the text "60"; add a unit; ${DURATION}`],
-    ['timeout: soon', `4:14 servers.a.timeout: found the text "soon"; ${DURATION}`],
+    ['timeout: 60', `4:14 servers.a.timeout: found the number 60 without a unit; ${DURATION}`],
+    ['timeout: "60"', `4:14 servers.a.timeout: found the string "60" without a unit; ${DURATION}`],
+    ['timeout: soon', `4:14 servers.a.timeout: found the string "soon"; ${DURATION}`],
     ['timeout: [1s]', `4:14 servers.a.timeout: found a list; ${DURATION}`],
-    ['timeout: 0s', '4:14 servers.a.timeout: found the text "0s"; expected a duration from 1ms to 24h'],
-    ['startTimeout: 6m', '4:19 servers.a.startTimeout: found the text "6m"; expected a duration from 1ms to 300s'],
-    ['stopGrace: 11s', '4:16 servers.a.stopGrace: found the text "11s"; expected a duration from 0s to 10s'],
+    ['timeout: 0s', '4:14 servers.a.timeout: found the string "0s"; expected a duration from 1ms to 24h'],
+    ['startTimeout: 6m', '4:19 servers.a.startTimeout: found the string "6m"; expected a duration from 1ms to 300s'],
+    ['stopGrace: 11s', '4:16 servers.a.stopGrace: found the string "11s"; expected a duration from 0s to 10s'],
     [
       'maxFrame: 64',
-      '4:15 servers.a.maxFrame: found the number 64; add a unit; expected a size with a unit, such as 512KiB, 4MB or 64MiB',
+      '4:15 servers.a.maxFrame: found the number 64 without a unit; expected a size with a unit, such as 512KiB, 4MB or 64MiB',
     ],
-    ['maxFrame: 1GiB', '4:15 servers.a.maxFrame: found the text "1GiB"; expected a size from 1KiB to 256MiB'],
+    ['maxFrame: 1GiB', '4:15 servers.a.maxFrame: found the string "1GiB"; expected a size from 1KiB to 256MiB'],
     ['concurrency: 0', `4:18 servers.a.concurrency: found the number 0; ${COUNT}`],
     ['concurrency: 1.5', `4:18 servers.a.concurrency: found the number 1.5; ${COUNT}`],
-    ['concurrency: many', `4:18 servers.a.concurrency: found the text "many"; ${COUNT}`],
-    ['disabled: yes', '4:15 servers.a.disabled: found the text "yes"; expected true or false'],
-    ['type: stdoi', '4:11 servers.a.type: found the text "stdoi"; expected stdio'],
+    ['concurrency: many', `4:18 servers.a.concurrency: found the string "many"; ${COUNT}`],
+    ['disabled: yes', '4:15 servers.a.disabled: found the string "yes"; expected true or false'],
+    ['type: stdoi', '4:11 servers.a.type: found the string "stdoi"; expected stdio, the only supported transport'],
     [
       'prefix: b',
-      '4:13 servers.a.prefix: found the text "b"; expected "" to drop the prefix; otherwise leave it out, as the key is the prefix',
+      '4:13 servers.a.prefix: found the string "b"; expected "", which means no prefix; leave it out to use the key as the prefix',
     ],
-    ['args: x', '4:11 servers.a.args: found a text; expected a list of texts'],
-    ['args: [a, 8080]', '4:15 servers.a.args[1]: found a number; expected a text; put it in quotes'],
-    ['env: { PORT: 8080 }', '4:18 servers.a.env.PORT: found a number; expected a text; put it in quotes'],
-    ['env: [A]', '4:10 servers.a.env: found a list; expected a map of variables'],
-    ['env: { "": a }', '4:12 servers.a.env.…: this cannot name a variable; expected a name without ='],
-    ['tools: { deny: x }', '4:20 servers.a.tools.deny: found a text; expected a list of texts'],
-    ['tools: x', '4:12 servers.a.tools: found a text; expected a map with allow or deny'],
+    ['args: x', '4:11 servers.a.args: found a string; expected a list of strings'],
+    ['args: [a, 8080]', '4:15 servers.a.args[1]: found a number; expected a string; put it in quotes'],
+    ['env: { PORT: 8080 }', '4:18 servers.a.env.PORT: found a number; expected a string; put it in quotes'],
+    ['env: [A]', '4:10 servers.a.env: found a list; expected a map of environment variables'],
+    [
+      'env: { "": a }',
+      '4:12 servers.a.env.…: this is not a valid variable name; expected a name that is not empty and has no `=`',
+    ],
+    ['tools: { deny: x }', '4:20 servers.a.tools.deny: found a string; expected a list of strings'],
+    ['tools: x', '4:12 servers.a.tools: found a string; expected a map with `allow` or `deny`'],
     [
       'restart: { budget: 0 }',
       '4:24 servers.a.restart.budget: found the number 0; expected a whole number from 1 to 1000',
     ],
-    ['cwd: 1', '4:10 servers.a.cwd: found a number; expected a folder'],
-    ['cwd: ', '4:5 servers.a.cwd: found nothing; expected a folder'],
-    ['bin: x', '4:5 servers.a.bin: found bin without package; expected both or neither'],
-    ['package: x', '3:5 servers.a.command: found package and command; expected one of them'],
+    ['cwd: 1', '4:10 servers.a.cwd: found a number; expected the path of a folder'],
+    ['cwd: ', '4:5 servers.a.cwd: found no value; expected the path of a folder'],
+    ['bin: x', '4:5 servers.a.bin: found `bin` without `package`; add `package` or remove `bin`'],
+    ['package: x', '3:5 servers.a.command: found both `package` and `command`; remove one of them'],
   ])('%s', (setting, problem) => {
     const text = `servers:\n  a:\n    command: x\n    ${setting}\n`;
     expect(problemsOf(text)).toStrictEqual([problem]);
@@ -214,12 +213,12 @@ describe('a value of the wrong kind', () => {
 
   test.each([
     ['servers: []\n', '1:10 servers: found a list; expected a map of servers'],
-    ['servers: { a: node }\n', '1:15 servers.a: found a text; expected a map that says what to run'],
-    ['servers: { a: {} }\n', '1:12 servers.a: found nothing to run; expected package or command'],
+    ['servers: { a: node }\n', '1:15 servers.a: found a string; expected a map with `package` or `command`'],
+    ['servers: { a: {} }\n', '1:12 servers.a: found nothing to run; add `package` or `command`'],
     ['servers: { a: { command: x } }\ndefaults: 1\n', '2:11 defaults: found a number; expected a map of settings'],
     [
       'servers: { a: { command: x } }\ndefaults: { timeout: 5 }\n',
-      `2:22 defaults.timeout: found the number 5; add a unit; ${DURATION}`,
+      `2:22 defaults.timeout: found the number 5 without a unit; ${DURATION}`,
     ],
     [
       'servers: { a: { command: x } }\ngateway: { startLimit: 0 }\n',
@@ -239,11 +238,11 @@ describe('a value of the wrong kind', () => {
     ],
     [
       'servers: { a: { command: x } }\ngateway: { http: { maxBody: 4 } }\n',
-      `2:29 gateway.http.maxBody: found the number 4; add a unit; expected a size with a unit, such as 512KiB, 4MB or 64MiB`,
+      `2:29 gateway.http.maxBody: found the number 4 without a unit; expected a size with a unit, such as 512KiB, 4MB or 64MiB`,
     ],
     [
       'servers: { a: { command: x } }\ngateway: { http: { receiveTimeout: 9s } }\n',
-      '2:36 gateway.http.receiveTimeout: found the text "9s"; expected a duration from 10s to 1h',
+      '2:36 gateway.http.receiveTimeout: found the string "9s"; expected a duration from 10s to 1h',
     ],
   ])('%j', (text, problem) => {
     expect(problemsOf(text)).toStrictEqual([problem]);
@@ -259,13 +258,13 @@ describe('the error', () => {
     expect(error).toBeInstanceOf(ConfigError);
     expect(error).toMatchObject({ code: 'config-invalid', line: 2, column: 29, hint: undefined });
     expect(error.message).toMatch(
-      /trunkline\.yaml:2:29: servers\.b\.timeout: found the number 3; add a unit; expected /,
+      /trunkline\.yaml:2:29: servers\.b\.timeout: found the number 3 without a unit; expected /,
     );
     expect(error.report.split('\n')).toStrictEqual([
       error.message,
       `${file}:3:20: servers.a: unknown key \`timout\``,
       '  did you mean `timeout`?',
-      `${file}:4:3: servers.c: found nothing to run; expected package or command`,
+      `${file}:4:3: servers.c: found nothing to run; add \`package\` or \`command\``,
     ]);
   });
 

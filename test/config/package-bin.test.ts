@@ -101,14 +101,14 @@ describe('findPackage', () => {
   test.each(['./tool', '../tool', '/opt/tool', 'a/b', '@acme', '', '@acme/..', 'node_modules/x', 'http://x'])(
     'refuses "%s", which is not the name of a package',
     (spec) => {
-      expect(() => resolveIn(folderWith(), { spec })).toThrow('is not the name of a package');
+      expect(() => resolveIn(folderWith(), { spec })).toThrow('is not the name of an npm package');
     },
   );
 
   test.each(['tool@latest', 'tool@^1.0.0', 'tool@1', 'tool@', '@acme/tool@>=1'])(
     'refuses "%s", which may be any version',
     (spec) => {
-      expect(() => resolveIn(folderWith(), { spec })).toThrow('asks for no exact version');
+      expect(() => resolveIn(folderWith(), { spec })).toThrow('does not name an exact version');
     },
   );
 
@@ -129,7 +129,7 @@ describe('findPackage', () => {
       const folder = folderWith(installed(IN_APP, { bin: { one: 'run.js', two: 'run.js' } }));
       expect(() => resolveIn(folder, { spec: '@acme/tool' })).toThrow(
         expect.objectContaining({
-          message: 'the package @acme/tool has several programs; expected a choice',
+          message: 'the package @acme/tool has several programs, none of which has the name of the package',
           hint: 'set `bin:` to one of one, two',
         }),
       );
@@ -139,7 +139,7 @@ describe('findPackage', () => {
       const folder = folderWith(installed(IN_APP, { bin }));
       expect(() => resolveIn(folder, { spec: '@acme/tool', bin: 'toString' })).toThrow(
         expect.objectContaining({
-          message: 'the package @acme/tool has no program toString; expected one that it has',
+          message: 'the package @acme/tool has no program `toString`',
           hint: 'set `bin:` to one of tool, tool-admin',
         }),
       );
@@ -159,19 +159,19 @@ describe('findPackage', () => {
   test('a program that is missing from its package is refused', () => {
     const folder = folderWith(installed(IN_APP, { bin: 'dist/run.js' }));
     expect(() => resolveIn(folder, { spec: '@acme/tool' })).toThrow(
-      'the program tool of the package @acme/tool is missing from its folder',
+      'the file of the program tool is missing from the package @acme/tool',
     );
   });
 
   test('a program outside its package is refused', () => {
     const folder = folderWith({ ...installed(IN_APP, { bin: '../../../evil.js' }), 'app/evil.js': '' });
-    expect(() => resolveIn(folder, { spec: '@acme/tool' })).toThrow('lies outside its folder');
+    expect(() => resolveIn(folder, { spec: '@acme/tool' })).toThrow('is outside the folder of the package');
   });
 
   test.skipIf(process.platform === 'win32')('a link that leads out of its package is refused', () => {
     const folder = folderWith({ ...installed(IN_APP, { bin: 'link.js' }), 'app/evil.js': '' });
     symlinkSync(join(folder, 'app/evil.js'), join(folder, IN_APP, 'link.js'));
-    expect(() => resolveIn(folder, { spec: '@acme/tool' })).toThrow('lies outside its folder');
+    expect(() => resolveIn(folder, { spec: '@acme/tool' })).toThrow('is outside the folder of the package');
   });
 
   test.skipIf(process.platform === 'win32')('a package that is itself a link, as pnpm makes them, is followed', () => {

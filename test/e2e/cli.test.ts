@@ -68,7 +68,7 @@ describe('the command line', () => {
 
 describe('a configuration that cannot be used', () => {
   it.each([
-    ['is not there', undefined, /no configuration file; looked for\n {2}.*trunkline\.yaml/],
+    ['is not there', undefined, /no configuration file found; looked for\n {2}.*trunkline\.yaml/],
     ['is empty', '', /trunkline\.yaml:?.*there are no servers; expected at least one/],
     ['is indented with a tab', 'servers:\n\tgood:\n', /trunkline\.yaml:2:1: .*tab/i],
     [
@@ -89,7 +89,7 @@ describe('a configuration that cannot be used', () => {
   it('is told when it is the one that was asked for', async () => {
     const { code, stderr } = await place.run(['check', '--config', 'nope.yaml']);
     expect(code).toBe(2);
-    expect(stderr).toMatch(/nope\.yaml: there is no such file; --config asks for it/);
+    expect(stderr).toMatch(/nope\.yaml: the file that --config names does not exist/);
   });
 });
 

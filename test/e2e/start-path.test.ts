@@ -48,7 +48,7 @@ async function secondRun(): Promise<{ initializeResult: string[]; list: string[]
   gateway = second;
   expect((await second.listTools()).length).toBeGreaterThan(1);
   await second.untilState('lab', 'ready');
-  await until('the log says what it has to say', () => second.stderr.includes('maxTimeout, which wins'));
+  await until('the log says what it has to say', () => second.stderr.includes('so maxTimeout applies'));
   await until('the server was started', () => readFileSync(log, 'utf8').includes('/execa/'));
   const [initializeResult = '', list = ''] = readFileSync(log, 'utf8').split('written\n');
   return {
@@ -95,6 +95,6 @@ describe('a warning about the configuration', () => {
     const leaving = await GatewayProcess.start({ servers: { lab: WITH_A_WARNING } }, { handshake: false });
     gateway = leaving;
     await leaving.end();
-    await until('it is told', () => leaving.stderr.includes('maxTimeout, which wins'));
+    await until('it is told', () => leaving.stderr.includes('so maxTimeout applies'));
   });
 });

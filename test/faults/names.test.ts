@@ -3,10 +3,10 @@ import { Workplace } from '../cli/cli-run.js';
 
 describe('a server under a name that would name something else', () => {
   it.each([
-    ['../x', /this key cannot start tool names/],
-    ['CON', /Windows takes this key for a device/],
+    ['../x', /this is not a valid server key/],
+    ['CON', /this key is the name of a device on Windows/],
     ['x'.repeat(300), /this key has 300 characters/],
-    ['a\0b', /this key cannot start tool names/],
+    ['a\0b', /this is not a valid server key/],
   ])('F54: is refused with the whole configuration: %j', async (key, reason) => {
     const place = new Workplace();
     try {
