@@ -82,7 +82,7 @@ export class ClientView {
     this.#tasks = tasks;
     const onMerged = (catalogs: Catalogs) => this.#merged(catalogs);
     this.#lists = new MergedLists(
-      { backends, ownTools, naming, paging: { hmac }, onFault, onMerged },
+      { servers: backends, ownTools, naming, paging: { hmac }, onFault, onMerged },
       before === undefined ? undefined : before.#lists,
     );
     this.#announcements = new ListAnnouncements({

@@ -11,8 +11,9 @@ import type { ClientView } from './client-view.js';
 import { ClientViews } from './client-views.js';
 import { ABOUT, instructionsOf } from './instructions.js';
 import type { Backend } from './registry/backend.js';
-import { BackendPool, type BackendPoolOptions, type PoolChange, type RunningBackend } from './registry/backend-pool.js';
+import { BackendPool, type BackendPoolOptions, type PoolChange } from './registry/backend-pool.js';
 import { Draining } from './registry/draining.js';
+import type { RunningBackend } from './registry/instances.js';
 import { LogLevelRouter } from './reverse/log-level-router.js';
 import { NotificationRouter } from './reverse/notification-router.js';
 import { ServerRequests } from './reverse/server-requests.js';
@@ -111,7 +112,7 @@ export class Gateway implements GatewayPort {
   get catalogs(): Catalogs {
     const { hmac } = this.#options;
     const { ownTools } = this.#settings;
-    return mergeCatalogs({ backends: this.#oldest, ownTools, naming: 'exposed', paging: { hmac } });
+    return mergeCatalogs({ servers: this.#oldest, ownTools, naming: 'exposed', paging: { hmac } });
   }
 
   /** Whether every server's first start has ended, one way or the other, or waits for a client to be told of. Once so, always. */

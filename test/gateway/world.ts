@@ -1,4 +1,4 @@
-import type { Sharing } from '../../src/gateway/registry/backend-pool.js';
+import type { Sharing } from '../../src/gateway/registry/instances.js';
 import type { ScriptedChild } from '../support/scripted-child.js';
 import { offering, type ScriptedClient, type ServerScript, scriptGateway } from '../support/scripted-gateway.js';
 import { flush, type Message } from '../support/wire.js';

@@ -6,7 +6,7 @@ import type { ServerState } from '../../src/gateway/dispatch/availability.js';
 import type { CallLimits } from '../../src/gateway/dispatch/call-limits.js';
 import { Gateway, type GatewaySettings } from '../../src/gateway/gateway.js';
 import { Backend } from '../../src/gateway/registry/backend.js';
-import type { Sharing } from '../../src/gateway/registry/backend-pool.js';
+import type { Sharing } from '../../src/gateway/registry/instances.js';
 import type { OwnTool } from '../../src/gateway/status/own-tool.js';
 import type { ClientProfile } from '../../src/mcp/client-profile.js';
 import { toServerRequest } from '../../src/upstream/server-request.js';

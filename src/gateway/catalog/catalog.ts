@@ -10,6 +10,8 @@ export interface Route {
   readonly original: string;
   /** The original name as JSON, for the request. */
   readonly token: Uint8Array;
+  /** Whether the server lists it. A listed tool has passed the tool policy; an unlisted one has not been checked. */
+  readonly isListed: boolean;
 }
 
 /** One server's part of the catalog, in the order of the configuration. */
@@ -67,7 +69,7 @@ export class Catalog {
           shadowed.push({ key, exposed, owner });
           continue;
         }
-        const route = toRoute(key, original);
+        const route = toRoute(key, original, true);
         routes.set(exposed, route);
         originals.set(original, originals.has(original) ? undefined : route);
         if (entry === undefined) continue;
@@ -129,8 +131,8 @@ export class Catalog {
 }
 
 /** The way to what the server `key` calls `original`. */
-export function toRoute(key: string, original: string): Route {
-  return { key, original, token: toBytes(JSON.stringify(original)) };
+export function toRoute(key: string, original: string, isListed = false): Route {
+  return { key, original, token: toBytes(JSON.stringify(original)), isListed };
 }
 
 const OWN_PREFIX = 'trunkline__';

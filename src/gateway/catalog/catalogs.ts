@@ -1,8 +1,7 @@
 import { LIST_KINDS, type ListKind } from '../../mcp/lists.js';
-import type { Backend } from '../registry/backend.js';
 import { Catalog, type OwnEntry } from './catalog.js';
 import type { Paging } from './paged-list.js';
-import type { ListNaming } from './server-lists.js';
+import type { ListedServer, ListNaming } from './server-lists.js';
 import { UiAliases } from './ui-aliases.js';
 
 /** All merged lists at one moment. */
@@ -12,7 +11,7 @@ export interface Catalogs extends Readonly<Record<ListKind, Catalog>> {
 
 export interface MergeOptions {
   /** In the order of the configuration. */
-  readonly backends: Iterable<Backend>;
+  readonly servers: Iterable<ListedServer>;
   readonly ownTools: readonly OwnEntry[];
   readonly naming: ListNaming;
   readonly paging: Paging;
@@ -20,19 +19,19 @@ export interface MergeOptions {
   readonly before?: Catalogs | undefined;
 }
 
-/** Merges what the backends offer now, in their order. */
-export function mergeCatalogs({ backends, ownTools, naming, paging, before }: MergeOptions): Catalogs {
-  const all = [...backends];
+/** Merges what the servers offer now, in their order. */
+export function mergeCatalogs({ servers, ownTools, naming, paging, before }: MergeOptions): Catalogs {
+  const all = [...servers];
   const ui = new UiAliases(
-    all.map((backend) => ({ key: backend.key, ...backend.knownListsAs(naming) })),
+    all.map((server) => ({ key: server.key, ...server.knownListsAs(naming) })),
     before?.ui,
   );
   const merge = (kind: ListKind, own: readonly OwnEntry[] = []) =>
     new Catalog(
       kind,
-      all.map((backend) => {
-        const { key, prefix } = backend;
-        const list = ui.apply(key, backend.listsAs(naming)[kind]);
+      all.map((server) => {
+        const { key, prefix } = server;
+        const list = ui.apply(key, server.listsAs(naming)[kind]);
         return { key, prefix: naming === 'exposed' ? prefix : '', list };
       }),
       own,

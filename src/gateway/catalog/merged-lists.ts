@@ -1,14 +1,13 @@
 import { type OnInternalError, withErrorBoundary } from '../../errors/error-boundary.js';
 import type { ListKind } from '../../mcp/lists.js';
-import type { Backend } from '../registry/backend.js';
 import type { Catalog, OwnEntry } from './catalog.js';
 import { type Catalogs, mergeCatalogs } from './catalogs.js';
 import type { Paging } from './paged-list.js';
-import type { ListNaming } from './server-lists.js';
+import type { ListedServer, ListNaming } from './server-lists.js';
 
 export interface MergedListsOptions {
   /** In the order of the configuration. */
-  readonly backends: readonly Backend[];
+  readonly servers: readonly ListedServer[];
   readonly ownTools: readonly OwnEntry[];
   readonly naming: ListNaming;
   readonly paging: Paging;
@@ -44,12 +43,12 @@ export class MergedLists {
 
   /** Whether every server's first start has ended, one way or the other. */
   get isSettled(): boolean {
-    return this.#options.backends.every(({ isStartSettled }) => isStartSettled);
+    return this.#options.servers.every(({ isStartSettled }) => isStartSettled);
   }
 
   /** Whether of every server something is known that can be listed, be it from the last run. */
   get isComplete(): boolean {
-    return this.#options.backends.every(({ isListed }) => isListed);
+    return this.#options.servers.every(({ isListed }) => isListed);
   }
 
   /** The list for a client that has asked for it. */
@@ -76,8 +75,8 @@ export class MergedLists {
   }
 
   #merge(before: Catalogs | undefined): Catalogs {
-    const { backends, ownTools, naming, paging } = this.#options;
-    return mergeCatalogs({ backends, ownTools, naming, paging, before });
+    const { servers, ownTools, naming, paging } = this.#options;
+    return mergeCatalogs({ servers, ownTools, naming, paging, before });
   }
 }
 

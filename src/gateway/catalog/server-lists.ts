@@ -15,7 +15,22 @@ export const NO_LISTS: ServerLists = {
 /** Under which names a client sees a server's entries: among those of others, or as the server itself names them. */
 export type ListNaming = 'exposed' | 'original';
 
-/** One list of a server, as it is shown under either names. */
+/** A server as the catalogue sees it. */
+export interface ListedServer {
+  readonly key: string;
+  /** What stands before its names; empty when they are exposed as they are. */
+  readonly prefix: string;
+  /** False until the first start has succeeded or failed. */
+  readonly isStartSettled: boolean;
+  /** Whether its lists are known, from this run or from the cache, or will not be known for now. */
+  readonly isListed: boolean;
+  /** What it contributes now. A server that is restarting keeps its place; one that is given up contributes nothing. */
+  listsAs(naming: ListNaming): ServerLists;
+  /** What it offers, or offered when it was last up. */
+  knownListsAs(naming: ListNaming): ServerLists;
+}
+
+/** One list of a server, under exposed and under original names. */
 export interface ShownList extends Readonly<Record<ListNaming, ExposedList>> {
   /** The same under other rules. */
   under(rules: ExposureRules): ShownList;

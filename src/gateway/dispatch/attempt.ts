@@ -11,7 +11,7 @@ import type { Outcome, RequestHandler, RequestTimeouts, SentRequest } from '../.
 import type { Call } from './call.js';
 import type { CallCounters } from './call-counters.js';
 import type { CallLimits } from './call-limits.js';
-import { type InFlightCalls, isTaskResultWait } from './in-flight-calls.js';
+import { type InFlightCall, type InFlightCalls, isTaskResultWait } from './in-flight-calls.js';
 import type { Latencies } from './latencies.js';
 
 export interface AttemptContext {
@@ -47,7 +47,9 @@ export function send(context: AttemptContext, connection: UpstreamConnection, ca
   new Attempt(context, connection, call).begin();
 }
 
-class Attempt implements RequestHandler {
+class Attempt implements RequestHandler, InFlightCall {
+  previous: InFlightCall | undefined;
+  next: InFlightCall | undefined;
   readonly progressed: number | undefined;
   onWritten: (() => void) | undefined;
   readonly #context: AttemptContext;
@@ -93,6 +95,10 @@ class Attempt implements RequestHandler {
     }
   }
 
+  get exchange(): Exchange {
+    return this.#call.exchange;
+  }
+
   #begin(): void {
     const { exchange, handling, earlier } = this.#call;
     const { translation } = handling;
@@ -103,7 +109,7 @@ class Attempt implements RequestHandler {
       this.#context.fail(exchange, 'not_approved', earlier !== undefined, refusal);
       return;
     }
-    this.#context.inFlightCalls.add(exchange);
+    this.#context.inFlightCalls.add(this);
     const timeouts = this.#timeouts();
     if (earlier !== undefined) {
       if (Math.min(timeouts.firstMs ?? timeouts.idleMs, timeouts.maxMs) <= 0) {
@@ -126,7 +132,7 @@ class Attempt implements RequestHandler {
 
   #settle(outcome: Outcome): void {
     if (this.#mayRetry(outcome)) {
-      this.#context.inFlightCalls.delete(this.#call.exchange);
+      this.#context.inFlightCalls.delete(this);
       this.#context.retry(this.#call, this.#connection);
       return;
     }
@@ -183,7 +189,7 @@ class Attempt implements RequestHandler {
     const call = this.#call;
     const { exchange, earlier } = call;
     const { inFlightCalls, counters, fail, breaker, leave } = this.#context;
-    inFlightCalls.delete(exchange);
+    inFlightCalls.delete(this);
     if (outcome.kind === 'answered') {
       leave(call);
       this.#answered(outcome.response, outcome.at);
@@ -227,7 +233,7 @@ class Attempt implements RequestHandler {
 
   /** Ends this call after an error of our own, and gives back what it held. */
   #giveUp(): void {
-    this.#context.inFlightCalls.delete(this.#call.exchange);
+    this.#context.inFlightCalls.delete(this);
     this.#context.leave(this.#call);
     this.#call.exchange.fail(internalError());
   }

@@ -2,18 +2,22 @@ import type { Exchange } from '../../downstream/exchange.js';
 import type { DownstreamClient } from '../../downstream/port.js';
 import { METHODS, TASK_METHODS } from '../../mcp/methods.js';
 
+/** A call that was sent, as `InFlightCalls` links it to its neighbors. */
+export interface InFlightCall {
+  readonly exchange: Exchange;
+  previous?: InFlightCall | undefined;
+  next?: InFlightCall | undefined;
+}
+
 /**
- * The calls that one process is at work on, by which it is told whom it means when it says or asks something. One may be
- * settled already, and then nothing more can go along it.
+ * The calls that one process works on, in the order in which they were sent: they tell which client a notification or a
+ * request of the server is for. A call may be settled already; then nothing more can go along with it.
+ *
+ * A linked list, because calls come and go all the time: a set would be made anew again and again.
  */
 export class InFlightCalls {
-  /**
-   * In the order in which they were sent, with gaps where one has left: to close one up would move all behind it, and a
-   * set would be made anew all the time as calls come and go, and keep the garbage collector busy.
-   */
-  #places: (Exchange | undefined)[] = [];
-  /** Before this place there are only gaps. */
-  #first = 0;
+  #first: InFlightCall | undefined;
+  #last: InFlightCall | undefined;
   #size = 0;
   #onIdle = () => {};
 
@@ -21,35 +25,40 @@ export class InFlightCalls {
     return this.#size;
   }
 
-  add(exchange: Exchange): void {
-    if (this.#places.length >= MIN_PLACES && this.#places.length > 2 * this.#size) this.#closeUp();
-    this.#places.push(exchange);
+  add(call: InFlightCall): void {
+    call.previous = this.#last;
+    if (this.#last === undefined) this.#first = call;
+    else this.#last.next = call;
+    this.#last = call;
     this.#size += 1;
   }
 
-  delete(exchange: Exchange): void {
-    const place = this.#places.indexOf(exchange, this.#first);
-    if (place >= 0) {
-      this.#places[place] = undefined;
-      this.#size -= 1;
-      while (this.#first < this.#places.length && this.#places[this.#first] === undefined) this.#first += 1;
-    }
+  /** Does nothing for a call that was removed already. */
+  delete(call: InFlightCall): void {
+    if (call.previous === undefined && this.#first !== call) return;
+    if (call.previous === undefined) this.#first = call.next;
+    else call.previous.next = call.next;
+    if (call.next === undefined) this.#last = call.previous;
+    else call.next.previous = call.previous;
+    call.previous = undefined;
+    call.next = undefined;
+    this.#size -= 1;
     if (this.#size === 0) this.#onIdle();
   }
 
-  /** Calls `onIdle` whenever there is no call left, and at once if there is none now. */
+  /** Calls `onIdle` whenever no call is left, and at once if none is in flight now. */
   whenIdle(onIdle: () => void): void {
     this.#onIdle = onIdle;
     if (this.#size === 0) onIdle();
   }
 
   /**
-   * The call because of which the process says or asks something: the latest, if all that could be are one client's;
-   * `undefined` when there is none, or when more than one client could be meant. What clients declared does not tell: a
-   * server that serves all of them knows of none what it can do.
+   * The call that can have caused a notification or a request of the process: the latest, if all candidates belong to one
+   * client; `undefined` without a candidate or with candidates of several clients. The clients' capabilities do not help:
+   * a process that serves all clients knows none of them.
    *
-   * What belongs to a task says so, hence requests about tasks count only where there are no others; and what makes no
-   * server ask counts only where nothing else does.
+   * Messages of a task name their task, so requests about tasks are candidates only if no other call is in flight. Calls
+   * that cannot make a server send a request are candidates only if no interactive call is in flight.
    */
   get cause(): Exchange | undefined {
     const all = this.#all.filter(({ isSettled }) => !isSettled);
@@ -59,8 +68,8 @@ export class InFlightCalls {
   }
 
   /**
-   * The call of this client's along which a question about a task is best asked: one that waits for a task's result,
-   * else the latest. One that merely looks at a task's state, or ends it, is to be answered and nothing else.
+   * The call of this client that best carries a message about a task: one that waits for a task's result, else the latest.
+   * A call that reads or cancels a task carries nothing but its own answer.
    */
   latestOf(client: DownstreamClient): Exchange | undefined {
     let latest: Exchange | undefined;
@@ -72,31 +81,25 @@ export class InFlightCalls {
     return latest;
   }
 
-  /** The same for reports of progress, whose order would be lost if they went along one call and then another. */
+  /** The same for progress, whose order would be lost if it went along one call and then another. */
   taskResultWaitOf(client: DownstreamClient): Exchange | undefined {
     const latest = this.latestOf(client);
     return latest !== undefined && isTaskResultWait(latest) ? latest : undefined;
   }
 
   get #all(): Exchange[] {
-    return this.#places.filter((exchange) => exchange !== undefined);
-  }
-
-  #closeUp(): void {
-    this.#places = this.#all;
-    this.#first = 0;
+    const all: Exchange[] = [];
+    for (let call = this.#first; call !== undefined; call = call.next) all.push(call.exchange);
+    return all;
   }
 }
 
-/** So few places are not worth to be closed up. */
-const MIN_PLACES = 256;
-
-/** Whether it waits for the end of a task, for which the server need do nothing. */
+/** Whether the request waits for the result of a task, which costs the server no work. */
 export function isTaskResultWait({ request }: Exchange): boolean {
   return request.method === METHODS.taskResult;
 }
 
-/** Whether a request may make a server ask something before it answers. */
+/** Whether the server may send a request of its own before it answers this one. */
 export function isInteractive({ request }: Exchange): boolean {
   return INTERACTIVE.has(request.method);
 }
@@ -107,7 +110,7 @@ function isNoTask({ request }: Exchange): boolean {
   return !TASK_METHODS.has(request.method);
 }
 
-/** Those that are of this kind, or all if none is. */
+/** The calls of this kind, or all calls if none is of this kind. */
 function onlySome(calls: readonly Exchange[], isOfKind: (call: Exchange) => boolean): readonly Exchange[] {
   const some = calls.filter(isOfKind);
   return some.length > 0 ? some : calls;

@@ -2,30 +2,16 @@ import type { ClientFacts, DownstreamClient } from '../../downstream/port.js';
 import type { ClientProfile } from '../../mcp/client-profile.js';
 import type { Clock } from '../../timing/clock.js';
 import type { Backend } from './backend.js';
-import { ALL, Instance, type Scope, ServerInstances, scopeOf } from './instances.js';
-
-/**
- * Which clients share a process of a server: those that look the same to it, none, or all of them.
- *
- * A server is told of one client when it starts and may offer more or less accordingly, so clients that differ cannot
- * share without one of them being told of what another can do.
- */
-export type Sharing = 'profile' | 'isolated' | 'all';
-
-/** One server of the configuration, as the pool has to know it. */
-export interface PooledServer {
-  readonly key: string;
-  readonly sharing: Sharing;
-}
-
-/** A backend and the process behind it. */
-export interface RunningBackend {
-  readonly backend: Backend;
-  /** Called once; the process is kept alive from then on. */
-  start(): void;
-  /** Ends the process for good; resolves when it is gone. */
-  end(): Promise<void>;
-}
+import {
+  ALL,
+  Instance,
+  type PooledServer,
+  type RunningBackend,
+  type Scope,
+  ServerInstances,
+  type Sharing,
+  scopeOf,
+} from './instances.js';
 
 /** The servers from now on. */
 export interface PoolChange {

@@ -1,7 +1,7 @@
 import type { Exchange } from '../../downstream/exchange.js';
 import type { Cancel, Clock } from '../../timing/clock.js';
 import type { Backend } from './backend.js';
-import type { RunningBackend } from './backend-pool.js';
+import type { RunningBackend } from './instances.js';
 
 /** How long what a process is at work on may take until the process is ended all the same. */
 const DRAIN_MS = 5_000;

@@ -1,7 +1,30 @@
 import type { ClientFacts, DownstreamClient } from '../../downstream/port.js';
 import { type ClientProfile, profileKey } from '../../mcp/client-profile.js';
 import type { Cancel } from '../../timing/clock.js';
-import type { PooledServer, RunningBackend, Sharing } from './backend-pool.js';
+import type { Backend } from './backend.js';
+
+/**
+ * Which clients share a process of a server: those that look the same to it, none, or all of them.
+ *
+ * A server is told of one client when it starts and may offer more or less accordingly, so clients that differ cannot
+ * share without one of them being told of what another can do.
+ */
+export type Sharing = 'profile' | 'isolated' | 'all';
+
+/** One server of the configuration, as the pool has to know it. */
+export interface PooledServer {
+  readonly key: string;
+  readonly sharing: Sharing;
+}
+
+/** A backend and the process behind it. */
+export interface RunningBackend {
+  readonly backend: Backend;
+  /** Called once; the process is kept alive from then on. */
+  start(): void;
+  /** Ends the process for good; resolves when it is gone. */
+  end(): Promise<void>;
+}
 
 /** Who shares: everybody, those whose profile has this key, or one client alone. */
 export type Scope = typeof ALL | string | DownstreamClient;

@@ -54,7 +54,8 @@ export class Router {
       case METHODS.callTool: {
         const target = this.#byName(request, name, catalogs.tools, 'tool');
         if (target instanceof RpcError) return target;
-        if (!target.backend.allows(target.original)) return unknown('tool', target.name);
+        // The policy let listed tools through when the lists were merged.
+        if (!target.isListed && !target.backend.allows(target.original)) return unknown('tool', target.name);
         const aliases = catalogs.ui.of(target.backend.key);
         const { backend, edits, original } = target;
         const editAnswer = aliases.size === 0 ? undefined : editToolResult(aliases);
@@ -81,7 +82,7 @@ export class Router {
     token: Span | undefined,
     catalog: Catalog,
     what: string,
-  ): (Target & { readonly name: string; readonly original: string }) | RpcError {
+  ): (Target & { readonly name: string; readonly original: string; readonly isListed: boolean }) | RpcError {
     if (token === undefined || !isString(bytes, token)) {
       return new RpcError(RPC_CODES.invalidParams, `${method} needs the name of a ${what}, a string`);
     }
@@ -90,7 +91,7 @@ export class Router {
     const backend = route === undefined ? undefined : this.#backends.get(route.key);
     if (route === undefined || backend === undefined) return unknown(what, name);
     const edits = route.original === name ? [] : [{ span: token, text: route.token }];
-    return { backend, edits, name, original: route.original };
+    return { backend, edits, name, original: route.original, isListed: route.isListed };
   }
 
   /** Some server of this view has spoken of the URI. */

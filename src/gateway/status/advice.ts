@@ -1,6 +1,6 @@
 import type { ServerState } from '../dispatch/availability.js';
 import type { Backend } from '../registry/backend.js';
-import type { Lifecycle, ServerFacts, StatusFacts } from './status.js';
+import type { Lifecycle, ServerFacts, StatusFacts } from './status-facts.js';
 
 /** The next step for a person, by what is wrong. */
 export function advise(facts: StatusFacts, server: ServerFacts): string {

@@ -58,7 +58,7 @@ describe('the merged lists', () => {
     const { server } = await merged();
     const own = [{ entry: bytesOf('{"name":"trunkline__status"}') }];
     const catalogs = mergeCatalogs({
-      backends: [server('a').backend],
+      servers: [server('a').backend],
       ownTools: own,
       naming: 'exposed',
       paging: { hmac },

@@ -1,31 +1,31 @@
 import { describe, expect, it } from 'vitest';
 import type { Exchange } from '../../../src/downstream/exchange.js';
 import type { DownstreamClient } from '../../../src/downstream/port.js';
-import { InFlightCalls } from '../../../src/gateway/dispatch/in-flight-calls.js';
+import { type InFlightCall, InFlightCalls } from '../../../src/gateway/dispatch/in-flight-calls.js';
 import { Seeded } from '../../support/seeded.js';
 
 const CLIENT = {} as DownstreamClient;
 
-function call(): Exchange {
-  return { request: { method: 'tools/call' }, client: CLIENT, isSettled: false } as Exchange;
+function call(): InFlightCall {
+  return { exchange: { request: { method: 'tools/call' }, client: CLIENT, isSettled: false } as Exchange };
 }
 
-describe('the calls that a process is at work on', () => {
+describe('the calls in flight to a process', () => {
   it('are in the order in which they were sent, however they end', () => {
     const random = new Seeded(1);
     const inFlightCalls = new InFlightCalls();
-    const expected: Exchange[] = [];
+    const expected: InFlightCall[] = [];
     for (let step = 0; step < 5_000; step += 1) {
       if (expected.length === 0 || (expected.length < 400 && random.chance(0.5))) {
-        const exchange = call();
-        inFlightCalls.add(exchange);
-        expected.push(exchange);
+        const added = call();
+        inFlightCalls.add(added);
+        expected.push(added);
       } else {
-        const [exchange] = expected.splice(random.chance(0.5) ? 0 : random.below(expected.length), 1);
-        if (exchange !== undefined) inFlightCalls.delete(exchange);
+        const [ended] = expected.splice(random.chance(0.5) ? 0 : random.below(expected.length), 1);
+        if (ended !== undefined) inFlightCalls.delete(ended);
       }
       expect(inFlightCalls.size).toBe(expected.length);
-      expect(inFlightCalls.cause).toBe(expected.at(-1));
+      expect(inFlightCalls.cause).toBe(expected.at(-1)?.exchange);
     }
   });
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { Sharing } from '../../../src/gateway/registry/backend-pool.js';
+import type { Sharing } from '../../../src/gateway/registry/instances.js';
 import { type ScriptedClient, scriptGateway } from '../../support/scripted-gateway.js';
 import { flush, type Message } from '../../support/wire.js';
 

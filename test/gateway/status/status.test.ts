@@ -1,11 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { createRestartTool } from '../../../src/gateway/status/restart-tool.js';
-import {
-  type Lifecycle,
-  reportStatus,
-  type ServerFacts,
-  type StatusFacts,
-} from '../../../src/gateway/status/status.js';
+import { reportStatus } from '../../../src/gateway/status/status.js';
+import type { Lifecycle, ServerFacts, StatusFacts } from '../../../src/gateway/status/status-facts.js';
 import { renderStatus } from '../../../src/gateway/status/status-text.js';
 import { createStatusTool } from '../../../src/gateway/status/status-tool.js';
 import { SharedLimit } from '../../../src/io/shared-limit.js';

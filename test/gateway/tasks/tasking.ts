@@ -1,4 +1,4 @@
-import type { Sharing } from '../../../src/gateway/registry/backend-pool.js';
+import type { Sharing } from '../../../src/gateway/registry/instances.js';
 import type { ScriptedChild } from '../../support/scripted-child.js';
 import {
   type ScriptedClient,
