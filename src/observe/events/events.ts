@@ -1,0 +1,95 @@
+/**
+ * Everything that happens in the gateway and that somebody may want to know: to log it, count it, show it or record it.
+ *
+ * Events hold no secrets: no arguments or results of calls, no tokens and no session ids. `message.relayed` is the one
+ * exception, for recordings that a person asks for. Durations are milliseconds. `server` is a key of the configuration and
+ * `instance` names one process of that server.
+ */
+export type GatewayEvent =
+  | CallEvent
+  | ServerEvent
+  | SessionEvent
+  | HttpEvent
+  | MessageEvent
+  /** An error in Trunkline itself. It failed one request and nothing else. */
+  | { readonly kind: 'internal.error'; readonly error: unknown };
+
+export type CallEvent =
+  /** A request was sent to a server. */
+  | {
+      readonly kind: 'attempt.started';
+      readonly server: string;
+      readonly instance: string;
+      readonly generation: number;
+      readonly method: string;
+      /** Whether an earlier process has seen the call. */
+      readonly isRepeated: boolean;
+    }
+  /** A request that was sent has ended. */
+  | {
+      readonly kind: 'attempt.ended';
+      readonly server: string;
+      readonly instance: string;
+      readonly generation: number;
+      readonly method: string;
+      /** `error` is an answer that says so: a JSON-RPC error or a tool result with `isError`. */
+      readonly outcome: 'answered' | 'error' | 'failed' | 'cancelled';
+      readonly durationMs: number;
+    }
+  /** The gateway answered a call instead of the server. */
+  | {
+      readonly kind: 'call.failed';
+      readonly server: string;
+      readonly instance: string;
+      readonly method: string;
+      readonly reason: string;
+      /** Whether a byte of the call may have reached the server. */
+      readonly sent: boolean;
+    };
+
+export type ServerEvent =
+  /** The supervisor moved a server to another state, or learned something about it. */
+  | {
+      readonly kind: 'server.changed';
+      readonly instance: string;
+      readonly state: string;
+      readonly generation: number;
+      readonly pid: number | undefined;
+    }
+  /** The lists that some clients share were merged anew. */
+  | { readonly kind: 'lists.merged'; readonly tools: number };
+
+export type SessionEvent =
+  /** A client has sent `initialize`. */
+  | { readonly kind: 'client.connected'; readonly name: string; readonly version: string; readonly clients: number }
+  | { readonly kind: 'client.left'; readonly name: string; readonly version: string; readonly clients: number };
+
+/** What an operator of the HTTP transport may want to know. */
+export type HttpEvent =
+  | { readonly kind: 'http.listening'; readonly url: string }
+  | {
+      readonly kind: 'http.refused';
+      readonly status: number;
+      readonly message: string;
+      readonly method: string;
+      readonly address: string;
+    }
+  | { readonly kind: 'http.session-opened'; readonly sessions: number }
+  | { readonly kind: 'http.session-ended'; readonly reason: string; readonly sessions: number }
+  /** A client did not read: its stream was cut, and it can resume what it has not read. */
+  | { readonly kind: 'http.stream-cut'; readonly unwrittenBytes: number }
+  | { readonly kind: 'http.connection-refused'; readonly address: string }
+  /** The bytes were not HTTP, or came too slowly. */
+  | { readonly kind: 'http.connection-failed'; readonly code: string; readonly address: string };
+
+/** One message on its way through the gateway, as it was received. */
+export interface MessageEvent {
+  readonly kind: 'message.relayed';
+  readonly direction: 'to-server' | 'to-client';
+  readonly type: 'request' | 'response' | 'notification';
+  readonly server: string;
+  readonly instance: string;
+  /** What the message is a part of; good only while the event is handled. */
+  readonly bytes: Uint8Array;
+  readonly span: { readonly start: number; readonly end: number };
+}
