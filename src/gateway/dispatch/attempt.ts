@@ -4,10 +4,10 @@ import { type OnInternalError, reportInternalError, withErrorBoundaryAsync } fro
 import { internalError } from '../../errors/internal-error.js';
 import type { Edit } from '../../json/splice.js';
 import type { NotificationEnvelope, ResponseEnvelope } from '../../mcp/envelope.js';
+import { toOutgoingRequest } from '../../mcp/outgoing-request.js';
 import type { Clock } from '../../timing/clock.js';
 import type { CircuitBreaker } from '../../upstream/health/circuit-breaker.js';
-import type { UpstreamConnection } from '../../upstream/port.js';
-import type { Outcome, RequestHandler, RequestTimeouts, SentRequest } from '../../upstream/request.js';
+import type { Outcome, RequestHandler, RequestTimeouts, SentRequest, UpstreamConnection } from '../../upstream/port.js';
 import type { CallCounters } from './call-counters.js';
 import type { CallLimits } from './call-limits.js';
 import { type InFlightCalls, isTaskResultWait } from './in-flight-calls.js';
@@ -130,7 +130,7 @@ class Attempt implements RequestHandler {
     }
     const edits = joined(handling.edits, translation?.request?.(this.#connection));
     if (translation === undefined) this.onWritten = exchange.passing();
-    const sent = this.#connection.relay(exchange.request, edits, timeouts, this);
+    const sent = this.#connection.send(toOutgoingRequest(exchange.request), edits, timeouts, this);
     if (sent === undefined) return;
     this.#sent = sent;
     exchange.onCancel((notice) => this.#cancel(notice));
