@@ -120,6 +120,29 @@ describe('a breaker', () => {
   });
 });
 
+describe('a closed breaker', () => {
+  it('has no timer, before and after it was open', async () => {
+    const { record, finishTrial } = breaking();
+    await record(true, true, true, false);
+    expect(vi.getTimerCount()).toBe(0);
+    await record(...FAILURES);
+    expect(vi.getTimerCount()).toBeGreaterThan(0);
+    await wait(30_000);
+    await finishTrial(true);
+    expect(vi.getTimerCount()).toBe(0);
+  });
+
+  it('opens once, however many calls fail in the same tick', async () => {
+    const { breaker, record, trials } = breaking();
+    await record(...FAILURES, ...FAILURES);
+    expect(breaker.retryAfterMs).toBe(30_000);
+    await wait(30_000);
+    expect(trials()).toBe(1);
+    breaker.close();
+    expect(vi.getTimerCount()).toBe(0);
+  });
+});
+
 describe('a breaker whose package is not loaded yet', () => {
   async function notLoaded() {
     vi.resetModules();
