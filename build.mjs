@@ -11,7 +11,7 @@ const path = (file) => fileURLToPath(new URL(file, import.meta.url));
 const STAGES = [
   { name: 'serve', test: /src\/(app|cli)\/(serve|usage-error|http-options)\.ts$/ },
   { name: 'serve-clients', test: path('src/app/serve-clients.ts') },
-  { name: 'children', test: /src\/(upstream\/stdio|app)\/(child-launcher|orphan-guard)\.ts$/ },
+  { name: 'servers', test: /src\/(upstream\/(stdio|legacy)|process)\/(stdio-dialer|legacy-dialect|orphan-guard)\.ts$/ },
 ];
 
 /**

@@ -11,7 +11,7 @@ import { Backend } from '../src/gateway/registry/backend.js';
 import { SharedLimit } from '../src/io/shared-limit.js';
 import { LineWriter } from '../src/io/streams/line-writer.js';
 import { loadBreaker } from '../src/upstream/health/circuit-breaker.js';
-import { answerLegacyServer, openLegacyConnection } from '../src/upstream/legacy/legacy-connection.js';
+import { legacyDialect } from '../src/upstream/legacy/legacy-dialect.js';
 import { StdioBridge } from '../src/upstream/stdio/stdio-bridge.js';
 import { InsideClient, InsideServer } from './inside-ends.mjs';
 import { read } from './inside-reading.mjs';
@@ -110,22 +110,23 @@ function createServer({ clock, scan, partialFrames, bufferPool, internalErrors }
     partialFrames,
     bufferPool,
     events: {
-      request: (request) => answerLegacyServer(bridge, request),
+      request: (request) => legacyDialect.answer(request),
       notification: (notification) => backend.notified(notification),
       junk: (line) => onFault(new Error(`No message: ${Buffer.from(line)}`)),
       silent: () => {},
-      offended: () => {},
+      violated: () => {},
       fault: onFault,
     },
   });
   const take = (chunk) => bridge.receive(chunk);
   const start = async () => {
     backend.moved('starting');
-    const handshake = await openLegacyConnection(bridge, 1, await profile, 60_000);
-    if (handshake.kind === 'failed') throw new Error(handshake.reason);
-    const fault = await backend.loadLists(handshake.connection);
+    const options = { generation: 1, profile: await profile, timeoutMs: 60_000 };
+    const outcome = await legacyDialect.open(bridge, options);
+    if (outcome.kind === 'failed') throw new Error(outcome.reason);
+    const fault = await backend.loadLists(outcome.connection);
     if (fault !== undefined) throw new Error(fault);
-    backend.attach(handshake.connection);
+    backend.attach(outcome.connection);
     backend.moved('ready');
   };
   return { backend, start: () => void start(), end: async () => bridge.close('stopped') };

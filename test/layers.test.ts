@@ -11,7 +11,9 @@ const TEXT = ['json', 'jsonrpc', 'mcp'];
 const BASE = [...TEXT, 'timing', 'errors'];
 const PORTS = ['downstream', 'upstream', 'observe/events'];
 /** The folders of the gateway's middle from the ground up: each may import those before it. */
-const MIDDLE = ['catalog', 'dispatch', 'registry', 'routing', 'tasks', 'reverse', 'status'].map((name) => `gateway/${name}`);
+const MIDDLE = ['catalog', 'dispatch', 'registry', 'routing', 'tasks', 'reverse', 'status'].map(
+  (name) => `gateway/${name}`,
+);
 
 const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   // Pure text and JSON-RPC.
@@ -30,7 +32,7 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   'downstream/stdio': ['json', 'jsonrpc', 'io', 'io/streams', 'downstream', 'node'],
   'downstream/http': [...BASE, 'io', 'downstream', 'observe/events', 'node', 'npm:fastify'],
   // The servers behind us.
-  upstream: [...TEXT, 'io'],
+  upstream: [...TEXT, 'io', 'supervision'],
   'upstream/health': ['mcp', 'timing', 'upstream', 'npm:opossum'],
   'upstream/legacy': [...TEXT, 'upstream'],
   'upstream/stdio': [

@@ -14,11 +14,11 @@ import { SharedLimit } from '../io/shared-limit.js';
 import type { ClientProfile } from '../mcp/client-profile.js';
 import type { Logger } from '../observe/logger.js';
 import { KnownSecrets, type SecretSource } from '../observe/redact.js';
+import type { OrphanGuard } from '../process/orphan-guard.js';
 import type { ChildSnapshot } from '../supervision/child-snapshot.js';
 import type { StopLadder } from '../supervision/launcher.js';
 import { VERSION } from '../version.js';
 import { ActiveConfig } from './active-config.js';
-import type { OrphanGuard } from './orphan-guard.js';
 import { createPlatform, type Platform } from './platform.js';
 import { createSeal } from './seal.js';
 import { SupervisedBackends, type SupervisedBackendsOptions } from './supervised-backends.js';
@@ -216,7 +216,7 @@ export function compose(options: ComposeOptions): Composition {
     },
     cachedListsShown: () => instances.cachedListsShown(),
     start: async () => {
-      const { OrphanGuard } = await import('./orphan-guard.js');
+      const { OrphanGuard } = await import('../process/orphan-guard.js');
       const net = new OrphanGuard({ clock, logger, runFolder });
       await instances.load(net);
       if (isStopped) return;

@@ -18,13 +18,13 @@ import type { Redact } from '../observe/redact.js';
 import { ChildInstaller } from '../packages/child-installer.js';
 import type { PackagePlaces } from '../packages/installed-packages.js';
 import type { PackageInstaller } from '../packages/package-installer.js';
+import type { GroupGuard } from '../process/orphan-guard.js';
 import type { ChildSnapshot } from '../supervision/child-snapshot.js';
 import type { ChildSpec } from '../supervision/child-spec.js';
 import type { Launcher, StopLadder } from '../supervision/launcher.js';
 import { Supervisor } from '../supervision/supervisor.js';
 import { loadBreaker } from '../upstream/health/circuit-breaker.js';
-import type { LaunchTarget } from '../upstream/stdio/child-launcher.js';
-import type { OrphanGuard } from './orphan-guard.js';
+import { BackendLauncher, type LaunchTarget } from './backend-launcher.js';
 import type { Platform } from './platform.js';
 
 export interface SupervisedBackendsOptions {
@@ -49,6 +49,8 @@ export interface SupervisedBackendsOptions {
 
 /** One backend with its child's log; the process comes and goes. */
 interface Instance extends LaunchTarget {
+  readonly backend: Backend;
+  readonly log: ChildLog;
   server: ServerConfig;
   /** Keeps what the process offers for the next run. */
   keep: (words: CatalogueContent) => void;
@@ -70,7 +72,7 @@ export class SupervisedBackends {
   /** The state of each child that was logged last. */
   readonly #logged = new Map<string, string>();
   #launcher: Launcher = NOT_LOADED;
-  #orphanGuard: OrphanGuard | undefined;
+  #orphanGuard: GroupGuard | undefined;
 
   constructor(options: SupervisedBackendsOptions) {
     const { config, platform, logger } = options;
@@ -127,15 +129,23 @@ export class SupervisedBackends {
     return { ...config, servers };
   }
 
-  /** Loads what spawns processes, which nobody needs who is only told what there is. Before, nothing can be started. */
-  async load(orphanGuard: OrphanGuard): Promise<void> {
-    const [{ ChildLauncher }] = await Promise.all([
-      import('../upstream/stdio/child-launcher.js'),
+  /** Loads the code that starts servers, which the first answers to a client do not need. Call it before any start. */
+  async load(orphanGuard: GroupGuard): Promise<void> {
+    const [{ StdioDialer }, { legacyDialect }] = await Promise.all([
+      import('../upstream/stdio/stdio-dialer.js'),
+      import('../upstream/legacy/legacy-dialect.js'),
       loadBreaker(),
       loadQueue(),
     ]);
+    const { platform, logger, environment, hasManyConnections } = this.#options;
+    const { onFault } = platform.internalErrors;
+    const dialect = legacyDialect;
+    const dialer = new StdioDialer({
+      ...platform,
+      ...{ dialect, orphanGuard, logger, environment, hasManyConnections, onFault },
+    });
     this.#orphanGuard = orphanGuard;
-    this.#launcher = new ChildLauncher({ ...this.#options, orphanGuard, targets: this.#instances });
+    this.#launcher = new BackendLauncher({ dialer, targets: this.#instances, onFault });
   }
 
   create(key: string, id: string, profile: Promise<ClientProfile>): RunningBackend {

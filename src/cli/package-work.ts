@@ -1,6 +1,5 @@
 import { constants } from 'node:os';
 import { EXIT } from '../app/exit.js';
-import { OrphanGuard } from '../app/orphan-guard.js';
 import { readConfig } from '../app/read-config.js';
 import { runToEnd } from '../app/run-to-end.js';
 import { type GlobalOptions, openLog } from '../app/settings.js';
@@ -12,6 +11,7 @@ import type { KnownSecrets } from '../observe/redact.js';
 import { systemClock } from '../observe/system-clock.js';
 import type { PackagePlaces } from '../packages/installed-packages.js';
 import { type OpenedInstaller, openInstaller } from '../packages/open-installer.js';
+import { OrphanGuard } from '../process/orphan-guard.js';
 import type { StopLadder } from '../supervision/launcher.js';
 import { guardOutput, ProgressLine, tell } from './output.js';
 

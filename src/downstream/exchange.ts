@@ -1,8 +1,7 @@
 import type { Edit, SplicedMessage } from '../json/splice.js';
 import type { RpcError } from '../jsonrpc/rpc-error.js';
 import type { NotificationEnvelope, RequestEnvelope, ResponseEnvelope } from '../mcp/envelope.js';
-import type { UpstreamConnection } from '../upstream/port.js';
-import type { Outcome } from '../upstream/request.js';
+import type { Outcome, UpstreamConnection } from '../upstream/port.js';
 import type { DownstreamClient } from './port.js';
 
 /**

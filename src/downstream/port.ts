@@ -1,8 +1,8 @@
 import type { Edit } from '../json/splice.js';
+import type { RpcError } from '../jsonrpc/rpc-error.js';
 import type { ClientProfile } from '../mcp/client-profile.js';
-import type { NotificationEnvelope } from '../mcp/envelope.js';
+import type { NotificationEnvelope, RequestEnvelope, ResponseEnvelope } from '../mcp/envelope.js';
 import type { ListKind } from '../mcp/lists.js';
-import type { InputRequest, WithdrawInput } from '../upstream/server-request.js';
 import type { Exchange } from './exchange.js';
 import type { Failure } from './failure.js';
 
@@ -24,6 +24,20 @@ export interface DownstreamClient {
   /** Something that a server said and that concerns this client, untouched but for the edits. */
   notify(notification: NotificationEnvelope, edits?: readonly Edit[]): void;
 }
+
+/** A server's request to a client, while the client answers it. */
+export interface InputRequest {
+  readonly request: RequestEnvelope;
+  /** What has to be replaced in the request before the client gets it. */
+  readonly edits: readonly Edit[];
+  /** Calling `keepProgress` keeps reporting progress after the answer, until the function that it returns is called. */
+  answer(response: ResponseEnvelope, keepProgress: () => () => void): void;
+  fail(error: RpcError): void;
+  progress(notification: NotificationEnvelope): void;
+}
+
+/** Withdraws a server's request. `notice` is the server's own notification; absent if the server is gone. */
+export type WithdrawInput = (notice?: NotificationEnvelope, edits?: readonly Edit[]) => void;
 
 /** What is known of a client when it comes. */
 export interface ClientFacts {

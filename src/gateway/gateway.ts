@@ -5,7 +5,7 @@ import type { NotificationEnvelope } from '../mcp/envelope.js';
 import type { Hmac } from '../mcp/exposed-name.js';
 import { METHODS } from '../mcp/methods.js';
 import type { Clock } from '../timing/clock.js';
-import type { ServerRequest } from '../upstream/server-request.js';
+import type { ServerRequest } from '../upstream/port.js';
 import { type Catalogs, mergeCatalogs } from './catalog/catalogs.js';
 import type { ClientView } from './client-view.js';
 import { ClientViews } from './client-views.js';

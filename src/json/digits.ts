@@ -1,4 +1,4 @@
-import type { Edit } from './splice.js';
+import type { TokenText } from './splice.js';
 
 const ZERO = 0x30;
 const MAX_DIGITS = 16;
@@ -15,7 +15,7 @@ export class Digits {
   #filled = CHUNK_BYTES;
 
   /** What is written is never changed, so an edit may be kept for as long as one likes. */
-  write(value: number): Omit<Required<Edit>, 'span'> {
+  write(value: number): TokenText {
     if (this.#filled + MAX_DIGITS > CHUNK_BYTES) {
       this.#bytes = new Uint8Array(CHUNK_BYTES);
       this.#filled = 0;

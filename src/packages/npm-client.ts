@@ -1,6 +1,6 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { OrphanGuard } from '../app/orphan-guard.js';
+import type { GroupGuard } from '../process/orphan-guard.js';
 import type { PackageRequest } from '../supervision/installer.js';
 import type { Clock } from '../timing/clock.js';
 import type { LockedPackage } from './lock-file.js';
@@ -10,7 +10,7 @@ import { readInstalled } from './package-store.js';
 export interface NpmClientOptions {
   readonly clock: Clock;
   readonly environment: Readonly<Record<string, string | undefined>>;
-  readonly orphanGuard: Pick<OrphanGuard, 'begun' | 'gone'>;
+  readonly orphanGuard: Pick<GroupGuard, 'add' | 'remove'>;
   /** Where npm is run that installs nothing; nobody else may write there, since npm would take settings from it. */
   readonly folder: string;
 }
@@ -92,8 +92,8 @@ export class NpmClient {
       env: args.includes(SCRIPTS_ON) ? { ...environment, ...ALL_SCRIPTS } : environment,
       clock,
       signal,
-      onBegun: (pgid) => orphanGuard.begun(pgid),
-      onGone: (pgid) => orphanGuard.gone(pgid),
+      onBegun: (pgid) => orphanGuard.add(pgid),
+      onGone: (pgid) => orphanGuard.remove(pgid),
     });
     signal.throwIfAborted();
     if (result.code !== 0) throw new NpmFault(describe(result), result.lines);

@@ -1,6 +1,6 @@
-import { isRunning, type OrphanGuard } from '../app/orphan-guard.js';
 import type { Logger } from '../observe/logger.js';
-import { hostIdentity, identify } from '../process/process-identity.js';
+import type { GroupGuard } from '../process/orphan-guard.js';
+import { hostIdentity, identify, isRunning } from '../process/process-identity.js';
 import type { Clock } from '../timing/clock.js';
 import { openLockFile, openStore, type PackagePlaces } from './installed-packages.js';
 import { NpmClient } from './npm-client.js';
@@ -12,7 +12,7 @@ export interface OpenInstallerOptions {
   readonly clock: Clock;
   readonly logger: Logger;
   readonly environment: Readonly<Record<string, string | undefined>>;
-  readonly orphanGuard: Pick<OrphanGuard, 'begun' | 'gone'>;
+  readonly orphanGuard: Pick<GroupGuard, 'add' | 'remove'>;
 }
 
 /** Npm, and what it takes to install with it. */

@@ -26,6 +26,12 @@ export async function identify(pid: number): Promise<ProcessIdentity | undefined
   return startTime === undefined ? undefined : { startTime, isZombie: state === 'Z' || state === 'X' };
 }
 
+/** Whether the process with this pid is the one that started at this time, and has not ended. */
+export async function isRunning({ pid, startTime }: { pid: number; startTime: string }): Promise<boolean> {
+  const identity = await identify(pid);
+  return identity?.startTime === startTime && !identity.isZombie;
+}
+
 /** Where pids mean the same as here: this machine since it was started, and on Linux this namespace of pids. */
 export function hostIdentity(): string {
   if (process.platform !== 'linux') return hostname();

@@ -1,40 +1,232 @@
-import type { Edit } from '../json/splice.js';
-import type { NotificationEnvelope, RequestEnvelope } from '../mcp/envelope.js';
-import type { BridgeCounters } from './counters.js';
-import type { Outcome, RequestHandler, RequestTimeouts, SentRequest } from './request.js';
+import type { Edit, SplicedMessage, TokenText } from '../json/splice.js';
+import type { RpcError } from '../jsonrpc/rpc-error.js';
+import type { ClientProfile } from '../mcp/client-profile.js';
+import type { NotificationEnvelope, RequestEnvelope, ResponseEnvelope } from '../mcp/envelope.js';
+import type { ChildSpec } from '../supervision/child-spec.js';
+import type { ChildExit, Launched } from '../supervision/launcher.js';
 
-/**
- * One generation of a child that has shaken hands: what the gateway talks to, whatever protocol era the child speaks.
+/*
+ * The port to the servers behind the gateway.
  *
- * The dialect behind it turns a client's request into the messages that this child understands.
+ * A transport implements `Dialer` and `UpstreamConnection`. The gateway implements `UpstreamListener`. The life of one
+ * connection:
+ *
+ * 1. The supervisor asks for a launch, and the gateway calls `Dialer.dial`. The call returns at once.
+ * 2. The transport waits for the profile of the client, reports `handshakeStarted`, and performs the handshake.
+ * 3. `Dialed.connection` resolves with the connection or with the reason of the failure.
+ * 4. The gateway sends requests down, and the transport reports to the listener what the server sends by itself.
+ * 5. The connection ends: the server exits (`closed`), or the gateway calls `Dialed.end` or `UpstreamConnection.close`.
+ *    Each request in flight is settled with a failure. A closed connection is never used again; the next launch makes
+ *    another one, with the next generation.
+ *
+ * Messages are bytes with a scanned envelope. An `Edit` replaces one token of a message; everything else of the text
+ * passes through unchanged.
  */
+
+/** Connects to servers. There is one implementation for each transport. */
+export interface Dialer {
+  /** Starts to connect. Returns at once and never throws: a failure resolves `Dialed.connection`. */
+  dial(target: DialTarget, listener: UpstreamListener): Dialed;
+}
+
+/** The server to connect to. */
+export interface DialTarget {
+  readonly spec: ChildSpec;
+  /** Counts the launches of this server. */
+  readonly generation: number;
+  /** What the handshake tells the server of its client. The handshake starts when this resolves. */
+  readonly profile: Promise<ClientProfile>;
+  readonly log: ServerLog;
+  /** The largest message that the server may send, in bytes. */
+  readonly maxFrameBytes: number;
+  /** Requests fail as `overloaded` while more bytes than this wait for the server to read them. */
+  readonly maxUnwrittenBytes: number;
+}
+
+/** Where the output of a server goes that is no protocol message. */
+export interface ServerLog {
+  add(line: string): void;
+  /** Bytes of a text, cut anywhere. */
+  write(chunk: Uint8Array): void;
+  /** No further `write` follows; what is left of the last line is logged. */
+  end(): void;
+}
+
+/** A connection from the first attempt until nothing of it is left. A remote server has no pid. */
+export interface Dialed extends Launched {
+  /** Rejects only with an internal error. */
+  readonly connection: Promise<DialOutcome>;
+}
+
+export type DialOutcome =
+  | { readonly kind: 'open'; readonly connection: UpstreamConnection }
+  | {
+      readonly kind: 'failed';
+      readonly reason: string;
+      /** Whether the host lacked a resource, such as file descriptors, so that the server is not at fault. */
+      readonly isHostFault?: boolean;
+    };
+
+/** One connection to a server that has completed its handshake, in whatever protocol era the server speaks. */
 export interface UpstreamConnection {
   readonly generation: number;
-  /** The revision agreed with the child. */
+  /** The protocol revision that the handshake agreed on. */
   readonly revision: string;
-  /** What it answered to `initialize`, as JSON, verbatim. */
+  /** The server's result of `initialize`: JSON, verbatim. */
   readonly initializeResult: Uint8Array;
-  /** `instructions` of the child, verbatim, for its part of ours. */
-  readonly instructions: string | undefined;
-  readonly counters: Readonly<BridgeCounters>;
-  readonly inFlight: number;
-
-  /** What it declared, verbatim. */
+  /** The capabilities that the server declared, verbatim. */
   readonly capabilities: Readonly<Record<string, unknown>>;
-  /** Whether the child declared this capability, such as `tools` or `resources.subscribe`. */
+  /** The server's `instructions`, verbatim. */
+  readonly instructions: string | undefined;
+  readonly counters: Readonly<DropCounters>;
+  /** Requests that wait for an answer. */
+  readonly inFlight: number;
+  readonly isClosed: boolean;
+
+  /** Whether the server declared a capability, such as `tools` or `resources.subscribe`. */
   offers(capability: string): boolean;
   /**
-   * Passes a client's request on. `edits` carry what routing changed, the original name for one. `undefined` when
-   * nothing could be sent; the handler has been told why by then.
+   * Sends a client's request. `edits` are what routing replaces, such as an exposed name by the original name.
+   *
+   * Returns `undefined` if the request cannot be sent; the handler is settled before this returns.
    */
-  relay(
-    request: RequestEnvelope,
+  send(
+    request: OutgoingRequest,
     edits: readonly Edit[],
     timeouts: RequestTimeouts,
     handler: RequestHandler,
   ): SentRequest | undefined;
-  /** Passes a client's notification on, untouched but for the edits. */
-  forward(notification: NotificationEnvelope, edits?: readonly Edit[]): void;
-  /** Asks the child something on the gateway's own behalf. */
-  ask(method: string, params: unknown, timeouts: RequestTimeouts): Promise<Outcome>;
+  /** Sends a client's notification; only the edits change it. Does nothing once the connection is closed. */
+  notify(notification: NotificationEnvelope, edits?: readonly Edit[]): void;
+  /** Sends a request of the gateway's own. `params` must be serializable, or bytes of JSON. */
+  request(method: string, params: unknown, timeouts: RequestTimeouts): Promise<Outcome>;
+  /** Closes the connection and settles each request in flight with the reason. Calling it again does nothing. */
+  close(reason: CloseReason): void;
+}
+
+/** `exited`: the server ended the connection, or broke it. `stopped`: the gateway ended it. */
+export type CloseReason = 'exited' | 'stopped';
+
+/** What a connection dropped, counted by kind since the connection was opened. */
+export interface DropCounters {
+  /** Answers to requests that timed out or were cancelled. */
+  late: number;
+  /** Second answers to one request. */
+  duplicate: number;
+  /** Answers to requests that were never sent. */
+  unknown: number;
+  /** Output that is no message. */
+  junk: number;
+  /** Messages beyond the frame limit. */
+  oversized: number;
+  /** Progress that goes backward, or belongs to no open request. */
+  staleProgress: number;
+  /** Answers to requests of the server that could not be written. */
+  unsentReplies: number;
+}
+
+export function newDropCounters(): DropCounters {
+  return { late: 0, duplicate: 0, unknown: 0, junk: 0, oversized: 0, staleProgress: 0, unsentReplies: 0 };
+}
+
+/** A client's request that can be sent under any id. */
+export interface OutgoingRequest {
+  readonly method: string;
+  /**
+   * The message to write: the client's text with the edits, and with `id` in the place of the request id and of the
+   * progress token, if the client asked for progress.
+   */
+  message(id: TokenText, edits: readonly Edit[]): SplicedMessage;
+}
+
+/** Time limits of a request, in milliseconds. */
+export interface RequestTimeouts {
+  /** From the start to the first sign of the request, if that is not `idleMs`. */
+  readonly firstMs?: number;
+  /** From the start to the answer; progress starts it again. */
+  readonly idleMs: number;
+  /** From the start to the answer, whatever progress there is. */
+  readonly maxMs: number;
+}
+
+/** The sender of a request, as the connection sees it. */
+export interface RequestHandler {
+  /** Called exactly once. */
+  settle(outcome: Outcome): void;
+  /** Called for each progress notification that moves forward; `value` is its `progress`. */
+  progress?(notification: NotificationEnvelope, value: number): void;
+  /** Called when the request is written and its bytes are no longer needed for that. May never be called. */
+  readonly onWritten?: (() => void) | undefined;
+  /** The progress that an earlier connection reported; only values beyond it move forward. */
+  readonly progressed?: number | undefined;
+}
+
+/** How a request ended. */
+export type Outcome =
+  | {
+      readonly kind: 'answered';
+      readonly response: ResponseEnvelope;
+      /** When the answer was read, in milliseconds on the clock. */
+      readonly at: number;
+    }
+  | {
+      readonly kind: 'failed';
+      readonly reason: RequestFailure;
+      /** Whether a byte of the request may have reached the server. */
+      readonly sent: boolean;
+    };
+
+export type RequestFailure =
+  | CloseReason
+  /** No answer and no progress within the idle timeout, or no answer within the maximum. */
+  | 'timeout'
+  /** The server does not read: too many bytes wait for it already. */
+  | 'overloaded'
+  | 'response_too_large'
+  | 'response_malformed'
+  /** The sender cancelled the request. */
+  | 'cancelled';
+
+/** A request in flight. */
+export interface SentRequest {
+  /** Milliseconds on the clock. */
+  readonly sentAt: number;
+  /**
+   * Settles the request as cancelled and notifies the server; a late answer is dropped.
+   *
+   * `notice` is the client's own notification. Its reason and its `_meta` are kept, apart from the edits.
+   */
+  cancel(notice?: NotificationEnvelope, edits?: readonly Edit[]): void;
+  /** Keeps reporting progress after the answer, which created a task. Call the returned function to stop. */
+  keepProgress(): () => void;
+}
+
+/** Receives what a server sends by itself, and what becomes of its connection. */
+export interface UpstreamListener {
+  /** The handshake starts; the server's start timeout counts from now. */
+  handshakeStarted(): void;
+  /** The server sends a request that only the gateway or a client can answer. */
+  request(request: ServerRequest): void;
+  /** The server sends a notification that is not the progress of a request. */
+  notification(notification: NotificationEnvelope): void;
+  /** The server is silent, and a liveness probe starts. */
+  suspected(): void;
+  /** The probe is over: the server answers again. */
+  cleared(): void;
+  /** The connection is closed because the server cannot be used: it does not answer, or it violates the protocol. */
+  unfit(reason: string): void;
+  /** The server ended by itself. */
+  closed(exit: ChildExit): void;
+}
+
+/** One request of a server, while it is being answered. */
+export interface ServerRequest {
+  readonly request: RequestEnvelope;
+  /** Answers with a client's answer; only the id and the edits change it. */
+  answer(response: ResponseEnvelope, edits: readonly Edit[]): void;
+  /** Answers with a result of the gateway's own, as JSON. */
+  succeed(result: Uint8Array): void;
+  fail(error: RpcError): void;
+  /** Forwards a client's progress under the token that the server chose. */
+  progress(notification: NotificationEnvelope, edits: readonly Edit[]): void;
 }

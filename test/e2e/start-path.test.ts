@@ -19,7 +19,7 @@ const INITIALIZE = [
 const LATER = [
   ...['src/config/check-file.ts', 'src/config/schema.ts', 'src/config/fields.ts', 'src/config/yaml-source.ts'],
   ...['src/config/http-settings.ts', 'src/config/empty-config.ts', 'src/config/problems.ts'],
-  ...['src/config/json-schema.ts', 'src/app/orphan-guard.ts', 'src/app/http-clients.ts', 'src/app/serve-http.ts'],
+  ...['src/config/json-schema.ts', 'src/app/http-clients.ts', 'src/app/serve-http.ts'],
   ...['src/upstream/stdio/', 'src/upstream/legacy/', 'src/process/', 'src/downstream/http/'],
   ...['src/cli/run-once.ts', 'src/cli/help.ts', 'src/cli/usage.ts', 'src/app/local-client.ts'],
 ];

@@ -44,7 +44,9 @@ describe('an answer', () => {
 
   it('F32: races its cancellation in 1,000 ways: it comes or there is silence, and no id is used again', async () => {
     const random = new Seeded(32);
-    const { server, startAll, connect, clock } = scriptGateway({ servers: { a: { tools: ['read'] } } });
+    const { server, startAll, connect, clock } = scriptGateway({
+      servers: { a: { tools: ['read'], hasBridge: true } },
+    });
     await startAll();
     const { child } = server('a');
     const client = connect();
@@ -53,7 +55,7 @@ describe('an answer', () => {
     for (let round = 0; round < 1_000; round += 1) {
       const id = `r${round}`;
       client.call(id, 'a__read', { _meta: { progressToken: round } });
-      const asked = child.stdin.last.id;
+      const asked = child.received.last.id;
       let isCancelled = false;
       const steps = random.shuffle([
         () => child.say({ jsonrpc: '2.0', id: asked, result: id }),
@@ -80,7 +82,9 @@ describe('an answer', () => {
     expect(silent).toBeGreaterThan(100);
     expect(silent).toBeLessThan(900);
     expect(new Set(child.calls.map(({ id }) => id)).size).toBe(1_000);
-    expect([client.session.inFlight, child.bridge.inFlight, server('a').backend.dispatcher.queued]).toEqual([0, 0, 0]);
+    expect([client.session.inFlight, child.connection.inFlight, server('a').backend.dispatcher.queued]).toEqual([
+      0, 0, 0,
+    ]);
   });
 });
 

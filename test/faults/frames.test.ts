@@ -90,7 +90,7 @@ describe('a line of 8 MiB that goes on in 100,000 chunks of one byte', () => {
         notification: ({ span }) => lines.push({ length: span.end }),
         junk: () => {},
         silent: () => {},
-        offended: () => {},
+        violated: () => {},
       },
     });
     const head = Buffer.from(`{"jsonrpc":"2.0","method":"x","params":{"text":"${'x'.repeat(8 * MIB)}`);

@@ -147,7 +147,7 @@ describe('a call', () => {
     const line = (token: string) =>
       `{"params":{"arguments":{"name":"a__read","n":1.0},"name":${token}},"jsonrpc":"2.0","id":1,"method":"tools/call"}`;
     client.say(line(JSON.stringify(name)).replace('"id":1', '"id":"c"'));
-    const sent = server(key).child.stdin.lines.at(-1);
+    const sent = server(key).child.received.lines.at(-1);
     expect(sent).toBe(line(original).replace('"id":1', `"id":${JSON.parse(sent ?? '').id}`));
   });
 

@@ -85,16 +85,16 @@ function expectInvariants(world: World): void {
   }
   for (const { child, serverRequests, lateAnswers, isDead } of world.processes) {
     // What comes too late is dropped, and counted as just that.
-    expect(child.bridge.counters.late).toBe(lateAnswers);
+    expect(child.connection.counters.late).toBe(lateAnswers);
     const ids = requestsTo(child).map(({ id }) => id);
     expect(new Set(ids).size).toBe(ids.length);
     // No id or token of a client's is seen by a server.
-    expect(child.stdin.lines.join('')).not.toMatch(/front-|token-/);
+    expect(child.received.lines.join('')).not.toMatch(/front-|token-/);
     const cancelled = child.cancellations.map(({ params }) => params.requestId);
     expect(new Set(cancelled).size).toBe(cancelled.length);
     expect(cancelled.filter((id) => !ids.includes(id) && !isOurs(child, id))).toEqual([]);
     for (const input of serverRequests) {
-      const replies = child.stdin.messages.filter(({ id, method }) => id === input && method === undefined);
+      const replies = child.received.messages.filter(({ id, method }) => id === input && method === undefined);
       expect(replies.length).toBeLessThanOrEqual(1);
       if (!isDead) expect(replies).toHaveLength(1);
     }
@@ -103,7 +103,7 @@ function expectInvariants(world: World): void {
 
 /** Whether the gateway asked it on its own behalf. */
 function isOurs(child: World['processes'][number]['child'], id: unknown): boolean {
-  return child.stdin.messages.some((message) => message.id === id && message.method !== undefined);
+  return child.received.messages.some((message) => message.id === id && message.method !== undefined);
 }
 
 function expectProgressInOrder(world: World, client: number): void {
@@ -147,7 +147,7 @@ describe.each(['profile', 'isolated', 'all'] as const)(
           await end(world);
           for (const { child, isDead } of world.processes) {
             if (isDead) continue;
-            const changes = child.stdin.messages.filter(({ method }) => /subscribe$/.test(method ?? ''));
+            const changes = child.received.messages.filter(({ method }) => /subscribe$/.test(method ?? ''));
             expect(changes.at(-1)?.method ?? 'resources/unsubscribe').toBe('resources/unsubscribe');
           }
         }),

@@ -231,7 +231,7 @@ describe('a server that is changed', () => {
     const input = client.received.messages.find(({ method }) => method === 'elicitation/create');
     client.say({ jsonrpc: '2.0', id: input?.id, result: { action: 'accept' } });
     await settle();
-    expect(child.stdin.messages).toContainEqual({ jsonrpc: '2.0', id: 'q', result: { action: 'accept' } });
+    expect(child.received.messages).toContainEqual({ jsonrpc: '2.0', id: 'q', result: { action: 'accept' } });
   });
 
   it('has its new process told of subscriptions and of the log level', async () => {

@@ -16,7 +16,9 @@ async function sharing() {
     for (let turn = 0; turn < 10; turn += 1) await flush();
   };
   const subscriptionsHeard = () =>
-    world.server('a').child.stdin.messages.flatMap(({ method }) => (/subscribe$/.test(method ?? '') ? [method] : []));
+    world
+      .server('a')
+      .child.received.messages.flatMap(({ method }) => (/subscribe$/.test(method ?? '') ? [method] : []));
   return { ...world, connect, settle, subscriptionsHeard };
 }
 

@@ -1,6 +1,6 @@
 import type { Sharing } from '../../src/gateway/registry/instances.js';
-import type { ScriptedChild } from '../support/scripted-child.js';
 import { offering, type ScriptedClient, type ServerScript, scriptGateway } from '../support/scripted-gateway.js';
+import type { ScriptedPeer } from '../support/scripted-peer.js';
 import { flush, type Message } from '../support/wire.js';
 
 /** The URI that both servers list: the first one owns it. */
@@ -21,7 +21,7 @@ interface Asked {
 /** One process of a server and what the test has done in its name. */
 interface Process {
   readonly id: string;
-  readonly child: ScriptedChild;
+  readonly child: ScriptedPeer;
   readonly answered: Set<number>;
   /** Ids of what it asked. */
   readonly serverRequests: string[];
@@ -52,7 +52,7 @@ export class World {
     const offer = offering({ resources: [URI], capabilities });
     // Subscriptions are agreed to at once, so that who is subscribed can be told from outside.
     const lists = { ...offer.lists, 'resources/subscribe': {}, 'resources/unsubscribe': {} };
-    const server = { ...offer, lists, tools: ['x'], sharing, limits };
+    const server = { ...offer, lists, tools: ['x'], sharing, limits, hasBridge: true };
     this.#servers = { a: server, b: server };
     this.#world = scriptGateway({ servers: this.#servers, startupWaitMs: 500 });
     this.clients = [this.#world.connect(), this.#world.connect()];
@@ -219,6 +219,6 @@ export class World {
 }
 
 /** The calls that reached a process: what wants an answer of the test's. */
-export function requestsTo(child: ScriptedChild): Message[] {
+export function requestsTo(child: ScriptedPeer): Message[] {
   return child.calls;
 }

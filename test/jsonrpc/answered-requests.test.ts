@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { AnsweredRequests } from '../../src/jsonrpc/answered-requests.js';
-import { answerTo, bridging, progressOf, relay } from '../upstream/stdio/bridging.js';
+import { answerTo, bridging, progressOf, sendCall } from '../upstream/stdio/bridging.js';
 
 describe('requests that became tasks', () => {
   it('are kept until they are over', () => {
@@ -24,7 +24,7 @@ describe('requests that became tasks', () => {
 describe('a request at a child that has become a task', () => {
   it('reports progress after its answer until it is over, and only what moves forward', () => {
     const { bridge, say } = bridging();
-    const { listener, sent } = relay(bridge);
+    const { listener, sent } = sendCall(bridge);
     say(progressOf(1, 1), answerTo(1, { task: {} }));
     const end = sent?.keepProgress();
     say(progressOf(1, 2), progressOf(1, 2), progressOf(1, 1.5));
@@ -38,7 +38,7 @@ describe('a request at a child that has become a task', () => {
 
   it('is not timed out for the silence after its answer', () => {
     const { bridge, say, clock } = bridging();
-    const { listener, sent } = relay(bridge);
+    const { listener, sent } = sendCall(bridge);
     say(answerTo(1, { task: {} }));
     sent?.keepProgress();
     say(progressOf(1, 1));

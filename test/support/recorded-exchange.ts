@@ -1,10 +1,9 @@
 import type { Exchange } from '../../src/downstream/exchange.js';
-import type { ClientFacts, DownstreamClient } from '../../src/downstream/port.js';
+import type { ClientFacts, DownstreamClient, InputRequest } from '../../src/downstream/port.js';
 import { type Edit, type SplicedMessage, splice } from '../../src/json/splice.js';
 import type { RpcError } from '../../src/jsonrpc/rpc-error.js';
 import type { NotificationEnvelope, RequestEnvelope, ResponseEnvelope } from '../../src/mcp/envelope.js';
 import type { ListKind } from '../../src/mcp/lists.js';
-import type { InputRequest } from '../../src/upstream/server-request.js';
 import { type Message, requestOf } from './wire.js';
 
 /** What the gateway is told of such a client. */

@@ -1,118 +1,59 @@
 import { copyInto } from '../../src/io/byte-reader.js';
-import type { NotificationEnvelope, RequestEnvelope } from '../../src/mcp/envelope.js';
 import type { Clock } from '../../src/timing/clock.js';
-import { answerLegacyServer, openLegacyConnection } from '../../src/upstream/legacy/legacy-connection.js';
-import type { UpstreamConnection } from '../../src/upstream/port.js';
+import { legacyDialect } from '../../src/upstream/legacy/legacy-dialect.js';
+import type { UpstreamConnection, UpstreamListener } from '../../src/upstream/port.js';
 import { StdioBridge } from '../../src/upstream/stdio/stdio-bridge.js';
-import { lineOf, type Message, RecordingSink, scan } from './wire.js';
+import { SILENT_LISTENER } from './in-memory-upstream.js';
+import { type PeerScript, ScriptedPeer } from './scripted-peer.js';
+import { lineOf, type Message, scan } from './wire.js';
 
-export interface ScriptedChildOptions {
+export interface ScriptedChildOptions extends PeerScript {
   readonly clock: Clock;
-  /** Members of its answer to `initialize`. */
-  readonly hello?: Message;
-  /** Results of `tools/list` as raw JSON, one a page; the cursor of page n is "n". */
-  readonly pages?: readonly string[];
-  /** What other lists are answered with, by method: a result, or an error if there is a code in it. */
-  readonly lists?: Readonly<Record<string, Message>>;
-  readonly notified?: (notification: NotificationEnvelope) => void;
-  /** Takes what it asks, other than ping. */
-  readonly asked?: (request: RequestEnvelope) => void;
-  /** Several requests in a row have timed out. */
+  /** Called when the bridge finds the server silent. */
   readonly silent?: () => void;
 }
 
-/**
- * A child that the test plays, at the other end of a real bridge. It shakes hands and answers for its lists by itself;
- * everything else is the test's to answer.
- */
-export class ScriptedChild {
+/** A scripted server at the other end of a real bridge, for tests in which the bridge takes part. */
+export class ScriptedChild extends ScriptedPeer {
   readonly bridge: StdioBridge;
-  /** What was written to it. */
-  readonly stdin = new RecordingSink();
-  /** Whether `tools/list` is answered by itself. */
-  listsTools = true;
-  readonly #hello: Message;
-  readonly #pages: readonly string[];
-  readonly #lists: Readonly<Record<string, Message>>;
+  #listener = SILENT_LISTENER;
+  #connection: UpstreamConnection | undefined;
 
-  constructor({
-    clock,
-    hello = {},
-    pages = ['{"tools":[]}'],
-    lists = {},
-    notified = () => {},
-    asked = () => {},
-    silent = () => {},
-  }: ScriptedChildOptions) {
-    this.#hello = hello;
-    this.#pages = pages;
-    this.#lists = lists;
-    this.stdin.onLine = (line) => this.#read(JSON.parse(line));
+  constructor({ clock, silent = () => {}, ...script }: ScriptedChildOptions) {
+    super(script);
     this.bridge = new StdioBridge({
       clock,
       scan,
-      output: this.stdin,
+      output: this.received,
       maxFrameBytes: 1024 * 1024,
       maxUnwrittenBytes: 1024 * 1024,
       events: {
         request: (request) => {
-          if (!answerLegacyServer(this.bridge, request)) asked(request);
+          if (!legacyDialect.answer(request)) this.#listener.request(request);
         },
-        notification: notified,
+        notification: (notification) => this.#listener.notification(notification),
         junk: () => {},
         silent,
-        offended: () => {},
+        violated: () => {},
       },
     });
   }
 
-  async connect(generation = 1): Promise<UpstreamConnection> {
+  override async connect(generation = 1, listener: Partial<UpstreamListener> = {}): Promise<UpstreamConnection> {
+    this.#listener = { ...SILENT_LISTENER, ...listener };
     const profile = { clientInfo: { name: 'trunkline', version: '0' }, capabilities: {} };
-    const handshake = await openLegacyConnection(this.bridge, generation, profile, 60_000);
-    if (handshake.kind === 'failed') throw new Error(handshake.reason);
-    return handshake.connection;
+    const outcome = await legacyDialect.open(this.bridge, { generation, profile, timeoutMs: 60_000 });
+    if (outcome.kind === 'failed') throw new Error(outcome.reason);
+    this.#connection = outcome.connection;
+    return outcome.connection;
   }
 
-  /** The tool calls that reached it, oldest first. */
-  get calls(): Message[] {
-    return this.stdin.messages.filter(({ method }) => method === 'tools/call');
+  override get connection(): UpstreamConnection {
+    if (this.#connection === undefined) throw new Error('Nobody has connected');
+    return this.#connection;
   }
 
-  /** All requests of this method that reached it, oldest first. */
-  asked(method: string): Message[] {
-    return this.stdin.messages.filter((message) => message.method === method);
-  }
-
-  /** Answers the last request of this method that reached it: with a result, or an error if there is a code in it. */
-  reply(method: string, answer: Message = {}): void {
-    const id = this.asked(method).at(-1)?.id;
-    this.say({ jsonrpc: '2.0', id, ...('code' in answer ? { error: answer } : { result: answer }) });
-  }
-
-  get cancellations(): Message[] {
-    return this.stdin.messages.filter(({ method }) => method === 'notifications/cancelled');
-  }
-
-  /** Writes lines to its stdout. */
-  say(...messages: (Message | string)[]): void {
+  override say(...messages: (Message | string)[]): void {
     for (const message of messages) copyInto(this.bridge, lineOf(message));
-  }
-
-  /** Answers the call that reached it as number `index`. */
-  answer(index: number, result: unknown = { content: [] }): void {
-    this.say({ jsonrpc: '2.0', id: this.calls[index]?.id, result });
-  }
-
-  #read({ id, method, params }: Message): void {
-    if (method === 'initialize') {
-      const result = { protocolVersion: '2025-11-25', capabilities: { tools: {} }, serverInfo: {}, ...this.#hello };
-      this.say({ jsonrpc: '2.0', id, result });
-    }
-    if (method === 'tools/list' && this.listsTools) {
-      const page = this.#pages[Number(params?.cursor ?? 0)] ?? '{}';
-      this.say(`{"jsonrpc":"2.0","id":${id},"result":${page}}`);
-    }
-    const list = this.#lists[method];
-    if (list !== undefined) this.reply(method, list);
   }
 }

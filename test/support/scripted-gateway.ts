@@ -9,10 +9,11 @@ import { Backend } from '../../src/gateway/registry/backend.js';
 import type { Sharing } from '../../src/gateway/registry/instances.js';
 import type { OwnTool } from '../../src/gateway/status/own-tool.js';
 import type { ClientProfile } from '../../src/mcp/client-profile.js';
-import { toServerRequest } from '../../src/upstream/server-request.js';
 import { FakeClock } from './fake-clock.js';
 import { hmac } from './hmac.js';
-import { ScriptedChild, type ScriptedChildOptions } from './scripted-child.js';
+import { InMemoryUpstream } from './in-memory-upstream.js';
+import { ScriptedChild } from './scripted-child.js';
+import type { ScriptedPeer } from './scripted-peer.js';
 import { sha256 } from './sha256.js';
 import { lineOf, type Message, RecordingSink, scan } from './wire.js';
 
@@ -29,7 +30,7 @@ export interface ServerScript {
   /** Raw tools on one page, or names of plain ones. */
   readonly tools?: readonly string[];
   readonly pages?: readonly string[];
-  /** Results of other lists as `ScriptedChild` takes them. */
+  /** Results of other lists, as `PeerScript` has them. */
   readonly lists?: Readonly<Record<string, Message>>;
   readonly hello?: Message;
   readonly prefix?: string;
@@ -42,6 +43,8 @@ export interface ServerScript {
   readonly methods?: readonly string[];
   readonly retryInMs?: () => number | undefined;
   readonly idleStopMs?: number;
+  /** Whether the server is reached through a real `StdioBridge`, and not in memory. */
+  readonly hasBridge?: boolean;
 }
 
 export interface GatewayScript {
@@ -102,7 +105,7 @@ export class ScriptedServer {
   pages: readonly string[];
   /** Other lists of the next process. */
   lists: Readonly<Record<string, Message>>;
-  #child: ScriptedChild | undefined;
+  #child: ScriptedPeer | undefined;
   readonly #clock: FakeClock;
 
   /** What its process is told of the client. */
@@ -147,7 +150,7 @@ export class ScriptedServer {
   }
 
   /** The present process. */
-  get child(): ScriptedChild {
+  get child(): ScriptedPeer {
     if (this.#child === undefined) throw new Error('No process');
     return this.#child;
   }
@@ -157,20 +160,21 @@ export class ScriptedServer {
   }
 
   /** Launches a process that becomes ready. */
-  async start(): Promise<ScriptedChild> {
+  async start(): Promise<ScriptedPeer> {
     this.moved('starting');
     this.generation += 1;
-    const options: ScriptedChildOptions = {
+    const Peer = this.script.hasBridge === true ? ScriptedChild : InMemoryUpstream;
+    const child = new Peer({
       clock: this.#clock,
       pages: this.pages,
       lists: this.lists,
       hello: this.script.hello ?? {},
-      notified: (notification) => this.backend.notified(notification),
-      asked: (request) => this.backend.asked(toServerRequest(child.bridge, request)),
-    };
-    const child: ScriptedChild = new ScriptedChild(options);
+    });
     this.#child = child;
-    const connection = await child.connect(this.generation);
+    const connection = await child.connect(this.generation, {
+      notification: (notification) => this.backend.notified(notification),
+      request: (request) => this.backend.asked(request),
+    });
     const fault = await this.backend.loadLists(connection);
     if (fault !== undefined) throw new Error(fault);
     this.backend.attach(connection);
@@ -183,14 +187,14 @@ export class ScriptedServer {
     this.isEnded = true;
     if (this.#child === undefined) return;
     this.moved('stopping');
-    this.#child.bridge.close('stopped');
+    this.#child.connection.close('stopped');
     this.moved('stopped');
   }
 
   /** The process dies unasked: supervision hears of it first, then the bridge closes. */
   crash(next: ServerState = 'backoff'): void {
     this.moved(next);
-    this.child.bridge.close('exited');
+    this.child.connection.close('exited');
   }
 }
 

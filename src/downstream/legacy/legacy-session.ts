@@ -18,10 +18,16 @@ import { METHODS } from '../../mcp/methods.js';
 import { isOlder } from '../../mcp/revisions.js';
 import type { Clock } from '../../timing/clock.js';
 import { Debounce } from '../../timing/debounce.js';
-import type { InputRequest, WithdrawInput } from '../../upstream/server-request.js';
 import type { Exchange } from '../exchange.js';
 import { describeFailure } from '../failure.js';
-import type { ClientConnection, DownstreamClient, GatewayPort, ServerHandshake } from '../port.js';
+import type {
+  ClientConnection,
+  DownstreamClient,
+  GatewayPort,
+  InputRequest,
+  ServerHandshake,
+  WithdrawInput,
+} from '../port.js';
 import { acceptBatch } from './batch.js';
 import { BatchReply } from './batch-reply.js';
 import { declaredCapabilities } from './declared-capabilities.js';

@@ -7,8 +7,8 @@ import { notificationMessage } from '../../jsonrpc/message.js';
 import { RPC_CODES, RpcError } from '../../jsonrpc/rpc-error.js';
 import type { NotificationEnvelope, RequestEnvelope, ResponseEnvelope } from '../../mcp/envelope.js';
 import { METHODS } from '../../mcp/methods.js';
-import type { InputRequest, WithdrawInput } from '../../upstream/server-request.js';
 import type { Exchange } from '../exchange.js';
+import type { InputRequest, WithdrawInput } from '../port.js';
 
 /**
  * What one client is asked on behalf of servers, by the ids that we give these questions.

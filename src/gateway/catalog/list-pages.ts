@@ -3,7 +3,7 @@ import { isString, readText, type Span, toBytes, visitElements } from '../../jso
 import { RPC_CODES } from '../../jsonrpc/rpc-error.js';
 import type { ResponseEnvelope } from '../../mcp/envelope.js';
 import type { ListFacts } from '../../mcp/lists.js';
-import type { Outcome, RequestTimeouts } from '../../upstream/request.js';
+import type { RequestTimeouts, UpstreamConnection } from '../../upstream/port.js';
 
 /** One entry of a list as the child spelt it. */
 export interface RawEntry {
@@ -41,9 +41,6 @@ export interface PagedMethod {
   readonly token: ListFacts['token'] | 'resultTasks';
 }
 
-/** Sends one list request; `ChildConnection.ask` bound to a child. */
-export type Ask = (method: string, params: unknown, timeouts: RequestTimeouts) => Promise<Outcome>;
-
 /**
  * All pages of a child's list, in the child's order.
  *
@@ -52,7 +49,7 @@ export type Ask = (method: string, params: unknown, timeouts: RequestTimeouts) =
  * looks like tools that went away.
  */
 export async function listAllPages(
-  ask: Ask,
+  source: Pick<UpstreamConnection, 'request'>,
   { method, token }: PagedMethod,
   timeouts: RequestTimeouts,
   limits: ListLimits = DEFAULT_LIST_LIMITS,
@@ -63,7 +60,7 @@ export async function listAllPages(
   const { maxEntryBytes = MAX_ENTRY_BYTES } = limits;
   let byteLength = 0;
   for (let page = 1; ; page += 1) {
-    const outcome = await ask(method, cursor === undefined ? undefined : { cursor }, timeouts);
+    const outcome = await source.request(method, cursor === undefined ? undefined : { cursor }, timeouts);
     if (outcome.kind === 'failed') return { kind: 'failed', reason: `${method}: ${outcome.reason}` };
     const { response } = outcome;
     const list = response.tokens[token];

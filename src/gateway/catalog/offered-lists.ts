@@ -1,14 +1,13 @@
 import { LIST_KINDS, LISTS, type ListKind } from '../../mcp/lists.js';
 import type { Cancel, Clock } from '../../timing/clock.js';
-import type { UpstreamConnection } from '../../upstream/port.js';
-import type { RequestTimeouts } from '../../upstream/request.js';
+import type { RequestTimeouts, UpstreamConnection } from '../../upstream/port.js';
 import { EMPTY_LIST, type ExposureRules } from './exposed-list.js';
 import { listAllPages, type RawEntry } from './list-pages.js';
 import { fixedList, type ListNaming, ServedList, type ServerLists, type ShownList } from './server-lists.js';
 import { describeRefusal } from './tool-approval.js';
 
 /** Whom a server's lists are read from: its process, or what was kept of an earlier one. */
-export type ListSource = Pick<UpstreamConnection, 'offers' | 'ask'>;
+export type ListSource = Pick<UpstreamConnection, 'offers' | 'request'>;
 
 const OTHER_KINDS = LIST_KINDS.filter((kind) => kind !== 'tools');
 
@@ -81,7 +80,7 @@ export class OfferedLists {
   /** Resolves with what is wrong; the list that was there then stays as it is. */
   async load(source: ListSource, kind: ListKind, timeouts: RequestTimeouts): Promise<string | undefined> {
     const isOffered = source.offers(LISTS[kind].capability);
-    const list = isOffered ? await listAllPages(source.ask, LISTS[kind], timeouts) : undefined;
+    const list = isOffered ? await listAllPages(source, LISTS[kind], timeouts) : undefined;
     // Some servers have resources and know nothing of templates.
     const isMissing = list?.kind === 'failed' && list.isUnknown === true && kind !== 'tools';
     if (list?.kind === 'failed' && !isMissing) return list.reason;

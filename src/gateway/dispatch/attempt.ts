@@ -4,10 +4,10 @@ import { type OnInternalError, reportInternalError, withErrorBoundaryAsync } fro
 import { internalError } from '../../errors/internal-error.js';
 import type { Edit } from '../../json/splice.js';
 import type { NotificationEnvelope, ResponseEnvelope } from '../../mcp/envelope.js';
+import { toOutgoingRequest } from '../../mcp/outgoing-request.js';
 import type { Clock } from '../../timing/clock.js';
 import type { CircuitBreaker } from '../../upstream/health/circuit-breaker.js';
-import type { UpstreamConnection } from '../../upstream/port.js';
-import type { Outcome, RequestHandler, RequestTimeouts, SentRequest } from '../../upstream/request.js';
+import type { Outcome, RequestHandler, RequestTimeouts, SentRequest, UpstreamConnection } from '../../upstream/port.js';
 import type { Call } from './call.js';
 import type { CallCounters } from './call-counters.js';
 import type { CallLimits } from './call-limits.js';
@@ -120,7 +120,7 @@ class Attempt implements RequestHandler, InFlightCall {
     }
     const edits = joined(handling.edits, translation?.request?.(this.#connection));
     if (translation === undefined) this.onWritten = exchange.passing();
-    const sent = this.#connection.relay(exchange.request, edits, timeouts, this);
+    const sent = this.#connection.send(toOutgoingRequest(exchange.request), edits, timeouts, this);
     if (sent === undefined) return;
     this.#sent = sent;
     exchange.onCancel((notice) => this.#cancel(notice));
@@ -204,12 +204,9 @@ class Attempt implements RequestHandler, InFlightCall {
     // The supervisor judges how a process ends; the breaker judges one that lives and does not serve. A task that takes
     // longer than the gateway waits for its result says nothing about that either.
     const isExpected = outcome.reason === 'timeout' && isTaskResultWait(exchange);
-    if (outcome.reason === 'exited' || outcome.reason === 'stopped' || isExpected) leave(call);
-    // The next call must not start before the breaker has counted this failure.
-    else
-      void breaker()
-        .failed()
-        .then(() => leave(call));
+    // Before the call leaves: the next one must not start if this failure opens the breaker.
+    if (outcome.reason !== 'exited' && outcome.reason !== 'stopped' && !isExpected) breaker().failed();
+    leave(call);
   }
 
   #answered(response: ResponseEnvelope, at: number): void {

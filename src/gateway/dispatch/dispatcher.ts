@@ -5,8 +5,7 @@ import type { SharedLimit } from '../../io/shared-limit.js';
 import { LISTS } from '../../mcp/lists.js';
 import type { Clock } from '../../timing/clock.js';
 import { type BreakerPolicy, CircuitBreaker } from '../../upstream/health/circuit-breaker.js';
-import type { UpstreamConnection } from '../../upstream/port.js';
-import type { RequestTimeouts } from '../../upstream/request.js';
+import type { RequestTimeouts, UpstreamConnection } from '../../upstream/port.js';
 import { Admission } from './admission.js';
 import { type AttemptContext, send, taskTimeouts } from './attempt.js';
 import {
@@ -213,7 +212,7 @@ export class Dispatcher {
       clock,
       ...(breakerPolicy === undefined ? {} : { policy: breakerPolicy }),
       trial: async () => {
-        const outcome = await this.connection?.ask(LISTS.tools.method, undefined, this.listTimeouts);
+        const outcome = await this.connection?.request(LISTS.tools.method, undefined, this.listTimeouts);
         return outcome?.kind === 'answered';
       },
     });

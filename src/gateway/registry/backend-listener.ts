@@ -1,5 +1,5 @@
 import type { NotificationEnvelope } from '../../mcp/envelope.js';
-import type { ServerRequest } from '../../upstream/server-request.js';
+import type { ServerRequest } from '../../upstream/port.js';
 
 /** Told of what the rest of the gateway has to know of a backend. */
 export interface BackendListener {

@@ -58,6 +58,6 @@ export class LogLevelRouter {
     const { connection } = dispatcher;
     if (level === undefined || level === this.#told.get(backend) || connection?.offers('logging') !== true) return;
     this.#told.set(backend, level);
-    void connection.ask(METHODS.setLevel, { level }, dispatcher.listTimeouts);
+    void connection.request(METHODS.setLevel, { level }, dispatcher.listTimeouts);
   }
 }

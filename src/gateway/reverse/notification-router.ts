@@ -33,7 +33,7 @@ export class NotificationRouter {
       const holder = tasks.ofClients.holderOf(client, notification);
       if (holder === undefined) return;
       const related = tasks.towardServer(notification, client, holder.backend);
-      holder.backend.dispatcher.connection?.forward(notification, [...holder.edits, ...related]);
+      holder.backend.dispatcher.connection?.notify(notification, [...holder.edits, ...related]);
       return;
     }
     const all = backends.map((backend) => ({ backend, edits: tasks.towardServer(notification, client, backend) }));
@@ -43,7 +43,7 @@ export class NotificationRouter {
       // Roots are one client's: a server that several share would not know whose have changed.
       const isForNobody = notification.method === METHODS.rootsChanged && backend.clients.size > 1;
       if (isForNobody || !backend.clients.has(client)) continue;
-      backend.dispatcher.connection?.forward(notification, edits);
+      backend.dispatcher.connection?.notify(notification, edits);
     }
   }
 

@@ -1,11 +1,11 @@
 import type { Exchange } from '../../downstream/exchange.js';
-import type { DownstreamClient } from '../../downstream/port.js';
+import type { DownstreamClient, InputRequest, WithdrawInput } from '../../downstream/port.js';
 import { readText } from '../../json/json-text.js';
 import type { Edit } from '../../json/splice.js';
 import { RPC_CODES, RpcError } from '../../jsonrpc/rpc-error.js';
 import type { NotificationEnvelope, RequestEnvelope } from '../../mcp/envelope.js';
 import { METHODS, TASK_METHODS } from '../../mcp/methods.js';
-import type { InputRequest, ServerRequest, WithdrawInput } from '../../upstream/server-request.js';
+import type { ServerRequest } from '../../upstream/port.js';
 import type { Backend } from '../registry/backend.js';
 import type { Tasks } from '../tasks/tasks.js';
 
@@ -58,7 +58,7 @@ export class ServerRequests {
       edits: [...edits, ...this.#tasks.towardClient(request, client, backend)],
       answer: (response, keepProgress) => {
         over();
-        asked.relay(response, [
+        asked.answer(response, [
           ...this.#tasks.ofClients.answered(request, response, client, backend, keepProgress),
           ...this.#tasks.towardServer(response, client, backend),
         ]);

@@ -168,7 +168,7 @@ export class Subscriptions {
 
   /** On the gateway's own behalf, where nobody waits for the answer. */
   #say(method: string, backend: Backend, uri: string): void {
-    void backend.dispatcher.connection?.ask(method, { uri }, backend.dispatcher.listTimeouts);
+    void backend.dispatcher.connection?.request(method, { uri }, backend.dispatcher.listTimeouts);
   }
 }
 

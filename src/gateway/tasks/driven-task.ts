@@ -2,8 +2,7 @@ import type { Exchange, Translation } from '../../downstream/exchange.js';
 import { toBytes } from '../../json/json-text.js';
 import { METHODS } from '../../mcp/methods.js';
 import { knowsTasks } from '../../mcp/revisions.js';
-import type { UpstreamConnection } from '../../upstream/port.js';
-import type { Outcome } from '../../upstream/request.js';
+import type { Outcome, UpstreamConnection } from '../../upstream/port.js';
 import type { Backend } from '../registry/backend.js';
 import type { Target } from '../routing/router.js';
 import { idAt } from './task-id-edits.js';
@@ -52,10 +51,11 @@ async function resultOf(
   let isCancelled = false;
   const cancel = () => {
     isCancelled = true;
-    if (connection.offers('tasks.cancel')) void connection.ask(METHODS.cancelTask, { taskId }, dispatcher.listTimeouts);
+    if (connection.offers('tasks.cancel'))
+      void connection.request(METHODS.cancelTask, { taskId }, dispatcher.listTimeouts);
   };
   exchange.onCancel(cancel);
-  const outcome = await connection.ask(METHODS.taskResult, { taskId }, dispatcher.taskTimeouts);
+  const outcome = await connection.request(METHODS.taskResult, { taskId }, dispatcher.taskTimeouts);
   if (isCancelled) return { kind: 'failed', reason: 'cancelled', sent: true };
   if (outcome.kind === 'answered') return outcome;
   if (outcome.reason === 'timeout') cancel();

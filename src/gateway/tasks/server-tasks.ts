@@ -141,7 +141,7 @@ export class ServerTasks {
   async #entriesOf(backend: Backend, client: DownstreamClient): Promise<Uint8Array[]> {
     const { connection, listTimeouts } = backend.dispatcher;
     if (connection?.offers('tasks.list') !== true) return [];
-    const list = await listAllPages(connection.ask, TASK_LIST, listTimeouts);
+    const list = await listAllPages(connection, TASK_LIST, listTimeouts);
     if (list.kind === 'failed') return [];
     return list.entries.flatMap(({ bytes, span }) => {
       const ids = valuesAt(bytes, span, ['taskId']).filter((id) => isString(bytes, id));

@@ -1,12 +1,15 @@
 import type Opossum from 'opossum';
 import type { Clock } from '../../timing/clock.js';
+import { OutcomeWindow } from './outcome-window.js';
 
 export interface BreakerPolicy {
-  /** Calls within the window before which nothing is concluded. */
+  /** Outcomes that the window must hold before the breaker can open. */
   readonly minSamples: number;
+  /** The share of failures at which the breaker opens. */
   readonly failurePercentage: number;
+  /** The length of the window, in milliseconds. */
   readonly windowMs: number;
-  /** How long the breaker stays open the first time; doubles with each failed trial up to `maxOpenMs`. */
+  /** How long the breaker stays open, in milliseconds. Doubles with each failed trial up to `maxOpenMs`. */
   readonly openMs: number;
   readonly maxOpenMs: number;
 }
@@ -24,156 +27,118 @@ export type BreakerState = 'closed' | 'open' | 'half-open';
 export interface CircuitBreakerOptions {
   readonly clock: Clock;
   readonly policy?: BreakerPolicy;
-  /** Asks the child something harmless; resolves with whether it answered. */
+  /** Sends the server a harmless request. Resolves with whether the server answered. */
   readonly trial: () => Promise<boolean>;
 }
 
 let opossum: Promise<typeof Opossum> | undefined;
 
-/** Loads what judges outcomes; else that is done for the first one. */
+/** Loads opossum. Call this early: a host that runs out of file descriptors later could not load it anymore. */
 export function loadBreaker(): Promise<typeof Opossum> {
   opossum ??= import('opossum').then((loaded) => loaded.default);
   return opossum;
 }
 
 /**
- * Stops calls to a child that lives but does not serve: timeouts, broken frames, refused writes.
+ * Stops calls to a server whose process runs but does not serve: timeouts, broken frames, refused writes.
  *
- * Outcomes are recorded after the answer has gone out, so a healthy call waits for nothing here. The one attempt
- * that decides whether an open breaker closes is a request of our own, never somebody's tool call.
+ * While the breaker is closed, it only counts outcomes: a call waits for nothing, and no timer runs. When too many calls
+ * fail, an opossum breaker takes over. It keeps the time, and runs the one trial that decides whether the breaker closes.
+ * The trial is a request of the gateway's own, never a client's tool call.
  */
 export class CircuitBreaker {
   readonly #clock: Clock;
   readonly #policy: BreakerPolicy;
   readonly #trial: () => Promise<boolean>;
-  #circuit: Circuit | undefined;
-  /** Begun by the first outcome: resolves when there is a circuit, or none is needed any more. */
-  #ready: Promise<void> | undefined;
-  #isOver = false;
+  readonly #outcomes: OutcomeWindow;
+  /** Present unless the breaker is closed. */
+  #circuit: Opossum<[], void> | undefined;
   #openUntil = 0;
-  /** Successes that opossum is still to be told of. */
-  #untold = 0;
-  #bucketEndsAt = 0;
-  #bucketSuccesses = 0;
+  /** Whether the decision to open is made, and opossum is being loaded. */
+  #isOpening = false;
+  #hasEnded = false;
 
   constructor({ clock, policy = DEFAULT_BREAKER_POLICY, trial }: CircuitBreakerOptions) {
     this.#clock = clock;
     this.#policy = policy;
     this.#trial = trial;
+    this.#outcomes = new OutcomeWindow(policy.windowMs);
   }
 
   get state(): BreakerState {
-    if (this.#isClosed) return 'closed';
-    return this.#circuit?.opened ? 'open' : 'half-open';
+    if (this.#isOpening) return 'open';
+    if (this.#circuit === undefined) return 'closed';
+    return this.#circuit.opened ? 'open' : 'half-open';
   }
 
-  /** Milliseconds until the next trial, 0 while one runs or none is needed. */
+  /** Milliseconds until the next trial. 0 while a trial runs, and while the breaker is closed. */
   get retryAfterMs(): number {
-    return this.#circuit?.opened ? Math.max(0, this.#openUntil - this.#clock.now()) : 0;
+    return this.state === 'open' ? Math.max(0, this.#openUntil - this.#clock.now()) : 0;
   }
 
   /**
-   * A call was answered; `now` is the time on the clock. What was still under way when the breaker opened says nothing
-   * about the child now. It is recorded in a microtask, with all others of the same chunk.
+   * A call was answered; `now` is the time on the clock. Once the breaker has opened, the answers to earlier calls say
+   * nothing about the server anymore.
    */
   succeeded(now: number): void {
-    if (!this.#isClosed || !this.#isWorthCounting(now)) return;
-    this.#untold += 1;
-    if (this.#untold === 1) void SETTLED.then(this.#tell);
+    if (this.state === 'closed') this.#outcomes.addSuccess(now);
   }
 
-  /** A call failed in a way that speaks against the server. Resolves once the failure is counted; never rejects. */
-  failed(): Promise<void> {
-    this.#tell();
-    return this.#isClosed ? this.#fire(FAIL) : SETTLED;
+  /** A call failed in a way that speaks against the server. */
+  failed(): void {
+    if (this.state !== 'closed' || this.#hasEnded) return;
+    const { minSamples, failurePercentage, openMs } = this.#policy;
+    const { total, failures } = this.#outcomes.addFailure(this.#clock.now());
+    if (total < minSamples || failures * 100 < total * failurePercentage) return;
+    this.#isOpening = true;
+    this.#openUntil = this.#clock.now() + openMs;
+    void loadBreaker().then((Breaker) => {
+      this.#isOpening = false;
+      if (!this.#hasEnded) this.#open(Breaker, openMs);
+    });
   }
 
-  /** Lets go of the timers; the breaker is of no use afterwards. */
+  /** Cancels the timers. The breaker ignores everything from now on. */
   close(): void {
-    this.#isOver = true;
+    this.#hasEnded = true;
+    this.#discardCircuit();
+  }
+
+  #open(Breaker: typeof Opossum, openMs: number): void {
+    const circuit: Opossum<[], void> = new Breaker(
+      async () => {
+        if (!(await this.#trial())) throw new Error('the trial failed');
+      },
+      {
+        resetTimeout: openMs,
+        // The bridge has deadlines of its own; opossum's would not stop the request.
+        timeout: false,
+        // Outcomes are counted above. One bucket for all of the open time keeps opossum's own counting quiet.
+        rollingCountTimeout: openMs,
+        rollingCountBuckets: 1,
+        rollingPercentilesEnabled: false,
+        enableSnapshots: false,
+      },
+    );
+    circuit.once('halfOpen', () => {
+      circuit.fire().then(
+        () => this.#trialEnded(() => this.#outcomes.clear()),
+        () => this.#trialEnded(() => this.#open(Breaker, Math.min(openMs * 2, this.#policy.maxOpenMs))),
+      );
+    });
+    circuit.open();
+    this.#circuit = circuit;
+    this.#openUntil = this.#clock.now() + openMs;
+  }
+
+  #trialEnded(proceed: () => void): void {
+    if (this.#hasEnded) return;
+    this.#discardCircuit();
+    proceed();
+  }
+
+  #discardCircuit(): void {
     this.#circuit?.shutdown();
+    this.#circuit = undefined;
   }
-
-  /** opossum keeps a number for each success: beyond some in a stretch of time more of them change no percentage. */
-  #isWorthCounting(now: number): boolean {
-    if (now >= this.#bucketEndsAt) {
-      this.#bucketEndsAt = now + this.#policy.windowMs / BUCKETS;
-      this.#bucketSuccesses = 0;
-    }
-    this.#bucketSuccesses += 1;
-    return this.#bucketSuccesses <= MAX_BUCKET_SUCCESSES;
-  }
-
-  readonly #tell = (): void => {
-    const count = this.#untold;
-    this.#untold = 0;
-    for (let told = 0; told < count && this.#isClosed; told += 1) void this.#fire(SUCCEED);
-  };
-
-  get #isClosed(): boolean {
-    return this.#circuit === undefined || this.#circuit.closed;
-  }
-
-  async #fire(attempt: Attempt): Promise<void> {
-    if (this.#isOver) return;
-    if (this.#circuit === undefined) {
-      this.#ready ??= this.#prepare();
-      await this.#ready;
-    }
-    // The rejection is the attempt's own failure, which is now recorded.
-    await this.#circuit?.fire(attempt).catch(() => {});
-  }
-
-  async #prepare(): Promise<void> {
-    const Breaker = await loadBreaker();
-    if (!this.#isOver) this.#circuit = this.#newCircuit(Breaker);
-  }
-
-  #newCircuit(Breaker: typeof Opossum): Circuit {
-    const { minSamples, failurePercentage, windowMs, openMs, maxOpenMs } = this.#policy;
-    const circuit: Circuit = new Breaker((attempt) => attempt(), {
-      // Deadlines are the bridge's: opossum's own would leave the work running.
-      timeout: false,
-      volumeThreshold: minSamples,
-      // opossum opens above its threshold; ours is part of it.
-      errorThresholdPercentage: failurePercentage - A_LITTLE,
-      rollingCountTimeout: windowMs,
-      rollingCountBuckets: BUCKETS,
-      rollingPercentilesEnabled: false,
-      enableSnapshots: false,
-      resetTimeout: openMs,
-    });
-    const own = options(circuit);
-    circuit.on('open', () => {
-      this.#openUntil = this.#clock.now() + own.resetTimeout;
-    });
-    circuit.on('halfOpen', () => {
-      // The next opening, should the trial fail, is to last longer; opossum reads this option at each opening.
-      own.resetTimeout = Math.min(own.resetTimeout * 2, maxOpenMs);
-      void this.#fire(async () => {
-        if (!(await this.#trial())) throw new Error('trial failed');
-      });
-    });
-    circuit.on('close', () => {
-      own.resetTimeout = openMs;
-    });
-    return circuit;
-  }
-}
-
-type Circuit = Opossum<[Attempt], void>;
-
-const SETTLED = Promise.resolve();
-
-type Attempt = () => Promise<void>;
-
-const BUCKETS = 10;
-const A_LITTLE = 1e-6;
-const MAX_BUCKET_SUCCESSES = 1000;
-const SUCCEED: Attempt = () => Promise.resolve();
-const FAIL: Attempt = () => Promise.reject(new Error('call failed'));
-
-/** The options object that opossum keeps; its typings leave it out. */
-function options(circuit: Circuit): { resetTimeout: number } {
-  return (circuit as unknown as { options: { resetTimeout: number } }).options;
 }

@@ -2,72 +2,75 @@ import type { Clock } from '../../timing/clock.js';
 import { ProtocolViolations } from './protocol-violations.js';
 
 export interface HealthEvents {
-  /** Several requests in a row have timed out, and nothing at all has come meanwhile. */
+  /** Several requests in a row timed out, and the server wrote nothing meanwhile. */
   silent(): void;
-  /** The child breaks the protocol more often than can be put up with. Told once. */
-  offended(charge: string): void;
+  /** The server violates the protocol too often. Called once. */
+  violated(reason: string): void;
 }
 
-/** Requests that time out in a row before a child counts as silent. */
+/** The number of requests that time out in a row before a server counts as silent. */
 const SILENT_AFTER = 3;
 
-/** How a child behaves: whether it has gone silent, and what it writes that is no message. */
+/** Watches what comes from one server: whether the server is silent, and how often it violates the protocol. */
 export class HealthMonitor {
   readonly #events: HealthEvents;
   readonly #violations: ProtocolViolations;
-  /** Since the last byte from the child. */
+  /** Requests that timed out since the last byte from the server. */
   #timeouts = 0;
-  /** Of lines that were too large, as far as they were counted. */
+  /** The part of oversized lines beyond the frame limit that is counted already, in bytes. */
   #excessBytes = 0;
-  #isOver = false;
+  #hasEnded = false;
 
   constructor(clock: Clock, events: HealthEvents) {
     this.#events = events;
     this.#violations = new ProtocolViolations(clock);
   }
 
-  /** Whether several requests in a row have timed out, and nothing has come since. */
+  /** Whether several requests in a row timed out and the server has written nothing since. */
   get isSilent(): boolean {
     return this.#timeouts >= SILENT_AFTER;
   }
 
-  /** Something has come. */
+  /** The server wrote something. */
   heard(): void {
     this.#timeouts = 0;
   }
 
-  /** A request was not answered in time. */
+  /** A request timed out. */
   timedOut(): void {
     this.#timeouts += 1;
     if (this.#timeouts === SILENT_AFTER) this.#events.silent();
   }
 
-  /** A message was broken or too large. */
-  brokeFrame(): void {
-    this.#charge(this.#violations.frame());
+  /** The server wrote a broken message, or one beyond the frame limit. */
+  brokenFrame(): void {
+    this.#report(this.#violations.brokenFrame());
   }
 
-  /** So much was written that is no message. */
-  printed(byteLength: number): void {
-    this.#charge(this.#violations.output(byteLength));
+  /** The server wrote bytes that are no message. */
+  strayOutput(byteLength: number): void {
+    this.#report(this.#violations.strayOutput(byteLength));
   }
 
-  /** Lines were so much too long, in all. A line that never ends must not be read for ever. */
+  /**
+   * Lines exceeded the frame limit by so many bytes, all of them together. The excess counts as stray output, so that a
+   * line without an end is not read forever.
+   */
   exceeded(excessBytes: number): void {
     if (excessBytes === this.#excessBytes) return;
     const more = excessBytes - this.#excessBytes;
     this.#excessBytes = excessBytes;
-    this.printed(more);
+    this.strayOutput(more);
   }
 
-  /** The child was given up: nothing that it does is held against it any more. */
+  /** The connection is closed; violations are no longer reported. */
   end(): void {
-    this.#isOver = true;
+    this.#hasEnded = true;
   }
 
-  #charge(charge: string | undefined): void {
-    if (charge === undefined || this.#isOver) return;
-    this.#isOver = true;
-    this.#events.offended(charge);
+  #report(reason: string | undefined): void {
+    if (reason === undefined || this.#hasEnded) return;
+    this.#hasEnded = true;
+    this.#events.violated(reason);
   }
 }

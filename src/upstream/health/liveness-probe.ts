@@ -1,69 +1,76 @@
 import { LISTS } from '../../mcp/lists.js';
 import { METHODS } from '../../mcp/methods.js';
 import type { Clock } from '../../timing/clock.js';
-import type { StdioBridge } from '../stdio/stdio-bridge.js';
+import type { UpstreamConnection } from '../port.js';
+
+/** The connection that is probed. */
+export interface ProbedConnection extends Pick<UpstreamConnection, 'request' | 'inFlight' | 'isClosed'> {
+  /** Whether several requests in a row timed out and the server has written nothing since. */
+  readonly isSilent: boolean;
+}
 
 export interface LivenessProbeOptions {
   readonly clock: Clock;
-  readonly bridge: StdioBridge;
-  /** The child has gone silent, and it is being found out whether it still serves. */
+  readonly connection: ProbedConnection;
+  /** The probe starts. */
   readonly suspected: () => void;
-  /** It does. */
+  /** The server answers. */
   readonly cleared: () => void;
-  /** It does not. */
+  /** The server answered none of the probe's requests. */
   readonly unresponsive: () => void;
 }
 
-/** Two different questions, since there are healthy servers that answer one of them and not the other. */
+/** Two different requests, because some healthy servers answer only one of them. */
 const PROBES = [METHODS.ping, LISTS.tools.method] as const;
-/** How long each may take, in milliseconds. */
+/** How long the server may take to answer each, in milliseconds. */
 const PROBE_MS = 10_000;
-/** How often it is looked whether the child has become free to be asked, in milliseconds. */
-const LOOK_EVERY_MS = 250;
+/** How often the probe checks whether the server has no other request in flight, in milliseconds. */
+const CHECK_EVERY_MS = 250;
 
 /**
- * Finds out whether a child that has gone silent still serves.
+ * Finds out whether a silent server is still alive.
  *
- * Silence alone proves nothing: a server may be at work on one long call. So it is asked only when it has nothing else
- * to do, and any byte from it clears it.
+ * Silence alone proves nothing, because a server may be busy with one long call. The probe therefore waits until no
+ * request is in flight. Any byte from the server ends the probe and clears the server.
  */
 export class LivenessProbe {
   readonly #options: LivenessProbeOptions;
-  #isUnderWay = false;
+  #isRunning = false;
 
   constructor(options: LivenessProbeOptions) {
     this.#options = options;
   }
 
-  begin(): void {
-    if (this.#isUnderWay) return;
-    this.#isUnderWay = true;
+  /** Starts the probe if it is not running. */
+  start(): void {
+    if (this.#isRunning) return;
+    this.#isRunning = true;
     this.#options.suspected();
-    this.#look();
+    this.#awaitIdle();
   }
 
-  #look(): void {
-    const { bridge, clock } = this.#options;
+  #awaitIdle(): void {
+    const { connection, clock } = this.#options;
     if (this.#isOver()) return;
-    if (bridge.inFlight > 0) clock.schedule(LOOK_EVERY_MS, () => this.#look());
+    if (connection.inFlight > 0) clock.schedule(CHECK_EVERY_MS, () => this.#awaitIdle());
     else void this.#probe();
   }
 
   async #probe(): Promise<void> {
-    const { bridge, unresponsive } = this.#options;
+    const { connection, unresponsive } = this.#options;
     for (const method of PROBES) {
-      await bridge.ask(method, undefined, { idleMs: PROBE_MS, maxMs: PROBE_MS });
+      await connection.request(method, undefined, { idleMs: PROBE_MS, maxMs: PROBE_MS });
       if (this.#isOver()) return;
     }
-    this.#isUnderWay = false;
+    this.#isRunning = false;
     unresponsive();
   }
 
   #isOver(): boolean {
-    const { bridge, cleared } = this.#options;
-    if (!bridge.isClosed && bridge.isSilent) return false;
-    this.#isUnderWay = false;
-    if (!bridge.isClosed) cleared();
+    const { connection, cleared } = this.#options;
+    if (!connection.isClosed && connection.isSilent) return false;
+    this.#isRunning = false;
+    if (!connection.isClosed) cleared();
     return true;
   }
 }

@@ -1,82 +1,97 @@
 import { type OnInternalError, reportInternalError } from '../../errors/error-boundary.js';
+import { isNumber, readText, type Span } from '../../json/json-text.js';
+import type { Edit } from '../../json/splice.js';
 import { AnsweredRequests } from '../../jsonrpc/answered-requests.js';
 import { CorrelationTable } from '../../jsonrpc/correlation-table.js';
 import type { NotificationEnvelope, ResponseEnvelope } from '../../mcp/envelope.js';
 import type { Clock } from '../../timing/clock.js';
-import { Deadlines } from '../../timing/deadlines.js';
-import type { BridgeCounters } from '../counters.js';
-import type { Outcome, RequestFailure, RequestHandler, RequestTimeouts } from '../request.js';
-import { readOwnId } from './own-id.js';
-import { PendingRequest, type RequestKeeper } from './pending-request.js';
+import { Deadlines, type Due } from '../../timing/deadlines.js';
+import type {
+  CloseReason,
+  DropCounters,
+  Outcome,
+  RequestFailure,
+  RequestHandler,
+  RequestTimeouts,
+  SentRequest,
+} from '../port.js';
 
 export interface OutgoingRequestsOptions {
   readonly clock: Clock;
-  readonly counters: BridgeCounters;
-  /** Whether the child waits for others; then it is not late itself. */
-  readonly isExcused: () => boolean;
-  /** The client gave up; whoever waited has been told. */
-  readonly onCancelled: RequestKeeper['cancel'];
-  /** Nothing came in time; whoever waited has been told. */
+  readonly counters: DropCounters;
+  /** Whether the server waits for an answer itself. Its requests then time out at their maximum only. */
+  readonly isServerWaiting: () => boolean;
+  /** A request was cancelled. Its handler is settled already. */
+  readonly onCancelled: (request: PendingRequest, notice?: NotificationEnvelope, edits?: readonly Edit[]) => void;
+  /** A request timed out. Its handler is settled already. */
   readonly onTimeout: (request: PendingRequest) => void;
   readonly onFault: OnInternalError | undefined;
 }
 
-/** The requests sent to one child, each until it has ended: answered, given up or too late, and then exactly once. */
+/** The requests sent to one server. Each is settled exactly once: answered, failed, cancelled, or timed out. */
 export class OutgoingRequests {
   readonly #options: OutgoingRequestsOptions;
   readonly #pending = new CorrelationTable<PendingRequest>();
-  readonly #lasting = new AnsweredRequests<PendingRequest>();
+  /** Requests that were answered with a task, whose progress is still reported. */
+  readonly #answered = new AnsweredRequests<PendingRequest>();
   readonly #deadlines: Deadlines<PendingRequest>;
-  readonly #keeper: RequestKeeper;
 
   constructor(options: OutgoingRequestsOptions) {
     this.#options = options;
     this.#deadlines = new Deadlines(options.clock, (request) => this.#timeOut(request));
-    this.#keeper = {
-      cancel: (request, notice, edits) => {
-        if (this.#abandon(request, 'cancelled')) options.onCancelled(request, notice, edits);
-      },
-      keepProgress: (request) => this.#lasting.add(request.id, request),
-    };
   }
 
-  /** Those that wait for an answer. */
+  /** Requests that wait for an answer. */
   get size(): number {
     return this.#pending.size;
   }
 
-  /** A request is about to be sent, under the id that it has from now on. */
+  /** Gives a request its id and starts its deadline. The caller sends it. */
   add(timeouts: RequestTimeouts, handler: RequestHandler, isCancellable: boolean): PendingRequest {
     const now = this.#options.clock.now();
-    const request = new PendingRequest({ keeper: this.#keeper, timeouts, handler, isCancellable, now });
+    const request = new PendingRequest({ owner: this, timeouts, handler, isCancellable, now });
     request.id = this.#pending.add(request);
     this.#deadlines.watch(request);
     return request;
   }
 
-  /** The child has answered; `at` is when that was read, in milliseconds on the clock. */
+  /** Settles the request that a response answers; `at` is when it was read, in milliseconds on the clock. */
   answered(response: ResponseEnvelope, at: number): void {
-    const id = readOwnId(response.bytes, response.id);
+    const id = readId(response.bytes, response.id);
     const isAwaited = this.#end(id, { kind: 'answered', response, at });
     if (!isAwaited) this.#options.counters[this.#pending.stray(id, at)] += 1;
   }
 
-  /** What would have answered this request was dropped: waiting on would be waiting for nothing. */
+  /** The message that would have answered a request was dropped, so the request fails. `token` is the message's id. */
+  answerMalformed(bytes: Uint8Array, token: Span): void {
+    this.fail(readId(bytes, token), 'response_malformed');
+  }
+
+  /** Fails a request that was sent, if there is one with this id. */
   fail(id: number | undefined, reason: RequestFailure): void {
     this.#end(id, { kind: 'failed', reason, sent: true });
   }
 
-  /** Progress of what is finished or unknown is dropped: hosts close the connection over a token they do not know. */
+  /** Reports progress. Progress of an unknown request is dropped: some hosts close the connection over its token. */
   progressed(notification: NotificationEnvelope): void {
     const { clock, counters } = this.#options;
     const { progressToken } = notification.tokens;
-    const id = progressToken === undefined ? undefined : readOwnId(notification.bytes, progressToken);
-    const request = id === undefined ? undefined : (this.#pending.get(id) ?? this.#lasting.get(id));
+    const id = progressToken === undefined ? undefined : readId(notification.bytes, progressToken);
+    const request = id === undefined ? undefined : (this.#pending.get(id) ?? this.#answered.get(id));
     if (request?.progress(notification, clock.now()) !== true) counters.staleProgress += 1;
   }
 
-  /** The child is gone: everyone who waits is told so. */
-  close(reason: 'exited' | 'stopped'): void {
+  cancel(request: PendingRequest, notice: NotificationEnvelope | undefined, edits: readonly Edit[]): void {
+    if (this.#abandon(request, 'cancelled')) this.#options.onCancelled(request, notice, edits);
+  }
+
+  /** Reports progress of an answered request until the returned function is called. */
+  keepProgress(request: PendingRequest): () => void {
+    return this.#answered.add(request.id, request);
+  }
+
+  /** Fails all requests. */
+  close(reason: CloseReason): void {
     this.#deadlines.close();
     for (const request of this.#pending.drain()) this.#settle(request, { kind: 'failed', reason, sent: true });
   }
@@ -90,7 +105,7 @@ export class OutgoingRequests {
     return true;
   }
 
-  /** Nobody waits any more; an answer is late from now on. Returns whether anybody did. */
+  /** Settles a request without an answer; an answer is late from now on. Returns whether the request was in flight. */
   #abandon(request: PendingRequest, reason: 'cancelled' | 'timeout'): boolean {
     if (this.#pending.abandon(request.id, this.#options.clock.now()) === undefined) return false;
     this.#deadlines.unwatch(request);
@@ -99,9 +114,9 @@ export class OutgoingRequests {
   }
 
   #timeOut(request: PendingRequest): void {
-    const { clock, isExcused, onTimeout } = this.#options;
+    const { clock, isServerWaiting, onTimeout } = this.#options;
     const now = clock.now();
-    if (isExcused() && now < request.hardAt) {
+    if (isServerWaiting() && now < request.hardAt) {
       request.prolong(now);
       this.#deadlines.watch(request);
     } else if (this.#abandon(request, 'timeout')) {
@@ -109,13 +124,85 @@ export class OutgoingRequests {
     }
   }
 
-  /** What a handler throws must not keep the rest of what was read from those it is for. */
+  /** An error in one handler must not stop the delivery of the other messages in the same chunk. */
   #settle({ handler }: PendingRequest, outcome: Outcome): void {
-    // In place: a function for each answer would cost more than the check.
+    // Inline: a closure for each answer costs more than the check.
     try {
       handler.settle(outcome);
     } catch (error) {
       reportInternalError(error, this.#options.onFault);
     }
   }
+}
+
+interface PendingRequestOptions {
+  readonly owner: OutgoingRequests;
+  readonly timeouts: RequestTimeouts;
+  readonly handler: RequestHandler;
+  readonly isCancellable: boolean;
+  /** Milliseconds on the clock. */
+  readonly now: number;
+}
+
+/** A request that waits for its answer. */
+export class PendingRequest implements Due, SentRequest {
+  id = 0;
+  dueAt: number;
+  place: number | undefined = undefined;
+  readonly sentAt: number;
+  readonly handler: RequestHandler;
+  readonly isCancellable: boolean;
+  #lastProgress: number;
+  readonly #timeouts: RequestTimeouts;
+  readonly #owner: OutgoingRequests;
+
+  constructor({ owner, timeouts, handler, isCancellable, now }: PendingRequestOptions) {
+    this.dueAt = now + Math.min(timeouts.firstMs ?? timeouts.idleMs, timeouts.maxMs);
+    this.#lastProgress = handler.progressed ?? Number.NEGATIVE_INFINITY;
+    this.sentAt = now;
+    this.handler = handler;
+    this.isCancellable = isCancellable;
+    this.#timeouts = timeouts;
+    this.#owner = owner;
+  }
+
+  /** The time of the maximum timeout, which no progress postpones. */
+  get hardAt(): number {
+    return this.sentAt + this.#timeouts.maxMs;
+  }
+
+  /** Starts the idle timeout again. */
+  prolong(now: number): void {
+    this.dueAt = Math.min(now + this.#timeouts.idleMs, this.hardAt);
+  }
+
+  /** Reports progress that moves forward, and returns whether it did. Any progress starts the idle timeout again. */
+  progress(notification: NotificationEnvelope, now: number): boolean {
+    this.prolong(now);
+    const { bytes, tokens } = notification;
+    const value = tokens.progress === undefined ? Number.NaN : Number(readText(bytes, tokens.progress));
+    if (!(value > this.#lastProgress)) return false;
+    this.#lastProgress = value;
+    this.handler.progress?.(notification, value);
+    return true;
+  }
+
+  cancel(notice?: NotificationEnvelope, edits: readonly Edit[] = []): void {
+    this.#owner.cancel(this, notice, edits);
+  }
+
+  keepProgress(): () => void {
+    return this.#owner.keepProgress(this);
+  }
+}
+
+/** The id at `token`, if it is a number: `1.0` is 1. A string is never an id of the gateway's. */
+function readId(bytes: Uint8Array, token: Span): number | undefined {
+  let id = 0;
+  for (let position = token.start; position < token.end; position += 1) {
+    const digit = (bytes[position] ?? 0) - 0x30;
+    if (digit < 0 || digit > 9) return isNumber(bytes, token) ? Number(readText(bytes, token)) : undefined;
+    id = id * 10 + digit;
+  }
+  return id;
 }

@@ -13,75 +13,81 @@ import {
   requestMessage,
   resultMessage,
 } from '../../jsonrpc/message.js';
-import type { RpcError } from '../../jsonrpc/rpc-error.js';
 import {
   type Envelope,
   messagesOf,
   type NotificationEnvelope,
   type Rejection,
   type RequestEnvelope,
-  type ResponseEnvelope,
   type ScanEnvelope,
 } from '../../mcp/envelope.js';
 import { METHODS } from '../../mcp/methods.js';
 import type { Clock } from '../../timing/clock.js';
-import { newCounters } from '../counters.js';
+import type { Channel } from '../dialect.js';
 import { type HealthEvents, HealthMonitor } from '../health/health-monitor.js';
-import type { Outcome, RequestHandler, RequestTimeouts, SentRequest } from '../request.js';
-import { OutgoingRequests } from './outgoing-requests.js';
+import {
+  type CloseReason,
+  newDropCounters,
+  type Outcome,
+  type OutgoingRequest,
+  type RequestHandler,
+  type RequestTimeouts,
+  type SentRequest,
+  type ServerRequest,
+} from '../port.js';
+import { OutgoingRequests, type PendingRequest } from './outgoing-requests.js';
 import { findIdInFragments } from './oversized-line.js';
-import { readOwnId } from './own-id.js';
-import type { PendingRequest } from './pending-request.js';
 
 export interface BridgeEvents extends HealthEvents {
-  /** A request of the child's own; whoever takes it answers through `respond`, `answer` or `refuse`. */
-  request(request: RequestEnvelope): void;
-  /** Everything but progress, which the bridge sees to. */
+  /** The server sends a request. */
+  request(request: ServerRequest): void;
+  /** The server sends a notification other than progress, which the bridge delivers itself. */
   notification(notification: NotificationEnvelope): void;
-  /** A line that is no message. It goes to the child's log and nowhere else. */
+  /** The server writes a line that is no message. It belongs in the server's log only. */
   junk(line: Uint8Array, reason: Rejection['reason'] | 'too-large'): void;
-  /** A handler threw, which concerns nobody but whom it was for. Without a listener it goes on to the caller. */
+  /** A handler threw. The error affects only the message that it was called for. Without a listener it is thrown on. */
   readonly fault?: OnInternalError;
 }
 
 export interface BridgeOptions {
   readonly clock: Clock;
   readonly scan: ScanEnvelope;
-  /** The child's stdin. */
+  /** The server's stdin. */
   readonly output: MessageSink;
   readonly events: BridgeEvents;
+  /** The longest line that the server may write, in bytes. */
   readonly maxFrameBytes: number;
-  /** Requests are refused while more than this waits to be read by the child. */
+  /** Requests fail as `overloaded` while more bytes than this wait for the server to read them. */
   readonly maxUnwrittenBytes: number;
-  /** What all bridges together may hold of frames that are not complete. */
+  /** Limits the bytes of incomplete lines that all bridges hold together. */
   readonly partialFrames?: SharedLimit;
-  /** Where the memory is from that the child's stdout is read into. */
+  /** Provides the memory that the server's stdout is read into. */
   readonly bufferPool?: BufferPool;
 }
 
 /**
- * Speaks JSON-RPC over the two pipes of one child, for as long as that process lives.
+ * Speaks JSON-RPC over the two pipes of one server process, for as long as the process lives.
  *
- * It gives each request an id of its own, keeps who waits for which answer, and sees that everyone who waits is told
- * something exactly once: the answer, a timeout, a cancellation, or that the child is gone. A new process gets a new
- * bridge, so nothing that belongs to the old one can reach it.
+ * The bridge gives each request its own id, matches answers to requests, and settles each request exactly once: with
+ * the answer, a timeout, a cancellation, or the end of the process. A new process gets a new bridge, so nothing that
+ * belongs to the old process can reach the new one.
  */
-export class StdioBridge implements ByteReader, LineSink {
-  readonly counters = newCounters();
+export class StdioBridge implements Channel, ByteReader, LineSink {
+  readonly counters = newDropCounters();
   readonly #scan: ScanEnvelope;
   readonly #output: MessageSink;
   readonly #events: BridgeEvents;
   readonly #maxUnwrittenBytes: number;
   readonly #decoder: LineDecoder;
   readonly #outgoing: OutgoingRequests;
-  /** Ids, as tokens, of what the child asked and was not answered yet. */
-  readonly #asked = new Set<string>();
+  /** The ids of the server's requests that are not answered yet, as JSON tokens. */
+  readonly #unanswered = new Set<string>();
   readonly #digits = new Digits();
   readonly #health: HealthMonitor;
   readonly #clock: Clock;
-  /** When the bytes came that are being looked at: the clock is read once for all of them. */
+  /** When the bytes arrived that are being scanned. The clock is read once for all of them. */
   #readAt = 0;
-  #closed: 'exited' | 'stopped' | undefined;
+  #closed: CloseReason | undefined;
 
   constructor(options: BridgeOptions) {
     const { clock, scan, output, events, maxFrameBytes, maxUnwrittenBytes, partialFrames, bufferPool } = options;
@@ -95,8 +101,8 @@ export class StdioBridge implements ByteReader, LineSink {
     this.#outgoing = new OutgoingRequests({
       clock,
       counters: this.counters,
-      // A child that waits for an answer of the client's is not silent: a person may be thinking.
-      isExcused: () => this.#asked.size > 0,
+      // The server waits for a client's answer, and a person may take long to give it.
+      isServerWaiting: () => this.#unanswered.size > 0,
       onCancelled: (request, notice, edits) => this.#cancelled(request, notice, edits),
       onTimeout: (request) => this.#timedOut(request),
       onFault: events.fault,
@@ -108,12 +114,12 @@ export class StdioBridge implements ByteReader, LineSink {
     return this.#outgoing.size;
   }
 
-  /** Whether the process is gone or given up; nothing can be sent any more. */
+  /** Whether the process has ended or was given up. Nothing can be sent anymore. */
   get isClosed(): boolean {
     return this.#closed !== undefined;
   }
 
-  /** Whether several requests in a row have timed out, and nothing has come since. */
+  /** Whether several requests in a row timed out and the server has written nothing since. */
   get isSilent(): boolean {
     return this.#health.isSilent;
   }
@@ -126,7 +132,7 @@ export class StdioBridge implements ByteReader, LineSink {
     return this.#decoder.freeSpace;
   }
 
-  /** Bytes of the child's stdout, cut anywhere. Once it is given up, what it says concerns nobody. */
+  /** Takes bytes of the server's stdout, cut anywhere. Ignores them once the bridge is closed. */
   filled(byteLength: number): void {
     if (this.#closed !== undefined) return;
     this.#readAt = this.#clock.now();
@@ -135,65 +141,40 @@ export class StdioBridge implements ByteReader, LineSink {
     this.#health.exceeded(this.#decoder.excessBytes);
   }
 
-  /**
-   * Passes a client's request on: `edits` are made, and its id and progress token become our own.
-   *
-   * Returns `undefined` when it could not be sent, which `handler` has been told by then.
-   */
-  relay(
-    request: RequestEnvelope,
+  /** Sends a client's request under an id of the bridge's own. */
+  send(
+    request: OutgoingRequest,
     edits: readonly Edit[],
     timeouts: RequestTimeouts,
     handler: RequestHandler,
   ): SentRequest | undefined {
     const pending = this.#admit(timeouts, handler, true);
     if (pending === undefined) return undefined;
-    const { text, part } = this.#digits.write(pending.id);
-    const own: Edit = { span: request.id, text, part };
-    const [first] = edits;
-    // Nearly every call has one, the name; to spread a list of one costs more than to look.
-    const ours = edits.length === 1 && first !== undefined ? [own, first] : [own, ...edits];
-    const progressToken = request.tokens.requestProgressToken;
-    if (progressToken !== undefined) ours.push({ span: progressToken, text, part });
-    this.#output.send({ bytes: request.bytes, span: request.span, edits: ours, onWritten: handler.onWritten });
+    const message = request.message(this.#digits.write(pending.id), edits);
+    const { onWritten } = handler;
+    // Only large requests have a listener; a copy for each request would cost more than the check.
+    this.#output.send(onWritten === undefined ? message : { ...message, onWritten });
     return pending;
   }
 
-  /** Sends a request of the gateway's own. `initialize` is the one that is never cancelled. */
-  ask(method: string, params: unknown, timeouts: RequestTimeouts): Promise<Outcome> {
+  /** Sends a request of the gateway's own. It is cancelled when it times out, except for `initialize`. */
+  request(method: string, params: unknown, timeouts: RequestTimeouts): Promise<Outcome> {
     return new Promise((settle) => {
       const pending = this.#admit(timeouts, { settle }, method !== METHODS.initialize);
       if (pending !== undefined) this.#output.send(requestMessage(pending.id, method, params));
     });
   }
 
-  notify(method: string, params?: unknown): void {
-    if (this.#closed === undefined) this.#output.send(notificationMessage(method, params));
-  }
-
-  /** Answers a request of the child's with `result`, which is JSON. */
-  respond(request: RequestEnvelope, result: Uint8Array): void {
-    this.#reply(request, () => resultMessage(request.bytes.subarray(request.id.start, request.id.end), result));
-  }
-
-  /** Answers a request of the child's with what a client answered, untouched but for the id and the edits. */
-  answer(request: RequestEnvelope, { bytes, span, id }: ResponseEnvelope, edits: readonly Edit[] = []): void {
-    const text = request.bytes.subarray(request.id.start, request.id.end);
-    this.#reply(request, () => ({ bytes, span, edits: [{ span: id, text }, ...edits] }));
-  }
-
-  /** Passes a client's notification on, with some tokens replaced. */
-  forward({ bytes, span }: NotificationEnvelope, edits: readonly Edit[] = []): void {
+  notify({ bytes, span }: NotificationEnvelope, edits: readonly Edit[] = []): void {
     if (this.#closed === undefined) this.#output.send({ bytes, span, edits });
   }
 
-  /** Answers a request of the child's with an error. */
-  refuse(request: RequestEnvelope, error: RpcError): void {
-    this.#reply(request, () => errorMessage(request.bytes.subarray(request.id.start, request.id.end), error));
+  sendNotification(method: string, params?: unknown): void {
+    if (this.#closed === undefined) this.#output.send(notificationMessage(method, params));
   }
 
-  /** The process is gone, or is about to be: everyone who waits is told so, and nothing is sent any more. */
-  close(reason: 'exited' | 'stopped'): void {
+  /** Settles all requests with the reason and ignores everything that the server writes from now on. */
+  close(reason: CloseReason): void {
     if (this.#closed !== undefined) return;
     this.#closed = reason;
     this.#health.end();
@@ -201,11 +182,11 @@ export class StdioBridge implements ByteReader, LineSink {
     this.#outgoing.close(reason);
   }
 
-  /** One line of the child's stdout. */
+  /** Takes one line of the server's stdout. */
   line(bytes: Uint8Array, start: number, end: number): void {
-    // What stands in the same chunk behind the line for which the child was given up concerns nobody either.
+    // An earlier line of the same chunk may have closed the bridge.
     if (this.#closed !== undefined) return;
-    // In place: a function for each message would cost more than the check.
+    // Inline: a closure for each message costs more than the check.
     try {
       this.#take(this.#scan(bytes, start, end));
     } catch (error) {
@@ -217,7 +198,7 @@ export class StdioBridge implements ByteReader, LineSink {
     this.counters.oversized += 1;
     this.#withErrorBoundary(() => this.#events.junk(fragment.head, 'too-large'));
     this.#outgoing.fail(findIdInFragments(fragment), 'response_too_large');
-    this.#health.brokeFrame();
+    this.#health.brokenFrame();
   }
 
   #admit(timeouts: RequestTimeouts, handler: RequestHandler, isCancellable: boolean): PendingRequest | undefined {
@@ -241,8 +222,8 @@ export class StdioBridge implements ByteReader, LineSink {
         this.#notification(message);
         break;
       case 'request':
-        this.#asked.add(readText(message.bytes, message.id));
-        this.#events.request(message);
+        this.#unanswered.add(readText(message.bytes, message.id));
+        this.#events.request(this.#serverRequest(message));
         break;
       case 'rejected':
         this.#reject(message);
@@ -256,17 +237,17 @@ export class StdioBridge implements ByteReader, LineSink {
       this.#outgoing.progressed(notification);
       return;
     }
-    // What it does not want to know any more, it does not wait for either.
+    // The server cancels its own request, so it no longer waits for the answer.
     if (notification.method === METHODS.cancelled && requestId !== undefined) {
-      this.#asked.delete(readText(notification.bytes, requestId));
+      this.#unanswered.delete(readText(notification.bytes, requestId));
     }
     this.#events.notification(notification);
   }
 
-  #cancelled({ id }: PendingRequest, notice: NotificationEnvelope | undefined, edits: readonly Edit[]): void {
+  #cancelled({ id }: PendingRequest, notice?: NotificationEnvelope, edits: readonly Edit[] = []): void {
     const requestId = notice?.tokens.requestId;
     if (notice === undefined || requestId === undefined) {
-      this.notify(METHODS.cancelled, { requestId: id });
+      this.sendNotification(METHODS.cancelled, { requestId: id });
     } else {
       const own: Edit = { span: requestId, ...this.#digits.write(id) };
       this.#output.send({ bytes: notice.bytes, span: notice.span, edits: [own, ...edits] });
@@ -274,35 +255,54 @@ export class StdioBridge implements ByteReader, LineSink {
   }
 
   #timedOut({ id, isCancellable }: PendingRequest): void {
-    if (isCancellable) this.notify(METHODS.cancelled, { requestId: id, reason: 'timed out' });
+    if (isCancellable) this.sendNotification(METHODS.cancelled, { requestId: id, reason: 'timed out' });
     this.#health.timedOut();
   }
 
   #reject(rejection: Rejection): void {
     const { reason, bytes, elements = [] } = rejection;
     if (reason === 'blank') return;
-    // What a batch brings is taken as if each message had come alone. An array without objects is mere output.
+    // Each message of a batch is taken as if it had come alone. An array without objects is ordinary output.
     if (elements.some((element) => isObject(bytes, element))) {
       for (const message of messagesOf(rejection, this.#scan)) this.#withErrorBoundary(() => this.#take(message));
       return;
     }
     this.counters.junk += 1;
     this.#events.junk(bytes, reason);
-    if (rejection.id !== undefined && rejection.isAnswer)
-      this.#outgoing.fail(readOwnId(rejection.bytes, rejection.id), 'response_malformed');
-    if (rejection.isMeant) this.#health.brokeFrame();
-    else this.#health.printed(bytes.length);
+    if (rejection.id !== undefined && rejection.isAnswer) this.#outgoing.answerMalformed(bytes, rejection.id);
+    if (rejection.isMeant) this.#health.brokenFrame();
+    else this.#health.strayOutput(bytes.length);
   }
 
-  /** What a handler throws must not keep the rest of what was read from those it is for. */
-  #withErrorBoundary(work: () => void): void {
-    withErrorBoundary(work, this.#events.fault);
+  #serverRequest(request: RequestEnvelope): ServerRequest {
+    const { bytes, tokens } = request;
+    const id = () => bytes.subarray(request.id.start, request.id.end);
+    return {
+      request,
+      answer: (response, edits) => {
+        const own: Edit = { span: response.id, text: id() };
+        this.#reply(request, () => ({ bytes: response.bytes, span: response.span, edits: [own, ...edits] }));
+      },
+      succeed: (result) => this.#reply(request, () => resultMessage(id(), result)),
+      fail: (error) => this.#reply(request, () => errorMessage(id(), error)),
+      progress: (notification, edits) => {
+        const { requestProgressToken: token } = tokens;
+        const span = notification.tokens.progressToken;
+        if (token !== undefined && span !== undefined)
+          this.notify(notification, [{ span, text: bytes, part: token }, ...edits]);
+      },
+    };
   }
 
   #reply({ bytes, id }: RequestEnvelope, message: () => SplicedMessage): void {
-    this.#asked.delete(readText(bytes, id));
+    this.#unanswered.delete(readText(bytes, id));
     const isBlocked = this.#closed !== undefined || this.#output.unwrittenBytes > this.#maxUnwrittenBytes;
     if (isBlocked) this.counters.unsentReplies += 1;
     else this.#output.send(message());
+  }
+
+  /** An error in one handler must not stop the delivery of the other messages in the same chunk. */
+  #withErrorBoundary(work: () => void): void {
+    withErrorBoundary(work, this.#events.fault);
   }
 }

@@ -42,7 +42,7 @@ describe('a batch of a client of 2025-03-26', () => {
   it('never reaches a server as one: each of its messages is sent alone', async () => {
     const { client, child } = await serving();
     client.say(batchOf(call(1), call(2)));
-    expect(child.stdin.lines.filter((line) => line.startsWith('['))).toEqual([]);
+    expect(child.received.lines.filter((line) => line.startsWith('['))).toEqual([]);
     expect(child.calls.map(({ params }) => params)).toEqual([{ name: 'read' }, { name: 'read' }]);
   });
 
@@ -275,7 +275,7 @@ describe('whatever is in a batch, and whatever becomes of it', () => {
           const others = client.received.messages.filter((message) => !Array.isArray(message));
           expect(others.every(({ method }) => method === 'notifications/progress')).toBe(true);
           expect(client.session.inFlight).toBe(0);
-          expect(child.bridge.inFlight).toBe(0);
+          expect(child.connection.inFlight).toBe(0);
         },
       ),
       { numRuns: 200 },

@@ -7,6 +7,7 @@ import { copyInto } from '../../../src/io/byte-reader.js';
 import { Backpressure } from '../../../src/io/streams/backpressure.js';
 import { FairWriter } from '../../../src/io/streams/fair-writer.js';
 import { idKey } from '../../../src/jsonrpc/id-key.js';
+import { toOutgoingRequest } from '../../../src/mcp/outgoing-request.js';
 import { StdioBridge } from '../../../src/upstream/stdio/stdio-bridge.js';
 import { FakeClock } from '../../support/fake-clock.js';
 import { slowReader } from '../../support/slow-reader.js';
@@ -25,7 +26,7 @@ function relaying() {
     bufferPool,
     maxFrameBytes: 1e7,
     maxUnwrittenBytes: 1e7,
-    events: { request: () => {}, notification: () => {}, junk: () => {}, silent: () => {}, offended: () => {} },
+    events: { request: () => {}, notification: () => {}, junk: () => {}, silent: () => {}, violated: () => {} },
   });
   const owner = {
     sendUnasked: () => {},
@@ -40,8 +41,8 @@ function relaying() {
       const key = idKey(request.bytes, request.id);
       const client = {} as DownstreamClient;
       const exchange = new LegacyExchange({ request, client, key, reply: pipeChannel(writer), clock, owner });
-      bridge.relay(
-        request,
+      bridge.send(
+        toOutgoingRequest(request),
         [],
         { idleMs: 60_000, maxMs: 60_000 },
         {

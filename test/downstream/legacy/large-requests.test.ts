@@ -10,6 +10,7 @@ import { FairWriter } from '../../../src/io/streams/fair-writer.js';
 import { LineWriter } from '../../../src/io/streams/line-writer.js';
 import { idKey } from '../../../src/jsonrpc/id-key.js';
 import type { RequestEnvelope } from '../../../src/mcp/envelope.js';
+import { toOutgoingRequest } from '../../../src/mcp/outgoing-request.js';
 import { StdioBridge } from '../../../src/upstream/stdio/stdio-bridge.js';
 import { FakeClock } from '../../support/fake-clock.js';
 import { slowReader } from '../../support/slow-reader.js';
@@ -65,13 +66,13 @@ function calling() {
       output: new LineWriter(end.pipe),
       maxFrameBytes: 1e7,
       maxUnwrittenBytes: 1e7,
-      events: { request: () => {}, notification: () => {}, junk: () => {}, silent: () => {}, offended: () => {} },
+      events: { request: () => {}, notification: () => {}, junk: () => {}, silent: () => {}, violated: () => {} },
     });
     return {
       ...end,
       give: (exchange: LegacyExchange) => {
         const timeouts = { idleMs: 60_000, maxMs: 60_000 };
-        bridge.relay(exchange.request, [], timeouts, {
+        bridge.send(toOutgoingRequest(exchange.request), [], timeouts, {
           onWritten: exchange.passing(),
           settle: (outcome) => outcome.kind === 'answered' && exchange.relay(outcome.response),
           progress: (notification) => exchange.progress(notification),

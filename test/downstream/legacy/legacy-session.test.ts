@@ -173,7 +173,7 @@ describe('a cancelled request', () => {
     client.say(
       '{"method":"notifications/cancelled","params":{"reason":"no \\u00e9","requestId":"c","_meta":{"n":1.0}},"jsonrpc":"2.0"}',
     );
-    expect(child.stdin.lines.at(-1)).toBe(
+    expect(child.received.lines.at(-1)).toBe(
       `{"method":"notifications/cancelled","params":{"reason":"no \\u00e9","requestId":${child.calls[0]?.id},"_meta":{"n":1.0}},"jsonrpc":"2.0"}`,
     );
     child.answer(0);
@@ -238,7 +238,7 @@ describe('a cancelled request', () => {
           else expect(answer?.result).toBe(`r${number}`);
         }
         expect(client.session.inFlight).toBe(0);
-        expect(child.bridge.inFlight).toBe(0);
+        expect(child.connection.inFlight).toBe(0);
         const answeredAt = new Map(client.received.messages.map(({ id }, index) => [id, index]));
         client.received.messages.forEach(({ method, params }, index) => {
           if (method !== 'notifications/progress') return;
@@ -458,7 +458,7 @@ describe('a client that leaves', () => {
     expect(child.calls).toHaveLength(2);
     child.answer(0);
     expect(client.received.lines).toEqual([]);
-    expect(child.bridge.inFlight).toBe(0);
+    expect(child.connection.inFlight).toBe(0);
     clock.advance(60_000);
     expect(clock.pending).toBe(0);
   });

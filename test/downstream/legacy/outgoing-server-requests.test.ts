@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { OutgoingServerRequests } from '../../../src/downstream/legacy/outgoing-server-requests.js';
+import type { InputRequest } from '../../../src/downstream/port.js';
 import type { SplicedMessage } from '../../../src/json/splice.js';
-import type { InputRequest } from '../../../src/upstream/server-request.js';
 import { callOf, RecordedExchange } from '../../support/recorded-exchange.js';
 import { notificationOf, RecordingSink, requestOf, responseOf } from '../../support/wire.js';
 

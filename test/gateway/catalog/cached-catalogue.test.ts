@@ -35,11 +35,11 @@ function read(bytes: Uint8Array): CachedCatalogue {
 describe('a child that was kept', () => {
   it('answers for its lists as it spelt them, to the byte', async () => {
     const child = read(kept());
-    const list = await listAllPages(child.ask, LISTS.tools, PATIENCE);
+    const list = await listAllPages(child, LISTS.tools, PATIENCE);
     if (list.kind === 'failed') throw new Error(list.reason);
     const texts = list.entries.map(({ bytes, span }) => Buffer.from(bytes.subarray(span.start, span.end)).toString());
     expect(texts).toEqual([TOOL, '{"name":"y"}']);
-    expect(await listAllPages(child.ask, LISTS.resources, PATIENCE)).toMatchObject({ kind: 'listed', entries: [] });
+    expect(await listAllPages(child, LISTS.resources, PATIENCE)).toMatchObject({ kind: 'listed', entries: [] });
   });
 
   it('says of itself what it said', () => {
@@ -54,7 +54,7 @@ describe('a child that was kept', () => {
 
   it('has no answer for a list that was not kept', async () => {
     const child = read(kept());
-    expect(await listAllPages(child.ask, LISTS.prompts, PATIENCE)).toMatchObject({ kind: 'failed' });
+    expect(await listAllPages(child, LISTS.prompts, PATIENCE)).toMatchObject({ kind: 'failed' });
   });
 
   it('is the same text when the same is kept again', () => {

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { type Ask, type ListLimits, listAllPages } from '../../../src/gateway/catalog/list-pages.js';
+import { type ListLimits, listAllPages } from '../../../src/gateway/catalog/list-pages.js';
 import { LISTS } from '../../../src/mcp/lists.js';
+import type { UpstreamConnection } from '../../../src/upstream/port.js';
 import { type Message, responseOf } from '../../support/wire.js';
 
 const PATIENCE = { idleMs: 1_000, maxMs: 1_000 };
@@ -8,7 +9,7 @@ const PATIENCE = { idleMs: 1_000, maxMs: 1_000 };
 /** A child whose pages are raw results, in order; after the last one it fails. */
 function child(...pages: (string | Message)[]) {
   const asked: unknown[] = [];
-  const ask: Ask = async (method, params) => {
+  const request: UpstreamConnection['request'] = async (method, params) => {
     asked.push(params);
     expect(method).toBe('tools/list');
     const page = pages[asked.length - 1];
@@ -17,7 +18,7 @@ function child(...pages: (string | Message)[]) {
     const member = text.startsWith('{"code"') ? 'error' : 'result';
     return { kind: 'answered', response: responseOf(`{"jsonrpc":"2.0","id":1,"${member}":${text}}`), at: 0 };
   };
-  return { asked, list: (limits?: ListLimits) => listAllPages(ask, LISTS.tools, PATIENCE, limits) };
+  return { asked, list: (limits?: ListLimits) => listAllPages({ request }, LISTS.tools, PATIENCE, limits) };
 }
 
 async function texts(listing: ReturnType<typeof listAllPages>): Promise<unknown> {

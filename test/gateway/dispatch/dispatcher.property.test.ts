@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { RecordedExchange } from '../../support/recorded-exchange.js';
-import type { ScriptedChild } from '../../support/scripted-child.js';
+import type { ScriptedPeer } from '../../support/scripted-peer.js';
 import { flush } from '../../support/wire.js';
 import { dispatching } from './dispatching.js';
 
@@ -22,7 +22,7 @@ describe('whatever happens, in any order', () => {
           ...{ concurrency: 2, maxQueued: 3, maxWaitMs: 3_000, idleTimeoutMs: 2_000, maxTimeoutMs: 4_000 },
         });
         const exchanges: RecordedExchange[] = [];
-        const children: ScriptedChild[] = [];
+        const children: ScriptedPeer[] = [];
         for (const one of actions) {
           const child = children.at(-1);
           if (one.do === 'call') exchanges.push(serve({ arguments: { nonce: exchanges.length } }));
@@ -33,27 +33,27 @@ describe('whatever happens, in any order', () => {
           }
           if (one.do === 'start') {
             // One process at a time.
-            child?.bridge.close('exited');
+            child?.connection.close('exited');
             children.push(await start());
           }
           // The bridge closes before supervision tells, or after it, or the process is gone and nobody has told yet.
-          if (one.do === 'die quietly') child?.bridge.close('exited');
+          if (one.do === 'die quietly') child?.connection.close('exited');
           if (one.do === 'exit') {
             dispatcher.moved('backoff');
-            child?.bridge.close('exited');
+            child?.connection.close('exited');
           }
           if (one.do === 'disconnect') {
-            child?.bridge.close('stopped');
+            child?.connection.close('stopped');
             dispatcher.moved('backoff');
           }
           if (one.do === 'give up') {
             dispatcher.moved('parked');
-            child?.bridge.close('exited');
+            child?.connection.close('exited');
           }
           if (one.do === 'wait') clock.advance(one.which * 200);
           if (one.which % 3 === 0) await flush();
         }
-        children.at(-1)?.bridge.close('exited');
+        children.at(-1)?.connection.close('exited');
         for (let round = 0; round < 20; round += 1) {
           await flush();
           clock.advance(10_000);

@@ -13,7 +13,7 @@ describe('a call to a process that runs', () => {
     const child = await start();
     const exchange = serve();
     expect(child.calls).toHaveLength(1);
-    child.say('{"jsonrpc":"2.0","id":2,"result":{"n":1.0}}');
+    child.say(`{"jsonrpc":"2.0","id":${child.calls[0]?.id},"result":{"n":1.0}}`);
     expect(exchange.answers).toEqual(['{"n":1.0}']);
     expect(dispatcher.counters).toEqual({ calls: 1, errors: 0, failures: 0, cancelled: 0, repeated: 0 });
   });
@@ -24,7 +24,7 @@ describe('a call to a process that runs', () => {
     const exchange = serve({}, true);
     expect(exchange.passings).toEqual(['begun', 'written']);
     dispatcher.moved('backoff');
-    first.bridge.close('exited');
+    first.connection.close('exited');
     await start();
     expect(exchange.passings).toEqual(['begun', 'written', 'begun', 'written']);
   });
@@ -81,7 +81,7 @@ describe('a call to a process that runs', () => {
     await start();
     const child = await start();
     const exchange = serve();
-    child.bridge.close('exited');
+    child.connection.close('exited');
     child.answer(0);
     expect(exchange.answers).toHaveLength(1);
     expect(exchange.failure).toEqual({
@@ -99,7 +99,7 @@ describe('a call to a process that runs', () => {
     const first = await start();
     const exchange = serve();
     dispatcher.moved('backoff');
-    first.bridge.close('exited');
+    first.connection.close('exited');
     const second = await start();
     expect(second.calls).toEqual([]);
     expect(exchange.failure).toMatchObject({ outcome: 'unknown' });
@@ -159,7 +159,7 @@ describe('a call that waits for its turn', () => {
     const { start, serve } = dispatching({ concurrency: 1 });
     const first = await start();
     const [sent, waiting] = [serve(), serve()];
-    first.bridge.close('exited');
+    first.connection.close('exited');
     await flush();
     expect(sent.failure).toMatchObject({ outcome: 'unknown' });
     expect(waiting.answers).toEqual([]);
@@ -174,7 +174,7 @@ describe('a call that waits for its turn', () => {
     const child = await start();
     const exchanges = [serve(), serve(), serve()];
     dispatcher.moved('parked');
-    child.bridge.close('exited');
+    child.connection.close('exited');
     for (let turn = 0; turn < 10; turn += 1) await flush();
     expect(exchanges.map(({ failure }) => failure?.reason)).toEqual(['child_exited', 'parked', 'parked']);
     expect(dispatcher.queued).toBe(0);
@@ -237,7 +237,7 @@ describe('a call while there is no process', () => {
   it('waits on for the process after next when the next one dies at once', async () => {
     const { dispatcher, start, serve } = dispatching();
     const dead = await start();
-    dead.bridge.close('exited');
+    dead.connection.close('exited');
     const exchange = serve();
     expect(exchange.answers).toEqual([]);
     expect(dispatcher.connection).toBeUndefined();
@@ -358,10 +358,10 @@ describe('a child that lives but does not serve', () => {
 
   it('is asked for its tools by ourselves, and called again when it answers', async () => {
     const { dispatcher, serve, child } = await worn();
-    const before = child.stdin.messages.filter(({ method }) => method === 'tools/list').length;
+    const before = child.received.messages.filter(({ method }) => method === 'tools/list').length;
     vi.advanceTimersByTime(30_000);
     for (let turn = 0; turn < 3; turn += 1) await flush();
-    expect(child.stdin.messages.filter(({ method }) => method === 'tools/list')).toHaveLength(before + 1);
+    expect(child.received.messages.filter(({ method }) => method === 'tools/list')).toHaveLength(before + 1);
     expect(dispatcher.breaker.state).toBe('closed');
     const exchange = serve();
     child.answer(5);
@@ -388,7 +388,7 @@ describe('a child that lives but does not serve', () => {
     }
     for (let count = 0; count < 10; count += 1) {
       serve();
-      child.bridge.close('exited');
+      child.connection.close('exited');
       child = await start();
     }
     expect(dispatcher.breaker.state).toBe('closed');

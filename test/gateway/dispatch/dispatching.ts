@@ -1,8 +1,8 @@
 import type { CallLimits } from '../../../src/gateway/dispatch/call-limits.js';
 import { Dispatcher } from '../../../src/gateway/dispatch/dispatcher.js';
 import { FakeClock } from '../../support/fake-clock.js';
+import { InMemoryUpstream } from '../../support/in-memory-upstream.js';
 import { callOf, RecordedExchange } from '../../support/recorded-exchange.js';
-import { ScriptedChild } from '../../support/scripted-child.js';
 import { LIMITS } from '../../support/scripted-gateway.js';
 import type { Message } from '../../support/wire.js';
 
@@ -11,8 +11,8 @@ export function dispatching(limits: Partial<CallLimits> = {}, retryInMs: () => n
   const clock = new FakeClock();
   const dispatcher = new Dispatcher({ key: 'files', clock, limits: { ...LIMITS, ...limits }, retryInMs });
   let generation = 0;
-  const start = async (): Promise<ScriptedChild> => {
-    const child = new ScriptedChild({ clock });
+  const start = async (): Promise<InMemoryUpstream> => {
+    const child = new InMemoryUpstream({ clock });
     generation += 1;
     dispatcher.moved('starting');
     dispatcher.connect(await child.connect(generation));

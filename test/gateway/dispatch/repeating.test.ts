@@ -11,7 +11,7 @@ describe('a call that may be repeated and whose process ends', () => {
     const first = await start();
     const exchange = serve({}, true);
     dispatcher.moved('backoff');
-    first.bridge.close('exited');
+    first.connection.close('exited');
     expect(exchange.answers).toEqual([]);
     const second = await start();
     second.answer(0);
@@ -23,10 +23,10 @@ describe('a call that may be repeated and whose process ends', () => {
     const { start, serve } = dispatching();
     const first = await start();
     const exchange = serve({}, true);
-    first.bridge.close('exited');
+    first.connection.close('exited');
     const second = await start();
     expect(second.calls).toHaveLength(1);
-    second.bridge.close('exited');
+    second.connection.close('exited');
     expect(exchange.failure).toMatchObject({ reason: 'child_exited', sent: true, outcome: 'unknown', generation: 2 });
     const third = await start();
     expect(third.calls).toEqual([]);
@@ -36,7 +36,7 @@ describe('a call that may be repeated and whose process ends', () => {
     const { clock, start, serve } = dispatching();
     const child = await start();
     const exchange = serve({}, true);
-    child.bridge.close('exited');
+    child.connection.close('exited');
     clock.advance(4_999);
     expect(exchange.answers).toEqual([]);
     clock.advance(1);
@@ -50,7 +50,7 @@ describe('a call that may be repeated and whose process ends', () => {
       const child = await start();
       const exchange = serve({}, true);
       if (when === 'before') dispatcher.moved('parked');
-      child.bridge.close('exited');
+      child.connection.close('exited');
       if (when === 'after') dispatcher.moved('parked');
       expect(exchange.failure).toMatchObject({ reason: 'child_exited', sent: true, outcome: 'unknown' });
       clock.advance(60_000);
@@ -63,7 +63,7 @@ describe('a call that may be repeated and whose process ends', () => {
     const first = await start();
     const exchange = serve({}, true);
     clock.advance(50_000);
-    first.bridge.close('exited');
+    first.connection.close('exited');
     await start();
     clock.advance(9_999);
     expect(exchange.answers).toEqual([]);
@@ -76,7 +76,7 @@ describe('a call that may be repeated and whose process ends', () => {
     const exchange = serve({ _meta: { progressToken: 'p' } }, true);
     const first = await start();
     first.say(...[10, 20].map((progress) => progressOf(first.calls[0]?.id, progress)));
-    first.bridge.close('exited');
+    first.connection.close('exited');
     const second = await start();
     second.say(...[5, 20, 25].map((progress) => progressOf(second.calls[0]?.id, progress)));
     expect(exchange.reports).toEqual([10, 20, 25]);
@@ -86,7 +86,7 @@ describe('a call that may be repeated and whose process ends', () => {
     const { clock, dispatcher, start, serve } = dispatching();
     const first = await start();
     const exchange = serve({}, true);
-    first.bridge.close('exited');
+    first.connection.close('exited');
     exchange.cancel();
     const second = await start();
     expect(second.calls).toEqual([]);
@@ -99,7 +99,7 @@ describe('a call that may be repeated and whose process ends', () => {
     const { start, serve } = dispatching();
     const first = await start();
     const exchange = serve({}, true);
-    first.bridge.close('exited');
+    first.connection.close('exited');
     const second = await start();
     exchange.cancel();
     expect(second.cancellations.map(({ params }) => params.requestId)).toEqual([second.calls[0]?.id]);

@@ -104,7 +104,7 @@ describe('a server shared by profile', () => {
     const first = handshake();
     await idOf(first);
     server('a').child.say({ jsonrpc: '2.0', id: 'r', method: 'roots/list' });
-    expect(server('a').child.stdin.last).toMatchObject({ id: 'r', error: { code: -32601 } });
+    expect(server('a').child.received.last).toMatchObject({ id: 'r', error: { code: -32601 } });
     expect([await idOf(handshake()), await idOf(handshake(ROOTS))]).toEqual(['a', 'a~2']);
     first.session.close();
     expect(server('a').isEnded).toBe(false);
@@ -126,7 +126,7 @@ describe('a server shared by profile', () => {
     await idOf(clients[0] ?? handshake());
     server('a').child.say({ jsonrpc: '2.0', id: 'r', method: 'roots/list' });
     expect(clients.flatMap(({ received }) => received.messages)).toEqual([]);
-    expect(server('a').child.stdin.last).toMatchObject({ id: 'r', error: { code: -32603 } });
+    expect(server('a').child.received.last).toMatchObject({ id: 'r', error: { code: -32603 } });
   });
 });
 

@@ -6,8 +6,8 @@ import { flush } from '../../support/wire.js';
 
 const CHANGED = { jsonrpc: '2.0', method: 'notifications/tools/list_changed' };
 
-function lists(child: { stdin: { messages: { method?: string }[] } }): number {
-  return child.stdin.messages.filter(({ method }) => method === 'tools/list').length;
+function lists(child: { received: { messages: { method?: string }[] } }): number {
+  return child.received.messages.filter(({ method }) => method === 'tools/list').length;
 }
 
 /** Hears nothing. */
@@ -109,7 +109,7 @@ describe('a backend whose tools change', () => {
     }
     expect(lists(child)).toBe(before + 1);
     child.listsTools = true;
-    const asked = child.stdin.messages.findLast(({ method }) => method === 'tools/list');
+    const asked = child.received.messages.findLast(({ method }) => method === 'tools/list');
     child.say(`{"jsonrpc":"2.0","id":${asked?.id},"result":${pageOf(['first'])}}`);
     await advance(0);
     await advance(2_000);
@@ -125,7 +125,7 @@ describe('a backend whose tools change', () => {
     child.listsTools = false;
     child.say(CHANGED);
     await advance(0);
-    child.say({ jsonrpc: '2.0', id: child.stdin.last.id, result: JSON.parse(pageOf(['write', toolOf('x')])) });
+    child.say({ jsonrpc: '2.0', id: child.received.last.id, result: JSON.parse(pageOf(['write', toolOf('x')])) });
     await advance(0);
     expect(names()).toEqual(['a__write', 'a__x']);
     expect(client.changed).toEqual(['tools']);
@@ -145,7 +145,7 @@ describe('a backend whose tools change', () => {
     child.listsTools = false;
     child.say(CHANGED);
     await advance(0);
-    child.say({ jsonrpc: '2.0', id: child.stdin.last.id, error: { code: -32603, message: 'busy' } });
+    child.say({ jsonrpc: '2.0', id: child.received.last.id, error: { code: -32603, message: 'busy' } });
     await advance(0);
     expect(names()).toEqual(['a__read']);
   });
@@ -156,7 +156,7 @@ describe('a backend whose tools change', () => {
     const started = a.start();
     const { child } = a;
     child.listsTools = false;
-    const answer = (page: string) => child.say(`{"jsonrpc":"2.0","id":${child.stdin.last.id},"result":${page}}`);
+    const answer = (page: string) => child.say(`{"jsonrpc":"2.0","id":${child.received.last.id},"result":${page}}`);
     const turn = async (ms: number) => {
       await flush();
       clock.advance(ms);
@@ -166,14 +166,14 @@ describe('a backend whose tools change', () => {
     answer('{"tools":[],"nextCursor":"2"}');
     child.say(CHANGED);
     await turn(0);
-    expect(child.stdin.last).toMatchObject({ method: 'tools/list', params: { cursor: '2' } });
+    expect(child.received.last).toMatchObject({ method: 'tools/list', params: { cursor: '2' } });
     answer(pageOf(['old']));
     await started;
     expect(gateway.catalogs.tools.listed.get('a')).toEqual(['a__old']);
     await turn(1_000);
     // The first page may be another one by now: it is asked for again.
-    expect(child.stdin.last).toMatchObject({ method: 'tools/list' });
-    expect(child.stdin.last.params).toBeUndefined();
+    expect(child.received.last).toMatchObject({ method: 'tools/list' });
+    expect(child.received.last.params).toBeUndefined();
     answer(pageOf(['new']));
     await turn(0);
     expect(gateway.catalogs.tools.listed.get('a')).toEqual(['a__new']);
@@ -249,7 +249,7 @@ describe('a call to a backend', () => {
     const { server, child, clock } = await running();
     child.say(CHANGED);
     server.backend.close();
-    child.bridge.close('stopped');
+    child.connection.close('stopped');
     expect(clock.pending).toBe(0);
   });
 });

@@ -25,7 +25,7 @@ describe('a server that asks while calls of two clients are under way', () => {
     one.call(1, 'a__x');
     other.call(1, 'a__x');
     child.say(ELICIT);
-    expect(child.stdin.last).toMatchObject({ id: 'q', error: { code: -32603 } });
+    expect(child.received.last).toMatchObject({ id: 'q', error: { code: -32603 } });
     answerAll();
 
     one.call(2, 'a__x');
@@ -65,7 +65,7 @@ describe('a server that asks while calls of two clients are under way', () => {
     one.call(1, 'a__x');
     other.call(1, 'a__x');
     child.say(ELICIT);
-    expect(child.stdin.last).toMatchObject({ id: 'q', error: { code: -32603 } });
+    expect(child.received.last).toMatchObject({ id: 'q', error: { code: -32603 } });
     expect([...one.received.messages, ...other.received.messages]).toEqual([]);
   });
 

@@ -31,7 +31,7 @@ async function subscribing() {
   const heard = () =>
     world
       .server('a')
-      .child.stdin.messages.filter(({ method }) => /^resources\/(un)?subscribe$/.test(method))
+      .child.received.messages.filter(({ method }) => /^resources\/(un)?subscribe$/.test(method))
       .map(({ method, params }) => `${method.slice('resources/'.length)} ${params.uri}`);
   const update = (uri: string | undefined, key = 'a') =>
     world.server(key).child.say({ jsonrpc: '2.0', method: 'notifications/resources/updated', params: { uri } });
@@ -128,7 +128,7 @@ describe('subscribing to a resource', () => {
     const { connect, server } = await subscribing();
     const params = `{"x":1.0,"uri":"${URI}","_meta":{"y":[]}}`;
     connect().say(`{"jsonrpc":"2.0","id":1,"method":"resources/subscribe","params":${params}}`);
-    expect(server('a').child.stdin.lines.at(-1)).toContain(params);
+    expect(server('a').child.received.lines.at(-1)).toContain(params);
   });
 
   it('to what nobody has is refused', async () => {

@@ -116,7 +116,7 @@ describe('a resource', () => {
     client.say(
       '{"id":"c","params":{ "uri" : "file:\\/\\/\\/\\u0062.txt","n":1.0 },"jsonrpc":"2.0","method":"resources/read"}',
     );
-    const sent = server('b').child.stdin.lines.at(-1);
+    const sent = server('b').child.received.lines.at(-1);
     expect(sent).toContain('"params":{ "uri" : "file:\\/\\/\\/\\u0062.txt","n":1.0 }');
   });
 

@@ -82,7 +82,7 @@ describe('a user interface that two servers have', () => {
       `{"id":${id}, "params":{ "uri" :${JSON.stringify(uri)},"n":1.0 },"jsonrpc":"2.0","method":"resources/read"}`;
     client.say(line('"c"', alias('b')));
     const id = child.asked('resources/read')[0]?.id;
-    expect(child.stdin.lines.at(-1)).toBe(line(id, MAIN));
+    expect(child.received.lines.at(-1)).toBe(line(id, MAIN));
     const result = (uri: string) =>
       `{"x":9007199254740993,"contents":[{"text":"<a href='${MAIN}'>","uri" : "${uri}"}, {"uri":"ui://app/part"},7,{"uri":7},{"\\u0075ri":"${uri}","_meta":{"uri":"${MAIN}"}}],"uri":"${MAIN}"}`;
     child.say(`{"jsonrpc":"2.0","id":${id},"result":${result(MAIN)}}`);

@@ -1,19 +1,19 @@
 import { describe, expect, it } from 'vitest';
-import type { ScriptedChild } from '../../support/scripted-child.js';
 import type { ScriptedClient } from '../../support/scripted-gateway.js';
+import type { ScriptedPeer } from '../../support/scripted-peer.js';
 import type { Message } from '../../support/wire.js';
 import { EVERYTHING, notices, progressOf, related, serverRequests, statusOf, tasking, taskOf } from './tasking.js';
 
 /** The server asks the only client with a call under way, which answers; returns what the server is told. */
-function asked(child: ScriptedChild, client: ScriptedClient, input: Message, answer: Message): Message {
+function asked(child: ScriptedPeer, client: ScriptedClient, input: Message, answer: Message): Message {
   child.say({ jsonrpc: '2.0', id: 'q', ...input });
   const id = serverRequests(client).at(-1)?.id;
   client.say({ jsonrpc: '2.0', id, ...('code' in answer ? { error: answer } : { result: answer }) });
-  return child.stdin.last;
+  return child.received.last;
 }
 
 /** The server has the client make a task, which that calls `original`; returns what the server knows it as. */
-function made(child: ScriptedChild, client: ScriptedClient, original: string, members: Message = {}): string {
+function made(child: ScriptedPeer, client: ScriptedClient, original: string, members: Message = {}): string {
   client.call(`for ${original}`, 'a__slow');
   const params = { messages: [], task: { ttl: 1 }, ...members };
   const { result } = asked(child, client, { method: 'sampling/createMessage', params }, { task: taskOf(original) });
@@ -41,9 +41,11 @@ describe('a task that a client makes for a server', () => {
       '{"params":{"task":{"ttl":1e3},"messages":[]},"id":1,"method":"sampling/createMessage","jsonrpc":"2.0"}',
     );
     client.say('{"result":{"task":{ "x":1.0,"taskId":"t"}},"id":1,"jsonrpc":"2.0"}');
-    const name = child.stdin.last.result.task.taskId;
+    const name = child.received.last.result.task.taskId;
     expect(name).toMatch(/^~\d+:[0-9a-f]{64}:t$/);
-    expect(child.stdin.lines.at(-1)).toBe(`{"result":{"task":{ "x":1.0,"taskId":"${name}"}},"id":"q","jsonrpc":"2.0"}`);
+    expect(child.received.lines.at(-1)).toBe(
+      `{"result":{"task":{ "x":1.0,"taskId":"${name}"}},"id":"q","jsonrpc":"2.0"}`,
+    );
   });
 
   it('is what its answer says only if a task was asked for', async () => {
@@ -97,7 +99,7 @@ describe('a task that a client makes for a server', () => {
   it('is named by our id in whatever else its client says of it', async () => {
     const { child, client, server, name } = await withTask();
     client.say({ jsonrpc: '2.0', method: 'notifications/vendor', params: related('t') });
-    expect(child.stdin.last.params).toEqual(related(name));
+    expect(child.received.last.params).toEqual(related(name));
     expect(server('b').child.asked('notifications/vendor')).toEqual([]);
   });
 });
@@ -110,11 +112,11 @@ describe('an id that is no task of a client', () => {
       const before = serverRequests(client).length;
       for (const taskId of ['t', '', 7, undefined, name.replace('~1', '~2'), name.replace(':t', ':u'), `${name}x`]) {
         child.say({ jsonrpc: '2.0', id: 'q', method, params: { taskId } });
-        expect(child.stdin.last).toMatchObject({ id: 'q', error: { code: -32602, message: 'Unknown task' } });
+        expect(child.received.last).toMatchObject({ id: 'q', error: { code: -32602, message: 'Unknown task' } });
       }
       const { child: stranger } = server('b');
       stranger.say({ jsonrpc: '2.0', id: 'q', method, params: { taskId: name } });
-      expect(stranger.stdin.last).toMatchObject({ id: 'q', error: { code: -32602 } });
+      expect(stranger.received.last).toMatchObject({ id: 'q', error: { code: -32602 } });
       expect([serverRequests(client).length, serverRequests(other).length]).toEqual([before, 0]);
     },
   );
@@ -123,7 +125,7 @@ describe('an id that is no task of a client', () => {
     const { child, client, name } = await withTask();
     client.session.close();
     child.say({ jsonrpc: '2.0', id: 'q', method: 'tasks/get', params: { taskId: name } });
-    expect(child.stdin.last).toMatchObject({ id: 'q', error: { code: -32602 } });
+    expect(child.received.last).toMatchObject({ id: 'q', error: { code: -32602 } });
   });
 
   it('is one that was made for a process that has ended', async () => {
@@ -131,7 +133,7 @@ describe('an id that is no task of a client', () => {
     server('a').crash();
     const child = await server('a').start();
     child.say({ jsonrpc: '2.0', id: 'q', method: 'tasks/get', params: { taskId: name } });
-    expect(child.stdin.last).toMatchObject({ id: 'q', error: { code: -32602 } });
+    expect(child.received.last).toMatchObject({ id: 'q', error: { code: -32602 } });
     client.say(statusOf('t', 'completed'));
     expect(child.asked('notifications/tasks/status')).toEqual([]);
   });
@@ -150,7 +152,7 @@ describe('a client that did not declare', () => {
     client.received.take();
     for (const method of methods) {
       child.say({ jsonrpc: '2.0', id: 'q', method, params: { taskId: name } });
-      expect(child.stdin.last).toMatchObject({ id: 'q', error: { code: -32601 } });
+      expect(child.received.last).toMatchObject({ id: 'q', error: { code: -32601 } });
     }
     expect(client.received.lines).toEqual([]);
   });
@@ -171,7 +173,7 @@ describe("the list of a client's tasks", () => {
     client.say(
       `{"result":{"tasks":[${own},{"taskId":"for b"},{"taskId":"nobody's"},{},7,null],"nextCursor":"d"},"jsonrpc":"2.0","id":${id}}`,
     );
-    expect(child.stdin.lines.at(-1)).toBe(
+    expect(child.received.lines.at(-1)).toBe(
       `{"result":{"tasks":[${own.replace('"t"', JSON.stringify(name))}],"nextCursor":"d"},"jsonrpc":"2.0","id":"list"}`,
     );
   });
@@ -186,7 +188,7 @@ describe("the list of a client's tasks", () => {
     const { child, client, other } = await withTask();
     for (const each of [client, other]) each.received.take();
     child.say({ jsonrpc: '2.0', id: 'q', method: 'tasks/list' });
-    expect(child.stdin.last).toMatchObject({ id: 'q', error: { code: -32601 } });
+    expect(child.received.last).toMatchObject({ id: 'q', error: { code: -32601 } });
     expect([...serverRequests(client), ...serverRequests(other)]).toEqual([]);
   });
 });
@@ -197,7 +199,7 @@ describe("the news of a client's task", () => {
     client.say(
       '{"params":{"status":"working","taskId":"t","n":1.0},"jsonrpc":"2.0","method":"notifications/tasks/status"}',
     );
-    expect(child.stdin.lines.at(-1)).toBe(
+    expect(child.received.lines.at(-1)).toBe(
       `{"params":{"status":"working","taskId":"${name}","n":1.0},"jsonrpc":"2.0","method":"notifications/tasks/status"}`,
     );
     expect(server('b').child.asked('notifications/tasks/status')).toEqual([]);
@@ -216,7 +218,7 @@ describe("the news of a client's task", () => {
 
 describe("the progress of a client's task", () => {
   const TOKEN = { _meta: { progressToken: 'theirs' } };
-  const reports = (child: ScriptedChild) => child.asked('notifications/progress').map(({ params }) => params);
+  const reports = (child: ScriptedPeer) => child.asked('notifications/progress').map(({ params }) => params);
 
   it('goes on after the answer, under the token and the id of its server', async () => {
     const { child, client, name } = await withTask(TOKEN);
@@ -256,7 +258,7 @@ describe("the progress of a client's task", () => {
 });
 
 function tells(method: string, result: Message) {
-  return (client: ScriptedClient, child: ScriptedChild, taskId: string) => {
+  return (client: ScriptedClient, child: ScriptedPeer, taskId: string) => {
     asked(child, client, { method, params: { taskId } }, result);
   };
 }
@@ -267,13 +269,13 @@ describe('with many tasks of a client', () => {
     const client = handshake({}, EVERYTHING);
     const names = Array.from({ length: 1_025 }, (_, index) => {
       // What was said until now is read again each time otherwise.
-      child.stdin.lines.length = 0;
+      child.received.lines.length = 0;
       client.received.lines.length = 0;
       return made(child, client, `t-${index}`);
     });
     const [first, second] = names;
     child.say({ jsonrpc: '2.0', id: 'first', method: 'tasks/get', params: { taskId: first } });
-    expect(child.stdin.last).toMatchObject({ id: 'first', error: { code: -32602 } });
+    expect(child.received.last).toMatchObject({ id: 'first', error: { code: -32602 } });
     child.say({ jsonrpc: '2.0', id: 'second', method: 'tasks/get', params: { taskId: second } });
     expect(serverRequests(client).at(-1)?.params).toEqual({ taskId: 't-1' });
   });

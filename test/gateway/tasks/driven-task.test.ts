@@ -19,7 +19,7 @@ describe('a tool that is called as a task only, for a client that knows of none'
     const { handshake, child } = await tasking();
     const client = handshake({}, {}, '2025-06-18');
     client.say('{"params":{ "name":"a__only","arguments":{"n":1.0} },"id":"c","method":"tools/call","jsonrpc":"2.0"}');
-    const sent = child.stdin.lines.at(-1) ?? '';
+    const sent = child.received.lines.at(-1) ?? '';
     expect(sent).toBe(
       `{"params":{ "name":"only","arguments":{"n":1.0} ,"task":{}},"id":${JSON.parse(sent).id},"method":"tools/call","jsonrpc":"2.0"}`,
     );
@@ -67,7 +67,7 @@ describe('a tool that is called as a task only, for a client that knows of none'
     await flush();
     child.say(progressOf(token, 3));
     expect(notices(client, 'notifications/progress')).toHaveLength(2);
-    expect(child.bridge.counters.staleProgress).toBe(1);
+    expect(child.connection.counters.staleProgress).toBe(1);
   });
 
   it('may ask its client, and no other', async () => {
@@ -152,7 +152,7 @@ describe('a tool that is called as a task only, for a client that knows of none'
 
   it('may have had effects even if its result could not be asked for', async () => {
     const { client, child, begin } = await driving();
-    child.stdin.unwrittenBytes = 2 * 1024 * 1024;
+    child.received.unwrittenBytes = 2 * 1024 * 1024;
     begin();
     await flush();
     expect(client.answerTo('call')?.result._meta['trunkline/failure']).toMatchObject({

@@ -25,7 +25,7 @@ describe('a call that is to become a task', () => {
     client.say(
       '{"params":{"task":{"ttl":1e3 ,"x":1.0},"name":"a__slow"},"id":"c","method":"tools/call","jsonrpc":"2.0"}',
     );
-    const sent = child.stdin.lines.at(-1) ?? '';
+    const sent = child.received.lines.at(-1) ?? '';
     expect(sent).toBe(
       `{"params":{"task":{"ttl":1e3 ,"x":1.0},"name":"slow"},"id":${JSON.parse(sent).id},"method":"tools/call","jsonrpc":"2.0"}`,
     );
@@ -82,7 +82,7 @@ describe('a request about a task', () => {
     const client = handshake();
     const id = made(client, child, 't"1');
     client.say(`{"params":{"x":1.0,"taskId":${JSON.stringify(id)}},"jsonrpc":"2.0","id":2,"method":"${method}"}`);
-    const sent = child.stdin.lines.at(-1) ?? '';
+    const sent = child.received.lines.at(-1) ?? '';
     expect(sent).toBe(
       `{"params":{"x":1.0,"taskId":"t\\"1"},"jsonrpc":"2.0","id":${JSON.parse(sent).id},"method":"${method}"}`,
     );
@@ -123,7 +123,7 @@ describe('a request about a task', () => {
       const { handshake, child, server } = await tasking();
       const client = handshake();
       const id = made(client, child, 't');
-      const before = [child, server('b').child].map(({ stdin }) => stdin.lines.length);
+      const before = [child, server('b').child].map(({ received }) => received.lines.length);
       const spoilt = [...Array(id.length).keys()].map(
         (at) => `${id.slice(0, at)}${id[at] === 'x' ? 'y' : 'x'}${id.slice(at + 1)}`,
       );
@@ -134,7 +134,7 @@ describe('a request about a task', () => {
       const answers = client.received.messages.filter((message) => message.id === 'x');
       expect(answers).toHaveLength(8 + spoilt.length);
       for (const { error } of answers) expect(error).toEqual(UNKNOWN);
-      expect([child, server('b').child].map(({ stdin }) => stdin.lines.length)).toEqual(before);
+      expect([child, server('b').child].map(({ received }) => received.lines.length)).toEqual(before);
     },
   );
 
@@ -448,7 +448,7 @@ describe('a question about a task', () => {
     const { id: asked, params } = serverRequests(client)[0] ?? {};
     client.say(progressOf(params._meta.progressToken, 1, related(id)));
     client.say({ jsonrpc: '2.0', id: asked, result: { action: 'accept', ...related(id) } });
-    expect(child.stdin.messages.slice(-2)).toEqual([
+    expect(child.received.messages.slice(-2)).toEqual([
       progressOf('sp', 1, related('t')),
       { jsonrpc: '2.0', id: 'q', result: { action: 'accept', ...related('t') } },
     ]);
@@ -491,7 +491,7 @@ describe('a question about a task', () => {
     others[0]?.call(1, 'a__slow');
     child.say(ASK);
     expect(others.flatMap(serverRequests)).toEqual([]);
-    expect(child.stdin.last).toMatchObject({ id: 'q', error: { code: -32603 } });
+    expect(child.received.last).toMatchObject({ id: 'q', error: { code: -32603 } });
     // It is known whose it was, so that no call has to wait for another's for its sake.
     const before = child.calls.length;
     others[1]?.call(1, 'a__slow');
@@ -524,7 +524,7 @@ describe('a question about a task', () => {
     one.call(1, 'a__slow');
     child.say(ASK);
     expect([one, other].flatMap(serverRequests)).toEqual([]);
-    expect(child.stdin.last).toMatchObject({ id: 'q', error: { code: -32603 } });
+    expect(child.received.last).toMatchObject({ id: 'q', error: { code: -32603 } });
   });
 });
 
@@ -578,12 +578,12 @@ describe('progress of a task', () => {
     };
     ask('tasks/get', taskOf('t', 'working'));
     child.say(progressOf(token, 1));
-    expect(child.bridge.counters.staleProgress).toBe(0);
+    expect(child.connection.counters.staleProgress).toBe(0);
     end({ child, client, ask, crash: () => server('a').moved('backoff') });
     client.received.take();
     child.say(progressOf(token, 2));
     expect(client.received.lines).toEqual([]);
-    expect(child.bridge.counters.staleProgress).toBe(1);
+    expect(child.connection.counters.staleProgress).toBe(1);
   });
 
   it('goes on when the result was asked for and is an error, as such a wait may have failed by itself', async () => {
@@ -605,7 +605,7 @@ describe('progress of a task', () => {
     expect([one, other].map((client) => notices(client, 'notifications/progress').length)).toEqual([1, 0]);
     one.session.close();
     child.say(progressOf(child.calls[0]?.id, 2));
-    expect(child.bridge.counters.staleProgress).toBe(1);
+    expect(child.connection.counters.staleProgress).toBe(1);
   });
 });
 
@@ -623,10 +623,13 @@ describe('what a client says of a task', () => {
     const id = made(client, child, 't');
     const notice = (taskId: string) => ({ jsonrpc: '2.0', method: 'notifications/vendor', params: related(taskId) });
     client.say(notice(id));
-    expect(child.stdin.last).toEqual(notice('t'));
+    expect(child.received.last).toEqual(notice('t'));
     expect(server('b').child.asked('notifications/vendor')).toEqual([]);
     client.say(notice('unknown'));
-    expect([child, server('b').child].map(({ stdin }) => stdin.last)).toEqual([notice('unknown'), notice('unknown')]);
+    expect([child, server('b').child].map(({ received }) => received.last)).toEqual([
+      notice('unknown'),
+      notice('unknown'),
+    ]);
   });
 
   it('in a call is told under the id of its server, and left alone where it means another', async () => {
@@ -647,7 +650,7 @@ describe('with many tasks', () => {
     const first = made(one, child, 'first');
     for (let count = 0; count < 1_024; count += 1) {
       // What was said until now is read again each time otherwise.
-      child.stdin.lines.length = 0;
+      child.received.lines.length = 0;
       one.received.lines.length = 0;
       made(one, child, `t-${count}`);
     }

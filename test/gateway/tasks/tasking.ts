@@ -1,5 +1,4 @@
 import type { Sharing } from '../../../src/gateway/registry/instances.js';
-import type { ScriptedChild } from '../../support/scripted-child.js';
 import {
   type ScriptedClient,
   type ServerScript,
@@ -7,6 +6,7 @@ import {
   toolOf,
   type Who,
 } from '../../support/scripted-gateway.js';
+import type { ScriptedPeer } from '../../support/scripted-peer.js';
 import type { Message } from '../../support/wire.js';
 
 export const RELATED = 'io.modelcontextprotocol/related-task';
@@ -44,7 +44,7 @@ export async function tasking(sharing: Sharing = 'all', script: ServerScript = {
 }
 
 /** The client makes a task that its server calls `original`; returns what the client knows it as. */
-export function made(client: ScriptedClient, child: ScriptedChild, original: string, members: Message = {}): string {
+export function made(client: ScriptedClient, child: ScriptedPeer, original: string, members: Message = {}): string {
   client.call(`make ${original}`, 'a__slow', { task: {}, ...members });
   child.answer(child.calls.length - 1, { task: taskOf(original) });
   return client.answerTo(`make ${original}`)?.result.task.taskId;

@@ -120,17 +120,42 @@ describe('a breaker', () => {
   });
 });
 
+describe('a closed breaker', () => {
+  it('has no timer, before and after it was open', async () => {
+    const { record, finishTrial } = breaking();
+    await record(true, true, true, false);
+    expect(vi.getTimerCount()).toBe(0);
+    await record(...FAILURES);
+    expect(vi.getTimerCount()).toBeGreaterThan(0);
+    await wait(30_000);
+    await finishTrial(true);
+    expect(vi.getTimerCount()).toBe(0);
+  });
+
+  it('opens once, however many calls fail in the same tick', async () => {
+    const { breaker, record, trials } = breaking();
+    await record(...FAILURES, ...FAILURES);
+    expect(breaker.retryAfterMs).toBe(30_000);
+    await wait(30_000);
+    expect(trials()).toBe(1);
+    breaker.close();
+    expect(vi.getTimerCount()).toBe(0);
+  });
+});
+
 describe('a breaker whose package is not loaded yet', () => {
   async function notLoaded() {
     vi.resetModules();
     return await import('../../../src/upstream/health/circuit-breaker.js');
   }
 
-  it('judges what comes meanwhile once it is', async () => {
-    const { breaker, record } = breaking({ Made: (await notLoaded()).CircuitBreaker });
+  it('opens at once all the same, and stays open when the package is loaded', async () => {
+    const { CircuitBreaker: Made, loadBreaker } = await notLoaded();
+    const { breaker, record } = breaking({ Made });
     for (let count = 0; count < FAILURES.length; count += 1) breaker.failed();
-    expect([breaker.state, breaker.retryAfterMs]).toEqual(['closed', 0]);
-    while (breaker.state === 'closed') await settled();
+    expect([breaker.state, breaker.retryAfterMs]).toEqual(['open', 30_000]);
+    await loadBreaker();
+    await settled();
     expect([breaker.state, breaker.retryAfterMs]).toEqual(['open', 30_000]);
     await record(true, true);
     expect(breaker.state).toBe('open');

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { toOutgoingRequest } from '../../../src/mcp/outgoing-request.js';
 import { LivenessProbe } from '../../../src/upstream/health/liveness-probe.js';
 import { FakeClock } from '../../support/fake-clock.js';
 import { ScriptedChild } from '../../support/scripted-child.js';
@@ -9,23 +10,24 @@ import { answerTo, CALL, Listener, progressOf } from '../stdio/bridging.js';
 async function suspecting() {
   const clock = new FakeClock();
   const told: string[] = [];
-  const child = new ScriptedChild({ clock, silent: () => livenessProbe.begin() });
+  const child = new ScriptedChild({ clock, silent: () => livenessProbe.start() });
   child.listsTools = false;
   const livenessProbe = new LivenessProbe({
     clock,
-    bridge: child.bridge,
+    connection: child.bridge,
     suspected: () => told.push('suspected'),
     cleared: () => told.push('cleared'),
     unresponsive: () => told.push('unresponsive'),
   });
   await child.connect();
-  const call = (idleMs = 1_000) => child.bridge.relay(requestOf(CALL), [], { idleMs, maxMs: 600_000 }, new Listener());
+  const call = (idleMs = 1_000) =>
+    child.bridge.send(toOutgoingRequest(requestOf(CALL)), [], { idleMs, maxMs: 600_000 }, new Listener());
   const advance = async (ms: number) => {
     clock.advance(ms);
     await flush();
   };
   const asked = () =>
-    child.stdin.messages.map(({ method }) => method).filter((m) => m === 'ping' || m === 'tools/list');
+    child.received.messages.map(({ method }) => method).filter((m) => m === 'ping' || m === 'tools/list');
   return { child, told, call, advance, asked, clock };
 }
 

@@ -2,41 +2,41 @@ import { describe, expect, it } from 'vitest';
 import { copyInto } from '../../../src/io/byte-reader.js';
 import { ProtocolViolations } from '../../../src/upstream/health/protocol-violations.js';
 import { FakeClock } from '../../support/fake-clock.js';
-import { bridging, relay } from '../stdio/bridging.js';
+import { bridging, sendCall } from '../stdio/bridging.js';
 
 const MIB = 1024 * 1024;
 const TOO_MANY = '3 broken or oversized frames within a minute';
 
-describe('strikes', () => {
+describe('protocol violations', () => {
   it('are forgiven twice a minute', () => {
     const clock = new FakeClock();
-    const strikes = new ProtocolViolations(clock);
-    const charges = Array.from({ length: 6 }, () => {
-      const charge = strikes.frame();
+    const violations = new ProtocolViolations(clock);
+    const reasons = Array.from({ length: 6 }, () => {
+      const reason = violations.brokenFrame();
       clock.advance(30_000);
-      return charge;
+      return reason;
     });
-    expect(charges).toEqual([undefined, undefined, undefined, undefined, undefined, undefined]);
+    expect(reasons).toEqual([undefined, undefined, undefined, undefined, undefined, undefined]);
   });
 
   it('are one too many when the third comes within a minute of the first', () => {
     const clock = new FakeClock();
-    const strikes = new ProtocolViolations(clock);
-    strikes.frame();
+    const violations = new ProtocolViolations(clock);
+    violations.brokenFrame();
     clock.advance(59_998);
-    strikes.frame();
+    violations.brokenFrame();
     clock.advance(1);
-    expect(strikes.frame()).toBe(TOO_MANY);
+    expect(violations.brokenFrame()).toBe(TOO_MANY);
   });
 
   it('are no matter of how often something is printed, but of how much within a minute', () => {
     const clock = new FakeClock();
-    const strikes = new ProtocolViolations(clock);
+    const violations = new ProtocolViolations(clock);
     for (let second = 0; second < 1_000; second += 1) {
-      expect(strikes.output(MIB / 4)).toBeUndefined();
+      expect(violations.strayOutput(MIB / 4)).toBeUndefined();
       clock.advance(1_000);
     }
-    expect(strikes.output(2 * MIB)).toMatch('more than 16 MiB');
+    expect(violations.strayOutput(2 * MIB)).toMatch('more than 16 MiB');
   });
 });
 
@@ -50,13 +50,13 @@ describe('a child', () => {
     ['an answer without a version', '{"id":1,"result":{}}'],
     ['a line that is too large', 'x'.repeat(65 * 1024)],
   ])('that writes %s three times is given up', (_, line) => {
-    const { bridge, conduct } = bridging();
+    const { bridge, health } = bridging();
     const bytes = Buffer.concat([Buffer.from(line), Buffer.from('\n')]);
     copyInto(bridge, bytes);
     copyInto(bridge, bytes);
-    expect(conduct).toEqual([]);
+    expect(health).toEqual([]);
     copyInto(bridge, bytes);
-    expect(conduct).toEqual([TOO_MANY]);
+    expect(health).toEqual([TOO_MANY]);
   });
 
   it.each([
@@ -67,30 +67,30 @@ describe('a child', () => {
     ['an array', '[1,2]'],
     ['nothing', ''],
   ])('that prints %s again and again is not', (_, line) => {
-    const { say, conduct } = bridging();
+    const { say, health } = bridging();
     for (let count = 0; count < 1_000; count += 1) say(line);
-    expect(conduct).toEqual([]);
+    expect(health).toEqual([]);
   });
 
   it('whose line never ends is given up for what is beyond the limit, in whatever pieces it comes', () => {
-    const { bridge, conduct } = bridging({ maxFrameBytes: MIB });
+    const { bridge, health } = bridging({ maxFrameBytes: MIB });
     const piece = Buffer.alloc(64 * 1024, 'x');
     let bytes = 0;
-    while (conduct.length === 0 && bytes < 100 * MIB) {
+    while (health.length === 0 && bytes < 100 * MIB) {
       copyInto(bridge, piece);
       bytes += piece.length;
     }
-    expect(conduct).toEqual(['more than 16 MiB on stdout that is no message, within a minute']);
+    expect(health).toEqual(['more than 16 MiB on stdout that is no message, within a minute']);
     expect(bytes).toBe(17 * MIB + piece.length);
   });
 
   it('that is given up says nothing more, not even with what stood in the same chunk', () => {
-    const { bridge, conduct, notifications } = bridging({ giveUp: true });
-    const { listener } = relay(bridge);
+    const { bridge, health, notifications } = bridging({ giveUp: true });
+    const { listener } = sendCall(bridge);
     const broken = '{"jsonrpc":"2.0","method":7}\n';
     const chunk = `${broken.repeat(3)}{"jsonrpc":"2.0","method":"notifications/x"}\n{"jsonrpc":"2.0","id":1,"result":{}}\n`;
     copyInto(bridge, Buffer.from(chunk));
-    expect(conduct).toEqual([TOO_MANY]);
+    expect(health).toEqual([TOO_MANY]);
     expect(notifications).toEqual([]);
     expect(listener.told).toEqual(['exited sent']);
   });

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { RpcError } from '../../../src/jsonrpc/rpc-error.js';
 import { bytesOf, type Message } from '../../support/wire.js';
-import { answerTo, bridging, progressOf, relay } from './bridging.js';
+import { answerTo, bridging, progressOf, sendCall } from './bridging.js';
 
 const batchOf = (...messages: (Message | string)[]) =>
   `[${messages.map((message) => (typeof message === 'string' ? message : JSON.stringify(message))).join(' , ')}]`;
@@ -11,7 +11,7 @@ const MESSAGE = { jsonrpc: '2.0', method: 'notifications/message', params: {} };
 describe('a batch of a child', () => {
   it('is taken as if each of its messages had come alone, in their order', () => {
     const { bridge, junk, notifications, requests, say } = bridging();
-    const [one, other] = [relay(bridge), relay(bridge)];
+    const [one, other] = [sendCall(bridge), sendCall(bridge)];
     say(
       batchOf(
         progressOf(1, 1),
@@ -24,20 +24,20 @@ describe('a batch of a child', () => {
     expect([one.listener.told, other.listener.told]).toEqual([['"f\\u0069rst"'], ['"second"']]);
     expect(one.listener.reports).toEqual([JSON.stringify(progressOf(1, 1))]);
     expect(notifications.map(({ method }) => method)).toEqual(['notifications/message']);
-    expect(requests.map(({ method }) => method)).toEqual(['roots/list']);
+    expect(requests.map(({ request }) => request.method)).toEqual(['roots/list']);
     expect(bridge.inFlight).toBe(0);
     expect([junk, bridge.counters.junk]).toEqual([[], 0]);
   });
 
   it('may have requests in it, each of which is answered alone: no array is ever sent to a child', () => {
-    const { bridge, output, requests, say } = bridging();
+    const { output, requests, say } = bridging();
     const ask = (id: unknown) => ({ jsonrpc: '2.0', id, method: 'roots/list' });
     say(batchOf(ask('a'), ask(1.5), ask('c')));
     const [first, second, third] = requests;
     if (first === undefined || second === undefined || third === undefined) throw new Error('Not three requests');
-    bridge.respond(second, bytesOf('{"roots":[]}'));
-    bridge.refuse(third, new RpcError(-32601, 'no'));
-    bridge.respond(first, bytesOf('{}'));
+    second.succeed(bytesOf('{"roots":[]}'));
+    third.fail(new RpcError(-32601, 'no'));
+    first.succeed(bytesOf('{}'));
     expect(output.lines).toEqual([
       '{"jsonrpc":"2.0","id":1.5,"result":{"roots":[]}}',
       '{"jsonrpc":"2.0","id":"c","error":{"code":-32601,"message":"no"}}',
@@ -47,7 +47,7 @@ describe('a batch of a child', () => {
 
   it('loses what is no message in it to the log, and nothing else', () => {
     const { bridge, junk, say } = bridging();
-    const { listener } = relay(bridge);
+    const { listener } = sendCall(bridge);
     say(batchOf('7', '{"level":"info"}', answerTo(1, 'done'), '[{"jsonrpc":"2.0","method":"n"}]'));
     expect(listener.told).toEqual(['"done"']);
     expect(junk).toEqual([
@@ -60,14 +60,14 @@ describe('a batch of a child', () => {
 
   it('fails the request that a spoilt answer in it belongs to', () => {
     const { bridge, say } = bridging();
-    const [one, other] = [relay(bridge), relay(bridge)];
+    const [one, other] = [sendCall(bridge), sendCall(bridge)];
     say(batchOf('{"jsonrpc":"2.0","id":1}', answerTo(2)));
     expect([one.listener.told, other.listener.told]).toEqual([['response_malformed sent'], ['{}']]);
   });
 
   it('has no answer to one request twice, nor one that nobody asked for', () => {
     const { bridge, say } = bridging();
-    const { listener } = relay(bridge);
+    const { listener } = sendCall(bridge);
     say(batchOf(answerTo(1, 'first'), answerTo(1, 'second'), answerTo(9)));
     expect(listener.told).toEqual(['"first"']);
     expect(bridge.counters).toMatchObject({ duplicate: 1, unknown: 1 });
@@ -81,7 +81,7 @@ describe('a batch of a child', () => {
     [`[${Array(101).fill('{"jsonrpc":"2.0","method":"n"}').join(',')}]`, 'batch-too-long'],
   ])('is %.40s not, which is one line of output like any other', (line, reason) => {
     const { bridge, junk, notifications, say } = bridging();
-    const { listener } = relay(bridge);
+    const { listener } = sendCall(bridge);
     say(line);
     expect(junk).toEqual([[`${line}`, reason]]);
     expect([listener.told, notifications, bridge.counters.junk]).toEqual([[], [], 1]);

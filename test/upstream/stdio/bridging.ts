@@ -1,21 +1,28 @@
 import { copyInto } from '../../../src/io/byte-reader.js';
-import type { NotificationEnvelope, RequestEnvelope } from '../../../src/mcp/envelope.js';
-import type { Outcome, RequestHandler, RequestTimeouts, SentRequest } from '../../../src/upstream/request.js';
+import type { NotificationEnvelope } from '../../../src/mcp/envelope.js';
+import { toOutgoingRequest } from '../../../src/mcp/outgoing-request.js';
+import type {
+  Outcome,
+  RequestHandler,
+  RequestTimeouts,
+  SentRequest,
+  ServerRequest,
+} from '../../../src/upstream/port.js';
 import { StdioBridge } from '../../../src/upstream/stdio/stdio-bridge.js';
 import { FakeClock } from '../../support/fake-clock.js';
 import { lineOf, type Message, RecordingSink, requestOf, scan } from '../../support/wire.js';
 
-export const PATIENCE: RequestTimeouts = { idleMs: 1_000, maxMs: 5_000 };
+export const TIMEOUTS: RequestTimeouts = { idleMs: 1_000, maxMs: 5_000 };
 
 /** A bridge to a child that the test plays, with all that came of it written down. */
 export function bridging({ maxFrameBytes = 64 * 1024, maxUnwrittenBytes = 1_000, giveUp = false } = {}) {
   const clock = new FakeClock();
   const output = new RecordingSink();
-  const requests: RequestEnvelope[] = [];
+  const requests: ServerRequest[] = [];
   const notifications: NotificationEnvelope[] = [];
   const junk: [line: string, reason: string][] = [];
-  /** What the bridge says of the child's conduct. */
-  const conduct: string[] = [];
+  /** What the bridge reports of the server's health. */
+  const health: string[] = [];
   const bridge: StdioBridge = new StdioBridge({
     clock,
     scan,
@@ -26,9 +33,9 @@ export function bridging({ maxFrameBytes = 64 * 1024, maxUnwrittenBytes = 1_000,
       request: (request) => requests.push(request),
       notification: (notification) => notifications.push(notification),
       junk: (line, reason) => junk.push([Buffer.from(line).toString(), reason]),
-      silent: () => conduct.push('silent'),
-      offended: (charge) => {
-        conduct.push(charge);
+      silent: () => health.push('silent'),
+      violated: (reason) => {
+        health.push(reason);
         if (giveUp) bridge.close('exited');
       },
     },
@@ -37,7 +44,7 @@ export function bridging({ maxFrameBytes = 64 * 1024, maxUnwrittenBytes = 1_000,
   const say = (...messages: (Message | string)[]) => {
     for (const message of messages) copyInto(bridge, lineOf(message));
   };
-  return { bridge, clock, output, requests, notifications, junk, conduct, say };
+  return { bridge, clock, output, requests, notifications, junk, health, say };
 }
 
 /** A request handler that remembers, and says how often it was settled. */
@@ -66,14 +73,14 @@ export class Listener implements RequestHandler {
 
 export const CALL = '{"jsonrpc":"2.0","id":"c-1","method":"tools/call","params":{"name":"k__read"}}';
 
-/** Relays a call and says how it went on. */
-export function relay(
+/** Sends a call and remembers how it went on. */
+export function sendCall(
   bridge: StdioBridge,
   call: string | Message = CALL,
-  timeouts = PATIENCE,
+  timeouts = TIMEOUTS,
 ): { listener: Listener; sent: SentRequest | undefined } {
   const listener = new Listener();
-  return { listener, sent: bridge.relay(requestOf(call), [], timeouts, listener) };
+  return { listener, sent: bridge.send(toOutgoingRequest(requestOf(call)), [], timeouts, listener) };
 }
 
 export function answerTo(id: unknown, result: unknown = {}): Message {

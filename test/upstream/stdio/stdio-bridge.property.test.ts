@@ -1,8 +1,9 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { SentRequest } from '../../../src/upstream/request.js';
+import { toOutgoingRequest } from '../../../src/mcp/outgoing-request.js';
+import type { SentRequest } from '../../../src/upstream/port.js';
 import { requestOf } from '../../support/wire.js';
-import { answerTo, bridging, Listener, PATIENCE, progressOf } from './bridging.js';
+import { answerTo, bridging, Listener, progressOf, TIMEOUTS } from './bridging.js';
 
 const which = fc.nat(12);
 const action = fc.oneof(
@@ -30,7 +31,7 @@ describe('whatever happens, in any order', () => {
             const listener = new Listener();
             const params = { name: 'x', nonce: calls.length, _meta: { progressToken: `t${calls.length}` } };
             const request = requestOf({ jsonrpc: '2.0', id: 7, method: 'tools/call', params });
-            calls.push({ listener, sent: bridge.relay(request, [], PATIENCE, listener) });
+            calls.push({ listener, sent: bridge.send(toOutgoingRequest(request), [], TIMEOUTS, listener) });
           }
           const asked = output.messages.find((message) => message.id === id);
           if (one.do === 'answer') say(answerTo(id, asked?.params.nonce ?? 'nobody asked'));
@@ -50,7 +51,7 @@ describe('whatever happens, in any order', () => {
           const open = calls.filter(({ listener }) => listener.outcomes.length === 0);
           expect(bridge.inFlight).toBe(open.length);
         }
-        clock.advance(PATIENCE.maxMs);
+        clock.advance(TIMEOUTS.maxMs);
         calls.forEach(({ listener, sent }, nonce) => {
           expect(listener.outcomes).toHaveLength(1);
           const [outcome] = listener.outcomes;

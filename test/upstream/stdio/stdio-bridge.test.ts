@@ -1,28 +1,29 @@
 import { describe, expect, it } from 'vitest';
 import { copyInto } from '../../../src/io/byte-reader.js';
 import { RpcError } from '../../../src/jsonrpc/rpc-error.js';
+import { toOutgoingRequest } from '../../../src/mcp/outgoing-request.js';
 import { bytesOf, notificationOf, requestOf, responseOf } from '../../support/wire.js';
-import { answerTo, bridging, CALL, Listener, PATIENCE, progressOf, relay } from './bridging.js';
+import { answerTo, bridging, CALL, Listener, progressOf, sendCall, TIMEOUTS } from './bridging.js';
 
 const CANCEL = '{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"c-1"}}';
 
 describe('ids towards a child', () => {
   it('count up from 1, for calls and questions of our own alike, and are never used again', () => {
     const { bridge, output, clock, say } = bridging();
-    relay(bridge);
-    void bridge.ask('tools/list', undefined, PATIENCE);
+    sendCall(bridge);
+    void bridge.request('tools/list', undefined, TIMEOUTS);
     say(answerTo(1), answerTo(2));
-    relay(bridge);
+    sendCall(bridge);
     clock.advance(1_000);
-    relay(bridge).sent?.cancel();
-    relay(bridge);
+    sendCall(bridge).sent?.cancel();
+    sendCall(bridge);
     const ids = output.messages.filter(({ id }) => id !== undefined).map(({ id }) => id);
     expect(ids).toEqual([1, 2, 3, 4, 5]);
   });
 
   it('bring each answer to who asked, in whatever order answers come', () => {
     const { bridge, say } = bridging();
-    const [a, b, c] = [relay(bridge), relay(bridge), relay(bridge)];
+    const [a, b, c] = [sendCall(bridge), sendCall(bridge), sendCall(bridge)];
     say(answerTo(3, 'third'), answerTo(1, 'first'), answerTo(2, 'second'));
     expect([a, b, c].map(({ listener }) => listener.told)).toEqual([['"first"'], ['"second"'], ['"third"']]);
     expect(bridge.inFlight).toBe(0);
@@ -30,7 +31,7 @@ describe('ids towards a child', () => {
 
   it('may come back spelt otherwise as long as the number is the same', () => {
     const { bridge, say } = bridging();
-    const [a, b] = [relay(bridge), relay(bridge)];
+    const [a, b] = [sendCall(bridge), sendCall(bridge)];
     say('{"jsonrpc":"2.0","id":1.0,"result":"one"}', '{"jsonrpc":"2.0","id":2e0,"result":"two"}');
     expect([a.listener.told, b.listener.told]).toEqual([['"one"'], ['"two"']]);
   });
@@ -44,27 +45,27 @@ describe('a relayed request', () => {
     const request = requestOf(`  ${line} \r`);
     const { name } = request.tokens;
     if (name === undefined) throw new Error('No name');
-    bridge.relay(request, [{ span: name, text: bytesOf('"re ad"') }], PATIENCE, new Listener());
+    bridge.send(toOutgoingRequest(request), [{ span: name, text: bytesOf('"re ad"') }], TIMEOUTS, new Listener());
     const expected = line.replace('"c-1"', '1').replace('"p\\u0031"', '1').replace('"k__read"', '"re ad"');
     expect(output.lines).toEqual([expected]);
   });
 
   it('gets no progress token that the client did not give', () => {
     const { bridge, output } = bridging();
-    relay(bridge, { jsonrpc: '2.0', id: 7, method: 'x', params: { _meta: { traceparent: '00' } } });
+    sendCall(bridge, { jsonrpc: '2.0', id: 7, method: 'x', params: { _meta: { traceparent: '00' } } });
     expect(output.lines).toEqual(['{"jsonrpc":"2.0","id":1,"method":"x","params":{"_meta":{"traceparent":"00"}}}']);
   });
 
   it('hands over the answer of the child as it came', () => {
     const { bridge, say } = bridging();
-    const { listener } = relay(bridge);
+    const { listener } = sendCall(bridge);
     say('{"result" : {"a":1.0,"a":9007199254740993} , "id":1,"jsonrpc":"2.0","extra":[]}');
     expect(listener.told).toEqual(['{"a":1.0,"a":9007199254740993}']);
   });
 
   it('hands over an error just so', () => {
     const { bridge, say } = bridging();
-    const { listener } = relay(bridge);
+    const { listener } = sendCall(bridge);
     say('{"jsonrpc":"2.0","id":1,"error":{"code":-32000,"message":"no","data":1e400}}');
     expect(listener.told).toEqual(['{"code":-32000,"message":"no","data":1e400}']);
   });
@@ -73,7 +74,7 @@ describe('a relayed request', () => {
 describe('the time that a request may take', () => {
   it('is the idle time when nothing comes', () => {
     const { bridge, clock } = bridging();
-    const { listener } = relay(bridge);
+    const { listener } = sendCall(bridge);
     clock.advance(999);
     expect(listener.told).toEqual([]);
     clock.advance(1);
@@ -83,7 +84,7 @@ describe('the time that a request may take', () => {
 
   it('begins anew with each progress notification, up to the hard limit', () => {
     const { bridge, clock, say } = bridging();
-    const { listener } = relay(bridge);
+    const { listener } = sendCall(bridge);
     for (let step = 1; step <= 6; step += 1) {
       clock.advance(800);
       say(progressOf(1, step));
@@ -98,26 +99,26 @@ describe('the time that a request may take', () => {
 
   it('is the hard limit when that is shorter than the idle time', () => {
     const { bridge, clock } = bridging();
-    const { listener } = relay(bridge, CALL, { idleMs: 1_000, maxMs: 300 });
+    const { listener } = sendCall(bridge, CALL, { idleMs: 1_000, maxMs: 300 });
     clock.advance(300);
     expect(listener.told).toEqual(['timeout sent']);
   });
 
   it('is not used up while the child waits for an answer to a question of its own', () => {
     const { bridge, clock, say, requests } = bridging();
-    const { listener } = relay(bridge);
+    const { listener } = sendCall(bridge);
     say({ jsonrpc: '2.0', id: 'q', method: 'elicitation/create' });
     clock.advance(3_000);
     expect(listener.told).toEqual([]);
     const [input] = requests;
-    if (input !== undefined) bridge.respond(input, bytesOf('{}'));
+    if (input !== undefined) input.succeed(bytesOf('{}'));
     clock.advance(1_000);
     expect(listener.told).toEqual(['timeout sent']);
   });
 
   it('goes on when the child takes its question back', () => {
     const { bridge, clock, say } = bridging();
-    const { listener } = relay(bridge);
+    const { listener } = sendCall(bridge);
     say({ jsonrpc: '2.0', id: 'q', method: 'elicitation/create' });
     say({ jsonrpc: '2.0', method: 'notifications/cancelled', params: { requestId: 'q' } });
     clock.advance(1_000);
@@ -126,7 +127,7 @@ describe('the time that a request may take', () => {
 
   it('ends with one cancellation sent to the child, and an answer after it is late', () => {
     const { bridge, clock, output, say } = bridging();
-    const { listener } = relay(bridge);
+    const { listener } = sendCall(bridge);
     clock.advance(10_000);
     expect(output.messages.slice(1)).toEqual([
       { jsonrpc: '2.0', method: 'notifications/cancelled', params: { requestId: 1, reason: 'timed out' } },
@@ -138,7 +139,7 @@ describe('the time that a request may take', () => {
 
   it('may end for initialize as well, which is never cancelled', async () => {
     const { bridge, clock, output } = bridging();
-    const outcome = bridge.ask('initialize', {}, PATIENCE);
+    const outcome = bridge.request('initialize', {}, TIMEOUTS);
     clock.advance(1_000);
     expect(await outcome).toEqual({ kind: 'failed', reason: 'timeout', sent: true });
     expect(output.messages.map(({ method }) => method)).toEqual(['initialize']);
@@ -148,7 +149,7 @@ describe('the time that a request may take', () => {
 describe('a cancelled request', () => {
   it('is settled at once, and its late answer is dropped and counted', () => {
     const { bridge, output, clock, say } = bridging();
-    const { listener, sent } = relay(bridge);
+    const { listener, sent } = sendCall(bridge);
     sent?.cancel();
     sent?.cancel();
     expect(listener.told).toEqual(['cancelled sent']);
@@ -166,13 +167,13 @@ describe('a cancelled request', () => {
     const { bridge, output } = bridging();
     const notice =
       '{"jsonrpc":"2.0","params":{"_meta":{"vendor":1.0},"reason":"user \\u00e9","requestId":"c-1"},"method":"notifications/cancelled"}';
-    relay(bridge).sent?.cancel(notificationOf(` ${notice} `));
+    sendCall(bridge).sent?.cancel(notificationOf(` ${notice} `));
     expect(output.lines[1]).toBe(notice.replace('"c-1"', '1'));
   });
 
   it('is not cancelled at the child once it was answered', () => {
     const { bridge, output, say } = bridging();
-    const { listener, sent } = relay(bridge);
+    const { listener, sent } = sendCall(bridge);
     say(answerTo(1, 'done'));
     sent?.cancel(notificationOf(CANCEL));
     expect(listener.told).toEqual(['"done"']);
@@ -183,8 +184,8 @@ describe('a cancelled request', () => {
 describe('an answer that nobody waits for', () => {
   it('is dropped and counted by what it is', () => {
     const { bridge, say } = bridging();
-    const { listener } = relay(bridge);
-    relay(bridge).sent?.cancel();
+    const { listener } = sendCall(bridge);
+    sendCall(bridge).sent?.cancel();
     say(answerTo('1'), answerTo(99), answerTo(0), answerTo(-1), answerTo(1.5));
     say('{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"what?"}}');
     expect(listener.told).toEqual([]);
@@ -205,7 +206,7 @@ describe('an answer that nobody waits for', () => {
 describe('progress', () => {
   it('goes to who asked, as long as it moves forward', () => {
     const { bridge, say } = bridging();
-    const { listener } = relay(bridge);
+    const { listener } = sendCall(bridge);
     const forward = [
       '{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":1,"progress":0.10}}',
     ];
@@ -226,7 +227,7 @@ describe('progress', () => {
     ['no params', { jsonrpc: '2.0', method: 'notifications/progress' }],
   ])('with %s is dropped and counted', (_, message) => {
     const { bridge, notifications, say } = bridging();
-    const { listener } = relay(bridge);
+    const { listener } = sendCall(bridge);
     say(message);
     expect(listener.reports).toEqual([]);
     expect(notifications).toEqual([]);
@@ -235,7 +236,7 @@ describe('progress', () => {
 
   it('after the answer is dropped, since hosts do not know the token any more', () => {
     const { bridge, say } = bridging();
-    const { listener } = relay(bridge);
+    const { listener } = sendCall(bridge);
     say(answerTo(1), progressOf(1, 1));
     expect(listener.reports).toEqual([]);
     expect(bridge.counters.staleProgress).toBe(1);
@@ -243,7 +244,7 @@ describe('progress', () => {
 
   it('of a question of our own reaches nobody but gives it more time', async () => {
     const { bridge, clock, say } = bridging();
-    const outcome = bridge.ask('tools/list', undefined, PATIENCE);
+    const outcome = bridge.request('tools/list', undefined, TIMEOUTS);
     clock.advance(900);
     say(progressOf(1, 1));
     clock.advance(900);
@@ -255,7 +256,7 @@ describe('progress', () => {
 describe('a line that is no message', () => {
   it('goes to the log of the child and nowhere else', () => {
     const { bridge, junk, output, requests, notifications, say } = bridging();
-    const { listener } = relay(bridge);
+    const { listener } = sendCall(bridge);
     say('Server listening', '[]', '  ', '{"level":"info"}', '7', '\r');
     copyInto(bridge, Buffer.from('{"jsonrpc":"2.0","method":"\xff"}\n', 'latin1'));
     expect(junk.map(([, reason]) => reason)).toEqual([
@@ -279,7 +280,7 @@ describe('a line that is no message', () => {
     '{"jsonrpc":"2.0","id":1,"result":{},"error":{}}',
   ])('but was to be the answer %s fails the request that it belongs to', (line) => {
     const { bridge, clock, junk, say } = bridging();
-    const [one, other] = [relay(bridge), relay(bridge)];
+    const [one, other] = [sendCall(bridge), sendCall(bridge)];
     say(line);
     expect([one.listener.told, other.listener.told]).toEqual([['response_malformed sent'], []]);
     expect(junk).toHaveLength(1);
@@ -290,7 +291,7 @@ describe('a line that is no message', () => {
 
   it('in another encoding fails the request that it answers', () => {
     const { bridge } = bridging();
-    const { listener } = relay(bridge);
+    const { listener } = sendCall(bridge);
     copyInto(bridge, Buffer.from('{"jsonrpc":"2.0","id":1,"result":"caf\xe9"}\n', 'latin1'));
     expect(listener.told).toEqual(['response_malformed sent']);
   });
@@ -301,7 +302,7 @@ describe('a line that is no message', () => {
     '{"jsonrpc":"2.0","method":"roots/list","id":1,"params":{broken}}',
   ])("and was to be the child's own request %s fails none of ours", (line) => {
     const { bridge, say } = bridging();
-    const { listener } = relay(bridge);
+    const { listener } = sendCall(bridge);
     say(line);
     expect(listener.told).toEqual([]);
     say(answerTo(1, 'done'));
@@ -315,7 +316,7 @@ describe('a line that is too long', () => {
     ['ends', `{"result":{"x":"${'x'.repeat(70_000)}"},"id":1,"jsonrpc":"2.0"}`],
   ])('and %s with an id fails that request, and the next line is read', (_, line) => {
     const { bridge, junk, say } = bridging();
-    const [one, other] = [relay(bridge), relay(bridge)];
+    const [one, other] = [sendCall(bridge), sendCall(bridge)];
     say(line, answerTo(2, 'next'));
     expect([one.listener.told, other.listener.told]).toEqual([['response_too_large sent'], ['"next"']]);
     expect(bridge.counters).toMatchObject({ oversized: 1, junk: 0 });
@@ -324,7 +325,7 @@ describe('a line that is too long', () => {
 
   it("and is the child's own request fails none of ours", () => {
     const { bridge, say } = bridging();
-    const { listener } = relay(bridge);
+    const { listener } = sendCall(bridge);
     say({ jsonrpc: '2.0', id: 1, method: 'sampling/createMessage', params: { text: 'x'.repeat(70_000) } });
     expect(listener.told).toEqual([]);
     say(answerTo(1, 'done'));
@@ -333,7 +334,7 @@ describe('a line that is too long', () => {
 
   it('and ends nowhere holds no more memory than its beginning and end', () => {
     const { bridge } = bridging({ maxFrameBytes: 1_000 });
-    const { listener } = relay(bridge);
+    const { listener } = sendCall(bridge);
     for (let count = 0; count < 100; count += 1) copyInto(bridge, Buffer.alloc(1_000, 'x'));
     copyInto(bridge, bytesOf('\n'));
     copyInto(bridge, bytesOf(`${JSON.stringify(answerTo(1))}\n`));
@@ -345,16 +346,19 @@ describe('a child that does not read', () => {
   it('gets no more requests once more than the cap is unwritten', async () => {
     const { bridge, output, clock } = bridging({ maxUnwrittenBytes: 1_000 });
     output.unwrittenBytes = 1_000;
-    expect(relay(bridge).sent).toBeDefined();
+    expect(sendCall(bridge).sent).toBeDefined();
     output.unwrittenBytes = 1_001;
-    const { listener, sent } = relay(bridge);
+    const { listener, sent } = sendCall(bridge);
     expect(sent).toBeUndefined();
     expect(listener.told).toEqual(['overloaded unsent']);
-    expect(await bridge.ask('tools/list', undefined, PATIENCE)).toMatchObject({ reason: 'overloaded', sent: false });
+    expect(await bridge.request('tools/list', undefined, TIMEOUTS)).toMatchObject({
+      reason: 'overloaded',
+      sent: false,
+    });
     expect(output.lines).toHaveLength(1);
     expect(bridge.inFlight).toBe(1);
     output.unwrittenBytes = 0;
-    relay(bridge);
+    sendCall(bridge);
     expect(output.last.id).toBe(2);
     bridge.close('exited');
     expect(clock.pending).toBe(0);
@@ -366,28 +370,28 @@ describe('a child that does not read', () => {
     const [request] = requests;
     if (request === undefined) throw new Error('No request');
     output.unwrittenBytes = 1_001;
-    bridge.respond(request, bytesOf('{}'));
-    bridge.refuse(request, new RpcError(-32601, 'no'));
+    request.succeed(bytesOf('{}'));
+    request.fail(new RpcError(-32601, 'no'));
     expect(output.lines).toEqual([]);
     expect(bridge.counters.unsentReplies).toBe(2);
     output.unwrittenBytes = 0;
-    bridge.respond(request, bytesOf('{}'));
+    request.succeed(bytesOf('{}'));
     expect(output.lines).toEqual(['{"jsonrpc":"2.0","id":"q","result":{}}']);
   });
 });
 
 describe('what a child says unasked', () => {
   it('is handed over: its requests with their own ids, and notifications', () => {
-    const { bridge, requests, notifications, output, say } = bridging();
+    const { requests, notifications, output, say } = bridging();
     say(
       { jsonrpc: '2.0', id: 1, method: 'roots/list' },
       { jsonrpc: '2.0', method: 'notifications/message', params: {} },
       { jsonrpc: '2.0', method: 'notifications/cancelled', params: { requestId: 1 } },
     );
-    expect(requests.map(({ method }) => method)).toEqual(['roots/list']);
+    expect(requests.map(({ request }) => request.method)).toEqual(['roots/list']);
     expect(notifications.map(({ method }) => method)).toEqual(['notifications/message', 'notifications/cancelled']);
     const [request] = requests;
-    if (request !== undefined) bridge.refuse(request, new RpcError(-32601, 'no'));
+    if (request !== undefined) request.fail(new RpcError(-32601, 'no'));
     expect(output.lines).toEqual(['{"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"no"}}']);
   });
 });
@@ -395,7 +399,7 @@ describe('what a child says unasked', () => {
 describe('the end of the process', () => {
   it.each(['exited', 'stopped'] as const)('settles everyone who waits once, as sent: %s', (reason) => {
     const { bridge, clock, say } = bridging();
-    const waiting = [relay(bridge), relay(bridge), relay(bridge)];
+    const waiting = [sendCall(bridge), sendCall(bridge), sendCall(bridge)];
     say(answerTo(2, 'in time'));
     bridge.close(reason);
     bridge.close('exited');
@@ -413,20 +417,20 @@ describe('the end of the process', () => {
 
   it('leaves nothing to be sent: requests fail as unsent, the rest is dropped', async () => {
     const { bridge, clock, output, requests, say } = bridging();
-    const early = relay(bridge);
+    const early = sendCall(bridge);
     say({ jsonrpc: '2.0', id: 9, method: 'ping' });
     bridge.close('exited');
-    const { listener, sent } = relay(bridge);
+    const { listener, sent } = sendCall(bridge);
     expect(listener.told).toEqual(['exited unsent']);
     expect(sent).toBeUndefined();
-    expect(await bridge.ask('tools/list', undefined, PATIENCE)).toEqual({
+    expect(await bridge.request('tools/list', undefined, TIMEOUTS)).toEqual({
       kind: 'failed',
       reason: 'exited',
       sent: false,
     });
-    bridge.notify('notifications/initialized');
+    bridge.sendNotification('notifications/initialized');
     const [request] = requests;
-    if (request !== undefined) bridge.respond(request, bytesOf('{}'));
+    if (request !== undefined) request.succeed(bytesOf('{}'));
     early.sent?.cancel(notificationOf(CANCEL));
     expect(output.lines).toHaveLength(1);
     expect(bridge.counters.unsentReplies).toBe(1);
@@ -443,7 +447,7 @@ describe('the end of the process', () => {
 
   it('drops half a line that the child left', () => {
     const { bridge, junk } = bridging();
-    const { listener } = relay(bridge);
+    const { listener } = sendCall(bridge);
     copyInto(bridge, bytesOf('{"jsonrpc":"2.0","id":1,"result":{}}'));
     bridge.close('exited');
     expect(listener.told).toEqual(['exited sent']);
@@ -453,8 +457,8 @@ describe('the end of the process', () => {
   it('may be noticed by a handler that asks again, and is told at once', () => {
     const { bridge } = bridging();
     const second = new Listener();
-    const first = { settle: () => void bridge.relay(requestOf(CALL), [], PATIENCE, second) };
-    bridge.relay(requestOf(CALL), [], PATIENCE, first);
+    const first = { settle: () => void bridge.send(toOutgoingRequest(requestOf(CALL)), [], TIMEOUTS, second) };
+    bridge.send(toOutgoingRequest(requestOf(CALL)), [], TIMEOUTS, first);
     bridge.close('exited');
     expect(second.told).toEqual(['exited unsent']);
     expect(bridge.inFlight).toBe(0);
@@ -464,9 +468,9 @@ describe('the end of the process', () => {
 describe('when everything is over', () => {
   it('nothing is in flight and no timer is left', () => {
     const { bridge, clock, say } = bridging();
-    relay(bridge);
-    relay(bridge).sent?.cancel();
-    relay(bridge);
+    sendCall(bridge);
+    sendCall(bridge).sent?.cancel();
+    sendCall(bridge);
     say(answerTo(1));
     clock.advance(1_000);
     expect(bridge.inFlight).toBe(0);
@@ -475,7 +479,7 @@ describe('when everything is over', () => {
 
   it('an answer can be read for as long as someone keeps it', () => {
     const { bridge, say } = bridging();
-    const { listener } = relay(bridge);
+    const { listener } = sendCall(bridge);
     say(answerTo(1, 'first'));
     for (let count = 0; count < 10; count += 1) say(answerTo(1, 'x'.repeat(5)));
     expect(listener.told).toEqual(['"first"']);

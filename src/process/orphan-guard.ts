@@ -1,22 +1,42 @@
-import type { Logger } from '../observe/logger.js';
-import { endOrphans } from '../process/end-orphans.js';
-import { Guardian } from '../process/guardian.js';
-import { hostIdentity, identify } from '../process/process-identity.js';
-import { findRuns, RunFile, type RunProcess, removeRun } from '../process/run-file.js';
 import type { Clock } from '../timing/clock.js';
+import { endOrphans } from './end-orphans.js';
+import { Guardian } from './guardian.js';
+import { hostIdentity, identify, isRunning } from './process-identity.js';
+import { findRuns, RunFile, type RunProcess, removeRun } from './run-file.js';
+
+/** Registers the process groups that must not outlive the gateway. */
+export interface GroupGuard {
+  /**
+   * Call this right before the leader of a group is spawned, and put the result into the leader's environment. Call
+   * `retract` or `add` in the same tick.
+   */
+  announce(): Readonly<Record<string, string>>;
+  /** The announced leader could not be spawned. */
+  retract(): void;
+  /** The leader was spawned. */
+  add(pgid: number): void;
+  /** No member of the group is left. */
+  remove(pgid: number): void;
+}
+
+/** What the guard logs; a `Logger` fits. */
+export interface OrphanGuardLog {
+  warn(facts: object, message: string): void;
+  debug(facts: object, message: string): void;
+}
 
 export interface OrphanGuardOptions {
   readonly clock: Clock;
-  readonly logger: Logger;
-  /** Where gateways say what runs for them. */
+  readonly logger: OrphanGuardLog;
+  /** The folder in which each gateway lists its process groups. */
   readonly runFolder: string;
 }
 
 /**
- * Ends what we leave behind when we are killed: the guardian does it at once, and should that be killed too, the
- * gateway that starts next, which finds our groups in the run file. Nothing of this can fail or delay anything else.
+ * Ends the process groups that a killed gateway leaves behind. The guardian ends them at once. If the guardian was
+ * killed too, the next gateway finds the groups in the run file and ends them. No error here stops or delays the gateway.
  */
-export class OrphanGuard {
+export class OrphanGuard implements GroupGuard {
   readonly #options: OrphanGuardOptions;
   readonly #host = hostIdentity();
   readonly #guardian: Guardian;
@@ -40,18 +60,15 @@ export class OrphanGuard {
     this.#runFile = new RunFile({ folder: runFolder, owner, onFault });
   }
 
-  /** To be called right before a group's leader is spawned, with what is returned in its environment. */
-  beginning(): Readonly<Record<string, string>> {
+  announce(): Readonly<Record<string, string>> {
     return this.#guardian.announce();
   }
 
-  /** What was to begin could not be spawned. */
-  notBegun(): void {
+  retract(): void {
     this.#guardian.retract();
   }
 
-  /** To be called in the tick in which a group's leader was spawned. */
-  begun(pgid: number): void {
+  add(pgid: number): void {
     this.#groups.add(pgid);
     this.#guardian.add(pgid);
     void identify(pgid).then(
@@ -63,21 +80,20 @@ export class OrphanGuard {
     );
   }
 
-  /** To be called when no member of the group is left. */
-  gone(pgid: number): void {
+  remove(pgid: number): void {
     this.#groups.delete(pgid);
     this.#guardian.remove(pgid);
     this.#runFile.remove(pgid);
   }
 
-  /** Ends what gateways left behind that were killed together with their guardians. Never rejects. */
+  /** Ends the groups of gateways that were killed together with their guardians. Never rejects. */
   async sweep(): Promise<void> {
     const runs = await findRuns(this.#options.runFolder, this.#host);
     await Promise.all(
       runs.map(async ({ file, run }) => {
         if (await isRunning(run.gateway)) return;
         const remains = await Promise.all(
-          run.groups.map(async (leader) => ((await isThere(leader)) ? [leader.pid] : [])),
+          run.groups.map(async (leader) => ((await exists(leader)) ? [leader.pid] : [])),
         );
         const pgids = remains.flat();
         if (pgids.length > 0) {
@@ -89,19 +105,13 @@ export class OrphanGuard {
     ).catch((err) => this.#options.logger.warn({ err }, 'what a killed Trunkline left behind may still run'));
   }
 
-  /** Resolves, soon, when guardian and run file are gone, unless groups are left. */
+  /** Resolves when the guardian and the run file are gone, or at once if groups are left. */
   async close(): Promise<void> {
     await Promise.all([this.#guardian.close(), this.#runFile.settled()]);
   }
 }
 
-/** Whether it is there, dead or alive: a group can outlive its leader, whose pid nobody else gets meanwhile. */
-async function isThere({ pid, startTime }: RunProcess): Promise<boolean> {
+/** Whether the process exists, even as a zombie. A group can outlive its leader, and keeps the leader's pid taken. */
+async function exists({ pid, startTime }: RunProcess): Promise<boolean> {
   return (await identify(pid))?.startTime === startTime;
-}
-
-/** Whether it is that process, and not ended. */
-export async function isRunning({ pid, startTime }: RunProcess): Promise<boolean> {
-  const identity = await identify(pid);
-  return identity?.startTime === startTime && !identity.isZombie;
 }

@@ -1,17 +1,15 @@
 import { describe, expect, it } from 'vitest';
-import {
-  answerLegacyServer,
-  type Handshake,
-  openLegacyConnection,
-} from '../../../src/upstream/legacy/legacy-connection.js';
+import { toOutgoingRequest } from '../../../src/mcp/outgoing-request.js';
+import { legacyDialect } from '../../../src/upstream/legacy/legacy-dialect.js';
+import type { DialOutcome } from '../../../src/upstream/port.js';
 import { bytesOf, flush, type Message, requestOf } from '../../support/wire.js';
-import { answerTo, bridging, CALL, Listener, PATIENCE, relay } from '../stdio/bridging.js';
+import { answerTo, bridging, CALL, Listener, sendCall, TIMEOUTS } from '../stdio/bridging.js';
 
 const PROFILE = { clientInfo: { name: 'trunkline', version: '1.2.3' }, capabilities: {} };
 
 function opening(timeoutMs = 60_000) {
   const child = bridging();
-  const handshake = openLegacyConnection(child.bridge, 3, PROFILE, timeoutMs);
+  const handshake = legacyDialect.open(child.bridge, { generation: 3, profile: PROFILE, timeoutMs });
   return { ...child, handshake };
 }
 
@@ -19,7 +17,7 @@ function resultOf(members: Message): Message {
   return answerTo(1, { protocolVersion: '2025-06-18', capabilities: { tools: {} }, serverInfo: {}, ...members });
 }
 
-async function reasonOf(handshake: Promise<Handshake>): Promise<string> {
+async function reasonOf(handshake: Promise<DialOutcome>): Promise<string> {
   const outcome = await handshake;
   return outcome.kind === 'failed' ? outcome.reason : 'open';
 }
@@ -48,7 +46,8 @@ describe('opening a child', () => {
       capabilities: bytesOf('{ "x":1.0,"n":9007199254740993,"x":2}'),
       clientInfo: bytesOf('{"name":"\\u0061"}'),
     };
-    void openLegacyConnection(child.bridge, 3, { ...PROFILE, protocolVersion: '2025-06-18', raw }, 60_000);
+    const profile = { ...PROFILE, protocolVersion: '2025-06-18', raw };
+    void legacyDialect.open(child.bridge, { generation: 3, profile, timeoutMs: 60_000 });
     expect(child.output.lines).toEqual([
       '{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18",' +
         '"capabilities":{ "x":1.0,"n":9007199254740993,"x":2},"clientInfo":{"name":"\\u0061"}}}',
@@ -67,7 +66,7 @@ describe('opening a child', () => {
       inFlight: 0,
     });
     expect(outcome.connection.offers('tools')).toBe(true);
-    relay(bridge);
+    sendCall(bridge);
     expect(outcome.connection.inFlight).toBe(1);
     say(answerTo(77));
     expect(outcome.connection.counters.unknown).toBe(1);
@@ -170,19 +169,19 @@ describe('opening a child', () => {
 });
 
 describe('an open connection', () => {
-  it('carries requests and questions over the bridge', async () => {
+  it('carries requests of clients and of the gateway', async () => {
     const { output, handshake, say } = opening();
     say(resultOf({}));
     const outcome = await handshake;
     if (outcome.kind === 'failed') throw new Error(outcome.reason);
     const { connection } = outcome;
-    const asked = connection.ask('tools/list', { cursor: 'c' }, PATIENCE);
+    const asked = connection.request('tools/list', { cursor: 'c' }, TIMEOUTS);
     expect(output.last).toEqual({ jsonrpc: '2.0', id: 2, method: 'tools/list', params: { cursor: 'c' } });
     say(answerTo(2, { tools: [] }));
     expect((await asked).kind).toBe('answered');
 
     const listener = new Listener();
-    connection.relay(requestOf(CALL), [], PATIENCE, listener);
+    connection.send(toOutgoingRequest(requestOf(CALL)), [], TIMEOUTS, listener);
     say(answerTo(3, 'ok'));
     expect(listener.told).toEqual(['"ok"']);
   });
@@ -190,18 +189,18 @@ describe('an open connection', () => {
 
 describe('what a child asks of us', () => {
   it.each(['1', '"p"', '9007199254740993', '1.0'])('ping is answered under the id %s', (id) => {
-    const { bridge, output, requests, say } = bridging();
+    const { output, requests, say } = bridging();
     say(`{"jsonrpc":"2.0","id":${id},"method":"ping"}`);
-    expect(requests.map((request) => answerLegacyServer(bridge, request))).toEqual([true]);
+    expect(requests.map((request) => legacyDialect.answer(request))).toEqual([true]);
     expect(output.lines).toEqual([`{"jsonrpc":"2.0","id":${id},"result":{}}`]);
   });
 
   it.each(['sampling/createMessage', 'elicitation/create', 'roots/list', 'tasks/list', 'x"y'])(
     '%s is left to a client, and nothing is said of it yet',
     (method) => {
-      const { bridge, output, requests, say } = bridging();
+      const { output, requests, say } = bridging();
       say({ jsonrpc: '2.0', id: 4, method, params: {} });
-      expect(requests.map((request) => answerLegacyServer(bridge, request))).toEqual([false]);
+      expect(requests.map((request) => legacyDialect.answer(request))).toEqual([false]);
       expect(output.lines).toEqual([]);
     },
   );

@@ -1,0 +1,89 @@
+import { toBytes } from '../../json/json-text.js';
+import { join } from '../../jsonrpc/message.js';
+import type { ClientProfile } from '../../mcp/client-profile.js';
+import { declares, type InitializeResult, readInitializeResult } from '../../mcp/initialize-result.js';
+import { METHODS } from '../../mcp/methods.js';
+import { isLegacyRevision, LATEST_LEGACY_REVISION } from '../../mcp/revisions.js';
+import type { Channel, Dialect } from '../dialect.js';
+import type { UpstreamConnection } from '../port.js';
+
+/** The protocol revisions up to 2025-11-25, which start with a handshake: `initialize`, then `notifications/initialized`. */
+export const legacyDialect: Dialect = {
+  async open(channel, { generation, profile, timeoutMs }) {
+    const timeouts = { idleMs: timeoutMs, maxMs: timeoutMs };
+    const outcome = await channel.request(METHODS.initialize, toParams(profile), timeouts);
+    if (outcome.kind === 'failed') return { kind: 'failed', reason: `initialize: ${outcome.reason}` };
+    const result = readInitializeResult(outcome.response);
+    if (typeof result === 'string') return { kind: 'failed', reason: result };
+    if (!isLegacyRevision(result.protocolVersion)) {
+      const version = JSON.stringify(result.protocolVersion) ?? 'none';
+      return {
+        kind: 'failed',
+        reason: `initialize: the server chose protocol version ${version}, which is unknown here`,
+      };
+    }
+    // Sent before anything else: some servers exit if another message comes first.
+    channel.sendNotification(METHODS.initialized);
+    return { kind: 'open', connection: new LegacyConnection(channel, generation, result) };
+  },
+
+  answer(serverRequest) {
+    if (serverRequest.request.method !== METHODS.ping) return false;
+    serverRequest.succeed(EMPTY_RESULT);
+    return true;
+  },
+};
+
+const EMPTY_RESULT = toBytes('{}');
+
+function toParams({ protocolVersion = LATEST_LEGACY_REVISION, clientInfo, capabilities, raw }: ClientProfile): unknown {
+  if (raw === undefined) return { protocolVersion, capabilities, clientInfo };
+  const head = toBytes(`{"protocolVersion":${JSON.stringify(protocolVersion)},"capabilities":`);
+  return join([head, raw.capabilities, toBytes(',"clientInfo":'), raw.clientInfo, toBytes('}')]);
+}
+
+class LegacyConnection implements UpstreamConnection {
+  readonly generation: number;
+  readonly revision: string;
+  readonly instructions: string | undefined;
+  readonly initializeResult: Uint8Array;
+  readonly capabilities: Readonly<Record<string, unknown>>;
+  readonly send: UpstreamConnection['send'];
+  readonly notify: UpstreamConnection['notify'];
+  readonly request: UpstreamConnection['request'];
+  readonly close: UpstreamConnection['close'];
+  readonly #channel: Channel;
+
+  constructor(
+    channel: Channel,
+    generation: number,
+    { raw, protocolVersion, instructions, capabilities }: InitializeResult,
+  ) {
+    this.#channel = channel;
+    this.generation = generation;
+    this.revision = protocolVersion;
+    this.instructions = instructions;
+    this.initializeResult = raw;
+    this.capabilities = capabilities;
+    this.send = channel.send.bind(channel);
+    this.notify = channel.notify.bind(channel);
+    this.request = channel.request.bind(channel);
+    this.close = channel.close.bind(channel);
+  }
+
+  get counters(): UpstreamConnection['counters'] {
+    return this.#channel.counters;
+  }
+
+  get inFlight(): number {
+    return this.#channel.inFlight;
+  }
+
+  get isClosed(): boolean {
+    return this.#channel.isClosed;
+  }
+
+  offers(capability: string): boolean {
+    return declares(this.capabilities, capability);
+  }
+}

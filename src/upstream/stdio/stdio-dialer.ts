@@ -1,0 +1,170 @@
+import { dirname } from 'node:path';
+import type { OnInternalError } from '../../errors/error-boundary.js';
+import type { Backpressure } from '../../io/streams/backpressure.js';
+import { LineWriter } from '../../io/streams/line-writer.js';
+import { readInto } from '../../io/streams/read-into.js';
+import type { Logger } from '../../observe/logger.js';
+import { endGroup } from '../../process/end-group.js';
+import { childEnvironment } from '../../process/environment.js';
+import type { GroupGuard } from '../../process/orphan-guard.js';
+import { type SpawnedChild, spawnChild } from '../../process/spawn-child.js';
+import type { ChildSpec } from '../../supervision/child-spec.js';
+import type { Dialect } from '../dialect.js';
+import { LivenessProbe } from '../health/liveness-probe.js';
+import type { Dialed, Dialer, DialOutcome, DialTarget, UpstreamListener } from '../port.js';
+import { type BridgeEvents, type BridgeOptions, StdioBridge } from './stdio-bridge.js';
+
+export interface StdioDialerOptions
+  extends Required<Pick<BridgeOptions, 'clock' | 'scan' | 'partialFrames' | 'bufferPool'>> {
+  /** The protocol era that the servers speak. */
+  readonly dialect: Dialect;
+  readonly backpressure: Backpressure;
+  readonly orphanGuard: GroupGuard;
+  readonly logger: Pick<Logger, 'debug' | 'error'>;
+  /** The gateway's own environment, of which servers get an allowlist. */
+  readonly environment: Readonly<Record<string, string | undefined>>;
+  /** Whether each client has its own connection, as over HTTP. */
+  readonly hasManyConnections: boolean;
+  readonly onFault: OnInternalError;
+}
+
+/** After an exit, the rest of the output is read for this long. Requests that are still in flight then fail. */
+const LAST_OUTPUT_MS = 80;
+/** How much of a line that is no message goes to the log. */
+const JUNK_BYTES = 1024;
+const UNRESPONSIVE = 'it answered neither three requests in a row nor a ping nor tools/list';
+
+/** Connects to servers by spawning them: one process group for each connection, with a `StdioBridge` on its pipes. */
+export class StdioDialer implements Dialer {
+  readonly #options: StdioDialerOptions;
+
+  constructor(options: StdioDialerOptions) {
+    this.#options = options;
+  }
+
+  dial(target: DialTarget, listener: UpstreamListener): Dialed {
+    const { clock, logger, orphanGuard } = this.#options;
+    const { spec, generation, log } = target;
+    let hasExited = false;
+    let reportSpawnFailure: (failure: DialOutcome) => void = () => {};
+    const spawnFailure = new Promise<DialOutcome>((resolve) => {
+      reportSpawnFailure = resolve;
+    });
+    const giveUp = (reason: string) => {
+      bridge.close('exited');
+      listener.unfit(reason);
+    };
+    const spawned = spawnChild(
+      { ...spec, env: { ...this.#environmentOf(spec), ...orphanGuard.announce() } },
+      {
+        onSpawnError: ({ message, isHostFault }) => {
+          bridge.close('exited');
+          log.add(message);
+          reportSpawnFailure({ kind: 'failed', reason: message, isHostFault });
+        },
+        onExit: (exit) => {
+          hasExited = true;
+          this.#readLastOutput(child, bridge);
+          listener.closed(exit);
+        },
+      },
+    );
+    if (spawned.pid === undefined) orphanGuard.retract();
+    else orphanGuard.add(spawned.pid);
+    const { child, bridge } = this.#join(spawned, target, listener, {
+      silent: () => livenessProbe.start(),
+      violated: giveUp,
+    });
+    const livenessProbe = new LivenessProbe({
+      clock,
+      connection: bridge,
+      suspected: () => listener.suspected(),
+      cleared: () => listener.cleared(),
+      unresponsive: () => giveUp(UNRESPONSIVE),
+    });
+    logger.debug({ server: spec.key, generation, pid: child.pid }, 'spawned');
+    return {
+      pid: child.pid,
+      connection: child.pid === undefined ? spawnFailure : this.#open(bridge, target, listener),
+      end: async (ladder) => {
+        // After an exit the bridge closes by itself, once the last output is read.
+        if (!hasExited) bridge.close('stopped');
+        // The next generation must not start while a process of this one may still run.
+        while (!(await endGroup(child, ladder, clock)).gone) {
+          logger.error({ server: spec.key, pid: child.pid }, 'a process of this server survives SIGKILL');
+        }
+        if (child.pid !== undefined) orphanGuard.remove(child.pid);
+      },
+    };
+  }
+
+  #environmentOf({ env }: ChildSpec): Record<string, string> {
+    return childEnvironment({
+      parent: this.#options.environment,
+      declared: env,
+      nodeDirectory: dirname(process.execPath),
+      platform: process.platform,
+    });
+  }
+
+  /** Joins the pipes of a process to a new bridge. Must run in the tick of the spawn, or the first output is lost. */
+  #join(
+    spawned: SpawnedChild,
+    { spec, log, maxFrameBytes, maxUnwrittenBytes }: DialTarget,
+    listener: UpstreamListener,
+    health: Pick<BridgeEvents, 'silent' | 'violated'>,
+  ): { readonly child: SpawnedChild; readonly bridge: StdioBridge } {
+    const { clock, scan, partialFrames, bufferPool } = this.#options;
+    const { dialect, backpressure, hasManyConnections, onFault } = this.#options;
+    const bridge = new StdioBridge({
+      clock,
+      scan,
+      // Requests that were read from many connections leave in one write. A single client does not wait for that.
+      output: new LineWriter(spawned.stdin, hasManyConnections ? setImmediate : undefined),
+      maxFrameBytes,
+      maxUnwrittenBytes,
+      partialFrames,
+      bufferPool,
+      events: {
+        ...health,
+        fault: onFault,
+        request: (request) => {
+          if (!dialect.answer(request)) listener.request(request);
+        },
+        notification: (notification) => listener.notification(notification),
+        junk: (line, reason) =>
+          log.add(`stdout (${reason}): ${new TextDecoder().decode(line.subarray(0, JUNK_BYTES))}`),
+      },
+    });
+    const stdout = readInto(spawned.stdout, bridge);
+    // The exit follows, and only the exit counts.
+    stdout.on('error', () => {});
+    backpressure.add(stdout, spec.key);
+    spawned.stderr.on('data', (chunk: Uint8Array) => log.write(chunk));
+    spawned.stderr.once('close', () => log.end());
+    return { child: { ...spawned, stdout }, bridge };
+  }
+
+  async #open(bridge: StdioBridge, target: DialTarget, listener: UpstreamListener): Promise<DialOutcome> {
+    const { generation, spec, profile: known } = target;
+    const profile = await known;
+    if (!bridge.isClosed) listener.handshakeStarted();
+    return await this.#options.dialect.open(bridge, { generation, profile, timeoutMs: spec.timeouts.startMs });
+  }
+
+  /** Answers may still be in the pipe. A grandchild that holds the pipe open must not delay the callers, though. */
+  #readLastOutput({ stdout }: SpawnedChild, bridge: StdioBridge): void {
+    const { clock, backpressure } = this.#options;
+    backpressure.release(stdout);
+    // The pipe may have been read to its end before the exit was noticed.
+    if (stdout.closed) {
+      bridge.close('exited');
+      return;
+    }
+    const cancel = clock.schedule(LAST_OUTPUT_MS, () => bridge.close('exited'));
+    stdout.once('close', () => {
+      cancel();
+      bridge.close('exited');
+    });
+  }
+}

@@ -1,0 +1,81 @@
+import type { UpstreamConnection, UpstreamListener } from '../../src/upstream/port.js';
+import { type Message, RecordingSink } from './wire.js';
+
+/** What a scripted server answers by itself. */
+export interface PeerScript {
+  /** Members of its result of `initialize`. */
+  readonly hello?: Message;
+  /** Results of `tools/list` as raw JSON, one for each page. The cursor of page n is "n". */
+  readonly pages?: readonly string[];
+  /** The answers to other lists, by method: a result, or an error if it has a `code`. */
+  readonly lists?: Readonly<Record<string, Message>>;
+}
+
+/**
+ * An MCP server that the test plays. It performs the handshake and answers for its lists by itself; the test answers
+ * everything else. A subclass carries the messages.
+ */
+export abstract class ScriptedPeer {
+  /** The lines that reached the server. */
+  readonly received = new RecordingSink();
+  /** Whether `tools/list` is answered. */
+  listsTools = true;
+  readonly #pages: readonly string[];
+  readonly #lists: Readonly<Record<string, Message>>;
+  readonly #hello: Message;
+
+  constructor({ hello = {}, pages = ['{"tools":[]}'], lists = {} }: PeerScript) {
+    this.#hello = hello;
+    this.#pages = pages;
+    this.#lists = lists;
+    this.received.onLine = (line) => this.#read(JSON.parse(line));
+  }
+
+  /** Opens the connection of one generation. */
+  abstract connect(generation?: number, listener?: Partial<UpstreamListener>): Promise<UpstreamConnection>;
+
+  /** The connection that was opened last. */
+  abstract get connection(): UpstreamConnection;
+
+  /** Sends lines to the gateway. */
+  abstract say(...messages: (Message | string)[]): void;
+
+  get initializeResult(): Message {
+    return { protocolVersion: '2025-11-25', capabilities: { tools: {} }, serverInfo: {}, ...this.#hello };
+  }
+
+  /** The tool calls that reached the server, oldest first. */
+  get calls(): Message[] {
+    return this.asked('tools/call');
+  }
+
+  /** All requests of this method that reached the server, oldest first. */
+  asked(method: string): Message[] {
+    return this.received.messages.filter((message) => message.method === method);
+  }
+
+  get cancellations(): Message[] {
+    return this.asked('notifications/cancelled');
+  }
+
+  /** Answers the last request of this method: with a result, or an error if there is a `code`. */
+  reply(method: string, answer: Message = {}): void {
+    const id = this.asked(method).at(-1)?.id;
+    this.say({ jsonrpc: '2.0', id, ...('code' in answer ? { error: answer } : { result: answer }) });
+  }
+
+  /** Answers the tool call number `index`. */
+  answer(index: number, result: unknown = { content: [] }): void {
+    this.say({ jsonrpc: '2.0', id: this.calls[index]?.id, result });
+  }
+
+  #read({ id, method, params }: Message): void {
+    if (method === 'initialize') this.say({ jsonrpc: '2.0', id, result: this.initializeResult });
+    if (method === 'tools/list' && this.listsTools) {
+      const page = this.#pages[Number(params?.cursor ?? 0)] ?? '{}';
+      this.say(`{"jsonrpc":"2.0","id":${id},"result":${page}}`);
+    }
+    const list = this.#lists[method];
+    if (list !== undefined) this.reply(method, list);
+  }
+}
