@@ -6,7 +6,7 @@ import { readConfigText } from '../config/config-text.js';
 import { findConfigFile } from '../config/find-config.js';
 import { resolveConfig } from '../config/resolve-config.js';
 import { installedPackages } from '../packages/installed-packages.js';
-import type { GlobalOptions } from './settings.js';
+import type { GlobalOptions } from './global-options.js';
 import { packageFolders } from './user-files.js';
 
 /** Remembers what a file said when it was checked, which takes longer than everything else about it. */

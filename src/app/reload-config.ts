@@ -5,8 +5,8 @@ import { candidateFiles } from '../config/find-config.js';
 import type { FileWatch } from '../config/watch.js';
 import type { Logger } from '../observe/logger.js';
 import type { Composition } from './compose.js';
+import type { GlobalOptions } from './global-options.js';
 import { type CheckedFiles, readConfig, readConfigFile } from './read-config.js';
-import type { GlobalOptions } from './settings.js';
 
 export interface ReloadOptions {
   readonly settings: GlobalOptions;

@@ -5,6 +5,7 @@ import type { PendingGateway } from '../gateway/pending-gateway.js';
 import type { Logger } from '../observe/logger.js';
 import { type Composition, compose } from './compose.js';
 import { EXIT } from './exit.js';
+import { type GlobalOptions, openLog } from './global-options.js';
 import { careForHeap } from './heap-care.js';
 import { inTime } from './in-time.js';
 import { openCaches } from './open-caches.js';
@@ -13,9 +14,8 @@ import { type CheckedFiles, readConfig } from './read-config.js';
 import { logConfig, reloadOnChange } from './reload-config.js';
 import { runToEnd } from './run-to-end.js';
 import { readSealSecret } from './seal-secret.js';
-import type { StdioClient } from './serve.js';
 import type { HttpSettings, ServeHttpOptions } from './serve-http.js';
-import { type GlobalOptions, openLog } from './settings.js';
+import type { StdioClient } from './stdio-client.js';
 import { approvalPlaces, packageFolders, runFolder } from './user-files.js';
 
 /** What is open already, and what is to be opened. */

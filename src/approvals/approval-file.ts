@@ -2,6 +2,7 @@ import { createHash, randomBytes } from 'node:crypto';
 import { linkSync, mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { readPrivateFile } from '../files/private-file.js';
+import { isRecord } from '../json/is-record.js';
 
 /** One definition of a tool that was approved. */
 export interface ApprovedDefinition {
@@ -133,8 +134,4 @@ function isTool(value: unknown): value is readonly [string, readonly ApprovedDef
 function isDefinition(value: unknown): value is ApprovedDefinition {
   if (!isRecord(value) || typeof value.digest !== 'string') return false;
   return value.text === undefined || typeof value.text === 'string';
-}
-
-function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

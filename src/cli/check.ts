@@ -1,5 +1,5 @@
 import { EXIT } from '../app/exit.js';
-import type { GlobalOptions } from '../app/settings.js';
+import type { GlobalOptions } from '../app/global-options.js';
 import { reportStatus } from '../gateway/status/status.js';
 import type { ServerReport } from '../gateway/status/status-report.js';
 import { type Diagnosis, diagnose } from './diagnosis.js';

@@ -1,4 +1,4 @@
-import type { Fronts } from '../app/serve.js';
+import type { Transports } from '../app/serve.js';
 import type { HttpSettings } from '../app/serve-http.js';
 import { UsageError } from '../app/usage-error.js';
 
@@ -25,7 +25,7 @@ export interface HttpValues {
 }
 
 /** Which fronts are to be opened; throws a `UsageError` when the options do not fit each other. */
-export function readFronts(values: HttpValues): Fronts {
+export function readTransports(values: HttpValues): Transports {
   const { http, stdio = http === undefined } = values;
   if (http !== undefined) return { stdio, http: readHttp(http, values) };
   const [option] = Object.keys(values).filter((name) => name !== 'stdio' && Object.hasOwn(HTTP_OPTIONS, name));

@@ -1,5 +1,5 @@
 import { EXIT } from '../app/exit.js';
-import type { GlobalOptions } from '../app/settings.js';
+import type { GlobalOptions } from '../app/global-options.js';
 import { InstallFault } from '../packages/package-installer.js';
 import { forStream, table, tell } from './output.js';
 import { type PackagedServer, type PackageWork, workOnPackages } from './package-work.js';

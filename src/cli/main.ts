@@ -1,8 +1,8 @@
 #!/usr/bin/env node
 import { parseArgs } from 'node:util';
+import type { GlobalOptions } from '../app/global-options.js';
 import { serve } from '../app/serve.js';
-import type { GlobalOptions } from '../app/settings.js';
-import { HTTP_OPTIONS, readFronts } from './http-options.js';
+import { HTTP_OPTIONS, readTransports } from './http-options.js';
 
 // A client waits while we load: what serves it comes at once, and every other command loads what it needs.
 
@@ -43,7 +43,7 @@ async function run(args: string[]): Promise<number> {
     case 'serve': {
       if (rest.length > 0) throw (await usage()).notFor(command, 'arguments');
       if (isJson) throw (await usage()).notFor(command, '`--json`');
-      return await serve(settings, readFronts(values));
+      return await serve(settings, readTransports(values));
     }
     case 'check': {
       if (isJson) throw (await usage()).notFor(command, '`--json`');

@@ -1,6 +1,6 @@
 import PQueue from 'p-queue';
 import { EXIT } from '../app/exit.js';
-import type { GlobalOptions } from '../app/settings.js';
+import type { GlobalOptions } from '../app/global-options.js';
 import { NpmFault } from '../packages/npm-client.js';
 import { forStream, table, tell } from './output.js';
 import { workOnPackages } from './package-work.js';

@@ -1,9 +1,9 @@
 import { constants } from 'node:os';
 import { EXIT } from '../app/exit.js';
+import { type GlobalOptions, openLog } from '../app/global-options.js';
 import { OrphanGuard } from '../app/orphan-guard.js';
 import { readConfig } from '../app/read-config.js';
 import { runToEnd } from '../app/run-to-end.js';
-import { type GlobalOptions, openLog } from '../app/settings.js';
 import { packageFolders, runFolder } from '../app/user-files.js';
 import type { Config, ServerConfig, ServerPackage } from '../config/config.js';
 import { formatProblem } from '../config/config-error.js';

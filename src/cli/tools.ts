@@ -1,7 +1,7 @@
 import type { ListToolsResult } from '@modelcontextprotocol/sdk/types.js';
 import { EXIT } from '../app/exit.js';
+import type { GlobalOptions } from '../app/global-options.js';
 import type { LocalClient } from '../app/local-client.js';
-import type { GlobalOptions } from '../app/settings.js';
 import { reportStatus } from '../gateway/status/status.js';
 import { readString, readText, visitElements, visitMembers } from '../json/json-text.js';
 import { printable } from '../json/printable.js';

@@ -1,5 +1,5 @@
 import { EXIT } from '../app/exit.js';
-import type { GlobalOptions } from '../app/settings.js';
+import type { GlobalOptions } from '../app/global-options.js';
 import { UsageError } from '../app/usage-error.js';
 import type { Config, ServerConfig } from '../config/config.js';
 import { programIn } from '../config/package-bin.js';

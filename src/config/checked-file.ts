@@ -1,7 +1,7 @@
 import type { GatewayConfig, ServerProblem } from './config.js';
 import type { ConfigProblem } from './config-error.js';
-import type { GlobalOptions, ServerEntry } from './schema.js';
-import type { Path } from './yaml-source.js';
+import type { ServerEntry, ServerSettings } from './schema.js';
+import type { Place } from './server-fault.js';
 
 /**
  * All that a configuration file says, checked: defaults settled, durations and sizes as numbers, but with nothing of
@@ -17,17 +17,9 @@ export interface CheckedFile {
 export interface CheckedServer {
   readonly key: string;
   readonly entry: ServerEntry;
-  readonly settings: GlobalOptions;
+  readonly settings: ServerSettings;
   /** Why it can run nowhere; set for servers that are reached by URL. */
   readonly problem?: ServerProblem;
   /** Where the entry and what is resolved of it stands. */
   readonly places: readonly Place[];
-}
-
-/** Where in the file something stands, for what turns out to be wrong with it later. */
-export interface Place {
-  /** From the root of the file. */
-  readonly path: Path;
-  readonly line: number;
-  readonly column: number;
 }

@@ -225,7 +225,7 @@ export type Tunables = z.output<typeof tunables>;
 
 /** What holds for a server when the file says nothing, read by the same rules as the file. */
 export const BUILT_IN = settings.extend({ restart: restartSettings }).parse(DEFAULTS);
-export type GlobalOptions = typeof BUILT_IN;
+export type ServerSettings = typeof BUILT_IN;
 export const GATEWAY_BUILT_IN = gateway
   .required({ startupWait: true, idleStop: true, restartTool: true, maxQueued: true, maxPartial: true, watch: true })
   .parse(GATEWAY_DEFAULTS);

@@ -1,6 +1,6 @@
 import type { Logger } from '../observe/logger.js';
-import type { ChildSpec } from '../supervision/child-spec.js';
-import type { Installer, Installing, InstallOutcome, PackageRequest } from '../supervision/installer.js';
+import type { ChildSpec, PackageRequest } from '../supervision/child-spec.js';
+import type { Installer, Installing, InstallOutcome } from '../supervision/installer.js';
 import type { Obtained, PackageInstaller } from './package-installer.js';
 
 export interface ChildInstallerOptions {

@@ -1,6 +1,6 @@
 import type { InstalledPackages } from '../config/package-bin.js';
 import { ServerFault } from '../config/server-fault.js';
-import type { PackageRequest } from '../supervision/installer.js';
+import type { PackageRequest } from '../supervision/child-spec.js';
 import { LockFile, LockFileError } from './lock-file.js';
 import { PackageStore } from './package-store.js';
 

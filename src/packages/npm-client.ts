@@ -1,7 +1,7 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { OrphanGuard } from '../app/orphan-guard.js';
-import type { PackageRequest } from '../supervision/installer.js';
+import type { PackageRequest } from '../supervision/child-spec.js';
 import type { Clock } from '../timing/clock.js';
 import type { LockedPackage } from './lock-file.js';
 import { findNpm, type NpmResult, runNpm } from './npm-process.js';

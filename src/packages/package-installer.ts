@@ -1,6 +1,6 @@
 import { programIn } from '../config/package-bin.js';
 import { ServerFault } from '../config/server-fault.js';
-import type { PackageRequest } from '../supervision/installer.js';
+import type { PackageRequest } from '../supervision/child-spec.js';
 import type { Clock } from '../timing/clock.js';
 import { lockKey } from './installed-packages.js';
 import type { LockedPackage, LockFile } from './lock-file.js';

@@ -1,11 +1,11 @@
 import { parseArgs } from 'node:util';
 import { describe, expect, it } from 'vitest';
 import { UsageError } from '../../src/app/usage-error.js';
-import { HTTP_OPTIONS, type HttpValues, readFronts } from '../../src/cli/http-options.js';
+import { HTTP_OPTIONS, type HttpValues, readTransports } from '../../src/cli/http-options.js';
 
 /** As the command line is read. */
 function fronts(...args: string[]) {
-  return readFronts(parseArgs({ args, options: HTTP_OPTIONS }).values as HttpValues);
+  return readTransports(parseArgs({ args, options: HTTP_OPTIONS }).values as HttpValues);
 }
 
 const PLAIN = { noAuth: false, allowedHosts: [], allowedOrigins: [], tls: undefined };
