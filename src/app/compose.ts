@@ -7,7 +7,7 @@ import type { Backend } from '../gateway/registry/backend.js';
 import type { PoolChange } from '../gateway/registry/backend-pool.js';
 import type { OwnTool, SeenBackends } from '../gateway/status/own-tool.js';
 import { createRestartTool } from '../gateway/status/restart-tool.js';
-import type { StatusFacts } from '../gateway/status/status.js';
+import type { StatusFacts } from '../gateway/status/status-facts.js';
 import { createStatusTool } from '../gateway/status/status-tool.js';
 import { createToolCountWarning } from '../gateway/status/tool-count.js';
 import { SharedLimit } from '../io/shared-limit.js';

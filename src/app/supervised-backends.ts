@@ -9,7 +9,7 @@ import { loadCallQueue } from '../gateway/dispatch/call-queue.js';
 import type { LifecycleState } from '../gateway/registry/availability.js';
 import { Backend, type BackendRules } from '../gateway/registry/backend.js';
 import type { RunningBackend } from '../gateway/registry/backend-pool.js';
-import type { ServerFacts } from '../gateway/status/status.js';
+import type { ServerFacts } from '../gateway/status/status-facts.js';
 import type { SharedLimit } from '../io/shared-limit.js';
 import type { ClientProfile } from '../mcp/client-profile.js';
 import { ChildLog } from '../observe/child-log.js';

@@ -1,5 +1,6 @@
 import { createOwnTool, type OwnTool, readServerArgument, type SeenBackends, textResult } from './own-tool.js';
-import { reportStatus, type StatusFacts } from './status.js';
+import { reportStatus } from './status.js';
+import type { StatusFacts } from './status-facts.js';
 import { renderStatus } from './status-text.js';
 
 /**
