@@ -1,3 +1,4 @@
+import { errorCode } from '../errors/error-text.js';
 import { createLogger, type PreparedLogger } from '../observe/logger.js';
 import { KnownSecrets } from '../observe/redact.js';
 import { UsageError } from './usage-error.js';
@@ -24,7 +25,7 @@ export function openLog({ verbosity, logFile }: GlobalOptions): OpenLog {
   try {
     return { logger: createLogger({ verbosity, redact, file: logFile }), secrets };
   } catch (cause) {
-    const reason = cause instanceof Error && 'code' in cause ? String(cause.code) : 'unknown';
+    const reason = errorCode(cause) ?? 'unknown';
     const hint = 'name a file in a folder that you may write to with --log-file FILE';
     throw new UsageError(`the log file ${logFile} cannot be written (${reason})`, hint, { cause });
   }

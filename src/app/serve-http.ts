@@ -2,6 +2,7 @@ import type { HttpConfig } from '../config/config.js';
 import { HttpBindError, literal } from '../downstream/http/bind.js';
 import type { HttpEvent } from '../downstream/http/http-event.js';
 import { type HttpTransport, openHttpTransport } from '../downstream/http/server.js';
+import { errorCode } from '../errors/error-text.js';
 import { readOrCreateToken, TokenFileError } from '../files/token-file.js';
 import type { Logger } from '../observe/logger.js';
 import type { Composition } from './compose.js';
@@ -67,7 +68,7 @@ function asUsageError(error: unknown, { host, port, tls }: HttpSettings): unknow
   if (error instanceof HttpBindError || error instanceof TokenFileError) {
     return new UsageError(error.message, 'see `trunkline serve --help`', { cause: error });
   }
-  const code = error instanceof Error && 'code' in error ? String(error.code) : undefined;
+  const code = errorCode(error);
   const isAboutTls =
     error instanceof Error &&
     tls !== undefined &&

@@ -1,7 +1,6 @@
-import { createHash, randomBytes } from 'node:crypto';
-import { linkSync, mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
-import { dirname } from 'node:path';
+import { createHash } from 'node:crypto';
 import { readPrivateFile } from '../files/private-file.js';
+import { createFileSync, replaceFileSync } from '../files/whole-file.js';
 import { isRecord } from '../json/is-record.js';
 
 /** One definition of a tool that was approved. */
@@ -71,32 +70,16 @@ export class ApprovalFile {
 
   /** Makes the file. Returns whether there was none; one that is there stays as it is. */
   create(approved: Approved): boolean {
-    return this.#put(approved, (draft) => {
-      try {
-        linkSync(draft, this.path);
-        return true;
-      } catch (error) {
-        if (error instanceof Error && 'code' in error && error.code === 'EEXIST') return false;
-        throw error;
-      }
-    });
+    return createFileSync(this.path, serialize(approved), { flush: true });
   }
 
   replace(approved: Approved): void {
-    this.#put(approved, (draft) => renameSync(draft, this.path));
+    replaceFileSync(this.path, serialize(approved), { flush: true });
   }
+}
 
-  #put<T>(approved: Approved, place: (draft: string) => T): T {
-    const draft = `${this.path}.${randomBytes(6).toString('hex')}.tmp`;
-    mkdirSync(dirname(this.path), { recursive: true, mode: 0o700 });
-    try {
-      const text = JSON.stringify({ format: FORMAT, tools: [...approved] });
-      writeFileSync(draft, `${text}\n`, { mode: 0o600, flag: 'wx', flush: true });
-      return place(draft);
-    } finally {
-      rmSync(draft, { force: true });
-    }
-  }
+function serialize(approved: Approved): string {
+  return `${JSON.stringify({ format: FORMAT, tools: [...approved] })}\n`;
 }
 
 function bounded(approved: Approved): Approved {

@@ -1,6 +1,7 @@
-import { randomBytes } from 'node:crypto';
+import { readdir, rm, stat, utimes } from 'node:fs/promises';
 import { join } from 'node:path';
 import { readPrivateFile } from '../files/private-file.js';
+import { DRAFT_SUFFIX, replaceFile } from '../files/whole-file.js';
 
 export interface CacheFolderOptions {
   readonly folder: string;
@@ -17,7 +18,6 @@ export interface CacheFolderOptions {
 const MARK_EVERY_MS = 24 * 60 * 60 * 1_000;
 /** A draft that was left half written is not being written any more after this. */
 const TORN_AFTER_MS = 60_000;
-const DRAFT = '.tmp';
 
 /**
  * Files that only spare work: each may be missing at any time, and nothing depends on one being written.
@@ -65,7 +65,7 @@ export class CacheFolder {
       const [name, bytes] = next;
       this.#waiting.delete(name);
       try {
-        await this.#writeOne(name, bytes);
+        await replaceFile(join(this.#options.folder, name), bytes);
         if (this.#waiting.size === 0) await this.#trim();
       } catch (error) {
         if (!this.#isFaultTold) this.#options.onFault(error);
@@ -75,22 +75,7 @@ export class CacheFolder {
     this.#writing = undefined;
   }
 
-  async #writeOne(name: string, bytes: Uint8Array): Promise<void> {
-    const { mkdir, rename, rm, writeFile } = await import('node:fs/promises');
-    const file = join(this.#options.folder, name);
-    const draft = `${file}.${randomBytes(6).toString('hex')}${DRAFT}`;
-    await mkdir(this.#options.folder, { recursive: true, mode: 0o700 });
-    try {
-      await writeFile(draft, bytes, { mode: 0o600, flag: 'wx' });
-      await rename(draft, file);
-    } catch (error) {
-      await rm(draft, { force: true });
-      throw error;
-    }
-  }
-
   async #trim(): Promise<void> {
-    const { readdir, rm, stat } = await import('node:fs/promises');
     const { folder, maxFiles } = this.#options;
     const found = await Promise.all(
       (await readdir(folder)).map(async (name) => {
@@ -100,7 +85,7 @@ export class CacheFolder {
           ({ mtimeMs }) => mtimeMs,
           () => 0,
         );
-        return { file, usedAt, isDraft: name.endsWith(DRAFT) };
+        return { file, usedAt, isDraft: name.endsWith(DRAFT_SUFFIX) };
       }),
     );
     const torn = found.filter(({ isDraft, usedAt }) => isDraft && Date.now() - usedAt > TORN_AFTER_MS);
@@ -110,7 +95,6 @@ export class CacheFolder {
 }
 
 async function markUsed(file: string): Promise<void> {
-  const { utimes } = await import('node:fs/promises');
   const now = new Date();
   // Gone, or not ours to mark: it will count as old.
   await utimes(file, now, now).catch(() => {});

@@ -5,6 +5,7 @@ import type { GlobalOptions } from '../app/global-options.js';
 import { UsageError } from '../app/usage-error.js';
 import type { ServerApprovals, WithheldTool } from '../approvals/server-approvals.js';
 import type { Config, ServerConfig } from '../config/config.js';
+import { errorMessage } from '../errors/error-text.js';
 import { printable } from '../json/printable.js';
 import { describeDefinition } from './describe-definition.js';
 import { tell } from './output.js';
@@ -108,9 +109,7 @@ function keep(key: string, approvals: ServerApprovals, tools: readonly WithheldT
     approvals.approve(tools);
     return true;
   } catch (error) {
-    tell(
-      `trunkline: ${key}: what you decide cannot be kept: ${error instanceof Error ? error.message : String(error)}`,
-    );
+    tell(`trunkline: ${key}: what you decide cannot be kept: ${errorMessage(error)}`);
     return false;
   }
 }

@@ -5,6 +5,7 @@ import type { Progress } from '../app/local-client.js';
 import { UsageError } from '../app/usage-error.js';
 import type { Config, ServerConfig } from '../config/config.js';
 import { suggest } from '../config/suggest.js';
+import { errorMessage } from '../errors/error-text.js';
 import { RpcError } from '../jsonrpc/rpc-error.js';
 import { splitExposedName } from '../mcp/exposed-name.js';
 import { METHODS } from '../mcp/methods.js';
@@ -77,8 +78,7 @@ function parse(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch (cause) {
-    const reason = cause instanceof Error ? cause.message : String(cause);
-    throw new UsageError(`the arguments of a call must be a JSON object: ${reason}`, EXAMPLE, { cause });
+    throw new UsageError(`the arguments of a call must be a JSON object: ${errorMessage(cause)}`, EXAMPLE, { cause });
   }
 }
 

@@ -1,4 +1,5 @@
 import { closeSync, constants, fstatSync, openSync, readFileSync, type Stats } from 'node:fs';
+import { errorCode } from '../errors/error-text.js';
 
 /** What was found where a file of this user's may be. */
 export type PrivateFile =
@@ -12,8 +13,10 @@ export function readPrivateFile(file: string, maxBytes: number): PrivateFile {
   try {
     descriptor = openSync(file, constants.O_RDONLY | (constants.O_NOFOLLOW ?? 0) | (constants.O_NONBLOCK ?? 0));
   } catch (error) {
-    const code = error instanceof Error && 'code' in error ? String(error.code) : 'unknown';
-    return code === 'ENOENT' ? { kind: 'absent' } : { kind: 'unusable', reason: `it cannot be read (${code})` };
+    const code = errorCode(error);
+    return code === 'ENOENT'
+      ? { kind: 'absent' }
+      : { kind: 'unusable', reason: `it cannot be read (${code ?? 'unknown'})` };
   }
   try {
     const stats = fstatSync(descriptor);

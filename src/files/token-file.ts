@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
-import { link, mkdir, open, rm } from 'node:fs/promises';
-import { dirname } from 'node:path';
+import { open } from 'node:fs/promises';
+import { errorCode } from '../errors/error-text.js';
+import { createFile } from './whole-file.js';
 
 export type TokenFileErrorCode =
   /** There is something, but it cannot be read as a file, or not be written. */
@@ -52,8 +53,7 @@ export function newToken(): string {
 /** Writes the token into the file, unless there is one in it already. */
 export async function keepToken(file: string, token: string): Promise<void> {
   try {
-    await mkdir(dirname(file), { recursive: true, mode: 0o700 });
-    await createToken(file, token);
+    await createFile(file, `${token}\n`, { flush: true });
   } catch (cause) {
     throw new TokenFileError('token-file-unusable', `Cannot create the token file ${file}`, { cause });
   }
@@ -79,7 +79,7 @@ export async function readToken(file: string): Promise<string | undefined> {
     }
   } catch (cause) {
     if (cause instanceof TokenFileError) throw cause;
-    if ((cause as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
+    if (errorCode(cause) === 'ENOENT') return undefined;
     throw new TokenFileError('token-file-unusable', `Cannot read the token file ${file}`, { cause });
   }
   const token = content.trim();
@@ -88,24 +88,4 @@ export async function readToken(file: string): Promise<string | undefined> {
     'token-file-malformed',
     `The token file ${file} must hold one token of at least 43 letters, digits or characters of ._~+/-`,
   );
-}
-
-/** Puts the token there complete or not at all, and never in the place of another. */
-async function createToken(file: string, token: string): Promise<void> {
-  const draft = `${file}.${randomBytes(6).toString('hex')}.tmp`;
-  try {
-    const handle = await open(draft, 'wx', 0o600);
-    try {
-      await handle.writeFile(`${token}\n`);
-      await handle.sync();
-    } finally {
-      await handle.close();
-    }
-    // A rename would replace what another process has put there meanwhile; a link fails.
-    await link(draft, file);
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
-  } finally {
-    await rm(draft, { force: true });
-  }
 }

@@ -1,3 +1,4 @@
+import { errorMessage } from '../errors/error-text.js';
 import type { Logger } from '../observe/logger.js';
 import type { ChildSpec, PackageRequest } from '../supervision/child-spec.js';
 import type { Installer, Installing, InstallOutcome } from '../supervision/installer.js';
@@ -52,7 +53,7 @@ export class ChildInstaller implements Installer {
       (error: unknown): InstallOutcome => {
         const lines = error instanceof Error && 'lines' in error ? (error.lines as readonly string[]) : [];
         if (isWanted) for (const line of lines) this.#options.log(spec.key, line);
-        return { kind: 'failed', reason: error instanceof Error ? error.message : String(error) };
+        return { kind: 'failed', reason: errorMessage(error) };
       },
     );
     return { outcome, cancel: leave };

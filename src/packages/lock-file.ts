@@ -1,6 +1,8 @@
-import { createHash, randomBytes } from 'node:crypto';
-import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { createHash } from 'node:crypto';
+import { readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
+import { errorCode } from '../errors/error-text.js';
+import { replaceFileSync } from '../files/whole-file.js';
 import { isRecord } from '../json/is-record.js';
 
 /** What a `package:` of a configuration stands for, once that has been settled. */
@@ -83,7 +85,9 @@ function readLock(file: string): ReadonlyMap<string, LockedPackage> {
     text = readFileSync(file, 'utf8');
   } catch (cause) {
     if (errorCode(cause) === 'ENOENT') return new Map();
-    throw new LockFileError(`${file} cannot be read (${errorCode(cause)})`, 'mend its permissions', { cause });
+    throw new LockFileError(`${file} cannot be read (${errorCode(cause) ?? 'unknown'})`, 'mend its permissions', {
+      cause,
+    });
   }
   const { lockVersion, packages } = parse(text, file);
   if (lockVersion !== LOCK_VERSION) {
@@ -132,20 +136,10 @@ function isLockedPackage(value: unknown): value is LockedPackage {
 function writeLock(file: string, packages: ReadonlyMap<string, LockedPackage>): void {
   const sorted = [...packages].sort(([one], [other]) => (one < other ? -1 : 1));
   const text = JSON.stringify({ lockVersion: LOCK_VERSION, packages: Object.fromEntries(sorted) }, undefined, 1);
-  const draft = `${file}.${randomBytes(6).toString('hex')}.tmp`;
-  mkdirSync(dirname(file), { recursive: true });
-  try {
-    writeFileSync(draft, `${text}\n`);
-    renameSync(draft, file);
-  } finally {
-    rmSync(draft, { force: true });
-  }
+  // It holds no secrets, and belongs into version control.
+  replaceFileSync(file, `${text}\n`, { mode: 0o666 });
 }
 
 function isUnwritable(error: unknown): boolean {
-  return ['EACCES', 'EPERM', 'EROFS'].includes(errorCode(error));
-}
-
-function errorCode(error: unknown): string {
-  return error instanceof Error && 'code' in error ? String(error.code) : 'unknown';
+  return ['EACCES', 'EPERM', 'EROFS'].includes(errorCode(error) ?? '');
 }

@@ -1,5 +1,6 @@
 import { programIn } from '../config/package-bin.js';
 import { ServerFault } from '../config/server-fault.js';
+import { errorMessage } from '../errors/error-text.js';
 import type { PackageRequest } from '../supervision/child-spec.js';
 import type { Clock } from '../timing/clock.js';
 import { lockKey } from './installed-packages.js';
@@ -146,7 +147,7 @@ class TookTooLong extends Error {
 function toInstallFault(request: PackageRequest, error: unknown): InstallFault {
   const lines = error instanceof NpmFault ? error.lines : [];
   const hint = error instanceof ServerFault || error instanceof LockFileError ? `; ${error.hint}` : '';
-  const reason = error instanceof Error ? error.message : String(error);
+  const reason = errorMessage(error);
   const hide = hidingName(request);
   return new InstallFault(`${request.shown} could not be installed: ${hide(reason)}${hint}`, lines.map(hide), error);
 }

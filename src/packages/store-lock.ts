@@ -1,8 +1,8 @@
-import { randomBytes } from 'node:crypto';
 import type { FileHandle } from 'node:fs/promises';
-import { link, mkdir, open, readdir, rename, rm, utimes, writeFile } from 'node:fs/promises';
+import { mkdir, open, readdir, rm, utimes } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
+import { createFile, replaceFile } from '../files/whole-file.js';
 import type { RunProcess } from '../process/run-file.js';
 
 /** Who holds a lock. */
@@ -92,16 +92,7 @@ export class StoreLock {
   /** Returns nothing when somebody else was quicker. */
   async #take(number: number): Promise<(() => Promise<void>) | undefined> {
     const file = this.#file(number);
-    const draft = join(this.#options.folder, `.${randomBytes(6).toString('hex')}.tmp`);
-    await writeFile(draft, JSON.stringify(await this.#options.self()), { mode: 0o600 });
-    try {
-      await link(draft, file);
-    } catch (error) {
-      if (error instanceof Error && 'code' in error && error.code === 'EEXIST') return undefined;
-      throw error;
-    } finally {
-      await rm(draft, { force: true });
-    }
+    if (!(await createFile(file, JSON.stringify(await this.#options.self())))) return undefined;
     // A number that had been given back and removed is no lock: it was taken for the last one too long ago.
     if ((await this.#last()) !== number) {
       await rm(file, { force: true });
@@ -112,8 +103,7 @@ export class StoreLock {
     sign.unref();
     return async () => {
       clearInterval(sign);
-      await writeFile(draft, RELEASED, { mode: 0o600 });
-      await rename(draft, file);
+      await replaceFile(file, RELEASED);
     };
   }
 }

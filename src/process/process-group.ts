@@ -1,7 +1,7 @@
 import { readdirSync } from 'node:fs';
 import { execa } from 'execa';
+import { errorCode } from '../errors/error-text.js';
 import { statFields } from './process-identity.js';
-import { errorCode } from './spawn-error.js';
 
 export type GroupSignal = 'SIGTERM' | 'SIGKILL';
 

@@ -1,7 +1,7 @@
 import { readFileSync, readlinkSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { execa } from 'execa';
-import { errorCode } from './spawn-error.js';
+import { errorCode } from '../errors/error-text.js';
 
 /** What tells a process from another one that gets the same pid later. */
 export interface ProcessIdentity {

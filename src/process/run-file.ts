@@ -1,7 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import type { Stats } from 'node:fs';
-import { mkdir, open, readdir, rename, rm, writeFile } from 'node:fs/promises';
+import { open, readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
+import { DRAFT_SUFFIX, replaceFile } from '../files/whole-file.js';
 import { isRecord } from '../json/is-record.js';
 
 /** A gateway and the process groups that run for it. */
@@ -92,14 +93,10 @@ export class RunFile {
       return;
     }
     const run: Run = { ...this.#owner, groups: [...this.#groups.values()] };
-    await mkdir(this.#options.folder, { recursive: true, mode: 0o700 });
-    const draft = `${file}${DRAFT}`;
-    await writeFile(draft, `${JSON.stringify(run)}\n`, { mode: 0o600 });
-    await rename(draft, file);
+    await replaceFile(file, `${JSON.stringify(run)}\n`);
   }
 }
 
-const DRAFT = '.tmp';
 /** A file that was left half written is not being written any more after this. */
 const TORN_AFTER_MS = 60_000;
 /** Files of other hosts that share the folder, or of this one before it was started anew, are kept this long. */
@@ -138,7 +135,8 @@ export async function removeRun(file: string): Promise<void> {
 
 /** What stands in a file, or `undefined` for a file that is not for us to look at. */
 async function readRun(file: string): Promise<{ stats: Stats; run: Run | undefined } | undefined> {
-  if (!file.endsWith('.json') && !file.endsWith(`.json${DRAFT}`)) return undefined;
+  const isDraft = file.includes('.json.') && file.endsWith(DRAFT_SUFFIX);
+  if (!file.endsWith('.json') && !isDraft) return undefined;
   const handle = await open(file, 'r');
   try {
     const stats = await handle.stat();

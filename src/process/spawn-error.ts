@@ -1,4 +1,5 @@
 import { statSync } from 'node:fs';
+import { errorCode } from '../errors/error-text.js';
 
 /** Shortages of the host: descriptors, processes, memory. Trying again later can help. */
 const HOST_FAULTS = new Set(['EAGAIN', 'EMFILE', 'ENFILE', 'ENOMEM']);
@@ -50,11 +51,6 @@ function explain(code: string, cause: unknown): string {
     default:
       return cause instanceof Error ? cause.message : 'the system refused';
   }
-}
-
-/** The errno's name that a system error carries, or the code of one of Node's own. */
-export function errorCode(error: unknown): string | undefined {
-  return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : undefined;
 }
 
 function isDirectory(path: string): boolean {

@@ -3,7 +3,7 @@ import { printable, printableLines } from '../../json/printable.js';
 import type { ListKind } from '../../mcp/lists.js';
 import type { Backend } from '../registry/backend.js';
 import { advise, stateOf } from './advice.js';
-import type { ProcessFacts, ServerFacts, StatusFacts } from './status-facts.js';
+import type { InstanceFacts, ServerFacts, StatusFacts } from './status-facts.js';
 import type {
   ApprovalReport,
   InstanceReport,
