@@ -1,3 +1,4 @@
+import { diffArrays } from 'diff';
 import { isString, readString, readText, type Span, toBytes, visitMembers } from '../json/json-text.js';
 import { printable } from '../json/printable.js';
 
@@ -49,45 +50,22 @@ function laidOut(json: string): string[] {
 
 type Line = readonly [sign: ' ' | '-' | '+', line: string];
 
-/** Fewest lines that are gone and new; where that would take too long, all between the equal ends. */
+/** The time to find the fewest changed lines grows with their square. With more of them, the search is given up. */
+const MAX_CHANGED_LINES = 1_000;
+
+/** The fewest lines that were removed and added. With too many, everything after the equal beginning counts as changed. */
 function difference(before: readonly string[], after: readonly string[]): Line[] {
+  const changes = diffArrays([...before], [...after], { maxEditLength: MAX_CHANGED_LINES });
+  if (changes !== undefined) {
+    return changes.flatMap(({ value, added, removed }) =>
+      value.map((line): Line => [added ? '+' : removed ? '-' : ' ', line]),
+    );
+  }
   let start = 0;
-  while (start < before.length && start < after.length && before[start] === after[start]) start += 1;
-  let tail = 0;
-  const rest = Math.min(before.length, after.length) - start;
-  while (tail < rest && before.at(-1 - tail) === after.at(-1 - tail)) tail += 1;
-  const gone = before.slice(start, before.length - tail);
-  const added = after.slice(start, after.length - tail);
-  const same = (line: string): Line => [' ', line];
-  return [...after.slice(0, start).map(same), ...between(gone, added), ...after.slice(after.length - tail).map(same)];
-}
-
-const MAX_PAIRS = 4_000_000;
-
-/** By the longest common subsequence: `lengths[i][j]` is that of what follows line i of one and line j of the other. */
-function between(gone: readonly string[], added: readonly string[]): Line[] {
-  const removed = (line: string): Line => ['-', line];
-  const inserted = (line: string): Line => ['+', line];
-  if (gone.length * added.length > MAX_PAIRS) return [...gone.map(removed), ...added.map(inserted)];
-  const lengths = Array.from({ length: gone.length + 1 }, () => new Uint32Array(added.length + 1));
-  const lengthAt = (i: number, j: number) => lengths[i]?.[j] ?? 0;
-  for (let i = gone.length - 1; i >= 0; i -= 1) {
-    const row = lengths[i] ?? [];
-    for (let j = added.length - 1; j >= 0; j -= 1) {
-      row[j] = gone[i] === added[j] ? lengthAt(i + 1, j + 1) + 1 : Math.max(lengthAt(i + 1, j), lengthAt(i, j + 1));
-    }
-  }
-  const lines: Line[] = [];
-  let j = 0;
-  for (const [i, line] of gone.entries()) {
-    while (j < added.length && added[j] !== line && lengthAt(i, j + 1) > lengthAt(i + 1, j)) {
-      lines.push(inserted(added[j] ?? ''));
-      j += 1;
-    }
-    if (j < added.length && added[j] === line) {
-      lines.push([' ', line]);
-      j += 1;
-    } else lines.push(removed(line));
-  }
-  return [...lines, ...added.slice(j).map(inserted)];
+  while (start < before.length && before[start] === after[start]) start += 1;
+  return [
+    ...before.slice(0, start).map((line): Line => [' ', line]),
+    ...before.slice(start).map((line): Line => ['-', line]),
+    ...after.slice(start).map((line): Line => ['+', line]),
+  ];
 }

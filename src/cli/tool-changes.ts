@@ -1,3 +1,5 @@
+import { isDeepStrictEqual } from 'node:util';
+
 /** Definitions of tools by name, each as JSON. */
 export type Tools = ReadonlyMap<string, Readonly<Record<string, unknown>>>;
 
@@ -14,7 +16,7 @@ export function compareTools(before: Tools, after: Tools): ToolChanges {
     const earlier = before.get(name);
     if (earlier === undefined) return [];
     const keys = [...new Set([...Object.keys(earlier), ...Object.keys(definition)])];
-    const members = keys.filter((key) => canonicalJson(earlier[key]) !== canonicalJson(definition[key]));
+    const members = keys.filter((key) => !isDeepStrictEqual(earlier[key], definition[key]));
     return members.length === 0 ? [] : [{ name, members }];
   });
   return {
@@ -22,12 +24,4 @@ export function compareTools(before: Tools, after: Tools): ToolChanges {
     removed: [...before.keys()].filter((name) => !after.has(name)),
     changed,
   };
-}
-
-/** The same text for all values that are the same. */
-function canonicalJson(value: unknown): string {
-  if (Array.isArray(value)) return `[${value.map(canonicalJson).join()}]`;
-  if (typeof value !== 'object' || value === null) return JSON.stringify(value) ?? 'absent';
-  const members = Object.entries(value).sort(([one], [other]) => (one < other ? -1 : 1));
-  return `{${members.map(([key, member]) => `${JSON.stringify(key)}:${canonicalJson(member)}`).join()}}`;
 }

@@ -1,4 +1,5 @@
 import type { ListToolsResult } from '@modelcontextprotocol/sdk/types.js';
+import cliTruncate from 'cli-truncate';
 import { EXIT } from '../app/exit.js';
 import type { GlobalOptions } from '../app/global-options.js';
 import type { LocalClient } from '../app/local-client.js';
@@ -7,7 +8,7 @@ import { readString, readText, visitElements, visitMembers } from '../json/json-
 import { printable } from '../json/printable.js';
 import { LISTS } from '../mcp/lists.js';
 import { diagnose } from './diagnosis.js';
-import { cutTo, forStream, table, tell } from './output.js';
+import { forStream, table, tell } from './output.js';
 import { chooseServers, type Once, runOnce } from './run-once.js';
 
 /** Prints the merged list of tools, as a client gets it or for people. */
@@ -76,5 +77,5 @@ function describe(result: ListToolsResult, { composition }: Once, withOwn: boole
 }
 
 function toWidth(line: string): string {
-  return process.stdout.isTTY ? cutTo(line, process.stdout.columns || 80) : line;
+  return process.stdout.isTTY ? cliTruncate(line, process.stdout.columns || 80) : line;
 }
