@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { join } from 'node:path';
 import { CacheFolder } from '../cache/cache-folder.js';
-import type { FileWatch } from '../config/watch.js';
+import type { FileWatch } from '../files/watch-files.js';
 import type { Logger } from '../observe/logger.js';
 import type { Cancel, Clock } from '../timing/clock.js';
 import { ApprovalFile } from './approval-file.js';
@@ -109,7 +109,7 @@ export class Approvals {
     const before = this.#watch;
     const onError = (err: unknown) => logger.warn({ err }, 'approvals may go unnoticed until the next start');
     const open = async () => {
-      const { watchFiles } = await import('../config/watch.js');
+      const { watchFiles } = await import('../files/watch-files.js');
       const files = [...this.#known.keys()];
       const watch = watchFiles({ files, clock, onChange: () => this.#reread(), onError });
       // Something may have been approved before.

@@ -1,5 +1,5 @@
 import type { ContentBlock } from '@modelcontextprotocol/sdk/types.js';
-import { EXIT } from '../app/exit.js';
+import { EXIT } from '../app/exit-codes.js';
 import type { GlobalOptions } from '../app/global-options.js';
 import type { Progress } from '../app/local-client.js';
 import { UsageError } from '../app/usage-error.js';

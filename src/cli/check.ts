@@ -1,4 +1,4 @@
-import { EXIT } from '../app/exit.js';
+import { EXIT } from '../app/exit-codes.js';
 import type { GlobalOptions } from '../app/global-options.js';
 import { reportStatus } from '../gateway/status/status.js';
 import type { ServerReport } from '../gateway/status/status-report.js';

@@ -1,4 +1,4 @@
-import { EXIT } from '../app/exit.js';
+import { EXIT } from '../app/exit-codes.js';
 import type { GlobalOptions } from '../app/global-options.js';
 import { InstallFault } from '../packages/package-installer.js';
 import { forStream, table, tell } from './output.js';

@@ -20,7 +20,7 @@ const OPTIONS = {
 try {
   process.exit(await run(process.argv.slice(2)));
 } catch (error) {
-  const { reportFault } = await import('./fault.js');
+  const { reportFault } = await import('./report-fault.js');
   process.exit(reportFault(error));
 }
 
@@ -104,7 +104,7 @@ async function parse(args: string[]) {
 }
 
 function usage() {
-  return import('./usage.js');
+  return import('./usage-errors.js');
 }
 
 async function printVersion(): Promise<number> {

@@ -1,5 +1,5 @@
 import PQueue from 'p-queue';
-import { EXIT } from '../app/exit.js';
+import { EXIT } from '../app/exit-codes.js';
 import type { GlobalOptions } from '../app/global-options.js';
 import { NpmFault } from '../packages/npm-client.js';
 import { forStream, table, tell } from './output.js';

@@ -1,5 +1,5 @@
 import { constants } from 'node:os';
-import { EXIT } from '../app/exit.js';
+import { EXIT } from '../app/exit-codes.js';
 import { type GlobalOptions, openLog } from '../app/global-options.js';
 import { OrphanGuard } from '../app/orphan-guard.js';
 import { readConfig } from '../app/read-config.js';

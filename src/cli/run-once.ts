@@ -1,6 +1,6 @@
 import { constants } from 'node:os';
 import { type Composition, compose } from '../app/compose.js';
-import { EXIT } from '../app/exit.js';
+import { EXIT } from '../app/exit-codes.js';
 import { type GlobalOptions, openLog } from '../app/global-options.js';
 import { LocalClient } from '../app/local-client.js';
 import { readConfig } from '../app/read-config.js';

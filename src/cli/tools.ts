@@ -1,6 +1,6 @@
 import type { ListToolsResult } from '@modelcontextprotocol/sdk/types.js';
 import cliTruncate from 'cli-truncate';
-import { EXIT } from '../app/exit.js';
+import { EXIT } from '../app/exit-codes.js';
 import type { GlobalOptions } from '../app/global-options.js';
 import type { LocalClient } from '../app/local-client.js';
 import { reportStatus } from '../gateway/status/status.js';

@@ -1,4 +1,4 @@
-import { EXIT } from '../app/exit.js';
+import { EXIT } from '../app/exit-codes.js';
 import type { GlobalOptions } from '../app/global-options.js';
 import { UsageError } from '../app/usage-error.js';
 import type { Config, ServerConfig } from '../config/config.js';

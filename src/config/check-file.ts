@@ -6,10 +6,9 @@ import { ConfigError, type ConfigProblem } from './config-error.js';
 import { toHttpConfig } from './http-settings.js';
 import { toProblems, unknownKeyHint } from './problems.js';
 import { remoteFault, remoteKeys, withStandIns } from './remote-entry.js';
-import { fileSchema, GATEWAY_BUILT_IN, type ServerEntry } from './schema.js';
+import { fileSchema, GATEWAY_BUILT_IN, type ServerEntry, settle } from './schema.js';
 import { locateFault, type Place } from './server-fault.js';
 import { gatewayWarnings, settingWarnings } from './setting-warnings.js';
-import { settle } from './settle.js';
 import { type Path, parseYaml, type YamlSource } from './yaml-source.js';
 
 /**

@@ -23,3 +23,9 @@ export interface CheckedServer {
   /** Where the entry and what is resolved of it stands. */
   readonly places: readonly Place[];
 }
+
+/** Caches checked files. Checking takes longer than every other step of reading a configuration. */
+export interface CheckedFileCache {
+  find(file: string, text: string): CheckedFile | undefined;
+  put(file: string, text: string, checked: CheckedFile): void;
+}

@@ -9,7 +9,7 @@ export interface ConfigChanges {
   readonly replaced: readonly string[];
   /** Only what Trunkline does with them has changed; their processes go on. */
   readonly adjusted: readonly string[];
-  readonly kept: readonly string[];
+  readonly unchanged: readonly string[];
   /** Whether those that stay stand in another order, and so do their lists. */
   readonly isReordered: boolean;
   /** Settings of Trunkline itself that are different, such as `idleStopMs`. */
@@ -30,18 +30,18 @@ export function compareConfigs(before: Config, after: Config): ConfigChanges {
     removed: [...known.keys()].filter((key) => !keys.has(key)),
     replaced: of('replaced'),
     adjusted: of('adjusted'),
-    kept: of('kept'),
+    unchanged: of('unchanged'),
     isReordered: !isDeepStrictEqual(stayed, stays),
     gateway: settings.filter((name) => !isDeepStrictEqual(before.gateway[name], after.gateway[name])),
   };
 }
 
-type ServerChange = 'added' | 'replaced' | 'adjusted' | 'kept';
+type ServerChange = 'added' | 'replaced' | 'adjusted' | 'unchanged';
 
 function changeOf(before: ServerConfig | undefined, after: ServerConfig): ServerChange {
   if (before === undefined) return 'added';
   if (!isDeepStrictEqual(ofProcess(before), ofProcess(after))) return 'replaced';
-  return isDeepStrictEqual(ofTrunkline(before), ofTrunkline(after)) ? 'kept' : 'adjusted';
+  return isDeepStrictEqual(ofTrunkline(before), ofTrunkline(after)) ? 'unchanged' : 'adjusted';
 }
 
 /** What a process is made with and cannot be changed while it runs. */

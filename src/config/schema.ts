@@ -230,6 +230,16 @@ export const GATEWAY_BUILT_IN = gateway
   .required({ startupWait: true, idleStop: true, restartTool: true, maxQueued: true, maxPartial: true, watch: true })
   .parse(GATEWAY_DEFAULTS);
 
+/** The entry's own settings, then those of `defaults:`, then the built-in ones. */
+export function settle(entry: Tunables, defaults: Tunables): ServerSettings {
+  return {
+    ...BUILT_IN,
+    ...defaults,
+    ...entry,
+    restart: { ...BUILT_IN.restart, ...defaults.restart, ...entry.restart },
+  };
+}
+
 /** A mistake that no single value has, so that it is shown at a key: the last of `path`, or the map's own. */
 function aboutKey(message: string, ...path: string[]) {
   return { code: 'custom' as const, message, path, params: { aboutKey: true } };

@@ -1,7 +1,7 @@
 import { createRequire } from 'node:module';
 import type { DestinationStream, Level, Logger as PinoLogger } from 'pino';
+import { escapeUnsafe } from '../json/unsafe-characters.js';
 import { LogFile } from './log-file.js';
-import { cleanRecord } from './log-record.js';
 import type { Redact } from './redact.js';
 
 /** What Trunkline uses of pino's. */
@@ -112,7 +112,16 @@ function open(stream: DestinationStream, redact: Redact, now: () => number): Log
   return pino(options, { write: (line) => stream.write(cleanRecord(line, redact)) });
 }
 
-/** In the middle of whatever has to be said, and so at once. */
+/**
+ * One log line without secrets and without characters that could fool a terminal or an editor. `line` is JSON, and so is
+ * the result.
+ */
+function cleanRecord(line: string, redact: Redact): string {
+  const record: unknown = JSON.parse(line, (_, value) => (typeof value === 'string' ? redact(value) : value));
+  return `${escapeUnsafe(JSON.stringify(record))}\n`;
+}
+
+/** Synchronous, since a log call cannot wait. */
 function loadPino(): typeof import('pino') {
   return createRequire(import.meta.url)('pino');
 }

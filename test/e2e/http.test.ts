@@ -178,7 +178,7 @@ describe('the command line', () => {
     const { code, stderr } = await place.run(['--http', `127.0.0.1:${port}`, ...place.configure({ lab: place.lab() })]);
     expect(code).toBe(2);
     expect(stderr).toBe(
-      `trunkline: cannot listen on 127.0.0.1:${port}: the port is in use; name another one with --http HOST:PORT\n`,
+      `trunkline: cannot listen on 127.0.0.1:${port}: another program already uses the port; choose another address with --http HOST:PORT\n`,
     );
   });
 });

@@ -21,7 +21,7 @@ const LATER = [
   ...['src/config/http-settings.ts', 'src/config/empty-config.ts', 'src/config/problems.ts'],
   ...['src/config/json-schema.ts', 'src/app/orphan-guard.ts', 'src/app/http-clients.ts', 'src/app/serve-http.ts'],
   ...['src/upstream/stdio/', 'src/upstream/legacy/', 'src/process/', 'src/downstream/http/'],
-  ...['src/cli/run-once.ts', 'src/cli/help.ts', 'src/cli/usage.ts', 'src/app/local-client.ts'],
+  ...['src/cli/run-once.ts', 'src/cli/help.ts', 'src/cli/usage-errors.ts', 'src/app/local-client.ts'],
 ];
 
 /** Something to say before the first list, as with many tools or settings that do not fit one another. */

@@ -26,7 +26,7 @@ describe('care for the heap', () => {
       for (let round = 0; round < 600; round += 1) { load(5_000); await turn(); largest = Math.max(largest, youngBytes()); }
       console.log(largest);
     `;
-    const { said: bounded } = await run(`careForHeap({ heldMs: 10, lookMs: 60_000 }); ${loaded}`);
+    const { said: bounded } = await run(`careForHeap({ startMs: 10, checkMs: 60_000 }); ${loaded}`);
     const { said: free } = await run(loaded);
     expect({ bounded: bounded / MIB, isMoreOtherwise: free > bounded }).toEqual({ bounded: 8, isMoreOtherwise: true });
   });
@@ -39,7 +39,7 @@ describe('care for the heap', () => {
 
   it('collects garbage when there was nothing to do', async () => {
     const { said } = await run(`
-      careForHeap({ heldMs: 10, lookMs: 100 });
+      careForHeap({ startMs: 10, checkMs: 100 });
       const stays = setTimeout(() => {}, 10_000);
       globalThis.registry = new FinalizationRegistry(() => { clearTimeout(stays); console.log(1); });
       registry.register({ garbage: true });
@@ -49,7 +49,7 @@ describe('care for the heap', () => {
 
   it('collects none while there is something to do', async () => {
     const { said } = await run(`
-      careForHeap({ heldMs: 10, lookMs: 100 });
+      careForHeap({ startMs: 10, checkMs: 100 });
       let collections = 0;
       new PerformanceObserver((list) => {
         collections += list.getEntries().filter(({ detail }) => detail.kind === constants.NODE_PERFORMANCE_GC_MAJOR).length;

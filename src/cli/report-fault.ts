@@ -1,4 +1,4 @@
-import { EXIT } from '../app/exit.js';
+import { EXIT } from '../app/exit-codes.js';
 import { UsageError } from '../app/usage-error.js';
 import { ConfigError } from '../config/config-error.js';
 import { createRedactor } from '../observe/redact.js';
