@@ -1,4 +1,4 @@
-import { keepToken, newToken, readToken } from '../files/token-file.js';
+import { newToken, readToken, storeToken } from '../files/token-file.js';
 import type { Logger } from '../observe/logger.js';
 import { sealFile } from './user-files.js';
 
@@ -21,7 +21,7 @@ export async function readSealSecret(logger: Logger): Promise<SealSecret> {
     warn(err);
   });
   const secret = stored ?? newToken();
-  const store = () => void keepToken(sealFile(), secret).catch(warn);
+  const store = () => void storeToken(sealFile(), secret).catch(warn);
   return { secret, isLasting, onSealed: stored === undefined ? once(store) : () => {} };
 }
 

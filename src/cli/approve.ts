@@ -127,8 +127,8 @@ function ownName(name: string, prefix: string, approvals: ServerApprovals): stri
 function describe(key: string, tool: WithheldTool, approvals: ServerApprovals): string[] {
   const earlier = approvals.earlier(tool);
   const isKept = earlier.definition !== undefined;
-  const what = earlier.isThere ? 'has changed since it was approved' : 'is new';
+  const what = earlier.wasApproved ? 'has changed since it was approved' : 'is new';
   const whence = approvals.isOffered(tool) ? '' : ', as it was offered to a client';
-  const note = earlier.isThere && !isKept ? '; what it was is too long to be kept' : '';
+  const note = earlier.wasApproved && !isKept ? '; what it was is too long to be kept' : '';
   return [`${key}: ${tool.name} ${what}${whence}${note}`, ...describeDefinition(tool.definition, earlier.definition)];
 }

@@ -237,7 +237,7 @@ describe('trunkline approve', () => {
     });
     expect(stdout).not.toContain('is approved');
     const status = await place.run(['call', 'trunkline__status']);
-    expect(status.stdout).toContain('the next run begins anew');
+    expect(status.stdout).toContain('the next run starts without them');
   });
 
   it.runIf(existsSync('/usr/bin/script'))('asks about each tool at a terminal, and no is remembered', async () => {
