@@ -2,12 +2,12 @@ import { diffArrays } from 'diff';
 import { isString, readString, readText, type Span, toBytes, visitMembers } from '../json/json-text.js';
 import { printable } from '../json/printable.js';
 
-/** In the order in which a person wants to read them. */
+/** The order in which a person wants to read the members. */
 const ORDER = ['title', 'description', 'inputSchema', 'outputSchema', 'annotations'];
 
 /**
- * All that a model would see of a tool, in lines for a terminal, with what hides in it spelt out. Where there was an
- * `earlier` definition, lines that are gone begin with `-` and those that are new with `+`.
+ * Shows everything that a model sees of a tool, in lines for a terminal, with invisible characters escaped. With an
+ * `earlier` definition, removed lines start with `-` and added lines with `+`.
  */
 export function describeDefinition(definition: string, earlier?: string): string[] {
   const now = linesOf(definition);
@@ -15,7 +15,7 @@ export function describeDefinition(definition: string, earlier?: string): string
   return difference(linesOf(earlier), now).map(([sign, line]) => printable(`  ${sign} ${line}`));
 }
 
-/** Without the name, which stands above it. */
+/** The lines of all members except the name, which the caller prints. */
 function linesOf(definition: string): string[] {
   const bytes = toBytes(definition);
   const members: { readonly name: string; readonly value: Span }[] = [];
@@ -30,7 +30,7 @@ function linesOf(definition: string): string[] {
   });
 }
 
-/** JSON without spaces, a member or an element on each line; as it is spelt otherwise. */
+/** Indents JSON that has no spaces, one member or element per line. Numbers and strings do not change. */
 function laidOut(json: string): string[] {
   let text = '';
   let depth = 0;

@@ -4,7 +4,7 @@ import type { GlobalOptions } from '../app/global-options.js';
 import { serve } from '../app/serve.js';
 import { HTTP_OPTIONS, readTransports } from './http-options.js';
 
-// A client waits while we load: what serves it comes at once, and every other command loads what it needs.
+// A client waits while this loads, so only `serve` is imported statically; the other commands load on demand.
 
 const OPTIONS = {
   config: { type: 'string', short: 'c' },
@@ -37,7 +37,7 @@ async function run(args: string[]): Promise<number> {
   };
   const isJson = values.json === true;
   const isHttp = Object.keys(HTTP_OPTIONS).some((option) => Object.hasOwn(values, option));
-  if (isHttp && command !== 'serve') throw (await usage()).notFor(command, 'options about HTTP');
+  if (isHttp && command !== 'serve') throw (await usage()).notFor(command, 'HTTP options');
   if (values.yes && command !== 'approve') throw (await usage()).notFor(command, '`--yes`');
   switch (command) {
     case 'serve': {
@@ -118,7 +118,7 @@ async function printHelp([word]: readonly string[]): Promise<number> {
   return await print(helpText(word !== undefined && isCommand(word) ? word : undefined));
 }
 
-/** Resolves when it was read: exiting would cut off the rest. A reader who does not want it all is no error. */
+/** Resolves when stdout is flushed: an exit before that would cut off the output. A reader may close its end early. */
 function print(text: string): Promise<number> {
   return new Promise((resolve) => {
     process.stdout.on('error', () => resolve(0));

@@ -3,29 +3,29 @@ import cliTruncate from 'cli-truncate';
 import stringWidth from 'string-width';
 import { printable, printableLines } from '../json/printable.js';
 
-/** A line, or several, on stderr: for the person, never for a pipe to read, so whatever is in it is made harmless. */
+/** Writes lines for the user to stderr. Control and invisible characters are escaped. */
 export function tell(text: string): void {
   process.stderr.write(`${printableLines(text)}\n`);
 }
 
 /**
- * Hears the errors of both streams. A reader who has seen enough closes its end, as `head` does, and that is no error;
- * `onFault` is told of any other, such as a full disk.
+ * Handles errors of stdout and stderr. A reader that closes its end early, as `head` does, is not an error; `onFault` is
+ * called for every other one, such as a full disk.
  */
 export function guardOutput(onFault: (error: Error) => void): void {
   process.stdout.on('error', (error: NodeJS.ErrnoException) => {
     if (error.code !== 'EPIPE') onFault(error);
   });
-  // There is nobody left to tell.
+  // There is no other stream to report it to.
   process.stderr.on('error', () => {});
 }
 
-/** Text of a server's for stdout: as it is in a file or a pipe, harmless on a terminal. */
+/** Text from a server for stdout: unchanged for a file or a pipe, escaped for a terminal. */
 export function forStream(text: string, { isTTY }: { readonly isTTY?: boolean }): string {
   return isTTY ? printableLines(text) : text;
 }
 
-/** Columns two spaces apart, the last one ragged. */
+/** Aligns columns, two spaces apart. */
 export function table(rows: readonly (readonly string[])[]): string {
   const widths: number[] = [];
   for (const row of rows) {
@@ -43,7 +43,7 @@ function formatRow(row: readonly string[], widths: readonly number[]): string {
     .trimEnd();
 }
 
-/** One line on a terminal that is written over and over, and gone in the end. Says nothing anywhere else. */
+/** A line on a terminal that is overwritten with each update and cleared at the end. Does nothing without a terminal. */
 export class ProgressLine {
   readonly #stream: WriteStream | undefined;
   #isShown = false;

@@ -1,16 +1,16 @@
 import { isDeepStrictEqual } from 'node:util';
 
-/** Definitions of tools by name, each as JSON. */
+/** Parsed tool definitions by name. */
 export type Tools = ReadonlyMap<string, Readonly<Record<string, unknown>>>;
 
 export interface ToolChanges {
   readonly added: readonly string[];
   readonly removed: readonly string[];
-  /** With the members of the definition that differ. */
+  /** Names of changed tools, each with the members of its definition that differ. */
   readonly changed: readonly { readonly name: string; readonly members: readonly string[] }[];
 }
 
-/** What is different about the tools; the order of members and of tools is no difference. */
+/** Compares two sets of tools. The order of members and of tools does not matter. */
 export function compareTools(before: Tools, after: Tools): ToolChanges {
   const changed = [...after].flatMap(([name, definition]) => {
     const earlier = before.get(name);

@@ -11,7 +11,7 @@ import { diagnose } from './diagnosis.js';
 import { forStream, table, tell } from './output.js';
 import { chooseServers, type Once, runOnce } from './run-once.js';
 
-/** Prints the merged list of tools, as a client gets it or for people. */
+/** `trunkline tools`: prints the merged list of tools, as JSON or as a table. */
 export async function tools(settings: GlobalOptions, names: readonly string[], isJson: boolean): Promise<number> {
   return await runOnce(
     settings,
@@ -25,7 +25,7 @@ export async function tools(settings: GlobalOptions, names: readonly string[], i
   );
 }
 
-/** The list as a client gets it, put together again where it comes on several pages. */
+/** Requests all pages of `tools/list` and returns them as one result. */
 export async function listAllTools(client: LocalClient): Promise<string> {
   const entries: string[] = [];
   for (let params: string | undefined = '{}'; params !== undefined; ) {
@@ -42,7 +42,7 @@ export async function listAllTools(client: LocalClient): Promise<string> {
   return `{"${LISTS.tools.member}":[${entries.join(',')}]}`;
 }
 
-/** Names the servers that are not ready on stderr, all or the one asked for; returns whether there is one. */
+/** Reports servers that did not start on stderr: all of them, or the one with this key. Returns whether there is one. */
 export function reportFailures({ config, composition }: Once, key?: string): boolean {
   const { servers } = reportStatus(composition.status());
   let hasFailed = false;
@@ -53,12 +53,12 @@ export function reportFailures({ config, composition }: Once, key?: string): boo
     if (diagnosis === undefined) continue;
     hasFailed = true;
     tell(`trunkline: server \`${server.key}\` failed: ${diagnosis.reason}`);
-    tell(`  \`trunkline check ${server.key}\` tells more`);
+    tell(`  run \`trunkline check ${server.key}\` for details`);
   }
   return hasFailed;
 }
 
-/** `withOwn`: also the tools of the gateway itself. */
+/** `withOwn` includes the tools of the gateway itself. */
 function describe(result: ListToolsResult, { composition }: Once, withOwn: boolean): string {
   const { servers } = reportStatus(composition.status());
   const owners = new Map(servers.flatMap(({ server, tools: { exposed } }) => exposed.map((name) => [name, server])));

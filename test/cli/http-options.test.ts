@@ -55,9 +55,9 @@ describe('the address', () => {
     '[localhost]:7411',
     'http://localhost:7411',
     'localhost:7411/mcp',
-  ])('%j names no port', (address) => {
+  ])('%j has no valid port', (address) => {
     expect(() => fronts(`--http=${address}`)).toThrow(UsageError);
-    expect(() => fronts(`--http=${address}`)).toThrow(`\`--http ${address}\` names no port`);
+    expect(() => fronts(`--http=${address}`)).toThrow(`\`--http ${address}\` has no valid port`);
   });
 });
 
@@ -87,11 +87,11 @@ describe('the other options', () => {
     ['--tls-key', 'key.pem'],
   ])('such as %s are refused without HTTP', (option, ...value) => {
     for (const stdio of [[], ['--stdio']]) {
-      expect(() => fronts(...stdio, option, ...value)).toThrow(`\`${option}\` is about HTTP, which is off`);
+      expect(() => fronts(...stdio, option, ...value)).toThrow(`\`${option}\` works only with HTTP`);
     }
   });
 
   it.each(['--tls-cert', '--tls-key'])('refuse %s alone', (option) => {
-    expect(() => fronts('--http', '7411', option, 'file.pem')).toThrow('`--tls-cert` and `--tls-key` go together');
+    expect(() => fronts('--http', '7411', option, 'file.pem')).toThrow('`--tls-cert` and `--tls-key` belong together');
   });
 });

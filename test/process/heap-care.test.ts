@@ -66,7 +66,7 @@ async function run(script: string): Promise<{ status: number | null; stderr: str
   const modules = `
     import v8 from 'node:v8';
     import { PerformanceObserver, constants } from 'node:perf_hooks';
-    import { careForHeap } from '${await builtModule('commands/heap-care.ts')}';
+    import { careForHeap } from '${await builtModule('app/heap-care.ts')}';
   `;
   const { status, stderr, stdout } = spawnSync(process.execPath, ['--input-type=module', '-e', modules + script], {
     encoding: 'utf8',
