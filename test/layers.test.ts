@@ -43,13 +43,13 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   gateway: [...BASE, 'io', ...PORTS, ...MIDDLE],
   // What runs and keeps servers.
   supervision: ['timing'],
-  process: ['supervision', 'timing', 'node', 'npm:execa'],
-  files: ['node'],
+  files: ['timing', 'errors', 'node', 'npm:chokidar'],
+  process: ['json', 'timing', 'errors', 'files', 'supervision', 'node', 'npm:execa'],
   observe: ['json', 'timing', 'observe/events', 'node', 'npm:pino'],
-  config: ['supervision', 'timing', 'json', 'node', 'npm:yaml', 'npm:zod', 'npm:chokidar'],
+  config: ['json', 'errors', 'supervision', 'gateway/dispatch', 'node', 'npm:yaml', 'npm:zod'],
   cache: ['mcp', 'files', 'config', 'supervision', 'gateway/catalog', '.', 'node'],
   approvals: ['json', 'timing', 'files', 'config', 'cache', 'observe', 'gateway/catalog', 'node'],
-  packages: ['timing', 'supervision', 'process', 'files', 'config', 'observe', 'node'],
+  packages: ['json', 'timing', 'errors', 'supervision', 'process', 'files', 'config', 'observe', 'node'],
   // The composition root and the command line.
   app: ['*'],
   cli: ['*'],

@@ -5,18 +5,18 @@ import type { Clock } from '../timing/clock.js';
 export interface ActiveConfigOptions {
   readonly clock: Clock;
   readonly config: Config;
-  /** What is wrong with the file, when nothing of it could be used. */
+  /** The report about a configuration file that is rejected as a whole. */
   readonly fault: string | undefined;
-  /** Whether HTTP is served, whose limits are settled when it is opened. */
+  /** Whether HTTP is served. Its limits are read once, when the listener opens. */
   readonly servesHttp: boolean;
 }
 
-/** Which configuration holds, and what is to be said about the file that it comes from. */
+/** The configuration that is active, and the state of its file. */
 export class ActiveConfig {
   readonly #options: ActiveConfigOptions;
   #config: Config;
   #fault: { readonly report: string; readonly since: number } | undefined;
-  /** Whether any file could be used yet. */
+  /** Whether any configuration was accepted yet. */
   #isSound: boolean;
   #reloads = 0;
 
@@ -32,7 +32,7 @@ export class ActiveConfig {
     return this.#config;
   }
 
-  /** What every client is to be told, as long as there is nothing that it could use. */
+  /** A notice for every client, while no configuration was accepted. */
   get notice(): string | undefined {
     if (this.#isSound || this.#fault === undefined) return undefined;
     return `The configuration cannot be used:\n${this.#fault.report}`;
@@ -47,7 +47,7 @@ export class ActiveConfig {
     };
   }
 
-  /** Settings that are in the file and not in force. */
+  /** Changed settings that take effect when Trunkline is restarted. */
   get needsRestart(): readonly string[] {
     const { config, servesHttp } = this.#options;
     if (!servesHttp) return [];
@@ -56,7 +56,7 @@ export class ActiveConfig {
     return isOther ? ['gateway.http'] : [];
   }
 
-  /** The file can be used; `isOther` tells whether it means something else than before. */
+  /** The file is accepted; `isOther` tells whether its meaning has changed. */
   accept(config: Config, isOther: boolean): void {
     this.#config = config;
     this.#fault = undefined;
@@ -64,7 +64,7 @@ export class ActiveConfig {
     if (isOther) this.#reloads += 1;
   }
 
-  /** The file cannot be used. Returns whether that is news. */
+  /** The file is rejected. Returns false when the same report was given before. */
   refuse(report: string): boolean {
     if (this.#fault?.report === report) return false;
     this.#fault = { report, since: this.#fault?.since ?? this.#options.clock.now() };

@@ -26,62 +26,62 @@ import { SupervisedBackends, type SupervisedBackendsOptions } from './supervised
 export interface ComposeOptions {
   readonly config: Config;
   readonly logger: Logger;
-  /** Told of the secrets in the configuration; shared with the logger. */
+  /** Learns the secrets in the configuration; shared with the logger. */
   readonly secrets?: KnownSecrets;
   readonly environment: Readonly<Record<string, string | undefined>>;
-  /** Where it is written down which processes are ours, for the gateway that starts after us should we be killed. */
+  /** Folder of the run files: the next gateway reads there which processes a killed gateway has left behind. */
   readonly runFolder: string;
   readonly approvals: ApprovalPlaces;
-  /** Where packages are installed that are missing; absent where none is. */
+  /** Where missing packages are installed; nothing is installed when absent. */
   readonly packages?: SupervisedBackendsOptions['packages'];
-  /** Shared with a front that is open already. */
+  /** Shared with a transport that is already open. */
   readonly platform?: Platform;
-  /** Seals what clients keep, such as the ids of tasks; what was sealed before a restart is good under the same one. */
+  /** Key for signing what clients store, such as task ids. The same key accepts what was signed before a restart. */
   readonly secret?: string;
   /** Called when the secret is first used. */
   readonly onSealed?: () => void;
-  /** What servers offered in the last run, and in which files it is; nothing is kept when absent. */
+  /** Catalogues of earlier runs; nothing is cached when absent. */
   readonly catalogues?: CatalogueCache;
-  /** Clients come on a connection each, as they do over HTTP. */
+  /** Each client has its own connections, as over HTTP. */
   readonly hasManyConnections?: boolean;
-  /** What is wrong with the configuration as a whole, when it could not be used. */
+  /** The report about a configuration file that is rejected as a whole. */
   readonly configFault?: string;
-  /** Told of every change of a child, in the same tick as its cause. */
+  /** Called for every change of a server process, in the same tick as its cause. */
   readonly onChange?: (id: string, snapshot: ChildSnapshot) => void;
 }
 
-/** What a server is told that serves all clients in one process: what the gateway can see to for each of them. */
+/** Client profile for a server process that all clients share: everything that the gateway can route to one of them. */
 const ALL_CLIENTS: ClientProfile = {
   clientInfo: { name: 'trunkline', version: VERSION },
   capabilities: { sampling: { context: {}, tools: {} }, elicitation: { form: {}, url: {} } },
 };
 
-/** Everything that runs, for whoever opens a front before it. */
+/** The running gateway, for the transports that open in front of it. */
 export interface Composition {
   readonly gateway: Gateway;
   readonly platform: Platform;
   readonly approvals: Pick<Approvals, 'of'>;
-  /** Resolves when what was kept is offered to the clients of all processes that may be started. */
+  /** Resolves when the cached catalogues are listed to the clients. */
   cachedListsShown(): Promise<void>;
-  /** Loads what that takes, and starts every server. */
+  /** Loads the code that starts processes, and starts every server. */
   start(): Promise<void>;
   status(): StatusFacts;
-  /** Has another configuration in force; what it does not change goes on. */
+  /** Applies another configuration; servers that it does not change keep running. */
   change(config: Config): Changed;
-  /** The file cannot be used, and changes nothing. Returns whether that is news. */
+  /** Reports a file with mistakes and changes nothing else. Returns false when the same report was given before. */
   refuse(report: string): boolean;
-  /** Ends everything; called again with a shorter ladder, it hastens the end. Resolves when no process is left. */
+  /** Stops all servers; a second call with a shorter ladder speeds it up. Resolves when no process is left. */
   stop(ladder: StopLadder): Promise<void>;
 }
 
 export interface Changed extends ConfigChanges {
   /** Whether anything is different. */
   readonly isOther: boolean;
-  /** Settings that will be in force once we are started again. */
+  /** Changed settings that take effect when Trunkline is restarted. */
   readonly needsRestart: readonly string[];
 }
 
-/** Puts the gateway together: the one place where the core meets processes, clock and log. */
+/** Creates the gateway and connects it with processes, clock and log: the composition root. */
 export function compose(options: ComposeOptions): Composition {
   const {
     config,
@@ -102,7 +102,7 @@ export function compose(options: ComposeOptions): Composition {
   const { maxQueued, maxPartialBytes } = config.gateway;
   partialFrames.limitTo(maxPartialBytes);
   const waiting = new SharedLimit(maxQueued);
-  internalErrors.listen((err) => logger.error({ err }, 'a bug in Trunkline, which failed one request and no more'));
+  internalErrors.listen((err) => logger.error({ err }, 'internal error: one request failed; please report this bug'));
   secrets.know(config.servers.flatMap(secretsOf));
   const startedAt = clock.now();
   let orphanGuard: OrphanGuard | undefined;
@@ -180,7 +180,7 @@ export function compose(options: ComposeOptions): Composition {
   });
   const apply = (changes: Pick<ConfigChanges, 'replaced'>, notice: string | undefined, hadRestartTool: boolean) => {
     const isOther = notice !== activeConfig.notice || hadRestartTool !== activeConfig.config.gateway.restartTool;
-    // As they were, so that nobody is told of tools that only look new.
+    // Unchanged tools stay the same objects; otherwise clients would be told that the list has changed.
     if (isOther) ownTools = makeOwnTools();
     gateway.change({ ...poolNow(), replaced: new Set(changes.replaced) }, settingsNow());
   };
@@ -200,7 +200,7 @@ export function compose(options: ComposeOptions): Composition {
       const changes = compareConfigs(instances.completed(before), instances.completed(next));
       const isOther = isChange(changes) || notice !== undefined;
       activeConfig.accept(next, isOther);
-      // Before anything that is made with them can be logged.
+      // Secrets must be known before anything about the new servers is logged.
       secrets.know(next.servers.flatMap(secretsOf));
       waiting.limitTo(next.gateway.maxQueued);
       partialFrames.limitTo(next.gateway.maxPartialBytes);

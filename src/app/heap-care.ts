@@ -3,45 +3,45 @@ import { getHeapSpaceStatistics, getHeapStatistics, setFlagsFromString } from 'n
 import { runInNewContext } from 'node:vm';
 
 const MIB = 1024 * 1024;
-/** Both halves of it. V8 would take four times as much under load, for hardly less processor time. */
+/** Limit for both halves of the young generation. V8 takes four times as much under load, for hardly less processor time. */
 const MAX_YOUNG_BYTES = 8 * MIB;
-/** The share of its time that an event loop with nothing to do may be at work. */
+/** An event loop that is active for a smaller share of the time counts as idle. */
 const IDLE_SHARE = 0.01;
-/** How much more than after the last time makes it worth while to collect garbage. */
-const WORTH_WHILE_BYTES = 2 * MIB;
-/** V8 makes the space for young objects smaller by the second collection, when it has seen how little was new since. */
+/** The heap must have grown this much since the last collection for another one. */
+const MIN_GROWTH_BYTES = 2 * MIB;
+/** V8 shrinks the young generation at the second collection, after it has seen how few objects are new. */
 const COLLECTIONS = 2;
 
 export interface HeapCareTimes {
-  /** For how long after the start the space for young objects is held. Longer than servers take to start, mostly. */
-  readonly heldMs: number;
-  /** How often it is looked whether there was nothing to do. V8 judges by the last five seconds. */
-  readonly lookMs: number;
+  /** How long the young generation must not grow after the start: longer than most servers take to start. */
+  readonly startMs: number;
+  /** How often the event loop is checked for being idle. V8 considers the last five seconds. */
+  readonly checkMs: number;
 }
 
-const TIMES: HeapCareTimes = { heldMs: 5_000, lookMs: 6_000 };
+const TIMES: HeapCareTimes = { startMs: 5_000, checkMs: 6_000 };
 
 /**
- * Keeps the heap as small as what is done needs.
+ * Keeps the heap as small as the work needs.
  *
- * V8 enlarges its space for young objects when many of them stay, which is so while we start, and keeps what it has when
- * there is nothing more to do, since it collects garbage only as new memory is taken. So the space is held while we
- * start, grows up to a bound under load, and garbage is collected when the event loop had nothing to do for a while.
+ * V8 grows the young generation when many objects survive, as they do during the start. An idle process keeps the memory,
+ * since V8 collects garbage only when memory is allocated. So the young generation must not grow during the start, grows
+ * up to a limit under load, and garbage is collected after the event loop was idle for a while.
  */
-export function careForHeap({ heldMs, lookMs }: HeapCareTimes = TIMES): void {
+export function careForHeap({ startMs, checkMs }: HeapCareTimes = TIMES): void {
   const youngSpace = new YoungSpace();
-  youngSpace.hold();
+  youngSpace.freeze();
   setTimeout(() => {
     youngSpace.release();
-    collectWhenIdle(youngSpace, lookMs);
-  }, heldMs).unref();
+    collectWhenIdle(youngSpace, checkMs);
+  }, startMs).unref();
 }
 
-function collectWhenIdle(youngSpace: YoungSpace, lookMs: number): void {
+function collectWhenIdle(youngSpace: YoungSpace, checkMs: number): void {
   let seen = performance.eventLoopUtilization();
   let bytesLeft = 0;
   let collections = 0;
-  const look = () => {
+  const check = () => {
     const now = performance.eventLoopUtilization();
     const { utilization } = performance.eventLoopUtilization(now, seen);
     seen = now;
@@ -49,33 +49,33 @@ function collectWhenIdle(youngSpace: YoungSpace, lookMs: number): void {
       collections = 0;
       return;
     }
-    const isWorthWhile = collections > 0 || heapBytes() >= bytesLeft + WORTH_WHILE_BYTES;
-    if (!isWorthWhile || collections === COLLECTIONS) return;
+    const hasGarbage = collections > 0 || heapBytes() >= bytesLeft + MIN_GROWTH_BYTES;
+    if (!hasGarbage || collections === COLLECTIONS) return;
     collections += 1;
     collectGarbage();
     bytesLeft = heapBytes();
     youngSpace.release();
   };
-  setInterval(look, lookMs).unref();
+  setInterval(check, checkMs).unref();
 }
 
-/** What V8 has for young objects. */
+/** V8's space for young objects. */
 class YoungSpace {
   #growth: PerformanceObserver | undefined;
 
-  /** It does not grow from now on. */
-  hold(): void {
+  /** Stops the growth. */
+  freeze(): void {
     growBy(1);
     this.#growth?.disconnect();
     this.#growth = undefined;
   }
 
-  /** It may grow, until it has reached its bound. */
+  /** Allows growth up to the limit. */
   release(): void {
     if (this.#growth !== undefined || isGrown()) return;
     growBy(2);
     this.#growth = new PerformanceObserver(() => {
-      if (isGrown()) this.hold();
+      if (isGrown()) this.freeze();
     });
     this.#growth.observe({ type: 'gc' });
   }
@@ -94,7 +94,7 @@ function heapBytes(): number {
   return getHeapStatistics().total_heap_size;
 }
 
-/** Takes some milliseconds to some dozens of them, in which nothing else is done. */
+/** Blocks the event loop for some milliseconds to some dozens of milliseconds. */
 function collectGarbage(): void {
   setFlagsFromString('--expose-gc');
   const gc = runInNewContext('globalThis.gc') as (() => void) | undefined;

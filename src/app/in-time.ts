@@ -1,4 +1,4 @@
-/** Waits until it is there, but no longer than so many milliseconds. */
+/** Resolves when the promise does, or after `ms` milliseconds. */
 export async function inTime(awaited: Promise<unknown>, ms: number): Promise<void> {
   let timer: NodeJS.Timeout | undefined;
   const tooLong = new Promise<void>((resolve) => {

@@ -9,7 +9,7 @@ import { LATEST_LEGACY_REVISION } from '../mcp/revisions.js';
 import { VERSION } from '../version.js';
 import type { Composition } from './compose.js';
 
-/** What the server said about how far it is; whatever it said, so nothing is certain. */
+/** Progress as the server reported it, not validated. */
 export interface Progress {
   readonly progress?: unknown;
   readonly total?: unknown;
@@ -23,8 +23,8 @@ interface Pending {
 }
 
 /**
- * A client within our own process. It speaks to a session as every other client does, only without a pipe between, so
- * that what a command shows is what a client would get.
+ * A client in the same process. It uses a session as every other client does, but without a pipe, so that a command shows
+ * exactly what a client would get.
  */
 export class LocalClient {
   readonly #scan: ScanEnvelope;
@@ -56,8 +56,8 @@ export class LocalClient {
   }
 
   /**
-   * Resolves with the result as the server spelt it, rejects with an `RpcError`. `params` is JSON without line breaks;
-   * progress comes if it holds the request's id, `nextId`, as its token.
+   * Resolves with the bytes of the result as the server wrote them, rejects with an `RpcError`. `params` is JSON without
+   * line breaks. Progress is reported when `params` has the id of the request, `nextId`, as its progress token.
    */
   request(method: string, params: string, progress: Pending['progress'] = () => {}): Promise<Uint8Array> {
     const id = this.nextId;
@@ -72,7 +72,7 @@ export class LocalClient {
     return this.#lastId + 1;
   }
 
-  /** Cancels what was not answered yet. */
+  /** Cancels all pending requests. */
   close(): void {
     this.#session.close();
     const pending = [...this.#pending.values()];
@@ -88,7 +88,7 @@ export class LocalClient {
 
   #answered({ bytes, id, result, error }: ResponseEnvelope): void {
     const token = readText(bytes, id);
-    // What we sent could not be read, so its id could not either.
+    // The session could not parse the request, so it does not know the id either.
     const ids = token === 'null' ? [...this.#pending.keys()] : [Number(token)];
     for (const each of ids) {
       const pending = this.#pending.get(each);

@@ -1,34 +1,34 @@
 import { CacheFolder } from '../cache/cache-folder.js';
 import { CatalogueCache } from '../cache/catalogue-cache.js';
 import { ConfigCache } from '../cache/config-cache.js';
+import type { CheckedFileCache } from '../config/checked-file.js';
 import type { Logger } from '../observe/logger.js';
 import type { Platform } from './platform.js';
-import type { CheckedFiles } from './read-config.js';
 import type { SealSecret } from './seal-secret.js';
 import { catalogueFolder, checkedFolder } from './user-files.js';
 
-/** What is there from earlier runs. */
+/** The caches that earlier runs have filled, and the secret that protects them. */
 export interface Caches {
   readonly secret: string;
   readonly onSealed: () => void;
-  /** Absent where nothing can be kept. */
+  /** Absent when the secret cannot be stored: no later run could read what is cached. */
   readonly catalogues?: CatalogueCache;
-  readonly checkedFiles?: CheckedFiles;
+  readonly checkedFiles?: CheckedFileCache;
 }
 
-/** As large as a list may be. */
+/** The size limit of a list. */
 const MAX_CATALOGUE_BYTES = 4 * 1024 * 1024;
-/** Ten clients and configurations of a long list of servers. */
+/** Enough for ten clients with long lists of servers. */
 const MAX_CATALOGUES = 256;
 const MAX_CONFIG_BYTES = 4 * 1024 * 1024;
 const MAX_CONFIGS = 16;
 
 export function openCaches({ secret, isLasting, onSealed }: SealSecret, { scan }: Platform, logger: Logger): Caches {
-  // Under a secret that nobody will have, it would be found by nobody.
+  // Without the secret, no later run can find or decrypt the files.
   if (!isLasting) return { secret, onSealed };
-  const onIgnored = (file: string, reason: string) => logger.debug({ file, reason }, 'not used of the last run');
+  const onIgnored = (file: string, reason: string) => logger.debug({ file, reason }, 'a cached file is ignored');
   const onFault = (err: unknown) =>
-    logger.warn({ err }, 'nothing is kept for the next run, whose start will be slower');
+    logger.warn({ err }, 'the cache cannot be written, so the next start will be slower');
   const common = { onIgnored, onFault };
   const catalogues = new CacheFolder({
     ...common,

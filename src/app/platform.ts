@@ -8,20 +8,20 @@ import { systemClock } from '../observe/system-clock.js';
 import type { Clock } from '../timing/clock.js';
 import { createBufferPool } from './create-buffer-pool.js';
 
-/** What a front and everything behind it share. Little enough to be there before anything else is loaded. */
+/** What the transports and the gateway share. It is small, since it loads before the first transport opens. */
 export interface Platform {
   readonly clock: Clock;
   readonly scan: ScanEnvelope;
-  /** All that children write to stdout goes through here. */
+  /** Pauses and resumes reading from the servers. */
   readonly backpressure: Backpressure;
-  /** What all clients and children together may hold of messages that are not complete, in bytes. */
+  /** Limits the bytes of incomplete messages, of all clients and servers together. */
   readonly partialFrames: SharedLimit;
-  /** What children are read into. */
+  /** Buffers for server output. */
   readonly bufferPool: BufferPool;
   readonly internalErrors: InternalErrorLog;
 }
 
-/** Until the configuration is read, which may say otherwise. */
+/** Used until the configuration is read. */
 const MAX_PARTIAL_BYTES = 256 * 1024 * 1024;
 
 export function createPlatform(): Platform {

@@ -1,29 +1,29 @@
 import { homedir } from 'node:os';
+import type { CheckedFileCache } from '../config/checked-file.js';
 import type { Config } from '../config/config.js';
 import { ConfigError } from '../config/config-error.js';
 import { candidateFiles } from '../config/find-config.js';
-import type { FileWatch } from '../config/watch.js';
+import type { FileWatch } from '../files/watch-files.js';
 import type { Logger } from '../observe/logger.js';
 import type { Composition } from './compose.js';
-import { type CheckedFiles, readConfig, readConfigFile } from './read-config.js';
-import type { GlobalOptions } from './settings.js';
+import type { GlobalOptions } from './global-options.js';
+import { readConfig, readConfigFile } from './read-config.js';
 
 export interface ReloadOptions {
   readonly settings: GlobalOptions;
   readonly composition: Composition;
   readonly logger: Logger;
-  /** The file that was read, or that could not be; not known when none was found. */
+  /** The file that was read or rejected; undefined when no file was found. */
   readonly file: string | undefined;
-  /** What files said when they were checked before. */
-  readonly checkedFiles: CheckedFiles | undefined;
+  readonly checkedFiles: CheckedFileCache | undefined;
 }
 
-/** Nobody edits the file while a client waits for its first answers. */
+/** Watching starts after the first answers: loading the watcher would delay them. */
 const BEGIN_AFTER_MS = 1_000;
 
 /**
- * Takes over what the configuration file says whenever it changes, until the function that is returned is called. A
- * file that cannot be used changes nothing.
+ * Applies the configuration file whenever it changes, until the returned function is called. A file with mistakes is
+ * reported and changes nothing.
  */
 export function reloadOnChange(options: ReloadOptions): () => Promise<void> {
   const { settings, composition, logger, file, checkedFiles } = options;
@@ -36,27 +36,28 @@ export function reloadOnChange(options: ReloadOptions): () => Promise<void> {
     cancel();
     await (await watching)?.close();
   };
-  // Should it vanish, another one that is found in its place would be another set of servers.
+  // Once a file is chosen, it stays the same: a file in another place would be another set of servers.
   let chosen = file;
   const read = () => (chosen === undefined ? readConfig(settings, checkedFiles) : readConfigFile(chosen, checkedFiles));
-  // One at a time, so that the last state of the file is the one in force.
+  // One read at a time, so that the last state of the file wins.
   let reading = Promise.resolve();
   const reload = () => {
-    reading = reading.then(readAnew);
+    reading = reading.then(readAgain);
   };
-  const readAnew = async () => {
+  const readAgain = async () => {
     if (isOver) return;
-    const config = await takeOver(read, composition, logger);
+    const config = await applyFile(read, composition, logger);
     chosen ??= config?.file;
     if (config?.gateway.watch !== false) return;
-    logger.info('changes of the configuration file are not followed any more: it says `watch: false`');
+    logger.info('stopped watching the configuration file, because it says `watch: false`');
     void stop();
   };
   const begin = async () => {
-    const { watchFiles } = await import('../config/watch.js');
-    const onError = (err: unknown) => logger.warn({ err }, 'changes of the configuration file may go unnoticed');
+    const { watchFiles } = await import('../files/watch-files.js');
+    const onError = (err: unknown) =>
+      logger.warn({ err }, 'the configuration file cannot be watched; restart Trunkline to apply changes');
     const watch = watchFiles({ files: file === undefined ? candidates() : [file], clock, onChange: reload, onError });
-    // It may have changed since it was read.
+    // The file may have changed between the first read and now.
     void watch.ready.then(reload);
     return watch;
   };
@@ -66,30 +67,34 @@ export function reloadOnChange(options: ReloadOptions): () => Promise<void> {
   return stop;
 }
 
-/** Says what a person should know of a configuration that can be used. */
+/** Logs the warnings of a configuration, and why servers cannot run. */
 export function logConfig({ warnings, servers }: Config, logger: Logger): void {
   for (const warning of warnings) logger.warn(warning);
   for (const { key, problem } of servers) if (problem !== undefined) logger.error({ server: key, ...problem });
 }
 
-async function takeOver(
+async function applyFile(
   read: () => Promise<Config>,
   composition: Composition,
   logger: Logger,
 ): Promise<Config | undefined> {
   try {
     const config = await read();
-    const { kept, needsRestart, ...changes } = composition.change(config);
+    const { needsRestart, ...changes } = composition.change(config);
     if (changes.isOther) {
-      logger.info({ ...changes, kept }, 'another configuration is in force');
+      logger.info(changes, 'applied the changed configuration');
       logConfig(config, logger);
-      if (needsRestart.length > 0) logger.warn({ needsRestart }, 'in force when Trunkline is started again');
+      if (needsRestart.length > 0)
+        logger.warn({ needsRestart }, 'these settings take effect when Trunkline is restarted');
     }
     return config;
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;
     if (composition.refuse(error.report)) {
-      logger.error({ code: error.code }, `the configuration file cannot be used, and changes nothing: ${error.report}`);
+      logger.error(
+        { code: error.code },
+        `the changed configuration file has mistakes, so the previous configuration stays active: ${error.report}`,
+      );
     }
     return undefined;
   }

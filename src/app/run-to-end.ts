@@ -2,12 +2,12 @@ import { stopReading } from '../io/streams/read-into.js';
 import type { Logger } from '../observe/logger.js';
 import type { StopLadder } from '../supervision/launcher.js';
 import type { Composition } from './compose.js';
-import { EXIT } from './exit.js';
+import { EXIT } from './exit-codes.js';
 
-/** A host gives us a few seconds at most, and what we leave behind nobody ends. */
+/** MCP hosts wait a few seconds at most, and nobody else stops servers that are left behind. */
 export const FINAL_LADDER: StopLadder = { termAfterMs: 1_000, killAfterMs: 2_500 };
 const AT_ONCE: StopLadder = { termAfterMs: 0, killAfterMs: 0 };
-/** Whatever a process that is stuck in the kernel does to the orderly way. */
+/** Limit for the whole shutdown, in case a process is stuck in the kernel. */
 const EXIT_WITHIN_MS = 3_000;
 
 const SIGNALS = ['SIGTERM', 'SIGINT', 'SIGHUP'] as const;
@@ -16,31 +16,32 @@ type Signal = (typeof SIGNALS)[number];
 export interface Run {
   readonly composition: Pick<Composition, 'stop'>;
   readonly logger: Logger;
-  /** Resolves with the exit code. Once `ending` is aborted, the outcome counts no more and nothing is to be printed. */
+  /** Resolves with the exit code. After `ending` is aborted, the result is ignored and nothing may be printed. */
   readonly work: (ending: AbortSignal) => Promise<number>;
-  /** What to exit with after a signal. */
+  /** The exit code for a signal. */
   readonly onSignal: (signal: Signal) => number;
-  /** Called once the signals are ours, for whoever has listened to them until then. */
+  /** Called when the signal handlers are installed. */
   readonly onListening?: () => void;
-  /** Ends what is not the composition's, at the same time as that. */
+  /** Closes what does not belong to the composition, at the same time. */
   readonly close?: () => Promise<void>;
-  /** Whether a reader who is slow may take as long as it likes to read the last of our output. */
+  /** Whether to wait without limit for a slow reader of stdout. */
   readonly isOutputAwaited: boolean;
 }
 
 /**
- * Does the work of a command, then ends all children, and resolves with the exit code.
+ * Runs a command, stops all servers, and resolves with the exit code.
  *
- * There is one end, whatever its cause: the work is done, a signal came, or we have a bug. A second signal ends what
- * is left at once; the end of the work is not counted as one, since hosts close our stdin and send SIGTERM together.
+ * The shutdown is the same for every cause: the work is done, a signal came, or an internal error occurred. A second
+ * signal kills the remaining servers at once. The end of the work does not count as a signal, since hosts close stdin and
+ * send SIGTERM together.
  */
 export async function runToEnd(run: Run): Promise<number> {
   const { composition, logger } = run;
   const ending = new AbortController();
   let isStopped = false;
-  let hurry = () => {};
-  const hurried = new Promise<void>((resolve) => {
-    hurry = resolve;
+  let killNow = () => {};
+  const killRequested = new Promise<void>((resolve) => {
+    killNow = resolve;
   });
 
   const { cause, code } = await new Promise<{ cause: string; code: number }>((resolve) => {
@@ -52,35 +53,35 @@ export async function runToEnd(run: Run): Promise<number> {
     for (const signal of SIGNALS) {
       process.on(signal, () => {
         signals += 1;
-        if (signals > 1 || isStopped) hurry();
+        if (signals > 1 || isStopped) killNow();
         end(signal, run.onSignal(signal));
       });
     }
     run.onListening?.();
     const onBug = (error: unknown) => {
       stopReading();
-      logger.fatal({ err: error }, 'a bug in Trunkline');
-      end('a bug in Trunkline', EXIT.internal);
+      logger.fatal({ err: error }, 'internal error: Trunkline shuts down; please report this bug');
+      end('internal error', EXIT.internal);
     };
     process.on('uncaughtException', onBug);
     process.on('unhandledRejection', onBug);
     run.work(ending.signal).then(
       (exitCode) => end('done', exitCode),
-      // What the work says about being interrupted is no news.
+      // After a signal, an error of the interrupted work is expected.
       (error) => ending.signal.aborted || onBug(error),
     );
   });
 
-  logger.info({ cause }, 'ending');
+  logger.info({ cause }, 'shutting down');
   const tooLate = new Promise<void>((resolve) => setTimeout(resolve, EXIT_WITHIN_MS));
-  void hurried.then(() => composition.stop(AT_ONCE));
+  void killRequested.then(() => composition.stop(AT_ONCE));
   await Promise.race([Promise.all([composition.stop(FINAL_LADDER), run.close?.()]), tooLate]);
   isStopped = true;
-  await Promise.race([outputRead(), hurried, ...(run.isOutputAwaited ? [] : [tooLate])]);
+  await Promise.race([outputRead(), killRequested, ...(run.isOutputAwaited ? [] : [tooLate])]);
   return code;
 }
 
-/** Resolves when everything written to stdout was taken, or cannot be any more: exiting would cut off the rest. */
+/** Resolves when stdout is flushed or broken. An exit before that would cut off the output. */
 function outputRead(): Promise<void> {
   return new Promise((resolve) => {
     process.stdout.write('', () => resolve());

@@ -1,27 +1,28 @@
-import { keepToken, newToken, readToken } from '../files/token-file.js';
+import { newToken, readToken, storeToken } from '../files/token-file.js';
 import type { Logger } from '../observe/logger.js';
 import { sealFile } from './user-files.js';
 
-/** What the ids of tasks are sealed with, and what is kept of the configuration and of servers. */
+/** The key that signs task ids and protects the caches. */
 export interface SealSecret {
   readonly secret: string;
-  /** Whether the next run will have the same one, as far as anybody can tell. */
+  /** False when the file cannot be read, so that the next run will have another key. */
   readonly isLasting: boolean;
-  /** To be called once something was sealed that a client may keep: from then on the secret has to outlive us. */
+  /** Must be called when the key is first used for something that outlives the process. It stores a new key in its file. */
   readonly onSealed: () => void;
 }
 
-/** The secret of this user, or a new one, which is written down when it is first used. */
+/** Reads the key of this user, or makes a new one, which is stored when it is first used. */
 export async function readSealSecret(logger: Logger): Promise<SealSecret> {
-  const warn = (err: unknown) => logger.warn({ err }, 'ids of tasks will not be good after a restart');
+  const warn = (err: unknown) =>
+    logger.warn({ err }, 'the key for task ids cannot be stored, so task ids become invalid when Trunkline restarts');
   let isLasting = true;
-  const kept = await readToken(sealFile()).catch((err: unknown) => {
+  const stored = await readToken(sealFile()).catch((err: unknown) => {
     isLasting = false;
     warn(err);
   });
-  const secret = kept ?? newToken();
-  const keep = () => void keepToken(sealFile(), secret).catch(warn);
-  return { secret, isLasting, onSealed: kept === undefined ? once(keep) : () => {} };
+  const secret = stored ?? newToken();
+  const store = () => void storeToken(sealFile(), secret).catch(warn);
+  return { secret, isLasting, onSealed: stored === undefined ? once(store) : () => {} };
 }
 
 function once(run: () => void): () => void {

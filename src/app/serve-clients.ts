@@ -1,104 +1,105 @@
+import type { CheckedFileCache } from '../config/checked-file.js';
 import type { Config } from '../config/config.js';
 import { ConfigError } from '../config/config-error.js';
 import type { HttpTransport } from '../downstream/http/server.js';
 import type { PendingGateway } from '../gateway/pending-gateway.js';
 import type { Logger } from '../observe/logger.js';
 import { type Composition, compose } from './compose.js';
-import { EXIT } from './exit.js';
+import { EXIT } from './exit-codes.js';
+import { type GlobalOptions, openLog } from './global-options.js';
 import { careForHeap } from './heap-care.js';
 import { inTime } from './in-time.js';
 import { openCaches } from './open-caches.js';
 import type { Platform } from './platform.js';
-import { type CheckedFiles, readConfig } from './read-config.js';
+import { readConfig } from './read-config.js';
 import { logConfig, reloadOnChange } from './reload-config.js';
 import { runToEnd } from './run-to-end.js';
 import { readSealSecret } from './seal-secret.js';
-import type { StdioClient } from './serve.js';
 import type { HttpSettings, ServeHttpOptions } from './serve-http.js';
-import { type GlobalOptions, openLog } from './settings.js';
+import type { StdioClient } from './stdio-client.js';
 import { approvalPlaces, packageFolders, runFolder } from './user-files.js';
 
-/** What is open already, and what is to be opened. */
-export interface OpenFront {
+/** The transport that is already open, and the one to open. */
+export interface OpenedTransports {
   readonly platform: Platform;
   readonly gateway: PendingGateway;
   /** Absent when only HTTP is served. */
   readonly client: StdioClient | undefined;
   readonly http: HttpSettings | undefined;
-  /** To be called once somebody else listens to signals. */
+  /** Must be called when new signal handlers are installed. */
   readonly onListening: () => void;
 }
 
 /** Reads the configuration, starts the servers, and serves until the client leaves or a signal comes. */
-export async function serveClients(settings: GlobalOptions, front: OpenFront): Promise<number> {
+export async function serveClients(settings: GlobalOptions, opened: OpenedTransports): Promise<number> {
   careForHeap();
   const { logger, secrets } = openLog(settings);
-  if (front.client !== undefined) logger.postpone();
-  const kept = openCaches(await readSealSecret(logger), front.platform, logger);
-  const isAttached = front.client !== undefined && !process.stdin.isTTY;
-  const { config, fault } = await usableConfig(settings, logger, kept.checkedFiles, isAttached);
-  // No server is started for nobody.
-  if (front.client?.isGone() === true) return EXIT.ok;
+  if (opened.client !== undefined) logger.postpone();
+  const caches = openCaches(await readSealSecret(logger), opened.platform, logger);
+  const isAttached = opened.client !== undefined && !process.stdin.isTTY;
+  const { config, fault } = await usableConfig(settings, logger, caches.checkedFiles, isAttached);
+  // The client has left, so no server is needed.
+  if (opened.client?.isGone() === true) return EXIT.ok;
   const composition = compose({
     config,
     logger,
     secrets,
-    platform: front.platform,
+    platform: opened.platform,
     environment: process.env,
-    hasManyConnections: front.http !== undefined,
+    hasManyConnections: opened.http !== undefined,
     runFolder: runFolder(),
     approvals: approvalPlaces('serve'),
     packages: packageFolders(),
-    ...kept,
+    ...caches,
     ...(fault === undefined ? {} : { configFault: fault }),
   });
-  if (front.client !== undefined && process.stdin.isTTY) process.stderr.write(`${forSomebodyAtATerminal(config)}\n`);
+  if (opened.client !== undefined && process.stdin.isTTY) process.stderr.write(`${describeForTerminal(config)}\n`);
   const limits = config.gateway.http;
   const http =
-    front.http === undefined ? undefined : await openHttp({ settings: front.http, limits, composition, logger });
+    opened.http === undefined ? undefined : await openHttp({ settings: opened.http, limits, composition, logger });
   let unfollow = async () => {};
   return await runToEnd({
     composition,
     logger,
-    // To be told to end is how a server ends well.
+    // A signal is the normal way to end a server.
     onSignal: () => EXIT.ok,
     isOutputAwaited: false,
-    onListening: front.onListening,
+    onListening: opened.onListening,
     close: async () => {
       await Promise.all([http?.close(), unfollow()]);
     },
     work: async (ending) => {
-      const isListExpected = front.gateway.isAwaited;
-      front.gateway.become(composition.gateway);
-      if (isListExpected) await firstList(front.gateway, composition);
-      if (front.client?.isGone() === true) return EXIT.ok;
+      const isListExpected = opened.gateway.isAwaited;
+      opened.gateway.become(composition.gateway);
+      if (isListExpected) await firstList(opened.gateway, composition);
+      if (opened.client?.isGone() === true) return EXIT.ok;
       logger.prepare();
       await composition.start();
       const file = config.file === '' ? undefined : config.file;
-      const { checkedFiles } = kept;
+      const { checkedFiles } = caches;
       if (config.gateway.watch) unfollow = reloadOnChange({ settings, composition, logger, file, checkedFiles });
-      await Promise.race([front.client?.left ?? NEVER, aborted(ending)]);
+      await Promise.race([opened.client?.left ?? NEVER, aborted(ending)]);
       return EXIT.ok;
     },
   });
 }
 
-/** How long the start of the servers waits for a client that is there to ask for the first list. */
+/** How long the start of the servers waits for the first `tools/list` of a client that is already connected. */
 const LIST_FIRST_MS = 200;
 
 /**
- * What was kept is answered within a few milliseconds, unless somebody else takes the processor before: a dozen
- * processes that start, or what we load to start them. A list that has to wait for servers waits for nothing here.
+ * Waits for the answer to the first `tools/list`. The cached catalogues answer it within a few milliseconds, as long as no
+ * starting server takes the processor first.
  */
 async function firstList({ listed }: PendingGateway, { cachedListsShown }: Composition): Promise<void> {
   await inTime(listed.then(cachedListsShown), LIST_FIRST_MS);
-  // The answer is written at the end of the turn in which everything was there.
+  // The answer is written at the end of the current turn of the event loop.
   await new Promise((resolve) => setImmediate(resolve));
 }
 
 const NEVER = new Promise<never>(() => {});
 
-/** The HTTP front is most of what there is to load, and most clients come without it. */
+/** Loaded on demand: the HTTP server is most of the code, and most clients do not need it. */
 async function openHttp(options: ServeHttpOptions): Promise<HttpTransport> {
   const { serveHttp } = await import('./serve-http.js');
   return await serveHttp(options);
@@ -109,15 +110,14 @@ function aborted(signal: AbortSignal): Promise<void> {
 }
 
 /**
- * The configuration, or none and what is wrong with it.
+ * Reads the configuration. When it has mistakes and a client is connected, returns an empty configuration and the report.
  *
- * A client that is attached already is better served by a gateway that can say what is wrong than by none; somebody at
- * a terminal, or who starts a service, is not.
+ * A connected client can show the report to its user. A person at a terminal, or a service manager, needs the failure.
  */
 async function usableConfig(
   settings: GlobalOptions,
   logger: Logger,
-  checkedFiles: CheckedFiles | undefined,
+  checkedFiles: CheckedFileCache | undefined,
   isClientAttached: boolean,
 ): Promise<{ config: Config; fault?: string }> {
   try {
@@ -132,6 +132,6 @@ async function usableConfig(
   }
 }
 
-function forSomebodyAtATerminal({ file }: Config): string {
-  return `Trunkline waits for an MCP client on stdin. Register the command \`trunkline --config ${file}\` with your client; \`trunkline check\` tries the servers. Ctrl-C ends it.`;
+function describeForTerminal({ file }: Config): string {
+  return `Trunkline waits for an MCP client on stdin. To use it, register the command \`trunkline --config ${file}\` in your MCP client. To test the servers, run \`trunkline check\`. Ctrl-C stops Trunkline.`;
 }

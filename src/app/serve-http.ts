@@ -2,6 +2,7 @@ import type { HttpConfig } from '../config/config.js';
 import { HttpBindError, literal } from '../downstream/http/bind.js';
 import type { HttpEvent } from '../downstream/http/http-event.js';
 import { type HttpTransport, openHttpTransport } from '../downstream/http/server.js';
+import { errorCode } from '../errors/error-text.js';
 import { readOrCreateToken, TokenFileError } from '../files/token-file.js';
 import type { Logger } from '../observe/logger.js';
 import type { Composition } from './compose.js';
@@ -9,7 +10,7 @@ import { createHttpClients } from './http-clients.js';
 import { UsageError } from './usage-error.js';
 import { tokenFile } from './user-files.js';
 
-/** What the command line says about the HTTP front. */
+/** The HTTP options of the command line. */
 export interface HttpSettings {
   readonly host: string;
   readonly port: number;
@@ -26,12 +27,12 @@ export interface ServeHttpOptions {
   readonly logger: Logger;
 }
 
-/** Opens the HTTP front; throws a `UsageError` when it cannot be, or must not be, opened as asked. */
+/** Opens the HTTP listener. Throws a `UsageError` when the options do not allow it. */
 export async function serveHttp({ settings, limits, composition, logger }: ServeHttpOptions): Promise<HttpTransport> {
   const { platform, gateway } = composition;
   const { host, port, noAuth, allowedHosts, allowedOrigins, tls } = settings;
   try {
-    const front = await openHttpTransport({
+    const transport = await openHttpTransport({
       core: createHttpClients({
         platform,
         gateway,
@@ -51,15 +52,18 @@ export async function serveHttp({ settings, limits, composition, logger }: Serve
       limits,
       onEvent: (event) => logEvent(logger, event),
     });
-    process.stderr.write(`Trunkline serves ${front.url}/mcp${noAuth ? '' : '; `trunkline token` shows the token'}\n`);
-    return front;
+    process.stderr.write(
+      `Trunkline serves ${transport.url}/mcp${noAuth ? '' : '; `trunkline token` shows the token'}\n`,
+    );
+    return transport;
   } catch (error) {
     throw asUsageError(error, settings);
   }
 }
 
 function logEvent(logger: Logger, event: HttpEvent): void {
-  if (event.kind === 'failed') logger.error({ err: event.error }, 'a bug in the HTTP front');
+  if (event.kind === 'failed')
+    logger.error({ err: event.error }, 'internal error: an HTTP request failed; please report this bug');
   else logger.info({ ...event }, `http ${event.kind}`);
 }
 
@@ -67,27 +71,27 @@ function asUsageError(error: unknown, { host, port, tls }: HttpSettings): unknow
   if (error instanceof HttpBindError || error instanceof TokenFileError) {
     return new UsageError(error.message, 'see `trunkline serve --help`', { cause: error });
   }
-  const code = error instanceof Error && 'code' in error ? String(error.code) : undefined;
+  const code = errorCode(error);
   const isAboutTls =
     error instanceof Error &&
     tls !== undefined &&
     ('path' in error || code === 'EISDIR' || code?.startsWith('ERR_OSSL'));
   if (isAboutTls) {
-    const hint = 'name PEM files that you may read with --tls-cert and --tls-key';
-    return new UsageError(`the TLS files cannot be used (${error.message})`, hint, { cause: error });
+    const hint = 'pass readable PEM files with --tls-cert and --tls-key';
+    return new UsageError(`cannot read the TLS certificate or key (${error.message})`, hint, { cause: error });
   }
   const reason = code === undefined ? undefined : LISTEN_FAULTS.get(code);
   if (reason === undefined) return error;
   return new UsageError(
     `cannot listen on ${literal(host)}:${port}: ${reason}`,
-    'name another one with --http HOST:PORT',
+    'choose another address with --http HOST:PORT',
   );
 }
 
 const LISTEN_FAULTS = new Map([
-  ['EADDRINUSE', 'the port is in use'],
-  ['EADDRNOTAVAIL', 'this machine does not have the address'],
-  ['EACCES', 'the port may not be used'],
-  ['ENOTFOUND', 'there is no such host'],
-  ['EAI_AGAIN', 'the host cannot be looked up'],
+  ['EADDRINUSE', 'another program already uses the port'],
+  ['EADDRNOTAVAIL', 'this machine does not have that address'],
+  ['EACCES', 'this user may not listen on that port'],
+  ['ENOTFOUND', 'the host name does not exist'],
+  ['EAI_AGAIN', 'the name server did not answer'],
 ]);

@@ -214,7 +214,7 @@ export class SupervisedBackends {
     if (catalogues === undefined) return false;
     // Until then, a package may have been installed.
     const kept = () => catalogues.of(instance.server, this.#installer.completed(child), profile);
-    instance.keep = (words) => kept().keep(words);
+    instance.keep = (words) => kept().put(words);
     const found = kept().find();
     if (found === undefined) return false;
     const fault = await instance.backend.showCached(found);

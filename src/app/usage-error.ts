@@ -1,4 +1,4 @@
-/** A command line that asks for something that cannot be. Its message is one line; the hint is the next step. */
+/** A mistake in the command line. The message is one line; the hint is the next step for the user. */
 export class UsageError extends Error {
   override readonly name = 'UsageError';
   readonly hint: string;

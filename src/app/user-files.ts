@@ -3,37 +3,37 @@ import { join } from 'node:path';
 import type { ApprovalPlaces } from '../approvals/approvals.js';
 import { dataFolder } from '../files/data-folder.js';
 
-/** Where the bearer token of this user is kept. */
+/** File of the bearer token for HTTP clients. */
 export function tokenFile(): string {
   return inDataFolder('token');
 }
 
-/** Where the secret is kept under which the ids of tasks are sealed. */
+/** File of the key that signs task ids and protects the caches. */
 export function sealFile(): string {
   return inDataFolder('seal');
 }
 
-/** Where each gateway of this user says which processes run for it. */
+/** Folder where each gateway of this user lists its processes. */
 export function runFolder(): string {
   return inDataFolder('run');
 }
 
-/** Where Trunkline installs packages, and the locks of configurations whose own folders cannot be written. */
+/** Folder of installed packages, and folder of lock files for configurations in read-only folders. */
 export function packageFolders(): { storeFolder: string; locksFolder: string } {
   return { storeFolder: inDataFolder('store'), locksFolder: inDataFolder('locks') };
 }
 
-/** Where it is kept what servers offered in the last run. */
+/** Folder of cached catalogues. */
 export function catalogueFolder(): string {
   return inDataFolder('catalogue');
 }
 
-/** Where it is kept what is approved of tools, and noted what is not. */
+/** Folders of approved tools and of tools that wait for approval. */
 export function approvalPlaces(purpose: ApprovalPlaces['purpose']): ApprovalPlaces {
   return { approvalsFolder: inDataFolder('approvals'), withheldFolder: inDataFolder('withheld'), purpose };
 }
 
-/** Where it is kept what configuration files said when they were last checked. */
+/** Folder of cached checked configurations. */
 export function checkedFolder(): string {
   return inDataFolder('checked');
 }

@@ -1,43 +1,43 @@
-import { createHash, randomBytes } from 'node:crypto';
-import { linkSync, mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
-import { dirname } from 'node:path';
+import { createHash } from 'node:crypto';
 import { readPrivateFile } from '../files/private-file.js';
+import { createFileSync, replaceFileSync } from '../files/whole-file.js';
+import { isRecord } from '../json/is-record.js';
 
-/** One definition of a tool that was approved. */
+/** One approved definition of a tool. */
 export interface ApprovedDefinition {
   readonly digest: string;
-  /** What it was, to be compared with what it becomes; absent when it is too long to be kept. */
+  /** The definition, to show the difference to a later one; absent when it is too long to store. */
   readonly text?: string;
 }
 
 /**
- * What is approved, by the names of the tools, the last one approved coming last. A tool may have several definitions: a
- * server can describe it to one kind of client in other words than to another.
+ * Approved definitions by tool name, in the order of approval. A tool can have several: a server may describe the same
+ * tool differently to different clients.
  */
 export type Approved = ReadonlyMap<string, readonly ApprovedDefinition[]>;
 
-/** A file of approvals that is there but cannot be used. It is never ignored: a server could be trusted anew. */
+/** An approval file that exists and cannot be used. It must not be ignored: all tools would be approved as first use. */
 export class ApprovalFileError extends Error {
   override readonly name = 'ApprovalFileError';
 }
 
-/** Of the form, not of Trunkline. */
+/** Version of the file format. */
 const FORMAT = 1;
 const MAX_FILE_BYTES = 32 * 1024 * 1024;
-/** Twice as many as a list may have; those that were approved longest ago go first. */
+/** Twice the limit of a list; the oldest approvals are dropped first. */
 const MAX_TOOLS = 2_000;
 const MAX_DEFINITIONS = 8;
-/** As long as a schema may be. Beyond that only the digest is kept. */
+/** The size limit of a schema. Of a longer definition only the digest is stored. */
 const MAX_TEXT_LENGTH = 64 * 1024;
-/** Of all texts together; the last approved are kept. */
+/** Limit for all texts together; the latest approvals keep theirs. */
 const MAX_TEXTS_LENGTH = 4 * 1024 * 1024;
 
-/** SHA-256 of a definition, by which it is known again. */
+/** SHA-256 of a definition; approvals are compared by it. */
 export function digestOf(definition: string): string {
   return createHash('sha256').update(definition).digest('hex');
 }
 
-/** What is approved once these definitions are as well, by the names of their tools. */
+/** Returns the approvals with these definitions, given as pairs of tool name and definition, added. */
 export function withApproved(before: Approved, definitions: Iterable<readonly [string, string]>): Approved {
   const after = new Map(before);
   for (const [name, text] of definitions) {
@@ -49,7 +49,7 @@ export function withApproved(before: Approved, definitions: Iterable<readonly [s
   return bounded(after);
 }
 
-/** The approvals of one server in a file that is written as a whole, and that nobody but this user can use. */
+/** Stores the approvals of one server in a file that only this user can read or write. */
 export class ApprovalFile {
   readonly path: string;
 
@@ -57,55 +57,39 @@ export class ApprovalFile {
     this.path = path;
   }
 
-  /** What is approved; `undefined` when there is no file. Throws an `ApprovalFileError`. */
+  /** Reads the approvals; `undefined` when there is no file. Throws an `ApprovalFileError`. */
   read(): Approved | undefined {
     const found = readPrivateFile(this.path, MAX_FILE_BYTES);
     if (found.kind === 'absent') return undefined;
     if (found.kind === 'unusable') throw new ApprovalFileError(`${this.path} is not used: ${found.reason}`);
     const approved = parse(Buffer.from(found.bytes).toString());
     if (approved === undefined)
-      throw new ApprovalFileError(`${this.path} is not used: it is broken or of another format`);
+      throw new ApprovalFileError(`${this.path} is not used: it is damaged or has another format`);
     return approved;
   }
 
-  /** Makes the file. Returns whether there was none; one that is there stays as it is. */
+  /** Creates the file. Returns false when it exists already; it is not changed then. */
   create(approved: Approved): boolean {
-    return this.#put(approved, (draft) => {
-      try {
-        linkSync(draft, this.path);
-        return true;
-      } catch (error) {
-        if (error instanceof Error && 'code' in error && error.code === 'EEXIST') return false;
-        throw error;
-      }
-    });
+    return createFileSync(this.path, serialize(approved), { flush: true });
   }
 
   replace(approved: Approved): void {
-    this.#put(approved, (draft) => renameSync(draft, this.path));
+    replaceFileSync(this.path, serialize(approved), { flush: true });
   }
+}
 
-  #put<T>(approved: Approved, place: (draft: string) => T): T {
-    const draft = `${this.path}.${randomBytes(6).toString('hex')}.tmp`;
-    mkdirSync(dirname(this.path), { recursive: true, mode: 0o700 });
-    try {
-      const text = JSON.stringify({ format: FORMAT, tools: [...approved] });
-      writeFileSync(draft, `${text}\n`, { mode: 0o600, flag: 'wx', flush: true });
-      return place(draft);
-    } finally {
-      rmSync(draft, { force: true });
-    }
-  }
+function serialize(approved: Approved): string {
+  return `${JSON.stringify({ format: FORMAT, tools: [...approved] })}\n`;
 }
 
 function bounded(approved: Approved): Approved {
   let freeSpace = MAX_TEXTS_LENGTH;
-  const kept = [...approved].slice(-MAX_TOOLS).reverse();
-  const fitting = kept.map(([name, definitions]) => {
+  const latest = [...approved].slice(-MAX_TOOLS).reverse();
+  const fitting = latest.map(([name, definitions]) => {
     const each = definitions.toReversed().map(({ digest, text = '' }): ApprovedDefinition => {
-      const isKept = text !== '' && text.length <= Math.min(MAX_TEXT_LENGTH, freeSpace);
-      if (isKept) freeSpace -= text.length;
-      return isKept ? { digest, text } : { digest };
+      const fits = text !== '' && text.length <= Math.min(MAX_TEXT_LENGTH, freeSpace);
+      if (fits) freeSpace -= text.length;
+      return fits ? { digest, text } : { digest };
     });
     return [name, each.reverse()] as const;
   });
@@ -133,8 +117,4 @@ function isTool(value: unknown): value is readonly [string, readonly ApprovedDef
 function isDefinition(value: unknown): value is ApprovedDefinition {
   if (!isRecord(value) || typeof value.digest !== 'string') return false;
   return value.text === undefined || typeof value.text === 'string';
-}
-
-function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

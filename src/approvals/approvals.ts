@@ -1,20 +1,20 @@
 import { createHash } from 'node:crypto';
 import { join } from 'node:path';
 import { CacheFolder } from '../cache/cache-folder.js';
-import type { FileWatch } from '../config/watch.js';
+import type { FileWatch } from '../files/watch-files.js';
 import type { Logger } from '../observe/logger.js';
 import type { Cancel, Clock } from '../timing/clock.js';
 import { ApprovalFile } from './approval-file.js';
 import { ServerApprovals, type WithheldTool } from './server-approvals.js';
 
-/** Where it is kept what is approved, and what whoever is composed does about it. */
+/** Folders of the approvals, and how this process uses them. */
 export interface ApprovalPlaces {
   readonly approvalsFolder: string;
-  /** Where it is noted what gateways withhold, for the command that approves it. */
+  /** Folder of withheld tools: gateways write it, and `trunkline approve` reads it. */
   readonly withheldFolder: string;
   /**
-   * `serve` takes over what is approved meanwhile, and notes what it withholds; `once` does neither; `review` does not
-   * even approve the first tools of a server.
+   * `serve` follows changes of the approvals and stores which tools it withholds; `once` does neither; `review` reads
+   * the stored tools and does not approve the first tools of a server.
    */
   readonly purpose: 'serve' | 'once' | 'review';
 }
@@ -23,7 +23,7 @@ export interface ApprovalsOptions {
   readonly places: ApprovalPlaces;
   readonly clock: Clock;
   readonly logger: Logger;
-  /** Something else is approved of this server, by another process. */
+  /** Called when another process has changed the approvals of a server. */
   readonly onChange: (key: string) => void;
 }
 
@@ -33,18 +33,18 @@ interface Known {
   readonly approvals: ServerApprovals;
 }
 
-/** Nobody approves anything while a client waits for its first answers. */
+/** Watching starts after the first answers: loading the watcher would delay them. */
 const FOLLOW_AFTER_MS = 1_000;
 const MAX_WITHHELD_BYTES = 8 * 1024 * 1024;
 const MAX_WITHHELD_FILES = 256;
 const DIGEST_LENGTH = 16;
 
-/** What is approved of the servers, each in a file of its own that goes by the configuration file and the server's key. */
+/** The approvals of all servers, one file for each pair of configuration file and server key. */
 export class Approvals {
   readonly #options: ApprovalsOptions;
-  /** By the paths of their files. */
+  /** By the path of the approval file. */
   readonly #known = new Map<string, Known>();
-  readonly #noted: CacheFolder;
+  readonly #withheld: CacheFolder;
   #cancel: Cancel = () => {};
   #isFollowing = false;
   #watch: Promise<FileWatch> | undefined;
@@ -52,12 +52,13 @@ export class Approvals {
   constructor(options: ApprovalsOptions) {
     const { places, logger } = options;
     this.#options = options;
-    this.#noted = new CacheFolder({
+    this.#withheld = new CacheFolder({
       folder: places.withheldFolder,
       maxFileBytes: MAX_WITHHELD_BYTES,
       maxFiles: MAX_WITHHELD_FILES,
-      onIgnored: (file, reason) => logger.debug({ file, reason }, 'not used: a note of withheld tools'),
-      onFault: (err) => logger.warn({ err }, '`trunkline approve` will not see what only this client is offered'),
+      onIgnored: (file, reason) => logger.debug({ file, reason }, 'a file of withheld tools is ignored'),
+      onFault: (err) =>
+        logger.warn({ err }, 'withheld tools cannot be stored, so `trunkline approve` may not show all of them'),
     });
   }
 
@@ -73,20 +74,26 @@ export class Approvals {
       command: `trunkline approve ${key} --config ${quoted(configFile)}`,
       trustsFirstUse: places.purpose !== 'review',
       onFirstUse: (tools) =>
-        logger.warn({ server: key, tools }, 'the tools of this server are approved: they are the first'),
-      onFault: (fault) => logger.error({ server: key, fault }, 'approvals'),
+        logger.warn(
+          { server: key, tools },
+          'approved the first tools of this server; later changes need `trunkline approve`',
+        ),
+      onFault: (fault) => logger.error({ server: key, fault }, 'the approvals of this server cannot be used'),
       onWithheld: (withheld) => {
-        logger.warn({ server: key, tools: withheld.map(({ name: tool }) => tool) }, 'tools wait for approval');
-        if (places.purpose === 'serve') this.#noted.write(name, new TextEncoder().encode(JSON.stringify(withheld)));
+        logger.warn(
+          { server: key, tools: withheld.map(({ name: tool }) => tool) },
+          'tools wait for approval; `trunkline approve` shows them',
+        );
+        if (places.purpose === 'serve') this.#withheld.write(name, new TextEncoder().encode(JSON.stringify(withheld)));
       },
     });
     this.#known.set(path, { key, file, approvals });
-    if (places.purpose === 'review') for (const tool of this.#readNote(name)) approvals.note(tool);
+    if (places.purpose === 'review') for (const tool of this.#readWithheld(name)) approvals.note(tool);
     if (this.#isFollowing) this.#openWatch();
     return approvals;
   }
 
-  /** From soon on, takes over what other processes approve. */
+  /** Applies what other processes approve, from a second after the call on. */
   follow(): void {
     if (this.#options.places.purpose !== 'serve') return;
     this.#cancel = this.#options.clock.schedule(FOLLOW_AFTER_MS, () => {
@@ -95,24 +102,25 @@ export class Approvals {
     });
   }
 
-  /** Resolves when nothing is followed any more and all notes are written. */
+  /** Stops watching. Resolves when all files are written. */
   async close(): Promise<void> {
     this.#cancel();
     this.#isFollowing = false;
     const watch = this.#watch;
     this.#watch = undefined;
-    await Promise.all([watch?.then((each) => each.close()), this.#noted.settled()]);
+    await Promise.all([watch?.then((each) => each.close()), this.#withheld.settled()]);
   }
 
   #openWatch(): void {
     const { clock, logger } = this.#options;
     const before = this.#watch;
-    const onError = (err: unknown) => logger.warn({ err }, 'approvals may go unnoticed until the next start');
+    const onError = (err: unknown) =>
+      logger.warn({ err }, 'the approvals cannot be watched; restart Trunkline to apply new ones');
     const open = async () => {
-      const { watchFiles } = await import('../config/watch.js');
+      const { watchFiles } = await import('../files/watch-files.js');
       const files = [...this.#known.keys()];
       const watch = watchFiles({ files, clock, onChange: () => this.#reread(), onError });
-      // Something may have been approved before.
+      // The approvals may have changed before the watcher was ready.
       void watch.ready.then(() => this.#reread());
       void before?.then((each) => each.close());
       return watch;
@@ -124,19 +132,19 @@ export class Approvals {
     if (!this.#isFollowing) return;
     for (const { key, approvals } of this.#known.values()) {
       if (!approvals.reread()) continue;
-      this.#options.logger.info({ server: key }, 'what is approved of this server has changed');
+      this.#options.logger.info({ server: key }, 'the approvals of this server have changed');
       this.#options.onChange(key);
     }
   }
 
-  #readNote(name: string): readonly WithheldTool[] {
-    const bytes = this.#noted.read(name);
+  #readWithheld(name: string): readonly WithheldTool[] {
+    const bytes = this.#withheld.read(name);
     if (bytes === undefined) return [];
     try {
       const value: unknown = JSON.parse(new TextDecoder().decode(bytes));
       return Array.isArray(value) ? value.filter(isWithheldTool) : [];
     } catch {
-      // It is only a note; what the server says when it is started counts as well.
+      // The file is a cache: the server lists its tools again when it starts.
       return [];
     }
   }
@@ -148,7 +156,7 @@ function isWithheldTool(value: unknown): value is WithheldTool {
   return typeof name === 'string' && typeof definition === 'string';
 }
 
-/** As it can be typed into a shell. */
+/** Quotes a path for a shell. */
 function quoted(path: string): string {
   if (/^[\w./:\\@+-]+$/.test(path)) return path;
   return process.platform === 'win32' ? `"${path}"` : `'${path.replaceAll("'", `'\\''`)}'`;

@@ -3,15 +3,15 @@ import { type ApprovalFile, ApprovalFileError, type Approved, digestOf, withAppr
 
 export interface ServerApprovalsOptions {
   readonly file: ApprovalFile;
-  /** What a person types to see what is withheld. */
+  /** The command that shows the withheld tools. */
   readonly command: string;
-  /** Whether the first tools of a server are approved as they are; otherwise all of them wait for a person. */
+  /** Whether the first tools of a server are approved without review. */
   readonly trustsFirstUse: boolean;
-  /** The first tools were approved. */
+  /** Called when the first tools were approved, with their number. */
   readonly onFirstUse: (tools: number) => void;
-  /** What is wrong with the file; told once for each fault. */
+  /** Called once for each different fault of the file. */
   readonly onFault: (fault: string) => void;
-  /** Told what is withheld now, whenever something was withheld that was not before. */
+  /** Called with all withheld tools when another one is withheld. */
   readonly onWithheld: (withheld: readonly WithheldTool[]) => void;
 }
 
@@ -21,20 +21,20 @@ export interface WithheldTool {
   readonly definition: string;
 }
 
-/** More than any server has at once; those that were seen longest ago go first. */
+/** More than any server has at once; the least recently seen tools are dropped first. */
 const MAX_WITHHELD = 2_000;
 
-/** What is approved of the tools of one server, for all its processes. */
+/** Decides which tools of one server are approved, for all its processes. */
 export class ServerApprovals implements ToolApprovals {
   readonly #options: ServerApprovalsOptions;
-  /** `undefined` as long as nothing ever was. */
+  /** `undefined` until the first approval. */
   #approved: Approved | undefined;
   #isFirstUse = false;
   #fault: string | undefined;
   #isUnreadable = false;
-  /** By digests. */
+  /** By digest. */
   readonly #withheld = new Map<string, WithheldTool>();
-  /** The digests of what was listed last, by names. */
+  /** Digests of the latest list by tool name. */
   readonly #listed = new Map<string, string>();
 
   constructor(options: ServerApprovalsOptions) {
@@ -45,24 +45,24 @@ export class ServerApprovals implements ToolApprovals {
   get facts(): ApprovalFacts {
     const { file, command } = this.#options;
     const advice = this.#isUnreadable
-      ? `That is for the person who runs Trunkline to mend: ${file.path}.`
-      : `That is for the person who runs Trunkline to decide: \`${command}\` shows what is new or changed.`;
+      ? `The person who runs Trunkline has to repair or remove this file: ${file.path}.`
+      : `The person who runs Trunkline has to decide: \`${command}\` shows what is new or changed.`;
     return { tools: this.#approved?.size ?? 0, isFirstUse: this.#isFirstUse, fault: this.#fault, advice };
   }
 
-  /** What was seen and is not approved. */
+  /** Tools that were listed and are not approved. */
   get withheld(): readonly WithheldTool[] {
     return [...this.#withheld.values()].filter(
       ({ name, definition }) => this.#verdictOn(name, definition) !== 'approved',
     );
   }
 
-  /** Whether nothing was ever approved or refused. */
+  /** Whether no tool of this server was ever approved or reviewed. */
   get isUntouched(): boolean {
     return this.#approved === undefined && !this.#isUnreadable;
   }
 
-  /** The file is there and says nothing that can be used, so nothing is approved. */
+  /** The file exists and cannot be used, so no tool is approved. */
   get isUnreadable(): boolean {
     return this.#isUnreadable;
   }
@@ -71,43 +71,43 @@ export class ServerApprovals implements ToolApprovals {
     return this.#listed.has(name);
   }
 
-  /** Whether the server offers the tool in this run; otherwise it did to a client of a gateway. */
+  /** Whether the server lists this definition in this run; otherwise a running gateway has seen it. */
   isOffered({ name, definition }: WithheldTool): boolean {
     return this.#listed.get(name) === digestOf(definition);
   }
 
   judge(definitions: ReadonlyMap<string, string>): ReadonlyMap<string, ApprovalVerdict> {
-    // A list that is still empty says nothing; some servers fill theirs later.
+    // An empty list does not count as first use: some servers add their tools later.
     if (this.isUntouched && this.#options.trustsFirstUse && definitions.size > 0) this.#begin(definitions);
     const verdicts = new Map<string, ApprovalVerdict>();
-    let isNews = false;
+    let hasNew = false;
     for (const [name, definition] of definitions) {
       this.#listed.set(name, digestOf(definition));
       const verdict = this.#verdictOn(name, definition);
       verdicts.set(name, verdict);
-      if (verdict !== 'approved') isNews = this.note({ name, definition }) || isNews;
+      if (verdict !== 'approved') hasNew = this.note({ name, definition }) || hasNew;
     }
-    if (isNews) this.#options.onWithheld(this.withheld);
+    if (hasNew) this.#options.onWithheld(this.withheld);
     return verdicts;
   }
 
-  /** Remembers a tool that may be withheld. Returns whether that is news. */
+  /** Remembers a tool that may be withheld. Returns whether it is a new one. */
   note(tool: WithheldTool): boolean {
     const digest = digestOf(tool.definition);
-    const isNews = !this.#withheld.delete(digest);
+    const isNew = !this.#withheld.delete(digest);
     this.#withheld.set(digest, tool);
     const [oldest = digest] = this.#withheld.keys();
     if (this.#withheld.size > MAX_WITHHELD) this.#withheld.delete(oldest);
-    return isNews;
+    return isNew;
   }
 
-  /** How it stands with a tool that is withheld: whether there is an approved one of its name, and the last one's text. */
-  earlier({ name }: WithheldTool): { readonly isThere: boolean; readonly definition: string | undefined } {
+  /** Whether an earlier definition of a withheld tool was approved, and the text of the latest one if it is stored. */
+  earlier({ name }: WithheldTool): { readonly wasApproved: boolean; readonly definition: string | undefined } {
     const last = this.#approved?.get(name)?.at(-1);
-    return { isThere: last !== undefined, definition: last?.text };
+    return { wasApproved: last !== undefined, definition: last?.text };
   }
 
-  /** Approves these, besides what is approved already; none at all says that a person has looked. Throws what writing throws. */
+  /** Adds approvals; an empty list records that a person has reviewed the tools. Throws when the file cannot be written. */
   approve(tools: readonly WithheldTool[]): void {
     const { file } = this.#options;
     const before = file.read() ?? new Map();
@@ -119,12 +119,12 @@ export class ServerApprovals implements ToolApprovals {
     this.#approved = after;
   }
 
-  /** What the file says may be different. Returns whether it is. */
+  /** Reads the file again. Returns whether the approvals have changed. */
   reread(): boolean {
     const before = { approved: this.#approved, isUnreadable: this.#isUnreadable };
     try {
       const now = this.#options.file.read();
-      // Who removes the file means the next start; here it is known what was approved.
+      // A removed file counts from the next start on; until then the known approvals stay valid.
       if (now === undefined && !before.isUnreadable) return false;
       this.#isUnreadable = false;
       this.#fault = undefined;
@@ -132,7 +132,7 @@ export class ServerApprovals implements ToolApprovals {
     } catch (error) {
       if (!(error instanceof ApprovalFileError)) throw error;
       this.#isUnreadable = true;
-      this.#tellFault(error.message);
+      this.#reportFault(error.message);
     }
     return before.isUnreadable !== this.#isUnreadable || digestsOf(before.approved) !== digestsOf(this.#approved);
   }
@@ -142,12 +142,12 @@ export class ServerApprovals implements ToolApprovals {
     const first = withApproved(new Map(), definitions);
     try {
       if (!file.create(first)) {
-        // Another process was quicker.
+        // Another process has created the file first.
         this.reread();
         return;
       }
     } catch (error) {
-      this.#tellFault(`what is approved cannot be kept, so the next run begins anew: ${String(error)}`);
+      this.#reportFault(`the approvals cannot be stored, so the next run starts without them: ${String(error)}`);
     }
     this.#approved = first;
     this.#isFirstUse = true;
@@ -162,7 +162,7 @@ export class ServerApprovals implements ToolApprovals {
     return known.some((one) => one.digest === digest) ? 'approved' : 'changed';
   }
 
-  #tellFault(fault: string): void {
+  #reportFault(fault: string): void {
     if (this.#fault === fault) return;
     this.#fault = fault;
     this.#options.onFault(fault);

@@ -1,41 +1,41 @@
-import { randomBytes } from 'node:crypto';
+import { readdir, rm, stat, utimes } from 'node:fs/promises';
 import { join } from 'node:path';
 import { readPrivateFile } from '../files/private-file.js';
+import { DRAFT_SUFFIX, replaceFile } from '../files/whole-file.js';
 
 export interface CacheFolderOptions {
   readonly folder: string;
   readonly maxFileBytes: number;
-  /** Beyond this, the files that were not used for longest are removed. */
+  /** With more files, the least recently used ones are removed. */
   readonly maxFiles: number;
-  /** Told of a file that is there and not used. */
+  /** Called for a file that exists and is not used. */
   readonly onIgnored: (file: string, reason: string) => void;
-  /** Called once, when a file cannot be written. */
+  /** Called once, for the first file that cannot be written. */
   readonly onFault: (error: unknown) => void;
 }
 
-/** Files are marked as used at most this often. */
+/** The time of last use is updated at most this often. */
 const MARK_EVERY_MS = 24 * 60 * 60 * 1_000;
-/** A draft that was left half written is not being written any more after this. */
+/** A draft of this age was left behind by a process that was killed. */
 const TORN_AFTER_MS = 60_000;
-const DRAFT = '.tmp';
 
 /**
- * Files that only spare work: each may be missing at any time, and nothing depends on one being written.
+ * A folder of cache files. Any of them may be missing at any time, and a failed write has no consequence but a log record.
  *
- * Reading is quick and at once, for somebody waits; writing goes on in the background, always of a whole file, which a
- * rename puts in its place. Nobody but this user can read a file or have written one that is used.
+ * Reads are synchronous, since a client waits for them; writes happen in the background and replace whole files. Only
+ * files that this user owns, and that nobody else can read or write, are used.
  */
 export class CacheFolder {
   readonly #options: CacheFolderOptions;
   readonly #waiting = new Map<string, Uint8Array>();
   #writing: Promise<void> | undefined;
-  #isFaultTold = false;
+  #isFaultReported = false;
 
   constructor(options: CacheFolderOptions) {
     this.#options = options;
   }
 
-  /** What stands in the file of this name, if it is there and ours. */
+  /** The content of a file, if it exists and can be used. */
   read(name: string): Uint8Array | undefined {
     const file = join(this.#options.folder, name);
     const found = readPrivateFile(file, this.#options.maxFileBytes);
@@ -45,17 +45,17 @@ export class CacheFolder {
     return found.bytes;
   }
 
-  /** Puts these bytes into the file of this name, soon. Too many of them take no file's place. */
+  /** Schedules a write. Content above `maxFileBytes` is not written and leaves the previous file in place. */
   write(name: string, bytes: Uint8Array): void {
     if (bytes.length > this.#options.maxFileBytes) {
-      this.#options.onIgnored(join(this.#options.folder, name), 'it would be too large');
+      this.#options.onIgnored(join(this.#options.folder, name), 'the content is too large');
       return;
     }
     this.#waiting.set(name, bytes);
     this.#writing ??= this.#writeAll();
   }
 
-  /** Resolves when everything is written, or cannot be. Never rejects. */
+  /** Resolves when all writes have ended. Never rejects. */
   async settled(): Promise<void> {
     await this.#writing;
   }
@@ -65,42 +65,27 @@ export class CacheFolder {
       const [name, bytes] = next;
       this.#waiting.delete(name);
       try {
-        await this.#writeOne(name, bytes);
+        await replaceFile(join(this.#options.folder, name), bytes);
         if (this.#waiting.size === 0) await this.#trim();
       } catch (error) {
-        if (!this.#isFaultTold) this.#options.onFault(error);
-        this.#isFaultTold = true;
+        if (!this.#isFaultReported) this.#options.onFault(error);
+        this.#isFaultReported = true;
       }
     }
     this.#writing = undefined;
   }
 
-  async #writeOne(name: string, bytes: Uint8Array): Promise<void> {
-    const { mkdir, rename, rm, writeFile } = await import('node:fs/promises');
-    const file = join(this.#options.folder, name);
-    const draft = `${file}.${randomBytes(6).toString('hex')}${DRAFT}`;
-    await mkdir(this.#options.folder, { recursive: true, mode: 0o700 });
-    try {
-      await writeFile(draft, bytes, { mode: 0o600, flag: 'wx' });
-      await rename(draft, file);
-    } catch (error) {
-      await rm(draft, { force: true });
-      throw error;
-    }
-  }
-
   async #trim(): Promise<void> {
-    const { readdir, rm, stat } = await import('node:fs/promises');
     const { folder, maxFiles } = this.#options;
     const found = await Promise.all(
       (await readdir(folder)).map(async (name) => {
         const file = join(folder, name);
-        // One that is gone meanwhile, by another gateway's hand, is the oldest.
+        // Another gateway has removed the file meanwhile: it counts as the oldest.
         const usedAt = await stat(file).then(
           ({ mtimeMs }) => mtimeMs,
           () => 0,
         );
-        return { file, usedAt, isDraft: name.endsWith(DRAFT) };
+        return { file, usedAt, isDraft: name.endsWith(DRAFT_SUFFIX) };
       }),
     );
     const torn = found.filter(({ isDraft, usedAt }) => isDraft && Date.now() - usedAt > TORN_AFTER_MS);
@@ -110,8 +95,7 @@ export class CacheFolder {
 }
 
 async function markUsed(file: string): Promise<void> {
-  const { utimes } = await import('node:fs/promises');
   const now = new Date();
-  // Gone, or not ours to mark: it will count as old.
+  // When the time cannot be set, the file counts as old.
   await utimes(file, now, now).catch(() => {});
 }

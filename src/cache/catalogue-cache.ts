@@ -10,24 +10,24 @@ import type { CacheFolder } from './cache-folder.js';
 
 export interface CatalogueCacheOptions {
   readonly folder: CacheFolder;
-  /** Of this user; what stands in the configuration never reaches the disk but under it. */
+  /** Secret of this user. Values of the configuration reach the disk only as an HMAC under it. */
   readonly secret: string;
-  /** Called when something was kept that is of use only as long as the secret is. */
+  /** Called when a file is written: it is found only as long as the secret exists. */
   readonly onCached: () => void;
   readonly onIgnored: (name: string, reason: string) => void;
   readonly scan: ScanEnvelope;
 }
 
-/** What one server offered one kind of client, from run to run. */
+/** The cached catalogue of one server for one client profile. */
 export interface CatalogueCacheEntry {
   find(): CachedCatalogue | undefined;
-  keep(words: CatalogueContent): void;
+  put(content: CatalogueContent): void;
 }
 
-/** What the servers offered in the last run, by what decides what they offer. */
+/** Caches the catalogues of the servers on disk, so that the next run lists their tools before the servers are ready. */
 export class CatalogueCache {
   readonly #options: CatalogueCacheOptions;
-  /** By name, so that nothing is written that stands there already. */
+  /** Hash of each file's content by name; an unchanged catalogue is not written again. */
   readonly #hashes = new Map<string, string>();
 
   constructor(options: CatalogueCacheOptions) {
@@ -36,10 +36,10 @@ export class CatalogueCache {
 
   of(server: ServerConfig, child: ChildSpec, profile: ClientProfile): CatalogueCacheEntry {
     const name = this.#nameOf(server, child, profile);
-    return { find: () => this.#find(name), keep: (words) => this.#keep(name, words) };
+    return { find: () => this.#find(name), put: (content) => this.#put(name, content) };
   }
 
-  /** Resolves when everything is written, or cannot be. */
+  /** Resolves when all writes have ended. Never rejects. */
   async settled(): Promise<void> {
     await this.#options.folder.settled();
   }
@@ -48,18 +48,18 @@ export class CatalogueCache {
     const { folder, scan, onIgnored } = this.#options;
     const bytes = folder.read(name);
     if (bytes === undefined) return undefined;
-    const kept = CachedCatalogue.read(bytes, scan);
-    if (typeof kept === 'string') {
-      onIgnored(name, kept);
+    const catalogue = CachedCatalogue.read(bytes, scan);
+    if (typeof catalogue === 'string') {
+      onIgnored(name, catalogue);
       return undefined;
     }
     this.#remember(name, hashOf(bytes));
-    return kept;
+    return catalogue;
   }
 
-  #keep(name: string, words: CatalogueContent): void {
+  #put(name: string, content: CatalogueContent): void {
     const { folder, onCached } = this.#options;
-    const bytes = serializeCatalogue(words);
+    const bytes = serializeCatalogue(content);
     const hash = hashOf(bytes);
     if (this.#hashes.get(name) === hash) return;
     this.#remember(name, hash);
@@ -77,8 +77,8 @@ export class CatalogueCache {
   }
 
   /**
-   * What a server offers is decided by what is run and by what it is told of its client: revision, capabilities and
-   * name. The client's version is left out, as one that was updated has to be served at once, too.
+   * The catalogue of a server depends on the program that runs and on what the server learns about its client: revision,
+   * capabilities and name. The client's version is left out, so that an updated client finds the cached catalogue too.
    */
   #nameOf(server: ServerConfig, { command, args, cwd, env }: ChildSpec, profile: ClientProfile): string {
     const { protocolVersion, capabilities, clientInfo } = profile;
@@ -94,13 +94,13 @@ export class CatalogueCache {
 }
 
 const FINGERPRINT_LENGTH = 32;
-/** A file that is written once too often does no harm. */
+/** When a hash is forgotten, its file may be written once without need. */
 const MAX_HASHES = 1_024;
 
-/** The first argument is what a command runs if it looks like a program; others may be the server's data. */
+/** The first argument counts as a program when it has such an extension; other arguments may be data of the server. */
 const PROGRAM = /\.(?:[cm]?[jt]s|py|rb|sh|jar)$/;
 
-/** Which state the program's files are in: a package that was updated may offer something else. */
+/** Size and time of the program's files: an updated program may have another catalogue. */
 function programsOf(command: string, args: readonly string[], cwd: string): readonly unknown[] {
   const [first = ''] = args;
   return [command, ...(PROGRAM.test(first) ? [first] : [])].map((file) => stateOf(resolve(cwd, file)));
@@ -111,7 +111,7 @@ function stateOf(file: string): unknown {
     const stats = statSync(file);
     return stats.isFile() ? [stats.size, stats.mtimeMs] : null;
   } catch {
-    // Found in PATH, or out of reach: there is nothing to tell it by.
+    // The command is looked up in PATH, or the file cannot be read.
     return null;
   }
 }

@@ -1,15 +1,14 @@
 import { createCipheriv, createDecipheriv, createHmac, randomBytes } from 'node:crypto';
 import { statSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import type { CheckedFiles } from '../app/read-config.js';
-import type { CheckedFile } from '../config/checked-file.js';
+import type { CheckedFile, CheckedFileCache } from '../config/checked-file.js';
 import { VERSION } from '../version.js';
 import type { CacheFolder } from './cache-folder.js';
 
 export interface ConfigCacheOptions {
   readonly folder: CacheFolder;
   readonly secret: string;
-  /** Called when something was kept that is of use only as long as the secret is. */
+  /** Called when a file is written: it can be read only as long as the secret exists. */
   readonly onCached: () => void;
 }
 
@@ -18,12 +17,12 @@ const NONCE_LENGTH = 12;
 const TAG_LENGTH = 16;
 
 /**
- * What configuration files said when they were last checked, so that one that is as it was need not be checked again.
+ * Caches checked configurations on disk, so that a start with an unchanged configuration file skips the check.
  *
- * A file may hold secrets, and its owner may take them out of it. So what is kept is encrypted under a key that is made
- * of the very text: whoever has not the text cannot read it, and to a text that has changed it means nothing.
+ * A configuration can contain secrets, and its owner can remove them later. So each entry is encrypted under a key that
+ * is derived from the text of the file: an entry can be read only by a process that has the same text.
  */
-export class ConfigCache implements CheckedFiles {
+export class ConfigCache implements CheckedFileCache {
   readonly #options: ConfigCacheOptions;
 
   constructor(options: ConfigCacheOptions) {
@@ -39,12 +38,12 @@ export class ConfigCache implements CheckedFiles {
       const opened = [decipher.update(sealed.subarray(NONCE_LENGTH + TAG_LENGTH)), decipher.final()];
       return JSON.parse(Buffer.concat(opened).toString()) as CheckedFile;
     } catch {
-      // Of another text, of another version of ours, or broken: the file is checked anew.
+      // The text or the version of Trunkline is another one, or the entry is broken: the file is checked again.
       return undefined;
     }
   }
 
-  keep(file: string, text: string, checked: CheckedFile): void {
+  put(file: string, text: string, checked: CheckedFile): void {
     const nonce = randomBytes(NONCE_LENGTH);
     const cipher = createCipheriv(CIPHER, this.#keyOf(text), nonce);
     const sealed = [cipher.update(JSON.stringify(checked)), cipher.final()];
@@ -67,7 +66,7 @@ export class ConfigCache implements CheckedFiles {
 
 const NAME_LENGTH = 32;
 
-/** In a clone the code changes while the version stays. */
+/** In a clone of the repository the code changes while the version stays the same. */
 function builtAt(): number {
   return statSync(fileURLToPath(import.meta.url)).mtimeMs;
 }

@@ -1,10 +1,11 @@
 import { once as onceEmitted } from 'node:events';
 import { createInterface } from 'node:readline/promises';
-import { EXIT } from '../app/exit.js';
-import type { GlobalOptions } from '../app/settings.js';
+import { EXIT } from '../app/exit-codes.js';
+import type { GlobalOptions } from '../app/global-options.js';
 import { UsageError } from '../app/usage-error.js';
 import type { ServerApprovals, WithheldTool } from '../approvals/server-approvals.js';
 import type { Config, ServerConfig } from '../config/config.js';
+import { errorMessage } from '../errors/error-text.js';
 import { printable } from '../json/printable.js';
 import { describeDefinition } from './describe-definition.js';
 import { tell } from './output.js';
@@ -12,15 +13,15 @@ import { chooseServers, type Once, runOnce } from './run-once.js';
 import { reportFailures } from './tools.js';
 
 export interface ApproveOptions {
-  /** All servers whose tools need approval when absent. */
+  /** Key of the server; all servers with `approval: required` when absent. */
   readonly server: string | undefined;
-  /** By their own names or as clients see them; all when there are none. */
+  /** Original or exposed names; all tools when empty. */
   readonly tools: readonly string[];
   /** Approves without asking. */
   readonly isYes: boolean;
 }
 
-/** Shows tools that are new or have changed as a model would see them, and approves those that a person agrees to. */
+/** `trunkline approve`: shows new and changed tools as a model sees them, and approves those that the user accepts. */
 export async function approve(settings: GlobalOptions, options: ApproveOptions): Promise<number> {
   return await runOnce(
     settings,
@@ -28,7 +29,7 @@ export async function approve(settings: GlobalOptions, options: ApproveOptions):
     async (once) => {
       const { servers } = once.config;
       if (servers.length === 0)
-        tell('No server needs approval; `approval: required` in the configuration asks for it.');
+        tell('No server requires approval. To require it, set `approval: required` in the configuration.');
       const decide = decisionMaker(options, once.ending);
       let areAllApproved = true;
       for (const server of servers) {
@@ -46,14 +47,14 @@ function chooseApproved(config: Config, name: string | undefined): readonly Serv
   const needing = chosen.filter(({ approval }) => approval === 'required');
   if (name !== undefined && needing.length === 0) {
     throw new UsageError(
-      `tools of \`${name}\` need no approval`,
-      'set `approval: required` for it in the configuration',
+      `server \`${name}\` does not require approval`,
+      'to require it, set `approval: required` in the configuration',
     );
   }
   return needing;
 }
 
-/** Whether a tool is approved; `undefined` when there is nobody to ask. */
+/** Asks whether to approve a tool; `undefined` without a terminal. */
 type Decide = (input: string) => Promise<boolean | undefined>;
 
 function decisionMaker({ isYes }: ApproveOptions, ending: AbortSignal): Decide {
@@ -67,7 +68,7 @@ function decisionMaker({ isYes }: ApproveOptions, ending: AbortSignal): Decide {
   };
 }
 
-/** Returns whether nothing is left that waits for approval, of all tools or those of these names. */
+/** Reviews the tools with these names, or all tools. Returns whether all of them are approved. */
 async function reviewServer(
   { key, prefix }: ServerConfig,
   names: readonly string[],
@@ -77,7 +78,7 @@ async function reviewServer(
   const approvals = composition.approvals.of(key, config.file);
   if (approvals.isUnreadable) {
     tell(`trunkline: ${key}: ${approvals.facts.fault}`);
-    tell('  mend it, or remove it to have the tools approved that the server offers when it is started next');
+    tell('  repair it, or remove it: then the tools that the server lists at its next start are approved');
     return false;
   }
   const own = names.map((name) => ownName(name, prefix, approvals));
@@ -86,31 +87,29 @@ async function reviewServer(
   for (const name of own) {
     if (waiting.some((tool) => tool.name === name)) continue;
     const isListed = approvals.hasListed(name);
-    say(`${key}: ${name} ${isListed ? 'is approved already' : 'is not among its tools'}`);
+    say(`${key}: ${name} ${isListed ? 'is already approved' : 'is not a tool of this server'}`);
     if (!isListed) areAllApproved = false;
   }
-  if (own.length === 0 && waiting.length === 0) say(`${key}: nothing waits for approval`);
+  if (own.length === 0 && waiting.length === 0) say(`${key}: no tool waits for approval`);
   for (const tool of waiting) {
     for (const line of describe(key, tool, approvals)) say(line);
     const isApproved = await decide(`Approve ${printable(tool.name)} of ${key}? [y/N] `);
-    // To say no to the first tools of a server keeps them from being approved as the first.
-    const isToKeep = isApproved || (isApproved === false && approvals.isUntouched);
-    if (isToKeep && !keep(key, approvals, isApproved ? [tool] : [])) return false;
+    // A "no" is stored too when nothing is stored yet; otherwise the first use would approve the tools.
+    const mustStore = isApproved || (isApproved === false && approvals.isUntouched);
+    if (mustStore && !store(key, approvals, isApproved ? [tool] : [])) return false;
     if (!isApproved) areAllApproved = false;
     say(`${key}: ${tool.name} ${isApproved ? 'is approved' : 'is not approved'}`);
   }
   return areAllApproved;
 }
 
-/** Returns whether it could be kept. */
-function keep(key: string, approvals: ServerApprovals, tools: readonly WithheldTool[]): boolean {
+/** Stores the decision. Returns false when it cannot be stored. */
+function store(key: string, approvals: ServerApprovals, tools: readonly WithheldTool[]): boolean {
   try {
     approvals.approve(tools);
     return true;
   } catch (error) {
-    tell(
-      `trunkline: ${key}: what you decide cannot be kept: ${error instanceof Error ? error.message : String(error)}`,
-    );
+    tell(`trunkline: ${key}: cannot store the decision: ${errorMessage(error)}`);
     return false;
   }
 }
@@ -127,9 +126,9 @@ function ownName(name: string, prefix: string, approvals: ServerApprovals): stri
 
 function describe(key: string, tool: WithheldTool, approvals: ServerApprovals): string[] {
   const earlier = approvals.earlier(tool);
-  const isKept = earlier.definition !== undefined;
-  const what = earlier.isThere ? 'has changed since it was approved' : 'is new';
-  const whence = approvals.isOffered(tool) ? '' : ', as it was offered to a client';
-  const note = earlier.isThere && !isKept ? '; what it was is too long to be kept' : '';
-  return [`${key}: ${tool.name} ${what}${whence}${note}`, ...describeDefinition(tool.definition, earlier.definition)];
+  const change = earlier.wasApproved ? 'has changed since it was approved' : 'is new';
+  const source = approvals.isOffered(tool) ? '' : ', as a running Trunkline has seen it';
+  const note =
+    earlier.wasApproved && earlier.definition === undefined ? '; its earlier definition was too long to store' : '';
+  return [`${key}: ${tool.name} ${change}${source}${note}`, ...describeDefinition(tool.definition, earlier.definition)];
 }

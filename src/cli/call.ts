@@ -1,10 +1,11 @@
 import type { ContentBlock } from '@modelcontextprotocol/sdk/types.js';
-import { EXIT } from '../app/exit.js';
+import { EXIT } from '../app/exit-codes.js';
+import type { GlobalOptions } from '../app/global-options.js';
 import type { Progress } from '../app/local-client.js';
-import type { GlobalOptions } from '../app/settings.js';
 import { UsageError } from '../app/usage-error.js';
 import type { Config, ServerConfig } from '../config/config.js';
 import { suggest } from '../config/suggest.js';
+import { errorMessage } from '../errors/error-text.js';
 import { RpcError } from '../jsonrpc/rpc-error.js';
 import { splitExposedName } from '../mcp/exposed-name.js';
 import { METHODS } from '../mcp/methods.js';
@@ -13,15 +14,15 @@ import { type Once, runOnce } from './run-once.js';
 import { reportFailures } from './tools.js';
 
 export interface CallOptions {
-  /** As clients see it. */
+  /** The exposed name of the tool. */
   readonly name: string;
   /** JSON, or `-` for JSON on stdin. */
   readonly args: string | undefined;
-  /** Print the result as it came. */
+  /** Prints the result as JSON. */
   readonly isJson: boolean;
 }
 
-/** Calls one tool and prints its result. */
+/** `trunkline call`: calls one tool and prints its result. */
 export async function call(settings: GlobalOptions, { name, args = '{}', isJson }: CallOptions): Promise<number> {
   const object = toJsonObject(args === '-' ? await readStdin() : args);
   return await runOnce(
@@ -29,7 +30,7 @@ export async function call(settings: GlobalOptions, { name, args = '{}', isJson 
     (config) => possibleOwners(config, name),
     async (once) => {
       const owner = once.composition.gateway.catalogs.tools.resolve(name)?.key;
-      // The gateway would say that it failed too often, which is not what happened here.
+      // The gateway would report that the server failed too often, but it was started only once.
       if (owner !== undefined && reportFailures(once, owner)) return EXIT.failed;
       try {
         return printResult(await send(once, name, object), isJson);
@@ -45,7 +46,7 @@ export async function call(settings: GlobalOptions, { name, args = '{}', isJson 
   );
 }
 
-/** The server whose prefix the name begins with; all of them when there is none. */
+/** The servers whose prefix the name starts with; all servers when there is none. */
 function possibleOwners({ servers }: Config, name: string): readonly ServerConfig[] {
   const prefix = splitExposedName(name)?.prefix;
   const owners = servers.filter((server) => prefix !== undefined && server.prefix === prefix);
@@ -62,14 +63,14 @@ async function readStdin(): Promise<string> {
   }
 }
 
-/** The same text on one line, if it is a JSON object; numbers and the order of members stay as they are. */
+/** Returns the text of a JSON object on one line; numbers and the order of members do not change. */
 function toJsonObject(text: string): string {
   const value = parse(text);
   if (typeof value !== 'object' || value === null || Array.isArray(value)) {
     const found = value === null ? 'null' : Array.isArray(value) ? 'an array' : `a ${typeof value}`;
     throw new UsageError(`the arguments of a call must be a JSON object; found ${found}`, EXAMPLE);
   }
-  // Within the strings of valid JSON there are no line breaks.
+  // Strings in valid JSON contain no line breaks.
   return text.replace(/[\r\n]/g, ' ');
 }
 
@@ -77,8 +78,7 @@ function parse(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch (cause) {
-    const reason = cause instanceof Error ? cause.message : String(cause);
-    throw new UsageError(`the arguments of a call must be a JSON object: ${reason}`, EXAMPLE, { cause });
+    throw new UsageError(`the arguments of a call must be a JSON object: ${errorMessage(cause)}`, EXAMPLE, { cause });
   }
 }
 
@@ -102,7 +102,7 @@ function describeProgress({ progress, total, message }: Progress): string {
   return typeof message === 'string' ? `${share}, ${message}` : share;
 }
 
-/** What a tool says about its failure goes to stderr, so that stdout holds results only. */
+/** The message of a failed tool goes to stderr, so that stdout has results only. */
 function printResult(result: Uint8Array, isJson: boolean): number {
   const json = new TextDecoder().decode(result);
   const { content, structuredContent, isError } = JSON.parse(json) as Record<string, unknown>;
@@ -125,5 +125,5 @@ function suggestTool({ composition }: Once, name: string): void {
   const names = [...composition.gateway.catalogs.tools.listed.values()].flat();
   const nearest = suggest(name, names);
   if (names.includes(name)) return;
-  tell(nearest === undefined ? '  `trunkline tools` lists what can be called' : `  did you mean \`${nearest}\`?`);
+  tell(nearest === undefined ? '  `trunkline tools` lists all tools' : `  did you mean \`${nearest}\`?`);
 }

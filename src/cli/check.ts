@@ -1,12 +1,12 @@
-import { EXIT } from '../app/exit.js';
-import type { GlobalOptions } from '../app/settings.js';
+import { EXIT } from '../app/exit-codes.js';
+import type { GlobalOptions } from '../app/global-options.js';
 import { reportStatus } from '../gateway/status/status.js';
 import type { ServerReport } from '../gateway/status/status-report.js';
 import { type Diagnosis, diagnose } from './diagnosis.js';
 import { table } from './output.js';
 import { chooseServers, type Once, runOnce } from './run-once.js';
 
-/** Starts every server once and tells how that went. */
+/** `trunkline check`: starts every server once and reports the result. */
 export async function check(settings: GlobalOptions, names: readonly string[]): Promise<number> {
   return await runOnce(
     settings,
@@ -49,23 +49,25 @@ function toRow(
   return [server, 'ready', protocolVersion ?? '-', `${Math.round(readyAfterMs ?? 0)} ms`, ...counts];
 }
 
-/** What has to be said below the table about one server. */
+/** The lines below the table about one server. */
 function toRemarks({ report, diagnosis }: Result): string[] {
   const { server, tools, dropped, log } = report;
   if (diagnosis !== undefined) {
-    const said = log.filter((line) => line !== diagnosis.reason).map((line) => `  | ${line}`);
-    return ['', `${server}: ${diagnosis.reason}`, ...said, `  ${diagnosis.hint}`];
+    const lastLines = log.filter((line) => line !== diagnosis.reason).map((line) => `  | ${line}`);
+    return ['', `${server}: ${diagnosis.reason}`, ...lastLines, `  ${diagnosis.hint}`];
   }
   const junk = dropped.junk ?? 0;
   const remarks = tools.quarantined.map(({ name, reason }) => `  quarantined ${name}: ${reason}`);
   if (report.approval !== null && report.advice !== '') remarks.push(`  ${report.advice}`);
-  if (tools.truncated !== null) remarks.push(`  its list of tools is cut short: ${tools.truncated}`);
+  if (tools.truncated !== null) remarks.push(`  its list of tools is incomplete: ${tools.truncated}`);
   if (tools.hiding.length > 0) {
-    remarks.push(`  these hide characters in their descriptions, where a model reads them: ${tools.hiding.join(', ')}`);
+    remarks.push(
+      `  the descriptions of these tools contain invisible characters, which a model reads: ${tools.hiding.join(', ')}`,
+    );
   }
   if (junk > 0) {
     remarks.push(
-      `  it wrote ${junk} ${junk === 1 ? 'line' : 'lines'} to stdout that are no messages; they were skipped`,
+      `  skipped ${junk} ${junk === 1 ? 'line' : 'lines'} of its stdout, which must have MCP messages only; it should log to stderr`,
     );
   }
   return remarks.length === 0 ? [] : ['', `${server}:`, ...remarks];

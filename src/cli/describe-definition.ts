@@ -1,12 +1,13 @@
+import { diffArrays } from 'diff';
 import { isString, readString, readText, type Span, toBytes, visitMembers } from '../json/json-text.js';
 import { printable } from '../json/printable.js';
 
-/** In the order in which a person wants to read them. */
+/** The order in which a person wants to read the members. */
 const ORDER = ['title', 'description', 'inputSchema', 'outputSchema', 'annotations'];
 
 /**
- * All that a model would see of a tool, in lines for a terminal, with what hides in it spelt out. Where there was an
- * `earlier` definition, lines that are gone begin with `-` and those that are new with `+`.
+ * Shows everything that a model sees of a tool, in lines for a terminal, with invisible characters escaped. With an
+ * `earlier` definition, removed lines start with `-` and added lines with `+`.
  */
 export function describeDefinition(definition: string, earlier?: string): string[] {
   const now = linesOf(definition);
@@ -14,7 +15,7 @@ export function describeDefinition(definition: string, earlier?: string): string
   return difference(linesOf(earlier), now).map(([sign, line]) => printable(`  ${sign} ${line}`));
 }
 
-/** Without the name, which stands above it. */
+/** The lines of all members except the name, which the caller prints. */
 function linesOf(definition: string): string[] {
   const bytes = toBytes(definition);
   const members: { readonly name: string; readonly value: Span }[] = [];
@@ -29,7 +30,7 @@ function linesOf(definition: string): string[] {
   });
 }
 
-/** JSON without spaces, a member or an element on each line; as it is spelt otherwise. */
+/** Indents JSON that has no spaces, one member or element per line. Numbers and strings do not change. */
 function laidOut(json: string): string[] {
   let text = '';
   let depth = 0;
@@ -49,45 +50,22 @@ function laidOut(json: string): string[] {
 
 type Line = readonly [sign: ' ' | '-' | '+', line: string];
 
-/** Fewest lines that are gone and new; where that would take too long, all between the equal ends. */
+/** The time to find the fewest changed lines grows with their square. With more of them, the search is given up. */
+const MAX_CHANGED_LINES = 1_000;
+
+/** The fewest lines that were removed and added. With too many, everything after the equal beginning counts as changed. */
 function difference(before: readonly string[], after: readonly string[]): Line[] {
+  const changes = diffArrays([...before], [...after], { maxEditLength: MAX_CHANGED_LINES });
+  if (changes !== undefined) {
+    return changes.flatMap(({ value, added, removed }) =>
+      value.map((line): Line => [added ? '+' : removed ? '-' : ' ', line]),
+    );
+  }
   let start = 0;
-  while (start < before.length && start < after.length && before[start] === after[start]) start += 1;
-  let tail = 0;
-  const rest = Math.min(before.length, after.length) - start;
-  while (tail < rest && before.at(-1 - tail) === after.at(-1 - tail)) tail += 1;
-  const gone = before.slice(start, before.length - tail);
-  const added = after.slice(start, after.length - tail);
-  const same = (line: string): Line => [' ', line];
-  return [...after.slice(0, start).map(same), ...between(gone, added), ...after.slice(after.length - tail).map(same)];
-}
-
-const MAX_PAIRS = 4_000_000;
-
-/** By the longest common subsequence: `lengths[i][j]` is that of what follows line i of one and line j of the other. */
-function between(gone: readonly string[], added: readonly string[]): Line[] {
-  const removed = (line: string): Line => ['-', line];
-  const inserted = (line: string): Line => ['+', line];
-  if (gone.length * added.length > MAX_PAIRS) return [...gone.map(removed), ...added.map(inserted)];
-  const lengths = Array.from({ length: gone.length + 1 }, () => new Uint32Array(added.length + 1));
-  const lengthAt = (i: number, j: number) => lengths[i]?.[j] ?? 0;
-  for (let i = gone.length - 1; i >= 0; i -= 1) {
-    const row = lengths[i] ?? [];
-    for (let j = added.length - 1; j >= 0; j -= 1) {
-      row[j] = gone[i] === added[j] ? lengthAt(i + 1, j + 1) + 1 : Math.max(lengthAt(i + 1, j), lengthAt(i, j + 1));
-    }
-  }
-  const lines: Line[] = [];
-  let j = 0;
-  for (const [i, line] of gone.entries()) {
-    while (j < added.length && added[j] !== line && lengthAt(i, j + 1) > lengthAt(i + 1, j)) {
-      lines.push(inserted(added[j] ?? ''));
-      j += 1;
-    }
-    if (j < added.length && added[j] === line) {
-      lines.push([' ', line]);
-      j += 1;
-    } else lines.push(removed(line));
-  }
-  return [...lines, ...added.slice(j).map(inserted)];
+  while (start < before.length && before[start] === after[start]) start += 1;
+  return [
+    ...before.slice(0, start).map((line): Line => [' ', line]),
+    ...before.slice(start).map((line): Line => ['-', line]),
+    ...after.slice(start).map((line): Line => ['+', line]),
+  ];
 }

@@ -3,13 +3,13 @@ import { formatProblem } from '../config/config-error.js';
 import type { ServerReport } from '../gateway/status/status-report.js';
 
 export interface Diagnosis {
-  /** What happened, one line. */
+  /** What happened, in one line. */
   readonly reason: string;
-  /** What to try; may be several lines. */
+  /** What to do; may have several lines. */
   readonly hint: string;
 }
 
-/** Why a server that was tried once is not ready, in words; `undefined` if it is. */
+/** Explains why a server did not start; `undefined` when it is ready. */
 export function diagnose(file: string, server: ServerConfig, report: ServerReport): Diagnosis | undefined {
   const { child, problem } = server;
   if (problem !== undefined) {
@@ -18,23 +18,23 @@ export function diagnose(file: string, server: ServerConfig, report: ServerRepor
   }
   if (report.state === 'ready' || child === undefined) return undefined;
   const failure = report.lastFailure ?? 'unknown';
-  // Which of the two is noticed first is chance: the end of the process, or that of its handshake.
+  // The end of the process and the failure of the handshake can be noticed in either order.
   if (failure === 'exited' || failure.endsWith(': exited')) {
     return {
       reason: `it ended ${describeEnd(report)} before it was ready`,
-      hint: 'look at its last lines; often an argument, a variable in `env` or a file is missing',
+      hint: 'look at its last output lines; often an argument, a variable in `env` or a file is missing',
     };
   }
   if (failure === 'start-timeout' || failure.endsWith(': timeout')) {
     return {
       reason: `it was not ready within ${child.timeouts.startMs / 1000} s`,
-      hint: 'is it an MCP server that speaks over stdio? If it only needs longer, raise `startTimeout`',
+      hint: 'check that it is an MCP server for stdio; if it needs more time, raise `startTimeout`',
     };
   }
   if (failure.includes('(ENOENT)')) {
     const isLine = /\s/.test(child.command);
     const hint = isLine
-      ? '`command` is the program alone; put what follows it into `args`'
+      ? '`command` must be the program alone; put the rest of the line into `args`'
       : 'install it, or set `command` to its full path';
     return { reason: failure, hint };
   }
@@ -45,13 +45,16 @@ const COULD_NOT_INSTALL = 'could not be installed: ';
 
 const HINTS: readonly (readonly [sign: string, hint: string])[] = [
   ['(EACCES)', 'make the program executable, or run it with its interpreter as `command`'],
-  [COULD_NOT_INSTALL, 'is there a network? its last lines are what npm said; `trunkline install` tries again'],
-  ['protocol version', 'look for a newer version of this server'],
+  [
+    COULD_NOT_INSTALL,
+    'check the network connection; the last lines are the output of npm; `trunkline install` tries again',
+  ],
+  ['protocol version', 'install a newer version of this server'],
 ];
 
-const FALLBACK = 'its last lines may tell more; so does `-vv`';
+const FALLBACK = 'its last output lines may show the cause; `-vv` logs more';
 
 function describeEnd({ lastExit }: ServerReport): string {
-  if (lastExit === null) return 'by itself';
+  if (lastExit === null) return 'without an exit code';
   return lastExit.signal === null ? `with exit code ${lastExit.code}` : `by signal ${lastExit.signal}`;
 }

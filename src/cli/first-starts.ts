@@ -10,13 +10,13 @@ export interface FirstStartsOptions {
   readonly keys: readonly string[];
   /** Milliseconds on a monotonic clock. */
   readonly now: () => number;
-  /** Called when one more start has ended. */
+  /** Called when a first start has ended, with the keys of the pending ones. */
   readonly onSettled: (pending: readonly string[]) => void;
 }
 
-/** Follows the first start of each server until it is ready or has failed, and takes the time. */
+/** Watches the first start of each server until it is ready or has failed, and measures the time. */
 export class FirstStarts {
-  /** Resolves when every start has ended, one way or the other. */
+  /** Resolves when every server is ready or has failed. */
   readonly settled: Promise<void>;
   readonly #starts: ReadonlyMap<string, FirstStart>;
   readonly #now: () => number;
@@ -45,7 +45,7 @@ export class FirstStarts {
     if (start === undefined || start.isSettled) return;
     if (state === 'starting' && pid !== undefined) start.spawnedAt ??= this.#now();
     if (state === 'ready' && start.spawnedAt !== undefined) start.readyAfterMs = this.#now() - start.spawnedAt;
-    // As long as there is a pid, the last words of a child that failed may not have been read.
+    // While there is a pid, the last output of a failed server may not be read yet.
     const hasFailed = (state === 'parked' || state === 'backoff') && pid === undefined;
     if (state === 'ready' || hasFailed) this.#settle(start);
   }

@@ -15,27 +15,27 @@ export function isCommand(word: string): word is Command {
   return (COMMANDS as readonly string[]).includes(word);
 }
 
-/** What `--help` shows: about one command, or about the whole. */
+/** The text of `--help`: for one command, or the overview. */
 export function helpText(command: Command | undefined): string {
   const about = command === undefined ? OVERVIEW : DETAILS[command];
   const own = command === undefined ? [] : (OWN_OPTIONS[command] ?? []);
   return [about, `Options:\n${[...own, OPTIONS].join('\n')}`, EXIT_CODES].join('\n\n');
 }
 
-const OVERVIEW = `Trunkline is one MCP server that stands for all the others: it runs your stdio MCP
-servers as supervised children and shows one merged toolset.
+const OVERVIEW = `Trunkline is one MCP server in front of all your others: it runs your stdio MCP servers
+as supervised processes and offers their tools as one list.
 
 Usage:
   trunkline [serve]              serve an MCP client over stdin and stdout
-  trunkline check [SERVER…]      start every server once and tell how that went
-  trunkline tools [SERVER…]      list all tools and whose they are
+  trunkline check [SERVER…]      start every server once and report problems
+  trunkline tools [SERVER…]      list the tools of all servers
   trunkline call NAME [JSON]     call one tool and print its result
-  trunkline approve [SERVER]     show tools that are new or have changed, and approve them
-  trunkline install [SERVER…]    install the packages that are missing
-  trunkline update [NAME]        move packages to their newest versions, and tell what changes
-  trunkline outdated             list the versions that are installed, and the newest
-  trunkline token                print the token that HTTP clients need
-  trunkline help [COMMAND]       tell more about a command
+  trunkline approve [SERVER]     review new and changed tools, and approve them
+  trunkline install [SERVER…]    install missing packages
+  trunkline update [NAME]        update packages and report which tools change
+  trunkline outdated             list the installed and the newest version of packages
+  trunkline token                print the token for HTTP clients
+  trunkline help [COMMAND]       show help for a command
 
 Examples:
   trunkline check
@@ -43,22 +43,22 @@ Examples:
   trunkline call files__read_text_file '{"path": "notes.txt"}'
   trunkline --config ~/servers.yaml
 
-Without --config, the file is trunkline.yaml in the current folder, or else in your
-configuration folder; the variable TRUNKLINE_CONFIG may name another one.`;
+Without --config, Trunkline uses the file named by the variable TRUNKLINE_CONFIG, or
+trunkline.yaml in the current folder, or trunkline.yaml in your configuration folder.`;
 
 const DETAILS: Readonly<Record<Command, string>> = {
   serve: `Usage: trunkline [serve] [OPTIONS]
 
-Serves an MCP client over stdin and stdout until it closes stdin or a signal comes.
-This is the command to register with a client. With --http it serves many clients over
-Streamable HTTP at /mcp instead, on loopback and with a token unless told otherwise.
+Serves an MCP client over stdin and stdout until the client closes stdin or a signal comes.
+This is the command to register in an MCP client. With --http it serves many clients over
+Streamable HTTP at /mcp instead: on the loopback interface and with a token by default.
 
       --http [HOST:]PORT    serve HTTP; without HOST on both loopback addresses
-      --stdio               with --http: serve stdin and stdout as well
-      --no-auth             ask for no token; on loopback only
-      --allowed-host HOST   a further Host header to accept, with its port; repeatable.
-                            Needed to listen where others can reach it
-      --allowed-origin URL  a further Origin to accept; repeatable
+      --stdio               with --http: also serve stdin and stdout
+      --no-auth             require no token; only on loopback addresses
+      --allowed-host HOST   accept this Host header too, with its port; repeatable.
+                            Required for addresses that other machines can reach
+      --allowed-origin URL  accept this Origin header too; repeatable
       --tls-cert FILE, --tls-key FILE   serve HTTPS with these PEM files
 
 Examples:
@@ -68,16 +68,15 @@ Examples:
 
   token: `Usage: trunkline token
 
-Prints the bearer token that clients of \`trunkline serve --http\` need, and makes one if
-there is none yet. It is kept in a file that only you can read.`,
+Prints the bearer token for clients of \`trunkline serve --http\`, and creates the token if
+there is none. The token is stored in a file that only you can read.`,
 
   approve: `Usage: trunkline approve [SERVER [TOOL…]] [OPTIONS]
 
 For servers with \`approval: required\`: starts them once and shows each tool that is new or
-has changed since it was approved in full, as a model would see it, lines that are gone
-marked with - and new ones with +. Asks about each whether to approve it. Where there is no
-terminal nothing is approved, unless --yes is given. A Trunkline that runs shows what was
-approved at once.
+has changed since its approval, as a model would see it. Removed lines are marked with -,
+added lines with +. Asks for each tool whether to approve it. Without a terminal it approves
+nothing, unless --yes is given. A running Trunkline offers approved tools at once.
 
 Examples:
   trunkline approve
@@ -86,10 +85,11 @@ Examples:
 
   install: `Usage: trunkline install [SERVER…] [OPTIONS]
 
-Installs the packages of all servers (or of those named) that are not there yet, as
-trunkline.lock beside the configuration says, or their newest versions, which are then
-locked. Doing so again changes nothing. Servers install what they lack themselves when they
-are started; this does it ahead, for a place without a network for one.
+Installs the missing packages of all servers, or of the named servers. Installs the versions
+in trunkline.lock, next to the configuration; packages that are not locked are installed in
+their newest version and locked. A second run changes nothing. Servers also install missing
+packages when they start; use this command to do it in advance, for example before going
+offline.
 
 Examples:
   trunkline install
@@ -97,10 +97,11 @@ Examples:
 
   update: `Usage: trunkline update [NAME] [OPTIONS]
 
-Installs the newest version of every package that the configuration names without one (or
-of that server's or package's alone), starts the old and the new one once, tells which tools
-were added (+), removed (-) or changed (~), and locks the new one. One that cannot be
-installed or started stays as it is. Trunkline has to be started anew to use it.
+Installs the newest version of every package without a fixed version in the configuration,
+or only of the named server or package. Starts the old and the new version once, reports
+which tools were added (+), removed (-) or changed (~), and locks the new version. A package
+that cannot be installed or started stays at its version. Restart Trunkline to use the new
+versions.
 
 Examples:
   trunkline update
@@ -108,17 +109,17 @@ Examples:
 
   outdated: `Usage: trunkline outdated [OPTIONS]
 
-Lists the packages of all servers: the version that is installed, the newest one, and
-whether it is in node_modules or in Trunkline's own store.
+Lists the packages of all servers: the installed version, the newest version, and whether
+the package is in node_modules or in Trunkline's own store.
 
 Example:
   trunkline outdated`,
 
   check: `Usage: trunkline check [SERVER…] [OPTIONS]
 
-Checks the configuration, starts every server (or those named) once, and tells how that
-went: time to ready, tools shown, quarantined and denied, and for each server that failed
-why, what it said last, and what to try.
+Checks the configuration and starts every server, or the named servers, once. Shows the
+time to ready and the number of listed, quarantined and denied tools. For each server that
+fails, shows the cause, its last output, and what to do.
 
 Examples:
   trunkline check
@@ -126,8 +127,8 @@ Examples:
 
   tools: `Usage: trunkline tools [SERVER…] [OPTIONS]
 
-Lists the tools of every server (or of those named) as a client sees them, with the server
-that each belongs to; and the tools that are not shown, with the reason.
+Lists the tools of all servers, or of the named servers, as a client sees them, and the
+server of each tool. Also lists the quarantined tools, with the reason.
 
 Examples:
   trunkline tools
@@ -137,8 +138,7 @@ Examples:
   call: `Usage: trunkline call NAME [JSON] [OPTIONS]
 
 Calls one tool and prints its result: text as text, everything else as JSON. The arguments
-are a JSON object; \`-\` reads it from stdin. What a tool says about its failure goes to
-stderr.
+are a JSON object; \`-\` reads it from stdin. The message of a failed tool goes to stderr.
 
 Examples:
   trunkline call trunkline__status
@@ -147,7 +147,7 @@ Examples:
   trunkline call files__list_directory '{"path": "."}' --json`,
 };
 
-const JSON_OPTION = '      --json          print the result as it came, as JSON';
+const JSON_OPTION = '      --json          print the result as JSON';
 
 const OWN_OPTIONS: Partial<Readonly<Record<Command, readonly string[]>>> = {
   tools: [JSON_OPTION],
@@ -156,14 +156,14 @@ const OWN_OPTIONS: Partial<Readonly<Record<Command, readonly string[]>>> = {
 };
 
 const OPTIONS = `  -c, --config FILE   use this configuration
-  -v, -vv             log more to stderr: what happens, or everything
-      --log-file FILE append the log to a file instead
+  -v, -vv             log more to stderr: events, or everything
+      --log-file FILE append the log to this file instead
       --version       print the version
-  -h, --help          print this`;
+  -h, --help          print this help`;
 
 const EXIT_CODES = `Exit codes:
-  0   all is well
-  1   a server or the call failed, or a tool was not approved
-  2   the command line or the configuration cannot be used
+  0   all servers and calls succeeded
+  1   a server or the call failed, or a tool is not approved
+  2   the command line or the configuration has a mistake
   70  a bug in Trunkline
-  A check, tools or call that a signal ends exits with 128 and the signal's number.`;
+  When a signal ends a command other than serve: 128 plus the number of the signal.`;

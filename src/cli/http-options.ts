@@ -1,8 +1,8 @@
-import type { Fronts } from '../app/serve.js';
+import type { Transports } from '../app/serve.js';
 import type { HttpSettings } from '../app/serve-http.js';
 import { UsageError } from '../app/usage-error.js';
 
-/** The options of `serve` that are about HTTP, as `parseArgs` takes them. */
+/** The HTTP options of `serve`, in the form that `parseArgs` takes. */
 export const HTTP_OPTIONS = {
   http: { type: 'string' },
   stdio: { type: 'boolean' },
@@ -13,7 +13,7 @@ export const HTTP_OPTIONS = {
   'tls-key': { type: 'string' },
 } as const;
 
-/** What `parseArgs` makes of them. */
+/** The parsed HTTP options. */
 export interface HttpValues {
   readonly http?: string;
   readonly stdio?: boolean;
@@ -24,19 +24,19 @@ export interface HttpValues {
   readonly 'tls-key'?: string;
 }
 
-/** Which fronts are to be opened; throws a `UsageError` when the options do not fit each other. */
-export function readFronts(values: HttpValues): Fronts {
+/** Decides which transports to open. Throws a `UsageError` when the options contradict each other. */
+export function readTransports(values: HttpValues): Transports {
   const { http, stdio = http === undefined } = values;
   if (http !== undefined) return { stdio, http: readHttp(http, values) };
   const [option] = Object.keys(values).filter((name) => name !== 'stdio' && Object.hasOwn(HTTP_OPTIONS, name));
   if (option === undefined) return { stdio, http: undefined };
-  throw new UsageError(`\`--${option}\` is about HTTP, which is off`, 'add `--http PORT`');
+  throw new UsageError(`\`--${option}\` works only with HTTP`, 'add `--http PORT`');
 }
 
 function readHttp(address: string, values: HttpValues): HttpSettings {
   const { 'tls-cert': certFile, 'tls-key': keyFile } = values;
   if ((certFile === undefined) !== (keyFile === undefined)) {
-    throw new UsageError('`--tls-cert` and `--tls-key` go together', 'give both, or none');
+    throw new UsageError('`--tls-cert` and `--tls-key` belong together', 'pass both, or neither');
   }
   return {
     ...readAddress(address),
@@ -49,11 +49,11 @@ function readHttp(address: string, values: HttpValues): HttpSettings {
 
 const ADDRESS = /^(?:(?<host>[^:[\]]+|\[[0-9a-f:.]+\]):)?(?<port>\d{1,5})$/i;
 
-/** `7411`, `localhost:7411`, `[::1]:7411`. Without a host, both loopback addresses. */
+/** Parses `7411`, `localhost:7411` or `[::1]:7411`. Without a host, both loopback addresses. */
 function readAddress(address: string): { host: string; port: number } {
   const { host = 'localhost', port } = ADDRESS.exec(address)?.groups ?? {};
   if (port === undefined || Number(port) > 65_535) {
-    throw new UsageError(`\`--http ${address}\` names no port`, 'write `--http PORT` or `--http HOST:PORT`');
+    throw new UsageError(`\`--http ${address}\` has no valid port`, 'write `--http PORT` or `--http HOST:PORT`');
   }
   return { host: host.replace(/^\[|\]$/g, ''), port: Number(port) };
 }

@@ -1,12 +1,12 @@
-import { EXIT } from '../app/exit.js';
-import type { GlobalOptions } from '../app/settings.js';
+import { EXIT } from '../app/exit-codes.js';
+import type { GlobalOptions } from '../app/global-options.js';
 import { InstallFault } from '../packages/package-installer.js';
 import { forStream, table, tell } from './output.js';
 import { type PackagedServer, type PackageWork, workOnPackages } from './package-work.js';
 import { chooseServers } from './run-once.js';
 import { progressBar } from './start-progress.js';
 
-/** Installs the packages that are missing and tells of each server's what became of it. */
+/** `trunkline install`: installs missing packages and reports the result for each server. */
 export async function install(settings: GlobalOptions, names: readonly string[]): Promise<number> {
   return await workOnPackages(
     settings,
@@ -17,15 +17,15 @@ export async function install(settings: GlobalOptions, names: readonly string[])
       work.progressLine.clear();
       const rows = results.map(({ server, outcome }) => [server.key, server.package.request.shown, outcome]);
       process.stdout.write(`${forStream(table([['SERVER', 'PACKAGE', 'RESULT'], ...rows]), process.stdout)}\n`);
-      for (const { fault } of results) if (fault !== undefined) reportFault(fault, work);
+      for (const { fault } of results) if (fault !== undefined) reportInstallFault(fault, work);
       return results.some(({ fault }) => fault !== undefined) ? EXIT.failed : EXIT.ok;
     },
   );
 }
 
-/** Says why, and in npm's own words what happened. */
-export function reportFault({ message, lines }: InstallFault, { secrets }: Pick<PackageWork, 'secrets'>): void {
-  for (const line of [`trunkline: ${message}`, ...lines.map((said) => `  | ${said}`)]) {
+/** Reports a failed installation on stderr, with the output of npm. */
+export function reportInstallFault({ message, lines }: InstallFault, { secrets }: Pick<PackageWork, 'secrets'>): void {
+  for (const line of [`trunkline: ${message}`, ...lines.map((output) => `  | ${output}`)]) {
     tell(forStream(secrets.redact(line), process.stderr));
   }
 }
@@ -43,7 +43,7 @@ async function installOne(
 ): Promise<Result> {
   const { request, found } = server.package;
   if (found?.place === 'near') {
-    return { server, outcome: `${found.version ?? 'some version'} is in node_modules, which comes first` };
+    return { server, outcome: `${found.version ?? 'some version'} is in node_modules, which takes precedence` };
   }
   progressLine.show(`${progressBar(index, servers.length)} ${index} of ${servers.length}; installing ${request.shown}`);
   try {
@@ -51,7 +51,7 @@ async function installOne(
     const scripted = request.installScripts ? 0 : Object.values(locked.tree).filter(hasInstallScript).length;
     const count = scripted === 1 ? '1 package' : `${scripted} packages`;
     const note = scripted === 0 ? '' : `; the install scripts of ${count} were not run (installScripts)`;
-    return { server, outcome: `${isNew ? 'installed' : 'there already:'} ${locked.version}${isNew ? note : ''}` };
+    return { server, outcome: `${isNew ? 'installed' : 'already installed:'} ${locked.version}${isNew ? note : ''}` };
   } catch (error) {
     if (!(error instanceof InstallFault)) throw error;
     return { server, outcome: 'failed', fault: error };

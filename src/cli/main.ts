@@ -1,10 +1,10 @@
 #!/usr/bin/env node
 import { parseArgs } from 'node:util';
+import type { GlobalOptions } from '../app/global-options.js';
 import { serve } from '../app/serve.js';
-import type { GlobalOptions } from '../app/settings.js';
-import { HTTP_OPTIONS, readFronts } from './http-options.js';
+import { HTTP_OPTIONS, readTransports } from './http-options.js';
 
-// A client waits while we load: what serves it comes at once, and every other command loads what it needs.
+// A client waits while this loads, so only `serve` is imported statically; the other commands load on demand.
 
 const OPTIONS = {
   config: { type: 'string', short: 'c' },
@@ -20,7 +20,7 @@ const OPTIONS = {
 try {
   process.exit(await run(process.argv.slice(2)));
 } catch (error) {
-  const { reportFault } = await import('./fault.js');
+  const { reportFault } = await import('./report-fault.js');
   process.exit(reportFault(error));
 }
 
@@ -37,13 +37,13 @@ async function run(args: string[]): Promise<number> {
   };
   const isJson = values.json === true;
   const isHttp = Object.keys(HTTP_OPTIONS).some((option) => Object.hasOwn(values, option));
-  if (isHttp && command !== 'serve') throw (await usage()).notFor(command, 'options about HTTP');
+  if (isHttp && command !== 'serve') throw (await usage()).notFor(command, 'HTTP options');
   if (values.yes && command !== 'approve') throw (await usage()).notFor(command, '`--yes`');
   switch (command) {
     case 'serve': {
       if (rest.length > 0) throw (await usage()).notFor(command, 'arguments');
       if (isJson) throw (await usage()).notFor(command, '`--json`');
-      return await serve(settings, readFronts(values));
+      return await serve(settings, readTransports(values));
     }
     case 'check': {
       if (isJson) throw (await usage()).notFor(command, '`--json`');
@@ -104,7 +104,7 @@ async function parse(args: string[]) {
 }
 
 function usage() {
-  return import('./usage.js');
+  return import('./usage-errors.js');
 }
 
 async function printVersion(): Promise<number> {
@@ -118,7 +118,7 @@ async function printHelp([word]: readonly string[]): Promise<number> {
   return await print(helpText(word !== undefined && isCommand(word) ? word : undefined));
 }
 
-/** Resolves when it was read: exiting would cut off the rest. A reader who does not want it all is no error. */
+/** Resolves when stdout is flushed: an exit before that would cut off the output. A reader may close its end early. */
 function print(text: string): Promise<number> {
   return new Promise((resolve) => {
     process.stdout.on('error', () => resolve(0));

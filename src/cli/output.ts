@@ -1,34 +1,36 @@
 import type { WriteStream } from 'node:tty';
+import cliTruncate from 'cli-truncate';
+import stringWidth from 'string-width';
 import { printable, printableLines } from '../json/printable.js';
 
-/** A line, or several, on stderr: for the person, never for a pipe to read, so whatever is in it is made harmless. */
+/** Writes lines for the user to stderr. Control and invisible characters are escaped. */
 export function tell(text: string): void {
   process.stderr.write(`${printableLines(text)}\n`);
 }
 
 /**
- * Hears the errors of both streams. A reader who has seen enough closes its end, as `head` does, and that is no error;
- * `onFault` is told of any other, such as a full disk.
+ * Handles errors of stdout and stderr. A reader that closes its end early, as `head` does, is not an error; `onFault` is
+ * called for every other one, such as a full disk.
  */
 export function guardOutput(onFault: (error: Error) => void): void {
   process.stdout.on('error', (error: NodeJS.ErrnoException) => {
     if (error.code !== 'EPIPE') onFault(error);
   });
-  // There is nobody left to tell.
+  // There is no other stream to report it to.
   process.stderr.on('error', () => {});
 }
 
-/** Text of a server's for stdout: as it is in a file or a pipe, harmless on a terminal. */
+/** Text from a server for stdout: unchanged for a file or a pipe, escaped for a terminal. */
 export function forStream(text: string, { isTTY }: { readonly isTTY?: boolean }): string {
   return isTTY ? printableLines(text) : text;
 }
 
-/** Columns two spaces apart, the last one ragged. */
+/** Aligns columns, two spaces apart. */
 export function table(rows: readonly (readonly string[])[]): string {
   const widths: number[] = [];
   for (const row of rows) {
     row.forEach((cell, column) => {
-      widths[column] = Math.max(widths[column] ?? 0, cell.length);
+      widths[column] = Math.max(widths[column] ?? 0, stringWidth(cell));
     });
   }
   return rows.map((row) => formatRow(row, widths)).join('\n');
@@ -36,27 +38,12 @@ export function table(rows: readonly (readonly string[])[]): string {
 
 function formatRow(row: readonly string[], widths: readonly number[]): string {
   return row
-    .map((cell, column) => cell.padEnd(widths[column] ?? 0))
+    .map((cell, column) => cell + ' '.repeat((widths[column] ?? 0) - stringWidth(cell)))
     .join('  ')
     .trimEnd();
 }
 
-/** The beginning of a line that fits into so many columns. */
-export function cutTo(line: string, columns: number): string {
-  let width = 0;
-  let kept = '';
-  for (const { segment } of new Intl.Segmenter().segment(line)) {
-    width += WIDE.test(segment) ? 2 : 1;
-    if (width > columns) return `${kept.trimEnd()}…`;
-    if (width < columns) kept += segment;
-  }
-  return line;
-}
-
-/** Characters that terminals show in two columns. */
-const WIDE = /[\p{Emoji_Presentation}\u1100-\u115f\u2e80-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60]/u;
-
-/** One line on a terminal that is written over and over, and gone in the end. Says nothing anywhere else. */
+/** A line on a terminal that is overwritten with each update and cleared at the end. Does nothing without a terminal. */
 export class ProgressLine {
   readonly #stream: WriteStream | undefined;
   #isShown = false;
@@ -72,7 +59,7 @@ export class ProgressLine {
   show(text: string): void {
     if (this.#stream === undefined) return;
     this.#isShown = true;
-    this.#stream.write(`\r\x1b[K${cutTo(printable(text), (this.#stream.columns || 80) - 1)}`);
+    this.#stream.write(`\r\x1b[K${cliTruncate(printable(text), (this.#stream.columns || 80) - 1)}`);
   }
 
   clear(): void {

@@ -1,8 +1,8 @@
 import { constants } from 'node:os';
-import { EXIT } from '../app/exit.js';
+import { EXIT } from '../app/exit-codes.js';
+import { type GlobalOptions, openLog } from '../app/global-options.js';
 import { readConfig } from '../app/read-config.js';
 import { runToEnd } from '../app/run-to-end.js';
-import { type GlobalOptions, openLog } from '../app/settings.js';
 import { packageFolders, runFolder } from '../app/user-files.js';
 import type { Config, ServerConfig, ServerPackage } from '../config/config.js';
 import { formatProblem } from '../config/config-error.js';
@@ -15,24 +15,24 @@ import { OrphanGuard } from '../process/orphan-guard.js';
 import type { StopLadder } from '../supervision/launcher.js';
 import { guardOutput, ProgressLine, tell } from './output.js';
 
-/** What a command about packages has to work with. */
+/** The tools of a command that works on packages. */
 export interface PackageWork extends OpenedInstaller {
   readonly config: Config;
-  /** Those that run a package. */
+  /** The chosen servers that run a package. */
   readonly servers: readonly PackagedServer[];
   readonly places: PackagePlaces;
   readonly logger: Logger;
   readonly secrets: KnownSecrets;
   readonly progressLine: ProgressLine;
-  /** Nothing is to be begun or printed any more. */
+  /** When aborted, nothing may be started or printed. */
   readonly ending: AbortSignal;
-  /** What is being run besides, and has to be ended when we are told to end. */
+  /** Stop functions of everything that runs now; called when a signal comes. */
   readonly stoppers: Set<(ladder: StopLadder) => Promise<void>>;
 }
 
 export type PackagedServer = ServerConfig & { readonly package: ServerPackage };
 
-/** Does something with the packages of the servers that are chosen, and ends whatever runs for it. */
+/** Runs `work` on the packages of the chosen servers, and ends all processes afterwards. */
 export async function workOnPackages(
   settings: GlobalOptions,
   choose: (config: Config) => readonly ServerConfig[],
@@ -70,7 +70,7 @@ export async function workOnPackages(
   });
 }
 
-/** Says of which servers nothing is known, because they cannot run as they are configured. */
+/** Reports servers whose configuration is unusable. Returns whether there is one. */
 function reportProblems({ file }: Config, servers: readonly ServerConfig[]): boolean {
   let hasOne = false;
   for (const { problem } of servers) {

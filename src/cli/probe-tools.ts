@@ -24,7 +24,7 @@ export interface ProbeOptions {
 
 export type Probed = { readonly tools: Tools } | { readonly fault: Diagnosis; readonly log: readonly string[] };
 
-/** Starts a server once, asks for its tools under its own names for them, and ends it. */
+/** Starts a server once, lists its tools under their original names, and stops it. */
 export async function probeTools({ config, server, logger, secrets, ending, stoppers }: ProbeOptions): Promise<Probed> {
   const { key } = server;
   const whole = triedOnce({ ...server, prefix: '', tools: { deny: [] }, approval: 'off' });

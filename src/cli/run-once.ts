@@ -1,10 +1,10 @@
 import { constants } from 'node:os';
 import { type Composition, compose } from '../app/compose.js';
-import { EXIT } from '../app/exit.js';
+import { EXIT } from '../app/exit-codes.js';
+import { type GlobalOptions, openLog } from '../app/global-options.js';
 import { LocalClient } from '../app/local-client.js';
 import { readConfig } from '../app/read-config.js';
 import { FINAL_LADDER, runToEnd } from '../app/run-to-end.js';
-import { type GlobalOptions, openLog } from '../app/settings.js';
 import { UsageError } from '../app/usage-error.js';
 import { approvalPlaces, packageFolders, runFolder } from '../app/user-files.js';
 import type { Config, ServerConfig } from '../config/config.js';
@@ -13,7 +13,7 @@ import { FirstStarts } from './first-starts.js';
 import { guardOutput, ProgressLine, tell } from './output.js';
 import { StartProgress } from './start-progress.js';
 
-/** What a command that looks at servers or calls one has to work with; every server is ready or has failed. */
+/** The tools of a command that needs servers; every server is ready or has failed. */
 export interface Once {
   readonly config: Config;
   readonly composition: Composition;
@@ -25,8 +25,8 @@ export interface Once {
 }
 
 /**
- * Starts servers for one command: each is tried once, `work` is done when all are ready or have failed, and then all
- * are ended. `choose` says which ones to start. For a review, tools that nobody has approved yet stay so.
+ * Starts the chosen servers for one command, runs `work` when each of them is ready or has failed, and stops them. Failed
+ * servers are not restarted. With `isReview`, the first tools of a server are not approved automatically.
  */
 export async function runOnce(
   settings: GlobalOptions,
@@ -39,7 +39,7 @@ export async function runOnce(
     outputFault ??= error;
   });
   const { logger, secrets } = openLog(settings);
-  // What is wrong with a server is said in words; a log is for those who ask for one.
+  // Commands explain failures in plain text; log records appear only when the options ask for them.
   const isLogWanted = settings.verbosity > 0 || settings.logFile !== undefined;
   if (!isLogWanted) logger.level = 'fatal';
   const whole = await readConfig(settings);
@@ -83,34 +83,34 @@ export async function runOnce(
       await composition.start();
       await starts.settled;
       progress.end();
-      // Children that are being ended settle too.
+      // Servers that are being stopped settle too.
       ending.throwIfAborted();
       return await work({ config, composition, client, starts, progressLine, ending });
     },
   });
   if (outputFault === undefined) return code;
-  tell(`trunkline: stdout cannot be written: ${outputFault.message}`);
+  tell(`trunkline: cannot write to stdout: ${outputFault.message}`);
   return EXIT.failed;
 }
 
-/** The servers of these names, all of them if there are none. */
+/** The servers with these keys; all servers when there are no names. */
 export function chooseServers({ servers }: Config, names: readonly string[]): readonly ServerConfig[] {
   const keys = servers.map(({ key }) => key);
   for (const name of names) {
     if (keys.includes(name)) continue;
     const nearest = suggest(name, keys);
-    const hint = nearest === undefined ? `there are: ${keys.join(', ')}` : `did you mean \`${nearest}\`?`;
+    const hint = nearest === undefined ? `the configuration has: ${keys.join(', ')}` : `did you mean \`${nearest}\`?`;
     throw new UsageError(`there is no server \`${name}\` in the configuration`, hint);
   }
   return names.length === 0 ? servers : servers.filter(({ key }) => names.includes(key));
 }
 
-/** A failure is final, and a server that failed is given no longer to go than those that are ended at the end. */
+/** A server that is started once: no restarts, no idle stop, and the short stop times of a command. */
 export function triedOnce(server: ServerConfig): ServerConfig {
   if (server.child === undefined) return server;
   const { timeouts, restart } = server.child;
   const { termAfterMs, killAfterMs } = FINAL_LADDER;
-  const hasty = { ...timeouts, stopGraceMs: termAfterMs, killAfterMs: killAfterMs - termAfterMs };
-  const child = { ...server.child, timeouts: hasty, restart: { ...restart, budget: 1 } };
+  const shortened = { ...timeouts, stopGraceMs: termAfterMs, killAfterMs: killAfterMs - termAfterMs };
+  const child = { ...server.child, timeouts: shortened, restart: { ...restart, budget: 1 } };
   return { ...server, child, start: 'eager', idleStopMs: 0 };
 }

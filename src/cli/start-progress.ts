@@ -1,7 +1,7 @@
 import type { ChildSnapshot } from '../supervision/child-snapshot.js';
 import type { ProgressLine } from './output.js';
 
-/** Shows on a terminal how far the first starts are, and what is being installed for them and for how long. */
+/** Shows on a terminal how many servers have started, and which package is being installed for how long. */
 export class StartProgress {
   readonly #line: ProgressLine;
   readonly #total: number;
@@ -23,7 +23,7 @@ export class StartProgress {
     this.#show();
   }
 
-  /** Which starts have not ended. */
+  /** Updates the keys of the servers that are still starting. */
   remaining(pending: readonly string[]): void {
     this.#pending = pending;
     this.#show();
@@ -42,17 +42,16 @@ export class StartProgress {
     }
     const done = this.#total - this.#pending.length;
     const [first] = this.#installing.values();
-    const what =
+    const activity =
       first === undefined
         ? `waiting for ${this.#pending.join(', ')}`
         : `installing ${first.shown}, ${Math.round((performance.now() - first.since) / 1000)} s`;
-    this.#line.show(`${progressBar(done, this.#total)} ${done} of ${this.#total} started; ${what}`);
+    this.#line.show(`${progressBar(done, this.#total)} ${done} of ${this.#total} started; ${activity}`);
   }
 }
 
 const BAR_WIDTH = 20;
 
-/** How much is done, to be seen at a glance. */
 export function progressBar(done: number, total: number): string {
   const filled = total === 0 ? BAR_WIDTH : Math.floor((BAR_WIDTH * done) / total);
   return `[${'#'.repeat(filled)}${'-'.repeat(BAR_WIDTH - filled)}]`;

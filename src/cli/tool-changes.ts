@@ -1,20 +1,22 @@
-/** Definitions of tools by name, each as JSON. */
+import { isDeepStrictEqual } from 'node:util';
+
+/** Parsed tool definitions by name. */
 export type Tools = ReadonlyMap<string, Readonly<Record<string, unknown>>>;
 
 export interface ToolChanges {
   readonly added: readonly string[];
   readonly removed: readonly string[];
-  /** With the members of the definition that differ. */
+  /** Names of changed tools, each with the members of its definition that differ. */
   readonly changed: readonly { readonly name: string; readonly members: readonly string[] }[];
 }
 
-/** What is different about the tools; the order of members and of tools is no difference. */
+/** Compares two sets of tools. The order of members and of tools does not matter. */
 export function compareTools(before: Tools, after: Tools): ToolChanges {
   const changed = [...after].flatMap(([name, definition]) => {
     const earlier = before.get(name);
     if (earlier === undefined) return [];
     const keys = [...new Set([...Object.keys(earlier), ...Object.keys(definition)])];
-    const members = keys.filter((key) => canonicalJson(earlier[key]) !== canonicalJson(definition[key]));
+    const members = keys.filter((key) => !isDeepStrictEqual(earlier[key], definition[key]));
     return members.length === 0 ? [] : [{ name, members }];
   });
   return {
@@ -22,12 +24,4 @@ export function compareTools(before: Tools, after: Tools): ToolChanges {
     removed: [...before.keys()].filter((name) => !after.has(name)),
     changed,
   };
-}
-
-/** The same text for all values that are the same. */
-function canonicalJson(value: unknown): string {
-  if (Array.isArray(value)) return `[${value.map(canonicalJson).join()}]`;
-  if (typeof value !== 'object' || value === null) return JSON.stringify(value) ?? 'absent';
-  const members = Object.entries(value).sort(([one], [other]) => (one < other ? -1 : 1));
-  return `{${members.map(([key, member]) => `${JSON.stringify(key)}:${canonicalJson(member)}`).join()}}`;
 }

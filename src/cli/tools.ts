@@ -1,16 +1,17 @@
 import type { ListToolsResult } from '@modelcontextprotocol/sdk/types.js';
-import { EXIT } from '../app/exit.js';
+import cliTruncate from 'cli-truncate';
+import { EXIT } from '../app/exit-codes.js';
+import type { GlobalOptions } from '../app/global-options.js';
 import type { LocalClient } from '../app/local-client.js';
-import type { GlobalOptions } from '../app/settings.js';
 import { reportStatus } from '../gateway/status/status.js';
 import { readString, readText, visitElements, visitMembers } from '../json/json-text.js';
 import { printable } from '../json/printable.js';
 import { LISTS } from '../mcp/lists.js';
 import { diagnose } from './diagnosis.js';
-import { cutTo, forStream, table, tell } from './output.js';
+import { forStream, table, tell } from './output.js';
 import { chooseServers, type Once, runOnce } from './run-once.js';
 
-/** Prints the merged list of tools, as a client gets it or for people. */
+/** `trunkline tools`: prints the merged list of tools, as JSON or as a table. */
 export async function tools(settings: GlobalOptions, names: readonly string[], isJson: boolean): Promise<number> {
   return await runOnce(
     settings,
@@ -24,7 +25,7 @@ export async function tools(settings: GlobalOptions, names: readonly string[], i
   );
 }
 
-/** The list as a client gets it, put together again where it comes on several pages. */
+/** Requests all pages of `tools/list` and returns them as one result. */
 export async function listAllTools(client: LocalClient): Promise<string> {
   const entries: string[] = [];
   for (let params: string | undefined = '{}'; params !== undefined; ) {
@@ -41,7 +42,7 @@ export async function listAllTools(client: LocalClient): Promise<string> {
   return `{"${LISTS.tools.member}":[${entries.join(',')}]}`;
 }
 
-/** Names the servers that are not ready on stderr, all or the one asked for; returns whether there is one. */
+/** Reports servers that did not start on stderr: all of them, or the one with this key. Returns whether there is one. */
 export function reportFailures({ config, composition }: Once, key?: string): boolean {
   const { servers } = reportStatus(composition.status());
   let hasFailed = false;
@@ -52,12 +53,12 @@ export function reportFailures({ config, composition }: Once, key?: string): boo
     if (diagnosis === undefined) continue;
     hasFailed = true;
     tell(`trunkline: server \`${server.key}\` failed: ${diagnosis.reason}`);
-    tell(`  \`trunkline check ${server.key}\` tells more`);
+    tell(`  run \`trunkline check ${server.key}\` for details`);
   }
   return hasFailed;
 }
 
-/** `withOwn`: also the tools of the gateway itself. */
+/** `withOwn` includes the tools of the gateway itself. */
 function describe(result: ListToolsResult, { composition }: Once, withOwn: boolean): string {
   const { servers } = reportStatus(composition.status());
   const owners = new Map(servers.flatMap(({ server, tools: { exposed } }) => exposed.map((name) => [name, server])));
@@ -76,5 +77,5 @@ function describe(result: ListToolsResult, { composition }: Once, withOwn: boole
 }
 
 function toWidth(line: string): string {
-  return process.stdout.isTTY ? cutTo(line, process.stdout.columns || 80) : line;
+  return process.stdout.isTTY ? cliTruncate(line, process.stdout.columns || 80) : line;
 }

@@ -1,5 +1,5 @@
-import { EXIT } from '../app/exit.js';
-import type { GlobalOptions } from '../app/settings.js';
+import { EXIT } from '../app/exit-codes.js';
+import type { GlobalOptions } from '../app/global-options.js';
 import { UsageError } from '../app/usage-error.js';
 import type { Config, ServerConfig } from '../config/config.js';
 import { programIn } from '../config/package-bin.js';
@@ -8,15 +8,15 @@ import { printable } from '../json/printable.js';
 import { lockKey, openLockFile, openStore } from '../packages/installed-packages.js';
 import type { LockedPackage } from '../packages/lock-file.js';
 import { InstallFault, type Obtained } from '../packages/package-installer.js';
-import { reportFault } from './install.js';
+import { reportInstallFault } from './install.js';
 import { forStream, tell } from './output.js';
 import { type PackagedServer, type PackageWork, workOnPackages } from './package-work.js';
 import { probeTools } from './probe-tools.js';
 import { compareTools, type ToolChanges } from './tool-changes.js';
 
 /**
- * Moves packages to their newest versions, each after both versions were started once and their tools compared. One
- * that fails stays as it was.
+ * `trunkline update`: moves packages to their newest versions. Starts the old and the new version once to compare their
+ * tools. A package whose update fails stays at its version.
  */
 export async function update(settings: GlobalOptions, name: string | undefined): Promise<number> {
   return await workOnPackages(
@@ -33,18 +33,18 @@ export async function update(settings: GlobalOptions, name: string | undefined):
   );
 }
 
-/** By the server's key or by the name of the package. */
+/** Finds servers by key or by the name of their package. */
 function chooseByName({ servers }: Config, name: string | undefined): readonly ServerConfig[] {
   if (name === undefined) return servers;
   const chosen = servers.filter((server) => server.key === name || server.package?.request.name === name);
   if (chosen.length > 0) return chosen;
   const known = servers.flatMap((server) => [server.key, ...(server.package ? [server.package.request.name] : [])]);
   const nearest = suggest(name, known);
-  const hint = nearest === undefined ? `there are: ${known.join(', ')}` : `did you mean \`${nearest}\`?`;
+  const hint = nearest === undefined ? `the configuration has: ${known.join(', ')}` : `did you mean \`${nearest}\`?`;
   throw new UsageError(`there is no server or package \`${name}\` in the configuration`, hint);
 }
 
-/** Servers that run the same are updated together. */
+/** Groups servers that run the same package; a group is updated together. */
 function byPackage(servers: readonly PackagedServer[]): Iterable<readonly PackagedServer[]> {
   const groups = new Map<string, PackagedServer[]>();
   for (const server of servers) {
@@ -55,15 +55,15 @@ function byPackage(servers: readonly PackagedServer[]): Iterable<readonly Packag
   return groups.values();
 }
 
-/** Returns whether all went well. */
+/** Updates the package of a group. Returns false when that failed. */
 async function updateOne(servers: readonly PackagedServer[], work: PackageWork): Promise<boolean> {
   const { installer, progressLine, ending, places } = work;
   const [{ package: used } = { package: undefined }] = servers;
   if (used === undefined) return true;
   const { request, found } = used;
   const label = `${servers.map(({ key }) => key).join(', ')}: ${request.shown}`;
-  if (found?.place === 'near') return say(`${label} is in node_modules; npm updates it`);
-  if (request.version !== undefined) return say(`${label} is the version that the configuration asks for`);
+  if (found?.place === 'near') return say(`${label} is in node_modules; use npm to update it`);
+  if (request.version !== undefined) return say(`${label} is a fixed version in the configuration`);
 
   progressLine.show(`installing the newest ${request.shown}`);
   let newest: Obtained;
@@ -72,7 +72,7 @@ async function updateOne(servers: readonly PackagedServer[], work: PackageWork):
   } catch (error) {
     progressLine.clear();
     if (!(error instanceof InstallFault)) throw error;
-    reportFault(error, work);
+    reportInstallFault(error, work);
     return false;
   }
   const before = openLockFile(places).read().get(lockKey(request));
@@ -82,21 +82,21 @@ async function updateOne(servers: readonly PackagedServer[], work: PackageWork):
     progressLine.clear();
     return say(`${label} is up to date: ${before.version}`);
   }
-  const told: string[] = [];
+  const report: string[] = [];
   for (const server of servers) {
-    progressLine.show(`starting ${server.key}, to compare its tools`);
+    progressLine.show(`starting ${server.key} to compare its tools`);
     const outcome = await compareVersions(server, before && folderOf(before), folderOf(newest.locked), work);
     progressLine.clear();
     if ('refused' in outcome) {
       for (const line of outcome.refused) tell(line);
-      tell(`trunkline: ${label} stays ${before === undefined ? 'without a version' : `at ${before.version}`}`);
+      tell(`trunkline: ${label} ${before === undefined ? 'was not installed' : `stays at ${before.version}`}`);
       return false;
     }
-    told.push(...outcome.told);
+    report.push(...outcome.report);
   }
   ending.throwIfAborted();
   await installer.lock(request, newest.locked, ending);
-  say([`${label} ${describeVersions(before, newest.locked)}`, ...told].join('\n'));
+  say([`${label} ${describeVersions(before, newest.locked)}`, ...report].join('\n'));
   return true;
 }
 
@@ -105,13 +105,13 @@ function say(text: string): true {
   return true;
 }
 
-/** Both versions as this server runs them. One that cannot even be started now cannot be compared with. */
+/** Starts both versions with the settings of this server. An old version that does not start is not compared. */
 async function compareVersions(
   server: PackagedServer,
   oldFolder: string | undefined,
   newFolder: string,
   work: PackageWork,
-): Promise<{ readonly told: readonly string[] } | { readonly refused: readonly string[] }> {
+): Promise<{ readonly report: readonly string[] } | { readonly refused: readonly string[] }> {
   const after = await probeTools({ ...work, server: runFrom(server, newFolder) });
   if ('fault' in after) {
     const { reason, hint } = after.fault;
@@ -123,16 +123,17 @@ async function compareVersions(
       ],
     };
   }
-  if (oldFolder === undefined || server.package.found === undefined) return { told: [] };
+  if (oldFolder === undefined || server.package.found === undefined) return { report: [] };
   const before = await probeTools({ ...work, server: runFrom(server, oldFolder) });
-  if ('fault' in before) return { told: [`  ${server.key}: the old version does not start, so nothing is compared`] };
+  if ('fault' in before)
+    return { report: [`  ${server.key}: the old version does not start, so the tools were not compared`] };
   const changes = compareTools(before.tools, after.tools);
-  const isHeld = server.approval === 'required' && changes.added.length + changes.changed.length > 0;
-  const advice = `  ${server.key}: what is new or changed is withheld until \`trunkline approve ${server.key}\` was run`;
-  return { told: [...describeChanges(server.key, changes), ...(isHeld ? [advice] : [])] };
+  const isWithheld = server.approval === 'required' && changes.added.length + changes.changed.length > 0;
+  const advice = `  ${server.key}: new and changed tools are withheld until you run \`trunkline approve ${server.key}\``;
+  return { report: [...describeChanges(server.key, changes), ...(isWithheld ? [advice] : [])] };
 }
 
-/** The same server with the program that was installed into this folder. */
+/** Returns the server with the program of the package in this folder. */
 function runFrom(server: PackagedServer, folder: string): PackagedServer {
   const { child } = server;
   if (child === undefined) return server;
@@ -144,7 +145,7 @@ function runFrom(server: PackagedServer, folder: string): PackagedServer {
 function describeVersions(before: LockedPackage | undefined, after: LockedPackage): string {
   if (before === undefined) return `installed: ${after.version}`;
   if (before.version !== after.version) return `updated: ${before.version} to ${after.version}`;
-  return `${after.version} has newer versions of what it needs`;
+  return `${after.version} has newer dependencies`;
 }
 
 function describeChanges(key: string, { added, removed, changed }: ToolChanges): string[] {
@@ -153,6 +154,6 @@ function describeChanges(key: string, { added, removed, changed }: ToolChanges):
     ...removed.map((name) => `- ${name}`),
     ...changed.map(({ name, members }) => `~ ${name} (${members.join(', ')})`),
   ];
-  if (lines.length === 0) return [`  ${key}: its tools are the same`];
+  if (lines.length === 0) return [`  ${key}: its tools are unchanged`];
   return lines.map((line) => `  ${key}: ${printable(line)}`);
 }

@@ -1,14 +1,14 @@
 import type { z } from 'zod';
-import type { CheckedFile, CheckedServer, Place } from './checked-file.js';
+import { isRecord } from '../json/is-record.js';
+import type { CheckedFile, CheckedServer } from './checked-file.js';
 import type { ServerProblem } from './config.js';
 import { ConfigError, type ConfigProblem } from './config-error.js';
 import { toHttpConfig } from './http-settings.js';
 import { toProblems, unknownKeyHint } from './problems.js';
-import { isMap, remoteFault, remoteKeys, withStandIns } from './remote-entry.js';
-import { fileSchema, GATEWAY_BUILT_IN, type ServerEntry } from './schema.js';
-import { locateFault } from './server-fault.js';
+import { remoteFault, remoteKeys, withStandIns } from './remote-entry.js';
+import { fileSchema, GATEWAY_BUILT_IN, type ServerEntry, settle } from './schema.js';
+import { locateFault, type Place } from './server-fault.js';
 import { gatewayWarnings, settingWarnings } from './setting-warnings.js';
-import { settle } from './settle.js';
 import { type Path, parseYaml, type YamlSource } from './yaml-source.js';
 
 /**
@@ -51,7 +51,7 @@ export function checkFile(text: string, file: string): CheckedFile {
 type ServersKey = 'servers' | 'mcpServers';
 
 function serversKey({ value, positionOfKey }: YamlSource, file: string): ServersKey {
-  if (!isMap(value) || !Object.hasOwn(value, 'mcpServers')) return 'servers';
+  if (!isRecord(value) || !Object.hasOwn(value, 'mcpServers')) return 'servers';
   if (!Object.hasOwn(value, 'servers')) return 'mcpServers';
   throw new ConfigError('config-invalid', file, [
     {
@@ -64,7 +64,7 @@ function serversKey({ value, positionOfKey }: YamlSource, file: string): Servers
 
 function check(source: YamlSource, root: ServersKey, file: string): z.output<typeof fileSchema> {
   const { value } = source;
-  if (value === null || (isMap(value) && value[root] === null)) throw noServers(source, root, file);
+  if (value === null || (isRecord(value) && value[root] === null)) throw noServers(source, root, file);
   // A file of another program may contain settings of that program.
   const schema = root === 'mcpServers' ? fileSchema.strip() : fileSchema;
   const { data, error } = schema.safeParse(withStandIns(value, root));
@@ -87,7 +87,7 @@ const EXAMPLE = `servers:
   files: { package: "@modelcontextprotocol/server-filesystem", args: ["\${HOME}"] }`;
 
 function unknownTopLevel({ value, positionOfKey }: YamlSource, root: ServersKey): ConfigProblem[] {
-  if (root !== 'mcpServers' || !isMap(value)) return [];
+  if (root !== 'mcpServers' || !isRecord(value)) return [];
   return Object.keys(value)
     .filter((key) => !Object.hasOwn(fileSchema.shape, key))
     .map((key) => ({

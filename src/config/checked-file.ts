@@ -1,7 +1,7 @@
 import type { GatewayConfig, ServerProblem } from './config.js';
 import type { ConfigProblem } from './config-error.js';
-import type { GlobalOptions, ServerEntry } from './schema.js';
-import type { Path } from './yaml-source.js';
+import type { ServerEntry, ServerSettings } from './schema.js';
+import type { Place } from './server-fault.js';
 
 /**
  * A checked configuration file: defaults are filled in, durations and sizes are numbers. Variables and packages of this
@@ -17,17 +17,15 @@ export interface CheckedFile {
 export interface CheckedServer {
   readonly key: string;
   readonly entry: ServerEntry;
-  readonly settings: GlobalOptions;
+  readonly settings: ServerSettings;
   /** Why the server cannot run on any machine; set for remote servers. */
   readonly problem?: ServerProblem;
   /** Places of the entry and of its values that are resolved later. */
   readonly places: readonly Place[];
 }
 
-/** A position in the file, for problems that are found after parsing. */
-export interface Place {
-  /** From the root of the file. */
-  readonly path: Path;
-  readonly line: number;
-  readonly column: number;
+/** Caches checked files. Checking takes longer than every other step of reading a configuration. */
+export interface CheckedFileCache {
+  find(file: string, text: string): CheckedFile | undefined;
+  put(file: string, text: string, checked: CheckedFile): void;
 }

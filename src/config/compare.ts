@@ -9,7 +9,7 @@ export interface ConfigChanges {
   readonly replaced: readonly string[];
   /** Servers whose other settings have changed; their processes keep running. */
   readonly adjusted: readonly string[];
-  readonly kept: readonly string[];
+  readonly unchanged: readonly string[];
   /** Whether the order of the remaining servers, and so the order of the merged lists, has changed. */
   readonly isReordered: boolean;
   /** Changed settings of the gateway, such as `idleStopMs`. */
@@ -30,18 +30,18 @@ export function compareConfigs(before: Config, after: Config): ConfigChanges {
     removed: [...known.keys()].filter((key) => !keys.has(key)),
     replaced: of('replaced'),
     adjusted: of('adjusted'),
-    kept: of('kept'),
+    unchanged: of('unchanged'),
     isReordered: !isDeepStrictEqual(stayed, stays),
     gateway: settings.filter((name) => !isDeepStrictEqual(before.gateway[name], after.gateway[name])),
   };
 }
 
-type ServerChange = 'added' | 'replaced' | 'adjusted' | 'kept';
+type ServerChange = 'added' | 'replaced' | 'adjusted' | 'unchanged';
 
 function changeOf(before: ServerConfig | undefined, after: ServerConfig): ServerChange {
   if (before === undefined) return 'added';
   if (!isDeepStrictEqual(ofProcess(before), ofProcess(after))) return 'replaced';
-  return isDeepStrictEqual(ofTrunkline(before), ofTrunkline(after)) ? 'kept' : 'adjusted';
+  return isDeepStrictEqual(ofTrunkline(before), ofTrunkline(after)) ? 'unchanged' : 'adjusted';
 }
 
 /** The facts that cannot change while a process runs. */

@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs';
+import { errorCode } from '../errors/error-text.js';
 import { ConfigError } from './config-error.js';
 
 /** Reads the text of a configuration file. Throws a `ConfigError` if the file cannot be read. */
@@ -6,7 +7,7 @@ export function readConfigText(file: string): string {
   try {
     return readFileSync(file, 'utf8');
   } catch (cause) {
-    const reason = cause instanceof Error && 'code' in cause ? String(cause.code) : 'unknown';
+    const reason = errorCode(cause) ?? 'unknown';
     if (reason === 'ENOENT') {
       const problem = {
         message: 'the file does not exist',

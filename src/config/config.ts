@@ -1,6 +1,5 @@
-import type { ChildSpec } from '../supervision/child-spec.js';
-import type { PackageRequest } from '../supervision/installer.js';
-import type { FoundPackage } from './package-bin.js';
+import type { CallLimits } from '../gateway/dispatch/call-limits.js';
+import type { ChildSpec, PackageRequest } from '../supervision/child-spec.js';
 
 /** A configuration file, checked and resolved. Times are milliseconds, sizes bytes, paths absolute. */
 export interface Config {
@@ -46,6 +45,15 @@ export interface ServerPackage {
   readonly found?: FoundPackage;
 }
 
+/** Where a package was found, and its program, which runs with Node. */
+export interface FoundPackage {
+  /** `near`: in `node_modules` near the configuration or Trunkline. `store`: in Trunkline's own store. */
+  readonly place: 'near' | 'store';
+  readonly version: string | undefined;
+  /** Absolute. */
+  readonly program: string;
+}
+
 /** Why one server of a valid file cannot run. The other servers are not affected. */
 export interface ServerProblem {
   readonly message: string;
@@ -74,19 +82,6 @@ type StartMode = (typeof START_MODES)[number];
 export const APPROVAL_MODES = ['off', 'required'] as const;
 
 type ApprovalMode = (typeof APPROVAL_MODES)[number];
-
-/** Limits of the calls to one server, under the names that the gateway uses. */
-export interface CallLimits {
-  /** Longest time without an answer or progress. Progress restarts the timer. */
-  readonly idleTimeoutMs: number;
-  /** Longest duration of a call, with or without progress. */
-  readonly maxTimeoutMs: number;
-  readonly listTimeoutMs: number;
-  readonly concurrency: number;
-  readonly maxQueued: number;
-  /** Longest wait in the queue. */
-  readonly maxWaitMs: number;
-}
 
 export interface FrameLimits {
   readonly maxFrameBytes: number;

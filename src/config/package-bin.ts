@@ -1,7 +1,8 @@
 import { readFileSync, realpathSync } from 'node:fs';
 import { dirname, join, sep } from 'node:path';
-import type { PackageRequest } from '../supervision/installer.js';
-import { isMap } from './remote-entry.js';
+import { isRecord } from '../json/is-record.js';
+import type { PackageRequest } from '../supervision/child-spec.js';
+import type { FoundPackage } from './config.js';
 import { ServerFault } from './server-fault.js';
 
 export interface FindPackageOptions {
@@ -18,15 +19,6 @@ export interface FindPackageOptions {
 export interface InstalledPackages {
   /** Folder and version of a requested package; `undefined` if it is not installed. */
   find(request: PackageRequest): { readonly folder: string; readonly version: string } | undefined;
-}
-
-/** Where a package was found, and its program, which runs with Node. */
-export interface FoundPackage {
-  /** `near`: in `node_modules` near the configuration or Trunkline. `store`: in Trunkline's own store. */
-  readonly place: 'near' | 'store';
-  readonly version: string | undefined;
-  /** Absolute. */
-  readonly program: string;
 }
 
 /**
@@ -119,9 +111,10 @@ function readManifest(file: string): Manifest | undefined {
   } catch {
     return undefined;
   }
-  if (!isMap(value)) return undefined;
+  if (!isRecord(value)) return undefined;
   const { version, bin } = value;
-  const isSound = isTextOrAbsent(version) && (isTextOrAbsent(bin) || (isMap(bin) && Object.values(bin).every(isText)));
+  const isSound =
+    isTextOrAbsent(version) && (isTextOrAbsent(bin) || (isRecord(bin) && Object.values(bin).every(isText)));
   return isSound ? (value as Manifest) : undefined;
 }
 

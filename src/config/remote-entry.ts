@@ -1,3 +1,4 @@
+import { isRecord } from '../json/is-record.js';
 import { ServerFault } from './server-fault.js';
 
 const REMOTE_TYPES = new Set<unknown>(['http', 'sse', 'streamable-http', 'streamableHttp', 'ws', 'websocket']);
@@ -16,7 +17,7 @@ export function remoteKeys(file: unknown, root: string): ReadonlySet<string> {
  */
 export function withStandIns(file: unknown, root: string): unknown {
   const entries = entriesOf(file, root);
-  if (!isMap(file) || entries.length === 0) return file;
+  if (!isRecord(file) || entries.length === 0) return file;
   const checked = entries.map(([key, entry]) => [key, isRemote(entry) ? standIn(entry) : entry] as const);
   return { ...file, [root]: Object.fromEntries(checked) };
 }
@@ -28,19 +29,15 @@ export function remoteFault(): ServerFault {
   );
 }
 
-export function isMap(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
-
 type RemoteEntry = Readonly<Record<string, unknown>>;
 
 function entriesOf(file: unknown, root: string): [string, unknown][] {
-  if (!isMap(file) || !Object.hasOwn(file, root) || !isMap(file[root])) return [];
+  if (!isRecord(file) || !Object.hasOwn(file, root) || !isRecord(file[root])) return [];
   return Object.entries(file[root]);
 }
 
 function isRemote(entry: unknown): entry is RemoteEntry {
-  if (!isMap(entry)) return false;
+  if (!isRecord(entry)) return false;
   return Object.hasOwn(entry, 'url') || (Object.hasOwn(entry, 'type') && REMOTE_TYPES.has(entry.type));
 }
 

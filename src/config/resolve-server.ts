@@ -6,7 +6,7 @@ import type { ServerConfig, ServerProblem } from './config.js';
 import { DEMAND_EVERY_MS, KILL_AFTER_MS } from './defaults.js';
 import { expand, referencesIn, type Variables } from './expand.js';
 import { findPackage, type InstalledPackages, parsePackage } from './package-bin.js';
-import type { GlobalOptions, ServerEntry } from './schema.js';
+import type { ServerEntry, ServerSettings } from './schema.js';
 import { faultsAt, ServerFault } from './server-fault.js';
 
 /** The facts about this machine that an entry of the file is resolved with. */
@@ -59,7 +59,7 @@ function references({ args = [], command = '', cwd = '', env = {} }: ServerEntry
 
 type Resolved = Pick<ServerConfig, 'child' | 'problem' | 'package'>;
 
-function resolveChild(key: string, entry: ServerEntry, settings: GlobalOptions, surroundings: Surroundings): Resolved {
+function resolveChild(key: string, entry: ServerEntry, settings: ServerSettings, surroundings: Surroundings): Resolved {
   try {
     return childAndPackage(key, entry, settings, surroundings);
   } catch (fault) {
@@ -71,7 +71,7 @@ function resolveChild(key: string, entry: ServerEntry, settings: GlobalOptions, 
 function childAndPackage(
   key: string,
   entry: ServerEntry,
-  settings: GlobalOptions,
+  settings: ServerSettings,
   surroundings: Surroundings,
 ): Resolved {
   const { env } = surroundings;
@@ -96,7 +96,7 @@ interface Program extends Pick<ChildSpec, 'command' | 'label' | 'args' | 'missin
 function program(
   { package: shown, bin, command = '', installScripts = false }: ServerEntry,
   args: readonly string[],
-  { installTimeout }: GlobalOptions,
+  { installTimeout }: ServerSettings,
   { folder, home, env, nodePath, store }: Surroundings,
 ): Program {
   if (shown === undefined) {
@@ -152,7 +152,7 @@ function expandHome(path: string, home: string): string {
   return /^~(?=$|[\\/])/.test(path) ? join(home, path.slice(1)) : path;
 }
 
-function restartPolicy({ restart }: GlobalOptions): ChildSpec['restart'] {
+function restartPolicy({ restart }: ServerSettings): ChildSpec['restart'] {
   return {
     firstDelayMs: restart.firstDelay,
     maxDelayMs: restart.maxDelay,

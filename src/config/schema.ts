@@ -281,10 +281,20 @@ export type Tunables = z.output<typeof tunables>;
 
 /** Built-in settings of a server, parsed by the same rules as the file. */
 export const BUILT_IN = settings.extend({ restart: restartSettings }).parse(DEFAULTS);
-export type GlobalOptions = typeof BUILT_IN;
+export type ServerSettings = typeof BUILT_IN;
 export const GATEWAY_BUILT_IN = gateway
   .required({ startupWait: true, idleStop: true, restartTool: true, maxQueued: true, maxPartial: true, watch: true })
   .parse(GATEWAY_DEFAULTS);
+
+/** Merges settings: an entry overrides `defaults:`, which overrides the built-in settings. */
+export function settle(entry: Tunables, defaults: Tunables): ServerSettings {
+  return {
+    ...BUILT_IN,
+    ...defaults,
+    ...entry,
+    restart: { ...BUILT_IN.restart, ...defaults.restart, ...entry.restart },
+  };
+}
 
 /** A mistake that concerns several values. It is reported at a key: the last key of `path`, or the key of the map itself. */
 function aboutKey(message: string, ...path: string[]) {

@@ -1,6 +1,6 @@
-import type { Place } from './checked-file.js';
 import type { ServerProblem } from './config.js';
 import { formatPath } from './format-path.js';
+import type { Path } from './yaml-source.js';
 
 /**
  * Why one server of the file cannot run; becomes the `problem` of its `ServerConfig`.
@@ -28,6 +28,14 @@ export function faultsAt<T>(path: readonly PropertyKey[], read: () => T): T {
   } catch (error) {
     throw error instanceof ServerFault ? new ServerFault(error.message, error.hint, path) : error;
   }
+}
+
+/** A position in the file, for problems that are found after parsing. */
+export interface Place {
+  /** From the root of the file. */
+  readonly path: Path;
+  readonly line: number;
+  readonly column: number;
 }
 
 /** Adds line and column to a fault. The first of `places` is the place of the entry; the places of its values follow. */

@@ -1,8 +1,7 @@
 import type { ConfigProblem } from './config-error.js';
 import { formatPath } from './format-path.js';
 import { type HttpSection, toHttpConfig } from './http-settings.js';
-import type { ServerEntry, Tunables } from './schema.js';
-import { settle } from './settle.js';
+import { type ServerEntry, settle, type Tunables } from './schema.js';
 import type { YamlSource } from './yaml-source.js';
 
 /** Warnings about settings of the server at `path` that another setting makes ineffective. */

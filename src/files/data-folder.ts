@@ -7,7 +7,7 @@ export interface DataFolderOptions {
   readonly platform: string;
 }
 
-/** Where the user's programs keep what is theirs and is no configuration. Variables with relative paths count as unset. */
+/** The folder for Trunkline's data of this user. Variables with relative paths count as unset. */
 export function dataFolder({ env, home, platform }: DataFolderOptions): string {
   const path = platform === 'win32' ? win32 : posix;
   const set = (value: string | undefined) => (value !== undefined && path.isAbsolute(value) ? value : undefined);

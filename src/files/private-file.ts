@@ -1,19 +1,22 @@
 import { closeSync, constants, fstatSync, openSync, readFileSync, type Stats } from 'node:fs';
+import { errorCode } from '../errors/error-text.js';
 
-/** What was found where a file of this user's may be. */
+/** The result of reading a file that must belong to this user alone. */
 export type PrivateFile =
   | { readonly kind: 'absent' }
   | { readonly kind: 'unusable'; readonly reason: string }
   | { readonly kind: 'read'; readonly bytes: Uint8Array; readonly modifiedAt: number };
 
-/** Reads a file that nobody but this user can read or have written, and that is no larger than it may be. */
+/** Reads a regular file that this user owns, that nobody else can read or write, and that has at most `maxBytes`. */
 export function readPrivateFile(file: string, maxBytes: number): PrivateFile {
   let descriptor: number;
   try {
     descriptor = openSync(file, constants.O_RDONLY | (constants.O_NOFOLLOW ?? 0) | (constants.O_NONBLOCK ?? 0));
   } catch (error) {
-    const code = error instanceof Error && 'code' in error ? String(error.code) : 'unknown';
-    return code === 'ENOENT' ? { kind: 'absent' } : { kind: 'unusable', reason: `it cannot be read (${code})` };
+    const code = errorCode(error);
+    return code === 'ENOENT'
+      ? { kind: 'absent' }
+      : { kind: 'unusable', reason: `it cannot be read (${code ?? 'unknown'})` };
   }
   try {
     const stats = fstatSync(descriptor);
@@ -29,9 +32,9 @@ export function readPrivateFile(file: string, maxBytes: number): PrivateFile {
 
 function faultOf(stats: Stats, maxBytes: number): string | undefined {
   const { uid, mode, size } = stats;
-  if (!stats.isFile()) return 'it is no file';
-  // Windows has neither; there the user's folder keeps others out.
+  if (!stats.isFile()) return 'it is not a regular file';
+  // Windows has neither; there the permissions of the user's folder protect the file.
   const isOurs = process.getuid === undefined || (uid === process.getuid() && (mode & 0o077) === 0);
-  if (!isOurs) return 'others can read or change it';
+  if (!isOurs) return 'other users can read or change it';
   return size > maxBytes ? 'it is too large' : undefined;
 }

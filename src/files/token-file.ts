@@ -1,16 +1,17 @@
 import { randomBytes } from 'node:crypto';
-import { link, mkdir, open, rm } from 'node:fs/promises';
-import { dirname } from 'node:path';
+import { open } from 'node:fs/promises';
+import { errorCode } from '../errors/error-text.js';
+import { createFile } from './whole-file.js';
 
 export type TokenFileErrorCode =
-  /** There is something, but it cannot be read as a file, or not be written. */
+  /** The file cannot be read or created. */
   | 'token-file-unusable'
-  /** Others may read or change it. */
+  /** Other users can read or change it. */
   | 'token-file-exposed'
-  /** What stands in it is no token. */
+  /** Its content is not a token. */
   | 'token-file-malformed';
 
-/** A token's file that cannot be used. The message never contains what stands in it. */
+/** A token file that cannot be used. The message never contains the token. */
 export class TokenFileError extends Error {
   override readonly name = 'TokenFileError';
   readonly code: TokenFileErrorCode;
@@ -24,53 +25,53 @@ export class TokenFileError extends Error {
 /** 43 characters in Base64 without padding. */
 const TOKEN_BYTES = 32;
 
-/** What may stand in an `Authorization` header after `Bearer`, and is as long as a token of ours at least. */
+/** Characters that are allowed after `Bearer` in an `Authorization` header; at least as long as a generated token. */
 const TOKEN = /^[A-Za-z0-9._~+/-]{43,}={0,2}$/;
 
-/** Enough for any token; a larger file is something else. */
+/** Enough for any token; a larger file is not a token file. */
 const MAX_FILE_BYTES = 4_096;
 
 /**
- * The token in the file, which is created with a new one if there is none yet.
+ * Reads the token in the file; creates the file with a new token if there is none.
  *
- * Only its owner may read it. Several processes may come here at once: all get the same token.
+ * Only the owner can read the file. Several processes can call this at the same time, and all get the same token.
  */
 export async function readOrCreateToken(file: string): Promise<string> {
   const token = await readToken(file);
   if (token !== undefined) return token;
-  await keepToken(file, newToken());
+  await storeToken(file, newToken());
   const created = await readToken(file);
-  if (created === undefined) throw new TokenFileError('token-file-unusable', `The token file ${file} has gone again`);
+  if (created === undefined)
+    throw new TokenFileError('token-file-unusable', `The token file ${file} was removed again`);
   return created;
 }
 
-/** A token that nobody can guess. */
+/** A random token of 256 bits. */
 export function newToken(): string {
   return randomBytes(TOKEN_BYTES).toString('base64url');
 }
 
-/** Writes the token into the file, unless there is one in it already. */
-export async function keepToken(file: string, token: string): Promise<void> {
+/** Creates the file with the token; an existing file stays as it is. */
+export async function storeToken(file: string, token: string): Promise<void> {
   try {
-    await mkdir(dirname(file), { recursive: true, mode: 0o700 });
-    await createToken(file, token);
+    await createFile(file, `${token}\n`, { flush: true });
   } catch (cause) {
     throw new TokenFileError('token-file-unusable', `Cannot create the token file ${file}`, { cause });
   }
 }
 
-/** The token in the file; `undefined` when there is no file. */
+/** Reads the token in the file; `undefined` when there is no file. */
 export async function readToken(file: string): Promise<string | undefined> {
   let content: string;
   try {
     const handle = await open(file, 'r');
     try {
       const { mode, size } = await handle.stat();
-      // Windows has no such modes; there the user's folder keeps others out.
+      // Windows has no such modes; there the permissions of the user's folder protect the file.
       if (process.platform !== 'win32' && (mode & 0o077) !== 0) {
         throw new TokenFileError(
           'token-file-exposed',
-          `Others have access to the token file ${file}; make a new token, or run: chmod 600 ${file}`,
+          `Other users can access the token file ${file}; remove it to get a new token, or run: chmod 600 ${file}`,
         );
       }
       content = size > MAX_FILE_BYTES ? '' : await handle.readFile('latin1');
@@ -79,7 +80,7 @@ export async function readToken(file: string): Promise<string | undefined> {
     }
   } catch (cause) {
     if (cause instanceof TokenFileError) throw cause;
-    if ((cause as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
+    if (errorCode(cause) === 'ENOENT') return undefined;
     throw new TokenFileError('token-file-unusable', `Cannot read the token file ${file}`, { cause });
   }
   const token = content.trim();
@@ -88,24 +89,4 @@ export async function readToken(file: string): Promise<string | undefined> {
     'token-file-malformed',
     `The token file ${file} must hold one token of at least 43 letters, digits or characters of ._~+/-`,
   );
-}
-
-/** Puts the token there complete or not at all, and never in the place of another. */
-async function createToken(file: string, token: string): Promise<void> {
-  const draft = `${file}.${randomBytes(6).toString('hex')}.tmp`;
-  try {
-    const handle = await open(draft, 'wx', 0o600);
-    try {
-      await handle.writeFile(`${token}\n`);
-      await handle.sync();
-    } finally {
-      await handle.close();
-    }
-    // A rename would replace what another process has put there meanwhile; a link fails.
-    await link(draft, file);
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
-  } finally {
-    await rm(draft, { force: true });
-  }
 }

@@ -1,3 +1,4 @@
+import { isRecord } from '../json/is-record.js';
 import { hidesCharacters } from './hidden-text.js';
 import type { ListKind } from './lists.js';
 import { findSchemaFault } from './schema-check.js';
@@ -110,8 +111,4 @@ function isObjectSchema(value: unknown): boolean {
   const hasProperties = properties === undefined || isRecord(properties);
   const hasRequired = required === undefined || (Array.isArray(required) && required.every(isText));
   return hasProperties && hasRequired;
-}
-
-function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

@@ -1,3 +1,4 @@
+import { isRecord } from '../json/is-record.js';
 import { readText } from '../json/json-text.js';
 import type { ResponseEnvelope } from './envelope.js';
 
@@ -38,8 +39,4 @@ export function readInitializeResult({ bytes, result, error }: ResponseEnvelope)
 /** Whatever a server put there, as text. */
 function inWords(value: unknown): string {
   return typeof value === 'string' ? value : (JSON.stringify(value) ?? 'none');
-}
-
-function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

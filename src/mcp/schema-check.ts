@@ -1,3 +1,4 @@
+import { isRecord } from '../json/is-record.js';
 import { toBytes } from '../json/json-text.js';
 
 /** A schema beyond this is no schema that a model could use; the largest seen in the field is about half of it. */
@@ -115,8 +116,4 @@ function resolveLocal(root: unknown, reference: string): unknown {
       typeof value === 'object' && value !== null && Object.hasOwn(value, key) ? Reflect.get(value, key) : undefined;
   }
   return value;
-}
-
-function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

@@ -2,12 +2,12 @@ import type { Redact } from './redact.js';
 
 const MAX_BYTES = 64 * 1024;
 const MAX_LINE_CHARACTERS = 8 * 1024;
-/** What is read of a longer line, so that a secret where the shown part ends is still recognised as one. */
+/** A longer prefix is read than shown, so that a secret at the cut is still recognized. */
 const MAX_READ_BYTES = MAX_LINE_CHARACTERS * 2;
-/** The end of what was read may be half a secret, which nothing recognises. */
-const UNSURE_CHARACTERS = 4 * 1024;
-const NOTHING_SURE = '[a long line that is full of secrets]';
-/** A child that says more is looping, and reading it must not keep the others waiting. */
+/** The last part of a cut line is dropped: it can be half a secret, which no pattern recognizes. */
+const DROPPED_CHARACTERS = 4 * 1024;
+const REDACTED_LINE = '[a long line that is full of secrets]';
+/** A server that writes more is looping, and must not slow down the others. */
 const MAX_LINES = 1_000;
 const PERIOD_MS = 1_000;
 const NEWLINE = 0x0a;
@@ -16,15 +16,15 @@ export interface ChildLogOptions {
   readonly redact: Redact;
   /** Milliseconds on the monotonic clock. */
   readonly now: () => number;
-  /** Called for each line as it is kept. */
+  /** Called for each stored line. */
   readonly onLine?: (line: string) => void;
 }
 
 /**
- * The last lines that one server wrote to stderr, with what it wrote to stdout that was no message.
+ * The last lines that one server wrote to stderr, and the lines on its stdout that were not messages.
  *
- * Secrets are removed before a line is kept. Of long lines the beginning is kept, of many lines the last ones, and of
- * more than 1,000 in a second the first ones: the others are counted, and one line says how many they were.
+ * Secrets are removed before a line is stored. Long lines are cut, and the oldest lines are dropped when there are too
+ * many. Beyond 1,000 lines in a second, the rest of that second is dropped, and one line reports how many they were.
  */
 export class ChildLog {
   readonly #redact: Redact;
@@ -37,7 +37,7 @@ export class ChildLog {
   #partialLength = 0;
   #periodStart = Number.NEGATIVE_INFINITY;
   #linesInPeriod = 0;
-  #untold = 0;
+  #unreportedDrops = 0;
   #dropped = 0;
 
   constructor({ redact, now, onLine = () => {} }: ChildLogOptions) {
@@ -51,12 +51,12 @@ export class ChildLog {
     return this.#lines;
   }
 
-  /** How many lines were dropped because there were too many at once. */
+  /** How many lines the rate limit has dropped. */
   get droppedLines(): number {
     return this.#dropped;
   }
 
-  /** Bytes of stderr, cut anywhere. */
+  /** Adds bytes of stderr; a chunk can begin and end inside a line. */
   write(chunk: Uint8Array): void {
     let start = 0;
     for (let end = chunk.indexOf(NEWLINE); end >= 0; end = chunk.indexOf(NEWLINE, start)) {
@@ -67,63 +67,64 @@ export class ChildLog {
     this.#extend(chunk.subarray(start));
   }
 
-  /** A whole line from elsewhere. */
+  /** Adds a whole line that does not come from stderr. */
   add(line: string): void {
-    if (this.#isInTime()) this.#take(line, line.length >= MAX_READ_BYTES);
+    if (this.#isWithinRate()) this.#addCut(line, line.length >= MAX_READ_BYTES);
   }
 
-  /** The stream ended; what stands without a line end is a line all the same. */
+  /** The stream has ended; an unfinished line counts as a line. */
   end(): void {
     this.#endLine();
-    this.#tellDropped();
+    this.#reportDropped();
   }
 
   #extend(piece: Uint8Array): void {
-    const kept = piece.subarray(0, MAX_READ_BYTES - this.#partialLength);
-    const length = this.#partialLength + kept.length;
+    const part = piece.subarray(0, MAX_READ_BYTES - this.#partialLength);
+    const length = this.#partialLength + part.length;
     if (length > this.#partial.length) {
       const grown = new Uint8Array(Math.min(MAX_READ_BYTES, Math.max(length, this.#partial.length * 2)));
       grown.set(this.#partial.subarray(0, this.#partialLength));
       this.#partial = grown;
     }
-    this.#partial.set(kept, this.#partialLength);
+    this.#partial.set(part, this.#partialLength);
     this.#partialLength = length;
   }
 
   #endLine(): void {
     const length = this.#partialLength;
     this.#partialLength = 0;
-    if (length === 0 || !this.#isInTime()) return;
-    this.#take(this.#decoder.decode(this.#partial.subarray(0, length)), length >= MAX_READ_BYTES);
+    if (length === 0 || !this.#isWithinRate()) return;
+    this.#addCut(this.#decoder.decode(this.#partial.subarray(0, length)), length >= MAX_READ_BYTES);
   }
 
-  #isInTime(): boolean {
+  #isWithinRate(): boolean {
     const now = this.#now();
     if (now - this.#periodStart >= PERIOD_MS) {
-      this.#tellDropped();
+      this.#reportDropped();
       this.#periodStart = now;
       this.#linesInPeriod = 0;
     }
     this.#linesInPeriod += 1;
     if (this.#linesInPeriod <= MAX_LINES) return true;
-    this.#untold += 1;
+    this.#unreportedDrops += 1;
     this.#dropped += 1;
     return false;
   }
 
-  #tellDropped(): void {
-    if (this.#untold > 0) this.#keep(`[${this.#untold} lines were dropped here: more than ${MAX_LINES} in a second]`);
-    this.#untold = 0;
+  #reportDropped(): void {
+    if (this.#unreportedDrops > 0)
+      this.#store(`[${this.#unreportedDrops} lines were dropped here: more than ${MAX_LINES} in a second]`);
+    this.#unreportedDrops = 0;
   }
 
-  #take(line: string, isCut: boolean): void {
+  #addCut(line: string, isCut: boolean): void {
     const redacted = this.#redact(line.slice(0, MAX_READ_BYTES));
-    const sure = isCut ? redacted.slice(0, -UNSURE_CHARACTERS) : redacted;
-    const clean = sure.slice(0, MAX_LINE_CHARACTERS).trimEnd() || (isCut ? NOTHING_SURE : '');
-    if (clean !== '') this.#keep(clean);
+    const certain = isCut ? redacted.slice(0, -DROPPED_CHARACTERS) : redacted;
+    const clean = certain.slice(0, MAX_LINE_CHARACTERS).trimEnd() || (isCut ? REDACTED_LINE : '');
+    if (clean !== '') this.#store(clean);
   }
 
-  #keep(line: string): void {
+  #store(line: string): void {
     this.#lines.push(line);
     this.#length += line.length;
     while (this.#length > MAX_BYTES) this.#length -= this.#lines.shift()?.length ?? 0;

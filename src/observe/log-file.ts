@@ -11,7 +11,7 @@ import {
 } from 'node:fs';
 import { dirname } from 'node:path';
 
-/** All files of one log together take five times this at most, the one that is written to included. */
+/** Five files of this size at most, the current one included. */
 const MAX_FILE_BYTES = 10 * 1024 * 1024;
 const MAX_FILES = 5;
 
@@ -19,20 +19,20 @@ export interface LogFileOptions {
   readonly file: string;
   readonly maxFileBytes?: number;
   readonly maxFiles?: number;
-  /** Called when a line could not be written, and not again before one could. */
+  /** Called for the first line of a series that cannot be written. */
   readonly onFault: (error: unknown) => void;
 }
 
 /**
- * A log file that does not grow without end: when it is full it becomes `FILE.1`, the one before `FILE.2`, and so on,
- * and the oldest goes.
+ * A log file with rotation: when it is full it becomes `FILE.1`, the previous `FILE.1` becomes `FILE.2`, and so on; the
+ * oldest file is removed.
  *
- * Writes are synchronous, so that the last line before an exit is not lost. Files are readable by their owner only, and
- * so is a folder that has to be made for them. What is no regular file, such as a terminal or a pipe, is written to and
- * never renamed. A line that cannot be written is lost, and the next one is tried again.
+ * Writes are synchronous, so that the last line before a crash is not lost. Only the owner can read the files, and a
+ * folder that is created for them. A terminal, a pipe or a device is never renamed. A line that cannot be written is
+ * lost; the next line is tried again. Several processes may write to the same log.
  */
 export class LogFile {
-  /** Of a link, what it leads to: that is rotated, not the link. Absent for what is no file to rotate. */
+  /** The target of a symbolic link, so that the link itself stays. Undefined when the file cannot be rotated. */
   readonly #file: string | undefined;
   readonly #maxFileBytes: number;
   readonly #maxFiles: number;
@@ -40,7 +40,7 @@ export class LogFile {
   #descriptor: number;
   #length: number;
   #isFaulty = false;
-  /** The last line was written in part. */
+  /** The last line was written only in part. */
   #isTorn = false;
 
   /** Throws when the file cannot be opened. */
@@ -68,7 +68,7 @@ export class LogFile {
     }
   }
 
-  /** A full disk takes a part of a line first, and nothing of it then. */
+  /** A full disk accepts a part of the line first, and nothing afterwards. */
   #writeWhole(bytes: Buffer): void {
     let written = 0;
     while (written < bytes.length) {
@@ -79,7 +79,7 @@ export class LogFile {
   }
 
   #rotate(file: string): void {
-    // Another process with the same log may have done so already.
+    // Another process with the same log may have rotated it already.
     if (isSame(statOf(file), fstatSync(this.#descriptor))) {
       for (let number = this.#maxFiles - 1; number >= 1; number -= 1) {
         const younger = number === 1 ? file : `${file}.${number - 1}`;

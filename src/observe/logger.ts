@@ -1,47 +1,47 @@
 import { createRequire } from 'node:module';
 import type { DestinationStream, Level, Logger as PinoLogger } from 'pino';
+import { escapeUnsafe } from '../json/unsafe-characters.js';
 import { LogFile } from './log-file.js';
-import { cleanRecord } from './log-record.js';
 import type { Redact } from './redact.js';
 
-/** What Trunkline uses of pino's. */
+/** The part of pino's interface that Trunkline uses. */
 export type Logger = Pick<PinoLogger, 'level' | OwnLevel>;
 
 type OwnLevel = Exclude<Level, 'trace'>;
 
-/** A logger that is loaded when it has something to say, or when it is told to be ready for that. */
+/** A logger that loads pino for the first record, or when `prepare` is called. */
 export interface PreparedLogger extends Logger {
-  /** Somebody waits: warnings and less are held until `prepare`, or until there is worse to say, or we exit. */
+  /** Buffers records below `error` until `prepare` is called, an error is logged, or the process exits. */
   postpone(): void;
-  /** To be called as soon as nobody waits: on a machine that has run out of something, it could not be loaded any more. */
+  /** Loads pino now. Later the machine may be out of file descriptors or memory, and loading could fail. */
   prepare(): void;
 }
 
 export interface LoggerOptions {
-  /** How often `-v` was given: 0 shows what a person should act on, 1 what happens, 2 everything. */
+  /** How often `-v` was given: 0 logs warnings and errors, 1 also events, 2 everything. */
   readonly verbosity: number;
-  /** Appended to, readable by its owner only; stderr when absent. */
+  /** File to append to, readable by its owner only; stderr when absent. */
   readonly file?: string;
-  /** Takes the secrets out of every line: the one place that all of them pass. */
+  /** Removes secrets; applied to every record. */
   readonly redact: Redact;
 }
 
 /**
- * JSON lines to stderr or to a file, never to stdout, which belongs to the protocol.
+ * Logs JSON lines to stderr or to a file, never to stdout, which belongs to the protocol.
  *
- * A log that cannot be written must not stop what it tells about: of a host that does not read our stderr, and of a
- * disk that is full, nobody but the log suffers. Throws when the file cannot be opened.
+ * A log that cannot be written must not stop the gateway: records are dropped when the host does not read stderr, or the
+ * disk is full. Throws when the file cannot be opened.
  */
 export function createLogger({ verbosity, file, redact }: LoggerOptions): PreparedLogger {
   const level = LEVELS[Math.min(verbosity, LEVELS.length - 1)] ?? 'warn';
-  // A file that cannot be written is told of at once; to open stderr takes a while.
+  // The file is opened now, to report a bad path at once. Opening stderr is slow and happens at the first record.
   const destination = file === undefined ? undefined : toFile(file);
   return new LateLogger(level, (now) => open(destination ?? toStderr(), redact, now));
 }
 
 const LEVELS = ['warn', 'info', 'debug'] as const;
 
-/** Most runs have nothing to say, and a client waits while we load what says it. */
+/** Most runs log nothing before the first answers, and loading pino would delay them. */
 class LateLogger implements PreparedLogger {
   level: string;
   readonly fatal = this.#entry('fatal');
@@ -52,9 +52,9 @@ class LateLogger implements PreparedLogger {
   readonly #open: (now: () => number) => Logger;
   #opened: Logger | undefined;
   #isPostponed = false;
-  readonly #held: HeldEntry[] = [];
-  /** When what is being written was said; absent for now. */
-  #saidAt: number | undefined;
+  readonly #buffered: BufferedRecord[] = [];
+  /** Time of the buffered record that is being written; undefined for a new record. */
+  #loggedAt: number | undefined;
 
   constructor(level: string, openLog: (now: () => number) => Logger) {
     this.level = level;
@@ -64,46 +64,46 @@ class LateLogger implements PreparedLogger {
   postpone(): void {
     this.#isPostponed = true;
     process.once('exit', () => {
-      if (this.#held.length > 0) this.prepare();
+      if (this.#buffered.length > 0) this.prepare();
     });
   }
 
   prepare(): void {
     this.#isPostponed = false;
-    this.#opened ??= this.#open(() => this.#saidAt ?? Date.now());
-    for (const { level, at, entry } of this.#held.splice(0)) {
-      this.#saidAt = at;
+    this.#opened ??= this.#open(() => this.#loggedAt ?? Date.now());
+    for (const { level, at, entry } of this.#buffered.splice(0)) {
+      this.#loggedAt = at;
       this.#opened[level](...entry);
     }
-    this.#saidAt = undefined;
+    this.#loggedAt = undefined;
   }
 
   #entry(level: OwnLevel): (...entry: [unknown, ...unknown[]]) => void {
     return (...given) => {
-      if (RISING.indexOf(level) < RISING.indexOf(this.level)) return;
+      if (LEVEL_ORDER.indexOf(level) < LEVEL_ORDER.indexOf(this.level)) return;
       const entry = given as [string];
-      const canWait = RISING.indexOf(level) < RISING.indexOf('error') && this.#held.length < MAX_HELD;
+      const canWait = LEVEL_ORDER.indexOf(level) < LEVEL_ORDER.indexOf('error') && this.#buffered.length < MAX_BUFFERED;
       if (this.#isPostponed && canWait) {
-        this.#held.push({ level, at: Date.now(), entry });
+        this.#buffered.push({ level, at: Date.now(), entry });
         return;
       }
-      if (this.#opened === undefined || this.#held.length > 0) this.prepare();
+      if (this.#opened === undefined || this.#buffered.length > 0) this.prepare();
       this.#opened?.[level](...entry);
     };
   }
 }
 
-interface HeldEntry {
+interface BufferedRecord {
   readonly level: OwnLevel;
-  /** In milliseconds of the calendar. */
+  /** Milliseconds since 1970. */
   readonly at: number;
   readonly entry: [string];
 }
 
-/** Far more than is said before the first list. */
-const MAX_HELD = 1_000;
+/** Far more than is logged before the first list. */
+const MAX_BUFFERED = 1_000;
 
-const RISING: readonly string[] = ['debug', 'info', 'warn', 'error', 'fatal'];
+const LEVEL_ORDER: readonly string[] = ['debug', 'info', 'warn', 'error', 'fatal'];
 
 function open(stream: DestinationStream, redact: Redact, now: () => number): Logger {
   const { pino } = loadPino();
@@ -112,16 +112,25 @@ function open(stream: DestinationStream, redact: Redact, now: () => number): Log
   return pino(options, { write: (line) => stream.write(cleanRecord(line, redact)) });
 }
 
-/** In the middle of whatever has to be said, and so at once. */
+/**
+ * One log line without secrets and without characters that could fool a terminal or an editor. `line` is JSON, and so is
+ * the result.
+ */
+function cleanRecord(line: string, redact: Redact): string {
+  const record: unknown = JSON.parse(line, (_, value) => (typeof value === 'string' ? redact(value) : value));
+  return `${escapeUnsafe(JSON.stringify(record))}\n`;
+}
+
+/** Synchronous, since a log call cannot wait. */
 function loadPino(): typeof import('pino') {
   return createRequire(import.meta.url)('pino');
 }
 
-/** What may wait for a host that does not read. */
+/** Limit for records that the host has not read yet; further records are dropped. */
 const MAX_UNREAD_BYTES = 1024 * 1024;
 
 function toStderr(): DestinationStream {
-  // EPIPE: the host reads no more.
+  // EPIPE: the host has closed its end.
   process.stderr.on('error', () => {});
   let dropped = 0;
   return {
@@ -138,7 +147,7 @@ function toStderr(): DestinationStream {
 }
 
 function describeGap(lines: number): string {
-  return `${lines} lines of this log were dropped, because nobody read them`;
+  return `${lines} log lines were dropped, because the reader of stderr was too slow`;
 }
 
 function toFile(file: string): DestinationStream {

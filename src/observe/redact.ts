@@ -1,18 +1,17 @@
-/** Takes secrets out of a text that is about to enter a log. */
+/** Removes secrets from a text before it enters a log. */
 export type Redact = (text: string) => string;
 
-/** What a secret is replaced by. */
 const REDACTED = '[redacted]';
 
-/** Where secrets may be known from: what a server's entry of the configuration gives to its process. */
+/** Values of the configuration that can be secrets: the environment and the arguments of a server. */
 export interface SecretSource {
   readonly env: Readonly<Record<string, string>>;
   readonly args: readonly string[];
 }
 
-/** The secrets that are known so far: the log is there before the configuration that names them. */
+/** Collects secrets while the process runs: the log opens before the configuration is read. */
 export class KnownSecrets {
-  /** Each once. What was known stays so: what a process wrote may be told long after it. */
+  /** Secrets are never forgotten: output of a server can be logged long after its configuration has changed. */
   readonly #sources = new Map<string, SecretSource>();
   #redact = createRedactor([]);
 
@@ -25,11 +24,11 @@ export class KnownSecrets {
 }
 
 /**
- * Removes the values that the configuration hands to servers under names such as `API_KEY` or `--token`, and
- * whatever has the shape of a well-known token.
+ * Returns a function that removes the values that the configuration gives to servers under names such as `API_KEY` or
+ * `--token`, and every text that has the form of a well-known token.
  */
 export function createRedactor(sources: readonly SecretSource[]): Redact {
-  // Longest first, so that a secret that contains another goes as a whole.
+  // Longest first: a secret can contain another one.
   const known = [...new Set(sources.flatMap(knownSecrets))].sort((a, b) => b.length - a.length);
   return (text) => {
     let clean = text;
@@ -40,13 +39,13 @@ export function createRedactor(sources: readonly SecretSource[]): Redact {
   };
 }
 
-/** Shorter values would take harmless words out of every line. */
+/** Shorter values would remove harmless words from every line. */
 const SHORTEST_SECRET = 6;
 
 const SECRET_NAME =
   /key|token|secret|passw|pwd|auth|cred|cookie|session|private|dsn|connection|bearer|webhook|(?:^|[_-])pat(?:$|[_-])/i;
 
-/** Values that nobody would choose for anything else: long hexadecimal numbers, and long mixtures of letters and digits. */
+/** Values that are most likely generated: long hexadecimal numbers, and long mixtures of letters and digits. */
 const RANDOM_VALUE =
   /^(?:[0-9a-f]{32,}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|(?=.*\d)(?=.*[a-z])(?=.*[A-Z])[\w.~+=-]{20,512})$/;
 
@@ -66,9 +65,9 @@ const TOKEN_SHAPES = new RegExp(
 );
 
 /**
- * What stands before a secret in a log: `Bearer …`, `password=…`, `--token …`, `"apiKey": "…"`, and the user part of a
- * URL. Whoever writes the line may be hostile: what can begin anywhere in it is bounded, or looking at a long line would
- * take time that grows with its square.
+ * Text before a secret in a log: `Bearer …`, `password=…`, `--token …`, `"apiKey": "…"`, and the user part of a URL. A
+ * hostile server can write the line, so each repetition is bounded; otherwise the time to scan a long line would grow with
+ * its square.
  */
 const NAMED_VALUES: readonly RegExp[] = [
   /(\bbearer\s+)[\w.~+/=-]{8,}/gi,
@@ -92,12 +91,12 @@ function knownSecrets({ env, args }: SecretSource): string[] {
     const isNamed = before.startsWith('-') && !before.includes('=') && SECRET_NAME.test(before);
     return isNamed || RANDOM_VALUE.test(arg) ? [arg] : [];
   });
-  // A log has lines, and so a secret of several lines comes in as many pieces.
+  // A log consists of lines, so a secret of several lines is matched line by line.
   const pieces = [...fromEnv, ...fromArgs].flatMap((value) => value.split(/\r?\n/)).filter(isLongEnough);
   return pieces.flatMap((piece) => [piece, JSON.stringify(piece).slice(1, -1), urlEncoded(piece)]);
 }
 
-/** As it stands in an address. */
+/** The form of the text in a URL. */
 function urlEncoded(text: string): string {
   return new URLSearchParams({ text }).toString().slice('text='.length).replaceAll('+', '%20');
 }

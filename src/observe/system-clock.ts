@@ -1,11 +1,11 @@
 import type { Clock } from '../timing/clock.js';
 
-/** The global one is looked up anew each time. */
+/** A local binding is faster than the global, which is looked up for each access. */
 const { performance } = globalThis;
 
 /**
- * Time of the machine. Timers keep the process alive: whatever is being waited for still has to happen. Node would cut
- * fractions of a millisecond off, and so fire early.
+ * The clock of the machine. Timers keep the process alive until they fire. Delays are rounded up, since Node truncates
+ * them and would fire early.
  */
 export const systemClock: Clock = {
   now: () => performance.now(),

@@ -1,35 +1,36 @@
+import { errorMessage } from '../errors/error-text.js';
 import type { Logger } from '../observe/logger.js';
-import type { ChildSpec } from '../supervision/child-spec.js';
-import type { Installer, Installing, InstallOutcome, PackageRequest } from '../supervision/installer.js';
+import type { ChildSpec, PackageRequest } from '../supervision/child-spec.js';
+import type { Installer, Installing, InstallOutcome } from '../supervision/installer.js';
 import type { Obtained, PackageInstaller } from './package-installer.js';
 
 export interface ChildInstallerOptions {
-  /** Loads it when there is something to install for the first time. */
+  /** Loads the installer; called for the first installation. */
   readonly open: () => Promise<PackageInstaller>;
   readonly logger: Logger;
-  /** Takes down what npm said, for the server it said it of. */
+  /** Adds a line of npm's output to the log of a server. */
   readonly log: (key: string, line: string) => void;
 }
 
-/** One installation, for all children that want the same. */
+/** One installation, shared by all servers that need the same package. */
 interface Shared {
   readonly obtained: Promise<Obtained>;
   readonly abort: AbortController;
   wantedBy: number;
 }
 
-/** Installs what children lack; those that lack the same wait for one installation. */
+/** Installs missing packages; servers that need the same package share one installation. */
 export class ChildInstaller implements Installer {
   readonly #options: ChildInstallerOptions;
   readonly #running = new Map<string, Shared>();
-  /** What has been installed since we started, by what was asked for. */
+  /** Programs that this process has installed, by request. */
   readonly #programs = new Map<string, string>();
 
   constructor(options: ChildInstallerOptions) {
     this.#options = options;
   }
 
-  /** The same child without what it lacked, if that has been installed meanwhile. */
+  /** Returns the spec with the installed program, if this process has installed its missing package. */
   completed(spec: ChildSpec): ChildSpec {
     const program = spec.missing && this.#programs.get(keyOf(spec.missing));
     return program === undefined ? spec : withProgram(spec, program);
@@ -44,7 +45,7 @@ export class ChildInstaller implements Installer {
     const leave = () => {
       if (isWanted) shared.wantedBy -= 1;
       isWanted = false;
-      // Whoever still waits goes on.
+      // The installation continues while another server needs it.
       if (shared.wantedBy === 0) shared.abort.abort();
     };
     const outcome = shared.obtained.then(
@@ -52,13 +53,13 @@ export class ChildInstaller implements Installer {
       (error: unknown): InstallOutcome => {
         const lines = error instanceof Error && 'lines' in error ? (error.lines as readonly string[]) : [];
         if (isWanted) for (const line of lines) this.#options.log(spec.key, line);
-        return { kind: 'failed', reason: error instanceof Error ? error.message : String(error) };
+        return { kind: 'failed', reason: errorMessage(error) };
       },
     );
     return { outcome, cancel: leave };
   }
 
-  /** Gives up whatever is being installed; resolves when nothing of it runs any more. */
+  /** Aborts all installations; resolves when none of their processes is left. */
   async close(): Promise<void> {
     const running = [...this.#running.values()];
     for (const { abort } of running) abort.abort();
@@ -81,11 +82,14 @@ export class ChildInstaller implements Installer {
   async #obtain(request: PackageRequest, signal: AbortSignal): Promise<Obtained> {
     const { open, logger } = this.#options;
     const { shown } = request;
-    logger.info({ package: shown }, 'to be installed');
+    logger.info({ package: shown }, 'installing the package');
     const installer = await open();
     const obtained = await installer.obtain(request, signal);
     const { locked, isNew } = obtained;
-    logger.info({ package: shown, version: locked.version }, isNew ? 'installed' : 'was installed already');
+    logger.info(
+      { package: shown, version: locked.version },
+      isNew ? 'installed the package' : 'the package is already installed',
+    );
     this.#programs.set(keyOf(request), obtained.program);
     return obtained;
   }

@@ -1,14 +1,14 @@
 import type { InstalledPackages } from '../config/package-bin.js';
 import { ServerFault } from '../config/server-fault.js';
-import type { PackageRequest } from '../supervision/installer.js';
+import type { PackageRequest } from '../supervision/child-spec.js';
 import { LockFile, LockFileError } from './lock-file.js';
 import { PackageStore } from './package-store.js';
 
-/** Where the packages of a configuration are. */
+/** The configuration file, and the folders of its packages. */
 export interface PackagePlaces {
   readonly configFile: string;
   readonly storeFolder: string;
-  /** For the locks of configurations whose folders cannot be written. */
+  /** For lock files of configurations in folders that cannot be written. */
   readonly locksFolder: string;
 }
 
@@ -21,12 +21,12 @@ export function openLockFile({ configFile, locksFolder }: PackagePlaces): LockFi
   return new LockFile({ configFile, fallbackFolder: locksFolder });
 }
 
-/** How the configuration asks for a package, with variables expanded: what its lock is found by. */
+/** The key of a package in the lock file: `name` or `name@version`, as the configuration asks for it. */
 export function lockKey({ name, version }: Pick<PackageRequest, 'name' | 'version'>): string {
   return version === undefined ? name : `${name}@${version}`;
 }
 
-/** What is locked and installed. The files are looked at only when something is asked for. */
+/** Finds packages that are locked and installed. The lock file is read at the first call. */
 export function installedPackages(places: PackagePlaces): InstalledPackages {
   const store = openStore(places);
   let locked: ReturnType<LockFile['read']> | undefined;

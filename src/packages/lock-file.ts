@@ -1,17 +1,20 @@
-import { createHash, randomBytes } from 'node:crypto';
-import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { createHash } from 'node:crypto';
+import { readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
+import { errorCode } from '../errors/error-text.js';
+import { replaceFileSync } from '../files/whole-file.js';
+import { isRecord } from '../json/is-record.js';
 
-/** What a `package:` of a configuration stands for, once that has been settled. */
+/** The exact version of a `package:` of the configuration, and of everything that it depends on. */
 export interface LockedPackage {
   readonly version: string;
-  /** Of the package itself, as npm writes it. */
+  /** Integrity of the package itself, as npm writes it. */
   readonly integrity: string;
-  /** The package and all that it needs, by folder, each with version and integrity: the `packages` of npm's own lock file. */
+  /** The package and its dependencies by folder, each with version and integrity: `packages` of npm's lock file. */
   readonly tree: Readonly<Record<string, unknown>>;
 }
 
-/** A lock file that is there but cannot be used. It is never ignored: it says which packages may run. */
+/** A lock file that exists and cannot be used. It must not be ignored: it says which packages may run. */
 export class LockFileError extends Error {
   override readonly name = 'LockFileError';
   readonly hint: string;
@@ -24,56 +27,55 @@ export class LockFileError extends Error {
 
 export interface LockFileOptions {
   readonly configFile: string;
-  /** Where the lock of a configuration is kept whose own folder cannot be written. */
+  /** Folder for the lock file when the folder of the configuration cannot be written. */
   readonly fallbackFolder: string;
 }
 
-/** The name of the file beside the configuration. */
 const LOCK_FILE_NAME = 'trunkline.lock';
 
 /**
- * Which versions the packages of a configuration stand for: `trunkline.lock`, beside the configuration.
+ * Locks the versions of the packages of a configuration in `trunkline.lock`, next to the configuration file.
  *
- * It holds no address of a registry, so that it is good wherever the packages can be had. Where the folder cannot be
- * written, what is new is kept in a folder of the user's instead; what stands beside the configuration wins.
+ * The file has no registry addresses, so it works with every registry. When the folder cannot be written, new entries
+ * go to a file in the user's data folder; entries next to the configuration win.
  */
 export class LockFile {
-  readonly #beside: string;
-  readonly #fallback: string;
+  readonly #path: string;
+  readonly #fallbackPath: string;
 
   constructor({ configFile, fallbackFolder }: LockFileOptions) {
-    this.#beside = join(dirname(configFile), LOCK_FILE_NAME);
+    this.#path = join(dirname(configFile), LOCK_FILE_NAME);
     const digest = createHash('sha256').update(configFile).digest('hex').slice(0, 16);
-    this.#fallback = join(fallbackFolder, `${digest}.lock`);
+    this.#fallbackPath = join(fallbackFolder, `${digest}.lock`);
   }
 
-  /** Beside the configuration. */
+  /** The file next to the configuration. */
   get path(): string {
-    return this.#beside;
+    return this.#path;
   }
 
-  /** What is locked, by `name` or `name@version` as the configuration asks for it. Throws a `LockFileError`. */
+  /** Reads all entries, by `lockKey`. Throws a `LockFileError`. */
   read(): ReadonlyMap<string, LockedPackage> {
-    return new Map([...readLock(this.#fallback), ...readLock(this.#beside)]);
+    return new Map([...readLock(this.#fallbackPath), ...readLock(this.#path)]);
   }
 
   /**
-   * Locks one more package, or anew; nobody else may write meanwhile. Returns the file that says so now, which is
-   * another one than `path` where that cannot be written.
+   * Adds or replaces an entry. The caller must hold the store lock. Returns the file that was written, which is not `path`
+   * when that cannot be written.
    */
   lock(spec: string, locked: LockedPackage): string {
     try {
-      writeLock(this.#beside, new Map([...readLock(this.#beside), [spec, locked]]));
-      return this.#beside;
+      writeLock(this.#path, new Map([...readLock(this.#path), [spec, locked]]));
+      return this.#path;
     } catch (error) {
-      if (!isUnwritable(error) || readLock(this.#beside).has(spec)) throw error;
+      if (!isUnwritable(error) || readLock(this.#path).has(spec)) throw error;
     }
-    writeLock(this.#fallback, new Map([...readLock(this.#fallback), [spec, locked]]));
-    return this.#fallback;
+    writeLock(this.#fallbackPath, new Map([...readLock(this.#fallbackPath), [spec, locked]]));
+    return this.#fallbackPath;
   }
 }
 
-/** Of the form, not of Trunkline. */
+/** Version of the file format. */
 const LOCK_VERSION = 1;
 
 function readLock(file: string): ReadonlyMap<string, LockedPackage> {
@@ -82,11 +84,13 @@ function readLock(file: string): ReadonlyMap<string, LockedPackage> {
     text = readFileSync(file, 'utf8');
   } catch (cause) {
     if (errorCode(cause) === 'ENOENT') return new Map();
-    throw new LockFileError(`${file} cannot be read (${errorCode(cause)})`, 'mend its permissions', { cause });
+    throw new LockFileError(`${file} cannot be read (${errorCode(cause) ?? 'unknown'})`, 'correct its permissions', {
+      cause,
+    });
   }
   const { lockVersion, packages } = parse(text, file);
   if (lockVersion !== LOCK_VERSION) {
-    throw new LockFileError(`${file} is of another version of Trunkline`, 'use the version that wrote it');
+    throw new LockFileError(`${file} was written by another version of Trunkline`, 'use that version');
   }
   if (!isRecord(packages)) throw malformed(file);
   return new Map(
@@ -109,8 +113,8 @@ function parse(text: string, file: string): Readonly<Record<string, unknown>> {
 }
 
 function malformed(file: string, options?: ErrorOptions): LockFileError {
-  const hint = 'put back what was there, or remove it to have the newest versions locked anew';
-  return new LockFileError(`${file} is no lock file any more`, hint, options);
+  const hint = 'restore it, or remove it to lock the newest versions';
+  return new LockFileError(`${file} is not a valid lock file`, hint, options);
 }
 
 const EXACT_VERSION = /^\d+\.\d+\.\d+[\w.+-]*$/;
@@ -127,28 +131,14 @@ function isLockedPackage(value: unknown): value is LockedPackage {
   );
 }
 
-/** Complete or not at all; sorted, so that what changes is seen in a diff. */
+/** Entries are sorted, so that a diff shows what changed. */
 function writeLock(file: string, packages: ReadonlyMap<string, LockedPackage>): void {
   const sorted = [...packages].sort(([one], [other]) => (one < other ? -1 : 1));
   const text = JSON.stringify({ lockVersion: LOCK_VERSION, packages: Object.fromEntries(sorted) }, undefined, 1);
-  const draft = `${file}.${randomBytes(6).toString('hex')}.tmp`;
-  mkdirSync(dirname(file), { recursive: true });
-  try {
-    writeFileSync(draft, `${text}\n`);
-    renameSync(draft, file);
-  } finally {
-    rmSync(draft, { force: true });
-  }
+  // It holds no secrets, and belongs into version control.
+  replaceFileSync(file, `${text}\n`, { mode: 0o666 });
 }
 
 function isUnwritable(error: unknown): boolean {
-  return ['EACCES', 'EPERM', 'EROFS'].includes(errorCode(error));
-}
-
-function errorCode(error: unknown): string {
-  return error instanceof Error && 'code' in error ? String(error.code) : 'unknown';
-}
-
-function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
+  return ['EACCES', 'EPERM', 'EROFS'].includes(errorCode(error) ?? '');
 }

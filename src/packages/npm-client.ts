@@ -1,7 +1,7 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { GroupGuard } from '../process/orphan-guard.js';
-import type { PackageRequest } from '../supervision/installer.js';
+import type { PackageRequest } from '../supervision/child-spec.js';
 import type { Clock } from '../timing/clock.js';
 import type { LockedPackage } from './lock-file.js';
 import { findNpm, type NpmResult, runNpm } from './npm-process.js';
@@ -11,11 +11,11 @@ export interface NpmClientOptions {
   readonly clock: Clock;
   readonly environment: Readonly<Record<string, string | undefined>>;
   readonly orphanGuard: Pick<GroupGuard, 'add' | 'remove'>;
-  /** Where npm is run that installs nothing; nobody else may write there, since npm would take settings from it. */
+  /** Working folder of npm for lookups. Only this user may write there, since npm reads settings from it. */
   readonly folder: string;
 }
 
-/** What npm could not do, in one line; `lines` are its own words. */
+/** A failure of npm. The message is one line; `lines` is npm's own output. */
 export class NpmFault extends Error {
   override readonly name = 'NpmFault';
   readonly lines: readonly string[];
@@ -27,8 +27,8 @@ export class NpmFault extends Error {
 }
 
 /**
- * npm, as the user has set it up: registry, proxy and credentials are its affair. It is the one that came with Node,
- * runs as a process of its own, and only while something has to be installed or looked up.
+ * Runs npm with the user's own settings for registry, proxy and credentials. It is the npm that came with Node, in a
+ * process of its own that runs only during an installation or a lookup.
  */
 export class NpmClient {
   readonly #options: NpmClientOptions;
@@ -37,7 +37,7 @@ export class NpmClient {
     this.#options = options;
   }
 
-  /** The newest version that the user's npm would install. */
+  /** Looks up the newest version of a package. */
   async newestVersion(name: string, signal: AbortSignal): Promise<string> {
     const { folder } = this.#options;
     await mkdir(folder, { recursive: true, mode: 0o700 });
@@ -45,14 +45,14 @@ export class NpmClient {
     return stdout.trim();
   }
 
-  /** Settles which versions a package and all that it needs stand for, without installing them. */
+  /** Resolves the versions of a package and its dependencies without installing them. */
   async resolve(folder: string, { name, version }: PackageRequest, signal: AbortSignal): Promise<LockedPackage> {
     await writeJson(folder, 'package.json', PACKAGE);
     await this.#run(['install', specOf(name, version), '--package-lock-only', SCRIPTS_OFF, ...OPTIONS], folder, signal);
     return readResult(folder, name);
   }
 
-  /** Installs into an empty folder what is locked, or else what the request stands for now. */
+  /** Installs into an empty folder: the locked versions, or the newest ones when nothing is locked. */
   async install(
     folder: string,
     { name, version, installScripts }: PackageRequest,
@@ -74,7 +74,7 @@ export class NpmClient {
     if (locked !== undefined && installed.integrity !== locked.integrity) {
       throw new NpmFault(`EINTEGRITY: ${locked.integrity} is locked, ${installed.integrity} was installed`);
     }
-    // As it was locked: what npm writes anew must not make it another one.
+    // The locked entry, since the tree that npm writes now can differ in details.
     return locked ?? installed;
   }
 
@@ -82,7 +82,7 @@ export class NpmClient {
     const { clock, environment, orphanGuard } = this.#options;
     const npm = findNpm(process.execPath, environment.PATH ?? environment.Path);
     if (npm === undefined) {
-      throw new NpmFault('npm was found neither beside Node nor in PATH; install Node with its npm');
+      throw new NpmFault('npm was not found next to Node or in PATH; install Node together with npm');
     }
     const result = await runNpm({
       npm,
@@ -103,7 +103,7 @@ export class NpmClient {
 
 const PACKAGE = { private: true };
 
-/** Nothing but what is told here may come of it, whatever the user's own defaults are. */
+/** Overrides user settings that would change what these commands do. */
 const ALWAYS = ['--global=false', '--dry-run=false', '--loglevel=error', '--no-progress', '--no-update-notifier'];
 const OPTIONS = [
   '--omit=dev',
@@ -112,14 +112,14 @@ const OPTIONS = [
   '--omit-lockfile-registry-resolved',
   '--no-audit',
   '--no-fund',
-  // We try again ourselves; what was downloaded already is in npm's cache.
+  // Trunkline retries the installation itself; npm's cache has what was downloaded already.
   '--fetch-retry-mintimeout=500',
   '--fetch-retry-maxtimeout=2000',
 ];
 
 const SCRIPTS_OFF = '--ignore-scripts';
 const SCRIPTS_ON = '--ignore-scripts=false';
-/** Newer versions of npm want to be told of each package whose scripts may run; older ones do not know of this. */
+/** Newer versions of npm run install scripts only with this setting; older versions ignore it. */
 const ALL_SCRIPTS = { npm_config_dangerously_allow_all_scripts: 'true' };
 
 function specOf(name: string, version: string | undefined): string {
@@ -132,11 +132,11 @@ async function writeJson(folder: string, name: string, value: unknown): Promise<
 
 function readResult(folder: string, name: string): LockedPackage {
   const installed = readInstalled(folder, name);
-  if (installed === undefined) throw new NpmFault(`npm installed ${name} without saying what its integrity is`);
+  if (installed === undefined) throw new NpmFault(`npm installed ${name} without recording its integrity`);
   return installed;
 }
 
-/** `npm error code E404` and the first line that says more. */
+/** The error code of npm, such as `E404`, and the first line that explains it. */
 function describe({ code, lines }: NpmResult): string {
   const said = lines.map((line) => line.replace(/^npm (?:error|ERR!) ?/i, '').trim()).filter(Boolean);
   const errorCode = said.find((line) => line.startsWith('code '))?.slice('code '.length);

@@ -7,9 +7,9 @@ import type { Clock } from '../timing/clock.js';
 const CLI = join('npm', 'bin', 'npm-cli.js');
 
 /**
- * The program of npm, to be run with Node: the one that came with this Node, or else the one in `path`.
+ * Finds npm's JavaScript program, to be run with Node: the one that came with this Node, or else the one in `path`.
  *
- * Desktop programs have another PATH than shells, so what lies beside Node comes first.
+ * Desktop programs have another PATH than shells, so the npm next to Node comes first.
  */
 export function findNpm(nodePath: string, path = ''): string | undefined {
   const node = dirname(nodePath);
@@ -38,29 +38,30 @@ export interface NpmRun {
   readonly nodePath: string;
   readonly args: readonly string[];
   readonly cwd: string;
-  /** The user's own, whole: it says which registry there is, and how to reach it. */
+  /** The complete environment of the user, since it can configure the registry and the proxy. */
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly clock: Clock;
-  /** Ends npm and whatever it has started. */
+  /** Ends npm and all processes that it has started. */
   readonly signal: AbortSignal;
-  /** Told of the process group while there is one. */
+  /** Called with the process group when it starts. */
   readonly onBegun: (pgid: number) => void;
+  /** Called when no process of the group is left. */
   readonly onGone: (pgid: number) => void;
 }
 
 export interface NpmResult {
   readonly code: number | null;
   readonly stdout: string;
-  /** Of stderr. */
+  /** Lines of stderr. */
   readonly lines: readonly string[];
 }
 
-/** What is kept of either output. */
+/** Limit for each of the two outputs. */
 const MAX_OUTPUT_CHARACTERS = 1024 * 1024;
-/** An npm that is not to go on is no use to anybody; one that has ended gets the time to be noticed. */
+/** An aborted npm is stopped quickly; an npm that has ended gets the time for its exit to be noticed. */
 const LADDER = { termAfterMs: 50, killAfterMs: 1_000 };
 
-/** Runs npm to its end, in a process group of its own that is gone when this resolves. Never rejects. */
+/** Runs npm in its own process group; resolves when no process of the group is left. Never rejects. */
 export async function runNpm(run: NpmRun): Promise<NpmResult> {
   const { npm, nodePath, args, cwd, clock, signal } = run;
   let fault: string | undefined;
@@ -84,7 +85,7 @@ export async function runNpm(run: NpmRun): Promise<NpmResult> {
   signal.addEventListener('abort', onAbort);
   const { code } = await child.exit;
   signal.removeEventListener('abort', onAbort);
-  // Lets the last output be read, and ends what an install script may have left behind.
+  // Waits for the rest of the output, and ends processes that an install script may have left behind.
   while (!(await end()).gone);
   if (child.pid !== undefined) run.onGone(child.pid);
   const lines = stderr()

@@ -15,13 +15,13 @@ export interface OpenInstallerOptions {
   readonly orphanGuard: Pick<GroupGuard, 'add' | 'remove'>;
 }
 
-/** Npm, and what it takes to install with it. */
+/** The installer and the npm client that it uses. */
 export interface OpenedInstaller {
   readonly installer: PackageInstaller;
   readonly npm: NpmClient;
 }
 
-/** What installs packages. It is loaded only where there is something to install. */
+/** Creates the package installer. This file is loaded only when there is something to install. */
 export function openInstaller({
   places,
   clock,
@@ -46,7 +46,10 @@ export function openInstaller({
     lockFile: openLockFile(places),
     npm,
     onFallbackPath: (file) =>
-      logger.warn({ file }, 'the folder of the configuration cannot be written, so trunkline.lock is kept elsewhere'),
+      logger.warn(
+        { file },
+        'the folder of the configuration cannot be written, so the lock file is stored in the data folder',
+      ),
   });
   return { installer, npm };
 }

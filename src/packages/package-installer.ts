@@ -1,6 +1,7 @@
 import { programIn } from '../config/package-bin.js';
 import { ServerFault } from '../config/server-fault.js';
-import type { PackageRequest } from '../supervision/installer.js';
+import { errorMessage } from '../errors/error-text.js';
+import type { PackageRequest } from '../supervision/child-spec.js';
 import type { Clock } from '../timing/clock.js';
 import { lockKey } from './installed-packages.js';
 import type { LockedPackage, LockFile } from './lock-file.js';
@@ -15,20 +16,20 @@ export interface PackageInstallerOptions {
   readonly storeLock: StoreLock;
   readonly lockFile: LockFile;
   readonly npm: NpmClient;
-  /** Told where the lock is kept when it cannot be beside the configuration. */
+  /** Called with the path of the lock file when it cannot be next to the configuration. */
   readonly onFallbackPath: (file: string) => void;
 }
 
-/** A package that is there. */
+/** An installed package. */
 export interface Obtained {
   readonly locked: LockedPackage;
-  /** Absolute; to be run with Node. */
+  /** Absolute path, to be run with Node. */
   readonly program: string;
-  /** False when it was there already. */
+  /** False when it was installed before. */
   readonly isNew: boolean;
 }
 
-/** Why a package could not be installed, in one line; `lines` are npm's own words. */
+/** A failed installation. The message is one line; `lines` is npm's own output. */
 export class InstallFault extends Error {
   override readonly name = 'InstallFault';
   readonly lines: readonly string[];
@@ -42,8 +43,8 @@ export class InstallFault extends Error {
 /**
  * Installs packages into the store, one at a time among all gateways that share it.
  *
- * Each is installed into a folder that nobody looks at and put in its place by one rename; only then is it locked. So
- * whatever is interrupted or fails leaves what was there as it was.
+ * A package is installed into a staging folder, moved into place by one rename, and then locked. An installation that
+ * fails or is interrupted changes nothing else.
  */
 export class PackageInstaller {
   readonly #options: PackageInstallerOptions;
@@ -52,7 +53,7 @@ export class PackageInstaller {
     this.#options = options;
   }
 
-  /** Resolves when the package is there and locked. Rejects with an `InstallFault`, or once `signal` is aborted. */
+  /** Resolves when the package is installed and locked. Rejects with an `InstallFault`, or when `signal` is aborted. */
   async obtain(request: PackageRequest, signal: AbortSignal): Promise<Obtained> {
     return await this.#exclusively(request, signal, async (within) => {
       const { lockFile, store } = this.#options;
@@ -65,7 +66,7 @@ export class PackageInstaller {
     });
   }
 
-  /** The newest of everything, whatever is locked; that stays as it is until `lock`. */
+  /** Installs the newest versions and leaves the lock file as it is; `lock` changes it. */
   async obtainNewest(request: PackageRequest, signal: AbortSignal): Promise<Obtained> {
     return await this.#exclusively(request, signal, async (within) => {
       const newest = await this.#inStaging((folder) => this.#options.npm.resolve(folder, request, within));
@@ -87,9 +88,9 @@ export class PackageInstaller {
       }
     }
     return await this.#inStaging(async (staging) => {
-      // npm checks every package against what is locked.
+      // npm checks the integrity of every package against the lock.
       const locked = await npm.install(staging, request, known, signal);
-      // What cannot be run is not published.
+      // Throws when the package has no program to run, so that it is not published.
       programIn(staging, request);
       const folder = await store.publish(staging, { name, locked, installScripts });
       return { locked, program: programIn(folder, request), isNew: true };
@@ -112,7 +113,7 @@ export class PackageInstaller {
     if (file !== lockFile.path) onFallbackPath(file);
   }
 
-  /** The wait for others is not counted: they may have much to install. */
+  /** Runs `work` while this process holds the store lock. The time limit does not include the wait for the lock. */
   async #exclusively<T>(
     request: PackageRequest,
     signal: AbortSignal,
@@ -146,12 +147,12 @@ class TookTooLong extends Error {
 function toInstallFault(request: PackageRequest, error: unknown): InstallFault {
   const lines = error instanceof NpmFault ? error.lines : [];
   const hint = error instanceof ServerFault || error instanceof LockFileError ? `; ${error.hint}` : '';
-  const reason = error instanceof Error ? error.message : String(error);
+  const reason = errorMessage(error);
   const hide = hidingName(request);
   return new InstallFault(`${request.shown} could not be installed: ${hide(reason)}${hint}`, lines.map(hide), error);
 }
 
-/** Where a variable stands for the package, its value is never told, not even by npm. */
+/** Hides the name of a package that the configuration writes as a variable, in npm's output too. */
 function hidingName(request: PackageRequest): (text: string) => string {
   const { name, shown } = request;
   if (shown === lockKey(request)) return (text) => text;

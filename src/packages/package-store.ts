@@ -4,28 +4,27 @@ import { mkdir, mkdtemp, readdir, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { LockedPackage } from './lock-file.js';
 
-/** Which packages are looked for. */
+/** Identifies a package with its dependencies. */
 export interface StoredPackage {
   readonly name: string;
   readonly locked: LockedPackage;
-  /** Whether programs of theirs ran when they were installed, which may have built something for this very machine. */
+  /** Whether install scripts ran, which may have built something for this version of Node. */
   readonly installScripts: boolean;
 }
 
-/** What of the machine decides which packages are installed, and what they build. */
+/** Properties of the machine that decide which packages are installed, and what they build. */
 export interface Machine {
   readonly platform: string;
   readonly arch: string;
-  /** Of Node, as in `process.versions.modules`. */
+  /** ABI version of Node, as in `process.versions.modules`. */
   readonly abi: string;
 }
 
 /**
- * The packages that Trunkline has installed, each with all that it needs in a folder of its own:
- * `name@version-digest`, the digest being that of everything in it.
+ * The packages that Trunkline has installed, each with its dependencies in a folder named `name@version-digest`. The digest
+ * covers the version and integrity of everything in the folder.
  *
- * A folder that is there is complete, since it came there by one rename, and never changes. Several configurations
- * share them.
+ * A folder appears by one rename, so it is always complete, and it never changes. Several configurations share it.
  */
 export class PackageStore {
   readonly #folder: string;
@@ -36,7 +35,7 @@ export class PackageStore {
     this.#machine = machine;
   }
 
-  /** Where it is, or will be. */
+  /** The folder of the package, installed or not. */
   folderOf({ name, locked, installScripts }: StoredPackage): string {
     const { platform, arch, abi } = this.#machine;
     const made = installScripts ? [abi] : [];
@@ -49,7 +48,7 @@ export class PackageStore {
     return existsSync(this.folderOf(wanted));
   }
 
-  /** One that was installed for another configuration, if it is the version asked for. */
+  /** Finds this version when it was installed for another configuration. */
   findVersion(name: string, version: string, installScripts: boolean): LockedPackage | undefined {
     const prefix = folderName(name, version);
     for (const entry of listed(this.#folder)) {
@@ -61,14 +60,14 @@ export class PackageStore {
     return undefined;
   }
 
-  /** A new folder to install into, from where `publish` is a rename. */
+  /** Creates a folder to install into, on the same file system as the store. */
   async newStaging(): Promise<string> {
     const folder = join(this.#folder, STAGING);
     await mkdir(folder, { recursive: true, mode: 0o700 });
     return await mkdtemp(join(folder, 'install-'));
   }
 
-  /** Makes what was installed there available to all, at once. Of two that install the same, the first one counts. */
+  /** Moves a staging folder into the store. When the package is there already, the existing folder stays. */
   async publish(staging: string, wanted: StoredPackage): Promise<string> {
     const folder = this.folderOf(wanted);
     try {
@@ -79,12 +78,12 @@ export class PackageStore {
     return folder;
   }
 
-  /** Removes what was not published. */
+  /** Removes a staging folder that was not published. */
   async discard(staging: string): Promise<void> {
     await rm(staging, { recursive: true, force: true, maxRetries: 3 });
   }
 
-  /** Removes what installations left behind that were killed; nobody may be installing. What resists is left. */
+  /** Removes staging folders of killed installations. The caller must hold the store lock. Errors are ignored. */
   async sweep(): Promise<void> {
     const folder = join(this.#folder, STAGING);
     const names = await readdir(folder).catch((): string[] => []);
@@ -95,7 +94,7 @@ export class PackageStore {
 const STAGING = '.staging';
 const DIGEST_LENGTH = 16;
 
-/** The beginning of the name; the digest follows. A scope is joined by `+`, which stands in no name. */
+/** The folder name without the digest. `+` joins scope and name, since no package name contains it. */
 function folderName(name: string, version: string): string {
   return `${name.replace('/', '+')}@${version}-`;
 }
@@ -104,27 +103,27 @@ function listed(folder: string): string[] {
   try {
     return readdirSync(folder);
   } catch {
-    // Nothing was ever installed.
+    // The folder does not exist: nothing was installed yet.
     return [];
   }
 }
 
-/** What npm has installed into a folder: how it is to be locked; `undefined` when the package is not among it. */
+/** Reads npm's lock file in a folder; `undefined` when it does not contain the package. */
 export function readInstalled(folder: string, name: string): LockedPackage | undefined {
   let value: { packages?: Record<string, { version?: unknown; integrity?: unknown }> };
   try {
     value = JSON.parse(readFileSync(join(folder, 'package-lock.json'), 'utf8'));
   } catch {
-    // Not there, or not of npm.
+    // Missing, or not written by npm.
     return undefined;
   }
-  // What stands under "" is the folder itself.
+  // The entry "" is the folder itself.
   const { '': _, ...tree } = value.packages ?? {};
   const { version, integrity } = tree[`node_modules/${name}`] ?? {};
   return typeof version === 'string' && typeof integrity === 'string' ? { version, integrity, tree } : undefined;
 }
 
-/** What is installed where; npm says more of a package once it has seen it, which makes it no other one. */
+/** The fields that identify the content. npm adds others over time, which must not change the digest. */
 function contentOf(tree: LockedPackage['tree']): unknown {
   const entries = Object.entries(tree as Readonly<Record<string, Readonly<Record<string, unknown>>>>);
   return entries

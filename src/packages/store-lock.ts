@@ -1,38 +1,38 @@
-import { randomBytes } from 'node:crypto';
 import type { FileHandle } from 'node:fs/promises';
-import { link, mkdir, open, readdir, rename, rm, utimes, writeFile } from 'node:fs/promises';
+import { mkdir, open, readdir, rm, utimes } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
+import { createFile, replaceFile } from '../files/whole-file.js';
 import type { RunProcess } from '../process/run-file.js';
 
-/** Who holds a lock. */
+/** The process that holds a lock. */
 export interface LockOwner {
-  /** Where the pid means something. */
+  /** The host, or container, in which the pid is valid. */
   readonly host: string;
-  /** Absent where a process cannot be told from a later one with its pid. */
+  /** Undefined on systems where a process cannot be distinguished from a later one with the same pid. */
   readonly process: RunProcess | undefined;
 }
 
 export interface StoreLockOptions {
   readonly folder: string;
   readonly self: () => Promise<LockOwner>;
-  /** Whether a process of this host lives. */
+  /** Whether a process of this host is running. */
   readonly isRunning: (process: RunProcess) => Promise<boolean>;
 }
 
-/** How often those who wait look. */
-const LOOK_EVERY_MS = 200;
-/** The holder shows that it lives this often, for those who cannot ask its system whether it does. */
-const SIGN_EVERY_MS = 10_000;
-const SILENT_AFTER_MS = 60_000;
+/** How often waiting processes check the lock. */
+const POLL_MS = 200;
+/** How often the owner updates the time of the lock, for processes on other hosts. */
+const TOUCH_MS = 10_000;
+const STALE_AFTER_MS = 60_000;
 const LOCK_NAME = /^lock\.(\d+)$/;
 
 /**
- * Lets one process at a time install, of all that share a store.
+ * Lets one process at a time install packages into a shared store.
  *
- * The lock is the file with the highest number: who makes the next one holds it, which is allowed once the last one was
- * given back or its holder is dead. Since the highest is never removed, no two can take a dead one's place, which
- * they could if they had to remove its file first.
+ * The file with the highest number is the lock. A process takes the lock by creating the next number, which is allowed
+ * when the last lock was released or its owner is dead. The highest file is never removed, so two processes cannot both
+ * replace a dead owner, as they could if they had to remove its file first.
  */
 export class StoreLock {
   readonly #options: StoreLockOptions;
@@ -41,7 +41,7 @@ export class StoreLock {
     this.#options = options;
   }
 
-  /** Resolves, when it is our turn, with what gives the lock back. Rejects once `signal` is aborted. */
+  /** Waits for the lock; resolves with the function that releases it. Rejects when `signal` is aborted. */
   async acquire(signal: AbortSignal): Promise<() => Promise<void>> {
     await mkdir(this.#options.folder, { recursive: true, mode: 0o700 });
     for (;;) {
@@ -51,7 +51,7 @@ export class StoreLock {
         const release = await this.#take(last + 1);
         if (release !== undefined) return release;
       } else {
-        await setTimeout(LOOK_EVERY_MS, undefined, { signal });
+        await setTimeout(POLL_MS, undefined, { signal });
       }
     }
   }
@@ -74,7 +74,7 @@ export class StoreLock {
     try {
       handle = await open(this.#file(number), 'r');
     } catch {
-      // Removed by somebody who holds a later one.
+      // Removed by the owner of a later lock.
       return false;
     }
     try {
@@ -82,38 +82,28 @@ export class StoreLock {
       if (owner === undefined) return true;
       const { host } = await this.#options.self();
       if (owner.host === host && owner.process !== undefined) return !(await this.#options.isRunning(owner.process));
-      // On another host, or on this one before it was started anew.
-      return Date.now() - (await handle.stat()).mtimeMs > SILENT_AFTER_MS;
+      // The owner is on another host, or the machine was restarted.
+      return Date.now() - (await handle.stat()).mtimeMs > STALE_AFTER_MS;
     } finally {
       await handle.close();
     }
   }
 
-  /** Returns nothing when somebody else was quicker. */
+  /** Returns undefined when another process was faster. */
   async #take(number: number): Promise<(() => Promise<void>) | undefined> {
     const file = this.#file(number);
-    const draft = join(this.#options.folder, `.${randomBytes(6).toString('hex')}.tmp`);
-    await writeFile(draft, JSON.stringify(await this.#options.self()), { mode: 0o600 });
-    try {
-      await link(draft, file);
-    } catch (error) {
-      if (error instanceof Error && 'code' in error && error.code === 'EEXIST') return undefined;
-      throw error;
-    } finally {
-      await rm(draft, { force: true });
-    }
-    // A number that had been given back and removed is no lock: it was taken for the last one too long ago.
+    if (!(await createFile(file, JSON.stringify(await this.#options.self())))) return undefined;
+    // Another process has taken and released a later lock since the last number was read, so this one does not count.
     if ((await this.#last()) !== number) {
       await rm(file, { force: true });
       return undefined;
     }
     for (const earlier of await this.#numbers()) if (earlier < number) await rm(this.#file(earlier), { force: true });
-    const sign = setInterval(() => void touch(file), SIGN_EVERY_MS);
-    sign.unref();
+    const timer = setInterval(() => void touch(file), TOUCH_MS);
+    timer.unref();
     return async () => {
-      clearInterval(sign);
-      await writeFile(draft, RELEASED, { mode: 0o600 });
-      await rename(draft, file);
+      clearInterval(timer);
+      await replaceFile(file, RELEASED);
     };
   }
 }
@@ -122,11 +112,11 @@ const RELEASED = 'null';
 
 async function touch(file: string): Promise<void> {
   const now = new Date();
-  // If it has gone, nobody needs the sign.
+  // When the file is gone, its time does not matter.
   await utimes(file, now, now).catch(() => {});
 }
 
-/** Files appear as a whole, so what is not an owner was given back. */
+/** Files are always complete, so a file without an owner is a released lock. */
 function parseOwner(text: string): LockOwner | undefined {
   const value: unknown = JSON.parse(text);
   return typeof value === 'object' && value !== null ? (value as LockOwner) : undefined;

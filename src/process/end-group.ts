@@ -5,27 +5,27 @@ import { type GroupSignal, isGroupAlive, signalGroup } from './process-group.js'
 import type { SpawnedChild } from './spawn-child.js';
 
 export interface GroupEnd {
-  /** False when a member survived SIGKILL, as one that is stuck in the kernel does. */
+  /** False when a process survived SIGKILL, for example because it is stuck in the kernel. */
   readonly gone: boolean;
 }
 
-/** How long after SIGKILL we look whether the group is gone. */
+/** How long to wait for the group to end after SIGKILL. */
 const CONFIRM_MS = 1_000;
-/** How long what a child wrote last may take to be read, once its group is gone. */
+/** How long reading the last output may take after the group has ended. */
 const DRAIN_MS = 250;
-/** A leader announces its exit, but the rest of its group has to be looked for: often at first, as most go at once. */
+/** Only the leader reports its exit; the other processes are polled, often at first, since most of them end at once. */
 const FIRST_PAUSE_MS = 2;
 const LONGEST_PAUSE_MS = 100;
 
 const endings = new WeakMap<SpawnedChild, GroupEnding>();
 
 /**
- * Ends a child's whole group: closes stdin, then SIGTERM, then SIGKILL, as the ladder says; finally destroys the
- * pipes.
+ * Ends the process group of a child: closes stdin, sends SIGTERM, then SIGKILL, at the times of the ladder, and destroys
+ * the pipes.
  *
- * Calling it again joins the end under way, and a shorter ladder hastens it. Resolves at most one second after the
- * ladder's end (and 250 ms more to read the last output), never rejects; if the group is not gone by then, a further
- * call tries again.
+ * A second call joins the first one, and a shorter ladder speeds it up. Resolves at most one second after the end of the
+ * ladder, and 250 ms later when there is output to read. Never rejects. When the group is still alive, another call tries
+ * again.
  */
 export function endGroup(child: SpawnedChild, ladder: StopLadder, clock: Clock): Promise<GroupEnd> {
   let ending = endings.get(child);
@@ -99,7 +99,7 @@ class GroupEnding {
     signalGroup(this.#child.pid, signal);
   }
 
-  /** Until the next step of the ladder, or until the next look at a group that will not announce its end. */
+  /** Time until the next step of the ladder, or until the next poll of the group. */
   #nextPauseMs(now: number): number {
     const steps = [this.#termAt, this.#killAt, this.#killAt + CONFIRM_MS];
     const untilStepMs = Math.min(...steps.filter((at) => at > now)) - now;
@@ -109,7 +109,7 @@ class GroupEnding {
     return Math.min(pauseMs, untilStepMs);
   }
 
-  /** Ends early when the leader exits or the ladder gets shorter. */
+  /** Waits; ends early when the leader exits or the ladder gets shorter. */
   #pause(delayMs: number): Promise<void> {
     return new Promise((resolve) => {
       const cancel = this.#clock.schedule(delayMs, resolve);
@@ -120,7 +120,7 @@ class GroupEnding {
     });
   }
 
-  /** Lets the last output be read. It ends by itself, unless a process that left the group still holds the pipes. */
+  /** Waits until the output is read. A process that left the group can keep the pipes open, so the wait is limited. */
   async #drain(): Promise<void> {
     const { stdout, stderr } = this.#child;
     let cancel: Cancel = () => {};

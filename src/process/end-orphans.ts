@@ -1,12 +1,12 @@
 import type { Clock } from '../timing/clock.js';
 import { isGroupAlive, signalGroup } from './process-group.js';
 
-/** From SIGTERM to SIGKILL: as long as the guardian takes. */
+/** From SIGTERM to SIGKILL, the same as in the guardian. */
 const KILL_AFTER_MS = 2_000;
-/** How often we look whether they are gone. */
+/** How often the groups are polled. */
 const PAUSE_MS = 100;
 
-/** Ends groups that nobody looks after any more: SIGTERM, two seconds, SIGKILL. Resolves when they are gone, or were killed. */
+/** Ends process groups of a gateway that was killed: SIGTERM, SIGKILL after two seconds. Resolves when all have ended or SIGKILL was sent. */
 export async function endOrphans(pgids: readonly number[], clock: Clock): Promise<void> {
   const alive = () => pgids.filter((pgid) => isGroupAlive(pgid));
   const killAt = clock.now() + KILL_AFTER_MS;

@@ -1,15 +1,15 @@
 export interface ChildEnvironmentOptions {
-  /** The variables of our own process. */
+  /** The variables of the gateway process. */
   readonly parent: Readonly<Record<string, string | undefined>>;
-  /** What the entry of the configuration sets; it wins over the parent. */
+  /** `env` of the server in the configuration; overrides the parent. */
   readonly declared: Readonly<Record<string, string>>;
-  /** Where our Node lives; it comes first in the child's PATH. */
+  /** Folder of the running Node; it comes first in the PATH of the child. */
   readonly nodeDirectory: string;
   /** As in `process.platform`. */
   readonly platform: string;
 }
 
-/** What the MCP SDK's stdio client passes on, too: enough to run, and no secrets. */
+/** The same variables as in the stdio client of the MCP SDK: enough to run, without secrets. */
 const INHERITED_ON_POSIX = ['HOME', 'LOGNAME', 'PATH', 'SHELL', 'TERM', 'USER'];
 const INHERITED_ON_WINDOWS = [
   'APPDATA',
@@ -25,24 +25,24 @@ const INHERITED_ON_WINDOWS = [
   'USERPROFILE',
   'PROGRAMFILES',
 ];
-/** Without these, text comes out in the wrong language or encoding, times are off, and temporary files go astray. */
+/** Needed for the right language, encoding, time zone and temporary folder. */
 const INHERITED_EVERYWHERE = ['LANG', 'TMPDIR', 'TZ'];
 
 /**
- * The whole environment of a child: an allowlist of our own variables, what its entry declares, and a PATH on which
- * a shebang's `node` is the Node that we run on.
+ * The complete environment of a child: an allowlist of the gateway's variables, the `env` of its configuration, and a PATH
+ * on which `node` is the Node that runs the gateway.
  */
 export function childEnvironment(options: ChildEnvironmentOptions): Record<string, string> {
   const { parent, declared, nodeDirectory, platform } = options;
   const isWindows = platform === 'win32';
-  // Windows does not care how a name is spelt ("Path"), but a child must not get two spellings of one name.
+  // Names are case-insensitive on Windows ("Path"), and a child must not get the same name twice.
   const canonical = (name: string) => (isWindows ? name.toUpperCase() : name);
   const inherited = new Set([...(isWindows ? INHERITED_ON_WINDOWS : INHERITED_ON_POSIX), ...INHERITED_EVERYWHERE]);
   const environment: Record<string, string> = {};
   for (const [name, value] of Object.entries(parent)) {
     const key = canonical(name);
     const isWanted = inherited.has(key) || key.startsWith('LC_');
-    // A value like "() { …" is a function that a shell exported, and would be run by another shell.
+    // A value such as "() { …" is an exported shell function, which another shell would execute.
     if (isWanted && value !== undefined && !value.startsWith('()')) environment[key] = value;
   }
   for (const [name, value] of Object.entries(declared)) environment[canonical(name)] = value;

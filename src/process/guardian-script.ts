@@ -1,15 +1,15 @@
-/** The variable by which a process is found whose number nobody could tell any more. */
+/** Environment variable that marks a process until its pid is known to the guardian. */
 export const SPAWN_MARK = 'TRUNKLINE_SPAWN';
 
 /**
- * The helper on POSIX systems: a shell, since it needs little memory and is there everywhere.
+ * The guardian on POSIX systems: a shell script, since a shell needs little memory and exists everywhere.
  *
- * It is given `+pgid`, `-pgid` and `?mark`, as arguments to begin with and one a line afterwards. The last of these comes
- * before a group is spawned: should we be killed before we could tell its number, it is found by the mark in its
- * environment, where the system shows that in /proc. When nothing more can come, we are gone: every group that is still
- * registered gets SIGTERM, and SIGKILL two seconds later, or never if all are gone by then. A line that was cut off counts
- * for nothing, and neither do the numbers 0 and 1, which would mean our own group and everybody. Signals go by `kill -s`,
- * since `kill -TERM -- -1234` does nothing in dash, and says nothing.
+ * It receives `+pgid` (a group was spawned), `-pgid` (a group has ended) and `?mark` (a spawn begins), first as arguments
+ * and then one per line on stdin. If the gateway is killed during a spawn, the script finds the process by the mark in its
+ * environment, on systems with /proc. The end of stdin means that the gateway has ended: every registered group gets
+ * SIGTERM, and SIGKILL two seconds later if any of them is still alive. Incomplete lines are ignored, and so are the
+ * numbers 0 and 1, which would signal the script's own group and every process. Signals are sent by `kill -s`, since
+ * `kill -TERM -- -1234` silently does nothing in dash.
  */
 export const POSIX_GUARDIAN = `
 trap '' HUP INT QUIT TERM PIPE
@@ -28,12 +28,12 @@ note() {
   esac
 }
 
-# The first argument says whose it is.
+# The first argument is the pid of the gateway, for people who list the processes.
 shift
 for line do note "$line"; done
 while IFS= read -r line; do note "$line"; done
 
-# What was being spawned may not carry its mark yet.
+# A process that is being spawned may not have its mark yet.
 tries=4
 case $spawning in *[!0-9a-f-]*) spawning= ;; esac
 while [ -n "$spawning" ] && [ "$tries" -gt 0 ]; do
@@ -65,8 +65,8 @@ signal KILL
 `;
 
 /**
- * The helper on Windows, where a shell cannot do it: a second Node, which ends the process trees with `taskkill` at
- * once, as there is no other way to ask them to end than their stdin. Untested on Windows.
+ * The guardian on Windows: a second Node process, which ends the process trees with `taskkill`. Console programs on
+ * Windows cannot be asked to end in another way than by closing their stdin. Untested on Windows.
  */
 export const WINDOWS_GUARDIAN = `
 const pids = new Set();

@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto';
 import type { Cancel, Clock } from '../timing/clock.js';
 import { POSIX_GUARDIAN, SPAWN_MARK, WINDOWS_GUARDIAN } from './guardian-script.js';
 
-/** What to run as the helper. */
+/** The program of the helper process. */
 export interface GuardianProgram {
   readonly command: string;
   readonly args: readonly string[];
@@ -11,40 +11,40 @@ export interface GuardianProgram {
 
 export interface GuardianOptions {
   readonly clock: Clock;
-  /** Called when the helper cannot be started or has ended; once for a row of such troubles. */
+  /** Called when the helper cannot be started or has ended; once for a series of failures. */
   readonly onTrouble: (trouble: string) => void;
   readonly program?: GuardianProgram;
 }
 
-/** Before it is started anew; twice as long with each further trouble in a row. */
+/** Delay before a restart of the helper; doubles with each failure in a row. */
 const FIRST_PAUSE_MS = 100;
 const LONGEST_PAUSE_MS = 60_000;
-/** A helper that lived as long as this was sound. */
-const SOUND_AFTER_MS = 10_000;
-/** Far more than waits for a helper that reads. */
+/** A helper that ran this long ends the series of failures. */
+const STABLE_AFTER_MS = 10_000;
+/** Far more than a working helper leaves unread. */
 const MAX_UNREAD_BYTES = 64 * 1024;
-/** How long an orderly end waits for a helper that has nothing left to do. */
+/** How long `close` waits for a helper that has nothing left to do. */
 const FAREWELL_MS = 300;
 
 /**
- * Sees to it that no group outlives us, however we end: a helper process, in a session of its own, holds a pipe to us
- * and ends all registered groups when that pipe closes.
+ * Ensures that no process group outlives the gateway, even when the gateway is killed: a helper process in its own session
+ * reads a pipe from the gateway, and ends all registered groups when the pipe closes.
  *
- * It is started before the first group, and started anew if it ends before us. Nothing of this ever fails or waits.
+ * The helper starts before the first group and is restarted when it ends. No method throws or waits for the helper.
  */
 export class Guardian {
   readonly #options: GuardianOptions;
   readonly #program: GuardianProgram;
   readonly #groups = new Set<number>();
-  /** Tells our spawns from those of another gateway that had our pid. */
+  /** Distinguishes the spawns of this gateway from those of an earlier process with the same pid. */
   readonly #id = `${process.pid}-${randomBytes(4).toString('hex')}`;
   #spawns = 0;
-  /** What is being spawned, until its group is added. */
+  /** Mark of the spawn in progress; empty when there is none. */
   #announced = '';
   #helper: ChildProcess | undefined;
   #startedAt = 0;
   #troubles = 0;
-  /** Takes back a start that is to come. */
+  /** Cancels the planned restart of the helper. */
   #cancelStart: Cancel | undefined;
   #isClosed = false;
 
@@ -53,14 +53,14 @@ export class Guardian {
     this.#program = options.program ?? guardianProgram(process.platform);
   }
 
-  /** The helper's, while it runs. */
+  /** The pid of the helper while it runs. */
   get pid(): number | undefined {
     return this.#helper?.pid;
   }
 
   /**
-   * To be called right before a spawn. What is returned belongs into the environment of the process, by which the helper
-   * finds it if we are killed before `add` or `retract` is called, in the same tick.
+   * Must be called right before a spawn. Returns a variable for the environment of the process, by which the helper finds
+   * it when the gateway is killed before `add` or `retract`. One of these must be called in the same tick.
    */
   announce(): Readonly<Record<string, string>> {
     this.#spawns += 1;
@@ -70,13 +70,13 @@ export class Guardian {
     return { [SPAWN_MARK]: this.#announced };
   }
 
-  /** What was announced could not be spawned. */
+  /** Must be called when the announced spawn has failed. */
   retract(): void {
     this.#announced = '';
     this.#tell('?\n');
   }
 
-  /** To be called as soon as the group exists. */
+  /** Must be called as soon as the group exists. */
   add(pgid: number): void {
     this.#announced = '';
     this.#groups.add(pgid);
@@ -84,20 +84,20 @@ export class Guardian {
     this.#ensure();
   }
 
-  /** To be called when no member of the group is left: its number may be given to somebody else from now on. */
+  /** Must be called when the group has ended: the system can reuse its id from then on. */
   remove(pgid: number): void {
     this.#groups.delete(pgid);
     this.#tell(`-${pgid}\n`);
   }
 
-  /** Lets the helper go; groups that are still registered are then ended by it. Resolves soon. */
+  /** Ends the helper, which first ends the groups that are still registered. Resolves within 300 ms. */
   async close(): Promise<void> {
     this.#isClosed = true;
     this.#cancelStart?.();
     const helper = this.#helper;
     if (helper === undefined) return;
     helper.stdin?.end();
-    // While it has something to do, it must not hold us up.
+    // A helper that still ends groups must not delay the exit of the gateway.
     if (this.#groups.size > 0) return;
     await new Promise<void>((resolve) => {
       const cancel = this.#options.clock.schedule(FAREWELL_MS, resolve);
@@ -108,7 +108,7 @@ export class Guardian {
     });
   }
 
-  /** At once, since a group that the helper does not know is lost if we are killed now. */
+  /** Starts the helper at once: a group that the helper does not know is lost when the gateway is killed. */
   #ensure(): void {
     if (this.#helper === undefined && this.#cancelStart === undefined && !this.#isClosed) this.#start();
   }
@@ -117,7 +117,7 @@ export class Guardian {
     const { stdin } = this.#helper ?? {};
     if (!stdin?.writable) return;
     stdin.write(lines);
-    // A helper that does not read is none.
+    // A helper that does not read is useless; it is killed and restarted.
     if (stdin.writableLength > MAX_UNREAD_BYTES) this.#helper?.kill('SIGKILL');
   }
 
@@ -136,22 +136,22 @@ export class Guardian {
     };
     helper.on('error', (error) => ended(error.message));
     helper.once('exit', (code, signal) => ended(signal ?? `exit code ${code}`));
-    // Without descriptors left there are no streams, but an error. A pipe that is broken is followed by an exit.
+    // Without free file descriptors there are no streams, only an `error` event. A broken pipe is followed by an exit.
     helper.stdin?.on('error', () => {});
     helper.unref();
   }
 
   #spawn(): ChildProcess {
     const { command, args } = this.#program;
-    // What there is already goes along: on the pipe it would come too late if we were killed right after the spawn.
+    // Known groups are arguments: on the pipe they would be lost when the gateway is killed right after this spawn.
     const known = [...[...this.#groups].map((pgid) => `+${pgid}`), `?${this.#announced}`];
     return spawn(command, [...args, ...known], {
-      // For `sleep`, wherever it is; Windows needs more to find anything.
+      // PATH is for `sleep`; Windows needs its whole environment to find programs.
       env: process.platform === 'win32' ? process.env : { PATH: `${process.env.PATH ?? ''}:/usr/bin:/bin` },
       cwd: '/',
-      // Nothing of ours may stay open through it, but the pipe whose end tells it of ours.
+      // The helper inherits nothing but the pipe.
       stdio: ['pipe', 'ignore', 'ignore'],
-      // A session of its own: neither Ctrl-C nor a signal to our group reaches it.
+      // A session of its own: Ctrl-C and signals to the gateway's group do not reach it.
       detached: true,
       windowsHide: true,
     });
@@ -160,7 +160,7 @@ export class Guardian {
   #recover(reason: string): void {
     this.#helper = undefined;
     if (this.#isClosed) return;
-    if (this.#options.clock.now() - this.#startedAt >= SOUND_AFTER_MS) this.#troubles = 0;
+    if (this.#options.clock.now() - this.#startedAt >= STABLE_AFTER_MS) this.#troubles = 0;
     if (this.#troubles === 0) this.#options.onTrouble(reason);
     const pauseMs = Math.min(FIRST_PAUSE_MS * 2 ** this.#troubles, LONGEST_PAUSE_MS);
     this.#troubles += 1;
@@ -171,10 +171,7 @@ export class Guardian {
   }
 }
 
-/**
- * What runs as the helper on a platform, as `process.platform` has it. Its last argument says whose it is; what the
- * helper is to know from the beginning goes behind that.
- */
+/** The helper for a platform, as in `process.platform`. Registered groups are added after its last argument, the pid. */
 export function guardianProgram(platform: string): GuardianProgram {
   const owner = ['trunkline-guardian', String(process.pid)];
   if (platform === 'win32') return { command: process.execPath, args: ['-e', WINDOWS_GUARDIAN, ...owner] };

@@ -1,15 +1,15 @@
 import { readdirSync } from 'node:fs';
 import { execa } from 'execa';
+import { errorCode } from '../errors/error-text.js';
 import { statFields } from './process-identity.js';
-import { errorCode } from './spawn-error.js';
 
 export type GroupSignal = 'SIGTERM' | 'SIGKILL';
 
 /**
- * Sends a signal to every member of a group; a group that is gone is left in peace.
+ * Sends a signal to every process of a group; does nothing when the group has ended.
  *
- * On Windows, where there are neither groups nor signals for console programs, both signals end the leader's process
- * tree at once. That path is untested.
+ * Windows has neither process groups nor signals for console programs: both signals end the process tree of the leader.
+ * That path is untested.
  */
 export function signalGroup(pgid: number, signal: GroupSignal): void {
   if (process.platform === 'win32') {
@@ -19,21 +19,21 @@ export function signalGroup(pgid: number, signal: GroupSignal): void {
   try {
     process.kill(-pgid, signal);
   } catch {
-    // Gone already (ESRCH), or owned by somebody else (EPERM): whoever asks whether it is alive will learn which.
+    // ESRCH: the group has ended. EPERM: it belongs to another user. `isGroupAlive` tells them apart.
   }
 }
 
 /**
- * Whether a group has members that can still do something. Zombies do not count: in a container whose first process
- * does not reap orphans they stay for ever.
+ * Whether a group has processes that still run. Zombies do not count: in a container whose first process does not reap
+ * orphans they stay forever.
  *
- * On Windows only the leader is looked at. That path is untested.
+ * On Windows only the leader is checked. That path is untested.
  */
 export function isGroupAlive(pgid: number): boolean {
   try {
     process.kill(process.platform === 'win32' ? pgid : -pgid, 0);
   } catch (error) {
-    // EPERM means that there is a member, of another user.
+    // EPERM: there is a process, and it belongs to another user.
     return errorCode(error) === 'EPERM';
   }
   return process.platform !== 'linux' || hasLivingMember(pgid);
@@ -41,10 +41,10 @@ export function isGroupAlive(pgid: number): boolean {
 
 function hasLivingMember(pgid: number): boolean {
   try {
-    // From the youngest pid down, since a group that lives was most likely started of late.
+    // Starts with the highest pid, since a running group was most likely started recently.
     return readdirSync('/proc').findLast((entry) => /^\d+$/.test(entry) && isLivingMember(entry, pgid)) !== undefined;
   } catch {
-    // Where /proc cannot be read (no descriptors left, not mounted), the kernel's answer to the signal stands.
+    // /proc cannot be read (no free descriptors, not mounted): trust the kernel's answer to the signal.
     return true;
   }
 }

@@ -1,27 +1,27 @@
 import { readFileSync, readlinkSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { execa } from 'execa';
-import { errorCode } from './spawn-error.js';
+import { errorCode } from '../errors/error-text.js';
 
-/** What tells a process from another one that gets the same pid later. */
+/** Distinguishes a process from a later one with the same pid. */
 export interface ProcessIdentity {
-  /** When it was started, in the system's own words: to be compared, not to be read. */
+  /** Start time in the format of the system: only for comparison. */
   readonly startTime: string;
-  /** It ended, and whoever started it has not asked yet how. */
+  /** The process has ended, and its parent has not read its exit status yet. */
   readonly isZombie: boolean;
 }
 
 /**
- * The process that has this pid now, if there is one.
+ * Identifies the process with this pid; undefined when there is none, and always on Windows.
  *
- * On Linux the look is taken before this returns. Elsewhere `ps` is asked, which is untested; on Windows nobody is.
+ * On Linux /proc is read synchronously. Other systems use `ps`, which is untested.
  */
 export async function identify(pid: number): Promise<ProcessIdentity | undefined> {
   if (process.platform === 'win32') return undefined;
   if (process.platform !== 'linux') return await askPs(pid);
   const fields = statFields(String(pid));
   const [state] = fields;
-  // The 22nd field of all, in ticks since the machine was started.
+  // Field 22 of /proc/PID/stat: ticks between the boot and the start of the process.
   const startTime = fields[19];
   return startTime === undefined ? undefined : { startTime, isZombie: state === 'Z' || state === 'X' };
 }
@@ -32,21 +32,21 @@ export async function isRunning({ pid, startTime }: { pid: number; startTime: st
   return identity?.startTime === startTime && !identity.isZombie;
 }
 
-/** Where pids mean the same as here: this machine since it was started, and on Linux this namespace of pids. */
+/** Identifies the scope of pids: this boot of the machine, and on Linux the pid namespace. */
 export function hostIdentity(): string {
   if (process.platform !== 'linux') return hostname();
   try {
     const boot = readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim();
     return `${boot} ${readlinkSync('/proc/self/ns/pid')}`;
   } catch {
-    // A sandbox that hides them.
+    // A sandbox hides these files.
     return hostname();
   }
 }
 
 /**
- * What Linux says of a process from its state on: "pid (name) state ppid pgrp …", where the name may hold spaces and
- * parentheses. Empty for one that has ended.
+ * The fields of /proc/PID/stat after the name: state, ppid, pgrp and so on. The name can contain spaces and parentheses.
+ * Empty when the process has ended.
  */
 export function statFields(pid: string): readonly string[] {
   const stat = readStat(pid);

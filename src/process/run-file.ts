@@ -1,50 +1,51 @@
 import { randomBytes } from 'node:crypto';
 import type { Stats } from 'node:fs';
-import { mkdir, open, readdir, rename, rm, writeFile } from 'node:fs/promises';
+import { open, readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
+import { DRAFT_SUFFIX, replaceFile } from '../files/whole-file.js';
+import { isRecord } from '../json/is-record.js';
 
-/** A gateway and the process groups that run for it. */
+/** A gateway and its process groups. */
 export interface Run {
-  /** Where its pids mean something: they are compared with processes of the same host only. */
+  /** The host, or container, in which the pids are valid. */
   readonly host: string;
   readonly gateway: RunProcess;
-  /** By their leaders, whose pids are the groups' ids too. */
+  /** The leaders of the groups; their pids are the ids of the groups. */
   readonly groups: readonly RunProcess[];
 }
 
-/** Whose run it is. */
 type RunOwner = Omit<Run, 'groups'>;
 
-/** A process that can be told from a later one with the same pid. */
+/** A process, distinguished from a later one with the same pid. */
 export interface RunProcess {
   readonly pid: number;
   readonly startTime: string;
 }
 
 export interface RunFileOptions {
-  /** Where the run files of all gateways of this user are. */
+  /** Folder of the run files of all gateways of this user. */
   readonly folder: string;
-  /** How the file begins: who we are. `undefined` where that cannot be told; then nothing is written. */
+  /** Identifies this gateway. When it resolves with undefined, no file is written. */
   readonly owner: () => Promise<RunOwner | undefined>;
-  /** Called once, when the file cannot be written. */
+  /** Called for the first failed write. */
   readonly onFault: (error: unknown) => void;
 }
 
 /**
- * Says which groups are ours, for the gateway that starts next if we, and the guardian, are killed.
+ * Lists the process groups of this gateway on disk. When the gateway and its guardian are killed, the next gateway reads
+ * the list and ends what is left.
  *
- * The file exists while there are groups. It is written in the background, always as a whole, and put in its place
- * by a rename. That it cannot be written is no reason to do anything but to say so.
+ * The file exists while there are groups. It is written in the background as a whole. A failed write is only reported.
  */
 export class RunFile {
   readonly #options: RunFileOptions;
-  /** A name that no other gateway has, even if it has our pid in another namespace. */
+  /** Unique, even when a gateway in another pid namespace has the same pid. */
   readonly #name = `${process.pid}-${randomBytes(6).toString('hex')}.json`;
   readonly #groups = new Map<number, RunProcess>();
   #owner: RunOwner | undefined;
   #writing: Promise<void> | undefined;
   #isChanged = false;
-  #isFaultTold = false;
+  #isFaultReported = false;
 
   constructor(options: RunFileOptions) {
     this.#options = options;
@@ -59,7 +60,7 @@ export class RunFile {
     if (this.#groups.delete(pgid)) this.#change();
   }
 
-  /** Resolves when the file says what is. Never rejects. */
+  /** Resolves when the file is up to date. Never rejects. */
   async settled(): Promise<void> {
     await this.#writing;
   }
@@ -75,8 +76,8 @@ export class RunFile {
       try {
         await this.#writeOnce();
       } catch (error) {
-        if (!this.#isFaultTold) this.#options.onFault(error);
-        this.#isFaultTold = true;
+        if (!this.#isFaultReported) this.#options.onFault(error);
+        this.#isFaultReported = true;
       }
     }
     this.#writing = undefined;
@@ -91,30 +92,25 @@ export class RunFile {
       return;
     }
     const run: Run = { ...this.#owner, groups: [...this.#groups.values()] };
-    await mkdir(this.#options.folder, { recursive: true, mode: 0o700 });
-    const draft = `${file}${DRAFT}`;
-    await writeFile(draft, `${JSON.stringify(run)}\n`, { mode: 0o600 });
-    await rename(draft, file);
+    await replaceFile(file, `${JSON.stringify(run)}\n`);
   }
 }
 
-const DRAFT = '.tmp';
-/** A file that was left half written is not being written any more after this. */
+/** A draft or damaged file of this age was left behind by a process that was killed. */
 const TORN_AFTER_MS = 60_000;
-/** Files of other hosts that share the folder, or of this one before it was started anew, are kept this long. */
+/** Files of other hosts that share the folder, or from before a reboot, are removed after this time. */
 const FOREIGN_FOR_MS = 30 * 24 * 60 * 60 * 1_000;
 /** More than a thousand groups. */
 const MAX_FILE_BYTES = 256 * 1024;
 
-/** A run file that was found. */
 export interface FoundRun {
   readonly file: string;
   readonly run: Run;
 }
 
 /**
- * The runs of gateways on this host, living or dead, from files that only this user can have written. Files that are
- * torn, or of other hosts, are left out, and removed when they are old. Never rejects.
+ * Reads the run files of all gateways on this host, running or not. Files that others could have written are ignored.
+ * Damaged files and files of other hosts are left out, and removed when they are old. Never rejects.
  */
 export async function findRuns(folder: string, host: string): Promise<readonly FoundRun[]> {
   const names = await readdir(folder).catch((): string[] => []);
@@ -130,18 +126,19 @@ export async function findRuns(folder: string, host: string): Promise<readonly F
   return found;
 }
 
-/** Never rejects: what cannot be removed is found again by the next gateway. */
+/** Removes a run file. Never rejects: the next gateway finds a file that could not be removed. */
 export async function removeRun(file: string): Promise<void> {
   await rm(file, { force: true }).catch(() => {});
 }
 
-/** What stands in a file, or `undefined` for a file that is not for us to look at. */
+/** Reads a run file or a draft; `undefined` for other files, and for files that another user could have written. */
 async function readRun(file: string): Promise<{ stats: Stats; run: Run | undefined } | undefined> {
-  if (!file.endsWith('.json') && !file.endsWith(`.json${DRAFT}`)) return undefined;
+  const isDraft = file.includes('.json.') && file.endsWith(DRAFT_SUFFIX);
+  if (!file.endsWith('.json') && !isDraft) return undefined;
   const handle = await open(file, 'r');
   try {
     const stats = await handle.stat();
-    // Whoever can write here decides which processes are ended.
+    // The content decides which processes are killed, so nobody else may be able to write it.
     const isOurs = process.getuid === undefined || (stats.uid === process.getuid() && (stats.mode & 0o022) === 0);
     if (!stats.isFile() || !isOurs) return undefined;
     const isWhole = file.endsWith('.json') && stats.size <= MAX_FILE_BYTES;
@@ -161,7 +158,7 @@ function parseRun(text: string): Run | undefined {
   if (!isRecord(value)) return undefined;
   const { host, gateway, groups } = value;
   if (typeof host !== 'string' || !isRunProcess(gateway) || !Array.isArray(groups)) return undefined;
-  // 0 and 1 would mean, as groups, our own and everybody.
+  // As group ids, 0 and 1 would signal the gateway's own group and every process.
   return { host, gateway, groups: groups.filter(isRunProcess).filter(({ pid }) => pid > 1) };
 }
 
@@ -169,8 +166,4 @@ function isRunProcess(value: unknown): value is RunProcess {
   return (
     isRecord(value) && Number.isSafeInteger(value.pid) && Number(value.pid) > 0 && typeof value.startTime === 'string'
   );
-}
-
-function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

@@ -12,30 +12,30 @@ export type SpawnRequest = Pick<ChildSpec, 'command' | 'label' | 'args' | 'cwd' 
 /** Exactly one of these is called, once, and never before `spawnChild` has returned. */
 export interface SpawnListeners {
   onSpawnError(error: SpawnError): void;
-  /** The leader ended. Its output may still hold unread bytes, and members of its group may live on. */
+  /** The leader has ended. There can be unread output, and other processes of the group can still run. */
   onExit(exit: ChildExit): void;
 }
 
-/** A running child, which leads a process group of its own. */
+/** A running child, the leader of its own process group. */
 export interface SpawnedChild {
-  /** The leader's pid, which is the group's id too; absent when nothing was spawned. */
+  /** The pid of the leader and id of the group; undefined when nothing was spawned. */
   readonly pid: number | undefined;
   readonly stdin: Writable;
-  /** Bytes, flowing from the next turn of the event loop: listen in the tick of the spawn or lose the beginning. */
+  /** Flows from the next turn of the event loop on. Add listeners in the tick of the spawn, or the beginning is lost. */
   readonly stdout: Readable;
   readonly stderr: Readable;
   /** Resolves when `onExit` is called; without code and signal when nothing was spawned. Never rejects. */
   readonly exit: Promise<ChildExit>;
 }
 
-/** Starts a process: the one place where Trunkline does so for a child. Never throws. */
+/** Starts a process. All children are started here. Never throws. */
 export function spawnChild(request: SpawnRequest, { onSpawnError, onExit }: SpawnListeners): SpawnedChild {
   const { subprocess, failure } = spawnWithExeca(request);
   const { pid, stdin, stdout, stderr } = subprocess ?? closedStreams();
   // A broken pipe is followed by an exit, and only the exit counts.
   for (const stream of [stdin, stdout, stderr]) stream.on('error', () => {});
   const exit = new Promise<ChildExit>((resolve) => {
-    // The process's own `exit`, since a grandchild that holds stdout keeps `close` and execa's promise waiting.
+    // `exit` of the process, since a grandchild that keeps stdout open delays `close` and execa's promise.
     subprocess?.on('exit', (code, signal) => {
       const childExit = { code, signal };
       onExit(childExit);
@@ -57,10 +57,10 @@ function runWithExeca({ command, args, cwd, env }: SpawnRequest) {
     stdin: 'pipe',
     stdout: 'pipe',
     stderr: 'pipe',
-    // Otherwise execa keeps up to 100 million characters of each stream, and then ends the child.
+    // Otherwise execa buffers up to 100 million characters of each stream, and then ends the child.
     buffer: false,
     reject: false,
-    // A session of its own, so that the group can be signalled as one and a terminal's Ctrl-C does not reach it.
+    // A session of its own, so that the group can be signaled as a whole and Ctrl-C in a terminal does not reach it.
     detached: process.platform !== 'win32',
     windowsHide: true,
     cleanup: false,
@@ -74,15 +74,15 @@ interface Spawning {
 }
 
 /**
- * Without descriptors left, Node's process has no streams and reports EMFILE in the next tick. execa 9.6 throws a
- * TypeError over the lack of streams, so that the report would find no listener and end us. The diagnostics channel
- * hands out the process before execa sees it.
+ * Without free file descriptors, Node's child process has no streams and emits EMFILE in the next tick. execa 9.6 throws a
+ * TypeError for the missing streams, so nothing would listen for EMFILE, and the gateway would crash. The diagnostics
+ * channel provides the child process before execa uses it.
  */
 function spawnWithExeca(request: SpawnRequest): Spawning {
   let failure: Promise<unknown> | undefined;
   const listen = (message: unknown) => {
     const { process: created } = message as { process: ChildProcess };
-    // Stays for good: an `error` that nobody listens for would end us.
+    // Never removed: an `error` event without a listener would crash the gateway.
     failure = new Promise((resolve) => {
       created.on('error', resolve);
     });
@@ -91,7 +91,7 @@ function spawnWithExeca(request: SpawnRequest): Spawning {
   try {
     const subprocess = runWithExeca(request);
     if (subprocess.pid !== undefined) return { subprocess };
-    // Some causes are thrown by Node and never emitted; execa's result holds both kinds.
+    // Node throws some errors and emits others; execa's result has both.
     return { subprocess, failure: subprocess.then(({ cause }) => cause) };
   } catch (error) {
     return { failure: failure ?? Promise.resolve(error) };

@@ -1,13 +1,14 @@
 import { statSync } from 'node:fs';
+import { errorCode } from '../errors/error-text.js';
 
-/** Shortages of the host: descriptors, processes, memory. Trying again later can help. */
+/** The host is out of file descriptors, processes or memory. A later attempt can succeed. */
 const HOST_FAULTS = new Set(['EAGAIN', 'EMFILE', 'ENFILE', 'ENOMEM']);
 
-/** A process that could not be started, with the reason in words. `code` is the errno's name, such as `ENOENT`. */
+/** A process that could not be started. `code` is the name of the system error, such as `ENOENT`. */
 export class SpawnError extends Error {
   override readonly name = 'SpawnError';
   readonly code: string;
-  /** The host lacked something; neither the command nor its configuration is at fault. */
+  /** The host is out of resources; the command and its configuration are not the cause. */
   readonly isHostFault: boolean;
 
   constructor(code: string, message: string, cause: unknown) {
@@ -23,7 +24,7 @@ interface Attempt {
   readonly cwd: string;
 }
 
-/** Names what was at fault: the system reports a missing directory as if the command were missing. */
+/** Explains why a process could not be started. The system reports a missing working folder as a missing command. */
 export function toSpawnError(cause: unknown, { command, label = command, cwd }: Attempt): SpawnError {
   const code = errorCode(cause) ?? 'UNKNOWN';
   const prefix = `Cannot start "${label}"`;
@@ -35,7 +36,7 @@ export function toSpawnError(cause: unknown, { command, label = command, cwd }: 
 function explain(code: string, cause: unknown): string {
   switch (code) {
     case 'ENOENT':
-      // The system says the same of a script whose first line names a missing interpreter.
+      // The system reports the same error for a script whose interpreter is missing.
       return 'the command, or the interpreter it needs, was not found';
     case 'EACCES':
     case 'EPERM':
@@ -52,16 +53,11 @@ function explain(code: string, cause: unknown): string {
   }
 }
 
-/** The errno's name that a system error carries, or the code of one of Node's own. */
-export function errorCode(error: unknown): string | undefined {
-  return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : undefined;
-}
-
 function isDirectory(path: string): boolean {
   try {
     return statSync(path).isDirectory();
   } catch {
-    // Missing, or out of reach: either way nothing can be started there.
+    // Missing, or not accessible.
     return false;
   }
 }

@@ -1,5 +1,3 @@
-import type { PackageRequest } from './installer.js';
-
 /**
  * What to run for one server of the configuration, and how much patience to have with it.
  *
@@ -42,4 +40,19 @@ interface RestartPolicy {
   readonly parkedProbeMaxMs: number;
   /** A call to a parked child starts it on demand at most this often. */
   readonly demandEveryMs: number;
+}
+
+/** An npm package that a child runs. */
+export interface PackageRequest {
+  /** The name as the configuration writes it, with variables not expanded. Messages show this text. */
+  readonly shown: string;
+  readonly name: string;
+  /** The exact version to run; undefined when any version is accepted. */
+  readonly version: string | undefined;
+  /** Which program of the package to run when it has several. */
+  readonly bin: string | undefined;
+  /** Whether the packages may run install scripts. */
+  readonly installScripts: boolean;
+  /** Time limit of the installation, not counting the wait for other installations. */
+  readonly budgetMs: number;
 }

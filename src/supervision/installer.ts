@@ -1,20 +1,5 @@
 import type { ChildSpec } from './child-spec.js';
 
-/** An npm package that a child runs. */
-export interface PackageRequest {
-  /** As the configuration spells it; what people are shown. */
-  readonly shown: string;
-  readonly name: string;
-  /** The one version that will do; absent when any will. */
-  readonly version: string | undefined;
-  /** Which of its programs to run, when it has several. */
-  readonly bin: string | undefined;
-  /** Whether the packages may run programs of their own while they are installed. */
-  readonly installScripts: boolean;
-  /** How long the installation may take, not counting the wait for others. */
-  readonly budgetMs: number;
-}
-
 /** How the supervisor gets what a child needs before it can be launched. */
 export interface Installer {
   /** Installs what the spec says is `missing`. Returns at once and never throws. */

@@ -52,7 +52,7 @@ describe('a folder of what is kept', () => {
     mkdirSync(folder, { recursive: true });
     writeFileSync(join(folder, 'b'), 'x'.repeat(101), { mode: 0o600 });
     expect([text('a'), text('b')]).toEqual([undefined, undefined]);
-    expect(ignored).toEqual(['it would be too large', 'it is too large']);
+    expect(ignored).toEqual(['the content is too large', 'it is too large']);
   });
 
   it.skipIf(process.platform === 'win32')('reads nothing that others can read or change, and no link', async () => {

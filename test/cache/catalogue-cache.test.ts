@@ -48,7 +48,7 @@ describe('what a server offered in the last run', () => {
   it('is found by the next run, and nothing of the configuration stands in it', async () => {
     const { folder, catalogues } = keeping();
     const { server, child } = own();
-    catalogues.of(server, child, PROFILE).keep(OFFERED);
+    catalogues.of(server, child, PROFILE).put(OFFERED);
     await catalogues.settled();
     const next = keeping('secret', folder);
     expect(next.catalogues.of(server, child, PROFILE).find()?.offers('tools')).toBe(true);
@@ -61,7 +61,7 @@ describe('what a server offered in the last run', () => {
   it('is found for a client that was updated, and not for one with another name, revision or capabilities', async () => {
     const { catalogues } = keeping();
     const { server, child } = own();
-    catalogues.of(server, child, PROFILE).keep(OFFERED);
+    catalogues.of(server, child, PROFILE).put(OFFERED);
     await catalogues.settled();
     const found = (profile: Partial<ClientProfile>) =>
       catalogues.of(server, child, { ...PROFILE, ...profile }).find() !== undefined;
@@ -80,7 +80,7 @@ describe('what a server offered in the last run', () => {
   ] as const)('is not found for another %s', async (_what, change) => {
     const { catalogues } = keeping();
     const { server, child } = own();
-    catalogues.of(server, child, PROFILE).keep(OFFERED);
+    catalogues.of(server, child, PROFILE).put(OFFERED);
     await catalogues.settled();
     expect(catalogues.of(server, { ...child, ...change }, PROFILE).find()).toBeUndefined();
     expect(catalogues.of(server, child, PROFILE).find()).toBeDefined();
@@ -91,7 +91,7 @@ describe('what a server offered in the last run', () => {
     const { server, child } = own();
     const folder = folderWith({ 'server.mjs': '1', 'data.db': '1' });
     const program = { ...child, args: [join(folder, 'server.mjs'), join(folder, 'data.db')] };
-    catalogues.of(server, program, PROFILE).keep(OFFERED);
+    catalogues.of(server, program, PROFILE).put(OFFERED);
     await catalogues.settled();
     writeFileSync(join(folder, 'data.db'), 'other');
     expect(catalogues.of(server, program, PROFILE).find()).toBeDefined();
@@ -102,7 +102,7 @@ describe('what a server offered in the last run', () => {
   it('is not found under another secret, nor when the file is of another format', async () => {
     const { folder, catalogues, ignored } = keeping();
     const { server, child } = own();
-    catalogues.of(server, child, PROFILE).keep(OFFERED);
+    catalogues.of(server, child, PROFILE).put(OFFERED);
     await catalogues.settled();
     expect(keeping('other', folder).catalogues.of(server, child, PROFILE).find()).toBeUndefined();
     const [name = ''] = readdirSync(folder);
@@ -115,15 +115,15 @@ describe('what a server offered in the last run', () => {
     const { folder, catalogues } = keeping();
     const { server, child } = own();
     const kept = catalogues.of(server, child, PROFILE);
-    kept.keep(OFFERED);
+    kept.put(OFFERED);
     await catalogues.settled();
     const file = join(folder, readdirSync(folder)[0] ?? '');
     const then = new Date(Date.now() - 60_000);
     utimesSync(file, then, then);
-    kept.keep(OFFERED);
+    kept.put(OFFERED);
     const next = keeping('secret', folder).catalogues.of(server, child, PROFILE);
     next.find();
-    next.keep(OFFERED);
+    next.put(OFFERED);
     await catalogues.settled();
     expect(statSync(file).mtimeMs).toBeCloseTo(then.getTime(), -1);
   });

@@ -44,7 +44,7 @@ describe('a configuration that was checked before', () => {
   it('means the same as when it was checked, places of what is wrong included', async () => {
     const { config, files, count } = await keeping();
     const checked = checkFile(TEXT, FILE);
-    config.keep(FILE, TEXT, checked);
+    config.put(FILE, TEXT, checked);
     await files.settled();
     const found = config.find(FILE, TEXT);
     expect(found).toEqual(checked);
@@ -67,7 +67,7 @@ describe('a configuration that was checked before', () => {
     ['another secret', FILE, TEXT, 'other'],
   ])('is not found for %s', async (_what, file, text, secret) => {
     const { config, files, folder } = await keeping();
-    config.keep(FILE, TEXT, checkFile(TEXT, FILE));
+    config.put(FILE, TEXT, checkFile(TEXT, FILE));
     await files.settled();
     const other = await keeping(secret, folder);
     expect(other.config.find(file, text)).toBeUndefined();
@@ -76,7 +76,7 @@ describe('a configuration that was checked before', () => {
 
   it('is not found when its file was changed, wherever, or cut', async () => {
     const { config, files, folder } = await keeping();
-    config.keep(FILE, TEXT, checkFile(TEXT, FILE));
+    config.put(FILE, TEXT, checkFile(TEXT, FILE));
     await files.settled();
     const [name = ''] = readdirSync(folder);
     const whole = readFileSync(join(folder, name));
@@ -94,7 +94,7 @@ describe('a configuration that was checked before', () => {
 
   it('tells nothing to whoever has not its text', async () => {
     const { config, files, folder } = await keeping();
-    config.keep(FILE, TEXT, checkFile(TEXT, FILE));
+    config.put(FILE, TEXT, checkFile(TEXT, FILE));
     await files.settled();
     for (const name of readdirSync(folder)) {
       const content = `${name} ${readFileSync(join(folder, name), 'latin1')}`;

@@ -1,11 +1,11 @@
 import { parseArgs } from 'node:util';
 import { describe, expect, it } from 'vitest';
 import { UsageError } from '../../src/app/usage-error.js';
-import { HTTP_OPTIONS, type HttpValues, readFronts } from '../../src/cli/http-options.js';
+import { HTTP_OPTIONS, type HttpValues, readTransports } from '../../src/cli/http-options.js';
 
 /** As the command line is read. */
 function fronts(...args: string[]) {
-  return readFronts(parseArgs({ args, options: HTTP_OPTIONS }).values as HttpValues);
+  return readTransports(parseArgs({ args, options: HTTP_OPTIONS }).values as HttpValues);
 }
 
 const PLAIN = { noAuth: false, allowedHosts: [], allowedOrigins: [], tls: undefined };
@@ -55,9 +55,9 @@ describe('the address', () => {
     '[localhost]:7411',
     'http://localhost:7411',
     'localhost:7411/mcp',
-  ])('%j names no port', (address) => {
+  ])('%j has no valid port', (address) => {
     expect(() => fronts(`--http=${address}`)).toThrow(UsageError);
-    expect(() => fronts(`--http=${address}`)).toThrow(`\`--http ${address}\` names no port`);
+    expect(() => fronts(`--http=${address}`)).toThrow(`\`--http ${address}\` has no valid port`);
   });
 });
 
@@ -87,11 +87,11 @@ describe('the other options', () => {
     ['--tls-key', 'key.pem'],
   ])('such as %s are refused without HTTP', (option, ...value) => {
     for (const stdio of [[], ['--stdio']]) {
-      expect(() => fronts(...stdio, option, ...value)).toThrow(`\`${option}\` is about HTTP, which is off`);
+      expect(() => fronts(...stdio, option, ...value)).toThrow(`\`${option}\` works only with HTTP`);
     }
   });
 
   it.each(['--tls-cert', '--tls-key'])('refuse %s alone', (option) => {
-    expect(() => fronts('--http', '7411', option, 'file.pem')).toThrow('`--tls-cert` and `--tls-key` go together');
+    expect(() => fronts('--http', '7411', option, 'file.pem')).toThrow('`--tls-cert` and `--tls-key` belong together');
   });
 });

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { cutTo, forStream, table } from '../../src/cli/output.js';
+import { forStream, ProgressLine, table } from '../../src/cli/output.js';
 
 describe('text of a server', () => {
   const text = 'one\u001b[2J\u202e\r\n\ttwo\n';
@@ -13,7 +13,7 @@ describe('text of a server', () => {
   });
 });
 
-describe('a line for a terminal', () => {
+describe('a progress line', () => {
   it.each([
     ['fits', 4, 'fits'],
     ['does not', 5, 'does…'],
@@ -22,11 +22,24 @@ describe('a line for a terminal', () => {
     ['e\u0301e\u0301e\u0301', 2, 'e\u0301…'],
     ['', 1, ''],
   ])('%s in %i columns is %s', (line, columns, expected) => {
-    expect(cutTo(line, columns)).toBe(expected);
+    const written: string[] = [];
+    // A terminal starts a new line after the last column, so the line stays out of it.
+    const terminal = { isTTY: true, columns: columns + 1, write: (text: string) => written.push(text) };
+    new ProgressLine(terminal as unknown as NodeJS.WriteStream).show(line);
+    expect(written).toEqual([`\r\x1b[K${expected}`]);
   });
 });
 
 describe('a table', () => {
+  it('counts the columns that a terminal needs, not the characters', () => {
+    expect(
+      table([
+        ['漢字', 'x'],
+        ['e\u0301', 'y'],
+      ]),
+    ).toBe('漢字  x\ne\u0301     y');
+  });
+
   it('is as wide as it has to be', () => {
     expect(
       table([

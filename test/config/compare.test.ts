@@ -25,7 +25,7 @@ const NOTHING = { added: [], removed: [], replaced: [], adjusted: [], isReordere
 describe('the difference between two configurations', () => {
   test('is none when only comments, spaces and the spelling of values differ', () => {
     const after = `# a comment\nservers:\n  a:\n    command: "x"\n    args: ['one']\n    env: { K: v }\n    timeout: 60000ms\n  b: { command: y, concurrency: 16 }\n  c: { command: z, disabled: false }\ngateway: { idleStop: 600s }\n`;
-    expect(changes(BEFORE, after)).toStrictEqual({ ...NOTHING, kept: ['a', 'b', 'c'] });
+    expect(changes(BEFORE, after)).toStrictEqual({ ...NOTHING, unchanged: ['a', 'b', 'c'] });
   });
 
   test('names what was added, removed and changed, each in the order of its file', () => {
@@ -41,7 +41,7 @@ servers:
       removed: ['b'],
       replaced: ['c'],
       adjusted: ['a'],
-      kept: [],
+      unchanged: [],
       isReordered: true,
       gateway: [],
     });
@@ -56,7 +56,7 @@ servers:
     ['what is missing', `a: { command: x, args: [one], env: { K: "\${UNSET}" } }`],
   ])('asks for another process when %s changes', (_what, entry) => {
     const after = `servers:\n  ${entry}\n  b: { command: y }\n  c: { command: z }\n`;
-    expect(changes(BEFORE, after)).toStrictEqual({ ...NOTHING, replaced: ['a'], kept: ['b', 'c'] });
+    expect(changes(BEFORE, after)).toStrictEqual({ ...NOTHING, replaced: ['a'], unchanged: ['b', 'c'] });
   });
 
   test.each([
@@ -71,17 +71,17 @@ servers:
     ['restart', 'restart: { budget: 1 }'],
   ])('leaves the process alone when only %s changes', (_what, member) => {
     const after = BEFORE.replace('args: [one]', `args: [one], ${member}`);
-    expect(changes(BEFORE, after)).toStrictEqual({ ...NOTHING, adjusted: ['a'], kept: ['b', 'c'] });
+    expect(changes(BEFORE, after)).toStrictEqual({ ...NOTHING, adjusted: ['a'], unchanged: ['b', 'c'] });
   });
 
   test('counts a server that is disabled as removed', () => {
     const after = BEFORE.replace('command: y', 'command: y, disabled: true');
-    expect(changes(BEFORE, after)).toStrictEqual({ ...NOTHING, removed: ['b'], kept: ['a', 'c'] });
+    expect(changes(BEFORE, after)).toStrictEqual({ ...NOTHING, removed: ['b'], unchanged: ['a', 'c'] });
   });
 
   test('is none when a server that cannot run merely moved to another line', () => {
     const text = `servers:\n  a: { command: "\${UNSET}" }\n`;
-    expect(changes(text, `\n\n${text}`)).toStrictEqual({ ...NOTHING, kept: ['a'] });
+    expect(changes(text, `\n\n${text}`)).toStrictEqual({ ...NOTHING, unchanged: ['a'] });
   });
 
   test('follows `defaults`, which are settings of every server', () => {

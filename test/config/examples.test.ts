@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { loadConfig } from '../../src/config/load.js';
+import { loadConfig } from '../support/load-config.js';
 
 const FOLDER = join(import.meta.dirname, '../../config');
 const OPTIONS = { env: { HOME: '/home/ada' }, nodePath: process.execPath };

@@ -1,8 +1,8 @@
 import { join } from 'node:path';
 import type { Config, ServerConfig } from '../../src/config/config.js';
 import { ConfigError } from '../../src/config/config-error.js';
-import { loadConfig } from '../../src/config/load.js';
 import type { LoadOptions } from '../../src/config/resolve-config.js';
+import { loadConfig } from '../support/load-config.js';
 import { folderWith } from './files.js';
 
 const OPTIONS: LoadOptions = { env: { HOME: '/home/ada' }, nodePath: '/opt/node' };

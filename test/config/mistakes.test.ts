@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { ConfigError } from '../../src/config/config-error.js';
-import { loadConfig } from '../../src/config/load.js';
+import { loadConfig } from '../support/load-config.js';
 import { folderWith } from './files.js';
 import { errorOf, problemsOf } from './loading.js';
 

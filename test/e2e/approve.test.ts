@@ -89,7 +89,7 @@ describe('over stdio', () => {
       code: 0,
       stdout: expect.stringContaining('send is approved'),
     });
-    expect(await approve(gateway)).toEqual({ code: 0, stdout: 'f: nothing waits for approval\n' });
+    expect(await approve(gateway)).toEqual({ code: 0, stdout: 'f: no tool waits for approval\n' });
   });
 
   it('F53: a list that was kept of the last run is no way around it', async () => {
@@ -125,7 +125,10 @@ describe('over stdio', () => {
     // What only a client was offered can be approved as well.
     offer(EDIT, CHANGE);
     const { code, stdout } = await approve(gateway, '--yes');
-    expect({ code, stdout }).toEqual({ code: 0, stdout: expect.stringContaining(', as it was offered to a client') });
+    expect({ code, stdout }).toEqual({
+      code: 0,
+      stdout: expect.stringContaining(', as a running Trunkline has seen it'),
+    });
     await gateway.untilStatus('edit is shown', ({ servers: [f] }) => f.tools.quarantined.length === 0);
     gateway.configure({ f: entry });
     await gateway.untilStatus('approval is off', ({ servers: [f] }) => f.approval === null && f.pid === pid);
@@ -213,8 +216,8 @@ describe('trunkline approve', () => {
       place.run(['approve', 'f', 'missing', '--yes']),
       place.run(['tools', '--yes']),
     ]);
-    expect(free).toMatchObject({ code: 2, stderr: expect.stringContaining('tools of `free` need no approval') });
-    expect(missing).toMatchObject({ code: 1, stdout: 'f: missing is not among its tools\n' });
+    expect(free).toMatchObject({ code: 2, stderr: expect.stringContaining('server `free` does not require approval') });
+    expect(missing).toMatchObject({ code: 1, stdout: 'f: missing is not a tool of this server\n' });
     expect(yes).toMatchObject({ code: 2, stderr: expect.stringContaining('`trunkline tools` takes no `--yes`') });
   });
 
@@ -233,11 +236,11 @@ describe('trunkline approve', () => {
     const { code, stdout, stderr } = await place.run(['approve', '--yes']);
     expect({ code, stderr }).toEqual({
       code: 1,
-      stderr: expect.stringContaining('f: what you decide cannot be kept: '),
+      stderr: expect.stringContaining('f: cannot store the decision: '),
     });
     expect(stdout).not.toContain('is approved');
     const status = await place.run(['call', 'trunkline__status']);
-    expect(status.stdout).toContain('the next run begins anew');
+    expect(status.stdout).toContain('the next run starts without them');
   });
 
   it.runIf(existsSync('/usr/bin/script'))('asks about each tool at a terminal, and no is remembered', async () => {

@@ -67,7 +67,7 @@ describe('serve', () => {
     });
     await until('the server runs', () => place.leftovers().length === 1);
     running.kill('SIGTERM');
-    await until('it is ending', () => log.includes('"ending"'));
+    await until('it is ending', () => log.includes('"shutting down"'));
     const at = performance.now();
     running.kill('SIGTERM');
     expect((await finished).code).toBe(0);

@@ -20,7 +20,10 @@ describe('the command line', () => {
   it.each([
     [['chekc'], 'there is no command `chekc`; did you mean `check`?'],
     [['frobnicate'], 'there is no command `frobnicate`; see `trunkline --help`'],
-    [['servers.yaml'], '`servers.yaml` is no command; to use this configuration: trunkline --config servers.yaml'],
+    [
+      ['servers.yaml'],
+      '`servers.yaml` is not a command; to use this configuration, run: trunkline --config servers.yaml',
+    ],
     [['--confg', 'x'], 'there is no option `--confg`; did you mean `--config`?'],
     [['check', '-x'], 'there is no option `-x`; see `trunkline --help`'],
     [['check', '--config'], '`--config` needs a value; write `--config FILE`'],
@@ -111,9 +114,14 @@ describe('check', () => {
       'misconfigured',
       'set NOBODY_SETS_THIS',
     ],
-    ['is a package that is not to be had', { package: '@nobody/nothing' }, 'failed', 'is there a network?'],
+    ['is a package that is not to be had', { package: '@nobody/nothing' }, 'failed', 'check the network connection'],
     ['has a command that is not there', { command: 'no-such-command' }, 'failed', 'set `command` to its full path'],
-    ['has a whole line as its command', { command: 'node server.mjs' }, 'failed', 'put what follows it into `args`'],
+    [
+      'has a whole line as its command',
+      { command: 'node server.mjs' },
+      'failed',
+      'put the rest of the line into `args`',
+    ],
     ['exits at once', { fixture: 'exits-at-once' }, 'failed', 'it ended with exit code 3'],
     ['speaks an unknown revision', { fixture: 'old' }, 'failed', '"1999-01-01", which is unknown here'],
     ['never answers', { fixture: 'never-answers', startTimeout: '1s' }, 'failed', 'raise `startTimeout`'],
@@ -138,7 +146,7 @@ describe('check', () => {
     place.configure({ loud: 'banner' });
     const { code, stdout } = await place.run(['check']);
     expect(code).toBe(0);
-    expect(stdout).toContain('it wrote 1 line to stdout that are no messages');
+    expect(stdout).toContain('skipped 1 line of its stdout');
   });
 
   it('starts only the servers that are named', async () => {

@@ -175,7 +175,7 @@ describe('another user or program of this machine', () => {
       chmodSync(place.tokenFile, Number.parseInt(mode, 8));
       const { code, stderr } = await place.run(['--http', '0', ...place.configure({ lab: place.lab() })]);
       expect(code).toBe(2);
-      expect(stderr).toMatch(/^trunkline: Others have access to the token file .+\n$/);
+      expect(stderr).toMatch(/^trunkline: Other users can access the token file .+\n$/);
       expect(stderr).not.toContain(token);
     },
   );

@@ -162,10 +162,10 @@ describe('the command line', () => {
     [['--http', '0.0.0.0:0'], /needs a list of allowed hosts/],
     [['--http', '127.0.0.1:0', '--allowed-host', 'http://a.example'], /must be host or host:port/],
     [['--http', '127.0.0.1:0', '--allowed-origin', 'a.example'], /must be scheme:\/\/host/],
-    [['--http', '127.0.0.1:0', '--tls-cert', 'a.pem'], /go together/],
-    [['--http', 'nowhere'], /names no port/],
-    [['--no-auth'], /is about HTTP, which is off/],
-    [['check', '--http', '0'], /takes no options about HTTP/],
+    [['--http', '127.0.0.1:0', '--tls-cert', 'a.pem'], /belong together/],
+    [['--http', 'nowhere'], /has no valid port/],
+    [['--no-auth'], /works only with HTTP/],
+    [['check', '--http', '0'], /takes no HTTP options/],
   ])('that says %j is refused in one line', async (args, reason) => {
     const { code, stdout, stderr } = await place.run([...args, ...place.configure({ lab: place.lab() })]);
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
@@ -178,7 +178,7 @@ describe('the command line', () => {
     const { code, stderr } = await place.run(['--http', `127.0.0.1:${port}`, ...place.configure({ lab: place.lab() })]);
     expect(code).toBe(2);
     expect(stderr).toBe(
-      `trunkline: cannot listen on 127.0.0.1:${port}: the port is in use; name another one with --http HOST:PORT\n`,
+      `trunkline: cannot listen on 127.0.0.1:${port}: another program already uses the port; choose another address with --http HOST:PORT\n`,
     );
   });
 });

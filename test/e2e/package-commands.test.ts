@@ -33,7 +33,7 @@ describe('install', () => {
         'SERVER  PACKAGE      RESULT',
         'a       tool         installed 1.0.0',
         'b       other@2.0.0  installed 2.0.0; the install scripts of 1 package were not run (installScripts)',
-        'c       tool         there already: 1.0.0',
+        'c       tool         already installed: 1.0.0',
         '',
       ].join('\n'),
     );
@@ -41,7 +41,7 @@ describe('install', () => {
     Object.assign(place.env, OFFLINE);
     const again = await place.run(['install']);
     expect(again).toMatchObject({ code: 0, stderr: '' });
-    expect(again.stdout.match(/there already:/g)).toHaveLength(3);
+    expect(again.stdout.match(/already installed:/g)).toHaveLength(3);
     expect(readFileSync(join(place.folder, 'trunkline.lock'), 'utf8')).toBe(lock);
     const check = await place.run(['check']);
     expect(check.stdout).toMatch(/\na +ready .*\nb +ready .*\nc +ready .*\nd +ready /);
@@ -91,7 +91,7 @@ describe('outdated', () => {
         '',
       ].join('\n'),
     );
-    expect(stderr).toContain('trunkline: the newest version of other is not known: E404');
+    expect(stderr).toContain('trunkline: cannot look up the newest version of other: E404');
   });
 });
 
@@ -115,7 +115,7 @@ describe('update', () => {
         '  a: + stay',
         '  a: - leave',
         '  a: ~ edit (description)',
-        'pinned: tool@1.0.0 is the version that the configuration asks for',
+        'pinned: tool@1.0.0 is a fixed version in the configuration',
         '',
       ].join('\n'),
     );

@@ -217,7 +217,7 @@ describe('what is locked', () => {
     await again.untilState('lab', 'ready');
     expect(await again.status('a')).toMatchObject({
       state: 'misconfigured',
-      advice: expect.stringMatching(/trunkline\.lock is no lock file any more/),
+      advice: expect.stringMatching(/trunkline\.lock is not a valid lock file/),
     });
   });
 });

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it, type TestContext } from 'vitest';
-import { watchFiles } from '../../src/config/watch.js';
+import { watchFiles } from '../../src/files/watch-files.js';
 import { builtModule } from '../support/built-module.js';
 import { GatewayProcess, type Message, type StartOptions } from '../support/gateway-process.js';
 import { type Headers, INITIALIZE, Place } from '../support/http-place.js';
@@ -186,7 +186,7 @@ describe('a configuration that changes while Trunkline runs', () => {
     const gateway = await started(test, { servers: { lab: {} }, args: ['-v'] });
     gateway.configure({ lab: {}, more: {} }, { watch: false });
     await gateway.untilStatus('it is taken over', ({ configReloads }) => configReloads === 1);
-    await until('it is told', () => gateway.stderr.includes('not followed any more'), PATIENCE_MS);
+    await until('it is told', () => gateway.stderr.includes('stopped watching the configuration file'), PATIENCE_MS);
     await until('nothing is watched', () => !watchesFiles(gateway), PATIENCE_MS);
     // Somebody else who follows it is told: time enough, where what the gateway watches cannot be seen.
     await new Promise<void>((told, failed) => {
@@ -199,7 +199,7 @@ describe('a configuration that changes while Trunkline runs', () => {
   });
 
   it.concurrent('keeps no process alive that follows it', async () => {
-    const watch = await builtModule('config/watch.ts');
+    const watch = await builtModule('files/watch-files.ts');
     const script = `
       const { watchFiles } = await import('${watch}');
       const clock = { now: () => performance.now(), schedule: () => () => {} };

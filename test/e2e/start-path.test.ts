@@ -8,11 +8,17 @@ import { until } from '../support/processes.js';
 /** What the answer to `initialize` needs of ours. A client waits for every one of these, each time. */
 const INITIALIZE = [
   ...['src/cli/main.ts', 'src/version.ts', 'src/cli/http-options.ts'],
-  ...['src/app/serve.ts', 'src/app/usage-error.ts', 'src/app/in-time.ts', 'src/app/platform.ts'],
+  ...[
+    'src/app/serve.ts',
+    'src/app/stdio-client.ts',
+    'src/app/usage-error.ts',
+    'src/app/in-time.ts',
+    'src/app/platform.ts',
+  ],
   ...['src/app/create-buffer-pool.ts', 'src/observe/system-clock.ts'],
   ...['src/errors/', 'src/timing/', 'src/json/', 'src/jsonrpc/', 'src/io/', 'src/mcp/'],
   ...['src/downstream/legacy/', 'src/downstream/stdio/', 'src/downstream/failure.ts', 'src/downstream/port.ts'],
-  ...['src/gateway/pending-gateway.ts', 'src/gateway/instructions.ts'],
+  ...['src/gateway/pending-gateway.ts', 'src/gateway/instructions.ts', 'src/gateway/server-handshake.ts'],
 ];
 
 /** What must not be loaded before the first list is answered: it is most of what there is to load. */
@@ -21,7 +27,7 @@ const LATER = [
   ...['src/config/http-settings.ts', 'src/config/empty-config.ts', 'src/config/problems.ts'],
   ...['src/config/json-schema.ts', 'src/app/http-clients.ts', 'src/app/serve-http.ts'],
   ...['src/upstream/stdio/', 'src/upstream/legacy/', 'src/process/', 'src/downstream/http/'],
-  ...['src/cli/run-once.ts', 'src/cli/help.ts', 'src/cli/usage.ts', 'src/app/local-client.ts'],
+  ...['src/cli/run-once.ts', 'src/cli/help.ts', 'src/cli/usage-errors.ts', 'src/app/local-client.ts'],
 ];
 
 /** Something to say before the first list, as with many tools or settings that do not fit one another. */

@@ -350,6 +350,6 @@ describe('the id of a task', () => {
     const client = await gateway.handshake({ capabilities: EVERYTHING });
     const { id } = await make(client, 's__work');
     expect((await client.request('tasks/get', { taskId: id })).result.taskId).toBe(id);
-    expect(gateway.stderr).toContain('ids of tasks will not be good after a restart');
+    expect(gateway.stderr).toContain('task ids become invalid when Trunkline restarts');
   });
 });

@@ -130,7 +130,7 @@ describe('a server whose tools have to be approved', () => {
     const { tools, approval, advice } = gateway.status('f');
     expect(tools.quarantined).toContainEqual({ name: 'edit', reason: 'what was approved cannot be read' });
     expect(approval?.fault).toContain(gateway.file(`approvals/${name}`));
-    expect(advice).toContain('to mend');
+    expect(advice).toContain('repair or remove');
     expect(gateway.lines('effects')).toEqual([]);
   });
 

@@ -28,7 +28,7 @@ describe('a server whose every word is hostile', () => {
     expect([code, unsafe(stdout), unsafe(stderr)]).toEqual([0, [], []]);
     expect(stdout.match(/quarantined .*: its name hides characters/g)).toHaveLength(5);
     expect(stdout).toContain('quarantined \\u{1b}[31mred: its name hides characters');
-    expect(stdout).toContain('these hide characters in their descriptions, where a model reads them: f__described');
+    expect(stdout).toContain('contain invisible characters, which a model reads: f__described');
     expect(stderr).toContain('\\u202egnp');
   });
 

@@ -41,14 +41,14 @@ describe('the lock file', () => {
   });
 
   it.each([
-    ['is torn', '{"lockVersion":1,"packages":{', 'is no lock file any more'],
-    ['is a list', '[]', 'is no lock file any more'],
-    ['has a conflict', '<<<<<<< ours', 'is no lock file any more'],
-    ['has no packages', '{"lockVersion":1}', 'is no lock file any more'],
-    ['has no integrity', lockWith({ ...LOCKED, integrity: undefined }), 'is no lock file any more'],
-    ['has a path for a version', lockWith({ ...LOCKED, version: '../1.0.0' }), 'is no lock file any more'],
-    ['has no tree', lockWith({ ...LOCKED, tree: [] }), 'is no lock file any more'],
-    ['is of the future', '{"lockVersion":2,"packages":{}}', 'is of another version of Trunkline'],
+    ['is torn', '{"lockVersion":1,"packages":{', 'is not a valid lock file'],
+    ['is a list', '[]', 'is not a valid lock file'],
+    ['has a conflict', '<<<<<<< ours', 'is not a valid lock file'],
+    ['has no packages', '{"lockVersion":1}', 'is not a valid lock file'],
+    ['has no integrity', lockWith({ ...LOCKED, integrity: undefined }), 'is not a valid lock file'],
+    ['has a path for a version', lockWith({ ...LOCKED, version: '../1.0.0' }), 'is not a valid lock file'],
+    ['has no tree', lockWith({ ...LOCKED, tree: [] }), 'is not a valid lock file'],
+    ['is of the future', '{"lockVersion":2,"packages":{}}', 'was written by another version of Trunkline'],
   ])('that %s is refused rather than ignored, and not written over', (_, text, message) => {
     const folder = folderWith({ 'trunkline.lock': text });
     expect(() => lockIn(folder).read()).toThrow(message);

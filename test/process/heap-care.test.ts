@@ -26,7 +26,7 @@ describe('care for the heap', () => {
       for (let round = 0; round < 600; round += 1) { load(5_000); await turn(); largest = Math.max(largest, youngBytes()); }
       console.log(largest);
     `;
-    const { said: bounded } = await run(`careForHeap({ heldMs: 10, lookMs: 60_000 }); ${loaded}`);
+    const { said: bounded } = await run(`careForHeap({ startMs: 10, checkMs: 60_000 }); ${loaded}`);
     const { said: free } = await run(loaded);
     expect({ bounded: bounded / MIB, isMoreOtherwise: free > bounded }).toEqual({ bounded: 8, isMoreOtherwise: true });
   });
@@ -39,7 +39,7 @@ describe('care for the heap', () => {
 
   it('collects garbage when there was nothing to do', async () => {
     const { said } = await run(`
-      careForHeap({ heldMs: 10, lookMs: 100 });
+      careForHeap({ startMs: 10, checkMs: 100 });
       const stays = setTimeout(() => {}, 10_000);
       globalThis.registry = new FinalizationRegistry(() => { clearTimeout(stays); console.log(1); });
       registry.register({ garbage: true });
@@ -49,7 +49,7 @@ describe('care for the heap', () => {
 
   it('collects none while there is something to do', async () => {
     const { said } = await run(`
-      careForHeap({ heldMs: 10, lookMs: 100 });
+      careForHeap({ startMs: 10, checkMs: 100 });
       let collections = 0;
       new PerformanceObserver((list) => {
         collections += list.getEntries().filter(({ detail }) => detail.kind === constants.NODE_PERFORMANCE_GC_MAJOR).length;
@@ -66,7 +66,7 @@ async function run(script: string): Promise<{ status: number | null; stderr: str
   const modules = `
     import v8 from 'node:v8';
     import { PerformanceObserver, constants } from 'node:perf_hooks';
-    import { careForHeap } from '${await builtModule('commands/heap-care.ts')}';
+    import { careForHeap } from '${await builtModule('app/heap-care.ts')}';
   `;
   const { status, stderr, stdout } = spawnSync(process.execPath, ['--input-type=module', '-e', modules + script], {
     encoding: 'utf8',

@@ -1,3 +1,5 @@
+import { isRecord } from '../../json/is-record.js';
+
 type Capabilities = Readonly<Record<string, unknown>>;
 
 /**
@@ -35,8 +37,4 @@ const COLLECTIONS = new Set(['experimental', 'extensions']);
 
 function toRecord(value: unknown): Record<string, unknown> {
   return isRecord(value) ? value : {};
-}
-
-function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

@@ -1,4 +1,5 @@
 import { Digits } from '../../json/digits.js';
+import { isRecord } from '../../json/is-record.js';
 import { isString, readString, readText, type Span } from '../../json/json-text.js';
 import type { Edit, SplicedMessage } from '../../json/splice.js';
 import { AnsweredRequests } from '../../jsonrpc/answered-requests.js';
@@ -121,10 +122,6 @@ export class OutgoingServerRequests {
     // A capability is an object; whatever else stands there was meant as one, unless it says no.
     return value === undefined || value === null || value === false ? undefined : Object(value);
   }
-}
-
-function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null;
 }
 
 /** Of questions that one client is asked at the same time; no person answers as many. */

@@ -1,6 +1,6 @@
 import type { ServerState } from '../dispatch/availability.js';
 import type { Backend } from '../registry/backend.js';
-import type { Lifecycle, ServerFacts, StatusFacts } from './status-facts.js';
+import type { ProcessFacts, ServerFacts, StatusFacts } from './status-facts.js';
 
 /** The next step for a person, by what is wrong. */
 export function advise(facts: StatusFacts, server: ServerFacts): string {
@@ -53,7 +53,7 @@ const SHORT_OF_RESOURCES =
   'This machine lacks what a new process needs; the server is not to blame, and is tried again every 5 s. End other programs, or raise the limit that the last failure names (`ulimit -n` for open files).';
 
 /** What could not be started yet is on its way. */
-export function stateOf({ isStartSettled }: Backend, lifecycle: Lifecycle | undefined): ServerState {
+export function stateOf({ isStartSettled }: Backend, lifecycle: ProcessFacts | undefined): ServerState {
   const { state } = lifecycle ?? { state: 'stopped' };
   return state === 'stopped' && lifecycle !== undefined && !isStartSettled ? 'starting' : state;
 }

@@ -3,8 +3,8 @@ import type { Catalogs } from '../catalog/catalogs.js';
 import type { ServerState } from '../dispatch/availability.js';
 import type { Backend } from '../registry/backend.js';
 
-/** What supervision knows of a child. Times are milliseconds on the monotonic clock. */
-export interface Lifecycle {
+/** What supervision knows about one server process. Times are milliseconds on the monotonic clock. */
+export interface ProcessFacts {
   readonly state: ServerState;
   readonly pid: number | undefined;
   readonly generation: number;
@@ -14,41 +14,41 @@ export interface Lifecycle {
   readonly retryAt: number | undefined;
   readonly lastExit: { readonly code: number | null; readonly signal: string | null; readonly at: number } | undefined;
   readonly lastFailure: { readonly reason: string; readonly at: number; readonly isHostFault?: boolean } | undefined;
-  /** The package that is not there yet. */
+  /** The package that is not installed yet. */
   readonly missing: string | undefined;
   readonly installingSince: number | undefined;
 }
 
-/** Everything there is to know about one server. */
+/** What a status report is made from, for one server. */
 export interface ServerFacts {
   readonly backend: Backend;
   /** Absent when the configuration of this server cannot work. */
-  readonly lifecycle: Lifecycle | undefined;
+  readonly lifecycle: ProcessFacts | undefined;
   readonly problem: { readonly message: string; readonly hint: string } | undefined;
-  /** The last lines of stderr and of what was no message on stdout, secrets removed, oldest first. */
+  /** The last lines of stderr, and the stdout lines that were not messages; secrets removed, oldest first. */
   readonly logLines: readonly string[];
-  /** Lines that are not among them because there were too many at once. */
+  /** How many log lines were dropped by the rate limit. */
   readonly droppedLogLines: number;
-  /** All backends of this server, this one among them: clients that differ do not share one. */
+  /** All backends of this server, including this one: clients with different profiles do not share a backend. */
   readonly instances: readonly InstanceFacts[];
 }
 
-/** One of the backends that a server has. */
+/** One backend of a server. */
 export interface InstanceFacts {
   readonly backend: Backend;
-  readonly lifecycle: Lifecycle | undefined;
-  /** It waits for its first client. */
+  readonly lifecycle: ProcessFacts | undefined;
+  /** Waits for its first client. */
   readonly isUnclaimed: boolean;
 }
 
-/** What is to be said about the file that all this comes from. */
+/** State of the configuration file. */
 export interface ConfigFacts {
   readonly file: string | undefined;
-  /** Why the file, as it is now, cannot be used, since when, and whether what it said before is in force instead. */
+  /** Why the current file is rejected, since when, and whether the previous configuration is still active. */
   readonly fault: { readonly report: string; readonly since: number; readonly isPreviousInForce: boolean } | undefined;
-  /** How often another configuration was taken over. */
+  /** How often a changed configuration was applied. */
   readonly reloads: number;
-  /** Settings that will be in force once we are started again. */
+  /** Changed settings that need a restart of Trunkline. */
   readonly needsRestart: readonly string[];
 }
 
@@ -58,13 +58,13 @@ export interface StatusFacts {
   readonly version: string;
   readonly config: ConfigFacts;
   readonly catalogs: Catalogs;
-  /** Takes secrets out of what servers say. */
+  /** Removes secrets from text that servers wrote. */
   readonly redact: (text: string) => string;
-  /** Calls that wait for their turn, of all servers. */
+  /** Queued calls of all servers. */
   readonly waiting: SharedLimit;
-  /** Bytes of messages that are not complete, of all servers and clients. */
+  /** Bytes of incomplete messages, of all servers and clients. */
   readonly partialFrames: SharedLimit;
-  /** Errors in Trunkline that failed one request each. */
+  /** Internal errors; each failed one request. */
   readonly internalErrorCount: number;
   readonly servers: readonly ServerFacts[];
   readonly canRestart: boolean;

@@ -1,13 +1,13 @@
 import { describe, expect, it } from 'vitest';
 import { createRestartTool } from '../../../src/gateway/status/restart-tool.js';
 import { reportStatus } from '../../../src/gateway/status/status.js';
-import type { Lifecycle, ServerFacts, StatusFacts } from '../../../src/gateway/status/status-facts.js';
+import type { ProcessFacts, ServerFacts, StatusFacts } from '../../../src/gateway/status/status-facts.js';
 import { renderStatus } from '../../../src/gateway/status/status-text.js';
 import { createStatusTool } from '../../../src/gateway/status/status-tool.js';
 import { SharedLimit } from '../../../src/io/shared-limit.js';
 import { offering, type ServerScript, scriptGateway, toolOf } from '../../support/scripted-gateway.js';
 
-const READY: Lifecycle = {
+const READY: ProcessFacts = {
   state: 'ready',
   pid: 4711,
   generation: 1,
@@ -31,7 +31,7 @@ const NOTHING_SEEN = { backends: new Map(), catalogs: scriptGateway({ servers: {
 
 interface Given {
   readonly script?: ServerScript;
-  readonly lifecycle?: Partial<Lifecycle> | undefined;
+  readonly lifecycle?: Partial<ProcessFacts> | undefined;
   readonly problem?: ServerFacts['problem'];
   readonly logLines?: readonly string[];
   readonly facts?: Partial<StatusFacts>;

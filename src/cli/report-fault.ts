@@ -1,10 +1,10 @@
-import { EXIT } from '../app/exit.js';
+import { EXIT } from '../app/exit-codes.js';
 import { UsageError } from '../app/usage-error.js';
 import { ConfigError } from '../config/config-error.js';
 import { createRedactor } from '../observe/redact.js';
 import { tell } from './output.js';
 
-/** Says on stderr why a command could not even begin, and returns what to exit with. */
+/** Reports an error that prevented a command, and returns the exit code. */
 export function reportFault(error: unknown): number {
   if (error instanceof ConfigError) {
     tell(error.report);
@@ -14,8 +14,12 @@ export function reportFault(error: unknown): number {
     tell(`trunkline: ${error.message}; ${error.hint}`);
     return EXIT.usage;
   }
-  // What was at hand when it happened may be in the message.
+  // The message or the stack can contain secrets.
   const redact = createRedactor([]);
-  tell(redact(`trunkline: a bug in Trunkline: ${error instanceof Error ? error.stack : String(error)}`));
+  tell(
+    redact(
+      `trunkline: internal error, please report this bug: ${error instanceof Error ? error.stack : String(error)}`,
+    ),
+  );
   return EXIT.internal;
 }

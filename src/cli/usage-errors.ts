@@ -5,14 +5,14 @@ import { COMMANDS } from './help.js';
 
 type Options = NonNullable<ParseArgsConfig['options']>;
 
-/** What an option's value is called, where it is no file. */
+/** Names for the values of options that are not files. */
 const VALUE_OF = new Map([
   ['http', '[HOST:]PORT'],
   ['allowed-host', 'HOST'],
   ['allowed-origin', 'URL'],
 ]);
 
-/** What is wrong with a command line that `parseArgs` refuses. */
+/** Explains why `parseArgs` has rejected a command line. */
 export function mistakeIn(args: readonly string[], options: Options): UsageError {
   const { tokens } = parseArgs({ args: [...args], options, strict: false, allowPositionals: true, tokens: true });
   for (const token of tokens) {
@@ -29,18 +29,18 @@ export function mistakeIn(args: readonly string[], options: Options): UsageError
       );
     }
   }
-  return new UsageError('the command line cannot be read', SEE_HELP);
+  return new UsageError('cannot parse the command line', SEE_HELP);
 }
 
 export function unknownCommand(word: string): UsageError {
   if (/\.(?:ya?ml|json)$/i.test(word)) {
-    return new UsageError(`\`${word}\` is no command`, `to use this configuration: trunkline --config ${word}`);
+    return new UsageError(`\`${word}\` is not a command`, `to use this configuration, run: trunkline --config ${word}`);
   }
   const nearest = suggest(word, [...COMMANDS, 'help']);
   return new UsageError(`there is no command \`${word}\``, nearest === undefined ? SEE_HELP : didYouMean(nearest));
 }
 
-/** An option or argument that this command has no use for. */
+/** An option or argument that the command does not support. */
 export function notFor(command: string, what: string): UsageError {
   return new UsageError(`\`trunkline ${command}\` takes no ${what}`, `see \`trunkline ${command} --help\``);
 }
@@ -62,7 +62,7 @@ function unknownOption(rawName: string, options: Options): UsageError {
   return new UsageError(`there is no option \`${rawName}\``, hint);
 }
 
-/** `--config --verbose` most likely lacks the file. */
+/** In `--config --verbose` the value of `--config` is most likely missing. */
 function isAmbiguous({
   value,
   inlineValue,

@@ -5,65 +5,65 @@ import { type FSWatcher, watch } from 'chokidar';
 import type { Cancel, Clock } from '../timing/clock.js';
 
 export interface WatchOptions {
-  /** Paths of files, which need not exist. */
+  /** Paths of files that may or may not exist. */
   readonly files: readonly string[];
   readonly clock: Clock;
-  /** Called when one of the files may have been changed, created or removed. */
+  /** Called when one of the files may have changed, appeared or disappeared. */
   readonly onChange: () => void;
-  /** Called when the files cannot be watched, or cannot be watched any more. */
+  /** Called when the files cannot be watched. */
   readonly onError: (error: unknown) => void;
 }
 
 export interface FileWatch {
-  /** Resolves when the watch is active; it misses no later change. */
+  /** Resolves when every later change is noticed. */
   readonly ready: Promise<void>;
   close(): Promise<void>;
 }
 
-/** Debounce: editors write in several steps, and all steps within this time count as one change. */
+/** Editors write in several steps; steps within this time count as one change. */
 const SETTLE_MS = 100;
-/** Upper limit of the debounce, for files that are written all the time. */
-const LONGEST_STORM_MS = 1_000;
-/** How long a file may be missing while an editor replaces it. */
+/** A program that writes all the time delays the notice by this much at most. */
+const MAX_SETTLE_MS = 1_000;
+/** A file that is being replaced may be missing for a moment. */
 const ABSENT_MS = 1_000;
 
 /**
- * Reports changes of files: a file is written in place, replaced, removed and created again, or reached through another
- * symbolic link. The watch does not keep the process alive.
+ * Reports changes of files: written in place, replaced, removed and created again, or reached through another symbolic
+ * link. The watcher does not keep the process alive.
  *
- * Watches folders instead of files, because a watch on a file follows the old file when another one replaces it.
+ * Folders are watched instead of files, since a watcher of a file follows the old file when it is replaced.
  */
 export function watchFiles({ files, clock, onChange, onError }: WatchOptions): FileWatch {
   let cancel: Cancel = () => {};
-  let stormSince: number | undefined;
+  let changingSince: number | undefined;
   let isClosed = false;
 
   const plan = (delayMs: number, task: () => void) => {
     cancel();
     cancel = clock.schedule(delayMs, task);
   };
-  const happened = () => {
+  const onEvent = () => {
     if (isClosed) return;
-    stormSince ??= clock.now();
-    plan(Math.min(SETTLE_MS, Math.max(0, stormSince + LONGEST_STORM_MS - clock.now())), settled);
+    changingSince ??= clock.now();
+    plan(Math.min(SETTLE_MS, Math.max(0, changingSince + MAX_SETTLE_MS - clock.now())), settled);
   };
   const settled = () => {
-    stormSince = undefined;
+    changingSince = undefined;
     follow();
     if (files.some((file) => existsSync(file))) onChange();
     else plan(ABSENT_MS, onChange);
   };
   let places = placesOf(files);
-  let watcher = watchPlaces(places, happened, onError);
-  /** Looks up the folders again: links may lead to other folders now, and folders may exist or be gone. */
+  let watcher = watchPlaces(places, onEvent, onError);
+  /** Symbolic links may have a new target, and folders may have appeared or disappeared. */
   const follow = () => {
     const now = placesOf(files);
     if (isDeepStrictEqual(now, places)) return;
     places = now;
     void watcher.close();
-    watcher = watchPlaces(places, happened, onError);
-    // The new watcher has not seen changes from before it was ready.
-    watcher.once('ready', happened);
+    watcher = watchPlaces(places, onEvent, onError);
+    // The new watcher has not seen what happened before it was ready.
+    watcher.once('ready', onEvent);
   };
   return {
     ready: new Promise((done) => watcher.once('ready', () => done())),
@@ -75,7 +75,7 @@ export function watchFiles({ files, clock, onChange, onError }: WatchOptions): F
   };
 }
 
-function watchPlaces({ folders, entries }: Places, happened: () => void, onError: WatchOptions['onError']): FSWatcher {
+function watchPlaces({ folders, entries }: Places, onEvent: () => void, onError: WatchOptions['onError']): FSWatcher {
   const watcher = watch([...folders], {
     persistent: false,
     ignoreInitial: true,
@@ -83,13 +83,13 @@ function watchPlaces({ folders, entries }: Places, happened: () => void, onError
     depth: 0,
     ignored: (path) => !folders.has(path) && !entries.has(path),
   });
-  // chokidar coalesces fast changes and may drop the last one; the raw events of the system include it.
+  // chokidar merges changes in quick succession and can lose the last one; its raw events are complete.
   const names = new Set([...entries].map((entry) => basename(entry)));
-  watcher.on('raw', (_event, path) => (!path || names.has(basename(path))) && happened());
-  return watcher.on('all', happened).on('error', onError);
+  watcher.on('raw', (_event, path) => (!path || names.has(basename(path))) && onEvent());
+  return watcher.on('all', onEvent).on('error', onError);
 }
 
-/** The folders to watch, and the entries in them that count. */
+/** The folders to watch, and the entries in them that matter. */
 interface Places {
   readonly folders: Set<string>;
   readonly entries: Set<string>;
@@ -105,31 +105,31 @@ function addPlaces(path: string, places: Places): void {
   const { folders, entries } = places;
   let folder = dirname(path);
   let name = basename(path);
-  // If the folder does not exist yet, its nearest existing ancestor is watched.
+  // For a folder that does not exist yet, the nearest existing parent is watched.
   while (!existsSync(folder) && folder !== dirname(folder)) {
     name = basename(folder);
     folder = dirname(folder);
   }
   if (!existsSync(folder)) return;
   const entry = join(realpathSync(folder), name);
-  // A circle of links leads to no file.
+  // Stops at symbolic links that form a circle.
   if (entries.has(slashed(entry))) return;
   folders.add(slashed(dirname(entry)));
   entries.add(slashed(entry));
   for (const link of linksAlong(path)) addPlaces(link, places);
 }
 
-/** The path with slashes, as chokidar writes paths on Windows too. */
+/** chokidar reports paths with slashes, on Windows too. */
 function slashed(path: string): string {
   return path.replaceAll('\\', '/');
 }
 
-/** The links on the path, including the target of a link in place of the file. Each link may be replaced. */
+/** Symbolic links on the path, in place of the file or of one of its folders: each of them can be replaced. */
 function linksAlong(path: string): string[] {
   const along: string[] = [];
   const target = linkAt(path);
   if (target !== undefined) along.push(resolve(dirname(path), target));
-  // Links at the root, such as /tmp on macOS, do not change.
+  // Links in the root folder, such as /tmp on macOS, are not watched: they do not change.
   for (let folder = dirname(path); dirname(folder) !== dirname(dirname(folder)); folder = dirname(folder)) {
     if (linkAt(folder) !== undefined) along.push(folder);
   }
@@ -140,7 +140,7 @@ function linkAt(path: string): string | undefined {
   try {
     return readlinkSync(path);
   } catch {
-    // The path is not a link, or does not exist.
+    // Not a link, or missing.
     return undefined;
   }
 }

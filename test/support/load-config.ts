@@ -1,7 +1,7 @@
-import { checkFile } from './check-file.js';
-import type { Config } from './config.js';
-import { readConfigText } from './config-text.js';
-import { type LoadOptions, resolveConfig } from './resolve-config.js';
+import { checkFile } from '../../src/config/check-file.js';
+import type { Config } from '../../src/config/config.js';
+import { readConfigText } from '../../src/config/config-text.js';
+import { type LoadOptions, resolveConfig } from '../../src/config/resolve-config.js';
 
 /**
  * Reads and checks a configuration file.

@@ -11,7 +11,7 @@ import {
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { type FileWatch, watchFiles } from '../../src/config/watch.js';
+import { type FileWatch, watchFiles } from '../../src/files/watch-files.js';
 import type { Clock } from '../../src/timing/clock.js';
 import { FakeClock } from '../support/fake-clock.js';
 import { realClock, until } from '../support/processes.js';

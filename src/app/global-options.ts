@@ -1,17 +1,18 @@
+import { errorCode } from '../errors/error-text.js';
 import { createLogger, type PreparedLogger } from '../observe/logger.js';
 import { KnownSecrets } from '../observe/redact.js';
 import { UsageError } from './usage-error.js';
 
-/** What every command is given: where the configuration is, and where and how much to log. */
+/** The options of every command. */
 export interface GlobalOptions {
-  /** `--config`; looked for in the usual places when absent. */
+  /** `--config`; the default places are searched when absent. */
   readonly config: string | undefined;
   /** How often `-v` was given. */
   readonly verbosity: number;
   readonly logFile: string | undefined;
 }
 
-/** Where to log, and what is kept out of it. */
+/** A logger, and the secrets that it removes from every record. */
 export interface OpenLog {
   readonly logger: PreparedLogger;
   readonly secrets: KnownSecrets;
@@ -24,7 +25,7 @@ export function openLog({ verbosity, logFile }: GlobalOptions): OpenLog {
   try {
     return { logger: createLogger({ verbosity, redact, file: logFile }), secrets };
   } catch (cause) {
-    const reason = cause instanceof Error && 'code' in cause ? String(cause.code) : 'unknown';
+    const reason = errorCode(cause) ?? 'unknown';
     const hint = 'name a file in a folder that you may write to with --log-file FILE';
     throw new UsageError(`the log file ${logFile} cannot be written (${reason})`, hint, { cause });
   }

@@ -1,2 +1,0 @@
-/** What a command ends with. Documented in `--help` and in the README. */
-export const EXIT = { ok: 0, failed: 1, usage: 2, internal: 70 } as const;

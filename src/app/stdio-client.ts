@@ -1,0 +1,57 @@
+import { LegacySession } from '../downstream/legacy/legacy-session.js';
+import { openStdioTransport } from '../downstream/stdio/stdio-transport.js';
+import type { PendingGateway } from '../gateway/pending-gateway.js';
+import { IDENTITY } from '../version.js';
+import { inTime } from './in-time.js';
+import type { Platform } from './platform.js';
+
+/** A gateway must accept every message that a direct connection accepts. */
+const MAX_LINE_BYTES = 64 * 1024 * 1024;
+
+/** How long the start waits for the first message of a client that is already connected. */
+const FIRST_MESSAGE_MS = 30;
+
+/** Principal for the stdio client: the operating-system user that started the gateway. */
+const LOCAL_USER = 'local';
+
+/** The client at the other end of stdin and stdout. */
+export interface StdioClient {
+  /** Resolves when the client closes stdin. */
+  readonly left: Promise<void>;
+  readonly isGone: () => boolean;
+}
+
+/** Opens a session over stdin and stdout; resolves after the first message or after 30 ms. */
+export async function openStdioClient(platform: Platform, gateway: PendingGateway): Promise<StdioClient> {
+  let isGone = false;
+  let onFirstMessage = () => {};
+  const firstMessage = new Promise<void>((resolve) => {
+    onFirstMessage = resolve;
+  });
+  const left = new Promise<void>((resolve) => {
+    openStdioTransport({
+      input: process.stdin,
+      output: process.stdout,
+      backpressure: platform.backpressure,
+      maxLineBytes: MAX_LINE_BYTES,
+      held: platform.partialFrames,
+      bufferPool: platform.bufferPool,
+      openSession: (sink) =>
+        new LegacySession({
+          ...platform,
+          onFault: platform.internalErrors.onFault,
+          gateway,
+          sink,
+          serverInfo: IDENTITY,
+          principal: LOCAL_USER,
+        }),
+      onFirstMessage,
+      onEnd: () => {
+        isGone = true;
+        resolve();
+      },
+    });
+  });
+  await inTime(firstMessage, FIRST_MESSAGE_MS);
+  return { left, isGone: () => isGone };
+}

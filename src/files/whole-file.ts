@@ -1,0 +1,91 @@
+import { randomBytes } from 'node:crypto';
+import { linkSync, mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { link, mkdir, rename, rm, writeFile } from 'node:fs/promises';
+import { dirname } from 'node:path';
+import { errorCode } from '../errors/error-text.js';
+
+/*
+ * Files that are written completely or not at all: into a draft in the same folder, which a rename or a link then puts
+ * in place. The drafts have random names, since gateways in different containers can share a folder and have the same
+ * pid. Folders that are missing are created for the owner alone.
+ */
+
+/** How the names of drafts end. A gateway that is killed while it writes leaves one behind. */
+export const DRAFT_SUFFIX = '.tmp';
+
+export interface WriteOptions {
+  /** Permissions of the file; only the owner can read and write it by default. */
+  readonly mode?: number;
+  /** Waits until the disk has the content, so that a power failure does not leave an empty file. */
+  readonly flush?: boolean;
+}
+
+/** Creates the file or replaces its content. */
+export async function replaceFile(file: string, content: string | Uint8Array, options?: WriteOptions): Promise<void> {
+  await withDraft(file, content, options, (draft) => rename(draft, file));
+}
+
+/** Creates the file. Returns false, and changes nothing, when there is one already. */
+export async function createFile(file: string, content: string | Uint8Array, options?: WriteOptions): Promise<boolean> {
+  // A rename would replace a file that another process created meanwhile; a link fails.
+  return await withDraft(file, content, options, (draft) => link(draft, file).then(() => true, unlessTaken));
+}
+
+/** `replaceFile`, for callers that must know the outcome at once. */
+export function replaceFileSync(file: string, content: string | Uint8Array, options?: WriteOptions): void {
+  withDraftSync(file, content, options, (draft) => renameSync(draft, file));
+}
+
+/** `createFile`, for callers that must know the outcome at once. */
+export function createFileSync(file: string, content: string | Uint8Array, options?: WriteOptions): boolean {
+  return withDraftSync(file, content, options, (draft) => {
+    try {
+      linkSync(draft, file);
+      return true;
+    } catch (error) {
+      return unlessTaken(error);
+    }
+  });
+}
+
+/** Returns false when the error says that the name is taken; throws every other error. */
+function unlessTaken(error: unknown): false {
+  if (errorCode(error) === 'EEXIST') return false;
+  throw error;
+}
+
+async function withDraft<T>(
+  file: string,
+  content: string | Uint8Array,
+  { mode = 0o600, flush = false }: WriteOptions = {},
+  place: (draft: string) => Promise<T>,
+): Promise<T> {
+  const draft = draftOf(file);
+  await mkdir(dirname(file), { recursive: true, mode: 0o700 });
+  try {
+    await writeFile(draft, content, { mode, flush, flag: 'wx' });
+    return await place(draft);
+  } finally {
+    await rm(draft, { force: true });
+  }
+}
+
+function withDraftSync<T>(
+  file: string,
+  content: string | Uint8Array,
+  { mode = 0o600, flush = false }: WriteOptions = {},
+  place: (draft: string) => T,
+): T {
+  const draft = draftOf(file);
+  mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
+  try {
+    writeFileSync(draft, content, { mode, flush, flag: 'wx' });
+    return place(draft);
+  } finally {
+    rmSync(draft, { force: true });
+  }
+}
+
+function draftOf(file: string): string {
+  return `${file}.${randomBytes(6).toString('hex')}${DRAFT_SUFFIX}`;
+}
