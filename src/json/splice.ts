@@ -15,10 +15,10 @@ export interface SplicedMessage {
   /** In any order; spans do not overlap. */
   readonly edits: readonly Edit[];
   /**
-   * To be called once, when the message was written or copied and whoever got it does not need its bytes any more. Who
-   * does not know when leaves it alone, which costs no more than memory.
+   * The lease on the memory of `bytes`, if the message is large (`io/lease.ts`). The code that writes, copies or drops the
+   * message releases it.
    */
-  readonly onWritten?: (() => void) | undefined;
+  readonly lease?: { release(): void } | undefined;
 }
 
 /** The message's length in bytes once the edits are made. */

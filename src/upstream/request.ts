@@ -1,4 +1,4 @@
-import type { Edit } from '../json/splice.js';
+import type { Edit, SplicedMessage } from '../json/splice.js';
 import type { NotificationEnvelope, ResponseEnvelope } from '../mcp/envelope.js';
 
 /**
@@ -38,8 +38,8 @@ export interface RequestHandler {
   settle(outcome: Outcome): void;
   /** Called for each notification that moves forward, with how far; absent when nobody asked for progress. */
   progress?(notification: NotificationEnvelope, value: number): void;
-  /** Called when the request was written, and nobody looks at its bytes for that any more; perhaps never. */
-  readonly onWritten?: (() => void) | undefined;
+  /** The lease that goes with the request's message. */
+  readonly lease?: SplicedMessage['lease'];
   /** How far another process had got with it: only what is beyond moves forward. */
   readonly progressed?: number | undefined;
 }

@@ -53,7 +53,7 @@ export function openStdioTransport(options: StdioTransportOptions): void {
     },
     oversized: () => session.refuseOversized(maxLineBytes),
   };
-  const input = readInto(options.input, new LineDecoder({ sink, maxLineBytes, held, bufferPool }));
+  const input = readInto(options.input, new LineDecoder({ sink, maxLineBytes, sharedLimit: held, bufferPool }));
   input.once('end', end);
   input.once('error', end);
   // EPIPE: the client is gone, which is no error of ours.

@@ -2,7 +2,7 @@ import type { Exchange, Handling } from '../../downstream/exchange.js';
 import type { FailureReason } from '../../downstream/failure.js';
 import { type OnInternalError, reportInternalError, withErrorBoundaryAsync } from '../../errors/error-boundary.js';
 import { internalError } from '../../errors/internal-error.js';
-import type { Edit } from '../../json/splice.js';
+import type { Edit, SplicedMessage } from '../../json/splice.js';
 import type { NotificationEnvelope, ResponseEnvelope } from '../../mcp/envelope.js';
 import type { Clock } from '../../timing/clock.js';
 import type { CircuitBreaker } from '../../upstream/health/circuit-breaker.js';
@@ -64,7 +64,7 @@ export function send(context: AttemptContext, connection: UpstreamConnection, ca
 
 class Attempt implements RequestHandler {
   readonly progressed: number | undefined;
-  onWritten: (() => void) | undefined;
+  lease: SplicedMessage['lease'];
   readonly #context: AttemptContext;
   readonly #connection: UpstreamConnection;
   readonly #call: AdmittedCall;
@@ -129,9 +129,12 @@ class Attempt implements RequestHandler {
       this.#context.counters.repeated += 1;
     }
     const edits = joined(handling.edits, translation?.request?.(this.#connection));
-    if (translation === undefined) this.onWritten = exchange.passing();
+    if (translation === undefined) this.lease = exchange.leaseRequest();
     const sent = this.#connection.relay(exchange.request, edits, timeouts, this);
-    if (sent === undefined) return;
+    if (sent === undefined) {
+      this.lease?.release();
+      return;
+    }
     this.#sent = sent;
     exchange.onCancel((notice) => this.#cancel(notice));
   }

@@ -86,7 +86,7 @@ export class CallQueue {
       start(this.leave);
       return STARTED;
     }
-    if (this.isFull || !this.#allWaiting.take(1)) return undefined;
+    if (this.isFull || !this.#allWaiting.tryAcquire(1)) return undefined;
     return this.#wait(start);
   }
 
@@ -126,7 +126,7 @@ export class CallQueue {
 
   #endWait(): void {
     this.#waiting -= 1;
-    this.#allWaiting.give(1);
+    this.#allWaiting.release(1);
   }
 
   /** A place is free: the first in line gets it, before anybody who comes later. */

@@ -91,7 +91,12 @@ export class StdioBridge implements ByteReader, LineSink {
     this.#events = events;
     this.#maxUnwrittenBytes = maxUnwrittenBytes;
     this.#health = new HealthMonitor(clock, events);
-    this.#decoder = new LineDecoder({ sink: this, maxLineBytes: maxFrameBytes, held: partialFrames, bufferPool });
+    this.#decoder = new LineDecoder({
+      sink: this,
+      maxLineBytes: maxFrameBytes,
+      sharedLimit: partialFrames,
+      bufferPool,
+    });
     this.#outgoing = new OutgoingRequests({
       clock,
       counters: this.counters,
@@ -155,7 +160,7 @@ export class StdioBridge implements ByteReader, LineSink {
     const ours = edits.length === 1 && first !== undefined ? [own, first] : [own, ...edits];
     const progressToken = request.tokens.requestProgressToken;
     if (progressToken !== undefined) ours.push({ span: progressToken, text, part });
-    this.#output.send({ bytes: request.bytes, span: request.span, edits: ours, onWritten: handler.onWritten });
+    this.#output.send({ bytes: request.bytes, span: request.span, edits: ours, lease: handler.lease });
     return pending;
   }
 

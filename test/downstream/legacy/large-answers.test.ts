@@ -30,7 +30,6 @@ function relaying() {
   const owner = {
     sendUnasked: () => {},
     settled: () => {},
-    passedOn: (bytes: Uint8Array) => bufferPool.release(bytes),
   };
   return {
     bufferPool,

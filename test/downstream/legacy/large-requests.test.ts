@@ -47,7 +47,6 @@ function calling() {
   const owner = {
     sendUnasked: () => {},
     settled: () => {},
-    passedOn: (bytes: Uint8Array) => bufferPool.release(bytes),
   };
   const exchanges: LegacyExchange[] = [];
   const serve = (request: RequestEnvelope) => {
@@ -72,7 +71,7 @@ function calling() {
       give: (exchange: LegacyExchange) => {
         const timeouts = { idleMs: 60_000, maxMs: 60_000 };
         bridge.relay(exchange.request, [], timeouts, {
-          onWritten: exchange.passing(),
+          lease: exchange.leaseRequest(),
           settle: (outcome) => outcome.kind === 'answered' && exchange.relay(outcome.response),
           progress: (notification) => exchange.progress(notification),
         });

@@ -187,14 +187,14 @@ describe('several queues that share a bound', () => {
     const places = [enter(one), enter(one)];
     expect([enter(one), one.isFull]).toEqual([undefined, true]);
     expect([enter(two), two.isFull]).toEqual([undefined, false]);
-    expect(waiting).toMatchObject({ taken: 2, refusals: 1 });
+    expect(waiting).toMatchObject({ used: 2, refusals: 1 });
 
     places[0]?.withdraw();
-    expect([enter(two) !== undefined, waiting.taken]).toEqual([true, 2]);
+    expect([enter(two) !== undefined, waiting.used]).toEqual([true, 2]);
     for (let turn = 0; turn < 4; turn += 1) {
       for (const leave of leaves.splice(0)) leave();
       await flush();
     }
-    expect([waiting.taken, one.running, two.running]).toEqual([0, 0, 0]);
+    expect([waiting.used, one.running, two.running]).toEqual([0, 0, 0]);
   });
 });

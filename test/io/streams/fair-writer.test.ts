@@ -201,11 +201,11 @@ describe('FairWriter', () => {
     expect(near.isHeld()).toBe(false);
   });
 
-  it('says of a large message that it was written when all of it was taken', async () => {
+  it('releases the lease of a large message when all of it was taken', async () => {
     const { stream, writer, take } = listening();
     const written: string[] = [];
     const send = (name: string) => {
-      writer.send({ ...whole(bytesOf(name.repeat(MIB))), onWritten: () => void written.push(name) }, 'a');
+      writer.send({ ...whole(bytesOf(name.repeat(MIB))), lease: { release: () => void written.push(name) } }, 'a');
     };
     for (const name of ['1', '2', '3']) send(name);
     await flush();
