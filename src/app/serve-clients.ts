@@ -34,6 +34,9 @@ export async function serveClients(settings: GlobalOptions, front: OpenFront): P
   careForHeap();
   const { logger, secrets } = openLog(settings);
   if (front.client !== undefined) logger.postpone();
+  void front.client?.unread.then((unwrittenBytes) =>
+    logger.warn({ unwrittenBytes }, 'the client on stdin does not read what it is sent: its session was closed'),
+  );
   const kept = openCaches(await readSealSecret(logger), front.platform, logger);
   const isAttached = front.client !== undefined && !process.stdin.isTTY;
   const { config, fault } = await usableConfig(settings, logger, kept.checkedFiles, isAttached);

@@ -42,6 +42,8 @@ export interface Fronts {
 /** The client at the other end of our stdin. */
 export interface StdioClient {
   readonly left: Promise<void>;
+  /** Resolves with the bytes that wait for a client whose session was closed because it does not read. */
+  readonly unread: Promise<number>;
   readonly isGone: () => boolean;
 }
 
@@ -50,6 +52,10 @@ async function openStdio(platform: Platform, gateway: PendingGateway): Promise<S
   let onFirstMessage = () => {};
   const handshake = new Promise<void>((resolve) => {
     onFirstMessage = resolve;
+  });
+  let onUnread: (unwrittenBytes: number) => void = () => {};
+  const unread = new Promise<number>((resolve) => {
+    onUnread = resolve;
   });
   const left = new Promise<void>((resolve) => {
     openStdioTransport({
@@ -73,10 +79,11 @@ async function openStdio(platform: Platform, gateway: PendingGateway): Promise<S
         isGone = true;
         resolve();
       },
+      onUnread,
     });
   });
   await inTime(handshake, GREETING_MS);
-  return { left, isGone: () => isGone };
+  return { left, unread, isGone: () => isGone };
 }
 
 /** Whoever started us. */

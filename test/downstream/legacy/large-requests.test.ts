@@ -42,7 +42,7 @@ interface Content {
 function calling() {
   const clock = new FakeClock();
   const client = reader();
-  const answers = new FairWriter(client.pipe, new Backpressure());
+  const answers = new FairWriter(client.pipe, new Backpressure().client());
   const bufferPool = new BufferPool({ maxIdleBytes: 64 * 1024 * 1024 });
   const owner = {
     sendUnasked: () => {},
