@@ -51,7 +51,9 @@ export class BufferPool {
     return this.#idleBytes;
   }
 
-  /** Memory for small lines: 32 KiB, or `byteLength` if that is more. There is no lease on it, and it is never reused. */
+  /**
+   * Memory for small lines: 32 KiB, or `byteLength` if that is more. There is no lease on it, and it is never reused.
+   */
   slab(byteLength = SLAB_BYTES): Uint8Array {
     return this.#allocate(Math.max(byteLength, SLAB_BYTES));
   }

@@ -9,13 +9,13 @@ interface Loan {
 const leases = new WeakMap<ArrayBufferLike, Lease>();
 
 /**
- * The right to use the memory that a large line stands in. The memory is used for another line once all leases on it are
- * released.
+ * The right to use the memory that a large line stands in. The memory is used for another line once all leases on it
+ * are released.
  *
- * The line reader makes a line's first lease. The code that builds a message from the line's bytes attaches the lease to
- * the message (`SplicedMessage.lease`), and the code that writes or drops the message releases it. A lease that nobody
- * releases does no harm: the garbage collector frees the memory together with its last message. Small lines have no
- * lease, because they share memory that is never reused.
+ * The line reader makes a line's first lease. The code that builds a message from the line's bytes attaches the lease
+ * to the message (`SplicedMessage.lease`), and the code that writes or drops the message releases it. A lease that
+ * nobody releases does no harm: the garbage collector frees the memory together with its last message. Small lines have
+ * no lease, because they share memory that is never reused.
  */
 export class Lease {
   readonly #loan: Loan;
@@ -25,7 +25,10 @@ export class Lease {
     this.#loan = loan;
   }
 
-  /** Makes the first lease on `memory`. `onReleased` is called once, when this lease and all that it is shared with are released. */
+  /**
+   * Makes the first lease on `memory`. `onReleased` is called once, when this lease and all that it is shared with are
+   * released.
+   */
   static on(memory: Uint8Array, onReleased: (memory: Uint8Array) => void): Lease {
     const lease = new Lease({ memory, onReleased, holders: 1 });
     leases.set(memory.buffer, lease);
@@ -41,7 +44,10 @@ export class Lease {
     return this.#loan.memory;
   }
 
-  /** Shares the memory with another message: returns a second lease, to be released as well. This one must not be released yet. */
+  /**
+   * Shares the memory with another message: returns a second lease, to be released as well. This one must not be
+   * released yet.
+   */
   retain(): Lease {
     this.#loan.holders += 1;
     return new Lease(this.#loan);

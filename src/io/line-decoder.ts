@@ -15,8 +15,8 @@ const FRAGMENT_BYTES = 512;
 /** Receives the lines of a stream. */
 export interface LineSink {
   /**
-   * The line from `start` to `end` in `bytes`, which other lines may share: to keep a view of the line keeps all of them
-   * in memory. A large line is alone in leased memory (`Lease.of`).
+   * The line from `start` to `end` in `bytes`, which other lines may share: to keep a view of the line keeps all of
+   * them in memory. A large line is alone in leased memory (`Lease.of`).
    */
   line(bytes: Uint8Array, start: number, end: number): void;
   /** A line passed a limit and was dropped. Reading continues after its newline. */
@@ -43,8 +43,8 @@ export interface LineDecoderOptions {
  * Cuts a byte stream into lines at 0x0A and nowhere else, so that a chunk boundary inside a character does no harm.
  *
  * A lone carriage return is not a line end, because JSON takes it as white space. Bytes are read into `freeSpace` and
- * lines stay where they were read; only new bytes are searched. So a large line in small pieces, or many lines in a large
- * piece, cost time in proportion to their length.
+ * lines stay where they were read; only new bytes are searched. So a large line in small pieces, or many lines in a
+ * large piece, cost time in proportion to their length.
  */
 export class LineDecoder implements ByteReader {
   readonly #sink: LineSink;
@@ -96,8 +96,8 @@ export class LineDecoder implements ByteReader {
       this.#search(byteLength);
       isSearched = true;
     } finally {
-      // The sink failed over a line, so the bytes behind that line were not searched. The memory stays the same, because
-      // the socket may not ask for the next free space after an error.
+      // The sink failed over a line, so the bytes behind that line were not searched. The memory stays the same,
+      // because the socket may not ask for the next free space after an error.
       if (!isSearched) this.#buffer.drop();
       this.#keepUnfinished();
       this.#buffer.prepareRead();
@@ -105,8 +105,8 @@ export class LineDecoder implements ByteReader {
   }
 
   /**
-   * Ends reading: the stream ended, or its owner is done with it. Drops an unfinished line, because half a message is no
-   * message. Returns its length.
+   * Ends reading: the stream ended, or its owner is done with it. Drops an unfinished line, because half a message is
+   * no message. Returns its length.
    */
   end(): number {
     this.#hasEnded = true;

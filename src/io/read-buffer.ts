@@ -46,7 +46,10 @@ export class ReadBuffer {
     return this.#end - this.#start;
   }
 
-  /** Whether the bytes belong to one line in a buffer of its own; bytes behind the line's end may follow in the same read. */
+  /**
+   * Whether the bytes belong to one line in a buffer of its own; bytes behind the line's end may follow in the same
+   * read.
+   */
   get isLarge(): boolean {
     return this.#lease !== undefined;
   }
@@ -67,7 +70,10 @@ export class ReadBuffer {
     this.#start += byteLength;
   }
 
-  /** Removes a large line with its buffer and the lease on it. Moves the bytes behind the line to a slab and returns them. */
+  /**
+   * Removes a large line with its buffer and the lease on it. Moves the bytes behind the line to a slab and returns
+   * them.
+   */
   takeLarge(byteLength: number): Uint8Array {
     this.take(byteLength);
     this.#usualBytes = byteLength + MIN_READ_BYTES;

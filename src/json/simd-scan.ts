@@ -9,7 +9,10 @@ import { SEARCH_MODULE } from './simd-search.js';
  */
 export type SimdScan = (bytes: Uint8Array, at: number, length: number) => number;
 
-/** One call searches at most so many bytes, however large `length` is. The memory in `simd-search.wat` has space for them. */
+/**
+ * One call searches at most so many bytes, however large `length` is. The memory in `simd-search.wat` has space for
+ * them.
+ */
 export const WINDOW_BYTES = 64 * 1024;
 
 /**
@@ -30,7 +33,10 @@ export function createSimdScan(): SimdScan | undefined {
   };
 }
 
-/** A control character behind the copied bytes. It ends every search and every escape, so older bytes behind it have no effect. */
+/**
+ * A control character behind the copied bytes. It ends every search and every escape, so older bytes behind it have no
+ * effect.
+ */
 const STOP = 0;
 
 interface Exports {

@@ -11,8 +11,8 @@ interface Member {
  * pipe, and in the server that writes them, instead of in the gateway's memory.
  *
  * Each client has a handle (`client()`), with which it pauses all servers or one of them. A stream is paused as long as
- * there is at least one open handle and every open handle pauses it. The reason is that what a server writes next may be
- * for any of its clients, and that a pipe cannot be read out of order:
+ * there is at least one open handle and every open handle pauses it. The reason is that what a server writes next may
+ * be for any of its clients, and that a pipe cannot be read out of order:
  *
  * - With one client, all bytes are for that client. When it does not read, pausing the servers costs nobody anything.
  * - With several clients, a server that is paused for one of them has no answers for the others. So a client that does
@@ -57,7 +57,9 @@ export class Backpressure {
     return client;
   }
 
-  /** Pauses and resumes the streams for which that has changed. Leaves streams alone that are paused for other reasons. */
+  /**
+   * Pauses and resumes the streams for which that has changed. Leaves streams alone that are paused for other reasons.
+   */
   #update(): void {
     for (const [stream, member] of this.#streams) {
       const isPaused = this.#isPausedByAll(member.source);

@@ -20,8 +20,8 @@ const MAX_UNWRITTEN_BYTES = 64 * MIB;
 
 export interface FairWriterOptions {
   /**
-   * The writer closes when one more message is sent and more bytes than this are unwritten. At least 4 MiB, below which no
-   * source is paused either; 64 MiB by default.
+   * The writer closes when one more message is sent and more bytes than this are unwritten. At least 4 MiB, below which
+   * no source is paused either; 64 MiB by default.
    */
   readonly maxUnwrittenBytes?: number;
   /** Called once when the writer closes because the client does not read. */

@@ -12,7 +12,10 @@ const NEWLINE = Buffer.from('\n');
 /** Runs a task soon. */
 type Defer = (task: () => void) => void;
 
-/** Runs a task in a microtask. Node's own `queueMicrotask` makes an async resource each time, which costs more than the task. */
+/**
+ * Runs a task in a microtask. Node's own `queueMicrotask` makes an async resource each time, which costs more than the
+ * task.
+ */
 export const inMicrotask: Defer = (task) => void SETTLED.then(task);
 const SETTLED = Promise.resolve();
 
@@ -20,10 +23,10 @@ const SETTLED = Promise.resolve();
  * Writes messages to a stream, one a line.
  *
  * All messages until the deferred flush leave in one write, because a write is a system call and costs more than
- * everything else that happens to a small message. By default, that is the messages that one chunk of input causes; with
- * `setImmediate`, where messages come from many connections, it is those that one turn of the event loop reads. The
- * first of many messages leave before the rest is handled, so that both sides work at the same time. Errors of the stream
- * are left to its owner.
+ * everything else that happens to a small message. By default, that is the messages that one chunk of input causes;
+ * with `setImmediate`, where messages come from many connections, it is those that one turn of the event loop reads.
+ * The first of many messages leave before the rest is handled, so that both sides work at the same time. Errors of the
+ * stream are left to its owner.
  */
 export class LineWriter implements MessageSink {
   readonly #stream: Writable;
