@@ -5,6 +5,7 @@ import { rejectionReply } from '../downstream/legacy/rejection-reply.js';
 import type { ReplyChannel } from '../downstream/legacy/reply-channel.js';
 import { UnsolicitedBuffer } from '../downstream/legacy/unsolicited-buffer.js';
 import type { GatewayPort } from '../downstream/port.js';
+import type { ClientBackpressure } from '../io/streams/backpressure.js';
 import { onOneLine } from '../json/one-line.js';
 import type { SplicedMessage } from '../json/splice.js';
 import type { MessageSink } from '../jsonrpc/message.js';
@@ -44,11 +45,14 @@ interface HttpClientOptions {
 class HttpClient implements HttpClientSession {
   readonly #platform: Platform;
   readonly #session: LegacySession;
+  /** Never pauses, because the streams of a client that does not read are cut. It keeps other clients from pausing. */
+  readonly #backpressure: ClientBackpressure;
   #stream: MessageSink | undefined;
   readonly #unsolicited: UnsolicitedBuffer;
 
   constructor({ platform, gateway, ...who }: HttpClientOptions) {
     this.#platform = platform;
+    this.#backpressure = platform.backpressure.client();
     this.#unsolicited = new UnsolicitedBuffer(platform.scan);
     const sink: MessageSink = { unwrittenBytes: 0, send: (message) => this.#send(message) };
     const { onFault } = platform.internalErrors;
@@ -78,6 +82,7 @@ class HttpClient implements HttpClientSession {
 
   close(): void {
     this.#session.close();
+    this.#backpressure.close();
   }
 
   /** To the servers a message is a line: on several it would be several messages, of which none was looked at. */

@@ -35,6 +35,9 @@ export async function serveClients(settings: GlobalOptions, opened: OpenedTransp
   careForHeap();
   const { logger, secrets } = openLog(settings);
   if (opened.client !== undefined) logger.postpone();
+  void opened.client?.unread.then((unwrittenBytes) =>
+    logger.warn({ unwrittenBytes }, 'the client on stdin does not read: its session was closed'),
+  );
   const caches = openCaches(await readSealSecret(logger), opened.platform, logger);
   const isAttached = opened.client !== undefined && !process.stdin.isTTY;
   const { config, fault } = await usableConfig(settings, logger, caches.checkedFiles, isAttached);

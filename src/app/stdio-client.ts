@@ -18,6 +18,8 @@ const LOCAL_USER = 'local';
 export interface StdioClient {
   /** Resolves when the client closes stdin. */
   readonly left: Promise<void>;
+  /** Resolves with the unwritten bytes when the session was closed because the client does not read. */
+  readonly unread: Promise<number>;
   readonly isGone: () => boolean;
 }
 
@@ -27,6 +29,10 @@ export async function openStdioClient(platform: Platform, gateway: PendingGatewa
   let onFirstMessage = () => {};
   const firstMessage = new Promise<void>((resolve) => {
     onFirstMessage = resolve;
+  });
+  let onUnread: (unwrittenBytes: number) => void = () => {};
+  const unread = new Promise<number>((resolve) => {
+    onUnread = resolve;
   });
   const left = new Promise<void>((resolve) => {
     openStdioTransport({
@@ -50,8 +56,9 @@ export async function openStdioClient(platform: Platform, gateway: PendingGatewa
         isGone = true;
         resolve();
       },
+      onUnread,
     });
   });
   await inTime(firstMessage, FIRST_MESSAGE_MS);
-  return { left, isGone: () => isGone };
+  return { left, unread, isGone: () => isGone };
 }

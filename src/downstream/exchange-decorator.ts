@@ -32,8 +32,8 @@ export class ExchangeDecorator implements Exchange {
     this.#exchange.goesTo(source);
   }
 
-  passing(): (() => void) | undefined {
-    return this.#exchange.passing();
+  leaseRequest(): SplicedMessage['lease'] {
+    return this.#exchange.leaseRequest();
   }
 
   relay(response: ResponseEnvelope, edits?: readonly Edit[]): void {

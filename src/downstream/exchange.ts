@@ -64,10 +64,11 @@ export interface Exchange {
   /** It goes to this backend, named by its id, whose messages to the client are to stay in their order. */
   goesTo(source: string): void;
   /**
-   * The request is about to be written to a server, and not needed for anything but its id and tokens when that has
-   * answered: what is returned is to be called when it was written. `undefined` where nobody wants to know.
+   * Returns a lease for a message in which the request is written to a server. Call it only if the request is needed for
+   * nothing but its id and tokens after the answer: the exchange then releases its own lease with the answer. Returns
+   * `undefined` if the request has no leased memory.
    */
-  passing(): (() => void) | undefined;
+  leaseRequest(): SplicedMessage['lease'];
   /** Answers with what a child answered, untouched but for the id and the edits. */
   relay(response: ResponseEnvelope, edits?: readonly Edit[]): void;
   /** Answers with a result of the gateway's own, as JSON. */

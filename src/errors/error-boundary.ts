@@ -1,15 +1,15 @@
-/** Told of an error of our own that was kept from ending more than what it belongs to. */
+/** Receives an internal error that an error boundary caught. */
 export type OnInternalError = (error: unknown) => void;
 
-/** Hands on an error of our own; without `onFault` to the caller, by throwing it again. */
+/** Passes an internal error to `onFault`. Throws it if there is none. */
 export function reportInternalError(error: unknown, onFault: OnInternalError | undefined): void {
   if (onFault === undefined) throw error;
   onFault(error);
 }
 
 /**
- * Does the work; what it throws goes to `onFault`, and then whoever waits for the outcome can be told by `recover`.
- * Without `onFault` it goes on to the caller.
+ * Runs `work`. Passes an error that it throws to `onFault`, and then calls `recover`, for example to answer the request
+ * that failed. Throws the error if there is no `onFault`.
  */
 export function withErrorBoundary(
   work: () => void,
@@ -24,7 +24,7 @@ export function withErrorBoundary(
   }
 }
 
-/** The same for work that goes on; resolves in any case unless there is no `onFault`. */
+/** The same for asynchronous work. Rejects only if there is no `onFault`. */
 export async function withErrorBoundaryAsync(
   work: Promise<unknown>,
   onFault: OnInternalError | undefined,

@@ -1,6 +1,6 @@
 import type { OnInternalError } from './error-boundary.js';
 
-/** Errors of our own that were kept from ending more than one request: counted, and told to whoever listens. */
+/** Counts internal errors that an error boundary caught, and passes them to a listener. */
 export class InternalErrorLog {
   #count = 0;
   #listener: OnInternalError = () => {};
@@ -9,7 +9,7 @@ export class InternalErrorLog {
     return this.#count;
   }
 
-  /** One listener. What came before it was counted only. */
+  /** Sets the one listener. Errors before that were only counted. */
   listen(listener: OnInternalError): void {
     this.#listener = listener;
   }

@@ -1,29 +1,31 @@
-/** What a decoder reads into as long as lines are small. */
+import { Lease } from './lease.js';
+
+/** Size of the memory that a line reader reads small lines into. */
 const SLAB_BYTES = 32 * 1024;
 const MIB = 1024 * 1024;
 const SIZES: readonly number[] = [-4, -3, -2, -1, 0, 1, 2, 3, 4, 5].map((power) => MIB * 2 ** power);
 
 export interface BufferPoolOptions {
-  /** Makes memory; what is in it does not matter. */
+  /** Allocates memory; its content does not matter. */
   readonly allocate?: (byteLength: number) => Uint8Array;
-  /** Unmakes memory that nobody has. Without it, that is left to the garbage collector. */
+  /** Frees memory that no lease is on. Without it, the garbage collector does. */
   readonly free?: (memory: Uint8Array) => void;
-  /** In which sizes rooms come, from small to large. What is larger gets what it asks for. */
+  /** The sizes of buffers in bytes, from small to large. A line that needs more gets a buffer of exactly that size. */
   readonly sizes?: readonly number[];
-  /** What may be kept of rooms that nobody has. */
+  /** The most bytes of idle buffers to keep for reuse. */
   readonly maxIdleBytes?: number;
-  /** Called when one more is kept. */
+  /** Called each time a buffer becomes idle. */
   readonly onIdle?: () => void;
-  /** Runs a task when all that is under way has come to an end. */
+  /** Runs a task once the code that is running now has returned. Runs it at once by default. */
   readonly later?: (task: () => void) => void;
 }
 
 /**
  * Memory for what is read.
  *
- * A large line has a room to itself, which the next one can have when it is known that nobody looks at it any more: fresh
- * memory costs more than all else that is done with it, since the operating system has to bring each page, and what is
- * left behind sets the garbage collector to work. Who never gives a room back leaves it to the collector.
+ * Each large line stands in a buffer of its own, which is reused for another line when all leases on it are released.
+ * Fresh memory costs more than everything else that happens to a large line, because the operating system has to map
+ * each page, and abandoned memory makes the garbage collector run.
  */
 export class BufferPool {
   readonly #allocate: (byteLength: number) => Uint8Array;
@@ -32,8 +34,6 @@ export class BufferPool {
   readonly #maxIdleBytes: number;
   readonly #onIdle: () => void;
   readonly #later: (task: () => void) => void;
-  /** Rooms that somebody has. */
-  readonly #taken = new WeakMap<ArrayBufferLike, Uint8Array>();
   #idle: Uint8Array[] = [];
   #idleBytes = 0;
 
@@ -46,62 +46,55 @@ export class BufferPool {
     this.#later = options.later ?? ((task) => task());
   }
 
-  /** Bytes of rooms that are kept and nobody has. */
+  /** Bytes of the buffers that are kept for reuse. */
   get idleBytes(): number {
     return this.#idleBytes;
   }
 
-  /** Memory for small lines, or for so much at least, which is never given back. */
+  /**
+   * Memory for small lines: 32 KiB, or `byteLength` if that is more. There is no lease on it, and it is never reused.
+   */
   slab(byteLength = SLAB_BYTES): Uint8Array {
     return this.#allocate(Math.max(byteLength, SLAB_BYTES));
   }
 
-  /** A room for so many bytes at least. */
-  take(byteLength: number): Uint8Array {
+  /**
+   * Leases a buffer of at least so many bytes. A released buffer is reused only after the code that releases it has
+   * returned, because its callers may still look at the bytes.
+   */
+  lease(byteLength: number): Lease {
     const size = this.#sizeFor(byteLength);
-    const freeSpace = this.#takeIdle(size) ?? this.#allocate(size);
-    this.#taken.set(freeSpace.buffer, freeSpace);
-    return freeSpace;
+    return Lease.on(this.#takeIdle(size) ?? this.#allocate(size), this.#onReleased);
   }
 
-  /**
-   * Takes the room back that these bytes are in, all or some of them: nobody may look at any of them from now on. Bytes
-   * that are in no room, or in one that was given back, are left alone.
-   */
-  release({ buffer }: Uint8Array): void {
-    const freeSpace = this.#taken.get(buffer);
-    if (freeSpace === undefined) return;
-    this.#taken.delete(buffer);
-    if (this.#idleBytes + freeSpace.length > this.#maxIdleBytes) {
-      this.#free(freeSpace);
+  /** Frees all idle buffers. */
+  clear(): void {
+    for (const memory of this.#idle.splice(0)) this.#free(memory);
+    this.#idleBytes = 0;
+  }
+
+  readonly #onReleased = (memory: Uint8Array): void => this.#later(() => this.#keep(memory));
+
+  #keep(memory: Uint8Array): void {
+    if (this.#idleBytes + memory.length > this.#maxIdleBytes) {
+      this.#free(memory);
       return;
     }
-    this.#idle.push(freeSpace);
-    this.#idleBytes += freeSpace.length;
+    this.#idle.push(memory);
+    this.#idleBytes += memory.length;
     this.#onIdle();
-  }
-
-  /** The same for whoever is called by somebody who may not be through with the bytes. */
-  releaseLater(bytes: Uint8Array): void {
-    this.#later(() => this.release(bytes));
-  }
-
-  /** Keeps nothing that nobody has. */
-  clear(): void {
-    for (const freeSpace of this.#idle.splice(0)) this.#free(freeSpace);
-    this.#idleBytes = 0;
   }
 
   #sizeFor(byteLength: number): number {
     return this.#sizes.find((size) => size >= byteLength) ?? byteLength;
   }
 
-  /** The one that was used last, of which more is at hand. */
+  /** Prefers the buffer that was used last: more of it is in the processor's caches. */
   #takeIdle(size: number): Uint8Array | undefined {
     const index = this.#idle.findLastIndex(({ length }) => length === size);
     if (index < 0) return undefined;
-    const [freeSpace] = this.#idle.splice(index, 1);
+    const [memory] = this.#idle.splice(index, 1);
     this.#idleBytes -= size;
-    return freeSpace;
+    return memory;
   }
 }

@@ -1,15 +1,15 @@
-/** Someone who has memory ready for what comes, so that nobody has to make any. */
+/** Receives bytes in memory of its own, so that the code that reads them allocates none. */
 export interface ByteReader {
   /**
-   * Where the next bytes are to be read to, from its beginning; never empty. It is the same until `filled` is called, and
-   * may be any other one afterwards.
+   * Where to write the next bytes, from its beginning; never empty. It stays the same until `filled` is called, and may
+   * be different memory afterwards.
    */
   readonly freeSpace: Uint8Array;
-  /** So many bytes, one at least, were read into the room. */
+  /** Tells the reader that so many bytes, at least one, were written to `freeSpace`. */
   filled(byteLength: number): void;
 }
 
-/** Lets it read bytes that are somewhere else. */
+/** Passes bytes from other memory to a reader. */
 export function copyInto(reader: ByteReader, bytes: Uint8Array): void {
   let position = 0;
   while (position < bytes.length) {

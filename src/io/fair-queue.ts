@@ -1,4 +1,4 @@
-/** One thing that waits, and whose it is. */
+/** An item that waits, its size and its source. */
 export interface Queued<T> {
   readonly item: T;
   readonly bytes: number;
@@ -6,7 +6,10 @@ export interface Queued<T> {
 }
 
 interface Entry<T> extends Queued<T> {
-  /** Where its source's share of the way has come to before it. */
+  /**
+   * The start tag: the end tag of the item before it from the same source, or the virtual time it was added at if
+   * later.
+   */
   readonly start: number;
   next: Entry<T> | undefined;
 }
@@ -16,31 +19,32 @@ interface Lane<T> {
   last: Entry<T>;
 }
 
-/** What may go in any order but for that of each source. */
-type Stretch<T> = Map<string | undefined, Lane<T>>;
+/** The items that may overtake each other, apart from the order within each source. */
+type Segment<T> = Map<string | undefined, Lane<T>>;
 
 /**
- * Lets what several sources have to say take turns, by bytes: the one that has had least goes first, so that little
- * does not wait for much, nor much for ever.
+ * A queue in which several sources take turns by bytes: the source that has had the fewest bytes goes first, so that a
+ * small item does not wait for many large ones, and no item waits forever. This is start-time fair queueing, with a
+ * lane for each source.
  *
- * What comes from one source stays in its order. What has no source keeps its place among everything: all that came
- * before it goes first, and all that comes after it waits. This is start-time fair queueing, with a lane for each source.
+ * Items of one source stay in order. An item without a source keeps its place among all items: everything added before
+ * it goes first, and everything added after it waits.
  */
 export class FairQueue<T> {
-  /** Stretches with sources and without take turns. */
-  #stretches: Stretch<T>[] = [];
-  /** By source: where its share of the way ends, in bytes, as of what was added. Kept only while anything waits. */
+  /** Segments with sources alternate with segments without. */
+  #segments: Segment<T>[] = [];
+  /** The end tag of each source's last item. Emptied when the queue is empty. */
   readonly #ends = new Map<string | undefined, number>();
   readonly #bytesOf = new Map<string | undefined, number>();
-  /** The start of what was taken last. */
+  /** The virtual time: the start tag of the item taken last. */
   #position = 0;
   #bytes = 0;
 
   get isEmpty(): boolean {
-    return this.#stretches.length === 0;
+    return this.#segments.length === 0;
   }
 
-  /** All that waits. */
+  /** The size of all items that wait. */
   get bytes(): number {
     return this.#bytes;
   }
@@ -54,29 +58,29 @@ export class FairQueue<T> {
     this.#ends.set(source, start + bytes);
     this.#count(source, bytes);
     const entry: Entry<T> = { item, bytes, source, start, next: undefined };
-    const stretch = this.#stretchFor(source);
-    const lane = stretch.get(source);
+    const segment = this.#segmentFor(source);
+    const lane = segment.get(source);
     if (lane === undefined) {
-      stretch.set(source, { first: entry, last: entry });
+      segment.set(source, { first: entry, last: entry });
       return;
     }
     lane.last.next = entry;
     lane.last = entry;
   }
 
-  /** Whose turn it is. */
+  /** Removes the item whose turn it is. */
   take(): Queued<T> | undefined {
-    const [stretch] = this.#stretches;
-    if (stretch === undefined) return undefined;
+    const [segment] = this.#segments;
+    if (segment === undefined) return undefined;
     let chosen: Lane<T> | undefined;
-    for (const lane of stretch.values()) {
+    for (const lane of segment.values()) {
       if (chosen === undefined || lane.first.start < chosen.first.start) chosen = lane;
     }
     if (chosen === undefined) return undefined;
     const entry = chosen.first;
     if (entry.next !== undefined) chosen.first = entry.next;
-    else stretch.delete(entry.source);
-    if (stretch.size === 0) this.#stretches.shift();
+    else segment.delete(entry.source);
+    if (segment.size === 0) this.#segments.shift();
     this.#position = Math.max(this.#position, entry.start);
     this.#count(entry.source, -entry.bytes);
     if (this.isEmpty) this.clear();
@@ -84,19 +88,19 @@ export class FairQueue<T> {
   }
 
   clear(): void {
-    this.#stretches = [];
+    this.#segments = [];
     this.#ends.clear();
     this.#bytesOf.clear();
     this.#position = 0;
     this.#bytes = 0;
   }
 
-  #stretchFor(source: string | undefined): Stretch<T> {
-    const last = this.#stretches.at(-1);
+  #segmentFor(source: string | undefined): Segment<T> {
+    const last = this.#segments.at(-1);
     if (last !== undefined && last.has(undefined) === (source === undefined)) return last;
-    const stretch: Stretch<T> = new Map();
-    this.#stretches.push(stretch);
-    return stretch;
+    const segment: Segment<T> = new Map();
+    this.#segments.push(segment);
+    return segment;
   }
 
   #count(source: string | undefined, bytes: number): void {

@@ -4,19 +4,26 @@ import { ReadBuffer } from './read-buffer.js';
 import { SharedLimit } from './shared-limit.js';
 
 const NEWLINE = 0x0a;
-/** One who hoards must not keep others from what comes in two pieces by chance: as much as this may always be held. */
-const ALWAYS_GIVEN_BYTES = 64 * 1024;
-/** How much of a dropped line is kept at either end: enough to find the id of the request it would have answered. */
+/**
+ * An unfinished line of at most so many bytes is exempt from the shared limit, so that a stream that uses up the limit
+ * does not make others lose lines that merely arrive in two pieces.
+ */
+const EXEMPT_BYTES = 64 * 1024;
+/** How many bytes of a dropped line are kept at either end: enough to find the id of the request that it answers. */
 const FRAGMENT_BYTES = 512;
 
-/** What came out of the stream. */
+/** Receives the lines of a stream. */
 export interface LineSink {
-  /** From `start` to `end` in bytes that other lines may share. Whoever keeps them longer than the call keeps all of them. */
+  /**
+   * The line from `start` to `end` in `bytes`, which other lines may share: to keep a view of the line keeps all of
+   * them in memory. A large line is alone in leased memory (`Lease.of`).
+   */
   line(bytes: Uint8Array, start: number, end: number): void;
-  /** A line passed a limit and was dropped; reading went on after its newline. */
+  /** A line passed a limit and was dropped. Reading continues after its newline. */
   oversized(fragment: OversizedLine): void;
 }
 
+/** Both ends of a dropped line. */
 export interface OversizedLine {
   readonly head: Uint8Array;
   readonly tail: Uint8Array;
@@ -26,40 +33,40 @@ export interface OversizedLine {
 export interface LineDecoderOptions {
   readonly sink: LineSink;
   readonly maxLineBytes: number;
-  /** What all decoders together may hold of unfinished lines; a line that would be beyond that is dropped. */
-  readonly held?: SharedLimit | undefined;
-  /** Where its memory is from. */
+  /** Limits the bytes of unfinished lines in all decoders together; a line that would pass it is dropped. */
+  readonly sharedLimit?: SharedLimit | undefined;
+  /** Where the decoder's memory comes from. */
   readonly bufferPool?: BufferPool | undefined;
 }
 
 /**
- * Cuts a byte stream into lines at 0x0A and nowhere else, so that text split inside a character stays whole.
+ * Cuts a byte stream into lines at 0x0A and nowhere else, so that a chunk boundary inside a character does no harm.
  *
- * A lone carriage return is not a line end: JSON takes it as white space. Bytes are read into `room`, and lines are left
- * where they were read to; only new bytes are searched. So neither a large line in small pieces nor many lines in a large
- * piece cost more than their length.
+ * A lone carriage return is not a line end, because JSON takes it as white space. Bytes are read into `freeSpace` and
+ * lines stay where they were read; only new bytes are searched. So a large line in small pieces, or many lines in a
+ * large piece, cost time in proportion to their length.
  */
 export class LineDecoder implements ByteReader {
   readonly #sink: LineSink;
   readonly #maxLineBytes: number;
   readonly #limit: SharedLimit;
   readonly #buffer: ReadBuffer;
-  /** What was taken of the limit for the unfinished line. */
-  #taken = 0;
+  /** Bytes acquired from the shared limit for the unfinished line. */
+  #acquired = 0;
   #skipped: { head: Uint8Array; tail: Uint8Array; byteLength: number } | undefined;
   #droppedLines = 0;
   #droppedBytes = 0;
   #excessBytes = 0;
   #hasEnded = false;
 
-  constructor({ sink, maxLineBytes, held, bufferPool }: LineDecoderOptions) {
+  constructor({ sink, maxLineBytes, sharedLimit, bufferPool }: LineDecoderOptions) {
     this.#sink = sink;
     this.#maxLineBytes = maxLineBytes;
-    this.#limit = held ?? new SharedLimit(Number.POSITIVE_INFINITY);
+    this.#limit = sharedLimit ?? new SharedLimit(Number.POSITIVE_INFINITY);
     this.#buffer = new ReadBuffer(bufferPool ?? new BufferPool(), maxLineBytes);
   }
 
-  /** Lines dropped because they passed a limit, a last one without a newline included. */
+  /** Lines dropped because they passed a limit or because the stream ended before their newline. */
   get droppedLines(): number {
     return this.#droppedLines;
   }
@@ -68,13 +75,13 @@ export class LineDecoder implements ByteReader {
     return this.#droppedBytes;
   }
 
-  /** Bytes that lines were beyond the limit, those of one that still goes on included. */
+  /** Bytes of all lines beyond the limit for one line, including a line that has not ended. */
   get excessBytes(): number {
     return this.#excessBytes + this.#excessOf(this.#skipped);
   }
 
-  /** Bytes of an unfinished line that are held at the moment. */
-  get heldBytes(): number {
+  /** Bytes of the unfinished line in memory. */
+  get unfinishedBytes(): number {
     return this.#buffer.length;
   }
 
@@ -89,43 +96,43 @@ export class LineDecoder implements ByteReader {
       this.#search(byteLength);
       isSearched = true;
     } finally {
-      // What stands behind a line that its sink failed over was not looked at. Whoever reads may not get to know of
-      // another room, so this one stays.
+      // The sink failed over a line, so the bytes behind that line were not searched. The memory stays the same,
+      // because the socket may not ask for the next free space after an error.
       if (!isSearched) this.#buffer.drop();
-      this.#hold();
-      this.#buffer.makeRoom();
+      this.#keepUnfinished();
+      this.#buffer.prepareRead();
     }
   }
 
   /**
-   * The stream ended, or nobody wants to know more of it: an unfinished line is dropped, because half a message is no
-   * message. Returns its length.
+   * Ends reading: the stream ended, or its owner is done with it. Drops an unfinished line, because half a message is
+   * no message. Returns its length.
    */
   end(): number {
     this.#hasEnded = true;
     const lost = this.#skipped?.byteLength ?? this.#buffer.length;
     if (lost > 0) this.#countDropped(lost);
     this.#skipped = undefined;
-    this.#giveTaken();
+    this.#releaseAcquired();
     this.#buffer.drop();
     return lost;
   }
 
   #search(byteLength: number): void {
     const buffer = this.#buffer;
-    // The platform's own kind of bytes is searched faster than a plain array of them.
+    // A Node buffer where the pool allocates those: Node searches it faster than a plain array.
     let fresh = buffer.freeSpace.subarray(0, byteLength);
-    const heldBefore = buffer.length;
+    const lengthBefore = buffer.length;
     buffer.filled(byteLength);
     let newline = fresh.indexOf(NEWLINE);
     if (newline >= 0 && buffer.isLarge) {
-      const line = buffer.bytes.subarray(0, heldBefore + newline);
-      fresh = buffer.takeBuffer(line.length + 1);
+      const line = buffer.bytes.subarray(0, lengthBefore + newline);
+      fresh = buffer.takeLarge(line.length + 1);
       this.#line(line, 0, line.length);
       newline = fresh.indexOf(NEWLINE);
     }
     if (newline < 0) return;
-    // One view for all lines: one of each would cost about as much as to find it.
+    // One view for all lines, because a view for each costs about as much as finding the line.
     const { bytes } = buffer;
     const offset = bytes.length - fresh.length;
     let start = 0;
@@ -138,7 +145,7 @@ export class LineDecoder implements ByteReader {
   }
 
   #line(bytes: Uint8Array, start: number, end: number): void {
-    if (this.#taken > 0) this.#giveTaken();
+    if (this.#acquired > 0) this.#releaseAcquired();
     if (this.#skipped === undefined && end - start <= this.#maxLineBytes) {
       this.#sink.line(bytes, start, end);
       return;
@@ -150,29 +157,29 @@ export class LineDecoder implements ByteReader {
     this.#sink.oversized(skipped);
   }
 
-  /** Keeps what there is of an unfinished line, or its ends when that is too much. */
-  #hold(): void {
+  /** Keeps the unfinished line, or only its ends if it passes a limit. */
+  #keepUnfinished(): void {
     const buffer = this.#buffer;
     const { length } = buffer;
     if (length === 0) return;
-    if (this.#skipped === undefined && length <= this.#maxLineBytes && this.#takeFor(length)) return;
-    this.#giveTaken();
+    if (this.#skipped === undefined && length <= this.#maxLineBytes && this.#acquireFor(length)) return;
+    this.#releaseAcquired();
     this.#skip(buffer.bytes, 0, length);
-    buffer.dropBuffer();
+    buffer.dropLarge();
   }
 
-  /** Returns false, and does nothing, when there is no room for it among what all hold. */
-  #takeFor(length: number): boolean {
-    const more = length - this.#taken;
-    if (length <= ALWAYS_GIVEN_BYTES) this.#limit.takeAnyway(more);
-    else if (!this.#limit.take(more)) return false;
-    this.#taken = length;
+  /** Returns `false`, and acquires nothing, if the shared limit does not allow a line of this length. */
+  #acquireFor(length: number): boolean {
+    const more = length - this.#acquired;
+    if (length <= EXEMPT_BYTES) this.#limit.acquire(more);
+    else if (!this.#limit.tryAcquire(more)) return false;
+    this.#acquired = length;
     return true;
   }
 
-  #giveTaken(): void {
-    this.#limit.give(this.#taken);
-    this.#taken = 0;
+  #releaseAcquired(): void {
+    this.#limit.release(this.#acquired);
+    this.#acquired = 0;
   }
 
   #skip(bytes: Uint8Array, start: number, end: number): OversizedLine {

@@ -1,31 +1,33 @@
 import type { BufferPool } from './buffer-pool.js';
+import type { Lease } from './lease.js';
 
-/** An unfinished line of more than this gets a room to itself. */
+/** An unfinished line of more than this gets a buffer of its own. */
 export const LARGE_FROM_BYTES = 16 * 1024;
-/** A line that goes on beyond its room is moved to one at least so much larger, so that it is not moved often. */
-const ROOM_GROWTH = 2;
-/** Less than this is not read at a time, as long as there is more to be read. */
+/** A line that outgrows its buffer moves to one at least so many times as large, so that it moves only a few times. */
+const BUFFER_GROWTH = 2;
+/** The least free space for one read. */
 const MIN_READ_BYTES = 8 * 1024;
-/** Nor more than this, which must not take long compared to what else there is to do. */
+/** The most bytes for one read, so that a read does not delay other work for long. */
 const MAX_READ_BYTES = 256 * 1024;
 
 /**
- * What was read and not taken yet, in one piece, and the room behind it that is read into. Whoever reads asks for the
- * room after each time, and goes on writing to it until then: it must not be given away meanwhile.
+ * The bytes that were read and not taken yet, in one piece, and the free space behind them for the next read.
  *
- * Small lines stand one behind the other, and stay where they are for whoever keeps them. One that gets large is moved to
- * a room of its own, as large as the last one needed, and is alone there when it ends.
+ * The socket asks for the free space after each read and may write to it until it asks again, so that memory must not
+ * be reused in between. Small lines stand one behind the other in a slab, and stay where they are. A line that gets
+ * large moves to a leased buffer of its own, as large as the last large line needed, and is alone there when it ends.
  */
 export class ReadBuffer {
   readonly #bufferPool: BufferPool;
-  /** The most that one line may take. */
+  /** The most that one line and the next read may take. */
   readonly #maxBytes: number;
   #memory: Uint8Array;
   #freeSpace: Uint8Array;
   #start = 0;
   #end = 0;
-  #isLarge = false;
-  /** What the last large line has needed. */
+  /** On the memory, if the unfinished line is large. */
+  #lease: Lease | undefined;
+  /** The memory that the last large line needed. */
   #usualBytes = 0;
 
   constructor(bufferPool: BufferPool, maxLineBytes: number) {
@@ -35,7 +37,7 @@ export class ReadBuffer {
     this.#freeSpace = this.#memory;
   }
 
-  /** Where the next bytes are to be read to, from its beginning. */
+  /** Where the next read writes, from its beginning. */
   get freeSpace(): Uint8Array {
     return this.#freeSpace;
   }
@@ -44,74 +46,80 @@ export class ReadBuffer {
     return this.#end - this.#start;
   }
 
-  /** Whether what there is belongs to one line, or did until its end came, and has its room to itself. */
+  /**
+   * Whether the bytes belong to one line in a buffer of its own; bytes behind the line's end may follow in the same
+   * read.
+   */
   get isLarge(): boolean {
-    return this.#isLarge;
+    return this.#lease !== undefined;
   }
 
-  /** What was read and not taken. */
+  /** The bytes that were read and not taken. */
   get bytes(): Uint8Array {
-    // A plain array of bytes: the platform's own kind takes its time to be cut.
+    // A plain array: a subarray of a Node buffer takes longer to make.
     return new Uint8Array(this.#memory.buffer, this.#memory.byteOffset + this.#start, this.length);
   }
 
-  /** So many bytes were read into the room; `makeRoom` has to be called before more are. */
+  /** Adds so many bytes that were read into the free space. Call `prepareRead` before the next read. */
   filled(byteLength: number): void {
     this.#end += byteLength;
   }
 
-  /** So many of the bytes are for others from now on. */
+  /** Removes so many bytes from the front. They stay where they are. */
   take(byteLength: number): void {
     this.#start += byteLength;
   }
 
-  /** The same for a large line. Its room goes with it; what was read behind it moves, and is returned. */
-  takeBuffer(byteLength: number): Uint8Array {
+  /**
+   * Removes a large line with its buffer and the lease on it. Moves the bytes behind the line to a slab and returns
+   * them.
+   */
+  takeLarge(byteLength: number): Uint8Array {
     this.take(byteLength);
     this.#usualBytes = byteLength + MIN_READ_BYTES;
     this.#moveTo(this.#bufferPool.slab(this.length + MIN_READ_BYTES));
-    this.#isLarge = false;
+    this.#lease = undefined;
     return this.#memory.subarray(0, this.#end);
   }
 
-  /** Drops what was not taken. The room stays: whoever reads may still be about to write to it. */
+  /** Drops the bytes that were not taken. Keeps the memory, because the socket may still write to the free space. */
   drop(): void {
     this.#end = this.#start;
   }
 
-  /** The same where `makeRoom` follows, and whoever reads will go by that: the room is given back. */
-  dropBuffer(): void {
+  /** Drops the bytes and releases a large line's buffer. Call `prepareRead` before the next read. */
+  dropLarge(): void {
     this.drop();
-    if (!this.#isLarge) return;
-    const freeSpace = this.#memory;
+    const lease = this.#lease;
+    if (lease === undefined) return;
     this.#moveTo(this.#bufferPool.slab());
-    this.#isLarge = false;
-    this.#bufferPool.release(freeSpace);
+    this.#lease = undefined;
+    lease.release();
   }
 
-  /** Makes room for what is read next. */
-  makeRoom(): void {
+  /** Makes sure that there is enough free space for the next read. */
+  prepareRead(): void {
     const { length } = this;
-    if (this.#isLarge) {
-      if (this.#spareBytes < MIN_READ_BYTES) this.#growTo(Math.min(this.#memory.length * ROOM_GROWTH, this.#maxBytes));
+    if (this.isLarge) {
+      if (this.#freeBytes < MIN_READ_BYTES) this.#growTo(Math.min(this.#memory.length * BUFFER_GROWTH, this.#maxBytes));
     } else if (length > LARGE_FROM_BYTES) {
       this.#growTo(Math.max(this.#usualBytes, length + MIN_READ_BYTES));
-    } else if (this.#spareBytes < MIN_READ_BYTES) {
+    } else if (this.#freeBytes < MIN_READ_BYTES) {
       this.#moveTo(this.#bufferPool.slab());
     }
     this.#freeSpace = this.#memory.subarray(this.#end, this.#end + MAX_READ_BYTES);
   }
 
-  get #spareBytes(): number {
+  get #freeBytes(): number {
     return this.#memory.length - this.#end;
   }
 
-  /** Nobody has seen what was not taken, so the room that it stood in is free. */
+  /** Nobody else has seen the bytes that were not taken, so their old buffer can be released. */
   #growTo(byteLength: number): void {
-    const before = this.#memory;
-    this.#moveTo(this.#bufferPool.take(byteLength));
-    if (this.#isLarge) this.#bufferPool.release(before);
-    this.#isLarge = true;
+    const before = this.#lease;
+    this.#lease = this.#bufferPool.lease(byteLength);
+    this.#moveTo(this.#lease.memory);
+    before?.release();
   }
 
   #moveTo(memory: Uint8Array): void {

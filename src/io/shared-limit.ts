@@ -1,11 +1,11 @@
 /**
- * How much of something many holders may have together: calls that wait, or bytes of messages that are not complete.
+ * A limit on how much of something several holders may use together: calls that wait, or bytes of incomplete messages.
  *
- * Each holder takes what it needs and gives it back; what was refused is counted, so that it can be told.
+ * Counts how often it refused, for the status.
  */
 export class SharedLimit {
   #max: number;
-  #taken = 0;
+  #used = 0;
   #refusals = 0;
 
   constructor(max: number) {
@@ -16,34 +16,35 @@ export class SharedLimit {
     return this.#max;
   }
 
-  get taken(): number {
-    return this.#taken;
+  /** How much is in use; more than `max` after `acquire`, or after the limit became smaller. */
+  get used(): number {
+    return this.#used;
   }
 
-  /** How often there was no room. */
+  /** How many calls of `tryAcquire` returned `false`. */
   get refusals(): number {
     return this.#refusals;
   }
 
-  /** What is taken stays so, even if it is more than the new limit. */
+  /** Changes the limit. What is in use stays in use, even if it is more than the new limit. */
   limitTo(max: number): void {
     this.#max = max;
   }
 
-  /** Takes `amount`, or nothing and returns `false` when that would be too much. */
-  take(amount: number): boolean {
-    const hasRoom = this.#taken + amount <= this.#max;
-    if (hasRoom) this.#taken += amount;
+  /** Acquires `amount` if that stays within the limit; otherwise acquires nothing and returns `false`. */
+  tryAcquire(amount: number): boolean {
+    const isWithinLimit = this.#used + amount <= this.#max;
+    if (isWithinLimit) this.#used += amount;
     else this.#refusals += 1;
-    return hasRoom;
+    return isWithinLimit;
   }
 
-  /** Takes `amount` in any case. */
-  takeAnyway(amount: number): void {
-    this.#taken += amount;
+  /** Acquires `amount` even if that passes the limit. */
+  acquire(amount: number): void {
+    this.#used += amount;
   }
 
-  give(amount: number): void {
-    this.#taken -= amount;
+  release(amount: number): void {
+    this.#used -= amount;
   }
 }

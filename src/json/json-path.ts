@@ -1,8 +1,8 @@
 import { readString, type Span, visitMembers } from './json-text.js';
 
 /**
- * The values at a path of member names within the object at `span`; none if there is no such path, and more than one
- * where a member on it stands twice, since readers differ in which one they take.
+ * Returns the values at a path of member names within the object at `span`. Returns none if there is no such path, and
+ * several if a member on the path is duplicated, because readers differ in which of the duplicates they take.
  */
 export function valuesAt(bytes: Uint8Array, span: Span, path: readonly string[]): readonly Span[] {
   const [name, ...rest] = path;

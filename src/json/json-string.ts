@@ -1,12 +1,12 @@
 import { createSimdScan, type SimdScan } from './simd-scan.js';
 
-/** What the functions that skip return instead of a position when the text is not JSON. */
+/** What the skip functions return instead of a position if the text is not JSON. */
 export const NOT_JSON = -1;
 
 export const QUOTE = 0x22;
 export const BACKSLASH = 0x5c;
 
-/** The position after the string literal whose opening quote is at `at`. */
+/** Returns the position after the string literal whose opening quote is at `at`. */
 export function skipString(bytes: Uint8Array, at: number): number {
   if (bytes[at] !== QUOTE) return NOT_JSON;
   const longFrom = at + SHORT_STRING;
@@ -25,20 +25,26 @@ export function skipString(bytes: Uint8Array, at: number): number {
   return skipLongString(bytes, position);
 }
 
-/** A string that has not ended after so many bytes is worth a view of four bytes at a time. */
+/** From this length on, it pays to make a view of the string that reads four bytes at a time. */
 const SHORT_STRING = 64;
 
-/** One that has not ended after so many more is worth a copy, which is never larger than what was passed already. */
+/**
+ * After so many more bytes, it pays to copy the string for the SIMD scan. A copy is never larger than what was scanned
+ * before it.
+ */
 const LONG_STRING = 1024;
-/** One that has not ended after so many is worth making what scans the copy. */
+/** After so many bytes, it pays to make the SIMD scan if there is none yet. */
 const VERY_LONG_STRING = 16 * 1024;
-/** So are as many of the former: most servers have some in what they list, and clients wait for that. */
+/**
+ * So many strings that could use the scan are worth making it, too. Fewer are not: most servers list some, and clients
+ * wait for the list.
+ */
 const MANY_LONG_STRINGS = 256;
 
-/** The faster scan, if there is one; whether it is worth making decides the caller. */
+/** Returns the SIMD scan, if the platform has one. Makes it on demand if the caller says that it is worth making. */
 type FindScan = (isWorthMaking: boolean) => SimdScan | undefined;
 
-/** Goes on at `at`, inside a string literal. */
+/** As `skipString`, from a position inside the string literal on. */
 export function skipLongString(bytes: Uint8Array, at: number, findScan: FindScan = sharedScan): number {
   let position = skipInside(bytes, at, at + LONG_STRING);
   let scan = hasEnded(bytes, position) ? undefined : findScan(false);
@@ -51,14 +57,14 @@ export function skipLongString(bytes: Uint8Array, at: number, findScan: FindScan
       position = skipInside(bytes, position, bytes.length);
     } else {
       position = scan(bytes, position, Math.min(position - at, bytes.length - position));
-      // A closer look at what is there: the end, a fault, or an escape that was not all in the scan's window.
+      // Judges the byte that the scan stopped at: the end, a fault, or an escape that the scan saw only in part.
       position = skipInside(bytes, position, position + 1);
     }
   }
   return position < 0 ? NOT_JSON : position + 1;
 }
 
-/** At its end, or at a fault. */
+/** Whether the literal has ended at `position`, or is not valid. */
 function hasEnded(bytes: Uint8Array, position: number): boolean {
   return position < 0 || bytes[position] === QUOTE;
 }
@@ -66,7 +72,7 @@ function hasEnded(bytes: Uint8Array, position: number): boolean {
 let shared: { readonly scan: SimdScan | undefined } | undefined;
 let longStrings = 0;
 
-/** It takes most of a millisecond to make, and some memory. */
+/** Made on demand, because that takes most of a millisecond and some memory. */
 function sharedScan(isWorthMaking: boolean): SimdScan | undefined {
   if (shared === undefined && !isWorthMaking) {
     longStrings += 1;
@@ -77,8 +83,8 @@ function sharedScan(isWorthMaking: boolean): SimdScan | undefined {
 }
 
 /**
- * The position of the quote that ends the literal, or the first position from `until` on that is outside of escapes, or
- * one not far behind; `NOT_JSON` if the literal is broken or does not end. Four plain bytes are passed at a time.
+ * Returns the position of the quote that ends the literal, or else a position outside of escapes at or shortly after
+ * `until`. Returns `NOT_JSON` if the literal is not valid or does not end. Skips four plain bytes at a time.
  */
 function skipInside(bytes: Uint8Array, at: number, until: number): number {
   const unaligned = -bytes.byteOffset & 3;
@@ -103,7 +109,10 @@ function skipInside(bytes: Uint8Array, at: number, until: number): number {
   }
 }
 
-/** The first word from `from` on in which a quote, a backslash or a control character may be, or one before it. */
+/**
+ * Returns the index of the first word from `from` on that may contain a quote, a backslash or a control character, or
+ * of the word before it.
+ */
 function skipPlainWords(words: Int32Array, from: number): number {
   const last = words.length - 1;
   let index = from;
@@ -113,8 +122,8 @@ function skipPlainWords(words: Int32Array, from: number): number {
 }
 
 /**
- * The top bits of those bytes that are below 0x20, a quote or a backslash, and perhaps of some behind one: a byte that
- * has not got its top bit gets it from a subtraction only by a borrow.
+ * Returns a word in which the top bit of each byte below 0x20, each quote and each backslash is set. The borrow of a
+ * subtraction may also set the top bit of a byte behind one of those. The other bits mean nothing.
  */
 function suspects(word: number): number {
   return (((word ^ 0x22222222) - 0x01010101) | ((word ^ 0x5c5c5c5c) - 0x01010101) | (word - 0x20202020)) & ~word;

@@ -7,7 +7,10 @@ export interface Span {
   readonly end: number;
 }
 
-/** What the functions below return besides `NOT_JSON` when the text nests deeper than the limit: before a stack is full. */
+/**
+ * What the functions below return if the text nests deeper than the limit, which is reached before the call stack
+ * overflows.
+ */
 export const TOO_DEEP = -2;
 
 export const COMMA = 0x2c;
@@ -19,12 +22,12 @@ const CLOSE_BRACKET = 0x5d;
 export const OPEN_BRACE = 0x7b;
 export const CLOSE_BRACE = 0x7d;
 
-/** The first position at or after `at` that is not JSON white space. */
+/** Returns the first position at or after `at` that is not JSON white space. */
 export function skipWhitespace(bytes: Uint8Array, at: number): number {
   let position = at;
   for (;;) {
     const byte = bytes[position];
-    // Of most messages, all bytes between tokens are tokens: one look is enough to see that.
+    // Most messages have no white space between tokens, so one comparison decides.
     if (byte === undefined || byte > 0x20) return position;
     if (byte !== 0x20 && byte !== 0x0a && byte !== 0x0d && byte !== 0x09) return position;
     position += 1;
@@ -32,10 +35,10 @@ export function skipWhitespace(bytes: Uint8Array, at: number): number {
 }
 
 /**
- * The position after the JSON value that starts at `at`, or `NOT_JSON` or `TOO_DEEP`.
+ * Returns the position after the JSON value that starts at `at`, or `NOT_JSON` or `TOO_DEEP`.
  *
- * As strict as `JSON.parse`, but for the bytes above 0x7F inside strings: whether those are UTF-8 is asked once for
- * the whole line. `depth` is how many more levels of nesting are allowed.
+ * As strict as `JSON.parse`, except that bytes above 0x7F inside strings are not checked: the caller checks the whole
+ * line for UTF-8 once. `depth` is how many more levels of nesting are allowed.
  */
 export function skipValue(bytes: Uint8Array, at: number, depth: number): number {
   switch (bytes[at]) {
@@ -97,13 +100,13 @@ export function visitElements(bytes: Uint8Array, at: number, depth: number, visi
   }
 }
 
-/** From the end of a key to the start of its value. */
+/** Returns the start of the value whose key ends at `at`, or `NOT_JSON`. */
 export function skipColon(bytes: Uint8Array, at: number): number {
   const position = skipWhitespace(bytes, at);
   return bytes[position] === COLON ? skipWhitespace(bytes, position + 1) : NOT_JSON;
 }
 
-/** The text of the string literal at `span`; the literal must be valid. */
+/** Returns the text of the string literal at `span`, which must be valid. */
 export function readString(bytes: Uint8Array, span: Span): string {
   const text = names.read(bytes, span.start + 1, span.end - 1);
   return text ?? (JSON.parse(decoder.decode(bytes.subarray(span.start, span.end))) as string);
@@ -111,7 +114,10 @@ export function readString(bytes: Uint8Array, span: Span): string {
 
 const names = new StringInterner();
 
-/** The bytes at `span` as text. Ids are short, and a decoder costs more than they do. */
+/**
+ * Returns the bytes at `span` as text. Short ASCII texts, such as ids, are built here, because a decoder call costs
+ * more.
+ */
 export function readText(bytes: Uint8Array, span: Span): string {
   let text = '';
   for (let position = span.start; position < span.end; position += 1) {
@@ -139,12 +145,14 @@ export function isObject(bytes: Uint8Array, span: Span): boolean {
   return bytes[span.start] === OPEN_BRACE;
 }
 
-/** UTF-8 bytes of a text. */
+/** Encodes a text as UTF-8. */
 export function toBytes(text: string): Uint8Array {
   return text.length <= SHORT_TEXT ? (asciiBytes(text) ?? encoder.encode(text)) : encoder.encode(text);
 }
 
-/** Arrays this small live on the engine's own heap; the encoder would allocate memory outside for each. */
+/**
+ * The engine keeps arrays up to this size on its own heap; the encoder allocates memory outside of it for each text.
+ */
 const SHORT_TEXT = 64;
 
 function asciiBytes(text: string): Uint8Array | undefined {

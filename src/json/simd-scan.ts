@@ -1,20 +1,24 @@
-import { searchModule } from './simd-search.js';
+import { SEARCH_MODULE } from './simd-search.js';
 
 /**
- * The first position from `at` on that takes a closer look: a quote, a control character, a backslash that begins no
- * escape, or one whose escape is not all there; or else `at + length`.
+ * Returns the first position from `at` on that needs a closer look: a quote, a control character, a backslash that
+ * begins no escape, or a backslash whose escape is incomplete. Returns `at + length` if there is none.
  *
- * `at` must be inside a string literal and outside of escapes, and `length` bytes must be there. All before the
- * position is valid, but for the bytes above 0x7F, of which nothing is said.
+ * `at` must be inside a string literal and outside of escapes, and `bytes` must have `length` bytes from there on. All
+ * bytes before the returned position are valid, except that bytes above 0x7F are not checked.
  */
 export type SimdScan = (bytes: Uint8Array, at: number, length: number) => number;
 
-/** The most that is looked at in one go, of however great a `length`. */
+/**
+ * One call searches at most so many bytes, however large `length` is. The memory in `simd-search.wat` has space for
+ * them.
+ */
 export const WINDOW_BYTES = 64 * 1024;
 
 /**
- * A scan of 64 bytes at a time, in WebAssembly: they are copied to its memory, and looked at there. `undefined`
- * where the platform has none, or the processor or the address space are not enough for it.
+ * A scan of 64 bytes at a time in WebAssembly, which copies the bytes to its memory and searches them there. Returns
+ * `undefined` if the platform has no WebAssembly, the processor lacks the instructions, or the address space is too
+ * small.
  */
 export function createSimdScan(): SimdScan | undefined {
   const instance = instantiate();
@@ -29,7 +33,10 @@ export function createSimdScan(): SimdScan | undefined {
   };
 }
 
-/** A control character behind what was copied ends every search and every escape: nothing behind it is ever believed. */
+/**
+ * A control character behind the copied bytes. It ends every search and every escape, so older bytes behind it have no
+ * effect.
+ */
 const STOP = 0;
 
 interface Exports {
@@ -37,7 +44,7 @@ interface Exports {
   readonly run: (at: number) => number;
 }
 
-/** What is used of the global of this name, for which the types of Node have none. */
+/** The parts of the global `WebAssembly` that are used here. The types of Node do not declare it. */
 declare const WebAssembly:
   | {
       readonly Module: new (bytes: Uint8Array<ArrayBuffer>) => object;
@@ -48,13 +55,10 @@ declare const WebAssembly:
 function instantiate(): Exports | undefined {
   if (typeof WebAssembly === 'undefined') return undefined;
   try {
-    const module = new WebAssembly.Module(searchModule(PAGES));
-    return new WebAssembly.Instance(module).exports as Exports;
+    const bytes = Uint8Array.from(atob(SEARCH_MODULE), (character) => character.charCodeAt(0));
+    return new WebAssembly.Instance(new WebAssembly.Module(bytes)).exports as Exports;
   } catch {
-    // Nothing is lost but speed: the same is found byte by byte.
+    // Only speed is lost: the caller finds the same position byte by byte.
     return undefined;
   }
 }
-
-/** With room for 64 bytes from the end of the window on. */
-const PAGES = 2;

@@ -1,30 +1,30 @@
 import type { Span } from './json-text.js';
 
-/** Puts `text` in the place of the bytes at `span`; everything around stays as it is. */
+/** Replaces the bytes at `span` by `text`. */
 export interface Edit {
   readonly span: Span;
   readonly text: Uint8Array;
-  /** Of `text`, what is put there; all of it if absent. Saves a view where the text stands in another message. */
+  /** The part of `text` to insert; all of it if absent. Saves a view if the text is part of another message. */
   readonly part?: Span;
 }
 
 /** The text of one token, such as an id: the bytes of `text` at `part`. */
 export type TokenText = Omit<Required<Edit>, 'span'>;
 
-/** A message to be written: the bytes at `span`, with some tokens replaced. */
+/** A message to be written: the bytes at `span`, with some of them replaced. */
 export interface SplicedMessage {
   readonly bytes: Uint8Array;
   readonly span: Span;
-  /** In any order; spans do not overlap. */
+  /** In any order. Their spans do not overlap. */
   readonly edits: readonly Edit[];
   /**
-   * To be called once, when the message was written or copied and whoever got it does not need its bytes any more. Who
-   * does not know when leaves it alone, which costs no more than memory.
+   * The lease on the memory of `bytes`, if the message is large (`io/lease.ts`). The code that writes, copies or drops
+   * the message releases it.
    */
-  readonly onWritten?: (() => void) | undefined;
+  readonly lease?: { release(): void } | undefined;
 }
 
-/** The message's length in bytes once the edits are made. */
+/** Returns the message's length in bytes with the edits made. */
 export function splicedLength({ span, edits }: SplicedMessage): number {
   let length = span.end - span.start;
   for (const { span: place, text, part } of edits) {
@@ -34,7 +34,7 @@ export function splicedLength({ span, edits }: SplicedMessage): number {
   return length;
 }
 
-/** Calls `visit` with the pieces of the message in order, none copied. */
+/** Calls `visit` with the pieces of the message in order. Copies none. */
 export function visitPieces({ bytes, span, edits }: SplicedMessage, visit: (piece: Uint8Array) => void): void {
   let position = span.start;
   for (const edit of edits.length > 1 ? inOrder(edits) : edits) {
@@ -45,7 +45,7 @@ export function visitPieces({ bytes, span, edits }: SplicedMessage, visit: (piec
   if (position < span.end) visit(bytes.subarray(position, span.end));
 }
 
-/** Copies the message into `target` from `at` on, where it must find room. Returns the position behind it. */
+/** Copies the message into `target` from `at` on, which must have enough space. Returns the position after it. */
 export function copySpliced({ bytes, span, edits }: SplicedMessage, target: Uint8Array, at: number): number {
   let position = span.start;
   let end = at;
@@ -57,14 +57,14 @@ export function copySpliced({ bytes, span, edits }: SplicedMessage, target: Uint
   return copy(bytes, position, span.end, target, end);
 }
 
-/** The message as one new array of bytes. */
+/** Returns the message as one new array of bytes. */
 export function splice(message: SplicedMessage): Uint8Array {
   const out = new Uint8Array(splicedLength(message));
   copySpliced(message, out, 0);
   return out;
 }
 
-/** Below this, the view that `set` needs costs more than copying does. */
+/** Below this size, the view that `set` needs costs more than a loop that copies. */
 const VIEW_FROM_BYTES = 256;
 
 function copy(from: Uint8Array, start: number, end: number, to: Uint8Array, at: number): number {
@@ -74,7 +74,7 @@ function copy(from: Uint8Array, start: number, end: number, to: Uint8Array, at: 
   }
   let target = at;
   let index = start;
-  // Four at a time: the loop costs more than the copying.
+  // Four bytes each time, because the loop costs more than the copying.
   for (; index + 3 < end; index += 4, target += 4) {
     to[target] = from[index] ?? 0;
     to[target + 1] = from[index + 1] ?? 0;
@@ -85,7 +85,7 @@ function copy(from: Uint8Array, start: number, end: number, to: Uint8Array, at: 
   return target;
 }
 
-/** Two edits are what nearly every call has. */
+/** Sorts edits by position. Nearly every call has two, so those are not passed to `sort`. */
 function inOrder(edits: readonly Edit[]): readonly Edit[] {
   const [first, second] = edits;
   if (edits.length !== 2 || first === undefined || second === undefined) {

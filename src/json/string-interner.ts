@@ -1,16 +1,16 @@
-/** Names are short; what is longer is hardly one. */
+/** Longer texts are hardly names. */
 const MAX_BYTES = 64;
-/** A power of two: the names in use at one time, and not many more. */
+/** A power of two, somewhat more than the names in use at one time. */
 const SLOTS = 512;
 
 /**
- * Makes texts of bytes, and gives the same text again for the same bytes as long as no other takes its place: the
- * methods and names of a session are few, and a text that was used before is found in maps at once.
+ * Decodes bytes to texts, and returns the same text object for the same bytes until another text takes its slot. A
+ * session uses few methods and names, and maps find a text object that was used before faster.
  */
 export class StringInterner {
   readonly #texts = new Array<string>(SLOTS).fill('');
 
-  /** The characters from `start` to `end`; `undefined` where one is not ASCII or is a backslash, or where it is long. */
+  /** Returns the text from `start` to `end`; `undefined` if it is long, is not ASCII or contains a backslash. */
   read(bytes: Uint8Array, start: number, end: number): string | undefined {
     if (end - start > MAX_BYTES) return undefined;
     let hash = 0;

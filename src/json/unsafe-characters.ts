@@ -5,16 +5,19 @@ const VARIATION_SELECTORS = String.raw`[\ufe00-\ufe0f]|[\u{e0100}-\u{e01ef}]`;
 let unsafe: RegExp | undefined;
 
 /**
- * What in a text could move a cursor, hide text or turn its direction: C0 and C1 controls (line ends included),
- * bidirectional marks, zero-width, filling and tag characters, variation selectors, and lone surrogates.
+ * Matches characters that could move the cursor, hide text or change its direction: C0 and C1 controls (line breaks
+ * included), bidirectional marks, zero-width characters, fillers, tag characters, variation selectors and lone
+ * surrogates.
  */
 export function unsafeCharacters(): RegExp {
-  // Looking up classes of Unicode takes time that no start has to wait for.
+  // Made on first use, because compiling Unicode classes takes time that the start should not wait for.
   unsafe ??= new RegExp(`${CONTROLS}|${FILLERS}|${VARIATION_SELECTORS}`, 'gu');
   return unsafe;
 }
 
-/** The same JSON, its unsafe characters spelt as escapes. Between its tokens there must be none, not even white space. */
+/**
+ * Replaces unsafe characters in JSON by escapes. Between its tokens there must be none, not even line breaks or tabs.
+ */
 export function escapeUnsafe(json: string): string {
   return json.replace(unsafeCharacters(), (character) => {
     let escaped = '';

@@ -1,7 +1,7 @@
-/** A task that never ends, or whose end we are not told of, must not be kept for ever. */
+/** A bound, because a task may never end, or end without telling the gateway. */
 const MAX_LASTING = 256;
 
-/** Requests that were answered and became tasks, of whose progress whoever asked still wants to hear; by their ids. */
+/** Requests that were answered with a task and whose senders still want its progress, by their ids. */
 export class AnsweredRequests<Request> {
   readonly #requests = new Map<number, Request>();
 
@@ -9,7 +9,7 @@ export class AnsweredRequests<Request> {
     return this.#requests.size;
   }
 
-  /** Keeps the request until the function that is returned is called, or until too many have come after it. */
+  /** Adds a request. It stays until the returned function is called, or until 256 others were added after it. */
   add(id: number, request: Request): () => void {
     this.#requests.set(id, request);
     for (const oldest of this.#requests.keys()) {

@@ -2,22 +2,23 @@ import { type Span, skipWhitespace, TOO_DEEP, toBytes, visitElements } from '../
 import { type Edit, type SplicedMessage, visitPieces } from '../json/splice.js';
 
 export interface BatchLimits {
-  /** Levels of nesting beyond which a line is refused; the array itself is the first. */
+  /** The most levels of nesting in a line; the array itself is the first. */
   readonly maxDepth: number;
-  /** Elements beyond which an array is refused. */
+  /** The most elements in an array. */
   readonly maxElements: number;
-  /** Whether the bytes are valid UTF-8; asked once for each line that is otherwise an array. */
+  /** Whether the bytes are valid UTF-8. Called once for each line that is otherwise a valid array. */
   readonly isUtf8: (bytes: Uint8Array) => boolean;
 }
 
-/** Why a line that begins as an array is not taken apart. */
+/** Why a line that begins as an array is rejected. */
 export type BatchFault = 'not-json' | 'too-deep' | 'invalid-utf8' | 'batch-too-long';
 
 /**
- * Where the elements stand of the array that is all of `bytes` but white space, its bracket at `at`.
+ * Finds the elements of an array whose opening bracket is at `at`. The array must be all of `bytes` apart from white
+ * space.
  *
- * The whole line must be what `JSON.parse` accepts. What the elements are is not looked at. Of an array that is too
- * long no more places are kept than the limit allows.
+ * The whole line must be valid for `JSON.parse`. The elements may be of any kind. Collects no more elements than the
+ * limit allows.
  */
 export function splitBatch(bytes: Uint8Array, at: number, limits: BatchLimits): readonly Span[] | BatchFault {
   const elements: Span[] = [];
@@ -32,7 +33,7 @@ export function splitBatch(bytes: Uint8Array, at: number, limits: BatchLimits): 
   return count > limits.maxElements ? 'batch-too-long' : elements;
 }
 
-/** The messages as one array, which takes their bytes as they are and copies none. */
+/** Combines messages to one array, without copying their bytes. */
 export function batchMessage(messages: readonly SplicedMessage[]): SplicedMessage {
   const pieces: Uint8Array[] = [OPEN];
   for (const message of messages) {
@@ -40,7 +41,7 @@ export function batchMessage(messages: readonly SplicedMessage[]): SplicedMessag
     visitPieces(message, (piece) => pieces.push(piece));
   }
   pieces.push(CLOSE);
-  // Each piece takes the place of one byte of a text that has as many.
+  // A text with one byte for each piece, each of which an edit replaces by its piece.
   const edits = pieces.map((text, start): Edit => ({ span: { start, end: start + 1 }, text }));
   return { bytes: new Uint8Array(pieces.length), span: { start: 0, end: pieces.length }, edits };
 }

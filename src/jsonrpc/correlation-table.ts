@@ -1,30 +1,32 @@
-/** How many abandoned ids are remembered, so that a late answer is told from a nonsensical one. */
+/** How many abandoned ids are remembered, to tell a late answer from one to an unknown id. */
 const LATE_IDS = 1024;
-/** And for how long: what comes later than that is as good as never. */
+/** How long they are remembered. */
 const LATE_MS = 10 * 60_000;
 
-/** More than are under way at once, mostly. */
+/** More than are usually in flight at once. */
 const RECENT_IDS = 256;
 
 export type StrayKind = 'late' | 'duplicate' | 'unknown';
 
 /**
- * The requests sent to one peer that wait for an answer, by the id we gave them.
+ * The requests sent to one peer that wait for an answer, by the id that the gateway gave them.
  *
- * Ids count up from 1 and are never used again, so an answer that comes too late can meet no other request.
+ * Ids count up from 1 and are never reused, so a late answer cannot match another request.
  */
 export class CorrelationTable<Request> {
   /**
-   * By the last bits of their ids. A map is made anew every few requests as they come and go, and what an old version of
-   * it held outlives a collection or two.
+   * The latest requests, by their ids modulo 256. A map reallocates its table every few requests as entries come and
+   * go, and an old table keeps its requests alive for a collection or two.
    */
   #recent: (Request | undefined)[] = [];
-  /** What each place of `#recent` is or was last taken by. It grows with the ids, as most peers are asked little or nothing. */
+  /**
+   * The id of the last request in each place of `#recent`. It grows with the ids, because most peers get few requests.
+   */
   readonly #recentIds: number[] = [];
-  /** Those whose place a later one took, oldest first. */
+  /** The requests whose place in `#recent` a later request took, oldest first. */
   readonly #older = new Map<number, Request>();
   #size = 0;
-  /** Given up before the answer came, and when; the oldest is forgotten first. */
+  /** The ids abandoned before their answer came, and when; the oldest is forgotten first. */
   readonly #abandoned = new Map<number, number>();
   #lastId = 0;
 
@@ -32,7 +34,7 @@ export class CorrelationTable<Request> {
     return this.#size;
   }
 
-  /** Takes the request in and returns its id. */
+  /** Adds a request and returns its id. */
   add(request: Request): number {
     this.#lastId += 1;
     const id = this.#lastId;
@@ -50,7 +52,7 @@ export class CorrelationTable<Request> {
     return this.#recentIds[place] === id ? this.#recent[place] : this.#older.get(id);
   }
 
-  /** The request was answered: it leaves, and its id with it. */
+  /** Removes a request that was answered. */
   settle(id: number): Request | undefined {
     const request = this.get(id);
     if (request === undefined) return undefined;
@@ -60,7 +62,10 @@ export class CorrelationTable<Request> {
     return request;
   }
 
-  /** Nobody waits for the answer any more; when it comes after all, it is late. `now` is in milliseconds; without it, ids age by their number. */
+  /**
+   * Removes a request whose answer nobody waits for any more, and remembers its id. `now` is in milliseconds; without
+   * it, ids are only bounded in number.
+   */
   abandon(id: number, now = 0): Request | undefined {
     const request = this.settle(id);
     if (request === undefined) return undefined;
@@ -69,14 +74,14 @@ export class CorrelationTable<Request> {
     return request;
   }
 
-  /** What an answer is whose id is not pending; a late one is so only once. */
+  /** Classifies an answer whose id is not pending. Only the first answer to an abandoned id is late. */
   stray(id: number | undefined, now = 0): StrayKind {
     if (!Number.isInteger(id) || id === undefined || id < 1 || id > this.#lastId) return 'unknown';
     this.#forget(now);
     return this.#abandoned.delete(id) ? 'late' : 'duplicate';
   }
 
-  /** Lets go of all and returns them, oldest first. */
+  /** Removes all requests and returns them, oldest first. */
   drain(): Request[] {
     const requests = [...this.values()];
     this.#recent = [];
@@ -93,7 +98,7 @@ export class CorrelationTable<Request> {
     }
   }
 
-  /** Oldest first. */
+  /** All requests, oldest first. */
   *values(): IterableIterator<Request> {
     yield* this.#older.values();
     for (let id = Math.max(1, this.#lastId - RECENT_IDS + 1); id <= this.#lastId; id += 1) {

@@ -19,33 +19,34 @@ import { type BatchLimits, splitBatch } from './batch.js';
 import type { Envelope, Rejection, RejectionReason, Tokens, WatchedPaths } from './envelope.js';
 import { buildTree, equalsAt, findEscaped, findPlain, skipPlain, type WatchNode } from './watched-members.js';
 
-/** The limits are those of batches, and the depth and the encoding those of every line. */
+/** The limits for batches; the depth and the encoding apply to every line. */
 export interface EnvelopeScannerOptions<Paths extends WatchedPaths> extends BatchLimits {
   readonly watch: Paths;
 }
 
 /**
- * Finds the envelope of a JSON-RPC message in its bytes, wherever the members stand, without building the payload.
+ * Finds the envelope of a JSON-RPC message in its bytes, in whatever order the members are, without building the
+ * payload.
  *
- * Decided on purpose: the line must be what `JSON.parse` accepts; a key spelt with escapes counts as what it spells;
- * a watched member, or one on the way to it, that stands twice makes the line refused, since sender and receiver
- * could take different ones; other duplicates are the payload's own business. `jsonrpc` must be "2.0", a request's
- * id a string or a number, and an answer must have either a result or an error.
+ * The rules: the line must be valid for `JSON.parse`. A key with escapes counts as its decoded form. A line is rejected
+ * if a watched member, or a member on the path to one, is duplicated, because sender and receiver could take different
+ * ones; other duplicates are allowed. `jsonrpc` must be "2.0", a request's id a string or a number, and an answer must
+ * have either a result or an error.
  */
 export class EnvelopeScanner<Paths extends WatchedPaths> {
   readonly #root: WatchNode;
   readonly #names: readonly (keyof Paths)[];
-  /** By slot; a member that is absent starts before the beginning. */
+  /** By slot; -1 for an absent member. */
   readonly #starts: Int32Array;
   readonly #ends: Int32Array;
-  /** The slots of what was found, which is little of all that is watched, in the order of the message. */
+  /** The slots of the members that were found, in the order of the message. */
   readonly #slots: number[];
   #foundCount = 0;
   readonly #noTokens: Tokens<Paths>;
   readonly #maxDepth: number;
   readonly #isUtf8: (bytes: Uint8Array) => boolean;
   readonly #limits: BatchLimits;
-  /** What the last line was read from, and whether the lines in it need not be looked at one by one. */
+  /** The bytes that the last line was in, and whether they are valid UTF-8 as a whole. */
   #chunk: Uint8Array | undefined;
   #isTrusted = false;
 
@@ -63,28 +64,28 @@ export class EnvelopeScanner<Paths extends WatchedPaths> {
     this.#limits = limits;
   }
 
-  /** Reads all of the bytes, or the line from `start` to `end` in them. */
+  /** Scans all of the bytes, or the line from `start` to `end` in them. */
   scan(bytes: Uint8Array, start = 0, end = bytes.length): Envelope<Paths> | Rejection {
     if (start === 0 && end === bytes.length) return this.#scanAll(bytes);
     return this.#scanAmong(bytes, start, end) ?? this.#scanAll(bytes.subarray(start, end));
   }
 
   /**
-   * Reads a line that stands among others, which costs a view and a check of its encoding less. `undefined` when it is
-   * not as most messages are: without white space around it, and right in every respect.
+   * Scans a line that shares its bytes with others, without a view of the line and a check of its encoding. Returns
+   * `undefined` unless the line is a valid message without white space around it, as most lines are.
    */
   #scanAmong(bytes: Uint8Array, start: number, end: number): Envelope<Paths> | undefined {
     if (bytes !== this.#chunk) {
       this.#chunk = bytes;
-      // Of bytes that are right as a whole every line is.
+      // If the bytes are valid UTF-8 as a whole, so is every line.
       this.#isTrusted = this.#isUtf8(bytes);
     }
     if (!this.#isTrusted || bytes[start] !== OPEN_BRACE) return undefined;
-    this.#forget();
+    this.#clear();
     const isRead = this.#scanObject(bytes, start, this.#root, this.#maxDepth - 1) === end;
     const message = isRead ? this.#classify(bytes, { start, end }) : undefined;
     if (message?.kind !== 'rejected' && message !== undefined) return message;
-    // A line without an end is read on into others, which must not happen for one line after the other.
+    // The scan of a line without an end continues into the next lines. That must not happen again for each of those.
     this.#isTrusted = false;
     return undefined;
   }
@@ -95,7 +96,7 @@ export class EnvelopeScanner<Paths extends WatchedPaths> {
       return { kind: 'rejected', reason: 'blank', bytes, id: undefined, isAnswer: false, isMeant: false };
     if (bytes[start] !== OPEN_BRACE) return this.#rejectNonObject(bytes, start);
 
-    this.#forget();
+    this.#clear();
     const end = this.#scanObject(bytes, start, this.#root, this.#maxDepth - 1);
     if (end < 0) return this.#reject(FAULTS[-end] ?? 'not-json', bytes);
     if (skipWhitespace(bytes, end) !== bytes.length) return this.#reject('not-json', bytes);
@@ -119,10 +120,10 @@ export class EnvelopeScanner<Paths extends WatchedPaths> {
   #reject(reason: RejectionReason, bytes: Uint8Array): Rejection {
     const id = this.#span(ID);
     const isIdentified = id !== undefined && isIdToken(bytes, id) && this.#isUtf8(bytes.subarray(id.start, id.end));
-    const hasPayload = this.#isThere(RESULT) || this.#isThere(ERROR);
-    // A whole object without a method can only have been meant as an answer; of half a line, the payload tells.
-    const isAnswer = (reason === 'not-json-rpc' || hasPayload) && !this.#isThere(METHOD);
-    const isMeant = this.#isThere(JSONRPC) || (isAnswer && hasPayload && isIdentified);
+    const hasPayload = this.#isPresent(RESULT) || this.#isPresent(ERROR);
+    // A whole object without a method can only be an answer. In half a line, the payload decides.
+    const isAnswer = (reason === 'not-json-rpc' || hasPayload) && !this.#isPresent(METHOD);
+    const isMeant = this.#isPresent(JSONRPC) || (isAnswer && hasPayload && isIdentified);
     return { kind: 'rejected', reason, bytes, id: isIdentified ? id : undefined, isAnswer, isMeant };
   }
 
@@ -147,7 +148,7 @@ export class EnvelopeScanner<Paths extends WatchedPaths> {
         ? { kind: 'notification', method: name, params, bytes, span, tokens }
         : { kind: 'request', id, method: name, params, bytes, span, tokens };
     }
-    // An error may carry a null id: the peer could not read which request it answers.
+    // An error may have a null id, if the peer could not read the id of the request.
     const isAnswer = id !== undefined && (result === undefined) !== (error === undefined);
     if (!isAnswer || !(isIdentified || (error !== undefined && isNull(bytes, id)))) {
       return this.#reject('not-json-rpc', bytes);
@@ -156,7 +157,7 @@ export class EnvelopeScanner<Paths extends WatchedPaths> {
     return { kind: 'response', id, result, error, bytes, span, tokens: this.#tokens() };
   }
 
-  /** Of all that is watched a message has few, and most answers have none: what is not there is inherited as absent. */
+  /** A message has few of the watched members, and most answers have none, so absent members are inherited. */
   #tokens(): Tokens<Paths> {
     let tokens: { [Name in keyof Paths]?: Span | undefined } | undefined;
     for (let index = 0; index < this.#foundCount; index += 1) {
@@ -169,7 +170,7 @@ export class EnvelopeScanner<Paths extends WatchedPaths> {
     return (tokens ?? this.#noTokens) as Tokens<Paths>;
   }
 
-  #isThere(slot: number): boolean {
+  #isPresent(slot: number): boolean {
     return this.#starts[slot] !== ABSENT;
   }
 
@@ -178,12 +179,15 @@ export class EnvelopeScanner<Paths extends WatchedPaths> {
     return start === ABSENT ? undefined : { start, end: this.#ends[slot] ?? 0 };
   }
 
-  #forget(): void {
+  #clear(): void {
     for (let index = 0; index < this.#foundCount; index += 1) this.#starts[this.#slots[index] ?? 0] = ABSENT;
     this.#foundCount = 0;
   }
 
-  /** The position after the object that starts at `at`, noting the spans of what `node` watches; or minus a fault. */
+  /**
+   * Returns the position after the object that starts at `at`, or a negative fault. Notes the spans of the members that
+   * `node` watches.
+   */
   #scanObject(bytes: Uint8Array, at: number, node: WatchNode, depth: number): number {
     let position = skipWhitespace(bytes, at + 1);
     if (bytes[position] === CLOSE_BRACE) return position + 1;
@@ -197,7 +201,7 @@ export class EnvelopeScanner<Paths extends WatchedPaths> {
           member = position < 0 ? undefined : findEscaped(node, bytes, key, position);
         }
       } else {
-        position += member.spelling.length;
+        position += member.quotedKey.length;
       }
       position = position < 0 ? position : skipColon(bytes, position);
       if (position < 0) return position;
@@ -206,10 +210,10 @@ export class EnvelopeScanner<Paths extends WatchedPaths> {
       if (member === undefined) {
         position = skipValue(bytes, start, depth);
       } else {
-        if (this.#isThere(member.slot)) return DUPLICATE_MEMBER;
+        if (this.#isPresent(member.slot)) return DUPLICATE_MEMBER;
         this.#slots[this.#foundCount] = member.slot;
         this.#foundCount += 1;
-        // Noted before it is read: what is wrong inside still tells that the member was there.
+        // Noted before the value is scanned, so that a fault in the value does not hide that the member is present.
         this.#starts[member.slot] = 0;
         this.#ends[member.slot] = 0;
         position = this.#scanMember(bytes, start, member, depth);
@@ -235,7 +239,7 @@ export class EnvelopeScanner<Paths extends WatchedPaths> {
 
 function isVersion(bytes: Uint8Array, version: Span): boolean {
   const isAsUsual = version.end - version.start === VERSION.length && equalsAt(bytes, version.start, VERSION);
-  // There are other spellings of it, with escapes.
+  // The string may contain escapes.
   return isAsUsual || (isString(bytes, version) && readString(bytes, version) === '2.0');
 }
 
@@ -252,7 +256,7 @@ function isNull(bytes: Uint8Array, { start }: Span): boolean {
 const ABSENT = -1;
 
 const DUPLICATE_MEMBER = -3;
-/** Indexed by minus the fault. */
+/** Indexed by the negated fault. */
 const FAULTS: readonly (RejectionReason | undefined)[] = [undefined, 'not-json', 'too-deep', 'duplicate-member'];
 
 const ROOT_MEMBERS = [['jsonrpc'], ['id'], ['method'], ['params'], ['result'], ['error']] as const;

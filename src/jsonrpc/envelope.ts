@@ -2,17 +2,17 @@ import type { Span } from '../json/json-text.js';
 import type { BatchFault } from './batch.js';
 
 /**
- * The members whose place in a message has to be known: a name for each path from the root, through objects only.
+ * The members that the scanner locates in a message: a name for each path from the root, through objects only.
  *
- * What is not on a path is skipped, never built.
+ * The scanner skips everything else and builds no values.
  */
 export type WatchedPaths = Readonly<Record<string, readonly string[]>>;
 
-/** Where the watched members of one message stand; absent ones are `undefined`. */
+/** The positions of the watched members in one message; `undefined` for absent ones. */
 export type Tokens<Paths extends WatchedPaths> = { readonly [Name in keyof Paths]: Span | undefined };
 
 interface Common<Paths extends WatchedPaths> {
-  /** What the spans point into: the line, or all that was read with it. */
+  /** The bytes that the spans refer to: the line, or everything that was read with it. */
   readonly bytes: Uint8Array;
   /** The message itself, without white space around it. */
   readonly span: Span;
@@ -32,7 +32,7 @@ export interface NotificationEnvelope<Paths extends WatchedPaths> extends Common
   readonly params: Span | undefined;
 }
 
-/** Exactly one of `result` and `error` is there. */
+/** Exactly one of `result` and `error` is present. */
 export interface ResponseEnvelope<Paths extends WatchedPaths> extends Common<Paths> {
   readonly kind: 'response';
   readonly id: Span;
@@ -40,18 +40,21 @@ export interface ResponseEnvelope<Paths extends WatchedPaths> extends Common<Pat
   readonly error: Span | undefined;
 }
 
-/** A line that is no message we would pass on. */
+/** A line that is not a valid message. */
 export interface Rejection {
   readonly kind: 'rejected';
   readonly reason: RejectionReason;
   readonly bytes: Uint8Array;
-  /** The id at the root, a string or a number, when one was seen before the fault. */
+  /** The id at the root, a string or a number, if there is one before the fault. */
   readonly id: Span | undefined;
-  /** Whether the line had begun to answer a request, as far as it was read. */
+  /** Whether the line is an answer to a request, as far as it could be read. */
   readonly isAnswer: boolean;
-  /** Whether it was meant as a message, as far as it was read: not so what a program prints for people, be it JSON. */
+  /**
+   * Whether the line is a malformed message, as far as it could be read, and not output for people, which may be JSON
+   * too.
+   */
   readonly isMeant: boolean;
-  /** Where the elements of a batch stand: not a message, but perhaps several. Only a batch has them. */
+  /** The elements of a batch. Absent if the line is not a batch. */
   readonly elements?: readonly Span[];
 }
 

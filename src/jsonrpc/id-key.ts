@@ -1,13 +1,16 @@
 import { readText, type Span } from '../json/json-text.js';
 
-/** An id in a map. Ids that are spelt differently have different ones. */
+/** An id as the key of a map. Ids with different raw texts have different keys. */
 export type IdKey = string | number;
 
 const ZERO = 0x30;
-/** As many as make a number that the engine need not allocate. */
+/** The most digits of a number for which the engine allocates no object. */
 const MAX_DIGITS = 9;
 
-/** The id at `span`: mere digits as their number, since nearly all ids are, and a text would have to be made of each. */
+/**
+ * Returns the key of the id at `span`: a number for up to nine digits, which saves making a text of nearly every id,
+ * otherwise the raw text.
+ */
 export function idKey(bytes: Uint8Array, span: Span): IdKey {
   const { start, end } = span;
   const isPadded = bytes[start] === ZERO && end - start > 1;

@@ -2,24 +2,25 @@ import { toBytes } from '../json/json-text.js';
 import type { SplicedMessage } from '../json/splice.js';
 import type { RpcError } from './rpc-error.js';
 
-/** Somewhere that messages are written to, one a line. */
+/** Receives messages and writes them, one a line. */
 export interface MessageSink {
   /**
-   * `source` says whose message it is, by the id of a backend. Those of one source are written in the order of the
-   * calls; one of another source may overtake them. A message without a source keeps its place among all.
+   * `source` is the id of the backend that the message is from. Messages of one source are written in the order of the
+   * calls; a message of another source may overtake them. A message without a source keeps its place among all.
    */
   send(message: SplicedMessage, source?: string): void;
-  /** Bytes accepted that the other side has not taken yet. */
+  /** Bytes that were sent here and that the other side has not read yet. */
   readonly unwrittenBytes: number;
 }
 
-/** A message that is complete as it stands. */
+/** Makes a message of bytes that need no edits. */
 export function whole(bytes: Uint8Array): SplicedMessage {
   return { bytes, span: { start: 0, end: bytes.length }, edits: [] };
 }
 
 /**
- * A request of our own. `params` must be serialisable, `undefined` leaves the member out, and bytes are JSON already.
+ * Makes a request of the gateway's own. `params` must be serializable, or bytes that are JSON; `undefined` omits the
+ * member.
  */
 export function requestMessage(id: number, method: string, params?: unknown): SplicedMessage {
   if (!(params instanceof Uint8Array)) return whole(toBytes(JSON.stringify({ jsonrpc: '2.0', id, method, params })));
@@ -31,7 +32,7 @@ export function notificationMessage(method: string, params?: unknown): SplicedMe
   return whole(toBytes(JSON.stringify({ jsonrpc: '2.0', method, params })));
 }
 
-/** Answers with a result that is JSON already. `id` is the raw token of the request. */
+/** Makes an answer whose result is JSON. `id` is the raw id of the request. */
 export function resultMessage(id: Uint8Array, result: Uint8Array): SplicedMessage {
   const { length } = result;
   const head = { span: { start: 0, end: 0 }, text: join([RESULT_HEAD, id, RESULT_MEMBER]) };
@@ -39,12 +40,12 @@ export function resultMessage(id: Uint8Array, result: Uint8Array): SplicedMessag
   return { bytes: result, span: { start: 0, end: length }, edits: [head, tail] };
 }
 
-/** Answers with an error. `id` is the raw token of the request, or `null` as JSON where it could not be read. */
+/** Makes an answer with an error. `id` is the raw id of the request, or `NULL_ID` if that could not be read. */
 export function errorMessage(id: Uint8Array, error: RpcError): SplicedMessage {
   return whole(join([RESULT_HEAD, id, ERROR_MEMBER, toBytes(JSON.stringify(error)), TAIL]));
 }
 
-/** The id of a message that has none that could be read. */
+/** The id in the answer to a request whose id could not be read. */
 export const NULL_ID = toBytes('null');
 
 const RESULT_HEAD = toBytes('{"jsonrpc":"2.0","id":');
@@ -52,7 +53,7 @@ const RESULT_MEMBER = toBytes(',"result":');
 const ERROR_MEMBER = toBytes(',"error":');
 const TAIL = toBytes('}');
 
-/** The parts one after the other in a new array. */
+/** Concatenates the parts in a new array. */
 export function join(parts: readonly Uint8Array[]): Uint8Array {
   let length = 0;
   for (const part of parts) length += part.length;

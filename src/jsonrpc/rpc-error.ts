@@ -1,4 +1,4 @@
-/** The error codes of JSON-RPC 2.0 that a gateway has a use for. */
+/** The error codes of JSON-RPC 2.0 that the gateway uses. */
 export const RPC_CODES = {
   parseError: -32700,
   invalidRequest: -32600,
@@ -7,7 +7,7 @@ export const RPC_CODES = {
   internalError: -32603,
 } as const;
 
-/** What a JSON-RPC request was answered with, or is to be answered with, when it failed. */
+/** The error that a JSON-RPC request was answered with, or is to be answered with. */
 export class RpcError extends Error {
   readonly code: number;
   readonly data: unknown;

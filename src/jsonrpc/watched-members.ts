@@ -1,11 +1,11 @@
 import { BACKSLASH, NOT_JSON, QUOTE } from '../json/json-string.js';
 import { readText, toBytes } from '../json/json-text.js';
 
-/** One member that is watched, or that leads to one. */
+/** A watched member, or a member on the path to one. */
 export interface WatchNode {
   readonly key: string;
-  /** The key as it stands in most messages, quotes included. */
-  readonly spelling: Uint8Array;
+  /** The key without escapes, with its quotes, as in nearly all messages. */
+  readonly quotedKey: Uint8Array;
   slot: number;
   readonly members: WatchNode[];
   /** The members by the first byte of their keys. */
@@ -13,10 +13,12 @@ export interface WatchNode {
 }
 
 function watchNode(key: string): WatchNode {
-  return { key, spelling: toBytes(JSON.stringify(key)), slot: -1, members: [], byFirst: [] };
+  return { key, quotedKey: toBytes(JSON.stringify(key)), slot: -1, members: [], byFirst: [] };
 }
 
-/** A path's position in the list is its slot; members that only lead to others get the slots behind. */
+/**
+ * Builds the tree of the paths. A path's index is its slot; members that are only on the way get the slots after those.
+ */
 export function buildTree(paths: readonly (readonly string[])[]): { root: WatchNode; size: number } {
   const root = watchNode('');
   paths.forEach((path, slot) => {
@@ -47,15 +49,15 @@ export function buildTree(paths: readonly (readonly string[])[]): { root: WatchN
   return { root, size };
 }
 
-/** The member whose key starts at `at`, if it is spelt as usual: most are, and need not be looked at twice. */
+/** Returns the member whose key, without escapes, starts at `at`. Nearly all keys have none. */
 export function findPlain(node: WatchNode, bytes: Uint8Array, at: number): WatchNode | undefined {
   const candidates = node.byFirst[bytes[at + 1] ?? 0];
   if (candidates === undefined) return undefined;
-  for (const member of candidates) if (equalsAt(bytes, at, member.spelling)) return member;
+  for (const member of candidates) if (equalsAt(bytes, at, member.quotedKey)) return member;
   return undefined;
 }
 
-/** As `skipString`, but stops at a backslash. */
+/** As `skipString`, but returns the position of the first backslash. */
 export function skipPlain(bytes: Uint8Array, at: number): number {
   if (bytes[at] !== QUOTE) return NOT_JSON;
   for (let position = at + 1; ; position += 1) {

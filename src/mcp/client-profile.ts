@@ -1,17 +1,17 @@
-/** The client that a server is told of: what it is, what it can do, and which revision it speaks. */
+/** What a server is told about its client: identity, capabilities and revision. */
 export interface ClientProfile {
   readonly clientInfo: Readonly<Record<string, unknown>>;
   readonly capabilities: Readonly<Record<string, unknown>>;
-  /** Our newest when absent. */
+  /** The latest revision that the gateway supports if absent. */
   readonly protocolVersion?: string;
-  /** The two objects as the client spelt them: numbers and duplicates survive no parser. */
+  /** The raw text of the two objects, because a parser changes large numbers and drops duplicate members. */
   readonly raw?: { readonly clientInfo: Uint8Array; readonly capabilities: Uint8Array } | undefined;
 }
 
 /**
- * The same text for clients that a server cannot tell apart, whatever the order of their members.
+ * Returns the same key for clients that a server cannot tell apart, in whatever order their members are.
  *
- * `principal` is who is behind the client: people do not share a process by looking alike.
+ * `principal` is the user behind the client, so that different users never share a process.
  */
 export function profileKey({ clientInfo, capabilities, protocolVersion }: ClientProfile, principal: string): string {
   return JSON.stringify([principal, protocolVersion ?? null, sorted(capabilities), sorted(clientInfo)]);
@@ -21,6 +21,6 @@ function sorted(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(sorted);
   if (typeof value !== 'object' || value === null) return value;
   const members = Object.entries(value).map(([name, member]) => [name, sorted(member)] as const);
-  // As pairs, so that no name, `__proto__` for one, means anything.
+  // As pairs, so that no name has a special meaning, such as `__proto__`.
   return members.sort(([a], [b]) => (a < b ? -1 : 1));
 }

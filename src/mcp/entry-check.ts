@@ -3,17 +3,17 @@ import { hidesCharacters } from './hidden-text.js';
 import type { ListKind } from './lists.js';
 import { findSchemaFault } from './schema-check.js';
 
-/** What is to be done with one entry of a server's list. `name` is what identifies it: a name or a URI. */
+/** The result of the check of one entry of a server's list. `name` is what identifies the entry: a name or a URI. */
 export type EntryVerdict =
   | { readonly kind: 'sound'; readonly name: string; readonly nullMembers: readonly string[] }
   | { readonly kind: 'unsound'; readonly name: string | undefined; readonly reason: string };
 
 /**
- * Whether a client can be expected to take this entry. One that it would refuse makes some clients drop the whole
- * list; a member that may be absent but must not be null is one of the reasons. A name that hides characters is not what
- * it looks like, wherever it is shown.
+ * Checks whether clients can be expected to accept an entry, because some clients drop the whole list over one entry
+ * that they reject. One reason is an optional member that is null. A name with hidden characters is rejected too,
+ * because it is not what it looks like.
  *
- * Only shape and size are looked at; no schema of a child is ever compiled, nor a pattern of one run.
+ * Checks shape and size only. Never compiles a server's schema and never runs a pattern in it.
  */
 export function checkEntry(list: ListKind, entry: unknown): EntryVerdict {
   const { identity, required, members } = SHAPES[list];
@@ -41,7 +41,7 @@ export function checkEntry(list: ListKind, entry: unknown): EntryVerdict {
 type MemberRule = readonly [member: string, isRight: (value: unknown) => boolean, expected: string];
 
 interface Shape {
-  /** The member that tells an entry from the others. */
+  /** The member that identifies an entry. */
   readonly identity: string;
   readonly required: readonly string[];
   readonly members: readonly MemberRule[];

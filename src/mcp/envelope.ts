@@ -1,13 +1,13 @@
 import type * as jsonrpc from '../jsonrpc/envelope.js';
 import { EnvelopeScanner } from '../jsonrpc/envelope-scanner.js';
 
-/** Names the task that a message belongs to. */
+/** The key in `_meta` that names the task of a message. */
 const RELATED_TASK = 'io.modelcontextprotocol/related-task';
 
 /**
- * Every member that a gateway has to read or replace in an MCP message. What is not named here is never looked at.
+ * Every member that the gateway reads or replaces in an MCP message. The gateway never looks at others.
  *
- * The same list serves both directions and both eras: a message has few of them.
+ * One list serves both directions and both eras, because a message has few of the members.
  */
 const WATCHED = {
   /** `tools/call`, `prompts/get`: the exposed name from a client, the original name towards a child. */
@@ -15,14 +15,14 @@ const WATCHED = {
   uri: ['params', 'uri'],
   refName: ['params', 'ref', 'name'],
   refUri: ['params', 'ref', 'uri'],
-  /** The page asked for. */
+  /** The requested page. */
   cursor: ['params', 'cursor'],
   /** `tasks/*` and `notifications/tasks/status`. */
   taskId: ['params', 'taskId'],
   status: ['params', 'status'],
-  /** Present when the request is to become a task. */
+  /** Present if the request is to become a task. */
   task: ['params', 'task'],
-  /** Where progress of this request is to be reported. */
+  /** The token for progress notifications of this request. */
   requestProgressToken: ['params', '_meta', 'progressToken'],
   relatedTask: ['params', '_meta', RELATED_TASK, 'taskId'],
   /** Present in every request of a modern client, in none of a legacy one. */
@@ -50,7 +50,7 @@ const WATCHED = {
   resultTasks: ['result', 'tasks'],
   errorCode: ['error', 'code'],
   isError: ['result', 'isError'],
-  /** The task that a request has become. */
+  /** The task that a request became. */
   createdTask: ['result', 'task', 'taskId'],
   /** `tasks/get`, `tasks/cancel`. */
   resultTaskId: ['result', 'taskId'],
@@ -60,10 +60,10 @@ const WATCHED = {
 
 type Watched = typeof WATCHED;
 
-/** JSON nests at most this deep; deeper text parses but overflows serialisers. */
+/** The most levels of nesting in a message. Deeper JSON parses but overflows serializers. */
 const MAX_DEPTH = 512;
 
-/** Messages in one batch: as many as the official server takes. More would be a way round every limit on requests. */
+/** The most messages in one batch, as in the official server. Larger batches would bypass the limits on requests. */
 const MAX_BATCH = 100;
 
 export type Envelope = jsonrpc.Envelope<Watched>;
@@ -72,10 +72,13 @@ export type NotificationEnvelope = jsonrpc.NotificationEnvelope<Watched>;
 export type ResponseEnvelope = jsonrpc.ResponseEnvelope<Watched>;
 export type { Rejection } from '../jsonrpc/envelope.js';
 
-/** Reads the envelope of one line: all of the bytes, or those from `start` to `end`. See `EnvelopeScanner` for what is refused. */
+/**
+ * Scans the envelope of one line: all of the bytes, or those from `start` to `end`. See `EnvelopeScanner` for the
+ * rules.
+ */
 export type ScanEnvelope = (bytes: Uint8Array, start?: number, end?: number) => Envelope | jsonrpc.Rejection;
 
-/** `isUtf8` comes from the platform, which checks much faster than a script could. */
+/** `isUtf8` comes from the platform, whose check is much faster than one in JavaScript. */
 export function createScan(isUtf8: (bytes: Uint8Array) => boolean): ScanEnvelope {
   const limits = { maxDepth: MAX_DEPTH, maxElements: MAX_BATCH, isUtf8 };
   const scanner = new EnvelopeScanner({ watch: WATCHED, ...limits });
@@ -83,8 +86,8 @@ export function createScan(isUtf8: (bytes: Uint8Array) => boolean): ScanEnvelope
 }
 
 /**
- * The elements of a batch, each read as if it had come alone, and copied: when one of them is not needed any more, its
- * memory may get another use, and the others must not be in it. An array among them is no batch again.
+ * Scans each element of a batch like a line of its own. Copies the elements, because the memory of one message may be
+ * reused while the others are still in use. An array among the elements is not a batch.
  */
 export function messagesOf(batch: jsonrpc.Rejection, scan: ScanEnvelope): readonly (Envelope | jsonrpc.Rejection)[] {
   return (batch.elements ?? []).map(({ start, end }) => {

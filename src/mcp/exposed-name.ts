@@ -1,21 +1,21 @@
-/** Hosts put a prefix of their own before a name and then allow 60 or 64 characters in all. */
+/** Hosts add a prefix of their own to a name and then allow 60 or 64 characters in all. */
 const MAX_LENGTH = 48;
-/** Digits of a hash that tell apart what would otherwise look the same. */
+/** How many digits of a hash make a shortened name unique. */
 export const HASH_LENGTH = 8;
 const SEPARATOR = '__';
 const FORBIDDEN = /[^A-Za-z0-9_-]+/g;
 
-/** SHA-256 of a text, in lower-case hexadecimal. */
+/** Returns the SHA-256 of a text in lower-case hexadecimal. */
 export type Sha256 = (text: string) => string;
 
-/** HMAC-SHA-256 of a text, or the beginning of it, in characters that may stand in a name. */
+/** Returns the HMAC-SHA-256 of a text, or a prefix of it, in characters that are allowed in names. */
 export type Hmac = (text: string) => string;
 
 /**
- * The name under which a client sees `original` of the server `key`.
+ * Returns the exposed name, under which clients see `original` of the server `key`.
  *
- * A function of prefix, key and original alone, so that no server ever renames another's tools. A name that is too long, or has
- * characters that model APIs refuse, is shortened and ends in `_` and eight digits of a hash.
+ * It depends on prefix, key and original name alone, so that no server renames another server's tools. A name that is
+ * too long, or contains characters that model APIs reject, is shortened and ends in `_` and eight digits of a hash.
  */
 export function exposedName(key: string, prefix: string, original: string, sha256: Sha256): string {
   const full = prefix === '' ? original : `${prefix}${SEPARATOR}${original}`;
@@ -25,7 +25,7 @@ export function exposedName(key: string, prefix: string, original: string, sha25
   return `${clean.slice(0, MAX_LENGTH - HASH_LENGTH - 1)}_${hash}`;
 }
 
-/** Splits at the first separator; no prefix holds one, so what stands before it can only be a prefix. */
+/** Splits an exposed name at the first separator. No prefix contains a separator. */
 export function splitExposedName(name: string): { prefix: string; original: string } | undefined {
   const at = name.indexOf(SEPARATOR);
   return at <= 0 ? undefined : { prefix: name.slice(0, at), original: name.slice(at + SEPARATOR.length) };

@@ -1,10 +1,10 @@
 /**
- * Whether a text holds what its reader cannot see or is misled by, such as controls, zero-width and tag characters, or
- * overrides of direction.
+ * Whether a text contains characters that its reader cannot see or is misled by, such as controls, zero-width and tag
+ * characters, or direction overrides.
  *
- * What scripts and emoji need is no such thing: joiners and a variation selector within an emoji, flags spelt in tag
- * characters, joiners between letters of scripts that join, and marks of direction beside letters written from right to
- * left.
+ * Characters that scripts and emoji need are allowed: joiners and a variation selector within an emoji, flags made of
+ * tag characters, joiners between letters of scripts that join, and direction marks beside letters of right-to-left
+ * scripts.
  */
 export function hidesCharacters(text: string): boolean {
   if (PLAIN.test(text)) return false;
@@ -15,7 +15,7 @@ export function hidesCharacters(text: string): boolean {
   return false;
 }
 
-/** Whether any text within a JSON value does; line ends and tabs are what texts of several lines are made of. */
+/** Whether any text within a JSON value hides characters. Line breaks and tabs are allowed. */
 export function hidesCharactersWithin(value: unknown): boolean {
   if (typeof value === 'string') return hidesCharacters(value.replace(/[\t\r\n]/g, ' '));
   if (Array.isArray(value)) return value.some(hidesCharactersWithin);
@@ -23,7 +23,7 @@ export function hidesCharactersWithin(value: unknown): boolean {
   return Object.entries(value).some(([key, inner]) => hidesCharactersWithin(key) || hidesCharactersWithin(inner));
 }
 
-/** As most texts are; for those, nobody has to wait until classes of Unicode are looked up. */
+/** Matches most texts, and saves compiling Unicode classes for them. */
 const PLAIN = /^[ -~]*$/;
 
 interface Patterns {
@@ -42,18 +42,18 @@ function makePatterns(): Patterns {
   };
 }
 
-/** A soft hyphen is left out: it shows where a word may be broken. */
+/** Except the soft hyphen, which marks where a word may break. */
 const INVISIBLES = String.raw`(?!\u00ad)[\p{Cc}\p{Cf}\p{Cs}\u2028\u2029\u034f\u115f\u1160\u3164\uffa0\ufe00-\ufe0f\u{e0100}-\u{e01ef}]`;
 
-/** Where text runs from right to left, they say which way the characters beside them run. */
+/** Direction marks, which right-to-left text needs. */
 const MARKS = /[\u200e\u200f\u061c]/gu;
 const RIGHT_TO_LEFT = String.raw`[\p{Script=Hebrew}\p{Script=Arabic}\p{Script=Syriac}\p{Script=Thaana}]`;
 
 const EMOJI = String.raw`\p{Emoji}\p{Emoji_Modifier}?(?:\ufe0e|\ufe0f\u20e3?)?`;
 const COMPOSED_EMOJI = String.raw`(?=\p{Emoji}\p{Emoji_Modifier}?[\u200d\ufe0e\ufe0f])${EMOJI}(?:\u200d${EMOJI})*`;
-/** England, Scotland and Wales: a black flag, the region in tag characters, and their end. */
+/** England, Scotland and Wales: a black flag, the region in tag characters, and the cancel tag. */
 const FLAG = String.raw`\u{1f3f4}[\u{e0061}-\u{e007a}]{5}\u{e007f}`;
-/** As in Persian and in the scripts of India, where it tells how two letters stand together. */
+/** As in Persian and in the scripts of India, where a joiner decides the form of two letters. */
 const JOINER = String.raw`(?<=[\p{L}\p{M}])(?<![A-Za-z])[\u200c\u200d](?=\p{L})(?![A-Za-z])`;
 const IDEOGRAPH = String.raw`(?<=\p{Ideographic})[\ufe00-\ufe02\u{e0100}-\u{e01ef}]`;
 const BYTE_ORDER_MARK = String.raw`^\ufeff`;

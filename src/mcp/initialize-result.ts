@@ -2,7 +2,7 @@ import { isRecord } from '../json/is-record.js';
 import { readText } from '../json/json-text.js';
 import type { ResponseEnvelope } from './envelope.js';
 
-/** What a child answered to `initialize`. */
+/** A server's answer to `initialize`. */
 export interface InitializeResult {
   /** The result as JSON, verbatim. */
   readonly raw: Uint8Array;
@@ -11,14 +11,14 @@ export interface InitializeResult {
   readonly instructions: string | undefined;
 }
 
-/** Whether this capability, such as `tools` or `resources.subscribe`, was declared. */
+/** Whether the server declared a capability, such as `tools` or `resources.subscribe`. */
 export function declares(capabilities: InitializeResult['capabilities'], capability: string): boolean {
   let value: unknown = capabilities;
   for (const step of capability.split('.')) value = isRecord(value) ? value[step] : undefined;
   return value !== undefined && value !== null && value !== false;
 }
 
-/** The parts of an `InitializeResult` that we use, or what is wrong with it. */
+/** Reads the answer to `initialize`. Returns what is wrong with it if it is not valid. */
 export function readInitializeResult({ bytes, result, error }: ResponseEnvelope): InitializeResult | string {
   if (result === undefined) {
     const { code, message } = JSON.parse(readText(bytes, error ?? { start: 0, end: 0 })) as Record<string, unknown>;
@@ -36,7 +36,7 @@ export function readInitializeResult({ bytes, result, error }: ResponseEnvelope)
   };
 }
 
-/** Whatever a server put there, as text. */
+/** Any JSON value as text. */
 function inWords(value: unknown): string {
   return typeof value === 'string' ? value : (JSON.stringify(value) ?? 'none');
 }

@@ -1,17 +1,17 @@
-/** The lists that servers offer and that a gateway merges. */
+/** The lists that servers offer and the gateway merges. */
 export const LIST_KINDS = ['tools', 'prompts', 'resources', 'templates'] as const;
 
 export type ListKind = (typeof LIST_KINDS)[number];
 
-/** How one kind of list is spelt in the protocol. */
+/** The names of one kind of list in the protocol. */
 export interface ListFacts {
   readonly method: string;
-  /** The member of the result that holds the entries, and its name among the watched tokens. */
+  /** The member of the result with the entries, and the name of its token. */
   readonly member: string;
   readonly token: 'resultTools' | 'resultPrompts' | 'resultResources' | 'resultTemplates';
   /** The server capability that goes with it. */
   readonly capability: 'tools' | 'prompts' | 'resources';
-  /** The notification that it may have changed. */
+  /** The notification that the list has changed. */
   readonly changed: string;
 }
 
@@ -48,17 +48,17 @@ export const LISTS: Readonly<Record<ListKind, ListFacts>> = {
   },
 };
 
-/** Whether the entries go by names, which get the server's prefix, and not by URIs, which stay as they are. */
+/** Whether names identify the entries, which get the server's prefix. Otherwise URIs do, which stay as they are. */
 export function isNamed(kind: ListKind): boolean {
   return kind === 'tools' || kind === 'prompts';
 }
 
-/** The list that a method asks for, if it asks for one. */
+/** Returns the list that a method requests, if any. */
 export function listAskedFor(method: string): ListKind | undefined {
   return BY_METHOD.get(method);
 }
 
-/** The lists that a notification says have changed. */
+/** Returns the lists that a notification reports as changed. */
 export function listsChangedBy(method: string): readonly ListKind[] {
   return BY_CHANGE.get(method) ?? [];
 }

@@ -1,4 +1,4 @@
-/** The methods that the gateway treats by name; lists are in `lists.ts`. */
+/** The methods that the gateway knows by name. Those of lists are in `lists.ts`. */
 export const METHODS = {
   initialize: 'initialize',
   initialized: 'notifications/initialized',
@@ -26,12 +26,12 @@ export const METHODS = {
   rootsChanged: 'notifications/roots/list_changed',
 } as const;
 
-/** Requests that have no effects, by what MCP says of them, so that they may be served twice. */
+/** Requests that MCP defines as free of side effects, so that they may be repeated. */
 export const REPEATABLE_METHODS: ReadonlySet<string> = new Set([
   METHODS.readResource,
   METHODS.getPrompt,
   METHODS.complete,
 ]);
 
-/** Requests about one task, by its id. */
+/** Requests about one task, whose id they name. */
 export const TASK_METHODS: ReadonlySet<string> = new Set([METHODS.getTask, METHODS.taskResult, METHODS.cancelTask]);

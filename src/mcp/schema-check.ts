@@ -1,16 +1,16 @@
 import { isRecord } from '../json/is-record.js';
 import { toBytes } from '../json/json-text.js';
 
-/** A schema beyond this is no schema that a model could use; the largest seen in the field is about half of it. */
+/** A larger schema is of no use to a model; the largest seen in the field is about half of it. */
 const MAX_SCHEMA_BYTES = 64 * 1024;
 const MAX_SCHEMA_DEPTH = 32;
 const MAX_SUBSCHEMAS = 1_000;
-/** One after the other, about one and the same value. */
+/** The most references in a row that apply to the same value. */
 const MAX_REFERENCES = 100;
 
 /**
- * Why a schema would stall or overflow who takes it, if so. Only its shape and size are looked at: it is never compiled,
- * nor a pattern of it run.
+ * Returns why a schema would stall or overflow a client that compiles it; `undefined` if it would not. Checks shape and
+ * size only: never compiles the schema and never runs a pattern in it.
  */
 export function findSchemaFault(member: string, schema: unknown): string | undefined {
   if (schema === undefined || schema === null) return undefined;
@@ -20,13 +20,13 @@ export function findSchemaFault(member: string, schema: unknown): string | undef
     return `${member} nests deeper than ${MAX_SCHEMA_DEPTH}`;
   const text = JSON.stringify(schema);
   if (toBytes(text).length > MAX_SCHEMA_BYTES) return tooLarge;
-  // Most schemas are small and have no references, and a client waits while they are looked at.
+  // Most schemas are small and have no references, and a client waits for this check.
   if (text.length > MAX_SUBSCHEMAS * LEAST_SUBSCHEMA.length && countSubschemas(schema) > MAX_SUBSCHEMAS)
     return `${member} has more than ${MAX_SUBSCHEMAS} subschemas`;
   return text.includes('"$ref"') && refersToItself(schema) ? `${member} refers to itself without end` : undefined;
 }
 
-/** With what parts it from the next one. */
+/** The shortest subschema, and the comma behind it. */
 const LEAST_SUBSCHEMA = '{},';
 
 /** Keywords whose value is a schema, or a list of them. */
@@ -35,12 +35,12 @@ const SUBSCHEMA_KEYWORDS: ReadonlySet<string> = new Set([
   ...['additionalProperties', 'unevaluatedProperties', 'propertyNames', 'contentSchema'],
   ...['allOf', 'anyOf', 'oneOf', 'not', 'if', 'then', 'else'],
 ]);
-/** Keywords whose value has schemas by names. */
+/** Keywords whose value maps names to schemas. */
 const NAMED_SUBSCHEMA_KEYWORDS: ReadonlySet<string> = new Set([
   ...['properties', 'patternProperties', 'dependentSchemas', 'dependencies', '$defs', 'definitions'],
 ]);
 
-/** How many schemas stand within a schema, at any depth. */
+/** Counts the schemas within a schema, at any depth. */
 function countSubschemas(schema: unknown): number {
   if (!isRecord(schema)) return 0;
   let count = 0;
@@ -52,7 +52,7 @@ function countSubschemas(schema: unknown): number {
   return count;
 }
 
-/** What the texts and tokens of a value take at least as JSON, counted until it is more than `limit`. */
+/** Returns the least bytes that a value takes as JSON. Stops counting above `limit`. */
 function leastBytesOf(value: unknown, limit: number): number {
   if (typeof value === 'string') return value.length + 2;
   if (typeof value !== 'object' || value === null) return 1;
@@ -65,7 +65,7 @@ function leastBytesOf(value: unknown, limit: number): number {
   return least - 1;
 }
 
-/** Levels of nesting, counted no further than `limit`. */
+/** Returns the levels of nesting in a value, or `limit` if there are more. */
 function depthOf(value: unknown, limit: number): number {
   if (typeof value !== 'object' || value === null || limit === 0) return 0;
   let deepest = 0;
@@ -73,12 +73,12 @@ function depthOf(value: unknown, limit: number): number {
   return deepest + 1;
 }
 
-/** Keywords whose schemas are about the same value as the schema that they stand in. */
+/** Keywords whose schemas apply to the same value as the schema that contains them. */
 const IN_PLACE = ['allOf', 'anyOf', 'oneOf', 'not', 'if', 'then', 'else'];
 
 /**
- * Whether validating one value would lead back to validating the very same: a reference that recurs within properties or
- * items ends with the value, and is what trees are described by.
+ * Whether validation of a value would lead back to the same schema for the same value, and so never end. A recursive
+ * reference within properties or items ends with the value; schemas of trees need those.
  */
 function refersToItself(root: unknown): boolean {
   const finished = new Set<unknown>();
@@ -105,7 +105,7 @@ function inPlaceOf(root: unknown, schema: Record<string, unknown>): unknown[] {
   return [...inner, target];
 }
 
-/** What `#` or `#/a/b` stands for; nothing outside the schema is ever looked up. */
+/** Resolves the reference `#` or `#/a/b`. Never resolves references to other documents. */
 function resolveLocal(root: unknown, reference: string): unknown {
   if (reference === '#') return root;
   if (!reference.startsWith('#/')) return undefined;

@@ -1,35 +1,36 @@
 import type { Hmac } from './exposed-name.js';
 
-/** Whose task it is: the server that made it, or the client that did, by the names that the gateway gives them. */
+/** The maker of a task: a server or a client, by the gateway's name for it. */
 export interface TaskOrigin {
   readonly maker: string;
-  /** The id as its maker knows it. */
+  /** The id that the maker gave the task. */
   readonly original: string;
 }
 
 /**
- * The id under which the other side knows a task: who made it, a seal, and the original id.
+ * Returns the id under which the other side knows a task: the maker's name, a seal and the original id.
  *
- * Nothing is stored, since whoever asked for a task may keep its id for as long as it likes. The seal makes sure that
- * an id is good only for whom it was made, so that nobody reaches a task by guessing. Makers' names have no colon.
+ * The gateway stores nothing for it, because the side that asked for a task may use its id for any length of time. The
+ * seal makes an id valid only for the holder that it was made for, so that nobody can guess the id of another's task.
+ * Makers' names contain no colon.
  */
 export function wrapTaskId({ maker, original }: TaskOrigin, holder: string, seal: Hmac): string {
   return `${maker}:${seal(sealed(maker, original, holder))}:${original}`;
 }
 
-/** Whose task it is; `undefined` if the id was not made by us for this holder. */
+/** Returns the maker and the original id; `undefined` if the gateway did not make the id for this holder. */
 export function unwrapTaskId(id: string, holder: string, seal: Hmac): TaskOrigin | undefined {
   const [, maker, mac, original] = /^([^:]+):([^:]+):(.*)$/s.exec(id) ?? [];
   if (maker === undefined || mac === undefined || original === undefined) return undefined;
   return isSame(mac, seal(sealed(maker, original, holder))) ? { maker, original } : undefined;
 }
 
-/** Unambiguous, whatever stands in the parts. */
+/** Joins the parts unambiguously, whatever they contain. */
 function sealed(maker: string, original: string, holder: string): string {
   return JSON.stringify([maker, holder, original]);
 }
 
-/** In a time that tells nothing about where they differ. */
+/** Compares in a time that does not depend on where the texts differ. */
 function isSame(a: string, b: string): boolean {
   let difference = a.length ^ b.length;
   for (let index = 0; index < a.length; index += 1) difference |= a.charCodeAt(index) ^ b.charCodeAt(index % b.length);

@@ -1,6 +1,6 @@
 import { isObject, isString, readString, readText, type Span, visitElements, visitMembers } from '../json/json-text.js';
 
-/** What of a tool's entry tells a model what the tool is and how it is called. */
+/** The members of a tool's entry that tell a model what the tool is and how to call it. */
 const DEFINING_MEMBERS: ReadonlySet<string> = new Set([
   'name',
   'title',
@@ -11,11 +11,11 @@ const DEFINING_MEMBERS: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * What a tool says it is: the same text for entries of a list that say the same, as JSON without spaces, its members
- * sorted.
+ * Returns the definition of a tool as canonical JSON: no spaces, sorted members. Entries with the same definition give
+ * the same text.
  *
- * A number stays as it is spelt, since 1 and 1.0 are not the same to every client, and large ones would lose digits. Of
- * a member that stands twice both are kept: which of them counts differs from client to client.
+ * Numbers keep their raw text, because 1 and 1.0 differ for some clients, and large numbers would lose digits.
+ * Duplicate members are all kept, because clients differ in which of them they take.
  */
 export function toolDefinition(bytes: Uint8Array, entry: Span): string {
   return canonicalObject(bytes, entry, (name) => DEFINING_MEMBERS.has(name));
@@ -30,11 +30,11 @@ function canonical(bytes: Uint8Array, value: Span): string {
   return `[${elements.join()}]`;
 }
 
-function canonicalObject(bytes: Uint8Array, object: Span, isKept: (name: string) => boolean): string {
+function canonicalObject(bytes: Uint8Array, object: Span, isIncluded: (name: string) => boolean): string {
   const members: { readonly name: string; readonly text: string }[] = [];
   visitMembers(bytes, object.start, Number.POSITIVE_INFINITY, (key, value) => {
     const name = readString(bytes, key);
-    if (isKept(name)) members.push({ name, text: `${JSON.stringify(name)}:${canonical(bytes, value)}` });
+    if (isIncluded(name)) members.push({ name, text: `${JSON.stringify(name)}:${canonical(bytes, value)}` });
   });
   // A stable sort: members of the same name stay in their order.
   members.sort((one, other) => (one.name < other.name ? -1 : Number(one.name > other.name)));

@@ -2,30 +2,32 @@ import { valuesAt } from '../json/json-path.js';
 import { isString, readString, type Span } from '../json/json-text.js';
 import { HASH_LENGTH, type Sha256 } from './exposed-name.js';
 
-/** Whether it names a user interface: the HTML of MCP Apps, which a host shows for the results of a tool. */
+/** Whether a URI names a user interface of MCP Apps: HTML that a host shows for the results of a tool. */
 export function isUiUri(uri: string): boolean {
   return uri.startsWith('ui://');
 }
 
 /**
- * The URI under which clients see `uri` of the server `key` when another server owns it.
+ * Returns the URI under which clients see `uri` of the server `key` if another server owns that URI.
  *
- * A function of key and URI alone. The path stays, so that people see what it is.
+ * It depends on key and URI alone. The path stays the same, so that people recognize it.
  */
 export function uiAlias(key: string, uri: string, sha256: Sha256): string {
   const path = uri.replace(/^ui:\/\/[^/?#]*\/?/, '');
   return `ui://${key}--${sha256(`${key}\0${uri}`).slice(0, HASH_LENGTH)}/${path}`;
 }
 
-/** The key in a URI that has the form of an alias; no key holds the two dashes that follow it. */
+/** Returns the key in a URI that has the form of an alias. No key contains the two dashes that follow it. */
 export function keyInUiAlias(uri: string): string | undefined {
   return /^ui:\/\/([^/?#]+)--[0-9a-f]{8}(?:[/?#]|$)/.exec(uri)?.[1];
 }
 
-/** Members of `_meta` that tell the user interface of a tool: as MCP Apps has it, as it had it first, and OpenAI's. */
+/**
+ * Members of `_meta` that name the user interface of a tool: that of MCP Apps, that of its first draft, and OpenAI's.
+ */
 const POINTERS: readonly (readonly string[])[] = [['ui', 'resourceUri'], ['ui/resourceUri'], ['openai/outputTemplate']];
 
-/** Where the tool, or the result of one, that stands at `span` points to a user interface. */
+/** Returns where a tool, or the result of one, at `span` names a user interface. */
 export function uiPointers(bytes: Uint8Array, span: Span): readonly { readonly uri: string; readonly span: Span }[] {
   const metas = valuesAt(bytes, span, ['_meta']);
   const tokens = metas.flatMap((meta) => POINTERS.flatMap((path) => valuesAt(bytes, meta, path)));

@@ -1,11 +1,11 @@
-/** Stops what was scheduled; calling it late or twice does nothing. */
+/** Cancels a scheduled task. Does nothing if the task has run or was canceled. */
 export type Cancel = () => void;
 
 /**
- * Time as the core sees it, so that tests can hold it still.
+ * The time and timers, which tests replace.
  *
- * All times are milliseconds on a monotonic clock with an arbitrary zero: a laptop that slept or a corrected wall
- * clock never makes a deadline fire early.
+ * All times are milliseconds on a monotonic clock with an arbitrary zero, so that neither a laptop that slept nor a
+ * corrected wall clock makes a deadline fire early.
  */
 export interface Clock {
   now(): number;

@@ -1,28 +1,28 @@
 import type { Cancel, Clock } from './clock.js';
 
-/** Something that must end by a time of its own, which may move later while it runs. */
+/** Something with a deadline, which may move to a later time. */
 export interface Due {
   /** Milliseconds on the clock. */
   dueAt: number;
-  /** Where it stands among what is watched; kept by `Deadlines`. */
+  /** Its index among the watched items. Only `Deadlines` changes it. */
   place?: number | undefined;
 }
 
 /**
  * Watches many deadlines with one timer.
  *
- * A call that is answered in time costs no timer at all: the one timer stays armed for the earliest deadline known
- * when it was set, and looks again when it fires. It is gone one period after the last watched thing, or at `close`.
+ * A call that is answered in time costs no timer: the one timer stays armed for the earliest deadline known when it was
+ * set, and is armed anew when it fires. It ends when it fires and nothing is watched, or at `close`.
  */
 export class Deadlines<Item extends Due> {
   readonly #clock: Clock;
   readonly #onDue: (item: Item) => void;
-  /** In no order. A set would be made anew all the time as calls come and go, and keep the garbage collector busy. */
+  /** In no order. A set would reallocate its table as calls come and go, which keeps the garbage collector busy. */
   #items: Item[] = [];
   #cancel: Cancel | undefined;
   #armedFor = 0;
 
-  /** `onDue` is called for each item past its time, after the item has left. */
+  /** `onDue` is called for each item whose deadline has passed, which is not watched any more by then. */
   constructor(clock: Clock, onDue: (item: Item) => void) {
     this.#clock = clock;
     this.#onDue = onDue;
@@ -69,7 +69,7 @@ export class Deadlines<Item extends Due> {
       else next = Math.min(next, item.dueAt);
     }
     for (const item of due) this.unwatch(item);
-    // In the order of their times, and not of their places.
+    // In the order of their deadlines.
     due.sort((a, b) => a.dueAt - b.dueAt);
     if (next !== Number.POSITIVE_INFINITY) this.#arm(next);
     for (const item of due) this.#onDue(item);

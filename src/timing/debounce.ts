@@ -2,16 +2,16 @@ import type { Cancel, Clock } from './clock.js';
 
 export interface DebounceOptions {
   readonly clock: Clock;
-  /** From a request to the run, so that requests close together become one. */
+  /** Milliseconds from a request to its run, so that requests close together share one run. */
   readonly delayMs: number;
-  /** From the start of one run to the start of the next, at least. */
+  /** The least milliseconds from the start of one run to the start of the next. */
   readonly everyMs: number;
   readonly run: () => Promise<void> | void;
 }
 
 /**
- * Runs something on request, however often it is requested: one run at a time, one more if it was requested
- * meanwhile, and never more often than the pace.
+ * Debounces and rate-limits a task: coalesces requests that come together, runs one at a time, runs once more if a
+ * request came during a run, and starts no more often than `everyMs`.
  */
 export class Debounce {
   readonly #options: DebounceOptions;

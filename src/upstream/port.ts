@@ -155,8 +155,8 @@ export interface RequestHandler {
   settle(outcome: Outcome): void;
   /** Called for each progress notification that moves forward; `value` is its `progress`. */
   progress?(notification: NotificationEnvelope, value: number): void;
-  /** Called when the request is written and its bytes are no longer needed for that. May never be called. */
-  readonly onWritten?: (() => void) | undefined;
+  /** The lease of a large request's memory. Whoever writes the request releases it. */
+  readonly lease?: SplicedMessage['lease'];
   /** The progress that an earlier connection reported; only values beyond it move forward. */
   readonly progressed?: number | undefined;
 }

@@ -2,13 +2,14 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { BufferPool } from '../../src/io/buffer-pool.js';
 import { copyInto } from '../../src/io/byte-reader.js';
+import { Lease } from '../../src/io/lease.js';
 import { LineDecoder, type OversizedLine } from '../../src/io/line-decoder.js';
 import { SharedLimit } from '../../src/io/shared-limit.js';
 
 const MIB = 1024 * 1024;
 
 /** Everything that came out, as text and in order; dropped lines as their length in brackets. */
-function decoding(maxLineBytes = 1024, held?: SharedLimit) {
+function decoding(maxLineBytes = 1024, sharedLimit?: SharedLimit) {
   const lines: string[] = [];
   const dropped: OversizedLine[] = [];
   const sink = {
@@ -18,7 +19,7 @@ function decoding(maxLineBytes = 1024, held?: SharedLimit) {
       lines.push(`[${fragment.byteLength}]`);
     },
   };
-  const decoder = new LineDecoder({ sink, maxLineBytes, held });
+  const decoder = new LineDecoder({ sink, maxLineBytes, sharedLimit });
   const push = (...chunks: (string | Uint8Array)[]) => {
     for (const chunk of chunks) copyInto(decoder, typeof chunk === 'string' ? Buffer.from(chunk) : chunk);
   };
@@ -131,9 +132,9 @@ describe('a line that passes the limit', () => {
   it('is let go of while it still comes', () => {
     const { decoder, push } = decoding(1_000);
     push('x'.repeat(900));
-    expect(decoder.heldBytes).toBe(900);
+    expect(decoder.unfinishedBytes).toBe(900);
     push('x'.repeat(900));
-    expect(decoder.heldBytes).toBe(0);
+    expect(decoder.unfinishedBytes).toBe(0);
   });
 });
 
@@ -141,10 +142,10 @@ describe('the end of the stream', () => {
   it('drops an unfinished line and tells its length', () => {
     const { decoder, lines, push } = decoding();
     push('whole\nhalf a li');
-    expect(decoder.heldBytes).toBe(9);
+    expect(decoder.unfinishedBytes).toBe(9);
     expect(decoder.end()).toBe(9);
     expect(lines).toEqual(['whole']);
-    expect(decoder.heldBytes).toBe(0);
+    expect(decoder.unfinishedBytes).toBe(0);
     expect(decoder.droppedLines).toBe(1);
   });
 
@@ -170,11 +171,11 @@ describe('the cost of a line in pieces', () => {
     const before = process.cpuUsage();
     push(Buffer.alloc(8 * MIB, 'x'));
     for (let count = 0; count < 100_000; count += 1) push(byte);
-    expect(decoder.heldBytes).toBe(8 * MIB + 100_000);
+    expect(decoder.unfinishedBytes).toBe(8 * MIB + 100_000);
     push('\n');
     const { user, system } = process.cpuUsage(before);
     expect(lines[0]).toHaveLength(8 * MIB + 100_000);
-    expect(decoder.heldBytes).toBe(0);
+    expect(decoder.unfinishedBytes).toBe(0);
     expect((user + system) / 1000).toBeLessThan(1_000);
   });
 
@@ -186,7 +187,7 @@ describe('the cost of a line in pieces', () => {
     push('\n');
     const { user, system } = process.cpuUsage(before);
     expect(dropped[0]?.byteLength).toBe(200_000);
-    expect(decoder.heldBytes).toBe(0);
+    expect(decoder.unfinishedBytes).toBe(0);
     expect((user + system) / 1000).toBeLessThan(1_000);
   });
 });
@@ -195,12 +196,16 @@ describe('several decoders that share what they may hold', () => {
   const large = (mark: string) => `${mark}${'x'.repeat(MIB)}`;
 
   it('hold no more together than that: the line that would be beyond it is dropped, and the next one is read', () => {
-    const held = new SharedLimit(3 * MIB);
-    const [one, two, three] = [decoding(8 * MIB, held), decoding(8 * MIB, held), decoding(8 * MIB, held)];
+    const sharedLimit = new SharedLimit(3 * MIB);
+    const [one, two, three] = [
+      decoding(8 * MIB, sharedLimit),
+      decoding(8 * MIB, sharedLimit),
+      decoding(8 * MIB, sharedLimit),
+    ];
     one.push(large('1'));
     two.push(large('2'));
     three.push(large('3'));
-    expect(held.taken).toBeLessThanOrEqual(3 * MIB);
+    expect(sharedLimit.used).toBeLessThanOrEqual(3 * MIB);
     three.push('end\nnext\n');
     expect(three.lines).toEqual([`[${MIB + 4}]`, 'next']);
     expect(text(three.dropped[0]?.head)).toMatch(/^3x+$/);
@@ -208,34 +213,34 @@ describe('several decoders that share what they may hold', () => {
     one.push('\n');
     two.push('\n');
     expect([one.lines, two.lines]).toEqual([[large('1')], [large('2')]]);
-    expect([held.taken, held.refusals]).toEqual([0, 1]);
+    expect([sharedLimit.used, sharedLimit.refusals]).toEqual([0, 1]);
   });
 
   it('keep nobody from lines that merely come in two pieces, however much somebody hoards', () => {
-    const held = new SharedLimit(MIB);
-    const [hoarder, other] = [decoding(8 * MIB, held), decoding(8 * MIB, held)];
+    const sharedLimit = new SharedLimit(MIB);
+    const [hoarder, other] = [decoding(8 * MIB, sharedLimit), decoding(8 * MIB, sharedLimit)];
     hoarder.push('x'.repeat(MIB));
     other.push('a'.repeat(30_000), 'b'.repeat(30_000), '\n');
     expect(other.lines).toEqual(['a'.repeat(30_000) + 'b'.repeat(30_000)]);
   });
 
-  it('give back what they held when they end, are full, or drop a line', () => {
-    const held = new SharedLimit(4 * MIB);
-    const { decoder, push } = decoding(2 * MIB, held);
+  it('release what they acquired when they end, are full, or drop a line', () => {
+    const sharedLimit = new SharedLimit(4 * MIB);
+    const { decoder, push } = decoding(2 * MIB, sharedLimit);
     push(large(''));
-    expect(held.taken).toBeGreaterThanOrEqual(MIB);
+    expect(sharedLimit.used).toBeGreaterThanOrEqual(MIB);
     push('x'.repeat(2 * MIB));
-    expect(held.taken).toBe(0);
+    expect(sharedLimit.used).toBe(0);
     push('\n', large(''));
     decoder.end();
-    expect(held.taken).toBe(0);
+    expect(sharedLimit.used).toBe(0);
   });
 
   it('never hold more of one line than its limit', () => {
-    const held = new SharedLimit(8 * MIB);
-    const { push } = decoding(3 * MIB, held);
+    const sharedLimit = new SharedLimit(8 * MIB);
+    const { push } = decoding(3 * MIB, sharedLimit);
     for (let mib = 0; mib < 3; mib += 1) push(new Uint8Array(MIB));
-    expect(held.taken).toBe(3 * MIB);
+    expect(sharedLimit.used).toBe(3 * MIB);
   });
 
   it('read a line that becomes larger, or stays smaller, than the last one', () => {
@@ -250,11 +255,11 @@ describe('several decoders that share what they may hold', () => {
   });
 });
 
-describe('the room that is read into', () => {
-  /** Rooms that are used again as soon as they can be. */
+describe('the memory that is read into', () => {
+  /** Buffers are used again as soon as they can be. */
   const reused = () => new BufferPool({ maxIdleBytes: 64 * MIB });
 
-  /** Reads as a socket does, which goes on writing to the room that it was told of last. */
+  /** Reads as a socket does, which goes on writing to the free space that it was told of last. */
   function reading(bufferPool: BufferPool, maxLineBytes = 8 * MIB) {
     const lines: Uint8Array[] = [];
     const sink = {
@@ -275,13 +280,13 @@ describe('the room that is read into', () => {
     return { decoder, lines, read };
   }
 
-  it('is nobody else’s while a line that was given back is written over', () => {
+  it('is nobody else’s while a line whose lease was released is written over', () => {
     const bufferPool = reused();
     const [one, other] = [reading(bufferPool), reading(bufferPool)];
     one.read(`${'a'.repeat(MIB)}\nand`);
     const [first = new Uint8Array()] = one.lines;
     expect(text(first)).toBe('a'.repeat(MIB));
-    bufferPool.release(first);
+    Lease.of(first)?.release();
     other.read('b'.repeat(MIB));
     one.read(' then\n');
     other.read('\n');
@@ -302,14 +307,14 @@ describe('the room that is read into', () => {
     expect(other.lines.map(text)).toEqual(['b'.repeat(MIB)]);
   });
 
-  it('may be given back, and even freed, while the lines behind it are still to be told', () => {
+  it('may be released, and even freed, while the lines behind it are still to be told', () => {
     const freed: Uint8Array[] = [];
     const bufferPool = new BufferPool({ free: (freeSpace) => void freed.push(freeSpace.fill(0x0a)) });
     const lines: string[] = [];
     const sink = {
       line: (bytes: Uint8Array, start: number, end: number) => {
         lines.push(text(bytes.subarray(start, end)));
-        bufferPool.release(bytes);
+        Lease.of(bytes)?.release();
       },
       oversized: () => {},
     };
@@ -355,7 +360,7 @@ describe('the room that is read into', () => {
 
   it('is left alone from the end on, also when that comes in the middle of what was read', () => {
     for (const first of ['a', 'a'.repeat(100_000)]) {
-      const held = new SharedLimit(MIB);
+      const sharedLimit = new SharedLimit(MIB);
       const lines: number[] = [];
       const sink = {
         line: (_: Uint8Array, start: number, end: number) => {
@@ -364,11 +369,11 @@ describe('the room that is read into', () => {
         },
         oversized: () => {},
       };
-      const decoder = new LineDecoder({ sink, maxLineBytes: MIB, held });
+      const decoder = new LineDecoder({ sink, maxLineBytes: MIB, sharedLimit });
       copyInto(decoder, Buffer.from(`${first}\nbb\nccc\n${'d'.repeat(20_000)}`));
       copyInto(decoder, Buffer.from('\nee\n'));
       expect(lines).toEqual([first.length, 2]);
-      expect([decoder.heldBytes, held.taken]).toEqual([0, 0]);
+      expect([decoder.unfinishedBytes, sharedLimit.used]).toEqual([0, 0]);
       expect(decoder.freeSpace.length).toBeGreaterThan(0);
     }
   });

@@ -2,28 +2,33 @@ import { describe, expect, it } from 'vitest';
 import { SharedLimit } from '../../src/io/shared-limit.js';
 
 describe('SharedLimit', () => {
-  it('gives what there is, and no more until some is given back', () => {
+  it('grants what there is, and no more until some is released', () => {
     const limit = new SharedLimit(10);
-    expect([limit.take(6), limit.take(5), limit.take(4), limit.take(1)]).toEqual([true, false, true, false]);
-    limit.give(6);
-    expect(limit.take(5)).toBe(true);
-    expect(limit).toMatchObject({ taken: 9, max: 10, refusals: 2 });
+    expect([limit.tryAcquire(6), limit.tryAcquire(5), limit.tryAcquire(4), limit.tryAcquire(1)]).toEqual([
+      true,
+      false,
+      true,
+      false,
+    ]);
+    limit.release(6);
+    expect(limit.tryAcquire(5)).toBe(true);
+    expect(limit).toMatchObject({ used: 9, max: 10, refusals: 2 });
   });
 
-  it('can be overdrawn by who must have it, and then gives nothing', () => {
+  it('can be passed by who must have it, and then grants nothing', () => {
     const limit = new SharedLimit(10);
-    limit.takeAnyway(11);
-    expect(limit.take(0)).toBe(false);
-    limit.give(11);
-    expect([limit.taken, limit.take(10)]).toEqual([0, true]);
+    limit.acquire(11);
+    expect(limit.tryAcquire(0)).toBe(false);
+    limit.release(11);
+    expect([limit.used, limit.tryAcquire(10)]).toEqual([0, true]);
   });
 
-  it('leaves what was taken to its holders when it becomes smaller', () => {
+  it('leaves what was acquired in use when it becomes smaller', () => {
     const limit = new SharedLimit(10);
-    limit.take(8);
+    limit.tryAcquire(8);
     limit.limitTo(5);
-    expect([limit.taken, limit.take(1)]).toEqual([8, false]);
-    limit.give(8);
-    expect(limit.take(5)).toBe(true);
+    expect([limit.used, limit.tryAcquire(1)]).toEqual([8, false]);
+    limit.release(8);
+    expect(limit.tryAcquire(5)).toBe(true);
   });
 });

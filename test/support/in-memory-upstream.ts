@@ -200,7 +200,7 @@ class InMemoryConnection implements UpstreamConnection {
     const request = new InMemoryRequest(this.#clock, timeouts, handler, () => this.#timedOut(id));
     this.#inFlight.set(id, request);
     this.#write(message(id));
-    handler.onWritten?.();
+    handler.lease?.release();
     return {
       sentAt: request.sentAt,
       cancel: (notice, edits) => this.#cancel(id, notice, edits),

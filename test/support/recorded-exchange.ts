@@ -43,8 +43,8 @@ export class RecordedExchange implements Exchange {
   readonly reports: number[] = [];
   /** Other notifications that went the way of the answer. */
   readonly notices: string[] = [];
-  /** What was told of writing the request. */
-  readonly passings: string[] = [];
+  /** What happened to the leases on the request. */
+  readonly leases: string[] = [];
   isCancelled = false;
   #listener: (notice?: NotificationEnvelope) => void = () => {};
 
@@ -69,9 +69,9 @@ export class RecordedExchange implements Exchange {
 
   goesTo(): void {}
 
-  passing(): () => void {
-    this.passings.push('begun');
-    return () => void this.passings.push('written');
+  leaseRequest(): { release(): void } {
+    this.leases.push('leased');
+    return { release: () => void this.leases.push('released') };
   }
 
   relay({ bytes, result, error }: ResponseEnvelope, edits: readonly Edit[] = []): void {

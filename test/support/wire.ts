@@ -30,7 +30,7 @@ export class RecordingSink implements MessageSink {
     const line = Buffer.from(splice(message)).toString();
     this.lines.push(line);
     this.sources.push(source);
-    message.onWritten?.();
+    message.lease?.release();
     this.onLine(line);
   }
 

@@ -32,7 +32,7 @@ export class EventStream implements MessageSink {
   send(message: SplicedMessage): void {
     const id = this.#nextId();
     const frame = messageFrame(id, message);
-    message.onWritten?.();
+    message.lease?.release();
     this.#ring.keep(id, frame);
     this.#connection?.write(frame);
   }

@@ -155,8 +155,9 @@ export class PostStream implements ReplyChannel, Timed {
     } else {
       response.writeHead(status, { ...headers, ...JSON_HEADERS, 'content-length': splicedLength(message) });
       response.cork();
+      const { lease } = message;
       visitPieces(message, (piece) => response.write(piece));
-      response.end(message.onWritten);
+      response.end(lease && (() => lease.release()));
       response.uncork();
     }
     this.#over();

@@ -23,7 +23,7 @@ export function readBody(
     let taken = 0;
     const settle = (outcome: Uint8Array | 'too-large' | 'no-room' | 'aborted') => {
       chunks = [];
-      held?.give(taken);
+      held?.release(taken);
       taken = 0;
       resolve(outcome);
     };
@@ -37,7 +37,7 @@ export function readBody(
       if (isRefused) return;
       if (length > maxBytes) {
         refuse('too-large');
-      } else if (held?.take(chunk.length) === false) {
+      } else if (held?.tryAcquire(chunk.length) === false) {
         refuse('no-room');
       } else {
         taken += chunk.length;

@@ -1,3 +1,4 @@
+import { Lease } from '../../io/lease.js';
 import { LARGE_FROM_BYTES } from '../../io/read-buffer.js';
 import type { Span } from '../../json/json-text.js';
 import type { Edit, SplicedMessage } from '../../json/splice.js';
@@ -33,8 +34,6 @@ export interface ExchangeOwner {
   sendUnasked(message: SplicedMessage): void;
   /** Called once for each. */
   settled(exchange: LegacyExchange): void;
-  /** What was read of a server or the client was passed on, and nobody looks at it any more. */
-  passedOn(bytes: Uint8Array): void;
 }
 
 /** A request of a client that speaks a revision with a handshake. */
@@ -51,9 +50,8 @@ export class LegacyExchange implements Exchange {
   /** Whose messages go to the client along it. */
   #source: string | undefined;
   #isAskedElsewhere = false;
-  /** How often the request is being written to a server; `undefined` when nobody has to know. */
-  #passings: number | undefined;
-  #isAnswered = false;
+  /** On the request's memory, from the first `leaseRequest` to the answer. */
+  #lease: Lease | undefined;
   #cancelled: ((notice?: NotificationEnvelope) => void) | undefined;
 
   constructor({ request, client, key, reply, clock, owner }: LegacyExchangeOptions) {
@@ -79,17 +77,11 @@ export class LegacyExchange implements Exchange {
     this.#source = this.#isAskedElsewhere ? undefined : source;
   }
 
-  /**
-   * Only of a large call of a tool is it known that nobody keeps it: it goes to one server, and what has to do with tasks
-   * is not asked about here.
-   */
-  passing(): (() => void) | undefined {
+  /** Leases only a large tool call: it goes to one server and nothing keeps it. Other requests may go to several. */
+  leaseRequest(): Lease | undefined {
     if (!this.#isLarge || this.request.method !== METHODS.callTool) return undefined;
-    this.#passings = (this.#passings ?? 0) + 1;
-    return () => {
-      this.#passings = (this.#passings ?? 0) - 1;
-      this.#checkIfPassedOn();
-    };
+    this.#lease ??= Lease.of(this.request.bytes);
+    return this.#lease?.retain();
   }
 
   relay(response: ResponseEnvelope, edits: readonly Edit[] = []): void {
@@ -150,25 +142,16 @@ export class LegacyExchange implements Exchange {
     if (!this.#settle()) return;
     const own = this.#replacing(id, this.request.id);
     const message: SplicedMessage = { bytes, span, edits: edits.length === 0 ? [own] : [own, ...edits] };
-    // What is smaller has no room to be given back. An answer is passed on once and kept by nobody.
+    // Only large lines have a lease. An answer is written once and nothing keeps it.
     const isLarge = span.end - span.start > LARGE_FROM_BYTES;
-    const answer = isLarge ? { ...message, onWritten: () => this.#owner.passedOn(bytes) } : message;
-    this.#reply.answer(answer, this.#source);
-    this.#isAnswered = true;
-    this.#checkIfPassedOn();
+    this.#reply.answer(isLarge ? { ...message, lease: Lease.of(bytes) } : message, this.#source);
+    this.#lease?.release();
   }
 
-  /** Puts a part of the request into another message: a copy, if it stands in a room that may have another use before. */
+  /** Puts a part of the request into another message: a copy, if the request's memory may be reused before that is written. */
   #replacing(span: Span, part: Span): Edit {
     const { bytes } = this.request;
     return this.#isLarge ? { span, text: bytes.slice(part.start, part.end) } : { span, text: bytes, part };
-  }
-
-  /** Nobody looks at the request any more when it was answered, and written as often as that was begun. */
-  #checkIfPassedOn(): void {
-    if (this.#passings !== 0 || !this.#isAnswered) return;
-    this.#passings = undefined;
-    this.#owner.passedOn(this.request.bytes);
   }
 
   get #isLarge(): boolean {

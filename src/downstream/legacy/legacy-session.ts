@@ -6,7 +6,6 @@ import {
 } from '../../errors/error-boundary.js';
 import { internalError } from '../../errors/internal-error.js';
 import { inRevision } from '../../gateway/server-handshake.js';
-import type { BufferPool } from '../../io/buffer-pool.js';
 import { toBytes } from '../../json/json-text.js';
 import type { Edit, SplicedMessage } from '../../json/splice.js';
 import { type IdKey, idKey } from '../../jsonrpc/id-key.js';
@@ -51,8 +50,6 @@ export interface LegacySessionOptions {
   /** The key of the one server that the client wants to see as it is. */
   readonly server?: string | undefined;
   readonly serverInfo: { readonly name: string; readonly title?: string; readonly version: string };
-  /** Where large messages stand, until they were passed on. */
-  readonly bufferPool?: BufferPool;
   /** Told of our own errors, which fail one request and no more; without it they go on to the caller. */
   readonly onFault?: OnInternalError;
 }
@@ -76,7 +73,6 @@ export class LegacySession implements DownstreamClient {
   readonly #owner: ExchangeOwner = {
     sendUnasked: (message) => this.#sendUnasked(message),
     settled: (exchange) => this.#settled(exchange),
-    passedOn: (bytes) => this.#options.bufferPool?.releaseLater(bytes),
   };
   /** Questions of servers that may not be asked before the client says that it is ready. */
   #early: SplicedMessage[] = [];

@@ -18,7 +18,7 @@ export interface ClientSession {
 export interface StdioTransportOptions {
   readonly input: Readable;
   readonly output: Writable;
-  /** Children are held back while the client does not read. */
+  /** Pauses the servers while the client does not read, unless other clients do. */
   readonly backpressure: Backpressure;
   readonly maxLineBytes: number;
   /** What all connections together may hold of lines that are not complete. */
@@ -30,17 +30,25 @@ export interface StdioTransportOptions {
   readonly onFirstMessage?: () => void;
   /** The client closed its end, or its pipe broke. Called once. */
   readonly onEnd: () => void;
+  /** The client does not read, so many bytes wait for it, and its session was closed. Its pipes stay open. Called once. */
+  readonly onUnread?: (unwrittenBytes: number) => void;
 }
 
 /** Serves the one client at the other end of our stdin and stdout. */
 export function openStdioTransport(options: StdioTransportOptions): void {
   const { output, maxLineBytes, held, bufferPool, openSession, onEnd } = options;
-  const session = openSession(new FairWriter(output, options.backpressure));
+  const backpressure = options.backpressure.client();
+  const onUnread = (unwrittenBytes: number) => {
+    session.close();
+    options.onUnread?.(unwrittenBytes);
+  };
+  const session = openSession(new FairWriter(output, backpressure, { onUnread }));
   let hasEnded = false;
   const end = () => {
     if (hasEnded) return;
     hasEnded = true;
     session.close();
+    backpressure.close();
     onEnd();
   };
   let { onFirstMessage } = options;
@@ -53,7 +61,7 @@ export function openStdioTransport(options: StdioTransportOptions): void {
     },
     oversized: () => session.refuseOversized(maxLineBytes),
   };
-  const input = readInto(options.input, new LineDecoder({ sink, maxLineBytes, held, bufferPool }));
+  const input = readInto(options.input, new LineDecoder({ sink, maxLineBytes, sharedLimit: held, bufferPool }));
   input.once('end', end);
   input.once('error', end);
   // EPIPE: the client is gone, which is no error of ours.

@@ -2,7 +2,7 @@ import type { Exchange } from '../../downstream/exchange.js';
 import type { FailureReason } from '../../downstream/failure.js';
 import { type OnInternalError, reportInternalError, withErrorBoundaryAsync } from '../../errors/error-boundary.js';
 import { internalError } from '../../errors/internal-error.js';
-import type { Edit } from '../../json/splice.js';
+import type { Edit, SplicedMessage } from '../../json/splice.js';
 import type { NotificationEnvelope, ResponseEnvelope } from '../../mcp/envelope.js';
 import { toOutgoingRequest } from '../../mcp/outgoing-request.js';
 import type { Clock } from '../../timing/clock.js';
@@ -51,7 +51,7 @@ class Attempt implements RequestHandler, InFlightCall {
   previous: InFlightCall | undefined;
   next: InFlightCall | undefined;
   readonly progressed: number | undefined;
-  onWritten: (() => void) | undefined;
+  lease: SplicedMessage['lease'];
   readonly #context: AttemptContext;
   readonly #connection: UpstreamConnection;
   readonly #call: Call;
@@ -119,9 +119,12 @@ class Attempt implements RequestHandler, InFlightCall {
       this.#context.counters.repeated += 1;
     }
     const edits = joined(handling.edits, translation?.request?.(this.#connection));
-    if (translation === undefined) this.onWritten = exchange.passing();
+    if (translation === undefined) this.lease = exchange.leaseRequest();
     const sent = this.#connection.send(toOutgoingRequest(exchange.request), edits, timeouts, this);
-    if (sent === undefined) return;
+    if (sent === undefined) {
+      this.lease?.release();
+      return;
+    }
     this.#sent = sent;
     exchange.onCancel((notice) => this.#cancel(notice));
   }

@@ -100,7 +100,7 @@ export class ConcurrencyLimit {
   /** Queues a call: `onSlot` is called once it has a slot. Returns why not when too many wait already. */
   wait(onSlot: () => void): Slot | QueueRefusal {
     if (this.#waiting >= this.#maxQueued) return 'queue_full';
-    if (!this.#allWaiting.take(1)) return 'all_queues_full';
+    if (!this.#allWaiting.tryAcquire(1)) return 'all_queues_full';
     this.#waiting += 1;
     const entry = new LineEntry(onSlot, this.#events);
     if (pQueue === undefined) void loadQueue().then(() => this.#enqueue(entry));
@@ -117,7 +117,7 @@ export class ConcurrencyLimit {
 
   #leftQueue(): void {
     this.#waiting -= 1;
-    this.#allWaiting.give(1);
+    this.#allWaiting.release(1);
   }
 
   readonly #shareLater = (): void => this.#share();

@@ -31,8 +31,8 @@ export function reportStatus(facts: StatusFacts, server?: string): StatusReport 
   };
 }
 
-function reportLimit({ taken, max, refusals }: SharedLimit): LimitReport {
-  return { now: taken, max, refused: refusals };
+function reportLimit({ used, max, refusals }: SharedLimit): LimitReport {
+  return { now: used, max, refused: refusals };
 }
 
 function reportConfig({ now, config: { file, fault, reloads, needsRestart } }: StatusFacts) {

@@ -1,51 +1,132 @@
 import type { Readable } from 'node:stream';
 
+/** A stream that takes part, the source that its bytes are from, and whether it is paused here. */
+interface Member {
+  readonly source: string | undefined;
+  isPaused: boolean;
+}
+
 /**
- * Holds back what many streams have to say while the one who listens cannot keep up: all of them, or those of a source
- * that says more than its share.
+ * Pauses the streams of servers while the clients that their bytes are for cannot keep up. The bytes then wait in the
+ * pipe, and in the server that writes them, instead of in the gateway's memory.
  *
- * Bytes then wait where they are produced, and not in our memory.
+ * Each client has a handle (`client()`), with which it pauses all servers or one of them. A stream is paused as long as
+ * there is at least one open handle and every open handle pauses it. The reason is that what a server writes next may
+ * be for any of its clients, and that a pipe cannot be read out of order:
+ *
+ * - With one client, all bytes are for that client. When it does not read, pausing the servers costs nobody anything.
+ * - With several clients, a server that is paused for one of them has no answers for the others. So a client that does
+ *   not read pauses nothing as long as another client reads. Its own queue has a limit instead: `FairWriter` closes the
+ *   client, and an HTTP session loses the stream that lags most (`OpenConnections`).
+ * - When no client reads, every byte would have to wait, so the streams are paused.
+ *
+ * HTTP sessions have a handle and never pause: their streams are cut, and the client can fetch what it missed.
+ *
+ * A handle counts how often it was paused, for all servers and for each source, so that one reason to pause does not
+ * end another.
  */
 export class Backpressure {
-  /** Each with its source. */
-  readonly #streams = new Map<Readable, string | undefined>();
-  readonly #heldSources = new Set<string>();
-  #isHeld = false;
+  readonly #streams = new Map<Readable, Member>();
+  readonly #clients = new Set<ClientBackpressure>();
 
-  /** The stream takes part until it closes or is released. */
+  /** The stream takes part until it closes or is released. `source` is the id of the server that writes it. */
   add(stream: Readable, source?: string): void {
-    this.#streams.set(stream, source);
+    this.#streams.set(stream, { source, isPaused: false });
     stream.once('close', () => this.#streams.delete(stream));
-    if (this.#isHeld || this.#isSourceHeld(source)) stream.pause();
+    this.#update();
   }
 
-  /** Lets this stream run from now on, whatever the others do. */
+  /** Resumes the stream for good: it does not take part any more. */
   release(stream: Readable): void {
     this.#streams.delete(stream);
     stream.resume();
   }
 
-  /** All streams, or those of a source. */
-  hold(source?: string): void {
-    if (source === undefined ? this.#isHeld : this.#heldSources.has(source)) return;
-    if (source === undefined) this.#isHeld = true;
-    else this.#heldSources.add(source);
-    for (const [stream, itsSource] of this.#streams) {
-      if (source === undefined || source === itsSource) stream.pause();
+  /** Opens the handle of one more client. */
+  client(): ClientBackpressure {
+    const client = new ClientBackpressure({
+      update: () => this.#update(),
+      isAlone: () => this.#clients.size === 1,
+      close: () => {
+        this.#clients.delete(client);
+        this.#update();
+      },
+    });
+    this.#clients.add(client);
+    this.#update();
+    return client;
+  }
+
+  /**
+   * Pauses and resumes the streams for which that has changed. Leaves streams alone that are paused for other reasons.
+   */
+  #update(): void {
+    for (const [stream, member] of this.#streams) {
+      const isPaused = this.#isPausedByAll(member.source);
+      if (isPaused === member.isPaused) continue;
+      member.isPaused = isPaused;
+      if (isPaused) stream.pause();
+      else stream.resume();
     }
   }
 
-  /** The same that was held; what is held for the other reason as well stays so. */
+  #isPausedByAll(source: string | undefined): boolean {
+    for (const client of this.#clients) if (!client.isPausing(source)) return false;
+    return this.#clients.size > 0;
+  }
+}
+
+interface Owner {
+  update(): void;
+  isAlone(): boolean;
+  close(): void;
+}
+
+/** One client's handle on the backpressure. */
+export class ClientBackpressure {
+  readonly #owner: Owner;
+  /** How often each source is paused; `undefined` stands for all of them. */
+  readonly #counts = new Map<string | undefined, number>();
+  #isOpen = true;
+
+  constructor(owner: Owner) {
+    this.#owner = owner;
+  }
+
+  /** Whether no other client has an open handle, so that what this one pauses is paused indeed. */
+  get isAlone(): boolean {
+    return this.#isOpen && this.#owner.isAlone();
+  }
+
+  /** Whether this client pauses the streams of a source: by itself or together with all others. */
+  isPausing(source: string | undefined): boolean {
+    return this.#counts.has(undefined) || (source !== undefined && this.#counts.has(source));
+  }
+
+  /** Pauses one source, or all of them, until `resume` was called as often. */
+  pause(source?: string): void {
+    this.#count(source, 1);
+  }
+
+  /** Takes back one `pause` with the same argument. */
   resume(source?: string): void {
-    if (source === undefined ? !this.#isHeld : !this.#heldSources.delete(source)) return;
-    if (source === undefined) this.#isHeld = false;
-    for (const [stream, itsSource] of this.#streams) {
-      const isMeant = source === undefined || source === itsSource;
-      if (isMeant && !this.#isHeld && !this.#isSourceHeld(itsSource)) stream.resume();
-    }
+    this.#count(source, -1);
   }
 
-  #isSourceHeld(source: string | undefined): boolean {
-    return source !== undefined && this.#heldSources.has(source);
+  /** The client is gone and pauses nothing any more. */
+  close(): void {
+    if (!this.#isOpen) return;
+    this.#isOpen = false;
+    this.#counts.clear();
+    this.#owner.close();
+  }
+
+  #count(source: string | undefined, change: 1 | -1): void {
+    if (!this.#isOpen) return;
+    const count = (this.#counts.get(source) ?? 0) + change;
+    if (count > 0) this.#counts.set(source, count);
+    else this.#counts.delete(source);
+    // Only the first pause and the last resume change what is paused.
+    if (count === (change === 1 ? 1 : 0)) this.#owner.update();
   }
 }

@@ -2,52 +2,76 @@ import type { Writable } from 'node:stream';
 import { type SplicedMessage, splice, splicedLength } from '../../json/splice.js';
 import { type MessageSink, whole } from '../../jsonrpc/message.js';
 import { FairQueue, type Queued } from '../fair-queue.js';
-import type { Backpressure } from './backpressure.js';
+import type { ClientBackpressure } from './backpressure.js';
 import { inMicrotask, LARGE_BYTES, LineWriter } from './line-writer.js';
 
-/** Above this, what the other side has not taken yet stays with all who write. */
-const HIGH_WATER_BYTES = 4 * 1024 * 1024;
-/** Above this, it stays with the source that it is from. */
-const SOURCE_HIGH_WATER_BYTES = 2 * 1024 * 1024;
+const MIB = 1024 * 1024;
+/** Pauses all sources while more bytes than this are unwritten. */
+const HIGH_WATER_BYTES = 4 * MIB;
+/** Pauses a source while more bytes than this of it are unwritten. */
+const SOURCE_HIGH_WATER_BYTES = 2 * MIB;
 /**
- * The same where another source has just said something: to read the next large message while one is being taken would
- * keep both of us, and what is small would wait for it. Alone, it saves time.
+ * The same if another source has just sent something: reading the next large message while one is being written would
+ * keep the gateway and the client busy, and small messages would wait. Alone, reading ahead saves time.
  */
 const SHARED_HIGH_WATER_BYTES = 128 * 1024;
+/** As much as the largest message, because a client on a pipe has no way to fetch what it missed. */
+const MAX_UNWRITTEN_BYTES = 64 * MIB;
+
+export interface FairWriterOptions {
+  /**
+   * The writer closes when one more message is sent and more bytes than this are unwritten. At least 4 MiB, below which
+   * no source is paused either; 64 MiB by default.
+   */
+  readonly maxUnwrittenBytes?: number;
+  /** Called once when the writer closes because the client does not read. */
+  readonly onUnread?: ((unwrittenBytes: number) => void) | undefined;
+}
 
 /**
- * Writes the messages of many to one who listens to all of them, so that none has to wait long because of another.
+ * Writes the messages of many sources to one client, so that no source has to wait long for another.
  *
- * A large message is given to the stream once the one before it was taken. What waits meanwhile takes turns: a small
- * message of one source goes before large ones of another that have not begun. A source of which much waits is held
- * back. As long as nothing large is sent, messages go to the stream as they come. Errors of the stream are its owner's
- * to hear.
+ * A large message is passed to the stream once the client has read the large message before it. Meanwhile the other
+ * messages wait in a fair queue: a small message of one source overtakes large messages of another that have not begun.
+ * While no large message is sent, messages go to the stream as they come.
+ *
+ * A client that reads slowly pauses the sources. Where that has no effect, because other clients of the same servers do
+ * read (see `Backpressure`), a client that does not read is bounded by `maxUnwrittenBytes`: then the writer drops what
+ * waits and every later message, closes the client's handle, and calls `onUnread`, for the owner to end the session.
+ *
+ * Errors of the stream are left to its owner.
  */
 export class FairWriter implements MessageSink {
   readonly #stream: Writable;
-  readonly #backpressure: Backpressure;
+  readonly #backpressure: ClientBackpressure;
+  readonly #maxUnwrittenBytes: number;
+  readonly #onUnread: (unwrittenBytes: number) => void;
   readonly #writer: LineWriter;
   readonly #waiting = new FairQueue<SplicedMessage>();
-  /** Whether messages have to wait: a large one is on its way, or is about to be. */
+  /** Whether messages have to wait: a large one is being written, or is about to be. */
   #isBusy = false;
-  /** The large message that was given to the stream and not taken yet. */
+  /** The large message that was passed to the stream and not read yet. */
   #begun: Queued<SplicedMessage> | undefined;
-  /** Of the last message. */
+  /** The source of the last message. */
   #latest: string | undefined;
-  /** Sources that are held back, each until no more than this of it waits. */
-  readonly #held = new Map<string, number>();
+  #isPausingAll = false;
+  /** The paused sources, each with the bytes down to which it stays paused. */
+  readonly #pausedSources = new Map<string, number>();
+  #isClosed = false;
   readonly #goOnLater = (): void => this.#goOn();
   readonly #onTaken = (): void => {
     this.#begun = undefined;
     this.#goOn();
   };
 
-  constructor(stream: Writable, backpressure: Backpressure) {
+  constructor(stream: Writable, backpressure: ClientBackpressure, options: FairWriterOptions = {}) {
     this.#stream = stream;
     this.#backpressure = backpressure;
+    this.#maxUnwrittenBytes = options.maxUnwrittenBytes ?? MAX_UNWRITTEN_BYTES;
+    this.#onUnread = options.onUnread ?? (() => {});
     this.#writer = new LineWriter(stream);
     stream.on('drain', () => this.#relax());
-    // Not every stream tells what it had begun to write that it will not.
+    // Some streams do not call back for a write that they began when they close.
     stream.once('close', this.#onTaken);
   }
 
@@ -56,31 +80,52 @@ export class FairWriter implements MessageSink {
   }
 
   send(message: SplicedMessage, source?: string): void {
+    if (this.#isClosed || (this.#isPausingAll && this.#isUnread())) {
+      message.lease?.release();
+      return;
+    }
     const isLarge = message.span.end - message.span.start >= LARGE_BYTES;
     if (isLarge || this.#isBusy) this.#enqueue(message, isLarge, source);
     else this.#writer.send(message);
     this.#latest = source;
-    if (this.unwrittenBytes > HIGH_WATER_BYTES) this.#backpressure.hold();
+    if (this.#isPausingAll || this.unwrittenBytes <= HIGH_WATER_BYTES) return;
+    this.#isPausingAll = true;
+    this.#backpressure.pause();
+  }
+
+  /** Closes the writer, and returns `true`, if the client does not read. One message may be of any size. */
+  #isUnread(): boolean {
+    const { unwrittenBytes } = this;
+    if (unwrittenBytes <= this.#maxUnwrittenBytes || this.#backpressure.isAlone) return false;
+    this.#isClosed = true;
+    this.#clear();
+    this.#backpressure.close();
+    this.#onUnread(unwrittenBytes);
+    return true;
   }
 
   #enqueue(message: SplicedMessage, isLarge: boolean, source: string | undefined): void {
-    if (!this.#stream.writable) return;
-    // A small one is copied, since it may be a view of far more bytes than it counts for.
+    if (!this.#stream.writable) {
+      message.lease?.release();
+      return;
+    }
+    // A small message is copied, because it may be a view of far more memory than it counts for.
     this.#waiting.add(isLarge ? message : whole(splice(message)), splicedLength(message) + 1, source);
-    if (source !== undefined) this.#holdBack(source);
+    if (source !== undefined) this.#pauseIfMuchWaits(source);
     if (this.#isBusy) return;
     this.#isBusy = true;
     inMicrotask(this.#goOnLater);
   }
 
-  #holdBack(source: string): void {
+  #pauseIfMuchWaits(source: string): void {
     const highWater = source === this.#latest ? SOURCE_HIGH_WATER_BYTES : SHARED_HIGH_WATER_BYTES;
     if (this.#unwrittenOf(source) <= highWater) return;
-    this.#held.set(source, highWater);
-    this.#backpressure.hold(source);
+    const isPaused = this.#pausedSources.has(source);
+    this.#pausedSources.set(source, highWater);
+    if (!isPaused) this.#backpressure.pause(source);
   }
 
-  /** Gives out what waits, until the next large message has begun. */
+  /** Passes on what waits, up to the next large message. */
   #goOn(): void {
     while (this.#stream.writable) {
       const next = this.#waiting.take();
@@ -95,18 +140,25 @@ export class FairWriter implements MessageSink {
         break;
       }
     }
-    if (!this.#stream.writable) this.#waiting.clear();
+    if (!this.#stream.writable) this.#clear();
     this.#relax();
   }
 
-  /** Lets those run again of whom little waits by now. */
+  /** Drops all that waits. */
+  #clear(): void {
+    for (let next = this.#waiting.take(); next !== undefined; next = this.#waiting.take()) next.item.lease?.release();
+  }
+
+  /** Resumes what was paused and has few unwritten bytes now. */
   #relax(): void {
-    for (const [source, highWater] of this.#held) {
+    for (const [source, highWater] of this.#pausedSources) {
       if (this.#unwrittenOf(source) > highWater) continue;
-      this.#held.delete(source);
+      this.#pausedSources.delete(source);
       this.#backpressure.resume(source);
     }
-    if (this.unwrittenBytes <= HIGH_WATER_BYTES / 2) this.#backpressure.resume();
+    if (!this.#isPausingAll || this.unwrittenBytes > HIGH_WATER_BYTES / 2) return;
+    this.#isPausingAll = false;
+    this.#backpressure.resume();
   }
 
   #unwrittenOf(source: string): number {

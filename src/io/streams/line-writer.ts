@@ -3,39 +3,42 @@ import { copySpliced, type SplicedMessage, splicedLength, visitPieces } from '..
 import type { MessageSink } from '../../jsonrpc/message.js';
 
 const SLAB_BYTES = 64 * 1024;
-/** Messages from this size on are handed to the stream in pieces instead of being copied. */
+/** Messages from this size on are passed to the stream in pieces instead of being copied. */
 export const LARGE_BYTES = 16 * 1024;
-/** When small messages have come to this, they are written at once: the other side works on them meanwhile. */
+/** Small messages are written at once when they add up to this, so that the other side can work on them meanwhile. */
 const FULL_BYTES = 2 * 1024;
 const NEWLINE = Buffer.from('\n');
 
 /** Runs a task soon. */
 type Defer = (task: () => void) => void;
 
-/** A microtask. Node's own `queueMicrotask` makes an async resource for each, which costs more than the task. */
+/**
+ * Runs a task in a microtask. Node's own `queueMicrotask` makes an async resource each time, which costs more than the
+ * task.
+ */
 export const inMicrotask: Defer = (task) => void SETTLED.then(task);
 const SETTLED = Promise.resolve();
 
 /**
  * Writes messages to a stream, one a line.
  *
- * What comes until the deferred flush goes out in one write: a write is a system call, and costs more than everything
- * else that happens to a small message. By default that is what one chunk of input gives rise to; where messages come
- * from many connections, `setImmediate` makes it what was read from all of them. Of many messages, those that have come
- * first go out before the rest is looked at, or the two sides would work in turns. Errors of the stream are its owner's
- * to hear.
+ * All messages until the deferred flush leave in one write, because a write is a system call and costs more than
+ * everything else that happens to a small message. By default, that is the messages that one chunk of input causes;
+ * with `setImmediate`, where messages come from many connections, it is those that one turn of the event loop reads.
+ * The first of many messages leave before the rest is handled, so that both sides work at the same time. Errors of the
+ * stream are left to its owner.
  */
 export class LineWriter implements MessageSink {
   readonly #stream: Writable;
   readonly #defer: Defer;
   #slab = Buffer.allocUnsafeSlow(SLAB_BYTES);
-  /** Of the slab, what was given to the stream already and what was filled since. */
+  /** The end of what was passed to the stream, and of what was copied, in the slab. */
   #flushed = 0;
   #filled = 0;
   #pieces: Uint8Array[] = [];
   #pieceBytes = 0;
-  /** Of messages among the pieces: to be called when those are written. */
-  #onWritten: (() => void)[] = [];
+  /** Of the messages among the pieces. */
+  #leases: NonNullable<SplicedMessage['lease']>[] = [];
   #isFlushDue = false;
   readonly #flushLater = (): void => this.flush();
 
@@ -59,9 +62,8 @@ export class LineWriter implements MessageSink {
   }
 
   /**
-   * Gives everything to the stream now. A stream that has ended takes nothing more, and nothing is said. `onTaken` is
-   * called when the other side has taken all of it, or it is known that it will not; never if there is nothing to be
-   * given, as after small messages that were written as they came.
+   * Passes everything to the stream now. Does nothing if the stream has ended. Calls `onTaken` when the other side has
+   * read all of it, or is known not to; never calls it if there is nothing to pass on.
    */
   flush(onTaken?: () => void): void {
     this.#isFlushDue = false;
@@ -73,24 +75,26 @@ export class LineWriter implements MessageSink {
     const pieces = this.#pieces;
     this.#pieces = [];
     this.#pieceBytes = 0;
-    const whenWritten = this.#whenWritten(onTaken);
-    if (!this.#stream.writable) return;
+    const leases = this.#leases;
+    if (leases.length > 0) this.#leases = [];
+    if (!this.#stream.writable) {
+      for (const lease of leases) lease.release();
+      return;
+    }
     const last = pieces.pop();
     if (last === undefined) return;
     if (pieces.length > 0) this.#stream.cork();
     for (const piece of pieces) this.#stream.write(piece);
-    this.#stream.write(last, whenWritten);
+    this.#stream.write(
+      last,
+      leases.length === 0
+        ? onTaken
+        : () => {
+            for (const lease of leases) lease.release();
+            onTaken?.();
+          },
+    );
     if (pieces.length > 0) this.#stream.uncork();
-  }
-
-  #whenWritten(onTaken: (() => void) | undefined): (() => void) | undefined {
-    if (this.#onWritten.length === 0) return onTaken;
-    const all = this.#onWritten;
-    this.#onWritten = [];
-    return () => {
-      for (const onWritten of all) onWritten();
-      onTaken?.();
-    };
   }
 
   #copy(message: SplicedMessage, length: number): void {
@@ -98,7 +102,7 @@ export class LineWriter implements MessageSink {
     const end = copySpliced(message, this.#slab, this.#filled);
     this.#slab[end] = 0x0a;
     this.#filled = end + 1;
-    message.onWritten?.();
+    message.lease?.release();
   }
 
   #reference(message: SplicedMessage, length: number): void {
@@ -106,7 +110,7 @@ export class LineWriter implements MessageSink {
     visitPieces(message, (piece) => this.#pieces.push(piece));
     this.#pieces.push(NEWLINE);
     this.#pieceBytes += length;
-    if (message.onWritten !== undefined) this.#onWritten.push(message.onWritten);
+    if (message.lease !== undefined) this.#leases.push(message.lease);
   }
 
   #endPiece(): void {
@@ -116,7 +120,7 @@ export class LineWriter implements MessageSink {
     this.#flushed = this.#filled;
   }
 
-  /** The stream may still hold the old slab; it goes when the stream is done with it. */
+  /** Allocates a new slab, because the stream may still use the old one. */
   #nextSlab(): void {
     this.#endPiece();
     this.#slab = Buffer.allocUnsafeSlow(SLAB_BYTES);

@@ -3,12 +3,12 @@ import type { Readable } from 'node:stream';
 import { type ByteReader, copyInto } from '../byte-reader.js';
 
 /**
- * Lets `reader` have all that comes through a stream, and returns the stream to be paused, resumed and listened to for
- * the end: where that is possible another one, which reads into the reader's own room.
+ * Passes all bytes of a stream to `reader`. Returns the stream to pause, to resume and to listen to for the end: where
+ * possible, a new socket that reads into the reader's own memory.
  *
- * Otherwise Node makes a block of memory for each read, which is cut to what came and left to the garbage collector. It
- * lets one say where to read to when a socket is made, but not for the sockets that it makes for child processes: there
- * the handle has to change hands. Nothing may have been read from the stream yet.
+ * By default, Node allocates a block of memory for each read and leaves it to the garbage collector. Node accepts
+ * memory to read into (`onread`) only when a socket is made, and makes the sockets of child processes itself. So the
+ * handle of such a socket moves to a new one. Nothing may have been read from the stream yet.
  */
 export function readInto(stream: Readable, reader: ByteReader): Readable {
   const handle = takeHandle(stream);
@@ -26,7 +26,7 @@ export function readInto(stream: Readable, reader: ByteReader): Readable {
         try {
           reader.filled(byteLength);
         } catch (error) {
-          // Node would not ask for the next room, and read into this one.
+          // After the error, Node does not ask for the next free space, and would read into this one again.
           socket.destroy();
           throw error;
         }
@@ -44,14 +44,17 @@ export function readInto(stream: Readable, reader: ByteReader): Readable {
 const reading = new Set<Socket>();
 
 /**
- * Reads nothing any more. To be called first after an error that nobody caught: Node may not have learnt which room is
- * next, and would read into one that is somebody else's by now.
+ * Stops all reading. Call it first after an uncaught error: Node may not have asked for the next free space, and would
+ * read into memory that has another use by now.
  */
 export function stopReading(): void {
   for (const socket of reading) socket.destroy();
 }
 
-/** Not documented, but the same in all versions of Node for a decade. Whoever has no such handle keeps what it has. */
+/**
+ * The part of a socket's handle that is used here. Not documented, but unchanged in Node for a decade; a stream without
+ * it is read as usual.
+ */
 interface Handle {
   readonly useUserBuffer: () => void;
 }
@@ -61,7 +64,7 @@ function takeHandle(stream: Readable): Handle | undefined {
   const holder = stream as unknown as { _handle: Partial<Handle> | null };
   const handle = holder._handle;
   if (typeof handle?.useUserBuffer !== 'function') return undefined;
-  // It ends as if the other side had closed it, which others may wait for, and leaves the handle open.
+  // The old socket ends as if the other side had closed it, because others may wait for that. The handle stays open.
   holder._handle = null;
   stream.once('end', () => stream.destroy());
   stream.push(null);

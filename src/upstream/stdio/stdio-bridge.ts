@@ -97,7 +97,12 @@ export class StdioBridge implements Channel, ByteReader, LineSink {
     this.#events = events;
     this.#maxUnwrittenBytes = maxUnwrittenBytes;
     this.#health = new HealthMonitor(clock, events);
-    this.#decoder = new LineDecoder({ sink: this, maxLineBytes: maxFrameBytes, held: partialFrames, bufferPool });
+    this.#decoder = new LineDecoder({
+      sink: this,
+      maxLineBytes: maxFrameBytes,
+      sharedLimit: partialFrames,
+      bufferPool,
+    });
     this.#outgoing = new OutgoingRequests({
       clock,
       counters: this.counters,
@@ -151,9 +156,9 @@ export class StdioBridge implements Channel, ByteReader, LineSink {
     const pending = this.#admit(timeouts, handler, true);
     if (pending === undefined) return undefined;
     const message = request.message(this.#digits.write(pending.id), edits);
-    const { onWritten } = handler;
-    // Only large requests have a listener; a copy for each request would cost more than the check.
-    this.#output.send(onWritten === undefined ? message : { ...message, onWritten });
+    const { lease } = handler;
+    // Only large requests have a lease; a copy for each request would cost more than the check.
+    this.#output.send(lease === undefined ? message : { ...message, lease });
     return pending;
   }
 

@@ -156,13 +156,13 @@ describe('a body', () => {
     const socket = await http.connect();
     socket.write(headOf(http, { 'content-length': String(FOUR_MIB) }));
     socket.write('x'.repeat(FOUR_MIB - 10));
-    await expect.poll(() => partialFrames.taken).toBe(FOUR_MIB - 10);
+    await expect.poll(() => partialFrames.used).toBe(FOUR_MIB - 10);
     const refused = await http.send('POST', '/mcp', session, JSON.stringify(request(1)));
     expect([refused.status, refused.headers['retry-after']]).toEqual([503, '1']);
     socket.destroy();
-    await expect.poll(() => partialFrames.taken).toBe(0);
+    await expect.poll(() => partialFrames.used).toBe(0);
     expect((await http.send('POST', '/mcp', session, JSON.stringify(request(1)))).status).toBe(200);
-    expect(partialFrames.taken).toBe(0);
+    expect(partialFrames.used).toBe(0);
   });
 
   it.each(['gzip', 'br', 'deflate', 'identity, gzip', 'GZIP'])(

@@ -16,7 +16,7 @@ import { flush, lineOf, type Message, RecordingSink, requestOf, scan } from '../
 /** A server whose answers go to a client that reads when it is told to, and the memory in which they stand. */
 function relaying() {
   const { pipe, take, text } = slowReader();
-  const writer = new FairWriter(pipe, new Backpressure());
+  const writer = new FairWriter(pipe, new Backpressure().client());
   const bufferPool = new BufferPool({ maxIdleBytes: 64 * 1024 * 1024 });
   const clock = new FakeClock();
   const bridge = new StdioBridge({
@@ -31,7 +31,6 @@ function relaying() {
   const owner = {
     sendUnasked: () => {},
     settled: () => {},
-    passedOn: (bytes: Uint8Array) => bufferPool.release(bytes),
   };
   return {
     bufferPool,

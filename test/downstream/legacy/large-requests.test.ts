@@ -43,12 +43,11 @@ interface Content {
 function calling() {
   const clock = new FakeClock();
   const client = reader();
-  const answers = new FairWriter(client.pipe, new Backpressure());
+  const answers = new FairWriter(client.pipe, new Backpressure().client());
   const bufferPool = new BufferPool({ maxIdleBytes: 64 * 1024 * 1024 });
   const owner = {
     sendUnasked: () => {},
     settled: () => {},
-    passedOn: (bytes: Uint8Array) => bufferPool.release(bytes),
   };
   const exchanges: LegacyExchange[] = [];
   const serve = (request: RequestEnvelope) => {
@@ -73,7 +72,7 @@ function calling() {
       give: (exchange: LegacyExchange) => {
         const timeouts = { idleMs: 60_000, maxMs: 60_000 };
         bridge.send(toOutgoingRequest(exchange.request), [], timeouts, {
-          onWritten: exchange.passing(),
+          lease: exchange.leaseRequest(),
           settle: (outcome) => outcome.kind === 'answered' && exchange.relay(outcome.response),
           progress: (notification) => exchange.progress(notification),
         });

@@ -197,14 +197,14 @@ describe('several queues that share a bound', () => {
     enter(two);
     const places = [enter(one), enter(one)];
     expect([one.wait(() => {}), two.wait(() => {})]).toEqual(['queue_full', 'all_queues_full']);
-    expect(waiting).toMatchObject({ taken: 2, refusals: 1 });
+    expect(waiting).toMatchObject({ used: 2, refusals: 1 });
 
     places[0]?.release();
-    expect([enter(two) !== undefined, waiting.taken]).toEqual([true, 2]);
+    expect([enter(two) !== undefined, waiting.used]).toEqual([true, 2]);
     for (let turn = 0; turn < 4; turn += 1) {
       for (const leave of leaves.splice(0)) leave();
       await flush();
     }
-    expect([waiting.taken, one.running, two.running]).toEqual([0, 0, 0]);
+    expect([waiting.used, one.running, two.running]).toEqual([0, 0, 0]);
   });
 });

@@ -22,11 +22,11 @@ describe('a call to a process that runs', () => {
     const { dispatcher, start, serve } = dispatching();
     const first = await start();
     const exchange = serve({}, true);
-    expect(exchange.passings).toEqual(['begun', 'written']);
+    expect(exchange.leases).toEqual(['leased', 'released']);
     dispatcher.moved('backoff');
     first.connection.close('exited');
     await start();
-    expect(exchange.passings).toEqual(['begun', 'written', 'begun', 'written']);
+    expect(exchange.leases).toEqual(['leased', 'released', 'leased', 'released']);
   });
 
   it('tells nothing of that when it may be looked at after its answer, as one that becomes a task', async () => {
@@ -37,7 +37,7 @@ describe('a call to a process that runs', () => {
     dispatcher.serve(exchange, { edits: [], translation });
     child.answer(0);
     expect(exchange.answers).toHaveLength(1);
-    expect(exchange.passings).toEqual([]);
+    expect(exchange.leases).toEqual([]);
   });
 
   it('has what it is said to be changed in its answer changed when that comes, and nothing else', async () => {

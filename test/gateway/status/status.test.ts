@@ -222,9 +222,9 @@ describe('the report', () => {
 describe('what a limit kept out', () => {
   const waiting = new SharedLimit(0);
   const partialFrames = new SharedLimit(5);
-  waiting.take(1);
-  partialFrames.take(5);
-  partialFrames.take(1);
+  waiting.tryAcquire(1);
+  partialFrames.tryAcquire(5);
+  partialFrames.tryAcquire(1);
 
   it('is reported where it was refused, and advised about', async () => {
     const tools = Array.from({ length: 41 }, (_, index) => `tool_${index}`);

@@ -1,6 +1,7 @@
 import { Readable } from 'node:stream';
+import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { Backpressure } from '../../../src/io/streams/backpressure.js';
+import { Backpressure, type ClientBackpressure } from '../../../src/io/streams/backpressure.js';
 import { flush } from '../../support/wire.js';
 
 /** A stream that flows, and what came out of it. */
@@ -11,105 +12,211 @@ function flowing() {
   return { stream, seen };
 }
 
-describe('Flow', () => {
-  it('holds all streams back, and lets them run again without loss', async () => {
+/** The streams of servers, by the names of those, and which of them are paused. */
+function joined(backpressure: Backpressure, ...sources: string[]) {
+  const streams = sources.map((source) => {
+    const { stream } = flowing();
+    backpressure.add(stream, source);
+    return { source, stream };
+  });
+  return () => streams.filter(({ stream }) => stream.isPaused()).map(({ source }) => source);
+}
+
+describe('one client', () => {
+  it('pauses all streams, and resumes them without loss', async () => {
     const backpressure = new Backpressure();
+    const client = backpressure.client();
     const [a, b] = [flowing(), flowing()];
     backpressure.add(a.stream);
     backpressure.add(b.stream);
     a.stream.push('1');
     await flush();
-    backpressure.hold();
-    backpressure.hold();
+    client.pause();
     a.stream.push('2');
     b.stream.push('3');
     await flush();
     expect([a.seen, b.seen]).toEqual([['1'], []]);
-    backpressure.resume();
+    client.resume();
     await flush();
     expect([a.seen, b.seen]).toEqual([['1', '2'], ['3']]);
   });
 
-  it('holds a stream that joins while the others are held', async () => {
+  it('pauses a stream that joins while the others are paused', async () => {
     const backpressure = new Backpressure();
-    backpressure.hold();
+    const client = backpressure.client();
+    client.pause();
     const { stream, seen } = flowing();
     backpressure.add(stream);
     stream.push('1');
     await flush();
     expect(seen).toEqual([]);
-    backpressure.resume();
+    client.resume();
     await flush();
     expect(seen).toEqual(['1']);
   });
 
-  it('holds the streams of one source and no other, those that join included', async () => {
+  it('pauses the streams of one source and no other, those that join included', async () => {
     const backpressure = new Backpressure();
+    const client = backpressure.client();
     const [a, b, later] = [flowing(), flowing(), flowing()];
     backpressure.add(a.stream, 'a');
     backpressure.add(b.stream, 'b');
-    backpressure.hold('a');
+    client.pause('a');
     backpressure.add(later.stream, 'a');
     for (const { stream } of [a, b, later]) stream.push('1');
     await flush();
     expect([a.seen, b.seen, later.seen]).toEqual([[], ['1'], []]);
-    backpressure.resume('a');
+    client.resume('a');
     await flush();
     expect([a.seen, later.seen]).toEqual([['1'], ['1']]);
   });
 
-  it('keeps a stream held until neither it nor all are to be', async () => {
+  it('keeps a stream paused until neither its source nor all are', () => {
     const backpressure = new Backpressure();
-    const { stream, seen } = flowing();
-    backpressure.add(stream, 'a');
-    stream.push('1');
-    backpressure.hold('a');
-    backpressure.hold();
-    backpressure.resume('a');
-    await flush();
-    expect(seen).toEqual([]);
-    backpressure.hold('a');
-    backpressure.resume();
-    await flush();
-    expect(seen).toEqual([]);
-    backpressure.resume('a');
-    await flush();
-    expect(seen).toEqual(['1']);
+    const client = backpressure.client();
+    const paused = joined(backpressure, 'a');
+    client.pause('a');
+    client.pause();
+    client.resume('a');
+    expect(paused()).toEqual(['a']);
+    client.pause('a');
+    client.resume();
+    expect(paused()).toEqual(['a']);
+    client.resume('a');
+    expect(paused()).toEqual([]);
   });
 
-  it('lets a released stream run, then and later', async () => {
+  it('resumes as often as it paused: one reason does not end another', () => {
     const backpressure = new Backpressure();
+    const client = backpressure.client();
+    const paused = joined(backpressure, 'a', 'b');
+    for (const source of ['a', undefined]) {
+      client.pause(source);
+      client.pause(source);
+      client.resume(source);
+      expect(paused()).toContain('a');
+      client.resume(source);
+      expect(paused()).toEqual([]);
+      // What was not paused cannot be resumed in advance.
+      client.resume(source);
+      client.pause(source);
+      expect(paused()).toContain('a');
+      client.resume(source);
+    }
+  });
+
+  it('resumes a released stream, and does not pause it again', async () => {
+    const backpressure = new Backpressure();
+    const client = backpressure.client();
     const { stream, seen } = flowing();
     backpressure.add(stream);
-    backpressure.hold();
+    client.pause();
     stream.push('1');
     backpressure.release(stream);
     await flush();
-    backpressure.resume();
-    backpressure.hold();
+    client.resume();
+    client.pause();
     stream.push('2');
     await flush();
     expect(seen).toEqual(['1', '2']);
   });
 
-  it('does not wake a stream that pauses for reasons of its own when nothing was held', async () => {
+  it('does not wake a stream that pauses for reasons of its own', async () => {
     const backpressure = new Backpressure();
+    const client = backpressure.client();
     const { stream, seen } = flowing();
     backpressure.add(stream);
     stream.pause();
     stream.push('1');
-    backpressure.resume();
+    client.resume();
+    client.close();
     await flush();
     expect(seen).toEqual([]);
   });
 
-  it('forgets a stream that closed', async () => {
+  it('does not pause a stream that has closed', async () => {
     const backpressure = new Backpressure();
+    const client = backpressure.client();
     const { stream } = flowing();
     backpressure.add(stream);
     stream.destroy();
     await flush();
-    backpressure.hold();
+    client.pause();
     expect(stream.isPaused()).toBe(false);
+  });
+
+  it('pauses nothing once it is closed', () => {
+    const backpressure = new Backpressure();
+    const paused = joined(backpressure, 'a', 'b');
+    const client = backpressure.client();
+    client.pause();
+    client.pause('a');
+    expect(paused()).toEqual(['a', 'b']);
+    client.close();
+    expect(paused()).toEqual([]);
+    client.pause();
+    expect([paused(), client.isAlone]).toEqual([[], false]);
+  });
+});
+
+describe('several clients', () => {
+  it('have their servers paused when all of them pause, and no sooner', () => {
+    const backpressure = new Backpressure();
+    const paused = joined(backpressure, 'a', 'b');
+    const [one, other] = [backpressure.client(), backpressure.client()];
+    one.pause();
+    expect(paused()).toEqual([]);
+    other.pause('a');
+    expect(paused()).toEqual(['a']);
+    other.pause();
+    expect(paused()).toEqual(['a', 'b']);
+    other.resume('a');
+    one.resume();
+    expect(paused()).toEqual([]);
+  });
+
+  it('are not stopped by one that joins, nor by the one that pauses: the servers run again', () => {
+    const backpressure = new Backpressure();
+    const paused = joined(backpressure, 'a');
+    const one = backpressure.client();
+    one.pause();
+    expect([paused(), one.isAlone]).toEqual([['a'], true]);
+    const other = backpressure.client();
+    expect([paused(), one.isAlone, other.isAlone]).toEqual([[], false, false]);
+    other.close();
+    other.close();
+    expect([paused(), one.isAlone]).toEqual([['a'], true]);
+  });
+
+  it('pause exactly what every one of them pauses, whatever they do in whatever order', () => {
+    const sources = ['a', 'b', 'c'];
+    const step = fc.record({
+      client: fc.nat(2),
+      act: fc.constantFrom('pause', 'pause', 'resume', 'reopen'),
+      source: fc.constantFrom(...sources, undefined),
+    });
+    fc.assert(
+      fc.property(fc.array(step, { maxLength: 60 }), (steps) => {
+        const backpressure = new Backpressure();
+        const paused = joined(backpressure, ...sources);
+        const clients: { handle: ClientBackpressure; counts: Map<string | undefined, number> }[] = [];
+        const open = () => ({ handle: backpressure.client(), counts: new Map() });
+        for (let index = 0; index < 3; index += 1) clients.push(open());
+        for (const { client: index, act, source } of steps) {
+          const client = clients[index] ?? open();
+          const count = client.counts.get(source) ?? 0;
+          if (act === 'reopen') {
+            client.handle.close();
+            clients[index] = open();
+          } else {
+            client.handle[act](source);
+            client.counts.set(source, Math.max(0, count + (act === 'pause' ? 1 : -1)));
+          }
+          const isPaused = (name: string) =>
+            clients.every(({ counts }) => (counts.get(name) ?? 0) + (counts.get(undefined) ?? 0) > 0);
+          expect(paused()).toEqual(sources.filter(isPaused));
+        }
+      }),
+    );
   });
 });

@@ -19,9 +19,12 @@ function listening() {
   const stream = writableTo(accept);
   stream.on('error', () => {});
   const backpressure = new Backpressure();
-  const writer = new FairWriter(stream, backpressure);
+  const unread: number[] = [];
+  const options = { maxUnwrittenBytes: 5 * MIB, onUnread: (bytes: number) => void unread.push(bytes) };
+  const writer = new FairWriter(stream, backpressure.client(), options);
   return {
     stream,
+    unread,
     backpressure,
     writer,
     send: (text: string, source?: string) => writer.send(whole(bytesOf(text)), source),
@@ -59,7 +62,7 @@ function stdout(backpressure: Backpressure, source: string) {
   const stream = new Readable({ read: () => {} });
   stream.on('data', () => {});
   backpressure.add(stream, source);
-  return { isHeld: () => stream.isPaused() };
+  return { isPaused: () => stream.isPaused() };
 }
 
 function large(letter: string, bytes = MIB): string {
@@ -153,15 +156,15 @@ describe('FairWriter', () => {
     expect(lines()).toEqual(['A…', 'before']);
   });
 
-  it('holds back the source of a large message that is being taken, beside another one that talks', async () => {
+  it('pauses the source of a large message that is being taken, beside another one that talks', async () => {
     const { send, backpressure, takeAll } = listening();
     const [far, near] = [stdout(backpressure, 'far'), stdout(backpressure, 'near')];
     send('small', 'near');
     send(large('A'), 'far');
     await flush();
-    expect([far.isHeld(), near.isHeld()]).toEqual([true, false]);
+    expect([far.isPaused(), near.isPaused()]).toEqual([true, false]);
     await takeAll();
-    expect([far.isHeld(), near.isHeld()]).toEqual([false, false]);
+    expect([far.isPaused(), near.isPaused()]).toEqual([false, false]);
   });
 
   it('reads ahead of a source that is alone, and not for ever', async () => {
@@ -169,17 +172,17 @@ describe('FairWriter', () => {
     const far = stdout(backpressure, 'far');
     send('small', 'far');
     send(large('A'), 'far');
-    expect(far.isHeld()).toBe(false);
+    expect(far.isPaused()).toBe(false);
     send(large('B'), 'far');
-    expect(far.isHeld()).toBe(true);
+    expect(far.isPaused()).toBe(true);
     // The first line goes alone with what came before it.
     await take();
     await take();
-    expect(far.isHeld()).toBe(false);
+    expect(far.isPaused()).toBe(false);
     await takeAll();
   });
 
-  it('lets a source run again that had nothing but small messages waiting', async () => {
+  it('resumes a source that had nothing but small messages waiting', async () => {
     const { send, backpressure, takeAll } = listening();
     const near = stdout(backpressure, 'near');
     send(large('A'), 'far');
@@ -187,25 +190,25 @@ describe('FairWriter', () => {
       send('x', 'far');
       send('y'.repeat(1000), 'near');
     }
-    expect(near.isHeld()).toBe(true);
+    expect(near.isPaused()).toBe(true);
     await takeAll();
-    expect(near.isHeld()).toBe(false);
+    expect(near.isPaused()).toBe(false);
   });
 
-  it('holds all back while much waits in all, and lets them run again when little does', async () => {
+  it('pauses all while much waits in all, and resumes them when little does', async () => {
     const { send, backpressure, takeAll } = listening();
     const near = stdout(backpressure, 'near');
     for (const letter of 'ABCDE') send(large(letter));
-    expect(near.isHeld()).toBe(true);
+    expect(near.isPaused()).toBe(true);
     await takeAll();
-    expect(near.isHeld()).toBe(false);
+    expect(near.isPaused()).toBe(false);
   });
 
-  it('says of a large message that it was written when all of it was taken', async () => {
+  it('releases the lease of a large message when all of it was taken', async () => {
     const { stream, writer, take } = listening();
     const written: string[] = [];
     const send = (name: string) => {
-      writer.send({ ...whole(bytesOf(name.repeat(MIB))), onWritten: () => void written.push(name) }, 'a');
+      writer.send({ ...whole(bytesOf(name.repeat(MIB))), lease: { release: () => void written.push(name) } }, 'a');
     };
     for (const name of ['1', '2', '3']) send(name);
     await flush();
@@ -218,6 +221,49 @@ describe('FairWriter', () => {
     stream.destroy();
     await flush();
     expect(written).toEqual(['1', '2']);
+  });
+
+  it('pauses its only sources without a limit while it is the only client', async () => {
+    const { send, backpressure, unread, takeAll, lines } = listening();
+    const far = stdout(backpressure, 'far');
+    for (const letter of 'ABCDEFGH') send(large(letter), 'far');
+    expect([far.isPaused(), unread]).toEqual([true, []]);
+    await takeAll();
+    expect(lines()).toHaveLength(8);
+  });
+
+  it('pauses no server of other clients, and closes instead when its client does not read', async () => {
+    const { send, backpressure, unread, writer, takeAll, lines } = listening();
+    const other = backpressure.client();
+    const far = stdout(backpressure, 'far');
+    let released = 0;
+    const sendLeased = (letter: string) =>
+      writer.send({ ...whole(bytesOf(large(letter))), lease: { release: () => (released += 1) } }, 'far');
+    sendLeased('A');
+    await flush();
+    for (const letter of 'BCDE') sendLeased(letter);
+    expect([far.isPaused(), unread, released]).toEqual([false, [], 0]);
+    for (const letter of 'FG') sendLeased(letter);
+    expect(unread).toEqual([5 * (MIB + 1)]);
+    // All but the message that the stream has already.
+    expect([writer.unwrittenBytes, released]).toEqual([MIB + 1, 6]);
+    send('late', 'far');
+    await takeAll();
+    expect([lines(), writer.unwrittenBytes, released]).toEqual([['A…'], 0, 7]);
+    // The client that is left is the only one.
+    expect([other.isAlone, far.isPaused()]).toEqual([true, false]);
+    other.pause();
+    expect(far.isPaused()).toBe(true);
+  });
+
+  it('passes on one message of any size, whoever else is there', async () => {
+    const { send, backpressure, unread, takeAll, lines } = listening();
+    backpressure.client();
+    send(large('A', 20 * MIB), 'far');
+    await takeAll();
+    send('next', 'far');
+    await takeAll();
+    expect([lines(), unread]).toEqual([['A…', 'next'], []]);
   });
 
   it('tells how much was not taken', async () => {
@@ -246,6 +292,6 @@ describe('FairWriter', () => {
     send(large('D'), 'far');
     await flush();
     expect(writer.unwrittenBytes - stream.writableLength).toBe(0);
-    expect(far.isHeld()).toBe(false);
+    expect(far.isPaused()).toBe(false);
   });
 });

@@ -111,11 +111,11 @@ describe('LineWriter', () => {
     );
   });
 
-  it('says of each message that its bytes are not needed any more: when it was copied, or taken', async () => {
+  it('releases the lease of each message when it was copied, or taken', async () => {
     const { writer, send, letGo } = writing({ isSlow: true });
     const written: string[] = [];
     const sendNamed = (name: string, length: number) =>
-      writer.send({ ...whole(bytesOf(name.repeat(length))), onWritten: () => void written.push(name) });
+      writer.send({ ...whole(bytesOf(name.repeat(length))), lease: { release: () => void written.push(name) } });
     sendNamed('a', 100);
     expect(written).toEqual(['a']);
     sendNamed('b', 20_000);
@@ -125,6 +125,15 @@ describe('LineWriter', () => {
     expect(written).toEqual(['a']);
     await letGo();
     expect(written).toEqual(['a', 'b', 'c']);
+  });
+
+  it('releases the lease of a message that it cannot write because the stream has ended', async () => {
+    const { stream, writer } = writing();
+    let released = 0;
+    stream.end();
+    writer.send({ ...whole(bytesOf('x'.repeat(20_000))), lease: { release: () => (released += 1) } });
+    await flush();
+    expect(released).toBe(1);
   });
 
   it('keeps a message that it has copied, whatever becomes of the original', async () => {

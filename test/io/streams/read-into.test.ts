@@ -33,7 +33,7 @@ function reader(roomBytes = 1000) {
 }
 
 describe('what a process writes', () => {
-  it('goes into the room of whoever reads it, all and in order, and then it ends', async () => {
+  it("goes into the reader's free space, all and in order, and then it ends", async () => {
     const child = program(`for (let i = 0; i < 20_000; i += 1) process.stdout.write(i + ' ')`);
     const into = reader();
     const stream = readInto(child.stdout, into);
