@@ -9,12 +9,12 @@ type Issue = z.core.$ZodIssue;
 
 /** What the schema found wrong, in words for people and with places in the file, in the order of the file. */
 export function toProblems(issues: readonly Issue[], schema: z.ZodType, source: YamlSource): ConfigProblem[] {
-  // What a map seems to lack may be there under the misspelt key.
-  const misspelt = new Set(
+  // What a map seems to lack may be there under the misspelled key.
+  const misspelled = new Set(
     issues.filter(({ code }) => code === 'unrecognized_keys').map(({ path }) => formatPath(path)),
   );
   return issues
-    .filter((issue) => !(isAboutKey(issue) && misspelt.has(formatPath(issue.path))))
+    .filter((issue) => !(isAboutKey(issue) && misspelled.has(formatPath(issue.path))))
     .flatMap((issue) => toProblem(issue, schema, source))
     .sort((one, other) => (one.line ?? 0) - (other.line ?? 0) || (one.column ?? 0) - (other.column ?? 0));
 }

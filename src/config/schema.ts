@@ -231,7 +231,7 @@ export const GATEWAY_BUILT_IN = gateway
   .parse(GATEWAY_DEFAULTS);
 
 /** The entry's own settings, then those of `defaults:`, then the built-in ones. */
-export function settle(entry: Tunables, defaults: Tunables): ServerSettings {
+export function withDefaults(entry: Tunables, defaults: Tunables): ServerSettings {
   return {
     ...BUILT_IN,
     ...defaults,
