@@ -11,6 +11,7 @@ const FOLDERS = [
   'config',
   'errors',
   'files',
+  'gateway/status',
   'io',
   'json',
   'jsonrpc',

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { readPrivateFile } from '../files/private-file.js';
 import { createFileSync, replaceFileSync } from '../files/whole-file.js';
 import { isRecord } from '../json/is-record.js';
+import { parseJson } from '../json/parse-json.js';
 
 /** One approved definition of a tool. */
 export interface ApprovedDefinition {
@@ -97,12 +98,7 @@ function bounded(approved: Approved): Approved {
 }
 
 function parse(text: string): Approved | undefined {
-  let value: unknown;
-  try {
-    value = JSON.parse(text);
-  } catch {
-    return undefined;
-  }
+  const value = parseJson(text);
   if (!isRecord(value) || value.format !== FORMAT || !Array.isArray(value.tools)) return undefined;
   const { tools } = value;
   return tools.every(isTool) ? new Map(tools) : undefined;

@@ -2,6 +2,8 @@ import { createHash } from 'node:crypto';
 import { join } from 'node:path';
 import { CacheFolder } from '../cache/cache-folder.js';
 import type { FileWatch } from '../files/watch-files.js';
+import { isRecord } from '../json/is-record.js';
+import { parseJson } from '../json/parse-json.js';
 import type { Logger } from '../observe/logger.js';
 import type { Cancel, Clock } from '../timing/clock.js';
 import { ApprovalFile } from './approval-file.js';
@@ -140,20 +142,14 @@ export class Approvals {
   #readWithheld(name: string): readonly WithheldTool[] {
     const bytes = this.#withheld.read(name);
     if (bytes === undefined) return [];
-    try {
-      const value: unknown = JSON.parse(new TextDecoder().decode(bytes));
-      return Array.isArray(value) ? value.filter(isWithheldTool) : [];
-    } catch {
-      // The file is a cache: the server lists its tools again when it starts.
-      return [];
-    }
+    const value = parseJson(new TextDecoder().decode(bytes));
+    // A damaged file does no harm: the server lists its tools again when it starts.
+    return Array.isArray(value) ? value.filter(isWithheldTool) : [];
   }
 }
 
 function isWithheldTool(value: unknown): value is WithheldTool {
-  if (typeof value !== 'object' || value === null) return false;
-  const { name, definition } = value as Partial<Record<keyof WithheldTool, unknown>>;
-  return typeof name === 'string' && typeof definition === 'string';
+  return isRecord(value) && typeof value.name === 'string' && typeof value.definition === 'string';
 }
 
 /** Quotes a path for a shell. */

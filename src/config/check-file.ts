@@ -6,7 +6,7 @@ import { ConfigError, type ConfigProblem } from './config-error.js';
 import { toHttpConfig } from './http-settings.js';
 import { toProblems, unknownKeyHint } from './problems.js';
 import { remoteFault, remoteKeys, withStandIns } from './remote-entry.js';
-import { fileSchema, GATEWAY_BUILT_IN, type ServerEntry, settle } from './schema.js';
+import { fileSchema, GATEWAY_BUILT_IN, type ServerEntry, withDefaults } from './schema.js';
 import { locateFault, type Place } from './server-fault.js';
 import { gatewayWarnings, settingWarnings } from './setting-warnings.js';
 import { type Path, parseYaml, type YamlSource } from './yaml-source.js';
@@ -26,7 +26,7 @@ export function checkFile(text: string, file: string): CheckedFile {
   const servers = entries.map(([key, entry]): CheckedServer => {
     const places = placesIn(entry, [root, key], source);
     const problem: ServerProblem | undefined = remote.has(key) ? locateFault(remoteFault(), places) : undefined;
-    return { key, entry, settings: settle(entry, defaults), places, ...(problem && { problem }) };
+    return { key, entry, settings: withDefaults(entry, defaults), places, ...(problem && { problem }) };
   });
   return {
     servers,

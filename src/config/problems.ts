@@ -10,11 +10,11 @@ type Issue = z.core.$ZodIssue;
 /** Converts the issues of the schema to problems with messages and positions, in the order of the file. */
 export function toProblems(issues: readonly Issue[], schema: z.ZodType, source: YamlSource): ConfigProblem[] {
   // A key that seems to be missing may be present under a misspelled name.
-  const misspelt = new Set(
+  const misspelled = new Set(
     issues.filter(({ code }) => code === 'unrecognized_keys').map(({ path }) => formatPath(path)),
   );
   return issues
-    .filter((issue) => !(isAboutKey(issue) && misspelt.has(formatPath(issue.path))))
+    .filter((issue) => !(isAboutKey(issue) && misspelled.has(formatPath(issue.path))))
     .flatMap((issue) => toProblem(issue, schema, source))
     .sort((one, other) => (one.line ?? 0) - (other.line ?? 0) || (one.column ?? 0) - (other.column ?? 0));
 }

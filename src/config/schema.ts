@@ -287,7 +287,7 @@ export const GATEWAY_BUILT_IN = gateway
   .parse(GATEWAY_DEFAULTS);
 
 /** Merges settings: an entry overrides `defaults:`, which overrides the built-in settings. */
-export function settle(entry: Tunables, defaults: Tunables): ServerSettings {
+export function withDefaults(entry: Tunables, defaults: Tunables): ServerSettings {
   return {
     ...BUILT_IN,
     ...defaults,

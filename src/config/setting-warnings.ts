@@ -1,7 +1,7 @@
 import type { ConfigProblem } from './config-error.js';
 import { formatPath } from './format-path.js';
 import { type HttpSection, toHttpConfig } from './http-settings.js';
-import { type ServerEntry, settle, type Tunables } from './schema.js';
+import { type ServerEntry, type Tunables, withDefaults } from './schema.js';
 import type { YamlSource } from './yaml-source.js';
 
 /** Warnings about settings of the server at `path` that another setting makes ineffective. */
@@ -11,7 +11,7 @@ export function settingWarnings(
   path: readonly string[],
   source: YamlSource,
 ): ConfigProblem[] {
-  const { timeout, maxTimeout, restart } = settle(entry, defaults);
+  const { timeout, maxTimeout, restart } = withDefaults(entry, defaults);
   const pairs = [
     ['timeout', timeout, 'maxTimeout', maxTimeout],
     ['restart.firstDelay', restart.firstDelay, 'restart.maxDelay', restart.maxDelay],

@@ -4,6 +4,7 @@ import { open, readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { DRAFT_SUFFIX, replaceFile } from '../files/whole-file.js';
 import { isRecord } from '../json/is-record.js';
+import { parseJson } from '../json/parse-json.js';
 
 /** A gateway and its process groups. */
 export interface Run {
@@ -149,12 +150,7 @@ async function readRun(file: string): Promise<{ stats: Stats; run: Run | undefin
 }
 
 function parseRun(text: string): Run | undefined {
-  let value: unknown;
-  try {
-    value = JSON.parse(text);
-  } catch {
-    return undefined;
-  }
+  const value = parseJson(text);
   if (!isRecord(value)) return undefined;
   const { host, gateway, groups } = value;
   if (typeof host !== 'string' || !isRunProcess(gateway) || !Array.isArray(groups)) return undefined;
