@@ -1,0 +1,162 @@
+import { describe, expect, it } from 'vitest';
+import { BackendLauncher, type LaunchTarget } from '../../src/app/backend-launcher.js';
+import type { LaunchEvents } from '../../src/supervision/launcher.js';
+import type { Dialed, UpstreamConnection, UpstreamListener } from '../../src/upstream/port.js';
+import { sampleSpec } from '../supervision/sample-spec.js';
+import { FakeClock } from '../support/fake-clock.js';
+import { InMemoryUpstream } from '../support/in-memory-upstream.js';
+import { flush, notificationOf } from '../support/wire.js';
+
+const KEY = 'files';
+const PROFILE = { clientInfo: { name: 'c' }, capabilities: {} };
+
+/** A launch whose events, backend and log are written down. */
+function launching({
+  dial,
+  loadLists = async () => undefined,
+  profile = Promise.resolve(PROFILE),
+}: {
+  readonly dial?: (listener: UpstreamListener) => Dialed;
+  readonly loadLists?: (connection: UpstreamConnection) => Promise<string | undefined>;
+  readonly profile?: LaunchTarget['profile'];
+} = {}) {
+  const server = new InMemoryUpstream({ clock: new FakeClock() });
+  const told: string[] = [];
+  const log: string[] = [];
+  const events: LaunchEvents = {
+    began: () => told.push('began'),
+    ready: () => told.push('ready'),
+    failed: ({ reason, hostFault }) => told.push(`failed: ${reason}${hostFault === true ? ' (host)' : ''}`),
+    suspected: () => told.push('suspected'),
+    cleared: () => told.push('cleared'),
+    unfit: (reason) => told.push(`unfit: ${reason}`),
+    exited: ({ code }) => told.push(`exited: ${code}`),
+  };
+  const target: LaunchTarget = {
+    backend: {
+      asked: ({ request }) => told.push(`asked: ${request.method}`),
+      notified: ({ method }) => told.push(`notified: ${method}`),
+      loadLists,
+      attach: ({ generation }) => told.push(`attached: ${generation}`),
+    },
+    profile,
+    log: { add: (line) => log.push(line), write: () => {}, end: () => {} },
+    maxFrameBytes: 1_000,
+    maxUnwrittenBytes: 1_000,
+  };
+  let listener: UpstreamListener | undefined;
+  const faults: unknown[] = [];
+  const launcher = new BackendLauncher({
+    dialer: {
+      dial: (dialTarget, itsListener) => {
+        listener = itsListener;
+        return dial?.(itsListener) ?? server.dial(dialTarget, itsListener);
+      },
+    },
+    targets: new Map([[KEY, target]]),
+    onFault: (fault) => faults.push(fault),
+  });
+  const launched = launcher.launch(sampleSpec(KEY), 3, events);
+  return { server, told, log, faults, launched, listener: () => listener ?? expect.fail('nobody dialed') };
+}
+
+/** A dialer that knows how it went at once. */
+function outcome(connection: Dialed['connection']): () => Dialed {
+  return () => ({ pid: undefined, connection, end: async () => {} });
+}
+
+describe('launching a server that has no process', () => {
+  it('is ready once its lists are read and its backend has the connection', async () => {
+    let list: (fault: undefined) => void = () => {};
+    const { told, launched } = launching({
+      loadLists: () =>
+        new Promise((resolve) => {
+          list = resolve;
+        }),
+    });
+    await flush();
+    expect(told).toEqual(['began']);
+    list(undefined);
+    await flush();
+    expect(told).toEqual(['began', 'attached: 3', 'ready']);
+    expect(launched.pid).toBeUndefined();
+  });
+
+  it('waits for its client before it begins', async () => {
+    let know: (profile: typeof PROFILE) => void = () => {};
+    const { told } = launching({
+      profile: new Promise((resolve) => {
+        know = resolve;
+      }),
+    });
+    await flush();
+    expect(told).toEqual([]);
+    know(PROFILE);
+    await flush();
+    expect(told).toEqual(['began', 'attached: 3', 'ready']);
+  });
+
+  it('hands on what the server says, and how it is', async () => {
+    const { server, told, log, listener } = launching();
+    await flush();
+    told.length = 0;
+    server.say({ jsonrpc: '2.0', id: 1, method: 'roots/list' }, { jsonrpc: '2.0', method: 'notifications/x' });
+    listener().suspected();
+    listener().cleared();
+    listener().unfit('it is mute');
+    server.exit(4);
+    expect(told).toEqual([
+      'asked: roots/list',
+      'notified: notifications/x',
+      'suspected',
+      'cleared',
+      'unfit: it is mute',
+      'exited: 4',
+    ]);
+    expect(log).toEqual(['Trunkline restarts this server: it is mute']);
+  });
+
+  it.each([
+    ['failed: no route', { kind: 'failed', reason: 'no route' }],
+    ['failed: no descriptors (host)', { kind: 'failed', reason: 'no descriptors', isHostFault: true }],
+  ] as const)('%s', async (expected, failure) => {
+    const { told } = launching({ dial: outcome(Promise.resolve(failure)) });
+    await flush();
+    expect(told).toEqual([expected]);
+  });
+
+  it('fails when its lists cannot be used', async () => {
+    const { told } = launching({ loadLists: async () => 'tools/list: timeout' });
+    await flush();
+    expect(told).toEqual(['began', 'failed: tools/list: timeout']);
+  });
+
+  it('is not ready if the connection is closed by the time its lists are read', async () => {
+    const { told } = launching({
+      loadLists: async (connection) => {
+        connection.close('exited');
+        return undefined;
+      },
+    });
+    await flush();
+    expect(told).toEqual(['began']);
+  });
+
+  it('fails, and tells of the error, when the dialer has one of its own', async () => {
+    const bug = new Error('a bug');
+    const { told, faults } = launching({ dial: outcome(Promise.reject(bug)) });
+    await flush();
+    expect(told).toEqual(['failed: a bug in Trunkline']);
+    expect(faults).toEqual([bug]);
+  });
+
+  it('ends with its connection', async () => {
+    const { server, launched } = launching();
+    await flush();
+    const { connection } = server;
+    await launched.end({ termAfterMs: 1, killAfterMs: 2 });
+    expect(connection.isClosed).toBe(true);
+    connection.notify(notificationOf({ jsonrpc: '2.0', method: 'notifications/x' }));
+    expect(server.received.lines).toEqual([]);
+  });
+});
