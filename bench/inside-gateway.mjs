@@ -47,7 +47,7 @@ export async function openInside(concurrency) {
     startupWaitMs: 10_000,
     seal: createSeal(),
     hmac: createSeal(),
-    onFault: internalErrors.onFault,
+    onInternalError: internalErrors.onInternalError,
   });
   const input = new Readable({ read: () => {} });
   const client = new InsideClient(`${KEY}__echo`, (chunk) => input.push(chunk));
@@ -66,7 +66,7 @@ export async function openInside(concurrency) {
         sink,
         serverInfo: { name: 'trunkline', version: '1.0.0' },
         principal: 'local',
-        onFault: internalErrors.onFault,
+        onInternalError: internalErrors.onInternalError,
       }),
     onEnd: () => gateway.close(),
   });
@@ -83,7 +83,7 @@ export function openAlone() {
 }
 
 function createServer({ clock, scan, partialFrames, bufferPool, internalErrors }, { key, id, profile, concurrency }) {
-  const { onFault } = internalErrors;
+  const { onInternalError } = internalErrors;
   const backend = new Backend({
     key,
     id,
@@ -98,7 +98,7 @@ function createServer({ clock, scan, partialFrames, bufferPool, internalErrors }
     isMisconfigured: false,
     demandStart: () => {},
     retryInMs: () => undefined,
-    onFault,
+    onInternalError,
   });
   const server = new InsideServer((answers) => read(answers, bridge, take));
   const bridge = new StdioBridge({
@@ -111,22 +111,22 @@ function createServer({ clock, scan, partialFrames, bufferPool, internalErrors }
     bufferPool,
     events: {
       request: (request) => answerLegacyServer(bridge, request),
-      notification: (notification) => backend.notified(notification),
-      junk: (line) => onFault(new Error(`No message: ${Buffer.from(line)}`)),
+      notification: (notification) => backend.notification(notification),
+      junk: (line) => onInternalError(new Error(`No message: ${Buffer.from(line)}`)),
       silent: () => {},
       offended: () => {},
-      fault: onFault,
+      fault: onInternalError,
     },
   });
   const take = (chunk) => bridge.receive(chunk);
   const start = async () => {
-    backend.moved('starting');
+    backend.stateChanged('starting');
     const handshake = await openLegacyConnection(bridge, 1, await profile, 60_000);
     if (handshake.kind === 'failed') throw new Error(handshake.reason);
     const fault = await backend.loadLists(handshake.connection);
     if (fault !== undefined) throw new Error(fault);
     backend.attach(handshake.connection);
-    backend.moved('ready');
+    backend.stateChanged('ready');
   };
   return { backend, start: () => void start(), end: async () => bridge.close('stopped') };
 }

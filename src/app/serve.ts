@@ -62,7 +62,7 @@ async function openStdio(platform: Platform, gateway: PendingGateway): Promise<S
       openSession: (sink) =>
         new LegacySession({
           ...platform,
-          onFault: platform.internalErrors.onFault,
+          onInternalError: platform.internalErrors.onInternalError,
           gateway,
           sink,
           serverInfo: IDENTITY,

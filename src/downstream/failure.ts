@@ -66,7 +66,7 @@ export function answerFailure(exchange: Exchange, failure: Failure): void {
 
 /** For the model and the person: what happened, whether the call may have run, and what to do. */
 export function describeFailure(failure: Failure): string {
-  if (failure.reason === 'not_approved') return describeRefused(failure);
+  if (failure.reason === 'not_approved') return describeRejection(failure);
   const consequence = failure.sent
     ? 'Whether the call took effect is unknown: check before repeating it.'
     : 'The call was not sent, so repeating it is safe.';
@@ -76,7 +76,7 @@ export function describeFailure(failure: Failure): string {
 }
 
 /** To repeat it is as safe as it is useless. */
-function describeRefused({ server, sent, detail = '' }: Failure): string {
+function describeRejection({ server, sent, detail = '' }: Failure): string {
   const consequence = sent
     ? 'Whether the call took effect is unknown, and it was not repeated.'
     : 'The call was not sent; to repeat it is of no use before that.';

@@ -71,7 +71,7 @@ describe('F58: an error of our own', () => {
 
   it('while a notification is handled loses that notification, and not what came with it', async () => {
     const [one, other] = await start();
-    vi.spyOn(Backend.prototype, 'notified').mockImplementationOnce(throwOnce);
+    vi.spyOn(Backend.prototype, 'notification').mockImplementationOnce(throwOnce);
     // One write brings the notification and the answer.
     expect(textOf(await one.call('f__batch', { nonce: 'n' }))).toBe('n');
     await expectOthersToWork(one, other, 1);

@@ -3,7 +3,7 @@ import type { GatewayPort } from '../../src/downstream/port.js';
 import type { CatalogueContent } from '../../src/gateway/catalog/cached-catalogue.js';
 import { createToolPolicy, type ToolPolicyRules } from '../../src/gateway/catalog/tool-policy.js';
 import type { ServerState } from '../../src/gateway/dispatch/availability.js';
-import type { CallLimits } from '../../src/gateway/dispatch/call-limits.js';
+import type { CallLimits } from '../../src/gateway/dispatch/call.js';
 import { Gateway, type GatewaySettings } from '../../src/gateway/gateway.js';
 import { Backend } from '../../src/gateway/registry/backend.js';
 import type { Sharing } from '../../src/gateway/registry/instances.js';
@@ -137,10 +137,10 @@ export class ScriptedServer {
       },
       retryInMs: script.retryInMs ?? (() => undefined),
       idleStopMs: script.idleStopMs ?? 0,
-      rest: () => {
+      idleStop: () => {
         this.rests += 1;
       },
-      onListed: (offered) => {
+      onListsRead: (offered) => {
         this.offered = offered;
       },
     });
@@ -153,7 +153,7 @@ export class ScriptedServer {
   }
 
   moved(state: ServerState): void {
-    this.backend.moved(state);
+    this.backend.stateChanged(state);
   }
 
   /** Launches a process that becomes ready. */
@@ -165,8 +165,8 @@ export class ScriptedServer {
       pages: this.pages,
       lists: this.lists,
       hello: this.script.hello ?? {},
-      notified: (notification) => this.backend.notified(notification),
-      asked: (request) => this.backend.asked(toServerRequest(child.bridge, request)),
+      notified: (notification) => this.backend.notification(notification),
+      asked: (request) => this.backend.serverRequest(toServerRequest(child.bridge, request)),
     };
     const child: ScriptedChild = new ScriptedChild(options);
     this.#child = child;

@@ -3,7 +3,7 @@ import { join } from '../../jsonrpc/message.js';
 import type { ResponseEnvelope, ScanEnvelope } from '../../mcp/envelope.js';
 import { declares, type InitializeResult, readInitializeResult } from '../../mcp/initialize-result.js';
 import { LIST_KINDS, LISTS, type ListKind } from '../../mcp/lists.js';
-import type { Ask, RawEntry } from './list-pages.js';
+import type { RawEntry, SendRequest } from './list-pages.js';
 
 /** Changes with what the lines mean. */
 const FORMAT = 1;
@@ -42,7 +42,7 @@ function answer(result: readonly Uint8Array[]): Uint8Array {
 export class CachedCatalogue {
   readonly capabilities: InitializeResult['capabilities'];
   readonly instructions: string | undefined;
-  readonly ask: Ask;
+  readonly ask: SendRequest;
 
   private constructor(
     { capabilities, instructions }: InitializeResult,

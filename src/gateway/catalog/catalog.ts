@@ -125,8 +125,8 @@ export class Catalog {
   }
 
   /** Whether a client would see no difference. */
-  isLike(other: Catalog): boolean {
-    return this.pages.isLike(other.pages);
+  equals(other: Catalog): boolean {
+    return this.pages.equals(other.pages);
   }
 }
 

@@ -16,11 +16,11 @@ export interface MergeOptions {
   readonly naming: ListNaming;
   readonly paging: Paging;
   /** What clients may have seen until now. */
-  readonly before?: Catalogs | undefined;
+  readonly previous?: Catalogs | undefined;
 }
 
 /** Merges what the servers offer now, in their order. */
-export function mergeCatalogs({ servers, ownTools, naming, paging, before }: MergeOptions): Catalogs {
+export function mergeCatalogs({ servers, ownTools, naming, paging, previous: before }: MergeOptions): Catalogs {
   const all = [...servers];
   const ui = new UiAliases(
     all.map((server) => ({ key: server.key, ...server.knownListsAs(naming) })),
@@ -48,5 +48,5 @@ export function mergeCatalogs({ servers, ownTools, naming, paging, before }: Mer
 
 /** The lists in which a client would see a difference. */
 export function changedLists(before: Catalogs, after: Catalogs): ListKind[] {
-  return LIST_KINDS.filter((kind) => !before[kind].isLike(after[kind]));
+  return LIST_KINDS.filter((kind) => !before[kind].equals(after[kind]));
 }

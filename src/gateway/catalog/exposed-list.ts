@@ -46,7 +46,7 @@ export interface ExposedList {
   /** Why the list ends early, if it does. */
   readonly truncated: string | undefined;
   /** Names of entries that hide characters in what they say about themselves: listed as they are, but told of. */
-  readonly hiding: readonly string[];
+  readonly withHiddenCharacters: readonly string[];
   /** Original names of tools that their server calls as tasks only. */
   readonly taskOnly: ReadonlySet<string>;
   /** Original names of tools that may be called twice, if their server is to be believed. */
@@ -60,7 +60,7 @@ export const EMPTY_LIST: ExposedList = {
   withheld: [],
   denied: [],
   truncated: undefined,
-  hiding: [],
+  withHiddenCharacters: [],
   taskOnly: new Set(),
   repeatable: new Set(),
 };
@@ -86,7 +86,7 @@ export function exposeList(
   const entries: ExposedEntry[] = [];
   const withheld: WithheldEntry[] = [];
   const denied: string[] = [];
-  const hiding: string[] = [];
+  const withHiddenCharacters: string[] = [];
   const taskOnly = new Set<string>();
   const repeatable = new Set<string>();
   const seen = new Set<string>();
@@ -119,13 +119,13 @@ export function exposeList(
     if (kind === 'tools' && isTaskOnly(value)) taskOnly.add(name);
     if (kind === 'tools' && isRepeatable(value)) repeatable.add(name);
     if (verdict.kind === 'unsound') withheld.push({ name, reason: verdict.reason });
-    else if (hidesCharactersWithin(value)) hiding.push(exposed);
+    else if (hidesCharactersWithin(value)) withHiddenCharacters.push(exposed);
     const newName = isRenamed ? exposed : undefined;
     const entry = verdict.kind === 'sound' ? rename(raw, newName, verdict.nullMembers) : undefined;
     const ui = findUiReferences(kind, name, entry, rules);
     entries.push({ exposed, original: name, entry, ...(ui.length === 0 ? {} : { ui }) });
   });
-  return { entries, withheld, denied, truncated: list.truncated, hiding, taskOnly, repeatable, verdicts };
+  return { entries, withheld, denied, truncated: list.truncated, withHiddenCharacters, taskOnly, repeatable, verdicts };
 }
 
 /** Of the tools that the configuration lets through. Of a name that stands twice the first entry counts, as in the list. */
@@ -179,7 +179,7 @@ function rename({ bytes, span }: RawEntry, exposed: string | undefined, nullMemb
     members.push({ name: readString(bytes, key), key, value });
   });
   const edits = members
-    .filter(({ name, value }) => exposed !== undefined && name === 'name' && !spells(bytes, value, exposed))
+    .filter(({ name, value }) => exposed !== undefined && name === 'name' && !readsAs(bytes, value, exposed))
     .map(({ value }) => ({ span: value, text: toBytes(JSON.stringify(exposed)) }));
   if (nullMembers.length === 0) return splice({ bytes, span, edits });
 
@@ -193,6 +193,6 @@ function rename({ bytes, span }: RawEntry, exposed: string | undefined, nullMemb
 }
 
 /** A name that stays the same stays as it is spelt. */
-function spells(bytes: Uint8Array, token: Span, text: string): boolean {
+function readsAs(bytes: Uint8Array, token: Span, text: string): boolean {
   return isString(bytes, token) && readString(bytes, token) === text;
 }

@@ -42,7 +42,7 @@ export interface PagedMethod {
 }
 
 /** Sends one list request; `ChildConnection.ask` bound to a child. */
-export type Ask = (method: string, params: unknown, timeouts: RequestTimeouts) => Promise<Outcome>;
+export type SendRequest = (method: string, params: unknown, timeouts: RequestTimeouts) => Promise<Outcome>;
 
 /**
  * All pages of a child's list, in the child's order.
@@ -52,7 +52,7 @@ export type Ask = (method: string, params: unknown, timeouts: RequestTimeouts) =
  * looks like tools that went away.
  */
 export async function listAllPages(
-  ask: Ask,
+  ask: SendRequest,
   { method, token }: PagedMethod,
   timeouts: RequestTimeouts,
   limits: ListLimits = DEFAULT_LIST_LIMITS,

@@ -6,7 +6,7 @@ import type { UpstreamConnection } from '../../upstream/port.js';
 
 export interface ListRefreshOptions {
   readonly clock: Clock;
-  readonly onFault?: OnInternalError | undefined;
+  readonly onInternalError?: OnInternalError | undefined;
   /** Where lists can be read now; absent while there is no process. */
   readonly connection: () => UpstreamConnection | undefined;
   /** Reads these lists again. */
@@ -29,7 +29,7 @@ export class ListRefresh {
       clock: options.clock,
       delayMs: 0,
       everyMs: REFRESH_EVERY_MS,
-      run: () => withErrorBoundaryAsync(this.#read(), options.onFault),
+      run: () => withErrorBoundaryAsync(this.#read(), options.onInternalError),
     });
   }
 

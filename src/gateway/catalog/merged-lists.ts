@@ -11,7 +11,7 @@ export interface MergedListsOptions {
   readonly ownTools: readonly OwnEntry[];
   readonly naming: ListNaming;
   readonly paging: Paging;
-  readonly onFault: OnInternalError | undefined;
+  readonly onInternalError: OnInternalError | undefined;
   /** Told of what was merged anew. */
   readonly onMerged: (catalogs: Catalogs) => void;
 }
@@ -22,13 +22,13 @@ export class MergedLists {
   #catalogs: Catalogs;
   /** What backends contribute may be different from what was merged last. */
   #isStale = false;
-  #areSeen: boolean;
+  #wereShown: boolean;
 
   /** They take the place of those `before`, if there were any. */
   constructor(options: MergedListsOptions, before: MergedLists | undefined) {
     this.#options = options;
-    this.#areSeen = before === undefined ? false : before.#areSeen;
-    this.#catalogs = this.#merge(this.#areSeen ? before?.catalogs : undefined);
+    this.#wereShown = before === undefined ? false : before.#wereShown;
+    this.#catalogs = this.#merge(this.#wereShown ? before?.catalogs : undefined);
   }
 
   get catalogs(): Catalogs {
@@ -37,8 +37,8 @@ export class MergedLists {
   }
 
   /** Whether some client has been shown a list, of these or of those before. */
-  get areSeen(): boolean {
-    return this.#areSeen;
+  get wereShown(): boolean {
+    return this.#wereShown;
   }
 
   /** Whether every server's first start has ended, one way or the other. */
@@ -48,13 +48,13 @@ export class MergedLists {
 
   /** Whether of every server something is known that can be listed, be it from the last run. */
   get isComplete(): boolean {
-    return this.#options.servers.every(({ isListed }) => isListed);
+    return this.#options.servers.every(({ hasKnownLists: isListed }) => isListed);
   }
 
   /** The list for a client that has asked for it. */
   show(kind: ListKind): Catalog {
     const list = this.catalogs[kind];
-    this.#areSeen = true;
+    this.#wereShown = true;
     return list;
   }
 
@@ -62,21 +62,21 @@ export class MergedLists {
   changed(): void {
     if (this.#isStale) return;
     this.#isStale = true;
-    if (this.#areSeen || this.isSettled) this.#refresh();
-    else void SETTLED.then(() => withErrorBoundary(() => this.#refresh(), this.#options.onFault));
+    if (this.#wereShown || this.isSettled) this.#refresh();
+    else void SETTLED.then(() => withErrorBoundary(() => this.#refresh(), this.#options.onInternalError));
   }
 
   #refresh(): void {
     if (!this.#isStale) return;
     this.#isStale = false;
     // While nobody has seen a list, the order of the configuration decides alone.
-    this.#catalogs = this.#merge(this.#areSeen ? this.#catalogs : undefined);
+    this.#catalogs = this.#merge(this.#wereShown ? this.#catalogs : undefined);
     this.#options.onMerged(this.#catalogs);
   }
 
   #merge(before: Catalogs | undefined): Catalogs {
     const { servers, ownTools, naming, paging } = this.#options;
-    return mergeCatalogs({ servers, ownTools, naming, paging, before });
+    return mergeCatalogs({ servers, ownTools, naming, paging, previous: before });
   }
 }
 

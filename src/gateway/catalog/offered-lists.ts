@@ -18,7 +18,7 @@ const OTHER_LISTS_WAIT_MS = 1_000;
 /** What one server offers, as far as it was read. */
 export class OfferedLists {
   #rules: ExposureRules;
-  #lists: Readonly<Record<ListKind, ShownList>> = NOTHING_SERVED;
+  #lists: Readonly<Record<ListKind, ShownList>> = NO_SHOWN_LISTS;
   /** As the server spelt them; `undefined` for a list that could not be read. */
   readonly #entries = new Map<ListKind, readonly RawEntry[] | undefined>();
 
@@ -45,9 +45,9 @@ export class OfferedLists {
   }
 
   /** Why this tool may not be called, where tools have to be approved. Nothing is known before a list was read. */
-  rejectionReply(originalName: string): string | undefined {
+  approvalRefusal(originalName: string): string | undefined {
     const { approvals } = this.#rules;
-    if (approvals === undefined || this.#lists.tools === NOTHING_SERVED.tools) return undefined;
+    if (approvals === undefined || this.#lists.tools === NO_SHOWN_LISTS.tools) return undefined;
     const verdict = this.#lists.tools.exposed.verdicts?.get(originalName) ?? 'unlisted';
     return verdict === 'approved' ? undefined : describeRefusal(verdict, approvals.facts);
   }
@@ -58,14 +58,14 @@ export class OfferedLists {
   }
 
   /** Shows what others do under these rules, as long as nothing was read. */
-  resemble(other: OfferedLists, rules: ExposureRules): void {
-    if (this.#lists === NOTHING_SERVED) this.#lists = mapKinds((kind) => other.#lists[kind].under(rules));
+  copyFrom(other: OfferedLists, rules: ExposureRules): void {
+    if (this.#lists === NO_SHOWN_LISTS) this.#lists = mapKinds((kind) => other.#lists[kind].withRules(rules));
   }
 
   /** Other rules from now on. */
-  follow(rules: ExposureRules): void {
+  configure(rules: ExposureRules): void {
     this.#rules = rules;
-    this.#lists = mapKinds((kind) => this.#lists[kind].under(rules));
+    this.#lists = mapKinds((kind) => this.#lists[kind].withRules(rules));
   }
 
   /** All lists that the server has, as it spelt them; `undefined` when one of them could not be read. */
@@ -109,7 +109,7 @@ export class OfferedLists {
     const internalErrors = await Promise.all(LIST_KINDS.map((kind) => this.load(source, kind, timeouts)));
     const fault = internalErrors.find((each) => each !== undefined);
     if (fault === undefined) return undefined;
-    this.#lists = NOTHING_SERVED;
+    this.#lists = NO_SHOWN_LISTS;
     this.#entries.clear();
     return fault;
   }
@@ -147,4 +147,4 @@ function mapKinds<T>(make: (kind: ListKind) => T): Record<ListKind, T> {
   return { tools: make('tools'), prompts: make('prompts'), resources: make('resources'), templates: make('templates') };
 }
 
-const NOTHING_SERVED: Readonly<Record<ListKind, ShownList>> = mapKinds(() => fixedList(EMPTY_LIST));
+const NO_SHOWN_LISTS: Readonly<Record<ListKind, ShownList>> = mapKinds(() => fixedList(EMPTY_LIST));

@@ -52,12 +52,12 @@ export class PagedList {
 
   /** The result for this cursor, as JSON; `undefined` if it is none of this list's. */
   after(cursor: string): Uint8Array | undefined {
-    const index = this.#cursorsGivenOut().indexOf(cursor);
+    const index = this.#pageCursors().indexOf(cursor);
     return index < 0 ? undefined : this.#page(index + 1);
   }
 
   /** Whether a client would see no difference. */
-  isLike(other: PagedList): boolean {
+  equals(other: PagedList): boolean {
     const ours = this.#entries;
     const theirs = other.#entries;
     return ours.length === theirs.length && ours.every((entry, index) => isSame(entry, theirs[index]));
@@ -74,19 +74,19 @@ export class PagedList {
       if (parts.length > 1) parts.push(COMMA);
       parts.push(entry);
     }
-    const cursor = this.#cursorsGivenOut()[index];
+    const cursor = this.#pageCursors()[index];
     parts.push(toBytes(cursor === undefined ? ']}' : `],"nextCursor":"${cursor}"}`));
     return join(parts);
   }
 
   /** The cursor at the end of each page but the last. */
-  #cursorsGivenOut(): readonly string[] {
+  #pageCursors(): readonly string[] {
     if (this.#cursors !== undefined) return this.#cursors;
     const [, ...later] = this.#starts;
     const snapshot = later.length === 0 ? '' : this.#snapshot();
     this.#cursors = later.map((start) => {
       const place = `${this.#kind}.${snapshot}.${start}`;
-      return toBase64Url(`${place}.${this.#hmac(`cursor\0${place}`).slice(0, SEAL_LENGTH)}`);
+      return toBase64Url(`${place}.${this.#hmac(`cursor\0${place}`).slice(0, SIGNATURE_LENGTH)}`);
     });
     return this.#cursors;
   }
@@ -94,7 +94,7 @@ export class PagedList {
   /** What tells this state of the list from others; the same for the same entries. */
   #snapshot(): string {
     const texts = this.#entries.map((entry) => readText(entry, { start: 0, end: entry.length }));
-    return this.#hmac(`list\0${texts.join('\0')}`).slice(0, SEAL_LENGTH);
+    return this.#hmac(`list\0${texts.join('\0')}`).slice(0, SIGNATURE_LENGTH);
   }
 }
 
@@ -113,7 +113,7 @@ export function answerList(exchange: Exchange, pages: PagedList): void {
 }
 
 /** 128 bits, in hexadecimal. */
-const SEAL_LENGTH = 32;
+const SIGNATURE_LENGTH = 32;
 
 const COMMA = toBytes(',');
 

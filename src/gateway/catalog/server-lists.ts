@@ -23,7 +23,7 @@ export interface ListedServer {
   /** False until the first start has succeeded or failed. */
   readonly isStartSettled: boolean;
   /** Whether its lists are known, from this run or from the cache, or will not be known for now. */
-  readonly isListed: boolean;
+  readonly hasKnownLists: boolean;
   /** What it contributes now. A server that is restarting keeps its place; one that is given up contributes nothing. */
   listsAs(naming: ListNaming): ServerLists;
   /** What it offers, or offered when it was last up. */
@@ -33,13 +33,13 @@ export interface ListedServer {
 /** One list of a server, under exposed and under original names. */
 export interface ShownList extends Readonly<Record<ListNaming, ExposedList>> {
   /** The same under other rules. */
-  under(rules: ExposureRules): ShownList;
+  withRules(rules: ExposureRules): ShownList;
 }
 
 /** What a server has listed. */
 export class ServedList implements ShownList {
   readonly exposed: ExposedList;
-  readonly under: (rules: ExposureRules) => ServedList;
+  readonly withRules: (rules: ExposureRules) => ServedList;
   readonly #makeOriginal: () => ExposedList;
   #original: ExposedList | undefined;
 
@@ -49,7 +49,7 @@ export class ServedList implements ShownList {
     rules: ExposureRules,
   ) {
     this.exposed = exposeList(kind, list, rules);
-    this.under = (others) => new ServedList(kind, list, others);
+    this.withRules = (others) => new ServedList(kind, list, others);
     this.#makeOriginal = () => exposeList(kind, list, { ...rules, prefix: undefined });
   }
 
@@ -62,6 +62,6 @@ export class ServedList implements ShownList {
 
 /** A list that never changes, whatever the names. */
 export function fixedList(list: ExposedList): ShownList {
-  const shown: ShownList = { exposed: list, original: list, under: () => shown };
+  const shown: ShownList = { exposed: list, original: list, withRules: () => shown };
   return shown;
 }

@@ -43,7 +43,7 @@ export class UiAliases {
     for (const { key, uri } of claims) if (ownersBefore.get(uri) === key) this.#owners.set(uri, key);
     for (const { key, uri, alias } of claims) {
       const isFree = !this.#owners.has(uri) && !this.#isReserved(uri);
-      if (isFree && before?.of(key).has(uri) !== true) this.#owners.set(uri, key);
+      if (isFree && before?.aliasesOf(key).has(uri) !== true) this.#owners.set(uri, key);
       if (!this.#routes.has(alias)) this.#routes.set(alias, { key, original: uri });
       if (this.#owners.get(uri) !== key) this.#show(key, uri, alias);
     }
@@ -53,7 +53,7 @@ export class UiAliases {
    * Whether nothing but `resolve` may tell whose a URI is: a server has it, or it can only be an alias. One that leads
    * nowhere then must not come to mean what somebody else has.
    */
-  knows(uri: string): boolean {
+  isClaimed(uri: string): boolean {
     return this.#claimed.has(uri) || this.#isReserved(uri);
   }
 
@@ -64,13 +64,13 @@ export class UiAliases {
   }
 
   /** The URIs of this server that clients see under aliases, each with its alias. */
-  of(key: string): ReadonlyMap<string, string> {
+  aliasesOf(key: string): ReadonlyMap<string, string> {
     return this.#shown.get(key) ?? NONE;
   }
 
   /** What a server contributes to a merged list, with its aliases in the places of the URIs. */
   apply(key: string, list: ExposedList): ExposedList {
-    const aliases = this.of(key);
+    const aliases = this.aliasesOf(key);
     if (aliases.size === 0) return list;
     return { ...list, entries: list.entries.map((entry) => rename(entry, aliases)) };
   }

@@ -5,8 +5,7 @@ import type { Clock } from '../../timing/clock.js';
 import { Deadlines } from '../../timing/deadlines.js';
 import type { UpstreamConnection } from '../../upstream/port.js';
 import { type Availability, connectionOf, unavailableBecause } from './availability.js';
-import type { Call, Stage } from './call.js';
-import type { CallLimits } from './call-limits.js';
+import type { Call, CallLimits, Stage } from './call.js';
 import { ConcurrencyLimit } from './concurrency-limit.js';
 import { ExclusiveClient } from './exclusive-client.js';
 import { isInteractive, isTaskResultWait } from './in-flight-calls.js';
@@ -77,7 +76,7 @@ export class Admission {
 
   /** From now on, calls that may make the server send a request come from one client at a time. */
   serveOneClientAtATime(): void {
-    this.#exclusive ??= new ExclusiveClient((call) => this.#hasClient(call));
+    this.#exclusive ??= new ExclusiveClient((call) => this.#exclusiveGranted(call));
   }
 
   /** Sends the call as soon as it may be sent, at once if nothing is in its way. */
@@ -86,7 +85,7 @@ export class Admission {
       this.#enterTaskResultWait(call);
     } else if (this.#limit.takeDirect()) {
       call.slot = 'direct';
-      this.#hasSlot(call);
+      this.#slotGranted(call);
     } else {
       this.#queue(call);
     }
@@ -147,7 +146,7 @@ export class Admission {
   }
 
   /** Ends the waits of all calls that no process has seen, and returns their exchanges. The other calls fail. */
-  handOver(): Exchange[] {
+  takeUnsent(): Exchange[] {
     const handed: Exchange[] = [];
     for (const call of [...this.#waiting]) {
       if (call.earlier !== undefined) {
@@ -178,7 +177,7 @@ export class Admission {
   #queue(call: Call): void {
     const slot = this.#limit.wait(() => {
       this.#endWait(call);
-      this.#hasSlot(call);
+      this.#slotGranted(call);
     });
     if (typeof slot === 'string') {
       this.#options.fail(call.exchange, slot, false);
@@ -188,7 +187,7 @@ export class Admission {
     this.#wait(call, 'slot', this.#limits.maxWaitMs);
   }
 
-  #hasSlot(call: Call): void {
+  #slotGranted(call: Call): void {
     const { exchange } = call;
     const refusal = exchange.isSettled ? undefined : this.#options.refusal();
     if (refusal !== undefined) this.#options.fail(exchange, refusal, false);
@@ -207,7 +206,7 @@ export class Admission {
     }
   }
 
-  #hasClient(call: Call): void {
+  #exclusiveGranted(call: Call): void {
     this.#endWait(call);
     call.isExclusive = true;
     if (call.exchange.isSettled) this.leave(call);

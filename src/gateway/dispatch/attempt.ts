@@ -8,11 +8,9 @@ import type { Clock } from '../../timing/clock.js';
 import type { CircuitBreaker } from '../../upstream/health/circuit-breaker.js';
 import type { UpstreamConnection } from '../../upstream/port.js';
 import type { Outcome, RequestHandler, RequestTimeouts, SentRequest } from '../../upstream/request.js';
-import type { Call } from './call.js';
-import type { CallCounters } from './call-counters.js';
-import type { CallLimits } from './call-limits.js';
+import type { Call, CallLimits } from './call.js';
+import type { CallCounters, Latencies } from './call-metrics.js';
 import { type InFlightCall, type InFlightCalls, isTaskResultWait } from './in-flight-calls.js';
-import type { Latencies } from './latencies.js';
 
 export interface AttemptContext {
   readonly clock: Clock;
@@ -29,7 +27,7 @@ export interface AttemptContext {
   /** The connection has ended, and the call may be sent over the next one. */
   readonly retry: (call: Call, ended: UpstreamConnection) => void;
   /** Told of our own errors, each of which fails one call. */
-  readonly onFault: OnInternalError | undefined;
+  readonly onInternalError: OnInternalError | undefined;
 }
 
 /** For a wait until a task is done, which is silent for as long as that takes. */
@@ -91,7 +89,7 @@ class Attempt implements RequestHandler, InFlightCall {
     try {
       this.#progress(notification, value);
     } catch (error) {
-      reportInternalError(error, this.#context.onFault);
+      reportInternalError(error, this.#context.onInternalError);
     }
   }
 
@@ -118,7 +116,7 @@ class Attempt implements RequestHandler, InFlightCall {
       }
       this.#context.counters.repeated += 1;
     }
-    const edits = joined(handling.edits, translation?.request?.(this.#connection));
+    const edits = concatEdits(handling.edits, translation?.request?.(this.#connection));
     if (translation === undefined) this.onWritten = exchange.passing();
     const sent = this.#connection.relay(exchange.request, edits, timeouts, this);
     if (sent === undefined) return;
@@ -143,8 +141,8 @@ class Attempt implements RequestHandler, InFlightCall {
     else
       void withErrorBoundaryAsync(
         rest.then((end) => this.#end(end)),
-        this.#context.onFault,
-        () => this.#giveUp(),
+        this.#context.onInternalError,
+        () => this.#failInternally(),
       );
   }
 
@@ -217,7 +215,7 @@ class Attempt implements RequestHandler, InFlightCall {
     const { counters, latencies, breaker } = this.#context;
     const { editAnswer, translation, onAnswered } = handling;
     const ofTask = translation?.answer(response, () => this.#keepProgress());
-    exchange.relay(response, joined(editAnswer?.(response), ofTask));
+    exchange.relay(response, concatEdits(editAnswer?.(response), ofTask));
     if (!isTaskResultWait(exchange)) latencies.add(at - (earlier?.startedAt ?? this.#sent?.sentAt ?? at));
     if (response.error !== undefined || isTrue(response.bytes, response.tokens.isError)) counters.errors += 1;
     breaker().succeeded(at);
@@ -227,12 +225,12 @@ class Attempt implements RequestHandler, InFlightCall {
 
   /** An error of our own. */
   #recover(error: unknown): void {
-    reportInternalError(error, this.#context.onFault);
-    this.#giveUp();
+    reportInternalError(error, this.#context.onInternalError);
+    this.#failInternally();
   }
 
   /** Ends this call after an error of our own, and gives back what it held. */
-  #giveUp(): void {
+  #failInternally(): void {
     this.#context.inFlightCalls.delete(this);
     this.#context.leave(this.#call);
     this.#call.exchange.fail(internalError());
@@ -261,12 +259,12 @@ const FAILURE_REASONS: Readonly<Record<SendFailure, FailureReason>> = {
 };
 
 /** Most calls have neither, and need no list for it. */
-function joined(some: readonly Edit[] = NOTHING, others: readonly Edit[] = NOTHING): readonly Edit[] {
+function concatEdits(some: readonly Edit[] = NO_EDITS, others: readonly Edit[] = NO_EDITS): readonly Edit[] {
   if (others.length === 0) return some;
   return some.length === 0 ? others : [...some, ...others];
 }
 
-const NOTHING: readonly Edit[] = [];
+const NO_EDITS: readonly Edit[] = [];
 
 function isTrue(bytes: Uint8Array, span: { readonly start: number } | undefined): boolean {
   return span !== undefined && bytes[span.start] === 0x74;

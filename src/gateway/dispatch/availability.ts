@@ -83,7 +83,7 @@ export function afterConnectionEnd(before: Availability, connection: UpstreamCon
 }
 
 /** The server is stopped because nobody needs it, so its next start is no restart. */
-export function afterRest(before: Availability): Availability {
+export function afterIdleStop(before: Availability): Availability {
   return { ...before, nextStart: 'starting' };
 }
 
@@ -102,7 +102,7 @@ export function unavailableBecause({ reach }: Availability): FailureReason | und
 }
 
 /** Whether a demand starts the server, or starts it sooner. */
-export function heedsDemand({ state }: Availability): boolean {
+export function startsOnDemand({ state }: Availability): boolean {
   return state === 'idle' || state === 'starting' || state === 'stopping' || state === 'parked';
 }
 

@@ -42,7 +42,7 @@ export class ConcurrencyLimit {
   #concurrency: number;
   #maxQueued: number;
   readonly #allWaiting: SharedLimit;
-  #queue: PQueue<CallLine, LineOptions> | undefined;
+  #queue: PQueue<EntryQueue, EntryOptions> | undefined;
   #waiting = 0;
   /** Slots in use, and how many of them were taken without waiting. */
   #running = 0;
@@ -76,7 +76,7 @@ export class ConcurrencyLimit {
   configure({ concurrency, maxQueued }: Pick<ConcurrencyLimitOptions, 'concurrency' | 'maxQueued'>): void {
     this.#concurrency = concurrency;
     this.#maxQueued = maxQueued;
-    this.#share();
+    this.#resizeQueue();
   }
 
   /** Takes a slot if one is free and no call waits. The caller gives it back through `releaseDirect`, once. */
@@ -94,7 +94,7 @@ export class ConcurrencyLimit {
   releaseDirect(): void {
     this.#running -= 1;
     this.#direct -= 1;
-    if (this.#waiting > 0) void SETTLED.then(this.#shareLater);
+    if (this.#waiting > 0) void SETTLED.then(this.#resizeQueueLater);
   }
 
   /** Queues a call: `onSlot` is called once it has a slot. Returns why not when too many wait already. */
@@ -102,17 +102,17 @@ export class ConcurrencyLimit {
     if (this.#waiting >= this.#maxQueued) return 'queue_full';
     if (!this.#allWaiting.take(1)) return 'all_queues_full';
     this.#waiting += 1;
-    const entry = new LineEntry(onSlot, this.#events);
+    const entry = new QueueEntry(onSlot, this.#events);
     if (pQueue === undefined) void loadQueue().then(() => this.#enqueue(entry));
     else this.#enqueue(entry);
     return entry;
   }
 
-  #enqueue(entry: LineEntry): void {
+  #enqueue(entry: QueueEntry): void {
     if (pQueue === undefined || entry.isWithdrawn) return;
-    this.#queue ??= new pQueue<CallLine, LineOptions>({ queueClass: CallLine, autoStart: false });
+    this.#queue ??= new pQueue<EntryQueue, EntryOptions>({ queueClass: EntryQueue, autoStart: false });
     void this.#queue.add(entry.run, { entry });
-    this.#share();
+    this.#resizeQueue();
   }
 
   #leftQueue(): void {
@@ -120,10 +120,10 @@ export class ConcurrencyLimit {
     this.#allWaiting.give(1);
   }
 
-  readonly #shareLater = (): void => this.#share();
+  readonly #resizeQueueLater = (): void => this.#resizeQueue();
 
   /** Gives p-queue the part of the limit that direct calls leave. It cannot be told zero, so it is paused then. */
-  #share(): void {
+  #resizeQueue(): void {
     const queue = this.#queue;
     if (queue === undefined) return;
     const share = this.#concurrency - this.#direct;
@@ -145,10 +145,10 @@ interface EntryEvents {
 }
 
 /** One call that waits in p-queue, and then runs until its slot is released. */
-class LineEntry implements Slot {
-  next: LineEntry | undefined;
-  previous: LineEntry | undefined;
-  line: CallLine | undefined;
+class QueueEntry implements Slot {
+  next: QueueEntry | undefined;
+  previous: QueueEntry | undefined;
+  queue: EntryQueue | undefined;
   job: (() => Promise<unknown>) | undefined;
   #state: 'waiting' | 'running' | 'withdrawn' | 'finished' = 'waiting';
   #finish = () => {};
@@ -176,7 +176,7 @@ class LineEntry implements Slot {
   release(): void {
     if (this.#state === 'waiting') {
       this.#state = 'withdrawn';
-      this.line?.remove(this);
+      this.queue?.remove(this);
       this.#events.withdrawn();
     } else if (this.#state === 'running') {
       this.#state = 'finished';
@@ -186,23 +186,23 @@ class LineEntry implements Slot {
   }
 }
 
-interface LineOptions extends QueueAddOptions {
-  readonly entry?: LineEntry;
+interface EntryOptions extends QueueAddOptions {
+  readonly entry?: QueueEntry;
 }
 
 /**
  * First in, first out, for p-queue. A call that is withdrawn leaves at once: an `AbortSignal` for each call, which is
  * p-queue's own way to withdraw, costs several times more than the queue itself.
  */
-class CallLine {
+class EntryQueue {
   size = 0;
-  #first: LineEntry | undefined;
-  #last: LineEntry | undefined;
+  #first: QueueEntry | undefined;
+  #last: QueueEntry | undefined;
 
-  enqueue(job: () => Promise<unknown>, { entry }: Partial<LineOptions> = {}): void {
+  enqueue(job: () => Promise<unknown>, { entry }: Partial<EntryOptions> = {}): void {
     if (entry === undefined) throw new TypeError('Every task of this queue is a call');
     entry.job = job;
-    entry.line = this;
+    entry.queue = this;
     entry.previous = this.#last;
     if (this.#last === undefined) this.#first = entry;
     else this.#last.next = entry;
@@ -217,14 +217,14 @@ class CallLine {
     return entry.job;
   }
 
-  remove(entry: string | LineEntry): void {
+  remove(entry: string | QueueEntry): void {
     if (typeof entry === 'string') throw new TypeError('Calls are removed by their entries');
-    if (entry.line !== this) return;
+    if (entry.queue !== this) return;
     if (entry.previous === undefined) this.#first = entry.next;
     else entry.previous.next = entry.next;
     if (entry.next === undefined) this.#last = entry.previous;
     else entry.next.previous = entry.previous;
-    entry.line = undefined;
+    entry.queue = undefined;
     entry.next = undefined;
     entry.previous = undefined;
     this.size -= 1;

@@ -14,23 +14,21 @@ import {
   afterClose,
   afterConnect,
   afterConnectionEnd,
-  afterRest,
+  afterIdleStop,
   afterState,
   connectionOf,
   initialAvailability,
   type ServerState,
 } from './availability.js';
-import { Call } from './call.js';
-import { newCallCounters } from './call-counters.js';
-import type { CallLimits } from './call-limits.js';
+import { Call, type CallLimits } from './call.js';
+import { Latencies, newCallCounters } from './call-metrics.js';
 import { InFlightCalls } from './in-flight-calls.js';
-import { Latencies } from './latencies.js';
 
 export interface DispatcherOptions {
   /** Counts the waiting calls of all servers together. */
   readonly waiting?: SharedLimit;
   /** Told of internal errors, each of which fails one call. */
-  readonly onFault?: OnInternalError;
+  readonly onInternalError?: OnInternalError;
   readonly key: string;
   readonly clock: Clock;
   readonly limits: CallLimits;
@@ -61,7 +59,7 @@ export class Dispatcher {
   #availability: Availability;
 
   constructor(options: DispatcherOptions) {
-    const { clock, limits, onFault, waiting, isMisconfigured = false } = options;
+    const { clock, limits, onInternalError, waiting, isMisconfigured = false } = options;
     const { counters, latencies, inFlightCalls } = this;
     this.#options = options;
     this.#limits = limits;
@@ -80,7 +78,7 @@ export class Dispatcher {
       },
     });
     this.#attempts = {
-      ...{ clock, counters, latencies, inFlightCalls, onFault },
+      ...{ clock, counters, latencies, inFlightCalls, onInternalError },
       limits: () => this.#limits,
       breaker: () => this.#breaker,
       fail: (...failure) => this.#fail(...failure),
@@ -144,13 +142,13 @@ export class Dispatcher {
   }
 
   /** The supervisor reports a new state of the server. */
-  moved(state: ServerState): void {
+  stateChanged(state: ServerState): void {
     this.#become(afterState(this.#availability, state));
   }
 
   /** The server is about to be stopped because nobody needs it. */
-  rest(): void {
-    this.#availability = afterRest(this.#availability);
+  idleStop(): void {
+    this.#availability = afterIdleStop(this.#availability);
   }
 
   /** Resolves when a connection is there, or with why none will come, or why none came within `waitMs`. */
@@ -159,8 +157,8 @@ export class Dispatcher {
   }
 
   /** Returns the calls that no process has seen; they are somebody else's from now on. */
-  handOver(): Exchange[] {
-    return this.#admission.handOver();
+  takeUnsent(): Exchange[] {
+    return this.#admission.takeUnsent();
   }
 
   /** Sets other limits. Calls in flight keep theirs. */

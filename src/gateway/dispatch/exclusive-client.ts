@@ -12,9 +12,9 @@ export interface ExclusiveCall {
  * The client that is in keeps the server until its last call is done. Calls that come while others wait queue up.
  */
 export class ExclusiveClient<WaitingCall extends ExclusiveCall> {
-  readonly #line = new Set<WaitingCall>();
+  readonly #waiting = new Set<WaitingCall>();
   readonly #onAdmitted: (call: WaitingCall) => void;
-  #holder: DownstreamClient | undefined;
+  #client: DownstreamClient | undefined;
   #calls = 0;
 
   /** `onAdmitted` is called for a call that had to wait. */
@@ -24,15 +24,15 @@ export class ExclusiveClient<WaitingCall extends ExclusiveCall> {
 
   /** Admits the call now if possible, and queues it otherwise. Returns whether it was admitted. */
   enter(call: WaitingCall): boolean {
-    const isFree = this.#calls === 0 || (this.#holder === call.client && this.#line.size === 0);
+    const isFree = this.#calls === 0 || (this.#client === call.client && this.#waiting.size === 0);
     if (isFree) this.#admit(call);
-    else this.#line.add(call);
+    else this.#waiting.add(call);
     return isFree;
   }
 
   /** The call waits no longer. Calls behind it may be of the client that is in. */
   withdraw(call: WaitingCall): void {
-    if (this.#line.delete(call)) this.#admitNext();
+    if (this.#waiting.delete(call)) this.#admitNext();
   }
 
   /** A call that was admitted is done. */
@@ -42,16 +42,16 @@ export class ExclusiveClient<WaitingCall extends ExclusiveCall> {
   }
 
   #admitNext(): void {
-    for (const call of this.#line) {
-      if (this.#calls > 0 && call.client !== this.#holder) return;
-      this.#line.delete(call);
+    for (const call of this.#waiting) {
+      if (this.#calls > 0 && call.client !== this.#client) return;
+      this.#waiting.delete(call);
       this.#admit(call);
       this.#onAdmitted(call);
     }
   }
 
   #admit({ client }: WaitingCall): void {
-    this.#holder = client;
+    this.#client = client;
     this.#calls += 1;
   }
 }

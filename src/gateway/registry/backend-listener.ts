@@ -12,9 +12,9 @@ export interface BackendListener {
   /** The process is gone, and with it whatever it had asked. */
   detached(): void;
   /** The child asks something that only a client can answer. */
-  asked(asked: ServerRequest): void;
+  serverRequest(asked: ServerRequest): void;
   /** Something that the child said unasked, other than that a list changed. */
-  notified(notification: NotificationEnvelope): void;
+  notification(notification: NotificationEnvelope): void;
   /** Whether something would be lost with the process, although nobody calls it. */
-  isHeld(): boolean;
+  wouldLoseState(): boolean;
 }

@@ -21,11 +21,11 @@ export interface PoolChange {
   readonly idleStopMs: number;
 }
 
-export interface PoolChanged {
+export interface PoolChangeResult {
   /** No client is to use them any more. They still run; to end them is the caller's affair. */
   readonly retired: readonly RunningBackend[];
   /** Servers that may exist only once: to be started with `startNow` when the retired process is gone. */
-  readonly held: readonly string[];
+  readonly deferred: readonly string[];
 }
 
 export interface BackendPoolOptions {
@@ -79,7 +79,7 @@ export class BackendPool {
   }
 
   /** Whether clients may go on using this backend. */
-  isKept(backend: Backend): boolean {
+  includes(backend: Backend): boolean {
     return this.#find(backend) !== undefined;
   }
 
@@ -101,7 +101,7 @@ export class BackendPool {
   }
 
   /** Other servers from now on. Those that are neither gone nor replaced keep their backends and all that is in them. */
-  change({ servers, replaced, idleStopMs }: PoolChange): PoolChanged {
+  change({ servers, replaced, idleStopMs }: PoolChange): PoolChangeResult {
     const before = this.#servers;
     this.#idleStopMs = idleStopMs;
     this.#servers = new Map(
@@ -121,18 +121,18 @@ export class BackendPool {
     }
     for (const [key, server] of this.#servers) {
       if (before.get(key) === server) continue;
-      server.isHeld = server.sharing === 'all';
-      if (server.isHeld) held.push(key);
+      server.isStartDeferred = server.sharing === 'all';
+      if (server.isStartDeferred) held.push(key);
       this.#addFirst(server);
     }
-    return { retired, held };
+    return { retired, deferred: held };
   }
 
   /** Starts a server that was held back, unless it was changed again. */
-  startNow(key: string): void {
+  startDeferred(key: string): void {
     const server = this.#servers.get(key);
-    if (server?.isHeld !== true || this.#isClosed) return;
-    server.isHeld = false;
+    if (server?.isStartDeferred !== true || this.#isClosed) return;
+    server.isStartDeferred = false;
     for (const { running } of server.instances) running.start();
   }
 
@@ -142,12 +142,12 @@ export class BackendPool {
     if (server === undefined) throw new Error(`There is no server "${key}"`);
     const scope = scopeOf(server, client, facts);
     const instance = this.#instanceFor(server, scope);
-    instance.tell(facts.profile);
+    instance.setProfile(facts.profile);
     instance.hasRoots = facts.profile.capabilities.roots !== undefined;
     instance.cancelIdle();
     const { backend } = instance.running;
     backend.clients.add(client);
-    backend.wanted();
+    backend.startIfParked();
     return backend;
   }
 
@@ -169,10 +169,10 @@ export class BackendPool {
   }
 
   /** The server asks for roots, which are one client's: clients that have any get a process of their own from now on. */
-  noteRootsAsked(backend: Backend): void {
+  noteRootsRequest(backend: Backend): void {
     const found = this.#find(backend);
     if (found === undefined) return;
-    found.server.asksForRoots = true;
+    found.server.requestsRoots = true;
     const [client, ...others] = backend.clients;
     const { instance } = found;
     const isItsOwn = typeof instance.scope === 'string' && client !== undefined && others.length === 0;
@@ -213,9 +213,9 @@ export class BackendPool {
   #add(server: ServerInstances, scope: Scope | undefined): Instance {
     const { create, profileOfAll } = this.#options;
     const instance = new Instance(scope, (profile) => create(server.key, this.#nextId(server.key), profile));
-    if (scope === ALL) instance.tell(profileOfAll);
+    if (scope === ALL) instance.setProfile(profileOfAll);
     server.instances.add(instance);
-    if (this.#isStarted && !server.isHeld) instance.running.start();
+    if (this.#isStarted && !server.isStartDeferred) instance.running.start();
     return instance;
   }
 

@@ -11,7 +11,7 @@ import { ListRefresh } from '../catalog/list-refresh.js';
 import { OfferedLists } from '../catalog/offered-lists.js';
 import { type ListNaming, NO_LISTS, type ServerLists } from '../catalog/server-lists.js';
 import type { ApprovalFacts } from '../catalog/tool-approval.js';
-import { heedsDemand, type ServerState, unavailableBecause } from '../dispatch/availability.js';
+import { type ServerState, startsOnDemand, unavailableBecause } from '../dispatch/availability.js';
 import { Dispatcher, type DispatcherOptions } from '../dispatch/dispatcher.js';
 import type { BackendListener } from './backend-listener.js';
 import { IdleTimer } from './idle-timer.js';
@@ -36,9 +36,9 @@ export interface BackendOptions extends ExposureRules, DispatcherOptions, Backen
   /** Asks for a start of a child that is not started by itself, or not tried any more. */
   readonly demandStart: () => void;
   /** Asks for the end of a process that nobody needs now; the next call demands it again. */
-  readonly rest?: () => void;
+  readonly idleStop?: () => void;
   /** Told what the process offers whenever that was read. */
-  readonly onListed?: (words: CatalogueContent) => void;
+  readonly onListsRead?: (words: CatalogueContent) => void;
 }
 
 /**
@@ -70,15 +70,17 @@ export class Backend {
       clock: options.clock,
       idleMs: options.idleStopMs ?? 0,
       isBusy: () =>
-        this.dispatcher.inFlightCalls.size > 0 || this.dispatcher.queued > 0 || this.#listener?.isHeld() === true,
+        this.dispatcher.inFlightCalls.size > 0 ||
+        this.dispatcher.queued > 0 ||
+        this.#listener?.wouldLoseState() === true,
       onIdle: () => {
-        this.dispatcher.rest();
-        options.rest?.();
+        this.dispatcher.idleStop();
+        options.idleStop?.();
       },
     });
     this.#refresh = new ListRefresh({
       clock: options.clock,
-      onFault: options.onFault,
+      onInternalError: options.onInternalError,
       connection: () => this.dispatcher.connection,
       read: (connection, kinds) => this.#reload(connection, kinds),
     });
@@ -103,18 +105,18 @@ export class Backend {
   }
 
   /** Whether no process is to be expected. Before it is started for the first time it is on its way. */
-  get isGivenUp(): boolean {
+  get isUnavailable(): boolean {
     return unavailableBecause(this.dispatcher.availability) !== undefined;
   }
 
   /** Whether something is known of what this server offers, or nothing will be for now. */
-  get isListed(): boolean {
+  get hasKnownLists(): boolean {
     return this.isStartSettled || this.#cached !== undefined;
   }
 
   /** Whether what is listed was read in an earlier run, and no process of this one has confirmed it yet. */
-  get isFromLastRun(): boolean {
-    return this.#cached !== undefined && !this.isGivenUp;
+  get isFromCache(): boolean {
+    return this.#cached !== undefined && !this.isUnavailable;
   }
 
   /** What the server said of itself: its process or, until there is one, that of an earlier run. */
@@ -129,7 +131,7 @@ export class Backend {
 
   /** The same under either names. */
   listsAs(naming: ListNaming): ServerLists {
-    return this.isGivenUp ? NO_LISTS : this.knownListsAs(naming);
+    return this.isUnavailable ? NO_LISTS : this.knownListsAs(naming);
   }
 
   /** What this server offers, or offered when it was last up. */
@@ -138,21 +140,21 @@ export class Backend {
   }
 
   /** Shows what another one of this server offers until its own process has said what it does. */
-  resemble(other: Backend): void {
-    if (!this.isStartSettled && !this.dispatcher.hasBeenUp) this.#lists.resemble(other.#lists, this.#options);
+  copyListsFrom(other: Backend): void {
+    if (!this.isStartSettled && !this.dispatcher.hasBeenUp) this.#lists.copyFrom(other.#lists, this.#options);
   }
 
   /** Other rules from now on, for the process that there is. */
-  follow(rules: BackendRules): void {
+  configure(rules: BackendRules): void {
     this.#options = { ...this.#options, ...rules };
     this.dispatcher.configure(rules.limits);
-    this.#lists.follow(this.#options);
-    this.#idleTimer.limit(rules.idleStopMs ?? 0);
+    this.#lists.configure(this.#options);
+    this.#idleTimer.configure(rules.idleStopMs ?? 0);
     this.#listener?.listsChanged();
   }
 
   /** Resolves when there is a process, or with why there is none to be expected, or none within `waitMs`. */
-  untilAttached(waitMs: number): Promise<FailureReason | undefined> {
+  untilConnected(waitMs: number): Promise<FailureReason | undefined> {
     const absence = unavailableBecause(this.dispatcher.availability);
     if (this.dispatcher.connection !== undefined || absence !== undefined) return Promise.resolve(absence);
     this.#demand();
@@ -170,8 +172,8 @@ export class Backend {
   }
 
   /** Why this tool must not be called, as nobody has approved what it is now; asked anew before each send. */
-  rejectionReply(originalName: string): string | undefined {
-    return this.#lists.rejectionReply(originalName);
+  approvalRefusal(originalName: string): string | undefined {
+    return this.#lists.approvalRefusal(originalName);
   }
 
   /** How it stands with the approval of tools; absent where they need none. */
@@ -195,7 +197,7 @@ export class Backend {
   }
 
   /** Offers what an earlier process did, until one of this run says what it offers. Resolves with what is wrong with it. */
-  async showCached(kept: CachedCatalogue): Promise<string | undefined> {
+  async loadCached(kept: CachedCatalogue): Promise<string | undefined> {
     const fault = await this.#lists.loadCached(kept, this.dispatcher.listTimeouts);
     if (fault !== undefined) return fault;
     this.#cached = kept;
@@ -207,7 +209,7 @@ export class Backend {
   /** Reads what the child offers, before it is attached. Resolves with what is wrong, if it cannot be used. */
   async loadLists(connection: UpstreamConnection): Promise<string | undefined> {
     return await this.#lists.loadAll(connection, this.dispatcher.listTimeouts, () => {
-      if (connection === this.dispatcher.connection) this.#tellLists();
+      if (connection === this.dispatcher.connection) this.#announceLists();
     });
   }
 
@@ -219,22 +221,22 @@ export class Backend {
   }
 
   /** The process moved on in its life. In any state but `ready` there is none to call. */
-  moved(state: ServerState): void {
-    const { isGivenUp: wasGivenUp, isStartSettled: wasStartSettled } = this;
+  stateChanged(state: ServerState): void {
+    const { isUnavailable: wasGivenUp, isStartSettled: wasStartSettled } = this;
     if (state === 'ready') this.#cached = undefined;
-    this.dispatcher.moved(state);
-    if (state === 'ready') this.#idleTimer.begin();
-    else this.#idleTimer.end();
+    this.dispatcher.stateChanged(state);
+    if (state === 'ready') this.#idleTimer.start();
+    else this.#idleTimer.stop();
     if (state !== 'ready' && state !== 'suspect') this.#listener?.detached();
-    if (state === 'ready') this.#tellLists();
-    else if (wasGivenUp !== this.isGivenUp) this.#listener?.listsChanged();
+    if (state === 'ready') this.#announceLists();
+    else if (wasGivenUp !== this.isUnavailable) this.#listener?.listsChanged();
     // What came while nobody could be asked for a start yet.
     if (state === 'idle' && this.dispatcher.isAwaited) this.#demand();
     if (!wasStartSettled && this.isStartSettled) this.#listener?.startSettled();
   }
 
   /** Somebody wants it now: a process that is not tried any more by itself is started. */
-  wanted(): void {
+  startIfParked(): void {
     if (this.dispatcher.availability.state === 'parked') this.#options.demandStart();
   }
 
@@ -251,39 +253,39 @@ export class Backend {
   }
 
   /** Something that the child asks. */
-  asked(asked: ServerRequest): void {
-    this.#listener?.asked(asked);
+  serverRequest(asked: ServerRequest): void {
+    this.#listener?.serverRequest(asked);
   }
 
   /** Something that the child said unasked. */
-  notified(notification: NotificationEnvelope): void {
+  notification(notification: NotificationEnvelope): void {
     const changed = listsChangedBy(notification.method);
     if (changed.length > 0) this.#refresh.changed(changed);
-    else this.#listener?.notified(notification);
+    else this.#listener?.notification(notification);
   }
 
   close(): void {
     this.#refresh.close();
-    this.#idleTimer.end();
+    this.#idleTimer.stop();
     this.dispatcher.close();
   }
 
   /** Somebody needs the process, and will wait for it. */
   #demand(): void {
-    if (heedsDemand(this.dispatcher.availability)) this.#options.demandStart();
+    if (startsOnDemand(this.dispatcher.availability)) this.#options.demandStart();
   }
 
-  #tellLists(): void {
+  #announceLists(): void {
     this.#listener?.listsChanged();
     const { connection } = this.dispatcher;
     const lists = this.#lists.raw;
     if (connection !== undefined && lists !== undefined)
-      this.#options.onListed?.({ initializeResult: connection.initializeResult, lists });
+      this.#options.onListsRead?.({ initializeResult: connection.initializeResult, lists });
   }
 
   /** A list that cannot be read leaves the last one in force; calls will tell what is wrong with the child. */
   async #reload(connection: UpstreamConnection, kinds: readonly ListKind[]): Promise<void> {
     await Promise.all(kinds.map((kind) => this.#lists.load(connection, kind, this.dispatcher.listTimeouts)));
-    if (connection === this.dispatcher.connection) this.#tellLists();
+    if (connection === this.dispatcher.connection) this.#announceLists();
   }
 }

@@ -14,7 +14,7 @@ export interface IdleTimerOptions {
 export class IdleTimer {
   readonly #options: IdleTimerOptions;
   #idleMs: number;
-  #isOn = false;
+  #isRunning = false;
   #usedAt = 0;
   #cancel: Cancel | undefined;
 
@@ -23,18 +23,18 @@ export class IdleTimer {
     this.#idleMs = options.idleMs;
   }
 
-  begin(): void {
-    this.end();
+  start(): void {
+    this.stop();
     this.#usedAt = this.#options.clock.now();
-    this.#isOn = true;
-    if (this.#idleMs > 0) this.#lookIn(this.#idleMs);
+    this.#isRunning = true;
+    if (this.#idleMs > 0) this.#schedule(this.#idleMs);
   }
 
   /** Another `idleMs` from now on. */
-  limit(idleMs: number): void {
+  configure(idleMs: number): void {
     const isOther = idleMs !== this.#idleMs;
     this.#idleMs = idleMs;
-    if (this.#isOn && isOther) this.begin();
+    if (this.#isRunning && isOther) this.start();
   }
 
   /** Something is asked of it. Where nobody watches, a call need not look at the clock for this. */
@@ -42,26 +42,26 @@ export class IdleTimer {
     if (this.#cancel !== undefined) this.#usedAt = this.#options.clock.now();
   }
 
-  end(): void {
-    this.#isOn = false;
+  stop(): void {
+    this.#isRunning = false;
     this.#cancel?.();
     this.#cancel = undefined;
   }
 
-  #lookIn(delayMs: number): void {
-    this.#cancel = this.#options.clock.schedule(delayMs, () => this.#look());
+  #schedule(delayMs: number): void {
+    this.#cancel = this.#options.clock.schedule(delayMs, () => this.#check());
   }
 
-  #look(): void {
+  #check(): void {
     const { clock, isBusy, onIdle } = this.#options;
     // What it is at work on now counts as used until it is done.
     if (isBusy()) this.used();
     const restMs = this.#usedAt + this.#idleMs - clock.now();
     if (restMs > 0) {
-      this.#lookIn(restMs);
+      this.#schedule(restMs);
       return;
     }
-    this.end();
+    this.stop();
     onIdle();
   }
 }

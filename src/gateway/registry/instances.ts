@@ -32,7 +32,7 @@ export type Scope = typeof ALL | string | DownstreamClient;
 export const ALL = Symbol('all clients');
 
 export function scopeOf(
-  { sharing, asksForRoots }: ServerInstances,
+  { sharing, requestsRoots: asksForRoots }: ServerInstances,
   client: DownstreamClient,
   facts: ClientFacts,
 ): Scope {
@@ -46,9 +46,9 @@ export class ServerInstances {
   readonly key: string;
   readonly sharing: Sharing;
   readonly instances = new Set<Instance>();
-  asksForRoots = false;
+  requestsRoots = false;
   /** Its process must not be started yet. */
-  isHeld = false;
+  isStartDeferred = false;
 
   constructor({ key, sharing }: PooledServer) {
     this.key = key;
@@ -66,13 +66,13 @@ export class Instance {
   cancelIdle: Cancel = () => {};
   readonly running: RunningBackend;
   /** Tells the process of its client; only the first time counts. */
-  tell: (profile: ClientProfile) => void = () => {};
+  setProfile: (profile: ClientProfile) => void = () => {};
 
   constructor(scope: Scope | undefined, create: (profile: Promise<ClientProfile>) => RunningBackend) {
     this.scope = scope;
     this.running = create(
       new Promise((resolve) => {
-        this.tell = resolve;
+        this.setProfile = resolve;
       }),
     );
   }

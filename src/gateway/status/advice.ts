@@ -34,7 +34,7 @@ function adviseOnState({ canRestart }: StatusFacts, { backend, lifecycle, proble
       if (instances.some((instance) => instance.backend === backend && instance.isUnclaimed))
         return 'It runs, and is greeted in the name of the first client that comes.';
       if ((lifecycle?.consecutiveFailures ?? 0) > 0) return 'It is being started again.';
-      return backend.isFromLastRun
+      return backend.isFromCache
         ? 'It is still starting; calls wait for it.'
         : 'It is still starting; its tools appear when it is ready.';
     case 'suspect':

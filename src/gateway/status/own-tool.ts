@@ -4,7 +4,7 @@ import type { Catalogs } from '../catalog/catalogs.js';
 import type { Backend } from '../registry/backend.js';
 
 /** What the client that calls one of our tools sees of the servers. */
-export interface SeenBackends {
+export interface VisibleBackends {
   /** By the servers' keys. */
   readonly backends: ReadonlyMap<string, Backend>;
   readonly catalogs: Catalogs;
@@ -16,7 +16,7 @@ export interface OwnTool {
   /** As it is listed: JSON. */
   readonly entry: Uint8Array;
   /** Never rejects: what goes wrong is a result that says so. `args` is whatever the client sent. */
-  call(args: unknown, seen: SeenBackends): CallToolResult | Promise<CallToolResult>;
+  call(args: unknown, seen: VisibleBackends): CallToolResult | Promise<CallToolResult>;
 }
 
 export function createOwnTool(tool: Tool, call: OwnTool['call']): OwnTool {

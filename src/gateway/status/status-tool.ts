@@ -1,4 +1,4 @@
-import { createOwnTool, type OwnTool, readServerArgument, type SeenBackends, textResult } from './own-tool.js';
+import { createOwnTool, type OwnTool, readServerArgument, textResult, type VisibleBackends } from './own-tool.js';
 import { reportStatus } from './status.js';
 import type { StatusFacts } from './status-facts.js';
 import { renderStatus } from './status-text.js';
@@ -7,7 +7,7 @@ import { renderStatus } from './status-text.js';
  * `trunkline__status`: how each server is, why, and what to do about it. A `notice` stands before its description,
  * where a model reads it without asking.
  */
-export function createStatusTool(facts: (seen: SeenBackends) => StatusFacts, notice?: string): OwnTool {
+export function createStatusTool(facts: (seen: VisibleBackends) => StatusFacts, notice?: string): OwnTool {
   const description = notice === undefined ? DEFINITION.description : `${notice}\n\n${DEFINITION.description}`;
   return createOwnTool({ ...DEFINITION, description }, (args, seen) => {
     const now = facts(seen);

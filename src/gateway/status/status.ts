@@ -66,7 +66,7 @@ function reportServer(facts: StatusFacts, one: ServerFacts, logLines: number): S
     generation: lifecycle?.generation ?? 0,
     restarts: lifecycle?.restarts ?? 0,
     protocolVersion: connection?.revision ?? null,
-    fromLastRun: backend.isFromLastRun,
+    fromLastRun: backend.isFromCache,
     breaker: breaker.state,
     inFlight: connection?.inFlight ?? 0,
     queued: backend.dispatcher.queued,
@@ -127,7 +127,7 @@ function showing({ redact }: StatusFacts): (text: string) => string {
 function reportList(facts: StatusFacts, { key, lists }: Backend, kind: ListKind): ListReport {
   const { catalogs } = facts;
   const shown = showing(facts);
-  const { withheld, denied, truncated, hiding } = lists[kind];
+  const { withheld, denied, truncated, withHiddenCharacters } = lists[kind];
   const shadowed = catalogs[kind].shadowed.filter((entry) => entry.key === key);
   return {
     exposed: (catalogs[kind].listed.get(key) ?? []).map(shown),
@@ -137,7 +137,7 @@ function reportList(facts: StatusFacts, { key, lists }: Backend, kind: ListKind)
     ],
     denied: denied.map(shown),
     truncated: truncated ?? null,
-    hiding: hiding.map(shown),
+    hiding: withHiddenCharacters.map(shown),
   };
 }
 

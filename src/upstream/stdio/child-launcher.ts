@@ -138,11 +138,11 @@ export class ChildLauncher implements Launcher {
       bufferPool,
       events: {
         ...conduct,
-        fault: internalErrors.onFault,
+        fault: internalErrors.onInternalError,
         request: (request) => {
-          if (!answerLegacyServer(bridge, request)) backend.asked(toServerRequest(bridge, request));
+          if (!answerLegacyServer(bridge, request)) backend.serverRequest(toServerRequest(bridge, request));
         },
-        notification: (notification) => backend.notified(notification),
+        notification: (notification) => backend.notification(notification),
         junk: (line, reason) =>
           log.add(`stdout (${reason}): ${new TextDecoder().decode(line.subarray(0, JUNK_BYTES))}`),
       },
@@ -157,8 +157,8 @@ export class ChildLauncher implements Launcher {
   }
 
   #start(bridge: StdioBridge, spec: ChildSpec, generation: number, events: LaunchEvents): void {
-    const { onFault } = this.#options.platform.internalErrors;
-    void withErrorBoundaryAsync(this.#shakeHands(bridge, spec, generation, events), onFault, () =>
+    const { onInternalError } = this.#options.platform.internalErrors;
+    void withErrorBoundaryAsync(this.#shakeHands(bridge, spec, generation, events), onInternalError, () =>
       events.failed({ reason: 'a bug in Trunkline' }),
     );
   }

@@ -18,7 +18,7 @@ export interface OutgoingRequestsOptions {
   readonly onCancelled: RequestKeeper['cancel'];
   /** Nothing came in time; whoever waited has been told. */
   readonly onTimeout: (request: PendingRequest) => void;
-  readonly onFault: OnInternalError | undefined;
+  readonly onInternalError: OnInternalError | undefined;
 }
 
 /** The requests sent to one child, each until it has ended: answered, given up or too late, and then exactly once. */
@@ -115,7 +115,7 @@ export class OutgoingRequests {
     try {
       handler.settle(outcome);
     } catch (error) {
-      reportInternalError(error, this.#options.onFault);
+      reportInternalError(error, this.#options.onInternalError);
     }
   }
 }

@@ -99,7 +99,7 @@ export class StdioBridge implements ByteReader, LineSink {
       isExcused: () => this.#asked.size > 0,
       onCancelled: (request, notice, edits) => this.#cancelled(request, notice, edits),
       onTimeout: (request) => this.#timedOut(request),
-      onFault: events.fault,
+      onInternalError: events.fault,
     });
   }
 

@@ -144,12 +144,12 @@ describe('a tool that hides characters in what it says about itself', () => {
   it('is listed byte for byte, and told of', () => {
     const hidden = `{"name":"read","description":"a\\u200bb \u202e",${SCHEMA}}`;
     const deep = '{"name":"deep","inputSchema":{"type":"object","properties":{"p":{"description":"\\udb40\\udc41"}}}}';
-    const { entries, hiding, withheld } = expose([
+    const { entries, withHiddenCharacters, withheld } = expose([
       hidden,
       deep,
       `{"name":"family","description":"👩‍👩‍👧‍👦 ❤️\\n",${SCHEMA}}`,
     ]);
-    expect([hiding, withheld]).toEqual([['k__read', 'k__deep'], []]);
+    expect([withHiddenCharacters, withheld]).toEqual([['k__read', 'k__deep'], []]);
     expect(entries[0]).toBe(hidden.replace('read', 'k__read'));
   });
 });

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { type Ask, type ListLimits, listAllPages } from '../../../src/gateway/catalog/list-pages.js';
+import { type ListLimits, listAllPages, type SendRequest } from '../../../src/gateway/catalog/list-pages.js';
 import { LISTS } from '../../../src/mcp/lists.js';
 import { type Message, responseOf } from '../../support/wire.js';
 
@@ -8,7 +8,7 @@ const PATIENCE = { idleMs: 1_000, maxMs: 1_000 };
 /** A child whose pages are raw results, in order; after the last one it fails. */
 function child(...pages: (string | Message)[]) {
   const asked: unknown[] = [];
-  const ask: Ask = async (method, params) => {
+  const ask: SendRequest = async (method, params) => {
     asked.push(params);
     expect(method).toBe('tools/list');
     const page = pages[asked.length - 1];

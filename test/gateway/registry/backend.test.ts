@@ -16,9 +16,9 @@ const DEAF: BackendListener = {
   startSettled: () => {},
   attached: () => {},
   detached: () => {},
-  asked: () => {},
-  notified: () => {},
-  isHeld: () => false,
+  serverRequest: () => {},
+  notification: () => {},
+  wouldLoseState: () => false,
 };
 
 async function running(tools: readonly string[] = ['read']) {
