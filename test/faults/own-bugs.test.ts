@@ -37,7 +37,7 @@ async function expectOthersToWork(one: InProcessClient, other: InProcessClient, 
   const { result } = await other.request('tools/call', { name: 'trunkline__status' });
   expect(result.structuredContent.internalErrorCount).toBe(bugs);
   expect(result.structuredContent.servers[0]).toMatchObject({ state: 'ready', restarts: 0, inFlight: 0 });
-  expect(result.content[0].text).toContain(`Bugs of Trunkline that failed one request each: ${bugs}`);
+  expect(result.content[0].text).toContain(`Internal errors in Trunkline: ${bugs}. Each failed one request`);
   expect(gateway.log.filter((line) => line.includes('a bug in Trunkline, which failed one'))).toHaveLength(bugs);
 }
 

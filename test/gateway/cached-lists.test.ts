@@ -133,7 +133,7 @@ describe('a list from the last run', () => {
       scan,
     );
     if (typeof kept === 'string') throw new Error(kept);
-    expect(await server('a').backend.loadCached(kept)).toBe('tools/list: the result holds no list');
+    expect(await server('a').backend.loadCached(kept)).toBe('tools/list: the result contains no list');
     expect([server('a').backend.hasKnownLists, server('a').backend.isFromCache]).toEqual([false, false]);
   });
 
@@ -258,8 +258,8 @@ describe('what is handed on to be kept', () => {
 
 describe('the status of a server', () => {
   it.each([
-    ['starting', 'calls wait for it'],
-    ['idle', 'a call of one of its tools starts it'],
+    ['starting', 'Calls wait until it is ready'],
+    ['idle', 'A call of one of its tools starts it'],
   ] as const)('that is %s, listed from the last run, says so', async (state, advice) => {
     const { gateway, server } = scriptGateway({ servers: { a: {} } });
     await server('a').backend.loadCached(keptOf('x'));
@@ -291,7 +291,7 @@ describe('the status of a server', () => {
       {},
       { backends: new Map([['a', backend]]), catalogs: gateway.catalogs },
     )) as Message;
-    expect(result.content[0].text).toContain('list from the last run');
+    expect(result.content[0].text).toContain('cached lists');
     expect(result.content[0].text).toContain(advice);
     expect(result.structuredContent.servers[0]).toMatchObject({ state, fromLastRun: true });
   });

@@ -26,7 +26,9 @@ export class Latencies {
     this.#next = (this.#next + 1) % MAX_SAMPLES;
   }
 
-  /** Returns the latency that the share `quantile` (0 to 1) of the calls did not exceed, or `undefined` without calls. */
+  /**
+   * Returns the latency that the share `quantile` (0 to 1) of the calls did not exceed, or `undefined` without calls.
+   */
   quantile(quantile: number): number | undefined {
     const sorted = this.#samples.toSorted((a, b) => a - b);
     return sorted[Math.min(sorted.length - 1, Math.floor(quantile * sorted.length))];

@@ -1,15 +1,15 @@
 import type { DownstreamClient } from '../../downstream/port.js';
 
-/** A call that may have to wait until another client's calls are done. */
+/** A call that may wait until the calls of another client are done. */
 export interface ExclusiveCall {
   readonly client: DownstreamClient;
 }
 
 /**
- * Admits the calls of one client at a time, for a server that sends requests to its callers: with calls of two clients in
- * flight, nobody could tell which client such a request is for.
+ * Admits the calls of one client at a time, for a server that sends requests to its callers. With calls of two clients
+ * in flight, the gateway could not tell which client a server request is for.
  *
- * The client that is in keeps the server until its last call is done. Calls that come while others wait queue up.
+ * The admitted client keeps the server until its last call is done. While any call waits, new calls queue behind it.
  */
 export class ExclusiveClient<WaitingCall extends ExclusiveCall> {
   readonly #waiting = new Set<WaitingCall>();
@@ -30,12 +30,12 @@ export class ExclusiveClient<WaitingCall extends ExclusiveCall> {
     return isFree;
   }
 
-  /** The call waits no longer. Calls behind it may be of the client that is in. */
+  /** Removes a waiting call. This may admit the calls behind it, if they belong to the admitted client. */
   withdraw(call: WaitingCall): void {
     if (this.#waiting.delete(call)) this.#admitNext();
   }
 
-  /** A call that was admitted is done. */
+  /** Ends an admitted call. */
   leave(): void {
     this.#calls -= 1;
     this.#admitNext();

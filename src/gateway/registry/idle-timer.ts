@@ -2,15 +2,15 @@ import type { Cancel, Clock } from '../../timing/clock.js';
 
 export interface IdleTimerOptions {
   readonly clock: Clock;
-  /** How long nothing may be asked, in milliseconds; 0 for ever. */
+  /** Milliseconds without use after which `onIdle` is called. 0 means never. */
   readonly idleMs: number;
-  /** Whether there is work, or something that must not be lost, although nothing is asked. */
+  /** Whether the process has work in progress or state that must not be lost. */
   readonly isBusy: () => boolean;
-  /** Called once; the watch is over then. */
+  /** Called once per start; the timer is stopped then. */
   readonly onIdle: () => void;
 }
 
-/** Tells when a process that is there has not been asked anything for a while. It costs a call no timer. */
+/** Detects that a process was unused for some time. A call only stores a time stamp and sets no timer. */
 export class IdleTimer {
   readonly #options: IdleTimerOptions;
   #idleMs: number;
@@ -23,6 +23,7 @@ export class IdleTimer {
     this.#idleMs = options.idleMs;
   }
 
+  /** Starts the timer, or starts it again from zero. */
   start(): void {
     this.stop();
     this.#usedAt = this.#options.clock.now();
@@ -30,14 +31,14 @@ export class IdleTimer {
     if (this.#idleMs > 0) this.#schedule(this.#idleMs);
   }
 
-  /** Another `idleMs` from now on. */
+  /** Sets another `idleMs`. If it differs and the timer runs, the time starts from zero. */
   configure(idleMs: number): void {
-    const isOther = idleMs !== this.#idleMs;
+    const isChanged = idleMs !== this.#idleMs;
     this.#idleMs = idleMs;
-    if (this.#isRunning && isOther) this.start();
+    if (this.#isRunning && isChanged) this.start();
   }
 
-  /** Something is asked of it. Where nobody watches, a call need not look at the clock for this. */
+  /** Records a use. Without a pending timer this does not read the clock. */
   used(): void {
     if (this.#cancel !== undefined) this.#usedAt = this.#options.clock.now();
   }
@@ -54,7 +55,7 @@ export class IdleTimer {
 
   #check(): void {
     const { clock, isBusy, onIdle } = this.#options;
-    // What it is at work on now counts as used until it is done.
+    // Work in progress counts as use until it is done.
     if (isBusy()) this.used();
     const restMs = this.#usedAt + this.#idleMs - clock.now();
     if (restMs > 0) {

@@ -3,7 +3,7 @@ import type { Catalogs } from '../catalog/catalogs.js';
 import type { ServerState } from '../dispatch/availability.js';
 import type { Backend } from '../registry/backend.js';
 
-/** What supervision knows of a child. Times are milliseconds on the monotonic clock. */
+/** State of a server's process, from the supervisor. Times are milliseconds on the monotonic clock. */
 export interface Lifecycle {
   readonly state: ServerState;
   readonly pid: number | undefined;
@@ -14,41 +14,42 @@ export interface Lifecycle {
   readonly retryAt: number | undefined;
   readonly lastExit: { readonly code: number | null; readonly signal: string | null; readonly at: number } | undefined;
   readonly lastFailure: { readonly reason: string; readonly at: number; readonly isHostFault?: boolean } | undefined;
-  /** The package that is not there yet. */
+  /** The package that is not installed yet. */
   readonly missing: string | undefined;
   readonly installingSince: number | undefined;
 }
 
-/** Everything there is to know about one server. */
+/** Everything that the status shows about one server. */
 export interface ServerFacts {
   readonly backend: Backend;
-  /** Absent when the configuration of this server cannot work. */
+  /** Absent if the configuration of this server is wrong. */
   readonly lifecycle: Lifecycle | undefined;
+  /** What is wrong with the configuration of this server, and how to fix it. */
   readonly problem: { readonly message: string; readonly hint: string } | undefined;
-  /** The last lines of stderr and of what was no message on stdout, secrets removed, oldest first. */
+  /** The last lines of stderr, and of stdout lines that were not messages. Without secrets, oldest first. */
   readonly logLines: readonly string[];
-  /** Lines that are not among them because there were too many at once. */
+  /** Number of log lines that were dropped because too many came at once. */
   readonly droppedLogLines: number;
-  /** All backends of this server, this one among them: clients that differ do not share one. */
+  /** All instances of this server, including this one. Clients with different profiles use different instances. */
   readonly instances: readonly InstanceFacts[];
 }
 
-/** One of the backends that a server has. */
+/** One instance of a server. */
 export interface InstanceFacts {
   readonly backend: Backend;
   readonly lifecycle: Lifecycle | undefined;
-  /** It waits for its first client. */
+  /** Whether the instance waits for its first client. */
   readonly isUnclaimed: boolean;
 }
 
-/** What is to be said about the file that all this comes from. */
+/** State of the configuration file. */
 export interface ConfigFacts {
   readonly file: string | undefined;
-  /** Why the file, as it is now, cannot be used, since when, and whether what it said before is in force instead. */
+  /** Why the current file cannot be used, since when, and whether the previous configuration is in force instead. */
   readonly fault: { readonly report: string; readonly since: number; readonly isPreviousInForce: boolean } | undefined;
-  /** How often another configuration was taken over. */
+  /** Number of changed configurations that were applied. */
   readonly reloads: number;
-  /** Settings that will be in force once we are started again. */
+  /** Settings that take effect only after a restart of Trunkline. */
   readonly needsRestart: readonly string[];
 }
 
@@ -58,14 +59,15 @@ export interface StatusFacts {
   readonly version: string;
   readonly config: ConfigFacts;
   readonly catalogs: Catalogs;
-  /** Takes secrets out of what servers say. */
+  /** Removes secrets from texts of servers. */
   readonly redact: (text: string) => string;
-  /** Calls that wait for their turn, of all servers. */
+  /** Calls that wait for admission, over all servers. */
   readonly waiting: SharedLimit;
-  /** Bytes of messages that are not complete, of all servers and clients. */
+  /** Bytes of incomplete messages, over all servers and clients. */
   readonly partialFrames: SharedLimit;
-  /** Errors in Trunkline that failed one request each. */
+  /** Number of internal errors, each of which failed one request. */
   readonly internalErrorCount: number;
   readonly servers: readonly ServerFacts[];
+  /** Whether the tool `trunkline__restart` is offered. */
   readonly canRestart: boolean;
 }

@@ -136,7 +136,7 @@ describe('a tool that some client would choke on', () => {
     const { tools, entries, withheld } = expose([`{"name":"a","x":1,${SCHEMA}}`, `{"name":"a","x":2,${SCHEMA}}`]);
     expect(tools).toHaveLength(1);
     expect(entries[0]).toContain('"x":1');
-    expect(withheld).toEqual([{ name: 'a', reason: 'the server lists this name twice; the first one counts' }]);
+    expect(withheld).toEqual([{ name: 'a', reason: 'the server lists this name twice; only the first entry is used' }]);
   });
 });
 
@@ -235,7 +235,9 @@ describe.each([
       { kind },
     );
     expect(entries).toEqual([`{"${member}":"x:1","name":"a"}`, `{"${member}":"x:2","name":"a"}`]);
-    expect(withheld).toEqual([{ name: 'x:1', reason: 'the server lists this name twice; the first one counts' }]);
+    expect(withheld).toEqual([
+      { name: 'x:1', reason: 'the server lists this name twice; only the first entry is used' },
+    ]);
   });
 
   it('is withheld without a name, and still belongs to its server', () => {
