@@ -47,7 +47,7 @@ export async function openInside(concurrency) {
     startupWaitMs: 10_000,
     seal: createSeal(),
     hmac: createSeal(),
-    onFault: internalErrors.onFault,
+    onInternalError: internalErrors.onInternalError,
   });
   const input = new Readable({ read: () => {} });
   const client = new InsideClient(`${KEY}__echo`, (chunk) => input.push(chunk));
@@ -66,7 +66,7 @@ export async function openInside(concurrency) {
         sink,
         serverInfo: { name: 'trunkline', version: '1.0.0' },
         principal: 'local',
-        onFault: internalErrors.onFault,
+        onInternalError: internalErrors.onInternalError,
       }),
     onEnd: () => gateway.close(),
   });
@@ -83,7 +83,7 @@ export function openAlone() {
 }
 
 function createServer({ clock, scan, partialFrames, bufferPool, internalErrors }, { key, id, profile, concurrency }) {
-  const { onFault } = internalErrors;
+  const { onInternalError } = internalErrors;
   const backend = new Backend({
     key,
     id,
@@ -98,7 +98,7 @@ function createServer({ clock, scan, partialFrames, bufferPool, internalErrors }
     isMisconfigured: false,
     demandStart: () => {},
     retryInMs: () => undefined,
-    onFault,
+    onInternalError,
   });
   const server = new InsideServer((answers) => read(answers, bridge, take));
   const bridge = new StdioBridge({
@@ -111,23 +111,23 @@ function createServer({ clock, scan, partialFrames, bufferPool, internalErrors }
     bufferPool,
     events: {
       request: (request) => legacyDialect.answer(request),
-      notification: (notification) => backend.notified(notification),
-      junk: (line) => onFault(new Error(`No message: ${Buffer.from(line)}`)),
+      notification: (notification) => backend.notification(notification),
+      junk: (line) => onInternalError(new Error(`No message: ${Buffer.from(line)}`)),
       silent: () => {},
       violated: () => {},
-      fault: onFault,
+      fault: onInternalError,
     },
   });
   const take = (chunk) => bridge.receive(chunk);
   const start = async () => {
-    backend.moved('starting');
+    backend.stateChanged('starting');
     const options = { generation: 1, profile: await profile, timeoutMs: 60_000 };
     const outcome = await legacyDialect.open(bridge, options);
     if (outcome.kind === 'failed') throw new Error(outcome.reason);
     const fault = await backend.loadLists(outcome.connection);
     if (fault !== undefined) throw new Error(fault);
     backend.attach(outcome.connection);
-    backend.moved('ready');
+    backend.stateChanged('ready');
   };
   return { backend, start: () => void start(), end: async () => bridge.close('stopped') };
 }

@@ -6,7 +6,7 @@ import type { Dialed, Dialer, DialTarget } from '../upstream/port.js';
 
 /** What a launch of one server needs besides its spec. */
 export interface LaunchTarget extends Omit<DialTarget, 'spec' | 'generation'> {
-  readonly backend: Pick<Backend, 'asked' | 'notified' | 'loadLists' | 'attach'>;
+  readonly backend: Pick<Backend, 'serverRequest' | 'notification' | 'loadLists' | 'attach'>;
 }
 
 export interface BackendLauncherOptions {
@@ -36,8 +36,8 @@ export class BackendLauncher implements Launcher {
       { ...target, spec, generation },
       {
         handshakeStarted: () => events.began(),
-        request: (request) => backend.asked(request),
-        notification: (notification) => backend.notified(notification),
+        request: (request) => backend.serverRequest(request),
+        notification: (notification) => backend.notification(notification),
         suspected: () => events.suspected(),
         cleared: () => events.cleared(),
         unfit: (reason) => {

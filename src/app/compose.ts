@@ -5,7 +5,7 @@ import type { Config, ServerConfig } from '../config/config.js';
 import { Gateway, type GatewaySettings } from '../gateway/gateway.js';
 import type { Backend } from '../gateway/registry/backend.js';
 import type { PoolChange } from '../gateway/registry/backend-pool.js';
-import type { OwnTool, SeenBackends } from '../gateway/status/own-tool.js';
+import type { OwnTool, VisibleBackends } from '../gateway/status/own-tool.js';
 import { createRestartTool } from '../gateway/status/restart-tool.js';
 import type { StatusFacts } from '../gateway/status/status-facts.js';
 import { createStatusTool } from '../gateway/status/status-tool.js';
@@ -128,7 +128,7 @@ export function compose(options: ComposeOptions): Composition {
     onChange,
   });
 
-  const statusOf = ({ backends, catalogs }: SeenBackends): StatusFacts => ({
+  const statusOf = ({ backends, catalogs }: VisibleBackends): StatusFacts => ({
     now: clock.now(),
     startedAt,
     version: VERSION,
@@ -175,7 +175,7 @@ export function compose(options: ComposeOptions): Composition {
     profileOfAll: ALL_CLIENTS,
     seal: createSeal({ secret, onSealed }),
     hmac: createSeal(),
-    onFault: internalErrors.onFault,
+    onInternalError: internalErrors.onInternalError,
     onToolsListed: createToolCountWarning((advice) => logger.warn(advice)),
   });
   const apply = (changes: Pick<ConfigChanges, 'replaced'>, notice: string | undefined, hadRestartTool: boolean) => {

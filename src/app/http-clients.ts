@@ -55,8 +55,8 @@ class HttpClient implements HttpClientSession {
     this.#backpressure = platform.backpressure.client();
     this.#unsolicited = new UnsolicitedBuffer(platform.scan);
     const sink: MessageSink = { unwrittenBytes: 0, send: (message) => this.#send(message) };
-    const { onFault } = platform.internalErrors;
-    this.#session = new LegacySession({ ...platform, onFault, gateway, sink, serverInfo: IDENTITY, ...who });
+    const { onInternalError } = platform.internalErrors;
+    this.#session = new LegacySession({ ...platform, onInternalError, gateway, sink, serverInfo: IDENTITY, ...who });
   }
 
   get revision(): string | undefined {

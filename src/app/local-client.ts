@@ -41,7 +41,7 @@ export class LocalClient {
       scan,
       gateway,
       sink,
-      onFault: internalErrors.onFault,
+      onInternalError: internalErrors.onInternalError,
       serverInfo: IDENTITY,
       principal: 'local',
     });

@@ -45,7 +45,7 @@ export async function openStdioClient(platform: Platform, gateway: PendingGatewa
       openSession: (sink) =>
         new LegacySession({
           ...platform,
-          onFault: platform.internalErrors.onFault,
+          onInternalError: platform.internalErrors.onInternalError,
           gateway,
           sink,
           serverInfo: IDENTITY,

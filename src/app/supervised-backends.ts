@@ -91,8 +91,8 @@ export class SupervisedBackends {
       startLimit: config.gateway.startLimit,
       onChange: (id, snapshot) => {
         withErrorBoundary(
-          () => this.#instances.get(id)?.backend.moved(snapshot.state),
-          platform.internalErrors.onFault,
+          () => this.#instances.get(id)?.backend.stateChanged(snapshot.state),
+          platform.internalErrors.onInternalError,
         );
         this.#log(id, snapshot);
         options.onChange(id, snapshot);
@@ -108,7 +108,7 @@ export class SupervisedBackends {
       const server = this.#servers.get(instance.server.key);
       if (server === undefined || !adjusted.includes(server.key)) continue;
       instance.server = server;
-      instance.backend.follow(this.#rulesOf(server));
+      instance.backend.configure(this.#rulesOf(server));
       if (server.child !== undefined) this.#supervisor.adjust({ ...this.#installer.completed(server.child), key: id });
     }
   }
@@ -116,7 +116,7 @@ export class SupervisedBackends {
   /** Something else is approved of this server's tools. */
   approvalsChanged(key: string): void {
     for (const { server, backend } of this.#instances.values()) {
-      if (server.key === key) backend.follow(this.#rulesOf(server));
+      if (server.key === key) backend.configure(this.#rulesOf(server));
     }
   }
 
@@ -138,7 +138,7 @@ export class SupervisedBackends {
       loadQueue(),
     ]);
     const { platform, logger, environment, hasManyConnections } = this.#options;
-    const { onFault } = platform.internalErrors;
+    const { onInternalError } = platform.internalErrors;
     const dialect = legacyDialect;
     const dialer = new StdioDialer({
       ...platform,
@@ -217,7 +217,7 @@ export class SupervisedBackends {
     instance.keep = (words) => kept().put(words);
     const found = kept().find();
     if (found === undefined) return false;
-    const fault = await instance.backend.showCached(found);
+    const fault = await instance.backend.loadCached(found);
     if (fault !== undefined)
       this.#options.logger.debug({ server: instance.server.key, fault }, 'not used of the last run');
     return fault === undefined;
@@ -256,12 +256,12 @@ export class SupervisedBackends {
       id,
       clock: platform.clock,
       waiting,
-      onFault: platform.internalErrors.onFault,
+      onInternalError: platform.internalErrors.onInternalError,
       sha256: (text) => createHash('sha256').update(text).digest('hex'),
       isMisconfigured: child === undefined,
       demandStart: () => this.#supervisor.demand(id),
-      rest: () => this.#supervisor.rest(id),
-      onListed: (words) => this.#instances.get(id)?.keep(words),
+      idleStop: () => this.#supervisor.rest(id),
+      onListsRead: (words) => this.#instances.get(id)?.keep(words),
       retryInMs: () => (child === undefined ? undefined : this.#supervisor.retryInMs(id)),
     });
   }

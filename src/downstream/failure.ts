@@ -3,7 +3,7 @@ import { RPC_CODES, RpcError } from '../jsonrpc/rpc-error.js';
 import { METHODS } from '../mcp/methods.js';
 import type { Exchange } from './exchange.js';
 
-/** Why the gateway, and not a server, answers a call. Stable: programs may act on it. */
+/** Why the gateway answers a call itself. The values are stable, because programs may act on them. */
 export type FailureReason =
   | 'installing'
   | 'not_installed'
@@ -12,12 +12,12 @@ export type FailureReason =
   | 'parked'
   | 'stopped'
   | 'misconfigured'
-  /** Nobody has approved what the tool is now. */
+  /** The current definition of the tool is not approved. */
   | 'not_approved'
   | 'unresponsive'
   | 'breaker_open'
   | 'queue_full'
-  /** Told as `queue_full`: it is the queues of all servers together that are. */
+  /** The limit of waiting calls over all servers is reached. Clients get `queue_full`. */
   | 'all_queues_full'
   | 'queue_timeout'
   | 'overloaded'
@@ -26,24 +26,27 @@ export type FailureReason =
   | 'response_too_large'
   | 'response_malformed';
 
-/** What happened to a call that no server answered. */
+/** A call that the gateway answers because the server did not. */
 export interface Failure {
   readonly reason: FailureReason;
+  /** Key of the server. */
   readonly server: string;
-  /** Of the process that the call went to, or would have. */
+  /** Generation of the latest process of the server; `undefined` if there was none. */
   readonly generation: number | undefined;
-  /** Whether a byte of the call may have reached the server. */
+  /** Whether any byte of the call may have reached the server. */
   readonly sent: boolean;
+  /** Milliseconds after which a retry may succeed, if known. */
   readonly retryAfterMs: number | undefined;
-  /** For `not_approved`: what the server did, and what the person has to do. */
+  /** For `not_approved`: sentences that follow `Server "NAME"` and say what the server did and what to do. */
   readonly detail?: string | undefined;
 }
 
 /**
- * Answers an exchange that failed within the gateway.
+ * Answers an exchange whose call failed in the gateway.
  *
- * A tool call gets a tool result, because models read results and many hosts hide errors; every other method, and a
- * call whose answer would be a task, gets a JSON-RPC error with the same facts.
+ * A tool call gets a tool result with `isError`: clients should show these to the model, but need not show JSON-RPC
+ * errors (MCP specification, page server/tools, "Error Handling"). Every other request gets a JSON-RPC error with the
+ * same facts, and so does a tool call with `task`, whose result would have to be a task.
  */
 export function answerFailure(exchange: Exchange, failure: Failure): void {
   const facts = {
@@ -64,9 +67,9 @@ export function answerFailure(exchange: Exchange, failure: Failure): void {
   }
 }
 
-/** For the model and the person: what happened, whether the call may have run, and what to do. */
+/** Returns the text for models and people: what happened, whether the call may have run, and what to do. */
 export function describeFailure(failure: Failure): string {
-  if (failure.reason === 'not_approved') return describeRefused(failure);
+  if (failure.reason === 'not_approved') return describeRejection(failure);
   const consequence = failure.sent
     ? 'Whether the call took effect is unknown: check before repeating it.'
     : 'The call was not sent, so repeating it is safe.';
@@ -75,11 +78,10 @@ export function describeFailure(failure: Failure): string {
   return `Server "${failure.server}" ${SENTENCES[failure.reason]} ${consequence}${wait} ${ADVICE}`;
 }
 
-/** To repeat it is as safe as it is useless. */
-function describeRefused({ server, sent, detail = '' }: Failure): string {
+function describeRejection({ server, sent, detail = '' }: Failure): string {
   const consequence = sent
-    ? 'Whether the call took effect is unknown, and it was not repeated.'
-    : 'The call was not sent; to repeat it is of no use before that.';
+    ? 'Whether the call took effect is unknown. It was not repeated.'
+    : 'The call was not sent. Repeating it fails until that is done.';
   return `Server "${server}" ${detail} ${consequence} ${ADVICE}`;
 }
 
@@ -87,22 +89,22 @@ const ADVICE = 'The tool trunkline__status shows the state of every server.';
 
 const SENTENCES: Readonly<Record<Exclude<FailureReason, 'not_approved'>, string>> = {
   installing: 'is being installed.',
-  not_installed: 'could not be installed.',
+  not_installed: 'cannot run because its package could not be installed.',
   starting: 'is still starting.',
   restarting: 'stopped unexpectedly and is being restarted.',
-  parked: 'failed too often in a row and is no longer restarted at once.',
+  parked: 'failed too often in a row and is parked: Trunkline now restarts it less often.',
   stopped: 'is stopped.',
-  misconfigured: 'cannot run as it is configured.',
-  unresponsive: 'has stopped answering; it is being looked at, and restarted if it stays silent.',
-  breaker_open: 'runs but has stopped answering; calls are held back until it answers again.',
-  queue_full: 'has too many calls waiting already.',
-  all_queues_full: 'has no room for this call: Trunkline as a whole has too many calls waiting already.',
+  misconfigured: 'cannot run because its configuration is wrong.',
+  unresponsive: 'has stopped answering. Trunkline probes it, and restarts it if it stays silent.',
+  breaker_open: 'runs but has stopped answering. Trunkline refuses calls to it until it answers again.',
+  queue_full: 'has too many calls waiting.',
+  all_queues_full: 'cannot take this call: Trunkline as a whole has too many calls waiting.',
   queue_timeout: 'was busy with other calls for too long.',
-  overloaded: 'does not read what is sent to it.',
-  timeout: 'did not answer in time; the call was cancelled.',
-  child_exited: 'ended while this call was under way. It is restarted by itself.',
-  response_too_large: 'answered with more than the frame limit allows, so the answer was dropped.',
-  response_malformed: 'answered with something that is not valid JSON-RPC, so the answer was dropped.',
+  overloaded: 'does not read its input, so no more messages can be sent to it.',
+  timeout: 'did not answer in time, so Trunkline canceled the call.',
+  child_exited: 'exited during this call. Trunkline restarts it automatically.',
+  response_too_large: 'sent an answer larger than its setting `maxFrame` allows, so Trunkline dropped the answer.',
+  response_malformed: 'sent an answer that is not valid JSON-RPC, so Trunkline dropped the answer.',
 };
 
 function outcomeOf({ reason, sent }: Failure): 'not_sent' | 'unknown' | 'failed' {

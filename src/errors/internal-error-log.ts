@@ -14,7 +14,7 @@ export class InternalErrorLog {
     this.#listener = listener;
   }
 
-  readonly onFault: OnInternalError = (error) => {
+  readonly onInternalError: OnInternalError = (error) => {
     this.#count += 1;
     this.#listener(error);
   };

@@ -38,7 +38,7 @@ export interface ClientViewOptions {
   readonly tasks: Tasks;
   /** Seals the cursors of lists that need more than one page. */
   readonly hmac: Hmac;
-  readonly onFault?: OnInternalError | undefined;
+  readonly onInternalError?: OnInternalError | undefined;
   /** Told how many tools there are now, of all servers. */
   readonly onToolsListed?: ((count: number) => void) | undefined;
   /** What the first of its clients saw until now, where the configuration has changed. */
@@ -61,7 +61,7 @@ export class ClientView {
   readonly #logs: LogLevelRouter;
   readonly #tasks: Tasks;
   readonly #held: StartupQueue;
-  readonly #onFault: OnInternalError | undefined;
+  readonly #onInternalError: OnInternalError | undefined;
   readonly #onToolsListed: ClientViewOptions['onToolsListed'];
   /** Where more than one server has resources, what they say tells whose some are. */
   #learnsUris: boolean;
@@ -69,9 +69,20 @@ export class ClientView {
   #before: ClientView | undefined;
 
   constructor(options: ClientViewOptions) {
-    const { clock, backends, naming, ownTools, startupWaitMs, subscriptions, logs, tasks, hmac, onFault, before } =
-      options;
-    this.#onFault = onFault;
+    const {
+      clock,
+      backends,
+      naming,
+      ownTools,
+      startupWaitMs,
+      subscriptions,
+      logs,
+      tasks,
+      hmac,
+      onInternalError,
+      before,
+    } = options;
+    this.#onInternalError = onInternalError;
     this.#onToolsListed = options.onToolsListed;
     this.#backends = new Map(backends.map((backend) => [backend.key, backend]));
     this.#ownTools = new Map(ownTools.map((tool) => [tool.name, tool]));
@@ -82,7 +93,7 @@ export class ClientView {
     this.#tasks = tasks;
     const onMerged = (catalogs: Catalogs) => this.#merged(catalogs);
     this.#lists = new MergedLists(
-      { servers: backends, ownTools, naming, paging: { hmac }, onFault, onMerged },
+      { servers: backends, ownTools, naming, paging: { hmac }, onInternalError, onMerged },
       before === undefined ? undefined : before.#lists,
     );
     this.#announcements = new ListAnnouncements({
@@ -97,7 +108,7 @@ export class ClientView {
       waitMs: startupWaitMs,
       isReady: () => this.#lists.isSettled,
       // Who has a list already is not kept waiting for what was added to it.
-      isOver: this.#lists.areSeen,
+      isOver: this.#lists.wereShown,
       serve: (exchange) => this.serve(exchange),
     });
   }
@@ -225,7 +236,7 @@ export class ClientView {
 
   #send(exchange: Exchange, target: Target): void {
     const { backend, edits, editAnswer, tool } = target;
-    const refusal = tool === undefined || !backend.needsApproval ? undefined : () => backend.rejectionReply(tool);
+    const refusal = tool === undefined || !backend.needsApproval ? undefined : () => backend.approvalRefusal(tool);
     const refused = refusal?.();
     if (refused !== undefined) {
       backend.dispatcher.refuse(exchange, 'not_approved', refused);
@@ -246,7 +257,7 @@ export class ClientView {
   }
 
   #await(exchange: Exchange, work: Promise<void>): void {
-    void withErrorBoundaryAsync(work, this.#onFault, () => exchange.fail(internalError()));
+    void withErrorBoundaryAsync(work, this.#onInternalError, () => exchange.fail(internalError()));
   }
 
   async #callOwnTool(tool: OwnTool, exchange: Exchange): Promise<void> {

@@ -3,7 +3,10 @@ import type { Backend } from './registry/backend.js';
 import type { OwnTool } from './status/own-tool.js';
 
 export interface ClientViewsOptions
-  extends Pick<ClientViewOptions, 'clock' | 'subscriptions' | 'logs' | 'tasks' | 'hmac' | 'onFault' | 'onToolsListed'> {
+  extends Pick<
+    ClientViewOptions,
+    'clock' | 'subscriptions' | 'logs' | 'tasks' | 'hmac' | 'onInternalError' | 'onToolsListed'
+  > {
   readonly settings: () => { readonly ownTools: readonly OwnTool[]; readonly startupWaitMs: number };
 }
 

@@ -29,7 +29,7 @@ export interface GatewayOptions extends BackendPoolOptions, GatewaySettings {
   /** Seals the ids of servers' tasks under a key that outlives us: clients keep them. */
   readonly seal: Hmac;
   /** Told of our own errors, each of which fails one request. */
-  readonly onFault?: OnInternalError;
+  readonly onInternalError?: OnInternalError;
   /** Told how many tools of servers clients are shown, whenever that may have changed. */
   readonly onToolsListed?: (count: number) => void;
 }
@@ -71,8 +71,8 @@ export class Gateway implements GatewayPort {
     this.#options = options;
     this.#settings = options;
     this.#draining = new Draining(options.clock);
-    const { seal, hmac, onFault } = options;
-    this.#subscriptions = new Subscriptions(onFault);
+    const { seal, hmac, onInternalError } = options;
+    this.#subscriptions = new Subscriptions(onInternalError);
     const isPersonal = ({ key }: Backend) => this.#pool.sharingOf(key) !== 'all';
     this.#tasks = new Tasks({ seal, runSeal: hmac, isPersonal });
     this.#serverRequests = new ServerRequests(this.#tasks);
@@ -81,7 +81,7 @@ export class Gateway implements GatewayPort {
       logs: this.#logs,
       tasks: this.#tasks,
       serverRequests: this.#serverRequests,
-      aliasesOf: (client, { key }) => this.#viewFor(client)?.catalogs.ui.of(key),
+      aliasesOf: (client, { key }) => this.#viewFor(client)?.catalogs.ui.aliasesOf(key),
     });
     this.#views = new ClientViews({
       clock: options.clock,
@@ -90,7 +90,7 @@ export class Gateway implements GatewayPort {
       logs: this.#logs,
       tasks: this.#tasks,
       hmac,
-      onFault,
+      onInternalError,
       onToolsListed: options.onToolsListed,
     });
     this.#pool = new BackendPool({
@@ -161,7 +161,7 @@ export class Gateway implements GatewayPort {
   change(servers: PoolChange, settings: GatewaySettings): void {
     const hasOwnChanged = settings.ownTools !== this.#settings.ownTools;
     this.#settings = settings;
-    const { retired, held } = this.#pool.change(servers);
+    const { retired, deferred } = this.#pool.change(servers);
     const before = this.#views.takeAll();
     for (const [client, connected] of this.#clients) this.#bringOver(client, connected, hasOwnChanged);
     const now = new Set(this.#views.all);
@@ -169,7 +169,7 @@ export class Gateway implements GatewayPort {
     for (const view of now) view.begin();
     for (const running of retired) this.#draining.begin(running, (exchange) => this.#serveElsewhere(exchange, running));
     for (const exchange of waiting) this.#clients.get(exchange.client)?.view.serve(exchange);
-    for (const key of held) void this.#draining.gone(key).then(() => this.#pool.startNow(key));
+    for (const key of deferred) void this.#draining.untilGone(key).then(() => this.#pool.startDeferred(key));
     for (const [client, { facts }] of this.#clients) this.#dismiss(client, facts);
   }
 
@@ -196,9 +196,9 @@ export class Gateway implements GatewayPort {
         this.#serverRequests.drop(backend);
         this.#tasks.drop(backend);
       },
-      asked: (asked) => this.#asked(backend, asked),
-      notified: (notification) => this.#notified(backend, notification),
-      isHeld: () => this.#subscriptions.has(backend) || this.#tasks.has(backend),
+      serverRequest: (request) => this.#asked(backend, request),
+      notification: (notification) => this.#notified(backend, notification),
+      wouldLoseState: () => this.#subscriptions.has(backend) || this.#tasks.has(backend),
     });
   }
 
@@ -209,10 +209,10 @@ export class Gateway implements GatewayPort {
     const keys = [...this.#pool.keys].filter((key) => !isAlone || key === facts.server);
     const backends = keys.map((key) => {
       const before = view.backends.get(key);
-      if (before !== undefined && this.#pool.isKept(before)) return before;
+      if (before !== undefined && this.#pool.includes(before)) return before;
       const now = this.#pool.claim(key, client, facts);
       if (before === undefined) return now;
-      now.resemble(before);
+      now.copyListsFrom(before);
       this.#subscriptions.move(client, before, now);
       return now;
     });
@@ -259,7 +259,7 @@ export class Gateway implements GatewayPort {
   /** Who wanted to see a server that is gone is told so once nothing of it is left. */
   #dismiss(client: DownstreamClient, { server }: ClientFacts): void {
     if (server === undefined || this.#pool.has(server)) return;
-    void this.#draining.gone(server).then(() => {
+    void this.#draining.untilGone(server).then(() => {
       if (this.#clients.has(client) && !this.#pool.has(server)) client.gone();
     });
   }
@@ -281,7 +281,7 @@ export class Gateway implements GatewayPort {
   }
 
   #asked(backend: Backend, asked: ServerRequest): void {
-    if (asked.request.method === METHODS.listRoots) this.#pool.noteRootsAsked(backend);
+    if (asked.request.method === METHODS.listRoots) this.#pool.noteRootsRequest(backend);
     this.#serverRequests.ask(backend, asked);
   }
 

@@ -7,7 +7,7 @@ import type { Backend } from './registry/backend.js';
 
 /** How the process behind a backend greeted us, once there is one; or why there is none within `waitMs`. */
 export async function serverHandshake(backend: Backend, waitMs: number): Promise<ServerHandshake> {
-  const absence = await backend.untilAttached(waitMs);
+  const absence = await backend.untilConnected(waitMs);
   const { connection } = backend.dispatcher;
   if (connection !== undefined) {
     return { kind: 'initialized', result: connection.initializeResult, revision: connection.revision };

@@ -34,8 +34,8 @@ function launching({
   };
   const target: LaunchTarget = {
     backend: {
-      asked: ({ request }) => told.push(`asked: ${request.method}`),
-      notified: ({ method }) => told.push(`notified: ${method}`),
+      serverRequest: ({ request }) => told.push(`request: ${request.method}`),
+      notification: ({ method }) => told.push(`notification: ${method}`),
       loadLists,
       attach: ({ generation }) => told.push(`attached: ${generation}`),
     },
@@ -106,8 +106,8 @@ describe('launching a server that has no process', () => {
     listener().unfit('it is mute');
     server.exit(4);
     expect(told).toEqual([
-      'asked: roots/list',
-      'notified: notifications/x',
+      'request: roots/list',
+      'notification: notifications/x',
       'suspected',
       'cleared',
       'unfit: it is mute',

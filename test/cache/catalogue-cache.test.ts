@@ -108,7 +108,7 @@ describe('what a server offered in the last run', () => {
     const [name = ''] = readdirSync(folder);
     writeFileSync(join(folder, name), '{"format":0}\n');
     expect(catalogues.of(server, child, PROFILE).find()).toBeUndefined();
-    expect(ignored).toEqual(['it is of another format']);
+    expect(ignored).toEqual(['the file has another format']);
   });
 
   it('is not written again as long as it is the same', async () => {

@@ -201,7 +201,7 @@ describe('trunkline approve', () => {
     expect((await place.run(['tools'])).stdout).toContain('f__edit');
     tools.offer(EDIT, CHANGE, SEND);
     const { stdout } = await place.run(['check']);
-    expect(stdout).toContain('  quarantined send: new, not approved\n  1 of its tools waits for approval.');
+    expect(stdout).toContain('  quarantined send: new, not approved yet\n  1 of its tools waits for approval.');
     expect((await place.run(['call', 'f__send'])).stderr).toContain('trunkline approve f --config ');
     expect(await place.run(['approve', 'f', 'send', '--yes'])).toMatchObject({ code: 0, stderr: '' });
     expect((await place.run(['call', 'f__send', '{"nonce":"x"}'])).stdout).toBe('x\n');
@@ -260,6 +260,6 @@ describe('trunkline approve', () => {
     expect(output).toContain('f: change is not approved');
     const { stdout } = await place.run(['tools', 'f']);
     expect(stdout).toMatch(/^f__edit +f/m);
-    expect(stdout).toMatch(/^change +f +new, not approved$/m);
+    expect(stdout).toMatch(/^change +f +new, not approved yet$/m);
   });
 });

@@ -46,7 +46,7 @@ describe('a package that is not there', () => {
       pid: null,
       generation: 0,
       installing: { package: 'tool', forSeconds: expect.any(Number) },
-      advice: expect.stringContaining('It is being installed'),
+      advice: expect.stringContaining('Its package is being installed'),
     });
     place.registry.release();
     await gateway.untilState('a', 'ready');

@@ -124,7 +124,7 @@ describe('a configuration that changes while Trunkline runs', () => {
     );
     const tools = await gateway.listTools();
     expect(tools.map(({ name }) => name)).toContain('lab__echo');
-    expect(tools.find(({ name }) => name === 'trunkline__status')?.description).toMatch(/^Shows how/);
+    expect(tools.find(({ name }) => name === 'trunkline__status')?.description).toMatch(/^Shows the MCP servers/);
     expect(gateway.notifications('notifications/tools/list_changed')).toHaveLength(1);
   });
 

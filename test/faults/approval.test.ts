@@ -71,7 +71,7 @@ describe('a server whose tools have to be approved', () => {
     expect(textOf(changed)).toContain('Server "f" has changed this tool since it was approved.');
     expect(textOf(changed)).toContain(`\`trunkline approve f --config ${gateway.file('trunkline.yaml')}\``);
     const added = await client.call('f__send', { nonce: 'added' });
-    expect(textOf(added)).toContain('offers this tool since its tools were approved; this one was not.');
+    expect(textOf(added)).toContain('added this tool after its tools were approved, so this tool is not approved.');
     const unlisted = await client.call('f__answer', { nonce: 'unlisted' });
     expect(textOf(unlisted)).toContain('does not list this tool');
     // Nor by the server's own name for it.
@@ -82,12 +82,12 @@ describe('a server whose tools have to be approved', () => {
     const { tools, advice, approval } = gateway.status('f');
     expect(tools.quarantined).toEqual([
       { name: 'edit', reason: 'changed since it was approved' },
-      { name: 'send', reason: 'new, not approved' },
+      { name: 'send', reason: 'new, not approved yet' },
     ]);
     expect(advice).toContain('2 of its tools wait for approval.');
     expect(advice).toContain('trunkline approve f --config ');
     expect(approval).toEqual({ approved: 2, firstUse: true, fault: null });
-    expect(textOf(await client.call('trunkline__status'))).toContain('the 2 tools that it offered first were approved');
+    expect(textOf(await client.call('trunkline__status'))).toContain('its first 2 tools were approved automatically');
 
     const notices = () => client.notifications('notifications/tools/list_changed').length;
     await until('the client is told', () => notices() === 1);
@@ -126,9 +126,9 @@ describe('a server whose tools have to be approved', () => {
     });
     expect(await client.listTools()).toEqual(['trunkline__status']);
     const refused = await client.call('f__edit', { nonce: 'x' });
-    expect(textOf(refused)).toContain('what was approved cannot be read');
+    expect(textOf(refused)).toContain('the approved tools cannot be read');
     const { tools, approval, advice } = gateway.status('f');
-    expect(tools.quarantined).toContainEqual({ name: 'edit', reason: 'what was approved cannot be read' });
+    expect(tools.quarantined).toContainEqual({ name: 'edit', reason: 'the approved tools cannot be read' });
     expect(approval?.fault).toContain(gateway.file(`approvals/${name}`));
     expect(advice).toContain('repair or remove');
     expect(gateway.lines('effects')).toEqual([]);

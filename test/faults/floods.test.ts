@@ -38,7 +38,7 @@ describe('a server that writes to stderr without end', () => {
     await expect.poll(dropped, { timeout: 20_000 }).toBeGreaterThan(40_000);
     expect(await gateway.status('f')).toMatchObject({ state: 'ready', restarts: 0 });
     const text = (await gateway.call('trunkline__status')).message.result.content[0].text;
-    expect(text).toMatch(/log lines dropped: \d+, more than 1000 in a second/);
+    expect(text).toMatch(/log lines dropped: \d+ \(more than 1000 in one second\)/);
     const sizes = readdirSync(logs).map((name) => statSync(join(logs, name)).size);
     expect(sizes).toHaveLength(5);
     expect(sizes.reduce((sum, size) => sum + size)).toBeLessThanOrEqual(50 * MIB);
@@ -124,7 +124,9 @@ describe('clients that ask for more than the whole gateway may hold', () => {
     expect(textOf(refused)).toMatch(/Trunkline as a whole has too many calls waiting/);
     const { result } = await client.request('tools/call', { name: 'trunkline__status' });
     expect(result.structuredContent.limits.waitingCalls).toEqual({ now: 2, max: 2, refused: 1 });
-    expect(result.content[0].text).toContain('Calls refused because 2 waited already, of all servers: 1.');
+    expect(result.content[0].text).toContain(
+      'Calls refused: 1, because 2 calls were waiting already (limit `gateway.maxQueued`).',
+    );
     for (const answer of await Promise.all([...busy, ...waiting])) expect(answer.isError).toBeUndefined();
   });
 });
@@ -142,7 +144,7 @@ describe('servers that begin more than all may hold', () => {
     const { result } = await client.request('tools/call', { name: 'trunkline__status' });
     expect(result.structuredContent.limits.partialFrameBytes).toMatchObject({ now: 0, max: MIB, refused: 1 });
     expect(result.content[0].text).toContain(
-      'Messages dropped because 1048576 bytes of incomplete ones were held already: 1.',
+      'Messages dropped: 1, because incomplete messages took up 1048576 bytes already (limit `gateway.maxPartial`).',
     );
   });
 });

@@ -52,7 +52,7 @@ describe('the tools of a server', () => {
 
   it.each([
     ['hostile', 1, 'f__answer', null],
-    ['cursor-loop', 2, 'f__answer', 'the same cursor came twice'],
+    ['cursor-loop', 2, 'f__answer', 'the server sent the same cursor twice'],
     ['endless-pages', 100, 'f__tool_99', 'more than 100 pages'],
   ])('F41: are shown when their list is %s, and it is asked for %i times at most', async (list, asked, tool, cut) => {
     const { gateway, client } = await listing(list);

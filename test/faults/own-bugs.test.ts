@@ -37,7 +37,7 @@ async function expectOthersToWork(one: InProcessClient, other: InProcessClient, 
   const { result } = await other.request('tools/call', { name: 'trunkline__status' });
   expect(result.structuredContent.internalErrorCount).toBe(bugs);
   expect(result.structuredContent.servers[0]).toMatchObject({ state: 'ready', restarts: 0, inFlight: 0 });
-  expect(result.content[0].text).toContain(`Bugs of Trunkline that failed one request each: ${bugs}`);
+  expect(result.content[0].text).toContain(`Internal errors in Trunkline: ${bugs}. Each failed one request`);
   expect(gateway.log.filter((line) => line.includes('internal error: one request failed'))).toHaveLength(bugs);
 }
 
@@ -71,7 +71,7 @@ describe('F58: an error of our own', () => {
 
   it('while a notification is handled loses that notification, and not what came with it', async () => {
     const [one, other] = await start();
-    vi.spyOn(Backend.prototype, 'notified').mockImplementationOnce(throwOnce);
+    vi.spyOn(Backend.prototype, 'notification').mockImplementationOnce(throwOnce);
     // One write brings the notification and the answer.
     expect(textOf(await one.call('f__batch', { nonce: 'n' }))).toBe('n');
     await expectOthersToWork(one, other, 1);

@@ -29,7 +29,7 @@ async function secondRun(script: GatewayScript, kept: Readonly<Record<string, Ca
   const client = world.connect();
   client.greet();
   for (const [key, child] of Object.entries(kept))
-    expect(await world.server(key).backend.showCached(child)).toBeUndefined();
+    expect(await world.server(key).backend.loadCached(child)).toBeUndefined();
   const list = (id: number): string[] | undefined => {
     client.request(id, 'tools/list');
     return client.answerTo(id)?.result.tools.map(({ name }: Message) => name);
@@ -42,11 +42,11 @@ describe('a list from the last run', () => {
   it('is answered at once, before any process is there, and says so in the status', async () => {
     const { list, server } = await secondRun({ servers: { a: { tools: ['x'] } } }, { a: keptOf('x') });
     expect(list(1)).toEqual(['a__x']);
-    expect(server('a').backend.isFromLastRun).toBe(true);
+    expect(server('a').backend.isFromCache).toBe(true);
     server('a').moved('starting');
     expect(list(2)).toEqual(['a__x']);
     await server('a').start();
-    expect(server('a').backend.isFromLastRun).toBe(false);
+    expect(server('a').backend.isFromCache).toBe(false);
   });
 
   it('is waited for no longer than for the servers of which nothing is kept', async () => {
@@ -67,7 +67,7 @@ describe('a list from the last run', () => {
     const client = connect();
     client.greet();
     client.request(1, 'tools/list');
-    await Promise.all(keys.toReversed().map((key) => server(key).backend.showCached(keptOf('x'))));
+    await Promise.all(keys.toReversed().map((key) => server(key).backend.loadCached(keptOf('x'))));
     expect(counts).toEqual([4]);
     expect(client.answerTo(1)?.result.tools.map(({ name }: Message) => name)).toEqual(keys.map((key) => `${key}__x`));
   });
@@ -77,7 +77,7 @@ describe('a list from the last run', () => {
     const client = connect();
     client.greet();
     client.request(1, 'tools/list');
-    await server('a').backend.showCached(keptOf('x'));
+    await server('a').backend.loadCached(keptOf('x'));
     expect(client.answerTo(1)?.result.tools).toHaveLength(1);
   });
 
@@ -119,7 +119,7 @@ describe('a list from the last run', () => {
     server('a').moved('parked');
     clock.advance(1_000);
     expect([list(3), notices()]).toEqual([[], 1]);
-    expect(server('a').backend.isFromLastRun).toBe(false);
+    expect(server('a').backend.isFromCache).toBe(false);
   });
 
   it('is not used at all when a part of it cannot be', async () => {
@@ -133,8 +133,8 @@ describe('a list from the last run', () => {
       scan,
     );
     if (typeof kept === 'string') throw new Error(kept);
-    expect(await server('a').backend.showCached(kept)).toBe('tools/list: the result holds no list');
-    expect([server('a').backend.isListed, server('a').backend.isFromLastRun]).toEqual([false, false]);
+    expect(await server('a').backend.loadCached(kept)).toBe('tools/list: the result contains no list');
+    expect([server('a').backend.hasKnownLists, server('a').backend.isFromCache]).toEqual([false, false]);
   });
 
   it('comes with what the server said of itself, for clients that come before its process', async () => {
@@ -258,11 +258,11 @@ describe('what is handed on to be kept', () => {
 
 describe('the status of a server', () => {
   it.each([
-    ['starting', 'calls wait for it'],
-    ['idle', 'a call of one of its tools starts it'],
+    ['starting', 'Calls wait until it is ready'],
+    ['idle', 'A call of one of its tools starts it'],
   ] as const)('that is %s, listed from the last run, says so', async (state, advice) => {
     const { gateway, server } = scriptGateway({ servers: { a: {} } });
-    await server('a').backend.showCached(keptOf('x'));
+    await server('a').backend.loadCached(keptOf('x'));
     server('a').moved(state);
     const lifecycle = {
       ...{ state, pid: undefined, generation: 0, restarts: 0, consecutiveFailures: 0, readySince: undefined },
@@ -291,7 +291,7 @@ describe('the status of a server', () => {
       {},
       { backends: new Map([['a', backend]]), catalogs: gateway.catalogs },
     )) as Message;
-    expect(result.content[0].text).toContain('list from the last run');
+    expect(result.content[0].text).toContain('cached lists');
     expect(result.content[0].text).toContain(advice);
     expect(result.structuredContent.servers[0]).toMatchObject({ state, fromLastRun: true });
   });

@@ -413,7 +413,7 @@ describe('requests that were held while servers started', () => {
 
 describe('settings that need no other process', () => {
   const follow = (server: ScriptedServer, prefix: string, denied: string[] = []) =>
-    server.backend.follow({
+    server.backend.configure({
       prefix,
       policy: (name) => !denied.includes(name),
       limits: { ...server.limits, concurrency: 1 },

@@ -180,7 +180,7 @@ export class InProcessClient {
       sink: this.received,
       serverInfo,
       principal: 'somebody',
-      onFault: platform.internalErrors.onFault,
+      onInternalError: platform.internalErrors.onInternalError,
     });
   }
 

@@ -3,7 +3,7 @@ import type { GatewayPort } from '../../src/downstream/port.js';
 import type { CatalogueContent } from '../../src/gateway/catalog/cached-catalogue.js';
 import { createToolPolicy, type ToolPolicyRules } from '../../src/gateway/catalog/tool-policy.js';
 import type { ServerState } from '../../src/gateway/dispatch/availability.js';
-import type { CallLimits } from '../../src/gateway/dispatch/call-limits.js';
+import type { CallLimits } from '../../src/gateway/dispatch/call.js';
 import { Gateway, type GatewaySettings } from '../../src/gateway/gateway.js';
 import { Backend } from '../../src/gateway/registry/backend.js';
 import type { Sharing } from '../../src/gateway/registry/instances.js';
@@ -140,10 +140,10 @@ export class ScriptedServer {
       },
       retryInMs: script.retryInMs ?? (() => undefined),
       idleStopMs: script.idleStopMs ?? 0,
-      rest: () => {
+      idleStop: () => {
         this.rests += 1;
       },
-      onListed: (offered) => {
+      onListsRead: (offered) => {
         this.offered = offered;
       },
     });
@@ -156,7 +156,7 @@ export class ScriptedServer {
   }
 
   moved(state: ServerState): void {
-    this.backend.moved(state);
+    this.backend.stateChanged(state);
   }
 
   /** Launches a process that becomes ready. */
@@ -172,8 +172,8 @@ export class ScriptedServer {
     });
     this.#child = child;
     const connection = await child.connect(this.generation, {
-      notification: (notification) => this.backend.notified(notification),
-      request: (request) => this.backend.asked(request),
+      notification: (notification) => this.backend.notification(notification),
+      request: (request) => this.backend.serverRequest(request),
     });
     const fault = await this.backend.loadLists(connection);
     if (fault !== undefined) throw new Error(fault);

@@ -51,7 +51,7 @@ export interface LegacySessionOptions {
   readonly server?: string | undefined;
   readonly serverInfo: { readonly name: string; readonly title?: string; readonly version: string };
   /** Told of our own errors, which fail one request and no more; without it they go on to the caller. */
-  readonly onFault?: OnInternalError;
+  readonly onInternalError?: OnInternalError;
 }
 
 /** Changes that come together are announced together, and not more often than a client can follow. */
@@ -110,16 +110,16 @@ export class LegacySession implements DownstreamClient {
       else if (message.reason === 'batch') this.#receiveBatch(message);
       else if (message.reason !== 'blank') this.#options.sink.send(rejectionReply(message));
     } catch (error) {
-      reportInternalError(error, this.#options.onFault);
+      reportInternalError(error, this.#options.onInternalError);
     }
   }
 
   /** One message; what it causes goes to `reply`. Returns whether that will be given an answer. */
   accept(message: Envelope, reply: ReplyChannel): boolean {
-    const { onFault } = this.#options;
+    const { onInternalError } = this.#options;
     if (message.kind === 'request') this.#request(message, reply);
-    else if (message.kind === 'notification') withErrorBoundary(() => this.#notification(message), onFault);
-    else withErrorBoundary(() => this.#asked.answered(message), onFault);
+    else if (message.kind === 'notification') withErrorBoundary(() => this.#notification(message), onInternalError);
+    else withErrorBoundary(() => this.#asked.answered(message), onInternalError);
     return message.kind === 'request';
   }
 
@@ -169,7 +169,7 @@ export class LegacySession implements DownstreamClient {
     } else if (request.method === METHODS.initialize) {
       withErrorBoundary(
         () => this.#initialize(request, reply),
-        this.#options.onFault,
+        this.#options.onInternalError,
         () => reply.answer(errorMessage(idOf(request), internalError())),
       );
     } else if (this.#connection === undefined) {
@@ -183,13 +183,13 @@ export class LegacySession implements DownstreamClient {
   }
 
   #serve(request: RequestEnvelope, key: IdKey, reply: ReplyChannel, connection: ClientConnection): void {
-    const { clock, onFault } = this.#options;
+    const { clock, onInternalError } = this.#options;
     const exchange = new LegacyExchange({ request, client: this, key, reply, clock, owner: this.#owner });
     this.#inFlight.add(key, exchange);
     try {
       connection.serve(exchange);
     } catch (error) {
-      reportInternalError(error, onFault);
+      reportInternalError(error, onInternalError);
       exchange.fail(internalError());
     }
   }
@@ -230,7 +230,7 @@ export class LegacySession implements DownstreamClient {
     this.#connection = connection;
     if (connection.initializeResult !== undefined) {
       const initializeResult = this.#answerAsServer({ id, profile, reply }, connection, connection.initializeResult);
-      void withErrorBoundaryAsync(initializeResult, this.#options.onFault, () =>
+      void withErrorBoundaryAsync(initializeResult, this.#options.onInternalError, () =>
         reply.answer(errorMessage(id, internalError())),
       );
       return;

@@ -6,18 +6,18 @@ import { LIST_KINDS, LISTS, type ListKind } from '../../mcp/lists.js';
 import type { UpstreamConnection } from '../../upstream/port.js';
 import type { RawEntry } from './list-pages.js';
 
-/** Changes with what the lines mean. */
+/** Version of the file format. Increase it when the meaning of the lines changes. */
 const FORMAT = 1;
 
-/** What a child said of itself and offers, in its own spelling. */
+/** Initialize result and lists of one server, byte for byte as the server sent them. */
 export interface CatalogueContent {
   readonly initializeResult: Uint8Array;
   readonly lists: ReadonlyMap<ListKind, readonly RawEntry[]>;
 }
 
 /**
- * What is kept of a child for the next run: a line that says which format it is, the answer to `initialize`, and the
- * answers for its lists, each on one page.
+ * Serializes a catalogue for the cache. The first line names the format and the kinds of lists. The next lines are
+ * JSON-RPC responses: the one to `initialize`, then one for each list, with all entries on one page.
  */
 export function serializeCatalogue({ initializeResult, lists }: CatalogueContent): Uint8Array {
   const kinds = LIST_KINDS.filter((kind) => lists.has(kind));
@@ -37,8 +37,8 @@ function answer(result: readonly Uint8Array[]): Uint8Array {
 }
 
 /**
- * A child of an earlier run, as far as it was kept: it answers for its lists, and what it answers goes through the same
- * checks as the words of a child that is there. A file is no more to be trusted than a server.
+ * Catalogue of a server from an earlier run. It answers list requests as a connection does, so its entries pass the
+ * same checks as those of a running server. A cache file is trusted no more than a server.
  */
 export class CachedCatalogue {
   readonly capabilities: InitializeResult['capabilities'];
@@ -61,23 +61,23 @@ export class CachedCatalogue {
     };
   }
 
-  /** The child that was kept in these bytes, or what is wrong with them. */
+  /** Reads what `serializeCatalogue` wrote. Returns the reason as a string if the bytes cannot be used. */
   static read(bytes: Uint8Array, scan: ScanEnvelope): CachedCatalogue | string {
-    const [head, hello, ...lists] = linesOf(bytes);
+    const [head, initialize, ...lists] = linesOf(bytes);
     const kinds = head === undefined ? undefined : readKinds(head);
-    if (kinds === undefined || hello === undefined) return 'it is of another format';
-    const initializeResult = readAnswer(hello, scan);
-    if (initializeResult === undefined) return 'it is broken';
-    const said = readInitializeResult(initializeResult);
-    if (typeof said === 'string') return said;
+    if (kinds === undefined || initialize === undefined) return 'the file has another format';
+    const initializeResult = readAnswer(initialize, scan);
+    if (initializeResult === undefined) return 'the file is damaged';
+    const handshake = readInitializeResult(initializeResult);
+    if (typeof handshake === 'string') return handshake;
     const answers = new Map<string, ResponseEnvelope>();
     for (const [index, kind] of kinds.entries()) {
       const line = lists[index];
       const response = line === undefined ? undefined : readAnswer(line, scan);
-      if (response === undefined) return 'it is broken';
+      if (response === undefined) return 'the file is damaged';
       answers.set(LISTS[kind].method, response);
     }
-    return new CachedCatalogue(said, answers);
+    return new CachedCatalogue(handshake, answers);
   }
 
   offers(capability: string): boolean {

@@ -4,11 +4,11 @@ import { isNamed, type ListKind } from '../../mcp/lists.js';
 import type { ExposedList } from './exposed-list.js';
 import { PagedList, type Paging } from './paged-list.js';
 
-/** Where a request goes. */
+/** The server that a request goes to, and the name that the server uses. */
 export interface Route {
   readonly key: string;
   readonly original: string;
-  /** The original name as JSON, for the request. */
+  /** The original name as a JSON string, ready to be spliced into the request. */
   readonly token: Uint8Array;
   /** Whether the server lists it. A listed tool has passed the tool policy; an unlisted one has not been checked. */
   readonly isListed: boolean;
@@ -17,33 +17,34 @@ export interface Route {
 /** One server's part of the catalog, in the order of the configuration. */
 export interface CatalogPart {
   readonly key: string;
-  /** What stands before this server's names; empty when they are exposed as they are. */
+  /** Prefix of this server's exposed names. Empty if names are exposed without a prefix. */
   readonly prefix: string;
   readonly list: ExposedList;
 }
 
-/** A name of this server that an earlier server has taken. */
+/** A name that is not listed for this server, because another server already has it. */
 export interface Shadowed {
   readonly key: string;
   readonly exposed: string;
   readonly owner: string;
 }
 
-/** An entry of the gateway's own, as it is listed. */
+/** A list entry of the gateway itself. */
 export interface OwnEntry {
+  /** The entry as JSON. */
   readonly entry: Uint8Array;
 }
 
 /**
- * One list of all servers together at one moment: a snapshot that never changes, with its answer made once.
+ * One merged list of all servers: an immutable snapshot with its response pages.
  *
- * Servers stand in the order of the configuration and entries in their server's order, so that two lists with no
- * change between are the same to the byte.
+ * Servers are in the order of the configuration and entries in the order of their server. Equal entries therefore give
+ * byte-identical lists.
  */
 export class Catalog {
-  /** All that is listed, as clients get it. */
+  /** The response pages of the list. */
   readonly pages: PagedList;
-  /** Listed names, or URIs, by server. */
+  /** Listed exposed names, or URIs, by server key. */
   readonly listed: ReadonlyMap<string, readonly string[]>;
   readonly shadowed: readonly Shadowed[];
   readonly #routes: ReadonlyMap<string, Route>;
@@ -52,7 +53,7 @@ export class Catalog {
   readonly #originals: ReadonlyMap<string, Route | undefined>;
   readonly #keysByPrefix: ReadonlyMap<string, string>;
 
-  /** `own` entries come last, and no server takes a name that could be one of ours. */
+  /** `own` entries come last. Server names that start with `trunkline__` are shadowed. */
   constructor(kind: ListKind, parts: readonly CatalogPart[], own: readonly OwnEntry[], paging: Paging) {
     this.#kind = kind;
     const routes = new Map<string, Route>();
@@ -86,34 +87,34 @@ export class Catalog {
     this.#keysByPrefix = new Map(parts.map(({ key, prefix }) => [prefix, key]));
   }
 
-  /** The result of the list's method, as JSON: the first page, which nearly always is the only one. */
+  /** The result of the list request without a cursor, as JSON: the first page, which is nearly always the only one. */
   get answer(): Uint8Array {
     return this.pages.first;
   }
 
-  /** How many entries of servers are listed. */
+  /** Number of listed entries of all servers, without the gateway's own entries. */
   get size(): number {
     let size = 0;
     for (const names of this.listed.values()) size += names.length;
     return size;
   }
 
-  /** The owner of a name or URI that stands in the list, or is only withheld from it. */
+  /** The owner of an exposed name or URI that is listed or withheld. */
   owner(exposed: string): Route | undefined {
     return this.#routes.get(exposed);
   }
 
-  /** All names or URIs with an owner, in the order of the list. */
+  /** All exposed names or URIs with an owner, in the order of the list. */
   get routes(): Iterable<readonly [string, Route]> {
     return this.#routes;
   }
 
   /**
-   * The owner of a name that a client uses, or `undefined` if no server can be meant.
+   * Returns the owner of a name that a client uses, or `undefined` if there is none.
    *
-   * Besides listed names these lead somewhere: a name that a known server's prefix begins, since servers may have
-   * tools that they do not list, and an original name that only one server has, since the apps that servers ship
-   * call them by it.
+   * Two kinds of names resolve although they are not exposed: a name with the prefix of a server, because servers may
+   * have tools that they do not list, and an original name that only one server has, because MCP Apps call the tools of
+   * their server by original names.
    */
   resolve(name: string): Route | undefined {
     const route = this.#routes.get(name);
@@ -124,13 +125,13 @@ export class Catalog {
     return this.#originals.get(name);
   }
 
-  /** Whether a client would see no difference. */
-  isLike(other: Catalog): boolean {
-    return this.pages.isLike(other.pages);
+  /** Whether both snapshots list the same bytes. */
+  equals(other: Catalog): boolean {
+    return this.pages.equals(other.pages);
   }
 }
 
-/** The way to what the server `key` calls `original`. */
+/** Makes the route to the entry that server `key` calls `original`. */
 export function toRoute(key: string, original: string, isListed = false): Route {
   return { key, original, token: toBytes(JSON.stringify(original)), isListed };
 }

@@ -4,7 +4,7 @@ import type { Paging } from './paged-list.js';
 import type { ListedServer, ListNaming } from './server-lists.js';
 import { UiAliases } from './ui-aliases.js';
 
-/** All merged lists at one moment. */
+/** Snapshot of all merged lists. */
 export interface Catalogs extends Readonly<Record<ListKind, Catalog>> {
   readonly ui: UiAliases;
 }
@@ -15,12 +15,12 @@ export interface MergeOptions {
   readonly ownTools: readonly OwnEntry[];
   readonly naming: ListNaming;
   readonly paging: Paging;
-  /** What clients may have seen until now. */
-  readonly before?: Catalogs | undefined;
+  /** The catalogs that clients have seen before. Their `ui://` URIs keep their owners. */
+  readonly previous?: Catalogs | undefined;
 }
 
-/** Merges what the servers offer now, in their order. */
-export function mergeCatalogs({ servers, ownTools, naming, paging, before }: MergeOptions): Catalogs {
+/** Merges the current lists of the servers, in the order of the servers. */
+export function mergeCatalogs({ servers, ownTools, naming, paging, previous: before }: MergeOptions): Catalogs {
   const all = [...servers];
   const ui = new UiAliases(
     all.map((server) => ({ key: server.key, ...server.knownListsAs(naming) })),
@@ -46,7 +46,7 @@ export function mergeCatalogs({ servers, ownTools, naming, paging, before }: Mer
   };
 }
 
-/** The lists in which a client would see a difference. */
+/** Returns the lists whose bytes differ. */
 export function changedLists(before: Catalogs, after: Catalogs): ListKind[] {
-  return LIST_KINDS.filter((kind) => !before[kind].isLike(after[kind]));
+  return LIST_KINDS.filter((kind) => !before[kind].equals(after[kind]));
 }

@@ -12,46 +12,51 @@ import { MAX_ENTRY_BYTES, type RawEntry } from './list-pages.js';
 import { type ApprovalVerdict, type ToolApprovals, WITHHELD_BECAUSE } from './tool-approval.js';
 import type { ToolPolicy } from './tool-policy.js';
 
-/** A `ui://` URI in an entry: that of a resource, or one that a tool points to. */
+/** A `ui://` URI in an entry: the URI of a resource, or one that a tool refers to. */
 export interface UiReference {
   readonly uri: string;
-  /** What clients see in its place where another server owns the URI. */
+  /** What clients see instead if another server owns the URI. */
   readonly alias: string;
-  /** Where it stands in the entry; nowhere when that is withheld. */
+  /** Position of the URI in the entry; `undefined` if the entry is withheld. */
   readonly span: Span | undefined;
 }
 
-/** One entry of a server's list, ready to be listed. Its names are URIs where the list is one of resources. */
+/** One entry of a server's list, ready for the merged list. */
 export interface ExposedEntry {
+  /** Name or URI that clients use. */
   readonly exposed: string;
+  /** Name or URI that the server uses. */
   readonly original: string;
-  /** As the server spelt it, under its exposed name; `undefined` when it is withheld from lists. */
+  /** The server's bytes with the exposed name; `undefined` if the entry is withheld from lists. */
   readonly entry: Uint8Array | undefined;
-  /** Absent if there are none. */
+  /** Absent if the entry has no `ui://` URI. */
   readonly ui?: readonly UiReference[];
 }
 
-/** An entry that is not listed, and why. It can still be used by its exposed name, if it has one. */
+/**
+ * An entry that is not listed, and the reason. Clients can still use it by its exposed name, unless it lacks a name or
+ * approval.
+ */
 export interface WithheldEntry {
   readonly name: string;
   readonly reason: string;
 }
 
-/** What one server contributes to a merged list; made once for each list that the server sends. */
+/** Entries of one server for a merged list. Made once for each list that the server sends. */
 export interface ExposedList {
   readonly entries: readonly ExposedEntry[];
   readonly withheld: readonly WithheldEntry[];
-  /** Names that the configuration does not let through. */
+  /** Original names that the tool policy of the configuration denies. */
   readonly denied: readonly string[];
-  /** Why the list ends early, if it does. */
+  /** Why the list was cut short; `undefined` if it is complete. */
   readonly truncated: string | undefined;
-  /** Names of entries that hide characters in what they say about themselves: listed as they are, but told of. */
-  readonly hiding: readonly string[];
-  /** Original names of tools that their server calls as tasks only. */
+  /** Exposed names of entries with invisible characters in their texts. They are listed, and the status names them. */
+  readonly withHiddenCharacters: readonly string[];
+  /** Original names of tools with `execution.taskSupport: required`. */
   readonly taskOnly: ReadonlySet<string>;
-  /** Original names of tools that may be called twice, if their server is to be believed. */
+  /** Original names of tools whose annotations say that a call may be repeated. */
   readonly repeatable: ReadonlySet<string>;
-  /** How it stands with each tool, by original names, where tools have to be approved. */
+  /** Approval verdict of each tool by original name; absent if the tools need no approval. */
   readonly verdicts?: ReadonlyMap<string, ApprovalVerdict> | undefined;
 }
 
@@ -60,22 +65,22 @@ export const EMPTY_LIST: ExposedList = {
   withheld: [],
   denied: [],
   truncated: undefined,
-  hiding: [],
+  withHiddenCharacters: [],
   taskOnly: new Set(),
   repeatable: new Set(),
 };
 
 export interface ExposureRules {
   readonly key: string;
-  /** Empty when names are shown without one; `undefined` when they are shown as the server spells them, whatever they are. */
+  /** Empty if names are exposed without a prefix; `undefined` if original names are exposed without any change. */
   readonly prefix: string | undefined;
   readonly policy: ToolPolicy;
-  /** Absent where tools need not be approved. */
+  /** Absent if the tools need no approval. */
   readonly approvals?: ToolApprovals | undefined;
   readonly sha256: Sha256;
 }
 
-/** Checks each entry alone, so that a bad one hides no other, and puts the exposed names in. */
+/** Checks the entries of a list one by one and inserts the exposed names. A bad entry does not affect the others. */
 export function exposeList(
   kind: ListKind,
   list: { readonly entries: readonly RawEntry[]; readonly truncated: string | undefined },
@@ -86,7 +91,7 @@ export function exposeList(
   const entries: ExposedEntry[] = [];
   const withheld: WithheldEntry[] = [];
   const denied: string[] = [];
-  const hiding: string[] = [];
+  const withHiddenCharacters: string[] = [];
   const taskOnly = new Set<string>();
   const repeatable = new Set<string>();
   const seen = new Set<string>();
@@ -104,7 +109,7 @@ export function exposeList(
       return;
     }
     if (seen.has(name)) {
-      withheld.push({ name, reason: 'the server lists this name twice; the first one counts' });
+      withheld.push({ name, reason: 'the server lists this name twice; only the first entry is used' });
       return;
     }
     seen.add(name);
@@ -119,16 +124,16 @@ export function exposeList(
     if (kind === 'tools' && isTaskOnly(value)) taskOnly.add(name);
     if (kind === 'tools' && isRepeatable(value)) repeatable.add(name);
     if (verdict.kind === 'unsound') withheld.push({ name, reason: verdict.reason });
-    else if (hidesCharactersWithin(value)) hiding.push(exposed);
+    else if (hidesCharactersWithin(value)) withHiddenCharacters.push(exposed);
     const newName = isRenamed ? exposed : undefined;
     const entry = verdict.kind === 'sound' ? rename(raw, newName, verdict.nullMembers) : undefined;
     const ui = findUiReferences(kind, name, entry, rules);
     entries.push({ exposed, original: name, entry, ...(ui.length === 0 ? {} : { ui }) });
   });
-  return { entries, withheld, denied, truncated: list.truncated, hiding, taskOnly, repeatable, verdicts };
+  return { entries, withheld, denied, truncated: list.truncated, withHiddenCharacters, taskOnly, repeatable, verdicts };
 }
 
-/** Of the tools that the configuration lets through. Of a name that stands twice the first entry counts, as in the list. */
+/** Returns the definitions of the allowed tools by name. If a name is listed twice, the first entry counts. */
 function definitionsOf(entries: readonly RawEntry[], policy: ToolPolicy): ReadonlyMap<string, string> {
   const definitions = new Map<string, string>();
   for (const { bytes, span } of entries) {
@@ -150,7 +155,7 @@ function isTaskOnly(tool: unknown): boolean {
   return execution?.taskSupport === 'required';
 }
 
-/** By its own account it changes nothing, or nothing more when it is called again. */
+/** Whether the annotations say that a repeated call has no further effect: `readOnlyHint` or `idempotentHint`. */
 function isRepeatable(tool: unknown): boolean {
   const { annotations } = tool as { readonly annotations?: Readonly<Record<string, unknown>> | null };
   return annotations?.readOnlyHint === true || annotations?.idempotentHint === true;
@@ -172,19 +177,19 @@ function findUiReferences(
   return spans.map((span) => toReference(name, span));
 }
 
-/** The entry's own bytes but for the name, if it gets a new one, and without the members that must not be null. */
+/** Returns the bytes of the entry with the exposed name and without the members of `nullMembers`. */
 function rename({ bytes, span }: RawEntry, exposed: string | undefined, nullMembers: readonly string[]): Uint8Array {
   const members: { name: string; key: Span; value: Span }[] = [];
   visitMembers(bytes, span.start, Number.POSITIVE_INFINITY, (key, value) => {
     members.push({ name: readString(bytes, key), key, value });
   });
   const edits = members
-    .filter(({ name, value }) => exposed !== undefined && name === 'name' && !spells(bytes, value, exposed))
+    .filter(({ name, value }) => exposed !== undefined && name === 'name' && !readsAs(bytes, value, exposed))
     .map(({ value }) => ({ span: value, text: toBytes(JSON.stringify(exposed)) }));
   if (nullMembers.length === 0) return splice({ bytes, span, edits });
 
-  const kept = members.filter((member) => !nullMembers.includes(member.name));
-  const parts = kept.flatMap(({ key, value }, index) => {
+  const remaining = members.filter((member) => !nullMembers.includes(member.name));
+  const parts = remaining.flatMap(({ key, value }, index) => {
     const member = { bytes, span: { start: key.start, end: value.end } };
     const ownEdits = edits.filter((edit) => edit.span === value);
     return [toBytes(index === 0 ? '' : ','), splice({ ...member, edits: ownEdits })];
@@ -192,7 +197,7 @@ function rename({ bytes, span }: RawEntry, exposed: string | undefined, nullMemb
   return join([toBytes('{'), ...parts, toBytes('}')]);
 }
 
-/** A name that stays the same stays as it is spelt. */
-function spells(bytes: Uint8Array, token: Span, text: string): boolean {
+/** Whether the JSON string `token` has the value `text`. Then the server's own escapes stay as they are. */
+function readsAs(bytes: Uint8Array, token: Span, text: string): boolean {
   return isString(bytes, token) && readString(bytes, token) === text;
 }

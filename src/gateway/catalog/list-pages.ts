@@ -5,28 +5,29 @@ import type { ResponseEnvelope } from '../../mcp/envelope.js';
 import type { ListFacts } from '../../mcp/lists.js';
 import type { RequestTimeouts, UpstreamConnection } from '../../upstream/port.js';
 
-/** One entry of a list as the child spelt it. */
+/** One entry of a list, as bytes of the server. */
 export interface RawEntry {
   readonly bytes: Uint8Array;
   readonly span: Span;
-  /** The entry is larger than any may be, and this is only what tells which one it is. */
+  /** Whether the entry exceeds the size limit. Then the bytes hold only its name and URI. */
   readonly isTooLarge?: boolean;
 }
 
 export type ListOutcome =
   | { readonly kind: 'listed'; readonly entries: readonly RawEntry[]; readonly truncated: string | undefined }
-  /** `isUnknown` when the server does not know the method at all. */
+  /** `isUnknown`: the server answered with "Method not found" (-32601). */
   | { readonly kind: 'failed'; readonly reason: string; readonly isUnknown?: boolean };
 
+/** Limits of one list, over all pages. */
 export interface ListLimits {
   readonly maxEntries: number;
   readonly maxPages: number;
   readonly maxBytes: number;
-  /** Of one entry; a larger one is left out without keeping others from their place. */
+  /** Limit of one entry. A larger entry is withheld and does not count toward `maxBytes`. */
   readonly maxEntryBytes?: number;
 }
 
-/** One entry, with its schemas, its description and its icons. */
+/** Limit of one entry, including its schemas, description, and icons. */
 export const MAX_ENTRY_BYTES = 1024 * 1024;
 
 const DEFAULT_LIST_LIMITS: ListLimits = {
@@ -35,18 +36,18 @@ const DEFAULT_LIST_LIMITS: ListLimits = {
   maxBytes: 4 * 1024 * 1024,
 };
 
-/** A method that lists, and the token of the list in its result. */
+/** A list method, and the token of the array in its result. */
 export interface PagedMethod {
   readonly method: string;
   readonly token: ListFacts['token'] | 'resultTasks';
 }
 
 /**
- * All pages of a child's list, in the child's order.
+ * Reads all pages of a server's list, in the server's order. See the page server/utilities/pagination of the MCP
+ * specification.
  *
- * A cursor that comes again would be followed for ever and ends the list, as do the limits: the entries up to there
- * are used, and `truncated` says why there are no more. A page that fails makes the whole list fail, since half a list
- * looks like tools that went away.
+ * A limit or a repeated cursor ends the list: the entries so far are used, and `truncated` says why the list is cut
+ * short. A page that fails makes the whole list fail, because a partial list would look as if tools had been removed.
  */
 export async function listAllPages(
   source: Pick<UpstreamConnection, 'request'>,
@@ -70,9 +71,9 @@ export async function listAllPages(
       return { kind: 'failed', reason, isUnknown: code === RPC_CODES.methodNotFound };
     }
     if (list === undefined || !isList(response, list)) {
-      return { kind: 'failed', reason: `${method}: the result holds no list` };
+      return { kind: 'failed', reason: `${method}: the result contains no list` };
     }
-    // Entries are kept for long, and must not keep what stood around them in memory.
+    // Entries live long. The copy lets the rest of the response be freed.
     const bytes = response.bytes.slice(list.start, list.end);
     let excess: string | undefined;
     visitElements(bytes, 0, Number.POSITIVE_INFINITY, (span) => {
@@ -87,13 +88,13 @@ export async function listAllPages(
 
     cursor = readCursor(response);
     if (cursor === undefined) return { kind: 'listed', entries, truncated: undefined };
-    if (seenCursors.has(cursor)) return truncated(entries, 'the same cursor came twice');
+    if (seenCursors.has(cursor)) return truncated(entries, 'the server sent the same cursor twice');
     if (page >= limits.maxPages) return truncated(entries, `more than ${limits.maxPages} pages`);
     seenCursors.add(cursor);
   }
 }
 
-/** Of an entry that is too large, no more than its name and its URI: the rest would only have to be kept. */
+/** Reduces an entry that is too large to its name and URI, which saves memory. */
 function stubOf(bytes: Uint8Array, span: Span): RawEntry {
   const members = IDENTITIES.flatMap((member) => {
     const [value] = valuesAt(bytes, span, [member]);
@@ -107,7 +108,7 @@ function stubOf(bytes: Uint8Array, span: Span): RawEntry {
 const IDENTITIES = ['name', 'uri', 'uriTemplate'];
 const MAX_IDENTITY_BYTES = 4 * 1024;
 
-/** Which limit a list of so many entries and bytes is beyond. */
+/** Returns which limit a list of this size exceeds, or `undefined`. */
 function excessOf({ maxEntries, maxBytes }: ListLimits, entryCount: number, byteLength: number): string | undefined {
   if (entryCount > maxEntries) return `more than ${maxEntries} entries`;
   return byteLength > maxBytes ? `larger than ${maxBytes} bytes` : undefined;
@@ -121,7 +122,9 @@ function isList(response: ResponseEnvelope, span: Span): boolean {
   return response.bytes[span.start] === 0x5b;
 }
 
-/** Presence decides: an empty cursor is one; `null`, which some servers send on the last page, is none. */
+/**
+ * Returns the next cursor. An empty string is a valid cursor; `null`, which some servers send on the last page, is not.
+ */
 function readCursor({ bytes, tokens }: ResponseEnvelope): string | undefined {
   if (tokens.nextCursor === undefined) return undefined;
   const cursor: unknown = JSON.parse(readText(bytes, tokens.nextCursor));

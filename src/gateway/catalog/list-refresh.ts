@@ -6,20 +6,20 @@ import type { UpstreamConnection } from '../../upstream/port.js';
 
 export interface ListRefreshOptions {
   readonly clock: Clock;
-  readonly onFault?: OnInternalError | undefined;
-  /** Where lists can be read now; absent while there is no process. */
+  readonly onInternalError?: OnInternalError | undefined;
+  /** The current connection; `undefined` while there is none. */
   readonly connection: () => UpstreamConnection | undefined;
   /** Reads these lists again. */
   readonly read: (connection: UpstreamConnection, kinds: readonly ListKind[]) => Promise<void>;
 }
 
-/** A child that announces changes all the time is listened to this often. */
+/** Shortest time between two reads. It bounds the load from a server that announces changes all the time. */
 const REFRESH_EVERY_MS = 1_000;
 
-/** Reads again the lists that a child says have changed. */
+/** Reads lists again after the server announced changes (`notifications/…/list_changed`). */
 export class ListRefresh {
   readonly #options: ListRefreshOptions;
-  /** What is to be read again. While there is no connection, it waits for one. */
+  /** Lists to read again, with the next connection if there is none now. */
   readonly #stale = new Set<ListKind>();
   readonly #debounce: Debounce;
 
@@ -29,17 +29,17 @@ export class ListRefresh {
       clock: options.clock,
       delayMs: 0,
       everyMs: REFRESH_EVERY_MS,
-      run: () => withErrorBoundaryAsync(this.#read(), options.onFault),
+      run: () => withErrorBoundaryAsync(this.#read(), options.onInternalError),
     });
   }
 
-  /** The child says that these are not what they were. */
+  /** Call this when the server announced that these lists changed. */
   changed(kinds: readonly ListKind[]): void {
     for (const kind of kinds) this.#stale.add(kind);
     if (this.#options.connection() !== undefined) this.#debounce.request();
   }
 
-  /** There is a connection. */
+  /** Call this when there is a new connection. */
   connected(): void {
     if (this.#stale.size > 0) this.#debounce.request();
   }

@@ -11,24 +11,24 @@ export interface MergedListsOptions {
   readonly ownTools: readonly OwnEntry[];
   readonly naming: ListNaming;
   readonly paging: Paging;
-  readonly onFault: OnInternalError | undefined;
-  /** Told of what was merged anew. */
+  readonly onInternalError: OnInternalError | undefined;
+  /** Called after each merge, except the one in the constructor. */
   readonly onMerged: (catalogs: Catalogs) => void;
 }
 
-/** What some backends offer together, merged anew when one of them offers something else. */
+/** Merged lists of some servers, merged again whenever one of them changes its lists. */
 export class MergedLists {
   readonly #options: MergedListsOptions;
   #catalogs: Catalogs;
-  /** What backends contribute may be different from what was merged last. */
+  /** Whether a server changed its lists since the last merge. */
   #isStale = false;
-  #areSeen: boolean;
+  #wereShown: boolean;
 
-  /** They take the place of those `before`, if there were any. */
+  /** Replaces the merged lists `before`, if there are any. */
   constructor(options: MergedListsOptions, before: MergedLists | undefined) {
     this.#options = options;
-    this.#areSeen = before === undefined ? false : before.#areSeen;
-    this.#catalogs = this.#merge(this.#areSeen ? before?.catalogs : undefined);
+    this.#wereShown = before === undefined ? false : before.#wereShown;
+    this.#catalogs = this.#merge(this.#wereShown ? before?.catalogs : undefined);
   }
 
   get catalogs(): Catalogs {
@@ -36,47 +36,47 @@ export class MergedLists {
     return this.#catalogs;
   }
 
-  /** Whether some client has been shown a list, of these or of those before. */
-  get areSeen(): boolean {
-    return this.#areSeen;
+  /** Whether a client has received any of these lists, or of the lists that they replaced. */
+  get wereShown(): boolean {
+    return this.#wereShown;
   }
 
-  /** Whether every server's first start has ended, one way or the other. */
+  /** Whether the first start of every server has succeeded or failed. */
   get isSettled(): boolean {
     return this.#options.servers.every(({ isStartSettled }) => isStartSettled);
   }
 
-  /** Whether of every server something is known that can be listed, be it from the last run. */
+  /** Whether the lists of every server are known, from its process or from the cache. */
   get isComplete(): boolean {
-    return this.#options.servers.every(({ isListed }) => isListed);
+    return this.#options.servers.every(({ hasKnownLists }) => hasKnownLists);
   }
 
-  /** The list for a client that has asked for it. */
+  /** Returns the list for a client, and records that a client has received it. */
   show(kind: ListKind): Catalog {
     const list = this.catalogs[kind];
-    this.#areSeen = true;
+    this.#wereShown = true;
     return list;
   }
 
-  /** What some backend contributes may have changed. At the start that of many does at once, and is merged once. */
+  /** Call this when a server changed its lists. During startup many servers do so at once, and one merge is enough. */
   changed(): void {
     if (this.#isStale) return;
     this.#isStale = true;
-    if (this.#areSeen || this.isSettled) this.#refresh();
-    else void SETTLED.then(() => withErrorBoundary(() => this.#refresh(), this.#options.onFault));
+    if (this.#wereShown || this.isSettled) this.#refresh();
+    else void SETTLED.then(() => withErrorBoundary(() => this.#refresh(), this.#options.onInternalError));
   }
 
   #refresh(): void {
     if (!this.#isStale) return;
     this.#isStale = false;
-    // While nobody has seen a list, the order of the configuration decides alone.
-    this.#catalogs = this.#merge(this.#areSeen ? this.#catalogs : undefined);
+    // Until a client has received a list, only the order of the configuration decides who owns a `ui://` URI.
+    this.#catalogs = this.#merge(this.#wereShown ? this.#catalogs : undefined);
     this.#options.onMerged(this.#catalogs);
   }
 
   #merge(before: Catalogs | undefined): Catalogs {
     const { servers, ownTools, naming, paging } = this.#options;
-    return mergeCatalogs({ servers, ownTools, naming, paging, before });
+    return mergeCatalogs({ servers, ownTools, naming, paging, previous: before });
   }
 }
 

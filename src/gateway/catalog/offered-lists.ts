@@ -6,19 +6,19 @@ import { listAllPages, type RawEntry } from './list-pages.js';
 import { fixedList, type ListNaming, ServedList, type ServerLists, type ShownList } from './server-lists.js';
 import { describeRefusal } from './tool-approval.js';
 
-/** Whom a server's lists are read from: its process, or what was kept of an earlier one. */
+/** Where the lists of a server are read from: its connection or its cached catalogue. */
 export type ListSource = Pick<UpstreamConnection, 'offers' | 'request'>;
 
 const OTHER_KINDS = LIST_KINDS.filter((kind) => kind !== 'tools');
 
-/** How long the start of a server waits for these, once its tools are there. */
+/** Longest wait for the lists other than tools, after the tools are read, before the server counts as started. */
 const OTHER_LISTS_WAIT_MS = 1_000;
 
-/** What one server offers, as far as it was read. */
+/** All lists of one server, as far as they were read. */
 export class OfferedLists {
   #rules: ExposureRules;
-  #lists: Readonly<Record<ListKind, ShownList>> = NOTHING_SERVED;
-  /** As the server spelt them; `undefined` for a list that could not be read. */
+  #lists: Readonly<Record<ListKind, ShownList>> = NO_SHOWN_LISTS;
+  /** Entries as the server sent them; `undefined` for a list that could not be read. */
   readonly #entries = new Map<ListKind, readonly RawEntry[] | undefined>();
 
   readonly #clock: Clock;
@@ -28,6 +28,7 @@ export class OfferedLists {
     this.#clock = options.clock;
   }
 
+  /** Returns the lists under exposed or original names. */
   as(naming: ListNaming): ServerLists {
     const { tools, prompts, resources, templates } = this.#lists;
     return {
@@ -38,36 +39,38 @@ export class OfferedLists {
     };
   }
 
-  /** Whether the server calls this tool as a task only, as far as it has listed it. */
+  /** Whether the server lists this tool with `execution.taskSupport: required`. */
   isTaskOnly(originalName: string): boolean {
     return this.#lists.tools.exposed.taskOnly.has(originalName);
   }
 
-  /** Why this tool may not be called, where tools have to be approved. Nothing is known before a list was read. */
-  rejectionReply(originalName: string): string | undefined {
+  /**
+   * Why this tool must not be called. `undefined` if it is approved, needs no approval, or no tool list was read yet.
+   */
+  approvalRefusal(originalName: string): string | undefined {
     const { approvals } = this.#rules;
-    if (approvals === undefined || this.#lists.tools === NOTHING_SERVED.tools) return undefined;
+    if (approvals === undefined || this.#lists.tools === NO_SHOWN_LISTS.tools) return undefined;
     const verdict = this.#lists.tools.exposed.verdicts?.get(originalName) ?? 'unlisted';
     return verdict === 'approved' ? undefined : describeRefusal(verdict, approvals.facts);
   }
 
-  /** Whether this tool may be called twice, as its server says. */
+  /** Whether the annotations of this tool say that a call may be repeated. */
   isRepeatable(originalName: string): boolean {
     return this.#lists.tools.exposed.repeatable.has(originalName);
   }
 
-  /** Shows what others do under these rules, as long as nothing was read. */
-  resemble(other: OfferedLists, rules: ExposureRules): void {
-    if (this.#lists === NOTHING_SERVED) this.#lists = mapKinds((kind) => other.#lists[kind].under(rules));
+  /** Shows the lists of another instance under these rules, unless lists were read already. */
+  copyFrom(other: OfferedLists, rules: ExposureRules): void {
+    if (this.#lists === NO_SHOWN_LISTS) this.#lists = mapKinds((kind) => other.#lists[kind].withRules(rules));
   }
 
-  /** Other rules from now on. */
-  follow(rules: ExposureRules): void {
+  /** Applies other rules to the lists. */
+  configure(rules: ExposureRules): void {
     this.#rules = rules;
-    this.#lists = mapKinds((kind) => this.#lists[kind].under(rules));
+    this.#lists = mapKinds((kind) => this.#lists[kind].withRules(rules));
   }
 
-  /** All lists that the server has, as it spelt them; `undefined` when one of them could not be read. */
+  /** All lists of the server as it sent them; `undefined` if one of them could not be read. */
   get raw(): ReadonlyMap<ListKind, readonly RawEntry[]> | undefined {
     const whole = new Map<ListKind, readonly RawEntry[]>();
     for (const [kind, entries] of this.#entries) {
@@ -77,11 +80,11 @@ export class OfferedLists {
     return whole;
   }
 
-  /** Resolves with what is wrong; the list that was there then stays as it is. */
+  /** Reads one list. Resolves with the reason if that fails; the list stays as it was then. */
   async load(source: ListSource, kind: ListKind, timeouts: RequestTimeouts): Promise<string | undefined> {
     const isOffered = source.offers(LISTS[kind].capability);
     const list = isOffered ? await listAllPages(source, LISTS[kind], timeouts) : undefined;
-    // Some servers have resources and know nothing of templates.
+    // Some servers offer resources but do not implement `resources/templates/list`.
     const isMissing = list?.kind === 'failed' && list.isUnknown === true && kind !== 'tools';
     if (list?.kind === 'failed' && !isMissing) return list.reason;
     const isListed = list?.kind === 'listed';
@@ -92,8 +95,8 @@ export class OfferedLists {
   }
 
   /**
-   * Reads all lists. Resolves with what is wrong when there are no tools, without which a server is of no use. One whose
-   * other lists are slow is used without them; `onLate` is called when they have come.
+   * Reads all lists. Resolves with the reason if the tools cannot be read, because then the server cannot be used. Slow
+   * lists other than tools do not delay the server: `onLate` is called when they arrive later.
    */
   async loadAll(source: ListSource, timeouts: RequestTimeouts, onLate: () => void): Promise<string | undefined> {
     const others = Promise.all(OTHER_KINDS.map((kind) => this.#loadOrShow(source, kind, timeouts)));
@@ -103,12 +106,12 @@ export class OfferedLists {
     return undefined;
   }
 
-  /** Reads what was kept of an earlier process. Resolves with what is wrong; nothing is offered then. */
+  /** Reads all lists from the cache. Resolves with the reason if one of them fails; no list is shown then. */
   async loadCached(source: ListSource, timeouts: RequestTimeouts): Promise<string | undefined> {
-    const internalErrors = await Promise.all(LIST_KINDS.map((kind) => this.load(source, kind, timeouts)));
-    const fault = internalErrors.find((each) => each !== undefined);
+    const faults = await Promise.all(LIST_KINDS.map((kind) => this.load(source, kind, timeouts)));
+    const fault = faults.find((each) => each !== undefined);
     if (fault === undefined) return undefined;
-    this.#lists = NOTHING_SERVED;
+    this.#lists = NO_SHOWN_LISTS;
     this.#entries.clear();
     return fault;
   }
@@ -129,7 +132,7 @@ export class OfferedLists {
     await Promise.race([loaded, tooSlow]);
   }
 
-  /** Of the lists besides tools, one that cannot be read is shown as such. */
+  /** Reads a list other than tools. A list that cannot be read appears as withheld, with the reason. */
   async #loadOrShow(source: ListSource, kind: ListKind, timeouts: RequestTimeouts): Promise<void> {
     const reason = await this.load(source, kind, timeouts);
     if (reason === undefined) return;
@@ -146,4 +149,4 @@ function mapKinds<T>(make: (kind: ListKind) => T): Record<ListKind, T> {
   return { tools: make('tools'), prompts: make('prompts'), resources: make('resources'), templates: make('templates') };
 }
 
-const NOTHING_SERVED: Readonly<Record<ListKind, ShownList>> = mapKinds(() => fixedList(EMPTY_LIST));
+const NO_SHOWN_LISTS: Readonly<Record<ListKind, ShownList>> = mapKinds(() => fixedList(EMPTY_LIST));

@@ -5,15 +5,16 @@ import { RPC_CODES, RpcError } from '../../jsonrpc/rpc-error.js';
 import type { Hmac } from '../../mcp/exposed-name.js';
 import { LISTS, type ListKind } from '../../mcp/lists.js';
 
-/** How much of a list goes out at once. A page holds one entry at least, however large that is. */
+/** Limits of one page. A page holds at least one entry, whatever its size. */
 export interface PageLimits {
   readonly maxEntries: number;
-  /** Of the entries and the commas between them. */
+  /** Total size of the entries and the commas between them. */
   readonly maxBytes: number;
 }
 
-/** What cutting lists into pages takes. */
+/** Settings of pagination. */
 export interface Paging {
+  /** Signs cursors. */
   readonly hmac: Hmac;
   readonly limits?: PageLimits;
 }
@@ -21,20 +22,20 @@ export interface Paging {
 const DEFAULT_LIMITS: PageLimits = { maxEntries: 1_000, maxBytes: 4 * 1024 * 1024 };
 
 /**
- * The entries of one merged list as clients get them: all on one page, since many clients never ask for a second, and
- * on several only where one would be too large.
+ * The response pages of one merged list. All entries are on one page unless that page would be too large, because many
+ * clients never request a second page.
  *
- * Nothing is kept for a client. A cursor says of which list in which state it is and where it goes on, under a seal;
- * one that is not exactly what this list gives out leads nowhere. A page is made when it is first asked for, and kept:
- * putting a thousand entries together takes longer than everything else that happens to a page.
+ * The gateway stores no state per client. A cursor names the list, its state and the next entry, and is signed; any
+ * other cursor is invalid. A page is built on first use and then cached, because joining a thousand entries is the most
+ * expensive step of answering a list request.
  */
 export class PagedList {
   readonly #kind: ListKind;
   readonly #entries: readonly Uint8Array[];
   readonly #hmac: Hmac;
-  /** Where each page begins. */
+  /** Index of the first entry of each page. */
   readonly #starts: readonly number[];
-  /** Those that were asked for. */
+  /** Pages that were built already. */
   readonly #pages: (Uint8Array | undefined)[] = [];
   #cursors: readonly string[] | undefined;
 
@@ -45,19 +46,19 @@ export class PagedList {
     this.#starts = startsOf(entries, limits);
   }
 
-  /** The result for whoever asks without a cursor, as JSON. */
+  /** The result of a request without a cursor, as JSON. */
   get first(): Uint8Array {
     return this.#page(0);
   }
 
-  /** The result for this cursor, as JSON; `undefined` if it is none of this list's. */
+  /** Returns the result of a request with this cursor, as JSON, or `undefined` if the cursor is invalid. */
   after(cursor: string): Uint8Array | undefined {
-    const index = this.#cursorsGivenOut().indexOf(cursor);
+    const index = this.#pageCursors().indexOf(cursor);
     return index < 0 ? undefined : this.#page(index + 1);
   }
 
-  /** Whether a client would see no difference. */
-  isLike(other: PagedList): boolean {
+  /** Whether both lists have the same entries, byte for byte. */
+  equals(other: PagedList): boolean {
     const ours = this.#entries;
     const theirs = other.#entries;
     return ours.length === theirs.length && ours.every((entry, index) => isSame(entry, theirs[index]));
@@ -74,31 +75,34 @@ export class PagedList {
       if (parts.length > 1) parts.push(COMMA);
       parts.push(entry);
     }
-    const cursor = this.#cursorsGivenOut()[index];
+    const cursor = this.#pageCursors()[index];
     parts.push(toBytes(cursor === undefined ? ']}' : `],"nextCursor":"${cursor}"}`));
     return join(parts);
   }
 
-  /** The cursor at the end of each page but the last. */
-  #cursorsGivenOut(): readonly string[] {
+  /** Returns the `nextCursor` of each page except the last. */
+  #pageCursors(): readonly string[] {
     if (this.#cursors !== undefined) return this.#cursors;
     const [, ...later] = this.#starts;
     const snapshot = later.length === 0 ? '' : this.#snapshot();
     this.#cursors = later.map((start) => {
       const place = `${this.#kind}.${snapshot}.${start}`;
-      return toBase64Url(`${place}.${this.#hmac(`cursor\0${place}`).slice(0, SEAL_LENGTH)}`);
+      return toBase64Url(`${place}.${this.#hmac(`cursor\0${place}`).slice(0, SIGNATURE_LENGTH)}`);
     });
     return this.#cursors;
   }
 
-  /** What tells this state of the list from others; the same for the same entries. */
+  /** Returns a hash of the entries, which identifies this state of the list. */
   #snapshot(): string {
     const texts = this.#entries.map((entry) => readText(entry, { start: 0, end: entry.length }));
-    return this.#hmac(`list\0${texts.join('\0')}`).slice(0, SEAL_LENGTH);
+    return this.#hmac(`list\0${texts.join('\0')}`).slice(0, SIGNATURE_LENGTH);
   }
 }
 
-/** Answers a request for a list with the page that it asks for. */
+/**
+ * Answers a list request with the requested page. An invalid cursor is answered with -32602 (invalid params), as the
+ * page server/utilities/pagination of the MCP specification says.
+ */
 export function answerList(exchange: Exchange, pages: PagedList): void {
   const { bytes, tokens } = exchange.request;
   const { cursor } = tokens;
@@ -106,14 +110,14 @@ export function answerList(exchange: Exchange, pages: PagedList): void {
     exchange.succeed(pages.first);
     return;
   }
-  // Presence decides: an empty cursor is one, though none of ours, and so is one that is no string.
+  // A cursor that is present but empty or not a string is an invalid cursor, not a missing one.
   const page = isString(bytes, cursor) ? pages.after(readString(bytes, cursor)) : undefined;
   if (page === undefined) exchange.fail(new RpcError(RPC_CODES.invalidParams, 'Invalid cursor'));
   else exchange.succeed(page);
 }
 
-/** 128 bits, in hexadecimal. */
-const SEAL_LENGTH = 32;
+/** Length in hexadecimal digits: 128 bits. */
+const SIGNATURE_LENGTH = 32;
 
 const COMMA = toBytes(',');
 
@@ -138,7 +142,7 @@ function isSame(entry: Uint8Array, other: Uint8Array | undefined): boolean {
   return entry.length === other?.length && entry.every((byte, index) => byte === other[index]);
 }
 
-/** Of a text in ASCII. */
+/** Encodes ASCII text as base64url without padding. */
 function toBase64Url(text: string): string {
   return btoa(text).replaceAll('+', '-').replaceAll('/', '_').replaceAll('=', '');
 }

@@ -2,7 +2,7 @@ import type { ListKind } from '../../mcp/lists.js';
 import { EMPTY_LIST, type ExposedList, type ExposureRules, exposeList } from './exposed-list.js';
 import type { RawEntry } from './list-pages.js';
 
-/** What one server contributes to each of the merged lists. */
+/** Entries of one server for each of the merged lists. */
 export type ServerLists = Readonly<Record<ListKind, ExposedList>>;
 
 export const NO_LISTS: ServerLists = {
@@ -12,34 +12,34 @@ export const NO_LISTS: ServerLists = {
   templates: EMPTY_LIST,
 };
 
-/** Under which names a client sees a server's entries: among those of others, or as the server itself names them. */
+/** Which names a client sees: exposed names with prefixes or, for a client of one server alone, original names. */
 export type ListNaming = 'exposed' | 'original';
 
-/** A server as the catalogue sees it. */
+/** What the merged lists need to know of a server. */
 export interface ListedServer {
   readonly key: string;
-  /** What stands before its names; empty when they are exposed as they are. */
+  /** Prefix of the exposed names. Empty if names are exposed without a prefix. */
   readonly prefix: string;
   /** False until the first start has succeeded or failed. */
   readonly isStartSettled: boolean;
-  /** Whether its lists are known, from this run or from the cache, or will not be known for now. */
-  readonly isListed: boolean;
-  /** What it contributes now. A server that is restarting keeps its place; one that is given up contributes nothing. */
+  /** Whether the lists are known, from the process or from the cache, or will stay unknown for now. */
+  readonly hasKnownLists: boolean;
+  /** The current entries. A restarting server keeps its entries; an unavailable one has none. */
   listsAs(naming: ListNaming): ServerLists;
-  /** What it offers, or offered when it was last up. */
+  /** The latest known entries, also while the server is unavailable. */
   knownListsAs(naming: ListNaming): ServerLists;
 }
 
 /** One list of a server, under exposed and under original names. */
 export interface ShownList extends Readonly<Record<ListNaming, ExposedList>> {
-  /** The same under other rules. */
-  under(rules: ExposureRules): ShownList;
+  /** Returns the same list under other rules. */
+  withRules(rules: ExposureRules): ShownList;
 }
 
-/** What a server has listed. */
+/** A list that a server sent. */
 export class ServedList implements ShownList {
   readonly exposed: ExposedList;
-  readonly under: (rules: ExposureRules) => ServedList;
+  readonly withRules: (rules: ExposureRules) => ServedList;
   readonly #makeOriginal: () => ExposedList;
   #original: ExposedList | undefined;
 
@@ -49,19 +49,19 @@ export class ServedList implements ShownList {
     rules: ExposureRules,
   ) {
     this.exposed = exposeList(kind, list, rules);
-    this.under = (others) => new ServedList(kind, list, others);
+    this.withRules = (others) => new ServedList(kind, list, others);
     this.#makeOriginal = () => exposeList(kind, list, { ...rules, prefix: undefined });
   }
 
-  /** Made when it is first asked for: few clients look at one server alone. */
+  /** Built on first use, because few clients use one server alone. */
   get original(): ExposedList {
     this.#original ??= this.#makeOriginal();
     return this.#original;
   }
 }
 
-/** A list that never changes, whatever the names. */
+/** Makes a list that is the same under both namings and all rules. */
 export function fixedList(list: ExposedList): ShownList {
-  const shown: ShownList = { exposed: list, original: list, under: () => shown };
+  const shown: ShownList = { exposed: list, original: list, withRules: () => shown };
   return shown;
 }

@@ -1,45 +1,46 @@
-/** Why a tool has to be approved before it is shown or called. */
+/** Why a tool is not approved. `unreadable`: the file with the approvals cannot be read. */
 export type Unapproved = 'changed' | 'new' | 'unreadable';
 
-/** How it stands with a tool that its server lists, where tools have to be approved. */
+/** Approval state of a listed tool, if the tools of its server need approval. */
 export type ApprovalVerdict = Unapproved | 'approved';
 
-/** What a person has approved of the tools of one server. */
+/** The approved tools of one server. */
 export interface ToolApprovals {
   /**
-   * Judges what a server lists: definitions of tools, by its own names for them. The first list there ever was of
-   * this server is approved as it is.
+   * Compares listed tool definitions, by original name, with the approved ones. Returns the verdict for each tool. The
+   * first list that this server ever sent is approved as a whole.
    */
   judge(definitions: ReadonlyMap<string, string>): ReadonlyMap<string, ApprovalVerdict>;
   readonly facts: ApprovalFacts;
 }
 
+/** State of the approvals of one server, for the status. */
 export interface ApprovalFacts {
-  /** How many tools are approved, listed or not. */
+  /** Number of approved tools, listed or not. */
   readonly tools: number;
-  /** They were approved in this run, by being the first ones. */
+  /** Whether the tools were approved in this run, because they were the first that this server offered. */
   readonly isFirstUse: boolean;
-  /** What is wrong with the place where it is kept. */
+  /** What is wrong with the file of the approvals, if anything. */
   readonly fault: string | undefined;
-  /** What the person has to do about tools that are withheld: a sentence. */
+  /** A sentence that says what a person has to do about withheld tools. */
   readonly advice: string;
 }
 
-/** Why it is withheld from lists, as it is told in the status. */
+/** Reason in the status for a tool that is withheld from lists. */
 export const WITHHELD_BECAUSE: Readonly<Record<Unapproved, string>> = {
   changed: 'changed since it was approved',
-  new: 'new, not approved',
-  unreadable: 'what was approved cannot be read',
+  new: 'new, not approved yet',
+  unreadable: 'the approved tools cannot be read',
 };
 
-/** What the model is told that calls a tool which is not approved, or is not listed and so cannot be. */
+/** Text for a refused call: the reason, to follow `Server "NAME"`, and what to do. */
 export function describeRefusal(verdict: Unapproved | 'unlisted', { advice }: ApprovalFacts): string {
   return `${REFUSED_BECAUSE[verdict]} ${advice}`;
 }
 
 const REFUSED_BECAUSE: Readonly<Record<Unapproved | 'unlisted', string>> = {
   changed: 'has changed this tool since it was approved.',
-  new: 'offers this tool since its tools were approved; this one was not.',
-  unreadable: 'may be used only with tools that were approved, and what was approved cannot be read.',
-  unlisted: 'does not list this tool, and only tools that it lists can be approved.',
+  new: 'added this tool after its tools were approved, so this tool is not approved.',
+  unreadable: 'needs approved tools, but the approved tools cannot be read.',
+  unlisted: 'does not list this tool, and only listed tools can be approved.',
 };

@@ -1,12 +1,12 @@
-/** Which of a server's tools may be seen and called, by glob patterns over original names. */
+/** Which tools of a server are listed and callable: glob patterns for original names. */
 export interface ToolPolicyRules {
-  /** Only these; absent means all. */
+  /** Allowed tools. Absent means all. */
   readonly allow?: readonly string[];
-  /** Never these, whatever `allow` says. */
+  /** Denied tools. Takes precedence over `allow`. */
   readonly deny: readonly string[];
 }
 
-/** Decides about one tool name; asked when lists are merged and again when a call is dispatched. */
+/** Returns whether a tool is allowed. Checked when a list is read and again before each call. */
 export type ToolPolicy = (originalName: string) => boolean;
 
 export function createToolPolicy({ allow, deny }: ToolPolicyRules): ToolPolicy {
@@ -17,10 +17,10 @@ export function createToolPolicy({ allow, deny }: ToolPolicyRules): ToolPolicy {
 }
 
 /**
- * `*` stands for any characters and `?` for one; everything else for itself.
+ * Matches a name against a glob: `*` matches any characters, `?` matches one, every other character matches itself.
  *
- * Names come from servers, so this is no regular expression: after a mismatch only the last star is tried anew, which
- * never costs more than the two lengths multiplied.
+ * Names come from servers, so a regular expression could take exponential time. Here, a mismatch goes back to the last
+ * star only, so the time is bounded by the product of the two lengths.
  */
 function matchesGlob(glob: string, name: string): boolean {
   const pattern = [...glob];

@@ -3,35 +3,35 @@ import { splice } from '../../json/splice.js';
 import { keyInUiAlias } from '../../mcp/ui-uri.js';
 import type { ExposedEntry, ExposedList } from './exposed-list.js';
 
-/** What one server lists, or listed last where it cannot be used at the moment. */
+/** The latest known lists of one server, also while the server is unavailable. */
 export interface UiServer {
   readonly key: string;
   readonly resources: ExposedList;
   readonly tools: ExposedList;
 }
 
-/** A server, and a URI as it knows it. */
+/** A server key, and a URI of that server. */
 export interface UriOwner {
   readonly key: string;
   readonly original: string;
 }
 
 /**
- * Which server owns which `ui://` URI, and under which aliases clients see those of the others.
+ * The owner of each `ui://` URI, and the aliases under which clients see the same URI of other servers.
  *
- * A host shows what it reads under such a URI as the face of a tool, so a URI that meant another server's HTML would
- * be a breach. A server claims what it lists and what its tools point to, listed or not. Listing goes before pointing,
- * and else the order of the configuration decides; but what clients may have seen `before`, a URI or its alias, stays
- * for as long as its server claims it. So a server that comes or goes renames nothing of another's, and no URI comes to
- * mean something else. Those that have the form of an alias belong to nobody but as aliases.
+ * A host renders the HTML of such a URI as the user interface of a tool, so it must never get the HTML of another
+ * server. A server claims the URIs that it lists, and the URIs that its tools refer to. A listed URI takes precedence
+ * over a reference; otherwise the order of the configuration decides. A URI or alias that clients may have seen keeps
+ * its owner for as long as that server claims it. A server that is added or removed therefore changes no URI of another
+ * server. A URI in the form of an alias can only be an alias.
  */
 export class UiAliases {
   readonly #keys: ReadonlySet<string>;
   readonly #owners = new Map<string, string>();
   readonly #claimed: ReadonlySet<string>;
-  /** By alias, whether or not anybody is shown it: it stays good when it is not needed any more. */
+  /** Owner by alias. An alias stays valid when clients do not see it any more. */
   readonly #routes = new Map<string, UriOwner>();
-  /** By server: the aliases that clients are shown, by URI. */
+  /** By server key: the visible aliases by URI. */
   readonly #shown = new Map<string, Map<string, string>>();
 
   constructor(servers: readonly UiServer[], before?: UiAliases) {
@@ -43,39 +43,39 @@ export class UiAliases {
     for (const { key, uri } of claims) if (ownersBefore.get(uri) === key) this.#owners.set(uri, key);
     for (const { key, uri, alias } of claims) {
       const isFree = !this.#owners.has(uri) && !this.#isReserved(uri);
-      if (isFree && before?.of(key).has(uri) !== true) this.#owners.set(uri, key);
+      if (isFree && before?.aliasesOf(key).has(uri) !== true) this.#owners.set(uri, key);
       if (!this.#routes.has(alias)) this.#routes.set(alias, { key, original: uri });
       if (this.#owners.get(uri) !== key) this.#show(key, uri, alias);
     }
   }
 
   /**
-   * Whether nothing but `resolve` may tell whose a URI is: a server has it, or it can only be an alias. One that leads
-   * nowhere then must not come to mean what somebody else has.
+   * Whether a server claims this URI, or it can only be an alias. Then only `resolve` decides who owns it, and a URI
+   * that does not resolve must not be sent to any server.
    */
-  knows(uri: string): boolean {
+  isClaimed(uri: string): boolean {
     return this.#claimed.has(uri) || this.#isReserved(uri);
   }
 
-  /** What a URI that a client uses stands for: an alias, or what a server owns. */
+  /** Returns the server and original URI for an alias or URI that a client uses. */
   resolve(uri: string): UriOwner | undefined {
     const key = this.#owners.get(uri);
     return this.#routes.get(uri) ?? (key === undefined ? undefined : { key, original: uri });
   }
 
-  /** The URIs of this server that clients see under aliases, each with its alias. */
-  of(key: string): ReadonlyMap<string, string> {
+  /** Returns the visible aliases of this server, by original URI. */
+  aliasesOf(key: string): ReadonlyMap<string, string> {
     return this.#shown.get(key) ?? NONE;
   }
 
-  /** What a server contributes to a merged list, with its aliases in the places of the URIs. */
+  /** Returns a server's list with its URIs replaced by their aliases. */
   apply(key: string, list: ExposedList): ExposedList {
-    const aliases = this.of(key);
+    const aliases = this.aliasesOf(key);
     if (aliases.size === 0) return list;
     return { ...list, entries: list.entries.map((entry) => rename(entry, aliases)) };
   }
 
-  /** Whether it has the form of an alias, of a server that there is. */
+  /** Whether the URI has the form of an alias of a configured server. */
   #isReserved(uri: string): boolean {
     const key = keyInUiAlias(uri);
     return key !== undefined && this.#keys.has(key);
@@ -102,6 +102,6 @@ function rename(entry: ExposedEntry, aliases: ReadonlyMap<string, string>): Expo
     return span === undefined ? [] : [{ span, text: toBytes(JSON.stringify(alias)) }];
   });
   const spliced = bytes && splice({ bytes, span: { start: 0, end: bytes.length }, edits });
-  // A resource goes by its URI; no name of a tool can be one.
+  // The exposed name of a resource is its URI. A tool name never equals a `ui://` URI.
   return { ...entry, exposed: aliases.get(exposed) ?? exposed, entry: spliced };
 }

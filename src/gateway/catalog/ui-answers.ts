@@ -4,7 +4,9 @@ import { isString, readString, type Span, toBytes, visitElements } from '../../j
 import type { Edit } from '../../json/splice.js';
 import { uiPointers } from '../../mcp/ui-uri.js';
 
-/** For the answer to a read of `alias`: what is the resource itself goes by the alias, as the client asked for it. */
+/**
+ * Edits the answer to `resources/read` of an alias: replaces the original URI by the alias that the client requested.
+ */
 export function editReadResult(original: string, alias: string): EditAnswer {
   return ({ bytes, result }) => {
     if (result === undefined) return [];
@@ -18,7 +20,7 @@ export function editReadResult(original: string, alias: string): EditAnswer {
   };
 }
 
-/** For the result of a tool whose server has `aliases`: it may say by itself how it is to be shown. */
+/** Edits a tool result: replaces `ui://` URIs, which say how a host shows the result, by their aliases. */
 export function editToolResult(aliases: ReadonlyMap<string, string>): EditAnswer {
   return ({ bytes, result }) => {
     if (result === undefined) return [];

@@ -5,8 +5,7 @@ import type { Clock } from '../../timing/clock.js';
 import { Deadlines } from '../../timing/deadlines.js';
 import type { UpstreamConnection } from '../../upstream/port.js';
 import { type Availability, connectionOf, unavailableBecause } from './availability.js';
-import type { Call, Stage } from './call.js';
-import type { CallLimits } from './call-limits.js';
+import type { Call, CallLimits, Stage } from './call.js';
 import { ConcurrencyLimit } from './concurrency-limit.js';
 import { ExclusiveClient } from './exclusive-client.js';
 import { isInteractive, isTaskResultWait } from './in-flight-calls.js';
@@ -19,32 +18,32 @@ export interface AdmissionOptions {
   readonly availability: () => Availability;
   /** Why no call may be sent now, such as an open circuit breaker. */
   readonly refusal: () => FailureReason | undefined;
-  /** Sends a call that was admitted. It holds its slot until `leave`. */
+  /** Sends an admitted call. The call holds its slot until `leave`. */
   readonly start: (call: Call, connection: UpstreamConnection) => void;
   /** Answers a call that will not be sent now. `sent` is whether an earlier process may have seen it. */
   readonly fail: (exchange: Exchange, reason: FailureReason, sent: boolean) => void;
-  /** A client gave up a call that waited. */
+  /** A client canceled a call that waited. */
   readonly onCancelled: () => void;
 }
 
-/** How long a call waits for a server that restarts. For a first start, it waits as long as for an answer. */
+/** How long a call waits for a restart. For the first start of a server, a call waits as long as for an answer. */
 const RESTART_WAIT_MS = 5_000;
 
-/** Requests that wait for the result of a task cost the server nothing, so they take no slot. */
+/** Limit of the requests that wait for a task result. They cost the server no work, so they take no slot. */
 const MAX_TASK_RESULT_WAITS = 256;
 
 /**
  * Decides when a call may be sent to its server.
  *
- * A call takes a slot of the concurrency limit, then waits until no other client's call is in flight (where the server
- * needs that), then for a connection. Each of these waits has an end: admission, a timeout, the client's cancellation, or
- * that the server is given up.
+ * A call takes a slot of the concurrency limit. Then, if the server needs that, it waits until no call of another
+ * client is in flight. Then it waits for a connection. Each wait ends with admission, a timeout, the client's
+ * cancellation, or the server becoming unavailable.
  */
 export class Admission {
   readonly #options: AdmissionOptions;
   readonly #limit: ConcurrencyLimit;
   readonly #deadlines: Deadlines<Call>;
-  /** Calls that wait for anything, in order of arrival. */
+  /** Waiting calls of every stage, in order of arrival. */
   readonly #waiting = new Set<Call>();
   readonly #connectionWaits = new Set<() => void>();
   #limits: CallLimits;
@@ -59,12 +58,12 @@ export class Admission {
     this.#deadlines = new Deadlines(clock, (call) => this.#giveUp(call, undefined));
   }
 
-  /** Calls that wait. */
+  /** Number of waiting calls. */
   get queued(): number {
     return this.#waiting.size;
   }
 
-  /** Whether anybody waits for a connection or for a slot behind one. */
+  /** Whether a call waits at any stage, or `untilConnected` waits for a connection. */
   get isAwaited(): boolean {
     return this.#waiting.size > 0 || this.#connectionWaits.size > 0;
   }
@@ -77,27 +76,27 @@ export class Admission {
 
   /** From now on, calls that may make the server send a request come from one client at a time. */
   serveOneClientAtATime(): void {
-    this.#exclusive ??= new ExclusiveClient((call) => this.#hasClient(call));
+    this.#exclusive ??= new ExclusiveClient((call) => this.#exclusiveGranted(call));
   }
 
-  /** Sends the call as soon as it may be sent, at once if nothing is in its way. */
+  /** Sends the call as soon as it is admitted, which may be at once. */
   enter(call: Call): void {
     if (isTaskResultWait(call.exchange)) {
       this.#enterTaskResultWait(call);
     } else if (this.#limit.takeDirect()) {
       call.slot = 'direct';
-      this.#hasSlot(call);
+      this.#slotGranted(call);
     } else {
       this.#queue(call);
     }
   }
 
-  /** Sends a call again that still holds its slot: its connection has ended. */
+  /** Sends a call again after its connection ended. The call still holds its slot. */
   retry(call: Call): void {
     this.#connect(call);
   }
 
-  /** Gives back whatever the call holds. Calling it again does nothing. */
+  /** Releases the slot and the exclusive access of the call. Calling it again does nothing. */
   leave(call: Call): void {
     const { slot } = call;
     call.slot = undefined;
@@ -115,7 +114,7 @@ export class Admission {
     }
   }
 
-  /** The server's availability has changed: a connection is there, or none will come. */
+  /** Call this after each change of the server's availability. Sends or fails the calls that waited for it. */
   availabilityChanged(): void {
     const { reach } = this.#options.availability();
     if (reach.kind === 'connected') {
@@ -131,7 +130,10 @@ export class Admission {
       for (const settle of this.#connectionWaits) settle();
   }
 
-  /** Resolves when a connection is there, or with why none will come, or why none came within `waitMs`. */
+  /**
+   * Resolves with `undefined` once there is a connection. Resolves with a reason if no connection will come, or if none
+   * came within `waitMs` milliseconds.
+   */
   untilConnected(waitMs: number): Promise<FailureReason | undefined> {
     const { availability, clock } = this.#options;
     return new Promise((resolve) => {
@@ -146,9 +148,9 @@ export class Admission {
     });
   }
 
-  /** Ends the waits of all calls that no process has seen, and returns their exchanges. The other calls fail. */
-  handOver(): Exchange[] {
-    const handed: Exchange[] = [];
+  /** Removes all waiting calls. Returns the exchanges of those that no process has seen; the other calls fail. */
+  takeUnsent(): Exchange[] {
+    const unsent: Exchange[] = [];
     for (const call of [...this.#waiting]) {
       if (call.earlier !== undefined) {
         this.#giveUp(call, undefined);
@@ -156,9 +158,9 @@ export class Admission {
       }
       this.#endWait(call);
       this.leave(call);
-      handed.push(call.exchange);
+      unsent.push(call.exchange);
     }
-    return handed;
+    return unsent;
   }
 
   close(): void {
@@ -178,7 +180,7 @@ export class Admission {
   #queue(call: Call): void {
     const slot = this.#limit.wait(() => {
       this.#endWait(call);
-      this.#hasSlot(call);
+      this.#slotGranted(call);
     });
     if (typeof slot === 'string') {
       this.#options.fail(call.exchange, slot, false);
@@ -188,7 +190,7 @@ export class Admission {
     this.#wait(call, 'slot', this.#limits.maxWaitMs);
   }
 
-  #hasSlot(call: Call): void {
+  #slotGranted(call: Call): void {
     const { exchange } = call;
     const refusal = exchange.isSettled ? undefined : this.#options.refusal();
     if (refusal !== undefined) this.#options.fail(exchange, refusal, false);
@@ -207,7 +209,7 @@ export class Admission {
     }
   }
 
-  #hasClient(call: Call): void {
+  #exclusiveGranted(call: Call): void {
     this.#endWait(call);
     call.isExclusive = true;
     if (call.exchange.isSettled) this.leave(call);
@@ -250,7 +252,7 @@ export class Admission {
     call.stage = 'none';
   }
 
-  /** The call waits no longer: the server is given up for this reason or, without a reason, the wait was too long. */
+  /** Ends the wait of the call with a failure: for this reason or, without a reason, because the wait was too long. */
   #giveUp(call: Call, reason: FailureReason | undefined): void {
     this.#waiting.delete(call);
     this.#deadlines.unwatch(call);
@@ -266,7 +268,7 @@ export class Admission {
   }
 }
 
-/** Why there is no connection now. */
+/** Why there is no usable connection now. */
 function waitReason(availability: Availability): FailureReason {
   const { reach } = availability;
   if (reach.kind === 'expected') return reach.reason;

@@ -8,11 +8,9 @@ import { toOutgoingRequest } from '../../mcp/outgoing-request.js';
 import type { Clock } from '../../timing/clock.js';
 import type { CircuitBreaker } from '../../upstream/health/circuit-breaker.js';
 import type { Outcome, RequestHandler, RequestTimeouts, SentRequest, UpstreamConnection } from '../../upstream/port.js';
-import type { Call } from './call.js';
-import type { CallCounters } from './call-counters.js';
-import type { CallLimits } from './call-limits.js';
+import type { Call, CallLimits } from './call.js';
+import type { CallCounters, Latencies } from './call-metrics.js';
 import { type InFlightCall, type InFlightCalls, isTaskResultWait } from './in-flight-calls.js';
-import type { Latencies } from './latencies.js';
 
 export interface AttemptContext {
   readonly clock: Clock;
@@ -20,29 +18,29 @@ export interface AttemptContext {
   readonly counters: CallCounters;
   readonly latencies: Latencies;
   readonly inFlightCalls: InFlightCalls;
-  /** Judges the process that is there. */
+  /** Circuit breaker of the current process. */
   readonly breaker: () => CircuitBreaker;
-  /** Answers a call that no process will. */
+  /** Answers a call that no process will answer. */
   readonly fail: (exchange: Exchange, reason: FailureReason, sent: boolean, detail?: string) => void;
-  /** Gives back what the call holds of the server's admission. */
+  /** Releases what the call holds of the server's admission. */
   readonly leave: (call: Call) => void;
-  /** The connection has ended, and the call may be sent over the next one. */
+  /** Sends the call over the next connection, because this one has ended. */
   readonly retry: (call: Call, ended: UpstreamConnection) => void;
-  /** Told of our own errors, each of which fails one call. */
-  readonly onFault: OnInternalError | undefined;
+  /** Called with each internal error. An internal error fails one call. */
+  readonly onInternalError: OnInternalError | undefined;
 }
 
-/** For a wait until a task is done, which is silent for as long as that takes. */
+/** Timeouts of a request that waits for a task result. No message comes until the task is done. */
 export function taskTimeouts({ maxTimeoutMs }: CallLimits): RequestTimeouts {
   return { idleMs: maxTimeoutMs, maxMs: maxTimeoutMs };
 }
 
-/** For any other request. */
+/** Timeouts of every other request. */
 function callTimeouts({ idleTimeoutMs, maxTimeoutMs }: CallLimits): RequestTimeouts {
   return { idleMs: idleTimeoutMs, maxMs: maxTimeoutMs };
 }
 
-/** Sends a call to a process and sees it to its end there: answered, failed, cancelled, or on its way to the next one. */
+/** Sends a call over a connection. The attempt ends when the call is answered, failed, canceled, or sent again. */
 export function send(context: AttemptContext, connection: UpstreamConnection, call: Call): void {
   new Attempt(context, connection, call).begin();
 }
@@ -55,7 +53,7 @@ class Attempt implements RequestHandler, InFlightCall {
   readonly #context: AttemptContext;
   readonly #connection: UpstreamConnection;
   readonly #call: Call;
-  /** Absent before it was sent. */
+  /** Absent before the request was sent. */
   #sent: SentRequest | undefined;
   #lastProgressAt: number | undefined;
   #lastProgress: number;
@@ -68,7 +66,8 @@ class Attempt implements RequestHandler, InFlightCall {
     this.#lastProgress = this.progressed ?? Number.NEGATIVE_INFINITY;
   }
 
-  // Errors are caught in place: a function for each step of each call would cost more than the check.
+  // Each method catches its own errors: passing a closure to an error boundary for each step would slow down every
+  // call.
 
   begin(): void {
     try {
@@ -86,12 +85,12 @@ class Attempt implements RequestHandler, InFlightCall {
     }
   }
 
-  /** A report that is lost is no reason to fail. */
+  /** An error here loses one progress notification and does not fail the call. */
   progress(notification: NotificationEnvelope, value: number): void {
     try {
       this.#progress(notification, value);
     } catch (error) {
-      reportInternalError(error, this.#context.onFault);
+      reportInternalError(error, this.#context.onInternalError);
     }
   }
 
@@ -102,7 +101,7 @@ class Attempt implements RequestHandler, InFlightCall {
   #begin(): void {
     const { exchange, handling, earlier } = this.#call;
     const { translation } = handling;
-    // The process may be another one than when the call came, and its tools too.
+    // The process and its tools may have changed since the call arrived.
     const refusal = handling.refusal?.();
     if (refusal !== undefined) {
       this.#context.leave(this.#call);
@@ -118,7 +117,7 @@ class Attempt implements RequestHandler, InFlightCall {
       }
       this.#context.counters.repeated += 1;
     }
-    const edits = joined(handling.edits, translation?.request?.(this.#connection));
+    const edits = concatEdits(handling.edits, translation?.request?.(this.#connection));
     if (translation === undefined) this.lease = exchange.leaseRequest();
     const sent = this.#connection.send(toOutgoingRequest(exchange.request), edits, timeouts, this);
     if (sent === undefined) {
@@ -126,11 +125,11 @@ class Attempt implements RequestHandler, InFlightCall {
       return;
     }
     this.#sent = sent;
-    exchange.onCancel((notice) => this.#cancel(notice));
+    exchange.onCancel((notification) => this.#cancel(notification));
   }
 
-  #cancel(notice?: NotificationEnvelope): void {
-    this.#sent?.cancel(notice, notice && this.#call.handling.translation?.cancel(notice));
+  #cancel(notification?: NotificationEnvelope): void {
+    this.#sent?.cancel(notification, notification && this.#call.handling.translation?.cancel(notification));
   }
 
   #settle(outcome: Outcome): void {
@@ -146,8 +145,8 @@ class Attempt implements RequestHandler, InFlightCall {
     else
       void withErrorBoundaryAsync(
         rest.then((end) => this.#end(end)),
-        this.#context.onFault,
-        () => this.#giveUp(),
+        this.#context.onInternalError,
+        () => this.#failInternally(),
       );
   }
 
@@ -160,7 +159,7 @@ class Attempt implements RequestHandler, InFlightCall {
     exchange.progress(notification, handling.translation?.progress(notification), via);
   }
 
-  /** What an earlier process has used of the call's time is used. */
+  /** Timeouts of this attempt. The time that an earlier process spent on the call counts. */
   #timeouts(): RequestTimeouts {
     const limits = this.#context.limits();
     if (isTaskResultWait(this.#call.exchange)) return taskTimeouts(limits);
@@ -173,8 +172,8 @@ class Attempt implements RequestHandler, InFlightCall {
   }
 
   /**
-   * Whether the next process gets the call: the one that ended has seen nothing of it, or the call may be served twice,
-   * and then it is repeated once only. In that case the call notes how far this attempt got.
+   * Whether the next process gets the call: nothing of the call was sent to the process that ended, or the call is
+   * repeatable and was not repeated before. A repeatable call records how far this attempt got.
    */
   #mayRetry(outcome: Outcome): boolean {
     const call = this.#call;
@@ -204,8 +203,8 @@ class Attempt implements RequestHandler, InFlightCall {
       return;
     }
     fail(exchange, FAILURE_REASONS[outcome.reason], outcome.sent || earlier !== undefined);
-    // The supervisor judges how a process ends; the breaker judges one that lives and does not serve. A task that takes
-    // longer than the gateway waits for its result says nothing about that either.
+    // The breaker counts failures of a process that runs but does not answer. The end of a process is the supervisor's
+    // concern, and a task that outlasts the wait for its result is no failure of the process.
     const isExpected = outcome.reason === 'timeout' && isTaskResultWait(exchange);
     // Before the call leaves: the next one must not start if this failure opens the breaker.
     if (outcome.reason !== 'exited' && outcome.reason !== 'stopped' && !isExpected) breaker().failed();
@@ -217,28 +216,28 @@ class Attempt implements RequestHandler, InFlightCall {
     const { counters, latencies, breaker } = this.#context;
     const { editAnswer, translation, onAnswered } = handling;
     const ofTask = translation?.answer(response, () => this.#keepProgress());
-    exchange.relay(response, joined(editAnswer?.(response), ofTask));
+    exchange.relay(response, concatEdits(editAnswer?.(response), ofTask));
     if (!isTaskResultWait(exchange)) latencies.add(at - (earlier?.startedAt ?? this.#sent?.sentAt ?? at));
     if (response.error !== undefined || isTrue(response.bytes, response.tokens.isError)) counters.errors += 1;
     breaker().succeeded(at);
-    // The answer leaves in a microtask that is queued already; this one comes after it.
+    // A microtask that is queued already writes the answer, so `onAnswered` runs after the write.
     if (onAnswered !== undefined) void SETTLED.then(() => onAnswered(response));
   }
 
-  /** An error of our own. */
+  /** Reports an internal error and fails the call. */
   #recover(error: unknown): void {
-    reportInternalError(error, this.#context.onFault);
-    this.#giveUp();
+    reportInternalError(error, this.#context.onInternalError);
+    this.#failInternally();
   }
 
-  /** Ends this call after an error of our own, and gives back what it held. */
-  #giveUp(): void {
+  /** Fails the call with an internal error, and releases what it holds. */
+  #failInternally(): void {
     this.#context.inFlightCalls.delete(this);
     this.#context.leave(this.#call);
     this.#call.exchange.fail(internalError());
   }
 
-  /** Lets the exchange hear of progress after its answer. */
+  /** Passes on progress after the answer, until the returned function is called. */
   #keepProgress(): () => void {
     const ends = [this.#call.exchange.keepProgress(), this.#sent?.keepProgress()];
     return () => {
@@ -260,13 +259,13 @@ const FAILURE_REASONS: Readonly<Record<SendFailure, FailureReason>> = {
   response_malformed: 'response_malformed',
 };
 
-/** Most calls have neither, and need no list for it. */
-function joined(some: readonly Edit[] = NOTHING, others: readonly Edit[] = NOTHING): readonly Edit[] {
+/** Avoids an allocation when one of the lists is empty, as it is for most calls. */
+function concatEdits(some: readonly Edit[] = NO_EDITS, others: readonly Edit[] = NO_EDITS): readonly Edit[] {
   if (others.length === 0) return some;
   return some.length === 0 ? others : [...some, ...others];
 }
 
-const NOTHING: readonly Edit[] = [];
+const NO_EDITS: readonly Edit[] = [];
 
 function isTrue(bytes: Uint8Array, span: { readonly start: number } | undefined): boolean {
   return span !== undefined && bytes[span.start] === 0x74;

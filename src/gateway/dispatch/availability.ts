@@ -1,7 +1,7 @@
 import type { FailureReason } from '../../downstream/failure.js';
 import type { UpstreamConnection } from '../../upstream/port.js';
 
-/** Where a server is in its life, as its supervisor reports it. */
+/** State of a server's process, as the supervisor reports it. */
 export type ServerState =
   | 'stopped'
   | 'idle'
@@ -13,36 +13,38 @@ export type ServerState =
   | 'backoff'
   | 'parked';
 
-/** What a call to the server can expect now. */
+/** Whether and when a call to the server can be sent. */
 export type Reachability =
   /** Calls are sent over this connection. */
   | { readonly kind: 'connected'; readonly connection: UpstreamConnection }
-  /** The liveness probe runs: calls in flight go on, new ones wait. */
+  /** The liveness probe runs: calls in flight continue, new calls wait. */
   | { readonly kind: 'suspended'; readonly connection: UpstreamConnection }
-  /** A connection will come: calls wait for it, and fail with the reason when they have waited too long. */
+  /** A connection will come: calls wait for it, and fail with the reason if it takes too long. */
   | { readonly kind: 'expected'; readonly reason: 'starting' | 'restarting' | 'installing' }
   /** No connection will come: calls fail at once. */
   | { readonly kind: 'unavailable'; readonly reason: FailureReason };
 
 /**
- * Everything the gateway derives from the life of one server, as one immutable snapshot.
+ * Everything that the gateway derives from the state of one server, as one immutable snapshot.
  *
- * Each event (a new state, a connection, its end) makes the next snapshot. Nobody keeps a copy of a part of it.
+ * Each event (a new state, a connection, its end) makes the next snapshot. No other object copies a part of it.
  */
 export interface Availability {
   readonly state: ServerState;
   readonly reach: Reachability;
-  /** False until the first start has succeeded or failed: a list made before may lack this server's entries. */
+  /**
+   * False until the first start has succeeded or failed. A list that is merged before may lack this server's entries.
+   */
   readonly isStartSettled: boolean;
-  /** Of the latest connection; `undefined` before the first one. */
+  /** Generation of the latest connection, or `undefined` before the first one. */
   readonly generation: number | undefined;
   /** False while the server's package is missing: it is being installed, or its installation failed. */
   readonly isInstalled: boolean;
-  /** What the next start is to callers: the first one, or one after a failure. */
+  /** The failure reason during the next start: `starting` for a first start, `restarting` after a failure. */
   readonly nextStart: 'starting' | 'restarting';
 }
 
-/** A server that was not started yet. One with a wrong configuration never will be. */
+/** Availability before the first start. A server with a wrong configuration never starts. */
 export function initialAvailability(isMisconfigured: boolean): Availability {
   return {
     state: 'stopped',
@@ -56,10 +58,10 @@ export function initialAvailability(isMisconfigured: boolean): Availability {
   };
 }
 
-/** The supervisor reports a new state. */
+/** Availability after the supervisor reported a new state. */
 export function afterState(before: Availability, state: ServerState): Availability {
   const isInstalled = state !== 'installing' && (before.isInstalled || state === 'starting');
-  // A server that was idle is started on demand, which is no restart.
+  // A server that was idle starts on demand, which is not a restart.
   const thisStart = state === 'idle' ? 'starting' : before.nextStart;
   return {
     state,
@@ -71,23 +73,23 @@ export function afterState(before: Availability, state: ServerState): Availabili
   };
 }
 
-/** A connection is open. Its server's state follows. */
+/** Availability after a connection opened. The supervisor reports the new state later. */
 export function afterConnect(before: Availability, connection: UpstreamConnection): Availability {
   return { ...before, reach: { kind: 'connected', connection }, generation: connection.generation };
 }
 
-/** This connection takes no more requests, although the supervisor has not noticed yet. */
+/** Availability after this connection ended, before the supervisor reports it. */
 export function afterConnectionEnd(before: Availability, connection: UpstreamConnection): Availability {
   if (connectionOf(before) !== connection) return before;
   return { ...before, reach: { kind: 'expected', reason: before.nextStart } };
 }
 
-/** The server is stopped because nobody needs it, so its next start is no restart. */
-export function afterRest(before: Availability): Availability {
+/** Availability after an idle stop. The next start is not a restart. */
+export function afterIdleStop(before: Availability): Availability {
   return { ...before, nextStart: 'starting' };
 }
 
-/** The gateway is done with the server. */
+/** Availability after the gateway closed the backend. */
 export function afterClose(before: Availability): Availability {
   return { ...before, reach: { kind: 'unavailable', reason: unavailableBecause(before) ?? 'stopped' } };
 }
@@ -96,13 +98,13 @@ export function connectionOf({ reach }: Availability): UpstreamConnection | unde
   return reach.kind === 'connected' || reach.kind === 'suspended' ? reach.connection : undefined;
 }
 
-/** Why no connection will come, or `undefined` when one is there or will come. */
+/** Why no connection will come, or `undefined` if there is one or one will come. */
 export function unavailableBecause({ reach }: Availability): FailureReason | undefined {
   return reach.kind === 'unavailable' ? reach.reason : undefined;
 }
 
-/** Whether a demand starts the server, or starts it sooner. */
-export function heedsDemand({ state }: Availability): boolean {
+/** Whether a demand in this state starts the server, or makes it start sooner. */
+export function startsOnDemand({ state }: Availability): boolean {
   return state === 'idle' || state === 'starting' || state === 'stopping' || state === 'parked';
 }
 

@@ -3,28 +3,44 @@ import type { DownstreamClient } from '../../downstream/port.js';
 import type { Due } from '../../timing/deadlines.js';
 import type { Slot } from './concurrency-limit.js';
 
+/** Limits of the calls to one server. Times are milliseconds. */
+export interface CallLimits {
+  /** Longest time without an answer or progress. */
+  readonly idleTimeoutMs: number;
+  /** Longest time until the answer, whatever progress comes. */
+  readonly maxTimeoutMs: number;
+  /** Longest time until the answer to a request for a list. */
+  readonly listTimeoutMs: number;
+  /** Calls that may be in flight at the same time. */
+  readonly concurrency: number;
+  /** Calls that may wait for a slot. */
+  readonly maxQueued: number;
+  /** Longest wait for a slot, and longest wait until the calls of another client are done. */
+  readonly maxWaitMs: number;
+}
+
 /** How far an earlier process got with a call. Times are milliseconds on the clock. */
 export interface EarlierAttempt {
   readonly startedAt: number;
-  /** When the call was sent, or its latest progress came. */
+  /** When the call was sent or, if later, when its latest progress arrived. */
   readonly lastSignAt: number;
-  /** The progress that the client was told. */
+  /** The latest progress value that the client received. Later progress must exceed it. */
   readonly progressed: number;
 }
 
 /** What a call waits for. */
 export type Stage = 'none' | 'slot' | 'exclusive-client' | 'connection';
 
-/** One request of a client on its way to a server: what to do with it, and what it holds of the server's admission. */
+/** One client request on its way to a server: its handling, and what it holds of the server's admission. */
 export class Call implements Due {
   readonly exchange: Exchange;
   readonly handling: Handling;
-  /** Present when a process ended while it worked on the call, and the next one gets it. */
+  /** Present when a process ended while it worked on the call and the call is repeated. */
   earlier: EarlierAttempt | undefined;
 
-  // The rest belongs to `Admission`.
+  // `Admission` owns the members below.
   stage: Stage = 'none';
-  /** `'direct'` when the call found a free slot. */
+  /** `'direct'` when the call took a free slot without waiting. */
   slot: Slot | 'direct' | undefined;
   isExclusive = false;
   isTaskResultWait = false;

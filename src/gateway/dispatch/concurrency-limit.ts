@@ -3,7 +3,7 @@ import type { QueueAddOptions } from 'p-queue';
 import { SharedLimit } from '../../io/shared-limit.js';
 
 export interface ConcurrencyLimitOptions {
-  /** Calls that the server works on at the same time. */
+  /** Calls that may hold a slot at the same time. */
   readonly concurrency: number;
   /** Calls that may wait for a slot. */
   readonly maxQueued: number;
@@ -11,9 +11,9 @@ export interface ConcurrencyLimitOptions {
   readonly allWaiting?: SharedLimit | undefined;
 }
 
-/** One of the places that the limit gives out, or a place in the queue for one. */
+/** A slot of the concurrency limit, or a position in the queue for one. */
 export interface Slot {
-  /** Gives the slot back, or leaves the queue. Calling it again does nothing. */
+  /** Releases the slot, or leaves the queue. Calling it again does nothing. */
   release(): void;
 }
 
@@ -22,7 +22,7 @@ export type QueueRefusal = 'queue_full' | 'all_queues_full';
 let pQueue: typeof PQueue | undefined;
 let loading: Promise<typeof PQueue> | undefined;
 
-/** Loads p-queue. Without this, the first call that has to wait loads it. */
+/** Loads p-queue. If nobody calls this, the first call that has to wait loads it. */
 export function loadQueue(): Promise<typeof PQueue> {
   loading ??= import('p-queue').then((loaded) => {
     pQueue = loaded.default;
@@ -32,19 +32,19 @@ export function loadQueue(): Promise<typeof PQueue> {
 }
 
 /**
- * Limits the calls that one server works on at the same time, and queues a bounded number of others in order of arrival.
+ * Limits the calls that are in flight to one server, and queues a bounded number of others in order of arrival.
  *
  * A call that finds a free slot takes it directly. Calls that have to wait go through p-queue, whose concurrency is the
- * part of the limit that direct calls leave. Once more calls come than the limit allows, direct calls run out and p-queue
- * has the whole limit. The bound on the queue's length is ours, because p-queue takes any number.
+ * limit minus the slots of direct calls. While calls wait, no call takes a slot directly, so p-queue soon has the whole
+ * limit. This class bounds the length of the queue, because p-queue accepts any number of tasks.
  */
 export class ConcurrencyLimit {
   #concurrency: number;
   #maxQueued: number;
   readonly #allWaiting: SharedLimit;
-  #queue: PQueue<CallLine, LineOptions> | undefined;
+  #queue: PQueue<EntryQueue, EntryOptions> | undefined;
   #waiting = 0;
-  /** Slots in use, and how many of them were taken without waiting. */
+  /** Slots in use. `#direct` counts those that were taken without waiting. */
   #running = 0;
   #direct = 0;
   readonly #events: EntryEvents = {
@@ -72,14 +72,14 @@ export class ConcurrencyLimit {
     return this.#waiting;
   }
 
-  /** Sets other bounds. Calls that run or wait beyond them stay. */
+  /** Sets other limits. Calls that hold a slot or wait beyond the new limits stay. */
   configure({ concurrency, maxQueued }: Pick<ConcurrencyLimitOptions, 'concurrency' | 'maxQueued'>): void {
     this.#concurrency = concurrency;
     this.#maxQueued = maxQueued;
-    this.#share();
+    this.#resizeQueue();
   }
 
-  /** Takes a slot if one is free and no call waits. The caller gives it back through `releaseDirect`, once. */
+  /** Takes a slot if one is free and no call waits. The caller must release it once, with `releaseDirect`. */
   takeDirect(): boolean {
     if (this.#running >= this.#concurrency || this.#waiting > 0) return false;
     this.#running += 1;
@@ -88,31 +88,31 @@ export class ConcurrencyLimit {
   }
 
   /**
-   * Gives a slot back. A waiting call gets it in a microtask, as it does from p-queue: a client that leaves cancels its
-   * calls one after the other, and those that wait must not be sent in between.
+   * Releases a slot of `takeDirect`. A waiting call gets the slot in a later microtask, as p-queue does it: a client
+   * that disconnects cancels its calls one after the other, and its waiting calls must not be sent in between.
    */
   releaseDirect(): void {
     this.#running -= 1;
     this.#direct -= 1;
-    if (this.#waiting > 0) void SETTLED.then(this.#shareLater);
+    if (this.#waiting > 0) void SETTLED.then(this.#resizeQueueLater);
   }
 
-  /** Queues a call: `onSlot` is called once it has a slot. Returns why not when too many wait already. */
+  /** Queues a call and calls `onSlot` when it gets a slot. Returns the reason if too many calls wait already. */
   wait(onSlot: () => void): Slot | QueueRefusal {
     if (this.#waiting >= this.#maxQueued) return 'queue_full';
     if (!this.#allWaiting.tryAcquire(1)) return 'all_queues_full';
     this.#waiting += 1;
-    const entry = new LineEntry(onSlot, this.#events);
+    const entry = new QueueEntry(onSlot, this.#events);
     if (pQueue === undefined) void loadQueue().then(() => this.#enqueue(entry));
     else this.#enqueue(entry);
     return entry;
   }
 
-  #enqueue(entry: LineEntry): void {
+  #enqueue(entry: QueueEntry): void {
     if (pQueue === undefined || entry.isWithdrawn) return;
-    this.#queue ??= new pQueue<CallLine, LineOptions>({ queueClass: CallLine, autoStart: false });
+    this.#queue ??= new pQueue<EntryQueue, EntryOptions>({ queueClass: EntryQueue, autoStart: false });
     void this.#queue.add(entry.run, { entry });
-    this.#share();
+    this.#resizeQueue();
   }
 
   #leftQueue(): void {
@@ -120,10 +120,10 @@ export class ConcurrencyLimit {
     this.#allWaiting.release(1);
   }
 
-  readonly #shareLater = (): void => this.#share();
+  readonly #resizeQueueLater = (): void => this.#resizeQueue();
 
-  /** Gives p-queue the part of the limit that direct calls leave. It cannot be told zero, so it is paused then. */
-  #share(): void {
+  /** Sets p-queue's concurrency to what direct calls leave of the limit. p-queue rejects 0, so it is paused instead. */
+  #resizeQueue(): void {
     const queue = this.#queue;
     if (queue === undefined) return;
     const share = this.#concurrency - this.#direct;
@@ -144,11 +144,11 @@ interface EntryEvents {
   readonly withdrawn: () => void;
 }
 
-/** One call that waits in p-queue, and then runs until its slot is released. */
-class LineEntry implements Slot {
-  next: LineEntry | undefined;
-  previous: LineEntry | undefined;
-  line: CallLine | undefined;
+/** One call in p-queue. It waits for a slot, then holds it until `release`. */
+class QueueEntry implements Slot {
+  next: QueueEntry | undefined;
+  previous: QueueEntry | undefined;
+  queue: EntryQueue | undefined;
   job: (() => Promise<unknown>) | undefined;
   #state: 'waiting' | 'running' | 'withdrawn' | 'finished' = 'waiting';
   #finish = () => {};
@@ -176,7 +176,7 @@ class LineEntry implements Slot {
   release(): void {
     if (this.#state === 'waiting') {
       this.#state = 'withdrawn';
-      this.line?.remove(this);
+      this.queue?.remove(this);
       this.#events.withdrawn();
     } else if (this.#state === 'running') {
       this.#state = 'finished';
@@ -186,23 +186,23 @@ class LineEntry implements Slot {
   }
 }
 
-interface LineOptions extends QueueAddOptions {
-  readonly entry?: LineEntry;
+interface EntryOptions extends QueueAddOptions {
+  readonly entry?: QueueEntry;
 }
 
 /**
- * First in, first out, for p-queue. A call that is withdrawn leaves at once: an `AbortSignal` for each call, which is
- * p-queue's own way to withdraw, costs several times more than the queue itself.
+ * First-in, first-out queue for p-queue, as a linked list. A withdrawn entry leaves at once. p-queue's own way to
+ * withdraw a task is an `AbortSignal`, which costs several times more per call than the queue itself.
  */
-class CallLine {
+class EntryQueue {
   size = 0;
-  #first: LineEntry | undefined;
-  #last: LineEntry | undefined;
+  #first: QueueEntry | undefined;
+  #last: QueueEntry | undefined;
 
-  enqueue(job: () => Promise<unknown>, { entry }: Partial<LineOptions> = {}): void {
+  enqueue(job: () => Promise<unknown>, { entry }: Partial<EntryOptions> = {}): void {
     if (entry === undefined) throw new TypeError('Every task of this queue is a call');
     entry.job = job;
-    entry.line = this;
+    entry.queue = this;
     entry.previous = this.#last;
     if (this.#last === undefined) this.#first = entry;
     else this.#last.next = entry;
@@ -217,14 +217,14 @@ class CallLine {
     return entry.job;
   }
 
-  remove(entry: string | LineEntry): void {
+  remove(entry: string | QueueEntry): void {
     if (typeof entry === 'string') throw new TypeError('Calls are removed by their entries');
-    if (entry.line !== this) return;
+    if (entry.queue !== this) return;
     if (entry.previous === undefined) this.#first = entry.next;
     else entry.previous.next = entry.next;
     if (entry.next === undefined) this.#last = entry.previous;
     else entry.next.previous = entry.previous;
-    entry.line = undefined;
+    entry.queue = undefined;
     entry.next = undefined;
     entry.previous = undefined;
     this.size -= 1;

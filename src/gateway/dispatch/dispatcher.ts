@@ -13,42 +13,40 @@ import {
   afterClose,
   afterConnect,
   afterConnectionEnd,
-  afterRest,
+  afterIdleStop,
   afterState,
   connectionOf,
   initialAvailability,
   type ServerState,
 } from './availability.js';
-import { Call } from './call.js';
-import { newCallCounters } from './call-counters.js';
-import type { CallLimits } from './call-limits.js';
+import { Call, type CallLimits } from './call.js';
+import { Latencies, newCallCounters } from './call-metrics.js';
 import { InFlightCalls } from './in-flight-calls.js';
-import { Latencies } from './latencies.js';
 
 export interface DispatcherOptions {
   /** Counts the waiting calls of all servers together. */
   readonly waiting?: SharedLimit;
-  /** Told of internal errors, each of which fails one call. */
-  readonly onFault?: OnInternalError;
+  /** Called with each internal error. An internal error fails one call. */
+  readonly onInternalError?: OnInternalError;
   readonly key: string;
   readonly clock: Clock;
   readonly limits: CallLimits;
   readonly breakerPolicy?: BreakerPolicy;
-  /** The configuration of this server is wrong, so it can never run. */
+  /** Whether the configuration of this server is wrong, so that it can never run. */
   readonly isMisconfigured?: boolean;
-  /** Milliseconds until the supervisor tries the next start, if one is planned. */
+  /** Milliseconds until the supervisor's next start, or `undefined` if none is planned. */
   readonly retryInMs: () => number | undefined;
 }
 
 /**
- * Brings the calls of clients to one server: circuit breaker, admission, then one attempt for each connection.
+ * Dispatches client calls to one server: circuit breaker, admission, then one attempt per connection.
  *
- * A call that was sent belongs to the connection it was sent over: when that ends, so does the call, unless the call may
- * be repeated. The dispatcher is the one holder of the server's availability; everybody else reads it.
+ * A call that was sent ends with its connection, unless the call may be repeated. The dispatcher owns the server's
+ * availability; all others read it.
  */
 export class Dispatcher {
   readonly counters = newCallCounters();
-  /** How often the gateway failed a call, by reason. */
+  /** Number of calls that the gateway failed, by reason. */
   readonly failureReasons = new Map<FailureReason, number>();
   readonly latencies = new Latencies();
   readonly inFlightCalls = new InFlightCalls();
@@ -60,7 +58,7 @@ export class Dispatcher {
   #availability: Availability;
 
   constructor(options: DispatcherOptions) {
-    const { clock, limits, onFault, waiting, isMisconfigured = false } = options;
+    const { clock, limits, onInternalError, waiting, isMisconfigured = false } = options;
     const { counters, latencies, inFlightCalls } = this;
     this.#options = options;
     this.#limits = limits;
@@ -79,7 +77,7 @@ export class Dispatcher {
       },
     });
     this.#attempts = {
-      ...{ clock, counters, latencies, inFlightCalls, onFault },
+      ...{ clock, counters, latencies, inFlightCalls, onInternalError },
       limits: () => this.#limits,
       breaker: () => this.#breaker,
       fail: (...failure) => this.#fail(...failure),
@@ -100,7 +98,7 @@ export class Dispatcher {
     return connectionOf(this.#availability);
   }
 
-  /** Whether there is a connection, or was one. */
+  /** Whether the server was ever connected. */
   get hasBeenUp(): boolean {
     return this.#availability.generation !== undefined;
   }
@@ -109,72 +107,75 @@ export class Dispatcher {
     return this.#breaker;
   }
 
-  /** Calls that wait for admission. */
+  /** Number of calls that wait for admission. */
   get queued(): number {
     return this.#admission.queued;
   }
 
-  /** Whether anybody waits for a connection. */
+  /** Whether a call waits at any stage, or `untilConnected` waits for a connection. */
   get isAwaited(): boolean {
     return this.#admission.isAwaited;
   }
 
-  /** For requests on the gateway's own behalf. */
+  /** Timeouts of the gateway's own requests. */
   get listTimeouts(): RequestTimeouts {
     const { listTimeoutMs } = this.#limits;
     return { idleMs: listTimeoutMs, maxMs: listTimeoutMs };
   }
 
-  /** For waiting until a task is done, which is silent for as long as that takes. */
+  /** Timeouts of a request that waits for a task result. */
   get taskTimeouts(): RequestTimeouts {
     return taskTimeouts(this.#limits);
   }
 
-  /** The server sends requests to its callers: from now on, interactive calls come from one client at a time. */
+  /** From now on, sends interactive calls of one client at a time, because the server sends requests to its callers. */
   serveOneClientAtATime(): void {
     this.#admission.serveOneClientAtATime();
   }
 
-  /** A connection is open: calls that waited for one are sent. The breaker starts anew, for it judged the last one. */
+  /** Uses a new connection, and sends the calls that waited for it. The connection gets its own circuit breaker. */
   connect(connection: UpstreamConnection): void {
     this.#breaker.close();
     this.#breaker = this.#newBreaker();
     this.#become(afterConnect(this.#availability, connection));
   }
 
-  /** The supervisor reports a new state of the server. */
-  moved(state: ServerState): void {
+  /** Takes over a new state from the supervisor. */
+  stateChanged(state: ServerState): void {
     this.#become(afterState(this.#availability, state));
   }
 
-  /** The server is about to be stopped because nobody needs it. */
-  rest(): void {
-    this.#availability = afterRest(this.#availability);
+  /** Call this before the server is stopped because it is idle. */
+  idleStop(): void {
+    this.#availability = afterIdleStop(this.#availability);
   }
 
-  /** Resolves when a connection is there, or with why none will come, or why none came within `waitMs`. */
+  /**
+   * Resolves with `undefined` once there is a connection. Resolves with a reason if no connection will come, or if none
+   * came within `waitMs` milliseconds.
+   */
   untilConnected(waitMs: number): Promise<FailureReason | undefined> {
     return this.#admission.untilConnected(waitMs);
   }
 
-  /** Returns the calls that no process has seen; they are somebody else's from now on. */
-  handOver(): Exchange[] {
-    return this.#admission.handOver();
+  /** Removes the waiting calls and returns those that no process has seen. The caller must answer them. */
+  takeUnsent(): Exchange[] {
+    return this.#admission.takeUnsent();
   }
 
-  /** Sets other limits. Calls in flight keep theirs. */
+  /** Sets other limits. Calls in flight keep their timeouts. */
   configure(limits: CallLimits): void {
     this.#limits = limits;
     this.#admission.configure(limits);
   }
 
-  /** Answers a call without trying, for a reason that the caller knows. */
+  /** Fails a call without sending it. */
   refuse(exchange: Exchange, reason: FailureReason, detail?: string): void {
     this.counters.calls += 1;
     this.#fail(exchange, reason, false, detail);
   }
 
-  /** Serves a request of a client. */
+  /** Serves a client request. */
   serve(exchange: Exchange, handling: Handling): void {
     this.counters.calls += 1;
     if (this.#breaker.state === 'closed') this.#admission.enter(new Call(exchange, handling));

@@ -1,20 +1,20 @@
 import type { DownstreamClient } from '../../downstream/port.js';
 
-/** A call that may have to wait until another client's calls are done. */
+/** A call that may wait until the calls of another client are done. */
 export interface ExclusiveCall {
   readonly client: DownstreamClient;
 }
 
 /**
- * Admits the calls of one client at a time, for a server that sends requests to its callers: with calls of two clients in
- * flight, nobody could tell which client such a request is for.
+ * Admits the calls of one client at a time, for a server that sends requests to its callers. With calls of two clients
+ * in flight, the gateway could not tell which client a server request is for.
  *
- * The client that is in keeps the server until its last call is done. Calls that come while others wait queue up.
+ * The admitted client keeps the server until its last call is done. While any call waits, new calls queue behind it.
  */
 export class ExclusiveClient<WaitingCall extends ExclusiveCall> {
-  readonly #line = new Set<WaitingCall>();
+  readonly #waiting = new Set<WaitingCall>();
   readonly #onAdmitted: (call: WaitingCall) => void;
-  #holder: DownstreamClient | undefined;
+  #client: DownstreamClient | undefined;
   #calls = 0;
 
   /** `onAdmitted` is called for a call that had to wait. */
@@ -24,34 +24,34 @@ export class ExclusiveClient<WaitingCall extends ExclusiveCall> {
 
   /** Admits the call now if possible, and queues it otherwise. Returns whether it was admitted. */
   enter(call: WaitingCall): boolean {
-    const isFree = this.#calls === 0 || (this.#holder === call.client && this.#line.size === 0);
+    const isFree = this.#calls === 0 || (this.#client === call.client && this.#waiting.size === 0);
     if (isFree) this.#admit(call);
-    else this.#line.add(call);
+    else this.#waiting.add(call);
     return isFree;
   }
 
-  /** The call waits no longer. Calls behind it may be of the client that is in. */
+  /** Removes a waiting call. This may admit the calls behind it, if they belong to the admitted client. */
   withdraw(call: WaitingCall): void {
-    if (this.#line.delete(call)) this.#admitNext();
+    if (this.#waiting.delete(call)) this.#admitNext();
   }
 
-  /** A call that was admitted is done. */
+  /** Ends an admitted call. */
   leave(): void {
     this.#calls -= 1;
     this.#admitNext();
   }
 
   #admitNext(): void {
-    for (const call of this.#line) {
-      if (this.#calls > 0 && call.client !== this.#holder) return;
-      this.#line.delete(call);
+    for (const call of this.#waiting) {
+      if (this.#calls > 0 && call.client !== this.#client) return;
+      this.#waiting.delete(call);
       this.#admit(call);
       this.#onAdmitted(call);
     }
   }
 
   #admit({ client }: WaitingCall): void {
-    this.#holder = client;
+    this.#client = client;
     this.#calls += 1;
   }
 }

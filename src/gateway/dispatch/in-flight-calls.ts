@@ -2,7 +2,7 @@ import type { Exchange } from '../../downstream/exchange.js';
 import type { DownstreamClient } from '../../downstream/port.js';
 import { METHODS, TASK_METHODS } from '../../mcp/methods.js';
 
-/** A call that was sent, as `InFlightCalls` links it to its neighbors. */
+/** A call that was sent, as a node of the linked list in `InFlightCalls`. */
 export interface InFlightCall {
   readonly exchange: Exchange;
   previous?: InFlightCall | undefined;
@@ -10,10 +10,10 @@ export interface InFlightCall {
 }
 
 /**
- * The calls that one process works on, in the order in which they were sent: they tell which client a notification or a
- * request of the server is for. A call may be settled already; then nothing more can go along with it.
+ * The calls in flight on one process, in the order in which they were sent. They decide which client a notification or
+ * a server request is for. A settled call cannot carry messages to its client any more.
  *
- * A linked list, because calls come and go all the time: a set would be made anew again and again.
+ * This is a linked list, because a set would rehash again and again as calls come and go.
  */
 export class InFlightCalls {
   #first: InFlightCall | undefined;
@@ -33,7 +33,7 @@ export class InFlightCalls {
     this.#size += 1;
   }
 
-  /** Does nothing for a call that was removed already. */
+  /** Removes a call. Calling it again does nothing. */
   delete(call: InFlightCall): void {
     if (call.previous === undefined && this.#first !== call) return;
     if (call.previous === undefined) this.#first = call.next;
@@ -46,42 +46,42 @@ export class InFlightCalls {
     if (this.#size === 0) this.#onIdle();
   }
 
-  /** Calls `onIdle` whenever no call is left, and at once if none is in flight now. */
+  /** Calls `onIdle` each time the last call ends, and at once if no call is in flight now. */
   whenIdle(onIdle: () => void): void {
     this.#onIdle = onIdle;
     if (this.#size === 0) onIdle();
   }
 
   /**
-   * The call that can have caused a notification or a request of the process: the latest, if all candidates belong to one
-   * client; `undefined` without a candidate or with candidates of several clients. The clients' capabilities do not help:
-   * a process that serves all clients knows none of them.
+   * The call that caused a notification or a server request: the latest candidate, if all candidates belong to one
+   * client. `undefined` without a candidate, or with candidates of several clients. Client capabilities do not help to
+   * decide, because a process that serves all clients knows none of them.
    *
-   * Messages of a task name their task, so requests about tasks are candidates only if no other call is in flight. Calls
-   * that cannot make a server send a request are candidates only if no interactive call is in flight.
+   * Messages about a task name that task, so task requests are candidates only if no other call is in flight. Calls
+   * that are not interactive are candidates only if no interactive call is in flight.
    */
   get cause(): Exchange | undefined {
     const all = this.#all.filter(({ isSettled }) => !isSettled);
-    const meant = onlySome(onlySome(all, isNoTask), isInteractive);
-    const latest = meant.at(-1);
-    return meant.every(({ client }) => client === latest?.client) ? latest : undefined;
+    const candidates = preferring(preferring(all, isNotTaskRequest), isInteractive);
+    const latest = candidates.at(-1);
+    return candidates.every(({ client }) => client === latest?.client) ? latest : undefined;
   }
 
   /**
-   * The call of this client that best carries a message about a task: one that waits for a task's result, else the latest.
-   * A call that reads or cancels a task carries nothing but its own answer.
+   * The call of this client that carries a message about a task: the latest that waits for a task result, else the
+   * latest that is not a task request. A request that reads or cancels a task carries only its own answer.
    */
   latestOf(client: DownstreamClient): Exchange | undefined {
     let latest: Exchange | undefined;
     for (const exchange of this.#all) {
-      const isBehind = latest !== undefined && isTaskResultWait(latest);
-      const isFit = isTaskResultWait(exchange) || (isNoTask(exchange) && !isBehind);
-      if (exchange.client === client && !exchange.isSettled && isFit) latest = exchange;
+      const isOutranked = latest !== undefined && isTaskResultWait(latest);
+      const isCandidate = isTaskResultWait(exchange) || (isNotTaskRequest(exchange) && !isOutranked);
+      if (exchange.client === client && !exchange.isSettled && isCandidate) latest = exchange;
     }
     return latest;
   }
 
-  /** The same for progress, whose order would be lost if it went along one call and then another. */
+  /** The call that carries progress of a task: only a task-result wait, so that progress keeps its order. */
   taskResultWaitOf(client: DownstreamClient): Exchange | undefined {
     const latest = this.latestOf(client);
     return latest !== undefined && isTaskResultWait(latest) ? latest : undefined;
@@ -94,24 +94,24 @@ export class InFlightCalls {
   }
 }
 
-/** Whether the request waits for the result of a task, which costs the server no work. */
+/** Whether the request waits for a task result (`tasks/result`), which costs the server no work. */
 export function isTaskResultWait({ request }: Exchange): boolean {
   return request.method === METHODS.taskResult;
 }
 
-/** Whether the server may send a request of its own before it answers this one. */
+/** Whether the server may send a request to the client before it answers this request. */
 export function isInteractive({ request }: Exchange): boolean {
   return INTERACTIVE.has(request.method);
 }
 
 const INTERACTIVE: ReadonlySet<string> = new Set([METHODS.callTool, METHODS.getPrompt, METHODS.readResource]);
 
-function isNoTask({ request }: Exchange): boolean {
+function isNotTaskRequest({ request }: Exchange): boolean {
   return !TASK_METHODS.has(request.method);
 }
 
-/** The calls of this kind, or all calls if none is of this kind. */
-function onlySome(calls: readonly Exchange[], isOfKind: (call: Exchange) => boolean): readonly Exchange[] {
+/** Returns the calls of this kind, or all calls if none is of this kind. */
+function preferring(calls: readonly Exchange[], isOfKind: (call: Exchange) => boolean): readonly Exchange[] {
   const some = calls.filter(isOfKind);
   return some.length > 0 ? some : calls;
 }

@@ -1,20 +1,20 @@
 import type { NotificationEnvelope } from '../../mcp/envelope.js';
 import type { ServerRequest } from '../../upstream/port.js';
 
-/** Told of what the rest of the gateway has to know of a backend. */
+/** What a backend reports to the gateway. A backend has one listener, which the gateway sets once. */
 export interface BackendListener {
-  /** What this backend contributes to the merged lists may have changed. */
+  /** The entries that this backend contributes to the merged lists may have changed. */
   listsChanged(): void;
-  /** The first start has ended, one way or the other, or what it offered in the last run is known. */
+  /** The first start succeeded or failed, or the cached catalogue of an earlier run was loaded. */
   startSettled(): void;
-  /** A new process is there, which knows nothing of what was asked of the last one. */
+  /** A new process is connected. It knows neither the subscriptions nor the log level of the process before it. */
   attached(): void;
-  /** The process is gone, and with it whatever it had asked. */
+  /** The process is gone, and its open requests and tasks with it. */
   detached(): void;
-  /** The child asks something that only a client can answer. */
-  asked(asked: ServerRequest): void;
-  /** Something that the child said unasked, other than that a list changed. */
-  notified(notification: NotificationEnvelope): void;
-  /** Whether something would be lost with the process, although nobody calls it. */
-  isHeld(): boolean;
+  /** The server sent a request that only a client can answer. */
+  serverRequest(request: ServerRequest): void;
+  /** The server sent a notification other than a list change. */
+  notification(notification: NotificationEnvelope): void;
+  /** Whether a stop of the process would lose state, such as subscriptions and tasks, although no call is in flight. */
+  wouldLoseState(): boolean;
 }

@@ -13,47 +13,49 @@ import {
   scopeOf,
 } from './instances.js';
 
-/** The servers from now on. */
+/** A new set of servers, from a new configuration. */
 export interface PoolChange {
   readonly servers: readonly PooledServer[];
-  /** Of those that were there before, the ones that are to begin anew. */
+  /** Keys of the servers that need a new process. */
   readonly replaced: ReadonlySet<string>;
   readonly idleStopMs: number;
 }
 
-export interface PoolChanged {
-  /** No client is to use them any more. They still run; to end them is the caller's affair. */
+export interface PoolChangeResult {
+  /** Backends that clients must not use any more. Their processes still run; the caller must end them. */
   readonly retired: readonly RunningBackend[];
-  /** Servers that may exist only once: to be started with `startNow` when the retired process is gone. */
-  readonly held: readonly string[];
+  /** Servers that may have only one process. Call `startDeferred` when their retired process is gone. */
+  readonly deferred: readonly string[];
 }
 
 export interface BackendPoolOptions {
   readonly clock: Clock;
   /** In the order of the configuration. */
   readonly servers: readonly PooledServer[];
-  /** Makes a backend under an id of its own. Its process is told of the client once `profile` resolves. */
+  /** Creates a backend with a unique id. Its process waits for `profile` before the handshake. */
   readonly create: (server: string, id: string, profile: Promise<ClientProfile>) => RunningBackend;
-  /** What a server is told of that serves all clients in one process. */
+  /** The client profile that a server with `sharing: all` gets in the handshake. */
   readonly profileOfAll: ClientProfile;
-  /** How long a process that no client uses is kept for the next one, in milliseconds. */
+  /** How long a process that no client uses waits for the next client, in milliseconds. */
   readonly idleStopMs: number;
 }
 
-/** Processes that nobody uses are a memory of the past: more than these of one server are ended at once. */
+/** Instances of one server that may wait for a client. The pool ends the longest unused ones beyond this number. */
 const MAX_IDLE = 2;
 
 /**
- * The backends of all servers, each for the clients that may share it.
+ * The instances of all servers, and which clients share each of them.
  *
- * The first one of each server is there from the beginning, before anybody knows its client: starting a process takes
- * longer than greeting it. It is greeted in the name of the first client that comes.
+ * The pool creates the first instance of each server before any client connects, because the start of a process takes
+ * longer than its handshake. The handshake waits for the profile of the first client.
  */
 export class BackendPool {
   readonly #options: BackendPoolOptions;
   #servers: ReadonlyMap<string, ServerInstances>;
   #idleStopMs: number;
-  /** How many backends each server had. The first is named as the server, whose key has no `~`; no id is given twice. */
+  /**
+   * Number of backends that each server ever had. It makes ids unique: `key`, `key~2`, `key~3`; keys contain no `~`.
+   */
   readonly #counts = new Map<string, number>();
   #isStarted = false;
   #isClosed = false;
@@ -78,30 +80,30 @@ export class BackendPool {
     return this.#servers.get(key)?.sharing;
   }
 
-  /** Whether clients may go on using this backend. */
-  isKept(backend: Backend): boolean {
+  /** Whether this backend is in the pool, so that clients may use it. */
+  includes(backend: Backend): boolean {
     return this.#find(backend) !== undefined;
   }
 
-  /** All backends of a server, the oldest first; there may be none. */
+  /** All backends of a server, the oldest first. May be empty. */
   of(key: string): readonly Backend[] {
     return [...(this.#servers.get(key)?.instances ?? [])].map(({ running }) => running.backend);
   }
 
-  /** Whether this backend's process waits to be told of its first client. */
+  /** Whether this backend's process waits for the profile of its first client. */
   isUnclaimed(backend: Backend): boolean {
     const found = this.#find(backend);
     return found !== undefined && found.instance.scope === undefined;
   }
 
-  /** Starts what there is; what comes later is started as it comes. */
+  /** Starts all backends. From then on, a new backend starts when it is created. */
   start(): void {
     this.#isStarted = true;
     for (const { instances } of this.#servers.values()) for (const { running } of instances) running.start();
   }
 
-  /** Other servers from now on. Those that are neither gone nor replaced keep their backends and all that is in them. */
-  change({ servers, replaced, idleStopMs }: PoolChange): PoolChanged {
+  /** Switches to another set of servers. Servers that are neither removed nor replaced keep their backends. */
+  change({ servers, replaced, idleStopMs }: PoolChange): PoolChangeResult {
     const before = this.#servers;
     this.#idleStopMs = idleStopMs;
     this.#servers = new Map(
@@ -111,7 +113,7 @@ export class BackendPool {
       }),
     );
     const retired: RunningBackend[] = [];
-    const held: string[] = [];
+    const deferred: string[] = [];
     for (const [key, server] of before) {
       if (this.#servers.get(key) === server) continue;
       for (const instance of server.instances) {
@@ -121,37 +123,40 @@ export class BackendPool {
     }
     for (const [key, server] of this.#servers) {
       if (before.get(key) === server) continue;
-      server.isHeld = server.sharing === 'all';
-      if (server.isHeld) held.push(key);
+      server.isStartDeferred = server.sharing === 'all';
+      if (server.isStartDeferred) deferred.push(key);
       this.#addFirst(server);
     }
-    return { retired, held };
+    return { retired, deferred };
   }
 
-  /** Starts a server that was held back, unless it was changed again. */
-  startNow(key: string): void {
+  /** Starts a server whose start was deferred, unless another change has replaced or removed it. */
+  startDeferred(key: string): void {
     const server = this.#servers.get(key);
-    if (server?.isHeld !== true || this.#isClosed) return;
-    server.isHeld = false;
+    if (server?.isStartDeferred !== true || this.#isClosed) return;
+    server.isStartDeferred = false;
     for (const { running } of server.instances) running.start();
   }
 
-  /** The backend of a server that this client uses from now on. */
+  /** Assigns a backend of a server to a client, and returns it. Throws if there is no such server. */
   claim(key: string, client: DownstreamClient, facts: ClientFacts): Backend {
     const server = this.#servers.get(key);
     if (server === undefined) throw new Error(`There is no server "${key}"`);
     const scope = scopeOf(server, client, facts);
     const instance = this.#instanceFor(server, scope);
-    instance.tell(facts.profile);
+    instance.setProfile(facts.profile);
     instance.hasRoots = facts.profile.capabilities.roots !== undefined;
     instance.cancelIdle();
     const { backend } = instance.running;
     backend.clients.add(client);
-    backend.wanted();
+    backend.startIfParked();
     return backend;
   }
 
-  /** The client does not use this backend any more. */
+  /**
+   * Ends the use of a backend by a client. An instance that no client uses any more ends after `idleStopMs`, or at once
+   * if only this client could use it. An instance for all clients stays.
+   */
   release(backend: Backend, client: DownstreamClient): void {
     backend.clients.delete(client);
     const found = this.#find(backend);
@@ -168,11 +173,14 @@ export class BackendPool {
     for (const each of idle.slice(0, -MAX_IDLE)) this.#end(server, each);
   }
 
-  /** The server asks for roots, which are one client's: clients that have any get a process of their own from now on. */
-  noteRootsAsked(backend: Backend): void {
+  /**
+   * Records that a server requests roots, which belong to one client: from now on, each client with roots gets its own
+   * process.
+   */
+  noteRootsRequest(backend: Backend): void {
     const found = this.#find(backend);
     if (found === undefined) return;
-    found.server.asksForRoots = true;
+    found.server.requestsRoots = true;
     const [client, ...others] = backend.clients;
     const { instance } = found;
     const isItsOwn = typeof instance.scope === 'string' && client !== undefined && others.length === 0;
@@ -213,9 +221,9 @@ export class BackendPool {
   #add(server: ServerInstances, scope: Scope | undefined): Instance {
     const { create, profileOfAll } = this.#options;
     const instance = new Instance(scope, (profile) => create(server.key, this.#nextId(server.key), profile));
-    if (scope === ALL) instance.tell(profileOfAll);
+    if (scope === ALL) instance.setProfile(profileOfAll);
     server.instances.add(instance);
-    if (this.#isStarted && !server.isHeld) instance.running.start();
+    if (this.#isStarted && !server.isStartDeferred) instance.running.start();
     return instance;
   }
 

@@ -10,40 +10,40 @@ import { ListRefresh } from '../catalog/list-refresh.js';
 import { OfferedLists } from '../catalog/offered-lists.js';
 import { type ListNaming, NO_LISTS, type ServerLists } from '../catalog/server-lists.js';
 import type { ApprovalFacts } from '../catalog/tool-approval.js';
-import { heedsDemand, type ServerState, unavailableBecause } from '../dispatch/availability.js';
+import { type ServerState, startsOnDemand, unavailableBecause } from '../dispatch/availability.js';
 import { Dispatcher, type DispatcherOptions } from '../dispatch/dispatcher.js';
 import type { BackendListener } from './backend-listener.js';
 import { IdleTimer } from './idle-timer.js';
 
-/** What Trunkline does with a server, whatever runs for it. */
+/** Rules of the configuration for one server. They may change while its process runs. */
 export interface BackendRules extends Pick<ExposureRules, 'policy' | 'approvals'>, Pick<DispatcherOptions, 'limits'> {
   readonly prefix: string;
   /** Whether the configuration says that this server answers a method which MCP does not define. */
   readonly answers?: (method: string) => boolean;
-  /** Whether the configuration says that what the tools of this server say of themselves is true. */
+  /** Whether the configuration trusts the annotations of this server's tools (`readOnlyHint`, `idempotentHint`). */
   readonly isTrusted?: boolean;
-  /** How long a process may go without a call before it is to rest; 0 for ever. */
+  /** Milliseconds without a call after which the process is stopped. 0 means never. */
   readonly idleStopMs?: number;
 }
 
 export interface BackendOptions extends ExposureRules, DispatcherOptions, BackendRules {
-  /** Tells the processes of one server apart; the key, for the first. */
+  /** Unique among the instances of all servers. The first instance of a server has the server's key. */
   readonly id: string;
   readonly prefix: string;
-  /** This server can never run as it is configured. */
+  /** Whether the configuration of this server is wrong, so that it can never run. */
   readonly isMisconfigured: boolean;
-  /** Asks for a start of a child that is not started by itself, or not tried any more. */
+  /** Requests a start of the process, ahead of starts that no call waits for. */
   readonly demandStart: () => void;
-  /** Asks for the end of a process that nobody needs now; the next call demands it again. */
-  readonly rest?: () => void;
-  /** Told what the process offers whenever that was read. */
-  readonly onListed?: (words: CatalogueContent) => void;
+  /** Requests a stop of the idle process. The next call requests a start again. */
+  readonly idleStop?: () => void;
+  /** Called with the server's lists each time they were read from the process. */
+  readonly onListsRead?: (content: CatalogueContent) => void;
 }
 
 /**
- * One server as the gateway sees it: what it offers, and the way calls take to it.
+ * One instance of a server: its lists, and the dispatch of calls to it.
  *
- * The processes behind it come and go; the backend stays for as long as the server is configured.
+ * A backend outlives its processes: each restart attaches a new process to the same backend.
  */
 export class Backend {
   readonly key: string;
@@ -56,7 +56,7 @@ export class Backend {
   readonly #lists: OfferedLists;
   readonly #refresh: ListRefresh;
   readonly #idleTimer: IdleTimer;
-  /** What an earlier process said of itself, until one of this run is ready. */
+  /** The catalogue of an earlier run, until a process of this run is ready. */
   #cached: CachedCatalogue | undefined;
 
   constructor(options: BackendOptions) {
@@ -69,21 +69,23 @@ export class Backend {
       clock: options.clock,
       idleMs: options.idleStopMs ?? 0,
       isBusy: () =>
-        this.dispatcher.inFlightCalls.size > 0 || this.dispatcher.queued > 0 || this.#listener?.isHeld() === true,
+        this.dispatcher.inFlightCalls.size > 0 ||
+        this.dispatcher.queued > 0 ||
+        this.#listener?.wouldLoseState() === true,
       onIdle: () => {
-        this.dispatcher.rest();
-        options.rest?.();
+        this.dispatcher.idleStop();
+        options.idleStop?.();
       },
     });
     this.#refresh = new ListRefresh({
       clock: options.clock,
-      onFault: options.onFault,
+      onInternalError: options.onInternalError,
       connection: () => this.dispatcher.connection,
       read: (connection, kinds) => this.#reload(connection, kinds),
     });
   }
 
-  /** One listener, set once when the gateway is put together. */
+  /** Sets the one listener. */
   listen(listener: BackendListener): void {
     this.#listener = listener;
   }
@@ -96,193 +98,199 @@ export class Backend {
     return this.#options.isMisconfigured;
   }
 
-  /** False while the first start is under way: a list made now may lack what this server offers. */
+  /** False until the first start has succeeded or failed. A list merged before may lack this server's entries. */
   get isStartSettled(): boolean {
     return this.dispatcher.availability.isStartSettled;
   }
 
-  /** Whether no process is to be expected. Before it is started for the first time it is on its way. */
-  get isGivenUp(): boolean {
+  /** Whether no process will come, so that calls fail at once. False before the first start. */
+  get isUnavailable(): boolean {
     return unavailableBecause(this.dispatcher.availability) !== undefined;
   }
 
-  /** Whether something is known of what this server offers, or nothing will be for now. */
-  get isListed(): boolean {
+  /** Whether the lists are known, from the process or from the cache, or will stay unknown for now. */
+  get hasKnownLists(): boolean {
     return this.isStartSettled || this.#cached !== undefined;
   }
 
-  /** Whether what is listed was read in an earlier run, and no process of this one has confirmed it yet. */
-  get isFromLastRun(): boolean {
-    return this.#cached !== undefined && !this.isGivenUp;
+  /** Whether the lists come from the cache of an earlier run, and no process of this run has confirmed them yet. */
+  get isFromCache(): boolean {
+    return this.#cached !== undefined && !this.isUnavailable;
   }
 
-  /** What the server said of itself: its process or, until there is one, that of an earlier run. */
+  /** Capabilities and instructions from the initialize result of the process or, without a process, from the cache. */
   get handshake(): Pick<UpstreamConnection, 'capabilities' | 'instructions'> | undefined {
     return this.dispatcher.connection ?? this.#cached;
   }
 
-  /** What this server contributes to the merged lists. One that is restarting keeps its place; one given up does not. */
+  /** The entries under exposed names. A restarting server keeps its entries; an unavailable one has none. */
   get lists(): ServerLists {
     return this.listsAs('exposed');
   }
 
-  /** The same under either names. */
+  /** The entries of this server under exposed or original names. */
   listsAs(naming: ListNaming): ServerLists {
-    return this.isGivenUp ? NO_LISTS : this.knownListsAs(naming);
+    return this.isUnavailable ? NO_LISTS : this.knownListsAs(naming);
   }
 
-  /** What this server offers, or offered when it was last up. */
+  /** The latest known lists, also while the server is unavailable. */
   knownListsAs(naming: ListNaming): ServerLists {
     return this.#lists.as(naming);
   }
 
-  /** Shows what another one of this server offers until its own process has said what it does. */
-  resemble(other: Backend): void {
-    if (!this.isStartSettled && !this.dispatcher.hasBeenUp) this.#lists.resemble(other.#lists, this.#options);
+  /** Shows the lists of another instance of this server until this instance has read its own lists. */
+  copyListsFrom(other: Backend): void {
+    if (!this.isStartSettled && !this.dispatcher.hasBeenUp) this.#lists.copyFrom(other.#lists, this.#options);
   }
 
-  /** Other rules from now on, for the process that there is. */
-  follow(rules: BackendRules): void {
+  /** Applies other rules to the running process. */
+  configure(rules: BackendRules): void {
     this.#options = { ...this.#options, ...rules };
     this.dispatcher.configure(rules.limits);
-    this.#lists.follow(this.#options);
-    this.#idleTimer.limit(rules.idleStopMs ?? 0);
+    this.#lists.configure(this.#options);
+    this.#idleTimer.configure(rules.idleStopMs ?? 0);
     this.#listener?.listsChanged();
   }
 
-  /** Resolves when there is a process, or with why there is none to be expected, or none within `waitMs`. */
-  untilAttached(waitMs: number): Promise<FailureReason | undefined> {
+  /**
+   * Starts the server if it starts on demand. Resolves with `undefined` once there is a connection, or with the reason
+   * if none will come or none came within `waitMs` milliseconds.
+   */
+  untilConnected(waitMs: number): Promise<FailureReason | undefined> {
     const absence = unavailableBecause(this.dispatcher.availability);
     if (this.dispatcher.connection !== undefined || absence !== undefined) return Promise.resolve(absence);
     this.#demand();
     return this.dispatcher.untilConnected(waitMs);
   }
 
-  /** Whether the configuration lets this tool through. */
+  /** Whether the tool policy of the configuration allows this tool. */
   allows(originalName: string): boolean {
     return this.#options.policy(originalName);
   }
 
-  /** Whether its tools have to be approved. */
+  /** Whether the tools of this server need approval. */
   get needsApproval(): boolean {
     return this.#options.approvals !== undefined;
   }
 
-  /** Why this tool must not be called, as nobody has approved what it is now; asked anew before each send. */
-  rejectionReply(originalName: string): string | undefined {
-    return this.#lists.rejectionReply(originalName);
+  /** Why this tool must not be called: its current definition is not approved. Call this before each send. */
+  approvalRefusal(originalName: string): string | undefined {
+    return this.#lists.approvalRefusal(originalName);
   }
 
-  /** How it stands with the approval of tools; absent where they need none. */
+  /** State of the tool approvals; absent if the tools need no approval. */
   get approval(): ApprovalFacts | undefined {
     return this.#options.approvals?.facts;
   }
 
-  /** Whether the server calls this tool as a task only, as far as it has listed it. */
+  /** Whether the server lists this tool with `execution.taskSupport: required`. */
   isTaskOnly(originalName: string): boolean {
     return this.#lists.isTaskOnly(originalName);
   }
 
-  /** Whether this tool may be called twice, as its server says, which has to be trusted for that. */
+  /** Whether a call of this tool may be repeated: its annotations say so, and the configuration trusts the server. */
   isRepeatable(originalName: string): boolean {
     return this.#options.isTrusted === true && this.#lists.isRepeatable(originalName);
   }
 
-  /** Whether a method that MCP does not define is this server's, by the configuration. */
+  /** Whether the configuration says that this server answers this method, which MCP does not define. */
   answers(method: string): boolean {
     return this.#options.answers?.(method) === true;
   }
 
-  /** Offers what an earlier process did, until one of this run says what it offers. Resolves with what is wrong with it. */
-  async showCached(kept: CachedCatalogue): Promise<string | undefined> {
-    const fault = await this.#lists.loadCached(kept, this.dispatcher.listTimeouts);
+  /**
+   * Shows the lists of an earlier run until a process of this run is ready. Resolves with the reason if the cached
+   * catalogue cannot be used.
+   */
+  async loadCached(catalogue: CachedCatalogue): Promise<string | undefined> {
+    const fault = await this.#lists.loadCached(catalogue, this.dispatcher.listTimeouts);
     if (fault !== undefined) return fault;
-    this.#cached = kept;
+    this.#cached = catalogue;
     this.#listener?.listsChanged();
     this.#listener?.startSettled();
     return undefined;
   }
 
-  /** Reads what the child offers, before it is attached. Resolves with what is wrong, if it cannot be used. */
+  /** Reads the lists of a process before `attach`. Resolves with the reason if the process cannot be used. */
   async loadLists(connection: UpstreamConnection): Promise<string | undefined> {
     return await this.#lists.loadAll(connection, this.dispatcher.listTimeouts, () => {
-      if (connection === this.dispatcher.connection) this.#tellLists();
+      if (connection === this.dispatcher.connection) this.#announceLists();
     });
   }
 
-  /** A process is ready to be called. */
+  /** Sends calls over this connection from now on. Its handshake is done and its lists are read. */
   attach(connection: UpstreamConnection): void {
     this.dispatcher.connect(connection);
     this.#refresh.connected();
     this.#listener?.attached();
   }
 
-  /** The process moved on in its life. In any state but `ready` there is none to call. */
-  moved(state: ServerState): void {
-    const { isGivenUp: wasGivenUp, isStartSettled: wasStartSettled } = this;
+  /** Takes over a new state from the supervisor. */
+  stateChanged(state: ServerState): void {
+    const { isUnavailable: wasUnavailable, isStartSettled: wasStartSettled } = this;
     if (state === 'ready') this.#cached = undefined;
-    this.dispatcher.moved(state);
-    if (state === 'ready') this.#idleTimer.begin();
-    else this.#idleTimer.end();
+    this.dispatcher.stateChanged(state);
+    if (state === 'ready') this.#idleTimer.start();
+    else this.#idleTimer.stop();
     if (state !== 'ready' && state !== 'suspect') this.#listener?.detached();
-    if (state === 'ready') this.#tellLists();
-    else if (wasGivenUp !== this.isGivenUp) this.#listener?.listsChanged();
-    // What came while nobody could be asked for a start yet.
+    if (state === 'ready') this.#announceLists();
+    else if (wasUnavailable !== this.isUnavailable) this.#listener?.listsChanged();
+    // Requests that came before the server could be started wait for it.
     if (state === 'idle' && this.dispatcher.isAwaited) this.#demand();
     if (!wasStartSettled && this.isStartSettled) this.#listener?.startSettled();
   }
 
-  /** Somebody wants it now: a process that is not tried any more by itself is started. */
-  wanted(): void {
+  /** Starts a parked server, because a new client uses it. */
+  startIfParked(): void {
     if (this.dispatcher.availability.state === 'parked') this.#options.demandStart();
   }
 
-  /** Serves a request of a client. */
+  /** Serves a client request. */
   serve(exchange: Exchange, handling: Handling): void {
     this.#demand();
     this.#idleTimer.used();
     exchange.goesTo(this.id);
-    // An installation takes longer than any call should wait.
+    // Calls do not wait for an installation, which may take minutes.
     const { availability } = this.dispatcher;
     const absence = availability.state === 'installing' ? 'installing' : unavailableBecause(availability);
     if (absence === undefined) this.dispatcher.serve(exchange, handling);
     else this.dispatcher.refuse(exchange, absence);
   }
 
-  /** Something that the child asks. */
-  asked(asked: ServerRequest): void {
-    this.#listener?.asked(asked);
+  /** Handles a server request that only a client can answer. */
+  serverRequest(request: ServerRequest): void {
+    this.#listener?.serverRequest(request);
   }
 
-  /** Something that the child said unasked. */
-  notified(notification: NotificationEnvelope): void {
+  /** Handles a notification of the server. */
+  notification(notification: NotificationEnvelope): void {
     const changed = listsChangedBy(notification.method);
     if (changed.length > 0) this.#refresh.changed(changed);
-    else this.#listener?.notified(notification);
+    else this.#listener?.notification(notification);
   }
 
   close(): void {
     this.#refresh.close();
-    this.#idleTimer.end();
+    this.#idleTimer.stop();
     this.dispatcher.close();
   }
 
-  /** Somebody needs the process, and will wait for it. */
+  /** Starts a server that starts on demand, or makes it start sooner. */
   #demand(): void {
-    if (heedsDemand(this.dispatcher.availability)) this.#options.demandStart();
+    if (startsOnDemand(this.dispatcher.availability)) this.#options.demandStart();
   }
 
-  #tellLists(): void {
+  #announceLists(): void {
     this.#listener?.listsChanged();
     const { connection } = this.dispatcher;
     const lists = this.#lists.raw;
     if (connection !== undefined && lists !== undefined)
-      this.#options.onListed?.({ initializeResult: connection.initializeResult, lists });
+      this.#options.onListsRead?.({ initializeResult: connection.initializeResult, lists });
   }
 
-  /** A list that cannot be read leaves the last one in force; calls will tell what is wrong with the child. */
+  /** Reads changed lists again. A list that cannot be read stays as it was; a broken server shows in its calls. */
   async #reload(connection: UpstreamConnection, kinds: readonly ListKind[]): Promise<void> {
     await Promise.all(kinds.map((kind) => this.#lists.load(connection, kind, this.dispatcher.listTimeouts)));
-    if (connection === this.dispatcher.connection) this.#tellLists();
+    if (connection === this.dispatcher.connection) this.#announceLists();
   }
 }

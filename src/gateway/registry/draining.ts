@@ -3,18 +3,19 @@ import type { Cancel, Clock } from '../../timing/clock.js';
 import type { Backend } from './backend.js';
 import type { RunningBackend } from './instances.js';
 
-/** How long what a process is at work on may take until the process is ended all the same. */
+/** Time that the calls in flight on a retired process have to finish. Then the process is stopped. */
 const DRAIN_MS = 5_000;
 
 interface Drain {
+  /** Resolves when the process is gone. */
   readonly gone: Promise<void>;
-  /** Ends the process now. */
+  /** Stops the process now. */
   end(): void;
 }
 
 /**
- * Backends that no client is given any more: what their processes are at work on may come to its end, for a while, and
- * then the processes are ended.
+ * Stops the processes of retired backends, which no client uses for new calls: the calls in flight get 5 s to finish,
+ * then the process is stopped.
  */
 export class Draining {
   readonly #clock: Clock;
@@ -24,23 +25,23 @@ export class Draining {
     this.#clock = clock;
   }
 
-  /** Gives `elsewhere` what was not sent yet. */
-  begin({ backend, end }: RunningBackend, elsewhere: (exchange: Exchange) => void): void {
+  /** Starts to drain a backend. Calls that were not sent yet go to `redirect`. */
+  begin({ backend, end }: RunningBackend, redirect: (exchange: Exchange) => void): void {
     const { dispatcher } = backend;
     let cancel: Cancel = () => {};
     let settle = () => {};
     const gone = new Promise<void>((resolve) => {
       settle = resolve;
     });
-    const handOver = () => {
-      for (const exchange of dispatcher.handOver()) elsewhere(exchange);
+    const redirectUnsent = () => {
+      for (const exchange of dispatcher.takeUnsent()) redirect(exchange);
     };
     let isEnding = false;
     const finish = () => {
       if (isEnding) return;
       isEnding = true;
       cancel();
-      handOver();
+      redirectUnsent();
       backend.close();
       void end().then(() => {
         this.#drains.delete(backend);
@@ -48,29 +49,29 @@ export class Draining {
       });
     };
     this.#drains.set(backend, { gone, end: finish });
-    handOver();
+    redirectUnsent();
     cancel = this.#clock.schedule(DRAIN_MS, finish);
-    // The last answer is still being handed on when it is known to be the last one.
+    // The last call leaves the table before its answer is passed on, so the process is stopped in a later microtask.
     dispatcher.inFlightCalls.whenIdle(() => queueMicrotask(() => dispatcher.inFlightCalls.size === 0 && finish()));
   }
 
-  /** Its process is gone, and there shall be no other. */
+  /** The backend's process has ended. Its drain is over: no other process may start. */
   detached(backend: Backend): void {
     this.#drains.get(backend)?.end();
   }
 
-  /** Those that this has to do with and that are not gone yet. */
+  /** The backends that are being drained or stopped. */
   get backends(): Iterable<Backend> {
     return this.#drains.keys();
   }
 
-  /** Resolves when no process of this server is left that is being drained or ended. */
-  async gone(key: string): Promise<void> {
+  /** Resolves when every retired process of this server is gone. */
+  async untilGone(key: string): Promise<void> {
     const all = [...this.#drains].filter(([backend]) => backend.key === key);
     await Promise.all(all.map(([, { gone }]) => gone));
   }
 
-  /** Whoever calls this ends the processes. */
+  /** Closes the backends that are being drained, and stops their processes now. */
   close(): void {
     for (const { end } of this.#drains.values()) end();
   }

@@ -2,19 +2,19 @@ import type { Cancel, Clock } from '../../timing/clock.js';
 
 export interface IdleTimerOptions {
   readonly clock: Clock;
-  /** How long nothing may be asked, in milliseconds; 0 for ever. */
+  /** Milliseconds without use after which `onIdle` is called. 0 means never. */
   readonly idleMs: number;
-  /** Whether there is work, or something that must not be lost, although nothing is asked. */
+  /** Whether the process has work in progress or state that must not be lost. */
   readonly isBusy: () => boolean;
-  /** Called once; the watch is over then. */
+  /** Called once per start; the timer is stopped then. */
   readonly onIdle: () => void;
 }
 
-/** Tells when a process that is there has not been asked anything for a while. It costs a call no timer. */
+/** Detects that a process was unused for some time. A call only stores a time stamp and sets no timer. */
 export class IdleTimer {
   readonly #options: IdleTimerOptions;
   #idleMs: number;
-  #isOn = false;
+  #isRunning = false;
   #usedAt = 0;
   #cancel: Cancel | undefined;
 
@@ -23,45 +23,46 @@ export class IdleTimer {
     this.#idleMs = options.idleMs;
   }
 
-  begin(): void {
-    this.end();
+  /** Starts the timer, or starts it again from zero. */
+  start(): void {
+    this.stop();
     this.#usedAt = this.#options.clock.now();
-    this.#isOn = true;
-    if (this.#idleMs > 0) this.#lookIn(this.#idleMs);
+    this.#isRunning = true;
+    if (this.#idleMs > 0) this.#schedule(this.#idleMs);
   }
 
-  /** Another `idleMs` from now on. */
-  limit(idleMs: number): void {
-    const isOther = idleMs !== this.#idleMs;
+  /** Sets another `idleMs`. If it differs and the timer runs, the time starts from zero. */
+  configure(idleMs: number): void {
+    const isChanged = idleMs !== this.#idleMs;
     this.#idleMs = idleMs;
-    if (this.#isOn && isOther) this.begin();
+    if (this.#isRunning && isChanged) this.start();
   }
 
-  /** Something is asked of it. Where nobody watches, a call need not look at the clock for this. */
+  /** Records a use. Without a pending timer this does not read the clock. */
   used(): void {
     if (this.#cancel !== undefined) this.#usedAt = this.#options.clock.now();
   }
 
-  end(): void {
-    this.#isOn = false;
+  stop(): void {
+    this.#isRunning = false;
     this.#cancel?.();
     this.#cancel = undefined;
   }
 
-  #lookIn(delayMs: number): void {
-    this.#cancel = this.#options.clock.schedule(delayMs, () => this.#look());
+  #schedule(delayMs: number): void {
+    this.#cancel = this.#options.clock.schedule(delayMs, () => this.#check());
   }
 
-  #look(): void {
+  #check(): void {
     const { clock, isBusy, onIdle } = this.#options;
-    // What it is at work on now counts as used until it is done.
+    // Work in progress counts as use until it is done.
     if (isBusy()) this.used();
     const restMs = this.#usedAt + this.#idleMs - clock.now();
     if (restMs > 0) {
-      this.#lookIn(restMs);
+      this.#schedule(restMs);
       return;
     }
-    this.end();
+    this.stop();
     onIdle();
   }
 }

@@ -37,10 +37,10 @@ const EMPTY_RESULT = toBytes('{}');
  */
 export class Subscriptions {
   readonly #byBackend = new WeakMap<Backend, Map<string, Subscription>>();
-  readonly #onFault: OnInternalError | undefined;
+  readonly #onInternalError: OnInternalError | undefined;
 
-  constructor(onFault?: OnInternalError) {
-    this.#onFault = onFault;
+  constructor(onInternalError?: OnInternalError) {
+    this.#onInternalError = onInternalError;
   }
 
   /** Where a client's subscription was made that knows the resource as `exposed`, whoever that belongs to by now. */
@@ -60,7 +60,7 @@ export class Subscriptions {
     const isJoining = exchange.request.method === METHODS.subscribe;
     this.#change(backend, uri, (subscription) => {
       const change = isJoining ? this.#join(exchange, subscription, exposed) : this.#leave(exchange, subscription);
-      return withErrorBoundaryAsync(change, this.#onFault, () => exchange.fail(internalError()));
+      return withErrorBoundaryAsync(change, this.#onInternalError, () => exchange.fail(internalError()));
     });
   }
 
@@ -128,7 +128,7 @@ export class Subscriptions {
 
   async #carryOut(subscription: Subscription, subscriptions: Map<string, Subscription>): Promise<void> {
     for (let [change] = subscription.changes; change !== undefined; [change] = subscription.changes) {
-      await withErrorBoundaryAsync(change(subscription), this.#onFault);
+      await withErrorBoundaryAsync(change(subscription), this.#onInternalError);
       subscription.changes.shift();
     }
     if (subscription.clients.size === 0) subscriptions.delete(subscription.uri);

@@ -22,7 +22,7 @@ export function ownerOfUri(
   backends: ReadonlyMap<string, Backend>,
   known: KnownUris,
 ): ResourceOwner | undefined {
-  if (catalogs.ui.knows(uri)) return catalogs.ui.resolve(uri);
+  if (catalogs.ui.isClaimed(uri)) return catalogs.ui.resolve(uri);
   // A template stands in the reference of a completion as it is listed.
   const key =
     catalogs.templates.owner(uri)?.key ??
@@ -38,7 +38,7 @@ export function ownerOfUri(
 /** So that whoever asks is told what is wrong with the server, and not that there is no such thing. */
 function listedBefore(uri: string, backends: ReadonlyMap<string, Backend>): string | undefined {
   for (const backend of backends.values()) {
-    if (!backend.isGivenUp) continue;
+    if (!backend.isUnavailable) continue;
     const { resources } = backend.knownListsAs('exposed');
     if (resources.entries.some(({ original }) => original === uri)) return backend.key;
   }

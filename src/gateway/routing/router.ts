@@ -56,7 +56,7 @@ export class Router {
         if (target instanceof RpcError) return target;
         // The policy let listed tools through when the lists were merged.
         if (!target.isListed && !target.backend.allows(target.original)) return unknown('tool', target.name);
-        const aliases = catalogs.ui.of(target.backend.key);
+        const aliases = catalogs.ui.aliasesOf(target.backend.key);
         const { backend, edits, original } = target;
         const editAnswer = aliases.size === 0 ? undefined : editToolResult(aliases);
         return { backend, edits, original, tool: original, editAnswer };
@@ -167,7 +167,7 @@ export class Router {
   /** Those that are there, and then those that were and are on their way back, which have to be waited for. */
   get #askable(): readonly Backend[] {
     const known = [...this.#backends.values()].filter(
-      ({ isGivenUp, dispatcher }) => !isGivenUp && dispatcher.hasBeenUp,
+      ({ isUnavailable, dispatcher }) => !isUnavailable && dispatcher.hasBeenUp,
     );
     const isReady = ({ dispatcher }: Backend) => dispatcher.connection !== undefined;
     return [...known.filter(isReady), ...known.filter((backend) => !isReady(backend))];

@@ -2,7 +2,7 @@ import type { ServerState } from '../dispatch/availability.js';
 import type { Backend } from '../registry/backend.js';
 import type { ProcessFacts, ServerFacts, StatusFacts } from './status-facts.js';
 
-/** The next step for a person, by what is wrong. */
+/** Returns what a person should do about a server, as sentences. Empty if there is nothing to do. */
 export function advise(facts: StatusFacts, server: ServerFacts): string {
   return [adviseOnState(facts, server), adviseOnApproval(server.backend)].filter(Boolean).join(' ');
 }
@@ -15,44 +15,49 @@ function adviseOnApproval({ lists, approval }: Backend): string {
 }
 
 function adviseOnState({ canRestart }: StatusFacts, { backend, lifecycle, problem, instances }: ServerFacts): string {
-  if (problem !== undefined) return [problem.message, problem.hint].filter(Boolean).join(' ');
+  if (problem !== undefined) return adviseOnProblem(problem);
   const { key } = backend;
   const restart = canRestart
     ? `call trunkline__restart with server "${key}"`
     : 'restart the client, which restarts Trunkline';
   switch (stateOf(backend, lifecycle)) {
     case 'installing':
-      return 'It is being installed, which may take a minute or more; its tools appear when it is ready.';
+      return 'Its package is being installed, which may take a minute or more. Its tools appear when it is ready.';
     case 'parked':
       if (lifecycle?.missing !== undefined)
-        return `Its package could not be installed. Mend the cause (is there a network?), then ${restart}, or run \`trunkline install\`. It is tried again by itself.`;
-      return `Read the log lines, mend the cause, then ${restart}. It is tried again by itself from time to time, and when one of its tools is called.`;
+        return `Its package could not be installed. Fix the cause (check the network), then ${restart}, or run \`trunkline install\`. Trunkline also retries from time to time.`;
+      return `It failed too often. Read the log lines, fix the cause, then ${restart}. Trunkline also retries from time to time, and when one of its tools is called.`;
     case 'backoff':
       if (lifecycle?.lastFailure?.isHostFault === true) return SHORT_OF_RESOURCES;
-      return 'It is restarted by itself; if that goes on, the log lines tell why it ends.';
+      return 'Trunkline restarts it automatically. If it keeps failing, the log lines show why.';
     case 'starting':
       if (instances.some((instance) => instance.backend === backend && instance.isUnclaimed))
-        return 'It runs, and is greeted in the name of the first client that comes.';
+        return 'Its process runs. The MCP handshake follows when the first client connects.';
       if ((lifecycle?.consecutiveFailures ?? 0) > 0) return 'It is being started again.';
-      return backend.isFromLastRun
-        ? 'It is still starting; calls wait for it.'
-        : 'It is still starting; its tools appear when it is ready.';
+      return backend.isFromCache
+        ? 'It is still starting. Calls wait until it is ready.'
+        : 'It is still starting. Its tools appear when it is ready.';
     case 'suspect':
-      return 'It has stopped answering. It is being asked whether it still serves, and started anew if it does not.';
+      return 'It has stopped answering. Trunkline probes it, and restarts it if it does not answer.';
     case 'idle':
-      return 'It does not run because nobody needs it now; a call of one of its tools starts it.';
+      return 'It does not run because no client needs it now. A call of one of its tools starts it.';
     case 'ready':
       if (backend.dispatcher.breaker.state === 'closed') return '';
-      return `It runs but does not answer. It is asked again by itself; to start it anew at once, ${restart}.`;
+      return `It runs but does not answer. Trunkline probes it and sends calls again when it answers. To restart it now, ${restart}.`;
     default:
       return '';
   }
 }
 
 const SHORT_OF_RESOURCES =
-  'This machine lacks what a new process needs; the server is not to blame, and is tried again every 5 s. End other programs, or raise the limit that the last failure names (`ulimit -n` for open files).';
+  'This machine lacks what a new process needs; the server is not to blame. Trunkline retries every 5 s. Close other programs, or raise the limit that the last failure names (`ulimit -n` for open files).';
 
-/** What could not be started yet is on its way. */
+/** Message and hint are phrases without a capital letter and without a period. */
+function adviseOnProblem({ message, hint }: NonNullable<ServerFacts['problem']>): string {
+  return `Its configuration is wrong: ${message}. To fix it, ${hint}.`;
+}
+
+/** Returns the state for the status. A server that waits for a start slot counts as starting, not as stopped. */
 export function stateOf({ isStartSettled }: Backend, lifecycle: ProcessFacts | undefined): ServerState {
   const { state } = lifecycle ?? { state: 'stopped' };
   return state === 'stopped' && lifecycle !== undefined && !isStartSettled ? 'starting' : state;

@@ -3,27 +3,27 @@ import { toBytes } from '../../json/json-text.js';
 import type { Catalogs } from '../catalog/catalogs.js';
 import type { Backend } from '../registry/backend.js';
 
-/** What the client that calls one of our tools sees of the servers. */
-export interface SeenBackends {
-  /** By the servers' keys. */
+/** The backends and lists of the client that calls a tool of the gateway. */
+export interface VisibleBackends {
+  /** By server key. */
   readonly backends: ReadonlyMap<string, Backend>;
   readonly catalogs: Catalogs;
 }
 
-/** A tool that the gateway itself offers. Its names begin with `trunkline__`, which no server may. */
+/** A tool of the gateway itself. Its name starts with `trunkline__`, which no server may use. */
 export interface OwnTool {
   readonly name: string;
-  /** As it is listed: JSON. */
+  /** The list entry as JSON. */
   readonly entry: Uint8Array;
-  /** Never rejects: what goes wrong is a result that says so. `args` is whatever the client sent. */
-  call(args: unknown, seen: SeenBackends): CallToolResult | Promise<CallToolResult>;
+  /** Calls the tool. Never throws or rejects: errors are results with `isError`. `args` is unchecked client input. */
+  call(args: unknown, visible: VisibleBackends): CallToolResult | Promise<CallToolResult>;
 }
 
 export function createOwnTool(tool: Tool, call: OwnTool['call']): OwnTool {
   return { name: tool.name, entry: toBytes(JSON.stringify(tool)), call };
 }
 
-/** The argument `server` of our tools: a configured key, nothing, or what to say about it. */
+/** Reads the optional argument `server`. Returns a configured key, `undefined` if it is absent, or an error text. */
 export function readServerArgument(
   args: unknown,
   keys: readonly string[],
@@ -31,7 +31,7 @@ export function readServerArgument(
   const server = typeof args === 'object' && args !== null && 'server' in args ? args.server : undefined;
   if (server === undefined || server === null) return { server: undefined };
   if (typeof server === 'string' && keys.includes(server)) return { server };
-  const known = keys.length === 0 ? 'No server is configured.' : `Configured are: ${keys.join(', ')}.`;
+  const known = keys.length === 0 ? 'No server is configured.' : `Configured servers: ${keys.join(', ')}.`;
   return { fault: `There is no server ${JSON.stringify(server)}. ${known}` };
 }
 

@@ -3,7 +3,7 @@ import type { Catalogs } from '../catalog/catalogs.js';
 import type { ServerState } from '../dispatch/availability.js';
 import type { Backend } from '../registry/backend.js';
 
-/** What supervision knows about one server process. Times are milliseconds on the monotonic clock. */
+/** State of a server's process, from the supervisor. Times are milliseconds on the monotonic clock. */
 export interface ProcessFacts {
   readonly state: ServerState;
   readonly pid: number | undefined;
@@ -19,36 +19,37 @@ export interface ProcessFacts {
   readonly installingSince: number | undefined;
 }
 
-/** What a status report is made from, for one server. */
+/** Everything that the status shows about one server. */
 export interface ServerFacts {
   readonly backend: Backend;
-  /** Absent when the configuration of this server cannot work. */
+  /** Absent if the configuration of this server is wrong. */
   readonly lifecycle: ProcessFacts | undefined;
+  /** What is wrong with the configuration of this server, and how to fix it. */
   readonly problem: { readonly message: string; readonly hint: string } | undefined;
-  /** The last lines of stderr, and the stdout lines that were not messages; secrets removed, oldest first. */
+  /** The last lines of stderr, and of stdout lines that were not messages. Without secrets, oldest first. */
   readonly logLines: readonly string[];
-  /** How many log lines were dropped by the rate limit. */
+  /** Number of log lines that were dropped because too many came at once. */
   readonly droppedLogLines: number;
-  /** All backends of this server, including this one: clients with different profiles do not share a backend. */
+  /** All instances of this server, including this one. Clients with different profiles use different instances. */
   readonly instances: readonly InstanceFacts[];
 }
 
-/** One backend of a server. */
+/** One instance of a server. */
 export interface InstanceFacts {
   readonly backend: Backend;
   readonly lifecycle: ProcessFacts | undefined;
-  /** Waits for its first client. */
+  /** Whether the instance waits for its first client. */
   readonly isUnclaimed: boolean;
 }
 
 /** State of the configuration file. */
 export interface ConfigFacts {
   readonly file: string | undefined;
-  /** Why the current file is rejected, since when, and whether the previous configuration is still active. */
+  /** Why the current file cannot be used, since when, and whether the previous configuration is in force instead. */
   readonly fault: { readonly report: string; readonly since: number; readonly isPreviousInForce: boolean } | undefined;
-  /** How often a changed configuration was applied. */
+  /** Number of changed configurations that were applied. */
   readonly reloads: number;
-  /** Changed settings that need a restart of Trunkline. */
+  /** Settings that take effect only after a restart of Trunkline. */
   readonly needsRestart: readonly string[];
 }
 
@@ -58,14 +59,15 @@ export interface StatusFacts {
   readonly version: string;
   readonly config: ConfigFacts;
   readonly catalogs: Catalogs;
-  /** Removes secrets from text that servers wrote. */
+  /** Removes secrets from texts of servers. */
   readonly redact: (text: string) => string;
-  /** Queued calls of all servers. */
+  /** Calls that wait for admission, over all servers. */
   readonly waiting: SharedLimit;
-  /** Bytes of incomplete messages, of all servers and clients. */
+  /** Bytes of incomplete messages, over all servers and clients. */
   readonly partialFrames: SharedLimit;
-  /** Internal errors; each failed one request. */
+  /** Number of internal errors, each of which failed one request. */
   readonly internalErrorCount: number;
   readonly servers: readonly ServerFacts[];
+  /** Whether the tool `trunkline__restart` is offered. */
   readonly canRestart: boolean;
 }

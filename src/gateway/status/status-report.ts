@@ -1,26 +1,27 @@
 import type { BreakerState } from '../../upstream/health/circuit-breaker.js';
 import type { ServerState } from '../dispatch/availability.js';
 
-/** The structured content of `trunkline__status`. Times are seconds, latencies milliseconds. */
+/** Structured content of `trunkline__status`. Times are seconds, latencies are milliseconds. */
 export interface StatusReport {
   readonly version: string;
   readonly uptimeSeconds: number;
   readonly configFile: string | null;
-  /** What is wrong with the file as it is now. */
+  /** What is wrong with the current configuration file. */
   readonly configFault: string | null;
   readonly configFaultSeconds: number | null;
-  /** What the file says, what it said before it could not be used any more, or nothing. */
+  /** Which configuration is in force: that of the current file, the previous one, or none. */
   readonly configInForce: 'current' | 'previous' | 'none';
   readonly configReloads: number;
   readonly configNeedsRestart: readonly string[];
   readonly tools: number;
-  /** What the person can do about Trunkline as a whole; empty when there is nothing to do. */
+  /** What a person can do about Trunkline as a whole. Empty if there is nothing to do. */
   readonly advice: string;
-  /** What all servers and clients share. */
+  /** Limits that all servers and clients share. */
   readonly limits: {
     readonly waitingCalls: LimitReport;
     readonly partialFrameBytes: LimitReport;
   };
+  /** Number of internal errors, each of which failed one request. */
   readonly internalErrorCount: number;
   readonly servers: readonly ServerReport[];
 }
@@ -28,26 +29,26 @@ export interface StatusReport {
 export interface LimitReport {
   readonly now: number;
   readonly max: number;
-  /** How often there was no room. */
+  /** How often the limit refused a call or message. */
   readonly refused: number;
 }
 
 export interface ApprovalReport {
-  /** How many tools are approved, listed or not. */
+  /** Number of approved tools, listed or not. */
   readonly approved: number;
-  /** They were approved in this run, as the first that this server ever offered. */
+  /** Whether the tools were approved in this run, because they were the first that this server offered. */
   readonly firstUse: boolean;
-  /** What is wrong with the place where it is kept. */
+  /** What is wrong with the file of the approvals. */
   readonly fault: string | null;
 }
 
-/** What a server contributes to one of the merged lists, and what not. */
+/** Listed and withheld entries of a server in one of the merged lists. */
 export interface ListReport {
   readonly exposed: readonly string[];
   readonly quarantined: readonly { readonly name: string; readonly reason: string }[];
   readonly denied: readonly string[];
   readonly truncated: string | null;
-  /** Listed, but there are characters in what they say about themselves that nobody sees. */
+  /** Listed entries with invisible characters in their texts. */
   readonly hiding: readonly string[];
 }
 
@@ -59,7 +60,7 @@ export interface ServerReport {
   readonly generation: number;
   readonly restarts: number;
   readonly protocolVersion: string | null;
-  /** Whether the lists are those of the last run, which no process of this one has confirmed yet. */
+  /** Whether the lists come from the cache of the last run, and no process of this run has confirmed them yet. */
   readonly fromLastRun: boolean;
   readonly breaker: BreakerState;
   readonly inFlight: number;
@@ -67,18 +68,18 @@ export interface ServerReport {
   readonly calls: number;
   readonly errors: number;
   readonly failures: number;
-  /** How many failures had which reason. */
+  /** Number of failures by reason. */
   readonly failureReasons: Readonly<Record<string, number>>;
   readonly cancelled: number;
   readonly repeated: number;
   readonly latencyMs: { readonly p50: number; readonly p95: number } | null;
   readonly tools: ListReport;
-  /** How it stands with the approval of its tools; null where they need none. */
+  /** State of the tool approvals; null if the tools need no approval. */
   readonly approval: ApprovalReport | null;
   readonly prompts: ListReport;
   readonly resources: ListReport;
   readonly resourceTemplates: ListReport;
-  /** Frames of the child that were dropped, by kind, since it was last started. */
+  /** Messages of the server that were dropped since its last start, by kind. */
   readonly dropped: Readonly<Record<string, number>>;
   readonly lastExit: {
     readonly code: number | null;
@@ -87,15 +88,15 @@ export interface ServerReport {
   } | null;
   readonly lastFailure: string | null;
   readonly retryInSeconds: number | null;
-  /** The package that is being installed, and for how long, others that come first included. */
+  /** The package that is being installed, and for how long, including the wait for other packages. */
   readonly installing: { readonly package: string; readonly forSeconds: number } | null;
   readonly log: readonly string[];
-  /** Lines that were not kept because there were too many at once. */
+  /** Number of log lines that were dropped because too many came at once. */
   readonly droppedLogLines: number;
-  /** What the person can do; empty when there is nothing to do. */
+  /** What a person can do. Empty if there is nothing to do. */
   readonly advice: string;
   readonly instructions: string | null;
-  /** The processes that run for this server, one for clients that look alike or one for each. */
+  /** The instances of this server: one per client profile, one per client, or one for all. */
   readonly instances: readonly InstanceReport[];
 }
 
@@ -103,10 +104,10 @@ export interface InstanceReport {
   readonly id: string;
   readonly state: ServerState;
   readonly pid: number | null;
-  /** How many use it. */
+  /** Number of clients that use this instance. */
   readonly clients: number;
   readonly inFlight: number;
   readonly restarts: number;
-  /** Whether it is the one that answers whoever asks. */
+  /** Whether the client that called `trunkline__status` uses this instance. */
   readonly isYours: boolean;
 }

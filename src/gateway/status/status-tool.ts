@@ -1,16 +1,16 @@
-import { createOwnTool, type OwnTool, readServerArgument, type SeenBackends, textResult } from './own-tool.js';
+import { createOwnTool, type OwnTool, readServerArgument, textResult, type VisibleBackends } from './own-tool.js';
 import { reportStatus } from './status.js';
 import type { StatusFacts } from './status-facts.js';
 import { renderStatus } from './status-text.js';
 
 /**
- * `trunkline__status`: how each server is, why, and what to do about it. A `notice` stands before its description,
- * where a model reads it without asking.
+ * Makes `trunkline__status`, which shows the state of each server, the reason, and what to do. A `notice` comes before
+ * the description of the tool, because a model reads it there without a call.
  */
-export function createStatusTool(facts: (seen: SeenBackends) => StatusFacts, notice?: string): OwnTool {
+export function createStatusTool(facts: (visible: VisibleBackends) => StatusFacts, notice?: string): OwnTool {
   const description = notice === undefined ? DEFINITION.description : `${notice}\n\n${DEFINITION.description}`;
-  return createOwnTool({ ...DEFINITION, description }, (args, seen) => {
-    const now = facts(seen);
+  return createOwnTool({ ...DEFINITION, description }, (args, visible) => {
+    const now = facts(visible);
     const chosen = readServerArgument(
       args,
       now.servers.map(({ backend }) => backend.key),
@@ -33,7 +33,7 @@ const LIST_SCHEMA = object({
   quarantined: { type: 'array', items: object({ name: { type: 'string' }, reason: { type: 'string' } }) },
   denied: STRINGS,
   truncated: NULLABLE_STRING,
-  hiding: { ...STRINGS, description: 'Listed, but with characters in their descriptions that nobody sees' },
+  hiding: { ...STRINGS, description: 'Listed entries with invisible characters in their descriptions' },
 });
 
 const SERVER_SCHEMA = object({
@@ -46,39 +46,46 @@ const SERVER_SCHEMA = object({
   },
   pid: NULLABLE_NUMBER,
   uptimeSeconds: NULLABLE_NUMBER,
-  generation: { ...COUNT, description: 'How many times a process was launched for it' },
+  generation: { ...COUNT, description: 'How many processes were started for this server' },
   restarts: COUNT,
   protocolVersion: NULLABLE_STRING,
   fromLastRun: {
     type: 'boolean',
-    description: 'Whether what is listed was read in the last run and not in this one yet',
+    description: 'Whether the lists come from the cache of the last run and are not confirmed yet',
   },
   breaker: { enum: ['closed', 'open', 'half-open'] },
   inFlight: COUNT,
   queued: COUNT,
   calls: COUNT,
   errors: { ...COUNT, description: 'Calls that the server answered with an error' },
-  failures: { ...COUNT, description: 'Calls that the server could not answer' },
+  failures: { ...COUNT, description: 'Calls that Trunkline answered because the server could not' },
   failureReasons: { type: 'object', additionalProperties: COUNT },
   cancelled: COUNT,
-  repeated: { ...COUNT, description: 'Calls that went to a second process because the first one ended' },
+  repeated: { ...COUNT, description: 'Calls that were repeated on a second process because the first one ended' },
   latencyMs: { anyOf: [object({ p50: { type: 'number' }, p95: { type: 'number' } }), { type: 'null' }] },
   tools: LIST_SCHEMA,
   approval: {
     anyOf: [
       object({
-        approved: { ...COUNT, description: 'Tools that are approved, listed or not' },
-        firstUse: { type: 'boolean', description: 'Whether they were approved in this run, as the first ones' },
+        approved: { ...COUNT, description: 'Approved tools, listed or not' },
+        firstUse: {
+          type: 'boolean',
+          description: 'Whether the first tools of this server were approved automatically in this run',
+        },
         fault: NULLABLE_STRING,
       }),
       { type: 'null' },
     ],
-    description: 'Where tools of this server have to be approved',
+    description: 'State of the approvals; null if the tools of this server need no approval',
   },
   prompts: LIST_SCHEMA,
   resources: LIST_SCHEMA,
   resourceTemplates: LIST_SCHEMA,
-  dropped: { type: 'object', additionalProperties: COUNT, description: 'Frames of the server that were dropped' },
+  dropped: {
+    type: 'object',
+    additionalProperties: COUNT,
+    description: 'Messages of the server that were dropped, by kind',
+  },
   lastExit: {
     anyOf: [
       object({ code: NULLABLE_NUMBER, signal: NULLABLE_STRING, secondsAgo: { type: 'number' } }),
@@ -89,15 +96,15 @@ const SERVER_SCHEMA = object({
   retryInSeconds: NULLABLE_NUMBER,
   installing: {
     anyOf: [object({ package: { type: 'string' }, forSeconds: { type: 'number' } }), { type: 'null' }],
-    description: 'What is being installed for it at the moment',
+    description: 'The package that is being installed for this server',
   },
   log: STRINGS,
   droppedLogLines: COUNT,
-  advice: { type: 'string', description: 'What the person can do' },
+  advice: { type: 'string', description: 'What a person can do' },
   instructions: NULLABLE_STRING,
   instances: {
     type: 'array',
-    description: 'The processes that run for this server',
+    description: 'The processes of this server',
     items: object({
       id: { type: 'string' },
       state: { type: 'string' },
@@ -105,7 +112,7 @@ const SERVER_SCHEMA = object({
       clients: COUNT,
       inFlight: COUNT,
       restarts: COUNT,
-      isYours: { type: 'boolean', description: 'Whether it is the one that answers you' },
+      isYours: { type: 'boolean', description: 'Whether this process serves the client that called this tool' },
     }),
   },
 });
@@ -114,31 +121,33 @@ const DEFINITION = {
   name: 'trunkline__status',
   title: 'Status of all servers',
   description:
-    'Shows how the MCP servers behind Trunkline are: state, restarts, load, latency, hidden tools, last errors, and what to do. Use it when a tool is missing or a call failed.',
+    'Shows the MCP servers behind Trunkline: state, restarts, load, latency, hidden tools, last errors, and what to do. Use it when a tool is missing or a call failed.',
   inputSchema: {
     type: 'object' as const,
-    properties: { server: { type: 'string', description: 'Only this server, with more of its log' } },
+    properties: {
+      server: { type: 'string', description: 'Key of a server: shows only this server, with more log lines' },
+    },
     additionalProperties: false,
   },
   outputSchema: object({
     version: { type: 'string' },
     uptimeSeconds: { type: 'number' },
     configFile: NULLABLE_STRING,
-    configFault: { ...NULLABLE_STRING, description: 'What is wrong with the configuration file as it is now' },
+    configFault: { ...NULLABLE_STRING, description: 'What is wrong with the current configuration file' },
     configFaultSeconds: NULLABLE_NUMBER,
     configInForce: { enum: ['current', 'previous', 'none'] },
     configReloads: COUNT,
     configNeedsRestart: STRINGS,
     tools: COUNT,
-    advice: { type: 'string', description: 'What the person can do about Trunkline as a whole' },
+    advice: { type: 'string', description: 'What a person can do about Trunkline as a whole' },
     limits: object({ waitingCalls: LIMIT_SCHEMA, partialFrameBytes: LIMIT_SCHEMA }),
-    internalErrorCount: { ...COUNT, description: 'Errors in Trunkline itself that failed one request each' },
+    internalErrorCount: { ...COUNT, description: 'Internal errors in Trunkline, each of which failed one request' },
     servers: { type: 'array', items: SERVER_SCHEMA },
   }),
   annotations: { readOnlyHint: true, destructiveHint: false, idempotentHint: true, openWorldHint: false },
 };
 
-/** A schema whose members are all there, always. */
+/** Makes an object schema in which every member is required. */
 function object(properties: Record<string, object>) {
   return { type: 'object' as const, properties, required: Object.keys(properties) };
 }

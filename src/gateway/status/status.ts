@@ -14,7 +14,7 @@ import type {
 } from './status-report.js';
 import { adviseOnToolCount } from './tool-count.js';
 
-/** The state of everything, or of `server` alone and then with more of its log. */
+/** Reports the state of all servers, or of `server` alone with more log lines. */
 export function reportStatus(facts: StatusFacts, server?: string): StatusReport {
   const chosen = facts.servers.filter(({ backend }) => server === undefined || backend.key === server);
   const logLines = server === undefined ? BRIEF_LOG_LINES : FULL_LOG_LINES;
@@ -52,7 +52,7 @@ const FULL_LOG_LINES = 20;
 
 function reportServer(facts: StatusFacts, one: ServerFacts, logLines: number): ServerReport {
   const { backend, lifecycle, problem } = one;
-  const shown = showing(facts);
+  const sanitize = sanitizerFor(facts);
   const { counters, latencies, connection, breaker } = backend.dispatcher;
   const p50 = latencies.quantile(0.5);
   const p95 = latencies.quantile(0.95);
@@ -66,7 +66,7 @@ function reportServer(facts: StatusFacts, one: ServerFacts, logLines: number): S
     generation: lifecycle?.generation ?? 0,
     restarts: lifecycle?.restarts ?? 0,
     protocolVersion: connection?.revision ?? null,
-    fromLastRun: backend.isFromLastRun,
+    fromLastRun: backend.isFromCache,
     breaker: breaker.state,
     inFlight: connection?.inFlight ?? 0,
     queued: backend.dispatcher.queued,
@@ -83,14 +83,14 @@ function reportServer(facts: StatusFacts, one: ServerFacts, logLines: number): S
       lastExit === undefined
         ? null
         : { code: lastExit.code, signal: lastExit.signal, secondsAgo: seconds(facts.now - lastExit.at) },
-    lastFailure: lifecycle?.lastFailure === undefined ? null : shown(lifecycle.lastFailure.reason),
+    lastFailure: lifecycle?.lastFailure === undefined ? null : sanitize(lifecycle.lastFailure.reason),
     retryInSeconds:
       lifecycle?.retryAt === undefined ? null : Math.ceil(Math.max(0, lifecycle.retryAt - facts.now) / 1000),
     installing:
       lifecycle?.missing === undefined || lifecycle.installingSince === undefined
         ? null
-        : { package: shown(lifecycle.missing), forSeconds: seconds(facts.now - lifecycle.installingSince) },
-    log: one.logLines.slice(-logLines).map(shown),
+        : { package: sanitize(lifecycle.missing), forSeconds: seconds(facts.now - lifecycle.installingSince) },
+    log: one.logLines.slice(-logLines).map(sanitize),
     droppedLogLines: one.droppedLogLines,
     advice: advise(facts, one),
     instructions:
@@ -119,25 +119,25 @@ function reportInstance({ backend, lifecycle }: InstanceFacts, yours: Backend): 
   };
 }
 
-/** Whatever a server says, on one line that hides nothing but secrets. */
-function showing({ redact }: StatusFacts): (text: string) => string {
+/** Makes texts of servers safe to show: one line, without secrets, and with control characters escaped. */
+function sanitizerFor({ redact }: StatusFacts): (text: string) => string {
   return (text) => printable(redact(text));
 }
 
 function reportList(facts: StatusFacts, { key, lists }: Backend, kind: ListKind): ListReport {
   const { catalogs } = facts;
-  const shown = showing(facts);
-  const { withheld, denied, truncated, hiding } = lists[kind];
+  const sanitize = sanitizerFor(facts);
+  const { withheld, denied, truncated, withHiddenCharacters } = lists[kind];
   const shadowed = catalogs[kind].shadowed.filter((entry) => entry.key === key);
   return {
-    exposed: (catalogs[kind].listed.get(key) ?? []).map(shown),
+    exposed: (catalogs[kind].listed.get(key) ?? []).map(sanitize),
     quarantined: [
-      ...withheld.map(({ name, reason }) => ({ name: shown(name), reason: shown(reason) })),
-      ...shadowed.map(({ exposed, owner }) => ({ name: shown(exposed), reason: `taken by "${owner}"` })),
+      ...withheld.map(({ name, reason }) => ({ name: sanitize(name), reason: sanitize(reason) })),
+      ...shadowed.map(({ exposed, owner }) => ({ name: sanitize(exposed), reason: `taken by "${owner}"` })),
     ],
-    denied: denied.map(shown),
+    denied: denied.map(sanitize),
     truncated: truncated ?? null,
-    hiding: hiding.map(shown),
+    hiding: withHiddenCharacters.map(sanitize),
   };
 }
 

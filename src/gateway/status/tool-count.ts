@@ -1,25 +1,25 @@
-/** Numbers of tools beyond which clients leave some out; which one does so at which changes with their versions. */
-const STEPS = [40, 80, 128];
+/** Tool counts that some clients accept at most. They differ between clients and their versions. */
+const CLIENT_LIMITS = [40, 80, 128];
 
-/** The largest of the numbers that so many tools reach; 0 if none. */
-function toolCountStep(count: number): number {
-  return STEPS.findLast((step) => count >= step) ?? 0;
+/** Returns the largest client limit that this many tools reach, or 0. */
+function reachedLimit(count: number): number {
+  return CLIENT_LIMITS.findLast((limit) => count >= limit) ?? 0;
 }
 
-/** What to tell a person about so many tools; empty if nothing. */
+/** Returns advice for a person about this many tools. Empty if there are few. */
 export function adviseOnToolCount(count: number): string {
-  const step = toolCountStep(count);
-  if (step === 0) return '';
-  return `${count} tools are listed. There are clients that take no more than ${step}, and models choose worse among many: \`tools.allow\` and \`tools.deny\` of a server say which of its tools to list.`;
+  const limit = reachedLimit(count);
+  if (limit === 0) return '';
+  return `${count} tools are listed. Some clients accept no more than ${limit}, and models choose worse among many tools. To list fewer, set \`tools.allow\` or \`tools.deny\` of a server.`;
 }
 
-/** Says so once for each of the numbers, when it is first reached; `tell` is given what is to be said. */
-export function createToolCountWarning(tell: (advice: string) => void): (count: number) => void {
-  let told = 0;
+/** Returns a function that takes the current tool count and calls `warn` once for each client limit that it reaches. */
+export function createToolCountWarning(warn: (advice: string) => void): (count: number) => void {
+  let warnedAt = 0;
   return (count) => {
-    const step = toolCountStep(count);
-    if (step <= told) return;
-    told = step;
-    tell(adviseOnToolCount(count));
+    const limit = reachedLimit(count);
+    if (limit <= warnedAt) return;
+    warnedAt = limit;
+    warn(adviseOnToolCount(count));
   };
 }

@@ -25,7 +25,7 @@ export interface OutgoingRequestsOptions {
   readonly onCancelled: (request: PendingRequest, notice?: NotificationEnvelope, edits?: readonly Edit[]) => void;
   /** A request timed out. Its handler is settled already. */
   readonly onTimeout: (request: PendingRequest) => void;
-  readonly onFault: OnInternalError | undefined;
+  readonly onInternalError: OnInternalError | undefined;
 }
 
 /** The requests sent to one server. Each is settled exactly once: answered, failed, cancelled, or timed out. */
@@ -130,7 +130,7 @@ export class OutgoingRequests {
     try {
       handler.settle(outcome);
     } catch (error) {
-      reportInternalError(error, this.#options.onFault);
+      reportInternalError(error, this.#options.onInternalError);
     }
   }
 }

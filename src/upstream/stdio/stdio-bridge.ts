@@ -110,7 +110,7 @@ export class StdioBridge implements Channel, ByteReader, LineSink {
       isServerWaiting: () => this.#unanswered.size > 0,
       onCancelled: (request, notice, edits) => this.#cancelled(request, notice, edits),
       onTimeout: (request) => this.#timedOut(request),
-      onFault: events.fault,
+      onInternalError: events.fault,
     });
   }
 

@@ -71,7 +71,7 @@ describe('what is no child that was kept', () => {
     ['no JSON', `rubbish\n${text}`],
     ['JSON of another kind', 'null\n{}\n'],
   ])('is told from one that was: %s', (_what, content) => {
-    expect(CachedCatalogue.read(bytesOf(content), scan)).toBe('it is of another format');
+    expect(CachedCatalogue.read(bytesOf(content), scan)).toBe('the file has another format');
   });
 
   it.each([
@@ -80,7 +80,7 @@ describe('what is no child that was kept', () => {
     ['with a list that is no JSON', text.replace('"n":9007199254740993', '"n":')],
     ['with an error in the place of a list', text.replaceAll('"result"', '"error"')],
   ])('is told from one that was: %s', (_what, content) => {
-    expect(CachedCatalogue.read(bytesOf(content), scan)).toBe('it is broken');
+    expect(CachedCatalogue.read(bytesOf(content), scan)).toBe('the file is damaged');
   });
 
   it('is any beginning of one, and reading it never throws', () => {

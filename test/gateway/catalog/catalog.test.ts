@@ -42,7 +42,7 @@ describe('the merged list', () => {
   it('is the same to the byte for the same tools', () => {
     const make = () => toolsOf([part('a', ['x', 'y']), part('b', ['x'])], OWN);
     expect(make().answer).toEqual(make().answer);
-    expect(make().isLike(make())).toBe(true);
+    expect(make().equals(make())).toBe(true);
   });
 
   it('is JSON even when nobody has a tool', () => {
@@ -161,7 +161,7 @@ describe('whether a client would see a difference', () => {
     ['a server without tools', [part('a', ['x', 'y']), part('b', [])], true],
   ])('it does with %s: %s', (_, parts, isSame) => {
     const before = toolsOf([part('a', ['x', 'y'])], OWN);
-    expect(toolsOf(parts, OWN).isLike(before)).toBe(isSame);
-    expect(before.isLike(toolsOf(parts, OWN))).toBe(isSame);
+    expect(toolsOf(parts, OWN).equals(before)).toBe(isSame);
+    expect(before.equals(toolsOf(parts, OWN))).toBe(isSame);
   });
 });

@@ -136,7 +136,7 @@ describe('a tool that some client would choke on', () => {
     const { tools, entries, withheld } = expose([`{"name":"a","x":1,${SCHEMA}}`, `{"name":"a","x":2,${SCHEMA}}`]);
     expect(tools).toHaveLength(1);
     expect(entries[0]).toContain('"x":1');
-    expect(withheld).toEqual([{ name: 'a', reason: 'the server lists this name twice; the first one counts' }]);
+    expect(withheld).toEqual([{ name: 'a', reason: 'the server lists this name twice; only the first entry is used' }]);
   });
 });
 
@@ -144,12 +144,12 @@ describe('a tool that hides characters in what it says about itself', () => {
   it('is listed byte for byte, and told of', () => {
     const hidden = `{"name":"read","description":"a\\u200bb \u202e",${SCHEMA}}`;
     const deep = '{"name":"deep","inputSchema":{"type":"object","properties":{"p":{"description":"\\udb40\\udc41"}}}}';
-    const { entries, hiding, withheld } = expose([
+    const { entries, withHiddenCharacters, withheld } = expose([
       hidden,
       deep,
       `{"name":"family","description":"👩‍👩‍👧‍👦 ❤️\\n",${SCHEMA}}`,
     ]);
-    expect([hiding, withheld]).toEqual([['k__read', 'k__deep'], []]);
+    expect([withHiddenCharacters, withheld]).toEqual([['k__read', 'k__deep'], []]);
     expect(entries[0]).toBe(hidden.replace('read', 'k__read'));
   });
 });
@@ -235,7 +235,9 @@ describe.each([
       { kind },
     );
     expect(entries).toEqual([`{"${member}":"x:1","name":"a"}`, `{"${member}":"x:2","name":"a"}`]);
-    expect(withheld).toEqual([{ name: 'x:1', reason: 'the server lists this name twice; the first one counts' }]);
+    expect(withheld).toEqual([
+      { name: 'x:1', reason: 'the server lists this name twice; only the first entry is used' },
+    ]);
   });
 
   it('is withheld without a name, and still belongs to its server', () => {

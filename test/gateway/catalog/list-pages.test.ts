@@ -62,7 +62,10 @@ describe('listing all pages', () => {
     ['empty', ['', '']],
   ])('ends when a cursor comes again: %s', async (_, cursors) => {
     const { asked, list } = child(...cursors.map((nextCursor, page) => ({ tools: [page], nextCursor })));
-    expect(await texts(list())).toEqual([...cursors.map((_, page) => String(page)), 'the same cursor came twice']);
+    expect(await texts(list())).toEqual([
+      ...cursors.map((_, page) => String(page)),
+      'the server sent the same cursor twice',
+    ]);
     expect(asked).toHaveLength(cursors.length);
   });
 
@@ -123,11 +126,11 @@ describe('listing all pages', () => {
     ['is null', { tools: null }],
     ['is missing', {}],
   ])('fails when the list %s', async (_, page) => {
-    expect(await texts(child(page).list())).toBe('tools/list: the result holds no list');
+    expect(await texts(child(page).list())).toBe('tools/list: the result contains no list');
   });
 
   it.each(['[]', 'null', '"tools"', '7'])('fails when the result is %s', async (result) => {
-    expect(await texts(child(result).list())).toBe('tools/list: the result holds no list');
+    expect(await texts(child(result).list())).toBe('tools/list: the result contains no list');
   });
 
   it('fails as a whole when a later page does, since half a list looks like tools that went away', async () => {

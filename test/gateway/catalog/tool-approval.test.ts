@@ -35,7 +35,7 @@ describe('a list of tools that have to be approved', () => {
     ]);
     expect(list.withheld).toEqual([
       { name: 'x', reason: 'changed since it was approved' },
-      { name: 'y', reason: 'new, not approved' },
+      { name: 'y', reason: 'new, not approved yet' },
     ]);
     expect([list.repeatable.size, list.taskOnly.size]).toEqual([0, 0]);
   });

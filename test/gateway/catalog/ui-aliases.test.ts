@@ -125,14 +125,14 @@ describe('a URI that clients may have seen', () => {
     expect(seen(without, b)).toEqual({ listed: [alias('b')], pointed: [alias('b')] });
     for (const uri of [MAIN, alias('a')]) {
       expect(without.resolve(uri)).toBeUndefined();
-      expect(without.knows(uri)).toBe(true);
+      expect(without.isClaimed(uri)).toBe(true);
     }
     expect(new UiAliases([a, b], without).resolve(MAIN)).toEqual({ key: 'a', original: MAIN });
   });
 
   it('is free when nobody has it any more', () => {
     const nobody = new UiAliases([gone('a'), gone('b')], new UiAliases([a, b]));
-    expect(nobody.knows(MAIN)).toBe(false);
+    expect(nobody.isClaimed(MAIN)).toBe(false);
     expect(seen(new UiAliases([gone('a'), b], nobody), b).listed).toEqual([MAIN]);
   });
 

@@ -4,12 +4,12 @@ import {
   afterClose,
   afterConnect,
   afterConnectionEnd,
-  afterRest,
+  afterIdleStop,
   afterState,
   connectionOf,
-  heedsDemand,
   initialAvailability,
   type ServerState,
+  startsOnDemand,
   unavailableBecause,
 } from '../../../src/gateway/dispatch/availability.js';
 import type { UpstreamConnection } from '../../../src/upstream/port.js';
@@ -53,7 +53,7 @@ describe('a call to a server', () => {
   });
 
   it('that is stopped because nobody needs it does not hear of a restart', () => {
-    const resting = afterRest(through(['starting', 'ready']));
+    const resting = afterIdleStop(through(['starting', 'ready']));
     expect(expectation(through(['stopping'], resting))).toBe('expected: starting');
   });
 
@@ -114,7 +114,7 @@ describe('a server', () => {
       'backoff',
       'stopped',
     ];
-    const heeding = states.filter((state) => heedsDemand(through([state])));
+    const heeding = states.filter((state) => startsOnDemand(through([state])));
     expect(heeding).toEqual(['idle', 'starting', 'stopping', 'parked']);
   });
 });

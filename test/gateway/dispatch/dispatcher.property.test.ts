@@ -39,15 +39,15 @@ describe('whatever happens, in any order', () => {
           // The bridge closes before supervision tells, or after it, or the process is gone and nobody has told yet.
           if (one.do === 'die quietly') child?.connection.close('exited');
           if (one.do === 'exit') {
-            dispatcher.moved('backoff');
+            dispatcher.stateChanged('backoff');
             child?.connection.close('exited');
           }
           if (one.do === 'disconnect') {
             child?.connection.close('stopped');
-            dispatcher.moved('backoff');
+            dispatcher.stateChanged('backoff');
           }
           if (one.do === 'give up') {
-            dispatcher.moved('parked');
+            dispatcher.stateChanged('parked');
             child?.connection.close('exited');
           }
           if (one.do === 'wait') clock.advance(one.which * 200);

@@ -23,7 +23,7 @@ describe('a call to a process that runs', () => {
     const first = await start();
     const exchange = serve({}, true);
     expect(exchange.leases).toEqual(['leased', 'released']);
-    dispatcher.moved('backoff');
+    dispatcher.stateChanged('backoff');
     first.connection.close('exited');
     await start();
     expect(exchange.leases).toEqual(['leased', 'released', 'leased', 'released']);
@@ -98,7 +98,7 @@ describe('a call to a process that runs', () => {
     const { dispatcher, start, serve } = dispatching();
     const first = await start();
     const exchange = serve();
-    dispatcher.moved('backoff');
+    dispatcher.stateChanged('backoff');
     first.connection.close('exited');
     const second = await start();
     expect(second.calls).toEqual([]);
@@ -173,7 +173,7 @@ describe('a call that waits for its turn', () => {
     const { clock, dispatcher, start, serve } = dispatching({ concurrency: 1 });
     const child = await start();
     const exchanges = [serve(), serve(), serve()];
-    dispatcher.moved('parked');
+    dispatcher.stateChanged('parked');
     child.connection.close('exited');
     for (let turn = 0; turn < 10; turn += 1) await flush();
     expect(exchanges.map(({ failure }) => failure?.reason)).toEqual(['child_exited', 'parked', 'parked']);
@@ -204,7 +204,7 @@ describe('a call while there is no process', () => {
     ['restarting', 5_000, ['starting', 'backoff', 'starting']],
   ])('is told that it is %s after %i ms', (absence, waitMs, states) => {
     const { clock, dispatcher, serve } = dispatching({}, () => 1_500);
-    for (const state of states) dispatcher.moved(state);
+    for (const state of states) dispatcher.stateChanged(state);
     const exchange = serve();
     clock.advance(waitMs - 1);
     expect(exchange.isSettled).toBe(false);
@@ -217,7 +217,7 @@ describe('a call while there is no process', () => {
   it('is told at once when none is to be expected any more', () => {
     const { clock, dispatcher, serve } = dispatching();
     const exchange = serve();
-    dispatcher.moved('parked');
+    dispatcher.stateChanged('parked');
     expect(exchange.failure).toMatchObject({ reason: 'parked', sent: false });
     clock.advance(60_000);
     expect(clock.pending).toBe(0);

@@ -1,4 +1,4 @@
-import type { CallLimits } from '../../../src/gateway/dispatch/call-limits.js';
+import type { CallLimits } from '../../../src/gateway/dispatch/call.js';
 import { Dispatcher } from '../../../src/gateway/dispatch/dispatcher.js';
 import { FakeClock } from '../../support/fake-clock.js';
 import { InMemoryUpstream } from '../../support/in-memory-upstream.js';
@@ -14,9 +14,9 @@ export function dispatching(limits: Partial<CallLimits> = {}, retryInMs: () => n
   const start = async (): Promise<InMemoryUpstream> => {
     const child = new InMemoryUpstream({ clock });
     generation += 1;
-    dispatcher.moved('starting');
+    dispatcher.stateChanged('starting');
     dispatcher.connect(await child.connect(generation));
-    dispatcher.moved('ready');
+    dispatcher.stateChanged('ready');
     return child;
   };
   const serve = (members: Message = {}, isRepeatable?: boolean): RecordedExchange => {

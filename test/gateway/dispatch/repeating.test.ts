@@ -10,7 +10,7 @@ describe('a call that may be repeated and whose process ends', () => {
     const { dispatcher, start, serve } = dispatching();
     const first = await start();
     const exchange = serve({}, true);
-    dispatcher.moved('backoff');
+    dispatcher.stateChanged('backoff');
     first.connection.close('exited');
     expect(exchange.answers).toEqual([]);
     const second = await start();
@@ -49,9 +49,9 @@ describe('a call that may be repeated and whose process ends', () => {
       const { clock, dispatcher, start, serve } = dispatching();
       const child = await start();
       const exchange = serve({}, true);
-      if (when === 'before') dispatcher.moved('parked');
+      if (when === 'before') dispatcher.stateChanged('parked');
       child.connection.close('exited');
-      if (when === 'after') dispatcher.moved('parked');
+      if (when === 'after') dispatcher.stateChanged('parked');
       expect(exchange.failure).toMatchObject({ reason: 'child_exited', sent: true, outcome: 'unknown' });
       clock.advance(60_000);
       expect(clock.pending).toBe(0);

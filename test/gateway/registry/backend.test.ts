@@ -16,9 +16,9 @@ const DEAF: BackendListener = {
   startSettled: () => {},
   attached: () => {},
   detached: () => {},
-  asked: () => {},
-  notified: () => {},
-  isHeld: () => false,
+  serverRequest: () => {},
+  notification: () => {},
+  wouldLoseState: () => false,
 };
 
 async function running(tools: readonly string[] = ['read']) {
@@ -79,7 +79,7 @@ describe('the tools of a backend', () => {
 
   it('make the start fail, with a reason, when they cannot be read', async () => {
     const { server } = scriptGateway({ servers: { a: { pages: ['{"tools":7}'] } } });
-    await expect(server('a').start()).rejects.toThrow('tools/list: the result holds no list');
+    await expect(server('a').start()).rejects.toThrow('tools/list: the result contains no list');
   });
 });
 
@@ -294,9 +294,9 @@ describe('a list other than that of tools', () => {
     const all = { 'prompts/list': { prompts: 7 }, 'resources/list': {}, 'resources/templates/list': { resources: [] } };
     const { lists: offered } = await started({ lists: all });
     expect([offered.prompts, offered.resources, offered.templates].map(({ withheld }) => withheld[0]?.reason)).toEqual([
-      'prompts/list: the result holds no list',
-      'resources/list: the result holds no list',
-      'resources/templates/list: the result holds no list',
+      'prompts/list: the result contains no list',
+      'resources/list: the result contains no list',
+      'resources/templates/list: the result contains no list',
     ]);
   });
 
@@ -325,6 +325,6 @@ describe('a list other than that of tools', () => {
     const { server } = scriptGateway({
       servers: { a: { pages: ['{"tools":7}'], lists, hello: { capabilities: { tools: {}, prompts: {} } } } },
     });
-    await expect(server('a').start()).rejects.toThrow('tools/list: the result holds no list');
+    await expect(server('a').start()).rejects.toThrow('tools/list: the result contains no list');
   });
 });

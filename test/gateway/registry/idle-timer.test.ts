@@ -13,7 +13,7 @@ function watching(idleMs: number) {
       state.idles += 1;
     },
   });
-  watch.begin();
+  watch.start();
   return { clock, state, watch };
 }
 
@@ -51,10 +51,10 @@ describe('a watch over what is used', () => {
   it('takes another limit from now on, and none', () => {
     const { clock, state, watch } = watching(1_000);
     clock.advance(900);
-    watch.limit(2_000);
+    watch.configure(2_000);
     clock.advance(1_999);
     expect(state.idles).toBe(0);
-    watch.limit(0);
+    watch.configure(0);
     clock.advance(10_000);
     expect([state.idles, clock.pending]).toEqual([0, 0]);
   });
@@ -62,7 +62,7 @@ describe('a watch over what is used', () => {
   it('has no timer where nothing is to be stopped, and none after its end', () => {
     expect(watching(0).clock.pending).toBe(0);
     const { clock, watch, state } = watching(1_000);
-    watch.end();
+    watch.stop();
     clock.advance(5_000);
     expect([clock.pending, state.idles]).toEqual([0, 0]);
   });

@@ -154,7 +154,7 @@ describe('the report', () => {
       exposed: ['a__ok'],
       quarantined: [
         { name: 'bad\\u{1b}[31m', reason: 'its name hides characters' },
-        { name: 'ok', reason: 'the server lists this name twice; the first one counts' },
+        { name: 'ok', reason: 'the server lists this name twice; only the first entry is used' },
       ],
       denied: ['secret'],
       truncated: null,
@@ -235,9 +235,9 @@ describe('what a limit kept out', () => {
       advice: expect.stringContaining('41 tools are listed'),
     });
     expect(renderStatus(report()).split('\n').slice(1, 5)).toEqual([
-      'Calls refused because 0 waited already, of all servers: 1.',
-      'Messages dropped because 5 bytes of incomplete ones were held already: 1.',
-      'Bugs of Trunkline that failed one request each: 2; its log tells more.',
+      'Calls refused: 1, because 0 calls were waiting already (limit `gateway.maxQueued`).',
+      'Messages dropped: 1, because incomplete messages took up 5 bytes already (limit `gateway.maxPartial`).',
+      'Internal errors in Trunkline: 2. Each failed one request; the log has the details.',
       report().advice,
     ]);
   });
@@ -258,7 +258,7 @@ describe('what a limit kept out', () => {
     const [one, ...others] = facts.servers;
     if (one === undefined) throw new Error('No server');
     const report = reportStatus({ ...facts, servers: [{ ...one, droppedLogLines: 7 }, ...others] });
-    expect(renderStatus(report)).toContain('    log lines dropped: 7, more than 1000 in a second');
+    expect(renderStatus(report)).toContain('    log lines dropped: 7 (more than 1000 in one second)');
   });
 
   it('names tools that hide characters in their descriptions', async () => {
@@ -266,7 +266,7 @@ describe('what a limit kept out', () => {
       script: { tools: [toolOf('ok').replace('{', '{"description":"\\u200b",')] },
     });
     expect(one()?.tools).toMatchObject({ exposed: ['a__ok'], hiding: ['a__ok'] });
-    expect(renderStatus(report())).toContain('    hide characters in their description: a__ok');
+    expect(renderStatus(report())).toContain('    invisible characters in the description: a__ok');
   });
 });
 
@@ -288,7 +288,7 @@ describe('what a server offers besides tools', () => {
   it('is counted in the text, where there is any', async () => {
     const { report } = await given({ script });
     expect(renderStatus(report())).toContain(
-      '- a: ready · 1 tools · 2 prompts · 1 resources · 1 resource templates · pid',
+      '- a: ready · 1 tool · 2 prompts · 1 resource · 1 resource template · pid',
     );
     expect(renderStatus(report())).not.toMatch(/^- b:.*(prompts|resources|templates)/m);
   });
@@ -332,8 +332,8 @@ describe('what a server offers besides tools', () => {
 
 describe('the advice', () => {
   it.each([
-    ['parked', {}, /Read the log lines, mend the cause, then restart the client/],
-    ['backoff', {}, /restarted by itself/],
+    ['parked', {}, /Read the log lines, fix the cause, then restart the client/],
+    ['backoff', {}, /restarts it automatically/],
     ['starting', { consecutiveFailures: 0 }, /still starting/],
     ['starting', { consecutiveFailures: 1 }, /being started again/],
     ['stopping', {}, /^$/],
@@ -350,9 +350,12 @@ describe('the advice', () => {
   });
 
   it('is what is wrong with the configuration, if that is it', async () => {
-    const problem = { message: 'No package "x".', hint: 'Install it.' };
+    const problem = { message: 'the variable KEY is not set', hint: 'set KEY, or give it a default' };
     const { one } = await given({ problem, isStarted: false });
-    expect(one()).toMatchObject({ state: 'misconfigured', advice: 'No package "x". Install it.' });
+    expect(one()).toMatchObject({
+      state: 'misconfigured',
+      advice: 'Its configuration is wrong: the variable KEY is not set. To fix it, set KEY, or give it a default.',
+    });
   });
 });
 
@@ -361,8 +364,8 @@ describe('the report as text', () => {
     const { report } = await given({ lifecycle: { readySince: 100_000 - 61_000 } });
     expect(renderStatus(report())).toBe(
       [
-        'Trunkline 1.2.3, up 1 min 40 s: 1 of 2 servers ready, 1 tools.',
-        '- a: ready · 1 tools · pid 4711 · up 1 min 1 s · generation 1 · restarts 0 · in flight 0 · queued 0 · calls 0 · errors 0 · failures 0',
+        'Trunkline 1.2.3, up 1 min 40 s: 1 of 2 servers ready, 1 tool.',
+        '- a: ready · 1 tool · pid 4711 · up 1 min 1 s · generation 1 · restarts 0 · in flight 0 · queued 0 · calls 0 · errors 0 · failures 0',
         '- b: stopped · 0 tools · generation 0 · restarts 0 · in flight 0 · queued 0 · calls 0 · errors 0 · failures 0',
       ].join('\n'),
     );
@@ -380,12 +383,12 @@ describe('the report as text', () => {
     const { report } = await given({ lifecycle, logLines: ['Error: no key'], script: { tools: ['{"name":"bad"}'] } });
     const lines = renderStatus(report()).split('\n');
     expect(lines.slice(2, -1)).toEqual([
-      '    next try: in 2 s',
+      '    next start: in 2 s',
       '    last failure: start-timeout',
       '    last exit: code 1, 1 min 5 s ago',
       '    quarantined: bad (inputSchema is not a schema of type "object")',
       '    log: Error: no key',
-      '    what to do: It is restarted by itself; if that goes on, the log lines tell why it ends.',
+      '    what to do: Trunkline restarts it automatically. If it keeps failing, the log lines show why.',
     ]);
   });
 
@@ -400,7 +403,7 @@ describe('the report as text', () => {
   it('begins with what is wrong with the configuration as a whole', async () => {
     const { report } = await given({ facts: { config: { ...SOUND, fault: FAULT } } });
     expect(renderStatus(report()).split('\n')[1]).toBe(
-      'The configuration cannot be used: trunkline.yaml:3:1: no servers',
+      'The configuration cannot be used, so no server runs: trunkline.yaml:3:1: no servers',
     );
   });
 
@@ -412,14 +415,16 @@ describe('the report as text', () => {
       configInForce: 'previous',
     });
     expect(renderStatus(report()).split('\n')[1]).toBe(
-      `The configuration file cannot be used, for 12 s now; what it said before is in force: ${FAULT.report}`,
+      `The configuration file has been unusable for 12 s, so the previous configuration stays in force: ${FAULT.report}`,
     );
   });
 
   it('tells which settings wait for the next start', async () => {
     const { report } = await given({ facts: { config: { ...SOUND, reloads: 2, needsRestart: ['gateway.http'] } } });
     expect(report()).toMatchObject({ configInForce: 'current', configReloads: 2 });
-    expect(renderStatus(report()).split('\n')[1]).toBe('In force when Trunkline is started again: gateway.http.');
+    expect(renderStatus(report()).split('\n')[1]).toBe(
+      'Restart Trunkline to apply these changed settings: gateway.http.',
+    );
   });
 
   it('has as many lines as it should, whatever a server says', async () => {
@@ -467,7 +472,7 @@ describe('the tool trunkline__status', () => {
     const { make } = await given();
     const result = await createStatusTool(make).call({ server }, NOTHING_SEEN);
     expect(result.isError).toBe(true);
-    expect(JSON.stringify(result.content)).toContain('Configured are: a, b.');
+    expect(JSON.stringify(result.content)).toContain('Configured servers: a, b.');
   });
 });
 
