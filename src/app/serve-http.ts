@@ -1,11 +1,13 @@
 import type { HttpConfig } from '../config/config.js';
 import { HttpBindError, literal } from '../downstream/http/bind.js';
+import { createHttpClients } from '../downstream/http/http-client.js';
 import type { HttpEvent } from '../downstream/http/http-event.js';
 import { type HttpTransport, openHttpTransport } from '../downstream/http/server.js';
 import { readOrCreateToken, TokenFileError } from '../files/token-file.js';
 import type { Logger } from '../observe/logger.js';
+import { IDENTITY } from '../version.js';
+import { createEraChooser } from './choose-era.js';
 import type { Composition } from './compose.js';
-import { createHttpClients } from './http-clients.js';
 import { UsageError } from './usage-error.js';
 import { tokenFile } from './user-files.js';
 
@@ -33,8 +35,8 @@ export async function serveHttp({ settings, limits, composition, logger }: Serve
   try {
     const front = await openHttpTransport({
       core: createHttpClients({
-        platform,
-        gateway,
+        scan: platform.scan,
+        chooseEra: createEraChooser(platform, gateway, IDENTITY),
         hasServer: (key) => gateway.pool.has(key),
         isReady: () => gateway.isReady,
       }),

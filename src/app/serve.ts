@@ -1,7 +1,7 @@
-import { LegacySession } from '../downstream/legacy/legacy-session.js';
 import { openStdioTransport } from '../downstream/stdio/stdio-transport.js';
 import { PendingGateway } from '../gateway/pending-gateway.js';
 import { IDENTITY } from '../version.js';
+import { createEraChooser } from './choose-era.js';
 import { inTime } from './in-time.js';
 import { createPlatform, type Platform } from './platform.js';
 import type { HttpSettings } from './serve-http.js';
@@ -59,15 +59,10 @@ async function openStdio(platform: Platform, gateway: PendingGateway): Promise<S
       maxLineBytes: MAX_LINE_BYTES,
       held: platform.partialFrames,
       bufferPool: platform.bufferPool,
-      openSession: (sink) =>
-        new LegacySession({
-          ...platform,
-          onFault: platform.internalErrors.onFault,
-          gateway,
-          sink,
-          serverInfo: IDENTITY,
-          principal: LOCAL_USER,
-        }),
+      scan: platform.scan,
+      chooseEra: createEraChooser(platform, gateway, IDENTITY),
+      principal: LOCAL_USER,
+      onFault: platform.internalErrors.onFault,
       onFirstMessage,
       onEnd: () => {
         isGone = true;

@@ -1,9 +1,7 @@
 import { toBytes } from '../json/json-text.js';
 import { RPC_CODES, RpcError } from '../jsonrpc/rpc-error.js';
-import { METHODS } from '../mcp/methods.js';
-import type { Exchange } from './exchange.js';
 
-/** Why the gateway, and not a server, answers a call. Stable: programs may act on it. */
+/** Why the gateway answers a call instead of a server. The names are stable: programs may act on them. */
 export type FailureReason =
   | 'installing'
   | 'not_installed'
@@ -12,12 +10,12 @@ export type FailureReason =
   | 'parked'
   | 'stopped'
   | 'misconfigured'
-  /** Nobody has approved what the tool is now. */
+  /** The tool has changed, and nobody has approved the change. */
   | 'not_approved'
   | 'unresponsive'
   | 'breaker_open'
   | 'queue_full'
-  /** Told as `queue_full`: it is the queues of all servers together that are. */
+  /** The queues of all servers together are full. Reported as `queue_full`. */
   | 'all_queues_full'
   | 'queue_timeout'
   | 'overloaded'
@@ -30,43 +28,44 @@ export type FailureReason =
 export interface Failure {
   readonly reason: FailureReason;
   readonly server: string;
-  /** Of the process that the call went to, or would have. */
+  /** The generation of the process that the call was sent to, or would have been sent to. */
   readonly generation: number | undefined;
   /** Whether a byte of the call may have reached the server. */
   readonly sent: boolean;
   readonly retryAfterMs: number | undefined;
-  /** For `not_approved`: what the server did, and what the person has to do. */
+  /** For `not_approved`: what changed, and what the person has to do. */
   readonly detail?: string | undefined;
 }
 
 /**
- * Answers an exchange that failed within the gateway.
- *
- * A tool call gets a tool result, because models read results and many hosts hide errors; every other method, and a
- * call whose answer would be a task, gets a JSON-RPC error with the same facts.
+ * The failure as a tool result with `isError`, as JSON. Tool calls get this form because models read results, while many
+ * hosts hide JSON-RPC errors.
  */
-export function answerFailure(exchange: Exchange, failure: Failure): void {
-  const facts = {
-    reason: failure.reason === 'all_queues_full' ? 'queue_full' : failure.reason,
-    server: failure.server,
-    generation: failure.generation,
-    sent: failure.sent,
-    outcome: outcomeOf(failure),
-    retryAfterMs: failure.retryAfterMs,
-  };
-  const text = describeFailure(failure);
-  const { method, tokens } = exchange.request;
-  if (method === METHODS.callTool && tokens.task === undefined) {
-    const result = { content: [{ type: 'text', text }], isError: true, _meta: { 'trunkline/failure': facts } };
-    exchange.succeed(toBytes(JSON.stringify(result)));
-  } else {
-    exchange.fail(new RpcError(RPC_CODES.internalError, text, facts));
-  }
+export function failureResult(failure: Failure): Uint8Array {
+  const content = [{ type: 'text', text: describeFailure(failure) }];
+  return toBytes(JSON.stringify({ content, isError: true, _meta: { 'trunkline/failure': factsOf(failure) } }));
 }
 
-/** For the model and the person: what happened, whether the call may have run, and what to do. */
+/** The failure as a JSON-RPC error, with the facts of `failureResult` in `data`. */
+export function failureError(failure: Failure): RpcError {
+  return new RpcError(RPC_CODES.internalError, describeFailure(failure), factsOf(failure));
+}
+
+function factsOf(failure: Failure): Readonly<Record<string, unknown>> {
+  const { reason, server, generation, sent, retryAfterMs } = failure;
+  return {
+    reason: reason === 'all_queues_full' ? 'queue_full' : reason,
+    server,
+    generation,
+    sent,
+    outcome: outcomeOf(failure),
+    retryAfterMs,
+  };
+}
+
+/** The message for the model and the person: what happened, whether the call may have run, and what to do. */
 export function describeFailure(failure: Failure): string {
-  if (failure.reason === 'not_approved') return describeRefused(failure);
+  if (failure.reason === 'not_approved') return describeUnapproved(failure);
   const consequence = failure.sent
     ? 'Whether the call took effect is unknown: check before repeating it.'
     : 'The call was not sent, so repeating it is safe.';
@@ -75,11 +74,11 @@ export function describeFailure(failure: Failure): string {
   return `Server "${failure.server}" ${SENTENCES[failure.reason]} ${consequence}${wait} ${ADVICE}`;
 }
 
-/** To repeat it is as safe as it is useless. */
-function describeRefused({ server, sent, detail = '' }: Failure): string {
+/** Repeating the call does not help before somebody approves the tool. */
+function describeUnapproved({ server, sent, detail = '' }: Failure): string {
   const consequence = sent
     ? 'Whether the call took effect is unknown, and it was not repeated.'
-    : 'The call was not sent; to repeat it is of no use before that.';
+    : 'The call was not sent. Repeating it does not help before the tool is approved.';
   return `Server "${server}" ${detail} ${consequence} ${ADVICE}`;
 }
 
@@ -93,14 +92,14 @@ const SENTENCES: Readonly<Record<Exclude<FailureReason, 'not_approved'>, string>
   parked: 'failed too often in a row and is no longer restarted at once.',
   stopped: 'is stopped.',
   misconfigured: 'cannot run as it is configured.',
-  unresponsive: 'has stopped answering; it is being looked at, and restarted if it stays silent.',
-  breaker_open: 'runs but has stopped answering; calls are held back until it answers again.',
+  unresponsive: 'has stopped answering. Trunkline is checking it and restarts it if it stays silent.',
+  breaker_open: 'runs but has stopped answering. Calls are rejected until it answers again.',
   queue_full: 'has too many calls waiting already.',
-  all_queues_full: 'has no room for this call: Trunkline as a whole has too many calls waiting already.',
+  all_queues_full: 'cannot queue this call: Trunkline as a whole has too many calls waiting already.',
   queue_timeout: 'was busy with other calls for too long.',
   overloaded: 'does not read what is sent to it.',
   timeout: 'did not answer in time; the call was cancelled.',
-  child_exited: 'ended while this call was under way. It is restarted by itself.',
+  child_exited: 'exited while it was working on this call. Trunkline restarts it.',
   response_too_large: 'answered with more than the frame limit allows, so the answer was dropped.',
   response_malformed: 'answered with something that is not valid JSON-RPC, so the answer was dropped.',
 };

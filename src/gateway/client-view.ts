@@ -1,13 +1,13 @@
-import type { Exchange } from '../downstream/exchange.js';
-import type { DownstreamClient } from '../downstream/port.js';
+import type { DownstreamClient, Exchange } from '../downstream/port.js';
 import { type OnInternalError, withErrorBoundaryAsync } from '../errors/error-boundary.js';
 import { internalError } from '../errors/internal-error.js';
 import { isString, readString, readText, toBytes } from '../json/json-text.js';
 import { RPC_CODES, RpcError } from '../jsonrpc/rpc-error.js';
-import type { NotificationEnvelope, RequestEnvelope } from '../mcp/envelope.js';
+import type { NotificationEnvelope } from '../mcp/envelope.js';
 import type { Hmac } from '../mcp/exposed-name.js';
 import { type ListKind, listAskedFor } from '../mcp/lists.js';
 import { METHODS, REPEATABLE_METHODS, TASK_METHODS } from '../mcp/methods.js';
+import type { RelayedRequest } from '../mcp/relayed-request.js';
 import type { LegacyRevision } from '../mcp/revisions.js';
 import type { Clock } from '../timing/clock.js';
 import type { Catalogs } from './catalog/catalogs.js';
@@ -255,7 +255,7 @@ export class ClientView {
 }
 
 /** The name of the tool that is to be called, if that is what is asked for. */
-function calledTool({ method, bytes, tokens: { name } }: RequestEnvelope): string | undefined {
+function calledTool({ method, bytes, tokens: { name } }: RelayedRequest): string | undefined {
   return method === METHODS.callTool && name !== undefined && isString(bytes, name)
     ? readString(bytes, name)
     : undefined;
@@ -276,7 +276,7 @@ function completesNothing({ dispatcher: { connection } }: Backend): boolean {
 
 const OLDEST: LegacyRevision = '2024-11-05';
 
-function readArguments({ bytes, params }: RequestEnvelope): unknown {
+function readArguments({ bytes, params }: RelayedRequest): unknown {
   if (params === undefined) return undefined;
   const value: unknown = JSON.parse(readText(bytes, params));
   return typeof value === 'object' && value !== null && 'arguments' in value ? value.arguments : undefined;

@@ -1,5 +1,4 @@
-import type { Exchange } from '../downstream/exchange.js';
-import type { ClientConnection, ClientFacts, DownstreamClient, GatewayPort } from '../downstream/port.js';
+import type { ClientFacts, DownstreamClient, Exchange, GatewayPort, GatewaySession } from '../downstream/port.js';
 import type { OnInternalError } from '../errors/error-boundary.js';
 import type { NotificationEnvelope } from '../mcp/envelope.js';
 import type { Hmac } from '../mcp/exposed-name.js';
@@ -125,7 +124,7 @@ export class Gateway implements GatewayPort {
     this.#pool.start();
   }
 
-  connect(client: DownstreamClient, facts: ClientFacts): ClientConnection {
+  open(client: DownstreamClient, facts: ClientFacts): GatewaySession {
     const keys = facts.server === undefined ? [...this.#pool.keys] : [facts.server];
     const backends = keys.map((key) => this.#pool.claim(key, client, facts));
     const view = this.#views.of(backends, facts.server !== undefined);
@@ -281,7 +280,7 @@ export class Gateway implements GatewayPort {
 
   #asked(backend: Backend, asked: ServerRequest): void {
     if (asked.request.method === METHODS.listRoots) this.#pool.noteRootsAsked(backend);
-    this.#serverRequests.ask(backend, asked);
+    this.#serverRequests.relay(backend, asked);
   }
 
   #notified(backend: Backend, notification: NotificationEnvelope): void {

@@ -1,5 +1,4 @@
-import type { Exchange } from '../downstream/exchange.js';
-import type { ClientConnection, ClientFacts, DownstreamClient, GatewayPort } from '../downstream/port.js';
+import type { ClientFacts, DownstreamClient, Exchange, GatewayPort, GatewaySession } from '../downstream/port.js';
 import { RPC_CODES, RpcError } from '../jsonrpc/rpc-error.js';
 import type { NotificationEnvelope } from '../mcp/envelope.js';
 import { listAskedFor } from '../mcp/lists.js';
@@ -31,8 +30,8 @@ export class PendingGateway implements GatewayPort {
     return this.#waiting.size > 0;
   }
 
-  connect(client: DownstreamClient, facts: ClientFacts): ClientConnection {
-    if (this.#gateway !== undefined) return this.#gateway.connect(client, facts);
+  open(client: DownstreamClient, facts: ClientFacts): GatewaySession {
+    if (this.#gateway !== undefined) return this.#gateway.open(client, facts);
     const connection = new PendingConnection(client, facts, {
       onListed: () => this.#onListed(),
       onClosed: () => this.#waiting.delete(connection),
@@ -55,7 +54,7 @@ interface PendingEvents {
 }
 
 /** A client that came before the gateway. */
-class PendingConnection implements ClientConnection {
+class PendingConnection implements GatewaySession {
   readonly offered = [];
   readonly instructions = ABOUT;
   readonly initializeResult = undefined;
@@ -63,7 +62,7 @@ class PendingConnection implements ClientConnection {
   readonly #facts: ClientFacts;
   readonly #events: PendingEvents;
   #held: Exchange[] = [];
-  #connection: ClientConnection | undefined;
+  #connection: GatewaySession | undefined;
 
   constructor(client: DownstreamClient, facts: ClientFacts, events: PendingEvents) {
     this.#client = client;
@@ -72,7 +71,7 @@ class PendingConnection implements ClientConnection {
   }
 
   become(gateway: GatewayPort): void {
-    const connection = gateway.connect(this.#client, this.#facts);
+    const connection = gateway.open(this.#client, this.#facts);
     this.#connection = connection;
     for (const exchange of this.#held.splice(0)) if (!exchange.isSettled) this.#serve(connection, exchange);
   }
@@ -93,7 +92,7 @@ class PendingConnection implements ClientConnection {
     this.#connection?.close();
   }
 
-  #serve(connection: ClientConnection, exchange: Exchange): void {
+  #serve(connection: GatewaySession, exchange: Exchange): void {
     connection.serve(exchange);
     if (listAskedFor(exchange.request.method) !== undefined) this.#events.onListed();
   }

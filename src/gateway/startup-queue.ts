@@ -1,4 +1,4 @@
-import type { Exchange } from '../downstream/exchange.js';
+import type { Exchange } from '../downstream/port.js';
 import type { Cancel, Clock } from '../timing/clock.js';
 
 export interface StartupQueueOptions {

@@ -8,6 +8,9 @@ export interface Edit {
   readonly part?: Span;
 }
 
+/** The text of one token, such as an id: the bytes of `text` at `part`. */
+export type TokenText = Omit<Required<Edit>, 'span'>;
+
 /** A message to be written: the bytes at `span`, with some tokens replaced. */
 export interface SplicedMessage {
   readonly bytes: Uint8Array;

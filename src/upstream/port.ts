@@ -1,7 +1,11 @@
 import type { Edit } from '../json/splice.js';
-import type { NotificationEnvelope, RequestEnvelope } from '../mcp/envelope.js';
+import type { NotificationEnvelope } from '../mcp/envelope.js';
+import type { RelayedRequest } from '../mcp/relayed-request.js';
 import type { BridgeCounters } from './counters.js';
 import type { Outcome, RequestHandler, RequestTimeouts, SentRequest } from './request.js';
+
+/** A request to send under an id of the upstream connection. */
+export type OutgoingRequest = Pick<RelayedRequest, 'method' | 'message'>;
 
 /**
  * One generation of a child that has shaken hands: what the gateway talks to, whatever protocol era the child speaks.
@@ -28,7 +32,7 @@ export interface UpstreamConnection {
    * nothing could be sent; the handler has been told why by then.
    */
   relay(
-    request: RequestEnvelope,
+    request: OutgoingRequest,
     edits: readonly Edit[],
     timeouts: RequestTimeouts,
     handler: RequestHandler,

@@ -13,20 +13,6 @@ export interface ServerRequest {
   progress(notification: NotificationEnvelope, edits: readonly Edit[]): void;
 }
 
-/** The same as the client that is asked sees it. */
-export interface InputRequest {
-  readonly request: RequestEnvelope;
-  /** What has to be replaced in the request before the client gets it. */
-  readonly edits: readonly Edit[];
-  /** Calling `outlive` makes progress go on after the answer, until the function it returns is called. */
-  answer(response: ResponseEnvelope, keepProgress: () => () => void): void;
-  fail(error: RpcError): void;
-  progress(notification: NotificationEnvelope): void;
-}
-
-/** Takes a question back; the notice is the server's own, absent when nobody is there any more who could give one. */
-export type WithdrawInput = (notice?: NotificationEnvelope, edits?: readonly Edit[]) => void;
-
 /** A request that came through this bridge. */
 export function toServerRequest(bridge: StdioBridge, request: RequestEnvelope): ServerRequest {
   const { requestProgressToken: token } = request.tokens;

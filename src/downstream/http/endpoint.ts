@@ -1,7 +1,6 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { SharedLimit } from '../../io/shared-limit.js';
 import type { ScanEnvelope } from '../../mcp/envelope.js';
-import { METHODS } from '../../mcp/methods.js';
 import type { Clock } from '../../timing/clock.js';
 import type { Deadlines } from '../../timing/deadlines.js';
 import type { BearerCheck } from './bearer.js';
@@ -102,7 +101,7 @@ export class Endpoint {
     if (body === 'no-room') return this.refuse(request, reply, NO_ROOM);
     if (body === 'too-large') return this.refuse(request, reply, guards.tooLarge(maxBodyBytes));
     const opening = sessionIdOf(request) === undefined ? this.#options.scan(body) : undefined;
-    if (opening?.kind === 'request' && opening.method === METHODS.initialize) {
+    if (opening !== undefined && opening.kind !== 'rejected' && this.#options.core.beginsSession(opening)) {
       return this.#initialize(request, reply, body);
     }
     const isBatch = opening?.kind === 'rejected' && opening.reason === 'batch';

@@ -3,9 +3,10 @@ import { type SplicedMessage, splicedLength, visitPieces } from '../../json/spli
 import { batchMessage } from '../../jsonrpc/batch.js';
 import type { Clock } from '../../timing/clock.js';
 import type { Deadlines } from '../../timing/deadlines.js';
+import type { ReplyChannel } from '../transport.js';
 import type { Timed } from './event-connection.js';
 import type { EventStream } from './event-stream.js';
-import type { Received, ReplyChannel } from './http-session.js';
+import type { Received } from './http-session.js';
 import { type Refusal, refusalBody } from './refusal.js';
 
 export interface PostStreamOptions {
@@ -38,6 +39,8 @@ const MAX_HELD_BYTES = 1024 * 1024;
 
 /** What one POST is answered with: one JSON text if the answers come first, a stream of events otherwise. */
 export class PostStream implements ReplyChannel, Timed {
+  /** Unrelated POSTs of one session may have the same request id. */
+  readonly isShared = false;
   dueAt: number;
   readonly #options: PostStreamOptions;
   #state: State = { kind: 'receiving', steps: [] };

@@ -1,8 +1,8 @@
-import type { EditAnswer } from '../../downstream/exchange.js';
 import { valuesAt } from '../../json/json-path.js';
 import { isString, readString, type Span, toBytes, visitElements } from '../../json/json-text.js';
 import type { Edit } from '../../json/splice.js';
 import { uiPointers } from '../../mcp/ui-uri.js';
+import type { EditAnswer } from '../dispatch/handling.js';
 
 /** For the answer to a read of `alias`: what is the resource itself goes by the alias, as the client asked for it. */
 export function editReadResult(original: string, alias: string): EditAnswer {

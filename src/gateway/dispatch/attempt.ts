@@ -1,5 +1,5 @@
-import type { Exchange, Handling } from '../../downstream/exchange.js';
 import type { FailureReason } from '../../downstream/failure.js';
+import type { Exchange } from '../../downstream/port.js';
 import { type OnInternalError, reportInternalError, withErrorBoundaryAsync } from '../../errors/error-boundary.js';
 import { internalError } from '../../errors/internal-error.js';
 import type { Edit } from '../../json/splice.js';
@@ -10,6 +10,7 @@ import type { UpstreamConnection } from '../../upstream/port.js';
 import type { Outcome, RequestHandler, RequestTimeouts, SentRequest } from '../../upstream/request.js';
 import type { CallCounters } from './call-counters.js';
 import type { CallLimits } from './call-limits.js';
+import type { Handling } from './handling.js';
 import { type InFlightCalls, isTaskResultWait } from './in-flight-calls.js';
 import type { Latencies } from './latencies.js';
 
@@ -220,7 +221,7 @@ class Attempt implements RequestHandler {
     const { counters, latencies, breaker } = this.#context;
     const { editAnswer, translation, onAnswered } = handling;
     const ofTask = translation?.answer(response, () => this.#keepProgress());
-    exchange.relay(response, joined(editAnswer?.(response), ofTask));
+    exchange.answer(response, joined(editAnswer?.(response), ofTask));
     if (!isTaskResultWait(exchange)) latencies.add(at - (earlier?.startedAt ?? this.#sent?.sentAt ?? at));
     if (response.error !== undefined || isTrue(response.bytes, response.tokens.isError)) counters.errors += 1;
     breaker().succeeded(at);

@@ -1,5 +1,5 @@
-import type { Exchange, Handling } from '../../downstream/exchange.js';
-import { answerFailure, type FailureReason } from '../../downstream/failure.js';
+import type { FailureReason } from '../../downstream/failure.js';
+import type { Exchange } from '../../downstream/port.js';
 import type { OnInternalError } from '../../errors/error-boundary.js';
 import type { SharedLimit } from '../../io/shared-limit.js';
 import { LISTS } from '../../mcp/lists.js';
@@ -11,6 +11,7 @@ import { type AdmittedCall, type AttemptContext, send, taskTimeouts } from './at
 import { newCallCounters } from './call-counters.js';
 import type { CallLimits } from './call-limits.js';
 import { CallWaits } from './call-waits.js';
+import type { Handling } from './handling.js';
 import { InFlightCalls, isTaskResultWait } from './in-flight-calls.js';
 import { Latencies } from './latencies.js';
 import { Turns } from './turns.js';
@@ -248,7 +249,7 @@ export class Dispatcher {
     if (exchange.isSettled) return;
     this.counters.failures += 1;
     this.failureReasons.set(reason, (this.failureReasons.get(reason) ?? 0) + 1);
-    answerFailure(exchange, {
+    exchange.fail({
       reason,
       server: this.#options.key,
       generation: this.#generation,

@@ -1,11 +1,12 @@
-import type { Exchange, Handling } from '../../downstream/exchange.js';
 import type { FailureReason } from '../../downstream/failure.js';
+import type { Exchange } from '../../downstream/port.js';
 import type { SharedLimit } from '../../io/shared-limit.js';
 import type { AdmittedCall } from './attempt.js';
 import type { CallLimits } from './call-limits.js';
 import { CallQueue } from './call-queue.js';
 import type { CallWaits } from './call-waits.js';
 import { Floor } from './floor.js';
+import type { Handling } from './handling.js';
 import { isInteractive } from './in-flight-calls.js';
 
 export interface TurnsOptions {

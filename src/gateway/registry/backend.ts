@@ -1,6 +1,5 @@
-import type { Exchange, Handling } from '../../downstream/exchange.js';
 import type { FailureReason } from '../../downstream/failure.js';
-import type { DownstreamClient } from '../../downstream/port.js';
+import type { DownstreamClient, Exchange } from '../../downstream/port.js';
 import type { NotificationEnvelope } from '../../mcp/envelope.js';
 import { type ListKind, listsChangedBy } from '../../mcp/lists.js';
 import type { UpstreamConnection } from '../../upstream/port.js';
@@ -12,6 +11,7 @@ import { OfferedLists } from '../catalog/offered-lists.js';
 import { type ListNaming, NO_LISTS, type ServerLists } from '../catalog/server-lists.js';
 import type { ApprovalFacts } from '../catalog/tool-approval.js';
 import { Dispatcher, type DispatcherOptions } from '../dispatch/dispatcher.js';
+import type { Handling } from '../dispatch/handling.js';
 import { Lifecycle, type LifecycleState } from './availability.js';
 import type { BackendListener } from './backend-listener.js';
 import { ConnectionWaits } from './connection-waits.js';
@@ -249,7 +249,7 @@ export class Backend {
   serve(exchange: Exchange, handling: Handling): void {
     this.#demand();
     this.#idleTimer.used();
-    exchange.goesTo(this.id);
+    exchange.route(this.id);
     // An installation takes longer than any call should wait.
     const absence = this.#lifecycle.state === 'installing' ? 'installing' : this.#lifecycle.absence;
     if (absence === undefined) this.dispatcher.serve(exchange, handling);

@@ -1,5 +1,4 @@
-import type { Exchange } from '../../downstream/exchange.js';
-import type { DownstreamClient } from '../../downstream/port.js';
+import type { DownstreamClient, Exchange } from '../../downstream/port.js';
 import { isString, readString, toBytes } from '../../json/json-text.js';
 import { RPC_CODES, RpcError } from '../../jsonrpc/rpc-error.js';
 import type { NotificationEnvelope } from '../../mcp/envelope.js';

@@ -1,6 +1,6 @@
-import type { Exchange } from '../../downstream/exchange.js';
 import { ExchangeDecorator } from '../../downstream/exchange-decorator.js';
-import type { DownstreamClient } from '../../downstream/port.js';
+import type { Failure } from '../../downstream/failure.js';
+import type { DownstreamClient, Exchange } from '../../downstream/port.js';
 import { type OnInternalError, withErrorBoundaryAsync } from '../../errors/error-boundary.js';
 import { internalError } from '../../errors/internal-error.js';
 import { isString, readString, toBytes } from '../../json/json-text.js';
@@ -181,13 +181,13 @@ class AskedSubscription extends ExchangeDecorator {
     this.#onEnd = onEnd;
   }
 
-  override relay(response: ResponseEnvelope): void {
-    super.relay(response);
+  override answer(response: ResponseEnvelope): void {
+    super.answer(response);
     this.#onEnd(response.error === undefined);
   }
 
-  override fail(error: RpcError): void {
-    super.fail(error);
+  override fail(reason: RpcError | Failure): void {
+    super.fail(reason);
     this.#onEnd(false);
   }
 

@@ -1,5 +1,6 @@
-import type { Exchange } from '../../downstream/exchange.js';
 import { ExchangeDecorator } from '../../downstream/exchange-decorator.js';
+import type { Failure } from '../../downstream/failure.js';
+import type { Exchange } from '../../downstream/port.js';
 import type { Edit } from '../../json/splice.js';
 import type { RpcError } from '../../jsonrpc/rpc-error.js';
 import type { ResponseEnvelope } from '../../mcp/envelope.js';
@@ -34,7 +35,7 @@ class Asking extends ExchangeDecorator {
   readonly #send: (asked: Exchange, backend: Backend) => void;
   readonly #left: Backend[];
   #asked: Backend | undefined;
-  #failure: RpcError | undefined;
+  #failure: RpcError | Failure | undefined;
 
   constructor(exchange: Exchange, inquiry: Inquiry, send: (asked: Exchange, backend: Backend) => void) {
     super(exchange);
@@ -51,17 +52,17 @@ class Asking extends ExchangeDecorator {
     else this.#send(this, this.#asked);
   }
 
-  override relay(response: ResponseEnvelope, edits?: readonly Edit[]): void {
+  override answer(response: ResponseEnvelope, edits?: readonly Edit[]): void {
     if (this.#inquiry.isUnknown(response)) {
       this.next();
       return;
     }
     if (this.#asked !== undefined) this.#inquiry.onFound(this.#asked);
-    super.relay(response, edits);
+    super.answer(response, edits);
   }
 
-  override fail(error: RpcError): void {
-    this.#failure ??= error;
+  override fail(reason: RpcError | Failure): void {
+    this.#failure ??= reason;
     this.next();
   }
 }

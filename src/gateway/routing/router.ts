@@ -1,13 +1,13 @@
-import type { Handling } from '../../downstream/exchange.js';
 import { isString, readString, readText, type Span, toBytes } from '../../json/json-text.js';
 import { RPC_CODES, RpcError } from '../../jsonrpc/rpc-error.js';
-import type { RequestEnvelope } from '../../mcp/envelope.js';
 import { METHODS } from '../../mcp/methods.js';
+import type { RelayedRequest } from '../../mcp/relayed-request.js';
 import { isUiUri } from '../../mcp/ui-uri.js';
 import { type Catalog, type Route, toRoute } from '../catalog/catalog.js';
 import type { Catalogs } from '../catalog/catalogs.js';
 import type { ListNaming } from '../catalog/server-lists.js';
 import { editReadResult, editToolResult } from '../catalog/ui-answers.js';
+import type { Handling } from '../dispatch/handling.js';
 import type { Backend } from '../registry/backend.js';
 import type { Inquiry } from './ask-in-order.js';
 import { KnownUris } from './known-uris.js';
@@ -48,7 +48,7 @@ export class Router {
     this.#methods = new Map(methods.filter(([, key]) => isThere(key)));
   }
 
-  target(request: RequestEnvelope, catalogs: Catalogs): Target | Inquiry | RpcError {
+  target(request: RelayedRequest, catalogs: Catalogs): Target | Inquiry | RpcError {
     const { name, uri, refName, refUri } = request.tokens;
     switch (request.method) {
       case METHODS.callTool: {
@@ -77,7 +77,7 @@ export class Router {
   }
 
   #byName(
-    { bytes, method }: RequestEnvelope,
+    { bytes, method }: RelayedRequest,
     token: Span | undefined,
     catalog: Catalog,
     what: string,
@@ -105,7 +105,7 @@ export class Router {
 
   /** Where nobody can be told to have it, the `candidates` are asked. */
   #byUri(
-    { bytes, method }: RequestEnvelope,
+    { bytes, method }: RelayedRequest,
     token: Span | undefined,
     catalogs: Catalogs,
     candidates: () => readonly Backend[] = () => [],
@@ -138,7 +138,7 @@ export class Router {
    * By what it is about, by the configuration, by who has answered it before, or by asking. A method that is not known
    * has no effects.
    */
-  #byMethod(request: RequestEnvelope, catalogs: Catalogs): Target | Inquiry | RpcError {
+  #byMethod(request: RelayedRequest, catalogs: Catalogs): Target | Inquiry | RpcError {
     const { bytes, method, tokens } = request;
     const only = this.#onlyBackend();
     if (only !== undefined) return only;

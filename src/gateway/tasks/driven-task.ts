@@ -1,9 +1,10 @@
-import type { Exchange, Translation } from '../../downstream/exchange.js';
+import type { Exchange } from '../../downstream/port.js';
 import { toBytes } from '../../json/json-text.js';
 import { METHODS } from '../../mcp/methods.js';
 import { knowsTasks } from '../../mcp/revisions.js';
 import type { UpstreamConnection } from '../../upstream/port.js';
 import type { Outcome } from '../../upstream/request.js';
+import type { Translation } from '../dispatch/handling.js';
 import type { Backend } from '../registry/backend.js';
 import type { Target } from '../routing/router.js';
 import { idAt } from './task-id-edits.js';

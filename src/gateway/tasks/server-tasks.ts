@@ -1,5 +1,4 @@
-import type { Exchange } from '../../downstream/exchange.js';
-import type { DownstreamClient } from '../../downstream/port.js';
+import type { DownstreamClient, Exchange } from '../../downstream/port.js';
 import { valuesAt } from '../../json/json-path.js';
 import { isString, readString, toBytes } from '../../json/json-text.js';
 import { type Edit, splice } from '../../json/splice.js';
@@ -8,6 +7,7 @@ import { RPC_CODES, RpcError } from '../../jsonrpc/rpc-error.js';
 import type { NotificationEnvelope, RequestEnvelope, ResponseEnvelope } from '../../mcp/envelope.js';
 import type { Hmac } from '../../mcp/exposed-name.js';
 import { METHODS } from '../../mcp/methods.js';
+import type { RelayedRequest } from '../../mcp/relayed-request.js';
 import { unwrapTaskId, wrapTaskId } from '../../mcp/task-id.js';
 import { listAllPages } from '../catalog/list-pages.js';
 import type { Backend } from '../registry/backend.js';
@@ -48,7 +48,7 @@ export class ServerTasks {
 
   /** Where a request about one task goes. An id that is not of this client's tasks reaches no server. */
   target(
-    { bytes, tokens, method }: RequestEnvelope,
+    { bytes, tokens, method }: RelayedRequest,
     client: DownstreamClient,
     backends: ReadonlyMap<string, Backend>,
   ): TaskTarget {

@@ -1,8 +1,10 @@
-import type { Exchange, Translation } from '../../downstream/exchange.js';
-import type { DownstreamClient } from '../../downstream/port.js';
+import type { DownstreamClient, Exchange } from '../../downstream/port.js';
+import type { Span } from '../../json/json-text.js';
 import type { Edit } from '../../json/splice.js';
 import type { NotificationEnvelope, RequestEnvelope, ResponseEnvelope } from '../../mcp/envelope.js';
 import type { Hmac } from '../../mcp/exposed-name.js';
+import type { RelayedRequest } from '../../mcp/relayed-request.js';
+import type { Translation } from '../dispatch/handling.js';
 import type { Backend } from '../registry/backend.js';
 import { ClientTasks } from './client-tasks.js';
 import { ServerTasks } from './server-tasks.js';
@@ -17,7 +19,7 @@ export interface TasksOptions {
   readonly isPersonal: (backend: Backend) => boolean;
 }
 
-type Message = RequestEnvelope | NotificationEnvelope | ResponseEnvelope;
+type Message = RelayedRequest | RequestEnvelope | NotificationEnvelope | ResponseEnvelope;
 
 /**
  * The tasks of both sides (revision 2025-11-25), and what has to be replaced in any message that belongs to one: each
@@ -95,7 +97,8 @@ export class Tasks {
   }
 }
 
-/** Where a message names the task that it belongs to. */
-function relatedTask({ kind, tokens }: Message): Message['tokens']['relatedTask'] {
-  return kind === 'response' ? tokens.resultRelatedTask : tokens.relatedTask;
+/** The place where a message names the task that it belongs to. */
+function relatedTask(message: Message): Span | undefined {
+  const isResponse = 'kind' in message && message.kind === 'response';
+  return isResponse ? message.tokens.resultRelatedTask : message.tokens.relatedTask;
 }

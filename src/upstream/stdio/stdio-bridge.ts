@@ -27,6 +27,7 @@ import { METHODS } from '../../mcp/methods.js';
 import type { Clock } from '../../timing/clock.js';
 import { newCounters } from '../counters.js';
 import { type HealthEvents, HealthMonitor } from '../health/health-monitor.js';
+import type { OutgoingRequest } from '../port.js';
 import type { Outcome, RequestHandler, RequestTimeouts, SentRequest } from '../request.js';
 import { OutgoingRequests } from './outgoing-requests.js';
 import { findIdInFragments } from './oversized-line.js';
@@ -141,21 +142,16 @@ export class StdioBridge implements ByteReader, LineSink {
    * Returns `undefined` when it could not be sent, which `handler` has been told by then.
    */
   relay(
-    request: RequestEnvelope,
+    request: OutgoingRequest,
     edits: readonly Edit[],
     timeouts: RequestTimeouts,
     handler: RequestHandler,
   ): SentRequest | undefined {
     const pending = this.#admit(timeouts, handler, true);
     if (pending === undefined) return undefined;
-    const { text, part } = this.#digits.write(pending.id);
-    const own: Edit = { span: request.id, text, part };
-    const [first] = edits;
-    // Nearly every call has one, the name; to spread a list of one costs more than to look.
-    const ours = edits.length === 1 && first !== undefined ? [own, first] : [own, ...edits];
-    const progressToken = request.tokens.requestProgressToken;
-    if (progressToken !== undefined) ours.push({ span: progressToken, text, part });
-    this.#output.send({ bytes: request.bytes, span: request.span, edits: ours, onWritten: handler.onWritten });
+    const message = request.message(this.#digits.write(pending.id), edits);
+    const { onWritten } = handler;
+    this.#output.send(onWritten === undefined ? message : { ...message, onWritten });
     return pending;
   }
 

@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
 import { LegacyExchange } from '../../../src/downstream/legacy/legacy-exchange.js';
-import { pipeChannel } from '../../../src/downstream/legacy/reply-channel.js';
 import type { DownstreamClient } from '../../../src/downstream/port.js';
 import { BufferPool } from '../../../src/io/buffer-pool.js';
 import { copyInto } from '../../../src/io/byte-reader.js';
@@ -11,6 +10,7 @@ import { StdioBridge } from '../../../src/upstream/stdio/stdio-bridge.js';
 import { FakeClock } from '../../support/fake-clock.js';
 import { slowReader } from '../../support/slow-reader.js';
 import { flush, lineOf, type Message, RecordingSink, requestOf, scan } from '../../support/wire.js';
+import { replyOn } from './reply-on.js';
 
 /** A server whose answers go to a client that reads when it is told to, and the memory in which they stand. */
 function relaying() {
@@ -28,24 +28,25 @@ function relaying() {
     events: { request: () => {}, notification: () => {}, junk: () => {}, silent: () => {}, offended: () => {} },
   });
   const owner = {
-    sendUnasked: () => {},
+    sendUnsolicited: () => {},
+    requireInput: () => () => {},
     settled: () => {},
-    passedOn: (bytes: Uint8Array) => bufferPool.release(bytes),
+    relayed: (bytes: Uint8Array) => bufferPool.release(bytes),
   };
   return {
     bufferPool,
     /** The client calls; our own ids count from 1, too. */
     call: (id: number) => {
-      const request = requestOf({ jsonrpc: '2.0', id, method: 'tools/call', params: { name: 'x' } });
-      const key = idKey(request.bytes, request.id);
+      const envelope = requestOf({ jsonrpc: '2.0', id, method: 'tools/call', params: { name: 'x' } });
+      const key = idKey(envelope.bytes, envelope.id);
       const client = {} as DownstreamClient;
-      const exchange = new LegacyExchange({ request, client, key, reply: pipeChannel(writer), clock, owner });
+      const exchange = new LegacyExchange({ envelope, client, key, reply: replyOn(writer), clock, owner });
       bridge.relay(
-        request,
+        exchange.request,
         [],
         { idleMs: 60_000, maxMs: 60_000 },
         {
-          settle: (outcome) => outcome.kind === 'answered' && exchange.relay(outcome.response),
+          settle: (outcome) => outcome.kind === 'answered' && exchange.answer(outcome.response),
         },
       );
     },

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import type { EditAnswer } from '../../../src/downstream/exchange.js';
-import { RecordedExchange } from '../../support/recorded-exchange.js';
+import type { EditAnswer } from '../../../src/gateway/dispatch/handling.js';
+import { InMemoryExchange } from '../../support/in-memory-client.js';
 import { bytesOf, flush, notificationOf } from '../../support/wire.js';
 import { delivering } from './dispatching.js';
 
@@ -31,7 +31,7 @@ describe('a call to a process that runs', () => {
   it('tells nothing of that when it may be looked at after its answer, as one that becomes a task', async () => {
     const { dispatcher, start } = delivering();
     const child = await start();
-    const exchange = new RecordedExchange();
+    const exchange = new InMemoryExchange();
     const translation = { answer: () => [], progress: () => [], cancel: () => [] };
     dispatcher.serve(exchange, { edits: [], translation });
     child.answer(0);
@@ -42,7 +42,7 @@ describe('a call to a process that runs', () => {
   it('has what it is said to be changed in its answer changed when that comes, and nothing else', async () => {
     const { dispatcher, start } = delivering();
     const child = await start();
-    const exchange = new RecordedExchange();
+    const exchange = new InMemoryExchange();
     const editAnswer = vi.fn<EditAnswer>(({ tokens: { isError } }) => {
       return isError === undefined ? [] : [{ span: isError, text: bytesOf('false') }];
     });

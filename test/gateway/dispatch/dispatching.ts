@@ -1,7 +1,7 @@
 import type { CallLimits } from '../../../src/gateway/dispatch/call-limits.js';
 import { Dispatcher } from '../../../src/gateway/dispatch/dispatcher.js';
 import { FakeClock } from '../../support/fake-clock.js';
-import { callOf, RecordedExchange } from '../../support/recorded-exchange.js';
+import { InMemoryExchange } from '../../support/in-memory-client.js';
 import { ScriptedChild } from '../../support/scripted-child.js';
 import { LIMITS } from '../../support/scripted-gateway.js';
 import type { Message } from '../../support/wire.js';
@@ -17,8 +17,8 @@ export function delivering(limits: Partial<CallLimits> = {}, retryInMs: () => nu
     dispatcher.connect(await child.connect(generation));
     return child;
   };
-  const serve = (members: Message = {}, isRepeatable?: boolean): RecordedExchange => {
-    const exchange = new RecordedExchange(callOf('read', members));
+  const serve = (members: Message = {}, isRepeatable?: boolean): InMemoryExchange => {
+    const exchange = new InMemoryExchange('tools/call', { name: 'read', ...members });
     dispatcher.serve(exchange, { edits: [], isRepeatable });
     return exchange;
   };

@@ -1,12 +1,12 @@
 import { describe, expect, it } from 'vitest';
 import { Floor } from '../../../src/gateway/dispatch/floor.js';
-import { RecordedClient } from '../../support/recorded-exchange.js';
+import { InMemoryClient } from '../../support/in-memory-client.js';
 
 function floorOf() {
   const floor = new Floor();
   const started: string[] = [];
-  const enter = (client: RecordedClient, name: string) => floor.enter(client, () => started.push(name));
-  return { floor, started, enter, one: new RecordedClient(), other: new RecordedClient() };
+  const enter = (client: InMemoryClient, name: string) => floor.enter(client, () => started.push(name));
+  return { floor, started, enter, one: new InMemoryClient(), other: new InMemoryClient() };
 }
 
 describe('the floor', () => {

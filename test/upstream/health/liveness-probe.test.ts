@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { EnvelopeRequest } from '../../../src/mcp/relayed-request.js';
 import { LivenessProbe } from '../../../src/upstream/health/liveness-probe.js';
 import { FakeClock } from '../../support/fake-clock.js';
 import { ScriptedChild } from '../../support/scripted-child.js';
@@ -19,7 +20,8 @@ async function suspecting() {
     unresponsive: () => told.push('unresponsive'),
   });
   await child.connect();
-  const call = (idleMs = 1_000) => child.bridge.relay(requestOf(CALL), [], { idleMs, maxMs: 600_000 }, new Listener());
+  const call = (idleMs = 1_000) =>
+    child.bridge.relay(new EnvelopeRequest(requestOf(CALL)), [], { idleMs, maxMs: 600_000 }, new Listener());
   const advance = async (ms: number) => {
     clock.advance(ms);
     await flush();

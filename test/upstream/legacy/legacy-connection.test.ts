@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { EnvelopeRequest } from '../../../src/mcp/relayed-request.js';
 import {
   answerLegacyServer,
   type Handshake,
@@ -182,7 +183,7 @@ describe('an open connection', () => {
     expect((await asked).kind).toBe('answered');
 
     const listener = new Listener();
-    connection.relay(requestOf(CALL), [], PATIENCE, listener);
+    connection.relay(new EnvelopeRequest(requestOf(CALL)), [], PATIENCE, listener);
     say(answerTo(3, 'ok'));
     expect(listener.told).toEqual(['"ok"']);
   });

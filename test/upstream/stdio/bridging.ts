@@ -1,5 +1,6 @@
 import { copyInto } from '../../../src/io/byte-reader.js';
 import type { NotificationEnvelope, RequestEnvelope } from '../../../src/mcp/envelope.js';
+import { EnvelopeRequest } from '../../../src/mcp/relayed-request.js';
 import type { Outcome, RequestHandler, RequestTimeouts, SentRequest } from '../../../src/upstream/request.js';
 import { StdioBridge } from '../../../src/upstream/stdio/stdio-bridge.js';
 import { FakeClock } from '../../support/fake-clock.js';
@@ -73,7 +74,7 @@ export function relay(
   timeouts = PATIENCE,
 ): { listener: Listener; sent: SentRequest | undefined } {
   const listener = new Listener();
-  return { listener, sent: bridge.relay(requestOf(call), [], timeouts, listener) };
+  return { listener, sent: bridge.relay(new EnvelopeRequest(requestOf(call)), [], timeouts, listener) };
 }
 
 export function answerTo(id: unknown, result: unknown = {}): Message {

@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { EnvelopeRequest } from '../../../src/mcp/relayed-request.js';
 import type { SentRequest } from '../../../src/upstream/request.js';
 import { requestOf } from '../../support/wire.js';
 import { answerTo, bridging, Listener, PATIENCE, progressOf } from './bridging.js';
@@ -30,7 +31,7 @@ describe('whatever happens, in any order', () => {
             const listener = new Listener();
             const params = { name: 'x', nonce: calls.length, _meta: { progressToken: `t${calls.length}` } };
             const request = requestOf({ jsonrpc: '2.0', id: 7, method: 'tools/call', params });
-            calls.push({ listener, sent: bridge.relay(request, [], PATIENCE, listener) });
+            calls.push({ listener, sent: bridge.relay(new EnvelopeRequest(request), [], PATIENCE, listener) });
           }
           const asked = output.messages.find((message) => message.id === id);
           if (one.do === 'answer') say(answerTo(id, asked?.params.nonce ?? 'nobody asked'));

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { copyInto } from '../../../src/io/byte-reader.js';
 import { RpcError } from '../../../src/jsonrpc/rpc-error.js';
+import { EnvelopeRequest } from '../../../src/mcp/relayed-request.js';
 import { bytesOf, notificationOf, requestOf, responseOf } from '../../support/wire.js';
 import { answerTo, bridging, CALL, Listener, PATIENCE, progressOf, relay } from './bridging.js';
 
@@ -44,7 +45,7 @@ describe('a relayed request', () => {
     const request = requestOf(`  ${line} \r`);
     const { name } = request.tokens;
     if (name === undefined) throw new Error('No name');
-    bridge.relay(request, [{ span: name, text: bytesOf('"re ad"') }], PATIENCE, new Listener());
+    bridge.relay(new EnvelopeRequest(request), [{ span: name, text: bytesOf('"re ad"') }], PATIENCE, new Listener());
     const expected = line.replace('"c-1"', '1').replace('"p\\u0031"', '1').replace('"k__read"', '"re ad"');
     expect(output.lines).toEqual([expected]);
   });
@@ -453,8 +454,8 @@ describe('the end of the process', () => {
   it('may be noticed by a handler that asks again, and is told at once', () => {
     const { bridge } = bridging();
     const second = new Listener();
-    const first = { settle: () => void bridge.relay(requestOf(CALL), [], PATIENCE, second) };
-    bridge.relay(requestOf(CALL), [], PATIENCE, first);
+    const first = { settle: () => void bridge.relay(new EnvelopeRequest(requestOf(CALL)), [], PATIENCE, second) };
+    bridge.relay(new EnvelopeRequest(requestOf(CALL)), [], PATIENCE, first);
     bridge.close('exited');
     expect(second.told).toEqual(['exited unsent']);
     expect(bridge.inFlight).toBe(0);
