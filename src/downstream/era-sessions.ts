@@ -18,7 +18,8 @@ export class EraSessions {
 
   /** The revision that the client negotiated; `undefined` before the handshake ends. */
   get revision(): string | undefined {
-    return this.#lastSession?.revision;
+    for (const { revision } of this.#sessions.values()) if (revision !== undefined) return revision;
+    return undefined;
   }
 
   /** Requests that were not answered yet. */
