@@ -57,7 +57,7 @@ async function openStdio(platform: Platform, gateway: PendingGateway): Promise<S
       output: process.stdout,
       backpressure: platform.backpressure,
       maxLineBytes: MAX_LINE_BYTES,
-      held: platform.partialFrames,
+      partialFrames: platform.partialFrames,
       bufferPool: platform.bufferPool,
       scan: platform.scan,
       chooseEra: createEraChooser(platform, gateway, IDENTITY),
@@ -74,7 +74,7 @@ async function openStdio(platform: Platform, gateway: PendingGateway): Promise<S
   return { left, isGone: () => isGone };
 }
 
-/** Whoever started us. */
+/** Principal for the stdio client: the operating-system user that started the gateway. */
 const LOCAL_USER = 'local';
 
 const SIGNALS = ['SIGTERM', 'SIGINT', 'SIGHUP'] as const;

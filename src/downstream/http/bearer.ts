@@ -3,19 +3,19 @@ import { FailureWindow, TokenBucket } from './rate-limit.js';
 import { type Refusal, retryAfter } from './refusal.js';
 
 export interface BearerCheckOptions {
-  /** Empty when nobody has to say who they are. */
+  /** Empty: no authentication. */
   readonly tokens: readonly string[];
   readonly failedLoginsPerMinute: number;
   readonly requestsPerSecond: number;
   readonly requestBurst: number;
 }
 
-/** Who asks, by the hash of their token; or why they may not. */
+/** The principal, which is the hash of the token; or the refusal. */
 export type Admission = { readonly principal: string } | { readonly refusal: Refusal };
 
 const MINUTE_MS = 60_000;
 
-/** The same whether the token is missing or wrong, so that nothing is learnt from it. */
+/** The same for a missing and a wrong token, so that it tells an attacker nothing. */
 const UNAUTHORIZED: Refusal = {
   status: 401,
   message: 'A bearer token is required',
@@ -23,16 +23,16 @@ const UNAUTHORIZED: Refusal = {
 };
 
 /**
- * Tells by the `Authorization` header who asks, and how often they may.
+ * Authenticates requests by the `Authorization` header and limits their rate.
  *
- * A right token is let in even from an address that failed too often: on loopback everybody has the same address, and
- * any local program could lock the user out. What keeps a token from being guessed is its length.
+ * A valid token is accepted even from an address with too many failed logins: all programs on loopback share one
+ * address, and any of them could lock the user out. The length of the token prevents guessing.
  */
 export class BearerCheck {
   readonly #options: BearerCheckOptions;
   readonly #hashes: readonly Buffer[];
   readonly #failures: FailureWindow;
-  /** One for each token, and one for all together when there is none: it cannot grow. */
+  /** One for each token, or a single one without authentication. Its size is fixed. */
   readonly #buckets = new Map<string, TokenBucket>();
 
   constructor(options: BearerCheckOptions) {
@@ -44,7 +44,7 @@ export class BearerCheck {
   admit(authorization: string | undefined, address: string, now: number): Admission {
     const principal = this.#hashes.length === 0 ? 'anonymous' : this.#principal(authorization);
     if (principal !== undefined) return this.#pace(principal, now);
-    // Without any header nothing was guessed: that is how clients find out that a token is needed.
+    // A request without the header is no guess: clients find out this way that a token is needed.
     const waitMs = authorization === undefined ? 0 : this.#failures.count(address, now);
     if (waitMs === 0) return { refusal: UNAUTHORIZED };
     return { refusal: { status: 429, message: 'Too many failed logins', headers: retryAfter(waitMs) } };
@@ -53,7 +53,7 @@ export class BearerCheck {
   #principal(authorization: string | undefined): string | undefined {
     const presented = sha256(/^Bearer +([!-~]+) *$/i.exec(authorization ?? '')?.[1] ?? '');
     let found: Buffer | undefined;
-    // All are compared, whichever matches: hashes, as equal lengths and equal times need.
+    // Hashes have equal lengths, and all are compared, so that the time tells nothing about the tokens.
     for (const hash of this.#hashes) {
       if (timingSafeEqual(hash, presented)) found = hash;
     }

@@ -1,4 +1,4 @@
-/** Allows a burst, and then so many a second. Times are milliseconds on a monotonic clock. */
+/** Allows a burst, then a number of requests per second. Times are milliseconds on a monotonic clock. */
 export class TokenBucket {
   readonly #capacity: number;
   readonly #perMs: number;
@@ -12,7 +12,7 @@ export class TokenBucket {
     this.#filledAt = now;
   }
 
-  /** Takes one and returns 0, or returns how long until there is one to take. */
+  /** Takes one token and returns 0, or returns the milliseconds until a token is available. */
   take(now: number): number {
     this.#tokens = Math.min(this.#capacity, this.#tokens + (now - this.#filledAt) * this.#perMs);
     this.#filledAt = now;
@@ -22,14 +22,14 @@ export class TokenBucket {
   }
 }
 
-/** Somebody with many addresses gets old ones forgotten, not our memory filled. */
+/** Limits the memory for an attacker with many addresses: the oldest address is forgotten. */
 const MAX_ADDRESSES = 4_096;
 
-/** Counts what went wrong for each address within a window that begins with the first of it. */
+/** Counts the failures of each address within a window that begins with the first failure. */
 export class FailureWindow {
   readonly #limit: number;
   readonly #windowMs: number;
-  /** In the order of `since`, so that the oldest stands first. */
+  /** In the order of `since`, oldest first. */
   readonly #failures = new Map<string, { readonly since: number; count: number }>();
 
   constructor({ limit, windowMs }: { limit: number; windowMs: number }) {
@@ -37,7 +37,7 @@ export class FailureWindow {
     this.#windowMs = windowMs;
   }
 
-  /** Counts one failure; returns 0, or how long the address has to wait when this was one too many. */
+  /** Counts one failure. Returns 0, or the milliseconds that the address has to wait after one failure too many. */
   count(address: string, now: number): number {
     this.#forget(now);
     const failure = this.#failures.get(address) ?? { since: now, count: 0 };

@@ -14,7 +14,7 @@ export interface StdioTransportOptions extends Pick<ClientPipeOptions, 'scan' | 
   readonly backpressure: Backpressure;
   readonly maxLineBytes: number;
   /** Bounds the incomplete lines of all connections together. */
-  readonly held?: SharedLimit;
+  readonly partialFrames?: SharedLimit;
   /** Provides the memory that the client's messages are read into. */
   readonly bufferPool?: BufferPool;
   /** The client's first message was received. Called once. */
@@ -25,7 +25,7 @@ export interface StdioTransportOptions extends Pick<ClientPipeOptions, 'scan' | 
 
 /** Serves the one client at the other end of stdin and stdout. */
 export function openStdioTransport(options: StdioTransportOptions): void {
-  const { output, maxLineBytes, held, bufferPool, onEnd } = options;
+  const { output, maxLineBytes, partialFrames, bufferPool, onEnd } = options;
   const { scan, chooseEra, principal, onFault } = options;
   const sink = new FairWriter(output, options.backpressure);
   const client = new ClientPipe({ scan, chooseEra, principal, onFault, sink });
@@ -46,7 +46,8 @@ export function openStdioTransport(options: StdioTransportOptions): void {
     },
     oversized: () => client.refuseOversized(maxLineBytes),
   };
-  const input = readInto(options.input, new LineDecoder({ sink: lines, maxLineBytes, held, bufferPool }));
+  const decoder = new LineDecoder({ sink: lines, maxLineBytes, held: partialFrames, bufferPool });
+  const input = readInto(options.input, decoder);
   input.once('end', end);
   input.once('error', end);
   // EPIPE means that the client has left, which is not an error of the gateway.
