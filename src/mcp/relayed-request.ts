@@ -36,20 +36,28 @@ export interface RelayedRequest {
   message(id: TokenText, edits: readonly Edit[]): SplicedMessage;
 }
 
-/** A request that was read from one JSON-RPC message. */
+/** A request that was read from one JSON-RPC message. There is one for each call, so it has no fields but the envelope. */
 export class EnvelopeRequest implements RelayedRequest {
-  readonly method: string;
-  readonly bytes: Uint8Array;
-  readonly params: Span | undefined;
-  readonly tokens: ParamTokens;
   readonly #envelope: RequestEnvelope;
 
   constructor(envelope: RequestEnvelope) {
-    this.method = envelope.method;
-    this.bytes = envelope.bytes;
-    this.params = envelope.params;
-    this.tokens = envelope.tokens;
     this.#envelope = envelope;
+  }
+
+  get method(): string {
+    return this.#envelope.method;
+  }
+
+  get bytes(): Uint8Array {
+    return this.#envelope.bytes;
+  }
+
+  get params(): Span | undefined {
+    return this.#envelope.params;
+  }
+
+  get tokens(): ParamTokens {
+    return this.#envelope.tokens;
   }
 
   message({ text, part }: TokenText, edits: readonly Edit[]): SplicedMessage {
