@@ -275,7 +275,7 @@ export class InMemoryExchange implements Exchange {
 }
 
 /** An id as the upstream side writes it. */
-export function idText(id: string): TokenText {
+function idText(id: string): TokenText {
   const text = bytesOf(id);
   return { text, part: { start: 0, end: text.length } };
 }
