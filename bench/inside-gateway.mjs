@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
 import { Readable, Writable } from 'node:stream';
+import { createEraChooser } from '../src/app/choose-era.js';
 import { createPlatform } from '../src/app/platform.js';
 import { createSeal } from '../src/app/seal.js';
-import { LegacySession } from '../src/downstream/legacy/legacy-session.js';
 import { openStdioTransport } from '../src/downstream/stdio/stdio-transport.js';
 import { createToolPolicy } from '../src/gateway/catalog/tool-policy.js';
 import { loadQueue } from '../src/gateway/dispatch/concurrency-limit.js';
@@ -56,18 +56,12 @@ export async function openInside(concurrency) {
     output: new Pipe((chunk) => client.receive(chunk)),
     backpressure,
     maxLineBytes: 64 * MIB,
-    held: partialFrames,
+    partialFrames,
     bufferPool,
-    openSession: (sink) =>
-      new LegacySession({
-        clock,
-        scan,
-        gateway,
-        sink,
-        serverInfo: { name: 'trunkline', version: '1.0.0' },
-        principal: 'local',
-        onInternalError: internalErrors.onInternalError,
-      }),
+    scan,
+    chooseEra: createEraChooser(platform, gateway, { name: 'trunkline', version: '1.0.0' }),
+    principal: 'local',
+    onInternalError: internalErrors.onInternalError,
     onEnd: () => gateway.close(),
   });
   gateway.start();

@@ -29,7 +29,7 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   // The clients before us.
   downstream: [...TEXT, 'io', 'upstream'],
   'downstream/legacy': [...BASE, 'io', 'downstream', 'upstream'],
-  'downstream/stdio': ['json', 'jsonrpc', 'io', 'io/streams', 'downstream', 'node'],
+  'downstream/stdio': [...TEXT, 'errors', 'io', 'io/streams', 'downstream', 'node'],
   'downstream/http': [...BASE, 'io', 'downstream', 'observe/events', 'node', 'npm:fastify'],
   // The servers behind us.
   upstream: [...TEXT, 'io', 'supervision'],
@@ -105,7 +105,7 @@ describe('the files', () => {
   });
 });
 
-const IMPORT = /(?:^import|\bfrom|\bimport\()\s*'([^']+)'/gm;
+const IMPORT = /(?:^import |^(?:\} |import .*|export .*)from |\bimport\()'([^'\n]+)'/gm;
 
 function importsOf(file: string): string[] {
   return specifiersOf(file).map((specifier) => {

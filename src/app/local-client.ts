@@ -1,4 +1,4 @@
-import { LegacySession } from '../downstream/legacy/legacy-session.js';
+import { ClientPipe } from '../downstream/stdio/client-pipe.js';
 import { readText, toBytes } from '../json/json-text.js';
 import { type SplicedMessage, splice } from '../json/splice.js';
 import type { MessageSink } from '../jsonrpc/message.js';
@@ -7,6 +7,7 @@ import type { NotificationEnvelope, ResponseEnvelope, ScanEnvelope } from '../mc
 import { METHODS } from '../mcp/methods.js';
 import { LATEST_LEGACY_REVISION } from '../mcp/revisions.js';
 import { VERSION } from '../version.js';
+import { createEraChooser } from './choose-era.js';
 import type { Composition } from './compose.js';
 
 /** Progress as the server reported it, not validated. */
@@ -28,21 +29,19 @@ interface Pending {
  */
 export class LocalClient {
   readonly #scan: ScanEnvelope;
-  readonly #session: LegacySession;
+  readonly #session: ClientPipe;
   readonly #pending = new Map<number, Pending>();
   #lastId = 0;
 
   private constructor({ platform, gateway }: Composition) {
-    const { clock, scan, internalErrors } = platform;
+    const { scan, internalErrors } = platform;
     this.#scan = scan;
     const sink: MessageSink = { send: (message) => this.#receive(message), unwrittenBytes: 0 };
-    this.#session = new LegacySession({
-      clock,
+    this.#session = new ClientPipe({
       scan,
-      gateway,
+      chooseEra: createEraChooser(platform, gateway, IDENTITY),
       sink,
       onInternalError: internalErrors.onInternalError,
-      serverInfo: IDENTITY,
       principal: 'local',
     });
   }

@@ -1,12 +1,14 @@
 import type { HttpConfig } from '../config/config.js';
 import { HttpBindError, literal } from '../downstream/http/bind.js';
+import { createHttpClients } from '../downstream/http/http-client.js';
 import type { HttpEvent } from '../downstream/http/http-event.js';
 import { type HttpTransport, openHttpTransport } from '../downstream/http/server.js';
 import { errorCode } from '../errors/error-text.js';
 import { readOrCreateToken, TokenFileError } from '../files/token-file.js';
 import type { Logger } from '../observe/logger.js';
+import { IDENTITY } from '../version.js';
+import { createEraChooser } from './choose-era.js';
 import type { Composition } from './compose.js';
-import { createHttpClients } from './http-clients.js';
 import { UsageError } from './usage-error.js';
 import { tokenFile } from './user-files.js';
 
@@ -34,8 +36,8 @@ export async function serveHttp({ settings, limits, composition, logger }: Serve
   try {
     const transport = await openHttpTransport({
       core: createHttpClients({
-        platform,
-        gateway,
+        scan: platform.scan,
+        chooseEra: createEraChooser(platform, gateway, IDENTITY),
         hasServer: (key) => gateway.pool.has(key),
         isReady: () => gateway.isReady,
       }),

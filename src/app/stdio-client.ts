@@ -1,7 +1,7 @@
-import { LegacySession } from '../downstream/legacy/legacy-session.js';
 import { openStdioTransport } from '../downstream/stdio/stdio-transport.js';
 import type { PendingGateway } from '../gateway/pending-gateway.js';
 import { IDENTITY } from '../version.js';
+import { createEraChooser } from './choose-era.js';
 import { inTime } from './in-time.js';
 import type { Platform } from './platform.js';
 
@@ -40,17 +40,12 @@ export async function openStdioClient(platform: Platform, gateway: PendingGatewa
       output: process.stdout,
       backpressure: platform.backpressure,
       maxLineBytes: MAX_LINE_BYTES,
-      held: platform.partialFrames,
+      partialFrames: platform.partialFrames,
       bufferPool: platform.bufferPool,
-      openSession: (sink) =>
-        new LegacySession({
-          ...platform,
-          onInternalError: platform.internalErrors.onInternalError,
-          gateway,
-          sink,
-          serverInfo: IDENTITY,
-          principal: LOCAL_USER,
-        }),
+      scan: platform.scan,
+      chooseEra: createEraChooser(platform, gateway, IDENTITY),
+      principal: LOCAL_USER,
+      onInternalError: platform.internalErrors.onInternalError,
       onFirstMessage,
       onEnd: () => {
         isGone = true;

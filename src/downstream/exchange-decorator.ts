@@ -1,10 +1,11 @@
 import type { Edit, SplicedMessage } from '../json/splice.js';
 import type { RpcError } from '../jsonrpc/rpc-error.js';
-import type { NotificationEnvelope, RequestEnvelope, ResponseEnvelope } from '../mcp/envelope.js';
-import type { Exchange } from './exchange.js';
-import type { DownstreamClient } from './port.js';
+import type { NotificationEnvelope, ResponseEnvelope } from '../mcp/envelope.js';
+import type { RelayedRequest } from '../mcp/relayed-request.js';
+import type { Failure } from './failure.js';
+import type { DownstreamClient, Exchange, InputRequest, WithdrawInput } from './port.js';
 
-/** An exchange that leaves everything to another one; what it does otherwise is for its heirs to say. */
+/** Delegates every member to another exchange. Subclasses override what they change. */
 export class ExchangeDecorator implements Exchange {
   readonly #exchange: Exchange;
 
@@ -12,7 +13,7 @@ export class ExchangeDecorator implements Exchange {
     this.#exchange = exchange;
   }
 
-  get request(): RequestEnvelope {
+  get request(): RelayedRequest {
     return this.#exchange.request;
   }
 
@@ -28,24 +29,24 @@ export class ExchangeDecorator implements Exchange {
     return this.#exchange.wantsProgress;
   }
 
-  goesTo(source: string): void {
-    this.#exchange.goesTo(source);
+  route(source: string): void {
+    this.#exchange.route(source);
   }
 
   leaseRequest(): SplicedMessage['lease'] {
     return this.#exchange.leaseRequest();
   }
 
-  relay(response: ResponseEnvelope, edits?: readonly Edit[]): void {
-    this.#exchange.relay(response, edits);
+  answer(response: ResponseEnvelope, edits?: readonly Edit[]): void {
+    this.#exchange.answer(response, edits);
   }
 
   succeed(result: Uint8Array): void {
     this.#exchange.succeed(result);
   }
 
-  fail(error: RpcError): void {
-    this.#exchange.fail(error);
+  fail(reason: RpcError | Failure): void {
+    this.#exchange.fail(reason);
   }
 
   progress(notification: NotificationEnvelope, edits?: readonly Edit[], via?: Exchange): void {
@@ -60,7 +61,11 @@ export class ExchangeDecorator implements Exchange {
     this.#exchange.send(message);
   }
 
-  onCancel(listener: (notice?: NotificationEnvelope) => void): void {
+  requireInput(input: InputRequest): WithdrawInput {
+    return this.#exchange.requireInput(input);
+  }
+
+  onCancel(listener: (notification?: NotificationEnvelope) => void): void {
     this.#exchange.onCancel(listener);
   }
 }

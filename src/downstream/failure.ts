@@ -1,7 +1,5 @@
 import { toBytes } from '../json/json-text.js';
 import { RPC_CODES, RpcError } from '../jsonrpc/rpc-error.js';
-import { METHODS } from '../mcp/methods.js';
-import type { Exchange } from './exchange.js';
 
 /** Why the gateway answers a call itself. The values are stable, because programs may act on them. */
 export type FailureReason =
@@ -42,34 +40,34 @@ export interface Failure {
 }
 
 /**
- * Answers an exchange whose call failed in the gateway.
- *
- * A tool call gets a tool result with `isError`: clients should show these to the model, but need not show JSON-RPC
- * errors (MCP specification, page server/tools, "Error Handling"). Every other request gets a JSON-RPC error with the
- * same facts, and so does a tool call with `task`, whose result would have to be a task.
+ * The failure as a tool result with `isError`, as JSON. Tool calls get this form because models read results, while many
+ * hosts hide JSON-RPC errors.
  */
-export function answerFailure(exchange: Exchange, failure: Failure): void {
-  const facts = {
-    reason: failure.reason === 'all_queues_full' ? 'queue_full' : failure.reason,
-    server: failure.server,
-    generation: failure.generation,
-    sent: failure.sent,
-    outcome: outcomeOf(failure),
-    retryAfterMs: failure.retryAfterMs,
-  };
-  const text = describeFailure(failure);
-  const { method, tokens } = exchange.request;
-  if (method === METHODS.callTool && tokens.task === undefined) {
-    const result = { content: [{ type: 'text', text }], isError: true, _meta: { 'trunkline/failure': facts } };
-    exchange.succeed(toBytes(JSON.stringify(result)));
-  } else {
-    exchange.fail(new RpcError(RPC_CODES.internalError, text, facts));
-  }
+export function failureResult(failure: Failure): Uint8Array {
+  const content = [{ type: 'text', text: describeFailure(failure) }];
+  return toBytes(JSON.stringify({ content, isError: true, _meta: { 'trunkline/failure': factsOf(failure) } }));
 }
 
-/** Returns the text for models and people: what happened, whether the call may have run, and what to do. */
+/** The failure as a JSON-RPC error, with the facts of `failureResult` in `data`. */
+export function failureError(failure: Failure): RpcError {
+  return new RpcError(RPC_CODES.internalError, describeFailure(failure), factsOf(failure));
+}
+
+function factsOf(failure: Failure): Readonly<Record<string, unknown>> {
+  const { reason, server, generation, sent, retryAfterMs } = failure;
+  return {
+    reason: reason === 'all_queues_full' ? 'queue_full' : reason,
+    server,
+    generation,
+    sent,
+    outcome: outcomeOf(failure),
+    retryAfterMs,
+  };
+}
+
+/** The message for the model and the person: what happened, whether the call may have run, and what to do. */
 export function describeFailure(failure: Failure): string {
-  if (failure.reason === 'not_approved') return describeRejection(failure);
+  if (failure.reason === 'not_approved') return describeUnapproved(failure);
   const consequence = failure.sent
     ? 'Whether the call took effect is unknown: check before repeating it.'
     : 'The call was not sent, so repeating it is safe.';
@@ -78,7 +76,8 @@ export function describeFailure(failure: Failure): string {
   return `Server "${failure.server}" ${SENTENCES[failure.reason]} ${consequence}${wait} ${ADVICE}`;
 }
 
-function describeRejection({ server, sent, detail = '' }: Failure): string {
+/** Repeating the call does not help before somebody approves the tool. */
+function describeUnapproved({ server, sent, detail = '' }: Failure): string {
   const consequence = sent
     ? 'Whether the call took effect is unknown. It was not repeated.'
     : 'The call was not sent. Repeating it fails until that is done.';

@@ -1,78 +1,127 @@
-import type { Edit } from '../json/splice.js';
+import type { Edit, SplicedMessage } from '../json/splice.js';
 import type { RpcError } from '../jsonrpc/rpc-error.js';
 import type { ClientProfile } from '../mcp/client-profile.js';
-import type { NotificationEnvelope, RequestEnvelope, ResponseEnvelope } from '../mcp/envelope.js';
+import type { NotificationEnvelope, ResponseEnvelope } from '../mcp/envelope.js';
 import type { ListKind } from '../mcp/lists.js';
-import type { Exchange } from './exchange.js';
+import type { RelayedRequest } from '../mcp/relayed-request.js';
 import type { Failure } from './failure.js';
 
-/** A client's session as the gateway sees it. */
-export interface DownstreamClient {
-  /** Who is behind it. */
-  readonly principal: string;
-  /** What was agreed on; `undefined` before. */
-  readonly revision: string | undefined;
-  /** The merged list has become another one. */
-  listChanged(kind: ListKind): void;
-  /**
-   * Asks the client something for a server; `via` is the request that made the server ask, if it is known. The
-   * function that is returned takes the question back.
-   */
-  ask(input: InputRequest, via: Exchange | undefined): WithdrawInput;
-  /** The one server that it wanted to see as it is is not configured any more. */
-  gone(): void;
-  /** Something that a server said and that concerns this client, untouched but for the edits. */
-  notify(notification: NotificationEnvelope, edits?: readonly Edit[]): void;
+/*
+ * The port between clients and the gateway. To connect another kind of client, implement `DownstreamClient` and
+ * `Exchange`: open a session with `GatewayPort.open`, hand each request to `GatewaySession.serve` as an `Exchange`, and
+ * call `GatewaySession.close` when the client is gone. Nothing here depends on a transport or on a protocol era.
+ */
+
+/** Serves clients. */
+export interface GatewayPort {
+  /** Opens a session for a client, which lasts until `close` is called on it. */
+  open(client: DownstreamClient, facts: ClientFacts): GatewaySession;
 }
 
-/** A server's request to a client, while the client answers it. */
+/** What a client tells about itself when its session opens. */
+export interface ClientFacts {
+  readonly profile: ClientProfile;
+  /** The key of the one server that the client wants to see unchanged. Absent: all servers, merged. */
+  readonly server?: string | undefined;
+}
+
+/** One client's session with the gateway. */
+export interface GatewaySession {
+  /** The capabilities that each running server declared. */
+  readonly offered: readonly Readonly<Record<string, unknown>>[];
+  /** Instructions for the client's model. */
+  readonly instructions: string;
+  /**
+   * The initialize result of the one server that the client sees unchanged, or why that server does not start. Absent
+   * for a client that sees all servers.
+   */
+  readonly initializeResult: Promise<ServerHandshake> | undefined;
+  /** Serves one request. */
+  serve(exchange: Exchange): void;
+  /** Takes a notification that does not concern a request in flight. */
+  notified(notification: NotificationEnvelope): void;
+  /** Ends the session. The caller cancels the exchanges that are still in flight. */
+  close(): void;
+}
+
+/** The initialize result of one server, as JSON. */
+export type ServerHandshake =
+  | { readonly kind: 'initialized'; readonly result: Uint8Array; readonly revision: string }
+  | { readonly kind: 'failed'; readonly failure: Failure };
+
+/** A client, as the gateway sees it. */
+export interface DownstreamClient {
+  /** The authenticated subject behind the client. Clients of one principal may share servers and tasks. */
+  readonly principal: string;
+  /** The negotiated protocol revision; `undefined` before the handshake ends. */
+  readonly revision: string | undefined;
+  /** A merged list has changed. */
+  listChanged(kind: ListKind): void;
+  /** Relays a server's notification that no request of this client caused. */
+  notify(notification: NotificationEnvelope, edits?: readonly Edit[]): void;
+  /** Asks the client for input that no request of this client caused. See `Exchange.requireInput`. */
+  requireInput(input: InputRequest): WithdrawInput;
+  /** The one server that the client wanted to see was removed from the configuration. The client should end its session. */
+  gone(): void;
+}
+
+/**
+ * One client request, from its arrival to its answer.
+ *
+ * An exchange is settled by `answer`, `succeed`, `fail` or a cancellation. The first of them wins and the others do
+ * nothing, so an answer, a timeout and a crash may race. The implementation sends the answer, the progress and the
+ * server requests to the client in whatever form its protocol era needs.
+ */
+export interface Exchange {
+  readonly request: RelayedRequest;
+  /** The client that sent the request. */
+  readonly client: DownstreamClient;
+  /** Whether the request was answered or cancelled. Nothing more is sent for it then, except progress of a task. */
+  readonly isSettled: boolean;
+  /** Whether the client asked for progress. */
+  readonly wantsProgress: boolean;
+  /** The request goes to this backend, named by its id. Messages of one backend reach the client in their order. */
+  route(source: string): void;
+  /**
+   * Leases the memory of a large request, which is about to be written to a server. Whoever writes the request releases
+   * the lease, so that the memory can be reused. `undefined` when the memory is not pooled.
+   */
+  leaseRequest(): SplicedMessage['lease'];
+  /** Answers with a server's response, unchanged except for the id and the edits. */
+  answer(response: ResponseEnvelope, edits?: readonly Edit[]): void;
+  /** Answers with a result made by the gateway, as JSON. */
+  succeed(result: Uint8Array): void;
+  /** Answers with an error. A `Failure` becomes a tool result or a JSON-RPC error, as the era and the method require. */
+  fail(reason: RpcError | Failure): void;
+  /** Relays a server's progress under the client's progress token. After the answer, it travels along `via` if given. */
+  progress(notification: NotificationEnvelope, edits?: readonly Edit[], via?: Exchange): void;
+  /** Keeps relaying progress after the answer, because the request became a task. The returned function ends that. */
+  keepProgress(): () => void;
+  /** Sends another message that this request caused, on the same way as the answer. */
+  send(message: SplicedMessage): void;
+  /**
+   * Asks the client for something that a server needs because of this request. The era decides whether to ask at once
+   * or to suspend the request until the client comes back with the input.
+   */
+  requireInput(input: InputRequest): WithdrawInput;
+  /**
+   * Registers what to do when the client cancels the request; replaces the previous listener. `notification` is the
+   * client's own cancellation, absent when the client disconnected.
+   */
+  onCancel(listener: (notification?: NotificationEnvelope) => void): void;
+}
+
+/** A server request that a client has to answer: sampling, elicitation, roots, a task of the client's. */
 export interface InputRequest {
-  readonly request: RequestEnvelope;
-  /** What has to be replaced in the request before the client gets it. */
+  readonly request: RelayedRequest;
+  /** What to replace in the request before the client gets it. */
   readonly edits: readonly Edit[];
-  /** Calling `keepProgress` keeps reporting progress after the answer, until the function that it returns is called. */
+  /** The client's response. Calling `keepProgress` relays progress after it, until the function it returns is called. */
   answer(response: ResponseEnvelope, keepProgress: () => () => void): void;
+  /** The client cannot or will not answer. */
   fail(error: RpcError): void;
   progress(notification: NotificationEnvelope): void;
 }
 
-/** Withdraws a server's request. `notice` is the server's own notification; absent if the server is gone. */
-export type WithdrawInput = (notice?: NotificationEnvelope, edits?: readonly Edit[]) => void;
-
-/** What is known of a client when it comes. */
-export interface ClientFacts {
-  /** What it says of itself. */
-  readonly profile: ClientProfile;
-  /** The key of the one server that it wants to see as it is; all of them, merged, when absent. */
-  readonly server?: string | undefined;
-}
-
-/** What a session needs of the gateway. */
-export interface GatewayPort {
-  /** A session begins: its client has said what it is. */
-  connect(client: DownstreamClient, facts: ClientFacts): ClientConnection;
-}
-
-/** One client's way into the gateway. */
-export interface ClientConnection {
-  /** What each server that is there has declared. */
-  readonly offered: readonly Readonly<Record<string, unknown>>[];
-  /** How to use what is offered, for the client's model. */
-  readonly instructions: string;
-  /**
-   * How its only server greeted it, for a client that sees that server as it is. Resolves with why not when the
-   * server does not start. Absent for all others, who are greeted by us.
-   */
-  readonly initializeResult: Promise<ServerHandshake> | undefined;
-  /** Serves a request, whatever front it came through. */
-  serve(exchange: Exchange): void;
-  /** Takes in a notification that is not about one of the client's requests. */
-  notified(notification: NotificationEnvelope): void;
-  /** The session is over. */
-  close(): void;
-}
-
-/** What a server said to `initialize`, as JSON. */
-export type ServerHandshake =
-  | { readonly kind: 'initialized'; readonly result: Uint8Array; readonly revision: string }
-  | { readonly kind: 'failed'; readonly failure: Failure };
+/** Withdraws an input request. `notification` is the server's own cancellation, absent when the server is gone. */
+export type WithdrawInput = (notification?: NotificationEnvelope, edits?: readonly Edit[]) => void;

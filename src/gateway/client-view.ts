@@ -1,13 +1,13 @@
-import type { Exchange } from '../downstream/exchange.js';
-import type { DownstreamClient } from '../downstream/port.js';
+import type { DownstreamClient, Exchange } from '../downstream/port.js';
 import { type OnInternalError, withErrorBoundaryAsync } from '../errors/error-boundary.js';
 import { internalError } from '../errors/internal-error.js';
 import { isString, readString, readText, toBytes } from '../json/json-text.js';
 import { RPC_CODES, RpcError } from '../jsonrpc/rpc-error.js';
-import type { NotificationEnvelope, RequestEnvelope } from '../mcp/envelope.js';
+import type { NotificationEnvelope } from '../mcp/envelope.js';
 import type { Hmac } from '../mcp/exposed-name.js';
 import { type ListKind, listAskedFor } from '../mcp/lists.js';
 import { METHODS, REPEATABLE_METHODS, TASK_METHODS } from '../mcp/methods.js';
+import type { RelayedRequest } from '../mcp/relayed-request.js';
 import type { LegacyRevision } from '../mcp/revisions.js';
 import type { Clock } from '../timing/clock.js';
 import type { Catalogs } from './catalog/catalogs.js';
@@ -18,8 +18,8 @@ import { ListAnnouncements } from './list-announcements.js';
 import type { Backend } from './registry/backend.js';
 import type { LogLevelRouter } from './reverse/log-level-router.js';
 import type { Subscriptions } from './reverse/subscriptions.js';
-import { askInOrder, type Inquiry } from './routing/ask-in-order.js';
 import { NO_COMPLETIONS, NotListed, Router, type Target } from './routing/router.js';
+import { type Candidates, tryInOrder } from './routing/try-in-order.js';
 import { StartupQueue } from './startup-queue.js';
 import type { OwnTool } from './status/own-tool.js';
 import { drivingTask } from './tasks/driven-task.js';
@@ -31,7 +31,7 @@ export interface ClientViewOptions {
   readonly backends: readonly Backend[];
   readonly naming: ListNaming;
   readonly ownTools: readonly OwnTool[];
-  /** How long what is asked for first waits for servers that are still starting, in milliseconds. */
+  /** How long the first requests wait for servers that are still starting, in milliseconds. */
   readonly startupWaitMs: number;
   readonly subscriptions: Subscriptions;
   readonly logs: LogLevelRouter;
@@ -39,16 +39,17 @@ export interface ClientViewOptions {
   /** Seals the cursors of lists that need more than one page. */
   readonly hmac: Hmac;
   readonly onInternalError?: OnInternalError | undefined;
-  /** Told how many tools there are now, of all servers. */
+  /** Called with the number of tools of all servers. */
   readonly onToolsListed?: ((count: number) => void) | undefined;
-  /** What the first of its clients saw until now, where the configuration has changed. */
+  /** After a change of the configuration: the view that its first client had before. */
   readonly before?: ClientView | undefined;
 }
 
 /**
- * What some clients see: one backend of each server, as one. Clients that use the same backends share a view.
+ * The servers as some clients see them: one backend of each server, merged. Clients that use the same backends share a
+ * view.
  *
- * It answers what concerns all its servers and routes the rest to the one that it is for.
+ * The view answers requests that concern all servers, such as lists, and routes every other request to one server.
  */
 export class ClientView {
   readonly clients = new Set<DownstreamClient>();
@@ -60,12 +61,12 @@ export class ClientView {
   readonly #subscriptions: Subscriptions;
   readonly #logs: LogLevelRouter;
   readonly #tasks: Tasks;
-  readonly #held: StartupQueue;
+  readonly #queue: StartupQueue;
   readonly #onInternalError: OnInternalError | undefined;
   readonly #onToolsListed: ClientViewOptions['onToolsListed'];
-  /** Where more than one server has resources, what they say tells whose some are. */
+  /** With several servers that have resources, their responses tell which URIs belong to whom. */
   #learnsUris: boolean;
-  /** Whose place it has taken, until its clients have come over. */
+  /** The view that this one replaces, until the clients have moved. */
   #before: ClientView | undefined;
 
   constructor(options: ClientViewOptions) {
@@ -103,11 +104,11 @@ export class ClientView {
       before: before === undefined ? undefined : before.#announcements,
     });
     this.#learnsUris = this.#router.withResources.length > 1;
-    this.#held = new StartupQueue({
+    this.#queue = new StartupQueue({
       clock,
       waitMs: startupWaitMs,
       isReady: () => this.#lists.isSettled,
-      // Who has a list already is not kept waiting for what was added to it.
+      // Clients that have read a list do not wait for servers that were added to it.
       isOver: this.#lists.wereShown,
       serve: (exchange) => this.serve(exchange),
     });
@@ -131,60 +132,60 @@ export class ClientView {
     if (list !== undefined) this.#list(exchange, list);
     else if (method === METHODS.setLevel) this.#logs.setLevel(exchange, this.#backends.values());
     else if (method === METHODS.listTasks)
-      this.#await(exchange, this.#tasks.ofServers.list(exchange, this.#backends.values()));
+      this.#runFor(exchange, this.#tasks.ofServers.list(exchange, this.#backends.values()));
     else this.#route(exchange);
   }
 
-  /** What some backend contributes may have changed. */
+  /** The lists of a backend may have changed. */
   listsChanged(): void {
     this.#lists.changed();
   }
 
-  /** A client comes over from another view. */
+  /** Moves a client here from another view. */
   adopt(client: DownstreamClient, from: ClientView): void {
     from.clients.delete(client);
     this.clients.add(client);
-    if (from !== this.#before) this.#announcements.welcome(client, from.#announcements);
+    if (from !== this.#before) this.#announcements.announceTo(client, from.#announcements);
   }
 
-  /** Its clients have come over; with nothing to wait for they are told of the difference at once. */
+  /** All clients have moved. If no server is starting, the differences are announced at once. */
   begin(): void {
     this.#before = undefined;
     if (this.#lists.isSettled) this.#announcements.endQuiet();
   }
 
-  /** A server has spoken of a resource, listed or not. */
+  /** A server has sent an update of a resource, listed or not. */
   noteUpdated({ bytes, tokens: { uri } }: NotificationEnvelope, { key }: Backend): void {
     if (uri !== undefined && isString(bytes, uri)) this.#router.noteUri(readString(bytes, uri), key);
   }
 
-  /** Some backend's first start has ended. */
+  /** The first start of a backend has ended. */
   startSettled(): void {
-    this.#held.startSettled();
+    this.#queue.startSettled();
     if (this.#lists.isSettled) this.#announcements.endQuiet();
   }
 
   close(): void {
     this.#announcements.close();
-    this.#held.end();
+    this.#queue.end();
   }
 
-  /** Another view takes its place, which is to serve what was held. */
-  handOver(): Exchange[] {
+  /** Another view replaces this one. Returns the queued requests, which the other view has to serve. */
+  retire(): Exchange[] {
     this.#announcements.close();
-    return this.#held.handOver();
+    return this.#queue.drain();
   }
 
   #merged(catalogs: Catalogs): void {
     this.#learnsUris = this.#router.withResources.length > 1;
     this.#onToolsListed?.(catalogs.tools.size);
-    this.#announcements.tell();
+    this.#announcements.announce();
   }
 
   #list(exchange: Exchange, kind: ListKind): void {
-    // A cursor goes on with a list that was there already.
+    // A request with a cursor continues a list that the client has started to read.
     const mayWait = exchange.request.tokens.cursor === undefined && !this.#lists.isComplete;
-    if (mayWait && this.#held.hold(exchange)) return;
+    if (mayWait && this.#queue.add(exchange)) return;
     answerList(exchange, this.#lists.show(kind).pages);
   }
 
@@ -192,8 +193,8 @@ export class ClientView {
     const called = calledTool(exchange.request);
     const own = called === undefined ? undefined : this.#ownTools.get(called);
     if (own !== undefined) {
-      if (exchange.request.tokens.task === undefined) this.#await(exchange, this.#callOwnTool(own, exchange));
-      else exchange.fail(new RpcError(RPC_CODES.methodNotFound, `${own.name} cannot become a task`));
+      if (exchange.request.tokens.task === undefined) this.#runFor(exchange, this.#callOwnTool(own, exchange));
+      else exchange.fail(new RpcError(RPC_CODES.methodNotFound, `${own.name} cannot run as a task`));
       return;
     }
     const { method, bytes, tokens } = exchange.request;
@@ -205,13 +206,13 @@ export class ClientView {
         ? undefined
         : this.#subscriptions.holder(exchange.client, subscribedTo, this.#backends.values());
     const target = holder ?? this.#target(exchange);
-    if (mayBeAnothers(target) && this.#held.hold(exchange)) return;
+    if (mayChange(target) && this.#queue.add(exchange)) return;
     if (target instanceof RpcError) {
       exchange.fail(target);
       return;
     }
     if ('candidates' in target) {
-      askInOrder(exchange, target, (asked, backend) => this.#send(asked, { backend, edits: [] }));
+      tryInOrder(exchange, target, (tried, backend) => this.#send(tried, { backend, edits: [] }));
       return;
     }
     const { backend, original } = target;
@@ -224,11 +225,11 @@ export class ClientView {
     }
   }
 
-  #target({ request, client }: Exchange): Target | Inquiry | RpcError {
+  #target({ request, client }: Exchange): Target | Candidates | RpcError {
     const { method, tokens } = request;
     const { ofServers } = this.#tasks;
     if (TASK_METHODS.has(method)) return ofServers.target(request, client, this.#backends);
-    // A method that we do not know may be about a task, whose server it is for then.
+    // A method that MCP does not define may concern a task, and goes to the server of that task then.
     const aboutTask = tokens.taskId === undefined ? undefined : ofServers.target(request, client, this.#backends);
     const isAboutTask = aboutTask !== undefined && !(aboutTask instanceof RpcError) && !KNOWN_METHODS.has(method);
     return isAboutTask ? aboutTask : this.#router.target(request, this.#lists.catalogs);
@@ -256,7 +257,8 @@ export class ClientView {
     backend.serve(exchange, { edits: [...edits, ...related], editAnswer, onAnswered, translation, refusal });
   }
 
-  #await(exchange: Exchange, work: Promise<void>): void {
+  /** Runs work that settles the exchange. An internal error fails the exchange. */
+  #runFor(exchange: Exchange, work: Promise<void>): void {
     void withErrorBoundaryAsync(work, this.#onInternalError, () => exchange.fail(internalError()));
   }
 
@@ -265,29 +267,29 @@ export class ClientView {
   }
 }
 
-/** The name of the tool that is to be called, if that is what is asked for. */
-function calledTool({ method, bytes, tokens: { name } }: RequestEnvelope): string | undefined {
+/** The name of the tool, if the request is a tool call. */
+function calledTool({ method, bytes, tokens: { name } }: RelayedRequest): string | undefined {
   return method === METHODS.callTool && name !== undefined && isString(bytes, name)
     ? readString(bytes, name)
     : undefined;
 }
 
-/** Whether a server that is not there yet may have what is asked for. */
-function mayBeAnothers(target: Target | Inquiry | RpcError): boolean {
+/** Whether a server that is still starting may turn out to be the right one. */
+function mayChange(target: Target | Candidates | RpcError): boolean {
   if (target instanceof RpcError) return target instanceof NotListed;
   return 'candidates' in target || target.isGuess === true;
 }
 
 const KNOWN_METHODS: ReadonlySet<string> = new Set(Object.values(METHODS));
 
-/** The oldest revision has completion, but no capability that says so. */
+/** The oldest revision has completions, but no capability for them. */
 function completesNothing({ dispatcher: { connection } }: Backend): boolean {
   return connection !== undefined && connection.revision !== OLDEST && !connection.offers('completions');
 }
 
 const OLDEST: LegacyRevision = '2024-11-05';
 
-function readArguments({ bytes, params }: RequestEnvelope): unknown {
+function readArguments({ bytes, params }: RelayedRequest): unknown {
   if (params === undefined) return undefined;
   const value: unknown = JSON.parse(readText(bytes, params));
   return typeof value === 'object' && value !== null && 'arguments' in value ? value.arguments : undefined;

@@ -10,10 +10,10 @@ export interface ClientViewsOptions
   readonly settings: () => { readonly ownTools: readonly OwnTool[]; readonly startupWaitMs: number };
 }
 
-/** The views that there are, each for the clients that use the same backends. */
+/** All views, each for the clients that use the same backends. */
 export class ClientViews {
   readonly #options: ClientViewsOptions;
-  /** By the backends that they are of. */
+  /** By their backends. */
   readonly #views = new Map<string, ClientView>();
 
   constructor(options: ClientViewsOptions) {
@@ -24,7 +24,7 @@ export class ClientViews {
     return [...this.#views.values()];
   }
 
-  /** The view of these backends, of a single one as it is where `isAlone`. A new one takes the place of `before`. */
+  /** The view of these backends; with `isAlone`, of a single unchanged server. A new view replaces `before`. */
   of(backends: readonly Backend[], isAlone: boolean, before?: ClientView): ClientView {
     const id = idOf(backends, isAlone);
     const known = this.#views.get(id);
@@ -48,18 +48,18 @@ export class ClientViews {
     for (const view of this.#views.values()) if (view.uses(backend)) visit(view);
   }
 
-  /** Forgets all views, and returns them; those that clients go on using are to be kept. */
+  /** Removes and returns all views. Call `add` for those that clients continue to use. */
   takeAll(): readonly ClientView[] {
     const { all } = this;
     this.#views.clear();
     return all;
   }
 
-  keep(view: ClientView, isAlone: boolean): void {
+  add(view: ClientView, isAlone: boolean): void {
     this.#views.set(idOf([...view.backends.values()], isAlone), view);
   }
 
-  /** Nobody uses it any more. */
+  /** The view has no clients any more. */
   end(view: ClientView): void {
     view.close();
     for (const [id, each] of this.#views) if (each === view) this.#views.delete(id);

@@ -1,5 +1,4 @@
-import type { Exchange } from '../downstream/exchange.js';
-import type { ClientConnection, ClientFacts, DownstreamClient, GatewayPort } from '../downstream/port.js';
+import type { ClientFacts, DownstreamClient, Exchange, GatewayPort, GatewaySession } from '../downstream/port.js';
 import type { OnInternalError } from '../errors/error-boundary.js';
 import type { NotificationEnvelope } from '../mcp/envelope.js';
 import type { Hmac } from '../mcp/exposed-name.js';
@@ -24,34 +23,34 @@ import { Tasks } from './tasks/tasks.js';
 
 export interface GatewayOptions extends BackendPoolOptions, GatewaySettings {
   readonly clock: Clock;
-  /** Seals what ends with us: cursors, and the ids of clients' tasks. */
+  /** Seals what ends with this process: cursors and the ids of clients' tasks. */
   readonly hmac: Hmac;
-  /** Seals the ids of servers' tasks under a key that outlives us: clients keep them. */
+  /** Seals the ids of servers' tasks. Its key outlives this process, because clients may keep the ids. */
   readonly seal: Hmac;
-  /** Told of our own errors, each of which fails one request. */
+  /** Reports internal errors, each of which fails one request. */
   readonly onInternalError?: OnInternalError;
-  /** Told how many tools of servers clients are shown, whenever that may have changed. */
+  /** Called with the number of tools that clients see, whenever it may have changed. */
   readonly onToolsListed?: (count: number) => void;
 }
 
-/** What another configuration may change. */
+/** Settings that a new configuration may change. */
 export interface GatewaySettings {
   readonly ownTools: readonly OwnTool[];
-  /** How long what is asked for first waits for servers that are still starting, in milliseconds. */
+  /** How long the first requests wait for servers that are still starting, in milliseconds. */
   readonly startupWaitMs: number;
-  /** Something that every client is to be told; for one, that the configuration cannot be used. */
+  /** Added to the instructions for every client, such as that the configuration cannot be used. */
   readonly notice?: string | undefined;
 }
 
-/** A client that is there. */
+/** A connected client. */
 interface Connected {
   readonly facts: ClientFacts;
   view: ClientView;
 }
 
 /**
- * Many servers as one, for many clients: gives each client the backends that it may use and a view of them, and sees
- * that what a server says or asks reaches the clients it concerns.
+ * Serves many servers to many clients: gives each client its backends and a view of them, and routes what servers send
+ * on their own to the clients it concerns.
  */
 export class Gateway implements GatewayPort {
   readonly #options: GatewayOptions;
@@ -103,7 +102,7 @@ export class Gateway implements GatewayPort {
     });
   }
 
-  /** All servers, and which backends each has at the moment. */
+  /** All servers with their backends. */
   get pool(): Pick<BackendPool, 'keys' | 'has' | 'of' | 'isUnclaimed'> {
     return this.#pool;
   }
@@ -115,7 +114,7 @@ export class Gateway implements GatewayPort {
     return mergeCatalogs({ servers: this.#oldest, ownTools, naming: 'exposed', paging: { hmac } });
   }
 
-  /** Whether every server's first start has ended, one way or the other, or waits for a client to be told of. Once so, always. */
+  /** Whether the first start of every server has ended or waits for a client. Stays true once it is true. */
   get isReady(): boolean {
     this.#isReady ||= this.#oldest.every((backend) => backend.isStartSettled || this.#pool.isUnclaimed(backend));
     return this.#isReady;
@@ -126,7 +125,7 @@ export class Gateway implements GatewayPort {
     this.#pool.start();
   }
 
-  connect(client: DownstreamClient, facts: ClientFacts): ClientConnection {
+  open(client: DownstreamClient, facts: ClientFacts): GatewaySession {
     const keys = facts.server === undefined ? [...this.#pool.keys] : [facts.server];
     const backends = keys.map((key) => this.#pool.claim(key, client, facts));
     const view = this.#views.of(backends, facts.server !== undefined);
@@ -155,17 +154,17 @@ export class Gateway implements GatewayPort {
   }
 
   /**
-   * Other servers from now on. Clients stay, and so do the backends that are neither gone nor replaced; what the others
-   * are at work on may come to its end.
+   * Applies a new configuration. Clients stay connected, and so do backends that are neither removed nor replaced. Calls
+   * in flight on the other backends may end.
    */
   change(servers: PoolChange, settings: GatewaySettings): void {
     const hasOwnChanged = settings.ownTools !== this.#settings.ownTools;
     this.#settings = settings;
     const { retired, deferred } = this.#pool.change(servers);
     const before = this.#views.takeAll();
-    for (const [client, connected] of this.#clients) this.#bringOver(client, connected, hasOwnChanged);
+    for (const [client, connected] of this.#clients) this.#moveClient(client, connected, hasOwnChanged);
     const now = new Set(this.#views.all);
-    const waiting = before.flatMap((view) => (now.has(view) ? [] : view.handOver()));
+    const waiting = before.flatMap((view) => (now.has(view) ? [] : view.retire()));
     for (const view of now) view.begin();
     for (const running of retired) this.#draining.begin(running, (exchange) => this.#serveElsewhere(exchange, running));
     for (const exchange of waiting) this.#clients.get(exchange.client)?.view.serve(exchange);
@@ -196,14 +195,14 @@ export class Gateway implements GatewayPort {
         this.#serverRequests.drop(backend);
         this.#tasks.drop(backend);
       },
-      serverRequest: (request) => this.#asked(backend, request),
-      notification: (notification) => this.#notified(backend, notification),
+      serverRequest: (request) => this.#relayRequest(backend, request),
+      notification: (notification) => this.#relayNotification(backend, notification),
       wouldLoseState: () => this.#subscriptions.has(backend) || this.#tasks.has(backend),
     });
   }
 
-  /** Gives a client its backends of the servers that there are now: where it had one that is kept, the same. */
-  #bringOver(client: DownstreamClient, connected: Connected, hasOwnChanged: boolean): void {
+  /** Gives a client its backends of the configured servers: the same ones as before where they stay. */
+  #moveClient(client: DownstreamClient, connected: Connected, hasOwnChanged: boolean): void {
     const { facts, view } = connected;
     const isAlone = facts.server !== undefined;
     const keys = [...this.#pool.keys].filter((key) => !isAlone || key === facts.server);
@@ -219,20 +218,20 @@ export class Gateway implements GatewayPort {
     const old = [...view.backends.values()];
     const isSame = backends.length === old.length && backends.every((backend, at) => backend === old[at]);
     if (isSame && (isAlone || !hasOwnChanged)) {
-      this.#views.keep(view, isAlone);
+      this.#views.add(view, isAlone);
       return;
     }
     connected.view = this.#views.of(backends, isAlone, view);
     connected.view.adopt(client, view);
   }
 
-  /** The client's own process, or another of the same server as long as that has not greeted us: they say the same. */
+  /** The handshake of the client's process, or of another process of the server until that one is ready. */
   #handshake(own: Backend): Backend['handshake'] {
     const all = [own, ...this.#pool.of(own.key)];
     return (all.find(({ dispatcher }) => dispatcher.connection !== undefined) ?? own).handshake;
   }
 
-  /** What each server that is ready says about its use follows what we say. */
+  /** The gateway's instructions, followed by those of each server that is ready. */
   #instructions(backends: readonly Backend[]): string {
     const { notice } = this.#settings;
     const parts = [ABOUT, ...(notice === undefined ? [] : [notice])];
@@ -248,7 +247,7 @@ export class Gateway implements GatewayPort {
     return [...this.#draining.backends].filter(({ clients }) => clients.has(client));
   }
 
-  /** A call that was not sent goes to the process that takes the other's place; of a server that is gone, nobody has it. */
+  /** Serves a call that was not sent to a replaced process on the new one. For a removed server it fails. */
   #serveElsewhere(exchange: Exchange, { backend }: RunningBackend): void {
     const view = this.#clients.get(exchange.client)?.view;
     if (exchange.isSettled) return;
@@ -256,7 +255,7 @@ export class Gateway implements GatewayPort {
     else backend.dispatcher.refuse(exchange, 'stopped');
   }
 
-  /** Who wanted to see a server that is gone is told so once nothing of it is left. */
+  /** Tells a client whose only server was removed, once all processes of that server have ended. */
   #dismiss(client: DownstreamClient, { server }: ClientFacts): void {
     if (server === undefined || this.#pool.has(server)) return;
     void this.#draining.untilGone(server).then(() => {
@@ -280,12 +279,12 @@ export class Gateway implements GatewayPort {
     if (view.clients.size === 0) this.#views.end(view);
   }
 
-  #asked(backend: Backend, asked: ServerRequest): void {
-    if (asked.request.method === METHODS.listRoots) this.#pool.noteRootsRequest(backend);
-    this.#serverRequests.ask(backend, asked);
+  #relayRequest(backend: Backend, serverRequest: ServerRequest): void {
+    if (serverRequest.request.method === METHODS.listRoots) this.#pool.noteRootsRequest(backend);
+    this.#serverRequests.relay(backend, serverRequest);
   }
 
-  #notified(backend: Backend, notification: NotificationEnvelope): void {
+  #relayNotification(backend: Backend, notification: NotificationEnvelope): void {
     if (notification.method === METHODS.resourceUpdated) {
       this.#views.eachOf(backend, (view) => view.noteUpdated(notification, backend));
     }

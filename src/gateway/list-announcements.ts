@@ -6,52 +6,53 @@ import type { MergedLists } from './catalog/merged-lists.js';
 export interface ListAnnouncementsOptions {
   readonly clock: Clock;
   readonly lists: MergedLists;
-  /** Who is told. */
+  /** The clients of the view. */
   readonly clients: Iterable<DownstreamClient>;
-  /** Where the configuration has changed: what the clients were told until now. */
+  /** After a change of the configuration: what the clients know from the previous view. */
   readonly before: ListAnnouncements | undefined;
 }
 
-/** After a change of the configuration clients are told once, when what has to start has started, but soon. */
+/** After a change of the configuration, how long announcements wait for servers that are starting, at most. */
 const QUIET_MS = 2_000;
 
-/** Tells clients which lists are no longer what they were when they were last told. */
+/** Announces to the clients of a view which merged lists have changed. */
 export class ListAnnouncements {
   readonly #lists: MergedLists;
   readonly #clients: Iterable<DownstreamClient>;
-  #told: Catalogs;
+  #announced: Catalogs;
   #isQuiet: boolean;
   readonly #cancelQuiet: Cancel;
 
   constructor({ clock, lists, clients, before }: ListAnnouncementsOptions) {
     this.#lists = lists;
     this.#clients = clients;
-    this.#told = before === undefined ? lists.catalogs : before.#told;
+    this.#announced = before === undefined ? lists.catalogs : before.#announced;
     this.#isQuiet = before !== undefined;
     this.#cancelQuiet = before === undefined ? () => {} : clock.schedule(QUIET_MS, () => this.endQuiet());
   }
 
-  /** Nothing more is waited for after a change of the configuration. */
+  /** Announces at once what has changed since the configuration changed. */
   endQuiet(): void {
     this.#cancelQuiet();
     this.#isQuiet = false;
-    this.tell();
+    this.announce();
   }
 
-  tell(): void {
+  /** Announces every list that differs from what was announced last. */
+  announce(): void {
     if (this.#isQuiet) return;
-    // Merging what is stale tells of it, too; so this comes first.
+    // Reading the catalogs may merge stale lists, which calls `announce` again; so this comes first.
     const { catalogs } = this.#lists;
-    const told = this.#told;
-    this.#told = catalogs;
-    for (const kind of changedLists(told, catalogs)) {
+    const announced = this.#announced;
+    this.#announced = catalogs;
+    for (const kind of changedLists(announced, catalogs)) {
       for (const client of this.#clients) client.listChanged(kind);
     }
   }
 
-  /** Tells a client that comes from elsewhere, and knows what was told there. */
-  welcome(client: DownstreamClient, from: ListAnnouncements): void {
-    for (const kind of changedLists(from.#told, this.#lists.catalogs)) client.listChanged(kind);
+  /** Announces to a client from another view what differs from the announcements there. */
+  announceTo(client: DownstreamClient, from: ListAnnouncements): void {
+    for (const kind of changedLists(from.#announced, this.#lists.catalogs)) client.listChanged(kind);
   }
 
   close(): void {

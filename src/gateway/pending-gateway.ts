@@ -1,24 +1,22 @@
-import type { Exchange } from '../downstream/exchange.js';
-import type { ClientConnection, ClientFacts, DownstreamClient, GatewayPort } from '../downstream/port.js';
+import type { ClientFacts, DownstreamClient, Exchange, GatewayPort, GatewaySession } from '../downstream/port.js';
 import { RPC_CODES, RpcError } from '../jsonrpc/rpc-error.js';
 import type { NotificationEnvelope } from '../mcp/envelope.js';
 import { listAskedFor } from '../mcp/lists.js';
 import { ABOUT } from './instructions.js';
 
-/** Far more than a client asks in the moment that it takes to read the configuration. */
-const MAX_HELD = 1_024;
+/** Limit of queued requests of one client. More than a client sends while the configuration is read. */
+const MAX_QUEUED = 1_024;
 
 /**
- * Stands for the gateway while that is being put together, so that a client is greeted at once.
- *
- * Requests are held and handed on, in their order, when the gateway is there.
+ * Replaces the gateway until it has been composed, so that `initialize` is answered at once. Requests are queued and
+ * served in order when the gateway exists.
  */
 export class PendingGateway implements GatewayPort {
-  /** Resolves once somebody who came before the gateway has asked it for a list. */
+  /** Resolves once a client that connected before the gateway existed has requested a list from it. */
   readonly listed: Promise<void>;
   #gateway: GatewayPort | undefined;
   #onListed = () => {};
-  readonly #waiting = new Set<PendingConnection>();
+  readonly #waiting = new Set<PendingSession>();
 
   constructor() {
     this.listed = new Promise((resolve) => {
@@ -26,25 +24,25 @@ export class PendingGateway implements GatewayPort {
     });
   }
 
-  /** Whether somebody came before the gateway, and is still there. */
+  /** Whether a client that connected before the gateway existed is still connected. */
   get isAwaited(): boolean {
     return this.#waiting.size > 0;
   }
 
-  connect(client: DownstreamClient, facts: ClientFacts): ClientConnection {
-    if (this.#gateway !== undefined) return this.#gateway.connect(client, facts);
-    const connection = new PendingConnection(client, facts, {
+  open(client: DownstreamClient, facts: ClientFacts): GatewaySession {
+    if (this.#gateway !== undefined) return this.#gateway.open(client, facts);
+    const session = new PendingSession(client, facts, {
       onListed: () => this.#onListed(),
-      onClosed: () => this.#waiting.delete(connection),
+      onClosed: () => this.#waiting.delete(session),
     });
-    this.#waiting.add(connection);
-    return connection;
+    this.#waiting.add(session);
+    return session;
   }
 
-  /** The gateway is there; from now on everything goes to it. */
+  /** The gateway exists. All queued and later requests go to it. */
   become(gateway: GatewayPort): void {
     this.#gateway = gateway;
-    for (const connection of this.#waiting) connection.become(gateway);
+    for (const session of this.#waiting) session.become(gateway);
     this.#waiting.clear();
   }
 }
@@ -54,16 +52,16 @@ interface PendingEvents {
   readonly onClosed: () => void;
 }
 
-/** A client that came before the gateway. */
-class PendingConnection implements ClientConnection {
+/** The session of a client that connected before the gateway existed. */
+class PendingSession implements GatewaySession {
   readonly offered = [];
   readonly instructions = ABOUT;
   readonly initializeResult = undefined;
   readonly #client: DownstreamClient;
   readonly #facts: ClientFacts;
   readonly #events: PendingEvents;
-  #held: Exchange[] = [];
-  #connection: ClientConnection | undefined;
+  #queued: Exchange[] = [];
+  #session: GatewaySession | undefined;
 
   constructor(client: DownstreamClient, facts: ClientFacts, events: PendingEvents) {
     this.#client = client;
@@ -72,29 +70,29 @@ class PendingConnection implements ClientConnection {
   }
 
   become(gateway: GatewayPort): void {
-    const connection = gateway.connect(this.#client, this.#facts);
-    this.#connection = connection;
-    for (const exchange of this.#held.splice(0)) if (!exchange.isSettled) this.#serve(connection, exchange);
+    const session = gateway.open(this.#client, this.#facts);
+    this.#session = session;
+    for (const exchange of this.#queued.splice(0)) if (!exchange.isSettled) this.#serve(session, exchange);
   }
 
   serve(exchange: Exchange): void {
-    if (this.#connection !== undefined) this.#serve(this.#connection, exchange);
-    else if (this.#held.length < MAX_HELD) this.#held.push(exchange);
+    if (this.#session !== undefined) this.#serve(this.#session, exchange);
+    else if (this.#queued.length < MAX_QUEUED) this.#queued.push(exchange);
     else exchange.fail(new RpcError(RPC_CODES.internalError, 'Trunkline is still starting'));
   }
 
-  /** As long as nothing runs, there is nothing that it could concern. */
+  /** Notifications before the gateway exists concern no server, and are dropped. */
   notified(notification: NotificationEnvelope): void {
-    this.#connection?.notified(notification);
+    this.#session?.notified(notification);
   }
 
   close(): void {
     this.#events.onClosed();
-    this.#connection?.close();
+    this.#session?.close();
   }
 
-  #serve(connection: ClientConnection, exchange: Exchange): void {
-    connection.serve(exchange);
+  #serve(session: GatewaySession, exchange: Exchange): void {
+    session.serve(exchange);
     if (listAskedFor(exchange.request.method) !== undefined) this.#events.onListed();
   }
 }

@@ -1,25 +1,25 @@
-import type { Exchange } from '../downstream/exchange.js';
+import type { Exchange } from '../downstream/port.js';
 import type { Cancel, Clock } from '../timing/clock.js';
 
 export interface StartupQueueOptions {
   readonly clock: Clock;
-  /** How long the first request that waits does so, in milliseconds. */
+  /** How long the first queued request waits, in milliseconds. */
   readonly waitMs: number;
-  /** Whether every server's first start has ended, one way or the other. */
+  /** Whether the first start of every server has ended, successfully or not. */
   readonly isReady: () => boolean;
-  /** Whether nothing is waited for from the beginning. */
+  /** Whether no request is queued at all. */
   readonly isOver?: boolean;
-  /** Serves a request that has waited. */
+  /** Serves a queued request. */
   readonly serve: (exchange: Exchange) => void;
 }
 
 /**
- * Requests that came while servers started for the first time, and that a server which is not there yet may change the
- * answer of: they wait for them, all the same while, and no request that comes later ever waits.
+ * Queues requests while servers start for the first time and may change the answers. The wait begins with the first
+ * queued request. When it is over, no request is ever queued again.
  */
 export class StartupQueue {
   readonly #options: StartupQueueOptions;
-  #held: Exchange[] = [];
+  #queued: Exchange[] = [];
   #wait: 'not-begun' | 'running' | 'over' = 'not-begun';
   #cancel: Cancel = () => {};
 
@@ -28,34 +28,34 @@ export class StartupQueue {
     if (options.isOver === true) this.#wait = 'over';
   }
 
-  /** Holds the request if there is anything to wait for; returns whether. */
-  hold(exchange: Exchange): boolean {
+  /** Queues the request if a server is still starting. Returns whether it was queued. */
+  add(exchange: Exchange): boolean {
     if (this.#isOver) return false;
-    this.#held.push(exchange);
+    this.#queued.push(exchange);
     if (this.#wait === 'running') return true;
     this.#wait = 'running';
     this.#cancel = this.#options.clock.schedule(this.#options.waitMs, () => this.end());
     return true;
   }
 
-  /** Some start has ended: a request may have what it waited for, or it is held again. */
+  /** A start has ended. Every queued request is served again, and may be queued again. */
   startSettled(): void {
     if (this.#isOver) this.#cancel();
     this.#serveAll();
   }
 
-  /** Nothing is waited for any more. */
+  /** Ends the wait and serves every queued request. */
   end(): void {
     this.#wait = 'over';
     this.#cancel();
     this.#serveAll();
   }
 
-  /** What is held is another's from now on. */
-  handOver(): Exchange[] {
+  /** Ends the wait and returns the queued requests. */
+  drain(): Exchange[] {
     this.#wait = 'over';
     this.#cancel();
-    return this.#held.splice(0);
+    return this.#queued.splice(0);
   }
 
   get #isOver(): boolean {
@@ -63,6 +63,6 @@ export class StartupQueue {
   }
 
   #serveAll(): void {
-    for (const exchange of this.#held.splice(0)) if (!exchange.isSettled) this.#options.serve(exchange);
+    for (const exchange of this.#queued.splice(0)) if (!exchange.isSettled) this.#options.serve(exchange);
   }
 }

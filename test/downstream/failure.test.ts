@@ -1,6 +1,11 @@
 import { describe, expect, it } from 'vitest';
-import { answerFailure, describeFailure, type Failure, type FailureReason } from '../../src/downstream/failure.js';
-import { RecordedExchange } from '../support/recorded-exchange.js';
+import {
+  describeFailure,
+  type Failure,
+  type FailureReason,
+  failureError,
+  failureResult,
+} from '../../src/downstream/failure.js';
 
 const REASONS: readonly FailureReason[] = [
   ...(['starting', 'restarting', 'parked', 'stopped', 'misconfigured', 'breaker_open', 'queue_full'] as const),
@@ -12,11 +17,14 @@ function failure(members: Partial<Failure> = {}): Failure {
   return { reason: 'timeout', server: 'files', generation: 3, sent: true, retryAfterMs: undefined, ...members };
 }
 
-describe('what a failed call is answered with', () => {
-  it('is a tool result for a tool call, with the facts for programs', () => {
-    const exchange = new RecordedExchange();
-    answerFailure(exchange, failure({ retryAfterMs: 1_500 }));
-    expect(JSON.parse(exchange.answers[0] ?? '')).toEqual({
+/** The tool result as a value. */
+function resultOf(failed: Failure) {
+  return JSON.parse(Buffer.from(failureResult(failed)).toString());
+}
+
+describe('a failure', () => {
+  it('is a tool result for the model, with the facts for programs', () => {
+    expect(resultOf(failure({ retryAfterMs: 1_500 }))).toEqual({
       content: [{ type: 'text', text: describeFailure(failure({ retryAfterMs: 1_500 })) }],
       isError: true,
       _meta: {
@@ -32,20 +40,17 @@ describe('what a failed call is answered with', () => {
     });
   });
 
-  it('is a JSON-RPC error with the same facts for every other method', () => {
-    const exchange = new RecordedExchange({ jsonrpc: '2.0', id: 1, method: 'prompts/get', params: { name: 'x' } });
-    answerFailure(exchange, failure({ reason: 'queue_full', sent: false, generation: undefined }));
-    expect(JSON.parse(exchange.answers[0] ?? '')).toEqual({
+  it('is a JSON-RPC error with the same facts', () => {
+    const error = failureError(failure({ reason: 'queue_full', sent: false, generation: undefined }));
+    expect(JSON.parse(JSON.stringify(error))).toEqual({
       code: -32603,
       message: expect.stringContaining('Server "files" has too many calls waiting'),
       data: { reason: 'queue_full', server: 'files', sent: false, outcome: 'not_sent' },
     });
   });
 
-  it('says who is full when it is not the server, under the same reason', () => {
-    const exchange = new RecordedExchange();
-    answerFailure(exchange, failure({ reason: 'all_queues_full', sent: false }));
-    const { content, _meta } = JSON.parse(exchange.answers[0] ?? '');
+  it('names the whole gateway when the queues of all servers are full, under the same reason', () => {
+    const { content, _meta } = resultOf(failure({ reason: 'all_queues_full', sent: false }));
     expect(_meta['trunkline/failure']).toMatchObject({ reason: 'queue_full', outcome: 'not_sent' });
     expect(content[0].text).toContain('Trunkline as a whole has too many calls waiting');
   });
@@ -60,9 +65,8 @@ describe('what a failed call is answered with', () => {
     ['stopped', false, 'not_sent'],
     ['parked', false, 'not_sent'],
   ] as const)('says for %s (sent: %s) that the outcome is %s', (reason, sent, outcome) => {
-    const exchange = new RecordedExchange();
-    answerFailure(exchange, failure({ reason, sent }));
-    expect(exchange.failure).toMatchObject({ reason, sent, outcome });
+    const facts = resultOf(failure({ reason, sent }))._meta['trunkline/failure'];
+    expect(facts).toMatchObject({ reason, sent, outcome });
   });
 });
 

@@ -44,7 +44,7 @@ async function expectOthersToWork(one: InProcessClient, other: InProcessClient, 
 describe('F58: an error of our own', () => {
   it('while an answer is handed over fails that request, and no other of the same process', async () => {
     const [one, other] = await start();
-    vi.spyOn(LegacyExchange.prototype, 'relay').mockImplementationOnce(throwOnce);
+    vi.spyOn(LegacyExchange.prototype, 'answer').mockImplementationOnce(throwOnce);
     const calls = [one.request('tools/call', { name: 'f__answer' }), other.call('f__answer', { nonce: 'b' })] as const;
     expect((await calls[0]).error).toMatchObject(BUG);
     expect(textOf(await calls[1])).toBe('b');
@@ -54,7 +54,7 @@ describe('F58: an error of our own', () => {
   it('gives back the place that the request held', async () => {
     const [one, other] = await start({ concurrency: 1 });
     for (let times = 0; times < 3; times += 1) {
-      vi.spyOn(LegacyExchange.prototype, 'relay').mockImplementationOnce(throwOnce);
+      vi.spyOn(LegacyExchange.prototype, 'answer').mockImplementationOnce(throwOnce);
       expect((await one.request('tools/call', { name: 'f__answer' })).error).toMatchObject(BUG);
     }
     vi.spyOn(LegacyExchange.prototype, 'onCancel').mockImplementationOnce(throwOnce);

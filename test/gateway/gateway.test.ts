@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { createOwnTool, textResult } from '../../src/gateway/status/own-tool.js';
-import { RecordedClient, SOMEBODY } from '../support/recorded-exchange.js';
+import { InMemoryClient } from '../support/in-memory-client.js';
 import { scriptGateway } from '../support/scripted-gateway.js';
 import { flush, type Message } from '../support/wire.js';
 
@@ -235,13 +235,13 @@ describe('instructions', () => {
       },
     });
     await startAll();
-    const { instructions } = gateway.connect(new RecordedClient(), SOMEBODY);
+    const { instructions } = InMemoryClient.open(gateway).session;
     expect(instructions).toContain('trunkline__status');
     expect(instructions.slice(instructions.indexOf('# Server'))).toBe(
       '# Server "b" (its tools begin with b__)\n\nBe b.\n\n# Server "a" (its tools keep their own names)\n\n# Be\na.',
     );
     server('b').crash();
-    expect(gateway.connect(new RecordedClient(), SOMEBODY).instructions).not.toContain('Be b.');
+    expect(InMemoryClient.open(gateway).session.instructions).not.toContain('Be b.');
   });
 });
 
@@ -253,10 +253,8 @@ describe('the instructions of a server with several processes', () => {
     connect().greet('2025-11-25', {}, 'one');
     await server('a').start();
     connect().greet('2025-11-25', {}, 'other');
-    const facts = (name: string) => ({
-      profile: { protocolVersion: '2025-11-25', capabilities: {}, clientInfo: { name, version: '0' } },
-    });
-    const told = (name: string) => gateway.connect(new RecordedClient(), facts(name)).instructions;
+    const told = (name: string) =>
+      InMemoryClient.open(gateway, { clientInfo: { name, version: '0' } }).session.instructions;
     expect(told('other')).toContain('Be first.');
     Object.assign(server('a~2').script, { hello: { instructions: 'Be second.' } });
     await server('a~2').start();
@@ -270,8 +268,7 @@ describe('the instructions of a server with several processes', () => {
 describe('a change of the merged list', () => {
   it('is told to listeners only if a client would see it', async () => {
     const { server, gateway } = scriptGateway({ servers: { a: { tools: ['x'] }, b: { tools: [] } } });
-    const client = new RecordedClient();
-    const connection = gateway.connect(client, SOMEBODY);
+    const client = InMemoryClient.open(gateway);
     await server('b').start();
     expect(client.changed).toEqual([]);
     await server('a').start();
@@ -281,7 +278,7 @@ describe('a change of the merged list', () => {
     expect(client.changed).toEqual(['tools']);
     server('a').crash('parked');
     expect(client.changed).toEqual(['tools', 'tools']);
-    connection.close();
+    client.close();
     await server('a').start();
     expect(client.changed).toEqual(['tools', 'tools']);
   });

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { PendingGateway } from '../../src/gateway/pending-gateway.js';
 import { FakeClock } from '../support/fake-clock.js';
-import { RecordedClient, SOMEBODY } from '../support/recorded-exchange.js';
+import { InMemoryClient } from '../support/in-memory-client.js';
 import { ScriptedClient, scriptGateway } from '../support/scripted-gateway.js';
 
 async function pending() {
@@ -51,7 +51,7 @@ describe('once the gateway is there', () => {
     client.greet();
     await startAll();
     standIn.become(gateway);
-    expect(standIn.connect(new RecordedClient(), SOMEBODY).instructions).toContain('Be a.');
+    expect(InMemoryClient.open(standIn).session.instructions).toContain('Be a.');
     client.request(1, 'tools/list');
     server('a').crash('parked');
     clock.advance(200);

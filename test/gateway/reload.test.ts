@@ -364,35 +364,27 @@ describe('a client that sees one server as it is', () => {
   it('keeps it when another one is changed', async () => {
     const { change, servers, server, connect } = await running();
     const alone = await connect({ server: 'a' });
-    let isGone = false;
-    alone.session.gone = () => {
-      isGone = true;
-    };
     change(servers, ['b']);
     alone.call(1, 'x');
     await settle();
     server('a').child.answer(0);
     await settle();
     expect(alone.answerTo(1)?.result).toEqual({ content: [] });
-    expect(isGone).toBe(false);
+    expect(alone.isGone).toBe(false);
   });
 
   it('is told that the server is gone once its calls have ended', async () => {
     const { change, servers, server, connect } = await running();
     const alone = await connect({ server: 'a' });
-    let isGone = false;
-    alone.session.gone = () => {
-      isGone = true;
-    };
     alone.call(1, 'x');
     await settle();
     change({ b: servers.b ?? {} });
     await settle();
-    expect(isGone).toBe(false);
+    expect(alone.isGone).toBe(false);
     server('a').child.answer(0);
     await settle();
     expect(alone.answerTo(1)?.result).toEqual({ content: [] });
-    expect(isGone).toBe(true);
+    expect(alone.isGone).toBe(true);
   });
 });
 

@@ -5,9 +5,10 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { pino } from 'pino';
 import { onTestFinished } from 'vitest';
+import { createEraChooser } from '../../src/app/choose-era.js';
 import { type Composition, compose } from '../../src/app/compose.js';
 import { createPlatform } from '../../src/app/platform.js';
-import { LegacySession } from '../../src/downstream/legacy/legacy-session.js';
+import { ClientPipe } from '../../src/downstream/stdio/client-pipe.js';
 import { reportStatus } from '../../src/gateway/status/status.js';
 import type { ServerReport } from '../../src/gateway/status/status-report.js';
 import type { ChildSnapshot } from '../../src/supervision/child-snapshot.js';
@@ -164,7 +165,7 @@ export class InProcessGateway {
 
 /** One client, at the other end of a real session. */
 export class InProcessClient {
-  readonly session: LegacySession;
+  readonly session: ClientPipe;
   /** Every line that it was sent. */
   readonly received = new RecordingSink();
   readonly #waiting = new Map<string, (answer: Message) => void>();
@@ -173,12 +174,10 @@ export class InProcessClient {
   constructor({ gateway, platform }: Composition, clock: Clock) {
     const serverInfo = { name: 'trunkline', version: '1.2.3' };
     this.received.onLine = (line) => this.#receive(JSON.parse(line));
-    this.session = new LegacySession({
-      clock,
+    this.session = new ClientPipe({
       scan: platform.scan,
-      gateway,
+      chooseEra: createEraChooser({ ...platform, clock }, gateway, serverInfo),
       sink: this.received,
-      serverInfo,
       principal: 'somebody',
       onInternalError: platform.internalErrors.onInternalError,
     });

@@ -1,5 +1,7 @@
-import { LegacySession } from '../../src/downstream/legacy/legacy-session.js';
-import type { GatewayPort } from '../../src/downstream/port.js';
+import { legacyEra } from '../../src/downstream/legacy/legacy-session.js';
+import type { DownstreamClient, GatewayPort } from '../../src/downstream/port.js';
+import { ClientPipe } from '../../src/downstream/stdio/client-pipe.js';
+import type { EraSession } from '../../src/downstream/transport.js';
 import type { CatalogueContent } from '../../src/gateway/catalog/cached-catalogue.js';
 import { createToolPolicy, type ToolPolicyRules } from '../../src/gateway/catalog/tool-policy.js';
 import type { ServerState } from '../../src/gateway/dispatch/availability.js';
@@ -263,21 +265,53 @@ export interface Who {
   readonly server?: string;
 }
 
-/** A client that the test plays, at the other end of a real session. */
+/** A client that the test plays, at the other end of a real pipe and session. */
 export class ScriptedClient {
-  readonly session: LegacySession;
+  readonly session: ClientPipe;
   readonly received = new RecordingSink();
+  /** Whether the gateway has told the client that its server was removed. */
+  isGone = false;
+  #downstream: DownstreamClient | undefined;
+  #eraSession: EraSession | undefined;
 
   constructor(gateway: GatewayPort, clock: FakeClock, { principal = 'somebody', server }: Who = {}) {
-    this.session = new LegacySession({
-      clock,
+    const observed: GatewayPort = {
+      open: (client, facts) => {
+        this.#downstream = client;
+        return gateway.open(client, facts);
+      },
+    };
+    const serverInfo = { name: 'trunkline', version: '1.2.3' };
+    const legacy = legacyEra({ clock, scan, gateway: observed, serverInfo });
+    const era = {
+      ...legacy,
+      open: (transport: ClientPipe) => {
+        this.#eraSession = legacy.open(transport);
+        return this.#eraSession;
+      },
+    };
+    this.session = new ClientPipe({
       scan,
-      gateway,
+      chooseEra: () => era,
       sink: this.received,
-      serverInfo: { name: 'trunkline', version: '1.2.3' },
       principal,
       server,
+      onGone: () => {
+        this.isGone = true;
+      },
     });
+  }
+
+  /** The client as the gateway sees it, after `initialize`. */
+  get downstream(): DownstreamClient {
+    if (this.#downstream === undefined) throw new Error('Not initialized');
+    return this.#downstream;
+  }
+
+  /** The session behind the pipe, after the first message. */
+  get eraSession(): EraSession {
+    if (this.#eraSession === undefined) throw new Error('Nothing was said');
+    return this.#eraSession;
   }
 
   /** Sends lines. */

@@ -5,7 +5,8 @@ import { readInto } from '../../src/io/streams/read-into.js';
 import { whole } from '../../src/jsonrpc/message.js';
 import { RpcError } from '../../src/jsonrpc/rpc-error.js';
 import type { NotificationEnvelope } from '../../src/mcp/envelope.js';
-import { toOutgoingRequest } from '../../src/mcp/outgoing-request.js';
+import { EnvelopeRequest } from '../../src/mcp/relayed-request.js';
+
 import { legacyDialect } from '../../src/upstream/legacy/legacy-dialect.js';
 import type { ServerRequest, UpstreamConnection, UpstreamListener } from '../../src/upstream/port.js';
 import { StdioBridge } from '../../src/upstream/stdio/stdio-bridge.js';
@@ -98,7 +99,7 @@ describe.each(UPSTREAMS)('%s', (_, Peer) => {
     last = connection;
     const send = (call: string | Message = CALL, timeouts: typeof TIMEOUTS & { firstMs?: number } = TIMEOUTS) => {
       const listener = new Listener();
-      return { listener, sent: connection.send(toOutgoingRequest(requestOf(call)), [], timeouts, listener) };
+      return { listener, sent: connection.send(new EnvelopeRequest(requestOf(call)), [], timeouts, listener) };
     };
     /** The server says something, and it has been read. */
     const say = async (...messages: (Message | string)[]) => {
@@ -149,7 +150,7 @@ describe.each(UPSTREAMS)('%s', (_, Peer) => {
       '{ "method":"tools/call","params":{"n":1.0,"name":"k__read","_meta":{"progressToken":"mine"}},"id":"c-1","jsonrpc":"2.0"}';
     const request = requestOf(text);
     const span = request.tokens.name ?? { start: 0, end: 0 };
-    connection.send(toOutgoingRequest(request), [{ span, text: bytesOf('"read"') }], TIMEOUTS, new Listener());
+    connection.send(new EnvelopeRequest(request), [{ span, text: bytesOf('"read"') }], TIMEOUTS, new Listener());
     await settled();
     const line = peer.received.lines[0] ?? '';
     const { id } = JSON.parse(line);
@@ -230,7 +231,7 @@ describe.each(UPSTREAMS)('%s', (_, Peer) => {
   it('begins with the progress that was reported already', async () => {
     const { connection, say, read } = await open();
     const reports: number[] = [];
-    connection.send(toOutgoingRequest(requestOf(CALL)), [], TIMEOUTS, {
+    connection.send(new EnvelopeRequest(requestOf(CALL)), [], TIMEOUTS, {
       progressed: 5,
       settle: () => {},
       progress: (_, value) => reports.push(value),

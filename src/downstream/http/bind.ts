@@ -1,18 +1,18 @@
 import { BlockList, isIP } from 'node:net';
 
-/** Where the front listens, and who may come in. */
+/** Where the HTTP transport listens, and which clients it accepts. */
 export interface HttpBind {
   /** An address, or `localhost` for both loopback addresses. */
   readonly host: string;
-  /** 0 takes any free one. */
+  /** 0 takes a free port. */
   readonly port: number;
-  /** Any of these lets a client in. */
+  /** A client needs one of these. */
   readonly tokens: readonly string[];
-  /** Lets everybody in who reaches us; on loopback only. */
+  /** Accepts every client without a token. Allowed on loopback only. */
   readonly noAuth: boolean;
-  /** Further values of `Host`, as clients send them: with the port, unless it is the scheme's own. */
+  /** Additional values of `Host`, as clients send them: with the port, unless it is the default of the scheme. */
   readonly allowedHosts: readonly string[];
-  /** Further values of `Origin`: scheme, host and port. */
+  /** Additional values of `Origin`: scheme, host and port. */
   readonly allowedOrigins: readonly string[];
   /** PEM files. */
   readonly https?: { readonly certFile: string; readonly keyFile: string };
@@ -26,7 +26,7 @@ export type HttpBindErrorCode =
   | 'host-malformed'
   | 'origin-malformed';
 
-/** The front must not be opened like this. */
+/** The settings would let unknown clients in, or do not work. */
 export class HttpBindError extends Error {
   override readonly name = 'HttpBindError';
   readonly code: HttpBindErrorCode;
@@ -37,10 +37,10 @@ export class HttpBindError extends Error {
   }
 }
 
-/** 32 characters of Base64 are 192 bits; what is shorter was likely thought up by somebody. */
+/** 32 characters of Base64 are 192 bits. A shorter token was probably invented by a person. */
 const MIN_TOKEN_LENGTH = 32;
 
-/** What is wrong with the settings, if anything: being reachable from elsewhere takes a token and a list of hosts. */
+/** What is wrong with the settings, if anything. An address that others can reach needs a token and allowed hosts. */
 export function checkBind(bind: HttpBind): HttpBindError | undefined {
   const { host, tokens, noAuth, allowedHosts, allowedOrigins } = bind;
   const isLocal = isLoopback(host);
@@ -79,14 +79,14 @@ export function checkBind(bind: HttpBind): HttpBindError | undefined {
   return undefined;
 }
 
-/** Whether only this machine can reach the address. Of names, `localhost` alone is known to stay here. */
+/** Whether only this machine can reach the address. `localhost` is the only name that is known to be local. */
 export function isLoopback(host: string): boolean {
   if (host === 'localhost') return true;
   const version = isIP(host);
   return version !== 0 && LOOPBACK.check(host, version === 4 ? 'ipv4' : 'ipv6');
 }
 
-/** The values of `Host` and `Origin` that are let in, in lower case, once the port is known. */
+/** The accepted values of `Host` and `Origin` in lower case. */
 export function allowedNames(bind: HttpBind, port: number): { hosts: Set<string>; origins: Set<string> } {
   const scheme = bind.https === undefined ? 'http' : 'https';
   const own = isLoopback(bind.host) ? ['localhost', '127.0.0.1', '[::1]', literal(bind.host)] : [];
@@ -104,12 +104,12 @@ function isHostHeader(text: string): boolean {
   return /^(?:[a-z0-9._-]+|\[[0-9a-f:.]+\])(?::\d{1,5})?$/i.test(text);
 }
 
-/** Exactly what a browser would send, or it would never match. */
+/** Whether the text is exactly what a browser sends. Any other form would never match. */
 function isOrigin(text: string): boolean {
   return URL.canParse(text) && `${new URL(text).protocol}//${new URL(text).host}` === text.toLowerCase();
 }
 
-/** An IPv6 address stands in brackets where a port may follow. */
+/** The host as written before a port: IPv6 addresses in brackets. */
 export function literal(host: string): string {
   return isIP(host) === 6 ? `[${host}]` : host;
 }

@@ -1,7 +1,6 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { SharedLimit } from '../../io/shared-limit.js';
 import type { ScanEnvelope } from '../../mcp/envelope.js';
-import { METHODS } from '../../mcp/methods.js';
 import type { Clock } from '../../timing/clock.js';
 import type { Deadlines } from '../../timing/deadlines.js';
 import type { BearerCheck } from './bearer.js';
@@ -22,12 +21,12 @@ export interface EndpointOptions {
   readonly clock: Clock;
   readonly scan: ScanEnvelope;
   readonly limits: HttpLimits;
-  /** What all connections together may hold of bodies that are not complete. */
+  /** Bounds the incomplete bodies of all connections together. */
   readonly partialFrames?: SharedLimit | undefined;
   readonly bearer: BearerCheck;
   readonly sessions: Sessions;
   readonly timers: Deadlines<Timed>;
-  /** Known once we listen. */
+  /** Known once the server listens. */
   readonly names: () => { readonly hosts: ReadonlySet<string>; readonly origins: ReadonlySet<string> };
   readonly onEvent: (event: HttpEvent) => void;
 }
@@ -37,20 +36,24 @@ const EVENTS_TYPE = 'text/event-stream';
 
 const MISSING_SESSION: Refusal = { status: 400, message: 'Mcp-Session-Id is missing' };
 const BATCH_WITHOUT_SESSION: Refusal = { status: 400, message: 'A batch needs Mcp-Session-Id; initialize comes alone' };
-const UNKNOWN_SESSION: Refusal = { status: 404, message: 'There is no such session; begin with initialize' };
+const UNKNOWN_SESSION: Refusal = { status: 404, message: 'There is no such session; start a new one with initialize' };
 const UNKNOWN_SERVER: Refusal = { status: 404, message: 'There is no such server' };
 const FULL: Refusal = { status: 503, message: 'Too many sessions', headers: retryAfter(30_000) };
-const NO_ROOM: Refusal = { status: 503, message: 'Too much is being received at once', headers: retryAfter(1_000) };
-const LISTENING_ALREADY: Refusal = { status: 409, message: 'Another connection listens to this session already' };
-const NOTHING_TO_RESUME: Refusal = { status: 400, message: 'Last-Event-ID names no event to go on after' };
+const OVERLOADED: Refusal = {
+  status: 503,
+  message: 'The gateway receives too much data at once',
+  headers: retryAfter(1_000),
+};
+const LISTENING_ALREADY: Refusal = { status: 409, message: 'Another connection already listens to this session' };
+const NOTHING_TO_RESUME: Refusal = { status: 400, message: 'Last-Event-ID names no event to resume from' };
 const ONLY_POST: Refusal = {
   status: 405,
-  message: 'Only POST goes without Mcp-Session-Id',
+  message: 'Only POST is allowed without Mcp-Session-Id',
   headers: { allow: 'POST' },
 };
 const NO_SUCH_METHOD: Refusal = { status: 405, message: 'Method not allowed', headers: { allow: 'POST, GET, DELETE' } };
 
-/** The MCP endpoint: what its headers must be like, and what is done with its methods. */
+/** The MCP endpoint: checks headers, authenticates, finds the session and serves POST, GET and DELETE. */
 export class Endpoint {
   readonly #options: EndpointOptions;
 
@@ -58,7 +61,7 @@ export class Endpoint {
     this.#options = options;
   }
 
-  /** Looks at the headers before a byte of the body is read. Notes who asks. */
+  /** Checks the headers before a byte of the body is read, and stores the principal on the request. */
   readonly admit = async (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply | undefined> => {
     const { bearer, clock, limits, names } = this.#options;
     const { headers, method, raw } = request;
@@ -96,19 +99,20 @@ export class Endpoint {
   }
 
   async #post(request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply | undefined> {
-    const { maxBodyBytes } = this.#options.limits;
-    const body = await readBody(request.raw, { maxBytes: maxBodyBytes, held: this.#options.partialFrames });
+    const { limits, partialFrames } = this.#options;
+    const { maxBodyBytes } = limits;
+    const body = await readBody(request.raw, { maxBytes: maxBodyBytes, partialFrames });
     if (body === 'aborted') return reply.hijack();
-    if (body === 'no-room') return this.refuse(request, reply, NO_ROOM);
+    if (body === 'no-room') return this.refuse(request, reply, OVERLOADED);
     if (body === 'too-large') return this.refuse(request, reply, guards.tooLarge(maxBodyBytes));
     const opening = sessionIdOf(request) === undefined ? this.#options.scan(body) : undefined;
-    if (opening?.kind === 'request' && opening.method === METHODS.initialize) {
+    if (opening !== undefined && opening.kind !== 'rejected' && this.#options.core.beginsSession(opening)) {
       return this.#initialize(request, reply, body);
     }
     const isBatch = opening?.kind === 'rejected' && opening.reason === 'batch';
     const session = this.#session(request, isBatch ? BATCH_WITHOUT_SESSION : MISSING_SESSION);
     if (!(session instanceof Session)) return this.refuse(request, reply, session);
-    return this.#handOver(reply, (response) => session.post(body, response));
+    return this.#respond(reply, (response) => session.post(body, response));
   }
 
   #initialize(request: FastifyRequest, reply: FastifyReply, body: Uint8Array): FastifyReply {
@@ -122,11 +126,11 @@ export class Endpoint {
     const session: Session = new Session({ client, principal, endpoint, clock, timers, limits, onCut });
     sessions.add(session);
     onEvent({ kind: 'session-opened', sessions: sessions.size });
-    // A client that was not greeted has to begin anew.
+    // A session whose initialize failed is useless; the client has to begin a new one.
     const onOver = () => {
       if (client.revision === undefined) sessions.end(session, 'refused');
     };
-    return this.#handOver(reply, (response) => {
+    return this.#respond(reply, (response) => {
       let isServed = false;
       try {
         isServed = session.post(body, response, { 'mcp-session-id': session.id }, onOver);
@@ -142,11 +146,11 @@ export class Endpoint {
     const lastEventId = header(request, 'last-event-id');
     if (lastEventId === undefined) {
       if (session.isListening) return this.refuse(request, reply, LISTENING_ALREADY);
-      return this.#handOver(reply, (response) => session.listen(response));
+      return this.#respond(reply, (response) => session.listen(response));
     }
     const id = parseEventId(lastEventId);
     if (id === undefined || !session.canResume(id)) return this.refuse(request, reply, NOTHING_TO_RESUME);
-    return this.#handOver(reply, (response) => session.resume(id, response));
+    return this.#respond(reply, (response) => session.resume(id, response));
   }
 
   async #delete(request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
@@ -156,7 +160,7 @@ export class Endpoint {
     return reply.code(204).send();
   }
 
-  /** The session that the request names, or why it cannot be served. */
+  /** The session that the request names, or why the request is refused. */
   #session(request: FastifyRequest, whenMissing: Refusal): Session | Refusal {
     const refusal = guards.refuseRevision(header(request, 'mcp-protocol-version'));
     if (refusal !== undefined) return refusal;
@@ -165,10 +169,10 @@ export class Endpoint {
     return this.#options.sessions.find(id, principalOf(request), endpointOf(request)) ?? UNKNOWN_SESSION;
   }
 
-  /** From here on the response is written to without fastify. */
-  #handOver(reply: FastifyReply, serve: (response: FastifyReply['raw']) => void): FastifyReply {
+  /** Writes the response without fastify. */
+  #respond(reply: FastifyReply, serve: (response: FastifyReply['raw']) => void): FastifyReply {
     reply.hijack();
-    // Writing to a client that has just gone is no error of ours; that it is gone is told by `close`.
+    // Writing to a client that has just left is not an error of the gateway. `close` reports that the client left.
     reply.raw.on('error', () => {});
     try {
       serve(reply.raw);
@@ -190,14 +194,14 @@ function refuseHeaders(method: string, headers: FastifyRequest['headers'], maxBo
   );
 }
 
-/** Whether there is more of the request to be read than its headers. */
+/** Whether a body follows the headers of the request. */
 function isBodyComing({ complete, headers }: FastifyRequest['raw']): boolean {
   return !complete && (headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0);
 }
 
 /**
- * Node would close as soon as the answer is written: a connection whose client still writes is then reset, and the answer
- * lost with it. What is left of the body is thrown away; the time limit for receiving a request ends those that never end.
+ * Closes the connection after the body was read. Node would close it after the answer: if the client still writes, the
+ * connection is reset and the answer lost. The rest of the body is discarded; the request timeout ends endless bodies.
  */
 function closeAfterBody(request: FastifyRequest['raw'], response: FastifyReply['raw']): void {
   response.shouldKeepAlive = true;
@@ -208,7 +212,7 @@ function principalOf(request: FastifyRequest): string {
   return request.getDecorator<string>('principal');
 }
 
-/** The server's key, when the request came to the endpoint of one server. */
+/** The server's key, if the request came to the endpoint of one server. */
 function endpointOf(request: FastifyRequest): string | undefined {
   return (request.params as { readonly key?: string }).key;
 }
@@ -217,7 +221,7 @@ function sessionIdOf(request: FastifyRequest): string | undefined {
   return header(request, 'mcp-session-id');
 }
 
-/** One that was sent several times is joined by commas, and so is none that we know. */
+/** A repeated header is joined by commas, so that its value matches nothing. */
 function header(request: FastifyRequest, name: string): string | undefined {
   const value = request.headers[name];
   return Array.isArray(value) ? value.join(', ') : value;

@@ -4,7 +4,7 @@ import type { Deadlines, Due } from '../../timing/deadlines.js';
 import { type Frame, KEEP_ALIVE } from './event-frame.js';
 import type { OpenConnections } from './open-connections.js';
 
-/** Something that wants to be called at a time of its own. */
+/** Something with a deadline. */
 export interface Timed extends Due {
   onDue(): void;
 }
@@ -17,7 +17,7 @@ export interface EventConnectionOptions {
   readonly headers: Readonly<Record<string, string>>;
 }
 
-/** One HTTP response that carries events, as long as it lasts. */
+/** One HTTP response that carries an event stream. */
 export class EventConnection implements Timed {
   dueAt: number;
   readonly #response: ServerResponse;
@@ -32,7 +32,7 @@ export class EventConnection implements Timed {
       ...options.headers,
       'content-type': 'text/event-stream',
       'cache-control': 'no-store, no-transform',
-      // nginx would keep events back to fill its buffer.
+      // nginx would otherwise buffer events.
       'x-accel-buffering': 'no',
     });
     options.open.add(this);
@@ -40,7 +40,7 @@ export class EventConnection implements Timed {
     response.once('close', () => this.#closed());
   }
 
-  /** Called once when nothing more can be written, whoever ended it. */
+  /** Called once when nothing more can be written. */
   onClosed: () => void = () => {};
 
   get isOpen(): boolean {
@@ -51,7 +51,7 @@ export class EventConnection implements Timed {
     return this.#isOpen ? this.#response.writableLength : 0;
   }
 
-  /** Sends the head of the response, should nothing have been written yet. */
+  /** Sends the head of the response if nothing was written yet. */
   flush(): void {
     this.#response.flushHeaders();
   }
@@ -71,14 +71,14 @@ export class EventConnection implements Timed {
     if (this.#isOpen) this.#options.timers.watch(this);
   }
 
-  /** What was written still arrives. */
+  /** Ends the response after everything that was written. */
   end(): void {
     if (!this.#isOpen) return;
     this.#response.end();
     this.#closed();
   }
 
-  /** What was written and not read is lost; the memory that it takes is what this is about. */
+  /** Destroys the connection and frees what the client has not read. */
   cut(): void {
     this.#response.destroy();
     this.#closed();

@@ -1,21 +1,21 @@
 import { onOneLine } from '../../json/one-line.js';
 import { type SplicedMessage, visitPieces } from '../../json/splice.js';
 
-/** A cursor: which stream of a session, and how far along it. */
+/** The position of an event: the stream of a session and the number of the event in the stream. */
 export interface EventId {
   readonly stream: number;
   readonly seq: number;
 }
 
-/** One event as it goes over the wire, in pieces to be written one after the other. */
+/** One event as written on the wire, in pieces. */
 export type Frame = readonly Uint8Array[];
 
 const END = Buffer.from('\n\n');
 
-/** Ignored by clients; keeps the connection from looking dead. */
+/** A comment, which clients ignore. It keeps an idle connection open. */
 export const KEEP_ALIVE: Frame = [Buffer.from(': keep-alive\n\n')];
 
-/** Frames are kept for a while, and must not keep what the message stands in: it is copied. */
+/** Copies the message, because frames stay in the replay ring and must not hold the buffer of the message. */
 export function messageFrame(id: EventId, message: SplicedMessage): Frame {
   const pieces: Uint8Array[] = [Buffer.from(`id: ${id.stream}:${id.seq}\ndata: `)];
   visitPieces(message, (piece) => pieces.push(onOneLine(piece)));
@@ -23,10 +23,10 @@ export function messageFrame(id: EventId, message: SplicedMessage): Frame {
   return [Buffer.concat(pieces)];
 }
 
-/** How soon a client should come back after a connection has broken, in milliseconds. */
+/** How soon a client should reconnect after a connection broke, in milliseconds. */
 const RETRY_MS = 1_000;
 
-/** No message, only an id to resume from should the connection break before the first message, and when to do so. */
+/** An event without a message: the id to resume from if the connection breaks before the first message, and the retry delay. */
 export function primingFrame(id: EventId): Frame {
   return [Buffer.from(`id: ${id.stream}:${id.seq}\nretry: ${RETRY_MS}\ndata: \n\n`)];
 }

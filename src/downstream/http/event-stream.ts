@@ -5,8 +5,8 @@ import { messageFrame, primingFrame } from './event-frame.js';
 import type { ReplayRing } from './replay-ring.js';
 
 /**
- * One stream of a session. It outlives the connections that carry it: what is sent while there is none can be
- * replayed on the next.
+ * One event stream of a session. The stream outlives its connections: events that are sent while there is no connection
+ * can be replayed on the next one.
  */
 export class EventStream implements MessageSink {
   readonly number: number;
@@ -33,20 +33,20 @@ export class EventStream implements MessageSink {
     const id = this.#nextId();
     const frame = messageFrame(id, message);
     message.lease?.release();
-    this.#ring.keep(id, frame);
+    this.#ring.add(id, frame);
     this.#connection?.write(frame);
   }
 
-  /** Begins on a connection; `isPrimed` gives the client something to resume from at once. */
+  /** Starts on a connection. `isPrimed` sends an event id at once, so that the client can resume from it. */
   begin(connection: EventConnection, isPrimed: boolean): void {
-    this.#carriedBy(connection);
+    this.#connectTo(connection);
     if (isPrimed) connection.write(primingFrame(this.#nextId()));
     else connection.flush();
   }
 
-  /** Goes on after the event that the client saw last. A connection that it holds still is one it has given up. */
+  /** Continues after the event that the client saw last. The client has given up a connection that is still open. */
   resume(connection: EventConnection, lastSeq: number): void {
-    this.#carriedBy(connection);
+    this.#connectTo(connection);
     connection.flush();
     for (const frame of this.#ring.after({ stream: this.number, seq: lastSeq })) connection.write(frame);
   }
@@ -55,7 +55,7 @@ export class EventStream implements MessageSink {
     this.#connection?.end();
   }
 
-  #carriedBy(connection: EventConnection): void {
+  #connectTo(connection: EventConnection): void {
     const previous = this.#connection;
     this.#connection = connection;
     previous?.end();
@@ -66,7 +66,7 @@ export class EventStream implements MessageSink {
     };
   }
 
-  /** Priming counts as an event: its id must not be any other's. */
+  /** The priming event uses up an id, too. */
   #nextId(): { stream: number; seq: number } {
     const id = { stream: this.number, seq: this.#seq };
     this.#seq += 1;

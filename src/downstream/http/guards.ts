@@ -1,32 +1,32 @@
 import { isLegacyRevision, LEGACY_REVISIONS } from '../../mcp/revisions.js';
 import type { Refusal } from './refusal.js';
 
-/** A header as Node hands it over; those that clients may repeat are joined by commas. */
+/** A header value from Node, which joins repeated headers with commas. */
 type Header = string | undefined;
 
 /**
- * A page that rebinds its own name to our address is sent with its own name as Host.
+ * Refuses DNS rebinding: a page that points its own name at this address sends its own name as `Host`.
  *
- * Names are compared whole and with the port: a prefix would let `127.0.0.1.evil.example` in.
+ * Names are compared whole and with the port. Comparing a prefix would accept `127.0.0.1.evil.example`.
  */
 export function refuseHost(host: Header, allowed: ReadonlySet<string>): Refusal | undefined {
   if (host !== undefined && allowed.has(host.toLowerCase())) return undefined;
   return { status: 403, message: 'This Host is not allowed; see --allowed-host' };
 }
 
-/** Programs send no Origin, browsers do; `null` is what a sandboxed page or a file sends. */
+/** Browsers send `Origin`, other programs do not. Sandboxed pages and files send `null`. */
 export function refuseOrigin(origin: Header, allowed: ReadonlySet<string>): Refusal | undefined {
   if (origin === undefined || allowed.has(origin.toLowerCase())) return undefined;
   return { status: 403, message: 'This Origin is not allowed; see --allowed-origin' };
 }
 
-/** A few compressed bytes can unpack to more than we would ever take. */
+/** A few compressed bytes can unpack to more than the body limit. */
 export function refuseContentEncoding(encoding: Header): Refusal | undefined {
   if (encoding === undefined || encoding.trim().toLowerCase() === 'identity') return undefined;
   return { status: 415, message: 'The body must not be compressed', headers: { 'accept-encoding': 'identity' } };
 }
 
-/** Anything but JSON could be sent across sites by a plain HTML form. */
+/** An HTML form can send other content types across sites, but not JSON. */
 export function refuseContentType(contentType: Header): Refusal | undefined {
   const [type = '', ...parameters] = (contentType ?? '').toLowerCase().split(';');
   const isUtf8 = parameters.every((parameter) => {
@@ -45,7 +45,7 @@ export function refuseAccept(accept: Header, needed: readonly string[]): Refusal
   return { status: 406, message: `Accept must allow ${needed.join(' and ')}` };
 }
 
-/** Whether the body is known to be too large before any of it came. */
+/** Refuses a body that is too large according to its `Content-Length`. */
 export function refuseLength(contentLength: Header, maxBytes: number): Refusal | undefined {
   return contentLength !== undefined && Number(contentLength) > maxBytes ? tooLarge(maxBytes) : undefined;
 }
@@ -54,7 +54,7 @@ export function tooLarge(maxBytes: number): Refusal {
   return { status: 413, message: `The body is larger than the limit of ${maxBytes} bytes` };
 }
 
-/** Clients older than the header do not send it. */
+/** Clients of revisions before this header do not send it. */
 export function refuseRevision(revision: Header): Refusal | undefined {
   if (revision === undefined || isLegacyRevision(revision)) return undefined;
   return { status: 400, message: `MCP-Protocol-Version must be one of ${LEGACY_REVISIONS.join(', ')}` };

@@ -1,29 +1,29 @@
-/** What one HTTP front puts up with. */
+/** The limits of the HTTP transport. */
 export interface HttpLimits {
   readonly maxBodyBytes: number;
   readonly maxHeaderBytes: number;
-  /** For all headers of a request to arrive. */
+  /** Time for all headers of a request to arrive. */
   readonly headersTimeoutMs: number;
-  /** For a whole request to arrive; how long the answer takes is another matter. */
+  /** Time for a whole request to arrive, without its answer. */
   readonly requestTimeoutMs: number;
-  /** How often those two are looked at. Node's own 30 s would let them pass by far. */
+  /** How often Node checks these two. Its default of 30 s would exceed them. */
   readonly checkIntervalMs: number;
   readonly maxConnections: number;
   readonly maxSessions: number;
-  /** A session with nothing open and nothing asked for this long is over. */
+  /** A session without a request in flight or an open stream ends after this time. */
   readonly sessionIdleMs: number;
   /** Per token. */
   readonly requestsPerSecond: number;
   readonly requestBurst: number;
   /** Per address. */
   readonly failedLoginsPerMinute: number;
-  /** What a client's open streams may hold unread when there is more to write. */
+  /** Unread bytes that a client's open streams may hold when there is more to write. */
   readonly maxUnwrittenBytes: number;
-  /** Between comments on a stream: clients and proxies give up on a silent one. */
+  /** Time between comments on an idle stream, which clients and proxies would otherwise close. */
   readonly keepAliveMs: number;
-  /** An answer that comes sooner is sent as JSON; then a stream is begun, so that it can be kept alive. */
+  /** An answer that takes longer is sent on an event stream, which can be kept alive. A faster one is sent as JSON. */
   readonly streamAfterMs: number;
-  /** Per session, for clients that lost a connection. */
+  /** Events per session that can be replayed after a lost connection. */
   readonly replayEvents: number;
   readonly replayBytes: number;
 }

@@ -6,7 +6,7 @@ import type { HttpBind } from './bind.js';
 import type { HttpEvent } from './http-event.js';
 import type { HttpLimits } from './limits.js';
 
-/** How long idle connections are kept: longer than the minute for which most proxies do. */
+/** How long idle connections stay open: longer than the minute that most proxies use. */
 const KEEP_ALIVE_MS = 72_000;
 
 export interface ListenerOptions {
@@ -16,17 +16,17 @@ export interface ListenerOptions {
 }
 
 /**
- * Node's servers and the sockets that are open to them.
+ * Node's HTTP servers and their open sockets.
  *
- * There may be two: `localhost` is an IPv4 and an IPv6 address, and the limits are for both together.
+ * There are two servers for `localhost`, which is an IPv4 and an IPv6 address. The limits apply to both together.
  */
 export class Listener {
   readonly #options: ListenerOptions;
   readonly #servers: http.Server[] = [];
-  /** As they arrive; with TLS the encrypted side. */
+  /** Accepted sockets; with TLS the encrypted side. */
   readonly #raw = new Set<net.Socket>();
-  /** What HTTP is spoken on. */
-  readonly #spoken = new Set<net.Socket>();
+  /** Sockets that carry HTTP; with TLS the decrypted side. */
+  readonly #http = new Set<net.Socket>();
 
   constructor(options: ListenerOptions) {
     this.#options = options;
@@ -44,21 +44,21 @@ export class Listener {
     const server = tls === undefined ? http.createServer(options, handler) : this.#createTls(tls, options, handler);
     server.on('connection', (socket: net.Socket) => this.#accept(socket));
     server.on(tls === undefined ? 'connection' : 'secureConnection', (socket: net.Socket) =>
-      this.#keep(socket, this.#spoken),
+      this.#track(socket, this.#http),
     );
     this.#servers.push(server);
     return server;
   }
 
   /**
-   * Takes nothing more, and closes once what was written has been read.
+   * Accepts no more connections, and closes each one after the client has read what was written.
    *
-   * The close of an HTTP server would destroy a connection whose answer is complete and not yet read; so it comes last.
+   * The `close` of an HTTP server comes last, because it destroys connections whose complete answer is not read yet.
    */
   async end(): Promise<void> {
     const stopListening = net.Server.prototype.close;
     const closed = this.#servers.map((server) => new Promise((resolve) => stopListening.call(server, resolve)));
-    for (const socket of this.#spoken) socket.destroySoon();
+    for (const socket of this.#http) socket.destroySoon();
     await Promise.all(closed);
     for (const server of this.#servers) server.close();
   }
@@ -91,21 +91,21 @@ export class Listener {
 
   #accept(socket: net.Socket): void {
     if (this.#raw.size < this.#options.limits.maxConnections) {
-      this.#keep(socket, this.#raw);
+      this.#track(socket, this.#raw);
       return;
     }
     this.#options.onEvent({ kind: 'connection-refused', address: addressOf(socket) });
     socket.destroy();
   }
 
-  #keep(socket: net.Socket, sockets: Set<net.Socket>): void {
+  #track(socket: net.Socket, sockets: Set<net.Socket>): void {
     if (socket.destroyed) return;
     sockets.add(socket);
     socket.once('close', () => sockets.delete(socket));
   }
 }
 
-/** Listens on a further address. `false` when this machine has no such address. */
+/** Listens on another address. `false` when this machine does not have the address. */
 export function listenAlso(server: http.Server, host: string, port: number): Promise<boolean> {
   return new Promise((resolve, reject) => {
     server.once('error', (error: NodeJS.ErrnoException) => {
@@ -129,11 +129,11 @@ const STATUS_OF_FAULT: Readonly<Record<string, string>> = {
   HPE_HEADER_OVERFLOW: '431 Request Header Fields Too Large',
 };
 
-/** Answers what is no HTTP request, where an answer can still be understood as one, and closes. */
+/** Answers input that is not an HTTP request, if an answer can still be understood, and closes the connection. */
 export function endBrokenConnection(error: NodeJS.ErrnoException, socket: net.Socket): void {
-  // Node keeps the response that is under way here; in the middle of it a status line would be garbage.
-  const underWay = (socket as { _httpMessage?: { headersSent: boolean } | null })._httpMessage;
-  if (socket.writable && !underWay?.headersSent && error.code !== 'ECONNRESET') {
+  // Node stores the current response here. A status line in the middle of a response would be garbage.
+  const current = (socket as { _httpMessage?: { headersSent: boolean } | null })._httpMessage;
+  if (socket.writable && !current?.headersSent && error.code !== 'ECONNRESET') {
     socket.write(`HTTP/1.1 ${STATUS_OF_FAULT[error.code ?? ''] ?? '400 Bad Request'}\r\nConnection: close\r\n\r\n`);
   }
   socket.destroy();

@@ -1,14 +1,14 @@
-/** A stream that the client may be slow to read. */
+/** A stream that a client may read slowly. */
 export interface Readable {
   readonly unwrittenBytes: number;
   cut(): void;
 }
 
 /**
- * What one client holds open, and how much of it it has not read.
+ * The open streams of one client, with a limit for the bytes that the client has not read.
  *
- * Asked before more is written, so that one message may be as large as messages may be; only what piles up behind it
- * counts. What has its last message already grows no more and is not in here.
+ * The limit is checked before each write, so a single message may be as large as the frame limit allows; only what piles
+ * up behind it counts. A stream that has its last message does not grow any more and is not tracked.
  */
 export class OpenConnections {
   readonly #connections = new Set<Readable>();
@@ -28,7 +28,7 @@ export class OpenConnections {
     this.#connections.delete(connection);
   }
 
-  /** Cuts the connection that lags most when all together hold too much. */
+  /** Cuts the stream with the most unread bytes when all streams together exceed the limit. */
   makeRoom(): void {
     let sum = 0;
     let most: Readable | undefined;

@@ -3,41 +3,44 @@ import { type SplicedMessage, splicedLength, visitPieces } from '../../json/spli
 import { batchMessage } from '../../jsonrpc/batch.js';
 import type { Clock } from '../../timing/clock.js';
 import type { Deadlines } from '../../timing/deadlines.js';
+import type { ReplyChannel } from '../transport.js';
 import type { Timed } from './event-connection.js';
 import type { EventStream } from './event-stream.js';
-import type { Received, ReplyChannel } from './http-session.js';
+import type { Received } from './http-session.js';
 import { type Refusal, refusalBody } from './refusal.js';
 
 export interface PostStreamOptions {
   readonly response: ServerResponse;
   readonly clock: Clock;
   readonly timers: Deadlines<Timed>;
-  /** With no answer until then, a stream is begun that can be kept alive. */
+  /** Milliseconds without an answer after which an event stream begins, which can be kept alive. */
   readonly streamAfterMs: number;
   readonly headers: Readonly<Record<string, string>>;
-  /** Begins a stream of events on the response. */
+  /** Starts an event stream on the response. */
   readonly openStream: () => EventStream;
-  /** All answers are given, or given up. Called once. */
+  /** All answers were sent or withdrawn. Called once. */
   readonly onOver: () => void;
 }
 
 type Step = { readonly kind: 'sent' | 'answered'; readonly message: SplicedMessage } | { readonly kind: 'withdrawn' };
 
 type State =
-  /** The body is being taken in; how many answers there will be is not known yet. */
+  /** The session takes the body. The number of answers is not known yet. */
   | { readonly kind: 'receiving'; readonly steps: Step[] }
-  /** Nothing was sent yet: the answers may still go out as plain JSON. Those that are there are held. */
-  | { readonly kind: 'waiting'; readonly held: SplicedMessage[] }
+  /** Nothing was sent yet, so the answers may still be sent as plain JSON. They are collected until the last one. */
+  | { readonly kind: 'waiting'; readonly collected: SplicedMessage[] }
   | { readonly kind: 'streaming'; readonly stream: EventStream }
-  /** The client left before it got an id to resume from. The request goes on, and nobody can hear of it. */
+  /** The client left before it got an event id to resume from. The request continues, but nothing can be sent. */
   | { readonly kind: 'unheard' }
   | { readonly kind: 'over' };
 
-/** With more than this held for a batch, a stream is begun. */
-const MAX_HELD_BYTES = 1024 * 1024;
+/** When the collected answers of a batch exceed this, an event stream begins. */
+const MAX_COLLECTED_BYTES = 1024 * 1024;
 
-/** What one POST is answered with: one JSON text if the answers come first, a stream of events otherwise. */
+/** Answers one POST: with one JSON text if nothing precedes the answers, with an event stream otherwise. */
 export class PostStream implements ReplyChannel, Timed {
+  /** Unrelated POSTs of one session may have the same request id. */
+  readonly isShared = false;
   dueAt: number;
   readonly #options: PostStreamOptions;
   #state: State = { kind: 'receiving', steps: [] };
@@ -69,7 +72,7 @@ export class PostStream implements ReplyChannel, Timed {
     this.#take({ kind: 'withdrawn' });
   }
 
-  /** The body was taken in; from here on the response is ours. */
+  /** The session has taken the body. From now on the response is written here. */
   begin(received: Received): void {
     if (this.#state.kind !== 'receiving') return;
     const { steps } = this.#state;
@@ -81,8 +84,8 @@ export class PostStream implements ReplyChannel, Timed {
     } else {
       this.#left = received.answers;
       this.#isBatch = received.isBatch === true;
-      this.#become(response.destroyed ? { kind: 'unheard' } : { kind: 'waiting', held: [] });
-      // Leaving is no cancel: a request may have effects, and only its client can say that it is not wanted any more.
+      this.#become(response.destroyed ? { kind: 'unheard' } : { kind: 'waiting', collected: [] });
+      // A closed connection does not cancel: the request may have effects, and only the client can cancel it.
       response.once('close', () => {
         if (this.#state.kind === 'waiting') this.#become({ kind: 'unheard' });
       });
@@ -90,7 +93,7 @@ export class PostStream implements ReplyChannel, Timed {
     }
   }
 
-  /** The session is over, and its requests with it. */
+  /** The session has ended, and its requests with it. */
   abandon(refusal: Refusal): void {
     const { kind } = this.#state;
     if (kind === 'over') return;
@@ -118,8 +121,8 @@ export class PostStream implements ReplyChannel, Timed {
     }
     if (step.kind !== 'sent') this.#left -= 1;
     if (kind === 'waiting' && step.kind !== 'sent') {
-      if (step.kind === 'answered') this.#state.held.push(step.message);
-      this.#settle(this.#state.held);
+      if (step.kind === 'answered') this.#state.collected.push(step.message);
+      this.#settle(this.#state.collected);
       return;
     }
     if (kind !== 'unheard' && step.kind !== 'withdrawn') this.#stream().send(step.message);
@@ -128,23 +131,23 @@ export class PostStream implements ReplyChannel, Timed {
     this.#over();
   }
 
-  /** Sends the answers if they are all there. */
-  #settle(held: readonly SplicedMessage[]): void {
+  /** Sends the answers if none is missing. */
+  #settle(collected: readonly SplicedMessage[]): void {
     if (this.#left > 0) {
-      if (held.reduce((bytes, message) => bytes + splicedLength(message), 0) > MAX_HELD_BYTES) this.#stream();
+      if (collected.reduce((bytes, message) => bytes + splicedLength(message), 0) > MAX_COLLECTED_BYTES) this.#stream();
       return;
     }
-    const [first] = held;
+    const [first] = collected;
     if (first === undefined) this.#respond(202);
-    else this.#respond(200, this.#isBatch ? batchMessage(held) : first);
+    else this.#respond(200, this.#isBatch ? batchMessage(collected) : first);
   }
 
   #stream(): EventStream {
     if (this.#state.kind === 'streaming') return this.#state.stream;
-    const held = this.#state.kind === 'waiting' ? this.#state.held : [];
+    const collected = this.#state.kind === 'waiting' ? this.#state.collected : [];
     const stream = this.#options.openStream();
     this.#become({ kind: 'streaming', stream });
-    for (const message of held) stream.send(message);
+    for (const message of collected) stream.send(message);
     return stream;
   }
 

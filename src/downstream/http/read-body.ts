@@ -3,19 +3,19 @@ import type { SharedLimit } from '../../io/shared-limit.js';
 
 export interface BodyLimits {
   readonly maxBytes: number;
-  /** What all connections together may hold of bodies that are not complete. */
-  readonly held?: SharedLimit | undefined;
+  /** Bounds the incomplete bodies of all connections together. */
+  readonly partialFrames?: SharedLimit | undefined;
 }
 
 /**
- * The whole body, or why there is none.
+ * Reads the whole body, or returns why it was not read.
  *
- * A body over the limit is read to its end and thrown away: a connection closed while the client still writes would
- * be reset, and the answer lost with it. The time limit for receiving a request ends those that never end.
+ * A body over the limit is read to its end and discarded. Closing the connection while the client still writes would
+ * reset it and lose the answer. The request timeout ends bodies that never end.
  */
 export function readBody(
   request: IncomingMessage,
-  { maxBytes, held }: BodyLimits,
+  { maxBytes, partialFrames }: BodyLimits,
 ): Promise<Uint8Array | 'too-large' | 'no-room' | 'aborted'> {
   return new Promise((resolve) => {
     let chunks: Buffer[] = [];
@@ -23,7 +23,7 @@ export function readBody(
     let taken = 0;
     const settle = (outcome: Uint8Array | 'too-large' | 'no-room' | 'aborted') => {
       chunks = [];
-      held?.release(taken);
+      partialFrames?.release(taken);
       taken = 0;
       resolve(outcome);
     };
@@ -37,7 +37,7 @@ export function readBody(
       if (isRefused) return;
       if (length > maxBytes) {
         refuse('too-large');
-      } else if (held?.tryAcquire(chunk.length) === false) {
+      } else if (partialFrames?.tryAcquire(chunk.length) === false) {
         refuse('no-room');
       } else {
         taken += chunk.length;

@@ -1,16 +1,16 @@
 import type { EventId, Frame } from './event-frame.js';
 
-interface Caches {
+interface StoredEvent {
   readonly id: EventId;
   readonly frame: Frame;
   readonly bytes: number;
 }
 
-/** The last events of a session, over all its streams, for a client that lost some with a connection. */
+/** The last events of a session over all its streams, for a client that lost its connection. */
 export class ReplayRing {
   readonly #maxEvents: number;
   readonly #maxBytes: number;
-  readonly #events: Caches[] = [];
+  readonly #events: StoredEvent[] = [];
   #bytes = 0;
 
   constructor({ maxEvents, maxBytes }: { maxEvents: number; maxBytes: number }) {
@@ -18,7 +18,7 @@ export class ReplayRing {
     this.#maxBytes = maxBytes;
   }
 
-  keep(id: EventId, frame: Frame): void {
+  add(id: EventId, frame: Frame): void {
     let bytes = 0;
     for (const piece of frame) bytes += piece.length;
     this.#events.push({ id, frame, bytes });
@@ -28,12 +28,12 @@ export class ReplayRing {
     }
   }
 
-  /** Whether anything of the stream is still there. */
+  /** Whether the ring holds an event of the stream. */
   has(stream: number): boolean {
     return this.#events.some(({ id }) => id.stream === stream);
   }
 
-  /** What came after the event on its own stream, as far as it is still there. */
+  /** The events of the same stream after the given one, as far as the ring still holds them. */
   after({ stream, seq }: EventId): readonly Frame[] {
     return this.#events.filter(({ id }) => id.stream === stream && id.seq > seq).map(({ frame }) => frame);
   }

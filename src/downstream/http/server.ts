@@ -20,7 +20,7 @@ export interface HttpTransportOptions {
   readonly scan: ScanEnvelope;
   readonly bind: HttpBind;
   readonly limits?: Partial<HttpLimits>;
-  /** What all connections together may hold of bodies that are not complete. */
+  /** Bounds the incomplete bodies of all connections together. */
   readonly partialFrames?: SharedLimit;
   readonly onEvent: (event: HttpEvent) => void;
 }
@@ -34,10 +34,10 @@ export interface HttpTransport {
   close(): Promise<void>;
 }
 
-/** After this, what clients have not read of their last bytes is lost. */
+/** How long clients have to read their last bytes when the transport closes. */
 const CLOSE_GRACE_MS = 500;
 
-/** Serves MCP over Streamable HTTP. Rejects with an `HttpBindError` when the settings would let strangers in. */
+/** Serves MCP over Streamable HTTP. Rejects with an `HttpBindError` when the settings would let unknown clients in. */
 export async function openHttpTransport(options: HttpTransportOptions): Promise<HttpTransport> {
   const { core, clock, scan, bind, onEvent } = options;
   const problem = checkBind(bind);
@@ -117,7 +117,7 @@ function createApp(
     frameworkErrors: (_error, request, reply) => endpoint.refuse(request, reply, NOT_FOUND),
     exposeHeadRoutes: false,
   });
-  // Bodies are relayed as they are; reading them is left to the endpoint.
+  // The endpoint reads the bodies itself, because they are relayed unchanged.
   app.removeAllContentTypeParsers();
   app.addContentTypeParser('*', (_request, _payload, done) => done(null));
   app.setNotFoundHandler((request, reply) => endpoint.refuse(request, reply, NOT_FOUND));
@@ -128,7 +128,7 @@ function createApp(
   app.decorateRequest('principal', '');
 
   for (const url of ['/mcp', '/mcp/:key']) app.all(url, { onRequest: endpoint.admit }, endpoint.serve);
-  // For whoever watches the process, under whatever name: nothing is told but that it is there.
+  // For process monitors, which need no token and no allowed Host. These routes tell nothing but the state.
   app.get('/healthz', (_request, reply) => reply.send('ok'));
   app.get('/readyz', (_request, reply) => {
     const isReady = core.isReady();

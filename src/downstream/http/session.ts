@@ -14,9 +14,9 @@ import { ReplayRing } from './replay-ring.js';
 
 export interface SessionOptions {
   readonly client: HttpClientSession;
-  /** Whose session this is: the id alone lets nobody else in. */
+  /** The owner of the session. The session id alone gives no access. */
   readonly principal: string;
-  /** Where it was opened; it is unknown anywhere else. */
+  /** The endpoint that opened the session. Other endpoints do not know it. */
   readonly endpoint: string | undefined;
   readonly clock: Clock;
   readonly timers: Deadlines<Timed>;
@@ -24,13 +24,13 @@ export interface SessionOptions {
   readonly onCut: (unwrittenBytes: number) => void;
 }
 
-/** The stream of what no request asked for; the others are numbered from 1. */
+/** The stream of unsolicited messages. The streams of POSTs are numbered from 1. */
 const UNSOLICITED = 0;
 
-/** Clients of older revisions take an event without data for a broken message. */
+/** Clients of older revisions treat an event without data as a broken message. */
 const PRIMED_REVISION = '2025-11-25';
 
-/** One client's session: its requests in flight and its streams. */
+/** One client's HTTP session: its POSTs in flight and its event streams. */
 export class Session implements Due {
   /** 256 random bits. */
   readonly id = randomBytes(32).toString('base64url');
@@ -58,24 +58,24 @@ export class Session implements Due {
     this.touch();
   }
 
-  /** Whether the session answers to this id's bearer, here. */
+  /** Whether the session belongs to this principal and was opened at this endpoint. */
   belongsTo(principal: string, endpoint: string | undefined): boolean {
     return principal === this.#options.principal && endpoint === this.#options.endpoint;
   }
 
-  /** Something is asked or listened to, so the client is still there. */
+  /** Whether a POST is in flight or a GET stream is open. */
   get isBusy(): boolean {
     return this.#posts.size > 0 || this.isListening;
   }
 
-  /** Idle from now on. */
+  /** Restarts the idle time. */
   touch(): void {
     this.dueAt = this.#options.clock.now() + this.#options.limits.sessionIdleMs;
   }
 
   /**
-   * Serves a POST. Returns whether its body was JSON-RPC; if not, that has been answered already. `onOver` is called
-   * when all answers are given, or given up.
+   * Serves a POST. Returns whether its body was JSON-RPC; if not, the POST was answered with an error. `onOver` is
+   * called when all answers were sent or withdrawn.
    */
   post(
     body: Uint8Array,
@@ -113,23 +113,23 @@ export class Session implements Due {
     }
   }
 
-  /** Whether a connection carries the unsolicited messages. */
+  /** Whether the client has a GET stream open. */
   get isListening(): boolean {
     return this.#unsolicited.isConnected;
   }
 
-  /** Carries the unsolicited messages from now on. */
+  /** Starts the GET stream on this response. */
   listen(response: ServerResponse): void {
     this.#unsolicited.begin(this.#connection(response), this.#isPrimed);
     this.#options.client.attach(this.#unsolicited);
   }
 
-  /** Whether anything is left of the event's stream. */
+  /** Whether the stream of the event still exists or has events left. */
   canResume({ stream }: EventId): boolean {
     return stream === UNSOLICITED || this.#streams.has(stream) || this.#ring.has(stream);
   }
 
-  /** Takes a stream up again after the event seen last. */
+  /** Continues a stream after the event that the client saw last. */
   resume({ stream, seq }: EventId, response: ServerResponse): void {
     const connection = this.#connection(response);
     if (stream === UNSOLICITED) {

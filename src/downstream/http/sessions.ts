@@ -11,11 +11,11 @@ export interface SessionsOptions {
   readonly onEnded: (reason: SessionEnd, left: number) => void;
 }
 
-/** What requests that are still open are answered when their session ends: 404 makes clients begin a new one. */
-const GONE: Refusal = { status: 404, message: 'The session is over' };
+/** The answer to requests in flight when their session ends. Clients begin a new session after a 404. */
+const GONE: Refusal = { status: 404, message: 'The session has ended' };
 const SHUTTING_DOWN: Refusal = { status: 503, message: 'Shutting down', headers: { 'retry-after': '5' } };
 
-/** The sessions by their ids. One timer finds those that were left behind. */
+/** The sessions by their ids. One timer ends idle ones. */
 export class Sessions {
   readonly #options: SessionsOptions;
   readonly #sessions = new Map<string, Session>();
@@ -23,7 +23,7 @@ export class Sessions {
 
   constructor(options: SessionsOptions) {
     this.#options = options;
-    this.#idle = new Deadlines(options.clock, (session) => this.#look(session));
+    this.#idle = new Deadlines(options.clock, (session) => this.#checkIdle(session));
   }
 
   get size(): number {
@@ -39,7 +39,7 @@ export class Sessions {
     this.#idle.watch(session);
   }
 
-  /** The session, if it belongs to whoever asks for it here. To others it is as unknown as one that never was. */
+  /** The session, if it belongs to this principal and endpoint. For others it does not exist. */
   find(id: string, principal: string, endpoint: string | undefined): Session | undefined {
     const session = this.#sessions.get(id);
     if (session === undefined || !session.belongsTo(principal, endpoint)) return undefined;
@@ -59,7 +59,7 @@ export class Sessions {
     this.#idle.close();
   }
 
-  #look(session: Session): void {
+  #checkIdle(session: Session): void {
     if (!session.isBusy) {
       this.end(session, 'expired');
       return;

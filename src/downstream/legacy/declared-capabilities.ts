@@ -3,10 +3,10 @@ import { isRecord } from '../../json/is-record.js';
 type Capabilities = Readonly<Record<string, unknown>>;
 
 /**
- * What we promise a client that speaks this revision; `offered` is what each server that is there has declared.
+ * The capabilities that the gateway declares to a client of this revision. `offered` are those of the running servers.
  *
- * Servers come and go while capabilities are told once, so all that can be relayed is promised; a list that no server
- * has is an empty one. What we know nothing of is promised if some server does, in the words of the first one.
+ * Servers come and go, while capabilities are declared once. So everything that the gateway can relay is declared; a
+ * list that no server has is empty. Unknown capabilities are declared if a server has them, as the first one wrote them.
  */
 export function declaredCapabilities(revision: string | undefined, offered: readonly Capabilities[]): Capabilities {
   const own = revision === '2025-11-25' ? { ...RELAYED, tasks: TASKS } : RELAYED;
@@ -27,12 +27,12 @@ const RELAYED = {
   logging: {},
 };
 
-/** Which tools can become tasks, each tool says itself. */
+/** Each tool declares itself whether it can become a task. */
 const TASKS = { list: {}, cancel: {}, requests: { tools: { call: {} } } };
 
 const KNOWN = new Set([...Object.keys(RELAYED), 'tasks']);
 
-/** Capabilities that hold others, of which each server brings its own. */
+/** Capabilities that contain others; those of all servers are merged. */
 const COLLECTIONS = new Set(['experimental', 'extensions']);
 
 function toRecord(value: unknown): Record<string, unknown> {

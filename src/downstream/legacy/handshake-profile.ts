@@ -3,12 +3,12 @@ import type { ClientProfile } from '../../mcp/client-profile.js';
 import type { RequestEnvelope } from '../../mcp/envelope.js';
 import { type LegacyRevision, negotiateRevision } from '../../mcp/revisions.js';
 
-/** A client that speaks a revision with a handshake, by its `initialize`. */
+/** What a client of a revision with a handshake tells in its `initialize` request. */
 export interface HandshakeProfile extends ClientProfile {
   readonly protocolVersion: LegacyRevision;
 }
 
-/** What a client says of itself. */
+/** Reads the params of `initialize`. */
 export function readProfile({ bytes, tokens }: RequestEnvelope): HandshakeProfile {
   const { protocolVersion: version } = tokens;
   const named = version !== undefined && isString(bytes, version) ? readString(bytes, version) : undefined;

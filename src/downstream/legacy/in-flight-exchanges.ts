@@ -1,30 +1,31 @@
 import type { IdKey } from '../../jsonrpc/id-key.js';
 import type { LegacyExchange } from './legacy-exchange.js';
 
-/** A power of two, and more than are in flight at once, mostly. */
+/** A power of two, and more than most clients have in flight at once. */
 const NEAR_PLACES = 256;
 
 /**
- * A client's requests that were not answered yet, by their ids. On a pipe there is one of each id, while
- * each POST may bring the same.
+ * A client's unanswered requests by their ids, which the client chose. On a pipe each id is unique; over HTTP several
+ * POSTs may bring the same id.
  *
- * Most clients count, so the last bits of an id are a place that is free; only what finds none goes into a map. That
- * holds places and no exchanges: it is made anew all the time as requests come and go, and what an old version of it
- * holds outlives a collection or two.
+ * Most clients count their requests, so the last bits of an id are the index of a free place in an array. Other ids go
+ * into a map, which holds the indexes of a second array instead of exchanges: the engine rebuilds a map as entries come
+ * and go, and the old versions would keep the exchanges alive for a garbage collection or two. The ids are not allotted
+ * here, so a `CorrelationTable`, which counts them itself, cannot hold them.
  */
 export class InFlightExchanges {
-  /** Grows with the ids: of many sessions, most send little. */
+  /** Grows with the ids, since most of many sessions send few requests. */
   readonly #near: (LegacyExchange | undefined)[] = [];
   #nearSize = 0;
   readonly #places = new Map<IdKey, number>();
   readonly #exchanges: (LegacyExchange | undefined)[] = [];
   readonly #free: number[] = [];
-  /** Those whose id another one had when they came, in the order in which they did. */
-  readonly #namesakes = new Map<IdKey, LegacyExchange[]>();
+  /** Requests whose id was in use when they came, in that order. */
+  readonly #sameId = new Map<IdKey, LegacyExchange[]>();
 
   get size(): number {
     let size = this.#nearSize + this.#places.size;
-    for (const { length } of this.#namesakes.values()) size += length;
+    for (const { length } of this.#sameId.values()) size += length;
     return size;
   }
 
@@ -39,7 +40,7 @@ export class InFlightExchanges {
       return;
     }
     if (this.#places.has(id)) {
-      this.#namesakes.set(id, [...(this.#namesakes.get(id) ?? []), exchange]);
+      this.#sameId.set(id, [...(this.#sameId.get(id) ?? []), exchange]);
       return;
     }
     const place = this.#free.pop() ?? this.#exchanges.length;
@@ -47,17 +48,17 @@ export class InFlightExchanges {
     this.#places.set(id, place);
   }
 
-  /** `exchange` is one that was added under this id. */
+  /** Removes an exchange that was added under this id. */
   delete(id: IdKey, exchange: LegacyExchange): void {
     if (typeof id === 'number' && this.#nearBy(id) === exchange) {
       this.#near[id % NEAR_PLACES] = undefined;
       this.#nearSize -= 1;
       return;
     }
-    const namesakes = this.#namesakes.size === 0 ? undefined : this.#namesakes.get(id);
+    const sameId = this.#sameId.size === 0 ? undefined : this.#sameId.get(id);
     const place = this.#places.get(id);
     if (place === undefined) return;
-    if (namesakes === undefined) {
+    if (sameId === undefined) {
       this.#exchanges[place] = undefined;
       this.#free.push(place);
       this.#places.delete(id);
@@ -65,11 +66,11 @@ export class InFlightExchanges {
     }
     const [first, ...rest] = this.#farWithId(id).filter((each) => each !== exchange);
     this.#exchanges[place] = first;
-    if (rest.length === 0) this.#namesakes.delete(id);
-    else this.#namesakes.set(id, rest);
+    if (rest.length === 0) this.#sameId.delete(id);
+    else this.#sameId.set(id, rest);
   }
 
-  /** All with this id. */
+  /** All exchanges with this id. */
   withId(id: IdKey): readonly LegacyExchange[] {
     const near = this.#nearBy(id);
     return near?.key === id ? [near, ...this.#farWithId(id)] : this.#farWithId(id);
@@ -80,7 +81,7 @@ export class InFlightExchanges {
     return [...near, ...[...this.#places.keys()].flatMap((id) => this.#farWithId(id))];
   }
 
-  /** What stands where this id would. */
+  /** The exchange in the array place of this id, which may have another id. */
   #nearBy(id: IdKey): LegacyExchange | undefined {
     return typeof id === 'number' ? this.#near[id % NEAR_PLACES] : undefined;
   }
@@ -88,6 +89,6 @@ export class InFlightExchanges {
   #farWithId(id: IdKey): readonly LegacyExchange[] {
     const place = this.#places.get(id);
     const first = place === undefined ? undefined : this.#exchanges[place];
-    return first === undefined ? [] : [first, ...(this.#namesakes.get(id) ?? [])];
+    return first === undefined ? [] : [first, ...(this.#sameId.get(id) ?? [])];
   }
 }

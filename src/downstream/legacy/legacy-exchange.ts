@@ -4,60 +4,65 @@ import type { Span } from '../../json/json-text.js';
 import type { Edit, SplicedMessage } from '../../json/splice.js';
 import type { IdKey } from '../../jsonrpc/id-key.js';
 import { errorMessage, resultMessage } from '../../jsonrpc/message.js';
-import type { RpcError } from '../../jsonrpc/rpc-error.js';
+import { RpcError } from '../../jsonrpc/rpc-error.js';
 import type { NotificationEnvelope, RequestEnvelope, ResponseEnvelope } from '../../mcp/envelope.js';
 import { METHODS } from '../../mcp/methods.js';
+import { EnvelopeRequest, type RelayedRequest } from '../../mcp/relayed-request.js';
 import type { Clock } from '../../timing/clock.js';
-import type { Exchange } from '../exchange.js';
-import type { DownstreamClient } from '../port.js';
-import type { ReplyChannel } from './reply-channel.js';
+import { type Failure, failureError, failureResult } from '../failure.js';
+import type { DownstreamClient, Exchange, InputRequest, WithdrawInput } from '../port.js';
+import type { ReplyChannel } from '../transport.js';
 
 /**
- * Between the last progress of a request and its answer. The official client drops progress that it reads together
- * with the answer, and what a child writes in two pieces would often reach it in one.
+ * Shortest time between the last progress of a request and its answer. The official client drops progress that it reads
+ * together with the answer, and what a server writes in two pieces would often reach the client in one.
  */
 const PROGRESS_GAP_MS = 5;
 
 export interface LegacyExchangeOptions {
-  readonly request: RequestEnvelope;
+  readonly envelope: RequestEnvelope;
   readonly client: DownstreamClient;
   readonly reply: ReplyChannel;
   readonly clock: Clock;
-  /** Under which the session keeps it. */
+  /** The id under which the session tracks the exchange. */
   readonly key: IdKey;
   readonly owner: ExchangeOwner;
 }
 
-/** Whoever keeps a client's exchanges, made once for all of them. */
+/** The session that an exchange belongs to. */
 export interface ExchangeOwner {
-  /** Sends the client what cannot go the way of the answer. */
-  sendUnasked(message: SplicedMessage): void;
-  /** Called once for each. */
+  /** Sends a message that cannot travel with the answer. */
+  sendUnsolicited(message: SplicedMessage): void;
+  /** Asks the client for input because of this exchange. */
+  requireInput(input: InputRequest, exchange: LegacyExchange): WithdrawInput;
+  /** Called once for each exchange. */
   settled(exchange: LegacyExchange): void;
 }
 
 /** A request of a client that speaks a revision with a handshake. */
 export class LegacyExchange implements Exchange {
-  readonly request: RequestEnvelope;
+  readonly request: RelayedRequest;
   readonly client: DownstreamClient;
   readonly key: IdKey;
+  readonly #envelope: RequestEnvelope;
   readonly #reply: ReplyChannel;
   readonly #clock: Clock;
   readonly #owner: ExchangeOwner;
   #isSettled = false;
-  #isLasting = false;
+  #keepsProgress = false;
   #lastProgressAt: number | undefined;
-  /** Whose messages go to the client along it. */
+  /** The backend whose messages reach the client along this exchange. */
   #source: string | undefined;
-  #isAskedElsewhere = false;
+  #hasSeveralSources = false;
   /** On the request's memory, from the first `leaseRequest` to the answer. */
   #lease: Lease | undefined;
-  #cancelled: ((notice?: NotificationEnvelope) => void) | undefined;
+  #onCancel: ((notification?: NotificationEnvelope) => void) | undefined;
 
-  constructor({ request, client, key, reply, clock, owner }: LegacyExchangeOptions) {
-    this.request = request;
+  constructor({ envelope, client, key, reply, clock, owner }: LegacyExchangeOptions) {
+    this.request = new EnvelopeRequest(envelope);
     this.client = client;
     this.key = key;
+    this.#envelope = envelope;
     this.#reply = reply;
     this.#clock = clock;
     this.#owner = owner;
@@ -68,25 +73,25 @@ export class LegacyExchange implements Exchange {
   }
 
   get wantsProgress(): boolean {
-    return this.request.tokens.requestProgressToken !== undefined;
+    return this.#envelope.tokens.requestProgressToken !== undefined;
   }
 
-  /** What the last backend says must not overtake what one before it said, so it keeps its place among all. */
-  goesTo(source: string): void {
-    this.#isAskedElsewhere ||= this.#source !== undefined && this.#source !== source;
-    this.#source = this.#isAskedElsewhere ? undefined : source;
+  /** After a second backend, messages keep their place among all: the second must not overtake the first. */
+  route(source: string): void {
+    this.#hasSeveralSources ||= this.#source !== undefined && this.#source !== source;
+    this.#source = this.#hasSeveralSources ? undefined : source;
   }
 
   /** Leases only a large tool call: it goes to one server and nothing keeps it. Other requests may go to several. */
   leaseRequest(): Lease | undefined {
     if (!this.#isLarge || this.request.method !== METHODS.callTool) return undefined;
-    this.#lease ??= Lease.of(this.request.bytes);
+    this.#lease ??= Lease.of(this.#envelope.bytes);
     return this.#lease?.retain();
   }
 
-  relay(response: ResponseEnvelope, edits: readonly Edit[] = []): void {
-    // Of a task, progress goes on, and what else is said of it must not come before its id.
-    const since = this.#isLasting ? undefined : this.#lastProgressAt;
+  answer(response: ResponseEnvelope, edits: readonly Edit[] = []): void {
+    // A task reports progress after its answer, and its first progress must not come before the id in that answer.
+    const since = this.#keepsProgress ? undefined : this.#lastProgressAt;
     const waitMs = since === undefined ? 0 : since + PROGRESS_GAP_MS - this.#clock.now();
     if (waitMs > 0) this.#clock.schedule(waitMs, () => this.#answer(response, edits));
     else this.#answer(response, edits);
@@ -96,51 +101,62 @@ export class LegacyExchange implements Exchange {
     if (this.#settle()) this.#reply.answer(resultMessage(this.#id, result), this.#source);
   }
 
-  fail(error: RpcError): void {
-    if (this.#settle()) this.#reply.answer(errorMessage(this.#id, error), this.#source);
+  /** A failed tool call gets a tool result, unless the call was to become a task. */
+  fail(reason: RpcError | Failure): void {
+    if (reason instanceof RpcError) {
+      if (this.#settle()) this.#reply.answer(errorMessage(this.#id, reason), this.#source);
+    } else if (this.request.method === METHODS.callTool && this.request.tokens.task === undefined) {
+      this.succeed(failureResult(reason));
+    } else {
+      this.fail(failureError(reason));
+    }
   }
 
   progress(notification: NotificationEnvelope, more: readonly Edit[] = [], via?: Exchange): void {
     const { bytes, span, tokens } = notification;
-    const asked = this.request.tokens.requestProgressToken;
-    if (asked === undefined || tokens.progressToken === undefined) return;
-    const edits: Edit[] = [this.#replacing(tokens.progressToken, asked), ...more];
+    const token = this.#envelope.tokens.requestProgressToken;
+    if (token === undefined || tokens.progressToken === undefined) return;
+    const edits: Edit[] = [this.#replacing(tokens.progressToken, token), ...more];
     if (!this.#isSettled) {
       this.#lastProgressAt = this.#clock.now();
       this.#reply.send({ bytes, span, edits }, this.#source);
-    } else if (this.#isLasting) {
+    } else if (this.#keepsProgress) {
       if (via === undefined) this.client.notify(notification, edits);
       else via.send({ bytes, span, edits });
     }
   }
 
   keepProgress(): () => void {
-    this.#isLasting = true;
+    this.#keepsProgress = true;
     return () => {
-      this.#isLasting = false;
+      this.#keepsProgress = false;
     };
   }
 
   send(message: SplicedMessage): void {
     if (this.#isSettled) return;
-    if (this.#reply.isUnheard === true) this.#owner.sendUnasked(message);
+    if (this.#reply.isUnheard) this.#owner.sendUnsolicited(message);
     else this.#reply.send(message, this.#source);
   }
 
-  onCancel(listener: (notice?: NotificationEnvelope) => void): void {
-    this.#cancelled = listener;
+  requireInput(input: InputRequest): WithdrawInput {
+    return this.#owner.requireInput(input, this);
   }
 
-  /** The client wants no answer any more, so there will be none. */
-  cancel(notice?: NotificationEnvelope): void {
+  onCancel(listener: (notification?: NotificationEnvelope) => void): void {
+    this.#onCancel = listener;
+  }
+
+  /** The client has cancelled the request or left, so there is no answer. */
+  cancel(notification?: NotificationEnvelope): void {
     if (!this.#settle()) return;
     this.#reply.withdraw();
-    this.#cancelled?.(notice);
+    this.#onCancel?.(notification);
   }
 
   #answer({ bytes, span, id }: ResponseEnvelope, edits: readonly Edit[]): void {
     if (!this.#settle()) return;
-    const own = this.#replacing(id, this.request.id);
+    const own = this.#replacing(id, this.#envelope.id);
     const message: SplicedMessage = { bytes, span, edits: edits.length === 0 ? [own] : [own, ...edits] };
     // Only large lines have a lease. An answer is written once and nothing keeps it.
     const isLarge = span.end - span.start > LARGE_FROM_BYTES;
@@ -150,12 +166,12 @@ export class LegacyExchange implements Exchange {
 
   /** Puts a part of the request into another message: a copy, if the request's memory may be reused before that is written. */
   #replacing(span: Span, part: Span): Edit {
-    const { bytes } = this.request;
+    const { bytes } = this.#envelope;
     return this.#isLarge ? { span, text: bytes.slice(part.start, part.end) } : { span, text: bytes, part };
   }
 
   get #isLarge(): boolean {
-    return this.request.span.end - this.request.span.start > LARGE_FROM_BYTES;
+    return this.#envelope.span.end - this.#envelope.span.start > LARGE_FROM_BYTES;
   }
 
   #settle(): boolean {
@@ -166,7 +182,7 @@ export class LegacyExchange implements Exchange {
   }
 
   get #id(): Uint8Array {
-    const { bytes, id } = this.request;
+    const { bytes, id } = this.#envelope;
     return bytes.subarray(id.start, id.end);
   }
 }

@@ -5,27 +5,19 @@ import type { SharedLimit } from '../../io/shared-limit.js';
 import type { Backpressure } from '../../io/streams/backpressure.js';
 import { FairWriter } from '../../io/streams/fair-writer.js';
 import { readInto } from '../../io/streams/read-into.js';
-import type { MessageSink } from '../../jsonrpc/message.js';
+import { ClientPipe, type ClientPipeOptions } from './client-pipe.js';
 
-/** A client's connection as a front sees it. */
-export interface ClientSession {
-  /** A line: all of the bytes, or those from `start` to `end`. */
-  receive(bytes: Uint8Array, start?: number, end?: number): void;
-  refuseOversized(maxBytes: number): void;
-  close(): void;
-}
-
-export interface StdioTransportOptions {
+export interface StdioTransportOptions
+  extends Pick<ClientPipeOptions, 'scan' | 'chooseEra' | 'principal' | 'onInternalError'> {
   readonly input: Readable;
   readonly output: Writable;
   /** Pauses the servers while the client does not read, unless other clients do. */
   readonly backpressure: Backpressure;
   readonly maxLineBytes: number;
-  /** What all connections together may hold of lines that are not complete. */
-  readonly held?: SharedLimit;
-  /** Where the memory is from that the client's messages are read into. */
+  /** Bounds the incomplete lines of all connections together. */
+  readonly partialFrames?: SharedLimit;
+  /** Provides the memory that the client's messages are read into. */
   readonly bufferPool?: BufferPool;
-  readonly openSession: (sink: MessageSink) => ClientSession;
   /** The client's first message was received. Called once. */
   readonly onFirstMessage?: () => void;
   /** The client closed its end, or its pipe broke. Called once. */
@@ -34,36 +26,39 @@ export interface StdioTransportOptions {
   readonly onUnread?: (unwrittenBytes: number) => void;
 }
 
-/** Serves the one client at the other end of our stdin and stdout. */
+/** Serves the one client at the other end of stdin and stdout. */
 export function openStdioTransport(options: StdioTransportOptions): void {
-  const { output, maxLineBytes, held, bufferPool, openSession, onEnd } = options;
+  const { output, maxLineBytes, partialFrames, bufferPool, onEnd } = options;
+  const { scan, chooseEra, principal, onInternalError } = options;
   const backpressure = options.backpressure.client();
   const onUnread = (unwrittenBytes: number) => {
-    session.close();
+    client.close();
     options.onUnread?.(unwrittenBytes);
   };
-  const session = openSession(new FairWriter(output, backpressure, { onUnread }));
+  const sink = new FairWriter(output, backpressure, { onUnread });
+  const client = new ClientPipe({ scan, chooseEra, principal, onInternalError, sink });
   let hasEnded = false;
   const end = () => {
     if (hasEnded) return;
     hasEnded = true;
-    session.close();
+    client.close();
     backpressure.close();
     onEnd();
   };
   let { onFirstMessage } = options;
-  const sink = {
+  const lines = {
     line: (bytes: Uint8Array, start: number, end: number) => {
-      session.receive(bytes, start, end);
+      client.receive(bytes, start, end);
       if (onFirstMessage === undefined) return;
       onFirstMessage();
       onFirstMessage = undefined;
     },
-    oversized: () => session.refuseOversized(maxLineBytes),
+    oversized: () => client.refuseOversized(maxLineBytes),
   };
-  const input = readInto(options.input, new LineDecoder({ sink, maxLineBytes, sharedLimit: held, bufferPool }));
+  const decoder = new LineDecoder({ sink: lines, maxLineBytes, sharedLimit: partialFrames, bufferPool });
+  const input = readInto(options.input, decoder);
   input.once('end', end);
   input.once('error', end);
-  // EPIPE: the client is gone, which is no error of ours.
+  // EPIPE means that the client has left, which is not an error of the gateway.
   output.on('error', end);
 }

@@ -1,4 +1,4 @@
-import type { Exchange } from '../../downstream/exchange.js';
+import type { Exchange } from '../../downstream/port.js';
 import { isString, readString, readText, toBytes } from '../../json/json-text.js';
 import { join } from '../../jsonrpc/message.js';
 import { RPC_CODES, RpcError } from '../../jsonrpc/rpc-error.js';

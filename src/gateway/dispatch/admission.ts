@@ -1,5 +1,5 @@
-import type { Exchange } from '../../downstream/exchange.js';
 import type { FailureReason } from '../../downstream/failure.js';
+import type { Exchange } from '../../downstream/port.js';
 import type { SharedLimit } from '../../io/shared-limit.js';
 import type { Clock } from '../../timing/clock.js';
 import { Deadlines } from '../../timing/deadlines.js';

@@ -1,10 +1,9 @@
-import type { Exchange } from '../../downstream/exchange.js';
 import type { FailureReason } from '../../downstream/failure.js';
+import type { Exchange } from '../../downstream/port.js';
 import { type OnInternalError, reportInternalError, withErrorBoundaryAsync } from '../../errors/error-boundary.js';
 import { internalError } from '../../errors/internal-error.js';
 import type { Edit, SplicedMessage } from '../../json/splice.js';
 import type { NotificationEnvelope, ResponseEnvelope } from '../../mcp/envelope.js';
-import { toOutgoingRequest } from '../../mcp/outgoing-request.js';
 import type { Clock } from '../../timing/clock.js';
 import type { CircuitBreaker } from '../../upstream/health/circuit-breaker.js';
 import type { Outcome, RequestHandler, RequestTimeouts, SentRequest, UpstreamConnection } from '../../upstream/port.js';
@@ -119,7 +118,7 @@ class Attempt implements RequestHandler, InFlightCall {
     }
     const edits = concatEdits(handling.edits, translation?.request?.(this.#connection));
     if (translation === undefined) this.lease = exchange.leaseRequest();
-    const sent = this.#connection.send(toOutgoingRequest(exchange.request), edits, timeouts, this);
+    const sent = this.#connection.send(exchange.request, edits, timeouts, this);
     if (sent === undefined) {
       this.lease?.release();
       return;
@@ -216,7 +215,7 @@ class Attempt implements RequestHandler, InFlightCall {
     const { counters, latencies, breaker } = this.#context;
     const { editAnswer, translation, onAnswered } = handling;
     const ofTask = translation?.answer(response, () => this.#keepProgress());
-    exchange.relay(response, concatEdits(editAnswer?.(response), ofTask));
+    exchange.answer(response, concatEdits(editAnswer?.(response), ofTask));
     if (!isTaskResultWait(exchange)) latencies.add(at - (earlier?.startedAt ?? this.#sent?.sentAt ?? at));
     if (response.error !== undefined || isTrue(response.bytes, response.tokens.isError)) counters.errors += 1;
     breaker().succeeded(at);

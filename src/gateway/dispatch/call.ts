@@ -1,7 +1,7 @@
-import type { Exchange, Handling } from '../../downstream/exchange.js';
-import type { DownstreamClient } from '../../downstream/port.js';
+import type { DownstreamClient, Exchange } from '../../downstream/port.js';
 import type { Due } from '../../timing/deadlines.js';
 import type { Slot } from './concurrency-limit.js';
+import type { Handling } from './handling.js';
 
 /** Limits of the calls to one server. Times are milliseconds. */
 export interface CallLimits {

@@ -1,5 +1,5 @@
-import type { Exchange, Handling } from '../../downstream/exchange.js';
-import { answerFailure, type FailureReason } from '../../downstream/failure.js';
+import type { FailureReason } from '../../downstream/failure.js';
+import type { Exchange } from '../../downstream/port.js';
 import type { OnInternalError } from '../../errors/error-boundary.js';
 import type { SharedLimit } from '../../io/shared-limit.js';
 import { LISTS } from '../../mcp/lists.js';
@@ -21,6 +21,7 @@ import {
 } from './availability.js';
 import { Call, type CallLimits } from './call.js';
 import { Latencies, newCallCounters } from './call-metrics.js';
+import type { Handling } from './handling.js';
 import { InFlightCalls } from './in-flight-calls.js';
 
 export interface DispatcherOptions {
@@ -197,7 +198,7 @@ export class Dispatcher {
     if (exchange.isSettled) return;
     this.counters.failures += 1;
     this.failureReasons.set(reason, (this.failureReasons.get(reason) ?? 0) + 1);
-    answerFailure(exchange, {
+    exchange.fail({
       reason,
       server: this.#options.key,
       generation: this.#availability.generation,

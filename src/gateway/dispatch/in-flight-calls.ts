@@ -1,5 +1,4 @@
-import type { Exchange } from '../../downstream/exchange.js';
-import type { DownstreamClient } from '../../downstream/port.js';
+import type { DownstreamClient, Exchange } from '../../downstream/port.js';
 import { METHODS, TASK_METHODS } from '../../mcp/methods.js';
 
 /** A call that was sent, as a node of the linked list in `InFlightCalls`. */

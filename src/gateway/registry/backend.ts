@@ -1,6 +1,5 @@
-import type { Exchange, Handling } from '../../downstream/exchange.js';
 import type { FailureReason } from '../../downstream/failure.js';
-import type { DownstreamClient } from '../../downstream/port.js';
+import type { DownstreamClient, Exchange } from '../../downstream/port.js';
 import type { NotificationEnvelope } from '../../mcp/envelope.js';
 import { type ListKind, listsChangedBy } from '../../mcp/lists.js';
 import type { ServerRequest, UpstreamConnection } from '../../upstream/port.js';
@@ -12,6 +11,7 @@ import { type ListNaming, NO_LISTS, type ServerLists } from '../catalog/server-l
 import type { ApprovalFacts } from '../catalog/tool-approval.js';
 import { type ServerState, startsOnDemand, unavailableBecause } from '../dispatch/availability.js';
 import { Dispatcher, type DispatcherOptions } from '../dispatch/dispatcher.js';
+import type { Handling } from '../dispatch/handling.js';
 import type { BackendListener } from './backend-listener.js';
 import { IdleTimer } from './idle-timer.js';
 
@@ -249,7 +249,7 @@ export class Backend {
   serve(exchange: Exchange, handling: Handling): void {
     this.#demand();
     this.#idleTimer.used();
-    exchange.goesTo(this.id);
+    exchange.route(this.id);
     // Calls do not wait for an installation, which may take minutes.
     const { availability } = this.dispatcher;
     const absence = availability.state === 'installing' ? 'installing' : unavailableBecause(availability);

@@ -1,4 +1,4 @@
-import type { Exchange } from '../../downstream/exchange.js';
+import type { Exchange } from '../../downstream/port.js';
 import type { Cancel, Clock } from '../../timing/clock.js';
 import type { Backend } from './backend.js';
 import type { RunningBackend } from './instances.js';

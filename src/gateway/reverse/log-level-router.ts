@@ -1,5 +1,4 @@
-import type { Exchange } from '../../downstream/exchange.js';
-import type { DownstreamClient } from '../../downstream/port.js';
+import type { DownstreamClient, Exchange } from '../../downstream/port.js';
 import { isString, readString, toBytes } from '../../json/json-text.js';
 import { RPC_CODES, RpcError } from '../../jsonrpc/rpc-error.js';
 import type { NotificationEnvelope } from '../../mcp/envelope.js';
@@ -10,15 +9,15 @@ import type { Backend } from '../registry/backend.js';
 const EMPTY_RESULT = toBytes('{}');
 
 /**
- * Which client gets which log messages of the servers.
+ * Filters servers' log messages by each client's level.
  *
- * Each client sets a level of its own; servers are asked for the most talkative of them. A client that set none gets
- * whatever comes, as it would from a server directly.
+ * Each client sets its own level, and a server gets the most verbose level of its clients. A client without a level gets
+ * every message, as it would from the server directly.
  */
 export class LogLevelRouter {
   readonly #levels = new Map<DownstreamClient, LogLevel>();
-  /** What the present process of each backend was told last. */
-  readonly #told = new WeakMap<Backend, LogLevel>();
+  /** The level that the present process of each backend got last. */
+  readonly #sent = new WeakMap<Backend, LogLevel>();
 
   /** Serves `logging/setLevel`. */
   setLevel(exchange: Exchange, backends: Iterable<Backend>): void {
@@ -33,31 +32,31 @@ export class LogLevelRouter {
     exchange.succeed(EMPTY_RESULT);
   }
 
-  /** Tells a server the level that clients want, if any said so; a new process knows nothing of it. */
+  /** Sends the level to a new process, which does not know it. */
   restore(backend: Backend): void {
-    this.#told.delete(backend);
+    this.#sent.delete(backend);
     this.adjust(backend);
   }
 
-  /** Whether the client wants to see this message. */
+  /** Whether the message reaches the client's level. */
   isWanted(client: DownstreamClient, { bytes, tokens }: NotificationEnvelope): boolean {
     const least = this.#levels.get(client);
     if (least === undefined || tokens.level === undefined || !isString(bytes, tokens.level)) return true;
     return isAtLeast(readString(bytes, tokens.level), least);
   }
 
-  /** The client is gone. The servers that it used may be less talkative now, see `adjust`. */
+  /** The client has left. Call `adjust` for its servers, which may be less verbose now. */
   drop(client: DownstreamClient): void {
     this.#levels.delete(client);
   }
 
-  /** Tells the process what its clients want, if that is something else than it was told last. */
+  /** Sends the level that the clients need to the process, if it differs from the last one. */
   adjust(backend: Backend): void {
     const { dispatcher, clients } = backend;
     const level = mostTalkative([...clients].flatMap((client) => this.#levels.get(client) ?? []));
     const { connection } = dispatcher;
-    if (level === undefined || level === this.#told.get(backend) || connection?.offers('logging') !== true) return;
-    this.#told.set(backend, level);
+    if (level === undefined || level === this.#sent.get(backend) || connection?.offers('logging') !== true) return;
+    this.#sent.set(backend, level);
     void connection.request(METHODS.setLevel, { level }, dispatcher.listTimeouts);
   }
 }

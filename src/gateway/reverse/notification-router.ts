@@ -14,11 +14,11 @@ export interface NotificationRouterOptions {
   readonly logs: LogLevelRouter;
   readonly tasks: Tasks;
   readonly serverRequests: ServerRequests;
-  /** Under which URIs a client sees what this backend calls otherwise. */
+  /** The URIs under which a client sees a backend's resources, by their original URIs. */
   readonly aliasesOf: (client: DownstreamClient, backend: Backend) => ReadonlyMap<string, string> | undefined;
 }
 
-/** What servers and clients say unasked: whom it reaches, and what is replaced in it on the way. */
+/** Routes notifications of servers and clients, and replaces task ids and URIs in them. */
 export class NotificationRouter {
   readonly #options: NotificationRouterOptions;
 
@@ -26,7 +26,7 @@ export class NotificationRouter {
     this.#options = options;
   }
 
-  /** What a client says of itself is for the servers that were told of it. */
+  /** A client's notification goes to the client's servers, or to the server of the task that it names. */
   fromClient(client: DownstreamClient, backends: readonly Backend[], notification: NotificationEnvelope): void {
     const { tasks } = this.#options;
     if (notification.method === METHODS.taskStatus) {
@@ -37,17 +37,17 @@ export class NotificationRouter {
       return;
     }
     const all = backends.map((backend) => ({ backend, edits: tasks.towardServer(notification, client, backend) }));
-    // What belongs to a task concerns the server that has the task.
+    // A notification about a task goes only to the server of the task.
     const concerned = all.filter(({ edits }) => edits.length > 0);
     for (const { backend, edits } of concerned.length > 0 ? concerned : all) {
-      // Roots are one client's: a server that several share would not know whose have changed.
-      const isForNobody = notification.method === METHODS.rootsChanged && backend.clients.size > 1;
-      if (isForNobody || !backend.clients.has(client)) continue;
+      // A server that several clients share cannot know whose roots have changed.
+      const isAmbiguous = notification.method === METHODS.rootsChanged && backend.clients.size > 1;
+      if (isAmbiguous || !backend.clients.has(client)) continue;
       backend.dispatcher.connection?.notify(notification, edits);
     }
   }
 
-  /** What a server says is for whom it names, else for whose request can have caused it, and else for all its clients. */
+  /** A server's notification goes to the owner of what it names, else to all clients of the server. */
   fromServer(backend: Backend, notification: NotificationEnvelope): void {
     const { subscriptions, serverRequests, tasks, aliasesOf } = this.#options;
     if (notification.method === METHODS.resourceUpdated) {
@@ -60,16 +60,16 @@ export class NotificationRouter {
     }
     const owner = tasks.ownerOf(backend, notification);
     if (owner !== undefined) {
-      if (owner.client !== undefined) this.#tellOfTask(owner.client, backend, notification);
+      if (owner.client !== undefined) this.#notifyOwner(owner.client, backend, notification);
       return;
     }
     const elicited = this.#elicited(backend, notification);
-    if (elicited === undefined) this.#tellAll(backend, notification);
-    else tell(elicited, backend, notification, []);
+    if (elicited === undefined) this.#notifyAll(backend, notification);
+    else notify(elicited, backend, notification, []);
   }
 
-  /** The client whose request can have caused it gets it on the way of its answer, and the others unasked. */
-  #tellAll({ clients, dispatcher }: Backend, notification: NotificationEnvelope): void {
+  /** The client whose call may have caused it gets it along that call; the other clients get it unsolicited. */
+  #notifyAll({ clients, dispatcher }: Backend, notification: NotificationEnvelope): void {
     const { cause } = dispatcher.inFlightCalls;
     const { bytes, span } = notification;
     for (const client of clients) {
@@ -85,15 +85,15 @@ export class NotificationRouter {
     return client !== undefined && backend.clients.has(client) ? client : undefined;
   }
 
-  /** It is for whose task it is; anybody else could not know the task. */
-  #tellOfTask(client: DownstreamClient, backend: Backend, notification: NotificationEnvelope): void {
+  /** Only the owner of a task knows the task. */
+  #notifyOwner(client: DownstreamClient, backend: Backend, notification: NotificationEnvelope): void {
     const { tasks } = this.#options;
     const edits = [
       ...tasks.ofServers.editsToward(client, backend, notification),
       ...tasks.towardClient(notification, client, backend),
     ];
     const isKnown = notification.method !== METHODS.taskStatus || knowsTasks(client.revision);
-    if (isKnown && this.#isWanted(client, notification)) tell(client, backend, notification, edits);
+    if (isKnown && this.#isWanted(client, notification)) notify(client, backend, notification, edits);
   }
 
   #isWanted(client: DownstreamClient, notification: NotificationEnvelope): boolean {
@@ -101,8 +101,8 @@ export class NotificationRouter {
   }
 }
 
-/** On the way of a request of this client's that is under way there, or unasked. */
-function tell(
+/** Sends the notification along a call of this client that is in flight on the server, or unsolicited. */
+function notify(
   client: DownstreamClient,
   { dispatcher }: Backend,
   notification: NotificationEnvelope,

@@ -1,51 +1,53 @@
-import type { Exchange } from '../../downstream/exchange.js';
-import type { DownstreamClient, InputRequest, WithdrawInput } from '../../downstream/port.js';
+import type { DownstreamClient, Exchange, InputRequest, WithdrawInput } from '../../downstream/port.js';
 import { readText } from '../../json/json-text.js';
 import type { Edit } from '../../json/splice.js';
 import { RPC_CODES, RpcError } from '../../jsonrpc/rpc-error.js';
 import type { NotificationEnvelope, RequestEnvelope } from '../../mcp/envelope.js';
 import { METHODS, TASK_METHODS } from '../../mcp/methods.js';
+import { EnvelopeRequest } from '../../mcp/relayed-request.js';
 import type { ServerRequest } from '../../upstream/port.js';
 import type { Backend } from '../registry/backend.js';
 import type { Tasks } from '../tasks/tasks.js';
 
-/** Of one server, that may be open elsewhere; the oldest is forgotten first. */
+/** Limit of remembered elicitations of one server. The oldest is forgotten first. */
 const MAX_ELICITATIONS = 256;
 
-/** Who is asked, on the way of which request, and what is replaced in the question. */
+/** The client that a server request is for. */
 interface Addressee {
   readonly client: DownstreamClient;
-  readonly via: Exchange | undefined;
+  /** The client's request that caused the server request, if it is known. */
+  readonly cause: Exchange | undefined;
+  /** What to replace in the server request. */
   readonly edits: readonly Edit[];
 }
 
 /**
- * What servers ask of clients: finds the client that a question is for, and takes the question back when the server
- * does not want the answer any more.
+ * Relays server requests (sampling, elicitation, roots, requests about a client's tasks) to the client they are for, and
+ * withdraws them when the server cancels them or exits.
  *
- * A question about a task goes to whose task it is; any other to the client whose call the server is at work on. With
- * no call under way it goes to the only client there is. Where more than one client could be meant it is refused: to
- * guess would be to show one conversation's question in another.
+ * A request about a task goes to the owner of the task. Any other request goes to the client whose call is in flight on
+ * the server, or without calls to the only client of the server. If several clients are possible, the request fails:
+ * guessing could show one conversation's request in another.
  */
 export class ServerRequests {
   readonly #tasks: Tasks;
-  /** By server, then by the id that the server gave its request. */
-  readonly #open = new Map<Backend, Map<string, WithdrawInput>>();
-  /** By backend, then by the id of an elicitation that goes on elsewhere: who was asked for it. */
+  /** How to withdraw each pending request: by server, then by the id that the server gave its request. */
+  readonly #pending = new Map<Backend, Map<string, WithdrawInput>>();
+  /** The client that got each elicitation: by server, then by `elicitationId`. */
   readonly #elicitations = new WeakMap<Backend, Map<string, DownstreamClient>>();
 
   constructor(tasks: Tasks) {
     this.#tasks = tasks;
   }
 
-  ask(backend: Backend, asked: ServerRequest): void {
-    const addressee = this.#addressee(backend, asked);
+  relay(backend: Backend, serverRequest: ServerRequest): void {
+    const addressee = this.#addressee(backend, serverRequest);
     if (addressee instanceof RpcError) {
-      asked.fail(addressee);
+      serverRequest.fail(addressee);
       return;
     }
-    const { request } = asked;
-    const { client, via, edits } = addressee;
+    const { request } = serverRequest;
+    const { client, cause, edits } = addressee;
     this.#noteElicitation(backend, request, client);
     const id = readText(request.bytes, request.id);
     let isOver = false;
@@ -54,39 +56,42 @@ export class ServerRequests {
       this.#forget(backend, id);
     };
     const input: InputRequest = {
-      request,
+      request: new EnvelopeRequest(request),
       edits: [...edits, ...this.#tasks.towardClient(request, client, backend)],
       answer: (response, keepProgress) => {
         over();
-        asked.answer(response, [
+        serverRequest.answer(response, [
           ...this.#tasks.ofClients.answered(request, response, client, backend, keepProgress),
           ...this.#tasks.towardServer(response, client, backend),
         ]);
       },
       fail: (error) => {
         over();
-        asked.fail(error);
+        serverRequest.fail(error);
       },
-      progress: (notification) => asked.progress(notification, this.#tasks.towardServer(notification, client, backend)),
+      progress: (notification) =>
+        serverRequest.progress(notification, this.#tasks.towardServer(notification, client, backend)),
     };
-    const withdraw = client.ask(input, via);
+    const withdraw = cause === undefined ? client.requireInput(input) : cause.requireInput(input);
     if (isOver) return;
-    const open = this.#open.get(backend) ?? new Map<string, WithdrawInput>();
-    this.#open.set(backend, open);
-    open.set(id, (notice) => withdraw(notice, notice && this.#tasks.towardClient(notice, client, backend)));
+    const pending = this.#pending.get(backend) ?? new Map<string, WithdrawInput>();
+    this.#pending.set(backend, pending);
+    pending.set(id, (notification) =>
+      withdraw(notification, notification && this.#tasks.towardClient(notification, client, backend)),
+    );
   }
 
-  /** The server cancels what it asked. */
-  cancel(backend: Backend, notice: NotificationEnvelope): void {
-    const { requestId } = notice.tokens;
+  /** The server cancels one of its requests. */
+  cancel(backend: Backend, notification: NotificationEnvelope): void {
+    const { requestId } = notification.tokens;
     if (requestId === undefined) return;
-    const id = readText(notice.bytes, requestId);
-    const withdraw = this.#open.get(backend)?.get(id);
+    const id = readText(notification.bytes, requestId);
+    const withdraw = this.#pending.get(backend)?.get(id);
     this.#forget(backend, id);
-    withdraw?.(notice);
+    withdraw?.(notification);
   }
 
-  /** The client that was asked for what this notification says is done; `undefined` if that is not known. */
+  /** The client that got the elicitation which this notification completes; `undefined` if it is not known. */
   elicited(backend: Backend, { bytes, tokens: { elicitationId } }: NotificationEnvelope): DownstreamClient | undefined {
     const id = elicitationId === undefined ? '' : readText(bytes, elicitationId);
     const client = this.#elicitations.get(backend)?.get(id);
@@ -94,12 +99,12 @@ export class ServerRequests {
     return client;
   }
 
-  /** The process is gone: nobody waits for any of the answers. */
+  /** The server's process has exited: all its requests are withdrawn. */
   drop(backend: Backend): void {
-    const open = this.#open.get(backend);
-    this.#open.delete(backend);
+    const pending = this.#pending.get(backend);
+    this.#pending.delete(backend);
     this.#elicitations.delete(backend);
-    for (const withdraw of open?.values() ?? []) withdraw();
+    for (const withdraw of pending?.values() ?? []) withdraw();
   }
 
   #noteElicitation(
@@ -108,19 +113,19 @@ export class ServerRequests {
     client: DownstreamClient,
   ): void {
     if (elicitationId === undefined) return;
-    const asked = this.#elicitations.get(backend) ?? new Map<string, DownstreamClient>();
-    this.#elicitations.set(backend, asked);
-    asked.set(readText(bytes, elicitationId), client);
-    for (const oldest of asked.keys()) {
-      if (asked.size <= MAX_ELICITATIONS) break;
-      asked.delete(oldest);
+    const elicitations = this.#elicitations.get(backend) ?? new Map<string, DownstreamClient>();
+    this.#elicitations.set(backend, elicitations);
+    elicitations.set(readText(bytes, elicitationId), client);
+    for (const oldest of elicitations.keys()) {
+      if (elicitations.size <= MAX_ELICITATIONS) break;
+      elicitations.delete(oldest);
     }
   }
 
   #forget(backend: Backend, id: string): void {
-    const open = this.#open.get(backend);
-    open?.delete(id);
-    if (open?.size === 0) this.#open.delete(backend);
+    const pending = this.#pending.get(backend);
+    pending?.delete(id);
+    if (pending?.size === 0) this.#pending.delete(backend);
   }
 
   #addressee(backend: Backend, { request }: ServerRequest): Addressee | RpcError {
@@ -128,26 +133,29 @@ export class ServerRequests {
     if (TASK_METHODS.has(request.method)) {
       const target = this.#tasks.ofClients.target(request, backend);
       if (target === undefined) return new RpcError(RPC_CODES.invalidParams, 'Unknown task');
-      return { ...target, via: dispatcher.inFlightCalls.latestOf(target.client) };
+      return { ...target, cause: dispatcher.inFlightCalls.latestOf(target.client) };
     }
     if (request.method === METHODS.listTasks && clients.size !== 1) {
-      return new RpcError(RPC_CODES.methodNotFound, 'Tasks of several clients cannot be listed');
+      return new RpcError(RPC_CODES.methodNotFound, 'The tasks of several clients cannot be listed');
     }
     const owner = this.#tasks.ownerOf(backend, request);
     const { cause } = dispatcher.inFlightCalls;
-    const client = owner === undefined ? (cause?.client ?? onlyOne(backend)) : owner.client;
+    const client = owner === undefined ? (cause?.client ?? onlyClient(backend)) : owner.client;
     if (client === undefined) {
-      // Neither whose a task is nor whose roots are wanted depends on whose calls are under way.
+      // The owner of a task and the owner of roots do not depend on the calls in flight.
       const isOfCall = owner === undefined && request.method !== METHODS.listRoots;
       if (isOfCall) dispatcher.serveOneClientAtATime();
-      return new RpcError(RPC_CODES.internalError, 'It cannot be told which client this is for');
+      return new RpcError(
+        RPC_CODES.internalError,
+        'Several clients use this server, and it is unknown which one this is for',
+      );
     }
-    return { client, via: owner === undefined ? cause : dispatcher.inFlightCalls.latestOf(client), edits: [] };
+    return { client, cause: owner === undefined ? cause : dispatcher.inFlightCalls.latestOf(client), edits: [] };
   }
 }
 
-/** The only client there is, as long as no call is under way that may be another's. */
-function onlyOne({ dispatcher, clients }: Backend): DownstreamClient | undefined {
+/** The only client of the server, as long as no call is in flight that may be another client's. */
+function onlyClient({ dispatcher, clients }: Backend): DownstreamClient | undefined {
   const [client, ...others] = clients;
   return dispatcher.inFlightCalls.size > 0 || others.length > 0 ? undefined : client;
 }

@@ -1,6 +1,6 @@
-import type { Exchange } from '../../downstream/exchange.js';
 import { ExchangeDecorator } from '../../downstream/exchange-decorator.js';
-import type { DownstreamClient } from '../../downstream/port.js';
+import type { Failure } from '../../downstream/failure.js';
+import type { DownstreamClient, Exchange } from '../../downstream/port.js';
 import { type OnInternalError, withErrorBoundaryAsync } from '../../errors/error-boundary.js';
 import { internalError } from '../../errors/internal-error.js';
 import { isString, readString, toBytes } from '../../json/json-text.js';
@@ -11,29 +11,29 @@ import { isUiUri } from '../../mcp/ui-uri.js';
 import type { Backend } from '../registry/backend.js';
 import type { Target } from '../routing/router.js';
 
-/** The URIs of a server under which a client sees them, by those of the server's own. */
+/** The URIs under which a client sees a server's resources, by their original URIs. */
 type AliasesOf = (client: DownstreamClient) => ReadonlyMap<string, string> | undefined;
 
 type Change = (subscription: Subscription) => Promise<void>;
 
-/** One resource of one server that clients subscribe to. */
+/** The clients that subscribed to one resource of one server. */
 interface Subscription {
   readonly backend: Backend;
-  /** As the server knows it. */
+  /** The server's own URI. */
   readonly uri: string;
-  /** Each with the URI under which it knows the resource. */
+  /** Each client with the URI under which it sees the resource. */
   readonly clients: Map<DownstreamClient, string>;
-  /** One change at a time: what the next one has to do depends on how the last one ended. */
+  /** Changes run one after the other, because each depends on the result of the previous one. */
   readonly changes: Change[];
 }
 
 const EMPTY_RESULT = toBytes('{}');
 
 /**
- * Who is subscribed to which resource.
+ * Subscriptions of all clients to resources.
  *
- * Clients share a server's process, so only the first subscription to a URI and the end of the last one go to the
- * server; in between it is the gateway that keeps count. A new process is told what the last one knew.
+ * Clients share servers, so only the first subscription to a URI and the last unsubscription go to the server; the gateway
+ * counts the others. A new process gets all subscriptions of the previous one.
  */
 export class Subscriptions {
   readonly #byBackend = new WeakMap<Backend, Map<string, Subscription>>();
@@ -43,7 +43,7 @@ export class Subscriptions {
     this.#onInternalError = onInternalError;
   }
 
-  /** Where a client's subscription was made that knows the resource as `exposed`, whoever that belongs to by now. */
+  /** The server that holds a client's subscription to `exposed`, even if the URI belongs to another server by now. */
   holder(client: DownstreamClient, exposed: string, backends: Iterable<Backend>): Target | undefined {
     for (const backend of backends) {
       const subscriptions = this.#byBackend.get(backend);
@@ -55,7 +55,7 @@ export class Subscriptions {
     return undefined;
   }
 
-  /** Serves a request to subscribe or to unsubscribe from a resource that the client knows as `exposed`. */
+  /** Serves a request to subscribe to a resource, or to unsubscribe; the client sees the resource as `exposed`. */
   serve(exchange: Exchange, backend: Backend, uri: string, exposed = uri): void {
     const isJoining = exchange.request.method === METHODS.subscribe;
     this.#change(backend, uri, (subscription) => {
@@ -65,8 +65,8 @@ export class Subscriptions {
   }
 
   /**
-   * Hands an update to whoever subscribed to its URI, each under the URI that it knows. One of a part of a resource
-   * concerns all subscribers of the server, whose aliases stand for its URIs then.
+   * Relays an update to the subscribers of its URI, each under the URI that the client sees. An update of a URI without
+   * subscribers may concern a part of a resource, so it goes to all subscribers of the server.
    */
   notify(backend: Backend, notification: NotificationEnvelope, aliasesOf: AliasesOf): void {
     const subscriptions = this.#byBackend.get(backend);
@@ -81,37 +81,37 @@ export class Subscriptions {
     }
   }
 
-  /** The client has another backend of the same server, whose process will be told when it is there. */
+  /** Moves a client's subscriptions to another backend of the same server. */
   move(client: DownstreamClient, from: Backend, to: Backend): void {
     for (const { uri, clients } of this.#byBackend.get(from)?.values() ?? []) {
       const exposed = clients.get(client);
       if (exposed === undefined || !clients.delete(client)) continue;
       this.#change(to, uri, async (subscription) => {
         subscription.clients.set(client, exposed);
-        if (subscription.clients.size === 1) this.#say(METHODS.subscribe, to, uri);
+        if (subscription.clients.size === 1) this.#send(METHODS.subscribe, to, uri);
       });
     }
   }
 
-  /** Whether anybody is subscribed to anything there. */
+  /** Whether a client is subscribed to a resource of this backend. */
   has(backend: Backend): boolean {
     return (this.#byBackend.get(backend)?.size ?? 0) > 0;
   }
 
-  /** A new process stands behind the backend. */
+  /** Subscribes a new process to everything the previous one was subscribed to. */
   restore(backend: Backend): void {
     for (const { uri, clients } of this.#byBackend.get(backend)?.values() ?? []) {
-      if (clients.size > 0) this.#say(METHODS.subscribe, backend, uri);
+      if (clients.size > 0) this.#send(METHODS.subscribe, backend, uri);
     }
   }
 
-  /** The client is gone. */
+  /** The client has left. */
   drop(client: DownstreamClient, backends: Iterable<Backend>): void {
     for (const backend of backends) {
       for (const { uri, clients } of this.#byBackend.get(backend)?.values() ?? []) {
         if (!clients.delete(client) || clients.size > 0) continue;
         this.#change(backend, uri, async (subscription) => {
-          if (subscription.clients.size === 0) this.#say(METHODS.unsubscribe, backend, uri);
+          if (subscription.clients.size === 0) this.#send(METHODS.unsubscribe, backend, uri);
         });
       }
     }
@@ -123,10 +123,10 @@ export class Subscriptions {
     const subscription: Subscription = subscriptions.get(uri) ?? { backend, uri, clients: new Map(), changes: [] };
     subscriptions.set(uri, subscription);
     subscription.changes.push(change);
-    if (subscription.changes.length === 1) void this.#carryOut(subscription, subscriptions);
+    if (subscription.changes.length === 1) void this.#runChanges(subscription, subscriptions);
   }
 
-  async #carryOut(subscription: Subscription, subscriptions: Map<string, Subscription>): Promise<void> {
+  async #runChanges(subscription: Subscription, subscriptions: Map<string, Subscription>): Promise<void> {
     for (let [change] = subscription.changes; change !== undefined; [change] = subscription.changes) {
       await withErrorBoundaryAsync(change(subscription), this.#onInternalError);
       subscription.changes.shift();
@@ -138,7 +138,7 @@ export class Subscriptions {
     if (clients.size > 0) {
       if (!exchange.isSettled) clients.set(exchange.client, exposed);
       exchange.succeed(EMPTY_RESULT);
-    } else if (!exchange.isSettled && (await this.#tell(exchange, backend, uri))) {
+    } else if (!exchange.isSettled && (await this.#forward(exchange, backend, uri))) {
       clients.set(exchange.client, exposed);
     }
   }
@@ -146,34 +146,34 @@ export class Subscriptions {
   async #leave(exchange: Exchange, { backend, uri, clients }: Subscription): Promise<void> {
     const isLast = clients.size === 0 || (clients.size === 1 && clients.has(exchange.client));
     clients.delete(exchange.client);
-    if (isLast) await this.#tell(exchange, backend, uri);
+    if (isLast) await this.#forward(exchange, backend, uri);
     else exchange.succeed(EMPTY_RESULT);
   }
 
-  /** Brings the request to the server; its answer goes to the client as it is. Resolves with whether it agreed. */
-  #tell(exchange: Exchange, backend: Backend, uri: string): Promise<boolean> {
+  /** Sends the client's request to the server. Resolves with whether the server agreed. */
+  #forward(exchange: Exchange, backend: Backend, uri: string): Promise<boolean> {
     const { request } = exchange;
     const token = request.tokens.uri;
     const isSame = token === undefined || readString(request.bytes, token) === uri;
     const edits = isSame ? [] : [{ span: token, text: toBytes(JSON.stringify(uri)) }];
     return new Promise((resolve) => {
-      const asked = new AskedSubscription(exchange, (agreed) => {
-        // The client has cancelled, or gone, while the server may have agreed: there must be nothing to be had for it.
-        if (agreed === undefined && request.method === METHODS.subscribe) this.#say(METHODS.unsubscribe, backend, uri);
+      const observed = new ObservedExchange(exchange, (agreed) => {
+        // The client has cancelled or left, while the server may have agreed. This removes the subscription again.
+        if (agreed === undefined && request.method === METHODS.subscribe) this.#send(METHODS.unsubscribe, backend, uri);
         resolve(agreed === true);
       });
-      backend.serve(asked, { edits });
+      backend.serve(observed, { edits });
     });
   }
 
-  /** On the gateway's own behalf, where nobody waits for the answer. */
-  #say(method: string, backend: Backend, uri: string): void {
+  /** Sends a request of the gateway's own and ignores the response. */
+  #send(method: string, backend: Backend, uri: string): void {
     void backend.dispatcher.connection?.request(method, { uri }, backend.dispatcher.listTimeouts);
   }
 }
 
-/** A request to subscribe or unsubscribe while the server is asked; tells how that ended, `undefined` if cancelled. */
-class AskedSubscription extends ExchangeDecorator {
+/** Reports how a request to subscribe or unsubscribe ended: whether the server agreed, `undefined` if cancelled. */
+class ObservedExchange extends ExchangeDecorator {
   readonly #onEnd: (agreed: boolean | undefined) => void;
 
   constructor(exchange: Exchange, onEnd: (agreed: boolean | undefined) => void) {
@@ -181,19 +181,19 @@ class AskedSubscription extends ExchangeDecorator {
     this.#onEnd = onEnd;
   }
 
-  override relay(response: ResponseEnvelope): void {
-    super.relay(response);
+  override answer(response: ResponseEnvelope): void {
+    super.answer(response);
     this.#onEnd(response.error === undefined);
   }
 
-  override fail(error: RpcError): void {
-    super.fail(error);
+  override fail(reason: RpcError | Failure): void {
+    super.fail(reason);
     this.#onEnd(false);
   }
 
-  override onCancel(listener: (notice?: NotificationEnvelope) => void): void {
-    super.onCancel((notice) => {
-      listener(notice);
+  override onCancel(listener: (notification?: NotificationEnvelope) => void): void {
+    super.onCancel((notification) => {
+      listener(notification);
       this.#onEnd(undefined);
     });
   }

@@ -3,10 +3,10 @@ import { isString, readString, type Span, visitElements } from '../../json/json-
 import type { ResponseEnvelope } from '../../mcp/envelope.js';
 import { isUiUri } from '../../mcp/ui-uri.js';
 
-/** Enough for what a conversation refers to; the oldest is forgotten first. */
+/** Enough for the URIs of a conversation. The oldest is forgotten first. */
 const MAX_KNOWN = 512;
 
-/** Where in results the URIs of resources stand: the list, and the way from an entry of it. */
+/** Where results contain URIs of resources: the list, and the path within its entries. */
 const PLACES: readonly (readonly [list: string, ...path: string[]])[] = [
   ['content', 'uri'],
   ['content', 'resource', 'uri'],
@@ -15,7 +15,7 @@ const PLACES: readonly (readonly [list: string, ...path: string[]])[] = [
   ['messages', 'content', 'resource', 'uri'],
 ];
 
-/** URIs that servers have spoken of without listing them: who spoke of one has it. */
+/** Owners of URIs that servers mentioned without listing them. The server that mentioned a URI last owns it. */
 export class KnownUris {
   readonly #owners = new Map<string, string>();
 
@@ -23,14 +23,14 @@ export class KnownUris {
     return this.#owners.get(uri);
   }
 
-  /** The same without what those servers own that are not there any more. */
-  of(isThere: (key: string) => boolean): KnownUris {
+  /** A copy with the servers that still exist. */
+  of(exists: (key: string) => boolean): KnownUris {
     const known = new KnownUris();
-    for (const [uri, key] of this.#owners) if (isThere(key)) known.#owners.set(uri, key);
+    for (const [uri, key] of this.#owners) if (exists(key)) known.#owners.set(uri, key);
     return known;
   }
 
-  /** User interfaces are never known so: any server could speak of another's. */
+  /** Ignores user interfaces: any server could mention the user interface of another one. */
   note(uri: string, key: string): void {
     if (isUiUri(uri)) return;
     this.#owners.delete(uri);
@@ -42,7 +42,7 @@ export class KnownUris {
     }
   }
 
-  /** Notes the resources and links to resources in the result of a tool, a prompt or a read. */
+  /** Notes the resources and resource links in the result of a tool call, a prompt or a read. */
   learn({ bytes, result }: ResponseEnvelope, key: string): void {
     if (result === undefined) return;
     for (const [list, ...path] of PLACES) {

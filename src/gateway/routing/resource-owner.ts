@@ -3,18 +3,18 @@ import type { UriOwner } from '../catalog/ui-aliases.js';
 import type { Backend } from '../registry/backend.js';
 import type { KnownUris } from './known-uris.js';
 
-/** A server, and a URI as it knows it. */
+/** The server that owns a resource, and the original URI. */
 interface ResourceOwner extends UriOwner {
-  /** Nobody lists it; of the servers that are there, this one is the likeliest. */
+  /** No server lists the URI; this one is the most likely. */
   readonly isGuess?: boolean;
 }
 
 /**
- * The server that a URI belongs to, or `undefined` if none can be told.
+ * The server that a URI belongs to, or `undefined` if it is unknown.
  *
- * In this order: whose user interface it is, who lists it (as a template or else as a resource), who spoke of it, who
- * listed it before it was given up, whose template it fits (the one with the longest literal beginning first), the only
- * one that lists something of the same scheme and authority, the only one that has resources at all.
+ * Checked in this order: the owner of the user interface; the server that lists the URI as a template or a resource; the
+ * server that mentioned it; a failed server that listed it before; the server whose template matches, the longest literal
+ * beginning first; the only server that lists something of the same scheme and authority; the only server with resources.
  */
 export function ownerOfUri(
   uri: string,
@@ -23,7 +23,7 @@ export function ownerOfUri(
   known: KnownUris,
 ): ResourceOwner | undefined {
   if (catalogs.ui.isClaimed(uri)) return catalogs.ui.resolve(uri);
-  // A template stands in the reference of a completion as it is listed.
+  // The reference of a completion contains a template exactly as it is listed.
   const key =
     catalogs.templates.owner(uri)?.key ??
     catalogs.resources.owner(uri)?.key ??
@@ -35,7 +35,7 @@ export function ownerOfUri(
   return likeliest === undefined ? undefined : { key: likeliest, original: uri, isGuess: true };
 }
 
-/** So that whoever asks is told what is wrong with the server, and not that there is no such thing. */
+/** Finds the failed server that listed the URI, so that the client learns about the failure instead of "not found". */
 function listedBefore(uri: string, backends: ReadonlyMap<string, Backend>): string | undefined {
   for (const backend of backends.values()) {
     if (!backend.isUnavailable) continue;
@@ -55,9 +55,9 @@ function ownerByTemplate(uri: string, { templates }: Catalogs): string | undefin
 }
 
 /**
- * Whether the literal parts of the template stand in the URI, in their order, from the beginning to the end, with
- * something between them. Which values the expressions take there is the server's business; one that brings its own
- * delimiter, such as `{?query}`, may take none.
+ * Whether the URI matches the template: its literal parts occur in order, from the beginning to the end, with something
+ * between them. The values of the expressions are not checked. An expression with its own delimiter, such as `{?query}`,
+ * may be empty.
  */
 function fitsTemplate(uri: string, template: string): boolean {
   let position = 0;

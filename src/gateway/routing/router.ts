@@ -1,44 +1,44 @@
-import type { Handling } from '../../downstream/exchange.js';
 import { isString, readString, readText, type Span, toBytes } from '../../json/json-text.js';
 import { RPC_CODES, RpcError } from '../../jsonrpc/rpc-error.js';
-import type { RequestEnvelope } from '../../mcp/envelope.js';
 import { METHODS } from '../../mcp/methods.js';
+import type { RelayedRequest } from '../../mcp/relayed-request.js';
 import { isUiUri } from '../../mcp/ui-uri.js';
 import { type Catalog, type Route, toRoute } from '../catalog/catalog.js';
 import type { Catalogs } from '../catalog/catalogs.js';
 import type { ListNaming } from '../catalog/server-lists.js';
-import { editReadResult, editToolResult } from '../catalog/ui-answers.js';
+import type { Handling } from '../dispatch/handling.js';
 import type { Backend } from '../registry/backend.js';
-import type { Inquiry } from './ask-in-order.js';
 import { KnownUris } from './known-uris.js';
 import { ownerOfUri } from './resource-owner.js';
+import type { Candidates } from './try-in-order.js';
+import { editReadResult, editToolResult } from './ui-answers.js';
 
-/** The one server that a request is for, and what has to be replaced in the request and its answer. */
+/** The server that a request is for, and what to replace in the request and its response. */
 export interface Target extends Handling {
   readonly backend: Backend;
-  /** The name or URI as the server knows it, where the request is for one. */
+  /** The original name or URI, if the request names one. */
   readonly original?: string;
-  /** How the server calls the tool that is to be called, if the request is for one. */
+  /** The original name of the tool, if the request calls one. */
   readonly tool?: string;
-  /** Nobody lists it; of the servers that are there, this one is the likeliest. */
+  /** No server lists what was requested; this one is the most likely. */
   readonly isGuess?: boolean;
 }
 
-/** A name or URI that no server lists; one that is still starting may turn out to have it. */
+/** No server lists the name or URI. A server that is still starting may have it. */
 export class NotListed extends RpcError {}
 
-/** MCP's code for a resource that nobody has, in the revisions with a handshake. */
+/** MCP's error code for an unknown resource, in the revisions with a handshake. */
 const RESOURCE_NOT_FOUND = -32002;
 
-/** Finds the server that a request is for, by the name or URI in it; an error when there is none. */
+/** Finds the server that a request is for by its name or URI; an error if there is none. */
 export class Router {
   readonly #backends: ReadonlyMap<string, Backend>;
   readonly #naming: ListNaming;
   readonly #uris: KnownUris;
-  /** Which server has answered a method that we do not know. */
+  /** The server that has answered each method which MCP does not define. */
   readonly #methods: Map<string, string>;
 
-  /** What `before` has learned of the same servers is still known. */
+  /** Takes over what `before` has learned about the same servers. */
   constructor(backends: ReadonlyMap<string, Backend>, naming: ListNaming, before?: Router) {
     this.#backends = backends;
     this.#naming = naming;
@@ -48,7 +48,7 @@ export class Router {
     this.#methods = new Map(methods.filter(([, key]) => isThere(key)));
   }
 
-  target(request: RequestEnvelope, catalogs: Catalogs): Target | Inquiry | RpcError {
+  target(request: RelayedRequest, catalogs: Catalogs): Target | Candidates | RpcError {
     const { name, uri, refName, refUri } = request.tokens;
     switch (request.method) {
       case METHODS.callTool: {
@@ -78,39 +78,39 @@ export class Router {
   }
 
   #byName(
-    { bytes, method }: RequestEnvelope,
+    { bytes, method }: RelayedRequest,
     token: Span | undefined,
     catalog: Catalog,
-    what: string,
+    kind: string,
   ): (Target & { readonly name: string; readonly original: string; readonly isListed: boolean }) | RpcError {
     if (token === undefined || !isString(bytes, token)) {
-      return new RpcError(RPC_CODES.invalidParams, `${method} needs the name of a ${what}, a string`);
+      return new RpcError(RPC_CODES.invalidParams, `${method} needs the name of a ${kind}, a string`);
     }
     const name = readString(bytes, token);
     const route = catalog.resolve(name) ?? this.#unlisted(name);
     const backend = route === undefined ? undefined : this.#backends.get(route.key);
-    if (route === undefined || backend === undefined) return unknown(what, name);
+    if (route === undefined || backend === undefined) return unknown(kind, name);
     const edits = route.original === name ? [] : [{ span: token, text: route.token }];
     return { backend, edits, name, original: route.original, isListed: route.isListed };
   }
 
-  /** Some server of this view has spoken of the URI. */
+  /** A server has mentioned the URI. */
   noteUri(uri: string, key: string): void {
     this.#uris.note(uri, key);
   }
 
-  /** What a server answers may tell which URIs are its own. */
+  /** Learns from a server's responses which URIs belong to it. */
   learnFrom({ key }: Backend): Handling['onAnswered'] {
     return (response) => this.#uris.learn(response, key);
   }
 
-  /** Where nobody can be told to have it, the `candidates` are asked. */
+  /** Tries the `candidates` if the owner of the URI is unknown. */
   #byUri(
-    { bytes, method }: RequestEnvelope,
+    { bytes, method }: RelayedRequest,
     token: Span | undefined,
     catalogs: Catalogs,
     candidates: () => readonly Backend[] = () => [],
-  ): Target | Inquiry | RpcError {
+  ): Target | Candidates | RpcError {
     if (token === undefined || !isString(bytes, token)) {
       return new RpcError(RPC_CODES.invalidParams, `${method} needs a URI, a string`);
     }
@@ -119,11 +119,11 @@ export class Router {
     const backend = owner === undefined ? undefined : this.#backends.get(owner.key);
     if (owner === undefined || backend === undefined) {
       const notFound = new NotListed(RESOURCE_NOT_FOUND, `Resource not found: ${uri}`, { uri });
-      // The wrong server's HTML would be shown as the face of another's tool.
-      const asked = isUiUri(uri) ? [] : candidates();
-      if (asked.length === 0) return notFound;
+      // User interfaces are never tried in order: another server's HTML would be shown for the tool.
+      const tried = isUiUri(uri) ? [] : candidates();
+      if (tried.length === 0) return notFound;
       return {
-        candidates: asked,
+        candidates: tried,
         isUnknown: ({ bytes: answer, tokens }) => NOT_FOUND_CODES.has(codeOf(answer, tokens.errorCode)),
         onFound: ({ key }) => this.#uris.note(uri, key),
         notFound,
@@ -136,10 +136,10 @@ export class Router {
   }
 
   /**
-   * By what it is about, by the configuration, by who has answered it before, or by asking. A method that is not known
-   * has no effects.
+   * Routes a method that MCP does not define: by the URI in its params, by the configuration, to the server that answered
+   * it before, or by trying all servers. Trying is safe, because an unknown method has no effects.
    */
-  #byMethod(request: RequestEnvelope, catalogs: Catalogs): Target | Inquiry | RpcError {
+  #byMethod(request: RelayedRequest, catalogs: Catalogs): Target | Candidates | RpcError {
     const { bytes, method, tokens } = request;
     const only = this.#onlyBackend();
     if (only !== undefined) return only;
@@ -150,7 +150,7 @@ export class Router {
     if (backend !== undefined) return { backend, edits: [] };
     const notFound = new RpcError(RPC_CODES.methodNotFound, `Method not found: ${method}`);
     return {
-      candidates: this.#askable,
+      candidates: this.#reachable,
       isUnknown: ({ bytes: answer, tokens: { errorCode } }) => codeOf(answer, errorCode) === RPC_CODES.methodNotFound,
       onFound: ({ key }) => {
         if (this.#methods.size < MAX_METHODS) this.#methods.set(method, key);
@@ -159,13 +159,13 @@ export class Router {
     };
   }
 
-  /** Servers that have resources, as far as they have said. */
+  /** Servers that declare resources, and those that have not declared anything yet. */
   get withResources(): readonly Backend[] {
-    return this.#askable.filter(({ dispatcher: { connection } }) => connection?.offers('resources') !== false);
+    return this.#reachable.filter(({ dispatcher: { connection } }) => connection?.offers('resources') !== false);
   }
 
-  /** Those that are there, and then those that were and are on their way back, which have to be waited for. */
-  get #askable(): readonly Backend[] {
+  /** Running servers first, then those that ran before and are restarting, which a request has to wait for. */
+  get #reachable(): readonly Backend[] {
     const known = [...this.#backends.values()].filter(
       ({ isUnavailable, dispatcher }) => !isUnavailable && dispatcher.hasBeenUp,
     );
@@ -173,23 +173,23 @@ export class Router {
     return [...known.filter(isReady), ...known.filter((backend) => !isReady(backend))];
   }
 
-  /** A server that is shown as it is knows best what it has, listed or not. */
+  /** A server that is shown alone gets unlisted names, too: it may know them. */
   #unlisted(name: string): Route | undefined {
     const only = this.#naming === 'original' ? this.#onlyBackend() : undefined;
     return only && toRoute(only.backend.key, name);
   }
 
-  /** With a single server there is no question whose a request is that we know nothing of. */
+  /** The only server of the view, which gets every request that names nothing known. */
   #onlyBackend(): Target | undefined {
     const [backend, ...others] = this.#backends.values();
     return backend === undefined || others.length > 0 ? undefined : { backend, edits: [] };
   }
 }
 
-/** More than any extension has; a client could ask for methods without end. */
+/** Limit of learned methods, since a client could send any number of them. More than any extension has. */
 const MAX_METHODS = 256;
 
-/** With which servers say that they do not have a resource: MCP's code, and what SDKs send instead. */
+/** Codes that servers send for an unknown resource: MCP's code, and what SDKs send instead. */
 const NOT_FOUND_CODES: ReadonlySet<number | undefined> = new Set([
   RESOURCE_NOT_FOUND,
   RPC_CODES.invalidParams,
@@ -200,9 +200,9 @@ function codeOf(bytes: Uint8Array, code: Span | undefined): number | undefined {
   return code === undefined ? undefined : Number(readText(bytes, code));
 }
 
-function unknown(what: string, name: string): NotListed {
-  return new NotListed(RPC_CODES.invalidParams, `Unknown ${what}: ${name}`);
+function unknown(kind: string, name: string): NotListed {
+  return new NotListed(RPC_CODES.invalidParams, `Unknown ${kind}: ${name}`);
 }
 
-/** The answer for a server that completes nothing. */
+/** The result for a server without completions. */
 export const NO_COMPLETIONS = toBytes('{"completion":{"values":[],"total":0,"hasMore":false}}');

@@ -10,31 +10,31 @@ import { unwrapTaskId, wrapTaskId } from '../../mcp/task-id.js';
 import type { Backend } from '../registry/backend.js';
 import { idAt, isTerminal, replaceId } from './task-id-edits.js';
 
-/** Of one client that are remembered; the oldest is forgotten first. */
+/** Limit of known tasks of one client. The oldest is forgotten first. */
 const MAX_KNOWN = 1_024;
 
-/** What is known of one client's tasks. */
-interface Made {
-  /** The client, in the names of its tasks. */
+/** The tasks of one client. */
+interface TasksOfClient {
+  /** Identifies the client in the sealed task ids. */
   readonly maker: string;
-  /** By the ids that the client gave them. */
-  readonly tasks: Map<string, MadeTask>;
+  /** By the client's own ids. */
+  readonly tasks: Map<string, ClientTask>;
 }
 
-interface MadeTask {
-  /** For whose process it was made. */
+interface ClientTask {
+  /** The server that the task was created for. */
   readonly backend: Backend;
-  /** Ends the reports of its progress. */
+  /** Ends its progress reports. */
   readonly end: () => void;
 }
 
 /**
- * The tasks that clients make for servers (revision 2025-11-25): a server that several clients share knows them under
- * ids that tell whose they are.
+ * Tasks that clients create for servers (revision 2025-11-25): wraps their ids in sealed names that identify the client,
+ * because several clients may share a server.
  */
 export class ClientTasks {
   readonly #seal: Hmac;
-  readonly #made = new Map<DownstreamClient, Made>();
+  readonly #byClient = new Map<DownstreamClient, TasksOfClient>();
   readonly #byMaker = new Map<string, DownstreamClient>();
   #count = 0;
 
@@ -42,23 +42,23 @@ export class ClientTasks {
     this.#seal = seal;
   }
 
-  /** The name under which this server knows a task of the client's; `undefined` if it was not made for it. */
+  /** The id under which this server knows a client's task; `undefined` if it was not created for this server. */
   nameFor(client: DownstreamClient, backend: Backend, original: string): string | undefined {
-    const made = this.#made.get(client);
-    if (made === undefined || made.tasks.get(original)?.backend !== backend) return undefined;
-    return wrapTaskId({ maker: made.maker, original }, backend.id, this.#seal);
+    const known = this.#byClient.get(client);
+    if (known === undefined || known.tasks.get(original)?.backend !== backend) return undefined;
+    return wrapTaskId({ maker: known.maker, original }, backend.id, this.#seal);
   }
 
-  /** The client whose task a server calls so, and how that knows it. */
+  /** The client and its own id for a task that a server names. */
   find(backend: Backend, name: string): FoundTask | undefined {
     const origin = unwrapTaskId(name, backend.id, this.#seal);
     const client = origin && this.#byMaker.get(origin.maker);
-    // Names outlive us, and makers are counted anew: what we do not know of may be another client's of that time.
+    // A server may still use a name of an earlier run, in which the same maker was another client.
     const isKnown = origin && client && this.nameFor(client, backend, origin.original) === name;
     return isKnown ? { client, original: origin.original } : undefined;
   }
 
-  /** Where a server's request about one task goes. */
+  /** The client that a server's request about one task is for. */
   target(
     { bytes, tokens }: RequestEnvelope,
     backend: Backend,
@@ -69,8 +69,8 @@ export class ClientTasks {
   }
 
   /**
-   * What has to be replaced in a client's answer before the server gets it. Calling `outlive` makes the client's
-   * progress go on after the answer, until the function it returns is called.
+   * Edits of a client's response before the server gets it. Calling `keepProgress` relays the client's progress after
+   * the response, until the function it returns is called.
    */
   answered(
     request: RequestEnvelope,
@@ -87,41 +87,41 @@ export class ClientTasks {
       case METHODS.listTasks:
         return this.#ownEntries(bytes, tokens.resultTasks, client, backend);
       case METHODS.taskResult:
-        if (result !== undefined) this.#finish(client, this.#askedFor(request, backend));
+        if (result !== undefined) this.#finish(client, this.#taskOf(request, backend));
         return [];
       case METHODS.getTask:
       case METHODS.cancelTask:
-        if (isTerminal(bytes, tokens.resultStatus)) this.#finish(client, this.#askedFor(request, backend));
+        if (isTerminal(bytes, tokens.resultStatus)) this.#finish(client, this.#taskOf(request, backend));
         return edit(tokens.resultTaskId);
       default: {
-        const made = request.tokens.task === undefined ? undefined : idAt(bytes, tokens.createdTask);
-        if (made === undefined) return [];
-        this.#note(client, made, { backend, end: keepProgress() });
+        const created = request.tokens.task === undefined ? undefined : idAt(bytes, tokens.createdTask);
+        if (created === undefined) return [];
+        this.#note(client, created, { backend, end: keepProgress() });
         return edit(tokens.createdTask);
       }
     }
   }
 
-  /** Where a client's news of one of its tasks goes; `undefined` when no server waits for it. */
+  /** The server that a client's task status notification is for; `undefined` if no server waits for it. */
   holderOf(client: DownstreamClient, { bytes, tokens }: NotificationEnvelope): Holder | undefined {
     const id = idAt(bytes, tokens.taskId);
-    const task = id === undefined ? undefined : this.#made.get(client)?.tasks.get(id);
+    const task = id === undefined ? undefined : this.#byClient.get(client)?.tasks.get(id);
     if (id === undefined || task === undefined) return undefined;
     if (isTerminal(bytes, tokens.status)) task.end();
     return { backend: task.backend, edits: replaceId(tokens.taskId, this.nameFor(client, task.backend, id)) };
   }
 
-  /** The client is gone, and its tasks with it. */
+  /** The client has left, and its tasks ended with it. */
   left(client: DownstreamClient): void {
-    const made = this.#made.get(client);
-    if (made === undefined) return;
-    this.#made.delete(client);
-    this.#byMaker.delete(made.maker);
+    const known = this.#byClient.get(client);
+    if (known === undefined) return;
+    this.#byClient.delete(client);
+    this.#byMaker.delete(known.maker);
   }
 
-  /** The process is gone: no other one knows of the tasks that were made for it. */
+  /** The process has exited. The next one does not know the tasks that were created for it. */
   drop(backend: Backend): void {
-    for (const { tasks } of this.#made.values()) {
+    for (const { tasks } of this.#byClient.values()) {
       for (const [id, task] of tasks) {
         if (task.backend !== backend) continue;
         task.end();
@@ -130,16 +130,16 @@ export class ClientTasks {
     }
   }
 
-  #askedFor(request: RequestEnvelope, backend: Backend): string | undefined {
+  #taskOf(request: RequestEnvelope, backend: Backend): string | undefined {
     const name = idAt(request.bytes, request.tokens.taskId);
     return name === undefined ? undefined : this.find(backend, name)?.original;
   }
 
   #finish(client: DownstreamClient, original: string | undefined): void {
-    if (original !== undefined) this.#made.get(client)?.tasks.get(original)?.end();
+    if (original !== undefined) this.#byClient.get(client)?.tasks.get(original)?.end();
   }
 
-  #note(client: DownstreamClient, original: string, task: MadeTask): void {
+  #note(client: DownstreamClient, original: string, task: ClientTask): void {
     const { tasks } = this.#of(client);
     tasks.get(original)?.end();
     tasks.set(original, task);
@@ -150,18 +150,18 @@ export class ClientTasks {
     }
   }
 
-  #of(client: DownstreamClient): Made {
-    const known = this.#made.get(client);
+  #of(client: DownstreamClient): TasksOfClient {
+    const known = this.#byClient.get(client);
     if (known !== undefined) return known;
     this.#count += 1;
-    // No server's key has this character.
-    const made = { maker: `~${this.#count}`, tasks: new Map<string, MadeTask>() };
-    this.#made.set(client, made);
-    this.#byMaker.set(made.maker, client);
-    return made;
+    // No server's key contains this character.
+    const added = { maker: `~${this.#count}`, tasks: new Map<string, ClientTask>() };
+    this.#byClient.set(client, added);
+    this.#byMaker.set(added.maker, client);
+    return added;
   }
 
-  /** A server is told of the tasks that were made for it, and of no other's. */
+  /** Removes the tasks that were created for other servers from a client's list. */
   #ownEntries(bytes: Uint8Array, list: Span | undefined, client: DownstreamClient, backend: Backend): Edit[] {
     if (list === undefined) return [];
     const parts: Uint8Array[] = [];
@@ -177,7 +177,7 @@ export class ClientTasks {
 
 interface FoundTask {
   readonly client: DownstreamClient;
-  /** How the client knows the task. */
+  /** The client's own id for the task. */
   readonly original: string;
 }
 

@@ -1,28 +1,29 @@
-import type { Exchange, Translation } from '../../downstream/exchange.js';
+import type { Exchange } from '../../downstream/port.js';
 import { toBytes } from '../../json/json-text.js';
 import { METHODS } from '../../mcp/methods.js';
 import { knowsTasks } from '../../mcp/revisions.js';
 import type { Outcome, UpstreamConnection } from '../../upstream/port.js';
+import type { Translation } from '../dispatch/handling.js';
 import type { Backend } from '../registry/backend.js';
 import type { Target } from '../routing/router.js';
 import { idAt } from './task-id-edits.js';
 import type { Tasks } from './tasks.js';
 
-/** The name of the tool stands before it. */
+/** Added at the end of `params`, which contains the name of the tool. */
 const AS_TASK = toBytes(',"task":{}');
 
 /**
- * For a call of a client that is too old to know of tasks: where the server calls the tool as a task only, makes the
- * call one, waits for the task and answers the call with its result. To cancel the call cancels the task.
+ * Calls a tool that can only run as a task for a client whose revision has no tasks: makes the call a task, waits for the
+ * task and answers the call with the task's result. Cancelling the call cancels the task.
  *
- * That can be where a server is shared by clients of different revisions, and is told of the newest. `undefined` where
- * it cannot.
+ * This happens when clients of several revisions share a server, which then gets the newest one. `undefined` when it
+ * does not apply.
  */
 export function drivingTask(exchange: Exchange, { backend, tool }: Target, tasks: Tasks): Translation | undefined {
   const { client, request } = exchange;
   const { params } = request;
   if (knowsTasks(client.revision) || tool === undefined || params === undefined) return undefined;
-  // Before there is a process, its tools are not known either.
+  // Without a process, the tools are not known yet.
   if (backend.dispatcher.connection !== undefined && !backend.isTaskOnly(tool)) return undefined;
   let isDriven = false;
   return {
@@ -35,7 +36,7 @@ export function drivingTask(exchange: Exchange, { backend, tool }: Target, tasks
     goOn: (response, connection, keepProgress) => {
       const id = isDriven ? idAt(response.bytes, response.tokens.createdTask) : undefined;
       if (id === undefined) return undefined;
-      tasks.ofServers.made(id, client, backend, keepProgress());
+      tasks.ofServers.created(id, client, backend, keepProgress());
       const over = () => tasks.ofServers.finished(id, backend);
       return resultOf(id, exchange, connection, backend).finally(over);
     },
@@ -59,6 +60,6 @@ async function resultOf(
   if (isCancelled) return { kind: 'failed', reason: 'cancelled', sent: true };
   if (outcome.kind === 'answered') return outcome;
   if (outcome.reason === 'timeout') cancel();
-  // The task may have had effects, whatever became of the question for its result.
+  // The task may have had effects even if the request for its result failed.
   return { ...outcome, sent: true };
 }

@@ -1,5 +1,4 @@
-import type { Exchange } from '../../downstream/exchange.js';
-import type { DownstreamClient } from '../../downstream/port.js';
+import type { DownstreamClient, Exchange } from '../../downstream/port.js';
 import { valuesAt } from '../../json/json-path.js';
 import { isString, readString, toBytes } from '../../json/json-text.js';
 import { type Edit, splice } from '../../json/splice.js';
@@ -8,6 +7,7 @@ import { RPC_CODES, RpcError } from '../../jsonrpc/rpc-error.js';
 import type { NotificationEnvelope, RequestEnvelope, ResponseEnvelope } from '../../mcp/envelope.js';
 import type { Hmac } from '../../mcp/exposed-name.js';
 import { METHODS } from '../../mcp/methods.js';
+import type { RelayedRequest } from '../../mcp/relayed-request.js';
 import { unwrapTaskId, wrapTaskId } from '../../mcp/task-id.js';
 import { listAllPages } from '../catalog/list-pages.js';
 import type { Backend } from '../registry/backend.js';
@@ -17,13 +17,13 @@ import { TaskRegistry } from './task-registry.js';
 
 export interface ServerTasksOptions {
   readonly seal: Hmac;
-  /** Whether only one person's clients ever use this process. */
+  /** Whether only clients of one principal use this process. */
   readonly isPersonal: (backend: Backend) => boolean;
 }
 
 /**
- * The tasks that servers make for clients (revision 2025-11-25): shows their ids under names that tell whose they are,
- * and finds the client for what a server says about one.
+ * Tasks that servers create for clients (revision 2025-11-25): wraps their ids in sealed names that identify the owner,
+ * and finds the client for a server's message about a task.
  */
 export class ServerTasks {
   readonly #seal: Hmac;
@@ -35,20 +35,20 @@ export class ServerTasks {
     this.#isPersonal = isPersonal;
   }
 
-  /** The name under which this client knows a task of the server's. */
+  /** The id under which this client knows a server's task. */
   nameFor(client: DownstreamClient, { key }: Backend, original: string): string {
     return wrapTaskId({ maker: key, original }, client.principal, this.#seal);
   }
 
-  /** How the server knows what the client calls so; `undefined` if that is no task of the server's for this client. */
+  /** The server's id for a task that the client names; `undefined` if it is not this client's task on this server. */
   originalOf(client: DownstreamClient, { key }: Backend, name: string): string | undefined {
     const origin = unwrapTaskId(name, client.principal, this.#seal);
     return origin?.maker === key ? origin.original : undefined;
   }
 
-  /** Where a request about one task goes. An id that is not of this client's tasks reaches no server. */
+  /** The target of a request about one task. An id that does not belong to this client reaches no server. */
   target(
-    { bytes, tokens, method }: RequestEnvelope,
+    { bytes, tokens, method }: RelayedRequest,
     client: DownstreamClient,
     backends: ReadonlyMap<string, Backend>,
   ): TaskTarget {
@@ -56,11 +56,11 @@ export class ServerTasks {
     const origin = name === undefined ? undefined : unwrapTaskId(name, client.principal, this.#seal);
     const backend = origin === undefined ? undefined : backends.get(origin.maker);
     if (origin === undefined || backend === undefined) return new RpcError(RPC_CODES.invalidParams, 'Unknown task');
-    this.#registry.asked(backend, origin.original, client, method === METHODS.taskResult);
+    this.#registry.requested(backend, origin.original, client, method === METHODS.taskResult);
     return { backend, edits: replaceId(tokens.taskId, origin.original) };
   }
 
-  /** The server answers: the request may have become a task, or the answer is about one. */
+  /** The server's response to a request about a task; returns the edits that name the task as the client does. */
   answered({ bytes, tokens, result }: ResponseEnvelope, { client, request }: Exchange, backend: Backend): Edit[] {
     const { method } = request;
     if (method === METHODS.taskResult) {
@@ -75,9 +75,9 @@ export class ServerTasks {
     return id === undefined ? [] : replaceId(tokens.resultTaskId, this.nameFor(client, backend, id));
   }
 
-  /** The request has become this task; `end` ends the reports of its progress. */
-  made(original: string, client: DownstreamClient, backend: Backend, end: () => void): void {
-    this.#registry.made(backend, original, client, end);
+  /** The client's request became this task. `end` ends its progress reports. */
+  created(original: string, client: DownstreamClient, backend: Backend, end: () => void): void {
+    this.#registry.created(backend, original, client, end);
   }
 
   /** The task is done. */
@@ -85,7 +85,7 @@ export class ServerTasks {
     this.#registry.finish(backend, original);
   }
 
-  /** What has to be replaced in a server's news of a task for this client. */
+  /** Edits of a server's task status notification for this client. */
   editsToward(client: DownstreamClient, backend: Backend, { bytes, tokens, method }: NotificationEnvelope): Edit[] {
     const id = method === METHODS.taskStatus ? idAt(bytes, tokens.taskId) : undefined;
     if (id === undefined) return [];
@@ -94,8 +94,8 @@ export class ServerTasks {
   }
 
   /**
-   * The client that a message of a server's concerns because of the task that it names; `undefined` when it names none.
-   * Nobody but whose task it is could know what to do with it.
+   * The owner of the task that a server's message names; `undefined` when it names none. Other clients could not do
+   * anything with the message.
    */
   ownerOf(backend: Backend, { bytes, tokens, method }: RequestEnvelope | NotificationEnvelope): TaskOwner | undefined {
     const isStatus = method === METHODS.taskStatus;
@@ -104,14 +104,14 @@ export class ServerTasks {
     const known = this.#registry.find(backend, id);
     if (known?.client !== undefined) return { client: known.client };
     const { cause } = backend.dispatcher.inFlightCalls;
-    // The server may speak of a task before it has answered the request that becomes it.
+    // The server may mention a task before it has answered the request that created it.
     if (known === undefined && cause?.request.tokens.task !== undefined) return { client: cause.client };
     const [only, ...others] = backend.clients;
-    const isMeant = others.length === 0 && (known === undefined || known.principal === only?.principal);
-    return { client: isMeant ? only : undefined };
+    const isOwner = others.length === 0 && (known === undefined || known.principal === only?.principal);
+    return { client: isOwner ? only : undefined };
   }
 
-  /** Answers with the tasks of all servers that belong to whoever asks. */
+  /** Answers with the client's tasks on all servers. */
   async list(exchange: Exchange, backends: Iterable<Backend>): Promise<void> {
     if (exchange.request.tokens.cursor !== undefined) {
       exchange.fail(new RpcError(RPC_CODES.invalidParams, 'Invalid cursor'));
@@ -122,22 +122,22 @@ export class ServerTasks {
     exchange.succeed(join([LIST_HEAD, ...entries, LIST_TAIL]));
   }
 
-  /** Whether the process has made tasks. */
+  /** Whether the process has created tasks. */
   has(backend: Backend): boolean {
     return this.#registry.has(backend);
   }
 
-  /** The client is gone. */
+  /** The client has left. */
   left(client: DownstreamClient, backends: Iterable<Backend>): void {
     for (const backend of backends) this.#registry.left(backend, client);
   }
 
-  /** The process is gone, and its tasks with it. */
+  /** The process has exited, and its tasks ended with it. */
   drop(backend: Backend): void {
     this.#registry.drop(backend);
   }
 
-  /** None of a server that does not answer: its tasks are missing, those of the others are not. */
+  /** The tasks of one server; none if the server does not answer, so that the list has those of the other servers. */
   async #entriesOf(backend: Backend, client: DownstreamClient): Promise<Uint8Array[]> {
     const { connection, listTimeouts } = backend.dispatcher;
     if (connection?.offers('tasks.list') !== true) return [];
@@ -151,7 +151,7 @@ export class ServerTasks {
     });
   }
 
-  /** Whose task it is that nobody is known to have made is clear only where there is one person. */
+  /** An unknown task belongs to the client only if a single principal uses the process. */
   #isOf(client: DownstreamClient, backend: Backend, original: string): boolean {
     const known = this.#registry.find(backend, original);
     return known === undefined ? this.#isPersonal(backend) : known.principal === client.principal;
@@ -160,7 +160,7 @@ export class ServerTasks {
 
 type TaskTarget = Pick<Target, 'backend' | 'edits'> | RpcError;
 
-/** Whose task it is; nobody's who is there, if there is no client. */
+/** The owner of a task. `client` is `undefined` if the owner is not connected. */
 interface TaskOwner {
   readonly client: DownstreamClient | undefined;
 }

@@ -1,27 +1,29 @@
-import type { Exchange, Translation } from '../../downstream/exchange.js';
-import type { DownstreamClient } from '../../downstream/port.js';
+import type { DownstreamClient, Exchange } from '../../downstream/port.js';
+import type { Span } from '../../json/json-text.js';
 import type { Edit } from '../../json/splice.js';
 import type { NotificationEnvelope, RequestEnvelope, ResponseEnvelope } from '../../mcp/envelope.js';
 import type { Hmac } from '../../mcp/exposed-name.js';
+import type { RelayedRequest } from '../../mcp/relayed-request.js';
+import type { Translation } from '../dispatch/handling.js';
 import type { Backend } from '../registry/backend.js';
 import { ClientTasks } from './client-tasks.js';
 import { ServerTasks } from './server-tasks.js';
 import { idAt, replaceId } from './task-id-edits.js';
 
 export interface TasksOptions {
-  /** Under a key that outlives us: clients keep the ids of servers' tasks. */
+  /** Its key outlives this process, because clients may keep the ids of servers' tasks. */
   readonly seal: Hmac;
-  /** Under a key of this run alone: a client's tasks end with it. */
+  /** Its key belongs to this process, because a client's tasks end with it. */
   readonly runSeal: Hmac;
-  /** Whether only one person's clients ever use this process. */
+  /** Whether only clients of one principal use this process. */
   readonly isPersonal: (backend: Backend) => boolean;
 }
 
-type Message = RequestEnvelope | NotificationEnvelope | ResponseEnvelope;
+type Message = RelayedRequest | RequestEnvelope | NotificationEnvelope | ResponseEnvelope;
 
 /**
- * The tasks of both sides (revision 2025-11-25), and what has to be replaced in any message that belongs to one: each
- * side knows the other's tasks under names that we give them.
+ * Tasks of both sides (revision 2025-11-25). Each side knows the other side's tasks under ids of the gateway, so the
+ * task ids in every message are replaced.
  */
 export class Tasks {
   readonly ofServers: ServerTasks;
@@ -32,7 +34,7 @@ export class Tasks {
     this.ofClients = new ClientTasks(runSeal);
   }
 
-  /** Names the task that a client's message belongs to as the server does. What we did not name may mean something. */
+  /** Edits that give a client's message the server's task id. An id that is not the gateway's stays as it is. */
   towardServer(message: Message, client: DownstreamClient, backend: Backend): Edit[] {
     const span = relatedTask(message);
     const name = idAt(message.bytes, span);
@@ -41,7 +43,7 @@ export class Tasks {
     return replaceId(span, original ?? this.ofClients.nameFor(client, backend, name));
   }
 
-  /** Names the task that a server's message belongs to as the client does. */
+  /** Edits that give a server's message the client's task id. */
   towardClient(message: Message, client: DownstreamClient, backend: Backend): Edit[] {
     const span = relatedTask(message);
     const name = idAt(message.bytes, span);
@@ -51,51 +53,52 @@ export class Tasks {
     return replaceId(span, own ?? this.ofServers.nameFor(client, backend, name));
   }
 
-  /** The client that a server's message is for because of the task that it names; `undefined` when it names none. */
+  /** The owner of the task that a server's message names; `undefined` when it names none. */
   ownerOf(backend: Backend, message: RequestEnvelope | NotificationEnvelope): ReturnType<ServerTasks['ownerOf']> {
     const name = idAt(message.bytes, message.tokens.relatedTask);
-    const maker = name === undefined ? undefined : this.ofClients.find(backend, name);
-    return maker ?? this.ofServers.ownerOf(backend, message);
+    const found = name === undefined ? undefined : this.ofClients.find(backend, name);
+    return found ?? this.ofServers.ownerOf(backend, message);
   }
 
-  /** What is replaced on the way of an exchange that has to do with tasks. */
+  /** The translation of an exchange that concerns tasks. */
   translationOf(exchange: Exchange, backend: Backend): Translation {
     const { client, request } = exchange;
     return {
       answer: (response, keepProgress) => {
         const { createdTask } = response.tokens;
-        const made = request.tokens.task === undefined ? undefined : idAt(response.bytes, createdTask);
-        if (made !== undefined) this.ofServers.made(made, client, backend, keepProgress());
+        const created = request.tokens.task === undefined ? undefined : idAt(response.bytes, createdTask);
+        if (created !== undefined) this.ofServers.created(created, client, backend, keepProgress());
         return [
-          ...(made === undefined ? [] : replaceId(createdTask, this.ofServers.nameFor(client, backend, made))),
+          ...(created === undefined ? [] : replaceId(createdTask, this.ofServers.nameFor(client, backend, created))),
           ...this.ofServers.answered(response, exchange, backend),
           ...this.towardClient(response, client, backend),
         ];
       },
       progress: (notification) => this.towardClient(notification, client, backend),
-      cancel: (notice) => this.towardServer(notice, client, backend),
+      cancel: (notification) => this.towardServer(notification, client, backend),
     };
   }
 
-  /** Whether the process has made tasks, whose results end with it. */
+  /** Whether the process has created tasks, whose results would be lost with it. */
   has(backend: Backend): boolean {
     return this.ofServers.has(backend);
   }
 
-  /** The client is gone. */
+  /** The client has left. */
   left(client: DownstreamClient, backends: Iterable<Backend>): void {
     this.ofServers.left(client, backends);
     this.ofClients.left(client);
   }
 
-  /** The process is gone. */
+  /** The process has exited. */
   drop(backend: Backend): void {
     this.ofServers.drop(backend);
     this.ofClients.drop(backend);
   }
 }
 
-/** Where a message names the task that it belongs to. */
-function relatedTask({ kind, tokens }: Message): Message['tokens']['relatedTask'] {
-  return kind === 'response' ? tokens.resultRelatedTask : tokens.relatedTask;
+/** The place where a message names the task that it belongs to. */
+function relatedTask(message: Message): Span | undefined {
+  const isResponse = 'kind' in message && message.kind === 'response';
+  return isResponse ? message.tokens.resultRelatedTask : message.tokens.relatedTask;
 }

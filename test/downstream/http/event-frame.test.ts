@@ -48,9 +48,9 @@ describe('a replay ring', () => {
 
   it('has what came after an event on its stream only', () => {
     const ring = new ReplayRing({ maxEvents: 10, maxBytes: 100 });
-    ring.keep({ stream: 1, seq: 0 }, frame('a'));
-    ring.keep({ stream: 2, seq: 0 }, frame('b'));
-    ring.keep({ stream: 1, seq: 1 }, frame('c'));
+    ring.add({ stream: 1, seq: 0 }, frame('a'));
+    ring.add({ stream: 2, seq: 0 }, frame('b'));
+    ring.add({ stream: 1, seq: 1 }, frame('c'));
     expect(ring.after({ stream: 1, seq: 0 }).map(textOf)).toEqual(['c']);
     expect(ring.after({ stream: 2, seq: 0 })).toEqual([]);
     expect([ring.has(2), ring.has(3)]).toEqual([true, false]);
@@ -58,11 +58,11 @@ describe('a replay ring', () => {
 
   it('is bounded in events and in bytes, whatever comes', () => {
     const ring = new ReplayRing({ maxEvents: 3, maxBytes: 10 });
-    for (let seq = 0; seq < 5; seq += 1) ring.keep({ stream: 0, seq }, frame('aa'));
+    for (let seq = 0; seq < 5; seq += 1) ring.add({ stream: 0, seq }, frame('aa'));
     expect(ring.after({ stream: 0, seq: -1 })).toHaveLength(3);
-    ring.keep({ stream: 0, seq: 5 }, frame('bbbbbbb'));
+    ring.add({ stream: 0, seq: 5 }, frame('bbbbbbb'));
     expect(ring.after({ stream: 0, seq: -1 }).map(textOf)).toEqual(['aa', 'bbbbbbb']);
-    ring.keep({ stream: 0, seq: 6 }, frame('much too long'));
+    ring.add({ stream: 0, seq: 6 }, frame('much too long'));
     expect(ring.has(0)).toBe(false);
   });
 });

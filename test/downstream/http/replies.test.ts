@@ -1,5 +1,5 @@
 import { describe, expect, it, vi } from 'vitest';
-import type { ReplyChannel } from '../../../src/downstream/http/http-session.js';
+import type { ReplyChannel } from '../../../src/downstream/transport.js';
 import { EventReader } from './event-reader.js';
 import { json } from './scripted-core.js';
 import { initializeRequest, notification, readAnswer, request, serving } from './serving.js';

@@ -1,12 +1,9 @@
-import type {
-  HttpClientSession,
-  HttpFrontPort,
-  Received,
-  ReplyChannel,
-} from '../../../src/downstream/http/http-session.js';
+import type { HttpClientSession, HttpFrontPort, Received } from '../../../src/downstream/http/http-session.js';
+import type { ReplyChannel } from '../../../src/downstream/transport.js';
 import type { SplicedMessage } from '../../../src/json/splice.js';
 import { errorMessage, type MessageSink, NULL_ID, whole } from '../../../src/jsonrpc/message.js';
 import { RPC_CODES, RpcError } from '../../../src/jsonrpc/rpc-error.js';
+import type { Envelope } from '../../../src/mcp/envelope.js';
 import type { Message } from '../../support/wire.js';
 
 export type OnRequest = (message: Message, reply: ReplyChannel, session: ScriptedSession) => void;
@@ -21,6 +18,10 @@ export class ScriptedCore implements HttpFrontPort {
   onRequest: OnRequest = (message, reply) => {
     reply.answer(json({ jsonrpc: '2.0', id: message.id, result: { echo: message.params } }));
   };
+
+  beginsSession(message: Envelope): boolean {
+    return message.kind === 'request' && message.method === 'initialize';
+  }
 
   openSession(endpoint: string | undefined): ScriptedSession | undefined {
     this.endpoints.push(endpoint);

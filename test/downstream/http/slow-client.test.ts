@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { ReplyChannel } from '../../../src/downstream/http/http-session.js';
+import type { ReplyChannel } from '../../../src/downstream/transport.js';
 import { flush } from '../../support/wire.js';
 import { json } from './scripted-core.js';
 import { notification, request, type Serving, serving } from './serving.js';

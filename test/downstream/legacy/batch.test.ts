@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { EnvelopeRequest } from '../../../src/mcp/relayed-request.js';
 import { scriptGateway } from '../../support/scripted-gateway.js';
 import { flush, type Message, requestOf } from '../../support/wire.js';
 
@@ -86,10 +87,12 @@ describe('a batch of a client of 2025-03-26', () => {
     client.received.take();
     const answers: string[] = [];
     for (const id of ['x', 'y']) {
-      const request = requestOf({ jsonrpc: '2.0', id, method: 'sampling/createMessage', params: {} });
+      const request = new EnvelopeRequest(
+        requestOf({ jsonrpc: '2.0', id, method: 'sampling/createMessage', params: {} }),
+      );
       const answer = ({ bytes, span }: { bytes: Uint8Array; span: { start: number; end: number } }) =>
         answers.push(Buffer.from(bytes.subarray(span.start, span.end)).toString());
-      client.session.ask({ request, edits: [], answer, fail: () => {}, progress: () => {} }, undefined);
+      client.downstream.requireInput({ request, edits: [], answer, fail: () => {}, progress: () => {} });
     }
     const [x, y] = client.received.take().map(({ id }) => id);
     client.say(`[{"jsonrpc":"2.0","id":${y},"result":{"y":1.0}}, {"jsonrpc":"2.0","id":${x},"result":{"x":1}}]`);

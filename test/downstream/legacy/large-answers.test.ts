@@ -1,17 +1,16 @@
 import { describe, expect, it } from 'vitest';
 import { LegacyExchange } from '../../../src/downstream/legacy/legacy-exchange.js';
-import { pipeChannel } from '../../../src/downstream/legacy/reply-channel.js';
 import type { DownstreamClient } from '../../../src/downstream/port.js';
 import { BufferPool } from '../../../src/io/buffer-pool.js';
 import { copyInto } from '../../../src/io/byte-reader.js';
 import { Backpressure } from '../../../src/io/streams/backpressure.js';
 import { FairWriter } from '../../../src/io/streams/fair-writer.js';
 import { idKey } from '../../../src/jsonrpc/id-key.js';
-import { toOutgoingRequest } from '../../../src/mcp/outgoing-request.js';
 import { StdioBridge } from '../../../src/upstream/stdio/stdio-bridge.js';
 import { FakeClock } from '../../support/fake-clock.js';
 import { slowReader } from '../../support/slow-reader.js';
 import { flush, lineOf, type Message, RecordingSink, requestOf, scan } from '../../support/wire.js';
+import { replyOn } from './reply-on.js';
 
 /** A server whose answers go to a client that reads when it is told to, and the memory in which they stand. */
 function relaying() {
@@ -29,23 +28,24 @@ function relaying() {
     events: { request: () => {}, notification: () => {}, junk: () => {}, silent: () => {}, violated: () => {} },
   });
   const owner = {
-    sendUnasked: () => {},
+    sendUnsolicited: () => {},
+    requireInput: () => () => {},
     settled: () => {},
   };
   return {
     bufferPool,
     /** The client calls; our own ids count from 1, too. */
     call: (id: number) => {
-      const request = requestOf({ jsonrpc: '2.0', id, method: 'tools/call', params: { name: 'x' } });
-      const key = idKey(request.bytes, request.id);
+      const envelope = requestOf({ jsonrpc: '2.0', id, method: 'tools/call', params: { name: 'x' } });
+      const key = idKey(envelope.bytes, envelope.id);
       const client = {} as DownstreamClient;
-      const exchange = new LegacyExchange({ request, client, key, reply: pipeChannel(writer), clock, owner });
+      const exchange = new LegacyExchange({ envelope, client, key, reply: replyOn(writer), clock, owner });
       bridge.send(
-        toOutgoingRequest(request),
+        exchange.request,
         [],
         { idleMs: 60_000, maxMs: 60_000 },
         {
-          settle: (outcome) => outcome.kind === 'answered' && exchange.relay(outcome.response),
+          settle: (outcome) => outcome.kind === 'answered' && exchange.answer(outcome.response),
         },
       );
     },

@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
 import { LegacyExchange } from '../../../src/downstream/legacy/legacy-exchange.js';
-import { pipeChannel } from '../../../src/downstream/legacy/reply-channel.js';
 import type { DownstreamClient } from '../../../src/downstream/port.js';
 import { BufferPool } from '../../../src/io/buffer-pool.js';
 import { copyInto } from '../../../src/io/byte-reader.js';
@@ -10,11 +9,11 @@ import { FairWriter } from '../../../src/io/streams/fair-writer.js';
 import { LineWriter } from '../../../src/io/streams/line-writer.js';
 import { idKey } from '../../../src/jsonrpc/id-key.js';
 import type { RequestEnvelope } from '../../../src/mcp/envelope.js';
-import { toOutgoingRequest } from '../../../src/mcp/outgoing-request.js';
 import { StdioBridge } from '../../../src/upstream/stdio/stdio-bridge.js';
 import { FakeClock } from '../../support/fake-clock.js';
 import { slowReader } from '../../support/slow-reader.js';
 import { flush, lineOf, type Message, scan } from '../../support/wire.js';
+import { replyOn } from './reply-on.js';
 
 function reader() {
   const { pipe, takeAll, text } = slowReader();
@@ -46,13 +45,14 @@ function calling() {
   const answers = new FairWriter(client.pipe, new Backpressure().client());
   const bufferPool = new BufferPool({ maxIdleBytes: 64 * 1024 * 1024 });
   const owner = {
-    sendUnasked: () => {},
+    sendUnsolicited: () => {},
+    requireInput: () => () => {},
     settled: () => {},
   };
   const exchanges: LegacyExchange[] = [];
-  const serve = (request: RequestEnvelope) => {
-    const key = idKey(request.bytes, request.id);
-    const options = { request, client: {} as DownstreamClient, key, reply: pipeChannel(answers), clock, owner };
+  const serve = (envelope: RequestEnvelope) => {
+    const key = idKey(envelope.bytes, envelope.id);
+    const options = { envelope, client: {} as DownstreamClient, key, reply: replyOn(answers), clock, owner };
     const exchange = new LegacyExchange(options);
     exchanges.push(exchange);
     return exchange;
@@ -71,9 +71,9 @@ function calling() {
       ...end,
       give: (exchange: LegacyExchange) => {
         const timeouts = { idleMs: 60_000, maxMs: 60_000 };
-        bridge.send(toOutgoingRequest(exchange.request), [], timeouts, {
+        bridge.send(exchange.request, [], timeouts, {
           lease: exchange.leaseRequest(),
-          settle: (outcome) => outcome.kind === 'answered' && exchange.relay(outcome.response),
+          settle: (outcome) => outcome.kind === 'answered' && exchange.answer(outcome.response),
           progress: (notification) => exchange.progress(notification),
         });
       },

@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { RpcError } from '../../../src/jsonrpc/rpc-error.js';
+import { EnvelopeRequest } from '../../../src/mcp/relayed-request.js';
 import { type ScriptedClient, scriptGateway } from '../../support/scripted-gateway.js';
 import { flush, requestOf } from '../../support/wire.js';
 
@@ -492,10 +493,9 @@ describe('what a server asks of a client', () => {
       const { client } = await serving();
       client.greet();
       const errors: RpcError[] = [];
-      const request = requestOf({ jsonrpc: '2.0', id: 4, method, params: {} });
+      const request = new EnvelopeRequest(requestOf({ jsonrpc: '2.0', id: 4, method, params: {} }));
       const fail = (error: RpcError) => errors.push(error);
-      const asked = { request, edits: [], answer: () => {}, progress: () => {}, fail };
-      client.session.ask(asked, undefined);
+      client.downstream.requireInput({ request, edits: [], answer: () => {}, progress: () => {}, fail });
       expect(errors.map((error) => error.toJSON())).toEqual([
         { code: -32601, message: `The client does not support ${method}` },
       ]);
@@ -510,13 +510,15 @@ describe('a call whose client has gone from where its answer goes', () => {
     client.greet('2025-11-25', { elicitation: {} });
     const sent: string[] = [];
     const reply = {
+      isShared: false,
       isUnheard: false,
+      unwrittenBytes: 0,
       send: () => sent.push('sent'),
       answer: () => sent.push('answer'),
       withdraw: () => {},
     };
     const call = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'a__read' } };
-    client.session.accept(requestOf(call), reply);
+    client.eraSession.receive(requestOf(call), reply);
     child.say({ jsonrpc: '2.0', id: 'q1', method: 'elicitation/create', params: {} });
     expect([sent, client.received.lines]).toEqual([['sent'], []]);
     reply.isUnheard = true;
@@ -525,5 +527,30 @@ describe('a call whose client has gone from where its answer goes', () => {
     expect(client.received.messages.map(({ method }) => method)).toEqual(['elicitation/create']);
     child.answer(0);
     expect(sent).toEqual(['sent', 'answer']);
+  });
+});
+
+describe('a server request that is cancelled after the call that caused it was answered', () => {
+  it('is cancelled apart from that call, with the text of the server', async () => {
+    const { client, child } = await serving();
+    client.greet('2025-11-25', { elicitation: {} });
+    const sent: string[] = [];
+    const reply = {
+      isShared: false,
+      isUnheard: false,
+      unwrittenBytes: 0,
+      send: () => sent.push('sent'),
+      answer: () => sent.push('answer'),
+      withdraw: () => {},
+    };
+    const call = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'a__read' } };
+    client.eraSession.receive(requestOf(call), reply);
+    child.say({ jsonrpc: '2.0', id: 'q1', method: 'elicitation/create', params: {} });
+    child.answer(0);
+    child.say('{"jsonrpc":"2.0","params":{"reason":"l\\u0061te","requestId":"q1"},"method":"notifications/cancelled"}');
+    expect(sent).toEqual(['sent', 'answer']);
+    expect(client.received.lines).toEqual([
+      '{"jsonrpc":"2.0","params":{"reason":"l\\u0061te","requestId":1},"method":"notifications/cancelled"}',
+    ]);
   });
 });

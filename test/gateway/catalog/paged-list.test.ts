@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { answerList, PagedList, type PageLimits } from '../../../src/gateway/catalog/paged-list.js';
 import { LIST_KINDS, LISTS } from '../../../src/mcp/lists.js';
 import { hmac } from '../../support/hmac.js';
-import { RecordedExchange } from '../../support/recorded-exchange.js';
+import { InMemoryExchange } from '../../support/in-memory-client.js';
 import { bytesOf, type Message } from '../../support/wire.js';
 
 const MIB = 1024 * 1024;
@@ -38,7 +38,7 @@ function entriesOf(page: string): string {
 
 /** What a client is answered that asks with these params. */
 function answerTo(list: PagedList, params?: Message): Message {
-  const exchange = new RecordedExchange({ jsonrpc: '2.0', id: 1, method: 'tools/list', params });
+  const exchange = new InMemoryExchange('tools/list', params ?? {});
   answerList(exchange, list);
   return JSON.parse(exchange.answers[0] ?? 'null');
 }
@@ -136,7 +136,7 @@ describe('a cursor', () => {
   it('may be spelt with escapes', () => {
     const code = (cursor ?? '').charCodeAt(0).toString(16);
     const params = `{"cursor":"\\u00${code}${cursor?.slice(1)}"}`;
-    const exchange = new RecordedExchange(`{"jsonrpc":"2.0","id":1,"method":"tools/list","params":${params}}`);
+    const exchange = new InMemoryExchange('tools/list', params);
     answerList(exchange, list);
     expect(exchange.answers).toEqual(['{"tools":[2]}']);
   });

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { RecordedExchange } from '../../support/recorded-exchange.js';
+import type { InMemoryExchange } from '../../support/in-memory-client.js';
 import type { ScriptedPeer } from '../../support/scripted-peer.js';
 import { flush } from '../../support/wire.js';
 import { dispatching } from './dispatching.js';
@@ -21,7 +21,7 @@ describe('whatever happens, in any order', () => {
         const { clock, dispatcher, start, serve } = dispatching({
           ...{ concurrency: 2, maxQueued: 3, maxWaitMs: 3_000, idleTimeoutMs: 2_000, maxTimeoutMs: 4_000 },
         });
-        const exchanges: RecordedExchange[] = [];
+        const exchanges: InMemoryExchange[] = [];
         const children: ScriptedPeer[] = [];
         for (const one of actions) {
           const child = children.at(-1);

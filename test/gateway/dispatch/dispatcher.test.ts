@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import type { EditAnswer } from '../../../src/downstream/exchange.js';
 import type { ServerState } from '../../../src/gateway/dispatch/availability.js';
-import { RecordedExchange } from '../../support/recorded-exchange.js';
+import type { EditAnswer } from '../../../src/gateway/dispatch/handling.js';
+import { InMemoryExchange } from '../../support/in-memory-client.js';
 import { bytesOf, flush, notificationOf } from '../../support/wire.js';
 import { dispatching } from './dispatching.js';
 
@@ -32,7 +32,7 @@ describe('a call to a process that runs', () => {
   it('tells nothing of that when it may be looked at after its answer, as one that becomes a task', async () => {
     const { dispatcher, start } = dispatching();
     const child = await start();
-    const exchange = new RecordedExchange();
+    const exchange = new InMemoryExchange();
     const translation = { answer: () => [], progress: () => [], cancel: () => [] };
     dispatcher.serve(exchange, { edits: [], translation });
     child.answer(0);
@@ -43,7 +43,7 @@ describe('a call to a process that runs', () => {
   it('has what it is said to be changed in its answer changed when that comes, and nothing else', async () => {
     const { dispatcher, start } = dispatching();
     const child = await start();
-    const exchange = new RecordedExchange();
+    const exchange = new InMemoryExchange();
     const editAnswer = vi.fn<EditAnswer>(({ tokens: { isError } }) => {
       return isError === undefined ? [] : [{ span: isError, text: bytesOf('false') }];
     });

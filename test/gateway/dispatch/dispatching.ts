@@ -1,8 +1,8 @@
 import type { CallLimits } from '../../../src/gateway/dispatch/call.js';
 import { Dispatcher } from '../../../src/gateway/dispatch/dispatcher.js';
 import { FakeClock } from '../../support/fake-clock.js';
+import { InMemoryExchange } from '../../support/in-memory-client.js';
 import { InMemoryUpstream } from '../../support/in-memory-upstream.js';
-import { callOf, RecordedExchange } from '../../support/recorded-exchange.js';
 import { LIMITS } from '../../support/scripted-gateway.js';
 import type { Message } from '../../support/wire.js';
 
@@ -19,8 +19,8 @@ export function dispatching(limits: Partial<CallLimits> = {}, retryInMs: () => n
     dispatcher.stateChanged('ready');
     return child;
   };
-  const serve = (members: Message = {}, isRepeatable?: boolean): RecordedExchange => {
-    const exchange = new RecordedExchange(callOf('read', members));
+  const serve = (members: Message = {}, isRepeatable?: boolean): InMemoryExchange => {
+    const exchange = new InMemoryExchange('tools/call', { name: 'read', ...members });
     dispatcher.serve(exchange, { edits: [], isRepeatable });
     return exchange;
   };

@@ -1,21 +1,21 @@
 import { describe, expect, it } from 'vitest';
 import { ExclusiveClient } from '../../../src/gateway/dispatch/exclusive-client.js';
-import { RecordedClient } from '../../support/recorded-exchange.js';
+import { InMemoryClient } from '../../support/in-memory-client.js';
 
 interface NamedCall {
-  readonly client: RecordedClient;
+  readonly client: InMemoryClient;
   readonly name: string;
 }
 
 function admitting() {
   const admitted: string[] = [];
   const exclusive = new ExclusiveClient<NamedCall>(({ name }) => admitted.push(name));
-  const enter = (client: RecordedClient, name: string): NamedCall => {
+  const enter = (client: InMemoryClient, name: string): NamedCall => {
     const call = { client, name };
     if (exclusive.enter(call)) admitted.push(name);
     return call;
   };
-  return { exclusive, admitted, enter, one: new RecordedClient(), other: new RecordedClient() };
+  return { exclusive, admitted, enter, one: new InMemoryClient(), other: new InMemoryClient() };
 }
 
 describe('a server that serves one client at a time', () => {

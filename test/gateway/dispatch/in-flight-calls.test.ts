@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { Exchange } from '../../../src/downstream/exchange.js';
-import type { DownstreamClient } from '../../../src/downstream/port.js';
+import type { DownstreamClient, Exchange } from '../../../src/downstream/port.js';
 import { type InFlightCall, InFlightCalls } from '../../../src/gateway/dispatch/in-flight-calls.js';
 import { Seeded } from '../../support/seeded.js';
 

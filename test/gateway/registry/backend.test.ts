@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { BackendListener } from '../../../src/gateway/registry/backend-listener.js';
-import { RecordedClient, SOMEBODY } from '../../support/recorded-exchange.js';
+import { InMemoryClient } from '../../support/in-memory-client.js';
 import { pageOf, type ServerScript, scriptGateway, toolOf } from '../../support/scripted-gateway.js';
 import { flush } from '../../support/wire.js';
 
@@ -120,8 +120,7 @@ describe('a backend whose tools change', () => {
 
   it('tells the gateway, whose list is the new one', async () => {
     const { child, gateway, names, advance } = await running();
-    const client = new RecordedClient();
-    gateway.connect(client, SOMEBODY);
+    const client = InMemoryClient.open(gateway);
     child.listsTools = false;
     child.say(CHANGED);
     await advance(0);
@@ -133,8 +132,7 @@ describe('a backend whose tools change', () => {
 
   it('F38: tells nobody when the list is the same as before', async () => {
     const { child, gateway, advance } = await running();
-    const client = new RecordedClient();
-    gateway.connect(client, SOMEBODY);
+    const client = InMemoryClient.open(gateway);
     child.say(CHANGED);
     await advance(0);
     expect(client.changed).toEqual([]);

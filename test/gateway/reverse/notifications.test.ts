@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { callOf, RecordedClient, RecordedExchange, SOMEBODY } from '../../support/recorded-exchange.js';
+import { InMemoryClient } from '../../support/in-memory-client.js';
 import { scriptGateway } from '../../support/scripted-gateway.js';
 
 const SAID = '{"method":"notifications/message" ,"params":{"level":"info","data":1.0},"jsonrpc":"2.0"}';
@@ -8,14 +8,9 @@ const OTHER = '{"jsonrpc":"2.0","method":"notifications/vendor/thing","params":{
 async function two() {
   const world = scriptGateway({ servers: { a: { tools: ['x'], limits: { concurrency: 1 } }, b: { tools: ['y'] } } });
   await world.startAll();
-  const [one, other] = [new RecordedClient(), new RecordedClient()];
-  const connections = new Map([one, other].map((client) => [client, world.gateway.connect(client, SOMEBODY)]));
-  const leave = () => connections.get(one)?.close();
-  const call = (client: RecordedClient, name = 'a__x') => {
-    const exchange = new RecordedExchange(callOf(name), client);
-    connections.get(client)?.serve(exchange);
-    return exchange;
-  };
+  const [one, other] = [InMemoryClient.open(world.gateway), InMemoryClient.open(world.gateway)];
+  const leave = () => one.close();
+  const call = (client: InMemoryClient, name = 'a__x') => client.call(name);
   const { child } = world.server('a');
   return { ...world, one, other, leave, call, child };
 }
@@ -24,14 +19,14 @@ describe.each([SAID, OTHER])('what a server says unasked, such as %s', (line) =>
   it('goes to every client, as it was spelt, when no request is in flight', async () => {
     const { one, other, child } = await two();
     child.say(line);
-    expect([one.notices, other.notices]).toEqual([[line], [line]]);
+    expect([one.notifications, other.notifications]).toEqual([[line], [line]]);
   });
 
   it('goes the way of the answer when one request is in flight, and unasked to the other clients', async () => {
     const { one, other, call, child } = await two();
     const exchange = call(one);
     child.say(line);
-    expect([exchange.notices, one.notices, other.notices]).toEqual([[line], [], [line]]);
+    expect([exchange.sent, one.notifications, other.notifications]).toEqual([[line], [], [line]]);
   });
 
   it('goes to every client again when that request was answered', async () => {
@@ -39,7 +34,7 @@ describe.each([SAID, OTHER])('what a server says unasked, such as %s', (line) =>
     const exchange = call(one);
     child.answer(0);
     child.say(line);
-    expect([exchange.notices, one.notices, other.notices]).toEqual([[], [line], [line]]);
+    expect([exchange.sent, one.notifications, other.notifications]).toEqual([[], [line], [line]]);
   });
 
   it('goes to every client again when that request was cancelled', async () => {
@@ -47,28 +42,28 @@ describe.each([SAID, OTHER])('what a server says unasked, such as %s', (line) =>
     const exchange = call(one);
     exchange.cancel();
     child.say(line);
-    expect([exchange.notices, one.notices, other.notices]).toEqual([[], [line], [line]]);
+    expect([exchange.sent, one.notifications, other.notifications]).toEqual([[], [line], [line]]);
   });
 
   it('is not taken for a matter of a request to another server', async () => {
     const { one, other, call, child } = await two();
     const exchange = call(one, 'b__y');
     child.say(line);
-    expect([exchange.notices, one.notices, other.notices]).toEqual([[], [line], [line]]);
+    expect([exchange.sent, one.notifications, other.notifications]).toEqual([[], [line], [line]]);
   });
 
   it('is not taken for a matter of a request that waits for its turn', async () => {
     const { one, other, call, child } = await two();
     const [sent, waiting] = [call(one), call(other)];
     child.say(line);
-    expect([sent.notices, waiting.notices, one.notices, other.notices]).toEqual([[line], [], [], [line]]);
+    expect([sent.sent, waiting.sent, one.notifications, other.notifications]).toEqual([[line], [], [], [line]]);
   });
 
   it('does not reach a client that has left', async () => {
     const { one, other, leave, child } = await two();
     leave();
     child.say(line);
-    expect([one.notices, other.notices]).toEqual([[], [line]]);
+    expect([one.notifications, other.notifications]).toEqual([[], [line]]);
   });
 });
 
@@ -76,18 +71,14 @@ describe('with requests of several clients in flight', () => {
   it('what a server says goes to every client unasked', async () => {
     const { gateway, startAll, server } = scriptGateway({ servers: { a: { tools: ['x'] } } });
     await startAll();
-    const clients = [new RecordedClient(), new RecordedClient()];
-    const exchanges = clients.map((client) => {
-      const exchange = new RecordedExchange(callOf('a__x'), client);
-      gateway.connect(client, SOMEBODY).serve(exchange);
-      return exchange;
-    });
+    const clients = [InMemoryClient.open(gateway), InMemoryClient.open(gateway)];
+    const exchanges = clients.map((client) => client.call('a__x'));
     server('a').child.say(SAID);
-    expect(exchanges.map(({ notices }) => notices)).toEqual([[], []]);
-    expect(clients.map(({ notices }) => notices)).toEqual([[SAID], [SAID]]);
+    expect(exchanges.map(({ sent }) => sent)).toEqual([[], []]);
+    expect(clients.map(({ notifications }) => notifications)).toEqual([[SAID], [SAID]]);
     server('a').child.answer(0);
     server('a').child.say(SAID);
-    expect(exchanges.map(({ notices }) => notices)).toEqual([[], [SAID]]);
+    expect(exchanges.map(({ sent }) => sent)).toEqual([[], [SAID]]);
   });
 });
 
@@ -96,7 +87,7 @@ describe('what a server says of its own business', () => {
     const { one, other, child } = await two();
     child.say({ jsonrpc: '2.0', method: 'notifications/cancelled', params: { requestId: 1 } });
     child.say({ jsonrpc: '2.0', method: 'notifications/progress', params: { progressToken: 99, progress: 1 } });
-    expect([one.notices, other.notices]).toEqual([[], []]);
+    expect([one.notifications, other.notifications]).toEqual([[], []]);
   });
 
   it('reaches no client that has not confirmed the handshake', async () => {

@@ -471,7 +471,7 @@ describe('a question about a task', () => {
     const client = handshake();
     const taskId = made(client, child, 't');
     const { inFlightCalls } = server('a').backend.dispatcher;
-    const methodVia = () => inFlightCalls.latestOf(client.session)?.request.method;
+    const methodVia = () => inFlightCalls.latestOf(client.downstream)?.request.method;
     client.request(1, 'tasks/get', { taskId });
     expect(methodVia()).toBeUndefined();
     client.call(2, 'a__slow');

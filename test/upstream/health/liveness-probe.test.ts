@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { toOutgoingRequest } from '../../../src/mcp/outgoing-request.js';
+import { EnvelopeRequest } from '../../../src/mcp/relayed-request.js';
 import { LivenessProbe } from '../../../src/upstream/health/liveness-probe.js';
 import { FakeClock } from '../../support/fake-clock.js';
 import { ScriptedChild } from '../../support/scripted-child.js';
@@ -21,7 +21,7 @@ async function suspecting() {
   });
   await child.connect();
   const call = (idleMs = 1_000) =>
-    child.bridge.send(toOutgoingRequest(requestOf(CALL)), [], { idleMs, maxMs: 600_000 }, new Listener());
+    child.bridge.send(new EnvelopeRequest(requestOf(CALL)), [], { idleMs, maxMs: 600_000 }, new Listener());
   const advance = async (ms: number) => {
     clock.advance(ms);
     await flush();

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { toOutgoingRequest } from '../../../src/mcp/outgoing-request.js';
+import { EnvelopeRequest } from '../../../src/mcp/relayed-request.js';
 import { legacyDialect } from '../../../src/upstream/legacy/legacy-dialect.js';
 import type { DialOutcome } from '../../../src/upstream/port.js';
 import { bytesOf, flush, type Message, requestOf } from '../../support/wire.js';
@@ -181,7 +181,7 @@ describe('an open connection', () => {
     expect((await asked).kind).toBe('answered');
 
     const listener = new Listener();
-    connection.send(toOutgoingRequest(requestOf(CALL)), [], TIMEOUTS, listener);
+    connection.send(new EnvelopeRequest(requestOf(CALL)), [], TIMEOUTS, listener);
     say(answerTo(3, 'ok'));
     expect(listener.told).toEqual(['"ok"']);
   });

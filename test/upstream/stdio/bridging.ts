@@ -1,6 +1,6 @@
 import { copyInto } from '../../../src/io/byte-reader.js';
 import type { NotificationEnvelope } from '../../../src/mcp/envelope.js';
-import { toOutgoingRequest } from '../../../src/mcp/outgoing-request.js';
+import { EnvelopeRequest } from '../../../src/mcp/relayed-request.js';
 import type {
   Outcome,
   RequestHandler,
@@ -80,7 +80,7 @@ export function sendCall(
   timeouts = TIMEOUTS,
 ): { listener: Listener; sent: SentRequest | undefined } {
   const listener = new Listener();
-  return { listener, sent: bridge.send(toOutgoingRequest(requestOf(call)), [], timeouts, listener) };
+  return { listener, sent: bridge.send(new EnvelopeRequest(requestOf(call)), [], timeouts, listener) };
 }
 
 export function answerTo(id: unknown, result: unknown = {}): Message {

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { toOutgoingRequest } from '../../../src/mcp/outgoing-request.js';
+import { EnvelopeRequest } from '../../../src/mcp/relayed-request.js';
 import type { SentRequest } from '../../../src/upstream/port.js';
 import { requestOf } from '../../support/wire.js';
 import { answerTo, bridging, Listener, progressOf, TIMEOUTS } from './bridging.js';
@@ -31,7 +31,7 @@ describe('whatever happens, in any order', () => {
             const listener = new Listener();
             const params = { name: 'x', nonce: calls.length, _meta: { progressToken: `t${calls.length}` } };
             const request = requestOf({ jsonrpc: '2.0', id: 7, method: 'tools/call', params });
-            calls.push({ listener, sent: bridge.send(toOutgoingRequest(request), [], TIMEOUTS, listener) });
+            calls.push({ listener, sent: bridge.send(new EnvelopeRequest(request), [], TIMEOUTS, listener) });
           }
           const asked = output.messages.find((message) => message.id === id);
           if (one.do === 'answer') say(answerTo(id, asked?.params.nonce ?? 'nobody asked'));

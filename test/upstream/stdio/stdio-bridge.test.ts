@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { copyInto } from '../../../src/io/byte-reader.js';
 import { RpcError } from '../../../src/jsonrpc/rpc-error.js';
-import { toOutgoingRequest } from '../../../src/mcp/outgoing-request.js';
+import { EnvelopeRequest } from '../../../src/mcp/relayed-request.js';
 import { bytesOf, notificationOf, requestOf, responseOf } from '../../support/wire.js';
 import { answerTo, bridging, CALL, Listener, progressOf, sendCall, TIMEOUTS } from './bridging.js';
 
@@ -45,7 +45,7 @@ describe('a relayed request', () => {
     const request = requestOf(`  ${line} \r`);
     const { name } = request.tokens;
     if (name === undefined) throw new Error('No name');
-    bridge.send(toOutgoingRequest(request), [{ span: name, text: bytesOf('"re ad"') }], TIMEOUTS, new Listener());
+    bridge.send(new EnvelopeRequest(request), [{ span: name, text: bytesOf('"re ad"') }], TIMEOUTS, new Listener());
     const expected = line.replace('"c-1"', '1').replace('"p\\u0031"', '1').replace('"k__read"', '"re ad"');
     expect(output.lines).toEqual([expected]);
   });
@@ -457,8 +457,8 @@ describe('the end of the process', () => {
   it('may be noticed by a handler that asks again, and is told at once', () => {
     const { bridge } = bridging();
     const second = new Listener();
-    const first = { settle: () => void bridge.send(toOutgoingRequest(requestOf(CALL)), [], TIMEOUTS, second) };
-    bridge.send(toOutgoingRequest(requestOf(CALL)), [], TIMEOUTS, first);
+    const first = { settle: () => void bridge.send(new EnvelopeRequest(requestOf(CALL)), [], TIMEOUTS, second) };
+    bridge.send(new EnvelopeRequest(requestOf(CALL)), [], TIMEOUTS, first);
     bridge.close('exited');
     expect(second.told).toEqual(['exited unsent']);
     expect(bridge.inFlight).toBe(0);

@@ -1,8 +1,8 @@
-import type { EditAnswer } from '../../downstream/exchange.js';
 import { valuesAt } from '../../json/json-path.js';
 import { isString, readString, type Span, toBytes, visitElements } from '../../json/json-text.js';
 import type { Edit } from '../../json/splice.js';
 import { uiPointers } from '../../mcp/ui-uri.js';
+import type { EditAnswer } from '../dispatch/handling.js';
 
 /**
  * Edits the answer to `resources/read` of an alias: replaces the original URI by the alias that the client requested.

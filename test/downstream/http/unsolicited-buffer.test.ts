@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { UnsolicitedBuffer } from '../../../src/downstream/legacy/unsolicited-buffer.js';
+import { UnsolicitedBuffer } from '../../../src/downstream/http/unsolicited-buffer.js';
 import { whole } from '../../../src/jsonrpc/message.js';
 import { bytesOf, type Message, RecordingSink, scan } from '../../support/wire.js';
 
@@ -11,7 +11,7 @@ function missed(...messages: (Message | string)[]) {
   messages.forEach(add);
   const heard = () => {
     const sink = new RecordingSink();
-    held.catchUp(sink);
+    held.flushTo(sink);
     return sink.lines;
   };
   return { add, heard };

@@ -1,0 +1,96 @@
+import { onOneLine } from '../../json/one-line.js';
+import type { SplicedMessage } from '../../json/splice.js';
+import type { MessageSink } from '../../jsonrpc/message.js';
+import type { Envelope, Rejection, ScanEnvelope } from '../../mcp/envelope.js';
+import { METHODS } from '../../mcp/methods.js';
+import { EraSessions } from '../era-sessions.js';
+import { rejectionReply } from '../rejection-reply.js';
+import type { ChooseEra, ReplyChannel, TransportSession } from '../transport.js';
+import type { HttpClientSession, HttpFrontPort, Received } from './http-session.js';
+import { UnsolicitedBuffer } from './unsolicited-buffer.js';
+
+export interface HttpClientsOptions {
+  readonly scan: ScanEnvelope;
+  readonly chooseEra: ChooseEra;
+  readonly hasServer: (key: string) => boolean;
+  /** Whether the first start of every server has ended. */
+  readonly isReady: () => boolean;
+}
+
+/** Opens the sessions behind the HTTP endpoints: `/mcp` serves all servers, `/mcp/<key>` one server unchanged. */
+export function createHttpClients({ scan, chooseEra, hasServer, isReady }: HttpClientsOptions): HttpFrontPort {
+  return {
+    isReady,
+    beginsSession: (message) => chooseEra(message).beginsSession(message),
+    openSession: (server, principal, onGone) =>
+      server === undefined || hasServer(server)
+        ? new HttpClient({ scan, chooseEra, server, principal, onGone })
+        : undefined,
+  };
+}
+
+interface HttpClientOptions extends Pick<HttpClientsOptions, 'scan' | 'chooseEra'> {
+  readonly server: string | undefined;
+  readonly principal: string;
+  readonly onGone: () => void;
+}
+
+/** One client's HTTP session. Unsolicited messages wait in a buffer while the client has no GET stream open. */
+class HttpClient implements HttpClientSession, TransportSession {
+  readonly principal: string;
+  readonly server: string | undefined;
+  readonly #options: HttpClientOptions;
+  readonly #sessions: EraSessions;
+  readonly #unsolicited: UnsolicitedBuffer;
+  #stream: MessageSink | undefined;
+
+  constructor(options: HttpClientOptions) {
+    this.#options = options;
+    this.principal = options.principal;
+    this.server = options.server;
+    this.#unsolicited = new UnsolicitedBuffer(options.scan);
+    this.#sessions = new EraSessions(options.chooseEra, this);
+  }
+
+  get revision(): string | undefined {
+    return this.#sessions.revision;
+  }
+
+  receive(body: Uint8Array, reply: ReplyChannel): Received {
+    const message = this.#scan(body);
+    if (message.kind !== 'rejected') {
+      // A client without a GET stream gets the server requests of its tasks when it waits for a task's result.
+      if (message.kind === 'request' && message.method === METHODS.taskResult) this.#unsolicited.flushTo(reply);
+      return { answers: this.#sessions.of(message).receive(message, reply) ? 1 : 0 };
+    }
+    if (message.reason !== 'batch') return { refused: rejectionReply(message) };
+    return this.#sessions.of(message).receiveBatch(message, () => reply);
+  }
+
+  attach(stream: MessageSink | undefined): void {
+    this.#stream = stream;
+    if (stream !== undefined) this.#unsolicited.flushTo(stream);
+  }
+
+  send(message: SplicedMessage): void {
+    if (this.#stream === undefined) this.#unsolicited.add(message);
+    else this.#stream.send(message);
+  }
+
+  gone(): void {
+    this.#options.onGone();
+  }
+
+  close(): void {
+    this.#sessions.close();
+  }
+
+  /** Servers read one message a line, so a body with line breaks is written on one line before it is relayed. */
+  #scan(body: Uint8Array): Envelope | Rejection {
+    const { scan } = this.#options;
+    const scanned = scan(body);
+    if (scanned.kind === 'rejected' && scanned.reason !== 'batch') return scanned;
+    const line = onOneLine(body);
+    return line === body ? scanned : scan(line);
+  }
+}

@@ -1,0 +1,103 @@
+import { type OnInternalError, reportInternalError } from '../../errors/error-boundary.js';
+import type { SplicedMessage } from '../../json/splice.js';
+import { errorMessage, type MessageSink, NULL_ID } from '../../jsonrpc/message.js';
+import { RPC_CODES, RpcError } from '../../jsonrpc/rpc-error.js';
+import type { ScanEnvelope } from '../../mcp/envelope.js';
+import { EraSessions } from '../era-sessions.js';
+import { rejectionReply } from '../rejection-reply.js';
+import type { ChooseEra, ReplyChannel, TransportSession } from '../transport.js';
+import { BatchReply } from './batch-reply.js';
+
+export interface ClientPipeOptions {
+  readonly scan: ScanEnvelope;
+  readonly chooseEra: ChooseEra;
+  /** Writes to the client. */
+  readonly sink: MessageSink;
+  /** The subject at the other end. */
+  readonly principal: string;
+  /** The key of the one server that the client wants to see unchanged. */
+  readonly server?: string | undefined;
+  /** Called when the session has nothing left to serve. */
+  readonly onGone?: (() => void) | undefined;
+  /** Reports internal errors, each of which fails one message. Without it they are thrown to the caller. */
+  readonly onInternalError?: OnInternalError | undefined;
+}
+
+/** One client that sends a message a line and gets every message on the same pipe: stdio, a socket, a test. */
+export class ClientPipe implements TransportSession, ReplyChannel {
+  readonly isShared = true;
+  readonly isUnheard = false;
+  readonly principal: string;
+  readonly server: string | undefined;
+  readonly #options: ClientPipeOptions;
+  readonly #sink: MessageSink;
+  readonly #sessions: EraSessions;
+
+  constructor(options: ClientPipeOptions) {
+    this.#options = options;
+    this.#sink = options.sink;
+    this.principal = options.principal;
+    this.server = options.server;
+    this.#sessions = new EraSessions(options.chooseEra, this);
+  }
+
+  get revision(): string | undefined {
+    return this.#sessions.revision;
+  }
+
+  /** Requests that were not answered yet. */
+  get inFlight(): number {
+    return this.#sessions.inFlight;
+  }
+
+  /** Takes one line from the client: all of the bytes, or those from `start` to `end`. */
+  receive(bytes: Uint8Array, start = 0, end = bytes.length): void {
+    if (this.#sessions.isClosed) return;
+    // Errors are caught in place: a function for each message would cost more than the check.
+    try {
+      const message = this.#options.scan(bytes, start, end);
+      if (message.kind !== 'rejected') {
+        this.#sessions.of(message).receive(message, this);
+      } else if (message.reason === 'batch') {
+        const received = this.#sessions
+          .of(message)
+          .receiveBatch(message, (answers) => new BatchReply(this.#sink, answers));
+        if ('refused' in received) this.#sink.send(received.refused);
+      } else if (message.reason !== 'blank') {
+        this.#sink.send(rejectionReply(message));
+      }
+    } catch (error) {
+      reportInternalError(error, this.#options.onInternalError);
+    }
+  }
+
+  /** Answers a line that was too long to be read. */
+  refuseOversized(maxBytes: number): void {
+    const message = `Message larger than the limit of ${maxBytes} bytes`;
+    this.#sink.send(errorMessage(NULL_ID, new RpcError(RPC_CODES.invalidRequest, message)));
+  }
+
+  get unwrittenBytes(): number {
+    return this.#sink.unwrittenBytes;
+  }
+
+  send(message: SplicedMessage, source?: string): void {
+    this.#sink.send(message, source);
+  }
+
+  answer(message: SplicedMessage, source?: string): void {
+    this.#sink.send(message, source);
+  }
+
+  /** On a pipe, nothing has to be done for a request without an answer. */
+  withdraw(): void {}
+
+  gone(): void {
+    this.#options.onGone?.();
+  }
+
+  /** The client has left: its requests are cancelled. */
+  close(): void {
+    this.#sessions.close();
+  }
+}

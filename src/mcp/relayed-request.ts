@@ -1,0 +1,73 @@
+import type { Span } from '../json/json-text.js';
+import type { Edit, SplicedMessage, TokenText } from '../json/splice.js';
+import type { RequestEnvelope } from './envelope.js';
+
+/** The members of `params` that routing reads. Absent ones are `undefined`. */
+export type ParamTokens = Pick<
+  RequestEnvelope['tokens'],
+  | 'name'
+  | 'uri'
+  | 'refName'
+  | 'refUri'
+  | 'cursor'
+  | 'taskId'
+  | 'task'
+  | 'relatedTask'
+  | 'level'
+  | 'mode'
+  | 'elicitationId'
+>;
+
+/**
+ * A request on its way through the gateway: what it asks for, without the envelope it came in.
+ *
+ * The id, the progress token and the extent of the whole message belong to the protocol era that read the request.
+ */
+export interface RelayedRequest {
+  readonly method: string;
+  /** The bytes that `params` and `tokens` point into. */
+  readonly bytes: Uint8Array;
+  readonly params: Span | undefined;
+  readonly tokens: ParamTokens;
+  /**
+   * The request as a JSON-RPC message under another id. The id also becomes the progress token if the sender asked for
+   * progress. Everything else stays byte for byte as it was received, except for the edits.
+   */
+  message(id: TokenText, edits: readonly Edit[]): SplicedMessage;
+}
+
+/** A request that was read from one JSON-RPC message. There is one for each call, so it has no fields but the envelope. */
+export class EnvelopeRequest implements RelayedRequest {
+  readonly #envelope: RequestEnvelope;
+
+  constructor(envelope: RequestEnvelope) {
+    this.#envelope = envelope;
+  }
+
+  get method(): string {
+    return this.#envelope.method;
+  }
+
+  get bytes(): Uint8Array {
+    return this.#envelope.bytes;
+  }
+
+  get params(): Span | undefined {
+    return this.#envelope.params;
+  }
+
+  get tokens(): ParamTokens {
+    return this.#envelope.tokens;
+  }
+
+  message({ text, part }: TokenText, edits: readonly Edit[]): SplicedMessage {
+    const { bytes, span, id, tokens } = this.#envelope;
+    const own: Edit = { span: id, text, part };
+    const [first] = edits;
+    // Most requests have one edit, the name. Copying a list of one costs more than this check.
+    const all = edits.length === 1 && first !== undefined ? [own, first] : [own, ...edits];
+    const { requestProgressToken } = tokens;
+    if (requestProgressToken !== undefined) all.push({ span: requestProgressToken, text, part });
+    return { bytes, span, edits: all };
+  }
+}

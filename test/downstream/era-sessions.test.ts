@@ -1,0 +1,90 @@
+import { describe, expect, it } from 'vitest';
+import { ClientPipe } from '../../src/downstream/stdio/client-pipe.js';
+import type { Era, EraSession, TransportSession } from '../../src/downstream/transport.js';
+import { whole } from '../../src/jsonrpc/message.js';
+import { bytesOf, lineOf, type Message, RecordingSink, scan } from '../support/wire.js';
+
+/** An era that answers every request with its own name. */
+class NamedEra implements Era {
+  readonly name: string;
+  readonly opened: TransportSession[] = [];
+  closed = 0;
+
+  constructor(name: string) {
+    this.name = name;
+  }
+
+  beginsSession(): boolean {
+    return true;
+  }
+
+  open(transport: TransportSession): EraSession {
+    this.opened.push(transport);
+    return {
+      revision: this.name === 'new' ? undefined : this.name,
+      inFlight: 2,
+      receive: (message, reply) => {
+        reply.answer(whole(bytesOf(JSON.stringify({ by: this.name }))));
+        return message.kind === 'request';
+      },
+      receiveBatch: () => ({ refused: whole(bytesOf(JSON.stringify({ refusedBy: this.name }))) }),
+      close: () => {
+        this.closed += 1;
+      },
+    };
+  }
+}
+
+function onOnePipe() {
+  const sink = new RecordingSink();
+  const [one, other] = [new NamedEra('new'), new NamedEra('old')];
+  const pipe = new ClientPipe({
+    scan,
+    sink,
+    principal: 'me',
+    chooseEra: (message) => (message.kind === 'request' && message.tokens.eraVersion !== undefined ? one : other),
+  });
+  const say = (...messages: (Message | string)[]) => {
+    for (const message of messages) pipe.receive(lineOf(message).subarray(0, -1));
+  };
+  return { sink, one, other, pipe, say };
+}
+
+const OLD = { jsonrpc: '2.0', id: 1, method: 'x' };
+const NEW = { ...OLD, params: { _meta: { 'io.modelcontextprotocol/protocolVersion': '2026-07-28' } } };
+
+describe('a client that uses two eras on one pipe', () => {
+  it('has each message served by the era that is chosen for it, with one session for each era', () => {
+    const { sink, one, other, say } = onOnePipe();
+    say(OLD, NEW, NEW, OLD, '[{"jsonrpc":"2.0","id":1,"method":"x"}]');
+    expect(sink.messages).toEqual([{ by: 'old' }, { by: 'new' }, { by: 'new' }, { by: 'old' }, { refusedBy: 'old' }]);
+    expect([one.opened.length, other.opened.length]).toEqual([1, 1]);
+    expect(one.opened[0]?.principal).toBe('me');
+  });
+
+  it('opens no session before the first message of an era', () => {
+    const { one, other, pipe, say } = onOnePipe();
+    expect([pipe.inFlight, pipe.revision]).toEqual([0, undefined]);
+    say('not JSON', '  ');
+    expect([one.opened, other.opened]).toEqual([[], []]);
+  });
+
+  it('has the revision that it negotiated, and the requests of both eras in flight', () => {
+    const { pipe, say } = onOnePipe();
+    say(NEW);
+    expect([pipe.inFlight, pipe.revision]).toEqual([2, undefined]);
+    say(OLD, NEW);
+    expect([pipe.inFlight, pipe.revision]).toEqual([4, 'old']);
+  });
+
+  it('leaves both at once, and nothing is served afterwards', () => {
+    const { sink, one, other, pipe, say } = onOnePipe();
+    say(OLD, NEW);
+    pipe.close();
+    pipe.close();
+    expect([one.closed, other.closed]).toEqual([1, 1]);
+    sink.take();
+    say(OLD);
+    expect(sink.lines).toEqual([]);
+  });
+});

@@ -1,0 +1,14 @@
+import type { ReplyChannel } from '../../../src/downstream/transport.js';
+import type { MessageSink } from '../../../src/jsonrpc/message.js';
+
+/** The reply channel of a pipe: everything goes to the sink. */
+export function replyOn(sink: MessageSink): ReplyChannel {
+  return {
+    isShared: true,
+    isUnheard: false,
+    unwrittenBytes: 0,
+    send: (message, source) => sink.send(message, source),
+    answer: (message, source) => sink.send(message, source),
+    withdraw: () => {},
+  };
+}
