@@ -13,7 +13,7 @@ export interface BackendLauncherOptions {
   readonly dialer: Dialer;
   /** By the keys of the specs that the supervisor launches. */
   readonly targets: ReadonlyMap<string, LaunchTarget>;
-  readonly onFault: OnInternalError;
+  readonly onInternalError: OnInternalError;
 }
 
 /**
@@ -28,7 +28,7 @@ export class BackendLauncher implements Launcher {
   }
 
   launch(spec: ChildSpec, generation: number, events: LaunchEvents): Launched {
-    const { dialer, targets, onFault } = this.#options;
+    const { dialer, targets, onInternalError } = this.#options;
     const target = targets.get(spec.key);
     if (target === undefined) throw new Error(`No launch target for "${spec.key}"`);
     const { backend, log } = target;
@@ -47,7 +47,7 @@ export class BackendLauncher implements Launcher {
         closed: (exit) => events.exited(exit),
       },
     );
-    void withErrorBoundaryAsync(attach(dialed, target, events), onFault, () =>
+    void withErrorBoundaryAsync(attach(dialed, target, events), onInternalError, () =>
       events.failed({ reason: 'a bug in Trunkline' }),
     );
     return dialed;

@@ -142,10 +142,10 @@ export class SupervisedBackends {
     const dialect = legacyDialect;
     const dialer = new StdioDialer({
       ...platform,
-      ...{ dialect, orphanGuard, logger, environment, hasManyConnections, onFault },
+      ...{ dialect, orphanGuard, logger, environment, hasManyConnections, onInternalError },
     });
     this.#orphanGuard = orphanGuard;
-    this.#launcher = new BackendLauncher({ dialer, targets: this.#instances, onFault });
+    this.#launcher = new BackendLauncher({ dialer, targets: this.#instances, onInternalError });
   }
 
   create(key: string, id: string, profile: Promise<ClientProfile>): RunningBackend {

@@ -54,7 +54,7 @@ function launching({
       },
     },
     targets: new Map([[KEY, target]]),
-    onFault: (fault) => faults.push(fault),
+    onInternalError: (fault) => faults.push(fault),
   });
   const launched = launcher.launch(sampleSpec(KEY), 3, events);
   return { server, told, log, faults, launched, listener: () => listener ?? expect.fail('nobody dialed') };

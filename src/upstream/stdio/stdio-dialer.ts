@@ -25,7 +25,7 @@ export interface StdioDialerOptions
   readonly environment: Readonly<Record<string, string | undefined>>;
   /** Whether each client has its own connection, as over HTTP. */
   readonly hasManyConnections: boolean;
-  readonly onFault: OnInternalError;
+  readonly onInternalError: OnInternalError;
 }
 
 /** After an exit, the rest of the output is read for this long. Requests that are still in flight then fail. */
@@ -115,7 +115,7 @@ export class StdioDialer implements Dialer {
     health: Pick<BridgeEvents, 'silent' | 'violated'>,
   ): { readonly child: SpawnedChild; readonly bridge: StdioBridge } {
     const { clock, scan, partialFrames, bufferPool } = this.#options;
-    const { dialect, backpressure, hasManyConnections, onFault } = this.#options;
+    const { dialect, backpressure, hasManyConnections, onInternalError } = this.#options;
     const bridge = new StdioBridge({
       clock,
       scan,
@@ -127,7 +127,7 @@ export class StdioDialer implements Dialer {
       bufferPool,
       events: {
         ...health,
-        fault: onFault,
+        fault: onInternalError,
         request: (request) => {
           if (!dialect.answer(request)) listener.request(request);
         },
