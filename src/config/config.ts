@@ -1,4 +1,4 @@
-import type { CallLimits } from '../gateway/dispatch/call.js';
+import type { CallLimits } from '../gateway/dispatch/call-limits.js';
 import type { ChildSpec, PackageRequest } from '../supervision/child-spec.js';
 
 /** A configuration file, checked and resolved. Times are milliseconds, sizes bytes, paths absolute. */

@@ -7,7 +7,8 @@ import type { NotificationEnvelope, ResponseEnvelope } from '../../mcp/envelope.
 import type { Clock } from '../../timing/clock.js';
 import type { CircuitBreaker } from '../../upstream/health/circuit-breaker.js';
 import type { Outcome, RequestHandler, RequestTimeouts, SentRequest, UpstreamConnection } from '../../upstream/port.js';
-import type { Call, CallLimits } from './call.js';
+import type { Call } from './call.js';
+import type { CallLimits } from './call-limits.js';
 import type { CallCounters, Latencies } from './call-metrics.js';
 import { type InFlightCall, type InFlightCalls, isTaskResultWait } from './in-flight-calls.js';
 
@@ -205,7 +206,7 @@ class Attempt implements RequestHandler, InFlightCall {
     // The breaker counts failures of a process that runs but does not answer. The end of a process is the supervisor's
     // concern, and a task that outlasts the wait for its result is no failure of the process.
     const isExpected = outcome.reason === 'timeout' && isTaskResultWait(exchange);
-    // Before the call leaves: the next one must not start if this failure opens the breaker.
+    // Counts before the call leaves: the next call must not start if this failure opens the breaker.
     if (outcome.reason !== 'exited' && outcome.reason !== 'stopped' && !isExpected) breaker().failed();
     leave(call);
   }

@@ -3,22 +3,6 @@ import type { Due } from '../../timing/deadlines.js';
 import type { Slot } from './concurrency-limit.js';
 import type { Handling } from './handling.js';
 
-/** Limits of the calls to one server. Times are milliseconds. */
-export interface CallLimits {
-  /** Longest time without an answer or progress. */
-  readonly idleTimeoutMs: number;
-  /** Longest time until the answer, whatever progress comes. */
-  readonly maxTimeoutMs: number;
-  /** Longest time until the answer to a request for a list. */
-  readonly listTimeoutMs: number;
-  /** Calls that may be in flight at the same time. */
-  readonly concurrency: number;
-  /** Calls that may wait for a slot. */
-  readonly maxQueued: number;
-  /** Longest wait for a slot, and longest wait until the calls of another client are done. */
-  readonly maxWaitMs: number;
-}
-
 /** How far an earlier process got with a call. Times are milliseconds on the clock. */
 export interface EarlierAttempt {
   readonly startedAt: number;

@@ -19,7 +19,8 @@ import {
   initialAvailability,
   type ServerState,
 } from './availability.js';
-import { Call, type CallLimits } from './call.js';
+import { Call } from './call.js';
+import type { CallLimits } from './call-limits.js';
 import { Latencies, newCallCounters } from './call-metrics.js';
 import type { Handling } from './handling.js';
 import { InFlightCalls } from './in-flight-calls.js';
