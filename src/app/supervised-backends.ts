@@ -32,35 +32,35 @@ export interface SupervisedBackendsOptions {
   readonly platform: Platform;
   readonly logger: Logger;
   readonly redact: Redact;
-  /** Counts the calls that wait for their turn, of all servers together. */
+  /** Limits the waiting calls of all servers together. */
   readonly waiting: SharedLimit;
   readonly environment: Readonly<Record<string, string | undefined>>;
-  /** Where packages are installed that are missing; absent where none is. */
+  /** Where missing packages are installed. Absent if none are installed. */
   readonly packages?: Omit<PackagePlaces, 'configFile'>;
-  /** Clients come on a connection each, as they do over HTTP. */
+  /** Whether each client has its own connection, as over HTTP. */
   readonly hasManyConnections: boolean;
-  /** What servers offered in earlier runs; nothing is kept when absent. */
+  /** The cached catalogues of earlier runs. Nothing is cached if absent. */
   readonly catalogues: CatalogueCache | undefined;
-  /** What is approved of the tools, where they have to be. */
+  /** The approvals of tools, for servers that require them. */
   readonly approvals: Approvals;
-  /** Told of every change of a child, by its id, in the same tick as its cause. */
+  /** Called for every change of a child, by its id, in the same tick as its cause. */
   readonly onChange: (id: string, snapshot: ChildSnapshot) => void;
 }
 
-/** One backend with its child's log; the process comes and goes. */
+/** One backend with the log of its server. Processes come and go. */
 interface Instance extends LaunchTarget {
   readonly backend: Backend;
   readonly log: ChildLog;
   server: ServerConfig;
-  /** Keeps what the process offers for the next run. */
+  /** Caches what the server offers for the next run. */
   keep: (words: CatalogueContent) => void;
-  /** Resolves with whether anything was kept of an earlier run, once that is offered; absent where nothing runs. */
+  /** Resolves, once the cached catalogue is offered, with whether there was one. Absent if nothing runs. */
   shown?: Promise<boolean>;
 }
 
 /**
- * The supervised children behind the backends, by ids: the server's key for its first child, and others for those of
- * further clients.
+ * The supervised servers behind the backends. The first instance of a server has the server's key as its id; the
+ * instances for further clients have ids of their own.
  */
 export class SupervisedBackends {
   readonly #options: SupervisedBackendsOptions;
@@ -69,7 +69,7 @@ export class SupervisedBackends {
   readonly #instances = new Map<string, Instance>();
   readonly #installer: ChildInstaller;
   readonly #supervisor: Supervisor;
-  /** The state of each child that was logged last. */
+  /** The last logged state of each instance. */
   readonly #logged = new Map<string, string>();
   #launcher: Launcher = NOT_LOADED;
   #orphanGuard: GroupGuard | undefined;
@@ -100,7 +100,7 @@ export class SupervisedBackends {
     });
   }
 
-  /** Makes backends of these servers from now on; of those that are there, the `adjusted` follow their new settings. */
+  /** Creates backends from this configuration from now on. Instances of the `adjusted` servers get its settings. */
   change(config: Config, adjusted: readonly string[]): void {
     this.#know(config);
     this.#supervisor.startLimit = config.gateway.startLimit;
@@ -113,14 +113,14 @@ export class SupervisedBackends {
     }
   }
 
-  /** Something else is approved of this server's tools. */
+  /** The approvals of this server's tools changed. */
   approvalsChanged(key: string): void {
     for (const { server, backend } of this.#instances.values()) {
       if (server.key === key) backend.configure(this.#rulesOf(server));
     }
   }
 
-  /** The same configuration as it would be read now, with what was missing in it and has been installed since. */
+  /** The configuration as it would be read now: packages that were installed since are no longer missing. */
   completed(config: Config): Config {
     const servers = config.servers.map((server) => {
       const { child } = server;
@@ -168,19 +168,19 @@ export class SupervisedBackends {
       start: () => {
         if (child === undefined) return;
         if (server.start === 'eager') this.#supervisor.start(id);
-        // What it offers has to be known before it can be left alone.
+        // A lazy server must start once, unless the cache already says what it offers.
         else void instance.shown?.then((isKnown) => (isKnown ? this.#supervisor.rest(id) : this.#startLate(id)));
       },
       end: () => this.#end(id),
     };
   }
 
-  /** Resolves when what was kept is offered to the clients of all processes. */
+  /** Resolves when the cached catalogues of all instances are offered. */
   async cachedListsShown(): Promise<void> {
     await Promise.all([...this.#instances.values()].map(({ shown }) => shown));
   }
 
-  /** Everything there is to know about a backend and the process behind it. */
+  /** The facts about a backend and its server, for the status. */
   factsOf({ id }: Backend): Omit<ServerFacts, 'backend' | 'instances'> {
     const instance = this.#instances.get(id);
     return {
@@ -208,11 +208,11 @@ export class SupervisedBackends {
     return openInstaller({ ...this.#options, orphanGuard, clock: platform.clock, places }).installer;
   }
 
-  /** What was kept for this client is offered at once. Resolves with whether there was anything. */
+  /** Offers the cached catalogue for this client. Resolves with whether there was one. */
   async #showCached(instance: Instance, child: ChildSpec, profile: ClientProfile): Promise<boolean> {
     const { catalogues } = this.#options;
     if (catalogues === undefined) return false;
-    // Until then, a package may have been installed.
+    // Evaluated late: a package may be installed by then.
     const kept = () => catalogues.of(instance.server, this.#installer.completed(child), profile);
     instance.keep = (words) => kept().put(words);
     const found = kept().find();
@@ -223,7 +223,7 @@ export class SupervisedBackends {
     return fault === undefined;
   }
 
-  /** Meanwhile the client may have left, and the instance with it. */
+  /** The instance may have been removed meanwhile, together with its client. */
   #startLate(id: string): void {
     if (this.#instances.has(id)) this.#supervisor.start(id);
   }

@@ -3,12 +3,12 @@ export interface BackoffOptions {
   readonly maxDelayMs: number;
 }
 
-/** Share of a delay by which it may be shorter or longer, so that children that died together do not return together. */
+/** The share of a delay that is random, so that servers that failed together do not restart together. */
 const JITTER = 0.2;
 
 /**
- * How long to wait before the next try, in milliseconds: doubling with each attempt up to `maxDelayMs`, then spread
- * by ±20 %.
+ * The delay before the next attempt, in milliseconds. It doubles with each attempt up to `maxDelayMs`, and varies by
+ * ±20 %.
  *
  * @param attempt counts from 0
  * @param random yields numbers in [0, 1)

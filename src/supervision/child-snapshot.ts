@@ -2,20 +2,20 @@ import type { ChildSpec } from './child-spec.js';
 import type { ChildPhase, ChildState, ExitRecord, FailureRecord } from './child-state.js';
 import type { Launched } from './launcher.js';
 
-/** What the rest of the gateway may know about a child. Times are milliseconds on the monotonic clock. */
+/** The public facts about a child. Times are milliseconds on the monotonic clock. */
 export interface ChildSnapshot {
   readonly state: ChildPhase['kind'];
   readonly generation: number;
-  /** The leader's pid, which is the group's id too, as long as the group may exist. */
+  /** The pid of the group's leader, which is also the group's id. Present as long as the group may exist. */
   readonly pid: number | undefined;
   readonly restarts: number;
   readonly consecutiveFailures: number;
   readonly lastExit: ExitRecord | undefined;
   readonly lastFailure: FailureRecord | undefined;
   readonly readySince: number | undefined;
-  /** When a failed child is launched again by itself. */
+  /** When a failed child is launched again without a demand. */
   readonly retryAt: number | undefined;
-  /** The package that is not there yet, as people know it. */
+  /** The package that is not installed yet, as the configuration spells it. */
   readonly missing: string | undefined;
   readonly installingSince: number | undefined;
 }
@@ -26,7 +26,7 @@ interface SupervisedChild {
   readonly launched: Pick<Launched, 'pid'> | undefined;
 }
 
-/** How the child is at this moment. */
+/** The facts about a child at this moment. */
 export function toSnapshot({ spec, state, launched }: SupervisedChild): ChildSnapshot {
   const { phase } = state;
   return {

@@ -1,5 +1,5 @@
 /**
- * What to run for one server of the configuration, and how much patience to have with it.
+ * What to run for one server of the configuration, with its timeouts and its restart policy.
  *
  * Everything is resolved: `command` is executable as it stands, `env` holds only what the entry declares (the
  * allowlist of the parent's variables is added at spawn), and paths are absolute.
@@ -7,19 +7,19 @@
 export interface ChildSpec {
   readonly key: string;
   readonly command: string;
-  /** What messages call the command, where that itself could tell a secret: as the entry spells it. */
+  /** The command as the entry spells it, for messages. Present if the command itself may contain a secret. */
   readonly label?: string;
   readonly args: readonly string[];
   readonly cwd: string;
   readonly env: Readonly<Record<string, string>>;
   readonly timeouts: ChildTimeouts;
   readonly restart: RestartPolicy;
-  /** What has to be installed before `command` can be run: its program then becomes the first of `args`. */
+  /** The package to install before `command` can run. Its program then becomes the first of `args`. */
   readonly missing?: PackageRequest;
 }
 
 export interface ChildTimeouts {
-  /** From the beginning of the handshake until the child is ready to be called. */
+  /** From the start of the handshake until the child is ready. */
   readonly startMs: number;
   /** From closing stdin to SIGTERM when one child is stopped. */
   readonly stopGraceMs: number;
@@ -33,12 +33,12 @@ interface RestartPolicy {
   readonly maxDelayMs: number;
   /** Consecutive failures after which the child is parked. */
   readonly budget: number;
-  /** Continuous readiness after which earlier failures are forgotten. */
+  /** Earlier failures no longer count after the child has been ready for this long. */
   readonly stableAfterMs: number;
   /** First slow probe of a parked child; doubles up to `parkedProbeMaxMs`. */
   readonly parkedProbeMs: number;
   readonly parkedProbeMaxMs: number;
-  /** A call to a parked child starts it on demand at most this often. */
+  /** The shortest time between two starts of a parked child on demand. */
   readonly demandEveryMs: number;
 }
 

@@ -1,18 +1,18 @@
 import type { ChildExit } from './launcher.js';
 
 /**
- * All that supervision knows about one child: the facts that outlive its phases, and the phase it is in.
+ * Everything that supervision knows about one child: its current phase, and the facts that outlive a phase.
  *
  * Times (`…At`, `…Since`) are milliseconds on the monotonic clock.
  */
 export interface ChildState {
-  /** Number of the latest launch, never reused. Whatever carries an older one comes too late to matter. */
+  /** The number of the latest launch, never reused. An event with an older number is ignored. */
   readonly generation: number;
   /** Failures since the child was last stable, or since an operator started it. */
   readonly consecutiveFailures: number;
-  /** Installations in a row that failed. They are no failures of the child. */
+  /** Installations that failed in a row. They do not count as failures of the child. */
   readonly installFailures: number;
-  /** Launches that took the place of an earlier one, after a failure or because an operator asked. */
+  /** Launches that replaced an earlier one, after a failure or at an operator's request. */
   readonly restarts: number;
   readonly lastExit: ExitRecord | undefined;
   readonly lastFailure: FailureRecord | undefined;
@@ -26,39 +26,39 @@ export interface ExitRecord extends ChildExit {
 /** `code` and `signal` are null unless the failure was an exit. */
 export interface FailureRecord extends ExitRecord {
   readonly reason: string;
-  /** The machine lacked something, so the child is not to blame. */
+  /** The host lacked a resource, so the child is not at fault. */
   readonly isHostFault?: boolean;
 }
 
 export type ChildPhase =
   /** Nothing runs, nothing is planned. */
   | { readonly kind: 'stopped' }
-  /** What it needs is being installed; nothing of it runs. */
+  /** Its package is being installed. Nothing runs. */
   | { readonly kind: 'installing'; readonly since: number }
-  /** Nothing runs because nobody needs it: launched on demand. */
+  /** Nothing runs until a demand launches the child. */
   | { readonly kind: 'idle' }
-  /** Launched, or waiting for a start slot as long as `spawnedAt` is absent. */
+  /** Launched, or waiting for a start slot while `spawnedAt` is absent. */
   | { readonly kind: 'starting'; readonly spawnedAt: number | undefined }
   | { readonly kind: 'ready'; readonly readySince: number }
-  /** Was ready and has gone silent; whether it still serves is being found out. */
+  /** Was ready and is silent; a liveness probe runs. */
   | { readonly kind: 'suspect'; readonly readySince: number }
   /** The group is being ended on request. */
   | { readonly kind: 'stopping'; readonly next: AfterStop }
-  /** Failed, will soon be launched again. */
+  /** Failed, and will soon be launched again. */
   | { readonly kind: 'backoff'; readonly retryAt: number; readonly awaiting: Awaiting }
-  /** Failed too often, or could not be installed: retried seldom, on demand, or by an operator. */
+  /** Failed too often, or could not be installed. Retried seldom, on demand, or by an operator. */
   | { readonly kind: 'parked'; readonly parkedAt: number; readonly retryAt: number; readonly awaiting: Awaiting };
 
-/** What becomes of a child when its group has ended. To `wake` it is no restart: it is launched because it is needed. */
+/** What follows when the group has ended. `wake` launches the child for a demand and does not count as a restart. */
 export type AfterStop = 'stopped' | 'idle' | 'launch' | 'wake';
 
-/** What a failed child waits for before it is launched again: its time, the end of its old group, or both. */
+/** What must happen before a failed child is launched again: its delay, the end of its old group, or both. */
 export type Awaiting = 'both' | 'retry-time' | 'group-gone';
 
-/** Something that happened to a child, or that was asked of it. */
+/** Something that happened to a child, or a request about it. */
 export type ChildEvent =
   | { readonly kind: 'startRequested' | 'restartRequested' | 'stopRequested' | 'restRequested' | 'demanded' }
-  /** The spec lacks nothing any more. */
+  /** The package is installed; the spec is complete. */
   | { readonly kind: 'installed' }
   | { readonly kind: 'installFailed'; readonly reason: string }
   | {
@@ -85,17 +85,17 @@ export type ChildEvent =
 
 /** What the supervisor has to do, in the order given. */
 export type ChildEffect =
-  /** Install what is missing, and report how that went. To be given up when the child leaves the phase. */
+  /** Install the missing package and report the outcome. Cancelled when the child leaves the phase. */
   | { readonly kind: 'install' }
   | { readonly kind: 'launch'; readonly generation: number }
-  /** Somebody waits for the launch: it is not to wait for those of others. */
+  /** A caller waits for the launch, so it does not wait for a start slot. */
   | { readonly kind: 'hurry' }
-  /** End the group and report `groupGone`. Asked again while the group still ends, it may hasten the end. */
+  /** End the group and report `groupGone`. A second request may shorten the time that the end takes. */
   | { readonly kind: 'endGroup'; readonly generation: number }
-  /** Deliver `event` later. A phase has one timer at most; entering a phase of another kind cancels it. */
+  /** Deliver `event` later. A phase has at most one timer, and a phase of another kind cancels it. */
   | { readonly kind: 'setTimer'; readonly delayMs: number; readonly event: ChildEvent };
 
-/** A child that was never started; its generations will be those after `generation`. */
+/** A child that was never started. Its first generation is the one after `generation`. */
 export function initialState(generation = 0): ChildState {
   return {
     generation,

@@ -1,34 +1,34 @@
 import type { ChildSpec, ChildTimeouts } from './child-spec.js';
 
 /**
- * How the supervisor brings a child to life: spawns it, shakes hands, and says how that went.
+ * Starts a child and connects to it.
  *
- * `launch` returns at once and never throws; a spawn that fails is reported through `events.failed`.
+ * `launch` returns at once and never throws. A failure is reported through `events.failed`.
  */
 export interface Launcher {
   launch(spec: ChildSpec, generation: number, events: LaunchEvents): Launched;
 }
 
-/** What becomes of one launch. Events may come in any order, twice or late: what no longer matters is ignored. */
+/** Reports what becomes of one launch. Events may come in any order, twice, or late; outdated events are ignored. */
 export interface LaunchEvents {
-  /** The start has begun in earnest: how long it takes counts from now. Before, the child may wait for somebody to serve. */
+  /** The handshake starts, and with it the start timeout. Before, the child may wait for its first client. */
   began(): void;
-  /** The child can be called. */
+  /** The child is ready to be called. */
   ready(): void;
   failed(failure: LaunchFailure): void;
-  /** The child that was ready has gone silent, and is being asked whether it still serves. */
+  /** The child is silent, and a liveness probe starts. */
   suspected(): void;
-  /** It does. */
+  /** The probe is over: the child answers again. */
   cleared(): void;
-  /** The child is of no use as it is, and has to be started anew. */
+  /** The child cannot be used and must be restarted. */
   unfit(reason: string): void;
-  /** The group's leader ended; other members may live on. */
+  /** The leader of the group ended. Other members may still run. */
   exited(exit: ChildExit): void;
 }
 
 interface LaunchFailure {
   readonly reason: string;
-  /** The host lacked something (descriptors, processes), so the child is not to blame. */
+  /** The host lacked a resource, such as file descriptors, so the child is not at fault. */
   readonly hostFault?: boolean;
 }
 
@@ -37,24 +37,24 @@ export interface ChildExit {
   readonly signal: string | null;
 }
 
-/** A process group from its launch until it is gone. */
+/** A launch until nothing of it is left: a process group, or a connection without a process. */
 export interface Launched {
-  /** The leader's pid, which is the group's id too; absent when nothing was spawned. */
+  /** The pid of the group's leader, which is also the group's id. Absent if there is no process. */
   readonly pid: number | undefined;
   /**
-   * Ends the whole group; resolves once no member is left, and never rejects. It may be called again, and a shorter
-   * ladder then hastens the end.
+   * Ends the whole group. Resolves once no member is left, and never rejects. A second call with a shorter ladder
+   * shortens the end.
    */
   end(ladder: StopLadder): Promise<void>;
 }
 
-/** The steps by which a group is ended, in milliseconds counted from the moment its stdin is closed. */
+/** When each step of ending a group is taken, in milliseconds after its stdin is closed. */
 export interface StopLadder {
   readonly termAfterMs: number;
   readonly killAfterMs: number;
 }
 
-/** The ladder for ending one child while the gateway runs on. */
+/** The ladder for ending one child while the gateway keeps running. */
 export function toStopLadder({ stopGraceMs, killAfterMs }: ChildTimeouts): StopLadder {
   return { termAfterMs: stopGraceMs, killAfterMs: stopGraceMs + killAfterMs };
 }

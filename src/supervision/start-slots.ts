@@ -2,14 +2,14 @@ import type { Cancel, Clock } from '../timing/clock.js';
 
 export interface StartSlotsOptions {
   readonly clock: Clock;
-  /** How many starts may go on at once. */
+  /** How many starts may run at once. */
   readonly limit: number;
 }
 
-/** A start that takes longer is waiting rather than working, and must not hold up the others. */
+/** A start that takes longer than this mostly waits, so it must not delay the others. In milliseconds. */
 const LONGEST_HOLD_MS = 500;
 
-/** Spreads out a storm of starts: first come, first served, `limit` at once. */
+/** Limits how many starts run at once, first come, first served. */
 export class StartSlots {
   readonly #clock: Clock;
   #limit: number;
@@ -27,19 +27,19 @@ export class StartSlots {
     this.#fill();
   }
 
-  /** Calls `start` when there is room, perhaps at once. The slot is held until `release`, but for 500 ms at most. */
+  /** Calls `start` when a slot is free, which may be at once. The slot is held until `release`, for at most 500 ms. */
   request(key: string, start: () => void): void {
     this.#waiting.set(key, start);
     this.#fill();
   }
 
-  /** Somebody waits for this start: it does not wait for others. Does nothing for one that has begun. */
+  /** Runs a waiting start now, because a caller waits for it. Does nothing if the start has begun. */
   hurry(key: string): void {
     const start = this.#waiting.get(key);
     if (start !== undefined) this.#begin(key, start);
   }
 
-  /** Gives the slot back, or withdraws a request that has not been served. */
+  /** Releases the slot, or withdraws a request that still waits for one. */
   release(key: string): void {
     this.#waiting.delete(key);
     this.#held.get(key)?.();

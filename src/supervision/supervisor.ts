@@ -12,7 +12,7 @@ export interface SupervisorOptions {
   /** Yields numbers in [0, 1). */
   readonly random: () => number;
   readonly launcher: Launcher;
-  /** Needed for children that lack something only. */
+  /** Required if a spec has a `missing` package. */
   readonly installer?: Installer;
   /** How many children may be starting at once. */
   readonly startLimit: number;
@@ -21,20 +21,20 @@ export interface SupervisorOptions {
 }
 
 interface Child {
-  /** Another one once what it lacked was installed, or the configuration has changed. */
+  /** Replaced when a missing package is installed, or when the configuration changes. */
   spec: ChildSpec;
   state: ChildState;
   installing: Installing | undefined;
   launched: Launched | undefined;
   cancelTimer: Cancel;
-  /** Called once the group is no longer being ended. */
+  /** Called when the phase `stopping` is over. */
   stopWaiters: (() => void)[];
 }
 
 /**
- * Keeps children alive: feeds what happens to them into `transition` and carries out the effects.
+ * Keeps children running: passes each event to `transition` and carries out the effects.
  *
- * Naming a key that was not added is an error, except where the call comes from traffic and may simply be late.
+ * A key that was not added is an error, except in calls that traffic causes, which may come late.
  */
 export class Supervisor {
   readonly #clock: Clock;
@@ -44,9 +44,9 @@ export class Supervisor {
   readonly #onChange: SupervisorOptions['onChange'];
   readonly #slots: StartSlots;
   readonly #children = new Map<string, Child>();
-  /** Where the generations of added children begin, so that a key that comes back never reuses one. */
+  /** The highest generation of the removed children, so that a key that is added again never reuses one. */
   #lastRetiredGeneration = 0;
-  /** Set by `stopAll`, for good: from then on nothing is launched. */
+  /** Set by `stopAll`. From then on nothing is launched. */
   #finalLadder: StopLadder | undefined;
   #tasks: (() => void)[] = [];
   #isRunningTasks = false;
@@ -60,7 +60,7 @@ export class Supervisor {
     this.#slots = new StartSlots({ clock, limit: startLimit });
   }
 
-  /** Makes a child known, in state `stopped`. */
+  /** Adds a child, in state `stopped`. */
   add(spec: ChildSpec): void {
     if (this.#children.has(spec.key)) throw new Error(`Child "${spec.key}" is already supervised`);
     this.#children.set(spec.key, {
@@ -73,7 +73,7 @@ export class Supervisor {
     });
   }
 
-  /** Has other patience with a child from now on, or restarts it otherwise. What is run stays the same until it is launched anew. */
+  /** Replaces the timeouts and the restart policy of a child. A changed command takes effect with the next launch. */
   adjust(spec: ChildSpec): void {
     this.#child(spec.key).spec = spec;
   }
@@ -83,10 +83,10 @@ export class Supervisor {
     this.#slots.limit = limit;
   }
 
-  /** Stops a child and forgets it. The key may be added again afterwards. */
+  /** Stops a child and removes it. The key may be added again afterwards. */
   async remove(key: string): Promise<void> {
     const child = this.#child(key);
-    // A start requested while the group was being ended must not leave a child that nobody knows.
+    // A start may be requested while the group ends. No child may run that is no longer known.
     while (child.state.phase.kind !== 'stopped') await this.#stop(child);
     this.#children.delete(key);
     this.#lastRetiredGeneration = Math.max(this.#lastRetiredGeneration, child.state.generation);
@@ -96,31 +96,31 @@ export class Supervisor {
     this.#request(this.#child(key), { kind: 'startRequested' });
   }
 
-  /** Launches the child anew, whatever it is doing, and forgets its failures. */
+  /** Restarts the child in whatever phase it is, and clears its failures. */
   restart(key: string): void {
     this.#request(this.#child(key), { kind: 'restartRequested' });
   }
 
-  /** Ends the child, if it is ready, or does not start it at all, until it is demanded; this counts as no failure. */
+  /** Ends the child if it is ready, or keeps it from starting, until a demand. This is not a failure. */
   rest(key: string): void {
     const child = this.#children.get(key);
     if (child !== undefined) this.#request(child, { kind: 'restRequested' });
   }
 
-  /** Says that somebody waits for the child: one that is idle is launched, one that is parked may be tried at once. */
+  /** Reports that a caller waits for the child. An idle child is launched; a parked child may be tried at once. */
   demand(key: string): void {
     const child = this.#children.get(key);
     if (child !== undefined) this.#request(child, { kind: 'demanded' });
   }
 
-  /** Resolves once the child's group is gone, which takes as long as its launcher needs to end it. */
+  /** Stops a child. Resolves once its group is gone. */
   async stop(key: string): Promise<void> {
     await this.#stop(this.#child(key));
   }
 
   /**
-   * Stops all children at once and for good; resolves once every group is gone. Called again with a shorter ladder,
-   * it hastens the end.
+   * Stops all children at once and launches none afterwards. Resolves once every group is gone. A second call with a
+   * shorter ladder shortens the end.
    */
   async stopAll(ladder: StopLadder): Promise<void> {
     this.#finalLadder = ladder;
@@ -131,7 +131,7 @@ export class Supervisor {
     return toSnapshot(this.#child(key));
   }
 
-  /** Time until a failed child is launched again by itself; absent when that is not planned. */
+  /** Milliseconds until a failed child is launched again. Absent if no launch is planned. */
   retryInMs(key: string): number | undefined {
     const { retryAt } = this.snapshot(key);
     return retryAt === undefined ? undefined : Math.max(0, retryAt - this.#clock.now());
@@ -161,7 +161,7 @@ export class Supervisor {
     this.#run(() => this.#step(child, event));
   }
 
-  /** One step at a time: what a launcher or `onChange` causes in the middle of a step comes after it. */
+  /** Runs one task at a time. A task that a launcher or `onChange` adds during a step runs after that step. */
   #run(task: () => void): void {
     this.#tasks.push(task);
     if (this.#isRunningTasks) return;
@@ -216,7 +216,7 @@ export class Supervisor {
     if (installing === undefined) throw new Error(`Nobody installs what "${child.spec.key}" lacks`);
     child.installing = installing;
     void installing.outcome.then((outcome) => {
-      // It was given up meanwhile.
+      // The installation was cancelled meanwhile.
       if (child.installing !== installing) return;
       if (outcome.kind === 'installed') child.spec = outcome.spec;
       this.#dispatch(
@@ -246,7 +246,7 @@ export class Supervisor {
   #endGroup(child: Child, generation: number): void {
     const { launched } = child;
     const reportGone = () => this.#dispatch(child, { kind: 'groupGone', generation });
-    // A child that still waited for its start slot has no group.
+    // A child that still waits for its start slot has no group.
     if (launched === undefined) {
       reportGone();
       return;

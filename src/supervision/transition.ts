@@ -12,22 +12,23 @@ export interface TransitionContext {
 }
 
 export interface Transition {
-  /** The very same object when nothing changed. */
+  /** The same object if nothing changed. */
   readonly state: ChildState;
   readonly effects: readonly ChildEffect[];
 }
 
-/** Delay after a failure that the host caused, such as a lack of descriptors. */
+/** The delay after a failure of the host, such as a lack of file descriptors. */
 const HOST_FAULT_DELAY_MS = 5_000;
 
-/** Between installations that fail: often there is no network, which may come back at any time. */
+/** The delay between failing installations. The usual cause is a missing network, which may return at any time. */
 const INSTALL_RETRY = { firstDelayMs: 5_000, maxDelayMs: 300_000 };
 
 /**
- * The whole policy of supervision as a function: what a child becomes when `event` happens, and what is to be done.
+ * The whole policy of supervision as a pure function: the next state of a child after `event`, and the effects to carry
+ * out.
  *
- * Two rules hold throughout. Nothing is launched while a group of the child may exist, and every end that we did not
- * ask for is a failure, exit code 0 included.
+ * Two rules always hold. Nothing is launched while a group of the child may exist. Every end that the gateway did not
+ * request is a failure, even with exit code 0.
  */
 export function transition(state: ChildState, event: ChildEvent, context: TransitionContext): Transition {
   if ('generation' in event && event.generation !== state.generation) return unchanged(state);
@@ -102,7 +103,7 @@ function onStopRequested(state: ChildState): Transition {
   return mayHaveGroup(state.phase) ? endGroup(state, 'stopped') : enter(state, { kind: 'stopped' });
 }
 
-/** A child that is not needed: it failed in nothing, and the next demand launches it. */
+/** The child is not needed. It has not failed, and the next demand launches it. */
 function onRestRequested(state: ChildState): Transition {
   if (state.phase.kind === 'ready') return endGroup(state, 'idle');
   return state.phase.kind === 'stopped' ? enter(state, { kind: 'idle' }) : unchanged(state);
@@ -118,7 +119,7 @@ function onDemanded(state: ChildState, context: TransitionContext): Transition {
     case 'stopping':
       return phase.next === 'idle' ? enter(state, { kind: 'stopping', next: 'wake' }) : unchanged(state);
     case 'parked':
-      // A child that failed a moment ago would only fail again, so the pause counts from the parking.
+      // A child that has just failed would fail again, so the pause starts when the child is parked.
       if (context.now - phase.parkedAt < context.spec.restart.demandEveryMs) return unchanged(state);
       return onRetryDue(state, context);
     case 'stopped':
@@ -196,13 +197,13 @@ function fail(state: ChildState, reason: string, context: TransitionContext, exi
   );
 }
 
-/** The child did nothing wrong, so its count of failures stays as it is. */
+/** The host failed, not the child, so the child's failures do not change. */
 function failByHost(state: ChildState, reason: string, { now }: TransitionContext): Transition {
   const failed = { ...state, lastFailure: { reason, ...NO_EXIT, at: now, isHostFault: true } };
   return enterBackoff(failed, now, HOST_FAULT_DELAY_MS);
 }
 
-/** Nothing was started, so nothing failed to start. What is retried seldom, on demand or by an operator is parked. */
+/** Nothing was started, so this is not a failure of the child. It is parked, and retried like any parked child. */
 function failInstall(state: ChildState, reason: string, { now, random }: TransitionContext): Transition {
   const installFailures = state.installFailures + 1;
   const delayMs = backoffDelayMs(installFailures - 1, INSTALL_RETRY, random);
@@ -217,13 +218,13 @@ function enterBackoff(state: ChildState, now: number, delayMs: number): Transiti
   return enter(state, { kind: 'backoff', retryAt: now + delayMs, awaiting: 'both' }, endAndRetry(state, delayMs));
 }
 
-/** Even a child that exited may have left members of its group behind. */
+/** A child that exited may have left members of its group behind. */
 function endAndRetry({ generation }: ChildState, delayMs: number): ChildEffect[] {
   return [{ kind: 'endGroup', generation }, timer(delayMs, { kind: 'retryDue', generation })];
 }
 
 function relaunch(state: ChildState, context: TransitionContext): Transition {
-  // What has yet to be installed did not run before.
+  // A child whose package was missing did not run before, so this is not a restart.
   const restarts = context.spec.missing === undefined ? state.restarts + 1 : state.restarts;
   return launch({ ...state, restarts }, context);
 }
@@ -252,12 +253,12 @@ function timer(delayMs: number, event: ChildEvent): ChildEffect {
   return { kind: 'setTimer', delayMs, event };
 }
 
-/** Readiness counts as lasting only when nothing was wrong all the time. */
+/** The child counts as stable only after it was ready, and not suspect, for the whole time. */
 function stableTimer({ generation }: ChildState, { spec }: TransitionContext): ChildEffect {
   return timer(spec.restart.stableAfterMs, { kind: 'stableReached', generation });
 }
 
-/** Whether the child is meant to run, so that its end is a failure. */
+/** Whether the child should run, so that its end is a failure. */
 function isUp(phase: ChildPhase): boolean {
   return phase.kind === 'starting' || phase.kind === 'ready' || phase.kind === 'suspect';
 }

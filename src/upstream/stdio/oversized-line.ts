@@ -1,10 +1,10 @@
 import type { OversizedLine } from '../../io/line-decoder.js';
 
 /**
- * The id of the request that a dropped line would have answered, if either end of the line tells.
+ * The id of the request that a dropped line answers, if the beginning or the end of the line shows it.
  *
- * Answers begin or end with their id in practice, and the payload is the one other member. At the end of the line no
- * string can imitate an id, since a quote inside a string is escaped.
+ * In practice an answer starts or ends with its id, and its payload is the only other member. No string at the end of
+ * the line can look like an id, because a quote inside a string is escaped.
  */
 export function findIdInFragments({ head, tail }: OversizedLine): number | undefined {
   const start = withoutGaps(head);
@@ -17,7 +17,7 @@ export function findIdInFragments({ head, tail }: OversizedLine): number | undef
 
 const LATIN1 = new TextDecoder('latin1');
 
-/** White space inside strings goes as well, which changes nothing about what is looked for. */
+/** Removes white space, even inside strings, where the patterns do not match anyway. */
 function withoutGaps(bytes: Uint8Array): string {
   return LATIN1.decode(bytes).replace(/[ \t\r]+/g, '');
 }

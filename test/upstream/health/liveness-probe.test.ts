@@ -6,7 +6,7 @@ import { ScriptedChild } from '../../support/scripted-child.js';
 import { flush, requestOf } from '../../support/wire.js';
 import { answerTo, CALL, Listener, progressOf } from '../stdio/bridging.js';
 
-/** A child that has shaken hands and is asked things, with all that came of suspicion written down. */
+/** A server after its handshake, with the reports of the liveness probe written down. */
 async function suspecting() {
   const clock = new FakeClock();
   const told: string[] = [];
