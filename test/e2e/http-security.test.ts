@@ -162,7 +162,7 @@ describe('another user or program of this machine', () => {
     expect(statSync(dirname(place.tokenFile)).mode & 0o777).toBe(0o700);
     expect(place.token).toMatch(/^[\w-]{43}$/);
     expect(place.leftovers().length).toBeGreaterThan(0);
-    const visible = [...place.leftovers(), running.stderr, readFileSync(place.file('log'), 'utf8')].join('\n');
+    const visible = [...place.leftovers().map(({ args }) => args), running.stderr, readFileSync(place.file('log'), 'utf8')].join('\n');
     expect(visible).not.toContain(place.token);
   });
 

@@ -143,7 +143,7 @@ describe('a server with `idleStop`', () => {
     const gateway = await start({ servers: { lab: { idleStop: '300ms' } } });
     const tools = names(await gateway.listTools());
     await gateway.untilState('lab', 'idle');
-    expect(gateway.leftovers().filter((line) => line.includes('lab.mjs'))).toEqual([]);
+    expect(gateway.leftovers().filter(({ args }) => args.includes('lab.mjs'))).toEqual([]);
     expect(names(await gateway.listTools())).toEqual(tools);
     const { message } = await gateway.call('lab__echo', { text: 'x' });
     expect(message.result.isError).toBeUndefined();

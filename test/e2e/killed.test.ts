@@ -52,8 +52,7 @@ function files(folder: string): string[] {
 }
 
 function guardianOf({ pid }: GatewayProcess): number {
-  const [line = ''] = guardiansOf(pid);
-  return Number.parseInt(line, 10);
+  return guardiansOf(pid)[0]?.pid ?? 0;
 }
 
 describe('a gateway killed with SIGKILL', () => {

@@ -98,11 +98,11 @@ describe('a configuration that changes while Trunkline runs', () => {
     expect(quick.message.result.content[0].text).toBe('new');
     const status = await gateway.status('lab');
     expect(status.pid).not.toBe(pid);
-    expect(gateway.leftovers().some((line) => line.includes(` ${pid} `))).toBe(true);
+    expect(gateway.leftovers().some((running) => running.pid === pid)).toBe(true);
     expect((await slow).message.result.content[0].text).toBe('old');
     await until(
       'the old one is gone',
-      () => !gateway.leftovers().some((line) => line.includes(` ${pid} `)),
+      () => !gateway.leftovers().some((running) => running.pid === pid),
       PATIENCE_MS,
     );
   });

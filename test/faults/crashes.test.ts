@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { FakeClock } from '../support/fake-clock.js';
 import { failureOf, InProcessGateway, textOf } from '../support/in-process-gateway.js';
-import { liveMembers, until } from '../support/processes.js';
+import { liveMembers, type ProcessEntry, until } from '../support/processes.js';
 
 const SOON = { restart: { firstDelay: '20ms', maxDelay: '50ms', budget: 1_000 } };
 
@@ -12,7 +12,7 @@ describe('a server that is killed', () => {
     const gateway = InProcessGateway.start({ servers: { f: {} }, clock });
     const client = await gateway.connect();
     const { pid } = await gateway.untilState('f', 'ready');
-    let leftOfFirst: string[] | undefined;
+    let leftOfFirst: ProcessEntry[] | undefined;
     gateway.onChange = (_, { state, generation }) => {
       if (state === 'starting' && generation === 2) leftOfFirst ??= liveMembers([pid ?? 0]);
     };
@@ -57,7 +57,7 @@ describe('a server whose first process ends while what it started lives on', () 
     const { pid } = await gateway.untilState('f', 'ready');
     const [first] = gateway.lines('spawns').map(Number);
     expect(first).not.toBe(pid);
-    let livingAtRestart: string[] | undefined;
+    let livingAtRestart: ProcessEntry[] | undefined;
     gateway.onChange = (_, { state, generation }) => {
       if (state === 'starting' && generation === 2) livingAtRestart ??= liveMembers([pid ?? 0]);
     };

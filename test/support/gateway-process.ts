@@ -1,10 +1,10 @@
-import { type ChildProcessWithoutNullStreams, execFileSync, spawn } from 'node:child_process';
+import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { until } from './processes.js';
+import { killAll, type ProcessEntry, processesWith, until } from './processes.js';
 
 export const CLI = fileURLToPath(new URL('../../dist/cli.js', import.meta.url));
 const LAB = fileURLToPath(new URL('../fixtures/servers/lab.mjs', import.meta.url));
@@ -198,10 +198,9 @@ export class GatewayProcess {
     this.#process.stdout.resume();
   }
 
-  /** Command lines of this run's processes that still live. */
-  leftovers(): string[] {
-    const listing = execFileSync('ps', ['-A', '-o', 'stat=,pid=,args='], { encoding: 'utf8' });
-    return listing.split('\n').filter((line) => line.includes(this.folder) && !line.startsWith('Z'));
+  /** The running processes of this run. */
+  leftovers(): ProcessEntry[] {
+    return processesWith(this.folder);
   }
 
   /** To be called at the end of each test, whatever became of it. */
@@ -210,7 +209,7 @@ export class GatewayProcess {
     try {
       await until('every process of the run is gone', () => this.leftovers().length === 0, 1_000);
     } finally {
-      for (const line of this.leftovers()) process.kill(Number(line.trim().split(/\s+/)[1]), 'SIGKILL');
+      killAll(this.folder);
     }
   }
 

@@ -1,10 +1,10 @@
-import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
+import { type ChildProcess, spawn } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { CLI, type Message } from './gateway-process.js';
-import { until } from './processes.js';
+import { killAll, type ProcessEntry, processesWith, until } from './processes.js';
 
 export interface HttpGatewayOptions {
   /** Entries as in the configuration; `program` is a script that Node runs. */
@@ -110,11 +110,9 @@ export class HttpGateway {
     return client;
   }
 
-  /** Command lines of this run's processes that live, or of those among them with this text in it. */
-  processes(text = ''): string[] {
-    const listing = execFileSync('ps', ['-A', '-o', 'stat=,pid=,args='], { encoding: 'utf8' });
-    const lines = listing.split('\n').filter((line) => line.includes(this.folder) && !line.startsWith('Z'));
-    return lines.filter((line) => line.includes(text));
+  /** The running processes of this run, or those among them that have `text` in their command line. */
+  processes(text = ''): ProcessEntry[] {
+    return processesWith(this.folder).filter(({ args }) => args.includes(text));
   }
 
   /** To be called at the end of each test, whatever became of it. */
@@ -122,7 +120,7 @@ export class HttpGateway {
     try {
       await this.stop();
     } finally {
-      for (const line of this.processes()) process.kill(Number(line.trim().split(/\s+/)[1]), 'SIGKILL');
+      killAll(this.folder);
       rmSync(this.folder, { recursive: true, force: true });
     }
   }
