@@ -3,10 +3,12 @@ import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import { GatewayProcess } from '../support/gateway-process.js';
 import { until } from '../support/processes.js';
+import { repetitions } from '../support/repetitions.js';
 
 let gateway: GatewayProcess;
 afterEach(() => gateway.dispose());
 
+const KILLS = repetitions({ full: 50, short: 15 });
 const QUICK_RESTARTS = { restart: { firstDelay: '20ms', maxDelay: '50ms', budget: 1000 } };
 
 describe('a server killed with SIGKILL', () => {
@@ -65,13 +67,13 @@ describe('a server killed with SIGKILL', () => {
     expect((await gateway.status('lab')).generation).toBe(2);
   });
 
-  it('loses no answer and gives none twice over 50 kills in a row, and leaves no process', async () => {
+  it(`loses no answer and gives none twice over ${KILLS} kills in a row, and leaves no process`, async () => {
     gateway = await GatewayProcess.start({ servers: { lab: QUICK_RESTARTS, other: {} } });
     await gateway.listTools();
     const file = join(gateway.folder, 'effects');
     let asked = 0;
     const answers: unknown[] = [];
-    for (let kill = 0; kill < 50; kill += 1) {
+    for (let kill = 0; kill < KILLS; kill += 1) {
       const { pid } = await gateway.untilState('lab', 'ready');
       const calls = Array.from({ length: 6 }, () => {
         asked += 1;
@@ -86,7 +88,11 @@ describe('a server killed with SIGKILL', () => {
     const ids = gateway.received.map(({ message }) => message.id).filter((id) => id !== undefined);
     expect(new Set(ids).size).toBe(ids.length);
     expect(new Set(effects(file)).size).toBe(effects(file).length);
-    expect(await gateway.untilState('lab', 'ready')).toMatchObject({ generation: 51, restarts: 50, inFlight: 0 });
+    expect(await gateway.untilState('lab', 'ready')).toMatchObject({
+      generation: KILLS + 1,
+      restarts: KILLS,
+      inFlight: 0,
+    });
     expect(await gateway.close()).toBe(0);
     expect(gateway.leftovers()).toEqual([]);
   });

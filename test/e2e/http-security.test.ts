@@ -162,7 +162,11 @@ describe('another user or program of this machine', () => {
     expect(statSync(dirname(place.tokenFile)).mode & 0o777).toBe(0o700);
     expect(place.token).toMatch(/^[\w-]{43}$/);
     expect(place.leftovers().length).toBeGreaterThan(0);
-    const visible = [...place.leftovers().map(({ args }) => args), running.stderr, readFileSync(place.file('log'), 'utf8')].join('\n');
+    const visible = [
+      ...place.leftovers().map(({ args }) => args),
+      running.stderr,
+      readFileSync(place.file('log'), 'utf8'),
+    ].join('\n');
     expect(visible).not.toContain(place.token);
   });
 
@@ -203,25 +207,24 @@ describe('the network: an address that others can reach', () => {
 
 describe('a stolen, guessed or planted session', () => {
   it('is 400 without an id and 404 with an unknown one, and nothing is made for it', async () => {
-    const running = await serve();
     const ping = { body: JSON.stringify(PING) };
-    expect((await place.send(running, ping)).status).toBe(400);
+    expect((await guarded.send(gateway, ping)).status).toBe(400);
     for (const id of ['unknown', 'x'.repeat(43), '..', '__proto__']) {
       const headers = { 'mcp-session-id': id };
-      expect((await place.send(running, { ...ping, headers })).status).toBe(404);
+      expect((await guarded.send(gateway, { ...ping, headers })).status).toBe(404);
       // An id of the client's own choice is not taken over for a session that begins.
-      expect((await place.send(running, { body: HELLO, headers })).status).toBe(404);
-      expect((await place.send(running, { method: 'GET', headers })).status).toBe(404);
-      expect((await place.send(running, { method: 'DELETE', headers })).status).toBe(404);
+      expect((await guarded.send(gateway, { body: HELLO, headers })).status).toBe(404);
+      expect((await guarded.send(gateway, { method: 'GET', headers })).status).toBe(404);
+      expect((await guarded.send(gateway, { method: 'DELETE', headers })).status).toBe(404);
     }
-    await expectNobodyIn(place, running);
+    await expectNobodyIn();
   });
 
   it('cannot be guessed: each id is new and has 256 bits', async () => {
-    const running = await serve();
     const ids = await Promise.all(
-      Array.from({ length: 20 }, async () => (await place.initialize(running))['mcp-session-id']),
+      Array.from({ length: 20 }, async () => (await guarded.initialize(gateway))['mcp-session-id']),
     );
+    begun.set(gateway, (begun.get(gateway) ?? 0) + ids.length);
     expect(new Set(ids).size).toBe(20);
     for (const id of ids) expect(Buffer.from(id, 'base64url')).toHaveLength(32);
   });

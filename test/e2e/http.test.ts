@@ -2,13 +2,26 @@ import { randomUUID } from 'node:crypto';
 import { existsSync, statSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { CallToolResultSchema, ToolListChangedNotificationSchema } from '@modelcontextprotocol/sdk/types.js';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import type { Message } from '../support/gateway-process.js';
-import { END_MS, type Headers, INITIALIZE, PING, Place } from '../support/http-place.js';
+import { END_MS, type Headers, INITIALIZE, PING, Place, type Running } from '../support/http-place.js';
 import { until } from '../support/processes.js';
 
 const STUBBORN = fileURLToPath(new URL('../fixtures/cli/ignores-the-end.mjs', import.meta.url));
 
+/** One gateway for the tests that need no settings of their own and leave it as it is. */
+const sharedPlace = new Place();
+let shared: Running;
+beforeAll(async () => {
+  shared = await sharedPlace.serve({
+    servers: { lab: sharedPlace.lab(), one: sharedPlace.lab(), two: sharedPlace.lab() },
+    // All tests together send more requests than one token may send in a second.
+    gateway: { http: { requestsPerSecond: 1_000, requestBurst: 1_000 } },
+  });
+});
+afterAll(() => sharedPlace.dispose());
+
+/** For tests with a gateway of their own. */
 let place: Place;
 beforeEach(() => {
   place = new Place();
@@ -17,7 +30,7 @@ afterEach(() => place.dispose());
 
 describe('the official client', () => {
   it('lists and calls tools, and hears of progress', async () => {
-    const client = await place.connect(await place.serve());
+    const client = await sharedPlace.connect(shared);
     expect(client.getServerVersion()?.name).toBe('trunkline');
     const { tools } = await client.listTools();
     expect(tools.map(({ name }) => name)).toEqual(expect.arrayContaining(['lab__echo', 'trunkline__status']));
@@ -32,7 +45,7 @@ describe('the official client', () => {
   });
 
   it('is told when the list of tools changes', async () => {
-    const client = await place.connect(await place.serve());
+    const client = await sharedPlace.connect(shared);
     const told = new Promise((resolve) => {
       client.setNotificationHandler(ToolListChangedNotificationSchema, resolve);
     });
@@ -44,8 +57,7 @@ describe('the official client', () => {
   });
 
   it('gets every byte of large results, whose memory is used again for one another', async () => {
-    const running = await place.serve({ servers: { one: place.lab(), two: place.lab() } });
-    const clients = [await place.connect(running), await place.connect(running)];
+    const clients = [await sharedPlace.connect(shared), await sharedPlace.connect(shared)];
     const calls = Array.from({ length: 24 }, async (_, index) => {
       const [server, bytes] = [['one', 'two'][index % 2], [20_000, 300_000, 1_100_000, 3_000_000][index % 4] ?? 0];
       const mark = `<${index} of ${server}>`;
@@ -60,9 +72,7 @@ describe('the official client', () => {
   });
 
   it('gets its own answers while another one calls the same servers', async () => {
-    const running = await place.serve({ servers: { one: place.lab(), two: place.lab() } });
-    const clients = [await place.connect(running), await place.connect(running)];
-    // Far below the 100 requests that one token may send at once.
+    const clients = [await sharedPlace.connect(shared), await sharedPlace.connect(shared)];
     const calls = Array.from({ length: 30 }, (_, call) =>
       clients.map(async (client, index) => {
         const marker = `client ${index}, call ${call}, ${randomUUID()}`;
@@ -79,14 +89,17 @@ describe('the official client', () => {
 
 describe('a session', () => {
   it('answers each of 50 requests that all have the same id', async () => {
-    const running = await place.serve();
-    const session = await place.initialize(running);
-    await running.untilReady();
+    const session = await sharedPlace.initialize(shared);
+    await shared.untilReady();
     const markers = Array.from({ length: 50 }, () => randomUUID());
     const answers = await Promise.all(
       markers.map(async (marker, call) => {
         const params = { name: 'lab__wait', arguments: { marker, delayMs: (call * 7) % 20 } };
-        const response = await place.post(running, { jsonrpc: '2.0', id: 1, method: 'tools/call', params }, session);
+        const response = await sharedPlace.post(
+          shared,
+          { jsonrpc: '2.0', id: 1, method: 'tools/call', params },
+          session,
+        );
         return (await response.json()) as Message;
       }),
     );
@@ -95,14 +108,13 @@ describe('a session', () => {
   });
 
   it('is unknown when nobody began it, and once it was ended', async () => {
-    const running = await place.serve();
-    expect((await place.post(running, PING, { 'mcp-session-id': randomUUID() })).status).toBe(404);
+    expect((await sharedPlace.post(shared, PING, { 'mcp-session-id': randomUUID() })).status).toBe(404);
 
-    const session = await place.initialize(running);
-    expect((await place.post(running, PING, session)).status).toBe(200);
-    const ended = await fetch(running.url, { method: 'DELETE', headers: place.headers(session) });
+    const session = await sharedPlace.initialize(shared);
+    expect((await sharedPlace.post(shared, PING, session)).status).toBe(200);
+    const ended = await fetch(shared.url, { method: 'DELETE', headers: sharedPlace.headers(session) });
     expect(ended.status).toBe(204);
-    expect((await place.post(running, PING, session)).status).toBe(404);
+    expect((await sharedPlace.post(shared, PING, session)).status).toBe(404);
   });
 });
 
@@ -174,7 +186,7 @@ describe('the command line', () => {
   });
 
   it('that names a port in use is refused in one line', async () => {
-    const { port } = await place.serve();
+    const { port } = shared;
     const { code, stderr } = await place.run(['--http', `127.0.0.1:${port}`, ...place.configure({ lab: place.lab() })]);
     expect(code).toBe(2);
     expect(stderr).toBe(
@@ -222,9 +234,8 @@ describe('the end', () => {
   });
 
   it('does not come with the end of stdin when only HTTP is served', async () => {
-    const running = await place.serve();
-    running.process.stdin.end();
-    const client = await place.connect(running);
+    shared.process.stdin.end();
+    const client = await sharedPlace.connect(shared);
     expect((await client.callTool({ name: 'lab__progress' })).content).toEqual([{ type: 'text', text: 'done' }]);
   });
 

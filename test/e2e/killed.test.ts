@@ -7,6 +7,7 @@ import { Workplace } from '../cli/cli-run.js';
 import { spawnFixture } from '../process/spawned.js';
 import { GatewayProcess, type StartOptions } from '../support/gateway-process.js';
 import { fixture, guardiansOf, liveMembers, until } from '../support/processes.js';
+import { repetitions } from '../support/repetitions.js';
 
 const gateways: GatewayProcess[] = [];
 afterEach(async () => {
@@ -59,7 +60,7 @@ describe('a gateway killed with SIGKILL', () => {
   it('F13: leaves no process and no guardian behind for more than three seconds, whatever its servers ignore', async () => {
     // The third one ends with its stdin, but its helper does not.
     const servers = { ...STUBBORN, helper: { args: ['grandchild'] } };
-    for (let run = 0; run < 3; run += 1) {
+    for (let run = 0; run < repetitions({ full: 3, short: 1 }); run += 1) {
       const gateway = await start({ servers });
       await gateway.listTools();
       // The gateway itself is one, by the name of its configuration.

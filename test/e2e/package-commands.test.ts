@@ -1,12 +1,12 @@
-import { readFileSync } from 'node:fs';
+import { cpSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { Workplace } from '../cli/cli-run.js';
 import { lockOf, OFFLINE } from '../support/package-place.js';
 import { processesOf, until } from '../support/processes.js';
 import { Registry } from '../support/registry.js';
 
-vi.setConfig({ testTimeout: 60_000 });
+vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });
 
 let place: Workplace;
 let registry: Registry;
@@ -98,10 +98,25 @@ describe('outdated', () => {
 describe('update', () => {
   const definition = (description: string) => ({ name: 'edit', description, inputSchema: { type: 'object' } });
 
+  /** `tool` 1.0.0 is installed once; every test gets a copy. */
+  const installed = new Workplace();
+  let published: Registry;
+  beforeAll(async () => {
+    published = await Registry.open();
+    Object.assign(installed.env, published.environment(installed.folder));
+    published.publish('tool', { version: '1.0.0', tools: ['greet', 'leave', definition('Edits')] });
+    installed.configure({ a: { package: 'tool' }, pinned: { package: 'tool@1.0.0' } });
+    expect((await installed.run(['install'])).code).toBe(0);
+  });
+  afterAll(async () => {
+    await published.close();
+    installed.dispose();
+  });
   beforeEach(async () => {
-    registry.publish('tool', { version: '1.0.0', tools: ['greet', 'leave', definition('Edits')] });
-    place.configure({ a: { package: 'tool' }, pinned: { package: 'tool@1.0.0' } });
-    expect((await place.run(['install'])).code).toBe(0);
+    await registry.close();
+    registry = await Registry.open(published);
+    Object.assign(place.env, registry.environment(place.folder));
+    cpSync(installed.folder, place.folder, { recursive: true, verbatimSymlinks: true });
   });
 
   it('tells which tools come, go and change, and locks the new version', async () => {

@@ -17,6 +17,9 @@ export interface Received {
   readonly at: number;
 }
 
+/** Between two questions for the status: the processor is left to what the test waits for. */
+const pause = () => new Promise((resolve) => setTimeout(resolve, 20));
+
 // biome-ignore lint/suspicious/noExplicitAny: tests look into messages of every shape.
 export type Message = Record<string, any>;
 
@@ -33,8 +36,8 @@ export interface StartOptions {
   readonly folder?: string;
   /** In a session and process group of its own, as a terminal would start it. */
   readonly detached?: boolean;
-  /** How long to wait for a server's state. */
-  readonly patienceMs?: number;
+  /** How long `untilState` waits; 10 seconds if it is not given. */
+  readonly stateWithinMs?: number;
 }
 
 /**
@@ -52,12 +55,12 @@ export class GatewayProcess {
   readonly #exited: Promise<number | null>;
   #stderr = '';
   #partial: Buffer[] = [];
-  readonly #patienceMs: number;
+  readonly #stateWithinMs: number;
   #lastId = 0;
 
   private constructor(options: StartOptions) {
     const { servers, gateway = {}, args = [], via = [], env = {}, detached = false, folder } = options;
-    this.#patienceMs = options.patienceMs ?? 10_000;
+    this.#stateWithinMs = options.stateWithinMs ?? 10_000;
     // Part of every command line below, so that what is left of a run can be found.
     this.folder = folder ?? mkdtempSync(join(tmpdir(), `trunkline-${randomUUID()}-`));
     this.file = join(this.folder, 'trunkline.yaml');
@@ -149,19 +152,23 @@ export class GatewayProcess {
     for (const deadline = performance.now() + 10_000; performance.now() < deadline; ) {
       const status = (await this.call('trunkline__status')).message.result.structuredContent;
       if (isSo(status)) return status;
-      await new Promise((resolve) => setTimeout(resolve, 10));
+      await pause();
     }
     throw new Error(`Waited in vain: ${what}; stderr:\n${this.#stderr}`);
   }
 
   async untilState(server: string, state: string): Promise<Message> {
-    for (const deadline = performance.now() + this.#patienceMs; performance.now() < deadline; ) {
+    for (const deadline = performance.now() + this.#stateWithinMs; performance.now() < deadline; ) {
       const status = await this.status(server);
       if (status.state === state) return status;
-      // Whatever it waits for needs the processor too.
-      await new Promise((resolve) => setTimeout(resolve, 5));
+      await pause();
     }
     throw new Error(`Server ${server} did not become ${state}; stderr:\n${this.#stderr}`);
+  }
+
+  /** Empties `received`, so that a test that shares the gateway sees only what comes from now on. */
+  forget(): void {
+    this.received.length = 0;
   }
 
   notifications(method: string): Received[] {

@@ -110,6 +110,11 @@ export class HttpGateway {
     return client;
   }
 
+  /** Ends the session of every client, so that the next test that shares the gateway is alone with it. */
+  async endSessions(): Promise<void> {
+    await Promise.all(this.#clients.splice(0).map((client) => client.end()));
+  }
+
   /** The running processes of this run, or those among them that have `text` in their command line. */
   processes(text = ''): ProcessEntry[] {
     return processesWith(this.folder).filter(({ args }) => args.includes(text));
