@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { killAll, type ProcessEntry, processesWith } from '../support/processes.js';
+import { killAll, type ProcessEntry, processesWith, until } from '../support/processes.js';
 
 export const CLI = fileURLToPath(new URL('../../dist/cli.js', import.meta.url));
 
@@ -31,6 +31,17 @@ export class Workplace {
   configure(servers: Record<string, string | Record<string, unknown>>): void {
     const entries = Object.entries(servers).map(([key, entry]) => [key, this.#entry(entry)]);
     this.write('trunkline.yaml', JSON.stringify({ servers: Object.fromEntries(entries) }));
+  }
+
+  /** Resolves when stderr holds `text`. */
+  async says({ stderr }: ChildProcessWithoutNullStreams, text: string): Promise<void> {
+    let said = '';
+    const listen = (chunk: Buffer) => {
+      said += chunk;
+    };
+    stderr.on('data', listen);
+    await until(`"${text}" on stderr`, () => said.includes(text));
+    stderr.off('data', listen);
   }
 
   /** Runs the CLI to its end. */

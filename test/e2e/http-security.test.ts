@@ -114,7 +114,7 @@ describe('cross-site requests: a web page of another origin', () => {
     const own = `http://127.0.0.1:${gateway.port}`;
     for (const origin of ['http://evil.test', own]) {
       const { headers, status } = await guarded.send(gateway, { method: 'OPTIONS', headers: { ...preflight, origin } });
-      expect(status).toBeGreaterThanOrEqual(400);
+      expect(status).toBe(origin === own ? 405 : 403);
       expect(Object.keys(headers).filter((name) => name.startsWith('access-control'))).toEqual([]);
     }
   });
@@ -150,6 +150,7 @@ describe('another user or program of this machine', () => {
     for (let attempt = 1; attempt <= 10; attempt += 1) expect((await guess(attempt)).status).toBe(401);
     const { status, headers } = await guess(11);
     expect(status).toBe(429);
+    // A minute, without the seconds that the guesses took.
     expect(Number(headers['retry-after'])).toBeGreaterThan(40);
     await expectNobodyIn(place, running);
   });
@@ -348,6 +349,7 @@ describe('exhaustion: a client that wants too much', () => {
     const running = await serve({ gateway: { http: { requestBurst: 5, requestsPerSecond: 1 } } });
     const answers = await Promise.all(Array.from({ length: 20 }, () => place.send(running, { body: HELLO })));
     const refused = answers.filter(({ status }) => status === 429);
+    // The five of the burst, and one for each second that the requests took.
     expect(answers.length - refused.length).toBeGreaterThanOrEqual(5);
     expect(refused.length).toBeGreaterThan(0);
     for (const { headers } of refused) expect(headers['retry-after']).toBe('1');
@@ -378,9 +380,8 @@ describe('exhaustion: a client that takes its time', () => {
     async (kind) => {
       const { received, afterMs } = (await slowClients.get(kind)) ?? {};
       expect(received).toMatch(/^HTTP\/1\.1 408 /);
-      // Node looks once a second.
+      // The client was given the ten seconds that are configured; Node checks once a second.
       expect(afterMs).toBeGreaterThan(9_500);
-      expect(afterMs).toBeLessThan(15_000);
       await expectNobodyIn();
     },
   );

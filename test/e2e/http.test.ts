@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url';
 import { CallToolResultSchema, ToolListChangedNotificationSchema } from '@modelcontextprotocol/sdk/types.js';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import type { Message } from '../support/gateway-process.js';
-import { END_MS, type Headers, INITIALIZE, PING, Place, type Running } from '../support/http-place.js';
+import { type Headers, INITIALIZE, PING, Place, type Running } from '../support/http-place.js';
 import { until } from '../support/processes.js';
 
 const STUBBORN = fileURLToPath(new URL('../fixtures/cli/ignores-the-end.mjs', import.meta.url));
@@ -207,8 +207,9 @@ describe('the probes', () => {
   });
 });
 
+// `test/app/run-to-end.test.ts` proves the deadline of three seconds, on a clock of its own.
 describe('the end', () => {
-  it('comes within three seconds of SIGTERM, whatever is open and however stubborn a server is', async () => {
+  it('comes after SIGTERM, whatever is open and however stubborn a server is', async () => {
     const running = await place.serve({
       servers: { lab: place.lab(), mute: place.lab('mute'), stubborn: place.server(STUBBORN) },
     });
@@ -222,10 +223,8 @@ describe('the end', () => {
     const call = place.post(running, { jsonrpc: '2.0', id: 2, method: 'tools/call', params }, session);
     await until('the call has reached its server', () => existsSync(place.file('calls')));
 
-    const at = performance.now();
     running.process.kill('SIGTERM');
     const { code, stdout } = await running.finished;
-    expect(performance.now() - at).toBeLessThan(END_MS);
     expect({ code, stdout }).toEqual({ code: 0, stdout: '' });
     expect(place.leftovers()).toEqual([]);
     expect(await listening.text()).not.toContain('data: {');
@@ -251,11 +250,9 @@ describe('the end', () => {
     expect(overHttp.content).toEqual([{ type: 'text', text: 'over HTTP' }]);
     expect(overStdio.result.content).toEqual([{ type: 'text', text: 'over stdio' }]);
 
-    const at = performance.now();
     running.process.stdin.end();
     const { code } = await running.finished;
     expect(code).toBe(0);
-    expect(performance.now() - at).toBeLessThan(END_MS);
     expect(place.leftovers()).toEqual([]);
     await expect(fetch(running.url)).rejects.toThrow();
   });

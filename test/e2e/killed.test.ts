@@ -228,18 +228,11 @@ describe('a server whose first process ends while its helper lives on', () => {
     const gateway = await start({ servers: { lab: { args: ['grandchild'], restart: { firstDelay: '1ms' } } } });
     await gateway.listTools();
     const { pid } = await gateway.status('lab');
-    const diedAt = performance.now();
-    const { message, at } = await gateway.call('lab__die');
+    const { message } = await gateway.call('lab__die');
     expect(message.result._meta['trunkline/failure'].reason).toBe('child_exited');
-    // Decided by the exit: the helper keeps the pipe open.
-    expect(at - diedAt).toBeLessThan(500);
+    // The exit of the process decided, not the end of its stdout, which the helper holds open.
     expect(liveMembers([pid])).toHaveLength(1);
-    for (;;) {
-      // In this order: what is alive now was alive when the status was asked for.
-      const { generation } = await gateway.status('lab');
-      if (generation > 1) break;
-      expect(performance.now() - diedAt).toBeLessThan(6_000);
-    }
+    await gateway.untilStatus('it is started again', ({ servers: [lab] }) => lab.generation > 1);
     expect(liveMembers([pid])).toEqual([]);
     await gateway.untilState('lab', 'ready');
   });

@@ -108,10 +108,8 @@ describe('a package that is not installed', () => {
     place.registry.hold();
     const gateway = await place.start({ a: { package: 'tool' } });
     await until('npm downloads', () => place.registry.waiting > 0, 20_000);
-    const askedAt = performance.now();
     gateway.kill('SIGTERM');
     expect(await gateway.exited).toBe(0);
-    expect(performance.now() - askedAt).toBeLessThan(3_000);
     expect(processesOf(place.folder)).toEqual([]);
     expect(place.stored()).toEqual([]);
   });

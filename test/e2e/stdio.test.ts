@@ -118,21 +118,17 @@ describe('the front', () => {
   });
 });
 
+// `test/app/run-to-end.test.ts` proves the deadline of three seconds, on a clock of its own.
 describe('the end', () => {
   const stubborn = { args: ['mute'] };
 
-  it.each(['SIGTERM', 'SIGINT', 'SIGHUP'] as const)(
-    'comes within three seconds of %s, with nothing left',
-    async (signal) => {
-      gateway = await GatewayProcess.start({ servers: { lab: {}, stubborn } });
-      await gateway.untilState('lab', 'ready');
-      const at = performance.now();
-      gateway.kill(signal);
-      expect(await gateway.exited).toBe(0);
-      expect(performance.now() - at).toBeLessThan(3_200);
-      expect(gateway.leftovers()).toEqual([]);
-    },
-  );
+  it.each(['SIGTERM', 'SIGINT', 'SIGHUP'] as const)('comes after %s, with nothing left', async (signal) => {
+    gateway = await GatewayProcess.start({ servers: { lab: {}, stubborn } });
+    await gateway.untilState('lab', 'ready');
+    gateway.kill(signal);
+    expect(await gateway.exited).toBe(0);
+    expect(gateway.leftovers()).toEqual([]);
+  });
 
   it('leaves nothing when the signal comes while everything is still being loaded', async () => {
     gateway = await GatewayProcess.start({ servers: { lab: {}, stubborn } });
@@ -141,11 +137,9 @@ describe('the end', () => {
     expect(gateway.leftovers()).toEqual([]);
   });
 
-  it('comes within three seconds of the client closing our stdin, with nothing left', async () => {
+  it('comes when the client closes stdin, with nothing left', async () => {
     gateway = await GatewayProcess.start({ servers: { lab: {}, stubborn } });
-    const at = performance.now();
     expect(await gateway.close()).toBe(0);
-    expect(performance.now() - at).toBeLessThan(3_200);
     expect(gateway.leftovers()).toEqual([]);
   });
 });

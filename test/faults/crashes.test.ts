@@ -7,7 +7,7 @@ import { liveMembers, type ProcessEntry, until } from '../support/processes.js';
 const SOON = { restart: { firstDelay: '20ms', maxDelay: '50ms', budget: 1_000 } };
 
 describe('a server that is killed', () => {
-  it('F1: is started again within its delay and 100 ms, with one living generation at a time', async () => {
+  it('F1: is started again when its delay is over, with one living generation at a time', async () => {
     const clock = new FakeClock();
     const gateway = InProcessGateway.start({ servers: { f: {} }, clock });
     const client = await gateway.connect();
@@ -20,12 +20,12 @@ describe('a server that is killed', () => {
     await gateway.untilState('f', 'backoff');
     const failedAt = clock.now();
     const delayMs = (gateway.changes.at(-1)?.snapshot.retryAt ?? 0) - failedAt;
+    // The first delay is 500 ms, and varies by a fifth.
     expect(delayMs).toBeLessThanOrEqual(600);
-    await until('it is started again', () => {
-      clock.advance(5);
-      return gateway.status('f').generation === 2;
-    });
-    expect(clock.now() - failedAt).toBeLessThan(delayMs + 100);
+    clock.advance(delayMs - 1);
+    expect(gateway.status('f').generation).toBe(1);
+    clock.advance(1);
+    await until('it is started again', () => gateway.status('f').generation === 2);
     expect(await gateway.untilState('f', 'ready')).toMatchObject({ generation: 2, restarts: 1 });
     expect(leftOfFirst).toEqual([]);
     expect(textOf(await client.call('f__answer', { nonce: 'n' }))).toBe('n');

@@ -103,7 +103,7 @@ describe('F58: an error of our own', () => {
     one.received.onLine = throwOnce;
     void one.call('f__answer');
     expect(textOf(await other.call('f__answer', { nonce: 'n' }))).toBe('n');
-    expect(gateway.composition.platform.internalErrors.count).toBeGreaterThan(0);
+    expect(gateway.composition.platform.internalErrors.count).toBe(1);
   });
 
   it('while a list is read again leaves the last one in force', async () => {

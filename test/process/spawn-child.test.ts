@@ -91,12 +91,10 @@ describe('a child that cannot start', () => {
       'ENOENT',
       'Cannot start "$TOOL …"',
     ],
-  ])('says so at once: %s', async (_what, request, code, message) => {
-    const startedAt = performance.now();
+  ])('says so: %s', async (_what, request, code, message) => {
     const { child, events } = observe({ ...here, ...request });
     expect(events.error).toBeUndefined();
     expect(await child.exit).toEqual({ code: null, signal: null });
-    expect(performance.now() - startedAt).toBeLessThan(100);
     expect(child.pid).toBeUndefined();
     expect(events.exit).toBeUndefined();
     expect(events.error).toMatchObject({ code, isHostFault: false, message: expect.stringContaining(message) });
