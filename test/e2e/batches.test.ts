@@ -54,7 +54,7 @@ describe('a batch over stdio', () => {
     expect((await gateway.status('lab')).generation).toBe(1);
   });
 
-  it('lets progress through at once, and leaves out what is cancelled meanwhile', async () => {
+  it('sends progress at once, and leaves out the answer of a cancelled call', async () => {
     const wait = call('gone', 'lab__wait', { marker: '', delayMs: 60_000 });
     const lines = await say(`[${wait},${call('done', 'lab__progress', {}, 'mine')}]`, 3);
     expect(lines.map((line) => JSON.parse(line).params)).toEqual(
@@ -109,7 +109,7 @@ describe('a batch over HTTP', () => {
     return { 'mcp-session-id': response.headers.get('mcp-session-id') ?? '' };
   }
 
-  it('stays one message each to the servers, whatever lines it is spread over', async () => {
+  it('reaches the servers as one message each, although it has line breaks', async () => {
     const session = await openSession('2025-03-26');
     // To a server each line is a message: the second one here would call what the configuration denies.
     const smuggled = '{"jsonrpc":"2.0","id":99,"method":"tools/call","params":{"name":"effect","arguments":{}}}';
@@ -151,7 +151,7 @@ describe('a batch over HTTP', () => {
     expect(events).toHaveLength(5);
   });
 
-  it('that asks for nothing is answered with 202', async () => {
+  it('without a request is answered with 202', async () => {
     const session = await openSession('2025-03-26');
     const response = await post(
       '[{"jsonrpc":"2.0","method":"notifications/initialized"},{"jsonrpc":"2.0","id":1,"result":{}}]',
@@ -160,7 +160,7 @@ describe('a batch over HTTP', () => {
     expect([response.status, await response.text()]).toEqual([202, '']);
   });
 
-  it('is refused with 400 and -32600 where there cannot be one', async () => {
+  it('is refused with 400 and -32600 where batches are not allowed', async () => {
     const ping = '{"jsonrpc":"2.0","id":1,"method":"ping"}';
     const initialize = '{"jsonrpc":"2.0","id":2,"method":"initialize","params":{"protocolVersion":"2025-03-26"}}';
     const old = await openSession('2025-03-26');
@@ -185,7 +185,7 @@ describe('a server that writes batches', () => {
   const SERVERS = { all: { command: 'node', args: [BATCHING] } };
   afterEach(() => gateway.dispose());
 
-  it('is served like any other: answers, progress and what is no message', async () => {
+  it('gets and sends answers and progress, and its invalid elements are counted', async () => {
     await start({ servers: SERVERS });
     const lines = await say(
       `[${['a', 'b', 'c'].map((id) => call(id, 'all__together', { count: 3, marker: `for ${id}` }, `t-${id}`)).join(',')}]`,
@@ -204,7 +204,7 @@ describe('a server that writes batches', () => {
     expect([state, dropped.junk]).toEqual(['ready', 6]);
   });
 
-  it('may ask in a batch, and gets each answer alone', async () => {
+  it('may send requests in a batch, and gets each answer alone', async () => {
     await start({ servers: SERVERS }, '2025-11-25', { sampling: {} });
     const serverRequests = (await say(call('q', 'all__ask'), 2)).map((line) => JSON.parse(line) as Message);
     expect(serverRequests.map(({ method, params }) => [method, params.half])).toEqual([

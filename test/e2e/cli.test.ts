@@ -42,13 +42,13 @@ describe('the command line', () => {
     expect(stdout).toContain('Examples:');
   });
 
-  it.each([[['check', '--help']], [['help', 'check']]])('%j tells about that command', async (args) => {
+  it.each([[['check', '--help']], [['help', 'check']]])('%j shows the help of that command', async (args) => {
     const { code, stdout } = await place.run(args);
     expect(code).toBe(0);
     expect(stdout).toMatch(/^Usage: trunkline check/);
   });
 
-  it('tells its version', async () => {
+  it('prints its version', async () => {
     expect(await place.run(['--version'])).toEqual({ code: 0, stdout: `${VERSION}\n`, stderr: '' });
   });
 
@@ -59,7 +59,7 @@ describe('the command line', () => {
     expect(stderr).toMatch(/^trunkline: the log file .* cannot be written \(EISDIR\); .*\n$/);
   });
 
-  it('writes the log to the file that is asked for, and nothing to stderr', async () => {
+  it('writes the log to the given file, and nothing to stderr', async () => {
     place.configure({ good: 'ok' });
     const { code, stderr } = await place.run(['check', '-v', '--log-file', 'logs/all.log']);
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
@@ -86,7 +86,7 @@ describe('a configuration that cannot be used', () => {
     }
   });
 
-  it('is told when it is the one that was asked for', async () => {
+  it('is named when --config asks for a missing file', async () => {
     const { code, stderr } = await place.run(['check', '--config', 'nope.yaml']);
     expect(code).toBe(2);
     expect(stderr).toMatch(/nope\.yaml: there is no such file; --config asks for it/);
@@ -151,12 +151,12 @@ describe('check', () => {
     );
   });
 
-  it('shows what a server said last, with nothing in it that a terminal obeys', async () => {
+  it('shows the last lines of a server with control characters escaped', async () => {
     place.configure({ bad: 'exits-at-once' });
     expect((await place.run(['check'])).stdout).toContain('  | Error: API_URL is not set \\u{1b}[31m\n');
   });
 
-  it('lets a banner on stdout pass, and mentions it', async () => {
+  it('accepts a banner on stdout, and mentions it', async () => {
     place.configure({ loud: 'banner' });
     const { code, stdout } = await place.run(['check']);
     expect(code).toBe(0);
@@ -170,14 +170,14 @@ describe('check', () => {
     expect(stdout).not.toContain('bad');
   });
 
-  it('knows its servers', async () => {
+  it('suggests the name of a server that it knows', async () => {
     place.configure({ good: 'ok' });
     const { code, stderr } = await place.run(['check', 'goood']);
     expect(code).toBe(2);
     expect(stderr).toBe('trunkline: there is no server `goood` in the configuration; did you mean `good`?\n');
   });
 
-  it('warns of what is probably not meant', async () => {
+  it('warns about unknown keys', async () => {
     place.write('trunkline.yaml', JSON.stringify({ theme: 'dark', mcpServers: { a: { command: 'no-such-command' } } }));
     const { code, stderr } = await place.run(['check']);
     expect(code).toBe(1);
@@ -238,7 +238,7 @@ describe('tools', () => {
     expect(stderr).toMatch(/^trunkline: server `bad` failed: it ended with exit code 3.*\n.*`trunkline check bad`/);
   });
 
-  it('minds no reader who has seen enough', async () => {
+  it('exits with 0 when the reader of its output closes the pipe', async () => {
     place.configure({ good: 'ok' });
     const { process: running, finished } = place.start(['call', 'good__big']);
     await once(running.stdout, 'data');
@@ -303,13 +303,13 @@ describe('call', () => {
     expect(stderr).toContain(`for example: trunkline call`);
   });
 
-  it('tells to quote JSON that the shell has split', async () => {
+  it('suggests to quote JSON that the shell has split', async () => {
     const { code, stderr } = await place.run(['call', 'good__echo', '{a:', '1}']);
     expect(code).toBe(2);
     expect(stderr).toContain('put quotes around the JSON');
   });
 
-  it('exits with 1 when the tool says that it failed, with its words on stderr', async () => {
+  it('exits with 1 when the tool says that it failed, with the text of the tool on stderr', async () => {
     place.configure({ good: 'ok' });
     const { code, stdout, stderr } = await place.run(['call', 'good__fail']);
     expect({ code, stdout, stderr }).toEqual({ code: 1, stdout: '', stderr: 'it did not work\n' });

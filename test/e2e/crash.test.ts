@@ -22,7 +22,7 @@ describe('a server killed with SIGKILL', () => {
     const calls = Array.from({ length: 16 }, (_, index) =>
       gateway.call('lab__effect', { file, marker: `call-${index}`, delayMs: 60_000 }),
     );
-    await until('all are at work', () => effects(file).length === 16);
+    await until('all are in flight', () => effects(file).length === 16);
     expect((await gateway.status('lab')).inFlight).toBe(16);
 
     process.kill(pid, 'SIGKILL');
@@ -56,7 +56,7 @@ describe('a server killed with SIGKILL', () => {
       const delayMs = index < 4 ? 60_000 : 0;
       return gateway.call('lab__effect', { file, marker: `call-${index}`, delayMs });
     });
-    await until('four calls are at work', () => effects(file).length === 4);
+    await until('four calls are in flight', () => effects(file).length === 4);
     process.kill(pid, 'SIGKILL');
     const answers = (await Promise.all(calls)).map(({ message }) => message.result);
     expect(answers.slice(0, 4).map((result) => result._meta['trunkline/failure'].outcome)).toEqual(
@@ -101,7 +101,7 @@ describe('a server killed with SIGKILL', () => {
 });
 
 describe('a server that ends by itself', () => {
-  it('F6: is restarted even when it exits with code 0, which is a failure as any other', async () => {
+  it('F6: is restarted even when it exits with code 0, which counts as a failure', async () => {
     gateway = await GatewayProcess.start({ servers: { lab: QUICK_RESTARTS } });
     await gateway.listTools();
     expect((await gateway.call('lab__die', { code: 0 })).message.result._meta['trunkline/failure'].reason).toBe(
@@ -112,7 +112,7 @@ describe('a server that ends by itself', () => {
     expect(await gateway.status('lab')).toMatchObject({ generation: 2, lastExit: { code: 0 }, lastFailure: 'exited' });
   });
 
-  it('is parked after five failures in a row, leaves the list, and comes back when asked to', async () => {
+  it('is parked after five failures in a row, leaves the list, and comes back with trunkline__restart', async () => {
     gateway = await GatewayProcess.start({
       servers: { lab: { restart: { firstDelay: '5ms', maxDelay: '10ms' } }, other: {} },
       gateway: { restartTool: true },

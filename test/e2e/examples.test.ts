@@ -45,7 +45,7 @@ describe('the command-line client', () => {
     expect(place.leftovers()).toEqual([]);
   });
 
-  it('shows progress while the call is under way', async () => {
+  it('shows progress while the call is in flight', async () => {
     place.configure('everything');
     const { code, stdout, stderr } = await place.cliClient([LONG, '{"duration":1,"steps":4}']);
     expect(code).toBe(0);
@@ -66,14 +66,14 @@ describe('the command-line client', () => {
     [['--config', 'x', 'tool', '{}', 'more'], 'wrong usage'],
     [['--config', 'x', 'tool', '{not json'], 'JSON'],
     [['--confg', 'x'], '--confg'],
-  ])('is told %j and exits with 2 and its usage', async (args, reason) => {
+  ])('refuses %j with exit code 2 and its usage', async (args, reason) => {
     const { code, stdout, stderr } = await place.start(CLI_CLIENT, args).finished;
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
     expect(stderr).toContain(reason);
     expect(stderr).toContain('Usage: cli-client.mjs --config FILE');
   });
 
-  it('lets the person at the terminal fill in what a server asks for, again where it does not fit', async () => {
+  it('lets the person at the terminal fill in a form of a server, and asks again for invalid values', async () => {
     place.configure('everything');
     // Stdin stays open: the client has to end by itself.
     const running = place.start(CLI_CLIENT, ['--config', place.config, FORM]);
@@ -164,7 +164,7 @@ describe('the bot', () => {
   });
   afterAll(() => place.dispose());
 
-  it('answers each of its users, and none with what belongs to another one', async () => {
+  it('answers each of its users, and none with the answer to another one', async () => {
     const bot = place.bot();
     const serverRequests = NAMES.map((name) =>
       Array.from({ length: 10 }, (_, call) => `${name}, ${call}, ${randomUUID()}`),
@@ -207,7 +207,7 @@ describe('the bot', () => {
     );
   });
 
-  it('lets no user wait for the call of another one', async () => {
+  it("lets no user wait for another user's call", async () => {
     const bot = place.bot();
     bot.say('ada', LONG, { duration: 60, steps: 600 });
     await until('the call has begun', () => bot.stdout.includes('ada: 1 of 600 …'));
@@ -222,7 +222,7 @@ describe('the bot', () => {
     expect(deleted.map(({ status }) => status)).toEqual([204, 204]);
   });
 
-  it('begins a new session when Trunkline does not know the old one, and asks again', async () => {
+  it('begins a new session when Trunkline does not know the old one, and repeats the call', async () => {
     const bot = place.bot();
     for (const name of NAMES) bot.say(name, 'everything__echo', { message: 'before' });
     await until('all answers', () => bot.stdout.split('\n').length > 3);
@@ -262,7 +262,7 @@ describe('the bot', () => {
     ]);
   });
 
-  it('asks once only when a server itself speaks of 404', async () => {
+  it('does not repeat a call that a server answers with error 404', async () => {
     const calls = place.addServerThatAnswers404();
     await place.restart();
     const bot = place.bot();

@@ -48,7 +48,7 @@ beforeEach(() => {
 afterEach(() => place.dispose());
 
 describe.each(LOADS)('$sessions sessions at once', ({ sessions: count, servers }) => {
-  it('get every answer, and nothing that is another one’s', { timeout: 60_000 }, async () => {
+  it('get every answer, and nothing that belongs to another session', { timeout: 60_000 }, async () => {
     const running = await place.serve({
       servers: Object.fromEntries(
         servers.map(({ key, settings }) => [key, { ...place.lab(), maxWait: '50s', ...settings }]),

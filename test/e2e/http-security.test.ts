@@ -102,14 +102,14 @@ describe('cross-site requests: a web page of another origin', () => {
   });
 
   it.each(['text/plain', 'application/x-www-form-urlencoded', 'multipart/form-data; boundary=x', undefined])(
-    'cannot post without being asked for leave first: a body of type %s gets 415, even with the right token',
+    'cannot post without a preflight request: a body of type %s gets 415, even with the right token',
     async (type) => {
       expect((await guarded.send(gateway, { headers: { 'content-type': type }, body: HELLO })).status).toBe(415);
       await expectNobodyIn();
     },
   );
 
-  it('gets no leave when it asks for it', async () => {
+  it('gets no permission from a preflight request', async () => {
     const preflight = { 'access-control-request-method': 'POST', 'access-control-request-headers': 'authorization' };
     const own = `http://127.0.0.1:${gateway.port}`;
     for (const origin of ['http://evil.test', own]) {
@@ -119,7 +119,7 @@ describe('cross-site requests: a web page of another origin', () => {
     }
   });
 
-  it('cannot make the browser send the token by itself: in a cookie or the address it is worth nothing', async () => {
+  it('cannot make the browser send the token by itself: a token in a cookie or in the address is ignored', async () => {
     const { token } = guarded;
     const headers = { authorization: undefined, cookie: `token=${token}; authorization=Bearer%20${token}` };
     const path = `/mcp?token=${token}&access_token=${token}`;
@@ -129,7 +129,7 @@ describe('cross-site requests: a web page of another origin', () => {
 });
 
 describe('another user or program of this machine', () => {
-  it('is told the same whether it has no token, a wrong one or nearly the right one', async () => {
+  it('gets the same answer for no token, a wrong one and nearly the right one', async () => {
     const running = await serve();
     const { token } = place;
     const guesses = [undefined, 'Bearer', 'Bearer x', `Bearer ${token.slice(0, -1)}`, `Bearer ${token}x`, token];
@@ -198,7 +198,7 @@ describe('the network: an address that others can reach', () => {
     expect(stderr).not.toContain('Trunkline serves');
   });
 
-  it('takes nobody without the token or under another name than the allowed ones', async () => {
+  it('accepts no request without the token or under another host name than the allowed ones', async () => {
     const running = await serve({ address: ['--http', '0.0.0.0:0', '--allowed-host', 'gateway.test'] });
     expect(await place.statusOf(running, { host: 'gateway.test', authorization: undefined })).toBe(401);
     expect(await place.statusOf(running, { host: `127.0.0.1:${running.port}` })).toBe(403);
@@ -207,7 +207,7 @@ describe('the network: an address that others can reach', () => {
 });
 
 describe('a stolen, guessed or planted session', () => {
-  it('is 400 without an id and 404 with an unknown one, and nothing is made for it', async () => {
+  it('is 400 without an id and 404 with an unknown one, and no session is created', async () => {
     const ping = { body: JSON.stringify(PING) };
     expect((await guarded.send(gateway, ping)).status).toBe(400);
     for (const id of ['unknown', 'x'.repeat(43), '..', '__proto__']) {
@@ -304,7 +304,7 @@ describe('the token passed on: a server', () => {
 });
 
 describe('exhaustion: a client that wants too much', () => {
-  it('gets 503 for the 101st session, without anything being made for it, until one of the others ends', async () => {
+  it('gets 503 for the 101st session, without creating anything for it, until another session ends', async () => {
     // Only the rate is raised: that would otherwise be what stops it.
     const running = await serve({ gateway: { http: { requestBurst: 1_000 } } });
     const sessions = await Promise.all(Array.from({ length: 100 }, () => place.initialize(running)));
@@ -345,7 +345,7 @@ describe('exhaustion: a client that wants too much', () => {
     },
   );
 
-  it('gets 429 once it has asked as often as configured, and not for ever', async () => {
+  it('gets 429 at the configured rate, and is accepted again later', async () => {
     const running = await serve({ gateway: { http: { requestBurst: 5, requestsPerSecond: 1 } } });
     const answers = await Promise.all(Array.from({ length: 20 }, () => place.send(running, { body: HELLO })));
     const refused = answers.filter(({ status }) => status === 429);
@@ -365,7 +365,7 @@ describe('exhaustion: a client that wants too much', () => {
     for (const socket of sockets) socket.end();
   });
 
-  it('hears a comment at the configured pace while it listens to nothing', async () => {
+  it('gets a comment at the configured interval on a silent stream', async () => {
     const running = await serve({ gateway: { http: { keepAlive: '1s' } } });
     const headers = { ...(await place.initialize(running)), accept: 'text/event-stream' };
     const listening = await connect(running, headOf(running, place.headers(headers)).replace(/^POST/, 'GET'));

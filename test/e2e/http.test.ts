@@ -29,7 +29,7 @@ beforeEach(() => {
 afterEach(() => place.dispose());
 
 describe('the official client', () => {
-  it('lists and calls tools, and hears of progress', async () => {
+  it('lists and calls tools, and receives progress', async () => {
     const client = await sharedPlace.connect(shared);
     expect(client.getServerVersion()?.name).toBe('trunkline');
     const { tools } = await client.listTools();
@@ -44,7 +44,7 @@ describe('the official client', () => {
     expect(steps).toEqual([1, 2, 3]);
   });
 
-  it('is told when the list of tools changes', async () => {
+  it('is notified when the list of tools changes', async () => {
     const client = await sharedPlace.connect(shared);
     const told = new Promise((resolve) => {
       client.setNotificationHandler(ToolListChangedNotificationSchema, resolve);
@@ -56,7 +56,7 @@ describe('the official client', () => {
     expect(tools.map(({ name }) => name)).toContain('lab__added1');
   });
 
-  it('gets every byte of large results, whose memory is used again for one another', async () => {
+  it('gets every byte of large results, which use the same memory one after the other', async () => {
     const clients = [await sharedPlace.connect(shared), await sharedPlace.connect(shared)];
     const calls = Array.from({ length: 24 }, async (_, index) => {
       const [server, bytes] = [['one', 'two'][index % 2], [20_000, 300_000, 1_100_000, 3_000_000][index % 4] ?? 0];
@@ -107,7 +107,7 @@ describe('a session', () => {
     expect(answers.map(({ result }) => result.content[0].text)).toEqual(markers);
   });
 
-  it('is unknown when nobody began it, and once it was ended', async () => {
+  it('is unknown when it never began, and after it was ended', async () => {
     expect((await sharedPlace.post(shared, PING, { 'mcp-session-id': randomUUID() })).status).toBe(404);
 
     const session = await sharedPlace.initialize(shared);
@@ -118,8 +118,8 @@ describe('a session', () => {
   });
 });
 
-describe('strangers', () => {
-  it('are asked for the token, which is in a file of the user and printed by `trunkline token`', async () => {
+describe('requests without a session', () => {
+  it('need the token, which is in a file of the user and printed by `trunkline token`', async () => {
     const running = await place.serve();
     const refused = await place.post(running, INITIALIZE, { authorization: undefined });
     expect(refused.status).toBe(401);
@@ -134,20 +134,20 @@ describe('strangers', () => {
     expect(running.stderr).not.toContain(place.token);
   });
 
-  it('get the token that `trunkline token` made before', async () => {
+  it('are accepted with the token that `trunkline token` made before', async () => {
     const { stdout } = await place.run(['token']);
     const running = await place.serve();
     const authorization = `Bearer ${stdout.trim()}`;
     expect((await place.post(running, INITIALIZE, { authorization })).status).toBe(200);
   });
 
-  it('are let in without a token on loopback if they are to be', async () => {
+  it('need no token on loopback with --no-auth', async () => {
     const running = await place.serve({ args: ['--no-auth'] });
     expect((await place.post(running, INITIALIZE, { authorization: undefined })).status).toBe(200);
     expect(existsSync(place.tokenFile)).toBe(false);
   });
 
-  it('are refused when they come by another name or from a web page', async () => {
+  it('are refused under another host name, and from a web page', async () => {
     const running = await place.serve({ args: ['--allowed-origin', 'https://app.example'] });
     const statusOf = (headers: Headers) => place.statusOf(running, headers);
     expect(await statusOf({})).toBe(200);
@@ -158,7 +158,7 @@ describe('strangers', () => {
     expect(await statusOf({ origin: 'https://app.example' })).toBe(200);
   });
 
-  it('reach another address than loopback under the names that are allowed', async () => {
+  it('reach an address other than loopback under the allowed host names', async () => {
     const address = ['--http', '0.0.0.0:0', '--allowed-host', 'gateway.example'];
     const running = await place.serve({ address });
     expect(await place.statusOf(running, { host: 'gateway.example' })).toBe(200);
@@ -196,7 +196,7 @@ describe('the command line', () => {
 });
 
 describe('the probes', () => {
-  it('tell that the process lives, and when every server has started that waits for no client', async () => {
+  it('report that the process runs, and when every server has started that waits for no client', async () => {
     const slow = { ...place.lab('slow=700'), sharing: 'all' };
     const running = await place.serve({ servers: { quick: place.lab(), slow } });
     // Asked at once: the slow server cannot have started yet.
@@ -209,7 +209,7 @@ describe('the probes', () => {
 
 // `test/app/run-to-end.test.ts` proves the deadline of three seconds, on a clock of its own.
 describe('the end', () => {
-  it('comes after SIGTERM, whatever is open and however stubborn a server is', async () => {
+  it('comes after SIGTERM, with open streams and with servers that ignore signals', async () => {
     const running = await place.serve({
       servers: { lab: place.lab(), mute: place.lab('mute'), stubborn: place.server(STUBBORN) },
     });
@@ -238,7 +238,7 @@ describe('the end', () => {
     expect((await client.callTool({ name: 'lab__progress' })).content).toEqual([{ type: 'text', text: 'done' }]);
   });
 
-  it('comes with the end of stdin when both are served, and until then both are', async () => {
+  it('comes with the end of stdin when stdio and HTTP are served, and both are served until then', async () => {
     const running = await place.serve({ args: ['--stdio'], servers: { lab: place.lab(), mute: place.lab('mute') } });
     const client = await place.connect(running);
     await running.say(INITIALIZE);

@@ -106,7 +106,7 @@ describe('a gateway killed with SIGKILL', () => {
 });
 
 describe('the next start', () => {
-  it('F14: leaves alone what belongs to a living gateway, and pids that somebody else has by now', async () => {
+  it('F14: does not touch the groups of a running gateway, and pids that were reused', async () => {
     const living = await start({ servers: { lab: {} } });
     await living.listTools();
     await untilWritten(living, 1);
@@ -174,7 +174,7 @@ describe('a gateway that ends in the orderly way', () => {
     }
   });
 
-  it('is no different where the data folder cannot be written, but for one warning', async () => {
+  it('ends in the same way when the data folder cannot be written, with one warning', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'trunkline-unwritable-'));
     try {
       const place = join(folder, 'data');
@@ -224,7 +224,7 @@ describe('the guardian', () => {
 });
 
 describe('a server whose first process ends while its helper lives on', () => {
-  it('F12: is started anew only when the helper is gone, although that ignores SIGTERM and holds stdout', async () => {
+  it('F12: is restarted only when the helper is gone, although the helper ignores SIGTERM and holds stdout', async () => {
     const gateway = await start({ servers: { lab: { args: ['grandchild'], restart: { firstDelay: '1ms' } } } });
     await gateway.listTools();
     const { pid } = await gateway.status('lab');

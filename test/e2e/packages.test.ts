@@ -32,7 +32,7 @@ const copyPlace = async () => {
 describe('a package that is not installed', () => {
   beforeEach(openPlace);
 
-  it('is installed, locked with all it needs and without the address of a registry, and run', async () => {
+  it('is installed, locked with its dependencies and without the address of a registry, and run', async () => {
     place.registry.publish('dep', { version: '3.0.0' });
     place.registry.publish('@acme/tool', { version: '1.0.0', dependencies: { dep: '^3.0.0' } });
     const gateway = await place.start({ a: { package: '@acme/tool' } });
@@ -48,7 +48,7 @@ describe('a package that is not installed', () => {
     expect(place.staged()).toEqual([]);
   });
 
-  it('is said to be installed while it is, to whoever asks for the state or calls a tool', async () => {
+  it('is reported as being installed by the status and to callers of its tools', async () => {
     place.registry.publish('tool', { version: '1.0.0' });
     place.registry.hold();
     const gateway = await place.start({ a: { package: 'tool' }, lab: {} }, { gateway: { startupWait: '200ms' } });
@@ -73,7 +73,7 @@ describe('a package that is not installed', () => {
     await until('the client is told', () => gateway.notifications('notifications/tools/list_changed').length > 0);
   });
 
-  it('is installed once, by one of two gateways that want it at the same time', async () => {
+  it('is installed once by two gateways that need it at the same time', async () => {
     place.registry.publish('tool', { version: '1.0.0' });
     const servers = { a: { package: 'tool' }, b: { package: 'tool@1.0.0' } };
     const both = await Promise.all([place.start(servers), place.start(servers)]);
@@ -85,7 +85,7 @@ describe('a package that is not installed', () => {
     expect(place.stored()).toHaveLength(1);
   });
 
-  it('is not touched by an installation that is killed, which the next start makes good', async () => {
+  it('is installed by the next start after an installation was killed', async () => {
     place.registry.publish('tool', { version: '1.0.0' });
     place.registry.hold();
     const killed = await place.start({ a: { package: 'tool' } });
@@ -126,7 +126,7 @@ describe('a package that is not installed', () => {
     expect(place.staged()).toEqual([]);
   });
 
-  it('that cannot be had leaves the others alone, says why, and is tried again when somebody asks', async () => {
+  it('that cannot be downloaded affects no other server, says why, and is tried again with trunkline__restart', async () => {
     const gateway = await place.start({ a: { package: '@acme/tool' }, lab: {} }, { gateway: { restartTool: true } });
     const status = await gateway.untilState('a', 'parked');
     expect(status.lastFailure).toMatch(/^@acme\/tool could not be installed: E404: 404 Not Found/);
@@ -162,7 +162,7 @@ describe('a package that is installed', () => {
     expect(lockOf(other)['tool@1.0.0']).toEqual(JSON.parse(lock).packages.tool);
   });
 
-  it('is not started again by a changed file that leaves it as it is', async () => {
+  it('is not restarted by a changed file that does not change its entry', async () => {
     const gateway = await place.start({ a: { package: 'tool' } }, { folder: place.folderWith(lock) });
     const { pid } = await gateway.untilState('a', 'ready');
     gateway.configure({ a: { package: 'tool' }, lab: {} });
@@ -177,7 +177,7 @@ describe('what is locked', () => {
 
   const A = { a: { package: 'tool' } };
 
-  it('is what is installed, down to what the package needs, whatever has appeared since', async () => {
+  it('is what is installed, dependencies included, although newer versions exist', async () => {
     place.registry.publish('dep', { version: '3.1.0' });
     place.registry.publish('tool', { version: '1.1.0', dependencies: { dep: '^3.0.0' } });
     rmSync(place.store, { recursive: true });
@@ -225,7 +225,7 @@ describe('what is locked', () => {
 describe('install scripts', () => {
   beforeEach(openPlace);
 
-  it('run where the server allows them, and nowhere else', async () => {
+  it('run only for servers that allow them', async () => {
     place.registry.publish('tool', { version: '1.0.0', hasInstallScript: true });
     const gateway = await place.start({
       wary: { package: 'tool' },

@@ -96,7 +96,7 @@ describe('a configuration that changes while Trunkline runs', () => {
     const { pid } = await gateway.status('lab');
     const file = join(gateway.folder, 'effects');
     const slow = gateway.call('lab__effect', { file, marker: 'old', delayMs: 2_000 });
-    await until('the slow call is at work', () => existsSync(file), WITHIN_MS);
+    await until('the slow call is in flight', () => existsSync(file), WITHIN_MS);
     gateway.configure({ lab: { args: ['other=1'] } });
     await gateway.untilStatus('it is taken over', ({ configReloads }) => configReloads === 1);
     const quick = await gateway.call('lab__wait', { marker: 'new', delayMs: 0 });
@@ -108,7 +108,7 @@ describe('a configuration that changes while Trunkline runs', () => {
     await until('the old one is gone', () => !gateway.leftovers().some((running) => running.pid === pid), WITHIN_MS);
   });
 
-  it.concurrent('is picked up for the first time by a gateway that began with a broken one', async (test) => {
+  it.concurrent('is used by a gateway that started with a broken one', async (test) => {
     const gateway = await started(test, { servers: { 'no key!': {} } });
     expect((await gateway.listTools()).map(({ name, description }) => [name, description.split(':')[0]])).toEqual([
       ['trunkline__status', 'The configuration cannot be used'],
@@ -164,7 +164,7 @@ describe('a configuration that changes while Trunkline runs', () => {
     expect(gateway.stderr).toContain('[redacted]');
   });
 
-  it.concurrent('changes what Trunkline does with a server without a new process', async (test) => {
+  it.concurrent('changes the settings of a server without a new process', async (test) => {
     const gateway = await started(test, { servers: { lab: {} } });
     const before = await gateway.listTools();
     const { pid } = await gateway.untilState('lab', 'ready');
@@ -183,7 +183,7 @@ describe('a configuration that changes while Trunkline runs', () => {
     expect(gateway.notifications('notifications/tools/list_changed')).toHaveLength(1);
   });
 
-  it.concurrent('is not followed any more once it says so', async (test) => {
+  it.concurrent('is no longer watched after it turns watching off', async (test) => {
     const gateway = await started(test, { servers: { lab: {} }, args: ['-v'] });
     gateway.configure({ lab: {}, more: {} }, { watch: false });
     await gateway.untilStatus('it is taken over', ({ configReloads }) => configReloads === 1);
@@ -199,7 +199,7 @@ describe('a configuration that changes while Trunkline runs', () => {
     expect(status.servers.map(({ server }: Message) => server)).toEqual(['lab', 'more']);
   });
 
-  it.concurrent('keeps no process alive that follows it', async () => {
+  it.concurrent('keeps no process alive that watches it', async () => {
     const watch = await builtModule('config/watch.ts');
     const script = `
       const { watchFiles } = await import('${watch}');
@@ -210,7 +210,7 @@ describe('a configuration that changes while Trunkline runs', () => {
     expect(await once(child, 'exit')).toEqual([0, null]);
   });
 
-  it.concurrent('ends the sessions of a server that is gone, and no others', async ({ onTestFinished, expect }) => {
+  it.concurrent('ends the sessions of a server that was removed, and no others', async ({ onTestFinished, expect }) => {
     const place = new Place();
     onTestFinished(() => place.dispose());
     const gateway = await place.serve({ servers: { a: place.lab(), b: place.lab() } });
@@ -322,7 +322,7 @@ function readInfo(file: string): string {
   try {
     return readFileSync(file, 'utf8');
   } catch {
-    // Closed meanwhile.
+    // It was closed meanwhile.
     return '';
   }
 }

@@ -120,12 +120,12 @@ describe.each(Object.keys(WAYS) as (keyof typeof WAYS)[])('the official client, 
     await expect.poll(() => states).toEqual(['completed']);
   });
 
-  it('is asked during a task, and answers', async () => {
+  it('answers a server request during a task', async () => {
     const { last } = await stream(world.nameOf('ask'), world);
     expect(last).toEqual([{ type: 'text', text: 'accept: me' }]);
   });
 
-  it('makes a task for the server, which follows it to its end', async () => {
+  it('creates a task for the server, which follows it to its end', async () => {
     const { last } = await stream(world.nameOf('dream'), world);
     expect(last).toEqual([{ type: 'text', text: 'taskCreated: of sheep' }]);
   });

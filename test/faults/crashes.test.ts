@@ -31,13 +31,13 @@ describe('a server that is killed', () => {
     expect(textOf(await client.call('f__answer', { nonce: 'n' }))).toBe('n');
   });
 
-  it('F33: is not heard any more, though what it started lives on and answers under an id of the next one', async () => {
+  it('F33: gets no answer accepted any more, although a process that it started answers under an id of the next one', async () => {
     const args = ['wrapped', 'spawns=RUN/spawns', 'effects=RUN/effects'];
     const gateway = InProcessGateway.start({ servers: { f: { ...SOON, args } } });
     const client = await gateway.connect();
     const { pid } = await gateway.untilState('f', 'ready');
     const call = client.call('f__late', { nonce: 'old', afterMs: 200 });
-    await until('the call is at work', () => gateway.lines('effects').length === 1);
+    await until('the call is in flight', () => gateway.lines('effects').length === 1);
     process.kill(pid ?? 0, 'SIGKILL');
     expect(failureOf(await call)).toMatchObject({ reason: 'child_exited', generation: 1, outcome: 'unknown' });
     // The same id, towards the next process, as that which the old one answers.
@@ -48,8 +48,8 @@ describe('a server that is killed', () => {
   });
 });
 
-describe('a server whose first process ends while what it started lives on', () => {
-  it('F11: is started anew only when the rest of it is gone, so that no two are at work', async () => {
+describe('a server whose first process ends while a process that it started runs on', () => {
+  it('F11: is restarted only when its whole group is gone, so that two generations never run at the same time', async () => {
     const gateway = InProcessGateway.start({
       servers: { f: { ...SOON, args: ['wrapped', 'stubborn', 'spawns=RUN/spawns'], stopGrace: '50ms' } },
     });
@@ -74,7 +74,7 @@ describe('a server that ends while it answers', () => {
   it.each([
     ['half a line', 'half_line'],
     ['a whole line without its end', 'no_newline'],
-  ])('F25: has said nothing if it leaves %s, and the call may have had effects', async (_, tool) => {
+  ])('F25: gives no answer if it leaves %s, and the outcome of the call is unknown', async (_, tool) => {
     const gateway = InProcessGateway.start({ servers: { f: SOON } });
     const client = await gateway.connect();
     await gateway.untilState('f', 'ready');

@@ -8,7 +8,7 @@ import { observe, spawnFixture } from './spawned.js';
 const here = { args: [], cwd: process.cwd(), env: {} };
 
 describe('a child that starts', () => {
-  it('gets the environment and the directory given, and nothing of ours', async () => {
+  it("gets the given environment and directory, and nothing of Trunkline's", async () => {
     const { child, stdout, live } = observe({
       command: process.execPath,
       args: [fixture('print-env.mjs')],

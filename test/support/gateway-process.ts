@@ -32,7 +32,7 @@ export interface StartOptions {
   /** What starts the CLI, given its command line; such as a shell that sets limits first. */
   readonly via?: readonly string[];
   readonly env?: Readonly<Record<string, string>>;
-  /** That of an earlier run, which is run again with the same configuration and what it has kept. */
+  /** The folder of an earlier run, whose configuration and cache this run uses. */
   readonly folder?: string;
   /** In a session and process group of its own, as a terminal would start it. */
   readonly detached?: boolean;

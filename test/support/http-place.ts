@@ -222,7 +222,7 @@ export class Running {
     return this.#stderr;
   }
 
-  /** As it is told to whoever started it. */
+  /** The address that the gateway prints when it listens. */
   get url(): string {
     return /^Trunkline serves (http:\/\/\S+\/mcp)\b/m.exec(this.#stderr)?.[1] ?? '';
   }

@@ -10,7 +10,7 @@ export interface HttpGatewayOptions {
   /** Entries as in the configuration; `program` is a script that Node runs. */
   readonly servers: Record<string, Record<string, unknown> & { readonly program: string }>;
   readonly gateway?: Record<string, unknown>;
-  /** Where the user's data is kept, when it is not to be in the folder of the run. */
+  /** Where the user's data is stored, if not in the folder of the run. */
   readonly dataHome?: (folder: string) => string;
   readonly args?: readonly string[];
 }
@@ -59,7 +59,7 @@ export class HttpGateway {
     return this.#stderr;
   }
 
-  /** As it is told to whoever started it. */
+  /** The address that the gateway prints when it listens. */
   get url(): string {
     return /^Trunkline serves (http:\/\/\S+\/mcp)\b/m.exec(this.#stderr)?.[1] ?? '';
   }
@@ -103,7 +103,7 @@ export class HttpGateway {
     return client;
   }
 
-  /** A client that has shaken hands. */
+  /** A client that is initialized. */
   async handshake(hello: Hello = {}, key?: string): Promise<RawHttpClient> {
     const client = this.client(key);
     await client.initialize(hello);
@@ -131,16 +131,16 @@ export class HttpGateway {
   }
 }
 
-/** What a client says of itself. */
+/** What a client sends in `initialize`. */
 export interface Hello {
   readonly name?: string;
   readonly revision?: string;
   readonly capabilities?: object;
-  /** Whether it listens to what no request asked for, as most do. */
+  /** Whether it opens a GET stream, as most clients do. */
   readonly listens?: boolean;
 }
 
-/** One session over HTTP. What a server asks and says is kept as it comes, from whatever stream. */
+/** One session over HTTP. Server requests and notifications are recorded as they come, from every stream. */
 export class RawHttpClient {
   /** Everything but answers, in order. */
   readonly received: Message[] = [];
@@ -202,7 +202,7 @@ export class RawHttpClient {
     return this.#fetch('POST', JSON.stringify(message));
   }
 
-  /** Hears what no request asked for, from now on. */
+  /** Opens the GET stream. */
   async listen(): Promise<void> {
     const response = await this.#fetch('GET');
     if (response.status !== 200) throw new Error(`Cannot listen: ${response.status}`);

@@ -7,16 +7,16 @@ import type { ListKind } from '../../src/mcp/lists.js';
 import type { InputRequest } from '../../src/upstream/server-request.js';
 import { type Message, requestOf } from './wire.js';
 
-/** What the gateway is told of such a client. */
+/** The facts of such a client. */
 export const SOMEBODY: ClientFacts = { profile: { clientInfo: {}, capabilities: {} } };
 
-/** A client without a session: keeps what it was told unasked. */
+/** A client without a session, which records its notifications. */
 export class RecordedClient implements DownstreamClient {
   gone = () => {};
   readonly principal = 'somebody';
   readonly revision = '2025-11-25';
   readonly changed: ListKind[] = [];
-  /** The notifications, as the server spelt them but for the edits. */
+  /** The notifications with the edits of the gateway applied. */
   readonly notices: string[] = [];
 
   readonly asked: InputRequest[] = [];
@@ -35,16 +35,16 @@ export class RecordedClient implements DownstreamClient {
   }
 }
 
-/** An exchange without a session: keeps how it was answered, which must be once. */
+/** An exchange without a session, which records its answer; there must be only one. */
 export class RecordedExchange implements Exchange {
   readonly request: RequestEnvelope;
   readonly client: DownstreamClient;
-  /** In short: the raw answer of the child, or what the gateway said. */
+  /** The raw answer of the server, or the error of the gateway. */
   readonly answers: string[] = [];
   readonly reports: number[] = [];
-  /** Other notifications that went the way of the answer. */
+  /** Other notifications sent on the stream of the answer. */
   readonly notices: string[] = [];
-  /** What was told of writing the request. */
+  /** The calls of `passing` and of its result. */
   readonly passings: string[] = [];
   isCancelled = false;
   #listener: (notice?: NotificationEnvelope) => void = () => {};
