@@ -1,9 +1,10 @@
-import { type ChildProcessWithoutNullStreams, execFileSync, spawn } from 'node:child_process';
+import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { killAll, type ProcessEntry, processesWith, until } from '../support/processes.js';
 
 export const CLI = fileURLToPath(new URL('../../dist/cli.js', import.meta.url));
 
@@ -32,6 +33,17 @@ export class Workplace {
     this.write('trunkline.yaml', JSON.stringify({ servers: Object.fromEntries(entries) }));
   }
 
+  /** Resolves when stderr holds `text`. */
+  async says({ stderr }: ChildProcessWithoutNullStreams, text: string): Promise<void> {
+    let said = '';
+    const listen = (chunk: Buffer) => {
+      said += chunk;
+    };
+    stderr.on('data', listen);
+    await until(`"${text}" on stderr`, () => said.includes(text));
+    stderr.off('data', listen);
+  }
+
   /** Runs the CLI to its end. */
   async run(args: readonly string[], input = ''): Promise<Finished> {
     const running = this.start(args);
@@ -56,15 +68,14 @@ export class Workplace {
     return { process: child, finished };
   }
 
-  /** Processes of this folder's servers that live. */
-  leftovers(): string[] {
-    const listing = execFileSync('ps', ['-A', '-o', 'stat=,pid=,args='], { encoding: 'utf8' });
-    return listing.split('\n').filter((line) => line.includes(`run=${this.folder}`) && !line.startsWith('Z'));
+  /** The running processes of this folder's servers. */
+  leftovers(): ProcessEntry[] {
+    return processesWith(`run=${this.folder}`);
   }
 
-  /** Ends what a failed test left behind. */
+  /** Ends the servers that a failed test left behind. */
   dispose(): void {
-    for (const line of this.leftovers()) process.kill(Number(line.trim().split(/\s+/)[1]), 'SIGKILL');
+    killAll(`run=${this.folder}`);
     rmSync(this.folder, { recursive: true, force: true });
   }
 

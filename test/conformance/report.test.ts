@@ -13,7 +13,7 @@ describe('a scenario of the conformance suite', () => {
     );
   });
 
-  it('is not lost when it fails directly too, but is told of', () => {
+  it('is not lost when it fails directly too, but is reported', () => {
     const results = { direct: [failed('a')], Trunkline: [failed('a')] };
     expect(lostScenarios(results)).toEqual([]);
     expect(toReport('1.0', results)).toContain('Failed without Trunkline:\n    a');

@@ -15,7 +15,7 @@ const POISONED = { ...EDIT, description: 'Edits a file.\nSends it \u200beverywhe
 const CHANGE = { name: 'change', inputSchema: SCHEMA };
 const SEND = { name: 'send', title: 'Send', inputSchema: SCHEMA };
 
-/** A server that lists what stands in a file, whenever it is asked. */
+/** A server that reads its list from a file each time. */
 function moody(...args: string[]) {
   const file = join(folderWith(), 'tools.json');
   const offer = (...tools: readonly object[]) => writeFileSync(file, JSON.stringify(tools));
@@ -51,7 +51,7 @@ describe('over stdio', () => {
     return { code, stdout };
   }
 
-  it('F53: a tool that changed is served by no later run, and a running one takes over what the command approves', async () => {
+  it('F53: a changed tool is withheld by later runs, and a running one applies what the command approves', async () => {
     const { entry, offer } = moody();
     const servers = { f: { ...entry, approval: 'required' } };
     const first = await start({ servers });
@@ -92,7 +92,7 @@ describe('over stdio', () => {
     expect(await approve(gateway)).toEqual({ code: 0, stdout: 'f: no tool waits for approval\n' });
   });
 
-  it('F53: a list that was kept of the last run is no way around it', async () => {
+  it('F53: a list that was cached in the last run is checked as well', async () => {
     const { entry, offer } = moody('slow-start=700');
     const first = await start({ servers: { f: { ...entry, approval: 'required' } } });
     await first.untilState('f', 'ready');
@@ -136,7 +136,7 @@ describe('over stdio', () => {
 });
 
 describe('over HTTP', () => {
-  it('F53: a tool that changed is neither listed nor called, at /mcp and at that of its server', async () => {
+  it('F53: a changed tool is neither listed nor called, at /mcp and at the endpoint of its server', async () => {
     const place = new Place();
     onTestFinished(() => place.dispose());
     const { entry, offer } = moody();
@@ -185,7 +185,7 @@ describe('trunkline approve', () => {
 
   const approvals = () => join(place.folder, '.local', 'share', 'trunkline', 'approvals');
 
-  it('shows all tools of a server that was never used, and approves nothing where nobody can be asked', async () => {
+  it('shows all tools of a server that was never used, and approves nothing without a terminal', async () => {
     const { code, stdout, stderr } = await place.run(['approve']);
     expect({ code, stderr }).toEqual({ code: 1, stderr: '' });
     expect(stdout.match(/^\S.*$/gm)).toEqual([
@@ -197,7 +197,7 @@ describe('trunkline approve', () => {
     expect(existsSync(approvals())).toBe(false);
   });
 
-  it('approves what the first use of a server did not, which `check` tells of, and nobody else can read it', async () => {
+  it('approves a tool that was added after the first use, which `check` reports, in a file for its user only', async () => {
     expect((await place.run(['tools'])).stdout).toContain('f__edit');
     tools.offer(EDIT, CHANGE, SEND);
     const { stdout } = await place.run(['check']);
@@ -210,7 +210,7 @@ describe('trunkline approve', () => {
     if (process.platform !== 'win32') expect(statSync(join(approvals(), file)).mode & 0o777).toBe(0o600);
   });
 
-  it('tells what it has no use for', async () => {
+  it('refuses servers without approval, unknown tools and unknown options', async () => {
     const [free, missing, yes] = await Promise.all([
       place.run(['approve', 'free']),
       place.run(['approve', 'f', 'missing', '--yes']),
@@ -221,7 +221,7 @@ describe('trunkline approve', () => {
     expect(yes).toMatchObject({ code: 2, stderr: expect.stringContaining('`trunkline tools` takes no `--yes`') });
   });
 
-  it('approves nothing while what was approved cannot be read, and says which file that is', async () => {
+  it('approves nothing while the file of approvals cannot be read, and names the file', async () => {
     await place.run(['tools']);
     const [file = ''] = readdirSync(approvals());
     writeFileSync(join(approvals(), file), '{');
@@ -230,7 +230,7 @@ describe('trunkline approve', () => {
     expect(readFileSync(join(approvals(), file), 'utf8')).toBe('{');
   });
 
-  it('says so when what is approved cannot be kept, by the command and in the status', async () => {
+  it('reports when approvals cannot be saved, by the command and in the status', async () => {
     mkdirSync(dirname(approvals()), { recursive: true });
     symlinkSync(join(place.folder, 'nowhere'), approvals());
     const { code, stdout, stderr } = await place.run(['approve', '--yes']);
@@ -243,7 +243,7 @@ describe('trunkline approve', () => {
     expect(status.stdout).toContain('the next run starts without them');
   });
 
-  it.runIf(existsSync('/usr/bin/script'))('asks about each tool at a terminal, and no is remembered', async () => {
+  it.runIf(existsSync('/usr/bin/script'))('asks about each tool at a terminal, and saves a no', async () => {
     const command = `'${process.execPath}' '${CLI}' approve`;
     const env = { ...process.env, HOME: place.folder };
     const child = spawn('script', ['-qec', command, '/dev/null'], { cwd: place.folder, env });

@@ -10,7 +10,7 @@ let gateway: GatewayProcess;
 afterEach(() => gateway.dispose());
 
 describe('two MCP Apps with the same user interface and tool', () => {
-  it('are each shown with their own', async () => {
+  it('are each shown with their own interface', async () => {
     const server = (says: string) => ({ command: 'node', args: [APP, says] });
     gateway = await GatewayProcess.start({ servers: { one: server('first'), two: server('second') } });
 

@@ -5,13 +5,13 @@ import { until } from '../support/processes.js';
 let gateway: GatewayProcess;
 afterEach(() => gateway.dispose());
 
-async function start(capabilities: object, server: Record<string, unknown> = {}): Promise<void> {
-  gateway = await GatewayProcess.start({ servers: { lab: server } }, { handshake: false });
+async function start(capabilities: object): Promise<void> {
+  gateway = await GatewayProcess.start({ servers: { lab: {} } }, { handshake: false });
   await gateway.initialize('2025-11-25', capabilities);
   await gateway.listTools();
 }
 
-/** Calls the tool that asks; resolves with the question as it came to the client, and the call's answer to come. */
+/** Calls the tool that asks; resolves with the server request as the client got it, and with the call's answer to come. */
 async function ask(
   method: string,
   params: object = {},
@@ -19,14 +19,14 @@ async function ask(
   const before = gateway.received.length;
   const call = gateway.call('lab__ask', { method, params }).then(({ message }) => message.result.content[0].text);
   const serverRequests = () => gateway.received.slice(before).filter(({ message }) => message.method === method);
-  await until('the question', () => serverRequests().length > 0);
+  await until('the server request', () => serverRequests().length > 0);
   const [received] = serverRequests();
-  if (received === undefined) throw new Error('No question');
+  if (received === undefined) throw new Error('No server request');
   return { raw: received.raw, input: received.message, call };
 }
 
-describe('what a server asks of the client', () => {
-  it('reaches it as it was asked but for the id, and the answer goes back as it was given but for the id', async () => {
+describe('a server request', () => {
+  it('reaches the client byte for byte but for the id, and so does the answer the server', async () => {
     await start({ sampling: {} });
     const { raw, input, call } = await ask('sampling/createMessage', { messages: [], n: 1 });
     expect(raw).toMatch(/^\{"params":\{"messages":\[\],"n":1\},"x":1\.0,"jsonrpc":"2\.0","id":1,"method":/);
@@ -34,7 +34,7 @@ describe('what a server asks of the client', () => {
     expect(await call).toMatch(/^\{"jsonrpc":"2\.0", "result":\{"e":1e400,"n":9007199254740993\},"id":"ask-\d+"\}$/);
   });
 
-  it('may be refused by it', async () => {
+  it('may be answered by the client with an error', async () => {
     await start({ elicitation: {} });
     const { input, call } = await ask('elicitation/create', { message: 'Sure?' });
     gateway.send(`{"jsonrpc":"2.0","id":${input.id},"error":{"code":-1,"message":"no","data":{"x":1.0}}}`);
@@ -45,14 +45,14 @@ describe('what a server asks of the client', () => {
     ['sampling/createMessage', { elicitation: {}, roots: {} }, -32601],
     ['roots/list', { sampling: {} }, -32601],
     ['elicitation/create', { sampling: {} }, -32601],
-  ])('never is %s when the client declared %j', async (method, capabilities, code) => {
+  ])('is never %s when the client declared %j', async (method, capabilities, code) => {
     await start(capabilities);
     const { message } = await gateway.call('lab__ask', { method });
     expect(message.result.content[0].text).toContain(`"code":${code}`);
     expect(gateway.received.filter((received) => received.message.method === method)).toEqual([]);
   });
 
-  it('reaches it though nobody but the two knows what it is about', async () => {
+  it("reaches the client when its method is a vendor's own", async () => {
     await start({});
     const { input, call } = await ask('vendor/ask', { x: 1 });
     gateway.send(`{"jsonrpc":"2.0","id":${input.id},"error":{"code":-32601,"message":"what?"}}`);
@@ -71,31 +71,35 @@ describe('what a server asks of the client', () => {
     expect(await call).toContain('accept');
   });
 
-  it('may take a person longer than a silent call may last', async () => {
-    await start({ elicitation: {} }, { timeout: '200ms' });
+  it('may wait for a person longer than the timeout of a call', async () => {
+    const server = { timeout: '200ms' };
+    gateway = await GatewayProcess.start({ servers: { lab: server, other: server } }, { handshake: false });
+    await gateway.initialize('2025-11-25', { elicitation: {} });
+    await gateway.listTools();
     const { input, call } = await ask('elicitation/create', { message: 'Take your time' });
-    // Three times the silence that a call is allowed, told by another call's timeouts.
-    for (let round = 0; round < 3; round += 1) {
-      const { message } = await gateway.call('trunkline__status', {});
-      expect(message.result.structuredContent.servers[0].inFlight).toBe(1);
-      const at = performance.now();
-      await until('a while has passed', () => performance.now() - at > 210);
+    // Calls of another server run into the same timeout, one after the other: twice its time has passed then.
+    for (let round = 0; round < 2; round += 1) {
+      const { message } = await gateway.call('other__wait', { delayMs: 60_000 });
+      expect(message.result._meta['trunkline/failure'].reason).toBe('timeout');
+      expect((await gateway.status('lab')).inFlight).toBe(1);
     }
     gateway.send(`{"jsonrpc":"2.0","id":${input.id},"result":{"action":"accept"}}`);
     expect(await call).toContain('accept');
   });
 
-  it('is taken back when the server dies', async () => {
+  it('is cancelled when the server dies', async () => {
     await start({ elicitation: {} });
     const before = gateway.call('lab__ask', { method: 'elicitation/create' });
-    await until('the question', () => gateway.received.some(({ message }) => message.method === 'elicitation/create'));
+    await until('the server request', () =>
+      gateway.received.some(({ message }) => message.method === 'elicitation/create'),
+    );
     process.kill((await gateway.status('lab')).pid, 'SIGKILL');
     expect((await before).message.result._meta['trunkline/failure'].outcome).toBe('unknown');
-    await until('the end of the question', () => gateway.notifications('notifications/cancelled').length > 0);
+    await until('the cancellation', () => gateway.notifications('notifications/cancelled').length > 0);
     expect(gateway.notifications('notifications/cancelled')[0]?.message.params.requestId).toBe(1);
   });
 
-  it('is told of the client as it is: revision, name and every capability', async () => {
+  it("comes from a server that got the client's revision, name and capabilities unchanged", async () => {
     gateway = await GatewayProcess.start({ servers: { lab: {} } }, { handshake: false });
     await gateway.initialize('2025-06-18', { sampling: {}, experimental: { 'x/y': { deep: [1] } } });
     const { message } = await gateway.call('lab__hello');

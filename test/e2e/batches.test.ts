@@ -1,12 +1,11 @@
 import { fileURLToPath } from 'node:url';
-import { afterEach, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { GatewayProcess, type Message, type StartOptions } from '../support/gateway-process.js';
 import { until } from '../support/processes.js';
 
 const BATCHING = fileURLToPath(new URL('../fixtures/servers/batching.mjs', import.meta.url));
 
 let gateway: GatewayProcess;
-afterEach(() => gateway.dispose());
 
 async function start(options: StartOptions, revision = '2025-03-26', capabilities: object = {}): Promise<void> {
   gateway = await GatewayProcess.start(options, { handshake: false });
@@ -31,8 +30,12 @@ async function say(line: string, count = 1): Promise<string[]> {
 }
 
 describe('a batch over stdio', () => {
+  /** One gateway for these tests: each looks at what came since it began. */
+  beforeAll(() => start({ servers: { lab: {} } }));
+  beforeEach(() => gateway.forget());
+  afterAll(() => gateway.dispose());
+
   it('is answered with one array, byte for byte, once the last answer is there', async () => {
-    await start({ servers: { lab: {} } });
     const [array] = await say(
       ` [ ${call('slow', 'lab__wait', { marker: 'late', delayMs: 60 })} , 7 ,{"params":{"name":"lab__verbatim"},"method":"tools/call","id":1.0,"jsonrpc":"2.0"}, {"jsonrpc":"2.0","method":"notifications/x"},{"jsonrpc":"2.0","id":"p","method":"ping"},${call('p', 'lab__die')}]`,
     );
@@ -51,8 +54,7 @@ describe('a batch over stdio', () => {
     expect((await gateway.status('lab')).generation).toBe(1);
   });
 
-  it('lets progress through at once, and leaves out what is cancelled meanwhile', async () => {
-    await start({ servers: { lab: {} } });
+  it('sends progress at once, and leaves out the answer of a cancelled call', async () => {
     const wait = call('gone', 'lab__wait', { marker: '', delayMs: 60_000 });
     const lines = await say(`[${wait},${call('done', 'lab__progress', {}, 'mine')}]`, 3);
     expect(lines.map((line) => JSON.parse(line).params)).toEqual(
@@ -63,7 +65,6 @@ describe('a batch over stdio', () => {
   });
 
   it('is refused as a whole when it is empty, or has initialize in it', async () => {
-    await start({ servers: { lab: {} } });
     const initialize = '{"jsonrpc":"2.0","id":2,"method":"initialize","params":{}}';
     const refusals = [...(await say('[]')), ...(await say(`[${call(1, 'lab__die')},${initialize}]`))];
     expect(refusals).toEqual([
@@ -72,6 +73,10 @@ describe('a batch over stdio', () => {
     ]);
     expect((await gateway.status('lab')).generation).toBe(1);
   });
+});
+
+describe('a batch over stdio in a revision without batches', () => {
+  afterEach(() => gateway.dispose());
 
   it.each(['2025-11-25', '2025-06-18', '2024-11-05'])('is refused when %s was agreed on', async (revision) => {
     await start({ servers: { lab: {} } }, revision);
@@ -85,11 +90,13 @@ describe('a batch over stdio', () => {
 describe('a batch over HTTP', () => {
   let url = '';
 
-  async function serve(lab: Record<string, unknown> = {}): Promise<void> {
-    await start({ servers: { lab }, args: ['--stdio', '--no-auth', '--http', '127.0.0.1:0'] });
+  beforeAll(async () => {
+    const servers = { lab: { tools: { deny: ['effect'] } } };
+    await start({ servers, args: ['--stdio', '--no-auth', '--http', '127.0.0.1:0'] });
     await until('it listens', () => /^Trunkline serves /m.test(gateway.stderr));
     url = /^Trunkline serves (\S+)/m.exec(gateway.stderr)?.[1] ?? '';
-  }
+  });
+  afterAll(() => gateway.dispose());
 
   function post(body: string, headers: Record<string, string> = {}): Promise<Response> {
     const accept = 'application/json, text/event-stream';
@@ -102,8 +109,7 @@ describe('a batch over HTTP', () => {
     return { 'mcp-session-id': response.headers.get('mcp-session-id') ?? '' };
   }
 
-  it('stays one message each to the servers, whatever lines it is spread over', async () => {
-    await serve({ tools: { deny: ['effect'] } });
+  it('reaches the servers as one message each, although it has line breaks', async () => {
     const session = await openSession('2025-03-26');
     // To a server each line is a message: the second one here would call what the configuration denies.
     const smuggled = '{"jsonrpc":"2.0","id":99,"method":"tools/call","params":{"name":"effect","arguments":{}}}';
@@ -119,7 +125,6 @@ describe('a batch over HTTP', () => {
   });
 
   it('is answered with an array of JSON, or with events when something comes first', async () => {
-    await serve();
     const session = await openSession('2025-03-26');
     const wait = call(1, 'lab__wait', { marker: 'late', delayMs: 60 });
     const plain = await post(
@@ -146,8 +151,7 @@ describe('a batch over HTTP', () => {
     expect(events).toHaveLength(5);
   });
 
-  it('that asks for nothing is answered with 202', async () => {
-    await serve();
+  it('without a request is answered with 202', async () => {
     const session = await openSession('2025-03-26');
     const response = await post(
       '[{"jsonrpc":"2.0","method":"notifications/initialized"},{"jsonrpc":"2.0","id":1,"result":{}}]',
@@ -156,8 +160,7 @@ describe('a batch over HTTP', () => {
     expect([response.status, await response.text()]).toEqual([202, '']);
   });
 
-  it('is refused with 400 and -32600 where there cannot be one', async () => {
-    await serve();
+  it('is refused with 400 and -32600 where batches are not allowed', async () => {
     const ping = '{"jsonrpc":"2.0","id":1,"method":"ping"}';
     const initialize = '{"jsonrpc":"2.0","id":2,"method":"initialize","params":{"protocolVersion":"2025-03-26"}}';
     const old = await openSession('2025-03-26');
@@ -180,8 +183,9 @@ describe('a batch over HTTP', () => {
 
 describe('a server that writes batches', () => {
   const SERVERS = { all: { command: 'node', args: [BATCHING] } };
+  afterEach(() => gateway.dispose());
 
-  it('is served like any other: answers, progress and what is no message', async () => {
+  it('gets and sends answers and progress, and its invalid elements are counted', async () => {
     await start({ servers: SERVERS });
     const lines = await say(
       `[${['a', 'b', 'c'].map((id) => call(id, 'all__together', { count: 3, marker: `for ${id}` }, `t-${id}`)).join(',')}]`,
@@ -200,7 +204,7 @@ describe('a server that writes batches', () => {
     expect([state, dropped.junk]).toEqual(['ready', 6]);
   });
 
-  it('may ask in a batch, and gets each answer alone', async () => {
+  it('may send requests in a batch, and gets each answer alone', async () => {
     await start({ servers: SERVERS }, '2025-11-25', { sampling: {} });
     const serverRequests = (await say(call('q', 'all__ask'), 2)).map((line) => JSON.parse(line) as Message);
     expect(serverRequests.map(({ method, params }) => [method, params.half])).toEqual([

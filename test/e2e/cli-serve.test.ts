@@ -21,6 +21,7 @@ afterEach(() => {
   }
 });
 
+// `test/app/run-to-end.test.ts` proves the deadline of three seconds, on a clock of its own.
 describe('serve', () => {
   it('goes on without servers when the configuration is broken, and says what is wrong', async () => {
     place.write('trunkline.yaml', 'servers:\n  a: { comand: x }\n');
@@ -36,42 +37,38 @@ describe('serve', () => {
     expect(stderr).toContain('did you mean `command`');
   });
 
-  it('F15: ends the children that heed nothing within three seconds of the end of its stdin', async () => {
+  it('F15: ends the servers that ignore everything when its stdin ends', async () => {
     place.configure({ stubborn: 'ignores-the-end', mute: 'never-answers' });
     const { process: running, finished } = place.start(['serve']);
     await until('both servers run', () => place.leftovers().length === 2);
-    const at = performance.now();
     running.stdin.end();
     expect(await finished).toMatchObject({ code: 0, stdout: '' });
-    expect(performance.now() - at).toBeLessThan(3_200);
   });
 
-  it('gives children their time when its stdin ends and a signal comes together', async () => {
+  it('gives servers their time when its stdin ends and a signal comes together', async () => {
     place.configure({ stubborn: 'ignores-the-end' });
-    const { process: running, finished } = place.start([]);
-    await until('the server runs', () => place.leftovers().length === 1);
-    const at = performance.now();
+    const { process: running, finished } = place.start(['-vv']);
+    await place.says(running, 'ready to ignore signals');
     running.stdin.end();
     running.kill('SIGTERM');
-    expect((await finished).code).toBe(0);
-    expect(performance.now() - at).toBeGreaterThan(2_400);
-    expect(performance.now() - at).toBeLessThan(3_200);
+    const { code, stderr } = await finished;
+    expect(code).toBe(0);
+    // The server got SIGTERM first, as it does when it is given its time.
+    expect(stderr).toContain('SIGTERM ignored');
   });
 
   it('F16: ends at once on a second signal', async () => {
     place.configure({ stubborn: 'ignores-the-end' });
-    const { process: running, finished } = place.start(['-v']);
-    let log = '';
-    running.stderr.on('data', (chunk: Buffer) => {
-      log += chunk;
-    });
-    await until('the server runs', () => place.leftovers().length === 1);
+    const { process: running, finished } = place.start(['-vv']);
+    await place.says(running, 'ready to ignore signals');
+    // Two signals of the same kind that are sent together may arrive as one.
     running.kill('SIGTERM');
-    await until('it is ending', () => log.includes('"shutting down"'));
-    const at = performance.now();
-    running.kill('SIGTERM');
-    expect((await finished).code).toBe(0);
-    expect(performance.now() - at).toBeLessThan(900);
+    running.kill('SIGINT');
+    const { code, stderr } = await finished;
+    expect(code).toBe(0);
+    // The server got SIGKILL without the SIGTERM that comes first otherwise.
+    expect(stderr).toContain('server stopped');
+    expect(stderr).not.toContain('SIGTERM ignored');
   });
 
   it('does not cut off an answer that a client is still reading', async () => {
@@ -93,7 +90,7 @@ describe('serve', () => {
     expect(answer.result.content[0].text).toHaveLength(2 * 1024 * 1024);
   });
 
-  it('ends within three seconds although the client has stopped reading', async () => {
+  it('ends although the client has stopped reading', async () => {
     place.configure({ good: 'ok' });
     const { process: running, finished } = place.start([]);
     const read = reader(running);
@@ -102,11 +99,9 @@ describe('serve', () => {
     running.stdout.pause();
     running.stdin.write(request(3, 'tools/call', { name: 'good__big', arguments: {} }));
     await until('the beginning of the answer', () => running.stdout.readableLength > 0);
-    const at = performance.now();
     const exited = new Promise((resolve) => running.once('exit', resolve));
     running.stdin.end();
     expect(await exited).toBe(0);
-    expect(performance.now() - at).toBeLessThan(3_200);
     running.stdout.resume();
     await finished;
   });

@@ -4,9 +4,9 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'nod
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { CLI, type Message } from '../support/gateway-process.js';
-import { until } from '../support/processes.js';
+import { killAll, type ProcessEntry, processesWith, until } from '../support/processes.js';
 import { RecordingProxy } from '../support/recording-proxy.js';
 
 const CLI_CLIENT = fileURLToPath(new URL('../../docs/examples/cli-client.mjs', import.meta.url));
@@ -18,13 +18,13 @@ const FORM = 'everything__trigger-elicitation-request';
 /** What Trunkline takes at most to end everything, and a little for a busy machine. */
 const END_MS = 3_500;
 
-let place: Place;
-beforeEach(() => {
-  place = new Place();
-});
-afterEach(() => place.dispose());
-
 describe('the command-line client', () => {
+  let place: Place;
+  beforeEach(() => {
+    place = new Place();
+  });
+  afterEach(() => place.dispose());
+
   it('lists what all servers offer, and leaves no process behind', async () => {
     const { code, stdout } = await place.cliClient();
     expect(code).toBe(0);
@@ -38,13 +38,14 @@ describe('the command-line client', () => {
   });
 
   it('calls a tool with arguments in JSON, and writes nothing but the answer to stdout', async () => {
+    place.configure('files');
     const note = place.write('note.txt', 'a note');
     const { code, stdout, stderr } = await place.cliClient(['files__read_text_file', JSON.stringify({ path: note })]);
     expect({ code, stdout, stderr }).toEqual({ code: 0, stdout: 'a note\n', stderr: '' });
     expect(place.leftovers()).toEqual([]);
   });
 
-  it('shows progress while the call is under way', async () => {
+  it('shows progress while the call is in flight', async () => {
     place.configure('everything');
     const { code, stdout, stderr } = await place.cliClient([LONG, '{"duration":1,"steps":4}']);
     expect(code).toBe(0);
@@ -65,14 +66,14 @@ describe('the command-line client', () => {
     [['--config', 'x', 'tool', '{}', 'more'], 'wrong usage'],
     [['--config', 'x', 'tool', '{not json'], 'JSON'],
     [['--confg', 'x'], '--confg'],
-  ])('is told %j and exits with 2 and its usage', async (args, reason) => {
+  ])('refuses %j with exit code 2 and its usage', async (args, reason) => {
     const { code, stdout, stderr } = await place.start(CLI_CLIENT, args).finished;
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
     expect(stderr).toContain(reason);
     expect(stderr).toContain('Usage: cli-client.mjs --config FILE');
   });
 
-  it('lets the person at the terminal fill in what a server asks for, again where it does not fit', async () => {
+  it('lets the person at the terminal fill in a form of a server, and asks again for invalid values', async () => {
     place.configure('everything');
     // Stdin stays open: the client has to end by itself.
     const running = place.start(CLI_CLIENT, ['--config', place.config, FORM]);
@@ -136,9 +137,11 @@ describe('the command-line client', () => {
   });
 
   it.each(['SIGINT', 'SIGTERM'] as const)('ends everything on %s in the middle of a call', async (signal) => {
+    place.configure('everything');
     const running = place.start(CLI_CLIENT, ['--config', place.config, LONG, '{"duration":60,"steps":600}']);
-    await until('the call is under way', () => running.stderr.includes('1 of 600'));
-    expect(place.leftovers()).toHaveLength(5);
+    await until('the call has begun', () => running.stderr.includes('1 of 600'));
+    // The client, the gateway and the server.
+    expect(place.leftovers()).toHaveLength(3);
     running.process.kill(signal);
     const { code, stdout, stderr } = await running.finished;
     expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
@@ -149,10 +152,20 @@ describe('the command-line client', () => {
 
 describe('the bot', () => {
   const NAMES = ['ada', 'bob', 'cyd'];
-  beforeEach(() => place.configure('everything'));
+  /** One gateway for all tests: the sessions of each bot end with it. */
+  const place = new Place();
+  beforeAll(async () => {
+    place.configure('everything');
+    await place.restart();
+    await place.proxy.listen();
+  });
+  beforeEach(() => {
+    place.proxy.seen.length = 0;
+  });
+  afterAll(() => place.dispose());
 
-  it('answers each of its users, and none with what belongs to another one', async () => {
-    const bot = await place.bot();
+  it('answers each of its users, and none with the answer to another one', async () => {
+    const bot = place.bot();
     const serverRequests = NAMES.map((name) =>
       Array.from({ length: 10 }, (_, call) => `${name}, ${call}, ${randomUUID()}`),
     );
@@ -171,7 +184,7 @@ describe('the bot', () => {
   });
 
   it('has a session for each user, with the token, and ends each with DELETE', async () => {
-    const bot = await place.bot();
+    const bot = place.bot();
     for (const message of ['one', 'two']) {
       for (const name of NAMES) bot.say(name, 'everything__echo', { message: `${name} ${message}` });
     }
@@ -194,10 +207,10 @@ describe('the bot', () => {
     );
   });
 
-  it('lets no user wait for the call of another one', async () => {
-    const bot = await place.bot();
+  it("lets no user wait for another user's call", async () => {
+    const bot = place.bot();
     bot.say('ada', LONG, { duration: 60, steps: 600 });
-    await until('the call is under way', () => bot.stdout.includes('ada: 1 of 600 …'));
+    await until('the call has begun', () => bot.stdout.includes('ada: 1 of 600 …'));
     bot.say('bob', 'everything__get-sum', { a: 20, b: 22 });
     await until("bob's answer", () => bot.stdout.includes('bob: The sum of 20 and 22 is 42.'));
     // What ada is still waiting for is cancelled.
@@ -209,8 +222,8 @@ describe('the bot', () => {
     expect(deleted.map(({ status }) => status)).toEqual([204, 204]);
   });
 
-  it('begins a new session when Trunkline does not know the old one, and asks again', async () => {
-    const bot = await place.bot();
+  it('begins a new session when Trunkline does not know the old one, and repeats the call', async () => {
+    const bot = place.bot();
     for (const name of NAMES) bot.say(name, 'everything__echo', { message: 'before' });
     await until('all answers', () => bot.stdout.split('\n').length > 3);
     await place.restart();
@@ -236,7 +249,7 @@ describe('the bot', () => {
   });
 
   it('tells a user what did not work, and goes on', async () => {
-    const bot = await place.bot();
+    const bot = place.bot();
     bot.say('ada', 'everything__nothing', {});
     bot.process.stdin.write('ada everything__echo {bad\n\nada\n');
     bot.say('ada', 'everything__echo', { message: 'fine' });
@@ -249,9 +262,10 @@ describe('the bot', () => {
     ]);
   });
 
-  it('asks once only when a server itself speaks of 404', async () => {
+  it('does not repeat a call that a server answers with error 404', async () => {
     const calls = place.addServerThatAnswers404();
-    const bot = await place.bot();
+    await place.restart();
+    const bot = place.bot();
     bot.say('ada', 'lost__find', {});
     expect((await bot.finish()).stdout).toMatch(/^ada: that did not work: .*no such page\n$/);
     expect(readFileSync(calls, 'utf8')).toBe('called\n');
@@ -260,11 +274,11 @@ describe('the bot', () => {
   it('takes its token from a variable if that is set', async () => {
     // Of another user, whose `trunkline token` would print another one.
     const elsewhere = { XDG_DATA_HOME: place.folderFor('elsewhere') };
-    const refused = await place.bot(elsewhere);
+    const refused = place.bot(elsewhere);
     refused.say('ada', 'everything__echo', { message: 'hi' });
     expect((await refused.finish()).stdout).toMatch(/^ada: that did not work: .*A bearer token is required/);
 
-    const bot = await place.bot({ ...elsewhere, TRUNKLINE_TOKEN: place.token() }, { isServing: true });
+    const bot = place.bot({ ...elsewhere, TRUNKLINE_TOKEN: place.token() });
     bot.say('ada', 'everything__echo', { message: 'hi' });
     expect((await bot.finish()).stdout).toBe('ada: Echo: hi\n');
   });
@@ -278,7 +292,7 @@ interface Finished {
 
 type Environment = Readonly<Record<string, string>>;
 
-/** A folder for one test, with up to three real servers in its configuration and all that runs there. */
+/** A folder with a configuration of up to three real servers, and everything that runs in it. */
 class Place {
   readonly proxy = new RecordingProxy();
   /** Part of every command line, so that what is left of a run can be found. */
@@ -305,7 +319,7 @@ class Place {
     this.config = this.#configure();
   }
 
-  /** Leaves all but one of the servers out, where the others would only take time to start. */
+  /** Configures one server alone, for tests that need no other. */
   configure(only: string): void {
     this.#servers = { [only]: this.#servers[only] ?? {} };
     this.#configure();
@@ -354,16 +368,12 @@ for await (const line of createInterface({ input: process.stdin })) {
     return await running.finished;
   }
 
-  /** Starts Trunkline and the bot, with a proxy between them that sees what they say. */
-  async bot(environment: Environment = {}, { isServing = false } = {}): Promise<Running> {
-    if (!isServing) {
-      await this.restart();
-      await this.proxy.listen();
-    }
+  /** Starts the bot, with a proxy between it and Trunkline that records what they send. */
+  bot(environment: Environment = {}): Running {
     return this.start(HTTP_BOT, [this.proxy.url], environment);
   }
 
-  /** Ends Trunkline, if it runs, and starts it anew. */
+  /** Starts Trunkline; ends the one that runs first. */
   async restart(): Promise<void> {
     this.#gateway?.process.kill('SIGTERM');
     await this.#gateway?.finished;
@@ -389,10 +399,9 @@ for await (const line of createInterface({ input: process.stdin })) {
     return this.write('trunkline.yaml', JSON.stringify({ servers: this.#servers }));
   }
 
-  /** Processes of this test that live. */
-  leftovers(): string[] {
-    const listing = execFileSync('ps', ['-A', '-o', 'stat=,pid=,args='], { encoding: 'utf8' });
-    return listing.split('\n').filter((line) => line.includes(this.#folder) && !line.startsWith('Z'));
+  /** The running processes of this place. */
+  leftovers(): ProcessEntry[] {
+    return processesWith(this.#folder);
   }
 
   /** Ends everything, and fails when something did not end in an orderly way. */
@@ -401,7 +410,7 @@ for await (const line of createInterface({ input: process.stdin })) {
       for (const { process: running } of this.#running) running.kill('SIGTERM');
       await until('every process is gone', () => this.leftovers().length === 0, END_MS);
     } finally {
-      for (const line of this.leftovers()) process.kill(Number(line.trim().split(/\s+/)[1]), 'SIGKILL');
+      killAll(this.#folder);
       for (const { process: running } of this.#running) running.kill('SIGKILL');
       await Promise.all(this.#running.map(({ finished }) => finished));
       await this.proxy.close();

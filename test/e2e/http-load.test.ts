@@ -3,6 +3,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { Message } from '../support/gateway-process.js';
 import { Place, type Running } from '../support/http-place.js';
 import { LoadClient, type LoadObserver } from '../support/load-client.js';
+import { repetitions } from '../support/repetitions.js';
 
 interface LoadedServer {
   readonly key: string;
@@ -15,16 +16,19 @@ interface LoadedServer {
   readonly cancels: number;
 }
 
+/** All of them share two processes. */
+const SESSIONS = repetitions({ full: 200, short: 60 });
+
 /**
  * Who is there, and which servers all of them use. A server that asks must be at work for one client at a time, so that
  * there is nobody else whom it can mean.
  */
 const LOADS: readonly { readonly sessions: number; readonly servers: readonly LoadedServer[] }[] = [
   {
-    sessions: 200,
+    sessions: SESSIONS,
     servers: [
-      { key: 'busy', settings: { concurrency: 256, maxQueued: 1024 }, users: 200, waits: 4, asks: 0, cancels: 1 },
-      { key: 'asking', settings: { concurrency: 1, maxQueued: 1024 }, users: 200, waits: 1, asks: 1, cancels: 0 },
+      { key: 'busy', settings: { concurrency: 256, maxQueued: 1024 }, users: SESSIONS, waits: 4, asks: 0, cancels: 1 },
+      { key: 'asking', settings: { concurrency: 1, maxQueued: 1024 }, users: SESSIONS, waits: 1, asks: 1, cancels: 0 },
     ],
   },
   {
@@ -44,7 +48,7 @@ beforeEach(() => {
 afterEach(() => place.dispose());
 
 describe.each(LOADS)('$sessions sessions at once', ({ sessions: count, servers }) => {
-  it('get every answer, and nothing that is another one’s', { timeout: 60_000 }, async () => {
+  it('get every answer, and nothing that belongs to another session', { timeout: 60_000 }, async () => {
     const running = await place.serve({
       servers: Object.fromEntries(
         servers.map(({ key, settings }) => [key, { ...place.lab(), maxWait: '50s', ...settings }]),

@@ -102,24 +102,24 @@ describe('cross-site requests: a web page of another origin', () => {
   });
 
   it.each(['text/plain', 'application/x-www-form-urlencoded', 'multipart/form-data; boundary=x', undefined])(
-    'cannot post without being asked for leave first: a body of type %s gets 415, even with the right token',
+    'cannot post without a preflight request: a body of type %s gets 415, even with the right token',
     async (type) => {
       expect((await guarded.send(gateway, { headers: { 'content-type': type }, body: HELLO })).status).toBe(415);
       await expectNobodyIn();
     },
   );
 
-  it('gets no leave when it asks for it', async () => {
+  it('gets no permission from a preflight request', async () => {
     const preflight = { 'access-control-request-method': 'POST', 'access-control-request-headers': 'authorization' };
     const own = `http://127.0.0.1:${gateway.port}`;
     for (const origin of ['http://evil.test', own]) {
       const { headers, status } = await guarded.send(gateway, { method: 'OPTIONS', headers: { ...preflight, origin } });
-      expect(status).toBeGreaterThanOrEqual(400);
+      expect(status).toBe(origin === own ? 405 : 403);
       expect(Object.keys(headers).filter((name) => name.startsWith('access-control'))).toEqual([]);
     }
   });
 
-  it('cannot make the browser send the token by itself: in a cookie or the address it is worth nothing', async () => {
+  it('cannot make the browser send the token by itself: a token in a cookie or in the address is ignored', async () => {
     const { token } = guarded;
     const headers = { authorization: undefined, cookie: `token=${token}; authorization=Bearer%20${token}` };
     const path = `/mcp?token=${token}&access_token=${token}`;
@@ -129,7 +129,7 @@ describe('cross-site requests: a web page of another origin', () => {
 });
 
 describe('another user or program of this machine', () => {
-  it('is told the same whether it has no token, a wrong one or nearly the right one', async () => {
+  it('gets the same answer for no token, a wrong one and nearly the right one', async () => {
     const running = await serve();
     const { token } = place;
     const guesses = [undefined, 'Bearer', 'Bearer x', `Bearer ${token.slice(0, -1)}`, `Bearer ${token}x`, token];
@@ -150,6 +150,7 @@ describe('another user or program of this machine', () => {
     for (let attempt = 1; attempt <= 10; attempt += 1) expect((await guess(attempt)).status).toBe(401);
     const { status, headers } = await guess(11);
     expect(status).toBe(429);
+    // A minute, without the seconds that the guesses took.
     expect(Number(headers['retry-after'])).toBeGreaterThan(40);
     await expectNobodyIn(place, running);
   });
@@ -162,7 +163,11 @@ describe('another user or program of this machine', () => {
     expect(statSync(dirname(place.tokenFile)).mode & 0o777).toBe(0o700);
     expect(place.token).toMatch(/^[\w-]{43}$/);
     expect(place.leftovers().length).toBeGreaterThan(0);
-    const visible = [...place.leftovers(), running.stderr, readFileSync(place.file('log'), 'utf8')].join('\n');
+    const visible = [
+      ...place.leftovers().map(({ args }) => args),
+      running.stderr,
+      readFileSync(place.file('log'), 'utf8'),
+    ].join('\n');
     expect(visible).not.toContain(place.token);
   });
 
@@ -193,7 +198,7 @@ describe('the network: an address that others can reach', () => {
     expect(stderr).not.toContain('Trunkline serves');
   });
 
-  it('takes nobody without the token or under another name than the allowed ones', async () => {
+  it('accepts no request without the token or under another host name than the allowed ones', async () => {
     const running = await serve({ address: ['--http', '0.0.0.0:0', '--allowed-host', 'gateway.test'] });
     expect(await place.statusOf(running, { host: 'gateway.test', authorization: undefined })).toBe(401);
     expect(await place.statusOf(running, { host: `127.0.0.1:${running.port}` })).toBe(403);
@@ -202,26 +207,25 @@ describe('the network: an address that others can reach', () => {
 });
 
 describe('a stolen, guessed or planted session', () => {
-  it('is 400 without an id and 404 with an unknown one, and nothing is made for it', async () => {
-    const running = await serve();
+  it('is 400 without an id and 404 with an unknown one, and no session is created', async () => {
     const ping = { body: JSON.stringify(PING) };
-    expect((await place.send(running, ping)).status).toBe(400);
+    expect((await guarded.send(gateway, ping)).status).toBe(400);
     for (const id of ['unknown', 'x'.repeat(43), '..', '__proto__']) {
       const headers = { 'mcp-session-id': id };
-      expect((await place.send(running, { ...ping, headers })).status).toBe(404);
+      expect((await guarded.send(gateway, { ...ping, headers })).status).toBe(404);
       // An id of the client's own choice is not taken over for a session that begins.
-      expect((await place.send(running, { body: HELLO, headers })).status).toBe(404);
-      expect((await place.send(running, { method: 'GET', headers })).status).toBe(404);
-      expect((await place.send(running, { method: 'DELETE', headers })).status).toBe(404);
+      expect((await guarded.send(gateway, { body: HELLO, headers })).status).toBe(404);
+      expect((await guarded.send(gateway, { method: 'GET', headers })).status).toBe(404);
+      expect((await guarded.send(gateway, { method: 'DELETE', headers })).status).toBe(404);
     }
-    await expectNobodyIn(place, running);
+    await expectNobodyIn();
   });
 
   it('cannot be guessed: each id is new and has 256 bits', async () => {
-    const running = await serve();
     const ids = await Promise.all(
-      Array.from({ length: 20 }, async () => (await place.initialize(running))['mcp-session-id']),
+      Array.from({ length: 20 }, async () => (await guarded.initialize(gateway))['mcp-session-id']),
     );
+    begun.set(gateway, (begun.get(gateway) ?? 0) + ids.length);
     expect(new Set(ids).size).toBe(20);
     for (const id of ids) expect(Buffer.from(id, 'base64url')).toHaveLength(32);
   });
@@ -300,7 +304,7 @@ describe('the token passed on: a server', () => {
 });
 
 describe('exhaustion: a client that wants too much', () => {
-  it('gets 503 for the 101st session, without anything being made for it, until one of the others ends', async () => {
+  it('gets 503 for the 101st session, without creating anything for it, until another session ends', async () => {
     // Only the rate is raised: that would otherwise be what stops it.
     const running = await serve({ gateway: { http: { requestBurst: 1_000 } } });
     const sessions = await Promise.all(Array.from({ length: 100 }, () => place.initialize(running)));
@@ -341,10 +345,11 @@ describe('exhaustion: a client that wants too much', () => {
     },
   );
 
-  it('gets 429 once it has asked as often as configured, and not for ever', async () => {
+  it('gets 429 at the configured rate, and is accepted again later', async () => {
     const running = await serve({ gateway: { http: { requestBurst: 5, requestsPerSecond: 1 } } });
     const answers = await Promise.all(Array.from({ length: 20 }, () => place.send(running, { body: HELLO })));
     const refused = answers.filter(({ status }) => status === 429);
+    // The five of the burst, and one for each second that the requests took.
     expect(answers.length - refused.length).toBeGreaterThanOrEqual(5);
     expect(refused.length).toBeGreaterThan(0);
     for (const { headers } of refused) expect(headers['retry-after']).toBe('1');
@@ -360,7 +365,7 @@ describe('exhaustion: a client that wants too much', () => {
     for (const socket of sockets) socket.end();
   });
 
-  it('hears a comment at the configured pace while it listens to nothing', async () => {
+  it('gets a comment at the configured interval on a silent stream', async () => {
     const running = await serve({ gateway: { http: { keepAlive: '1s' } } });
     const headers = { ...(await place.initialize(running)), accept: 'text/event-stream' };
     const listening = await connect(running, headOf(running, place.headers(headers)).replace(/^POST/, 'GET'));
@@ -375,9 +380,8 @@ describe('exhaustion: a client that takes its time', () => {
     async (kind) => {
       const { received, afterMs } = (await slowClients.get(kind)) ?? {};
       expect(received).toMatch(/^HTTP\/1\.1 408 /);
-      // Node looks once a second.
+      // The client was given the ten seconds that are configured; Node checks once a second.
       expect(afterMs).toBeGreaterThan(9_500);
-      expect(afterMs).toBeLessThan(15_000);
       await expectNobodyIn();
     },
   );

@@ -19,7 +19,7 @@ async function start(options: StartOptions): Promise<GatewayProcess> {
   return gateway;
 }
 
-/** Everything ready and what it offers kept, and then a run of the same. */
+/** Runs a configuration until its lists are cached, and then runs it again. */
 async function twice(options: StartOptions, between: (folder: string) => void = () => {}): Promise<GatewayProcess> {
   const first = await start(options);
   for (const server of Object.keys(options.servers)) await first.untilState(server, 'ready');
@@ -31,7 +31,7 @@ async function twice(options: StartOptions, between: (folder: string) => void = 
 const names = (tools: readonly Message[]) => tools.map(({ name }) => name);
 
 describe('the second run', () => {
-  it('lists at once what a slow server offered in the first, byte for byte, and calls wait for it', async () => {
+  it('lists at once what a slow server offered in the first run, byte for byte, and calls wait for the server', async () => {
     const options = { servers: { slow: { args: ['slow=1500'] }, quick: {} } };
     const first = await start(options);
     const before = await first.request('tools/list');
@@ -54,7 +54,7 @@ describe('the second run', () => {
     expect(second.notifications(CHANGED)).toEqual([]);
   });
 
-  it('keeps what it keeps for its user alone', async () => {
+  it('writes its cache for its user only', async () => {
     const gateway = await twice({ servers: { lab: { env: { API_KEY: 'canary-secret' } } } });
     const data = join(gateway.folder, 'data', 'trunkline');
     for (const folder of ['catalogue', 'checked'].map((name) => join(data, name))) {
@@ -76,14 +76,14 @@ describe('the second run', () => {
       writeFileSync(join(catalogue, name), kept.replace('"name":"verbatim"', '"name":"of-old"'));
     });
     expect(names(await gateway.listTools())).toContain('lab__of-old');
-    await until('the notice', () => gateway.notifications(CHANGED).length > 0);
+    await until('the notification', () => gateway.notifications(CHANGED).length > 0);
     const now = names(await gateway.listTools());
     expect(now).toContain('lab__verbatim');
     expect(now).not.toContain('lab__of-old');
     expect(gateway.notifications(CHANGED)).toHaveLength(1);
   });
 
-  it('drops the list of a server that is gone for good, and says so', async () => {
+  it('removes the cached list of a server that does not start any more, and notifies clients', async () => {
     const lab = new URL('../fixtures/servers/lab.mjs', import.meta.url).href;
     const place = await start({ servers: { lab: {} } });
     await place.end();
@@ -111,11 +111,11 @@ describe('the second run', () => {
     const second = await start(options);
     expect(names(await second.listTools())).toContain('gone__echo');
     writeFileSync(gate, '');
-    await until('the notice', () => second.notifications(CHANGED).length > 0);
+    await until('the notification', () => second.notifications(CHANGED).length > 0);
     expect(names(await second.listTools())).not.toContain('gone__echo');
   });
 
-  it('does without what was kept when that cannot be read', async () => {
+  it('ignores a cache that cannot be read', async () => {
     const gateway = await twice({ servers: { lab: {} } }, (folder) => {
       for (const part of ['catalogue', 'checked']) {
         const place = join(folder, 'data', 'trunkline', part);
@@ -143,7 +143,7 @@ describe('a server with `idleStop`', () => {
     const gateway = await start({ servers: { lab: { idleStop: '300ms' } } });
     const tools = names(await gateway.listTools());
     await gateway.untilState('lab', 'idle');
-    expect(gateway.leftovers().filter((line) => line.includes('lab.mjs'))).toEqual([]);
+    expect(gateway.leftovers().filter(({ args }) => args.includes('lab.mjs'))).toEqual([]);
     expect(names(await gateway.listTools())).toEqual(tools);
     const { message } = await gateway.call('lab__echo', { text: 'x' });
     expect(message.result.isError).toBeUndefined();

@@ -7,6 +7,7 @@ import { Workplace } from '../cli/cli-run.js';
 import { spawnFixture } from '../process/spawned.js';
 import { GatewayProcess, type StartOptions } from '../support/gateway-process.js';
 import { fixture, guardiansOf, liveMembers, until } from '../support/processes.js';
+import { repetitions } from '../support/repetitions.js';
 
 const gateways: GatewayProcess[] = [];
 afterEach(async () => {
@@ -52,15 +53,14 @@ function files(folder: string): string[] {
 }
 
 function guardianOf({ pid }: GatewayProcess): number {
-  const [line = ''] = guardiansOf(pid);
-  return Number.parseInt(line, 10);
+  return guardiansOf(pid)[0]?.pid ?? 0;
 }
 
 describe('a gateway killed with SIGKILL', () => {
   it('F13: leaves no process and no guardian behind for more than three seconds, whatever its servers ignore', async () => {
     // The third one ends with its stdin, but its helper does not.
     const servers = { ...STUBBORN, helper: { args: ['grandchild'] } };
-    for (let run = 0; run < 3; run += 1) {
+    for (let run = 0; run < repetitions({ full: 3, short: 1 }); run += 1) {
       const gateway = await start({ servers });
       await gateway.listTools();
       // The gateway itself is one, by the name of its configuration.
@@ -106,7 +106,7 @@ describe('a gateway killed with SIGKILL', () => {
 });
 
 describe('the next start', () => {
-  it('F14: leaves alone what belongs to a living gateway, and pids that somebody else has by now', async () => {
+  it('F14: does not touch the groups of a running gateway, and pids that were reused', async () => {
     const living = await start({ servers: { lab: {} } });
     await living.listTools();
     await untilWritten(living, 1);
@@ -174,7 +174,7 @@ describe('a gateway that ends in the orderly way', () => {
     }
   });
 
-  it('is no different where the data folder cannot be written, but for one warning', async () => {
+  it('ends in the same way when the data folder cannot be written, with one warning', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'trunkline-unwritable-'));
     try {
       const place = join(folder, 'data');
@@ -224,22 +224,15 @@ describe('the guardian', () => {
 });
 
 describe('a server whose first process ends while its helper lives on', () => {
-  it('F12: is started anew only when the helper is gone, although that ignores SIGTERM and holds stdout', async () => {
+  it('F12: is restarted only when the helper is gone, although the helper ignores SIGTERM and holds stdout', async () => {
     const gateway = await start({ servers: { lab: { args: ['grandchild'], restart: { firstDelay: '1ms' } } } });
     await gateway.listTools();
     const { pid } = await gateway.status('lab');
-    const diedAt = performance.now();
-    const { message, at } = await gateway.call('lab__die');
+    const { message } = await gateway.call('lab__die');
     expect(message.result._meta['trunkline/failure'].reason).toBe('child_exited');
-    // Decided by the exit: the helper keeps the pipe open.
-    expect(at - diedAt).toBeLessThan(500);
+    // The exit of the process decided, not the end of its stdout, which the helper holds open.
     expect(liveMembers([pid])).toHaveLength(1);
-    for (;;) {
-      // In this order: what is alive now was alive when the status was asked for.
-      const { generation } = await gateway.status('lab');
-      if (generation > 1) break;
-      expect(performance.now() - diedAt).toBeLessThan(6_000);
-    }
+    await gateway.untilStatus('it is started again', ({ servers: [lab] }) => lab.generation > 1);
     expect(liveMembers([pid])).toEqual([]);
     await gateway.untilState('lab', 'ready');
   });

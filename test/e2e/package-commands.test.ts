@@ -1,12 +1,12 @@
-import { readFileSync } from 'node:fs';
+import { cpSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { Workplace } from '../cli/cli-run.js';
 import { lockOf, OFFLINE } from '../support/package-place.js';
 import { processesOf, until } from '../support/processes.js';
 import { Registry } from '../support/registry.js';
 
-vi.setConfig({ testTimeout: 60_000 });
+vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });
 
 let place: Workplace;
 let registry: Registry;
@@ -22,7 +22,7 @@ afterEach(async () => {
 });
 
 describe('install', () => {
-  it('installs what is missing, tells so, and changes nothing when done again without a registry', async () => {
+  it('installs what is missing, reports it, and changes nothing the second time, without a registry', async () => {
     registry.publish('tool', { version: '1.0.0' });
     registry.publish('other', { version: '2.0.0', hasInstallScript: true });
     place.configure({ a: { package: 'tool' }, b: { package: 'other@2.0.0' }, c: { package: 'tool' }, d: 'ok' });
@@ -98,13 +98,28 @@ describe('outdated', () => {
 describe('update', () => {
   const definition = (description: string) => ({ name: 'edit', description, inputSchema: { type: 'object' } });
 
+  /** `tool` 1.0.0 is installed once; every test gets a copy. */
+  const installed = new Workplace();
+  let published: Registry;
+  beforeAll(async () => {
+    published = await Registry.open();
+    Object.assign(installed.env, published.environment(installed.folder));
+    published.publish('tool', { version: '1.0.0', tools: ['greet', 'leave', definition('Edits')] });
+    installed.configure({ a: { package: 'tool' }, pinned: { package: 'tool@1.0.0' } });
+    expect((await installed.run(['install'])).code).toBe(0);
+  });
+  afterAll(async () => {
+    await published.close();
+    installed.dispose();
+  });
   beforeEach(async () => {
-    registry.publish('tool', { version: '1.0.0', tools: ['greet', 'leave', definition('Edits')] });
-    place.configure({ a: { package: 'tool' }, pinned: { package: 'tool@1.0.0' } });
-    expect((await place.run(['install'])).code).toBe(0);
+    await registry.close();
+    registry = await Registry.open(published);
+    Object.assign(place.env, registry.environment(place.folder));
+    cpSync(installed.folder, place.folder, { recursive: true, verbatimSymlinks: true });
   });
 
-  it('tells which tools come, go and change, and locks the new version', async () => {
+  it('reports which tools were added, removed and changed, and locks the new version', async () => {
     const reordered = { inputSchema: { type: 'object' }, name: 'greet' };
     registry.publish('tool', { version: '1.1.0', tools: [reordered, definition('Edits at once'), 'stay'] });
     const { code, stdout, stderr } = await place.run(['update']);
@@ -125,7 +140,7 @@ describe('update', () => {
     expect((await place.run(['update', 'a'])).stdout).toBe('a: tool is up to date: 1.1.0\n');
   });
 
-  it('leaves a version alone whose successor does not start, and says why that does not', async () => {
+  it('keeps the old version when the new one does not start, and says why', async () => {
     registry.publish('tool', { version: '1.1.0', fault: 'needs a licence' });
     const { code, stdout, stderr } = await place.run(['update']);
     expect(code).toBe(1);
@@ -137,7 +152,7 @@ describe('update', () => {
     expect((await place.run(['call', 'a__greet'])).stdout).toBe('1.0.0\n');
   });
 
-  it('leaves a version alone whose successor cannot be had', async () => {
+  it('keeps the old version when the new one cannot be downloaded', async () => {
     Object.assign(place.env, OFFLINE, { npm_config_cache: join(place.folder, 'empty') });
     const { code, stderr } = await place.run(['update', 'tool']);
     expect(code).toBe(1);
@@ -145,7 +160,7 @@ describe('update', () => {
     expect(lockOf(place).tool?.version).toBe('1.0.0');
   });
 
-  it('knows its servers and their packages', async () => {
+  it('suggests the name of a server or package that it knows', async () => {
     const { code, stderr } = await place.run(['update', 'tooll']);
     expect(code).toBe(2);
     expect(stderr).toBe(

@@ -1,19 +1,38 @@
-import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { lockOf, OFFLINE, PackagePlace } from '../support/package-place.js';
 import { processesOf, until } from '../support/processes.js';
 
-vi.setConfig({ testTimeout: 60_000 });
+vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });
 
 let place: PackagePlace;
-beforeEach(async () => {
-  place = await PackagePlace.open();
-});
 afterEach(() => place.dispose());
+const openPlace = async () => {
+  place = await PackagePlace.open();
+};
 
-describe('a package that is not there', () => {
-  it('is installed, locked with all it needs and without the address of a registry, and run', async () => {
+/** `tool` 1.0.0, which needs `dep` ^3.0.0, is installed once. Every test gets a copy of the store and the lock file. */
+let installed: PackagePlace;
+let lock: string;
+beforeAll(async () => {
+  installed = await PackagePlace.open();
+  installed.registry.publish('dep', { version: '3.0.0' });
+  installed.registry.publish('tool', { version: '1.0.0', dependencies: { dep: '^3.0.0' } });
+  const gateway = await installed.start({ a: { package: 'tool' }, b: { package: 'tool@1.0.0' } });
+  for (const server of ['a', 'b']) await gateway.untilState(server, 'ready');
+  lock = readFileSync(join(gateway.folder, 'trunkline.lock'), 'utf8');
+  await gateway.end();
+});
+afterAll(() => installed.dispose());
+const copyPlace = async () => {
+  place = await installed.copy();
+};
+
+describe('a package that is not installed', () => {
+  beforeEach(openPlace);
+
+  it('is installed, locked with its dependencies and without the address of a registry, and run', async () => {
     place.registry.publish('dep', { version: '3.0.0' });
     place.registry.publish('@acme/tool', { version: '1.0.0', dependencies: { dep: '^3.0.0' } });
     const gateway = await place.start({ a: { package: '@acme/tool' } });
@@ -29,7 +48,7 @@ describe('a package that is not there', () => {
     expect(place.staged()).toEqual([]);
   });
 
-  it('is said to be installed while it is, to whoever asks for the state or calls a tool', async () => {
+  it('is reported as being installed by the status and to callers of its tools', async () => {
     place.registry.publish('tool', { version: '1.0.0' });
     place.registry.hold();
     const gateway = await place.start({ a: { package: 'tool' }, lab: {} }, { gateway: { startupWait: '200ms' } });
@@ -54,17 +73,7 @@ describe('a package that is not there', () => {
     await until('the client is told', () => gateway.notifications('notifications/tools/list_changed').length > 0);
   });
 
-  it('is not started anew, now that it is there, by a changed file that leaves it as it is', async () => {
-    place.registry.publish('tool', { version: '1.0.0' });
-    const gateway = await place.start({ a: { package: 'tool' } });
-    const { pid } = await gateway.untilState('a', 'ready');
-    gateway.configure({ a: { package: 'tool' }, lab: {} });
-    await gateway.untilStatus('it is taken over', ({ configReloads }) => configReloads === 1);
-    await gateway.untilState('lab', 'ready');
-    expect(await gateway.status('a')).toMatchObject({ state: 'ready', pid, generation: 1 });
-  });
-
-  it('is installed once, by one of two gateways that want it at the same time', async () => {
+  it('is installed once by two gateways that need it at the same time', async () => {
     place.registry.publish('tool', { version: '1.0.0' });
     const servers = { a: { package: 'tool' }, b: { package: 'tool@1.0.0' } };
     const both = await Promise.all([place.start(servers), place.start(servers)]);
@@ -76,7 +85,7 @@ describe('a package that is not there', () => {
     expect(place.stored()).toHaveLength(1);
   });
 
-  it('is not touched by an installation that is killed, which the next start makes good', async () => {
+  it('is installed by the next start after an installation was killed', async () => {
     place.registry.publish('tool', { version: '1.0.0' });
     place.registry.hold();
     const killed = await place.start({ a: { package: 'tool' } });
@@ -99,10 +108,8 @@ describe('a package that is not there', () => {
     place.registry.hold();
     const gateway = await place.start({ a: { package: 'tool' } });
     await until('npm downloads', () => place.registry.waiting > 0, 20_000);
-    const askedAt = performance.now();
     gateway.kill('SIGTERM');
     expect(await gateway.exited).toBe(0);
-    expect(performance.now() - askedAt).toBeLessThan(3_000);
     expect(processesOf(place.folder)).toEqual([]);
     expect(place.stored()).toEqual([]);
   });
@@ -119,7 +126,7 @@ describe('a package that is not there', () => {
     expect(place.staged()).toEqual([]);
   });
 
-  it('that cannot be had leaves the others alone, says why, and is tried again when somebody asks', async () => {
+  it('that cannot be downloaded affects no other server, says why, and is tried again with trunkline__restart', async () => {
     const gateway = await place.start({ a: { package: '@acme/tool' }, lab: {} }, { gateway: { restartTool: true } });
     const status = await gateway.untilState('a', 'parked');
     expect(status.lastFailure).toMatch(/^@acme\/tool could not be installed: E404: 404 Not Found/);
@@ -136,86 +143,79 @@ describe('a package that is not there', () => {
   });
 });
 
-describe('a package that is there', () => {
+describe('a package that is installed', () => {
+  beforeEach(copyPlace);
+
   it('needs no registry, and its server never installs', async () => {
-    place.registry.publish('tool', { version: '1.0.0' });
-    const first = await place.start({ a: { package: 'tool' }, b: { package: 'tool@1.0.0' } });
-    for (const server of ['a', 'b']) await first.untilState(server, 'ready');
+    const servers = { a: { package: 'tool' }, b: { package: 'tool@1.0.0' } };
     place.registry.publish('tool', { version: '2.0.0' });
-    const next = await place.startAgain(first, OFFLINE);
-    for (const server of ['a', 'b']) await next.untilState(server, 'ready');
-    expect((await next.call('a__greet')).message.result.content[0].text).toBe('1.0.0');
-    expect(next.stderr).not.toContain('installing');
-    expect(place.registry.downloads).toEqual(['tool@1.0.0']);
+    const gateway = await place.start(servers, { folder: place.folderWith(lock), env: OFFLINE });
+    for (const server of ['a', 'b']) await gateway.untilState(server, 'ready');
+    expect((await gateway.call('a__greet')).message.result.content[0].text).toBe('1.0.0');
+    expect(gateway.stderr).not.toContain('installing');
+    expect(place.registry.downloads).toEqual([]);
   });
 
-  it('in the version asked for is taken without a registry, whoever had it installed', async () => {
-    place.registry.publish('tool', { version: '1.0.0' });
-    const first = await place.start({ a: { package: 'tool' } });
-    await first.untilState('a', 'ready');
+  it('is used without a registry by another configuration that asks for its version', async () => {
     const other = await place.start({ a: { package: 'tool@1.0.0' } }, { env: OFFLINE });
     await other.untilState('a', 'ready');
-    expect(lockOf(other)['tool@1.0.0']).toEqual(lockOf(first).tool);
+    expect(lockOf(other)['tool@1.0.0']).toEqual(JSON.parse(lock).packages.tool);
+  });
+
+  it('is not restarted by a changed file that does not change its entry', async () => {
+    const gateway = await place.start({ a: { package: 'tool' } }, { folder: place.folderWith(lock) });
+    const { pid } = await gateway.untilState('a', 'ready');
+    gateway.configure({ a: { package: 'tool' }, lab: {} });
+    await gateway.untilStatus('the change is applied', ({ configReloads }) => configReloads === 1);
+    await gateway.untilState('lab', 'ready');
+    expect(await gateway.status('a')).toMatchObject({ state: 'ready', pid, generation: 1 });
   });
 });
 
 describe('what is locked', () => {
-  it('is what is installed, down to what the package needs, whatever has appeared since', async () => {
-    place.registry.publish('dep', { version: '3.0.0' });
-    place.registry.publish('tool', { version: '1.0.0', dependencies: { dep: '^3.0.0' } });
-    const first = await place.start({ a: { package: 'tool' } });
-    await first.untilState('a', 'ready');
+  beforeEach(copyPlace);
+
+  const A = { a: { package: 'tool' } };
+
+  it('is what is installed, dependencies included, although newer versions exist', async () => {
     place.registry.publish('dep', { version: '3.1.0' });
     place.registry.publish('tool', { version: '1.1.0', dependencies: { dep: '^3.0.0' } });
     rmSync(place.store, { recursive: true });
-    const lock = lockOf(first);
 
-    const again = await place.startAgain(first);
-    await again.untilState('a', 'ready');
-    expect((await again.call('a__greet')).message.result.content[0].text).toBe('1.0.0');
+    const gateway = await place.start(A, { folder: place.folderWith(lock) });
+    await gateway.untilState('a', 'ready');
+    expect((await gateway.call('a__greet')).message.result.content[0].text).toBe('1.0.0');
     const [folder = ''] = place.stored();
     const dep = join(place.store, folder, 'node_modules', 'dep', 'package.json');
     expect(JSON.parse(readFileSync(dep, 'utf8')).version).toBe('3.0.0');
-    expect(lockOf(first)).toEqual(lock);
+    expect(lockOf(gateway)).toEqual(JSON.parse(lock).packages);
   });
 
   it('is not replaced by something else under the same name and version', async () => {
-    place.registry.publish('tool', { version: '1.0.0' });
-    const first = await place.start({ a: { package: 'tool' } });
-    await first.untilState('a', 'ready');
     place.registry.publish('tool', { version: '1.0.0', tools: ['greet', 'exfiltrate'] });
     for (const name of ['trunkline/store', 'npm-cache']) rmSync(join(place.folder, name), { recursive: true });
 
-    const again = await place.startAgain(first);
-    const { lastFailure } = await again.untilState('a', 'parked');
+    const gateway = await place.start(A, { folder: place.folderWith(lock) });
+    const { lastFailure } = await gateway.untilState('a', 'parked');
     expect(lastFailure).toMatch(/^tool could not be installed: EINTEGRITY: /);
     expect(place.stored()).toEqual([]);
   });
 
-  it('is one thing: an integrity that is not that of what it lists below is refused', async () => {
-    place.registry.publish('tool', { version: '1.0.0' });
-    const first = await place.start({ a: { package: 'tool' } });
-    await first.untilState('a', 'ready');
-    const file = join(first.folder, 'trunkline.lock');
-    const lock = JSON.parse(readFileSync(file, 'utf8'));
-    lock.packages.tool.integrity = 'sha512-AAAA';
-    writeFileSync(file, JSON.stringify(lock));
+  it('is refused when its integrity is not the one of the packages that it lists', async () => {
+    const changed = JSON.parse(lock);
+    changed.packages.tool.integrity = 'sha512-AAAA';
     rmSync(place.store, { recursive: true });
 
-    const again = await place.startAgain(first);
-    const { lastFailure } = await again.untilState('a', 'parked');
+    const gateway = await place.start(A, { folder: place.folderWith(JSON.stringify(changed)) });
+    const { lastFailure } = await gateway.untilState('a', 'parked');
     expect(lastFailure).toMatch(/^tool could not be installed: EINTEGRITY: sha512-AAAA is locked/);
     expect(place.stored()).toEqual([]);
   });
 
   it('is never ignored: a lock file that cannot be read stops the servers it is for, and no others', async () => {
-    place.registry.publish('tool', { version: '1.0.0' });
-    const first = await place.start({ a: { package: 'tool' }, lab: {} });
-    await first.untilState('a', 'ready');
-    writeFileSync(join(first.folder, 'trunkline.lock'), '<<<<<<< HEAD');
-    const again = await place.startAgain(first);
-    await again.untilState('lab', 'ready');
-    expect(await again.status('a')).toMatchObject({
+    const gateway = await place.start({ ...A, lab: {} }, { folder: place.folderWith('<<<<<<< HEAD') });
+    await gateway.untilState('lab', 'ready');
+    expect(await gateway.status('a')).toMatchObject({
       state: 'misconfigured',
       advice: expect.stringMatching(/trunkline\.lock is not a valid lock file/),
     });
@@ -223,7 +223,9 @@ describe('what is locked', () => {
 });
 
 describe('install scripts', () => {
-  it('run where the server allows them, and nowhere else', async () => {
+  beforeEach(openPlace);
+
+  it('run only for servers that allow them', async () => {
     place.registry.publish('tool', { version: '1.0.0', hasInstallScript: true });
     const gateway = await place.start({
       wary: { package: 'tool' },

@@ -35,7 +35,7 @@ describe('three real npm servers behind the built CLI', () => {
   beforeAll(() => client.connect(transport));
   afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-  it('show the official client exactly the union of what each lists directly, but for the names', async () => {
+  it('show the official client exactly what each lists directly, but for the names', async () => {
     const { tools } = await client.listTools();
     const expected: Message[] = [];
     for (const [key, server] of Object.entries(SERVERS)) {
@@ -91,7 +91,7 @@ describe('three real npm servers behind the built CLI', () => {
     expect(servers[0]?.latencyMs.p50).toBeGreaterThan(0);
   });
 
-  it('are gone when the client is', async () => {
+  it('end when the client ends', async () => {
     const status = await client.callTool({ name: 'trunkline__status', arguments: {} });
     const pids = (status.structuredContent as { servers: Message[] }).servers.map(({ pid }) => pid as number);
     expect(liveMembers(pids)).toHaveLength(3);

@@ -1,17 +1,18 @@
-import { afterEach, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { GatewayProcess, type StartOptions } from '../support/gateway-process.js';
 import { until } from '../support/processes.js';
 
-let gateway: GatewayProcess;
-const start = async (options: StartOptions) => {
-  gateway = await GatewayProcess.start(options);
-  return gateway;
-};
-afterEach(() => gateway.dispose());
-
 describe('the relay', () => {
-  it('hands on every byte of a result but the id', async () => {
-    await start({ servers: { lab: {} } });
+  /** One gateway for all tests: each looks at what came since it began. */
+  let gateway: GatewayProcess;
+  beforeAll(async () => {
+    gateway = await GatewayProcess.start({ servers: { lab: {} } });
+    await gateway.listTools();
+  });
+  beforeEach(() => gateway.forget());
+  afterAll(() => gateway.dispose());
+
+  it('forwards every byte of a result but the id', async () => {
     for (const expectedId of ['7', '"a\\u0062c"', '1.0', '8']) {
       gateway.send(`{"params":{"name":"lab__verbatim"},"method":"tools/call","id":${expectedId},"jsonrpc":"2.0"}`);
       const count = gateway.received.length;
@@ -27,8 +28,7 @@ describe('the relay', () => {
     }
   });
 
-  it('hands on every byte of a request but id, name and progress token', async () => {
-    await start({ servers: { lab: {} } });
+  it('forwards every byte of a request but id, name and progress token', async () => {
     const line =
       '{ "jsonrpc":"2.0", "params": {"_meta":{"x/y":[1e400],"progressToken":"tok\\u00e9n"}, "arguments":{"n":9007199254740993,"f":1.0,"z":-0,"dup":1,"dup":2,"t":"\\u0041"} , "name":"lab__echo","later":null}, "id":"q1", "method":"tools/call", "vendor": 1.50}';
     gateway.send(line);
@@ -40,8 +40,7 @@ describe('the relay', () => {
     );
   });
 
-  it('lists every field of a tool as the server spelt it, from all pages', async () => {
-    await start({ servers: { lab: {} } });
+  it('lists every field of a tool byte for byte, from all pages', async () => {
     const { raw } = await gateway.request('tools/list');
     expect(raw).toContain(
       '{"name":"lab__echo","inputSchema":{"type":"object"},"x-unknown":{"n":9007199254740993,"f":1.0,"e":1e400},"description":"\\u00e9chos its arguments"}',
@@ -63,24 +62,7 @@ describe('the relay', () => {
     ]);
   });
 
-  it('gives each of 128 calls in flight on two servers its own answer, whatever the order', async () => {
-    await start({ servers: { one: { concurrency: 64 }, two: { concurrency: 64 } } });
-    await gateway.listTools();
-    const calls = Array.from({ length: 128 }, async (_, index) => {
-      const marker = `marker-${index}`;
-      const { message } = await gateway.call(`${index % 2 ? 'one' : 'two'}__wait`, {
-        marker,
-        delayMs: (index * 37) % 100,
-      });
-      return message.result.content[0].text === marker;
-    });
-    expect(await Promise.all(calls)).toEqual(Array(128).fill(true));
-    const order = gateway.received.map(({ message }) => message.id).filter((id) => typeof id === 'number');
-    expect(order).not.toEqual(order.toSorted((a, b) => a - b));
-  });
-
   it('reports progress under the client’s token, rising only, and never after the answer', async () => {
-    await start({ servers: { lab: {} } });
     await gateway.listTools();
     const { message } = await gateway.request('tools/call', {
       name: 'lab__progress',
@@ -98,14 +80,13 @@ describe('the relay', () => {
   });
 
   it('reports no progress to a client that did not ask for it', async () => {
-    await start({ servers: { lab: {} } });
+    const before = (await gateway.status('lab')).dropped.staleProgress;
     await gateway.call('lab__progress');
     expect(gateway.notifications('notifications/progress')).toEqual([]);
-    expect((await gateway.status('lab')).dropped.staleProgress).toBe(4);
+    expect((await gateway.status('lab')).dropped.staleProgress - before).toBe(4);
   });
 
-  it('answers a cancelled call with nothing, and tells the server so', async () => {
-    await start({ servers: { lab: {} } });
+  it('answers a cancelled call with nothing, and cancels it at the server', async () => {
     await gateway.listTools();
     gateway.send(
       '{"jsonrpc":"2.0","id":"gone","method":"tools/call","params":{"name":"lab__wait","arguments":{"delayMs":50}}}',
@@ -118,13 +99,37 @@ describe('the relay', () => {
     expect(await gateway.status('lab')).toMatchObject({ cancelled: 1, inFlight: 0, queued: 0 });
   });
 
-  it('passes a result of 20 MiB on whole', async () => {
-    await start({ servers: { lab: {} } });
+  it('forwards a result of 20 MiB whole', async () => {
     const { message } = await gateway.call('lab__big', { bytes: 20 * 1024 * 1024 });
     expect(message.result.content[0].text).toHaveLength(20 * 1024 * 1024);
   });
+});
 
-  it('passes every byte of large results on, whose memory is used again for one another', async () => {
+describe('the relay, with other servers or settings', () => {
+  let gateway: GatewayProcess;
+  const start = async (options: StartOptions) => {
+    gateway = await GatewayProcess.start(options);
+    return gateway;
+  };
+  afterEach(() => gateway.dispose());
+
+  it('gives each of 128 calls in flight on two servers its own answer, whatever the order', async () => {
+    await start({ servers: { one: { concurrency: 64 }, two: { concurrency: 64 } } });
+    await gateway.listTools();
+    const calls = Array.from({ length: 128 }, async (_, index) => {
+      const marker = `marker-${index}`;
+      const { message } = await gateway.call(`${index % 2 ? 'one' : 'two'}__wait`, {
+        marker,
+        delayMs: (index * 37) % 100,
+      });
+      return message.result.content[0].text === marker;
+    });
+    expect(await Promise.all(calls)).toEqual(Array(128).fill(true));
+    const order = gateway.received.map(({ message }) => message.id).filter((id) => typeof id === 'number');
+    expect(order).not.toEqual(order.toSorted((a, b) => a - b));
+  });
+
+  it('forwards every byte of large results, which use the same memory one after the other', async () => {
     await start({ servers: { one: {}, two: {}, three: {} } });
     const sizes = [20_000, 70_000, 300_000, 900_000, 1_100_000, 3_000_000];
     const calls = Array.from({ length: 60 }, async (_, index) => {
@@ -152,11 +157,14 @@ describe('the relay', () => {
     await start({ servers: { lab: {} } });
     await gateway.listTools();
     await gateway.call('lab__change');
-    await until('the notice', () => gateway.notifications('notifications/tools/list_changed').length > 0);
+    await until('the client is notified', () => gateway.notifications('notifications/tools/list_changed').length > 0);
     expect((await gateway.listTools()).map(({ name }) => name)).toContain('lab__added1');
-    // The second storm is a second change; the fifty notices of each are one to the client.
+    // The second storm is a second change; the fifty notifications of each reach the client as one.
     await gateway.call('lab__change');
-    await until('the second notice', () => gateway.notifications('notifications/tools/list_changed').length > 1);
+    await until(
+      'the client is notified again',
+      () => gateway.notifications('notifications/tools/list_changed').length > 1,
+    );
     expect(gateway.notifications('notifications/tools/list_changed')).toHaveLength(2);
   });
 

@@ -31,8 +31,8 @@ async function ownPid(client: RawHttpClient): Promise<number> {
   return (await instances(client)).find(({ isYours }) => isYours)?.pid;
 }
 
-describe('a server that clients share when they look alike', () => {
-  it('is told of each client as that describes itself', async () => {
+describe('a server that clients with the same profile share', () => {
+  it('gets the name, revision and capabilities of each client', async () => {
     await serve();
     const hellos: Hello[] = [
       { name: 'one', revision: '2025-06-18', capabilities: { sampling: {}, experimental: { 'x/y': [1] } } },
@@ -48,7 +48,7 @@ describe('a server that clients share when they look alike', () => {
     );
   });
 
-  it('is one process for clients that do, even if they come at the same moment, and another for one that does not', async () => {
+  it('is one process for clients with the same profile, even when they connect at the same time, and another for one with a different profile', async () => {
     await serve();
     const [one, same] = await Promise.all([gateway.handshake(), gateway.handshake()]);
     const other = await gateway.handshake({ name: 'other' });
@@ -62,7 +62,7 @@ describe('a server that clients share when they look alike', () => {
     expect(gateway.processes('lab.mjs')).toHaveLength(2);
   });
 
-  it('shows each client the lists of its own process, and tells it alone when they change', async () => {
+  it('shows each client the lists of its own process, and notifies only that client when they change', async () => {
     await serve();
     const [one, other] = [await gateway.handshake({ name: 'one' }), await gateway.handshake({ name: 'other' })];
     const names = async (client: RawHttpClient) =>
@@ -75,7 +75,7 @@ describe('a server that clients share when they look alike', () => {
     expect(other.received).toEqual([]);
   });
 
-  it('serves the next client like its last for a while, and ends when none comes', async () => {
+  it('serves the next client of the same profile for a while, and ends when none connects', async () => {
     await serve('profile', { gateway: { idleStop: '2s' } });
     const one = await gateway.handshake();
     const pid = await ownPid(one);
@@ -88,7 +88,7 @@ describe('a server that clients share when they look alike', () => {
     expect(await ownPid(last)).not.toBe(pid);
   });
 
-  it('asks for the roots of the client that it serves, and is a process for each that has any from then on', async () => {
+  it('gets the roots of the client that it serves, and runs once for each client with roots from then on', async () => {
     await serve();
     const clients = [await gateway.handshake({ capabilities: ROOTS })];
     const answer = async (client: RawHttpClient, uri: string) => {
@@ -110,7 +110,7 @@ describe('a server that clients share when they look alike', () => {
 });
 
 describe('an isolated server', () => {
-  it('is a process for each session, which is gone soon after it', async () => {
+  it('is one process for each session, and ends after the session', async () => {
     await serve('isolated');
     const [one, other] = await Promise.all([gateway.handshake(), gateway.handshake()]);
     const pids = await Promise.all([ownPid(one), ownPid(other)]);
@@ -118,7 +118,7 @@ describe('an isolated server', () => {
     expect(gateway.processes('lab.mjs')).toHaveLength(2);
     await one.end();
     await until('its process is gone', () => gateway.processes('lab.mjs').length === 1);
-    expect(gateway.processes('lab.mjs')[0]).toContain(` ${pids[1]} `);
+    expect(gateway.processes('lab.mjs')[0]?.pid).toBe(pids[1]);
     expect(await told(other)).toMatchObject({ clientInfo: { name: 'test' } });
   });
 
@@ -132,7 +132,7 @@ describe('an isolated server', () => {
 });
 
 describe('a server that all clients share', () => {
-  it('is one process for all, told of what we can see to for each of them', async () => {
+  it('is one process for all clients, and gets the capabilities that Trunkline provides to each of them', async () => {
     await serve('all');
     const one = await gateway.handshake({ name: 'one', revision: '2025-06-18', capabilities: ROOTS });
     const other = await gateway.handshake({ name: 'other', capabilities: { sampling: {} } });
@@ -146,7 +146,7 @@ describe('a server that all clients share', () => {
     expect(gateway.processes('lab.mjs')).toHaveLength(1);
   });
 
-  it('is refused what the client that it serves cannot do', async () => {
+  it('gets an error for a request that the client does not support', async () => {
     await serve('all');
     const one = await gateway.handshake();
     expect(JSON.parse(await one.call('lab__ask', { method: 'sampling/createMessage' })).error.code).toBe(-32601);
@@ -156,7 +156,7 @@ describe('a server that all clients share', () => {
 });
 
 describe('the endpoint of one server', () => {
-  it('shows it as it is: its own greeting, its own names, and nothing of ours', async () => {
+  it("shows its own initialize result and names, and nothing of Trunkline's", async () => {
     await serve('profile', { servers: { lab: { program: LAB }, other: { program: LAB } } });
     const client = gateway.client('lab');
     const { result } = await client.initialize({ capabilities: { sampling: {} } });
@@ -174,7 +174,7 @@ describe('the endpoint of one server', () => {
     expect(await client.call('trunkline__status')).toBe('no tool trunkline__status');
   });
 
-  it('is not there for a server that is not configured', async () => {
+  it('does not exist for a server that is not configured', async () => {
     await serve();
     const initialize = { jsonrpc: '2.0', id: 1, method: 'initialize', params: {} };
     for (const key of ['unknown', 'LAB', '__proto__', 'lab/x']) {

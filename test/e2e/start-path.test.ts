@@ -97,7 +97,7 @@ describe('with nothing changed since the last run', () => {
 });
 
 describe('a warning about the configuration', () => {
-  it('is told to the log though the client leaves at once', async () => {
+  it('is logged although the client leaves at once', async () => {
     const leaving = await GatewayProcess.start({ servers: { lab: WITH_A_WARNING } }, { handshake: false });
     gateway = leaving;
     await leaving.end();

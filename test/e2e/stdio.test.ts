@@ -58,7 +58,7 @@ describe('the front', () => {
     expect(await gateway.status('two')).toMatchObject({ state: 'starting' });
   });
 
-  it('lists what there is when the wait for slow servers is over, and announces the rest', async () => {
+  it('lists the servers that are ready when the wait for slow ones is over, and announces the others', async () => {
     gateway = await GatewayProcess.start({
       servers: { quick: {}, late: { args: ['slow=3000'] } },
       gateway: { startupWait: '1200ms' },
@@ -66,7 +66,7 @@ describe('the front', () => {
     const first = await gateway.listTools();
     expect(first.map(({ name }) => name)).toContain('quick__echo');
     expect(first.map(({ name }) => name)).not.toContain('late__echo');
-    await until('the notice', () => gateway.notifications('notifications/tools/list_changed').length > 0);
+    await until('the notification', () => gateway.notifications('notifications/tools/list_changed').length > 0);
     expect((await gateway.listTools()).map(({ name }) => name)).toContain('late__echo');
   });
 
@@ -76,7 +76,7 @@ describe('the front', () => {
     expect(gateway.notifications('notifications/tools/list_changed')).toEqual([]);
   });
 
-  it('hands on the instructions of the servers that are there when the client comes', async () => {
+  it('forwards the instructions of the servers that are ready when the client connects', async () => {
     // Of all servers, one that serves every client does not wait for this one to say what it is.
     gateway = await GatewayProcess.start({ servers: { lab: { sharing: 'all' } }, args: ['-v'] }, { handshake: false });
     await until('the server is ready', () => gateway.stderr.includes('server ready'));
@@ -84,7 +84,7 @@ describe('the front', () => {
     expect(message.result.instructions).toMatch(/trunkline__status[\s\S]*# Server "lab"[\s\S]*Lab instructions\./);
   });
 
-  it('answers what it cannot read with an error, and goes on', async () => {
+  it('answers an invalid message with an error, and continues', async () => {
     gateway = await GatewayProcess.start({ servers: { lab: {} } });
     const bad: [string, object][] = [
       ['{"jsonrpc":"2.0","id":50,"method":', { id: 50, error: { code: -32700 } }],
@@ -118,21 +118,17 @@ describe('the front', () => {
   });
 });
 
+// `test/app/run-to-end.test.ts` proves the deadline of three seconds, on a clock of its own.
 describe('the end', () => {
   const stubborn = { args: ['mute'] };
 
-  it.each(['SIGTERM', 'SIGINT', 'SIGHUP'] as const)(
-    'comes within three seconds of %s, with nothing left',
-    async (signal) => {
-      gateway = await GatewayProcess.start({ servers: { lab: {}, stubborn } });
-      await gateway.untilState('lab', 'ready');
-      const at = performance.now();
-      gateway.kill(signal);
-      expect(await gateway.exited).toBe(0);
-      expect(performance.now() - at).toBeLessThan(3_200);
-      expect(gateway.leftovers()).toEqual([]);
-    },
-  );
+  it.each(['SIGTERM', 'SIGINT', 'SIGHUP'] as const)('comes after %s, with nothing left', async (signal) => {
+    gateway = await GatewayProcess.start({ servers: { lab: {}, stubborn } });
+    await gateway.untilState('lab', 'ready');
+    gateway.kill(signal);
+    expect(await gateway.exited).toBe(0);
+    expect(gateway.leftovers()).toEqual([]);
+  });
 
   it('leaves nothing when the signal comes while everything is still being loaded', async () => {
     gateway = await GatewayProcess.start({ servers: { lab: {}, stubborn } });
@@ -141,11 +137,9 @@ describe('the end', () => {
     expect(gateway.leftovers()).toEqual([]);
   });
 
-  it('comes within three seconds of the client closing our stdin, with nothing left', async () => {
+  it('comes when the client closes stdin, with nothing left', async () => {
     gateway = await GatewayProcess.start({ servers: { lab: {}, stubborn } });
-    const at = performance.now();
     expect(await gateway.close()).toBe(0);
-    expect(performance.now() - at).toBeLessThan(3_200);
     expect(gateway.leftovers()).toEqual([]);
   });
 });

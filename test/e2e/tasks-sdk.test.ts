@@ -12,7 +12,7 @@ import {
   ElicitRequestSchema,
   TaskStatusNotificationSchema,
 } from '@modelcontextprotocol/sdk/types.js';
-import { afterEach, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { CLI } from '../support/gateway-process.js';
 import { HttpGateway } from '../support/raw-http-client.js';
 
@@ -20,15 +20,13 @@ const SERVER = fileURLToPath(new URL('../fixtures/servers/tasks-sdk.mjs', import
 
 type Transport = Parameters<Client['connect']>[0];
 
+/** How to end what a way to the server has started, in order. */
 const running: (() => Promise<unknown>)[] = [];
-afterEach(async () => {
-  for (const end of running.splice(0).reverse()) await end();
-});
 
-/** With the official client directly at the official server, and with us between them. */
+/** The official client connected to the official server directly, and with Trunkline between them. */
 const WAYS = {
   directly: async () => ({ prefix: '', transport: new StdioClientTransport({ command: 'node', args: [SERVER] }) }),
-  'through us over stdio': async () => {
+  'through Trunkline over stdio': async () => {
     const folder = mkdtempSync(join(tmpdir(), 'trunkline-'));
     running.push(async () => rmSync(folder, { recursive: true }));
     const file = join(folder, 'trunkline.yaml');
@@ -37,13 +35,13 @@ const WAYS = {
     const transport = new StdioClientTransport({ command: process.execPath, args: [CLI, '--config', file], env });
     return { prefix: 'sdk__', transport };
   },
-  'through us over HTTP': async () => {
+  'through Trunkline over HTTP': async () => {
     const gateway = await HttpGateway.start({ servers: { sdk: { program: SERVER } } });
     running.push(() => gateway.dispose());
     const requestInit = { headers: { authorization: `Bearer ${gateway.token}` } };
     return { prefix: 'sdk__', transport: new StreamableHTTPClientTransport(new URL(gateway.url), { requestInit }) };
   },
-  'through us over HTTP, to the server alone': async () => {
+  'through Trunkline over HTTP, to the server alone': async () => {
     const gateway = await HttpGateway.start({ servers: { sdk: { program: SERVER } } });
     running.push(() => gateway.dispose());
     const requestInit = { headers: { authorization: `Bearer ${gateway.token}` } };
@@ -52,6 +50,15 @@ const WAYS = {
 };
 
 describe.each(Object.keys(WAYS) as (keyof typeof WAYS)[])('the official client, %s', (way) => {
+  /** One connection for all tests of this way. */
+  let world: Awaited<ReturnType<typeof connected>>;
+  beforeAll(async () => {
+    world = await connected();
+  });
+  afterAll(async () => {
+    for (const end of running.splice(0).reverse()) await end();
+  });
+
   async function connected() {
     const { prefix, transport } = await WAYS[way]();
     const client = new Client(
@@ -99,8 +106,7 @@ describe.each(Object.keys(WAYS) as (keyof typeof WAYS)[])('the official client, 
     return { kinds: [...kinds], last };
   }
 
-  it('streams a call that becomes a task, with its progress and its news', async () => {
-    const world = await connected();
+  it('streams a call that becomes a task, with its progress and its status', async () => {
     const states: string[] = [];
     world.client.setNotificationHandler(TaskStatusNotificationSchema, ({ params }) => {
       states.push(params.status);
@@ -114,20 +120,19 @@ describe.each(Object.keys(WAYS) as (keyof typeof WAYS)[])('the official client, 
     await expect.poll(() => states).toEqual(['completed']);
   });
 
-  it('is asked during a task, and answers', async () => {
-    const world = await connected();
+  it('answers a server request during a task', async () => {
     const { last } = await stream(world.nameOf('ask'), world);
     expect(last).toEqual([{ type: 'text', text: 'accept: me' }]);
   });
 
-  it('makes a task for the server, which follows it to its end', async () => {
-    const world = await connected();
+  it('creates a task for the server, which follows it to its end', async () => {
     const { last } = await stream(world.nameOf('dream'), world);
     expect(last).toEqual([{ type: 'text', text: 'taskCreated: of sheep' }]);
   });
 
   it('looks at its tasks, lists them, cancels one, and fetches the result of another', async () => {
-    const { client, tasks, nameOf } = await connected();
+    const { client, tasks, nameOf } = world;
+    const tasksBefore = new Set((await tasks.listTasks()).tasks.map(({ taskId }) => taskId));
     const made = async (tool: string) => {
       for await (const message of tasks.callToolStream({ name: nameOf(tool) })) {
         if (message.type === 'taskCreated') return message.task.taskId;
@@ -136,7 +141,8 @@ describe.each(Object.keys(WAYS) as (keyof typeof WAYS)[])('the official client, 
     };
     const [waiting, counting] = [await made('wait'), await made('count')];
     expect((await tasks.getTask(waiting)).status).toBe('working');
-    expect((await tasks.listTasks()).tasks.map(({ taskId }) => taskId).sort()).toEqual([waiting, counting].sort());
+    const listed = (await tasks.listTasks()).tasks.map(({ taskId }) => taskId);
+    expect(listed.filter((id) => !tasksBefore.has(id)).sort()).toEqual([waiting, counting].sort());
 
     expect(await tasks.cancelTask(waiting)).toMatchObject({ taskId: waiting, status: 'cancelled' });
     await expect(tasks.cancelTask(waiting)).rejects.toMatchObject({ code: -32602 });

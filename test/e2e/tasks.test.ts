@@ -1,7 +1,7 @@
 import { statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { afterEach, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { GatewayProcess, type Message } from '../support/gateway-process.js';
 import { until } from '../support/processes.js';
 import { HttpGateway, type HttpGatewayOptions } from '../support/raw-http-client.js';
@@ -26,6 +26,23 @@ interface Peer {
 const running: { dispose(): Promise<void> }[] = [];
 afterEach(async () => {
   for (const each of running.splice(0)) await each.dispose();
+  await sharedHttp.endSessions();
+});
+
+/** One gateway of each kind, for the tests that need no settings of their own. */
+let sharedHttp: HttpGateway;
+let sharedStdio: GatewayProcess;
+beforeAll(async () => {
+  sharedHttp = await HttpGateway.start({ servers: { s: { program: TASKS } } });
+  sharedStdio = await GatewayProcess.start(
+    { servers: { s: { command: 'node', args: [TASKS] } } },
+    { handshake: false },
+  );
+  await sharedStdio.initialize('2025-11-25', EVERYTHING);
+});
+afterAll(async () => {
+  await sharedHttp.dispose();
+  await sharedStdio.dispose();
 });
 
 async function http(options: Partial<HttpGatewayOptions> = {}): Promise<HttpGateway> {
@@ -62,11 +79,10 @@ function peerOf(gateway: GatewayProcess): Peer {
 
 const CONNECT = {
   stdio: async () => {
-    const gateway = await stdio();
-    await gateway.initialize('2025-11-25', EVERYTHING);
-    return peerOf(gateway);
+    sharedStdio.forget();
+    return peerOf(sharedStdio);
   },
-  HTTP: async () => await (await http()).handshake({ capabilities: EVERYTHING }),
+  HTTP: async () => await sharedHttp.handshake({ capabilities: EVERYTHING }),
 };
 
 /** Makes a task with this tool; resolves with what the client knows it as, and with what its server does. */
@@ -82,7 +98,7 @@ function textOf({ result, error }: Message): string {
 }
 
 describe.each(['stdio', 'HTTP'] as const)('over %s, a task', (transport) => {
-  it('is made, looked at, listed, ended, and its result is fetched', async () => {
+  it('is created, read, listed and completed, and its result is fetched', async () => {
     const peer = await CONNECT[transport]();
     const { id, original, result } = await make(peer, 's__work', {}, { _meta: { progressToken: 'mine' } });
     expect(result.task).toMatchObject({ status: 'working', ttl: 60_000, pollInterval: 20 });
@@ -141,7 +157,7 @@ describe.each(['stdio', 'HTTP'] as const)('over %s, a task', (transport) => {
     expect((await peer.request('tasks/cancel', { taskId: `${id}0` })).error.message).toBe('Unknown task');
   });
 
-  it('is refused by the server where a tool has none, and so is a call without one where a tool has nothing else', async () => {
+  it('is refused by the server for a tool without tasks, and so is a plain call of a tool with nothing but tasks', async () => {
     const peer = await CONNECT[transport]();
     const { error } = await peer.request('tools/call', { name: 's__plain', task: {} });
     expect(error.code).toBe(-32601);
@@ -154,7 +170,7 @@ describe.each(['stdio', 'HTTP'] as const)('over %s, a task', (transport) => {
     ['when the client waits for the result', {}],
   ])('asks the person %s', async (_, args) => {
     const peer = await CONNECT[transport]();
-    const { id } = await make(peer, 's__confirm', args);
+    const { id, original } = await make(peer, 's__confirm', args);
     expect((await peer.next('notifications/tasks/status')).params.status).toBe('input_required');
     const awaited = peer.request('tasks/result', { taskId: id });
     const input = await peer.next('elicitation/create');
@@ -167,12 +183,12 @@ describe.each(['stdio', 'HTTP'] as const)('over %s, a task', (transport) => {
     const answer = JSON.parse(textOf(await awaited));
     expect(answer).toEqual({
       jsonrpc: '2.0',
-      id: 'ask-1',
-      result: { action: 'accept', _meta: { [RELATED]: { taskId: 't-1' } } },
+      id: expect.stringMatching(/^ask-\d+$/),
+      result: { action: 'accept', _meta: { [RELATED]: { taskId: original } } },
     });
   });
 
-  it('that the client makes is asked about by the server, and nobody else can', async () => {
+  it('that the client creates can be read by the server that caused it, and by no other', async () => {
     const peer = await CONNECT[transport]();
     const about = ['tasks/get', 'tasks/list', 'tasks/result', 'tasks/cancel'];
     const call = peer.request('tools/call', { name: 's__dream', arguments: { about } });
@@ -220,7 +236,7 @@ describe.each(['stdio', 'HTTP'] as const)('over %s, a task', (transport) => {
 });
 
 describe('a tool that is called as a task only', () => {
-  it('serves a client that knows of none, where its server serves all clients', async () => {
+  it('serves a client without support for tasks, when its server serves all clients', async () => {
     const gateway = await stdio({ sharing: 'all' });
     await gateway.initialize('2025-06-18', { elicitation: {} });
     const call = gateway.request('tools/call', { name: 's__must', _meta: { progressToken: 7 } });
@@ -232,7 +248,7 @@ describe('a tool that is called as a task only', () => {
     ]);
   });
 
-  it('asks such a client, too, and is cancelled by it', async () => {
+  it('can ask such a client for input, and be cancelled by it', async () => {
     const gateway = await stdio({ sharing: 'all' });
     await gateway.initialize('2025-06-18', { elicitation: {} });
     const call = gateway.request('tools/call', { name: 's__confirm' });
@@ -250,7 +266,7 @@ describe('a tool that is called as a task only', () => {
 });
 
 describe('with several clients, a task', () => {
-  it('asks its own, even while another has a call under way', async () => {
+  it('asks its own client, even while another client has a call in flight', async () => {
     const gateway = await http({ servers: { s: { program: TASKS, sharing: 'all' } } });
     const [one, other] = [
       await gateway.handshake({ capabilities: EVERYTHING }),
@@ -273,9 +289,8 @@ describe('with several clients, a task', () => {
   it.each([
     ['at once', { now: true }],
     ['when the client waits for the result', {}],
-  ])('asks a client that listens to nothing but the wait for the result, if it asks %s', async (_, args) => {
-    const gateway = await http();
-    const client = await gateway.handshake({ capabilities: EVERYTHING, listens: false });
+  ])('asks a client whose only open stream is the wait for the result, when it asks %s', async (_, args) => {
+    const client = await sharedHttp.handshake({ capabilities: EVERYTHING, listens: false });
     const { id } = await make(client, 's__confirm', args);
     expect((await client.request('tasks/get', { taskId: id })).result.status).toBe('input_required');
     expect(client.received).toEqual([]);
@@ -285,17 +300,16 @@ describe('with several clients, a task', () => {
     expect(textOf(await awaited)).toContain('accept');
   });
 
-  it('reports its progress along the wait for the result to a client that listens to nothing else', async () => {
-    const gateway = await http();
-    const client = await gateway.handshake({ capabilities: EVERYTHING, listens: false });
-    const { id } = await make(client, 's__work', {}, { _meta: { progressToken: 'mine' } });
+  it('reports progress on the wait for the result when that is the only open stream of the client', async () => {
+    const client = await sharedHttp.handshake({ capabilities: EVERYTHING, listens: false });
+    const { id, original } = await make(client, 's__work', {}, { _meta: { progressToken: 'mine' } });
     const awaited = client.request('tasks/result', { taskId: id });
     const inFlight = async () => {
       const { result } = await client.request('tools/call', { name: 'trunkline__status', arguments: {} });
       return result.structuredContent.servers[0].inFlight;
     };
     await expect.poll(inFlight, { timeout: 5_000 }).toBe(1);
-    await client.call('s__finish', { taskId: 't-1' });
+    await client.call('s__finish', { taskId: original });
     await awaited;
     const reports = client.received.filter(({ method }) => method === 'notifications/progress');
     // What is reported between the call and the wait has no stream to go along.
@@ -303,23 +317,22 @@ describe('with several clients, a task', () => {
     expect(steps).toEqual([1, 3]);
   });
 
-  it('can be reached through the endpoint of its server as well as through that of all', async () => {
-    const gateway = await http();
-    const alone = await gateway.handshake({ capabilities: EVERYTHING }, 's');
+  it('can be reached through the endpoint of its server and through the endpoint of all servers', async () => {
+    const alone = await sharedHttp.handshake({ capabilities: EVERYTHING }, 's');
     const { id } = await make(alone, 'work');
     expect((await alone.request('tasks/get', { taskId: id })).result.taskId).toBe(id);
-    const all = await gateway.handshake({ capabilities: EVERYTHING });
+    const all = await sharedHttp.handshake({ capabilities: EVERYTHING });
     expect((await all.request('tasks/get', { taskId: id })).result.taskId).toBe(id);
   });
 });
 
 describe('the id of a task', () => {
-  it('is good after a restart, so that the server itself says that it has forgotten the task', async () => {
+  it('is valid after a restart, so that the server itself answers that it does not know the task', async () => {
     const gateway = await http();
     const before = await gateway.handshake({ capabilities: EVERYTHING });
     const { id } = await make(before, 's__work');
     await until(
-      'the secret is kept',
+      'the secret is saved',
       () => statSync(gateway.dataFile('seal'), { throwIfNoEntry: false }) !== undefined,
     );
     expect(statSync(gateway.dataFile('seal')).mode & 0o777).toBe(0o600);
@@ -331,7 +344,7 @@ describe('the id of a task', () => {
     expect((await client.request('tasks/get', { taskId: id })).result.status).toBe('working');
   });
 
-  it('is under a secret that is there, for its user alone, before there is a task', async () => {
+  it('is made with a secret that exists before the first task, readable by its user only', async () => {
     const gateway = await http();
     const client = await gateway.handshake();
     expect(await client.call('s__work')).toBe('work at once');
@@ -339,7 +352,7 @@ describe('the id of a task', () => {
     expect(statSync(gateway.dataFile('seal')).mode & 0o777).toBe(0o600);
   });
 
-  it('is good until the end where the data folder cannot be used, and that is told', async () => {
+  it('is valid until the gateway ends when the data folder cannot be used, which is logged', async () => {
     const gateway = await http({
       args: ['--no-auth'],
       dataHome: (folder) => {

@@ -22,7 +22,7 @@ describe('an answer', () => {
     expect(client.received.lines.join('')).not.toContain('the second answer');
   });
 
-  it('F30: under an id that is unknown, null, or of another kind is nobody’s, and is counted', async () => {
+  it('F30: under an id that is unknown, null, or of another kind belongs to no call, and is counted', async () => {
     const { gateway, client } = await serving();
     expect(textOf(await client.call('f__stray_ids', { nonce: 'mine' }))).toBe('mine');
     const { dropped } = gateway.status('f');
@@ -34,7 +34,7 @@ describe('an answer', () => {
     const clock = new FakeClock();
     const { gateway, client } = await serving({ args: ['effects=RUN/effects'] }, clock);
     const call = client.call('f__late', { nonce: 'late', afterMs: 50 });
-    await until('the call is at work', () => gateway.lines('effects').length === 1);
+    await until('the call is in flight', () => gateway.lines('effects').length === 1);
     clock.advance(60_000);
     expect(failureOf(await call)).toMatchObject({ reason: 'timeout', sent: true, outcome: 'unknown' });
     await until('the answer came', () => gateway.status('f').dropped.late === 1);
@@ -79,8 +79,7 @@ describe('an answer', () => {
       silent += isCancelled ? 1 : 0;
       client.received.take();
     }
-    expect(silent).toBeGreaterThan(100);
-    expect(silent).toBeLessThan(900);
+    expect(silent).toBe(648);
     expect(new Set(child.calls.map(({ id }) => id)).size).toBe(1_000);
     expect([client.session.inFlight, child.connection.inFlight, server('a').backend.dispatcher.queued]).toEqual([
       0, 0, 0,
@@ -89,7 +88,7 @@ describe('an answer', () => {
 });
 
 describe('progress', () => {
-  it('F35: of a token that nobody gave, or after the answer, reaches no client', async () => {
+  it('F35: under an unknown token, or after the answer, reaches no client', async () => {
     const { gateway, client } = await serving();
     expect(textOf(await client.call('f__stale_progress', { nonce: 'n' }, 'mine'))).toBe('n');
     await client.call('f__answer');
@@ -122,7 +121,7 @@ describe('progress', () => {
 });
 
 describe('a server that answers with errors', () => {
-  it('F47: works: after 100 of them its breaker is closed', async () => {
+  it('F47: counts as healthy: after 100 of them its breaker is closed', async () => {
     const { gateway, client } = await serving();
     for (let count = 0; count < 100; count += 1) expect((await client.call('f__is_error')).isError).toBe(true);
     expect(gateway.status('f')).toMatchObject({ breaker: 'closed', errors: 100, failures: 0 });
@@ -131,12 +130,12 @@ describe('a server that answers with errors', () => {
 });
 
 describe('a server that asks', () => {
-  it('F36: is refused while two clients could be meant, and neither hears of it', async () => {
+  it('F36: is refused while its request could be for either of two clients, and neither gets it', async () => {
     const gateway = InProcessGateway.start({ servers: { f: { sharing: 'all', args: ['effects=RUN/effects'] } } });
     const [one, other] = [await gateway.connect({ sampling: {} }), await gateway.connect({ sampling: {} })];
     await gateway.untilState('f', 'ready');
     const open = other.call('f__late', { nonce: 'other', afterMs: 300 });
-    await until('the other call is at work', () => gateway.lines('effects').length === 1);
+    await until('the other call is in flight', () => gateway.lines('effects').length === 1);
     const refused = JSON.parse(textOf(await one.call('f__ask', { method: 'sampling/createMessage' })));
     expect(refused.error.code).toBe(-32603);
     expect(textOf(await open)).toBe('other');

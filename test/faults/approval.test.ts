@@ -59,7 +59,7 @@ function approve(gateway: InProcessGateway, ...tools: readonly { readonly name: 
 beforeAll(() => watch(tmpdir()).close());
 
 describe('a server whose tools have to be approved', () => {
-  it('F53: that changes one and adds one has neither listed nor called, until they are approved', async () => {
+  it('F53: that changes one tool and adds one has neither listed nor called until they are approved', async () => {
     const { gateway, client, offer, listed } = await running();
     expect(await listed('f__edit')).toMatchObject({ description: 'Edits a file.' });
     expect(textOf(await client.call('f__edit', { nonce: 'first' }))).toBe('first');
@@ -115,7 +115,7 @@ describe('a server whose tools have to be approved', () => {
     expect(await listed('f__edit')).toBeUndefined();
   });
 
-  it('F53: has none of them shown or called while what was approved cannot be read', async () => {
+  it('F53: has none of them shown or called while the file of approvals cannot be read', async () => {
     const { gateway, client } = await running();
     await client.listTools();
     const [name = ''] = readdirSync(gateway.file('approvals'));
@@ -134,7 +134,7 @@ describe('a server whose tools have to be approved', () => {
     expect(gateway.lines('effects')).toEqual([]);
   });
 
-  it('is left alone when it needs no approval', async () => {
+  it('is not restricted when it needs no approval', async () => {
     const { gateway, client, listed } = await running({});
     writeFileSync(gateway.file('tools.json'), JSON.stringify([POISONED, ADDED, CHANGE]));
     await client.listTools();

@@ -46,7 +46,7 @@ describe('a server that writes to stderr without end', () => {
 });
 
 describe('a server that does not read its stdin any more', () => {
-  it('F43: is sent no more than 4 MiB, and whoever waits is told when it is killed', async () => {
+  it('F43: is sent no more than 4 MiB, and every waiting call fails when it is killed', async () => {
     const gateway = new InProcessGateway({ servers: { f: {} } });
     end = () => gateway.end();
     const client = await gateway.connect();
@@ -57,7 +57,7 @@ describe('a server that does not read its stdin any more', () => {
     const isToldOf = (reason: string) => gateway.status('f').failureReasons[reason] ?? 0;
     await until('some are refused', () => isToldOf('overloaded') > 0);
     const refused = isToldOf('overloaded');
-    // One write may be with the system already, and the one that passes the limit is taken.
+    // One write may be with the system already, and the one that passes the limit is accepted.
     expect(12 - refused).toBeGreaterThanOrEqual(Math.floor((4 * MIB) / text.length));
     expect(12 - refused).toBeLessThanOrEqual(Math.ceil((4 * MIB) / text.length) + 2);
 
@@ -84,12 +84,13 @@ describe('more tools than some clients take', () => {
     expect(result.content[0].text).toMatch(/^100 tools are listed.* no more than 80, .*`tools\.allow`/m);
     const warnings = gateway.log.filter((line) => line.includes('tools are listed'));
     expect(warnings.at(-1)).toContain('100 tools are listed');
+    // One, or two when the list of one server was merged before that of the other.
     expect(warnings.length).toBeLessThanOrEqual(2);
   });
 });
 
 describe('messages that nest deeper than 512 levels', () => {
-  it('are refused in both directions, and what comes after them is read', async () => {
+  it('are refused in both directions, and the next message is read', async () => {
     const gateway = new InProcessGateway({ servers: { f: {} } });
     end = () => gateway.end();
     const client = await gateway.connect();
@@ -110,8 +111,8 @@ describe('messages that nest deeper than 512 levels', () => {
   });
 });
 
-describe('clients that ask for more than the whole gateway may hold', () => {
-  it('are told that it is Trunkline that is full, and the status says so', async () => {
+describe('clients that send more calls than the whole gateway may queue', () => {
+  it("get an error that names Trunkline's own limit, and so does the status", async () => {
     const servers = { a: { concurrency: 1 }, b: { concurrency: 1 } };
     const gateway = new InProcessGateway({ servers, gateway: { maxQueued: 2 } });
     end = () => gateway.end();
@@ -131,8 +132,8 @@ describe('clients that ask for more than the whole gateway may hold', () => {
   });
 });
 
-describe('servers that begin more than all may hold', () => {
-  it('have the answer dropped that is too much, are told of, and go on', async () => {
+describe('servers whose incomplete messages are larger than the common limit', () => {
+  it('have the answer dropped that exceeds it, are reported by the status, and go on', async () => {
     const gateway = new InProcessGateway({ servers: { f: {} }, gateway: { maxPartial: '1MiB' } });
     end = () => gateway.end();
     const client = await gateway.connect();

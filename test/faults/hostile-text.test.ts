@@ -23,7 +23,7 @@ function unsafe(text: string): string[] {
 }
 
 describe('a server whose every word is hostile', () => {
-  it('F56: has tools quarantined whose names hide characters, and those named that hide some in descriptions', async () => {
+  it('F56: has tools with hidden characters in their names quarantined, and tools with hidden characters in descriptions reported', async () => {
     const { stdout, stderr, code } = await place.run(['check', '-vv']);
     expect([code, unsafe(stdout), unsafe(stderr)]).toEqual([0, [], []]);
     expect(stdout.match(/quarantined .*: its name hides characters/g)).toHaveLength(5);
@@ -32,7 +32,7 @@ describe('a server whose every word is hostile', () => {
     expect(stderr).toContain('\\u202egnp');
   });
 
-  it('F56: is shown escaped by `tools`, and as it is where a program reads it', async () => {
+  it('F56: is shown escaped by `tools`, and unchanged with --json', async () => {
     const [shown, read] = await Promise.all([place.run(['tools', '-vv']), place.run(['tools', '--json'])]);
     expect([unsafe(shown.stdout), unsafe(shown.stderr)]).toEqual([[], []]);
     expect(shown.stdout).toMatch(/f__described +f +\\u\{1b\}\[2Jclear \\u\{202e\} reversed \\u\{200b\} \\u\{e0041\}/);

@@ -12,7 +12,7 @@ async function listing(list: string, entry: Record<string, unknown> = {}) {
 }
 
 describe('the tools of a server', () => {
-  it('F27: may be called as members of every object are, and so may a server and an argument', async () => {
+  it('F27: may have the names of members that every JavaScript object has, and so may a server and an argument', async () => {
     const before = Object.getOwnPropertyNames(Object.prototype);
     const gateway = InProcessGateway.start({ servers: { constructor: { args: ['list=names'] } } });
     const client = await gateway.connect();
@@ -29,7 +29,7 @@ describe('the tools of a server', () => {
     expect(({} as Record<string, unknown>).polluted).toBeUndefined();
   });
 
-  it('F39: are shown but for the one of fifty that has no schema, and why is told', async () => {
+  it('F39: are shown without the one of fifty that has no schema, and the status says why', async () => {
     const { gateway, client } = await listing('bad-among-50');
     const names = (await client.listTools()).filter((name) => name.startsWith('f__'));
     expect(names).toHaveLength(49);
@@ -54,14 +54,14 @@ describe('the tools of a server', () => {
     ['hostile', 1, 'f__answer', null],
     ['cursor-loop', 2, 'f__answer', 'the server sent the same cursor twice'],
     ['endless-pages', 100, 'f__tool_99', 'more than 100 pages'],
-  ])('F41: are shown when their list is %s, and it is asked for %i times at most', async (list, asked, tool, cut) => {
+  ])('F41: are shown when their list is %s, and it is requested %i times at most', async (list, asked, tool, cut) => {
     const { gateway, client } = await listing(list);
     expect(await client.listTools()).toContain(tool);
     expect(gateway.status('f').tools.truncated).toBe(cut);
     expect(gateway.lines('heard').filter((method) => method === 'tools/list')).toHaveLength(asked);
   });
 
-  it('F41: with hostile schemas cost less than 50 ms each; what is too large or too deep is told of', async () => {
+  it('F41: with hostile schemas cost less than 50 ms each; the status reports what is too large or too deep', async () => {
     const { gateway } = await listing('hostile');
     expect(gateway.status('f').tools.quarantined).toEqual([
       { name: 'self', reason: 'inputSchema refers to itself without end' },

@@ -5,7 +5,7 @@ import { until } from '../support/processes.js';
 let gateway: InProcessGateway;
 afterEach(() => gateway.end());
 
-it('logs every move of a child once, and of a failure how it ended and what it said last, without its secrets', async () => {
+it("logs every change of a server's state once, and how a failed process ended and what it wrote last, without its secrets", async () => {
   const env = { API_KEY: 'canary-1234567890' };
   gateway = new InProcessGateway({ servers: { f: { env, args: ['reveal'], restart: { firstDelay: '10ms' } } } });
   const client = await gateway.connect();

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { Workplace } from '../cli/cli-run.js';
 
-describe('a server under a name that would name something else', () => {
+describe('a server whose key is a path, a device or otherwise unusable', () => {
   it.each([
     ['../x', /this is not a valid server key/],
     ['CON', /this key is the name of a device on Windows/],

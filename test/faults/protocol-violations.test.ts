@@ -18,7 +18,7 @@ const AGAIN = { restart: { firstDelay: '10ms' } };
 const BROKEN = '3 broken or oversized frames within a minute';
 
 describe('a server that breaks the protocol', () => {
-  const third = 'has that request fail, goes on, and is started anew at the third time';
+  const third = 'has that request fail, goes on, and is restarted at the third time';
 
   it(`F21: with bytes that are no UTF-8 ${third}`, () => breaksThreeTimes('invalid_utf8', 'response_malformed'));
 
@@ -27,22 +27,22 @@ describe('a server that breaks the protocol', () => {
 
   it(`F26: with answers that are too deep ${third}`, () => breaksThreeTimes('deep', 'response_malformed'));
 
-  it('F23: is started anew when a line does not end', async () => {
+  it('F23: is restarted when a line does not end', async () => {
     const client = await start({ servers: { f: { ...AGAIN, maxFrame: '1MiB' } } });
     const result = await client.call('f__endless');
     expect(failureOf(result)).toMatchObject({ reason: 'child_exited', sent: true, outcome: 'unknown' });
-    await until('it is started anew', () => gateway.status('f').generation === 2);
+    await until('it is restarted', () => gateway.status('f').generation === 2);
     const { lastFailure } = await gateway.untilState('f', 'ready');
     expect(lastFailure).toBe('more than 16 MiB on stdout that is no message, within a minute');
   });
 
-  it('F23: is started anew for more than 16 MiB of other output, and not for less', async () => {
+  it('F23: is restarted for more than 16 MiB of other output, and not for less', async () => {
     const client = await start({ servers: { f: AGAIN } });
     const mib = 1024 * 1024;
     expect(textOf(await client.call('f__babble', { bytes: 8 * mib, nonce: 'n' }))).toBe('n');
     expect(gateway.status('f').generation).toBe(1);
     expect(failureOf(await client.call('f__babble', { bytes: 9 * mib })).reason).toBe('child_exited');
-    await until('it is started anew', () => gateway.status('f').generation === 2);
+    await until('it is restarted', () => gateway.status('f').generation === 2);
   });
 });
 
@@ -54,7 +54,7 @@ async function breaksThreeTimes(fault: string, reason: string, args: Message = {
   }
   expect(gateway.status('f')).toMatchObject({ generation: 1, restarts: 0 });
   expect(failureOf(await client.call(`f__${fault}`, args)).reason).toBe(reason);
-  await until('it is started anew', () => gateway.status('f').generation === 2);
+  await until('it is restarted', () => gateway.status('f').generation === 2);
   expect(await gateway.untilState('f', 'ready')).toMatchObject({ restarts: 1, lastFailure: BROKEN });
   expect(textOf(await client.call('f__answer', { nonce: 'again' }))).toBe('again');
 }
@@ -63,7 +63,7 @@ describe('a server that goes silent', () => {
   /** Its own calls may take two seconds, which pass in a tenth of one. */
   const HURRIED = { clock: hurryingClock(20) };
 
-  it('F44: stopped as with SIGSTOP, is suspected, then started anew; its neighbour notices nothing', async () => {
+  it('F44: stopped as with SIGSTOP, is suspected, then restarted; another server is not affected', async () => {
     const client = await start({ ...HURRIED, servers: { f: { ...AGAIN, timeout: '2s' }, n: {} } });
     const calls = [client.call('f__sigstop'), client.call('f__answer'), client.call('f__answer')];
     for (const call of calls) expect(failureOf(await call)).toMatchObject({ reason: 'timeout', outcome: 'unknown' });
@@ -71,13 +71,13 @@ describe('a server that goes silent', () => {
     const held = client.call('f__answer');
     expect(textOf(await client.call('n__answer', { nonce: 'n' }))).toBe('n');
     expect(failureOf(await held)).toMatchObject({ reason: 'unresponsive', sent: false, outcome: 'not_sent' });
-    await until('it is started anew', () => gateway.status('f').generation === 2);
+    await until('it is restarted', () => gateway.status('f').generation === 2);
     expect(await gateway.untilState('f', 'ready')).toMatchObject({ restarts: 1 });
     expect(textOf(await client.call('f__answer', { nonce: 'again' }))).toBe('again');
     expect(gateway.status('n')).toMatchObject({ generation: 1, failures: 0 });
   });
 
-  it('F45: but only ignores ping and answers for its lists, is never started anew', async () => {
+  it('F45: but only ignores ping and answers list requests, is never restarted', async () => {
     const client = await start({ ...HURRIED, servers: { f: { args: ['ignore=ping'], timeout: '2s' } } });
     const silent = Array.from({ length: 3 }, () => client.call('f__silent'));
     for (const call of silent) expect(failureOf(await call).reason).toBe('timeout');

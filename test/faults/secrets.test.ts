@@ -24,7 +24,7 @@ afterEach(async () => {
 });
 
 describe('secrets', () => {
-  it('F55: of the environment, arguments, headers, stderr, failures and errors of servers are nowhere to be read', async () => {
+  it('F55: in the environment, arguments, headers, stderr, failures and errors of servers are shown nowhere', async () => {
     const env = { API_KEY: secret('env'), SETTINGS_SECRET: secret('quoted "in" \\json') };
     gateway = await GatewayProcess.start({
       servers: {
@@ -71,7 +71,7 @@ describe('secrets', () => {
     expect(texts.status).toContain('Cannot start');
   });
 
-  it('F55: of the file are in no message about its mistakes, nor in what `check` says of a server that fails', async () => {
+  it('F55: in the configuration are in no message about its mistakes, nor in the report of `check` on a failed server', async () => {
     const place = new Workplace();
     try {
       const bad = {
@@ -99,7 +99,7 @@ describe('secrets', () => {
     }
   });
 
-  it('E1: a server sees of our environment only what is on the list, and what its entry declares', async () => {
+  it('E1: a server gets only the listed variables of the environment, and those that its entry declares', async () => {
     const place = new Workplace();
     try {
       const file = join(place.folder, 'environment.json');

@@ -33,7 +33,7 @@ async function running(scripts: Record<string, ServerScript> = {}) {
 }
 
 async function settle(): Promise<void> {
-  for (let turn = 0; turn < 6; turn += 1) await flush();
+  await flush();
 }
 
 function toolsFor(client: ScriptedClient): string[] {
@@ -99,7 +99,6 @@ describe('a server that is removed', () => {
 
   it('fails what takes longer than five seconds, saying that the outcome is unknown', async () => {
     const { change, servers, server, client, clock } = await running();
-    const { pending } = clock;
     client.call(1, 'a__x');
     await settle();
     change({ b: servers.b ?? {} });
@@ -110,7 +109,7 @@ describe('a server that is removed', () => {
     expect(failureIn(client.answerTo(1))).toMatchObject({ reason: 'stopped', sent: true, outcome: 'unknown' });
     expect(server('a').isEnded).toBe(true);
     clock.advance(600_000);
-    expect(clock.pending).toBeLessThanOrEqual(pending);
+    expect(clock.pending).toBe(0);
   });
 
   it('fails what it had not been sent, saying that it was not', async () => {
@@ -272,7 +271,6 @@ describe('a server that is changed', () => {
 
   it('and is changed again and again while calls are under way ends every process but the last', async () => {
     const { change, servers, server, client, ids, clock } = await running();
-    const { pending } = clock;
     for (let time = 0; time < 20; time += 1) {
       client.call(time, 'a__x');
       await settle();
@@ -286,7 +284,7 @@ describe('a server that is changed', () => {
     const alive = ids().filter((id) => !server(id).isEnded);
     expect(alive.toSorted()).toEqual(['a~21', 'b']);
     clock.advance(600_000);
-    expect(clock.pending).toBeLessThanOrEqual(pending);
+    expect(clock.pending).toBe(0);
   });
 });
 

@@ -13,7 +13,7 @@ async function sharing() {
     return client;
   };
   const settle = async () => {
-    for (let turn = 0; turn < 10; turn += 1) await flush();
+    await flush();
   };
   const subscriptionsHeard = () =>
     world

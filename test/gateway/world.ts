@@ -202,7 +202,7 @@ export class World {
   }
 
   async settle(): Promise<void> {
-    for (let turn = 0; turn < 6; turn += 1) await flush();
+    await flush();
   }
 
   received(client: number): Message[] {

@@ -1,56 +1,90 @@
 import { PassThrough } from 'node:stream';
 import { describe, expect, it } from 'vitest';
-import { endGroup } from '../../src/process/end-group.js';
-import { fixture, realClock, until } from '../support/processes.js';
+import { endGroup, type GroupEnd } from '../../src/process/end-group.js';
+import type { SpawnedChild } from '../../src/process/spawn-child.js';
+import type { StopLadder } from '../../src/supervision/launcher.js';
+import { FakeClock } from '../support/fake-clock.js';
+import { fixture, until } from '../support/processes.js';
+import { flush } from '../support/wire.js';
 import { observe, spawnFixture } from './spawned.js';
 
-/** Long enough to be told apart, short enough to wait for. */
-const ladder = { termAfterMs: 200, killAfterMs: 400 };
-const patient = { termAfterMs: 20_000, killAfterMs: 40_000 };
-const atOnce = { termAfterMs: 0, killAfterMs: 0 };
+const LADDER = { termAfterMs: 20_000, killAfterMs: 40_000 };
+const AT_ONCE = { termAfterMs: 0, killAfterMs: 0 };
 
-async function timed<Result>(task: Promise<Result>): Promise<{ result: Result; tookMs: number }> {
-  const startedAt = performance.now();
-  const result = await task;
-  return { result, tookMs: performance.now() - startedAt };
+/** The end of a group on a clock that only the test moves. */
+class Ending {
+  readonly clock = new FakeClock();
+  readonly #result: Promise<GroupEnd>;
+  #isOver = false;
+
+  constructor(child: SpawnedChild, ladder: StopLadder = LADDER) {
+    this.#result = endGroup(child, ladder, this.clock);
+    void this.#result.then(() => {
+      this.#isOver = true;
+    });
+  }
+
+  /** The time becomes `ms`; resolves when everything that is due by then has been done. */
+  async reach(ms: number): Promise<void> {
+    this.clock.advance(ms - this.clock.now());
+    await flush();
+  }
+
+  /** Resolves with the result. A group whose leader has gone is looked at again and again, which takes some time. */
+  async result(): Promise<GroupEnd> {
+    await until('the end is over', () => {
+      this.clock.advance(10);
+      return this.#isOver;
+    });
+    return await this.#result;
+  }
 }
 
 describe('endGroup', () => {
   it('needs no signal for a child that ends on end-of-file, and reads its last words', async () => {
     const { child, stdout, events, says, live } = spawnFixture('end-on-eof.mjs');
     await says('up');
-    expect(await endGroup(child, patient, realClock)).toEqual({ gone: true });
+    expect(await new Ending(child).result()).toEqual({ gone: true });
     expect(events.exit).toEqual({ code: 0, signal: null });
     expect(stdout()).toBe('up\nbye\n');
     expect(live()).toEqual([]);
   });
 
-  it('sends SIGTERM to a child that ignores end-of-file', async () => {
+  it('sends SIGTERM to a child that ignores end-of-file, and not before it is time', async () => {
     const { child, events, says, live } = spawnFixture('ignore-eof.mjs');
     await says('up');
-    const { result, tookMs } = await timed(endGroup(child, { ...patient, termAfterMs: 200 }, realClock));
-    expect(result).toEqual({ gone: true });
+    const ending = new Ending(child);
+    await ending.reach(LADDER.termAfterMs - 1);
+    expect(live()).toHaveLength(1);
+    await ending.reach(LADDER.termAfterMs);
+    expect(await ending.result()).toEqual({ gone: true });
     expect(events.exit).toEqual({ code: null, signal: 'SIGTERM' });
-    expect(tookMs).toBeGreaterThanOrEqual(199);
     expect(live()).toEqual([]);
   });
 
   it('sends SIGKILL to a child that ignores SIGTERM too, which it gets once', async () => {
     const { child, events, stdout, says, live } = spawnFixture('ignore-sigterm.mjs');
     await says('up');
-    const { result, tookMs } = await timed(endGroup(child, ladder, realClock));
-    expect(result).toEqual({ gone: true });
+    const ending = new Ending(child);
+    await ending.reach(LADDER.termAfterMs);
+    await says('SIGTERM ignored');
+    await ending.reach(LADDER.killAfterMs - 1);
+    expect(live()).toHaveLength(1);
+    await ending.reach(LADDER.killAfterMs);
+    expect(await ending.result()).toEqual({ gone: true });
     expect(events.exit).toEqual({ code: null, signal: 'SIGKILL' });
     expect(stdout()).toBe('up\nSIGTERM ignored\n');
-    expect(tookMs).toBeGreaterThanOrEqual(399);
     expect(live()).toEqual([]);
   });
 
-  it('takes a grandchild along that ignores everything and holds stdout', async () => {
+  it('ends a grandchild too that ignores everything and holds stdout', async () => {
     const { child, says, live } = spawnFixture('grandchild.mjs', fixture('ignore-sigterm.mjs'), '--stay');
     await says('up');
     expect(live()).toHaveLength(2);
-    expect(await endGroup(child, ladder, realClock)).toEqual({ gone: true });
+    const ending = new Ending(child);
+    await ending.reach(LADDER.termAfterMs);
+    await ending.reach(LADDER.killAfterMs);
+    expect(await ending.result()).toEqual({ gone: true });
     expect(live()).toEqual([]);
     expect(child.stdout.destroyed).toBe(true);
   });
@@ -59,18 +93,20 @@ describe('endGroup', () => {
     const { child, says, live } = spawnFixture('grandchild.mjs', fixture('ignore-sigterm.mjs'));
     await child.exit;
     await says('up');
-    const { result, tookMs } = await timed(endGroup(child, ladder, realClock));
-    expect(result).toEqual({ gone: true });
-    expect(tookMs).toBeGreaterThanOrEqual(399);
+    const ending = new Ending(child);
+    await ending.reach(LADDER.termAfterMs);
+    await says('SIGTERM ignored');
+    await ending.reach(LADDER.killAfterMs - 1);
+    expect(live()).toHaveLength(1);
+    await ending.reach(LADDER.killAfterMs);
+    expect(await ending.result()).toEqual({ gone: true });
     expect(live()).toEqual([]);
   });
 
-  it('is quick about a child that has exited', async () => {
+  it('waits for nothing when the child has exited', async () => {
     const { child, live } = spawnFixture('exit-at-once.mjs');
     await child.exit;
-    const { result, tookMs } = await timed(endGroup(child, patient, realClock));
-    expect(result).toEqual({ gone: true });
-    expect(tookMs).toBeLessThan(200);
+    expect(await endGroup(child, LADDER, new FakeClock())).toEqual({ gone: true });
     expect(live()).toEqual([]);
   });
 
@@ -82,7 +118,7 @@ describe('endGroup', () => {
     });
     stderr.resume().end();
     const exit = Promise.resolve({ code: 0, signal: null });
-    const ending = endGroup({ pid: undefined, stdin, stdout, stderr, exit }, patient, realClock);
+    const ending = endGroup({ pid: undefined, stdin, stdout, stderr, exit }, LADDER, new FakeClock());
     setImmediate(() => stdout.end('last words'));
     expect(await ending).toEqual({ gone: true });
     expect(heard).toBe('last words');
@@ -92,38 +128,40 @@ describe('endGroup', () => {
     const { child, stdout, says, live } = spawnFixture('grandchild.mjs', fixture('print-pid.mjs'), '--escape');
     await says('\n');
     const escaped = Number(stdout());
-    const { result, tookMs } = await timed(endGroup(child, patient, realClock));
-    expect(result).toEqual({ gone: true });
-    expect(tookMs).toBeLessThan(1_000);
+    const ending = new Ending(child);
+    expect(await ending.result()).toEqual({ gone: true });
+    expect(ending.clock.now()).toBeLessThan(LADDER.termAfterMs);
     expect(child.stdout.destroyed).toBe(true);
     process.kill(escaped, 'SIGKILL');
     expect(live()).toEqual([]);
   });
 
-  it('can be called again, and joins the end under way', async () => {
+  it('can be called again, and joins the end that has begun', async () => {
     const { child, says, live } = spawnFixture('ignore-eof.mjs');
     await says('up');
-    const first = endGroup(child, ladder, realClock);
-    expect(endGroup(child, patient, realClock)).toBe(first);
-    await first;
-    expect(await endGroup(child, ladder, realClock)).toEqual({ gone: true });
+    const clock = new FakeClock();
+    const first = endGroup(child, LADDER, clock);
+    expect(endGroup(child, { termAfterMs: 50_000, killAfterMs: 60_000 }, clock)).toBe(first);
+    clock.advance(LADDER.termAfterMs);
+    expect(await first).toEqual({ gone: true });
+    expect(await endGroup(child, LADDER, clock)).toEqual({ gone: true });
     expect(live()).toEqual([]);
   });
 
   it('is hastened by a shorter ladder', async () => {
     const { child, events, says, live } = spawnFixture('ignore-sigterm.mjs');
     await says('up');
-    const first = endGroup(child, patient, realClock);
-    const { tookMs } = await timed(endGroup(child, atOnce, realClock));
+    const clock = new FakeClock();
+    const first = endGroup(child, LADDER, clock);
+    expect(endGroup(child, AT_ONCE, clock)).toBe(first);
     expect(await first).toEqual({ gone: true });
     expect(events.exit).toEqual({ code: null, signal: 'SIGKILL' });
-    expect(tookMs).toBeLessThan(1_000);
     expect(live()).toEqual([]);
   });
 
   it('has nothing to do for a child that never started', async () => {
     const { child } = observe({ command: 'no-such-command', args: [], cwd: process.cwd(), env: {} });
-    expect(await endGroup(child, patient, realClock)).toEqual({ gone: true });
+    expect(await endGroup(child, LADDER, new FakeClock())).toEqual({ gone: true });
   });
 
   it('admits defeat a second after SIGKILL, and tries again when called again', async () => {
@@ -131,10 +169,13 @@ describe('endGroup', () => {
     await says('up');
     // As with a process that is stuck in the kernel, the exit is never reported.
     const stuck = { ...child, exit: new Promise<never>(() => {}) };
-    const { result, tookMs } = await timed(endGroup(stuck, atOnce, realClock));
-    expect(result).toEqual({ gone: false });
-    expect(tookMs).toBeLessThan(1_500);
-    const unstuck = endGroup(Object.assign(stuck, { exit: child.exit }), atOnce, realClock);
+    const clock = new FakeClock();
+    const ending = endGroup(stuck, AT_ONCE, clock);
+    await flush();
+    clock.advance(1_000);
+    expect(await ending).toEqual({ gone: false });
+    expect(clock.now()).toBe(1_000);
+    const unstuck = endGroup(Object.assign(stuck, { exit: child.exit }), AT_ONCE, clock);
     expect(await unstuck).toEqual({ gone: true });
     await until('nothing is left', () => live().length === 0);
   });

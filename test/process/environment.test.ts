@@ -5,7 +5,7 @@ const nodeDirectory = '/opt/node/bin';
 const posix = { nodeDirectory, platform: 'linux', declared: {} };
 
 describe('childEnvironment', () => {
-  it('passes on what a program needs to run, and nothing else', () => {
+  it('contains what a program needs to run, and nothing else', () => {
     const harmless = { HOME: '/home/me', LANG: 'C.UTF-8', LC_TIME: 'de_DE', TMPDIR: '/tmp', TZ: 'UTC', USER: 'me' };
     const secret = { AWS_SECRET_ACCESS_KEY: 'hunter2', NODE_OPTIONS: '--inspect', LD_PRELOAD: '/evil.so' };
     const environment = childEnvironment({ ...posix, parent: { ...harmless, ...secret, PATH: '/bin' } });
@@ -17,17 +17,17 @@ describe('childEnvironment', () => {
     expect(environment).not.toHaveProperty('TERM');
   });
 
-  it('adds what the entry declares, which wins, with our Node first in any case', () => {
+  it("adds what the entry declares, which takes precedence, with Trunkline's Node first in PATH", () => {
     const declared = { API_KEY: 'k', HOME: '/elsewhere', PATH: '/own' };
     const environment = childEnvironment({ ...posix, parent: { HOME: '/home/me', PATH: '/bin' }, declared });
     expect(environment).toEqual({ API_KEY: 'k', HOME: '/elsewhere', PATH: '/opt/node/bin:/own' });
   });
 
-  it('has a PATH even if we have none', () => {
+  it('has a PATH even if Trunkline has none', () => {
     expect(childEnvironment({ ...posix, parent: {} })).toEqual({ PATH: nodeDirectory });
   });
 
-  it('knows only one spelling of a name on Windows', () => {
+  it('compares names without case on Windows', () => {
     const environment = childEnvironment({
       parent: { Path: 'C:\\Windows', SystemRoot: 'C:\\Windows', HOME: 'x' },
       declared: { path: 'D:\\own' },

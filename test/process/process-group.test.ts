@@ -7,7 +7,7 @@ import { fixture, until } from '../support/processes.js';
 import { spawnFixture } from './spawned.js';
 
 describe('a process group', () => {
-  it('is alive until its last member has gone, and takes signals as one', async () => {
+  it('is alive until its last member has gone, and gets signals as one', async () => {
     const { child, says, live } = spawnFixture('grandchild.mjs', fixture('ignore-eof.mjs'));
     const pgid = child.pid ?? 0;
     await child.exit;
@@ -18,7 +18,7 @@ describe('a process group', () => {
     expect(live()).toEqual([]);
   });
 
-  it('that is gone may be signalled without harm', async () => {
+  it('that is gone may be signaled without an error', async () => {
     const { child, live } = spawnFixture('exit-at-once.mjs');
     await child.exit;
     expect(() => signalGroup(child.pid ?? 0, 'SIGKILL')).not.toThrow();

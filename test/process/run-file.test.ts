@@ -38,7 +38,7 @@ async function names(): Promise<string[]> {
 }
 
 describe('the run file', () => {
-  it('says whose groups run, as long as there are any', async () => {
+  it('lists the groups that run, while there are any', async () => {
     const file = open();
     file.add(group(10));
     file.add(group(11));
@@ -80,7 +80,7 @@ describe('the run file', () => {
     expect(pids.toSorted()).toEqual([10, 11, 12, 13, 14]);
   });
 
-  it('is always whole for those who read it meanwhile', async () => {
+  it('is always complete for concurrent readers', async () => {
     const file = open();
     file.add(group(10));
     await file.settled();
@@ -94,7 +94,7 @@ describe('the run file', () => {
     await file.settled();
   });
 
-  it('is not there when it cannot be told who we are', async () => {
+  it('is not written when the identity of this process is unknown', async () => {
     const file = open(null);
     file.add(group(10));
     await file.settled();
@@ -102,7 +102,7 @@ describe('the run file', () => {
     expect(internalErrors).toEqual([]);
   });
 
-  it('that cannot be written is told once, and written when that is possible again', async () => {
+  it('that cannot be written is reported once, and written when that is possible again', async () => {
     await writeFile(join(root, 'data'), 'no folder');
     const file = open();
     for (const pid of [10, 11, 12]) {
@@ -124,7 +124,7 @@ describe('what is found of other runs', () => {
     expect(await findRuns(folder, HOST)).toEqual([]);
   });
 
-  it('leaves out what is torn, and removes it when nobody can be writing it any more', async () => {
+  it('leaves out incomplete files, and removes them when they are too old to be written still', async () => {
     const torn = JSON.stringify(run).slice(0, -5);
     await put('1-young.json', torn);
     await put('1-old.json', torn, { ageMs: 120_000 });
@@ -147,7 +147,7 @@ describe('what is found of other runs', () => {
     expect(await findRuns(folder, HOST)).toEqual([]);
   });
 
-  it('takes no group that would mean other processes than a group of ours', async () => {
+  it('ignores group ids that would signal other processes', async () => {
     const groups = [-5, 0, 1, 1.5, '7', null].map((pid) => ({ pid, startTime: '1' }));
     await put('1-odd.json', { ...run, groups: [...groups, { pid: 9 }, group(10)] });
     expect((await findRuns(folder, HOST))[0]?.run.groups).toEqual([group(10)]);

@@ -8,7 +8,7 @@ import { observe, spawnFixture } from './spawned.js';
 const here = { args: [], cwd: process.cwd(), env: {} };
 
 describe('a child that starts', () => {
-  it('gets the environment and the directory given, and nothing of ours', async () => {
+  it("gets the given environment and directory, and nothing of Trunkline's", async () => {
     const { child, stdout, live } = observe({
       command: process.execPath,
       args: [fixture('print-env.mjs')],
@@ -91,12 +91,10 @@ describe('a child that cannot start', () => {
       'ENOENT',
       'Cannot start "$TOOL …"',
     ],
-  ])('says so at once: %s', async (_what, request, code, message) => {
-    const startedAt = performance.now();
+  ])('says so: %s', async (_what, request, code, message) => {
     const { child, events } = observe({ ...here, ...request });
     expect(events.error).toBeUndefined();
     expect(await child.exit).toEqual({ code: null, signal: null });
-    expect(performance.now() - startedAt).toBeLessThan(100);
     expect(child.pid).toBeUndefined();
     expect(events.exit).toBeUndefined();
     expect(events.error).toMatchObject({ code, isHostFault: false, message: expect.stringContaining(message) });

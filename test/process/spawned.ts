@@ -2,7 +2,7 @@ import { afterEach } from 'vitest';
 import { type SpawnedChild, type SpawnRequest, spawnChild } from '../../src/process/spawn-child.js';
 import type { SpawnError } from '../../src/process/spawn-error.js';
 import type { ChildExit } from '../../src/supervision/launcher.js';
-import { fixture, killGroups, liveMembers, until } from '../support/processes.js';
+import { fixture, killGroups, liveMembers, type ProcessEntry, until } from '../support/processes.js';
 
 /** A child together with what it has said so far. */
 export interface Observed {
@@ -11,8 +11,8 @@ export interface Observed {
   stdout(): string;
   /** Resolves once stdout holds `text`. */
   says(text: string): Promise<void>;
-  /** The lines of `ps` for its group. */
-  live(): string[];
+  /** The running processes of its group. */
+  live(): ProcessEntry[];
 }
 
 const spawned: (number | undefined)[] = [];

@@ -1,10 +1,10 @@
-import { type ChildProcessWithoutNullStreams, execFileSync, spawn } from 'node:child_process';
+import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { until } from './processes.js';
+import { killAll, type ProcessEntry, processesWith, until } from './processes.js';
 
 export const CLI = fileURLToPath(new URL('../../dist/cli.js', import.meta.url));
 const LAB = fileURLToPath(new URL('../fixtures/servers/lab.mjs', import.meta.url));
@@ -16,6 +16,9 @@ export interface Received {
   /** Milliseconds on the clock of `performance.now()`. */
   readonly at: number;
 }
+
+/** Between two questions for the status: the processor is left to what the test waits for. */
+const pause = () => new Promise((resolve) => setTimeout(resolve, 20));
 
 // biome-ignore lint/suspicious/noExplicitAny: tests look into messages of every shape.
 export type Message = Record<string, any>;
@@ -29,12 +32,12 @@ export interface StartOptions {
   /** What starts the CLI, given its command line; such as a shell that sets limits first. */
   readonly via?: readonly string[];
   readonly env?: Readonly<Record<string, string>>;
-  /** That of an earlier run, which is run again with the same configuration and what it has kept. */
+  /** The folder of an earlier run, whose configuration and cache this run uses. */
   readonly folder?: string;
   /** In a session and process group of its own, as a terminal would start it. */
   readonly detached?: boolean;
-  /** How long to wait for a server's state. */
-  readonly patienceMs?: number;
+  /** How long `untilState` waits; 10 seconds if it is not given. */
+  readonly stateWithinMs?: number;
 }
 
 /**
@@ -52,12 +55,12 @@ export class GatewayProcess {
   readonly #exited: Promise<number | null>;
   #stderr = '';
   #partial: Buffer[] = [];
-  readonly #patienceMs: number;
+  readonly #stateWithinMs: number;
   #lastId = 0;
 
   private constructor(options: StartOptions) {
     const { servers, gateway = {}, args = [], via = [], env = {}, detached = false, folder } = options;
-    this.#patienceMs = options.patienceMs ?? 10_000;
+    this.#stateWithinMs = options.stateWithinMs ?? 10_000;
     // Part of every command line below, so that what is left of a run can be found.
     this.folder = folder ?? mkdtempSync(join(tmpdir(), `trunkline-${randomUUID()}-`));
     this.file = join(this.folder, 'trunkline.yaml');
@@ -149,19 +152,23 @@ export class GatewayProcess {
     for (const deadline = performance.now() + 10_000; performance.now() < deadline; ) {
       const status = (await this.call('trunkline__status')).message.result.structuredContent;
       if (isSo(status)) return status;
-      await new Promise((resolve) => setTimeout(resolve, 10));
+      await pause();
     }
     throw new Error(`Waited in vain: ${what}; stderr:\n${this.#stderr}`);
   }
 
   async untilState(server: string, state: string): Promise<Message> {
-    for (const deadline = performance.now() + this.#patienceMs; performance.now() < deadline; ) {
+    for (const deadline = performance.now() + this.#stateWithinMs; performance.now() < deadline; ) {
       const status = await this.status(server);
       if (status.state === state) return status;
-      // Whatever it waits for needs the processor too.
-      await new Promise((resolve) => setTimeout(resolve, 5));
+      await pause();
     }
     throw new Error(`Server ${server} did not become ${state}; stderr:\n${this.#stderr}`);
+  }
+
+  /** Empties `received`, so that a test that shares the gateway sees only what comes from now on. */
+  forget(): void {
+    this.received.length = 0;
   }
 
   notifications(method: string): Received[] {
@@ -198,10 +205,9 @@ export class GatewayProcess {
     this.#process.stdout.resume();
   }
 
-  /** Command lines of this run's processes that still live. */
-  leftovers(): string[] {
-    const listing = execFileSync('ps', ['-A', '-o', 'stat=,pid=,args='], { encoding: 'utf8' });
-    return listing.split('\n').filter((line) => line.includes(this.folder) && !line.startsWith('Z'));
+  /** The running processes of this run. */
+  leftovers(): ProcessEntry[] {
+    return processesWith(this.folder);
   }
 
   /** To be called at the end of each test, whatever became of it. */
@@ -210,7 +216,7 @@ export class GatewayProcess {
     try {
       await until('every process of the run is gone', () => this.leftovers().length === 0, 1_000);
     } finally {
-      for (const line of this.leftovers()) process.kill(Number(line.trim().split(/\s+/)[1]), 'SIGKILL');
+      killAll(this.folder);
     }
   }
 

@@ -1,4 +1,4 @@
-import { type ChildProcessWithoutNullStreams, execFileSync, spawn } from 'node:child_process';
+import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -11,7 +11,7 @@ import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/
 import { expect } from 'vitest';
 import { dataFolder } from '../../src/files/data-folder.js';
 import { CLI, type Message } from './gateway-process.js';
-import { until } from './processes.js';
+import { killAll, type ProcessEntry, processesWith, until } from './processes.js';
 
 const LAB = fileURLToPath(new URL('../fixtures/servers/lab.mjs', import.meta.url));
 
@@ -172,10 +172,9 @@ export class Place {
     return Object.fromEntries(Object.entries(headers).filter((entry): entry is [string, string] => !!entry[1]));
   }
 
-  /** Processes of this test that live. */
-  leftovers(): string[] {
-    const listing = execFileSync('ps', ['-A', '-o', 'stat=,pid=,args='], { encoding: 'utf8' });
-    return listing.split('\n').filter((line) => line.includes(this.#folder) && !line.startsWith('Z'));
+  /** The running processes of this place. */
+  leftovers(): ProcessEntry[] {
+    return processesWith(this.#folder);
   }
 
   /** Ends everything, and fails when something did not end in an orderly way. */
@@ -185,7 +184,7 @@ export class Place {
       for (const { process: running } of this.#running) running.kill('SIGTERM');
       await until('every process is gone', () => this.leftovers().length === 0, END_MS);
     } finally {
-      for (const line of this.leftovers()) process.kill(Number(line.trim().split(/\s+/)[1]), 'SIGKILL');
+      killAll(this.#folder);
       await Promise.all(this.#running.map(({ finished }) => finished));
       rmSync(this.#folder, { recursive: true, force: true });
     }
@@ -223,7 +222,7 @@ export class Running {
     return this.#stderr;
   }
 
-  /** As it is told to whoever started it. */
+  /** The address that the gateway prints when it listens. */
   get url(): string {
     return /^Trunkline serves (http:\/\/\S+\/mcp)\b/m.exec(this.#stderr)?.[1] ?? '';
   }

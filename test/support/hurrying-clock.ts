@@ -1,6 +1,6 @@
 import type { Clock } from '../../src/timing/clock.js';
 
-/** A clock that runs so many times as fast as the machine's: for real processes and long patience. */
+/** A clock that runs `times` as fast as the machine's, for real processes and long timeouts. */
 export function hurryingClock(times: number): Clock {
   return {
     now: () => performance.now() * times,

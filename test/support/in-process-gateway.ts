@@ -106,7 +106,7 @@ export class InProcessGateway {
     }
   }
 
-  /** A client that has shaken hands. */
+  /** A client that is initialized. */
   async connect(capabilities: Message = {}): Promise<InProcessClient> {
     const client = new InProcessClient(this.composition, this.clock);
     this.#clients.push(client);
@@ -122,7 +122,7 @@ export class InProcessGateway {
     return report;
   }
 
-  /** A server shared by profile is greeted, and so becomes ready, when the first client is there. */
+  /** Waits for a state. A server shared by profile gets `initialize`, and so becomes ready, when the first client is there. */
   async untilState(server: string, state: ServerReport['state'], withinMs = 10_000): Promise<ServerReport> {
     const log = () => this.status(server).log.join('\n');
     await until(`${server} is ${state}\n${log()}`, () => this.status(server).state === state, withinMs);
@@ -209,7 +209,7 @@ export class InProcessClient {
     return result.tools.map(({ name }: Message) => name);
   }
 
-  /** All that it was told or asked by this method. */
+  /** All notifications and server requests of this method. */
   notifications(method: string): Message[] {
     return this.received.messages.filter((message) => message.method === method);
   }

@@ -4,11 +4,11 @@ import { EventReader, type ReadEvent } from '../downstream/http/event-reader.js'
 import type { Message } from './gateway-process.js';
 import { INITIALIZE, type Place, type Running } from './http-place.js';
 
-/** Whoever drives a client, and judges what comes to it. */
+/** The test that drives a client and checks what the client receives. */
 export interface LoadObserver {
-  /** Given the text of every message that comes along a POST. */
+  /** Called with the text of every message that comes on a POST. */
   text(text: string): void;
-  /** What a server asks, along whichever POST; returns the result to answer with. */
+  /** Called with a server request; returns the result to answer with. */
   asked(input: Message): object;
 }
 
@@ -46,8 +46,8 @@ export class LoadClient {
   }
 
   /**
-   * Sends a request; resolves with every message but questions, in order, the answer last if there was one. `onMessage`
-   * hears of them as they come.
+   * Sends a request; resolves with every message but server requests, in order, the answer last if there was one.
+   * `onMessage` is called with each as it comes.
    */
   async request(message: Message, onMessage: (message: Message) => void = () => {}): Promise<readonly Message[]> {
     const response = await this.#send('POST', this.#calls, message);
@@ -79,7 +79,7 @@ export class LoadClient {
     return messages;
   }
 
-  /** Sends what is not answered: a notification, or the answer to a question. */
+  /** Sends a message without an answer: a notification, or the answer to a server request. */
   async tell(message: Message): Promise<void> {
     const response = await this.#send('POST', this.#others, message);
     response.resume();
@@ -87,7 +87,7 @@ export class LoadClient {
     if (response.statusCode !== 202) throw new Error(`Not accepted: ${response.statusCode}`);
   }
 
-  /** Ends the session; resolves with what came that no request asked for. */
+  /** Ends the session; resolves with the messages on the GET stream. */
   async end(): Promise<readonly ReadEvent[]> {
     const response = await this.#send('DELETE', this.#others);
     response.resume();

@@ -61,7 +61,7 @@ export class NothingLeft {
   #leftOutside(): string[] {
     return [
       ...processesOf(this.#mark).map((pid) => `process ${pid}`),
-      ...guardiansOf(process.pid).map((line) => `guardian ${line}`),
+      ...guardiansOf(process.pid).map(({ pid }) => `guardian ${pid}`),
     ];
   }
 }

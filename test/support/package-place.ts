@@ -1,4 +1,7 @@
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+// A place for tests that install packages with the real npm: a registry on this machine, the store, npm's cache, and the
+// gateways that share them.
+import { randomUUID } from 'node:crypto';
+import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect } from 'vitest';
@@ -6,13 +9,13 @@ import { GatewayProcess, type StartOptions } from './gateway-process.js';
 import { processesOf } from './processes.js';
 import { Registry } from './registry.js';
 
-/** npm takes its time where everything else does, too. */
-const PATIENCE_MS = 30_000;
+/** How long a test waits for npm on a busy machine. */
+const INSTALL_WITHIN_MS = 30_000;
 
 /** A registry, a store, and the gateways that share them. */
 export class PackagePlace {
   readonly registry: Registry;
-  /** With the store and npm's cache; part of the command line of every npm. */
+  /** Holds the store and npm's cache; it is part of the command line of every npm. */
   readonly folder = mkdtempSync(join(tmpdir(), 'trunkline-packages-'));
   readonly #gateways: GatewayProcess[] = [];
 
@@ -24,17 +27,32 @@ export class PackagePlace {
     return new PackagePlace(await Registry.open());
   }
 
+  /** Another place with the same store, cache and published packages, for a test that changes them. */
+  async copy(): Promise<PackagePlace> {
+    const place = new PackagePlace(await Registry.open(this.registry));
+    cpSync(this.folder, place.folder, { recursive: true, verbatimSymlinks: true });
+    return place;
+  }
+
+  /** A folder for a configuration with this lock file beside it. */
+  folderWith(lock: string): string {
+    const folder = mkdtempSync(join(tmpdir(), `trunkline-${randomUUID()}-`));
+    writeFileSync(join(folder, 'trunkline.lock'), lock);
+    return folder;
+  }
+
   async start(servers: StartOptions['servers'], options: Partial<StartOptions> = {}): Promise<GatewayProcess> {
     const { env, ...rest } = options;
     const ours = { XDG_DATA_HOME: this.folder, ...this.registry.environment(this.folder), ...env };
-    const gateway = await GatewayProcess.start({ servers, env: ours, args: ['-v'], patienceMs: PATIENCE_MS, ...rest });
+    const gateway = await GatewayProcess.start({
+      servers,
+      env: ours,
+      args: ['-v'],
+      stateWithinMs: INSTALL_WITHIN_MS,
+      ...rest,
+    });
     this.#gateways.push(gateway);
     return gateway;
-  }
-
-  /** Another gateway on the configuration of the first. */
-  async startAgain({ folder }: GatewayProcess, env: Record<string, string> = {}): Promise<GatewayProcess> {
-    return await this.start({}, { env, args: ['-v', '--config', join(folder, 'trunkline.yaml')] });
   }
 
   get store(): string {
@@ -46,12 +64,12 @@ export class PackagePlace {
     return readdirSync(this.store).filter((name) => name.includes('@'));
   }
 
-  /** What is being installed, or was when it was killed. */
+  /** The folders of installations that run, or that were killed. */
   staged(): string[] {
     return readdirSync(join(this.store, '.staging'));
   }
 
-  /** To be called at the end of each test: ends the gateways; nothing of npm may be left. */
+  /** Ends the gateways at the end of a test, and fails when a process of npm still runs. */
   async dispose(): Promise<void> {
     await Promise.all(this.#gateways.map((gateway) => gateway.dispose()));
     await this.registry.close();
@@ -63,10 +81,10 @@ export class PackagePlace {
   }
 }
 
-/** What is locked beside the configuration of a gateway. */
+/** The packages in the lock file beside the configuration of a gateway. */
 export function lockOf({ folder }: { readonly folder: string }): Record<string, { version: string; tree: object }> {
   return JSON.parse(readFileSync(join(folder, 'trunkline.lock'), 'utf8')).packages;
 }
 
-/** Nobody listens there. */
+/** Makes npm use a registry that does not exist. */
 export const OFFLINE = { npm_config_registry: 'http://127.0.0.1:1/' };

@@ -1,4 +1,7 @@
+// Processes of this machine as the operating system reports them, fixture programs, and `until`, which waits for a
+// condition. Tests use these instead of the code under test to find out which processes run.
 import { execFileSync } from 'node:child_process';
+import { readdirSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import type { Clock } from '../../src/timing/clock.js';
 
@@ -16,29 +19,73 @@ export function fixture(name: string): string {
   return fileURLToPath(new URL(`../fixtures/processes/${name}`, import.meta.url));
 }
 
-/** What still lives in the given groups, as lines of `ps`; zombies are dead. Asks `ps`, so as not to trust our own code. */
-export function liveMembers(pgids: readonly (number | undefined)[]): string[] {
-  const listing = execFileSync('ps', ['-A', '-o', 'pgid=,pid=,stat=,args='], { encoding: 'utf8' });
-  return listing.split('\n').filter((line) => {
-    const [pgid, , stat] = line.trim().split(/\s+/);
-    return pgids.includes(Number(pgid)) && stat?.startsWith('Z') === false;
+/** A running process; zombies are not listed. */
+export interface ProcessEntry {
+  readonly pid: number;
+  /** Process group. */
+  readonly pgid: number;
+  /** The command line, with spaces between the arguments. */
+  readonly args: string;
+}
+
+/** All running processes. Linux reports them in `/proc`, which costs a third of starting `ps`. */
+export function runningProcesses(): ProcessEntry[] {
+  if (process.platform === 'linux') return readdirSync('/proc').flatMap(readProcess);
+  const listing = execFileSync('ps', ['-A', '-ww', '-o', 'stat=,pid=,pgid=,args='], { encoding: 'utf8' });
+  return [...listing.matchAll(/^\s*([^\sZ]\S*)\s+(\d+)\s+(\d+)\s+(.*)$/gm)].map(([, , pid, pgid, args = '']) => {
+    return { pid: Number(pid), pgid: Number(pgid), args };
   });
 }
 
-/** The ids of the processes that live and have `mark` in their command line. */
-export function processesOf(mark: string): number[] {
-  const listing = execFileSync('ps', ['-A', '-o', 'stat=,pid=,args='], { encoding: 'utf8' });
-  const lines = listing.split('\n').filter((line) => line.includes(mark) && !line.startsWith('Z'));
-  return lines.map((line) => Number(line.trim().split(/\s+/)[1]));
+/** One entry of `/proc`: empty when the entry is not a process, or when the process has ended meanwhile. */
+function readProcess(name: string): ProcessEntry[] {
+  const pid = Number(name);
+  if (Number.isNaN(pid)) return [];
+  try {
+    const stat = readFileSync(`/proc/${name}/stat`, 'latin1');
+    // The name of the program stands in parentheses, and may hold parentheses itself.
+    const [state, , pgid] = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+    if (state === 'Z' || state === 'X') return [];
+    const args = readFileSync(`/proc/${name}/cmdline`, 'utf8').replaceAll('\0', ' ').trimEnd();
+    return [{ pid, pgid: Number(pgid), args }];
+  } catch {
+    return [];
+  }
 }
 
-/** Ends what a failed test left behind. */
+/** The processes of these groups that still run. */
+export function liveMembers(pgids: readonly (number | undefined)[]): ProcessEntry[] {
+  return runningProcesses().filter(({ pgid }) => pgids.includes(pgid));
+}
+
+/** The running processes that have `mark` in their command line. */
+export function processesWith(mark: string): ProcessEntry[] {
+  return runningProcesses().filter(({ args }) => args.includes(mark));
+}
+
+/** The ids of the running processes that have `mark` in their command line. */
+export function processesOf(mark: string): number[] {
+  return processesWith(mark).map(({ pid }) => pid);
+}
+
+/** Ends the processes that a failed test left behind: those with `mark` in their command line. */
+export function killAll(mark: string): void {
+  for (const pid of processesOf(mark)) {
+    try {
+      process.kill(pid, 'SIGKILL');
+    } catch {
+      // It has ended since it was listed.
+    }
+  }
+}
+
+/** Ends the process groups that a failed test left behind. */
 export function killGroups(pgids: readonly (number | undefined)[]): void {
   for (const pgid of pgids) {
     try {
       if (pgid !== undefined) process.kill(-pgid, 'SIGKILL');
     } catch {
-      // Gone, as it should be.
+      // It is gone, as it should be.
     }
   }
 }
@@ -51,15 +98,13 @@ export async function until(what: string, condition: () => boolean, withinMs = 5
     if (condition()) return;
     const now = performance.now();
     if (now > deadline) throw new Error(`Waited ${withinMs} ms in vain: ${what}`);
-    // One that asks `ps` would otherwise take a whole processor from what it waits for.
-    await new Promise((resolve) => setTimeout(resolve, Math.min(50, Math.max(5, 3 * (now - asked)))));
+    // A condition that lists processes takes milliseconds. The pause is ten times as long, so that checking leaves the
+    // processor to the process that the test waits for.
+    await new Promise((resolve) => setTimeout(resolve, Math.min(50, Math.max(5, 10 * (now - asked)))));
   }
 }
 
-/** The guardians that watch over what a gateway started, as lines of `ps` that begin with the pid. */
-export function guardiansOf(gatewayPid: number): string[] {
-  const listing = execFileSync('ps', ['-A', '-ww', '-o', 'pid=,stat=,args='], { encoding: 'utf8' });
-  return listing.split('\n').filter((line) => {
-    return line.includes(`trunkline-guardian ${gatewayPid} `) && !/^\s*\d+ Z/.test(line);
-  });
+/** The guardian processes of a gateway. */
+export function guardiansOf(gatewayPid: number): ProcessEntry[] {
+  return processesWith(`trunkline-guardian ${gatewayPid} `);
 }

@@ -1,16 +1,16 @@
-import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
+import { type ChildProcess, spawn } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { CLI, type Message } from './gateway-process.js';
-import { until } from './processes.js';
+import { killAll, type ProcessEntry, processesWith, until } from './processes.js';
 
 export interface HttpGatewayOptions {
   /** Entries as in the configuration; `program` is a script that Node runs. */
   readonly servers: Record<string, Record<string, unknown> & { readonly program: string }>;
   readonly gateway?: Record<string, unknown>;
-  /** Where the user's data is kept, when it is not to be in the folder of the run. */
+  /** Where the user's data is stored, if not in the folder of the run. */
   readonly dataHome?: (folder: string) => string;
   readonly args?: readonly string[];
 }
@@ -59,7 +59,7 @@ export class HttpGateway {
     return this.#stderr;
   }
 
-  /** As it is told to whoever started it. */
+  /** The address that the gateway prints when it listens. */
   get url(): string {
     return /^Trunkline serves (http:\/\/\S+\/mcp)\b/m.exec(this.#stderr)?.[1] ?? '';
   }
@@ -103,18 +103,21 @@ export class HttpGateway {
     return client;
   }
 
-  /** A client that has shaken hands. */
+  /** A client that is initialized. */
   async handshake(hello: Hello = {}, key?: string): Promise<RawHttpClient> {
     const client = this.client(key);
     await client.initialize(hello);
     return client;
   }
 
-  /** Command lines of this run's processes that live, or of those among them with this text in it. */
-  processes(text = ''): string[] {
-    const listing = execFileSync('ps', ['-A', '-o', 'stat=,pid=,args='], { encoding: 'utf8' });
-    const lines = listing.split('\n').filter((line) => line.includes(this.folder) && !line.startsWith('Z'));
-    return lines.filter((line) => line.includes(text));
+  /** Ends the session of every client, so that the next test that shares the gateway is alone with it. */
+  async endSessions(): Promise<void> {
+    await Promise.all(this.#clients.splice(0).map((client) => client.end()));
+  }
+
+  /** The running processes of this run, or those among them that have `text` in their command line. */
+  processes(text = ''): ProcessEntry[] {
+    return processesWith(this.folder).filter(({ args }) => args.includes(text));
   }
 
   /** To be called at the end of each test, whatever became of it. */
@@ -122,22 +125,22 @@ export class HttpGateway {
     try {
       await this.stop();
     } finally {
-      for (const line of this.processes()) process.kill(Number(line.trim().split(/\s+/)[1]), 'SIGKILL');
+      killAll(this.folder);
       rmSync(this.folder, { recursive: true, force: true });
     }
   }
 }
 
-/** What a client says of itself. */
+/** What a client sends in `initialize`. */
 export interface Hello {
   readonly name?: string;
   readonly revision?: string;
   readonly capabilities?: object;
-  /** Whether it listens to what no request asked for, as most do. */
+  /** Whether it opens a GET stream, as most clients do. */
   readonly listens?: boolean;
 }
 
-/** One session over HTTP. What a server asks and says is kept as it comes, from whatever stream. */
+/** One session over HTTP. Server requests and notifications are recorded as they come, from every stream. */
 export class RawHttpClient {
   /** Everything but answers, in order. */
   readonly received: Message[] = [];
@@ -199,7 +202,7 @@ export class RawHttpClient {
     return this.#fetch('POST', JSON.stringify(message));
   }
 
-  /** Hears what no request asked for, from now on. */
+  /** Opens the GET stream. */
   async listen(): Promise<void> {
     const response = await this.#fetch('GET');
     if (response.status !== 200) throw new Error(`Cannot listen: ${response.status}`);

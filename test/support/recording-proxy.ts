@@ -12,7 +12,7 @@ interface Seen {
   readonly status: number | undefined;
 }
 
-/** Stands between an HTTP client and Trunkline, hands everything on as it comes, and keeps what was asked. */
+/** Stands between an HTTP client and Trunkline, forwards everything as it comes, and records the requests. */
 export class RecordingProxy {
   readonly seen: Seen[] = [];
   /** Where requests go; may change while it listens. */

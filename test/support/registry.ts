@@ -23,16 +23,20 @@ interface Version {
   readonly tarball: Buffer;
 }
 
-/** A registry of npm on this machine, for packages that the tests publish. npm itself is the real one. */
+/** An npm registry on this machine, with the packages that a test publishes. npm itself is the real one. */
 export class Registry {
-  /** Of the packages that were downloaded, in order: `name@version`. */
+  /** The packages that npm downloaded, in order, as `name@version`. */
   readonly downloads: string[] = [];
   readonly #packages = new Map<string, Map<string, Version>>();
   readonly #server = createServer((request, response) => this.#answer(decodeURIComponent(request.url ?? ''), response));
   #held: (() => void)[] | undefined;
 
-  static async open(): Promise<Registry> {
+  /** Listens on a port of its own; `published` is a registry whose packages it has from the start. */
+  static async open(published?: Registry): Promise<Registry> {
     const registry = new Registry();
+    if (published !== undefined) {
+      for (const [name, versions] of published.#packages) registry.#packages.set(name, new Map(versions));
+    }
     await new Promise<void>((resolve) => registry.#server.listen(0, '127.0.0.1', resolve));
     return registry;
   }
@@ -41,7 +45,7 @@ export class Registry {
     return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}/`;
   }
 
-  /** Lets npm use this registry and nothing of this machine's settings; `folder` is for its cache. */
+  /** The variables that make npm use this registry and none of this machine's settings; `folder` is for its cache. */
   environment(folder: string): Record<string, string> {
     return {
       npm_config_registry: this.url,
@@ -70,7 +74,7 @@ export class Registry {
     this.#packages.set(name, versions.set(version, { manifest: { ...manifest, hasInstallScript }, tarball }));
   }
 
-  /** Nothing is downloaded from now on until `release`. */
+  /** Lets downloads wait from now on, until `release`. */
   hold(): void {
     this.#held ??= [];
   }

@@ -91,12 +91,12 @@ export function offering({ prompts, resources, templates, capabilities }: Offer)
   };
 }
 
-/** A backend whose processes are the test's to start and end, in the order that supervision keeps. */
+/** A backend whose processes the test starts and ends, in the order that supervision does. */
 export class ScriptedServer {
   readonly backend: Backend;
   readonly script: ServerScript;
   readonly limits: CallLimits;
-  /** How often a start was asked for by traffic. */
+  /** How often a call demanded a start. */
   demands = 0;
   /** How often it was to be stopped as nobody needed it. */
   rests = 0;
@@ -113,7 +113,7 @@ export class ScriptedServer {
   /** What its process is told of the client. */
   readonly profile: Promise<ClientProfile>;
   readonly id: string;
-  /** Whether its process was asked for. */
+  /** Whether the gateway wants its process to run. */
   isToRun = false;
   /** No client uses it any more. */
   isEnded = false;
@@ -245,7 +245,7 @@ export function scriptGateway({
   const startAll = async () => {
     for (const each of scripted.values()) if (each.script.isMisconfigured !== true) await each.start();
   };
-  /** Another configuration: of the servers that stay, the `replaced` begin anew. */
+  /** Applies another configuration; the `replaced` servers get a new process. */
   const change = (next: GatewayScript['servers'], replaced: readonly string[] = [], settings: GlobalOptions = {}) => {
     scripts = next;
     gateway.change(
@@ -331,7 +331,7 @@ export class ScriptedClient {
     this.say({ jsonrpc: '2.0', method: 'notifications/cancelled', params: { requestId } });
   }
 
-  /** Says hello as clients do and forgets what was said. */
+  /** Initializes the session and empties `received`. */
   greet(protocolVersion = '2025-11-25', capabilities: Message = {}, name = 't'): Message {
     this.request('hello', 'initialize', { protocolVersion, capabilities, clientInfo: { name, version: '0' } });
     this.say({ jsonrpc: '2.0', method: 'notifications/initialized' });

@@ -16,7 +16,7 @@ export class WatchedTimers {
       this.#pending.add(timer);
       return timer;
     };
-    // With what belongs to it, such as its promisified form.
+    // The copy has the properties of the original, such as its promisified form.
     globalThis.setTimeout = Object.assign(watched, this.#setTimeout) as typeof setTimeout;
     globalThis.clearTimeout = (timer) => {
       this.#pending.delete(timer);

@@ -89,7 +89,10 @@ export function writableTo(accept: (chunks: Buffer[], done: () => void) => void)
   });
 }
 
-/** Lets promises that are settled already run their continuations. */
+/**
+ * Runs every continuation of the promises that are settled, and of those that these settle: all microtasks end before
+ * the next turn of the event loop. One call is enough where nothing waits for a timer or for I/O.
+ */
 export function flush(): Promise<void> {
   return new Promise((resolve) => {
     setImmediate(resolve);

@@ -2,26 +2,26 @@ import { answer, calling, fail, type Scripts, say } from './scripts.js';
 
 /** Odd but legal words of a server's answer. */
 export const ANSWERS: Scripts = {
-  'numbers that no double holds, or spelt in a way of their own': calling(
+  'numbers that no double holds, or in unusual notation': calling(
     answer('{"content":[],"n":[9007199254740993,-9007199254740993,1.0,-0,0.10,1e400,-1E+400,5e-324,1e-400,0e0]}'),
   ),
-  'characters escaped that need not be, and others that need not be raw': calling(
+  'characters with needless escapes, and raw ones that may be escaped': calling(
     answer(
       '{"content":[{"type":"text","text":"\\u0041\\/\\b\\f\\r\\n\\t\\"\\\\ é\\u00e9 😀\\ud83d\\uDE00 \\u2028\u2028\u2029\\u0000\u007f\ufeff\uffff"}]}',
     ),
   ),
   'half a surrogate pair': calling(answer('{"content":[{"type":"text","text":"\\ud83d and \\ude00\\ud83d"}]}')),
-  'members that stand twice': calling(
+  'duplicate members': calling(
     answer('{"content":[],"_meta":{"k":1,"k":2},"vendor":1,"vendor":{"a":1,"a":[]},"\\u0076endor":3}'),
   ),
   'the id and the version last': calling(say('{"result":{"content":[],"vendor":[]},"id":@id@,"jsonrpc":"2.0"}')),
-  'members at the root that nobody knows': calling(
+  'unknown members at the root': calling(
     say('{"vendor":1.0,"jsonrpc":"2.0","trace":{"id":7,"method":"none"},"id":@id@,"result":{},"params":null,"":0}'),
   ),
-  'keys spelt with escapes': calling(
+  'keys written with escapes': calling(
     say('{"js\\u006fnrpc":"2.0","\\u0069d":@id@,"r\\u0065sult":{"\\u0063ontent":[],"is\\u0045rror":false}}'),
   ),
-  'the version spelt with an escape': calling(say('{"jsonrpc":"2\\u002e0","id":@id@,"result":{}}')),
+  'the version written with an escape': calling(say('{"jsonrpc":"2\\u002e0","id":@id@,"result":{}}')),
   'white space wherever it may be': calling(
     say(' \t{ "jsonrpc"\t: "2.0" ,\r "id" :\t@id@ , "result" : { "content" : [ ] , "a" :\r[ 1 ,\t2 ] } }\t '),
   ),
@@ -30,7 +30,7 @@ export const ANSWERS: Scripts = {
   'names that mean something to a program': calling(
     answer('{"__proto__":{"x":1},"constructor":null,"toString":0,"hasOwnProperty":[],"":{"":[]},"content":[]}'),
   ),
-  'kinds of content that nobody knows': calling(
+  'unknown kinds of content': calling(
     answer(
       '{"content":[{"type":"hologram","data":1.0,"vendor":{"x":[]}},{"type":"text","text":"","vendor":-0},{"no":"type"}]}',
     ),

@@ -49,7 +49,7 @@ export const CANCELLING: Scripts = {
       await client.tell('{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}');
     }
   },
-  'a call for which the server asks something, which it takes back': async (client) => {
+  'a call for which the server sends a request, which it cancels': async (client) => {
     await client.tell(
       call(client, [
         say(

@@ -19,22 +19,22 @@ const PLAY = '{"name":"play","inputSchema":{"type":"object"}}';
 
 /** What servers list, and what is done with it. */
 export const CATALOGS: Scripts = {
-  'list tools, spelt in every way': async (client) => {
+  'list tools, in every notation': async (client) => {
     await client.list('tools/list');
   },
-  'list prompts, spelt in every way': async (client) => {
+  'list prompts, in every notation': async (client) => {
     await client.list('prompts/list');
   },
-  'list resources, spelt in every way': async (client) => {
+  'list resources, in every notation': async (client) => {
     await client.list('resources/list');
   },
-  'list templates, spelt in every way': async (client) => {
+  'list templates, in every notation': async (client) => {
     await client.list('resources/templates/list');
   },
   'get a prompt without arguments': async (client) => {
     await client.ask(request('prompts/get', `"name":"${client.name('play')}",${meta([answer('{"messages":[]}')])}`));
   },
-  'get a prompt with arguments, and a result spelt in its own way': async (client) => {
+  'get a prompt with arguments, and a result in unusual notation': async (client) => {
     const result =
       '{"messages":[{"role":"user","content":{"type":"resource","resource":{"uri":"odd:\\/\\/x","text":"\\u0041"},"vendor":1.0}},{"content":{"type":"image","data":"AA==","mimeType":"image/png"},"role":"assistant","vendor":[]},{"role":"user","content":{"type":"hologram"}}],"description":"\\ud83d","_meta":{"k":1,"k":2},"vendor":-0}';
     const args = '"vendor":1.0,"arguments":{"city":"Z\\u00fcrich","any":""}';
@@ -68,7 +68,7 @@ export const CATALOGS: Scripts = {
       request('completion/complete', `"ref":{"type":"ref/resource","uri":"odd://things/1"},${meta([error])}`),
     );
   },
-  'read a listed resource, with a result spelt in its own way': async (client) => {
+  'read a listed resource, with a result in unusual notation': async (client) => {
     const result =
       '{"contents":[{"uri":"odd:\\/\\/things\\/2","text":"\\u0041\\ud83d","mimeType":null,"_meta":{"k":1.0},"vendor":-0},{"blob":"AA==","uri":"odd://things/2#part"},{"uri":"ui://x/y","vendor":{}}],"_meta":{"k":1,"k":2},"vendor":1e400}';
     await client.ask(request('resources/read', `"vendor":1.0,"uri":"odd://things/2",${meta([answer(result)])}`));
@@ -145,9 +145,9 @@ export const CATALOGS: Scripts = {
     'notifications/resources/list_changed',
     [],
   ),
-  'list and call a tool whose name is spelt with escapes': {
+  'list and call a tool whose name is written with escapes': {
     on: ['directly', 'over stdio', 'over HTTP', 'over HTTP to its own endpoint'],
-    because: 'a name with a prefix is a new one, which is spelt without',
+    because: 'a name with a prefix is a new one, which is written without escapes',
     play: async (client) => {
       const entries = [PLAY, '{"name":"sp\\u0065lt","inputSchema":{"type":"object"}}'];
       await changing('tools', 'tools/list', 'notifications/tools/list_changed', entries)(client);

@@ -4,18 +4,18 @@ import { Fleet, WAYS } from '../../support/differential/fleet.js';
 import { ANSWERS } from './answers.js';
 import { CANCELLING } from './cancelling.js';
 import { CATALOGS } from './catalogs.js';
-import { NOTICES } from './notifications.js';
+import { NOTIFICATIONS } from './notifications.js';
 import { REQUESTS } from './requests.js';
 import type { Restricted, Scripts } from './scripts.js';
-import { QUESTIONS } from './server-requests.js';
+import { SERVER_REQUESTS } from './server-requests.js';
 
 /** Catalogs come last: they change what the server lists. */
 const THEMES: readonly (readonly [string, Scripts])[] = [
   ['a server answers with', ANSWERS],
   ['a client sends', REQUESTS],
-  ['either side says', NOTICES],
+  ['either side says', NOTIFICATIONS],
   ['a client cancels', CANCELLING],
-  ['a server asks', QUESTIONS],
+  ['a server asks', SERVER_REQUESTS],
   ['a client can', CATALOGS],
 ];
 
@@ -54,7 +54,7 @@ describe.each(THEMES)('through Trunkline as without it, %s', (_, scripts) => {
   });
 });
 
-describe('a server is greeted', () => {
+describe('a server is initialized', () => {
   const expectToBeToldOf = ({ revision, capabilities, info }: typeof CLIENT, server: readonly string[]) => {
     const [initialize = '', initialized] = server;
     expect(tokenAt(initialize, ['params', 'protocolVersion'])).toBe(revision);
@@ -63,11 +63,11 @@ describe('a server is greeted', () => {
     expect(initialized).toBe('{"jsonrpc":"2.0","method":"notifications/initialized"}');
   };
 
-  it.each(WAYS)('by the client as it is, %s', (way) => {
+  it.each(WAYS)('with the revision, capabilities and name of the client, %s', (way) => {
     expectToBeToldOf(CLIENT, fleet.initializeResult(way).server);
   });
 
-  it('by a client of the oldest revision as it is, on every way', async () => {
+  it('with those of a client of the oldest revision, on every way', async () => {
     const old = await Fleet.open(serverHandshake(OLD_CLIENT));
     try {
       for (const way of WAYS) expectToBeToldOf(OLD_CLIENT, old.initializeResult(way).server);
@@ -76,7 +76,7 @@ describe('a server is greeted', () => {
     }
   });
 
-  it('and greets in its own words at its own endpoint', () => {
+  it('and its own initialize result reaches the client at its own endpoint', () => {
     const { answer } = fleet.initializeResult('over HTTP to its own endpoint');
     expect(answer).toBe(fleet.initializeResult('directly').answer);
   });

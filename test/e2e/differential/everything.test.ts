@@ -104,7 +104,7 @@ describe.each(['stdio', 'HTTP'])('server-everything does the same through Trunkl
   });
   afterAll(() => relayed.close());
 
-  it.each(Object.entries(SCRIPTS))('when asked to %s', async (_, script) => {
+  it.each(Object.entries(SCRIPTS))('when a client does this: %s', async (_, script) => {
     const expected = await script(direct, '');
     expect(expected).toBeDefined();
     expect(await script(relayed, PREFIX)).toEqual(expected);

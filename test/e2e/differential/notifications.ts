@@ -11,7 +11,7 @@ function progress(members: string) {
 }
 
 /** What either side says without wanting an answer. */
-export const NOTICES: Scripts = {
+export const NOTIFICATIONS: Scripts = {
   'progress that rises, with all its members and others': async (client) => {
     const steps = [
       progress('"progressToken":@token@,"progress":1,"total":3,"message":"\\u0041","vendor":1.0'),
@@ -111,7 +111,7 @@ export const NOTICES: Scripts = {
     await client.tell('{"jsonrpc":"2.0","method":"notifications/vendor/null","params":null}');
     await client.tell('{"jsonrpc":"2.0","method":"notifications/vendor/list","params":[1.0]}');
   },
-  'a notification to the server while it is at work': async (client) => {
+  'a notification to the server while a call is in flight': async (client) => {
     await client.tell(
       call(client, [notice('notifications/vendor/ready', '{}'), hear('notifications/vendor/go'), DONE]),
     );

@@ -9,12 +9,12 @@ export const REQUESTS: Scripts = {
       `{"params":{${meta([DONE])},"arguments":{"a":1},"name":"${client.name('play')}"},"method":"tools/call","id":1,"jsonrpc":"2.0"}`,
     );
   },
-  'members that nobody knows': async (client) => {
+  'unknown members': async (client) => {
     await client.ask(
       `{"vendor":1.0,"jsonrpc":"2.0","id":1,"trace":{"id":2},"method":"tools/call","params":{"vendor":-0,"name":"${client.name('play')}",${meta([DONE])},"later":null}}`,
     );
   },
-  'arguments that no parser gives back as they were': async (client) => {
+  'arguments that parsing and printing would change': async (client) => {
     await client.ask(
       request(
         'tools/call',
@@ -31,7 +31,7 @@ export const REQUESTS: Scripts = {
     const ids = ['0', '-1', '9007199254740993', '1.0', '1e3', '""', '"1"', '"a\\u0062\\/"', '"é😀"', '"null"', '1'];
     for (const id of ids) await client.ask(call(client, [DONE], id));
   },
-  'an id spelt with an escaped key, after the params': async (client) => {
+  'an id with an escaped key, after the params': async (client) => {
     await client.ask(
       `{"js\\u006fnrpc":"2.0","m\\u0065thod":"tools\\/call","params":{"n\\u0061me":"${client.name('play')}",${meta([DONE])}},"id":7}`,
     );
@@ -47,9 +47,9 @@ export const REQUESTS: Scripts = {
       ),
     );
   },
-  'a name spelt with escapes': {
+  'a name written with escapes': {
     on: ['directly', 'over stdio', 'over HTTP', 'over HTTP to its own endpoint'],
-    because: 'a name with a prefix is replaced, and spelt anew',
+    because: 'a name with a prefix is replaced, and written without escapes',
     play: async (client) => {
       await client.ask(request('tools/call', `"name":"\\u0070lay",${meta([DONE])}`));
     },
@@ -64,7 +64,7 @@ export const REQUESTS: Scripts = {
       `{\n  "jsonrpc": "2.0",\r\n  "id": 1,\n  "method": "tools/call",\n  "params": {\n    "name": "${client.name('play')}",\n    ${meta([DONE])}\n  }\n}\n`,
     );
   },
-  'what looks like a message in its arguments, on a line of its own': async (client) => {
+  'arguments that hold a message, on a line of its own': async (client) => {
     const inner = '{"jsonrpc":"2.0","id":"inner","method":"vendor/inner"}';
     await client.ask(request('tools/call', `"name":"${client.name('play')}",${meta([DONE])},"arguments":\n${inner}\n`));
   },
@@ -117,7 +117,7 @@ export const REQUESTS: Scripts = {
   'a ping': async (client) => {
     await client.ask('{"jsonrpc":"2.0","id":"p","method":"ping"}');
   },
-  'a ping while a call is at work': async (client) => {
+  'a ping while a call is in flight': async (client) => {
     const steps = [
       say('{"jsonrpc":"2.0","method":"notifications/vendor/ready"}'),
       hear('notifications/vendor/go'),

@@ -11,7 +11,7 @@ const FORM =
 const SAMPLE =
   '"method":"sampling/createMessage","params":{"messages":[{"role":"user","content":{"type":"text","text":"\\u0041"}}],"maxTokens":1e2}';
 
-/** The server asks in a call, and the client answers in these words; `@id@` stands for the question's id. */
+/** The server asks in a call, and the client answers with this text; `@id@` stands for the id of the request. */
 function asked(method: string, rest: string, reply: string, id = '"q-1"') {
   return async (client: Peer) => {
     await client.tell(call(client, [...input(id, rest), DONE]));
@@ -21,7 +21,7 @@ function asked(method: string, rest: string, reply: string, id = '"q-1"') {
 }
 
 /** What servers ask of their client, and what they are answered. */
-export const QUESTIONS: Scripts = {
+export const SERVER_REQUESTS: Scripts = {
   'for a message of the model, with tools': asked(
     SAMPLING,
     '"vendor":1,"method":"sampling/createMessage","params":{"messages":[{"role":"user","content":[{"type":"text","text":"\\ud83d"},{"type":"tool_result","toolUseId":"t","content":[],"structuredContent":{"n":1.0}}]}],"tools":[{"name":"a__b","inputSchema":{"type":"object"},"vendor":-0}],"toolChoice":{"mode":"required"},"includeContext":"thisServer","temperature":0.50,"metadata":{"k":1,"k":2},"modelPreferences":{"hints":[{"name":"x"}],"costPriority":1e-1},"_meta":{"vendor/x":[]},"maxTokens":9007199254740993}',
@@ -89,7 +89,7 @@ export const QUESTIONS: Scripts = {
     await client.reply(first, '{"jsonrpc":"2.0","id":@id@,"result":{"model":"m"}}');
     await client.answerTo('1');
   },
-  'something that takes long, and is told how far it is': async (client) => {
+  'something that takes long, and receives progress': async (client) => {
     const meta = '"params":{"messages":[],"maxTokens":1,"_meta":{"k":1.0,"progressToken":"p\\u0031"}}';
     await client.tell(call(client, [...input('1', `"method":"sampling/createMessage",${meta}`), DONE]));
     const asks = await client.next(SAMPLING);
@@ -102,7 +102,7 @@ export const QUESTIONS: Scripts = {
     await client.reply(asks, '{"jsonrpc":"2.0","id":@id@,"result":{}}');
     await client.answerTo('1');
   },
-  'something that it takes back': async (client) => {
+  'something that it cancels': async (client) => {
     await client.tell(
       call(client, [
         say(`{"jsonrpc":"2.0","id":"q",${FORM}}`),
@@ -149,7 +149,7 @@ export const QUESTIONS: Scripts = {
     await client.reply(asks, '{"jsonrpc":"2.0","id":@id@,"result":{}}');
     await client.answerTo('1');
   },
-  'while two calls are at work, in the latest of them': async (client) => {
+  'while two calls are in flight, in the latest of them': async (client) => {
     const ready = say('{"jsonrpc":"2.0","method":"notifications/vendor/ready"}');
     await client.tell(call(client, [ready, hear('notifications/vendor/go'), DONE], '1'));
     await client.next('notifications/vendor/ready');
@@ -165,14 +165,14 @@ export const QUESTIONS: Scripts = {
     await client.answer(SAMPLING, `{"jsonrpc":"2.0","id":@id@,"result":{"model":"${'y'.repeat(1_000_000)}"}}`);
     await client.answerTo('1');
   },
-  'when no call is at work': async (client) => {
+  'when no call is in flight': async (client) => {
     await client.ask(
       call(client, [DONE, ...input('"q"', SAMPLE), say('{"jsonrpc":"2.0","method":"notifications/vendor/heard"}')]),
     );
     await client.answer(SAMPLING, '{"jsonrpc":"2.0","id":@id@,"result":{"n":1.0}}');
     await client.next('notifications/vendor/heard');
   },
-  'for the roots when no call is at work, and it is taken back': async (client) => {
+  'for the roots when no call is in flight, and it is cancelled': async (client) => {
     const withdraw = '{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"q"}}';
     await client.ask(
       call(client, [

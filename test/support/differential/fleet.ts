@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { CLI } from '../gateway-process.js';
-import { processesOf, until } from '../processes.js';
+import { killAll, processesOf, until } from '../processes.js';
 import { type HttpGateway, openHttpGateway } from './http-gateway.js';
 import { HttpWire } from './http-wire.js';
 import { Peer } from './peer.js';
@@ -97,7 +97,7 @@ export class Fleet {
       await Promise.all(this.#gateways.map((gateway) => gateway.close()));
       await until('every process is gone', () => processesOf(this.#folder).length === 0, 1_000);
     } finally {
-      for (const pid of processesOf(this.#folder)) process.kill(pid, 'SIGKILL');
+      killAll(this.#folder);
       rmSync(this.#folder, { recursive: true, force: true });
     }
   }

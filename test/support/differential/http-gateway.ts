@@ -8,7 +8,7 @@ export interface HttpGateway {
   close(): Promise<void>;
 }
 
-/** The built CLI, serving HTTP to whoever comes; resolves when it listens. */
+/** Starts the built CLI over HTTP without a token; resolves when it listens. */
 export async function openHttpGateway(config: string): Promise<HttpGateway> {
   const gateway = spawn(process.execPath, [CLI, 'serve', '--config', config, '--http', '127.0.0.1:0', '--no-auth']);
   const exited = once(gateway, 'exit');

@@ -3,7 +3,7 @@ import * as http from 'node:http';
 import { EventReader } from '../../downstream/http/event-reader.js';
 import type { Channel, OnMessage, Wire } from './wire.js';
 
-/** A session over Streamable HTTP: a POST for each message, and a GET for what no request asked for. */
+/** A session over Streamable HTTP: a POST for each message, and a GET stream for messages without a request. */
 export class HttpWire implements Wire {
   readonly #url: URL;
   readonly #onMessage: OnMessage;

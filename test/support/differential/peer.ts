@@ -3,8 +3,8 @@ import type { Message } from '../gateway-process.js';
 import { entriesOf, Numbering, type Transcript, underOwnName } from './transcript.js';
 import type { Channel, OnMessage, Wire } from './wire.js';
 
-/** Far more than anything here takes; only a message that never comes is waited for as long. */
-const PATIENCE_MS = 10_000;
+/** How long to wait for a message before the test fails. */
+const MESSAGE_WITHIN_MS = 10_000;
 
 const LISTED_AS = {
   'tools/list': 'tools',
@@ -87,12 +87,12 @@ export class Peer {
     return await this.#take(method, ({ message }) => message.method === method);
   }
 
-  /** Waits for the server's next question of this method and answers it; see `reply`. */
+  /** Waits for the server's next request of this method and answers it; see `reply`. */
   async answer(method: string, text: string): Promise<void> {
     await this.reply(await this.next(method), text);
   }
 
-  /** Sends something about a question, in which `@id@` and `@token@` stand for the question's. */
+  /** Sends a message about a server request, in which `@id@` and `@token@` stand for those of the request. */
   async reply(input: string, text: string): Promise<void> {
     const id = tokenAt(input, ['id']) ?? '';
     const token = tokenAt(input, ['params', '_meta', 'progressToken']) ?? '';
@@ -147,7 +147,7 @@ export class Peer {
       return;
     }
     const isAnswer = message.method === undefined;
-    // On a pipe, what comes while a request is under way is taken to be because of it.
+    // On a pipe, a message that comes while a request is in flight counts as caused by it.
     const isCaused = this.#inFlight.size > 0 && !isAnnouncement(message) && !isUpdate(message);
     const isAsked = channel === 'pipe' ? isAnswer || isCaused : channel === 'response';
     if (isAnswer) this.#inFlight.delete(tokenAt(text, ['id']) ?? '');
@@ -156,7 +156,7 @@ export class Peer {
   }
 
   async #take(what: string, isIt: (arrival: Arrival) => boolean): Promise<string> {
-    for (const deadline = performance.now() + PATIENCE_MS; ; ) {
+    for (const deadline = performance.now() + MESSAGE_WITHIN_MS; ; ) {
       const arrival = this.#arrivals.find((candidate) => !candidate.isTaken && isIt(candidate));
       if (arrival !== undefined) {
         arrival.isTaken = true;

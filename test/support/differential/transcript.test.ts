@@ -12,7 +12,7 @@ describe('raw JSON', () => {
     [['b', 'none'], undefined],
     [['é', 'c'], undefined],
     [[], text.trim()],
-  ])('has at %j %s, as it is spelt', (path, token) => {
+  ])('has at %j %s, byte for byte', (path, token) => {
     expect(tokenAt(text, path)).toBe(token);
   });
 

@@ -11,7 +11,7 @@ export interface Transcript {
   readonly unasked: readonly string[];
   /** Both together in order, where one pipe carries them. Announcements are not in here: they are made at leisure. */
   readonly inOrder: readonly string[];
-  /** The entries of the lists that the client has asked for. */
+  /** The entries of the lists that the client has read. */
   readonly listed: readonly string[];
 }
 
@@ -40,7 +40,7 @@ export class Numbering {
   }
 }
 
-/** The entries that an answer lists, as they are spelt, without the gateway's own. */
+/** The entries that an answer lists, byte for byte, without the gateway's own. */
 export function entriesOf(answer: string, member: string): string[] {
   const list = tokenAt(answer, ['result', member]);
   if (list === undefined) throw new Error(`No list of ${member}: ${answer}`);

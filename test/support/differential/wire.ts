@@ -7,7 +7,7 @@ export type OnMessage = (text: string, channel: Channel) => void;
 export interface Wire {
   /** Resolves when the other side has taken the message, as far as can be told. */
   send(text: string): Promise<void>;
-  /** Begins to hear what no request has asked for, where that needs a connection of its own. */
+  /** Opens the stream for messages without a request, where that needs a connection of its own. */
   listen(): Promise<void>;
   /** Resolves when the connection has ended. */
   close(): Promise<void>;
