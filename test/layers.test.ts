@@ -30,7 +30,7 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   downstream: [...TEXT, 'io', 'upstream'],
   'downstream/legacy': [...BASE, 'io', 'downstream', 'upstream'],
   'downstream/stdio': [...TEXT, 'errors', 'io', 'io/streams', 'downstream', 'node'],
-  'downstream/http': [...BASE, 'io', 'downstream', 'observe/events', 'node', 'npm:fastify'],
+  'downstream/http': [...BASE, 'io', 'io/streams', 'downstream', 'observe/events', 'node', 'npm:fastify'],
   // The servers behind us.
   upstream: [...TEXT, 'io', 'supervision'],
   'upstream/health': ['mcp', 'timing', 'upstream', 'npm:opossum'],

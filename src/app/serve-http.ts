@@ -37,6 +37,7 @@ export async function serveHttp({ settings, limits, composition, logger }: Serve
     const transport = await openHttpTransport({
       core: createHttpClients({
         scan: platform.scan,
+        backpressure: platform.backpressure,
         chooseEra: createEraChooser(platform, gateway, IDENTITY),
         hasServer: (key) => gateway.pool.has(key),
         isReady: () => gateway.isReady,

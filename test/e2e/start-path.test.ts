@@ -17,7 +17,8 @@ const INITIALIZE = [
   ],
   ...['src/app/create-buffer-pool.ts', 'src/observe/system-clock.ts'],
   ...['src/errors/', 'src/timing/', 'src/json/', 'src/jsonrpc/', 'src/io/', 'src/mcp/'],
-  ...['src/downstream/legacy/', 'src/downstream/stdio/', 'src/downstream/failure.ts', 'src/downstream/port.ts'],
+  ...['src/downstream/legacy/', 'src/downstream/stdio/', 'src/downstream/failure.ts', 'src/app/choose-era.ts'],
+  ...['src/downstream/era-sessions.ts', 'src/downstream/rejection-reply.ts'],
   ...['src/gateway/pending-gateway.ts', 'src/gateway/instructions.ts', 'src/gateway/server-handshake.ts'],
 ];
 

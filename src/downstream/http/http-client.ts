@@ -1,3 +1,4 @@
+import type { Backpressure, ClientBackpressure } from '../../io/streams/backpressure.js';
 import { onOneLine } from '../../json/one-line.js';
 import type { SplicedMessage } from '../../json/splice.js';
 import type { MessageSink } from '../../jsonrpc/message.js';
@@ -12,24 +13,26 @@ import { UnsolicitedBuffer } from './unsolicited-buffer.js';
 export interface HttpClientsOptions {
   readonly scan: ScanEnvelope;
   readonly chooseEra: ChooseEra;
+  readonly backpressure: Backpressure;
   readonly hasServer: (key: string) => boolean;
   /** Whether the first start of every server has ended. */
   readonly isReady: () => boolean;
 }
 
 /** Opens the sessions behind the HTTP endpoints: `/mcp` serves all servers, `/mcp/<key>` one server unchanged. */
-export function createHttpClients({ scan, chooseEra, hasServer, isReady }: HttpClientsOptions): HttpFrontPort {
+export function createHttpClients(options: HttpClientsOptions): HttpFrontPort {
+  const { scan, chooseEra, backpressure, hasServer, isReady } = options;
   return {
     isReady,
     beginsSession: (message) => chooseEra(message).beginsSession(message),
     openSession: (server, principal, onGone) =>
       server === undefined || hasServer(server)
-        ? new HttpClient({ scan, chooseEra, server, principal, onGone })
+        ? new HttpClient({ scan, chooseEra, backpressure, server, principal, onGone })
         : undefined,
   };
 }
 
-interface HttpClientOptions extends Pick<HttpClientsOptions, 'scan' | 'chooseEra'> {
+interface HttpClientOptions extends Pick<HttpClientsOptions, 'scan' | 'chooseEra' | 'backpressure'> {
   readonly server: string | undefined;
   readonly principal: string;
   readonly onGone: () => void;
@@ -42,6 +45,8 @@ class HttpClient implements HttpClientSession, TransportSession {
   readonly #options: HttpClientOptions;
   readonly #sessions: EraSessions;
   readonly #unsolicited: UnsolicitedBuffer;
+  /** Never pauses, because the streams of a client that does not read are cut. It keeps other clients from pausing. */
+  readonly #backpressure: ClientBackpressure;
   #stream: MessageSink | undefined;
 
   constructor(options: HttpClientOptions) {
@@ -49,6 +54,7 @@ class HttpClient implements HttpClientSession, TransportSession {
     this.principal = options.principal;
     this.server = options.server;
     this.#unsolicited = new UnsolicitedBuffer(options.scan);
+    this.#backpressure = options.backpressure.client();
     this.#sessions = new EraSessions(options.chooseEra, this);
   }
 
@@ -83,6 +89,7 @@ class HttpClient implements HttpClientSession, TransportSession {
 
   close(): void {
     this.#sessions.close();
+    this.#backpressure.close();
   }
 
   /** Servers read one message a line, so a body with line breaks is written on one line before it is relayed. */

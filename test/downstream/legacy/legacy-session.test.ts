@@ -228,7 +228,7 @@ describe('a cancelled request', () => {
           if (what === 'turn') await flush();
         }
         // What is still open is answered; then nothing is left.
-        while (child.bridge.inFlight > 0) {
+        while (child.connection.inFlight > 0) {
           for (const { id, params } of child.calls) child.say({ jsonrpc: '2.0', id, result: `r${params.arguments}` });
           await flush();
         }
