@@ -12,7 +12,7 @@ const INITIALIZE = [
   ...['src/app/create-buffer-pool.ts', 'src/observe/system-clock.ts'],
   ...['src/errors/', 'src/timing/', 'src/json/', 'src/jsonrpc/', 'src/io/', 'src/mcp/'],
   ...['src/downstream/legacy/', 'src/downstream/stdio/', 'src/downstream/failure.ts', 'src/downstream/port.ts'],
-  ...['src/gateway/pending-gateway.ts', 'src/gateway/instructions.ts'],
+  ...['src/gateway/pending-gateway.ts', 'src/gateway/instructions.ts', 'src/gateway/server-handshake.ts'],
 ];
 
 /** What must not be loaded before the first list is answered: it is most of what there is to load. */

@@ -1,3 +1,4 @@
+// The built CLI over stdio, as a host starts it, and a client that sees every byte of stdout.
 import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs';

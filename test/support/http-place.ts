@@ -1,3 +1,5 @@
+// The built CLI over HTTP, in a folder of its own, with the official client and raw requests. Use it for tests of tokens,
+// hosts, origins and limits; `raw-http-client.ts` is for tests of messages.
 import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';

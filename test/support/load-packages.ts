@@ -1,3 +1,4 @@
+// Loads, before the unit tests, the packages that `src` loads with the first server.
 import { loadCallQueue } from '../../src/gateway/dispatch/call-queue.js';
 import { loadBreaker } from '../../src/upstream/health/circuit-breaker.js';
 

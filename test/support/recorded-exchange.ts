@@ -1,3 +1,4 @@
+// A request and its client without a session or gateway, for unit tests of the code that serves one request.
 import type { Exchange } from '../../src/downstream/exchange.js';
 import type { ClientFacts, DownstreamClient } from '../../src/downstream/port.js';
 import { type Edit, type SplicedMessage, splice } from '../../src/json/splice.js';

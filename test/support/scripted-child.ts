@@ -1,3 +1,4 @@
+// One server that the test plays, connected to a real `StdioBridge` in memory.
 import { copyInto } from '../../src/io/byte-reader.js';
 import type { NotificationEnvelope, RequestEnvelope } from '../../src/mcp/envelope.js';
 import type { Clock } from '../../src/timing/clock.js';
@@ -12,24 +13,24 @@ export interface ScriptedChildOptions {
   readonly hello?: Message;
   /** Results of `tools/list` as raw JSON, one a page; the cursor of page n is "n". */
   readonly pages?: readonly string[];
-  /** What other lists are answered with, by method: a result, or an error if there is a code in it. */
+  /** The answers to other list requests by method: a result, or an error if it has a `code`. */
   readonly lists?: Readonly<Record<string, Message>>;
   readonly notified?: (notification: NotificationEnvelope) => void;
-  /** Takes what it asks, other than ping. */
+  /** Called with the requests of the server other than ping. */
   readonly asked?: (request: RequestEnvelope) => void;
-  /** Several requests in a row have timed out. */
+  /** Called when several requests in a row have timed out. */
   readonly silent?: () => void;
 }
 
 /**
- * A child that the test plays, at the other end of a real bridge. It shakes hands and answers for its lists by itself;
- * everything else is the test's to answer.
+ * A server that the test plays, at the other end of a real bridge. It answers `initialize` and list requests by itself;
+ * the test answers everything else.
  */
 export class ScriptedChild {
   readonly bridge: StdioBridge;
-  /** What was written to it. */
+  /** The messages that were written to it. */
   readonly stdin = new RecordingSink();
-  /** Whether `tools/list` is answered by itself. */
+  /** Whether it answers `tools/list` by itself. */
   listsTools = true;
   readonly #hello: Message;
   readonly #pages: readonly string[];
@@ -83,7 +84,7 @@ export class ScriptedChild {
     return this.stdin.messages.filter((message) => message.method === method);
   }
 
-  /** Answers the last request of this method that reached it: with a result, or an error if there is a code in it. */
+  /** Answers the last request of this method that reached it: with a result, or an error if it has a `code`. */
   reply(method: string, answer: Message = {}): void {
     const id = this.asked(method).at(-1)?.id;
     this.say({ jsonrpc: '2.0', id, ...('code' in answer ? { error: answer } : { result: answer }) });

@@ -1,3 +1,5 @@
+// The whole gateway in memory: servers and clients that the test plays, on a clock that the test moves. No process is
+// started, so that most tests of the gateway belong here.
 import { LegacySession } from '../../src/downstream/legacy/legacy-session.js';
 import type { GatewayPort } from '../../src/downstream/port.js';
 import type { CatalogueContent } from '../../src/gateway/catalog/cached-catalogue.js';

@@ -1,3 +1,5 @@
+// Runs the same client script against the odd server directly and through Trunkline in several ways, and returns what
+// each side received, so that a test can compare the transcripts.
 import { randomUUID } from 'node:crypto';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
