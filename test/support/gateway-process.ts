@@ -215,7 +215,7 @@ export class GatewayProcess {
   async dispose(): Promise<void> {
     await this.close();
     try {
-      await until('every process of the run is gone', () => this.leftovers().length === 0, 1_000);
+      await until('every process of the run is gone', () => this.leftovers().length === 0);
     } finally {
       killAll(this.folder);
     }

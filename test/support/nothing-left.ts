@@ -4,7 +4,7 @@ import { guardiansOf, processesOf, until } from './processes.js';
 import { WatchedTimers } from './watched-timers.js';
 
 /** How long processes and handles may take to disappear after they were ended, on a busy machine. */
-const WITHIN_MS = 3_000;
+const WITHIN_MS = 10_000;
 
 /**
  * Finds what a test has left behind: processes, guardians, file descriptors, timers and other handles, listeners on

@@ -97,7 +97,7 @@ export class Fleet {
     try {
       await Promise.all(this.#ways.map(({ peer }) => peer.close()));
       await Promise.all(this.#gateways.map((gateway) => gateway.close()));
-      await until('every process is gone', () => processesOf(this.#folder).length === 0, 1_000);
+      await until('every process is gone', () => processesOf(this.#folder).length === 0);
     } finally {
       killAll(this.#folder);
       rmSync(this.#folder, { recursive: true, force: true });
