@@ -1,3 +1,5 @@
+// The whole gateway in the process of the test, with real servers and scripted clients. Use it for faults of servers: a
+// test sees the state inside, and `end` fails when anything is left behind.
 import { randomUUID } from 'node:crypto';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

@@ -1,3 +1,5 @@
+// The whole gateway in memory: servers and clients that the test plays, on a clock that the test moves. No process is
+// started, so that most tests of the gateway belong here.
 import { legacyEra } from '../../src/downstream/legacy/legacy-session.js';
 import type { DownstreamClient, GatewayPort } from '../../src/downstream/port.js';
 import { ClientPipe } from '../../src/downstream/stdio/client-pipe.js';
