@@ -87,10 +87,10 @@ export class InProcessGateway {
       environment,
       runFolder: this.file('run'),
       approvals: { approvalsFolder: this.file('approvals'), withheldFolder: this.file('withheld'), purpose: 'serve' },
-      onChange: (id, snapshot) => {
-        this.changes.push({ id, at: this.clock.now(), snapshot });
-        this.onChange(id, snapshot);
-      },
+    });
+    platform.events.subscribe('server.changed', ({ instance: id, snapshot }) => {
+      this.changes.push({ id, at: this.clock.now(), snapshot });
+      this.onChange(id, snapshot);
     });
     this.composition.start();
   }
