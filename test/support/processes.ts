@@ -29,7 +29,7 @@ export interface ProcessEntry {
 }
 
 /** All running processes. Linux reports them in `/proc`, which costs a third of starting `ps`. */
-export function runningProcesses(): ProcessEntry[] {
+function runningProcesses(): ProcessEntry[] {
   if (process.platform === 'linux') return readdirSync('/proc').flatMap(readProcess);
   const listing = execFileSync('ps', ['-A', '-ww', '-o', 'stat=,pid=,pgid=,args='], { encoding: 'utf8' });
   return [...listing.matchAll(/^\s*([^\sZ]\S*)\s+(\d+)\s+(\d+)\s+(.*)$/gm)].map(([, , pid, pgid, args = '']) => {
@@ -90,8 +90,11 @@ export function killGroups(pgids: readonly (number | undefined)[]): void {
   }
 }
 
-/** Resolves when `condition` holds; fails with `what` when that takes longer than `withinMs`. */
-export async function until(what: string, condition: () => boolean, withinMs = 5_000): Promise<void> {
+/**
+ * Resolves when `condition` holds; fails with `what` when that takes longer than `withinMs`. That is no budget: it is long
+ * enough for a busy machine, and only bounds how long a failing test waits.
+ */
+export async function until(what: string, condition: () => boolean, withinMs = 10_000): Promise<void> {
   const deadline = performance.now() + withinMs;
   for (;;) {
     const asked = performance.now();
