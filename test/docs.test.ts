@@ -20,13 +20,24 @@ describe('the documents', () => {
   });
 
   it.each(documents.filter((document) => document !== CHANGELOG))('%s names only paths that exist', (document) => {
-    const missing = pathsIn(read(document)).filter((path) => !existsSync(join(ROOT, path)));
+    const missing = pathsIn(read(document)).filter((path) => !isThere(path, document));
     expect(missing).toEqual([]);
   });
 
   it.each(documents)('%s links only to files and headings that exist', (document) => {
     const broken = linksIn(read(document)).filter((link) => !resolves(link, document));
     expect(broken).toEqual([]);
+  });
+
+  it('describe every folder of the source, in the order of their imports', () => {
+    const described = [...read('docs/architecture.md').matchAll(/^\| `src\/([\w/]*)` \|/gm)].map(
+      ([, folder]) => folder,
+    );
+    const layers = read('test/layers.test.ts');
+    const ruled = [
+      ...layers.slice(layers.indexOf('const ALLOWED'), layers.indexOf('const EXTRA')).matchAll(RULE),
+    ].flatMap(([, folder = '']) => (folder === 'gateway' ? [...gatewayFolders(layers), folder] : [folder]));
+    expect(described).toEqual(ruled.map((folder) => (folder === '.' ? '' : folder)));
   });
 
   it('of the decisions are all in the index, numbered without holes', () => {
@@ -38,11 +49,27 @@ describe('the documents', () => {
   });
 });
 
-/** The paths of the repository in inline code and in code blocks. A path with a placeholder is no path. */
+/** A line of the table of allowed imports. */
+const RULE = /^ {2}'?([\w./]+)'?: \[/gm;
+
+/** The folders of the gateway, which the table of allowed imports generates. */
+function gatewayFolders(layers: string): string[] {
+  const [, names = ''] = /const MIDDLE = \[([^\]]*)\]/.exec(layers) ?? [];
+  return [...names.matchAll(/'(\w+)'/g)].map(([, name]) => `gateway/${name}`);
+}
+
+/** The paths in inline code and in code blocks. A path with a placeholder is no path. */
 function pathsIn(text: string): string[] {
   const code = [...text.matchAll(/```[\s\S]*?```|`[^`\n]+`/g)].map(([span]) => span);
-  const path = new RegExp(`(?<=^|[\\s\`"'(=])(?:${FOLDERS.join('|')})/[\\w./-]*[\\w/](?![\\w*…<{])`, 'g');
+  const folder = `(?:${FOLDERS.join('|')})/[\\w./-]*[\\w/]`;
+  const source = '[\\w-]+(?:/[\\w.-]+)+\\.(?:ts|mjs|wat|svg)';
+  const path = new RegExp(`(?<=^|[\\s\`"'(=])(?:${folder}|${source})(?![\\w*…<{])`, 'g');
   return [...new Set(code.flatMap((span) => span.match(path) ?? []))];
+}
+
+/** Whether the path exists in the repository, or beside the document. */
+function isThere(path: string, document: string): boolean {
+  return existsSync(join(ROOT, path)) || existsSync(join(ROOT, dirname(document), path));
 }
 
 /** The targets of all links and images within the repository. */
