@@ -73,7 +73,7 @@ describe('the tools of a backend', () => {
 
 describe('a backend whose tools change', () => {
   it('F37: reads them anew, at most once a second however often it is told', async () => {
-    const { server, child, advance } = await running();
+    const { child, advance } = await running();
     const before = lists(child);
     for (let count = 0; count < 10_000; count += 1) child.say(CHANGED);
     await advance(0);
