@@ -1,7 +1,7 @@
 import { CacheFolder } from '../cache/cache-folder.js';
 import { CatalogueCache } from '../cache/catalogue-cache.js';
 import { ConfigCache } from '../cache/config-cache.js';
-import type { CheckedFileCache } from '../config/checked-file.js';
+import type { CheckedFileCache } from '../config/check-file.js';
 import type { Logger } from '../observe/logger.js';
 import type { Platform } from './platform.js';
 import type { SealSecret } from './seal-secret.js';

@@ -1,4 +1,4 @@
-import type { CheckedFileCache } from '../config/checked-file.js';
+import type { CheckedFileCache } from '../config/check-file.js';
 import type { Config } from '../config/config.js';
 import { ConfigError } from '../config/config-error.js';
 import type { HttpTransport } from '../downstream/http/server.js';

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { ConfigProblem } from './config-error.js';
-import { formatPath } from './format-path.js';
+import { formatPath } from './server-fault.js';
 import { usableServerKey } from './server-key.js';
 import { suggest } from './suggest.js';
 import type { Path, YamlSource } from './yaml-source.js';

@@ -1,8 +1,7 @@
 import { z } from 'zod';
 import { APPROVAL_MODES, SHARING_MODES, START_MODES } from './config.js';
 import { DEFAULTS, GATEWAY_DEFAULTS } from './defaults.js';
-import { bytes, count, duration, flag, list, oneOf, text } from './fields.js';
-import { expects } from './found.js';
+import { bytes, count, duration, expects, flag, list, oneOf, text } from './fields.js';
 import { httpSection } from './http-settings.js';
 import { SERVER_KEY_MAX_LENGTH, SERVER_KEY_PATTERN, sameButForCase, serverKeyFault } from './server-key.js';
 
