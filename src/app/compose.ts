@@ -15,7 +15,7 @@ import type { ClientProfile } from '../mcp/client-profile.js';
 import type { Logger } from '../observe/logger.js';
 import { KnownSecrets, type SecretSource } from '../observe/redact.js';
 import type { OrphanGuard } from '../process/orphan-guard.js';
-import type { ChildSnapshot } from '../supervision/child-snapshot.js';
+import type { ChildSnapshot } from '../supervision/child-state.js';
 import type { StopLadder } from '../supervision/launcher.js';
 import { VERSION } from '../version.js';
 import { ActiveConfig } from './active-config.js';

@@ -4,7 +4,7 @@ import { ConfigCache } from '../cache/config-cache.js';
 import type { CheckedFileCache } from '../config/check-file.js';
 import type { Logger } from '../observe/logger.js';
 import type { Platform } from './platform.js';
-import type { SealSecret } from './seal-secret.js';
+import type { SealSecret } from './seal.js';
 import { catalogueFolder, checkedFolder } from './user-files.js';
 
 /** The caches that earlier runs have filled, and the secret that protects them. */

@@ -14,7 +14,7 @@ import type { Platform } from './platform.js';
 import { readConfig } from './read-config.js';
 import { logConfig, reloadOnChange } from './reload-config.js';
 import { runToEnd } from './run-to-end.js';
-import { readSealSecret } from './seal-secret.js';
+import { readSealSecret } from './seal.js';
 import type { HttpSettings, ServeHttpOptions } from './serve-http.js';
 import type { StdioClient } from './stdio-client.js';
 import { approvalPlaces, packageFolders, runFolder } from './user-files.js';

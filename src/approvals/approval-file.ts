@@ -1,8 +1,7 @@
 import { createHash } from 'node:crypto';
 import { readPrivateFile } from '../files/private-file.js';
 import { createFileSync, replaceFileSync } from '../files/whole-file.js';
-import { isRecord } from '../json/is-record.js';
-import { parseJson } from '../json/parse-json.js';
+import { isRecord, parseJson } from '../json/json-value.js';
 
 /** One approved definition of a tool. */
 export interface ApprovedDefinition {

@@ -9,14 +9,14 @@ import { fileURLToPath } from 'node:url';
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import { expect } from 'vitest';
-import { dataFolder } from '../../src/files/data-folder.js';
+import { dataFolder } from '../../src/app/user-files.js';
 import { CLI, type Message } from './gateway-process.js';
 import { killAll, type ProcessEntry, processesWith, until } from './processes.js';
 
 const LAB = fileURLToPath(new URL('../fixtures/servers/lab.mjs', import.meta.url));
 
 /** What the supervisor takes at most to end everything, and a little for a busy machine. */
-export const END_MS = 3_200;
+const END_MS = 3_200;
 
 /** Headers of a request; one that is `undefined` is left out. */
 export type Headers = Readonly<Record<string, string | undefined>>;

@@ -11,7 +11,7 @@ import { createPlatform } from '../../src/app/platform.js';
 import { ClientPipe } from '../../src/downstream/stdio/client-pipe.js';
 import { reportStatus } from '../../src/gateway/status/status.js';
 import type { ServerReport } from '../../src/gateway/status/status-report.js';
-import type { ChildSnapshot } from '../../src/supervision/child-snapshot.js';
+import type { ChildSnapshot } from '../../src/supervision/child-state.js';
 import type { Clock } from '../../src/timing/clock.js';
 import { loadConfig } from './load-config.js';
 import { NothingLeft } from './nothing-left.js';

@@ -29,7 +29,7 @@ export interface ProcessEntry {
 }
 
 /** All running processes. Linux reports them in `/proc`, which costs a third of starting `ps`. */
-export function runningProcesses(): ProcessEntry[] {
+function runningProcesses(): ProcessEntry[] {
   if (process.platform === 'linux') return readdirSync('/proc').flatMap(readProcess);
   const listing = execFileSync('ps', ['-A', '-ww', '-o', 'stat=,pid=,pgid=,args='], { encoding: 'utf8' });
   return [...listing.matchAll(/^\s*([^\sZ]\S*)\s+(\d+)\s+(\d+)\s+(.*)$/gm)].map(([, , pid, pgid, args = '']) => {

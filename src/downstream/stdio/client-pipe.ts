@@ -2,9 +2,8 @@ import { type OnInternalError, reportInternalError } from '../../errors/error-bo
 import type { SplicedMessage } from '../../json/splice.js';
 import { errorMessage, type MessageSink, NULL_ID } from '../../jsonrpc/message.js';
 import { RPC_CODES, RpcError } from '../../jsonrpc/rpc-error.js';
-import type { ScanEnvelope } from '../../mcp/envelope.js';
+import { rejectionReply, type ScanEnvelope } from '../../mcp/envelope.js';
 import { EraSessions } from '../era-sessions.js';
-import { rejectionReply } from '../rejection-reply.js';
 import type { ChooseEra, ReplyChannel, TransportSession } from '../transport.js';
 import { BatchReply } from './batch-reply.js';
 

@@ -6,9 +6,8 @@ import { join } from '../../jsonrpc/message.js';
 import type { NotificationEnvelope, RequestEnvelope, ResponseEnvelope } from '../../mcp/envelope.js';
 import type { Hmac } from '../../mcp/exposed-name.js';
 import { METHODS } from '../../mcp/methods.js';
-import { unwrapTaskId, wrapTaskId } from '../../mcp/task-id.js';
+import { idAt, isTerminal, replaceId, unwrapTaskId, wrapTaskId } from '../../mcp/task-id.js';
 import type { Backend } from '../registry/backend.js';
-import { idAt, isTerminal, replaceId } from './task-id-edits.js';
 
 /** Limit of known tasks of one client. The oldest is forgotten first. */
 const MAX_KNOWN = 1_024;

@@ -23,9 +23,9 @@ import {
 } from '../../mcp/envelope.js';
 import { METHODS } from '../../mcp/methods.js';
 import type { Clock } from '../../timing/clock.js';
-import type { Channel } from '../dialect.js';
 import { type HealthEvents, HealthMonitor } from '../health/health-monitor.js';
 import {
+  type Channel,
   type CloseReason,
   newDropCounters,
   type Outcome,

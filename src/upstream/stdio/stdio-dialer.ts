@@ -9,9 +9,8 @@ import { childEnvironment } from '../../process/environment.js';
 import type { GroupGuard } from '../../process/orphan-guard.js';
 import { type SpawnedChild, spawnChild } from '../../process/spawn-child.js';
 import type { ChildSpec } from '../../supervision/child-spec.js';
-import type { Dialect } from '../dialect.js';
 import { LivenessProbe } from '../health/liveness-probe.js';
-import type { Dialed, Dialer, DialOutcome, DialTarget, UpstreamListener } from '../port.js';
+import type { Dialect, Dialed, Dialer, DialOutcome, DialTarget, UpstreamListener } from '../port.js';
 import { type BridgeEvents, type BridgeOptions, StdioBridge } from './stdio-bridge.js';
 
 export interface StdioDialerOptions

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { declaredCapabilities } from '../../../src/downstream/legacy/declared-capabilities.js';
+import { declaredCapabilities } from '../../../src/downstream/legacy/handshake.js';
 import { scriptGateway } from '../../support/scripted-gateway.js';
 
 describe('what is promised to a client', () => {
