@@ -1,5 +1,4 @@
-import { EXIT } from '../app/exit-codes.js';
-import { UsageError } from '../app/usage-error.js';
+import { EXIT, UsageError } from '../app/exit-codes.js';
 import { ConfigError } from '../config/config-error.js';
 import { createRedactor } from '../observe/redact.js';
 import { tell } from './output.js';

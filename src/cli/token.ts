@@ -1,5 +1,4 @@
-import { EXIT } from '../app/exit-codes.js';
-import { UsageError } from '../app/usage-error.js';
+import { EXIT, UsageError } from '../app/exit-codes.js';
 import { tokenFile } from '../app/user-files.js';
 import { readOrCreateToken, TokenFileError } from '../files/token-file.js';
 

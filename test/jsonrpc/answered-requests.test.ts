@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { AnsweredRequests } from '../../src/jsonrpc/answered-requests.js';
+import { AnsweredRequests } from '../../src/jsonrpc/correlation-table.js';
 import { answerTo, bridging, progressOf, sendCall } from '../upstream/stdio/bridging.js';
 
 describe('requests that became tasks', () => {

@@ -1,5 +1,4 @@
-import { valuesAt } from '../../json/json-path.js';
-import { isObject, isString, readString, readText, type Span, toBytes } from '../../json/json-text.js';
+import { isObject, isString, readString, readText, type Span, toBytes, valuesAt } from '../../json/json-text.js';
 import { isRecord } from '../../json/json-value.js';
 import { splice } from '../../json/splice.js';
 import { whole } from '../../jsonrpc/message.js';

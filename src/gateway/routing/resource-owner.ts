@@ -1,5 +1,4 @@
-import { valuesAt } from '../../json/json-path.js';
-import { isString, readString, type Span, visitElements } from '../../json/json-text.js';
+import { isString, readString, type Span, valuesAt, visitElements } from '../../json/json-text.js';
 import type { ResponseEnvelope } from '../../mcp/envelope.js';
 import { isUiUri } from '../../mcp/ui-uri.js';
 import type { Catalogs } from '../catalog/catalogs.js';

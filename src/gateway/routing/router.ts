@@ -1,5 +1,4 @@
-import { valuesAt } from '../../json/json-path.js';
-import { isString, readString, readText, type Span, toBytes, visitElements } from '../../json/json-text.js';
+import { isString, readString, readText, type Span, toBytes, valuesAt, visitElements } from '../../json/json-text.js';
 import type { Edit } from '../../json/splice.js';
 import { RPC_CODES, RpcError } from '../../jsonrpc/rpc-error.js';
 import { METHODS } from '../../mcp/methods.js';

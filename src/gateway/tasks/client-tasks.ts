@@ -1,6 +1,5 @@
 import type { DownstreamClient } from '../../downstream/port.js';
-import { valuesAt } from '../../json/json-path.js';
-import { isString, readString, type Span, toBytes, visitElements } from '../../json/json-text.js';
+import { isString, readString, type Span, toBytes, valuesAt, visitElements } from '../../json/json-text.js';
 import { type Edit, splice } from '../../json/splice.js';
 import { join } from '../../jsonrpc/message.js';
 import type { NotificationEnvelope, RequestEnvelope, ResponseEnvelope } from '../../mcp/envelope.js';

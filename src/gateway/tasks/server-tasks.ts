@@ -1,6 +1,5 @@
 import type { DownstreamClient, Exchange } from '../../downstream/port.js';
-import { valuesAt } from '../../json/json-path.js';
-import { isString, readString, toBytes } from '../../json/json-text.js';
+import { isString, readString, toBytes, valuesAt } from '../../json/json-text.js';
 import { type Edit, splice } from '../../json/splice.js';
 import { join } from '../../jsonrpc/message.js';
 import { RPC_CODES, RpcError } from '../../jsonrpc/rpc-error.js';

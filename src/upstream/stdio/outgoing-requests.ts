@@ -1,8 +1,7 @@
 import { type OnInternalError, reportInternalError } from '../../errors/error-boundary.js';
 import { isNumber, readText, type Span } from '../../json/json-text.js';
 import type { Edit } from '../../json/splice.js';
-import { AnsweredRequests } from '../../jsonrpc/answered-requests.js';
-import { CorrelationTable } from '../../jsonrpc/correlation-table.js';
+import { AnsweredRequests, CorrelationTable } from '../../jsonrpc/correlation-table.js';
 import type { NotificationEnvelope, ResponseEnvelope } from '../../mcp/envelope.js';
 import type { Clock } from '../../timing/clock.js';
 import { Deadlines, type Due } from '../../timing/deadlines.js';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { BatchReply } from '../../../src/downstream/stdio/batch-reply.js';
+import { BatchReply } from '../../../src/downstream/stdio/client-pipe.js';
 import { whole } from '../../../src/jsonrpc/message.js';
 import { bytesOf, RecordingSink } from '../../support/wire.js';
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { createRestartTool } from '../../../src/gateway/status/restart-tool.js';
+import { createRestartTool } from '../../../src/gateway/status/own-tool.js';
 import { reportStatus } from '../../../src/gateway/status/status.js';
 import type { ProcessFacts, ServerFacts, StatusFacts } from '../../../src/gateway/status/status-facts.js';
 import { renderStatus } from '../../../src/gateway/status/status-text.js';
