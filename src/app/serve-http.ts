@@ -9,7 +9,7 @@ import type { Logger } from '../observe/logger.js';
 import { IDENTITY } from '../version.js';
 import { createEraChooser } from './choose-era.js';
 import type { Composition } from './compose.js';
-import { UsageError } from './exit-codes.js';
+import { UsageError } from './usage-error.js';
 import { tokenFile } from './user-files.js';
 
 /** The HTTP options of the command line. */

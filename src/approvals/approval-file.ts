@@ -1,7 +1,8 @@
 import { createHash } from 'node:crypto';
 import { readPrivateFile } from '../files/private-file.js';
 import { createFileSync, replaceFileSync } from '../files/whole-file.js';
-import { isRecord, parseJson } from '../json/json-value.js';
+import { isRecord } from '../json/is-record.js';
+import { parseJson } from '../json/parse-json.js';
 
 /** One approved definition of a tool. */
 export interface ApprovedDefinition {

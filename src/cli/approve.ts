@@ -1,7 +1,8 @@
 import { once as onceEmitted } from 'node:events';
 import { createInterface } from 'node:readline/promises';
-import { EXIT, UsageError } from '../app/exit-codes.js';
+import { EXIT } from '../app/exit-codes.js';
 import type { GlobalOptions } from '../app/global-options.js';
+import { UsageError } from '../app/usage-error.js';
 import type { ServerApprovals, WithheldTool } from '../approvals/server-approvals.js';
 import type { Config, ServerConfig } from '../config/config.js';
 import { errorMessage } from '../errors/error-text.js';

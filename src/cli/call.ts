@@ -1,7 +1,8 @@
 import type { ContentBlock } from '@modelcontextprotocol/sdk/types.js';
-import { EXIT, UsageError } from '../app/exit-codes.js';
+import { EXIT } from '../app/exit-codes.js';
 import type { GlobalOptions } from '../app/global-options.js';
 import type { Progress } from '../app/local-client.js';
+import { UsageError } from '../app/usage-error.js';
 import type { Config, ServerConfig } from '../config/config.js';
 import { suggest } from '../config/suggest.js';
 import { errorMessage } from '../errors/error-text.js';

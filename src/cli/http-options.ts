@@ -1,6 +1,6 @@
-import { UsageError } from '../app/exit-codes.js';
 import type { Transports } from '../app/serve.js';
 import type { HttpSettings } from '../app/serve-http.js';
+import { UsageError } from '../app/usage-error.js';
 
 /** The HTTP options of `serve`, in the form that `parseArgs` takes. */
 export const HTTP_OPTIONS = {

@@ -1,4 +1,5 @@
-import { EXIT, UsageError } from '../app/exit-codes.js';
+import { EXIT } from '../app/exit-codes.js';
+import { UsageError } from '../app/usage-error.js';
 import { ConfigError } from '../config/config-error.js';
 import { createRedactor } from '../observe/redact.js';
 import { tell } from './output.js';

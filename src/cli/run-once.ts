@@ -1,10 +1,11 @@
 import { constants } from 'node:os';
 import { type Composition, compose } from '../app/compose.js';
-import { EXIT, UsageError } from '../app/exit-codes.js';
+import { EXIT } from '../app/exit-codes.js';
 import { type GlobalOptions, openLog } from '../app/global-options.js';
 import { LocalClient } from '../app/local-client.js';
 import { readConfig } from '../app/read-config.js';
 import { FINAL_LADDER, runToEnd } from '../app/run-to-end.js';
+import { UsageError } from '../app/usage-error.js';
 import { approvalPlaces, packageFolders, runFolder } from '../app/user-files.js';
 import type { Config, ServerConfig } from '../config/config.js';
 import { suggest } from '../config/suggest.js';

@@ -1,4 +1,5 @@
-import { EXIT, UsageError } from '../app/exit-codes.js';
+import { EXIT } from '../app/exit-codes.js';
+import { UsageError } from '../app/usage-error.js';
 import { tokenFile } from '../app/user-files.js';
 import { readOrCreateToken, TokenFileError } from '../files/token-file.js';
 

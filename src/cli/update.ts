@@ -1,8 +1,9 @@
 import { compose } from '../app/compose.js';
-import { EXIT, UsageError } from '../app/exit-codes.js';
+import { EXIT } from '../app/exit-codes.js';
 import type { GlobalOptions } from '../app/global-options.js';
 import { LocalClient } from '../app/local-client.js';
 import { FINAL_LADDER } from '../app/run-to-end.js';
+import { UsageError } from '../app/usage-error.js';
 import { approvalPlaces, runFolder } from '../app/user-files.js';
 import type { Config, ServerConfig } from '../config/config.js';
 import { programIn } from '../config/package-bin.js';

@@ -1,5 +1,5 @@
 import { type ParseArgsConfig, parseArgs } from 'node:util';
-import { UsageError } from '../app/exit-codes.js';
+import { UsageError } from '../app/usage-error.js';
 import { suggest } from '../config/suggest.js';
 import { COMMANDS } from './help.js';
 

@@ -1,5 +1,5 @@
 import type { z } from 'zod';
-import { isRecord } from '../json/json-value.js';
+import { isRecord } from '../json/is-record.js';
 import type { GatewayConfig, ServerProblem } from './config.js';
 import { ConfigError, type ConfigProblem } from './config-error.js';
 import { type HttpSection, toHttpConfig } from './http-settings.js';

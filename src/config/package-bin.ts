@@ -1,6 +1,6 @@
 import { readFileSync, realpathSync } from 'node:fs';
 import { dirname, join, sep } from 'node:path';
-import { isRecord } from '../json/json-value.js';
+import { isRecord } from '../json/is-record.js';
 import type { PackageRequest } from '../supervision/child-spec.js';
 import type { FoundPackage } from './config.js';
 import { ServerFault } from './server-fault.js';

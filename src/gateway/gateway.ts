@@ -8,6 +8,7 @@ import type { ServerRequest } from '../upstream/port.js';
 import { type Catalogs, mergeCatalogs } from './catalog/catalogs.js';
 import type { ClientView } from './client-view.js';
 import { ClientViews } from './client-views.js';
+import { ABOUT, instructionsOf } from './instructions.js';
 import type { Backend } from './registry/backend.js';
 import { BackendPool, type BackendPoolOptions, type PoolChange } from './registry/backend-pool.js';
 import { Draining } from './registry/draining.js';
@@ -16,7 +17,7 @@ import { LogLevelRouter } from './reverse/log-level-router.js';
 import { NotificationRouter } from './reverse/notification-router.js';
 import { ServerRequests } from './reverse/server-requests.js';
 import { Subscriptions } from './reverse/subscriptions.js';
-import { ABOUT, instructionsOf, serverHandshake } from './server-handshake.js';
+import { serverHandshake } from './server-handshake.js';
 import type { OwnTool } from './status/own-tool.js';
 import { Tasks } from './tasks/tasks.js';
 

@@ -2,7 +2,7 @@ import type { ClientFacts, DownstreamClient, Exchange, GatewayPort, GatewaySessi
 import { RPC_CODES, RpcError } from '../jsonrpc/rpc-error.js';
 import type { NotificationEnvelope } from '../mcp/envelope.js';
 import { listAskedFor } from '../mcp/lists.js';
-import { ABOUT } from './server-handshake.js';
+import { ABOUT } from './instructions.js';
 
 /** Limit of queued requests of one client. More than a client sends while the configuration is read. */
 const MAX_QUEUED = 1_024;

@@ -1,5 +1,5 @@
+import { isRecord } from '../json/is-record.js';
 import { toBytes } from '../json/json-text.js';
-import { isRecord } from '../json/json-value.js';
 import { hidesCharacters } from './hidden-text.js';
 import type { ListKind } from './lists.js';
 

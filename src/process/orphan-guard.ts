@@ -1,6 +1,6 @@
 import type { Clock } from '../timing/clock.js';
+import { isGroupAlive, signalGroup } from './end-group.js';
 import { Guardian } from './guardian.js';
-import { isGroupAlive, signalGroup } from './process-group.js';
 import { hostIdentity, identify, isRunning } from './process-identity.js';
 import { findRuns, RunFile, type RunProcess, removeRun } from './run-file.js';
 

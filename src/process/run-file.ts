@@ -3,7 +3,8 @@ import type { Stats } from 'node:fs';
 import { open, readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { DRAFT_SUFFIX, replaceFile } from '../files/whole-file.js';
-import { isRecord, parseJson } from '../json/json-value.js';
+import { isRecord } from '../json/is-record.js';
+import { parseJson } from '../json/parse-json.js';
 
 /** A gateway and its process groups. */
 export interface Run {

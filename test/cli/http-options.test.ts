@@ -1,6 +1,6 @@
 import { parseArgs } from 'node:util';
 import { describe, expect, it } from 'vitest';
-import { UsageError } from '../../src/app/exit-codes.js';
+import { UsageError } from '../../src/app/usage-error.js';
 import { HTTP_OPTIONS, type HttpValues, readTransports } from '../../src/cli/http-options.js';
 
 /** As the command line is read. */

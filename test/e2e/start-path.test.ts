@@ -8,11 +8,11 @@ import { until } from '../support/processes.js';
 /** What the answer to `initialize` needs of ours. A client waits for every one of these, each time. */
 const INITIALIZE = [
   ...['src/cli/main.ts', 'src/version.ts', 'src/cli/http-options.ts'],
-  ...['src/app/serve.ts', 'src/app/stdio-client.ts', 'src/app/exit-codes.ts', 'src/app/platform.ts'],
+  ...['src/app/serve.ts', 'src/app/stdio-client.ts', 'src/app/usage-error.ts', 'src/app/platform.ts'],
   ...['src/app/create-buffer-pool.ts', 'src/observe/system-clock.ts'],
   ...['src/errors/', 'src/timing/', 'src/json/', 'src/jsonrpc/', 'src/io/', 'src/mcp/'],
   ...['src/downstream/legacy/', 'src/downstream/stdio/', 'src/downstream/failure.ts', 'src/app/choose-era.ts'],
-  ...['src/downstream/era-sessions.ts', 'src/gateway/pending-gateway.ts', 'src/gateway/server-handshake.ts'],
+  ...['src/downstream/era-sessions.ts', 'src/gateway/pending-gateway.ts', 'src/gateway/instructions.ts'],
 ];
 
 /** What must not be loaded before the first list is answered: it is most of what there is to load. */

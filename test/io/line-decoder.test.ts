@@ -1,8 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { BufferPool, Lease } from '../../src/io/buffer-pool.js';
-import { copyInto } from '../../src/io/byte-reader.js';
-import { LineDecoder, type OversizedLine } from '../../src/io/line-decoder.js';
+import { copyInto, LineDecoder, type OversizedLine } from '../../src/io/line-decoder.js';
 import { SharedLimit } from '../../src/io/shared-limit.js';
 
 const MIB = 1024 * 1024;

@@ -1,5 +1,5 @@
+import { isRecord } from '../../json/is-record.js';
 import { isObject, isString, readString, readText, type Span, toBytes, valuesAt } from '../../json/json-text.js';
-import { isRecord } from '../../json/json-value.js';
 import { splice } from '../../json/splice.js';
 import { whole } from '../../jsonrpc/message.js';
 import type { ClientProfile } from '../../mcp/client-profile.js';

@@ -1,6 +1,6 @@
 import { Digits } from '../../json/digits.js';
+import { isRecord } from '../../json/is-record.js';
 import { isString, readString, readText, type Span } from '../../json/json-text.js';
-import { isRecord } from '../../json/json-value.js';
 import type { Edit, SplicedMessage } from '../../json/splice.js';
 import { AnsweredRequests, CorrelationTable } from '../../jsonrpc/correlation-table.js';
 import { notificationMessage } from '../../jsonrpc/message.js';

@@ -1,7 +1,6 @@
 import { type OnInternalError, reportInternalError, withErrorBoundary } from '../../errors/error-boundary.js';
 import type { BufferPool } from '../../io/buffer-pool.js';
-import type { ByteReader } from '../../io/byte-reader.js';
-import { LineDecoder, type LineSink, type OversizedLine } from '../../io/line-decoder.js';
+import { type ByteReader, LineDecoder, type LineSink, type OversizedLine } from '../../io/line-decoder.js';
 import type { SharedLimit } from '../../io/shared-limit.js';
 import { Digits } from '../../json/digits.js';
 import { isObject, readText } from '../../json/json-text.js';

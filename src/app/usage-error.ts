@@ -1,0 +1,10 @@
+/** A mistake in the command line. The message is one line; the hint is the next step for the user. */
+export class UsageError extends Error {
+  override readonly name = 'UsageError';
+  readonly hint: string;
+
+  constructor(message: string, hint: string, options?: ErrorOptions) {
+    super(message, options);
+    this.hint = hint;
+  }
+}
