@@ -2,16 +2,10 @@ import type { z } from 'zod';
 import { isRecord } from '../json/is-record.js';
 import type { GatewayConfig, ServerProblem } from './config.js';
 import { ConfigError, type ConfigProblem } from './config-error.js';
+import { GATEWAY_BUILT_IN } from './gateway-settings.js';
 import { type HttpSection, toHttpConfig } from './http-settings.js';
 import { toProblems, unknownKeyHint } from './problems.js';
-import {
-  fileSchema,
-  GATEWAY_BUILT_IN,
-  type ServerEntry,
-  type ServerSettings,
-  type Tunables,
-  withDefaults,
-} from './schema.js';
+import { fileSchema, type ServerEntry, type ServerSettings, type Tunables, withDefaults } from './schema.js';
 import { formatPath, locateFault, type Place, ServerFault } from './server-fault.js';
 import { type Path, parseYaml, type YamlSource } from './yaml-source.js';
 
