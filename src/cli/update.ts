@@ -7,7 +7,7 @@ import { UsageError } from '../app/usage-error.js';
 import { approvalPlaces, runFolder } from '../app/user-files.js';
 import type { Config, ServerConfig } from '../config/config.js';
 import { programIn } from '../config/package-bin.js';
-import { suggest } from '../config/suggest.js';
+import { didYouMean, suggest } from '../config/suggest.js';
 import { reportStatus } from '../gateway/status/status.js';
 import { printable } from '../json/printable.js';
 import type { Logger } from '../observe/logger.js';
@@ -51,7 +51,7 @@ function chooseByName({ servers }: Config, name: string | undefined): readonly S
   if (chosen.length > 0) return chosen;
   const known = servers.flatMap((server) => [server.key, ...(server.package ? [server.package.request.name] : [])]);
   const nearest = suggest(name, known);
-  const hint = nearest === undefined ? `the configuration has: ${known.join(', ')}` : `did you mean \`${nearest}\`?`;
+  const hint = nearest === undefined ? `the configuration has: ${known.join(', ')}` : didYouMean(nearest);
   throw new UsageError(`there is no server or package \`${name}\` in the configuration`, hint);
 }
 

@@ -25,12 +25,12 @@ const FILE_NAMES = ['trunkline.yaml', 'trunkline.yml'];
  */
 export function findConfigFile({ flag, env, cwd, home, platform, isFile = isFileOnDisk }: FindConfigOptions): string {
   const path = platform === 'win32' ? win32 : posix;
-  for (const [source, asked] of [
+  for (const [source, named] of [
     ['--config', flag],
     ['TRUNKLINE_CONFIG', env.TRUNKLINE_CONFIG],
   ] as const) {
-    if (!asked) continue;
-    const file = path.resolve(cwd, asked);
+    if (!named) continue;
+    const file = path.resolve(cwd, named);
     if (isFile(file)) return file;
     throw new ConfigError('config-not-found', file, [
       { message: `the file that ${source} names does not exist`, hint: `correct ${source}, or create the file` },

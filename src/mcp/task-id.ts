@@ -12,7 +12,7 @@ interface TaskOrigin {
 /**
  * Returns the id under which the other side knows a task: the maker's name, a seal and the original id.
  *
- * The gateway stores nothing for it, because the side that asked for a task may use its id for any length of time. The
+ * The gateway stores nothing for it, because the side that requested a task may use its id for any length of time. The
  * seal makes an id valid only for the holder that it was made for, so that nobody can guess the id of another's task.
  * Makers' names contain no colon.
  */

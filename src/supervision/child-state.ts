@@ -122,7 +122,7 @@ export interface ChildSnapshot {
   readonly readySince: number | undefined;
   /** When a failed child is launched again without a demand. */
   readonly retryAt: number | undefined;
-  /** The package that is not installed yet, as the configuration spells it. */
+  /** The package that is not installed yet, as the configuration writes it. */
   readonly missing: string | undefined;
   readonly installingSince: number | undefined;
 }

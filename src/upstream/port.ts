@@ -34,7 +34,7 @@ export interface DialTarget {
   readonly spec: ChildSpec;
   /** Counts the launches of this server. */
   readonly generation: number;
-  /** What the handshake tells the server of its client. The handshake starts when this resolves. */
+  /** What the handshake tells the server about its client. The handshake starts when this resolves. */
   readonly profile: Promise<ClientProfile>;
   readonly log: ServerLog;
   /** The largest message that the server may send, in bytes. */
@@ -134,7 +134,7 @@ export interface OutgoingRequest {
   readonly method: string;
   /**
    * The message to write: the client's text with the edits, and with `id` in the place of the request id and of the
-   * progress token, if the client asked for progress.
+   * progress token, if the client requested progress.
    */
   message(id: TokenText, edits: readonly Edit[]): SplicedMessage;
 }
@@ -155,7 +155,7 @@ export interface RequestHandler {
   settle(outcome: Outcome): void;
   /** Called for each progress notification that moves forward; `value` is its `progress`. */
   progress?(notification: NotificationEnvelope, value: number): void;
-  /** The lease of a large request's memory. Whoever writes the request releases it. */
+  /** The lease of a large request's memory. The code that writes the request releases it. */
   readonly lease?: SplicedMessage['lease'];
   /** The progress that an earlier connection reported; only values beyond it move forward. */
   readonly progressed?: number | undefined;

@@ -95,6 +95,6 @@ describe('a warning about the configuration', () => {
     const leaving = await GatewayProcess.start({ servers: { lab: WITH_A_WARNING } }, { handshake: false });
     gateway = leaving;
     await leaving.end();
-    await until('it is told', () => leaving.stderr.includes('so maxTimeout applies'));
+    await until('the warning is logged', () => leaving.stderr.includes('so maxTimeout applies'));
   });
 });

@@ -144,7 +144,7 @@ export class InProcessGateway {
       for (const { id, dispatcher } of backends) {
         this.#left.count(`${id}: in flight`, () => dispatcher.connection?.inFlight ?? 0);
         this.#left.count(`${id}: waiting`, () => dispatcher.queued);
-        this.#left.count(`${id}: at work`, () => dispatcher.inFlightCalls.size);
+        this.#left.count(`${id}: in flight`, () => dispatcher.inFlightCalls.size);
       }
       for (const { session } of this.#clients) this.#left.count('requests of a client', () => session.inFlight);
       this.#left.count('timers of the gateway', () => this.clock.pending);

@@ -51,7 +51,7 @@ function inRevision(result: Uint8Array, revision: string): Uint8Array {
   return splice({ bytes: result, span, edits });
 }
 
-/** What a client of a revision with a handshake tells in its `initialize` request. */
+/** What a client states in its `initialize` request, in a revision with a handshake. */
 export interface HandshakeProfile extends ClientProfile {
   readonly protocolVersion: LegacyRevision;
 }

@@ -44,7 +44,7 @@ export function readInto(stream: Readable, reader: ByteReader): Readable {
 const reading = new Set<Socket>();
 
 /**
- * Stops all reading. Call it first after an uncaught error: Node may not have asked for the next free space, and would
+ * Stops all reading. Call it first after an uncaught error: Node may not have requested the next free space, and would
  * read into memory that has another use by now.
  */
 export function stopReading(): void {

@@ -10,7 +10,7 @@ export interface HealthEvents {
 /** The number of requests that time out in a row before a server counts as silent. */
 const SILENT_AFTER = 3;
 
-/** Watches what comes from one server: whether the server is silent, and how often it violates the protocol. */
+/** Watches the output of one server: whether the server is silent, and how often it violates the protocol. */
 export class HealthMonitor {
   readonly #events: HealthEvents;
   readonly #violations: ProtocolViolations;

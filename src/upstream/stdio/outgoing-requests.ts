@@ -123,7 +123,7 @@ export class OutgoingRequests {
     }
   }
 
-  /** An error in one handler must not stop the delivery of the other messages in the same chunk. */
+  /** An error in one handler must not stop the processing of the other messages in the same chunk. */
   #settle({ handler }: PendingRequest, outcome: Outcome): void {
     // Inline: a closure for each answer costs more than the check.
     try {

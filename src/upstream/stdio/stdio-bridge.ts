@@ -276,7 +276,7 @@ export class StdioBridge implements Channel, ByteReader, LineSink {
     else this.#health.strayOutput(bytes.length);
   }
 
-  /** An error in one handler must not stop the delivery of the other messages in the same chunk. */
+  /** An error in one handler must not stop the processing of the other messages in the same chunk. */
   #withErrorBoundary(work: () => void): void {
     withErrorBoundary(work, this.#events.fault);
   }

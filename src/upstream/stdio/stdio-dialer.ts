@@ -20,7 +20,7 @@ export interface StdioDialerOptions
   readonly backpressure: Backpressure;
   readonly orphanGuard: GroupGuard;
   readonly logger: Pick<Logger, 'debug' | 'error'>;
-  /** The gateway's own environment, of which servers get an allowlist. */
+  /** The gateway's own environment. Servers get only the variables of an allowlist. */
   readonly environment: Readonly<Record<string, string | undefined>>;
   /** Whether each client has its own connection, as over HTTP. */
   readonly hasManyConnections: boolean;

@@ -16,7 +16,7 @@ describe('the reply to a batch', () => {
     expect(sink.lines).toEqual(['[{"id":2},{ "id" : 1.0 },{"id":3}]']);
   });
 
-  it('is not held back for what was withdrawn, and is nothing when all was', () => {
+  it('does not wait for withdrawn answers, and is nothing when all are withdrawn', () => {
     const sink = new RecordingSink();
     const reply = new BatchReply(sink, 2);
     reply.answer(text('{"id":1}'));

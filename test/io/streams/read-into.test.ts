@@ -19,7 +19,7 @@ function program(code: string) {
   return child;
 }
 
-/** Has one piece of memory only, so whoever reads into another one is found out. */
+/** Has one piece of memory only, so a read into other memory is noticed. */
 function reader(roomBytes = 1000) {
   const memory = Buffer.alloc(roomBytes);
   const pieces: Buffer[] = [];
