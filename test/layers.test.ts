@@ -78,7 +78,7 @@ const PURE = [
   ...['json', 'timing', 'jsonrpc', 'mcp', 'errors', 'observe/events', 'io', 'downstream', 'downstream/legacy'],
   ...['upstream', 'upstream/health', 'upstream/legacy', 'supervision', 'gateway', ...MIDDLE],
 ];
-const PURE_FILES = [join('upstream', 'stdio', 'stdio-bridge.ts')];
+const PURE_FILES = ['stdio-bridge.ts', 'incoming-requests.ts'].map((file) => join('upstream', 'stdio', file));
 const IMPURE_NAMES = /\b(?:process|Buffer|Date|performance|setTimeout|setInterval|setImmediate|console|Math\.random)\b/;
 
 const SRC = join(import.meta.dirname, '..', 'src');

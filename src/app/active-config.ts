@@ -56,7 +56,7 @@ export class ActiveConfig {
     return isOther ? ['gateway.http'] : [];
   }
 
-  /** The file is accepted; `isOther` tells whether its meaning has changed. */
+  /** The file is accepted; `isOther` says whether its meaning has changed. */
   accept(config: Config, isOther: boolean): void {
     this.#config = config;
     this.#fault = undefined;

@@ -1,4 +1,4 @@
-import { createToolCountWarning } from '../gateway/status/tool-count.js';
+import { createToolCountWarning } from '../gateway/status/status.js';
 import type { EventSource } from '../observe/events/event-bus.js';
 import type { HttpEvent } from '../observe/events/events.js';
 import type { Logger } from '../observe/logger.js';

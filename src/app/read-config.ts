@@ -1,9 +1,8 @@
 import { homedir } from 'node:os';
 import { resolve } from 'node:path';
-import type { CheckedFile, CheckedFileCache } from '../config/checked-file.js';
+import type { CheckedFile, CheckedFileCache } from '../config/check-file.js';
 import type { Config } from '../config/config.js';
-import { readConfigText } from '../config/config-text.js';
-import { findConfigFile } from '../config/find-config.js';
+import { findConfigFile, readConfigText } from '../config/find-config.js';
 import { resolveConfig } from '../config/resolve-config.js';
 import { installedPackages } from '../packages/installed-packages.js';
 import type { GlobalOptions } from './global-options.js';

@@ -1,4 +1,7 @@
-import type { CheckedFileCache } from '../config/checked-file.js';
+import { CacheFolder } from '../cache/cache-folder.js';
+import { CatalogueCache } from '../cache/catalogue-cache.js';
+import { ConfigCache } from '../cache/config-cache.js';
+import type { CheckedFileCache } from '../config/check-file.js';
 import type { Config } from '../config/config.js';
 import { ConfigError } from '../config/config-error.js';
 import type { HttpTransport } from '../downstream/http/server.js';
@@ -8,19 +11,17 @@ import { type Composition, compose } from './compose.js';
 import { EXIT } from './exit-codes.js';
 import { type GlobalOptions, openLog } from './global-options.js';
 import { careForHeap } from './heap-care.js';
-import { inTime } from './in-time.js';
-import { openCaches } from './open-caches.js';
 import type { Platform } from './platform.js';
 import { readConfig } from './read-config.js';
 import { logConfig, reloadOnChange } from './reload-config.js';
 import { runToEnd } from './run-to-end.js';
-import { readSealSecret } from './seal-secret.js';
+import { readSealSecret, type SealSecret } from './seal.js';
 import type { HttpSettings, ServeHttpOptions } from './serve-http.js';
-import type { StdioClient } from './stdio-client.js';
-import { approvalPlaces, packageFolders, runFolder } from './user-files.js';
+import { inTime, type StdioClient } from './stdio-client.js';
+import { approvalPlaces, catalogueFolder, checkedFolder, packageFolders, runFolder } from './user-files.js';
 
 /** The transport that is already open, and the one to open. */
-export interface OpenedTransports {
+interface OpenedTransports {
   readonly platform: Platform;
   readonly gateway: PendingGateway;
   /** Absent when only HTTP is served. */
@@ -137,4 +138,47 @@ async function usableConfig(
 
 function describeForTerminal({ file }: Config): string {
   return `Trunkline waits for an MCP client on stdin. To use it, register the command \`trunkline --config ${file}\` in your MCP client. To test the servers, run \`trunkline check\`. Ctrl-C stops Trunkline.`;
+}
+
+/** The caches that earlier runs have filled, and the secret that protects them. */
+interface Caches {
+  readonly secret: string;
+  readonly onSealed: () => void;
+  /** Absent when the secret cannot be stored: no later run could read what is cached. */
+  readonly catalogues?: CatalogueCache;
+  readonly checkedFiles?: CheckedFileCache;
+}
+
+/** The size limit of a list. */
+const MAX_CATALOGUE_BYTES = 4 * 1024 * 1024;
+/** Enough for ten clients with long lists of servers. */
+const MAX_CATALOGUES = 256;
+const MAX_CONFIG_BYTES = 4 * 1024 * 1024;
+const MAX_CONFIGS = 16;
+
+function openCaches({ secret, isLasting, onSealed }: SealSecret, { scan }: Platform, logger: Logger): Caches {
+  // Without the secret, no later run can find or decrypt the files.
+  if (!isLasting) return { secret, onSealed };
+  const onIgnored = (file: string, reason: string) => logger.debug({ file, reason }, 'a cached file is ignored');
+  const onFault = (err: unknown) =>
+    logger.warn({ err }, 'the cache cannot be written, so the next start will be slower');
+  const common = { onIgnored, onFault };
+  const catalogues = new CacheFolder({
+    ...common,
+    folder: catalogueFolder(),
+    maxFileBytes: MAX_CATALOGUE_BYTES,
+    maxFiles: MAX_CATALOGUES,
+  });
+  const checked = new CacheFolder({
+    ...common,
+    folder: checkedFolder(),
+    maxFileBytes: MAX_CONFIG_BYTES,
+    maxFiles: MAX_CONFIGS,
+  });
+  return {
+    secret,
+    onSealed,
+    catalogues: new CatalogueCache({ folder: catalogues, secret, onCached: onSealed, onIgnored, scan }),
+    checkedFiles: new ConfigCache({ folder: checked, secret, onCached: onSealed }),
+  };
 }

@@ -2,7 +2,6 @@ import { openStdioTransport } from '../downstream/stdio/stdio-transport.js';
 import type { PendingGateway } from '../gateway/pending-gateway.js';
 import { IDENTITY } from '../version.js';
 import { createEraChooser } from './choose-era.js';
-import { inTime } from './in-time.js';
 import type { Platform } from './platform.js';
 
 /** A gateway must accept every message that a direct connection accepts. */
@@ -56,4 +55,14 @@ export async function openStdioClient(platform: Platform, gateway: PendingGatewa
   });
   await inTime(firstMessage, FIRST_MESSAGE_MS);
   return { left, unread, isGone: () => isGone };
+}
+
+/** Resolves when the promise does, or after `ms` milliseconds. */
+export async function inTime(awaited: Promise<unknown>, ms: number): Promise<void> {
+  let timer: NodeJS.Timeout | undefined;
+  const tooLong = new Promise<void>((resolve) => {
+    timer = setTimeout(resolve, ms);
+  });
+  await Promise.race([awaited, tooLong]);
+  clearTimeout(timer);
 }

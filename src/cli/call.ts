@@ -4,7 +4,7 @@ import type { GlobalOptions } from '../app/global-options.js';
 import type { Progress } from '../app/local-client.js';
 import { UsageError } from '../app/usage-error.js';
 import type { Config, ServerConfig } from '../config/config.js';
-import { suggest } from '../config/suggest.js';
+import { didYouMean, suggest } from '../config/suggest.js';
 import { errorMessage } from '../errors/error-text.js';
 import { RpcError } from '../jsonrpc/rpc-error.js';
 import { splitExposedName } from '../mcp/exposed-name.js';
@@ -125,5 +125,5 @@ function suggestTool({ composition }: Once, name: string): void {
   const names = [...composition.gateway.catalogs.tools.listed.values()].flat();
   const nearest = suggest(name, names);
   if (names.includes(name)) return;
-  tell(nearest === undefined ? '  `trunkline tools` lists all tools' : `  did you mean \`${nearest}\`?`);
+  tell(nearest === undefined ? '  `trunkline tools` lists all tools' : `  ${didYouMean(nearest)}`);
 }

@@ -1,4 +1,4 @@
-import type { ChildSnapshot } from '../supervision/child-snapshot.js';
+import type { ChildSnapshot } from '../supervision/child-state.js';
 
 interface FirstStart {
   spawnedAt: number | undefined;

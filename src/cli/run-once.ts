@@ -8,7 +8,7 @@ import { FINAL_LADDER, runToEnd } from '../app/run-to-end.js';
 import { UsageError } from '../app/usage-error.js';
 import { approvalPlaces, packageFolders, runFolder } from '../app/user-files.js';
 import type { Config, ServerConfig } from '../config/config.js';
-import { suggest } from '../config/suggest.js';
+import { didYouMean, suggest } from '../config/suggest.js';
 import { FirstStarts } from './first-starts.js';
 import { guardOutput, ProgressLine, tell } from './output.js';
 import { StartProgress } from './start-progress.js';
@@ -99,7 +99,7 @@ export function chooseServers({ servers }: Config, names: readonly string[]): re
   for (const name of names) {
     if (keys.includes(name)) continue;
     const nearest = suggest(name, keys);
-    const hint = nearest === undefined ? `the configuration has: ${keys.join(', ')}` : `did you mean \`${nearest}\`?`;
+    const hint = nearest === undefined ? `the configuration has: ${keys.join(', ')}` : didYouMean(nearest);
     throw new UsageError(`there is no server \`${name}\` in the configuration`, hint);
   }
   return names.length === 0 ? servers : servers.filter(({ key }) => names.includes(key));

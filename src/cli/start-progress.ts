@@ -1,4 +1,4 @@
-import type { ChildSnapshot } from '../supervision/child-snapshot.js';
+import type { ChildSnapshot } from '../supervision/child-state.js';
 import type { ProgressLine } from './output.js';
 
 /** Shows on a terminal how many servers have started, and which package is being installed for how long. */

@@ -1,18 +1,29 @@
+import { compose } from '../app/compose.js';
 import { EXIT } from '../app/exit-codes.js';
 import type { GlobalOptions } from '../app/global-options.js';
+import { LocalClient } from '../app/local-client.js';
+import { FINAL_LADDER } from '../app/run-to-end.js';
 import { UsageError } from '../app/usage-error.js';
+import { approvalPlaces, runFolder } from '../app/user-files.js';
 import type { Config, ServerConfig } from '../config/config.js';
 import { programIn } from '../config/package-bin.js';
-import { suggest } from '../config/suggest.js';
+import { didYouMean, suggest } from '../config/suggest.js';
+import { reportStatus } from '../gateway/status/status.js';
 import { printable } from '../json/printable.js';
+import type { Logger } from '../observe/logger.js';
+import type { KnownSecrets } from '../observe/redact.js';
 import { lockKey, openLockFile, openStore } from '../packages/installed-packages.js';
 import type { LockedPackage } from '../packages/lock-file.js';
 import { InstallFault, type Obtained } from '../packages/package-installer.js';
+import type { StopLadder } from '../supervision/launcher.js';
+import { type Diagnosis, diagnose } from './diagnosis.js';
+import { FirstStarts } from './first-starts.js';
 import { reportInstallFault } from './install.js';
 import { forStream, tell } from './output.js';
 import { type PackagedServer, type PackageWork, workOnPackages } from './package-work.js';
-import { probeTools } from './probe-tools.js';
-import { compareTools, type ToolChanges } from './tool-changes.js';
+import { triedOnce } from './run-once.js';
+import { compareTools, type ToolChanges, type Tools } from './tool-changes.js';
+import { listAllTools } from './tools.js';
 
 /**
  * `trunkline update`: moves packages to their newest versions. Starts the old and the new version once to compare their
@@ -40,7 +51,7 @@ function chooseByName({ servers }: Config, name: string | undefined): readonly S
   if (chosen.length > 0) return chosen;
   const known = servers.flatMap((server) => [server.key, ...(server.package ? [server.package.request.name] : [])]);
   const nearest = suggest(name, known);
-  const hint = nearest === undefined ? `the configuration has: ${known.join(', ')}` : `did you mean \`${nearest}\`?`;
+  const hint = nearest === undefined ? `the configuration has: ${known.join(', ')}` : didYouMean(nearest);
   throw new UsageError(`there is no server or package \`${name}\` in the configuration`, hint);
 }
 
@@ -157,3 +168,49 @@ function describeChanges(key: string, { added, removed, changed }: ToolChanges):
   if (lines.length === 0) return [`  ${key}: its tools are unchanged`];
   return lines.map((line) => `  ${key}: ${printable(line)}`);
 }
+
+interface ProbeOptions {
+  readonly config: Config;
+  readonly server: ServerConfig;
+  readonly logger: Logger;
+  readonly secrets: KnownSecrets;
+  readonly ending: AbortSignal;
+  readonly stoppers: Set<(ladder: StopLadder) => Promise<void>>;
+}
+
+type Probed = { readonly tools: Tools } | { readonly fault: Diagnosis; readonly log: readonly string[] };
+
+/** Starts a server once, lists its tools under their original names, and stops it. */
+async function probeTools({ config, server, logger, secrets, ending, stoppers }: ProbeOptions): Promise<Probed> {
+  const { key } = server;
+  const whole = triedOnce({ ...server, prefix: '', tools: { deny: [] }, approval: 'off' });
+  const starts = new FirstStarts({ keys: [key], now: () => performance.now(), onSettled: () => {} });
+  const composition = compose({
+    config: { ...config, servers: [whole] },
+    logger,
+    secrets,
+    environment: process.env,
+    runFolder: runFolder(),
+    approvals: approvalPlaces('once'),
+  });
+  composition.platform.events.subscribe('server.changed', ({ instance, snapshot }) => starts.moved(instance, snapshot));
+  const stop = (ladder: StopLadder) => composition.stop(ladder);
+  stoppers.add(stop);
+  try {
+    const client = await LocalClient.open(composition);
+    composition.start();
+    await starts.settled;
+    ending.throwIfAborted();
+    const [report] = reportStatus(composition.status(), key).servers;
+    const fault = report && diagnose(config.file, whole, report);
+    if (fault !== undefined) return { fault, log: report?.log ?? [] };
+    const { tools } = JSON.parse(await listAllTools(client)) as { tools: { name: string }[] };
+    const own = tools.filter(({ name }) => !name.startsWith(OWN_PREFIX));
+    return { tools: new Map(own.map((tool) => [tool.name, { ...tool }])) };
+  } finally {
+    await stop(FINAL_LADDER);
+    stoppers.delete(stop);
+  }
+}
+
+const OWN_PREFIX = 'trunkline__';

@@ -1,6 +1,6 @@
 import { type ParseArgsConfig, parseArgs } from 'node:util';
 import { UsageError } from '../app/usage-error.js';
-import { suggest } from '../config/suggest.js';
+import { didYouMean, suggest } from '../config/suggest.js';
 import { COMMANDS } from './help.js';
 
 type Options = NonNullable<ParseArgsConfig['options']>;
@@ -71,8 +71,4 @@ function isAmbiguous({
   inlineValue?: boolean | undefined;
 }): boolean {
   return inlineValue === false && value?.startsWith('-') === true;
-}
-
-function didYouMean(word: string): string {
-  return `did you mean \`${word}\`?`;
 }

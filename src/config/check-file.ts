@@ -1,15 +1,40 @@
 import type { z } from 'zod';
 import { isRecord } from '../json/is-record.js';
-import type { CheckedFile, CheckedServer } from './checked-file.js';
-import type { ServerProblem } from './config.js';
+import type { GatewayConfig, ServerProblem } from './config.js';
 import { ConfigError, type ConfigProblem } from './config-error.js';
-import { toHttpConfig } from './http-settings.js';
+import { GATEWAY_BUILT_IN } from './gateway-settings.js';
+import { type HttpSection, toHttpConfig } from './http-settings.js';
 import { toProblems, unknownKeyHint } from './problems.js';
-import { remoteFault, remoteKeys, withStandIns } from './remote-entry.js';
-import { fileSchema, GATEWAY_BUILT_IN, type ServerEntry, withDefaults } from './schema.js';
-import { locateFault, type Place } from './server-fault.js';
-import { gatewayWarnings, settingWarnings } from './setting-warnings.js';
+import { fileSchema, type ServerEntry, type ServerSettings, type Tunables, withDefaults } from './schema.js';
+import { formatPath, locateFault, type Place, ServerFault } from './server-fault.js';
 import { type Path, parseYaml, type YamlSource } from './yaml-source.js';
+
+/**
+ * A checked configuration file: defaults are filled in, durations and sizes are numbers. Variables and packages of this
+ * machine are not resolved yet. It is plain data, so that it can be cached as JSON.
+ */
+export interface CheckedFile {
+  /** In the order of the file, without those that are `disabled`. */
+  readonly servers: readonly CheckedServer[];
+  readonly gateway: Omit<GatewayConfig, 'startLimit'> & { readonly startLimit: number | null };
+  readonly warnings: readonly ConfigProblem[];
+}
+
+export interface CheckedServer {
+  readonly key: string;
+  readonly entry: ServerEntry;
+  readonly settings: ServerSettings;
+  /** Why the server cannot run on any machine; set for remote servers. */
+  readonly problem?: ServerProblem;
+  /** Places of the entry and of its values that are resolved later. */
+  readonly places: readonly Place[];
+}
+
+/** Caches checked files. Checking takes longer than every other step of reading a configuration. */
+export interface CheckedFileCache {
+  find(file: string, text: string): CheckedFile | undefined;
+  put(file: string, text: string, checked: CheckedFile): void;
+}
 
 /**
  * Checks the text of a configuration file. Throws a `ConfigError` with all mistakes in the text; `file` is the name for
@@ -108,4 +133,83 @@ function placesIn(entry: ServerEntry, root: Path, { positionOf, positionOfKey }:
   ];
   const inside = resolved.map((steps) => [...root, ...steps]);
   return [{ path: root, ...positionOfKey(root) }, ...inside.map((path) => ({ path, ...positionOf(path) }))];
+}
+
+/** Warnings about settings of the server at `path` that another setting makes ineffective. */
+function settingWarnings(
+  entry: ServerEntry,
+  defaults: Tunables,
+  path: readonly string[],
+  source: YamlSource,
+): ConfigProblem[] {
+  const { timeout, maxTimeout, restart } = withDefaults(entry, defaults);
+  const pairs = [
+    ['timeout', timeout, 'maxTimeout', maxTimeout],
+    ['restart.firstDelay', restart.firstDelay, 'restart.maxDelay', restart.maxDelay],
+    ['restart.parkedProbe', restart.parkedProbe, 'restart.parkedProbeMax', restart.parkedProbeMax],
+  ] as const;
+  return pairs
+    .filter(([, value, , limit]) => value > limit)
+    .map(([name, , limitName]) => ({
+      message: `${formatPath(path)}: ${name} is longer than ${limitName}, so ${limitName} applies; change one of them`,
+      ...source.positionOfKey(path),
+    }));
+}
+
+/** Warnings about settings of the gateway that another setting makes ineffective. */
+function gatewayWarnings({ http }: { readonly http?: HttpSection }, source: YamlSource): ConfigProblem[] {
+  if (http === undefined) return [];
+  const { maxSessions, maxConnections } = toHttpConfig(http);
+  if (maxSessions <= maxConnections) return [];
+  const path = ['gateway', 'http'];
+  return [
+    {
+      message: `${formatPath(path)}: maxSessions (${maxSessions}) is greater than maxConnections (${maxConnections}), but each listening client holds a connection; raise maxConnections`,
+      ...source.positionOfKey(path),
+    },
+  ];
+}
+
+const REMOTE_TYPES = new Set<unknown>(['http', 'sse', 'streamable-http', 'streamableHttp', 'ws', 'websocket']);
+
+/** The keys of remote servers, which have a URL instead of a program, in a file that is not checked yet. */
+function remoteKeys(file: unknown, root: string): ReadonlySet<string> {
+  const remote = entriesOf(file, root).filter(([, entry]) => isRemote(entry));
+  return new Set(remote.map(([key]) => key));
+}
+
+/**
+ * Returns the file with each remote entry replaced by an entry that passes the schema.
+ *
+ * Other programs define additional keys for remote entries, which are not mistakes here. The keys of the servers stay,
+ * so that they are checked like all others.
+ */
+function withStandIns(file: unknown, root: string): unknown {
+  const entries = entriesOf(file, root);
+  if (!isRecord(file) || entries.length === 0) return file;
+  const checked = entries.map(([key, entry]) => [key, isRemote(entry) ? standIn(entry) : entry] as const);
+  return { ...file, [root]: Object.fromEntries(checked) };
+}
+
+function remoteFault(): ServerFault {
+  return new ServerFault(
+    'remote servers are not supported yet; expected `package` or `command`',
+    'set `disabled: true` to ignore this server, or use `command` to run a local bridge to the URL',
+  );
+}
+
+type RemoteEntry = Readonly<Record<string, unknown>>;
+
+function entriesOf(file: unknown, root: string): [string, unknown][] {
+  if (!isRecord(file) || !Object.hasOwn(file, root) || !isRecord(file[root])) return [];
+  return Object.entries(file[root]);
+}
+
+function isRemote(entry: unknown): entry is RemoteEntry {
+  if (!isRecord(entry)) return false;
+  return Object.hasOwn(entry, 'url') || (Object.hasOwn(entry, 'type') && REMOTE_TYPES.has(entry.type));
+}
+
+function standIn(entry: RemoteEntry) {
+  return { command: 'remote', disabled: Object.hasOwn(entry, 'disabled') && entry.disabled === true };
 }

@@ -1,5 +1,6 @@
-import { statSync } from 'node:fs';
+import { readFileSync, statSync } from 'node:fs';
 import { posix, win32 } from 'node:path';
+import { errorCode } from '../errors/error-text.js';
 import { ConfigError } from './config-error.js';
 import type { Variables } from './expand.js';
 
@@ -24,12 +25,12 @@ const FILE_NAMES = ['trunkline.yaml', 'trunkline.yml'];
  */
 export function findConfigFile({ flag, env, cwd, home, platform, isFile = isFileOnDisk }: FindConfigOptions): string {
   const path = platform === 'win32' ? win32 : posix;
-  for (const [source, asked] of [
+  for (const [source, named] of [
     ['--config', flag],
     ['TRUNKLINE_CONFIG', env.TRUNKLINE_CONFIG],
   ] as const) {
-    if (!asked) continue;
-    const file = path.resolve(cwd, asked);
+    if (!named) continue;
+    const file = path.resolve(cwd, named);
     if (isFile(file)) return file;
     throw new ConfigError('config-not-found', file, [
       { message: `the file that ${source} names does not exist`, hint: `correct ${source}, or create the file` },
@@ -71,5 +72,23 @@ function isFileOnDisk(path: string): boolean {
   } catch {
     // The file is missing, or its folder is not accessible.
     return false;
+  }
+}
+
+/** Reads the text of a configuration file. Throws a `ConfigError` if the file cannot be read. */
+export function readConfigText(file: string): string {
+  try {
+    return readFileSync(file, 'utf8');
+  } catch (cause) {
+    const reason = errorCode(cause) ?? 'unknown';
+    if (reason === 'ENOENT') {
+      const problem = {
+        message: 'the file does not exist',
+        hint: 'create it, or name another file with --config FILE',
+      };
+      throw new ConfigError('config-not-found', file, [problem], { cause });
+    }
+    const message = `the file cannot be read (${reason}); check its path and its permissions`;
+    throw new ConfigError('config-unreadable', file, [{ message }], { cause });
   }
 }

@@ -1,8 +1,7 @@
 import { z } from 'zod';
 import type { HttpConfig } from './config.js';
 import { HTTP_DEFAULTS } from './defaults.js';
-import { bytes, count, duration } from './fields.js';
-import { expects } from './found.js';
+import { bytes, count, duration, expects } from './fields.js';
 
 const httpSettings = z.strictObject(
   {

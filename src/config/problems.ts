@@ -1,8 +1,8 @@
 import { z } from 'zod';
 import type { ConfigProblem } from './config-error.js';
-import { formatPath } from './format-path.js';
+import { formatPath } from './server-fault.js';
 import { usableServerKey } from './server-key.js';
-import { suggest } from './suggest.js';
+import { didYouMean, suggest } from './suggest.js';
 import type { Path, YamlSource } from './yaml-source.js';
 
 type Issue = z.core.$ZodIssue;
@@ -54,10 +54,6 @@ function toProblem(issue: Issue, schema: z.ZodType, source: YamlSource): ConfigP
 /** Whether the schema marked the issue as one to report at a key instead of a value. */
 function isAboutKey(issue: Issue): boolean {
   return issue.code === 'custom' && issue.params?.aboutKey === true;
-}
-
-function didYouMean(word: string): string {
-  return `did you mean \`${word}\`?`;
 }
 
 /** The keys that the schema knows for the map at `path`. */

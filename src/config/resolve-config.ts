@@ -1,13 +1,15 @@
+import { statSync } from 'node:fs';
 import { availableParallelism, homedir } from 'node:os';
-import { dirname, resolve } from 'node:path';
-import type { CheckedFile } from './checked-file.js';
-import type { Config, ServerConfig } from './config.js';
+import { dirname, join, resolve } from 'node:path';
+import type { ChildSpec } from '../supervision/child-spec.js';
+import type { CheckedFile, CheckedServer } from './check-file.js';
+import type { Config, ServerConfig, ServerProblem } from './config.js';
 import { formatProblem } from './config-error.js';
-import { MIN_START_LIMIT } from './defaults.js';
-import type { Variables } from './expand.js';
-import type { InstalledPackages } from './package-bin.js';
-import { resolveServer } from './resolve-server.js';
-import { locateFault } from './server-fault.js';
+import { DEMAND_EVERY_MS, KILL_AFTER_MS, MIN_START_LIMIT } from './defaults.js';
+import { expand, referencesIn, type Variables } from './expand.js';
+import { findPackage, type InstalledPackages, parsePackage } from './package-bin.js';
+import type { ServerEntry, ServerSettings } from './schema.js';
+import { faultsAt, locateFault, ServerFault } from './server-fault.js';
 
 export interface LoadOptions {
   /** The values of `${NAME}`. */
@@ -41,5 +43,160 @@ export function resolveConfig(file: string, checked: CheckedFile, { env, nodePat
     servers,
     gateway: { ...gateway, startLimit: startLimit ?? Math.max(MIN_START_LIMIT, availableParallelism()) },
     warnings: checked.warnings.map((warning) => formatProblem(file, warning)),
+  };
+}
+
+/** The facts about this machine that an entry of the file is resolved with. */
+interface Surroundings {
+  /** The folder of the configuration file. */
+  folder: string;
+  home: string;
+  env: Variables;
+  nodePath: string;
+  /** The packages in Trunkline's own store. */
+  store: InstalledPackages | undefined;
+  /** Adds the position in the file to a fault of this server. */
+  locate: (fault: ServerFault) => ServerProblem;
+}
+
+/** Resolves one server of the file. The result has no `child` if something that the server needs is missing. */
+function resolveServer(
+  { key, entry, settings }: Pick<CheckedServer, 'key' | 'entry' | 'settings'>,
+  surroundings: Surroundings,
+): ServerConfig {
+  const resolved = resolveChild(key, entry, settings, surroundings);
+  return {
+    key,
+    prefix: entry.prefix ?? key,
+    ...resolved,
+    sharing: settings.sharing,
+    start: settings.start,
+    idleStopMs: settings.idleStop,
+    approval: settings.approval,
+    methods: entry.methods ?? [],
+    trusted: entry.trusted ?? false,
+    tools: { ...(entry.tools?.allow && { allow: entry.tools.allow }), deny: entry.tools?.deny ?? [] },
+    calls: {
+      idleTimeoutMs: settings.timeout,
+      maxTimeoutMs: settings.maxTimeout,
+      listTimeoutMs: settings.listTimeout,
+      concurrency: settings.concurrency,
+      maxQueued: settings.maxQueued,
+      maxWaitMs: settings.maxWait,
+    },
+    references: resolved.child === undefined ? {} : references(entry, surroundings),
+    frames: { maxFrameBytes: settings.maxFrame, maxUnwrittenBytes: settings.maxUnwritten },
+  };
+}
+
+function references({ args = [], command = '', cwd = '', env = {} }: ServerEntry, { env: variables }: Surroundings) {
+  const texts = [command, cwd, ...args, ...Object.values(env)];
+  return Object.assign({}, ...texts.map((text) => referencesIn(text, variables)));
+}
+
+type Resolved = Pick<ServerConfig, 'child' | 'problem' | 'package'>;
+
+function resolveChild(key: string, entry: ServerEntry, settings: ServerSettings, surroundings: Surroundings): Resolved {
+  try {
+    return childAndPackage(key, entry, settings, surroundings);
+  } catch (fault) {
+    if (!(fault instanceof ServerFault)) throw fault;
+    return { child: undefined, problem: surroundings.locate(fault) };
+  }
+}
+
+function childAndPackage(
+  key: string,
+  entry: ServerEntry,
+  settings: ServerSettings,
+  surroundings: Surroundings,
+): Resolved {
+  const { env } = surroundings;
+  const args = (entry.args ?? []).map((arg, index) => faultsAt(['args', index], () => expand(arg, env)));
+  const variables = Object.entries(entry.env ?? {}).map(
+    ([name, value]) => [name, faultsAt(['env', name], () => expand(value, env))] as const,
+  );
+  const { package: used, ...toRun } = program(entry, args, settings, surroundings);
+  const child = {
+    key,
+    ...toRun,
+    cwd: faultsAt(['cwd'], () => workingFolder(entry.cwd ?? '.', surroundings)),
+    env: Object.fromEntries(variables),
+    timeouts: { startMs: settings.startTimeout, stopGraceMs: settings.stopGrace, killAfterMs: KILL_AFTER_MS },
+    restart: restartPolicy(settings),
+  };
+  return used === undefined ? { child } : { child, package: used };
+}
+
+interface Program extends Pick<ChildSpec, 'command' | 'label' | 'args' | 'missing'>, Pick<ServerConfig, 'package'> {}
+
+function program(
+  { package: shown, bin, command = '', installScripts = false }: ServerEntry,
+  args: readonly string[],
+  { installTimeout }: ServerSettings,
+  { folder, home, env, nodePath, store }: Surroundings,
+): Program {
+  if (shown === undefined) {
+    const label = firstWord(command);
+    return { command: faultsAt(['command'], () => commandPath(expand(command, env), folder, home)), label, args };
+  }
+  return faultsAt(['package'], () => {
+    const wanted = parsePackage(expand(shown, env), shown);
+    const request = { shown, ...wanted, bin, installScripts, budgetMs: installTimeout };
+    const found = findPackage({ request, configFolder: folder, ...(store && { store }) });
+    if (found === undefined) return { command: nodePath, args, missing: request, package: { request } };
+    return { command: nodePath, args: [found.program, ...args], package: { request, found } };
+  });
+}
+
+/** The first word of `command`. Some users write a whole command line there, which may contain secrets. */
+function firstWord(command: string): string {
+  const [first = '', ...rest] = command.trim().split(/\s+/);
+  return rest.length === 0 ? first : `${first} …`;
+}
+
+/** A path with a leading dot is relative to the file. Any other name stays as it is and is looked up in PATH. */
+function commandPath(command: string, folder: string, home: string): string {
+  if (command === '') {
+    throw new ServerFault(
+      'the command is empty after its variables are replaced; expected a program to run',
+      'set the variables that `command` refers to',
+    );
+  }
+  const expanded = expandHome(command, home);
+  return /^\.\.?[\\/]/.test(expanded) ? resolve(folder, expanded) : expanded;
+}
+
+function workingFolder(cwd: string, { folder, home, env }: Surroundings): string {
+  const path = resolve(folder, expandHome(expand(cwd, env), home));
+  if (isFolder(path)) return path;
+  throw new ServerFault(
+    `the folder ${cwd} does not exist; expected a folder to run the server in`,
+    `create the folder, or correct \`cwd\`, which is relative to ${folder}`,
+  );
+}
+
+function isFolder(path: string): boolean {
+  try {
+    return statSync(path).isDirectory();
+  } catch {
+    // The folder is missing or not accessible, so a child cannot run in it.
+    return false;
+  }
+}
+
+function expandHome(path: string, home: string): string {
+  return /^~(?=$|[\\/])/.test(path) ? join(home, path.slice(1)) : path;
+}
+
+function restartPolicy({ restart }: ServerSettings): ChildSpec['restart'] {
+  return {
+    firstDelayMs: restart.firstDelay,
+    maxDelayMs: restart.maxDelay,
+    budget: restart.budget,
+    stableAfterMs: restart.stableAfter,
+    parkedProbeMs: restart.parkedProbe,
+    parkedProbeMaxMs: restart.parkedProbeMax,
+    demandEveryMs: DEMAND_EVERY_MS,
   };
 }

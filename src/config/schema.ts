@@ -1,9 +1,8 @@
 import { z } from 'zod';
 import { APPROVAL_MODES, SHARING_MODES, START_MODES } from './config.js';
-import { DEFAULTS, GATEWAY_DEFAULTS } from './defaults.js';
-import { bytes, count, duration, flag, list, oneOf, text } from './fields.js';
-import { expects } from './found.js';
-import { httpSection } from './http-settings.js';
+import { DEFAULTS } from './defaults.js';
+import { bytes, count, duration, expects, flag, list, oneOf, text } from './fields.js';
+import { gatewaySection } from './gateway-settings.js';
 import { SERVER_KEY_MAX_LENGTH, SERVER_KEY_PATTERN, sameButForCase, serverKeyFault } from './server-key.js';
 
 const SIZE_RANGE = { min: '1KiB', max: '256MiB' };
@@ -209,53 +208,6 @@ const servers = z.record(serverKey, server, expects('a map of servers')).superRe
   }
 });
 
-const gateway = z.strictObject(
-  {
-    startupWait: duration(
-      GATEWAY_DEFAULTS.startupWait,
-      'How long the first list request, or a request for something that no server lists yet, waits for servers that are starting.',
-      { min: '0s', max: '300s' },
-    ).exactOptional(),
-    idleStop: duration(
-      GATEWAY_DEFAULTS.idleStop,
-      'How long a process without clients keeps running for the next client.',
-      { min: '0s', max: '24h' },
-    ).exactOptional(),
-    restartTool: flag(
-      GATEWAY_DEFAULTS.restartTool,
-      'Offers the tool trunkline__restart, which restarts a server.',
-    ).exactOptional(),
-    watch: flag(GATEWAY_DEFAULTS.watch, 'Applies changes of this file while Trunkline runs.').exactOptional(),
-    startLimit: count(
-      undefined,
-      'Servers that may be starting at once. Default: the number of CPU cores, but at least 4.',
-      {
-        min: 1,
-        max: 1024,
-      },
-    ).exactOptional(),
-    maxQueued: count(
-      GATEWAY_DEFAULTS.maxQueued,
-      'Calls that may wait in the queues of all servers together. Further calls are refused at once.',
-      {
-        min: 0,
-        max: 65536,
-      },
-    ).exactOptional(),
-    maxPartial: bytes(
-      GATEWAY_DEFAULTS.maxPartial,
-      'Limit on incomplete incoming messages, for all servers and clients together. A message that exceeds it is dropped.',
-      { min: '1MiB', max: '16GiB' },
-    ).exactOptional(),
-    http: httpSection
-      .meta({
-        description: 'Limits of the HTTP server, for `serve --http`. Keys that you leave out keep their defaults.',
-      })
-      .exactOptional(),
-  },
-  expects('a map of settings'),
-);
-
 /** The shape of a configuration file. Parsing turns durations into milliseconds and sizes into bytes. */
 export const fileSchema = z
   .strictObject(
@@ -270,7 +222,7 @@ export const fileSchema = z
       defaults: tunables
         .meta({ description: 'Default settings of all servers. An entry of a server overrides them.' })
         .exactOptional(),
-      gateway: gateway.meta({ description: 'Settings of Trunkline itself.' }).exactOptional(),
+      gateway: gatewaySection.meta({ description: 'Settings of Trunkline itself.' }).exactOptional(),
     },
     expects('a map with `servers:`'),
   )
@@ -282,9 +234,6 @@ export type Tunables = z.output<typeof tunables>;
 /** Built-in settings of a server, parsed by the same rules as the file. */
 export const BUILT_IN = settings.extend({ restart: restartSettings }).parse(DEFAULTS);
 export type ServerSettings = typeof BUILT_IN;
-export const GATEWAY_BUILT_IN = gateway
-  .required({ startupWait: true, idleStop: true, restartTool: true, maxQueued: true, maxPartial: true, watch: true })
-  .parse(GATEWAY_DEFAULTS);
 
 /** Merges settings: an entry overrides `defaults:`, which overrides the built-in settings. */
 export function withDefaults(entry: Tunables, defaults: Tunables): ServerSettings {
@@ -299,4 +248,18 @@ export function withDefaults(entry: Tunables, defaults: Tunables): ServerSetting
 /** A mistake that concerns several values. It is reported at a key: the last key of `path`, or the key of the map itself. */
 function aboutKey(message: string, ...path: string[]) {
   return { code: 'custom' as const, message, path, params: { aboutKey: true } };
+}
+
+/** The text of `config/trunkline.schema.json`, with which editors complete and check a configuration. */
+export function jsonSchemaText(): string {
+  const schema = z.toJSONSchema(fileSchema, {
+    target: 'draft-7',
+    io: 'input',
+    // zod omits the defaults of converted values. These defaults are in the notation of the file.
+    override: ({ zodSchema, jsonSchema }) => {
+      const standard = z.globalRegistry.get(zodSchema)?.default;
+      if (standard !== undefined) jsonSchema.default = standard;
+    },
+  });
+  return `${JSON.stringify(schema, null, 2)}\n`;
 }

@@ -1,5 +1,4 @@
 import type { ServerProblem } from './config.js';
-import { formatPath } from './format-path.js';
 import type { Path } from './yaml-source.js';
 
 /**
@@ -46,4 +45,16 @@ export function locateFault({ message, hint, path }: ServerFault, places: readon
   const isAt = (place: Place) => place.path.length === whole.length && whole.every((step, i) => step === place.path[i]);
   const { line, column } = inside.find(isAt) ?? entry;
   return { message: `${formatPath(whole)}: ${message}`, hint, line, column };
+}
+
+/** Formats a path as in `servers.files.args[0]`. */
+export function formatPath(path: Path): string {
+  return path
+    .map((step, depth) => {
+      if (typeof step === 'number') return `[${step}]`;
+      // `{KEY:value}` lacks a space after the colon, so YAML reads the secret value as a part of the key.
+      const name = path[depth - 1] === 'env' && !/^\w+$/.test(String(step)) ? '…' : String(step);
+      return depth === 0 ? name : `.${name}`;
+    })
+    .join('');
 }

@@ -13,6 +13,11 @@ export function suggest(word: string, candidates: Iterable<string>): string | un
   return nearest;
 }
 
+/** The hint that names the suggested word. */
+export function didYouMean(word: string): string {
+  return `did you mean \`${word}\`?`;
+}
+
 /** Number of insertions, deletions, replacements and swaps of adjacent letters that turn `from` into `to`. */
 export function editDistance(from: string, to: string): number {
   let beforePrevious: number[] = [];

@@ -76,7 +76,7 @@ export function describeFailure(failure: Failure): string {
   return `Server "${failure.server}" ${SENTENCES[failure.reason]} ${consequence}${wait} ${ADVICE}`;
 }
 
-/** Repeating the call does not help before somebody approves the tool. */
+/** Repeating the call does not help before a person approves the tool. */
 function describeUnapproved({ server, sent, detail = '' }: Failure): string {
   const consequence = sent
     ? 'Whether the call took effect is unknown. It was not repeated.'

@@ -18,7 +18,7 @@ export interface GatewayPort {
   open(client: DownstreamClient, facts: ClientFacts): GatewaySession;
 }
 
-/** What a client tells about itself when its session opens. */
+/** What a client states about itself when its session opens. */
 export interface ClientFacts {
   readonly profile: ClientProfile;
   /** The key of the one server that the client wants to see unchanged. Absent: all servers, merged. */
@@ -80,13 +80,13 @@ export interface Exchange {
   readonly client: DownstreamClient;
   /** Whether the request was answered or cancelled. Nothing more is sent for it then, except progress of a task. */
   readonly isSettled: boolean;
-  /** Whether the client asked for progress. */
+  /** Whether the client requested progress. */
   readonly wantsProgress: boolean;
   /** The request goes to this backend, named by its id. Messages of one backend reach the client in their order. */
   route(source: string): void;
   /**
-   * Leases the memory of a large request, which is about to be written to a server. Whoever writes the request releases
-   * the lease, so that the memory can be reused. `undefined` when the memory is not pooled.
+   * Leases the memory of a large request, which is about to be written to a server. The code that writes the
+   * request releases the lease, so that the memory can be reused. `undefined` when the memory is not pooled.
    */
   leaseRequest(): SplicedMessage['lease'];
   /** Answers with a server's response, unchanged except for the id and the edits. */

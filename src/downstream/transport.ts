@@ -24,7 +24,7 @@ export interface TransportSession {
 
 /**
  * Carries the messages that one client request causes: the pipe, or the response to the POST that brought the request.
- * `send` takes what comes before the answer: progress, log messages, server requests. Implemented by transports.
+ * `send` takes the messages that precede the answer: progress, log messages, server requests. Implemented by transports.
  */
 export interface ReplyChannel extends MessageSink {
   /** Whether all requests of the session share this channel, so that no two in flight may have the same id. */
@@ -33,7 +33,7 @@ export interface ReplyChannel extends MessageSink {
   readonly isUnheard: boolean;
   /** Sends the answer. `source` is the same as for `send`. */
   answer(message: SplicedMessage, source?: string): void;
-  /** Tells that the request gets no answer, because the client cancelled it. */
+  /** Reports that the request gets no answer, because the client cancelled it. */
   withdraw(): void;
 }
 

@@ -1,5 +1,4 @@
 import { BufferPool } from './buffer-pool.js';
-import type { ByteReader } from './byte-reader.js';
 import { ReadBuffer } from './read-buffer.js';
 import { SharedLimit } from './shared-limit.js';
 
@@ -30,7 +29,7 @@ export interface OversizedLine {
   readonly byteLength: number;
 }
 
-export interface LineDecoderOptions {
+interface LineDecoderOptions {
   readonly sink: LineSink;
   readonly maxLineBytes: number;
   /** Limits the bytes of unfinished lines in all decoders together; a line that would pass it is dropped. */
@@ -211,4 +210,27 @@ function joined(first: Uint8Array, second: Uint8Array): Uint8Array {
   both.set(first);
   both.set(second, first.length);
   return both;
+}
+
+/** Receives bytes in memory of its own, so that the code that reads them allocates none. */
+export interface ByteReader {
+  /**
+   * Where to write the next bytes, from its beginning; never empty. It stays the same until `filled` is called, and may
+   * be different memory afterwards.
+   */
+  readonly freeSpace: Uint8Array;
+  /** Tells the reader that so many bytes, at least one, were written to `freeSpace`. */
+  filled(byteLength: number): void;
+}
+
+/** Passes bytes from other memory to a reader. */
+export function copyInto(reader: ByteReader, bytes: Uint8Array): void {
+  let position = 0;
+  while (position < bytes.length) {
+    const { freeSpace } = reader;
+    const piece = bytes.subarray(position, position + freeSpace.length);
+    freeSpace.set(piece);
+    position += piece.length;
+    reader.filled(piece.length);
+  }
 }

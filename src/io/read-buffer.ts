@@ -1,5 +1,4 @@
-import type { BufferPool } from './buffer-pool.js';
-import type { Lease } from './lease.js';
+import type { BufferPool, Lease } from './buffer-pool.js';
 
 /** An unfinished line of more than this gets a buffer of its own. */
 export const LARGE_FROM_BYTES = 16 * 1024;

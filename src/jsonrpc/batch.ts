@@ -41,7 +41,7 @@ export function batchMessage(messages: readonly SplicedMessage[]): SplicedMessag
     visitPieces(message, (piece) => pieces.push(piece));
   }
   pieces.push(CLOSE);
-  // A text with one byte for each piece, each of which an edit replaces by its piece.
+  // The bytes are placeholders, one for each piece. An edit replaces each one by its piece.
   const edits = pieces.map((text, start): Edit => ({ span: { start, end: start + 1 }, text }));
   return { bytes: new Uint8Array(pieces.length), span: { start: 0, end: pieces.length }, edits };
 }

@@ -1,4 +1,4 @@
-/** What a server is told about its client: identity, capabilities and revision. */
+/** What a server learns about its client: identity, capabilities and revision. */
 export interface ClientProfile {
   readonly clientInfo: Readonly<Record<string, unknown>>;
   readonly capabilities: Readonly<Record<string, unknown>>;
@@ -9,7 +9,7 @@ export interface ClientProfile {
 }
 
 /**
- * Returns the same key for clients that a server cannot tell apart, in whatever order their members are.
+ * Returns the same key for clients that a server cannot tell apart, whatever the order of their members.
  *
  * `principal` is the user behind the client, so that different users never share a process.
  */

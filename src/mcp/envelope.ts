@@ -1,5 +1,8 @@
+import type { SplicedMessage } from '../json/splice.js';
 import type * as jsonrpc from '../jsonrpc/envelope.js';
 import { EnvelopeScanner } from '../jsonrpc/envelope-scanner.js';
+import { errorMessage, NULL_ID } from '../jsonrpc/message.js';
+import { RPC_CODES, RpcError } from '../jsonrpc/rpc-error.js';
 
 /** The key in `_meta` that names the task of a message. */
 const RELATED_TASK = 'io.modelcontextprotocol/related-task';
@@ -94,4 +97,11 @@ export function messagesOf(batch: jsonrpc.Rejection, scan: ScanEnvelope): readon
     const message = scan(new Uint8Array(batch.bytes.subarray(start, end)));
     return message.kind === 'rejected' && message.reason === 'batch' ? { ...message, elements: [] } : message;
   });
+}
+
+/** The JSON-RPC error that answers a message which cannot be read. */
+export function rejectionReply({ reason, bytes, id }: jsonrpc.Rejection): SplicedMessage {
+  const code = reason === 'not-json' || reason === 'invalid-utf8' ? RPC_CODES.parseError : RPC_CODES.invalidRequest;
+  const token = id === undefined ? NULL_ID : bytes.slice(id.start, id.end);
+  return errorMessage(token, new RpcError(code, `Refused: ${reason}`));
 }

@@ -30,7 +30,7 @@ export interface RelayedRequest {
   readonly params: Span | undefined;
   readonly tokens: ParamTokens;
   /**
-   * The request as a JSON-RPC message under another id. The id also becomes the progress token if the sender asked for
+   * The request as a JSON-RPC message under another id. The id also becomes the progress token if the sender requested
    * progress. Everything else stays byte for byte as it was received, except for the edits.
    */
   message(id: TokenText, edits: readonly Edit[]): SplicedMessage;

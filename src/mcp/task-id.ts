@@ -1,7 +1,9 @@
+import { isString, readString, type Span, toBytes } from '../json/json-text.js';
+import type { Edit } from '../json/splice.js';
 import type { Hmac } from './exposed-name.js';
 
 /** The maker of a task: a server or a client, by the gateway's name for it. */
-export interface TaskOrigin {
+interface TaskOrigin {
   readonly maker: string;
   /** The id that the maker gave the task. */
   readonly original: string;
@@ -10,7 +12,7 @@ export interface TaskOrigin {
 /**
  * Returns the id under which the other side knows a task: the maker's name, a seal and the original id.
  *
- * The gateway stores nothing for it, because the side that asked for a task may use its id for any length of time. The
+ * The gateway stores nothing for it, because the side that requested a task may use its id for any length of time. The
  * seal makes an id valid only for the holder that it was made for, so that nobody can guess the id of another's task.
  * Makers' names contain no colon.
  */
@@ -35,4 +37,21 @@ function isSame(a: string, b: string): boolean {
   let difference = a.length ^ b.length;
   for (let index = 0; index < a.length; index += 1) difference |= a.charCodeAt(index) ^ b.charCodeAt(index % b.length);
   return difference === 0;
+}
+
+/** The task id at a span; `undefined` if there is no span or no string. */
+export function idAt(bytes: Uint8Array, span: Span | undefined): string | undefined {
+  return span !== undefined && isString(bytes, span) ? readString(bytes, span) : undefined;
+}
+
+/** Replaces the id at the span; no edit if either is missing. */
+export function replaceId(span: Span | undefined, id: string | undefined): Edit[] {
+  return span === undefined || id === undefined ? [] : [{ span, text: toBytes(JSON.stringify(id)) }];
+}
+
+const TERMINAL = new Set(['completed', 'failed', 'cancelled']);
+
+/** Whether this status is final. */
+export function isTerminal(bytes: Uint8Array, status: Span | undefined): boolean {
+  return status !== undefined && isString(bytes, status) && TERMINAL.has(readString(bytes, status));
 }

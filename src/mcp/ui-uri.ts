@@ -1,5 +1,4 @@
-import { valuesAt } from '../json/json-path.js';
-import { isString, readString, type Span } from '../json/json-text.js';
+import { isString, readString, type Span, valuesAt } from '../json/json-text.js';
 import { HASH_LENGTH, type Sha256 } from './exposed-name.js';
 
 /** Whether a URI names a user interface of MCP Apps: HTML that a host shows for the results of a tool. */

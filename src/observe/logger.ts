@@ -1,6 +1,6 @@
 import { createRequire } from 'node:module';
 import type { DestinationStream, Level, Logger as PinoLogger } from 'pino';
-import { escapeUnsafe } from '../json/unsafe-characters.js';
+import { escapeUnsafe } from '../json/printable.js';
 import { LogFile } from './log-file.js';
 import type { Redact } from './redact.js';
 

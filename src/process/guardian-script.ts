@@ -65,8 +65,8 @@ signal KILL
 `;
 
 /**
- * The guardian on Windows: a second Node process, which ends the process trees with `taskkill`. Console programs on
- * Windows cannot be asked to end in another way than by closing their stdin. Untested on Windows.
+ * The guardian on Windows: a second Node process, which ends the process trees with `taskkill`. On Windows,
+ * closing its stdin is the only way to request the end of a console program. Untested on Windows.
  */
 export const WINDOWS_GUARDIAN = `
 const pids = new Set();

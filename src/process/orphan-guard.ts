@@ -1,5 +1,5 @@
 import type { Clock } from '../timing/clock.js';
-import { endOrphans } from './end-orphans.js';
+import { isGroupAlive, signalGroup } from './end-group.js';
 import { Guardian } from './guardian.js';
 import { hostIdentity, identify, isRunning } from './process-identity.js';
 import { findRuns, RunFile, type RunProcess, removeRun } from './run-file.js';
@@ -20,12 +20,12 @@ export interface GroupGuard {
 }
 
 /** What the guard logs; a `Logger` fits. */
-export interface OrphanGuardLog {
+interface OrphanGuardLog {
   warn(facts: object, message: string): void;
   debug(facts: object, message: string): void;
 }
 
-export interface OrphanGuardOptions {
+interface OrphanGuardOptions {
   readonly clock: Clock;
   readonly logger: OrphanGuardLog;
   /** The folder in which each gateway lists its process groups. */
@@ -114,4 +114,20 @@ export class OrphanGuard implements GroupGuard {
 /** Whether the process exists, even as a zombie. A group can outlive its leader, and keeps the leader's pid taken. */
 async function exists({ pid, startTime }: RunProcess): Promise<boolean> {
   return (await identify(pid))?.startTime === startTime;
+}
+
+/** From SIGTERM to SIGKILL, the same as in the guardian. */
+const KILL_AFTER_MS = 2_000;
+/** How often the groups are polled. */
+const PAUSE_MS = 100;
+
+/** Ends process groups of a gateway that was killed: SIGTERM, SIGKILL after two seconds. Resolves when all have ended or SIGKILL was sent. */
+async function endOrphans(pgids: readonly number[], clock: Clock): Promise<void> {
+  const alive = () => pgids.filter((pgid) => isGroupAlive(pgid));
+  const killAt = clock.now() + KILL_AFTER_MS;
+  for (const pgid of pgids) signalGroup(pgid, 'SIGTERM');
+  while (alive().length > 0 && clock.now() < killAt) {
+    await new Promise<void>((resolve) => clock.schedule(PAUSE_MS, resolve));
+  }
+  for (const pgid of alive()) signalGroup(pgid, 'SIGKILL');
 }

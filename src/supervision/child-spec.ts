@@ -7,7 +7,7 @@
 export interface ChildSpec {
   readonly key: string;
   readonly command: string;
-  /** The command as the entry spells it, for messages. Present if the command itself may contain a secret. */
+  /** The command as the entry writes it, for messages. Present if the command itself may contain a secret. */
   readonly label?: string;
   readonly args: readonly string[];
   readonly cwd: string;

@@ -1,4 +1,5 @@
-import type { ChildExit } from './launcher.js';
+import type { ChildSpec } from './child-spec.js';
+import type { ChildExit, Launched } from './launcher.js';
 
 /**
  * Everything that supervision knows about one child: its current phase, and the facts that outlive a phase.
@@ -19,12 +20,12 @@ export interface ChildState {
   readonly phase: ChildPhase;
 }
 
-export interface ExitRecord extends ChildExit {
+interface ExitRecord extends ChildExit {
   readonly at: number;
 }
 
 /** `code` and `signal` are null unless the failure was an exit. */
-export interface FailureRecord extends ExitRecord {
+interface FailureRecord extends ExitRecord {
   readonly reason: string;
   /** The host lacked a resource, so the child is not at fault. */
   readonly isHostFault?: boolean;
@@ -105,5 +106,47 @@ export function initialState(generation = 0): ChildState {
     lastExit: undefined,
     lastFailure: undefined,
     phase: { kind: 'stopped' },
+  };
+}
+
+/** The public facts about a child. Times are milliseconds on the monotonic clock. */
+export interface ChildSnapshot {
+  readonly state: ChildPhase['kind'];
+  readonly generation: number;
+  /** The pid of the group's leader, which is also the group's id. Present as long as the group may exist. */
+  readonly pid: number | undefined;
+  readonly restarts: number;
+  readonly consecutiveFailures: number;
+  readonly lastExit: ExitRecord | undefined;
+  readonly lastFailure: FailureRecord | undefined;
+  readonly readySince: number | undefined;
+  /** When a failed child is launched again without a demand. */
+  readonly retryAt: number | undefined;
+  /** The package that is not installed yet, as the configuration writes it. */
+  readonly missing: string | undefined;
+  readonly installingSince: number | undefined;
+}
+
+interface SupervisedChild {
+  readonly spec: ChildSpec;
+  readonly state: ChildState;
+  readonly launched: Pick<Launched, 'pid'> | undefined;
+}
+
+/** The facts about a child at this moment. */
+export function toSnapshot({ spec, state, launched }: SupervisedChild): ChildSnapshot {
+  const { phase } = state;
+  return {
+    state: phase.kind,
+    generation: state.generation,
+    pid: launched?.pid,
+    restarts: state.restarts,
+    consecutiveFailures: state.consecutiveFailures,
+    lastExit: state.lastExit,
+    lastFailure: state.lastFailure,
+    readySince: phase.kind === 'ready' || phase.kind === 'suspect' ? phase.readySince : undefined,
+    retryAt: phase.kind === 'backoff' || phase.kind === 'parked' ? phase.retryAt : undefined,
+    missing: spec.missing?.shown,
+    installingSince: phase.kind === 'installing' ? phase.since : undefined,
   };
 }

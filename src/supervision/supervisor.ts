@@ -1,9 +1,21 @@
 import type { Cancel, Clock } from '../timing/clock.js';
-import { type ChildSnapshot, toSnapshot } from './child-snapshot.js';
 import type { ChildSpec } from './child-spec.js';
-import { type ChildEffect, type ChildEvent, type ChildState, initialState } from './child-state.js';
-import type { Installer, Installing } from './installer.js';
-import { type Launched, type Launcher, type StopLadder, toStopLadder } from './launcher.js';
+import {
+  type ChildEffect,
+  type ChildEvent,
+  type ChildSnapshot,
+  type ChildState,
+  initialState,
+  toSnapshot,
+} from './child-state.js';
+import {
+  type Installer,
+  type Installing,
+  type Launched,
+  type Launcher,
+  type StopLadder,
+  toStopLadder,
+} from './launcher.js';
 import { StartSlots } from './start-slots.js';
 import { transition } from './transition.js';
 

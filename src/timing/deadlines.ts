@@ -12,7 +12,7 @@ export interface Due {
  * Watches many deadlines with one timer.
  *
  * A call that is answered in time costs no timer: the one timer stays armed for the earliest deadline known when it was
- * set, and is armed anew when it fires. It ends when it fires and nothing is watched, or at `close`.
+ * set, and is armed again when it fires. It ends when it fires and nothing is watched, or at `close`.
  */
 export class Deadlines<Item extends Due> {
   readonly #clock: Clock;

@@ -34,7 +34,7 @@ export interface DialTarget {
   readonly spec: ChildSpec;
   /** Counts the launches of this server. */
   readonly generation: number;
-  /** What the handshake tells the server of its client. The handshake starts when this resolves. */
+  /** What the handshake tells the server about its client. The handshake starts when this resolves. */
   readonly profile: Promise<ClientProfile>;
   readonly log: ServerLog;
   /** The largest message that the server may send, in bytes. */
@@ -44,7 +44,7 @@ export interface DialTarget {
 }
 
 /** Where the output of a server goes that is no protocol message. */
-export interface ServerLog {
+interface ServerLog {
   add(line: string): void;
   /** Bytes of a text, cut anywhere. */
   write(chunk: Uint8Array): void;
@@ -134,7 +134,7 @@ export interface OutgoingRequest {
   readonly method: string;
   /**
    * The message to write: the client's text with the edits, and with `id` in the place of the request id and of the
-   * progress token, if the client asked for progress.
+   * progress token, if the client requested progress.
    */
   message(id: TokenText, edits: readonly Edit[]): SplicedMessage;
 }
@@ -155,7 +155,7 @@ export interface RequestHandler {
   settle(outcome: Outcome): void;
   /** Called for each progress notification that moves forward; `value` is its `progress`. */
   progress?(notification: NotificationEnvelope, value: number): void;
-  /** The lease of a large request's memory. Whoever writes the request releases it. */
+  /** The lease of a large request's memory. The code that writes the request releases it. */
   readonly lease?: SplicedMessage['lease'];
   /** The progress that an earlier connection reported; only values beyond it move forward. */
   readonly progressed?: number | undefined;
@@ -229,4 +229,29 @@ export interface ServerRequest {
   fail(error: RpcError): void;
   /** Forwards a client's progress under the token that the server chose. */
   progress(notification: NotificationEnvelope, edits: readonly Edit[]): void;
+}
+
+/** JSON-RPC with one server before and below any protocol era: what a transport offers to a dialect. */
+export interface Channel
+  extends Pick<UpstreamConnection, 'send' | 'notify' | 'request' | 'close' | 'counters' | 'inFlight' | 'isClosed'> {
+  /** Sends a notification of the gateway's own. Does nothing once the channel is closed. */
+  sendNotification(method: string, params?: unknown): void;
+}
+
+interface OpenOptions {
+  readonly generation: number;
+  readonly profile: ClientProfile;
+  /** How long the server may take to answer, in milliseconds. */
+  readonly timeoutMs: number;
+}
+
+/**
+ * What a protocol era adds to a channel: how a connection is opened, and which requests of a server need no client.
+ *
+ * The composition gives a dialect to each transport, so a transport knows no era by name.
+ */
+export interface Dialect {
+  open(channel: Channel, options: OpenOptions): Promise<DialOutcome>;
+  /** Answers a request of the server if no client is needed for that. Returns whether it did. */
+  answer(request: ServerRequest): boolean;
 }

@@ -69,7 +69,7 @@ describe('what is approved', () => {
     expect(after.get('x')?.map(({ text }) => text)).toEqual(['other', 'definition']);
   });
 
-  it('is bounded: definitions, tools, and how much of their text is kept', () => {
+  it('is bounded: definitions, tools, and how much of their text is stored', () => {
     const many = Array.from({ length: 20 }, (_, index) => ['x', `definition ${index}`] as const);
     expect(withApproved(new Map(), many).get('x')).toHaveLength(8);
     const tools = Array.from({ length: 2_010 }, (_, index) => [`tool ${index}`, 'x'] as const);

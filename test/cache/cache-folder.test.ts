@@ -5,11 +5,11 @@ import { CacheFolder, type CacheFolderOptions } from '../../src/cache/cache-fold
 import { folderWith } from '../config/files.js';
 import { until } from '../support/processes.js';
 
-function keeping(options: Partial<CacheFolderOptions> = {}) {
-  const folder = join(folderWith({}), 'data', 'kept');
+function caching(options: Partial<CacheFolderOptions> = {}) {
+  const folder = join(folderWith({}), 'data', 'cache');
   const ignored: string[] = [];
   const internalErrors: unknown[] = [];
-  const kept = new CacheFolder({
+  const cache = new CacheFolder({
     folder,
     maxFileBytes: 100,
     maxFiles: 3,
@@ -18,21 +18,21 @@ function keeping(options: Partial<CacheFolderOptions> = {}) {
     ...options,
   });
   const text = (name: string) => {
-    const bytes = kept.read(name);
+    const bytes = cache.read(name);
     return bytes === undefined ? undefined : Buffer.from(bytes).toString();
   };
-  return { folder, kept, ignored, internalErrors, text };
+  return { folder, cache, ignored, internalErrors, text };
 }
 
 const daysAgo = (days: number) => new Date(Date.now() - days * 86_400_000);
 
-describe('a folder of what is kept', () => {
+describe('a cache folder', () => {
   it('has what was written into it last, for its owner only', async () => {
-    const { folder, kept, text } = keeping();
-    kept.write('a', Buffer.from('first'));
-    kept.write('a', Buffer.from('second'));
-    kept.write('b', Buffer.from('other'));
-    await kept.settled();
+    const { folder, cache, text } = caching();
+    cache.write('a', Buffer.from('first'));
+    cache.write('a', Buffer.from('second'));
+    cache.write('b', Buffer.from('other'));
+    await cache.settled();
     expect([text('a'), text('b')]).toEqual(['second', 'other']);
     expect(readdirSync(folder).sort()).toEqual(['a', 'b']);
     if (process.platform === 'win32') return;
@@ -41,14 +41,14 @@ describe('a folder of what is kept', () => {
   });
 
   it('has nothing under a name that was never written, which is no event', () => {
-    const { text, ignored } = keeping();
+    const { text, ignored } = caching();
     expect([text('a'), ignored]).toEqual([undefined, []]);
   });
 
   it('neither reads nor writes a file that is too large', async () => {
-    const { folder, kept, text, ignored } = keeping();
-    kept.write('a', new Uint8Array(101));
-    await kept.settled();
+    const { folder, cache, text, ignored } = caching();
+    cache.write('a', new Uint8Array(101));
+    await cache.settled();
     mkdirSync(folder, { recursive: true });
     writeFileSync(join(folder, 'b'), 'x'.repeat(101), { mode: 0o600 });
     expect([text('a'), text('b')]).toEqual([undefined, undefined]);
@@ -56,9 +56,9 @@ describe('a folder of what is kept', () => {
   });
 
   it.skipIf(process.platform === 'win32')('reads nothing that others can read or change, and no link', async () => {
-    const { folder, kept, text, ignored } = keeping();
-    kept.write('a', Buffer.from('text'));
-    await kept.settled();
+    const { folder, cache, text, ignored } = caching();
+    cache.write('a', Buffer.from('text'));
+    await cache.settled();
     for (const mode of [0o640, 0o604, 0o620]) {
       chmodSync(join(folder, 'a'), mode);
       expect(text('a')).toBeUndefined();
@@ -72,7 +72,7 @@ describe('a folder of what is kept', () => {
   });
 
   it('keeps the files that were used last, and removes drafts that nobody writes any more', async () => {
-    const { folder, kept } = keeping({ maxFiles: 2 });
+    const { folder, cache } = caching({ maxFiles: 2 });
     mkdirSync(folder, { recursive: true });
     for (const [name, days] of [
       ['old', 9],
@@ -83,19 +83,19 @@ describe('a folder of what is kept', () => {
       writeFileSync(join(folder, name), 'x', { mode: 0o600 });
       utimesSync(join(folder, name), daysAgo(days), daysAgo(days));
     }
-    kept.read('used');
+    cache.read('used');
     await until('the file is marked', () => statSync(join(folder, 'used')).mtimeMs > daysAgo(1).getTime());
-    kept.write('new', Buffer.from('x'));
-    await kept.settled();
+    cache.write('new', Buffer.from('x'));
+    await cache.settled();
     expect(readdirSync(folder).sort()).toEqual(['fresh.tmp', 'new', 'used']);
   });
 
   it('tells once that nothing can be written, and goes on', async () => {
-    const { kept, internalErrors } = keeping({ folder: '/dev/null/kept' });
-    kept.write('a', Buffer.from('x'));
-    await kept.settled();
-    kept.write('b', Buffer.from('x'));
-    await kept.settled();
+    const { cache, internalErrors } = caching({ folder: '/dev/null/cache' });
+    cache.write('a', Buffer.from('x'));
+    await cache.settled();
+    cache.write('b', Buffer.from('x'));
+    await cache.settled();
     expect(internalErrors).toHaveLength(1);
   });
 });

@@ -114,13 +114,13 @@ describe('what a server offered in the last run', () => {
   it('is not written again as long as it is the same', async () => {
     const { folder, catalogues } = keeping();
     const { server, child } = own();
-    const kept = catalogues.of(server, child, PROFILE);
-    kept.put(OFFERED);
+    const cache = catalogues.of(server, child, PROFILE);
+    cache.put(OFFERED);
     await catalogues.settled();
     const file = join(folder, readdirSync(folder)[0] ?? '');
     const then = new Date(Date.now() - 60_000);
     utimesSync(file, then, then);
-    kept.put(OFFERED);
+    cache.put(OFFERED);
     const next = keeping('secret', folder).catalogues.of(server, child, PROFILE);
     next.find();
     next.put(OFFERED);

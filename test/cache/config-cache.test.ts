@@ -92,7 +92,7 @@ describe('a configuration that was checked before', () => {
     }
   });
 
-  it('tells nothing to whoever has not its text', async () => {
+  it('reveals nothing without the text of the file', async () => {
     const { config, files, folder } = await keeping();
     config.put(FILE, TEXT, checkFile(TEXT, FILE));
     await files.settled();

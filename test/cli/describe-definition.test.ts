@@ -4,7 +4,7 @@ import { describeDefinition } from '../../src/cli/describe-definition.js';
 const shown = (definition: string, earlier?: string) => describeDefinition(definition, earlier).join('\n');
 
 describe('a definition as a person reads it', () => {
-  it('has its text in full, its schemas laid out, and numbers as they are spelt', () => {
+  it('has its text in full, its schemas laid out, and numbers as they are written', () => {
     const definition =
       '{"annotations":{},"description":"One.\\nTwo: {\\"a\\":1}","inputSchema":{"properties":{"n":{"maximum":1.0,"x":[]}},"required":["n","m"],"type":"object"},"name":"x","title":"X"}';
     expect(shown(definition)).toBe(`    title:

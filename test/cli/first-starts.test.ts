@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { FirstStarts } from '../../src/cli/first-starts.js';
-import type { ChildSnapshot } from '../../src/supervision/child-snapshot.js';
+import type { ChildSnapshot } from '../../src/supervision/child-state.js';
 
 describe('the first starts', () => {
   it('are over when every server is ready or has failed with nothing left of it', async () => {

@@ -4,7 +4,7 @@ import { forStream, ProgressLine, table } from '../../src/cli/output.js';
 describe('text of a server', () => {
   const text = 'one\u001b[2J\u202e\r\n\ttwo\n';
 
-  it('is spelt out on a terminal but for line ends and tabs', () => {
+  it('is escaped on a terminal, except line ends and tabs', () => {
     expect(forStream(text, { isTTY: true })).toBe('one\\u{1b}[2J\\u{202e}\n\ttwo\n');
   });
 

@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { ProgressLine } from '../../src/cli/output.js';
 import { progressBar, StartProgress } from '../../src/cli/start-progress.js';
-import type { ChildSnapshot } from '../../src/supervision/child-snapshot.js';
+import type { ChildSnapshot } from '../../src/supervision/child-state.js';
 import { Supervisor } from '../../src/supervision/supervisor.js';
 import { missingSpec } from '../supervision/sample-spec.js';
 import { ScriptedInstaller } from '../supervision/scripted-installer.js';

@@ -1,8 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { jsonSchemaText } from '../../src/config/json-schema.js';
-import { BUILT_IN } from '../../src/config/schema.js';
+import { BUILT_IN, jsonSchemaText } from '../../src/config/schema.js';
 
 const ROOT = join(import.meta.dirname, '../..');
 

@@ -61,7 +61,7 @@ servers:
     expect(child?.restart).toMatchObject({ budget: 3, firstDelayMs: 1000, maxDelayMs: 30_000 });
   });
 
-  test('tells what variables it refers to, so that they can be kept secret, and how its command is spelt', () => {
+  test('tells what variables it refers to, so that they can be redacted, and how its command is written', () => {
     const { references, child } = loadServer(
       `servers:\n  own: { command: "\${BIN}/run --key \${KEY}", args: ["$\${NOT}", "\${KEY}"], env: { A: "\${OTHER:-x}" } }\n`,
       { env: { BIN: '/opt/bin', KEY: 'hunter2' } },

@@ -79,10 +79,10 @@ describe('over stdio', () => {
     );
     expect(names(await gateway.listTools())).toEqual(['f__change', 'trunkline__status']);
 
-    const notices = () => gateway.notifications('notifications/tools/list_changed').length;
-    const before = notices();
+    const listChanges = () => gateway.notifications('notifications/tools/list_changed').length;
+    const before = listChanges();
     expect(await approve(gateway, 'f', 'edit', '--yes')).toMatchObject({ code: 0 });
-    await until('the client is told', () => notices() > before);
+    await until('the client is told', () => listChanges() > before);
     expect(names(await gateway.listTools())).toEqual(['f__edit', 'f__change', 'trunkline__status']);
     expect((await gateway.call('f__edit', { nonce: 'x' })).message.result.content[0].text).toBe('x');
     expect(await approve(gateway, '--yes')).toMatchObject({

@@ -20,7 +20,7 @@ interface LoadedServer {
 const SESSIONS = repetitions({ full: 200, short: 60 });
 
 /**
- * Who is there, and which servers all of them use. A server that asks must be at work for one client at a time, so that
+ * Who is there, and which servers all of them use. A server that sends requests must serve one client at a time, so that
  * there is nobody else whom it can mean.
  */
 const LOADS: readonly { readonly sessions: number; readonly servers: readonly LoadedServer[] }[] = [
@@ -136,7 +136,7 @@ class LoadedSession implements LoadObserver {
     this.#expect([messages.length, answer?.id, result], [1, id, { answerTo: input }]);
   }
 
-  /** Cancels as soon as the server is known to be at work. */
+  /** Cancels as soon as the server is known to work on the call. */
   async #cancel(server: string): Promise<void> {
     const marker = this.#marker();
     const id = this.#nextId();

@@ -72,8 +72,8 @@ describe('the second run', () => {
     const gateway = await twice({ servers: { lab: { args: ['slow=300'] } } }, (folder) => {
       const catalogue = join(folder, 'data', 'trunkline', 'catalogue');
       const [name = ''] = readdirSync(catalogue);
-      const kept = readFileSync(join(catalogue, name), 'utf8');
-      writeFileSync(join(catalogue, name), kept.replace('"name":"verbatim"', '"name":"of-old"'));
+      const cached = readFileSync(join(catalogue, name), 'utf8');
+      writeFileSync(join(catalogue, name), cached.replace('"name":"verbatim"', '"name":"of-old"'));
     });
     expect(names(await gateway.listTools())).toContain('lab__of-old');
     await until('the notification', () => gateway.notifications(CHANGED).length > 0);

@@ -50,7 +50,7 @@ describe('an answer', () => {
     await startAll();
     const { child } = server('a');
     const client = connect();
-    client.greet();
+    client.initialize();
     let silent = 0;
     for (let round = 0; round < 1_000; round += 1) {
       const id = `r${round}`;
@@ -142,7 +142,7 @@ describe('a server that asks', () => {
     const heard = [...one.received.messages, ...other.received.messages].filter(({ method }) => method !== undefined);
     expect(heard).toEqual([]);
 
-    // With the calls of one alone under way it is asked.
+    // With the calls of one alone in flight it is asked.
     const asking = one.call('f__ask', { method: 'sampling/createMessage' });
     await until('it is asked', () => one.notifications('sampling/createMessage').length === 1);
     one.say({ jsonrpc: '2.0', id: one.received.last.id, result: { role: 'assistant' } });

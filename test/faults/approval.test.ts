@@ -89,10 +89,10 @@ describe('a server whose tools have to be approved', () => {
     expect(approval).toEqual({ approved: 2, firstUse: true, fault: null });
     expect(textOf(await client.call('trunkline__status'))).toContain('its first 2 tools were approved automatically');
 
-    const notices = () => client.notifications('notifications/tools/list_changed').length;
-    await until('the client is told', () => notices() === 1);
+    const listChanges = () => client.notifications('notifications/tools/list_changed').length;
+    await until('the client is told', () => listChanges() === 1);
     approve(gateway, POISONED);
-    await until('the client is told again', () => notices() === 2);
+    await until('the client is told again', () => listChanges() === 2);
     expect(await listed('f__edit')).toMatchObject({ description: POISONED.description });
     expect(await client.listTools()).not.toContain('f__send');
     expect(textOf(await client.call('f__edit', { nonce: 'approved' }))).toBe('approved');

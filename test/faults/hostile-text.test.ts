@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { unsafeCharacters } from '../../src/json/unsafe-characters.js';
+import { unsafeCharacters } from '../../src/json/printable.js';
 import { CLI, Workplace } from '../cli/cli-run.js';
 import { FAULTY } from '../support/in-process-gateway.js';
 

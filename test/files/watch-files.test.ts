@@ -183,7 +183,7 @@ describe('a watched file', () => {
   it('is not told of when others beside it change', async () => {
     writeFileSync(join(folder, 'c.yaml'), 'one');
     const { file, seen, delays, errors, untilSeen } = await following('c.yaml');
-    // Whoever cares for them is told of them.
+    // The listener is told about them.
     const names = ['c.yaml~', '.c.yaml.swp', 'log.txt'];
     const others = await Promise.all(names.map((name) => following(name)));
     for (const other of others) writeFileSync(other.file, 'x');

@@ -8,7 +8,7 @@ import { bytesOf, flush, type Message, scan } from '../support/wire.js';
 const CHANGED = 'notifications/tools/list_changed';
 
 /** What a server left behind that offered these tools, each as raw JSON or a name. */
-function keptOf(...tools: string[]): CachedCatalogue {
+function cachedOf(...tools: string[]): CachedCatalogue {
   const entries = tools.map((tool) => {
     const bytes = bytesOf(tool.startsWith('{') ? tool : toolOf(tool));
     return { bytes, span: { start: 0, end: bytes.length } };
@@ -16,31 +16,31 @@ function keptOf(...tools: string[]): CachedCatalogue {
   const initializeResult = bytesOf(
     '{"protocolVersion":"2025-11-25","capabilities":{"tools":{},"x":{}},"instructions":"As ever."}',
   );
-  const kept = CachedCatalogue.read(
+  const cached = CachedCatalogue.read(
     serializeCatalogue({ initializeResult, lists: new Map([['tools', entries]]) }),
     scan,
   );
-  if (typeof kept === 'string') throw new Error(kept);
-  return kept;
+  if (typeof cached === 'string') throw new Error(cached);
+  return cached;
 }
 
-async function secondRun(script: GatewayScript, kept: Readonly<Record<string, CachedCatalogue>>) {
+async function secondRun(script: GatewayScript, cached: Readonly<Record<string, CachedCatalogue>>) {
   const world = scriptGateway(script);
   const client = world.connect();
-  client.greet();
-  for (const [key, child] of Object.entries(kept))
+  client.initialize();
+  for (const [key, child] of Object.entries(cached))
     expect(await world.server(key).backend.loadCached(child)).toBeUndefined();
   const list = (id: number): string[] | undefined => {
     client.request(id, 'tools/list');
     return client.answerTo(id)?.result.tools.map(({ name }: Message) => name);
   };
-  const notices = () => client.received.messages.filter(({ method }) => method === CHANGED).length;
-  return { ...world, client, list, notices };
+  const listChanges = () => client.received.messages.filter(({ method }) => method === CHANGED).length;
+  return { ...world, client, list, listChanges };
 }
 
 describe('a list from the last run', () => {
   it('is answered at once, before any process is there, and says so in the status', async () => {
-    const { list, server } = await secondRun({ servers: { a: { tools: ['x'] } } }, { a: keptOf('x') });
+    const { list, server } = await secondRun({ servers: { a: { tools: ['x'] } } }, { a: cachedOf('x') });
     expect(list(1)).toEqual(['a__x']);
     expect(server('a').backend.isFromCache).toBe(true);
     server('a').moved('starting');
@@ -49,9 +49,9 @@ describe('a list from the last run', () => {
     expect(server('a').backend.isFromCache).toBe(false);
   });
 
-  it('is waited for no longer than for the servers of which nothing is kept', async () => {
+  it('is waited for no longer than for the servers without a cached catalogue', async () => {
     const script = { servers: { a: { tools: ['x'] }, b: { tools: ['y'] } } };
-    const { client, server, list } = await secondRun(script, { a: keptOf('x') });
+    const { client, server, list } = await secondRun(script, { a: cachedOf('x') });
     expect(list(1)).toBeUndefined();
     await server('b').start();
     expect(client.answerTo(1)?.result.tools.map(({ name }: Message) => name)).toEqual(['a__x', 'b__y']);
@@ -65,9 +65,9 @@ describe('a list from the last run', () => {
     });
     events.subscribe('lists.merged', ({ tools }) => counts.push(tools));
     const client = connect();
-    client.greet();
+    client.initialize();
     client.request(1, 'tools/list');
-    await Promise.all(keys.toReversed().map((key) => server(key).backend.loadCached(keptOf('x'))));
+    await Promise.all(keys.toReversed().map((key) => server(key).backend.loadCached(cachedOf('x'))));
     expect(counts).toEqual([4]);
     expect(client.answerTo(1)?.result.tools.map(({ name }: Message) => name)).toEqual(keys.map((key) => `${key}__x`));
   });
@@ -75,35 +75,38 @@ describe('a list from the last run', () => {
   it('answers a request that came before it was read', async () => {
     const { connect, server } = scriptGateway({ servers: { a: {} } });
     const client = connect();
-    client.greet();
+    client.initialize();
     client.request(1, 'tools/list');
-    await server('a').backend.loadCached(keptOf('x'));
+    await server('a').backend.loadCached(cachedOf('x'));
     expect(client.answerTo(1)?.result.tools).toHaveLength(1);
   });
 
   it('is followed by no notice when the server offers the same', async () => {
-    const { list, server, clock, notices } = await secondRun({ servers: { a: { tools: ['x'] } } }, { a: keptOf('x') });
+    const { list, server, clock, listChanges } = await secondRun(
+      { servers: { a: { tools: ['x'] } } },
+      { a: cachedOf('x') },
+    );
     list(1);
     await server('a').start();
     clock.advance(60_000);
-    expect(notices()).toBe(0);
+    expect(listChanges()).toBe(0);
   });
 
   it('is followed by one notice when the server offers something else', async () => {
     const script = { servers: { a: { tools: ['x', 'new'] }, b: { tools: ['y', 'newer'] } } };
-    const { list, server, clock, notices } = await secondRun(script, { a: keptOf('x'), b: keptOf('y') });
+    const { list, server, clock, listChanges } = await secondRun(script, { a: cachedOf('x'), b: cachedOf('y') });
     list(1);
     await server('a').start();
     await server('b').start();
     clock.advance(60_000);
-    expect(notices()).toBe(1);
+    expect(listChanges()).toBe(1);
     expect(list(2)).toEqual(['a__x', 'a__new', 'b__y', 'b__newer']);
   });
 
   it('goes through the same checks and rules as any other', async () => {
     const bad = JSON.stringify({ name: 'bad', inputSchema: { type: 'string' } });
     const script = { servers: { a: { filter: { deny: ['secret*'] } } } };
-    const { list, gateway } = await secondRun(script, { a: keptOf('x', bad, 'secret_one', 'x') });
+    const { list, gateway } = await secondRun(script, { a: cachedOf('x', bad, 'secret_one', 'x') });
     expect(list(1)).toEqual(['a__x']);
     const [backend] = gateway.pool.of('a');
     expect(backend?.lists.tools.denied).toEqual(['secret_one']);
@@ -111,20 +114,20 @@ describe('a list from the last run', () => {
   });
 
   it('leaves with its server when that is given up, and a notice says so', async () => {
-    const { list, server, clock, notices } = await secondRun({ servers: { a: {} } }, { a: keptOf('x') });
+    const { list, server, clock, listChanges } = await secondRun({ servers: { a: {} } }, { a: cachedOf('x') });
     list(1);
     server('a').moved('starting');
     server('a').moved('backoff');
     expect(list(2)).toEqual(['a__x']);
     server('a').moved('parked');
     clock.advance(1_000);
-    expect([list(3), notices()]).toEqual([[], 1]);
+    expect([list(3), listChanges()]).toEqual([[], 1]);
     expect(server('a').backend.isFromCache).toBe(false);
   });
 
   it('is not used at all when a part of it cannot be', async () => {
     const { server } = scriptGateway({ servers: { a: {} } });
-    const kept = CachedCatalogue.read(
+    const cached = CachedCatalogue.read(
       bytesOf(
         '{"format":1,"lists":["tools"]}\n' +
           '{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}}}}\n' +
@@ -132,14 +135,14 @@ describe('a list from the last run', () => {
       ),
       scan,
     );
-    if (typeof kept === 'string') throw new Error(kept);
-    expect(await server('a').backend.loadCached(kept)).toBe('tools/list: the result contains no list');
+    if (typeof cached === 'string') throw new Error(cached);
+    expect(await server('a').backend.loadCached(cached)).toBe('tools/list: the result contains no list');
     expect([server('a').backend.hasKnownLists, server('a').backend.isFromCache]).toEqual([false, false]);
   });
 
   it('comes with what the server said of itself, for clients that come before its process', async () => {
-    const { connect } = await secondRun({ servers: { a: {} } }, { a: keptOf('x') });
-    const { instructions, capabilities } = connect().greet().result;
+    const { connect } = await secondRun({ servers: { a: {} } }, { a: cachedOf('x') });
+    const { instructions, capabilities } = connect().initialize().result;
     expect(instructions).toContain('As ever.');
     expect(capabilities.x).toEqual({});
   });
@@ -148,7 +151,7 @@ describe('a list from the last run', () => {
 describe('a call of a tool from the last run', () => {
   it('waits for its own server, as long as for an answer', async () => {
     const script = { servers: { a: { tools: ['x'] }, b: { tools: ['y'] } } };
-    const { client, server, clock } = await secondRun(script, { a: keptOf('x'), b: keptOf('y') });
+    const { client, server, clock } = await secondRun(script, { a: cachedOf('x'), b: cachedOf('y') });
     server('a').moved('starting');
     client.call(1, 'a__x');
     client.call(2, 'b__y');
@@ -162,7 +165,7 @@ describe('a call of a tool from the last run', () => {
   });
 
   it('is told at once when its server is given up', async () => {
-    const { client, server } = await secondRun({ servers: { a: {} } }, { a: keptOf('x') });
+    const { client, server } = await secondRun({ servers: { a: {} } }, { a: cachedOf('x') });
     server('a').moved('starting');
     client.call(1, 'a__x');
     server('a').moved('parked');
@@ -172,7 +175,7 @@ describe('a call of a tool from the last run', () => {
 
 describe('a server that nobody needs now', () => {
   it('stays listed, and is asked to start by a call, which waits for it', async () => {
-    const { client, list, server } = await secondRun({ servers: { a: { tools: ['x'] } } }, { a: keptOf('x') });
+    const { client, list, server } = await secondRun({ servers: { a: { tools: ['x'] } } }, { a: cachedOf('x') });
     server('a').moved('idle');
     expect(list(1)).toEqual(['a__x']);
     expect(server('a').demands).toBe(0);
@@ -184,7 +187,7 @@ describe('a server that nobody needs now', () => {
   });
 
   it('is asked to start when it has come to rest after a call for it', async () => {
-    const { client, server } = await secondRun({ servers: { a: { tools: ['x'] } } }, { a: keptOf('x') });
+    const { client, server } = await secondRun({ servers: { a: { tools: ['x'] } } }, { a: cachedOf('x') });
     client.call(1, 'a__x');
     expect(server('a').demands).toBe(0);
     server('a').moved('idle');
@@ -195,16 +198,16 @@ describe('a server that nobody needs now', () => {
     const { connect, server } = scriptGateway({ servers: { a: {} } });
     server('a').moved('idle');
     const client = connect();
-    client.greet();
+    client.initialize();
     client.request(1, 'tools/list');
     expect(client.answerTo(1)?.result.tools).toEqual([]);
   });
 
-  it('is stopped when it had no call for long enough, and not while one is under way', async () => {
+  it('is stopped when it had no call for long enough, and not while one is in flight', async () => {
     const { connect, server, clock } = scriptGateway({ servers: { a: { tools: ['x'], idleStopMs: 10_000 } } });
     const child = await server('a').start();
     const client = connect();
-    client.greet();
+    client.initialize();
     clock.advance(9_000);
     client.call(1, 'a__x');
     clock.advance(30_000);
@@ -219,7 +222,7 @@ describe('a server that nobody needs now', () => {
     const { connect, server, clock } = scriptGateway({ servers: { a: script } });
     const child = await server('a').start();
     const client = connect();
-    client.greet();
+    client.initialize();
     client.request(1, 'resources/subscribe', { uri: 'a:///r' });
     child.reply('resources/subscribe');
     await flush();
@@ -233,7 +236,7 @@ describe('a server that nobody needs now', () => {
   });
 });
 
-describe('what is handed on to be kept', () => {
+describe('what is passed to the cache', () => {
   it('is what a process offers when it is ready, and again when that has changed', async () => {
     const { server, clock } = scriptGateway({ servers: { a: { tools: [toolOf('x', { n: 1 })] } } });
     const child = await server('a').start();
@@ -262,7 +265,7 @@ describe('the status of a server', () => {
     ['idle', 'A call of one of its tools starts it'],
   ] as const)('that is %s, listed from the last run, says so', async (state, advice) => {
     const { gateway, server } = scriptGateway({ servers: { a: {} } });
-    await server('a').backend.loadCached(keptOf('x'));
+    await server('a').backend.loadCached(cachedOf('x'));
     server('a').moved(state);
     const lifecycle = {
       ...{ state, pid: undefined, generation: 0, restarts: 0, consecutiveFailures: 0, readySince: undefined },

@@ -15,7 +15,7 @@ describe('a request for what no server lists yet', () => {
   ])('waits for servers that start for the first time: %s of %j', async (method, params) => {
     const { server, connect } = scriptGateway({ servers });
     const client = connect();
-    client.greet();
+    client.initialize();
     client.request(1, method, params);
     await server('quick').start();
     expect(client.answerTo(1)).toBeUndefined();
@@ -29,7 +29,7 @@ describe('a request for what no server lists yet', () => {
   it('waits also for a tool whose name does not tell its server', async () => {
     const { server, connect } = scriptGateway({ servers });
     const client = connect();
-    client.greet();
+    client.initialize();
     client.call(1, 'x');
     await server('slow').start();
     const child = await server('quick').start();
@@ -40,7 +40,7 @@ describe('a request for what no server lists yet', () => {
   it('is refused once all have started, if none has it', async () => {
     const { server, connect, clock } = scriptGateway({ servers });
     const client = connect();
-    client.greet();
+    client.initialize();
     client.request(1, 'resources/read', { uri: 'c:///none' });
     client.call(2, 'none');
     server('quick').moved('starting');
@@ -56,7 +56,7 @@ describe('a request for what no server lists yet', () => {
   it('waits no longer than the first list may, and those that come later do not wait at all', async () => {
     const { connect, clock } = scriptGateway({ servers, startupWaitMs: 2_000 });
     const client = connect();
-    client.greet();
+    client.initialize();
     client.request(1, 'resources/read', { uri: 'a:///one' });
     clock.advance(1_999);
     expect(client.answerTo(1)).toBeUndefined();
@@ -69,7 +69,7 @@ describe('a request for what no server lists yet', () => {
   it('never reaches a server when it was cancelled meanwhile', async () => {
     const { server, connect } = scriptGateway({ servers });
     const client = connect();
-    client.greet();
+    client.initialize();
     client.request(1, 'resources/read', { uri: 'a:///one' });
     client.cancel(1);
     await server('quick').start();
@@ -81,7 +81,7 @@ describe('a request for what no server lists yet', () => {
   it('waits for a method that no server is known for, too', async () => {
     const { connect, server } = scriptGateway({ servers });
     const client = connect();
-    client.greet();
+    client.initialize();
     client.request(1, 'vendor/ask');
     await server('slow').start();
     expect(client.answerTo(1)).toBeUndefined();

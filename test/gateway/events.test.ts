@@ -11,7 +11,7 @@ async function publishing(kinds: readonly Kind[], limits = {}) {
   for (const kind of kinds) world.events.subscribe(kind, (event) => events.push(event));
   await world.startAll();
   const client = world.connect();
-  client.greet();
+  client.initialize();
   return { ...world, client, child: world.server('a').child, events };
 }
 
@@ -54,7 +54,7 @@ describe('the events of clients', () => {
   it('tell who has connected and who has left, and how many are connected then', async () => {
     const { connect, events } = await publishing(['client.connected', 'client.left']);
     const other = connect();
-    other.greet();
+    other.initialize();
     other.session.close();
     expect(events.map((event) => [event.kind, 'clients' in event && event.clients])).toEqual([
       ['client.connected', 1],
@@ -68,7 +68,7 @@ describe('the events of lists', () => {
   it('tell how many tools clients see, and of which server if they see only one', async () => {
     const { connect, events, startAll } = scriptGateway({ servers: { a: { tools: ['x', 'y'] }, b: { tools: ['z'] } } });
     const merged: GatewayEvent[] = [];
-    for (const who of [{}, { server: 'a' }]) connect(who).greet();
+    for (const who of [{}, { server: 'a' }]) connect(who).initialize();
     events.subscribe('lists.merged', (event) => merged.push(event));
     await startAll();
     expect(merged).toContainEqual({ kind: 'lists.merged', tools: 2, only: 'a' });

@@ -18,7 +18,7 @@ describe('the first list', () => {
   it('waits for servers that are starting, and holds them all', async () => {
     const { server, connect, clock } = scriptGateway({ servers });
     const client = connect();
-    client.greet();
+    client.initialize();
     client.request(1, 'tools/list');
     await server('quick').start();
     clock.advance(5_000);
@@ -32,7 +32,7 @@ describe('the first list', () => {
   it('waits no longer than it may, and later lists do not wait at all', async () => {
     const { server, connect, clock } = scriptGateway({ servers, startupWaitMs: 2_000 });
     const client = connect();
-    client.greet();
+    client.initialize();
     await server('quick').start();
     server('slow').moved('starting');
     client.request(1, 'tools/list');
@@ -47,7 +47,7 @@ describe('the first list', () => {
   it('does not wait for a server that fails to start, nor for one that cannot', async () => {
     const { server, connect } = scriptGateway({ servers: { ...servers, bad: { isMisconfigured: true } } });
     const client = connect();
-    client.greet();
+    client.initialize();
     client.request(1, 'tools/list');
     await server('quick').start();
     server('slow').moved('starting');
@@ -59,8 +59,8 @@ describe('the first list', () => {
   it('is the same wait for all who ask, each of whom is answered', async () => {
     const { server, connect, clock } = scriptGateway({ servers, startupWaitMs: 2_000 });
     const [one, other] = [connect(), connect()];
-    one.greet();
-    other.greet();
+    one.initialize();
+    other.initialize();
     one.request(1, 'tools/list');
     clock.advance(1_500);
     other.request(1, 'tools/list');
@@ -77,7 +77,7 @@ describe('the first list', () => {
   it('comes at once when there is nothing to wait for', async () => {
     const { connect, clock } = scriptGateway({ servers: {} });
     const client = connect();
-    client.greet();
+    client.initialize();
     client.request(1, 'tools/list');
     expect(names(client.answerTo(1))).toEqual([]);
     expect(clock.pending).toBe(0);
@@ -86,7 +86,7 @@ describe('the first list', () => {
   it('is answered when the gateway closes while it waits', () => {
     const { connect, clock, gateway } = scriptGateway({ servers });
     const client = connect();
-    client.greet();
+    client.initialize();
     client.request(1, 'tools/list');
     gateway.close();
     expect(names(client.answerTo(1))).toEqual([]);
@@ -99,7 +99,7 @@ describe('a list', () => {
     const { startAll, connect } = scriptGateway({ servers: { a: { tools: ['x'] } } });
     await startAll();
     const client = connect();
-    client.greet();
+    client.initialize();
     for (const [index, cursor] of ['', 'x', null, 7].entries()) {
       client.request(index, 'tools/list', { cursor });
       expect(client.answerTo(index)?.error).toEqual({ code: -32602, message: 'Invalid cursor' });
@@ -113,7 +113,7 @@ describe('a list', () => {
     const { startAll, connect } = scriptGateway({ servers: { a: { tools: ['x', 'y'] }, b: { tools: ['x'] } } });
     await startAll();
     const lines = [connect(), connect()].map((client) => {
-      client.greet();
+      client.initialize();
       client.request(1, 'tools/list');
       return client.received.lines[0];
     });
@@ -131,7 +131,7 @@ describe('a call', () => {
     const world = scriptGateway({ servers, ownTools: [echo] });
     await world.startAll();
     const client = world.connect();
-    client.greet();
+    client.initialize();
     return { ...world, client };
   }
 
@@ -192,7 +192,7 @@ describe('another method', () => {
   it.each(['server/discover', 'x'])('such as %s is not found', async (method) => {
     const { connect } = scriptGateway({ servers: {} });
     const client = connect();
-    client.greet();
+    client.initialize();
     client.request(1, method);
     expect(client.answerTo(1)?.error).toEqual({ code: -32601, message: `Method not found: ${method}` });
   });
@@ -206,7 +206,7 @@ describe('with no servers', () => {
   ])('%s is answered with an empty list', (method, result) => {
     const { connect } = scriptGateway({ servers: {} });
     const client = connect();
-    client.greet();
+    client.initialize();
     client.request(1, method);
     expect(client.answerTo(1)?.result).toEqual(result);
   });
@@ -219,7 +219,7 @@ describe('with no servers', () => {
   ])('%s without params is refused', (method, message) => {
     const { connect } = scriptGateway({ servers: {} });
     const client = connect();
-    client.greet();
+    client.initialize();
     client.request(1, method);
     expect(client.answerTo(1)?.error).toEqual({ code: -32602, message });
   });
@@ -250,9 +250,9 @@ describe('the instructions of a server with several processes', () => {
     const { server, gateway, connect } = scriptGateway({
       servers: { a: { sharing: 'profile', hello: { instructions: 'Be first.' } } },
     });
-    connect().greet('2025-11-25', {}, 'one');
+    connect().initialize('2025-11-25', {}, 'one');
     await server('a').start();
-    connect().greet('2025-11-25', {}, 'other');
+    connect().initialize('2025-11-25', {}, 'other');
     const told = (name: string) =>
       InMemoryClient.open(gateway, { clientInfo: { name, version: '0' } }).session.instructions;
     expect(told('other')).toContain('Be first.');
@@ -287,7 +287,7 @@ describe('a change of the merged list', () => {
     const { server, startAll, connect } = scriptGateway({ servers: { a: { tools: ['x'] }, b: { tools: ['y'] } } });
     await startAll();
     const client = connect();
-    client.greet();
+    client.initialize();
     server('a').crash('parked');
     client.request(1, 'tools/list');
     expect(names(client.answerTo(1))).toEqual(['b__y']);

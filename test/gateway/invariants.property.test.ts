@@ -7,7 +7,10 @@ const step = fc.oneof(
   { weight: 8, arbitrary: fc.record({ do: fc.constantFrom('call', 'call with progress'), a: nat, b: nat }) },
   { weight: 2, arbitrary: fc.record({ do: fc.constantFrom('subscribe', 'unsubscribe', 'list'), a: nat, b: nat }) },
   { weight: 8, arbitrary: fc.record({ do: fc.constantFrom('answer', 'answer', 'progress'), a: nat, b: nat }) },
-  { weight: 4, arbitrary: fc.record({ do: fc.constantFrom('cancel', 'ask', 'answer questions'), a: nat, b: nat }) },
+  {
+    weight: 4,
+    arbitrary: fc.record({ do: fc.constantFrom('cancel', 'ask', 'answer server requests'), a: nat, b: nat }),
+  },
   { weight: 2, arbitrary: fc.record({ do: fc.constantFrom('log', 'update', 'change'), a: nat, b: nat }) },
   { weight: 2, arbitrary: fc.record({ do: fc.constantFrom('crash', 'start', 'wait'), a: nat, b: nat }) },
   { weight: 1, arbitrary: fc.record({ do: fc.constantFrom('reload', 'remove and add'), a: nat, b: nat }) },
@@ -35,7 +38,7 @@ async function take({ do: what, a, b }: Step, world: World): Promise<void> {
       return world.cancel(a);
     case 'ask':
       return world.ask(process, b);
-    case 'answer questions':
+    case 'answer server requests':
       return world.answerQuestions();
     case 'log':
       return world.say(process, 'notifications/message');

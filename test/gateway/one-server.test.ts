@@ -33,7 +33,7 @@ function looking(sharing: Sharing = 'profile', hello: Message = HELLO) {
 }
 
 describe('a client that wants to see one server as it is', () => {
-  it('is greeted by it, when it is there, in its own words', async () => {
+  it('gets the initialize result of the server, once it runs, in the words of the server', async () => {
     const { client, server, hi } = looking();
     const one = client();
     one.request(1, 'initialize', hi());

@@ -13,16 +13,16 @@ async function pending() {
 }
 
 describe('while the gateway is being put together', () => {
-  it('a client is greeted and its ping answered', async () => {
+  it('a client gets an initialize result, and its ping is answered', async () => {
     const { client } = await pending();
-    expect(client.greet().result.instructions).toContain('trunkline__status');
+    expect(client.initialize().result.instructions).toContain('trunkline__status');
     client.request(1, 'ping');
     expect(client.answerTo(1)?.result).toEqual({});
   });
 
   it('requests are held, and handed on in their order', async () => {
     const { client, standIn, gateway, startAll, server } = await pending();
-    client.greet();
+    client.initialize();
     client.request(1, 'tools/list');
     for (const n of [2, 3, 4]) client.call(n, 'a__x', { arguments: n });
     client.cancel(3);
@@ -39,7 +39,7 @@ describe('while the gateway is being put together', () => {
 
   it('no more requests are held than a client could mean', async () => {
     const { client } = await pending();
-    client.greet();
+    client.initialize();
     for (let id = 0; id < 1_025; id += 1) client.call(id, 'a__x');
     expect(client.received.messages.map(({ id, error }) => [id, error?.code])).toEqual([[1_024, -32603]]);
   });
@@ -48,7 +48,7 @@ describe('while the gateway is being put together', () => {
 describe('once the gateway is there', () => {
   it('everything goes to it, changes of the list come from it, and clients can leave', async () => {
     const { client, standIn, gateway, startAll, server, clock } = await pending();
-    client.greet();
+    client.initialize();
     await startAll();
     standIn.become(gateway);
     expect(InMemoryClient.open(standIn).session.instructions).toContain('Be a.');

@@ -7,7 +7,7 @@ import { flush, type Message, notificationOf, RecordingSink, requestOf, response
 const CHANGED = /^notifications\/(\w+)\/list_changed$/;
 const CAPABILITIES = { elicitation: {}, roots: {} };
 
-/** A client of either kind, as far as the port promises the same for both. */
+/** A client of either kind, as far as the port requires the same of both. */
 interface Peer {
   request(method: string, params?: Message): Call;
   /** Methods of the servers' unsolicited notifications. */
@@ -41,7 +41,7 @@ type World = ReturnType<typeof scriptGateway>;
 /** A client at the end of a real session of the revisions with a handshake; each request has a channel of its own. */
 function legacyPeer({ connect }: World, server?: string): Peer {
   const client = connect(server === undefined ? {} : { server });
-  client.greet('2025-11-25', CAPABILITIES);
+  client.initialize('2025-11-25', CAPABILITIES);
   let lastId = 0;
   const inputsIn = ({ messages }: RecordingSink) =>
     messages

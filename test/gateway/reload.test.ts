@@ -23,7 +23,7 @@ async function running(scripts: Record<string, ServerScript> = {}) {
   await world.startAll();
   const connect = async ({ capabilities = {}, ...who }: Who & { capabilities?: Message } = {}) => {
     const client = world.connect(who);
-    client.greet('2025-11-25', capabilities);
+    client.initialize('2025-11-25', capabilities);
     client.request('first', 'tools/list');
     await settle();
     client.received.take();
@@ -84,7 +84,7 @@ describe('a server that is removed', () => {
     expect(announcements(client)).toEqual(['notifications/tools/list_changed']);
   });
 
-  it('ends what it is at work on first', async () => {
+  it('ends its calls in flight first', async () => {
     const { change, servers, server, client } = await running();
     client.call(1, 'a__x');
     await settle();
@@ -217,7 +217,7 @@ describe('a server that is changed', () => {
     expect(client.answerTo(1)?.result).toEqual({ content: [] });
   });
 
-  it('still asks the client whose call it is at work on', async () => {
+  it('still sends requests to the client whose call is in flight', async () => {
     const { change, servers, server, connect } = await running();
     const client = await connect({ capabilities: { elicitation: {} } });
     await server('a~2').start();
@@ -269,7 +269,7 @@ describe('a server that is changed', () => {
     expect(server('a~3').isToRun).toBe(true);
   });
 
-  it('and is changed again and again while calls are under way ends every process but the last', async () => {
+  it('and is changed again and again while calls are in flight ends every process but the last', async () => {
     const { change, servers, server, client, ids, clock } = await running();
     for (let time = 0; time < 20; time += 1) {
       client.call(time, 'a__x');
@@ -300,7 +300,7 @@ describe('clients', () => {
     expect(toolsFor(client)).toEqual(['b__y', 'c__z']);
   });
 
-  it('are not kept waiting for a slow server before they are told of the others', async () => {
+  it('learn about the other servers without waiting for a slow one', async () => {
     const { change, servers, client, clock } = await running();
     change({ b: servers.b ?? {}, c: { tools: ['z'], sharing: 'profile' } });
     clock.advance(2_200);
@@ -391,7 +391,7 @@ describe('requests that were held while servers started', () => {
     const world = scriptGateway({ servers: { a: { sharing: 'profile' } } });
     world.gateway.start();
     const client = world.connect();
-    client.greet();
+    client.initialize();
     client.request(1, 'tools/list');
     await settle();
     expect(client.answerTo(1)).toBeUndefined();

@@ -9,7 +9,7 @@ async function sharing() {
   await world.startAll();
   const connect = () => {
     const client = world.connect();
-    client.greet();
+    client.initialize();
     return client;
   };
   const settle = async () => {
@@ -68,7 +68,7 @@ describe('clients that share a server', () => {
     const world = scriptGateway({ servers: { a: { hello: { capabilities } } } });
     await world.startAll();
     const [talkative, quiet] = [world.connect(), world.connect()];
-    for (const client of [talkative, quiet]) client.greet();
+    for (const client of [talkative, quiet]) client.initialize();
     talkative.request(1, 'logging/setLevel', { level: 'debug' });
     quiet.request(1, 'logging/setLevel', { level: 'error' });
     const levels = () =>

@@ -56,8 +56,8 @@ export class World {
     this.#servers = { a: server, b: server };
     this.#world = scriptGateway({ servers: this.#servers, startupWaitMs: 500 });
     this.clients = [this.#world.connect(), this.#world.connect()];
-    this.clients[0].greet('2025-11-25', { elicitation: {} });
-    this.clients[1].greet('2025-11-25', {});
+    this.clients[0].initialize('2025-11-25', { elicitation: {} });
+    this.clients[1].initialize('2025-11-25', {});
   }
 
   async startAll(): Promise<void> {
@@ -170,7 +170,7 @@ export class World {
   ask(process: Process | undefined, which: number): void {
     if (process === undefined || process.isDead) return;
     this.#count += 1;
-    const id = `question-${this.#count}`;
+    const id = `server-request-${this.#count}`;
     const open = requestsTo(process.child).filter((request) => !process.answered.has(request.id));
     const awaited = this.asked.filter((asked) => {
       const isOpen = open.some(({ params }) => params.arguments.marker === asked.marker);

@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { BufferPool } from '../../src/io/buffer-pool.js';
-import { Lease } from '../../src/io/lease.js';
+import { BufferPool, Lease } from '../../src/io/buffer-pool.js';
 
 const KIB = 1024;
 

@@ -1,9 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { BufferPool } from '../../src/io/buffer-pool.js';
-import { copyInto } from '../../src/io/byte-reader.js';
-import { Lease } from '../../src/io/lease.js';
-import { LineDecoder, type OversizedLine } from '../../src/io/line-decoder.js';
+import { BufferPool, Lease } from '../../src/io/buffer-pool.js';
+import { copyInto, LineDecoder, type OversizedLine } from '../../src/io/line-decoder.js';
 import { SharedLimit } from '../../src/io/shared-limit.js';
 
 const MIB = 1024 * 1024;
@@ -296,7 +294,7 @@ describe('the memory that is read into', () => {
     expect(other.lines[0]?.buffer).toBe(first.buffer);
   });
 
-  it('is nobody else’s after the end either, for whoever reads may not have noticed', () => {
+  it('is nobody else’s after the end either, because the reader may not have noticed', () => {
     const bufferPool = reused();
     const [one, other] = [reading(bufferPool), reading(bufferPool)];
     one.read('a'.repeat(MIB));
@@ -328,7 +326,7 @@ describe('the memory that is read into', () => {
 
   it('may be freed when its line is dropped, however large that is', () => {
     for (const maxLineBytes of [100_000, 3 * MIB]) {
-      // As freed memory is: whoever looks at it fails.
+      // As freed memory is: a reader of it fails.
       const bufferPool = new BufferPool({
         free: ({ buffer }) => void structuredClone(buffer, { transfer: [buffer as ArrayBuffer] }),
       });

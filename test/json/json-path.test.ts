@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { valuesAt } from '../../src/json/json-path.js';
+import { valuesAt } from '../../src/json/json-text.js';
 import { bytesOf } from '../support/wire.js';
 
 function textsAt(json: string, path: readonly string[]): string[] {

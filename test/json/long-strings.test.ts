@@ -116,7 +116,7 @@ function isJson(text: string): boolean {
     JSON.parse(text);
     return true;
   } catch {
-    // What JSON.parse throws on is no JSON; that is the question here.
+    // A text that JSON.parse rejects is no JSON; the test compares only that.
     return false;
   }
 }

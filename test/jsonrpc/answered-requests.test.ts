@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
-import { AnsweredRequests } from '../../src/jsonrpc/answered-requests.js';
+import { AnsweredRequests } from '../../src/jsonrpc/correlation-table.js';
 import { answerTo, bridging, progressOf, sendCall } from '../upstream/stdio/bridging.js';
 
 describe('requests that became tasks', () => {
-  it('are kept until they are over', () => {
+  it('stay until they end', () => {
     const lasting = new AnsweredRequests<string>();
     const end = lasting.add(1, 'one');
     lasting.add(2, 'two');

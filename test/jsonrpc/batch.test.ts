@@ -15,7 +15,7 @@ function split(line: string | Uint8Array, maxDepth = 4): readonly string[] | str
 }
 
 describe('a batch that is taken apart', () => {
-  it('gives its elements as they are spelt, without the white space around them', () => {
+  it('gives its elements as they are written, without the white space around them', () => {
     expect(split(' [\t{ "a" : 1.0 } ,\r"ü,]" , [ 1 , 2 ]\n] ')).toEqual(['{ "a" : 1.0 }', '"ü,]"', '[ 1 , 2 ]']);
   });
 

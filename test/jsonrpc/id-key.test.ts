@@ -10,7 +10,10 @@ describe('the key of an id', () => {
     expect(keyOf(String(id))).toBe(id);
   });
 
-  it.each(['"7"', '7.0', '-7', '7e0', '1000000000', '00', '""', '"é"'])('is the text of %s as it is spelt', (token) => {
-    expect(keyOf(token)).toBe(token);
-  });
+  it.each(['"7"', '7.0', '-7', '7e0', '1000000000', '00', '""', '"é"'])(
+    'is the text of %s as it is written',
+    (token) => {
+      expect(keyOf(token)).toBe(token);
+    },
+  );
 });

@@ -29,7 +29,7 @@ describe('messages of our own', () => {
 });
 
 describe('answers', () => {
-  it.each(['1', '"1"', '9007199254740993', '1.0', '"\\u0069"'])('carry the id %s as it was spelt', (id) => {
+  it.each(['1', '"1"', '9007199254740993', '1.0', '"\\u0069"'])('carry the id %s as it was written', (id) => {
     expect(text(resultMessage(bytes(id), bytes('{"n":1e400}')))).toBe(
       `{"jsonrpc":"2.0","id":${id},"result":{"n":1e400}}`,
     );

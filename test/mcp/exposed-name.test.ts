@@ -17,7 +17,7 @@ function expose(of: string, name: string, prefix = of): string {
 }
 
 describe('an exposed name', () => {
-  it('is one that model APIs take, and leaves room for the prefix of a host', () => {
+  it('is one that model APIs take, and leaves space for the prefix of a host', () => {
     fc.assert(
       fc.property(key, original, fc.boolean(), (of, name, isPrefixed) => {
         expect(expose(of, name, isPrefixed ? of : '')).toMatch(/^[A-Za-z0-9_-]{1,48}$/);
@@ -80,7 +80,7 @@ describe('an exposed name', () => {
 });
 
 describe('splitting an exposed name', () => {
-  it('gives back what was joined, whatever the original', () => {
+  it('returns the parts that were joined, whatever the original', () => {
     fc.assert(
       fc.property(key, fc.string(), (of, name) => {
         expect(splitExposedName(`${of}__${name}`)).toEqual({ prefix: of, original: name });

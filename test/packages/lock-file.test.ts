@@ -15,7 +15,7 @@ describe('the lock file', () => {
     expect(lockIn(folderWith()).read()).toEqual(new Map());
   });
 
-  it('gives back what was locked, and is written as a whole, in an order of its own', () => {
+  it('returns what was locked, and is written as a whole, sorted by key', () => {
     const folder = folderWith();
     const lock = lockIn(folder);
     for (const spec of ['b', '@a/b@1.2.3', 'a']) expect(lock.lock(spec, LOCKED)).toBe(lock.path);
@@ -29,16 +29,19 @@ describe('the lock file', () => {
     expect(readFileSync(lock.path, 'utf8')).toMatch(/^\{\n "lockVersion": 1,\n "packages": \{\n {2}"@a\/b@1\.2\.3"/);
   });
 
-  it.runIf(process.platform === 'linux')('is kept elsewhere where its folder cannot be written, and wins there', () => {
-    const folder = folderWith();
-    // Not even root can write there.
-    const lock = lockIn(folder, '/sys/trunkline.yaml');
-    const file = lock.lock('a', LOCKED);
-    expect(file).toMatch(new RegExp(`^${join(folder, 'locks')}/[0-9a-f]{16}\\.lock$`));
-    expect(lock.path).toBe('/sys/trunkline.lock');
-    expect(lockIn(folder, '/sys/trunkline.yaml').read()).toEqual(new Map([['a', LOCKED]]));
-    expect(lockIn(folder, '/sys/other/trunkline.yaml').read()).toEqual(new Map());
-  });
+  it.runIf(process.platform === 'linux')(
+    'is stored elsewhere if its folder cannot be written, and takes precedence there',
+    () => {
+      const folder = folderWith();
+      // Not even root can write there.
+      const lock = lockIn(folder, '/sys/trunkline.yaml');
+      const file = lock.lock('a', LOCKED);
+      expect(file).toMatch(new RegExp(`^${join(folder, 'locks')}/[0-9a-f]{16}\\.lock$`));
+      expect(lock.path).toBe('/sys/trunkline.lock');
+      expect(lockIn(folder, '/sys/trunkline.yaml').read()).toEqual(new Map([['a', LOCKED]]));
+      expect(lockIn(folder, '/sys/other/trunkline.yaml').read()).toEqual(new Map());
+    },
+  );
 
   it.each([
     ['is torn', '{"lockVersion":1,"packages":{', 'is not a valid lock file'],

@@ -2,7 +2,7 @@ import { existsSync, mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync, 
 import { tmpdir } from 'node:os';
 import { delimiter, dirname, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { findNpm, type NpmRun, runNpm } from '../../src/packages/npm-process.js';
+import { findNpm, type NpmRun, runNpm } from '../../src/packages/npm-client.js';
 import { liveMembers, realClock, until } from '../support/processes.js';
 
 let folder: string;

@@ -41,7 +41,7 @@ async function isFree(lock: StoreLock): Promise<boolean> {
 }
 
 describe('the lock of the store', () => {
-  it('is held by one at a time, whoever asks', async () => {
+  it('has one holder at a time', async () => {
     const folder = folderWith();
     let held = 0;
     let turns = 0;
@@ -56,7 +56,7 @@ describe('the lock of the store', () => {
     };
     await Promise.all(Array.from({ length: 8 }, work));
     expect(turns).toBe(8);
-    // What was given back is removed by the next one.
+    // The next holder removes what was released.
     expect(readdirSync(folder)).toEqual(['lock.8']);
   });
 

@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { isGroupAlive, signalGroup } from '../../src/process/process-group.js';
+import { isGroupAlive, signalGroup } from '../../src/process/end-group.js';
 import { fixture, until } from '../support/processes.js';
 import { spawnFixture } from './spawned.js';
 

@@ -1,6 +1,5 @@
 import { afterEach } from 'vitest';
-import { type SpawnedChild, type SpawnRequest, spawnChild } from '../../src/process/spawn-child.js';
-import type { SpawnError } from '../../src/process/spawn-error.js';
+import { type SpawnError, type SpawnedChild, type SpawnRequest, spawnChild } from '../../src/process/spawn-child.js';
 import type { ChildExit } from '../../src/supervision/launcher.js';
 import { fixture, killGroups, liveMembers, type ProcessEntry, until } from '../support/processes.js';
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { ChildSnapshot } from '../../src/supervision/child-snapshot.js';
+import type { ChildSnapshot } from '../../src/supervision/child-state.js';
 import { Supervisor } from '../../src/supervision/supervisor.js';
 import { FakeClock } from '../support/fake-clock.js';
 import { missingSpec } from './sample-spec.js';

@@ -1,6 +1,6 @@
 import type { ChildSpec } from '../../src/supervision/child-spec.js';
 
-/** A child with the default patience and restart policy. */
+/** A child with the default timeouts and restart policy. */
 export function sampleSpec(key = 'files'): ChildSpec {
   return {
     key,

@@ -32,7 +32,7 @@ async function play(one: Action, supervisor: Supervisor, launcher: ScriptedLaunc
     if (one.do === 'host-fault') launch.events.failed({ reason: 'EAGAIN', hostFault: true });
     if (one.do === 'suspected') launch.events.suspected();
     if (one.do === 'cleared') launch.events.cleared();
-    if (one.do === 'unfit') launch.events.unfit('strikes');
+    if (one.do === 'unfit') launch.events.unfit('violations');
     if (one.do === 'exit') launch.events.exited({ code: 0, signal: null });
     // A group that nobody ends is not reported as gone.
     if (one.do === 'vanish' && launch.ladders.length > 0) await launch.vanish();

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { ChildSnapshot } from '../../src/supervision/child-snapshot.js';
+import type { ChildSnapshot } from '../../src/supervision/child-state.js';
 import { Supervisor } from '../../src/supervision/supervisor.js';
 import { FakeClock } from '../support/fake-clock.js';
 import { sampleSpec } from './sample-spec.js';
@@ -103,7 +103,7 @@ describe('a child that dies', () => {
     expect(supervisor.retryInMs('files')).toBe(600_000);
   });
 
-  it('is given up when it is not ready within its patience', () => {
+  it('is given up when it is not ready within its start timeout', () => {
     const { clock, launcher, supervisor } = setUp();
     supervisor.start('files');
     clock.advance(59_999);
@@ -165,11 +165,11 @@ describe('on request', () => {
     supervisor.start('files');
     launcher.latest().events.ready();
     const first = launcher.latest();
-    first.events.unfit('strikes');
+    first.events.unfit('violations');
     await first.vanish();
     clock.advance(500);
     launcher.latest().events.ready();
-    first.events.unfit('strikes');
+    first.events.unfit('violations');
     expect(supervisor.snapshot('files')).toMatchObject({ state: 'ready', generation: 2, consecutiveFailures: 1 });
   });
 
@@ -259,7 +259,7 @@ describe('many children', () => {
     expect(launcher.launches.map(({ key }) => key)).toEqual(['a', 'b', 'c']);
   });
 
-  it('patience counts from the spawn, not from the wait for a slot', () => {
+  it('its start timeout counts from the spawn, not from the wait for a slot', () => {
     const { clock, supervisor } = setUp({ keys: ['a', 'b'], startLimit: 1 });
     supervisor.start('a');
     supervisor.start('b');

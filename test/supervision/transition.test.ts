@@ -55,7 +55,7 @@ const own = (
 ): ChildEvent => ({ kind, generation: GENERATION });
 const startFailed: ChildEvent = { kind: 'startFailed', generation: GENERATION, reason: 'ENOENT', hostFault: false };
 const hostFailed: ChildEvent = { kind: 'startFailed', generation: GENERATION, reason: 'EMFILE', hostFault: true };
-const recycle: ChildEvent = { kind: 'recycleRequested', generation: GENERATION, reason: 'strikes' };
+const recycle: ChildEvent = { kind: 'recycleRequested', generation: GENERATION, reason: 'violations' };
 const cleanExit: ChildEvent = { kind: 'exited', generation: GENERATION, exit: { code: 0, signal: null } };
 
 const launchNext: ChildEffect = { kind: 'launch', generation: GENERATION + 1 };

@@ -18,7 +18,7 @@ export interface Received {
   readonly at: number;
 }
 
-/** Between two questions for the status: the processor is left to what the test waits for. */
+/** Between two requests for the status: the processor is left to what the test waits for. */
 const pause = () => new Promise((resolve) => setTimeout(resolve, 20));
 
 // biome-ignore lint/suspicious/noExplicitAny: tests look into messages of every shape.

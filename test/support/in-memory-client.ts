@@ -8,8 +8,7 @@ import type {
   InputRequest,
   WithdrawInput,
 } from '../../src/downstream/port.js';
-import { valuesAt } from '../../src/json/json-path.js';
-import type { Span } from '../../src/json/json-text.js';
+import { type Span, valuesAt } from '../../src/json/json-text.js';
 import { type Edit, type SplicedMessage, splice, type TokenText } from '../../src/json/splice.js';
 import { RpcError } from '../../src/jsonrpc/rpc-error.js';
 import type { NotificationEnvelope, ResponseEnvelope } from '../../src/mcp/envelope.js';

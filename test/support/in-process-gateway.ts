@@ -13,7 +13,7 @@ import { createPlatform } from '../../src/app/platform.js';
 import { ClientPipe } from '../../src/downstream/stdio/client-pipe.js';
 import { reportStatus } from '../../src/gateway/status/status.js';
 import type { ServerReport } from '../../src/gateway/status/status-report.js';
-import type { ChildSnapshot } from '../../src/supervision/child-snapshot.js';
+import type { ChildSnapshot } from '../../src/supervision/child-state.js';
 import type { Clock } from '../../src/timing/clock.js';
 import { loadConfig } from './load-config.js';
 import { NothingLeft } from './nothing-left.js';
@@ -146,7 +146,7 @@ export class InProcessGateway {
       for (const { id, dispatcher } of backends) {
         this.#left.count(`${id}: in flight`, () => dispatcher.connection?.inFlight ?? 0);
         this.#left.count(`${id}: waiting`, () => dispatcher.queued);
-        this.#left.count(`${id}: at work`, () => dispatcher.inFlightCalls.size);
+        this.#left.count(`${id}: in flight`, () => dispatcher.inFlightCalls.size);
       }
       for (const { session } of this.#clients) this.#left.count('requests of a client', () => session.inFlight);
       this.#left.count('timers of the gateway', () => this.clock.pending);

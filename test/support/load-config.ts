@@ -1,6 +1,6 @@
 import { checkFile } from '../../src/config/check-file.js';
 import type { Config } from '../../src/config/config.js';
-import { readConfigText } from '../../src/config/config-text.js';
+import { readConfigText } from '../../src/config/find-config.js';
 import { type LoadOptions, resolveConfig } from '../../src/config/resolve-config.js';
 
 /**

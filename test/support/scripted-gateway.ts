@@ -344,7 +344,7 @@ export class ScriptedClient {
   }
 
   /** Initializes the session and empties `received`. */
-  greet(protocolVersion = '2025-11-25', capabilities: Message = {}, name = 't'): Message {
+  initialize(protocolVersion = '2025-11-25', capabilities: Message = {}, name = 't'): Message {
     this.request('hello', 'initialize', { protocolVersion, capabilities, clientInfo: { name, version: '0' } });
     this.say({ jsonrpc: '2.0', method: 'notifications/initialized' });
     return this.received.take()[0] ?? {};

@@ -3,12 +3,12 @@ import { Debounce } from '../../src/timing/debounce.js';
 import { FakeClock } from '../support/fake-clock.js';
 import { flush } from '../support/wire.js';
 
-function pacing({ delayMs = 200, everyMs = 1_000 } = {}) {
+function debouncing({ delayMs = 200, everyMs = 1_000 } = {}) {
   const clock = new FakeClock();
   const starts: number[] = [];
   let finish = () => {};
   let isSlow = false;
-  const paced = new Debounce({
+  const debounce = new Debounce({
     clock,
     delayMs,
     everyMs,
@@ -22,7 +22,7 @@ function pacing({ delayMs = 200, everyMs = 1_000 } = {}) {
   });
   return {
     clock,
-    paced,
+    debounce,
     starts,
     beSlow: () => {
       isSlow = true;
@@ -38,12 +38,12 @@ function pacing({ delayMs = 200, everyMs = 1_000 } = {}) {
   };
 }
 
-describe('Paced', () => {
+describe('Debounce', () => {
   it('makes one run of requests that come together', async () => {
-    const { paced, starts, clock, advance } = pacing();
-    for (let count = 0; count < 10_000; count += 1) paced.request();
+    const { debounce, starts, clock, advance } = debouncing();
+    for (let count = 0; count < 10_000; count += 1) debounce.request();
     await advance(199);
-    paced.request();
+    debounce.request();
     expect(starts).toEqual([]);
     await advance(1);
     expect(starts).toEqual([200]);
@@ -51,29 +51,29 @@ describe('Paced', () => {
   });
 
   it('never runs more often than its pace', async () => {
-    const { paced, starts, advance } = pacing();
+    const { debounce, starts, advance } = debouncing();
     for (let at = 0; at < 3_000; at += 10) {
-      paced.request();
+      debounce.request();
       await advance(10);
     }
     expect(starts).toEqual([200, 1_200, 2_200]);
   });
 
   it('runs again after the usual delay when the last run is long ago', async () => {
-    const { paced, starts, advance } = pacing();
-    paced.request();
+    const { debounce, starts, advance } = debouncing();
+    debounce.request();
     await advance(5_000);
-    paced.request();
+    debounce.request();
     await advance(5_000);
     expect(starts).toEqual([200, 5_200]);
   });
 
-  it('has one run under way and at most one more wanted', async () => {
-    const { paced, starts, beSlow, finish, clock, advance } = pacing({ delayMs: 0 });
+  it('has one run in progress and at most one more requested', async () => {
+    const { debounce, starts, beSlow, finish, clock, advance } = debouncing({ delayMs: 0 });
     beSlow();
-    paced.request();
+    debounce.request();
     await advance(0);
-    for (let count = 0; count < 100; count += 1) paced.request();
+    for (let count = 0; count < 100; count += 1) debounce.request();
     await advance(5_000);
     expect(starts).toEqual([0]);
     await finish();
@@ -86,22 +86,22 @@ describe('Paced', () => {
   });
 
   it('does not run what was requested before it was closed', async () => {
-    const { paced, starts, clock, advance } = pacing();
-    paced.request();
-    paced.close();
+    const { debounce, starts, clock, advance } = debouncing();
+    debounce.request();
+    debounce.close();
     expect(clock.pending).toBe(0);
-    paced.request();
+    debounce.request();
     await advance(5_000);
     expect(starts).toEqual([]);
   });
 
   it('does not run again when it was closed during a run', async () => {
-    const { paced, starts, beSlow, finish, clock, advance } = pacing();
+    const { debounce, starts, beSlow, finish, clock, advance } = debouncing();
     beSlow();
-    paced.request();
+    debounce.request();
     await advance(200);
-    paced.request();
-    paced.close();
+    debounce.request();
+    debounce.close();
     await finish();
     await advance(5_000);
     expect(starts).toEqual([200]);

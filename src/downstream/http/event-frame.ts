@@ -1,4 +1,3 @@
-import { onOneLine } from '../../json/one-line.js';
 import { type SplicedMessage, visitPieces } from '../../json/splice.js';
 
 /** The position of an event: the stream of a session and the number of the event in the stream. */
@@ -34,4 +33,20 @@ export function primingFrame(id: EventId): Frame {
 export function parseEventId(text: string): EventId | undefined {
   const [, stream, seq] = /^(\d{1,15}):(\d{1,15})$/.exec(text) ?? [];
   return stream === undefined || seq === undefined ? undefined : { stream: Number(stream), seq: Number(seq) };
+}
+
+const LF = 0x0a;
+const CR = 0x0d;
+const SPACE = 0x20;
+
+/**
+ * Replaces line breaks in JSON by spaces, for transports on which a line break ends the message. Returns the same array
+ * if there are none.
+ *
+ * The bytes must be valid JSON, or a part of it: there, a raw line break occurs only between tokens, where a space
+ * means the same.
+ */
+export function onOneLine(json: Uint8Array): Uint8Array {
+  if (!json.includes(LF) && !json.includes(CR)) return json;
+  return json.map((byte) => (byte === CR || byte === LF ? SPACE : byte));
 }

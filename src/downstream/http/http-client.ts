@@ -1,12 +1,11 @@
 import type { Backpressure, ClientBackpressure } from '../../io/streams/backpressure.js';
-import { onOneLine } from '../../json/one-line.js';
 import type { SplicedMessage } from '../../json/splice.js';
 import type { MessageSink } from '../../jsonrpc/message.js';
-import type { Envelope, Rejection, ScanEnvelope } from '../../mcp/envelope.js';
+import { type Envelope, type Rejection, rejectionReply, type ScanEnvelope } from '../../mcp/envelope.js';
 import { METHODS } from '../../mcp/methods.js';
 import { EraSessions } from '../era-sessions.js';
-import { rejectionReply } from '../rejection-reply.js';
 import type { ChooseEra, ReplyChannel, TransportSession } from '../transport.js';
+import { onOneLine } from './event-frame.js';
 import type { HttpClientSession, HttpFrontPort, Received } from './http-session.js';
 import { UnsolicitedBuffer } from './unsolicited-buffer.js';
 

@@ -2,15 +2,13 @@ import { randomBytes } from 'node:crypto';
 import type { ServerResponse } from 'node:http';
 import type { Clock } from '../../timing/clock.js';
 import type { Deadlines, Due } from '../../timing/deadlines.js';
-import { EventConnection, type Timed } from './event-connection.js';
+import { EventConnection, OpenConnections, type Timed } from './event-connection.js';
 import type { EventId } from './event-frame.js';
-import { EventStream } from './event-stream.js';
+import { EventStream, ReplayRing } from './event-stream.js';
 import type { HttpClientSession } from './http-session.js';
 import type { HttpLimits } from './limits.js';
-import { OpenConnections } from './open-connections.js';
 import { PostStream } from './post-stream.js';
 import type { Refusal } from './refusal.js';
-import { ReplayRing } from './replay-ring.js';
 
 export interface SessionOptions {
   readonly client: HttpClientSession;

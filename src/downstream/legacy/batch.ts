@@ -1,10 +1,9 @@
 import { readText, toBytes } from '../../json/json-text.js';
 import { errorMessage, NULL_ID } from '../../jsonrpc/message.js';
 import { RPC_CODES, RpcError } from '../../jsonrpc/rpc-error.js';
-import { type Envelope, messagesOf, type Rejection, type ScanEnvelope } from '../../mcp/envelope.js';
+import { type Envelope, messagesOf, type Rejection, rejectionReply, type ScanEnvelope } from '../../mcp/envelope.js';
 import { METHODS } from '../../mcp/methods.js';
 import type { LegacyRevision } from '../../mcp/revisions.js';
-import { rejectionReply } from '../rejection-reply.js';
 import type { EraSession, ReceivedBatch, ReplyChannel } from '../transport.js';
 
 export interface AcceptBatchOptions {

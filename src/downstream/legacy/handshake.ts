@@ -1,10 +1,11 @@
-import { valuesAt } from '../../json/json-path.js';
-import { toBytes } from '../../json/json-text.js';
+import { isRecord } from '../../json/is-record.js';
+import { isObject, isString, readString, readText, type Span, toBytes, valuesAt } from '../../json/json-text.js';
 import { splice } from '../../json/splice.js';
 import { whole } from '../../jsonrpc/message.js';
-import { isOlder, type LegacyRevision } from '../../mcp/revisions.js';
+import type { ClientProfile } from '../../mcp/client-profile.js';
+import type { RequestEnvelope } from '../../mcp/envelope.js';
+import { isOlder, type LegacyRevision, negotiateRevision } from '../../mcp/revisions.js';
 import type { GatewaySession, ServerHandshake } from '../port.js';
-import { declaredCapabilities } from './declared-capabilities.js';
 
 /** The name and version that the gateway gives clients in its initialize result. */
 export interface ServerInfo {
@@ -48,4 +49,74 @@ function inRevision(result: Uint8Array, revision: string): Uint8Array {
   const text = toBytes(JSON.stringify(revision));
   const edits = valuesAt(result, span, ['protocolVersion']).map((value) => ({ span: value, text }));
   return splice({ bytes: result, span, edits });
+}
+
+/** What a client states in its `initialize` request, in a revision with a handshake. */
+export interface HandshakeProfile extends ClientProfile {
+  readonly protocolVersion: LegacyRevision;
+}
+
+/** Reads the params of `initialize`. */
+export function readProfile({ bytes, tokens }: RequestEnvelope): HandshakeProfile {
+  const { protocolVersion: version } = tokens;
+  const named = version !== undefined && isString(bytes, version) ? readString(bytes, version) : undefined;
+  const raw = {
+    capabilities: objectAt(bytes, tokens.capabilities),
+    clientInfo: objectAt(bytes, tokens.clientInfo),
+  };
+  return {
+    protocolVersion: negotiateRevision(named),
+    capabilities: parse(raw.capabilities),
+    clientInfo: parse(raw.clientInfo),
+    raw,
+  };
+}
+
+function objectAt(bytes: Uint8Array, span: Span | undefined): Uint8Array {
+  return span !== undefined && isObject(bytes, span) ? bytes.slice(span.start, span.end) : NOTHING;
+}
+
+const NOTHING = toBytes('{}');
+
+function parse(object: Uint8Array): Record<string, unknown> {
+  return JSON.parse(readText(object, { start: 0, end: object.length })) as Record<string, unknown>;
+}
+
+type Capabilities = Readonly<Record<string, unknown>>;
+
+/**
+ * The capabilities that the gateway declares to a client of this revision. `offered` are those of the running servers.
+ *
+ * Servers come and go, while capabilities are declared once. So everything that the gateway can relay is declared; a
+ * list that no server has is empty. Unknown capabilities are declared if a server has them, as the first one wrote them.
+ */
+export function declaredCapabilities(revision: string | undefined, offered: readonly Capabilities[]): Capabilities {
+  const own = revision === '2025-11-25' ? { ...RELAYED, tasks: TASKS } : RELAYED;
+  const others = new Map<string, unknown>();
+  for (const [name, value] of offered.flatMap((capabilities) => Object.entries(capabilities))) {
+    if (KNOWN.has(name)) continue;
+    const before = others.get(name);
+    others.set(name, COLLECTIONS.has(name) && isRecord(value) ? { ...value, ...toRecord(before) } : (before ?? value));
+  }
+  return { ...Object.fromEntries(others), ...own };
+}
+
+const RELAYED = {
+  tools: { listChanged: true },
+  prompts: { listChanged: true },
+  resources: { listChanged: true, subscribe: true },
+  completions: {},
+  logging: {},
+};
+
+/** Each tool declares itself whether it can become a task. */
+const TASKS = { list: {}, cancel: {}, requests: { tools: { call: {} } } };
+
+const KNOWN = new Set([...Object.keys(RELAYED), 'tasks']);
+
+/** Capabilities that contain others; those of all servers are merged. */
+const COLLECTIONS = new Set(['experimental', 'extensions']);
+
+function toRecord(value: unknown): Record<string, unknown> {
+  return isRecord(value) ? value : {};
 }

@@ -1,4 +1,4 @@
-import { Lease } from '../../io/lease.js';
+import { Lease } from '../../io/buffer-pool.js';
 import { LARGE_FROM_BYTES } from '../../io/read-buffer.js';
 import type { Span } from '../../json/json-text.js';
 import type { Edit, SplicedMessage } from '../../json/splice.js';

@@ -25,8 +25,7 @@ import type {
 } from '../port.js';
 import type { Era, EraSession, ReceivedBatch, ReplyChannel, TransportSession } from '../transport.js';
 import { acceptBatch } from './batch.js';
-import { ownResult, type ServerInfo, serverResult } from './handshake.js';
-import { type HandshakeProfile, readProfile } from './handshake-profile.js';
+import { type HandshakeProfile, ownResult, readProfile, type ServerInfo, serverResult } from './handshake.js';
 import { InFlightExchanges } from './in-flight-exchanges.js';
 import { type ExchangeOwner, LegacyExchange } from './legacy-exchange.js';
 import { ListChanges } from './list-changes.js';

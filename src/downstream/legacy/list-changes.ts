@@ -8,7 +8,7 @@ import type { TransportSession } from '../transport.js';
 const ANNOUNCE_AFTER_MS = 200;
 const ANNOUNCE_EVERY_MS = 2_000;
 
-/** Announces list changes to one client, debounced. A client that never read a list is not told about its changes. */
+/** Announces list changes to one client, debounced. A client that never read a list gets no announcements of its changes. */
 export class ListChanges {
   readonly #clock: Clock;
   readonly #transport: TransportSession;

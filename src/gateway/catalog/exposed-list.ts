@@ -1,5 +1,4 @@
-import { valuesAt } from '../../json/json-path.js';
-import { isString, readString, readText, type Span, toBytes, visitMembers } from '../../json/json-text.js';
+import { isString, readString, readText, type Span, toBytes, valuesAt, visitMembers } from '../../json/json-text.js';
 import { splice } from '../../json/splice.js';
 import { join } from '../../jsonrpc/message.js';
 import { checkEntry, type EntryVerdict } from '../../mcp/entry-check.js';

@@ -1,5 +1,4 @@
-import { valuesAt } from '../../json/json-path.js';
-import { isString, readText, type Span, toBytes, visitElements } from '../../json/json-text.js';
+import { isString, readText, type Span, toBytes, valuesAt, visitElements } from '../../json/json-text.js';
 import { RPC_CODES } from '../../jsonrpc/rpc-error.js';
 import type { ResponseEnvelope } from '../../mcp/envelope.js';
 import type { ListFacts } from '../../mcp/lists.js';

@@ -1,17 +1,16 @@
-import { isString, readString, readText, type Span, toBytes } from '../../json/json-text.js';
+import { isString, readString, readText, type Span, toBytes, valuesAt, visitElements } from '../../json/json-text.js';
+import type { Edit } from '../../json/splice.js';
 import { RPC_CODES, RpcError } from '../../jsonrpc/rpc-error.js';
 import { METHODS } from '../../mcp/methods.js';
 import type { RelayedRequest } from '../../mcp/relayed-request.js';
-import { isUiUri } from '../../mcp/ui-uri.js';
+import { isUiUri, uiPointers } from '../../mcp/ui-uri.js';
 import { type Catalog, type Route, toRoute } from '../catalog/catalog.js';
 import type { Catalogs } from '../catalog/catalogs.js';
 import type { ListNaming } from '../catalog/server-lists.js';
-import type { Handling } from '../dispatch/handling.js';
+import type { EditAnswer, Handling } from '../dispatch/handling.js';
 import type { Backend } from '../registry/backend.js';
-import { KnownUris } from './known-uris.js';
-import { ownerOfUri } from './resource-owner.js';
+import { KnownUris, ownerOfUri } from './resource-owner.js';
 import type { Candidates } from './try-in-order.js';
-import { editReadResult, editToolResult } from './ui-answers.js';
 
 /** The server that a request is for, and what to replace in the request and its response. */
 export interface Target extends Handling {
@@ -206,3 +205,34 @@ function unknown(kind: string, name: string): NotListed {
 
 /** The result for a server without completions. */
 export const NO_COMPLETIONS = toBytes('{"completion":{"values":[],"total":0,"hasMore":false}}');
+
+/**
+ * Edits the answer to `resources/read` of an alias: replaces the original URI by the alias that the client requested.
+ */
+function editReadResult(original: string, alias: string): EditAnswer {
+  return ({ bytes, result }) => {
+    if (result === undefined) return [];
+    const contents: Span[] = [];
+    for (const list of valuesAt(bytes, result, ['contents'])) {
+      visitElements(bytes, list.start, Number.POSITIVE_INFINITY, (content) => contents.push(content));
+    }
+    const uris = contents.flatMap((content) => valuesAt(bytes, content, ['uri']));
+    const own = uris.filter((span) => isString(bytes, span) && readString(bytes, span) === original);
+    return own.map((span) => replace(span, alias));
+  };
+}
+
+/** Edits a tool result: replaces `ui://` URIs, which say how a host shows the result, by their aliases. */
+function editToolResult(aliases: ReadonlyMap<string, string>): EditAnswer {
+  return ({ bytes, result }) => {
+    if (result === undefined) return [];
+    return uiPointers(bytes, result).flatMap(({ uri, span }) => {
+      const alias = aliases.get(uri);
+      return alias === undefined ? [] : [replace(span, alias)];
+    });
+  };
+}
+
+function replace(span: Span, uri: string): Edit {
+  return { span, text: toBytes(JSON.stringify(uri)) };
+}

@@ -1,14 +1,12 @@
 import type { DownstreamClient } from '../../downstream/port.js';
-import { valuesAt } from '../../json/json-path.js';
-import { isString, readString, type Span, toBytes, visitElements } from '../../json/json-text.js';
+import { isString, readString, type Span, toBytes, valuesAt, visitElements } from '../../json/json-text.js';
 import { type Edit, splice } from '../../json/splice.js';
 import { join } from '../../jsonrpc/message.js';
 import type { NotificationEnvelope, RequestEnvelope, ResponseEnvelope } from '../../mcp/envelope.js';
 import type { Hmac } from '../../mcp/exposed-name.js';
 import { METHODS } from '../../mcp/methods.js';
-import { unwrapTaskId, wrapTaskId } from '../../mcp/task-id.js';
+import { idAt, isTerminal, replaceId, unwrapTaskId, wrapTaskId } from '../../mcp/task-id.js';
 import type { Backend } from '../registry/backend.js';
-import { idAt, isTerminal, replaceId } from './task-id-edits.js';
 
 /** Limit of known tasks of one client. The oldest is forgotten first. */
 const MAX_KNOWN = 1_024;

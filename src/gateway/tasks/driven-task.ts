@@ -2,11 +2,11 @@ import type { Exchange } from '../../downstream/port.js';
 import { toBytes } from '../../json/json-text.js';
 import { METHODS } from '../../mcp/methods.js';
 import { knowsTasks } from '../../mcp/revisions.js';
+import { idAt } from '../../mcp/task-id.js';
 import type { Outcome, UpstreamConnection } from '../../upstream/port.js';
 import type { Translation } from '../dispatch/handling.js';
 import type { Backend } from '../registry/backend.js';
 import type { Target } from '../routing/router.js';
-import { idAt } from './task-id-edits.js';
 import type { Tasks } from './tasks.js';
 
 /** Added at the end of `params`, which contains the name of the tool. */

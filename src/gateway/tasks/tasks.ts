@@ -4,11 +4,11 @@ import type { Edit } from '../../json/splice.js';
 import type { NotificationEnvelope, RequestEnvelope, ResponseEnvelope } from '../../mcp/envelope.js';
 import type { Hmac } from '../../mcp/exposed-name.js';
 import type { RelayedRequest } from '../../mcp/relayed-request.js';
+import { idAt, replaceId } from '../../mcp/task-id.js';
 import type { Translation } from '../dispatch/handling.js';
 import type { Backend } from '../registry/backend.js';
 import { ClientTasks } from './client-tasks.js';
 import { ServerTasks } from './server-tasks.js';
-import { idAt, replaceId } from './task-id-edits.js';
 
 export interface TasksOptions {
   /** Its key outlives this process, because clients may keep the ids of servers' tasks. */

@@ -1,6 +1,6 @@
 import { type OnReadOpts, Socket, type SocketConstructorOpts } from 'node:net';
 import type { Readable } from 'node:stream';
-import { type ByteReader, copyInto } from '../byte-reader.js';
+import { type ByteReader, copyInto } from '../line-decoder.js';
 
 /**
  * Passes all bytes of a stream to `reader`. Returns the stream to pause, to resume and to listen to for the end: where
@@ -44,7 +44,7 @@ export function readInto(stream: Readable, reader: ByteReader): Readable {
 const reading = new Set<Socket>();
 
 /**
- * Stops all reading. Call it first after an uncaught error: Node may not have asked for the next free space, and would
+ * Stops all reading. Call it first after an uncaught error: Node may not have requested the next free space, and would
  * read into memory that has another use by now.
  */
 export function stopReading(): void {

@@ -1,5 +1,5 @@
 import type { SplicedMessage } from '../../json/splice.js';
-import type { ChildSnapshot } from '../../supervision/child-snapshot.js';
+import type { ChildSnapshot } from '../../supervision/child-state.js';
 
 /**
  * Everything that happens in the gateway and that somebody may want to know: to log it, count it, show it or record it.

@@ -1,5 +1,4 @@
 import type { Clock } from '../../timing/clock.js';
-import { ProtocolViolations } from './protocol-violations.js';
 
 export interface HealthEvents {
   /** Several requests in a row timed out, and the server wrote nothing meanwhile. */
@@ -11,7 +10,7 @@ export interface HealthEvents {
 /** The number of requests that time out in a row before a server counts as silent. */
 const SILENT_AFTER = 3;
 
-/** Watches what comes from one server: whether the server is silent, and how often it violates the protocol. */
+/** Watches the output of one server: whether the server is silent, and how often it violates the protocol. */
 export class HealthMonitor {
   readonly #events: HealthEvents;
   readonly #violations: ProtocolViolations;
@@ -72,5 +71,51 @@ export class HealthMonitor {
     if (reason === undefined || this.#hasEnded) return;
     this.#hasEnded = true;
     this.#events.violated(reason);
+  }
+}
+
+/** How long a protocol violation counts toward the limits, in milliseconds. */
+const WINDOW_MS = 60_000;
+/** Broken frames within the window. */
+const MAX_BROKEN_FRAMES = 3;
+/** Bytes of stray output within the window. */
+const MAX_STRAY_BYTES = 16 * 1024 * 1024;
+/** Stray output is added up in slots of this length, in milliseconds. */
+const SLOT_MS = 1_000;
+
+/**
+ * Counts a server's violations of the protocol.
+ *
+ * A broken frame is a line that was meant as a message and cannot be read as one, or one beyond the frame limit. Stray
+ * output is every other line that is no message: many servers log to stdout. Three broken frames within a minute, or more
+ * than 16 MiB of stray output within a minute, are too much.
+ */
+export class ProtocolViolations {
+  readonly #clock: Clock;
+  /** When the last broken frames came, the oldest first. */
+  #brokenFrames: number[] = [];
+  #slots: { readonly from: number; bytes: number }[] = [];
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  /** Counts a broken frame. Returns why the server must be restarted, if this was one too many. */
+  brokenFrame(): string | undefined {
+    const now = this.#clock.now();
+    this.#brokenFrames = [...this.#brokenFrames.filter((at) => now - at < WINDOW_MS), now];
+    if (this.#brokenFrames.length < MAX_BROKEN_FRAMES) return undefined;
+    return `${MAX_BROKEN_FRAMES} broken or oversized frames within a minute`;
+  }
+
+  /** Counts stray output. Returns why the server must be restarted, if this was too much. */
+  strayOutput(byteLength: number): string | undefined {
+    const now = this.#clock.now();
+    this.#slots = this.#slots.filter(({ from }) => now - from < WINDOW_MS);
+    const last = this.#slots.at(-1);
+    if (last !== undefined && now - last.from < SLOT_MS) last.bytes += byteLength;
+    else this.#slots.push({ from: now, bytes: byteLength });
+    const sum = this.#slots.reduce((bytes, slot) => bytes + slot.bytes, 0);
+    return sum > MAX_STRAY_BYTES ? 'more than 16 MiB on stdout that is no message, within a minute' : undefined;
   }
 }

@@ -4,8 +4,7 @@ import type { ClientProfile } from '../../mcp/client-profile.js';
 import { declares, type InitializeResult, readInitializeResult } from '../../mcp/initialize-result.js';
 import { METHODS } from '../../mcp/methods.js';
 import { isLegacyRevision, LATEST_LEGACY_REVISION } from '../../mcp/revisions.js';
-import type { Channel, Dialect } from '../dialect.js';
-import type { UpstreamConnection } from '../port.js';
+import type { Channel, Dialect, UpstreamConnection } from '../port.js';
 
 /** The protocol revisions up to 2025-11-25, which start with a handshake: `initialize`, then `notifications/initialized`. */
 export const legacyDialect: Dialect = {

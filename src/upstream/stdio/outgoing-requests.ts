@@ -1,8 +1,7 @@
 import { type OnInternalError, reportInternalError } from '../../errors/error-boundary.js';
 import { isNumber, readText, type Span } from '../../json/json-text.js';
 import type { Edit } from '../../json/splice.js';
-import { AnsweredRequests } from '../../jsonrpc/answered-requests.js';
-import { CorrelationTable } from '../../jsonrpc/correlation-table.js';
+import { AnsweredRequests, CorrelationTable } from '../../jsonrpc/correlation-table.js';
 import type { NotificationEnvelope, ResponseEnvelope } from '../../mcp/envelope.js';
 import type { Clock } from '../../timing/clock.js';
 import { Deadlines, type Due } from '../../timing/deadlines.js';
@@ -124,7 +123,7 @@ export class OutgoingRequests {
     }
   }
 
-  /** An error in one handler must not stop the delivery of the other messages in the same chunk. */
+  /** An error in one handler must not stop the processing of the other messages in the same chunk. */
   #settle({ handler }: PendingRequest, outcome: Outcome): void {
     // Inline: a closure for each answer costs more than the check.
     try {

@@ -1,31 +1,23 @@
 import { type OnInternalError, reportInternalError, withErrorBoundary } from '../../errors/error-boundary.js';
 import type { BufferPool } from '../../io/buffer-pool.js';
-import type { ByteReader } from '../../io/byte-reader.js';
-import { LineDecoder, type LineSink, type OversizedLine } from '../../io/line-decoder.js';
+import { type ByteReader, LineDecoder, type LineSink, type OversizedLine } from '../../io/line-decoder.js';
 import type { SharedLimit } from '../../io/shared-limit.js';
 import { Digits } from '../../json/digits.js';
-import { isObject, readText } from '../../json/json-text.js';
+import { isObject } from '../../json/json-text.js';
 import type { Edit, SplicedMessage } from '../../json/splice.js';
-import {
-  errorMessage,
-  type MessageSink,
-  notificationMessage,
-  requestMessage,
-  resultMessage,
-} from '../../jsonrpc/message.js';
+import { type MessageSink, notificationMessage, requestMessage } from '../../jsonrpc/message.js';
 import {
   type Envelope,
   messagesOf,
   type NotificationEnvelope,
   type Rejection,
-  type RequestEnvelope,
   type ScanEnvelope,
 } from '../../mcp/envelope.js';
 import { METHODS } from '../../mcp/methods.js';
 import type { Clock } from '../../timing/clock.js';
-import type { Channel } from '../dialect.js';
 import { type HealthEvents, HealthMonitor } from '../health/health-monitor.js';
 import {
+  type Channel,
   type CloseReason,
   newDropCounters,
   type Outcome,
@@ -35,6 +27,7 @@ import {
   type SentRequest,
   type ServerRequest,
 } from '../port.js';
+import { IncomingRequests } from './incoming-requests.js';
 import { OutgoingRequests, type PendingRequest } from './outgoing-requests.js';
 import { findIdInFragments } from './oversized-line.js';
 
@@ -87,8 +80,7 @@ export class StdioBridge implements Channel, ByteReader, LineSink {
   readonly #maxUnwrittenBytes: number;
   readonly #decoder: LineDecoder;
   readonly #outgoing: OutgoingRequests;
-  /** The ids of the server's requests that are not answered yet, as JSON tokens. */
-  readonly #unanswered = new Set<string>();
+  readonly #incoming: IncomingRequests;
   readonly #digits = new Digits();
   readonly #health: HealthMonitor;
   readonly #clock: Clock;
@@ -112,11 +104,17 @@ export class StdioBridge implements Channel, ByteReader, LineSink {
       sharedLimit: partialFrames,
       bufferPool,
     });
+    this.#incoming = new IncomingRequests({
+      counters: this.counters,
+      canReply: () => this.#closed === undefined && output.unwrittenBytes <= maxUnwrittenBytes,
+      reply: (message) => output.send(message),
+      notify: (notification, edits) => this.notify(notification, edits),
+    });
     this.#outgoing = new OutgoingRequests({
       clock,
       counters: this.counters,
       // The server waits for a client's answer, and a person may take long to give it.
-      isServerWaiting: () => this.#unanswered.size > 0,
+      isServerWaiting: () => this.#incoming.unanswered > 0,
       onCancelled: (request, notice, edits) => this.#cancelled(request, notice, edits),
       onTimeout: (request) => this.#timedOut(request),
       onInternalError: events.fault,
@@ -242,8 +240,7 @@ export class StdioBridge implements Channel, ByteReader, LineSink {
         this.#notification(message);
         break;
       case 'request':
-        this.#unanswered.add(readText(message.bytes, message.id));
-        this.#events.request(this.#serverRequest(message));
+        this.#events.request(this.#incoming.add(message));
         break;
       case 'rejected':
         this.#reject(message);
@@ -259,7 +256,7 @@ export class StdioBridge implements Channel, ByteReader, LineSink {
     }
     // The server cancels its own request, so it no longer waits for the answer.
     if (notification.method === METHODS.cancelled && requestId !== undefined) {
-      this.#unanswered.delete(readText(notification.bytes, requestId));
+      this.#incoming.cancelled(notification.bytes, requestId);
     }
     this.#events.notification(notification);
   }
@@ -294,34 +291,7 @@ export class StdioBridge implements Channel, ByteReader, LineSink {
     else this.#health.strayOutput(bytes.length);
   }
 
-  #serverRequest(request: RequestEnvelope): ServerRequest {
-    const { bytes, tokens } = request;
-    const id = () => bytes.subarray(request.id.start, request.id.end);
-    return {
-      request,
-      answer: (response, edits) => {
-        const own: Edit = { span: response.id, text: id() };
-        this.#reply(request, () => ({ bytes: response.bytes, span: response.span, edits: [own, ...edits] }));
-      },
-      succeed: (result) => this.#reply(request, () => resultMessage(id(), result)),
-      fail: (error) => this.#reply(request, () => errorMessage(id(), error)),
-      progress: (notification, edits) => {
-        const { requestProgressToken: token } = tokens;
-        const span = notification.tokens.progressToken;
-        if (token !== undefined && span !== undefined)
-          this.notify(notification, [{ span, text: bytes, part: token }, ...edits]);
-      },
-    };
-  }
-
-  #reply({ bytes, id }: RequestEnvelope, message: () => SplicedMessage): void {
-    this.#unanswered.delete(readText(bytes, id));
-    const isBlocked = this.#closed !== undefined || this.#output.unwrittenBytes > this.#maxUnwrittenBytes;
-    if (isBlocked) this.counters.unsentReplies += 1;
-    else this.#write(message());
-  }
-
-  /** An error in one handler must not stop the delivery of the other messages in the same chunk. */
+  /** An error in one handler must not stop the processing of the other messages in the same chunk. */
   #withErrorBoundary(work: () => void): void {
     withErrorBoundary(work, this.#events.fault);
   }

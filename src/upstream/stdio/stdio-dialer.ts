@@ -10,9 +10,8 @@ import { childEnvironment } from '../../process/environment.js';
 import type { GroupGuard } from '../../process/orphan-guard.js';
 import { type SpawnedChild, spawnChild } from '../../process/spawn-child.js';
 import type { ChildSpec } from '../../supervision/child-spec.js';
-import type { Dialect } from '../dialect.js';
 import { LivenessProbe } from '../health/liveness-probe.js';
-import type { Dialed, Dialer, DialOutcome, DialTarget, UpstreamListener } from '../port.js';
+import type { Dialect, Dialed, Dialer, DialOutcome, DialTarget, UpstreamListener } from '../port.js';
 import { type BridgeEvents, type BridgeOptions, StdioBridge } from './stdio-bridge.js';
 
 export interface StdioDialerOptions
@@ -22,7 +21,7 @@ export interface StdioDialerOptions
   readonly backpressure: Backpressure;
   readonly orphanGuard: GroupGuard;
   readonly logger: Pick<Logger, 'debug' | 'error'>;
-  /** The gateway's own environment, of which servers get an allowlist. */
+  /** The gateway's own environment. Servers get only the variables of an allowlist. */
   readonly environment: Readonly<Record<string, string | undefined>>;
   /** Whether each client has its own connection, as over HTTP. */
   readonly hasManyConnections: boolean;

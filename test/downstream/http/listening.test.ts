@@ -6,7 +6,7 @@ const note = (n: number) => json(notification('notifications/message', { n }));
 const numbers = (events: readonly { data?: string }[]) => events.map(({ data }) => JSON.parse(data ?? '').params.n);
 
 describe('a GET', () => {
-  it('carries what no request asked for, and tells the session when it has gone', async () => {
+  it('carries messages that belong to no request, and tells the session when it has gone', async () => {
     const http = await serving();
     const session = await http.initialize();
     const stream = await http.listen(session);
@@ -118,7 +118,7 @@ describe('Last-Event-ID', () => {
     expect((await http.send('GET', '/mcp', { ...second, 'last-event-id': '1:0' })).status).toBe(400);
   });
 
-  it('brings no more than the ring has kept', async () => {
+  it('brings no more than the ring holds', async () => {
     const http = await serving({ limits: { replayEvents: 3 } });
     const session = await http.initialize();
     const stream = await http.listen(session);

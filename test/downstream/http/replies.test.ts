@@ -305,8 +305,8 @@ describe('a stream', () => {
 });
 
 describe('a client that goes away', () => {
-  it('has not cancelled: the request goes on, and what it says is kept for nobody', async () => {
-    // With room for one connection, the next is served only when the front has noticed that the first is gone.
+  it('has not cancelled: the request goes on, and its messages are dropped', async () => {
+    // With a limit of one connection, the next is served only when the front has noticed that the first is gone.
     const http = await serving({ limits: { maxConnections: 1 } });
     const retry = <T>(attempt: () => Promise<T>) => vi.waitFor(attempt, { timeout: 5_000, interval: 5 });
     const session = await http.initialize();

@@ -14,7 +14,7 @@ import { json } from './scripted-core.js';
 import { initializeRequest, notification, readAnswer, readToEnd, request, serving, TOKEN } from './serving.js';
 
 describe('the probes', () => {
-  it('answer whoever asks, by whatever name', async () => {
+  it('answer every client, under every host name', async () => {
     const http = await serving();
     const stranger = { authorization: undefined, host: '10.0.0.7:8080', origin: undefined };
     expect((await http.send('GET', '/healthz', stranger)).status).toBe(200);

@@ -123,7 +123,7 @@ describe('a session', () => {
     },
   );
 
-  it('is not kept when its first message is refused', async () => {
+  it('is not opened when its first message is refused', async () => {
     const http = await serving();
     const openSession = http.core.openSession.bind(http.core);
     http.core.openSession = (endpoint) => {

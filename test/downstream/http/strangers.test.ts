@@ -144,7 +144,7 @@ describe('a token', () => {
     }
     const eleventh = await http.post(INITIALIZE, wrong);
     expect([eleventh.status, eleventh.headers['retry-after']]).toEqual([429, '50']);
-    // All of this machine is one address: whoever guesses must not lock the user out.
+    // All of this machine is one address: a client that guesses tokens must not lock the user out.
     expect((await http.post(INITIALIZE)).status).toBe(200);
     http.clock.advance(50_000);
     expect((await http.post(INITIALIZE, wrong)).status).toBe(401);
@@ -202,7 +202,7 @@ describe('too many requests', () => {
     };
     expect(await statuses(105)).toBe(5);
     expect((await http.post('{}')).headers['retry-after']).toBe('1');
-    // Another user is not held up.
+    // Another user is not delayed.
     expect(await statuses(10, { authorization: `Bearer ${OTHER_TOKEN}` })).toBe(0);
     http.clock.advance(1_000);
     expect(await statuses(55)).toBe(5);

@@ -5,13 +5,13 @@ import { bytesOf, type Message, RecordingSink, scan } from '../../support/wire.j
 
 /** Nobody listens to these; what is heard afterwards. */
 function missed(...messages: (Message | string)[]) {
-  const held = new UnsolicitedBuffer(scan);
+  const buffer = new UnsolicitedBuffer(scan);
   const add = (message: Message | string) =>
-    held.add(whole(bytesOf(typeof message === 'string' ? message : JSON.stringify(message))));
+    buffer.add(whole(bytesOf(typeof message === 'string' ? message : JSON.stringify(message))));
   messages.forEach(add);
   const heard = () => {
     const sink = new RecordingSink();
-    held.flushTo(sink);
+    buffer.flushTo(sink);
     return sink.lines;
   };
   return { add, heard };
@@ -45,14 +45,14 @@ describe('what a client missed', () => {
   });
 
   it.each(['message', 'progress', 'vendor'])(
-    'is not what is said to whoever happens to listen, such as %s',
+    'skips messages for clients that happen to listen, such as %s',
     (method) => {
       expect(missed(notice(method)).heard()).toEqual([]);
     },
   );
 
   it.each(['tasks/status', 'elicitation/complete', 'resources/updated'])(
-    'is a bounded number of notices, such as %s, and begins anew when they were heard',
+    'holds a bounded number of notifications, such as %s, and starts again when they were sent',
     (method) => {
       const { add, heard } = missed();
       for (let n = 0; n < 1_000; n += 1) add(notice(method, { n }));
@@ -63,7 +63,7 @@ describe('what a client missed', () => {
     },
   );
 
-  it('is no question that was taken back, nor that it was', () => {
+  it('drops a server request that was cancelled, and its cancellation', () => {
     const { add, heard } = missed(input(1), input(2));
     for (let id = 3; id < 1_000; id += 1) {
       add(input(id));
@@ -73,7 +73,7 @@ describe('what a client missed', () => {
     expect(heard()).toEqual([JSON.stringify(input(2))]);
   });
 
-  it('is the end of a question that it has heard', () => {
+  it('holds the cancellation of a server request that was sent', () => {
     const { add, heard } = missed(input(1));
     heard();
     add(notice('cancelled', { requestId: 1 }));

@@ -8,7 +8,7 @@ async function serving(revision = '2025-03-26') {
   const world = scriptGateway({ servers: { a: { tools: ['read'] } } });
   await world.startAll();
   const client = world.connect();
-  client.greet(revision);
+  client.initialize(revision);
   return { ...world, client, child: world.server('a').child };
 }
 
@@ -25,7 +25,7 @@ const batchOf = (...messages: (Message | string)[]) =>
 const refusal = (message: string, id: unknown = null) => ({ jsonrpc: '2.0', id, error: { code: -32600, message } });
 
 describe('a batch of a client of 2025-03-26', () => {
-  it('is answered with one array when the last answer is there, all as it was spelt', async () => {
+  it('is answered with one array when the last answer is there, all as it was written', async () => {
     const { client, child } = await serving();
     client.say(
       ' [ {"jsonrpc":"2.0","id":1.0,"method":"tools/call","params":{"name":"a__read"}} ,\t{"params":{"name":"a__read"},"id":"\\u0062","method":"tools/call","jsonrpc":"2.0"},{"jsonrpc":"2.0","method":"notifications/x"}]',
@@ -219,7 +219,7 @@ describe('a batch that is refused', () => {
     expect(client.received.take()).toEqual([
       refusal('The session has to begin with initialize, which cannot be in a batch'),
     ]);
-    client.greet();
+    client.initialize();
     expect(client.session.revision).toBe('2025-11-25');
   });
 });

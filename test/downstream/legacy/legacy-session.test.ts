@@ -12,7 +12,7 @@ async function serving() {
   return { ...world, client, child: world.server('a').child };
 }
 
-/** What is promised to every client, whatever servers there are. */
+/** Capabilities that every client gets, whatever servers there are. */
 const CAPABILITIES = {
   tools: { listChanged: true },
   prompts: { listChanged: true },
@@ -21,20 +21,20 @@ const CAPABILITIES = {
   logging: {},
 };
 
-/** What is promised to those that know of tasks. */
+/** Capabilities for clients that know tasks. */
 const TASKS = { list: {}, cancel: {}, requests: { tools: { call: {} } } };
 
 const CHANGED = '{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}';
 
 /** How often the client was told that tools have changed. */
-function notices(client: ScriptedClient): number {
+function announcements(client: ScriptedClient): number {
   return client.received.lines.filter((line) => line === CHANGED).length;
 }
 
 describe('the handshake', () => {
   it.each(['2025-11-25', '2025-06-18', '2025-03-26', '2024-11-05'])('agrees on %s', async (revision) => {
     const { client } = await serving();
-    expect(client.greet(revision).result).toEqual({
+    expect(client.initialize(revision).result).toEqual({
       protocolVersion: revision,
       capabilities: revision === '2025-11-25' ? { ...CAPABILITIES, tasks: TASKS } : CAPABILITIES,
       serverInfo: { name: 'trunkline', version: '1.2.3' },
@@ -59,7 +59,7 @@ describe('the handshake', () => {
 
   it('happens once', async () => {
     const { client } = await serving();
-    client.greet();
+    client.initialize();
     client.request(1, 'initialize', { protocolVersion: '2025-11-25' });
     expect(client.answerTo(1)?.error).toMatchObject({ code: -32600 });
   });
@@ -87,7 +87,7 @@ describe('ping', () => {
     const { client, child } = await serving();
     client.request('early', 'ping');
     expect(client.received.lines).toEqual(['{"jsonrpc":"2.0","id":"early","result":{}}']);
-    client.greet();
+    client.initialize();
     for (let id = 0; id < 200; id += 1) client.call(id, 'a__read');
     client.received.take();
     client.say('{"jsonrpc":"2.0","id":9007199254740993,"method":"ping"}');
@@ -98,10 +98,10 @@ describe('ping', () => {
 
 describe('an answer', () => {
   it.each(['1', '"1"', '1.0', '-7', '9007199254740993', '"\\u0061"', '""', '"😀"'])(
-    'goes to the id %s as the client spelt it, all else as the child spelt it',
+    'goes to the id %s as the client wrote it, all else as the child wrote it',
     async (id) => {
       const { client, child } = await serving();
-      client.greet();
+      client.initialize();
       client.say(`{"jsonrpc":"2.0","id":${id},"method":"tools/call","params":{"name":"a__read"}}`);
       child.say(` {"result":{"x":1.0,"x":1e400} ,"id":${child.calls[0]?.id},"extra":null,"jsonrpc":"2.0"} \r`);
       expect(client.received.lines).toEqual([
@@ -115,7 +115,7 @@ describe('an answer', () => {
     const world = scriptGateway({ servers: { a: { tools: ['read'] }, b: { tools: ['read'] } } });
     await world.startAll();
     const client = world.connect();
-    client.greet();
+    client.initialize();
     for (let id = 0; id < 20; id += 1) client.call(id, id % 2 === 0 ? 'a__read' : 'b__read', { arguments: { id } });
     for (const key of ['b', 'a']) {
       const { child } = world.server(key);
@@ -129,8 +129,8 @@ describe('an answer', () => {
   it('of one client never reaches another with the same id', async () => {
     const world = await serving();
     const other = world.connect();
-    world.client.greet();
-    other.greet();
+    world.client.initialize();
+    other.initialize();
     world.client.call(1, 'a__read', { arguments: 'mine' });
     other.call(1, 'a__read', { arguments: 'theirs' });
     world.child.answer(1, 'theirs');
@@ -142,7 +142,7 @@ describe('an answer', () => {
 describe('an id that is in flight already', () => {
   it('is refused, and the first request is answered', async () => {
     const { client, child } = await serving();
-    client.greet();
+    client.initialize();
     client.call(1, 'a__read');
     client.call(1, 'a__read');
     expect(client.received.take()).toEqual([
@@ -155,7 +155,7 @@ describe('an id that is in flight already', () => {
 
   it('is another one if it is a string, and free again after the answer', async () => {
     const { client, child } = await serving();
-    client.greet();
+    client.initialize();
     client.call(1, 'a__read');
     client.call('1', 'a__read');
     expect(child.calls).toHaveLength(2);
@@ -169,7 +169,7 @@ describe('an id that is in flight already', () => {
 describe('a cancelled request', () => {
   it('is not answered any more, and the child is told in the words of the client', async () => {
     const { client, child } = await serving();
-    client.greet();
+    client.initialize();
     client.call('c', 'a__read');
     client.say(
       '{"method":"notifications/cancelled","params":{"reason":"no \\u00e9","requestId":"c","_meta":{"n":1.0}},"jsonrpc":"2.0"}',
@@ -189,7 +189,7 @@ describe('a cancelled request', () => {
     ['null', 'null'],
   ])('with an id that is %s is none', async (_, id) => {
     const { client, child } = await serving();
-    client.greet();
+    client.initialize();
     client.call(1, 'a__read');
     const params = id === undefined ? '{}' : `{"requestId":${id}}`;
     client.say(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":${params}}`);
@@ -203,7 +203,7 @@ describe('a cancelled request', () => {
     await fc.assert(
       fc.asyncProperty(fc.array(fc.tuple(step, fc.nat(3)), { maxLength: 40 }), async (steps) => {
         const { client, child, clock } = await serving();
-        client.greet();
+        client.initialize();
         const cancelled = new Set<string>();
         const sent = new Map<number, string>();
         let count = 0;
@@ -254,7 +254,7 @@ describe('a cancelled request', () => {
 describe('progress', () => {
   it("carries the client's own token, and nothing else changes", async () => {
     const { client, child } = await serving();
-    client.greet();
+    client.initialize();
     client.say(
       '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"_meta":{"progressToken":"t\\u0031"},"name":"a__read"}}',
     );
@@ -268,7 +268,7 @@ describe('progress', () => {
 
   it('is not followed by the answer at once, which clients would take for the end of both', async () => {
     const { client, child, clock } = await serving();
-    client.greet();
+    client.initialize();
     client.call(1, 'a__read', { _meta: { progressToken: 7 } });
     const id = child.calls[0]?.id;
     child.say({ jsonrpc: '2.0', method: 'notifications/progress', params: { progressToken: id, progress: 1 } });
@@ -282,7 +282,7 @@ describe('progress', () => {
 
   it('does not hold an answer that comes later', async () => {
     const { client, child, clock } = await serving();
-    client.greet();
+    client.initialize();
     client.call(1, 'a__read', { _meta: { progressToken: 7 } });
     const id = child.calls[0]?.id;
     child.say({ jsonrpc: '2.0', method: 'notifications/progress', params: { progressToken: id, progress: 1 } });
@@ -293,7 +293,7 @@ describe('progress', () => {
 
   it('leaves silence when the client gives up between it and the answer', async () => {
     const { client, child, clock } = await serving();
-    client.greet();
+    client.initialize();
     client.call(1, 'a__read', { _meta: { progressToken: 7 } });
     const id = child.calls[0]?.id;
     child.say({ jsonrpc: '2.0', method: 'notifications/progress', params: { progressToken: id, progress: 1 } });
@@ -319,51 +319,51 @@ describe('that tools have changed', () => {
 
   it('is told once for changes that come together', async () => {
     const { client, change, clock } = await listed();
-    client.greet();
+    client.initialize();
     client.request(1, 'tools/list');
     for (let count = 0; count < 10; count += 1) await change();
     clock.advance(199);
-    expect(notices(client)).toBe(0);
+    expect(announcements(client)).toBe(0);
     clock.advance(1);
-    expect(notices(client)).toBe(1);
+    expect(announcements(client)).toBe(1);
     clock.advance(10_000);
-    expect(notices(client)).toBe(1);
+    expect(announcements(client)).toBe(1);
   });
 
   it('F37: is told every two seconds at most', async () => {
     const { client, change, clock } = await listed();
-    client.greet();
+    client.initialize();
     client.request(1, 'tools/list');
     for (let step = 0; step < 60; step += 1) {
       await change();
       clock.advance(100);
       await flush();
     }
-    expect(notices(client)).toBe(3);
+    expect(announcements(client)).toBe(3);
   });
 
   it('is not told to a client that has not listed yet, nor while it waits for its first list', async () => {
     const { server, connect, clock } = scriptGateway({ servers: { a: { tools: ['x'] }, b: { tools: ['y'] } } });
     const client = connect();
-    client.greet();
+    client.initialize();
     await server('a').start();
     clock.advance(5_000);
     client.request(1, 'tools/list');
     await server('b').start();
     clock.advance(5_000);
     expect(client.answerTo(1)?.result.tools).toHaveLength(2);
-    expect(notices(client)).toBe(0);
+    expect(announcements(client)).toBe(0);
   });
 
   it('is told when a server arrives after the first list was given', async () => {
     const { server, connect, clock } = scriptGateway({ servers: { a: { tools: ['x'] } }, startupWaitMs: 1_000 });
     const client = connect();
-    client.greet();
+    client.initialize();
     client.request(1, 'tools/list');
     clock.advance(1_000);
     await server('a').start();
     clock.advance(200);
-    expect(notices(client)).toBe(1);
+    expect(announcements(client)).toBe(1);
   });
 
   it('is not told before the client has confirmed the handshake', async () => {
@@ -372,22 +372,22 @@ describe('that tools have changed', () => {
     client.request(1, 'tools/list');
     await change();
     clock.advance(5_000);
-    expect(notices(client)).toBe(0);
+    expect(announcements(client)).toBe(0);
     client.say({ jsonrpc: '2.0', method: 'notifications/initialized' });
     await change();
     clock.advance(5_000);
-    expect(notices(client)).toBe(1);
+    expect(announcements(client)).toBe(1);
   });
 
   it('is not told to a client that is gone', async () => {
     const { client, change, clock } = await listed();
-    client.greet();
+    client.initialize();
     client.request(1, 'tools/list');
     await change();
     client.session.close();
     await change();
     clock.advance(60_000);
-    expect(notices(client)).toBe(0);
+    expect(announcements(client)).toBe(0);
     expect(clock.pending).toBe(0);
   });
 });
@@ -406,7 +406,7 @@ describe('a line that cannot be served', () => {
     [`{"jsonrpc":"2.0","id":3,"method":"m","params":${'['.repeat(600)}${']'.repeat(600)}}`, '3', -32600],
   ])('is answered with an error: %s', async (line, id, code) => {
     const { client } = await serving();
-    client.greet();
+    client.initialize();
     client.say(line);
     expect(client.received.lines).toHaveLength(1);
     expect(client.received.lines[0]).toMatch(`{"jsonrpc":"2.0","id":${id},"error":{"code":${code},`);
@@ -448,7 +448,7 @@ describe('a line that cannot be served', () => {
 describe('a client that leaves', () => {
   it('takes its requests along: they are cancelled wherever they are', async () => {
     const { client, child, clock } = await serving();
-    client.greet();
+    client.initialize();
     for (let id = 0; id < 5; id += 1) client.call(id, 'a__read');
     expect(client.session.inFlight).toBe(5);
     client.session.close();
@@ -466,7 +466,7 @@ describe('a client that leaves', () => {
 
   it('is not served any more, should a line of it still come', async () => {
     const { client, child } = await serving();
-    client.greet();
+    client.initialize();
     client.session.close();
     client.call(1, 'a__read');
     expect(child.calls).toEqual([]);
@@ -476,8 +476,8 @@ describe('a client that leaves', () => {
   it('does not disturb the others', async () => {
     const world = await serving();
     const other = world.connect();
-    other.greet();
-    world.client.greet();
+    other.initialize();
+    world.client.initialize();
     other.call(1, 'a__read');
     world.client.call(1, 'a__read');
     world.client.session.close();
@@ -491,7 +491,7 @@ describe('what a server asks of a client', () => {
     'that declared nothing is refused, and the client does not see it: %s',
     async (method) => {
       const { client } = await serving();
-      client.greet();
+      client.initialize();
       const errors: RpcError[] = [];
       const request = new EnvelopeRequest(requestOf({ jsonrpc: '2.0', id: 4, method, params: {} }));
       const fail = (error: RpcError) => errors.push(error);
@@ -505,9 +505,9 @@ describe('what a server asks of a client', () => {
 });
 
 describe('a call whose client has gone from where its answer goes', () => {
-  it('still asks, the way that questions take without a call', async () => {
+  it('sends its server requests over the session, as without a call', async () => {
     const { client, child } = await serving();
-    client.greet('2025-11-25', { elicitation: {} });
+    client.initialize('2025-11-25', { elicitation: {} });
     const sent: string[] = [];
     const reply = {
       isShared: false,
@@ -533,7 +533,7 @@ describe('a call whose client has gone from where its answer goes', () => {
 describe('a server request that is cancelled after the call that caused it was answered', () => {
   it('is cancelled apart from that call, with the text of the server', async () => {
     const { client, child } = await serving();
-    client.greet('2025-11-25', { elicitation: {} });
+    client.initialize('2025-11-25', { elicitation: {} });
     const sent: string[] = [];
     const reply = {
       isShared: false,

@@ -7,7 +7,7 @@ async function two(protocolVersion?: string) {
   const world = scriptGateway({ servers: { a: { tools: ['x'] }, b: { tools: ['y'] } } });
   await world.startAll();
   const client = world.connect();
-  client.greet(protocolVersion, { elicitation: {} });
+  client.initialize(protocolVersion, { elicitation: {} });
   const [a, b] = [world.server('a').child, world.server('b').child];
   return { ...world, client, a, b, sources: () => client.received.sources };
 }
@@ -19,7 +19,7 @@ function progress(progressToken: unknown) {
 const SAID = { jsonrpc: '2.0', method: 'notifications/message', params: { level: 'error', data: 1 } };
 
 describe('the order of what a client is told', () => {
-  it('is kept among all that one server says along its calls: answers, progress, log messages and questions', async () => {
+  it('is kept among all that one server says along its calls: answers, progress, log messages and server requests', async () => {
     const { client, a, b, clock, sources } = await two();
     client.call(1, 'a__x', { _meta: { progressToken: 't' } });
     client.call(2, 'b__y');

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { BatchReply } from '../../../src/downstream/stdio/batch-reply.js';
+import { BatchReply } from '../../../src/downstream/stdio/client-pipe.js';
 import { whole } from '../../../src/jsonrpc/message.js';
 import { bytesOf, RecordingSink } from '../../support/wire.js';
 
@@ -16,7 +16,7 @@ describe('the reply to a batch', () => {
     expect(sink.lines).toEqual(['[{"id":2},{ "id" : 1.0 },{"id":3}]']);
   });
 
-  it('is not held back for what was withdrawn, and is nothing when all was', () => {
+  it('does not wait for withdrawn answers, and is nothing when all are withdrawn', () => {
     const sink = new RecordingSink();
     const reply = new BatchReply(sink, 2);
     reply.answer(text('{"id":1}'));

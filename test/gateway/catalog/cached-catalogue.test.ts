@@ -4,8 +4,8 @@ import { listAllPages } from '../../../src/gateway/catalog/list-pages.js';
 import { LISTS, type ListKind } from '../../../src/mcp/lists.js';
 import { bytesOf, scan } from '../../support/wire.js';
 
-const PATIENCE = { idleMs: 1, maxMs: 1 };
-const GREETING =
+const TIMEOUTS = { idleMs: 1, maxMs: 1 };
+const INITIALIZE_RESULT =
   '{ "protocolVersion":"2025-06-18","capabilities":{"tools":{},"resources":{"subscribe":true}},"instructions":"Öffne."}';
 const TOOL = '{ "name" : "x" , "inputSchema" : {"type":"object"}, "n":9007199254740993, "e":1e400, "t":"\\u00e9" }';
 
@@ -22,8 +22,8 @@ const lists = new Map<ListKind, ReturnType<typeof entries>>([
   ['templates', []],
 ]);
 
-function kept(): Uint8Array {
-  return serializeCatalogue({ initializeResult: bytesOf(GREETING), lists });
+function serialized(): Uint8Array {
+  return serializeCatalogue({ initializeResult: bytesOf(INITIALIZE_RESULT), lists });
 }
 
 function read(bytes: Uint8Array): CachedCatalogue {
@@ -32,18 +32,18 @@ function read(bytes: Uint8Array): CachedCatalogue {
   return child;
 }
 
-describe('a child that was kept', () => {
-  it('answers for its lists as it spelt them, to the byte', async () => {
-    const child = read(kept());
-    const list = await listAllPages(child, LISTS.tools, PATIENCE);
+describe('a cached catalogue', () => {
+  it('answers for the lists as the server wrote them, to the byte', async () => {
+    const child = read(serialized());
+    const list = await listAllPages(child, LISTS.tools, TIMEOUTS);
     if (list.kind === 'failed') throw new Error(list.reason);
     const texts = list.entries.map(({ bytes, span }) => Buffer.from(bytes.subarray(span.start, span.end)).toString());
     expect(texts).toEqual([TOOL, '{"name":"y"}']);
-    expect(await listAllPages(child, LISTS.resources, PATIENCE)).toMatchObject({ kind: 'listed', entries: [] });
+    expect(await listAllPages(child, LISTS.resources, TIMEOUTS)).toMatchObject({ kind: 'listed', entries: [] });
   });
 
   it('says of itself what it said', () => {
-    const child = read(kept());
+    const child = read(serialized());
     expect(child.instructions).toBe('Öffne.');
     expect([child.offers('tools'), child.offers('resources.subscribe'), child.offers('prompts')]).toEqual([
       true,
@@ -52,18 +52,18 @@ describe('a child that was kept', () => {
     ]);
   });
 
-  it('has no answer for a list that was not kept', async () => {
-    const child = read(kept());
-    expect(await listAllPages(child, LISTS.prompts, PATIENCE)).toMatchObject({ kind: 'failed' });
+  it('has no answer for a list that was not cached', async () => {
+    const child = read(serialized());
+    expect(await listAllPages(child, LISTS.prompts, TIMEOUTS)).toMatchObject({ kind: 'failed' });
   });
 
-  it('is the same text when the same is kept again', () => {
-    expect(Buffer.from(kept()).equals(kept())).toBe(true);
+  it('is the same text when the same is cached again', () => {
+    expect(Buffer.from(serialized()).equals(serialized())).toBe(true);
   });
 });
 
-describe('what is no child that was kept', () => {
-  const text = Buffer.from(kept()).toString();
+describe('a file that is no cached catalogue', () => {
+  const text = Buffer.from(serialized()).toString();
 
   it.each([
     ['nothing', ''],
@@ -84,7 +84,7 @@ describe('what is no child that was kept', () => {
   });
 
   it('is any beginning of one, and reading it never throws', () => {
-    const bytes = kept();
+    const bytes = serialized();
     for (let length = 0; length < bytes.length; length += 1) {
       expect(typeof CachedCatalogue.read(bytes.subarray(0, length), scan)).toBe('string');
     }

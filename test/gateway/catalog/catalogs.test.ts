@@ -72,7 +72,7 @@ describe('the merged lists', () => {
   it('are what a client is given for each of the methods, on one page', async () => {
     const { gateway, connect } = await merged();
     const client = connect();
-    client.greet();
+    client.initialize();
     for (const [method, kind] of [
       ['prompts/list', 'prompts'],
       ['resources/list', 'resources'],
@@ -91,7 +91,7 @@ describe('the merged lists', () => {
       servers: { a: offering({ prompts: names('a') }), b: offering({ prompts: names('b') }) },
     });
     const client = world.connect();
-    client.greet();
+    client.initialize();
     client.request('held', 'prompts/list');
     expect(client.received.lines).toEqual([]);
     await world.startAll();
@@ -120,7 +120,7 @@ describe('the merged lists', () => {
   it('wait together for servers that are starting', async () => {
     const world = scriptGateway({ servers: { a: offering(A) } });
     const client = world.connect();
-    client.greet();
+    client.initialize();
     client.request(1, 'resources/list');
     client.request(2, 'prompts/list');
     expect(client.received.lines).toEqual([]);
@@ -150,7 +150,7 @@ describe('the lists that have changed', () => {
   it('are told to a client that has asked for them, resources and their templates in one', async () => {
     const { server, connect, clock } = await merged({ a: A });
     const client = connect();
-    client.greet();
+    client.initialize();
     for (const method of ['prompts/list', 'resources/list', 'resources/templates/list']) client.request(method, method);
     client.received.take();
     server('a').crash('parked');
@@ -164,7 +164,7 @@ describe('the lists that have changed', () => {
   it('are not told to a client that has asked for none of them', async () => {
     const { server, connect, clock } = await merged({ a: A });
     const client = connect();
-    client.greet();
+    client.initialize();
     client.request(1, 'tools/list');
     client.received.take();
     server('a').crash('parked');

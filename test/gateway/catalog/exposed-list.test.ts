@@ -33,7 +33,7 @@ describe('an exposed tool', () => {
     `{"annotations":{"name":"other","title":"x"},"n\\u0061me":"read","inputSchema":{"type":"object","name":"inner"}}`,
     `{"name":"read","inputSchema":{"type":"object","properties":{"name":{"type":"string"},"name":{}}},"__proto__":{"name":"x"}}`,
     `{\r"name"\r:\r"read"\r,\r${SCHEMA}\r}`,
-  ])('is listed as the server spelt it, but for the name: %s', (entry) => {
+  ])('is listed as the server wrote it, but for the name: %s', (entry) => {
     const { entries, tools } = expose([entry]);
     const expected = entry.replace(/("n(?:a|\\u0061)me"\s*:\s*)"re(?:a|\\u0061)d"/, '$1"k__read"');
     expect(entries).toEqual([expected]);
@@ -65,7 +65,7 @@ describe('an exposed tool', () => {
     expect(entries).toEqual([`{"name":"k__b",${SCHEMA},"name":"k__b"}`]);
   });
 
-  it.each(['read', 're\\u0061d'])('keeps its own name without a prefix, as it is spelt: %s', (name) => {
+  it.each(['read', 're\\u0061d'])('keeps its own name without a prefix, as it is written: %s', (name) => {
     const entry = `{"name":"${name}",${SCHEMA}}`;
     expect(expose([entry], { prefix: '' }).entries).toEqual([entry]);
   });

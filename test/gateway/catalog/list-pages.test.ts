@@ -4,7 +4,7 @@ import { LISTS } from '../../../src/mcp/lists.js';
 import type { UpstreamConnection } from '../../../src/upstream/port.js';
 import { type Message, responseOf } from '../../support/wire.js';
 
-const PATIENCE = { idleMs: 1_000, maxMs: 1_000 };
+const TIMEOUTS = { idleMs: 1_000, maxMs: 1_000 };
 
 /** A child whose pages are raw results, in order; after the last one it fails. */
 function child(...pages: (string | Message)[]) {
@@ -18,7 +18,7 @@ function child(...pages: (string | Message)[]) {
     const member = text.startsWith('{"code"') ? 'error' : 'result';
     return { kind: 'answered', response: responseOf(`{"jsonrpc":"2.0","id":1,"${member}":${text}}`), at: 0 };
   };
-  return { asked, list: (limits?: ListLimits) => listAllPages({ request }, LISTS.tools, PATIENCE, limits) };
+  return { asked, list: (limits?: ListLimits) => listAllPages({ request }, LISTS.tools, TIMEOUTS, limits) };
 }
 
 async function texts(listing: ReturnType<typeof listAllPages>): Promise<unknown> {
@@ -33,7 +33,7 @@ async function texts(listing: ReturnType<typeof listAllPages>): Promise<unknown>
 const TOO_LARGE = 'larger than 10 bytes';
 
 describe('listing all pages', () => {
-  it('takes one page without a cursor, each entry as it was spelt', async () => {
+  it('takes one page without a cursor, each entry as it was written', async () => {
     const { asked, list } = child('{"tools": [ {"n":1.0} , 7,"\\u00e9" ] }');
     expect(await texts(list())).toEqual(['{"n":1.0}', '7', '"\\u00e9"']);
     expect(asked).toEqual([undefined]);

@@ -133,7 +133,7 @@ describe('a cursor', () => {
     expect(answerTo(list, { cursor, x: 1 })).toEqual({ tools: [2] });
   });
 
-  it('may be spelt with escapes', () => {
+  it('may be written with escapes', () => {
     const code = (cursor ?? '').charCodeAt(0).toString(16);
     const params = `{"cursor":"\\u00${code}${cursor?.slice(1)}"}`;
     const exchange = new InMemoryExchange('tools/list', params);
@@ -157,7 +157,7 @@ describe('a cursor', () => {
     ['another order', ['2', '1']],
     ['an entry more', ['1', '2', '3']],
     ['an entry less', ['1']],
-    ['an entry spelt in another way', ['1', '2 ']],
+    ['an entry written in another way', ['1', '2 ']],
   ])('of the same list in another state is invalid: %s', (_, entries) => {
     expect(answerTo(listOf(entries, LIMITS), { cursor })).toEqual(INVALID);
   });

@@ -174,13 +174,13 @@ describe('an entry with an alias', () => {
     `{ "x":9007199254740993, "uri" : "${MAIN}" ,"name":"n","_meta":{"ui":{"csp":{"a":[1.0]}}} }`,
     `{"name":"u\\u0069","u\\u0072i":"ui:\\/\\/app/main.html","description":"${MAIN}"}`,
     `{"uri":"ui://x","name":"n","uri":"${MAIN}"}`,
-  ])('of a resource is otherwise as the server spelt it: %s', (entry) => {
+  ])('of a resource is otherwise as the server wrote it: %s', (entry) => {
     const expected = entry.replace(/("u(?:r|\\u0072)i"\s*:\s*)"[^"]*"/g, `$1"${alias('k')}"`);
     expect(activeConfig(entry, 'resources')).toBe(expected);
     expect(expected).not.toBe(entry);
   });
 
-  it('of a tool is otherwise as the server spelt it, whatever members nobody knows it has', () => {
+  it('of a tool is otherwise as the server wrote it, whatever members nobody knows it has', () => {
     const value = fc.oneof(fc.json(), fc.constantFrom('9007199254740993', '1.0', '-0', '{"a":1,"a":2}', `"${MAIN}"`));
     const members = fc
       .array(fc.tuple(fc.string(), value), { maxLength: 3 })

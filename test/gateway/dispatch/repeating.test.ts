@@ -168,7 +168,7 @@ async function asking(server: Parameters<typeof scriptGateway>[0]['servers'][str
   const world = scriptGateway({ servers: { files: server } });
   await world.startAll();
   const client = world.connect();
-  client.greet('2025-11-25');
+  client.initialize('2025-11-25');
   return { client, server: world.server('files') };
 }
 

@@ -10,7 +10,7 @@ function pooling(sharing: Sharing) {
   const world = scriptGateway({ servers: { a: { tools: ['x'], sharing } } });
   const handshake = (capabilities: Message = {}, name = 't', principal = 'somebody') => {
     const client = world.connect({ principal });
-    client.greet('2025-11-25', capabilities, name);
+    client.initialize('2025-11-25', capabilities, name);
     return client;
   };
   /** Which process serves each client, by what reaches it. */
@@ -62,7 +62,7 @@ describe('a server shared by profile', () => {
     });
   });
 
-  it('is kept a while without clients, and serves the next one like its last', async () => {
+  it('keeps running a while without clients, and serves the next one like its last', async () => {
     const { handshake, idOf, server, clock } = pooling('profile');
     handshake().session.close();
     clock.advance(599_999);
@@ -160,7 +160,7 @@ describe('a server shared by all', () => {
     expect([await idOf(handshake()), await idOf(handshake({ sampling: {} }, 'other', 'else'))]).toEqual(['a', 'a']);
   });
 
-  it('is kept without clients', () => {
+  it('keeps running without clients', () => {
     const { handshake, server, clock } = pooling('all');
     handshake().session.close();
     clock.advance(86_400_000);

@@ -86,7 +86,7 @@ describe('a backend whose tools change', () => {
     expect(lists(child) - before).toBe(1 + 3);
   });
 
-  it('has one reading under way and one more after it', async () => {
+  it('has one read in progress and one more after it', async () => {
     const { child, advance } = await running();
     child.listsTools = false;
     const before = lists(child);
@@ -178,7 +178,7 @@ describe('a call to a backend', () => {
   it.each(['parked', 'stopped'] as const)('that is %s is answered at once', async (state) => {
     const { server, connect } = await running();
     const client = connect();
-    client.greet();
+    client.initialize();
     server.crash(state);
     client.call(1, 'a__read');
     expect(client.answerTo(1)?.result._meta['trunkline/failure']).toMatchObject({ reason: state, sent: false });
@@ -188,7 +188,7 @@ describe('a call to a backend', () => {
   it('that can never run is answered at once', () => {
     const { server, connect } = scriptGateway({ servers: { a: { isMisconfigured: true } } });
     const client = connect();
-    client.greet();
+    client.initialize();
     client.call(1, 'a__read');
     expect(client.answerTo(1)?.result._meta['trunkline/failure']).toMatchObject({
       reason: 'misconfigured',
@@ -200,7 +200,7 @@ describe('a call to a backend', () => {
   it('waits for the start that it asks for, when that begins at once', async () => {
     const { server, connect } = await running();
     const client = connect();
-    client.greet();
+    client.initialize();
     server.crash('parked');
     server.moved('starting');
     client.call(1, 'a__read');
@@ -216,7 +216,7 @@ describe('a call to a backend', () => {
   ] as const)('that is %s and does not get there says so', async (reason, hasRun, waitMs) => {
     const { server, clock, connect } = scriptGateway({ servers: { a: { tools: ['read'] } } });
     const client = connect();
-    client.greet();
+    client.initialize();
     if (hasRun) {
       await server('a').start();
       server('a').crash('backoff');

@@ -10,7 +10,7 @@ async function logging() {
   await world.startAll();
   const connect = () => {
     const client = world.connect();
-    client.greet();
+    client.initialize();
     return client;
   };
   /** The levels that the present process was asked for. */
@@ -88,7 +88,7 @@ describe('setting a level', () => {
   it('works before any server is there, which is then told', async () => {
     const { connect, server } = scriptGateway({ servers: { a: { hello: LOGGING } } });
     const client = connect();
-    client.greet();
+    client.initialize();
     expect(setLevel(client, 'notice')?.result).toEqual({});
     const child = await server('a').start();
     expect(child.asked('logging/setLevel').map(({ params }) => params.level)).toEqual(['notice']);

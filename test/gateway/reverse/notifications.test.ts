@@ -16,7 +16,7 @@ async function two() {
 }
 
 describe.each([SAID, OTHER])('what a server says unasked, such as %s', (line) => {
-  it('goes to every client, as it was spelt, when no request is in flight', async () => {
+  it('goes to every client, as it was written, when no request is in flight', async () => {
     const { one, other, child } = await two();
     child.say(line);
     expect([one.notifications, other.notifications]).toEqual([[line], [line]]);

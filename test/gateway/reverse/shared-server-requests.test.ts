@@ -8,7 +8,7 @@ async function shared(capabilities: readonly object[] = [{ elicitation: {} }, { 
   await world.startAll();
   const clients = capabilities.map((each) => {
     const client = world.connect();
-    client.greet('2025-11-25', each);
+    client.initialize('2025-11-25', each);
     return client;
   });
   const [one = world.connect(), other = world.connect()] = clients;
@@ -19,7 +19,7 @@ async function shared(capabilities: readonly object[] = [{ elicitation: {} }, { 
   return { ...world, one, other, child, answerAll };
 }
 
-describe('a server that asks while calls of two clients are under way', () => {
+describe('a server that asks while calls of two clients are in flight', () => {
   it('is refused, and has calls of one client at a time from then on', async () => {
     const { one, other, child, answerAll } = await shared();
     one.call(1, 'a__x');

@@ -11,7 +11,7 @@ async function subscribing() {
   await world.startAll();
   const connect = () => {
     const client = world.connect();
-    client.greet();
+    client.initialize();
     return client;
   };
   /** A request to the gateway, which the server answers if it hears of it. Returns what the client is told. */
@@ -124,7 +124,7 @@ describe('subscribing to a resource', () => {
     expect(heard()).toEqual([`subscribe ${URI}`]);
   });
 
-  it('reaches the server as the client spelt it', async () => {
+  it('reaches the server as the client wrote it', async () => {
     const { connect, server } = await subscribing();
     const params = `{"x":1.0,"uri":"${URI}","_meta":{"y":[]}}`;
     connect().say(`{"jsonrpc":"2.0","id":1,"method":"resources/subscribe","params":${params}}`);
@@ -229,7 +229,7 @@ describe('a new process', () => {
 });
 
 describe('an update', () => {
-  it('reaches who is subscribed to its URI, as the server spelt it, and nobody else', async () => {
+  it('reaches who is subscribed to its URI, as the server wrote it, and nobody else', async () => {
     const { connect, server, subscribe } = await subscribing();
     const [one, elsewhere, none] = [connect(), connect(), connect()];
     await subscribe(one, URI);
@@ -271,7 +271,7 @@ describe('an update', () => {
     expect(client.received.lines).toEqual([]);
   });
 
-  it('is no part of an answer, though a call of the subscriber is under way', async () => {
+  it('is no part of an answer, though a call of the subscriber is in flight', async () => {
     const { connect, server, subscribe, update } = await subscribing();
     const [subscriber, caller] = [connect(), connect()];
     await subscribe(subscriber);

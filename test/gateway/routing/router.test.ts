@@ -6,7 +6,7 @@ async function routing(servers: Readonly<Record<string, ServerScript>>) {
   const world = scriptGateway({ servers });
   await world.startAll();
   const client = world.connect();
-  client.greet();
+  client.initialize();
   const keys = Object.keys(servers);
   /** Which servers heard of the request, and with what params. */
   const reached = (method: string): [key: string, params: Message][] =>
@@ -111,7 +111,7 @@ describe('a resource', () => {
     expect(reached('resources/read')).toEqual([['a', { uri: 'x://1' }]]);
   });
 
-  it('reaches its server as the client spelt it', async () => {
+  it('reaches its server as the client wrote it', async () => {
     const { client, server } = await among(FIELD);
     client.say(
       '{"id":"c","params":{ "uri" : "file:\\/\\/\\/\\u0062.txt","n":1.0 },"jsonrpc":"2.0","method":"resources/read"}',

@@ -33,7 +33,7 @@ async function apps(servers: Readonly<Record<string, ServerScript>> = { a: app()
   if (isStarted) await world.startAll();
   const connect = () => {
     const client = world.connect();
-    client.greet();
+    client.initialize();
     return client;
   };
   const client = connect();
@@ -204,7 +204,7 @@ describe('a URI that nobody has', () => {
 });
 
 describe('what clients have been shown', () => {
-  it('follows the order of the configuration, whoever was ready first', async () => {
+  it('follows the order of the configuration, whichever server was ready first', async () => {
     const world = await apps(undefined, false);
     const { client, server, seen } = world;
     client.request('first', 'resources/list');

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { createRestartTool } from '../../../src/gateway/status/restart-tool.js';
+import { createRestartTool } from '../../../src/gateway/status/own-tool.js';
 import { reportStatus } from '../../../src/gateway/status/status.js';
 import type { ProcessFacts, ServerFacts, StatusFacts } from '../../../src/gateway/status/status-facts.js';
 import { renderStatus } from '../../../src/gateway/status/status-text.js';
@@ -134,7 +134,7 @@ describe('the report', () => {
   it('counts calls and how long they took', async () => {
     const { server, connect, clock, one } = await given();
     const client = connect();
-    client.greet();
+    client.initialize();
     for (const id of [1, 2, 3]) client.call(id, 'a__read');
     clock.advance(12.34);
     server('a').child.answer(0);
@@ -219,7 +219,7 @@ describe('the report', () => {
   });
 });
 
-describe('what a limit kept out', () => {
+describe('what a limit refused', () => {
   const waiting = new SharedLimit(0);
   const partialFrames = new SharedLimit(5);
   waiting.tryAcquire(1);

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { adviseOnToolCount, createToolCountWarning } from '../../../src/gateway/status/tool-count.js';
+import { adviseOnToolCount, createToolCountWarning } from '../../../src/gateway/status/status.js';
 
 describe('the advice on many tools', () => {
   it.each([

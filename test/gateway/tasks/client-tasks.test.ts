@@ -2,9 +2,18 @@ import { describe, expect, it } from 'vitest';
 import type { ScriptedClient } from '../../support/scripted-gateway.js';
 import type { ScriptedPeer } from '../../support/scripted-peer.js';
 import type { Message } from '../../support/wire.js';
-import { EVERYTHING, notices, progressOf, related, serverRequests, statusOf, tasking, taskOf } from './tasking.js';
+import {
+  EVERYTHING,
+  notificationsOf,
+  progressOf,
+  related,
+  serverRequests,
+  statusOf,
+  tasking,
+  taskOf,
+} from './tasking.js';
 
-/** The server asks the only client with a call under way, which answers; returns what the server is told. */
+/** The server asks the only client with a call in flight, which answers; returns what the server is told. */
 function asked(child: ScriptedPeer, client: ScriptedClient, input: Message, answer: Message): Message {
   child.say({ jsonrpc: '2.0', id: 'q', ...input });
   const id = serverRequests(client).at(-1)?.id;
@@ -79,7 +88,7 @@ describe('a task that a client makes for a server', () => {
     expect(asked(child, client, { method: 'tasks/result', params: { taskId: name } }, error).error).toEqual(error);
   });
 
-  it('goes to its maker even when another client has a call under way', async () => {
+  it('goes to its maker even when another client has a call in flight', async () => {
     const { child, client, other, name } = await withTask();
     other.call(1, 'a__slow');
     child.say({ jsonrpc: '2.0', id: 'q', method: 'tasks/get', params: { taskId: name } });
@@ -92,7 +101,7 @@ describe('a task that a client makes for a server', () => {
     child.say({ jsonrpc: '2.0', id: 'q', method: 'elicitation/create', params: related(name) });
     child.say({ jsonrpc: '2.0', method: 'notifications/vendor', params: related(name) });
     expect(serverRequests(client).at(-1)?.params).toEqual(related('t'));
-    expect(notices(client, 'notifications/vendor').map(({ params }) => params)).toEqual([related('t')]);
+    expect(notificationsOf(client, 'notifications/vendor').map(({ params }) => params)).toEqual([related('t')]);
     expect(other.received.lines).toEqual([]);
   });
 
@@ -159,7 +168,7 @@ describe('a client that did not declare', () => {
 });
 
 describe("the list of a client's tasks", () => {
-  it('is told to its only server, without the tasks of others, each as the client spelt it', async () => {
+  it('is told to its only server, without the tasks of others, each as the client wrote it', async () => {
     const { handshake, child, server } = await tasking('isolated');
     const client = handshake();
     const name = made(child, client, 't');

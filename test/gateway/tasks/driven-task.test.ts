@@ -1,7 +1,16 @@
 import { describe, expect, it } from 'vitest';
 import { type ServerScript, scriptGateway } from '../../support/scripted-gateway.js';
 import { flush } from '../../support/wire.js';
-import { notices, progressOf, related, serverRequests, statusOf, tasking, taskOf, taskServer } from './tasking.js';
+import {
+  notificationsOf,
+  progressOf,
+  related,
+  serverRequests,
+  statusOf,
+  tasking,
+  taskOf,
+  taskServer,
+} from './tasking.js';
 
 /** A client that is too old to know of tasks, and has called a tool that its server calls as a task only. */
 async function driving(script: ServerScript = {}) {
@@ -34,7 +43,7 @@ describe('a tool that is called as a task only, for a client that knows of none'
   it('is called as one even when the call came before the server was there', async () => {
     const { connect, server } = scriptGateway({ servers: { a: taskServer() } });
     const client = connect();
-    client.greet('2025-06-18');
+    client.initialize('2025-06-18');
     server('a').moved('starting');
     client.call(1, 'a__only');
     const child = await server('a').start();
@@ -62,11 +71,11 @@ describe('a tool that is called as a task only, for a client that knows of none'
     child.say(progressOf(token, 1));
     begin();
     child.say(progressOf(token, 2));
-    expect(notices(client, 'notifications/progress')).toEqual([progressOf('mine', 1), progressOf('mine', 2)]);
+    expect(notificationsOf(client, 'notifications/progress')).toEqual([progressOf('mine', 1), progressOf('mine', 2)]);
     child.reply('tasks/result', { content: [] });
     await flush();
     child.say(progressOf(token, 3));
-    expect(notices(client, 'notifications/progress')).toHaveLength(2);
+    expect(notificationsOf(client, 'notifications/progress')).toHaveLength(2);
     expect(child.connection.counters.staleProgress).toBe(1);
   });
 

@@ -5,7 +5,7 @@ import { scriptGateway } from '../../support/scripted-gateway.js';
 import { flush, type Message } from '../../support/wire.js';
 import {
   made,
-  notices,
+  notificationsOf,
   progressOf,
   RELATED,
   related,
@@ -69,7 +69,7 @@ describe('a call that is to become a task', () => {
     const own = createOwnTool({ name: 'trunkline__x', inputSchema: { type: 'object' } }, () => textResult('x'));
     const { connect } = scriptGateway({ servers: {}, ownTools: [own] });
     const client = connect();
-    client.greet();
+    client.initialize();
     client.call(1, 'trunkline__x', { task: {} });
     await flush();
     expect(client.answerTo(1)?.error.code).toBe(-32601);
@@ -248,7 +248,7 @@ describe('the list of tasks', () => {
     return answer?.result;
   };
 
-  it('holds those of all servers, under our ids, each as its server spelt it', async () => {
+  it('holds those of all servers, under our ids, each as its server wrote it', async () => {
     const { handshake, child, server } = await tasking();
     const client = handshake();
     const id = made(client, child, 't');
@@ -289,7 +289,7 @@ describe('the list of tasks', () => {
     const { startAll, connect, server } = scriptGateway({ servers: { a: { tools: ['x'] } } });
     await startAll();
     const client = connect();
-    client.greet();
+    client.initialize();
     expect(await listed(client)).toEqual({ tasks: [] });
     expect(server('a').child.asked('tasks/list')).toEqual([]);
   });
@@ -311,7 +311,7 @@ describe('of the tasks that a server lists', () => {
     const { child } = world.server('a');
     const client = (principal: string) => {
       const connected = world.connect({ principal });
-      connected.greet();
+      connected.initialize();
       return connected;
     };
     const seen = async (by: ReturnType<typeof client>, tasks: unknown[]) => {
@@ -371,24 +371,24 @@ describe('the news of a task', () => {
     const say = (level: string) =>
       child.say({ jsonrpc: '2.0', method: 'notifications/message', params: { level, data: 1, ...related('t') } });
     say('info');
-    expect(notices(one, 'notifications/message')).toEqual([
+    expect(notificationsOf(one, 'notifications/message')).toEqual([
       { jsonrpc: '2.0', method: 'notifications/message', params: { level: 'info', data: 1, ...related(id) } },
     ]);
     one.request(1, 'logging/setLevel', { level: 'error' });
     say('info');
     say('error');
-    expect(notices(one, 'notifications/message')).toHaveLength(2);
-    expect(notices(other, 'notifications/message')).toEqual([]);
+    expect(notificationsOf(one, 'notifications/message')).toHaveLength(2);
+    expect(notificationsOf(other, 'notifications/message')).toEqual([]);
   });
 
   it('goes to the only client there is when nobody is known to have made the task, and else to nobody', async () => {
     const { handshake, child } = await tasking();
     const one = handshake();
     child.say(statusOf('never seen'));
-    expect(notices(one, 'notifications/tasks/status')).toHaveLength(1);
+    expect(notificationsOf(one, 'notifications/tasks/status')).toHaveLength(1);
     const other = handshake();
     child.say(statusOf('never seen'));
-    expect([one, other].flatMap((client) => notices(client, 'notifications/tasks/status'))).toHaveLength(1);
+    expect([one, other].flatMap((client) => notificationsOf(client, 'notifications/tasks/status'))).toHaveLength(1);
   });
 
   it('that names no task reaches nobody', async () => {
@@ -409,7 +409,7 @@ describe('the news of a task', () => {
     stranger.session.close();
     const back = handshake({ principal: 'one' });
     child.say(statusOf('t'));
-    expect(notices(back, 'notifications/tasks/status')).toHaveLength(1);
+    expect(notificationsOf(back, 'notifications/tasks/status')).toHaveLength(1);
   });
 
   it('never comes before the task itself, even when the answer follows progress', async () => {
@@ -425,10 +425,10 @@ describe('the news of a task', () => {
   });
 });
 
-describe('a question about a task', () => {
+describe('a server request about a task', () => {
   const ASK = { jsonrpc: '2.0', id: 'q', method: 'elicitation/create', params: { message: 'Sure?', ...related('t') } };
 
-  it('goes to whose task it is, even when another client has a call under way', async () => {
+  it('goes to whose task it is, even when another client has a call in flight', async () => {
     const { handshake, child } = await tasking();
     const [one, other] = [handshake(), handshake()];
     const id = made(one, child, 't');
@@ -461,7 +461,7 @@ describe('a question about a task', () => {
     child.say(ASK);
     const params = { requestId: 'q', ...related('t') };
     child.say({ jsonrpc: '2.0', method: 'notifications/cancelled', params });
-    expect(notices(client, 'notifications/cancelled').map((notice) => notice.params)).toEqual([
+    expect(notificationsOf(client, 'notifications/cancelled').map((notice) => notice.params)).toEqual([
       { requestId: serverRequests(client)[0]?.id, ...related(id) },
     ]);
   });
@@ -518,7 +518,7 @@ describe('a question about a task', () => {
     expect([one, other].map((client) => serverRequests(client).length)).toEqual([1, 0]);
   });
 
-  it('about one that nobody is known to have made is not put down to a call under way', async () => {
+  it('about one that nobody is known to have made is not put down to a call in flight', async () => {
     const { handshake, child } = await tasking();
     const [one, other] = [handshake(), handshake()];
     one.call(1, 'a__slow');
@@ -528,8 +528,8 @@ describe('a question about a task', () => {
   });
 });
 
-describe('a question about no task', () => {
-  it('is for whose call is under way, while others only wait for results', async () => {
+describe('a server request about no task', () => {
+  it('is for whose call is in flight, while others only wait for results', async () => {
     const { handshake, child } = await tasking();
     const [one, other] = [handshake(), handshake()];
     one.request(1, 'tasks/result', { taskId: made(one, child, 't') });
@@ -548,7 +548,10 @@ describe('progress of a task', () => {
     const id = made(one, child, 't', TOKEN);
     const token = child.calls[0]?.id;
     child.say(progressOf(token, 1), progressOf(token, 2, related('t')));
-    expect(notices(one, 'notifications/progress')).toEqual([progressOf('mine', 1), progressOf('mine', 2, related(id))]);
+    expect(notificationsOf(one, 'notifications/progress')).toEqual([
+      progressOf('mine', 1),
+      progressOf('mine', 2, related(id)),
+    ]);
     expect(other.received.lines).toEqual([]);
   });
 
@@ -567,7 +570,7 @@ describe('progress of a task', () => {
     ['its result is there', (end: Ending) => end.ask('tasks/result', { content: [] })],
     ['its client leaves', (end: Ending) => end.client.session.close()],
     ['its process ends', (end: Ending) => end.crash()],
-  ])('ends when %s, and nothing is kept of it', async (_, end) => {
+  ])('ends when %s, and leaves nothing behind', async (_, end) => {
     const { handshake, child, server } = await tasking();
     const client = handshake();
     const taskId = made(client, child, 't', TOKEN);
@@ -593,7 +596,7 @@ describe('progress of a task', () => {
     client.request(1, 'tasks/result', { taskId });
     child.reply('tasks/result', { code: -32603, message: 'busy' });
     child.say(progressOf(child.calls[0]?.id, 1));
-    expect(notices(client, 'notifications/progress')).toHaveLength(1);
+    expect(notificationsOf(client, 'notifications/progress')).toHaveLength(1);
   });
 
   it('goes to its maker although another client of the same person waits for the result', async () => {
@@ -602,7 +605,7 @@ describe('progress of a task', () => {
     const taskId = made(one, child, 't', TOKEN);
     other.request(1, 'tasks/result', { taskId });
     child.say(progressOf(child.calls[0]?.id, 1));
-    expect([one, other].map((client) => notices(client, 'notifications/progress').length)).toEqual([1, 0]);
+    expect([one, other].map((client) => notificationsOf(client, 'notifications/progress').length)).toEqual([1, 0]);
     one.session.close();
     child.say(progressOf(child.calls[0]?.id, 2));
     expect(child.connection.counters.staleProgress).toBe(1);
@@ -655,7 +658,7 @@ describe('with many tasks', () => {
       made(one, child, `t-${count}`);
     }
     child.say(statusOf('first'), statusOf('t-0'));
-    expect([one, other].map((client) => notices(client, 'notifications/tasks/status').length)).toEqual([1, 0]);
+    expect([one, other].map((client) => notificationsOf(client, 'notifications/tasks/status').length)).toEqual([1, 0]);
     one.request('get', 'tasks/get', { taskId: first });
     expect(child.asked('tasks/get')[0]?.params.taskId).toBe('first');
   });

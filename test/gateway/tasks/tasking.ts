@@ -37,7 +37,7 @@ export async function tasking(sharing: Sharing = 'all', script: ServerScript = {
   await world.startAll();
   const handshake = (who: Who = {}, capabilities: Message = EVERYTHING, revision = '2025-11-25') => {
     const client = world.connect(who);
-    client.greet(revision, capabilities);
+    client.initialize(revision, capabilities);
     return client;
   };
   return { ...world, handshake, child: world.server('a').child };
@@ -72,6 +72,6 @@ export function serverRequests(client: ScriptedClient): Message[] {
 }
 
 /** What the client was told unasked, by method. */
-export function notices(client: ScriptedClient, method: string): Message[] {
+export function notificationsOf(client: ScriptedClient, method: string): Message[] {
   return client.received.messages.filter((message) => message.id === undefined && message.method === method);
 }

@@ -256,7 +256,7 @@ describe('FairWriter', () => {
     expect(far.isPaused()).toBe(true);
   });
 
-  it('passes on one message of any size, whoever else is there', async () => {
+  it('passes on one message of any size, whatever other sources there are', async () => {
     const { send, backpressure, unread, takeAll, lines } = listening();
     backpressure.client();
     send(large('A', 20 * MIB), 'far');

@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { PassThrough, type Readable } from 'node:stream';
 import { afterEach, describe, expect, it } from 'vitest';
-import type { ByteReader } from '../../../src/io/byte-reader.js';
+import type { ByteReader } from '../../../src/io/line-decoder.js';
 import { readInto, stopReading } from '../../../src/io/streams/read-into.js';
 import { until } from '../../support/processes.js';
 
@@ -19,7 +19,7 @@ function program(code: string) {
   return child;
 }
 
-/** Has one piece of memory only, so whoever reads into another one is found out. */
+/** Has one piece of memory only, so a read into other memory is noticed. */
 function reader(roomBytes = 1000) {
   const memory = Buffer.alloc(roomBytes);
   const pieces: Buffer[] = [];

@@ -116,7 +116,7 @@ export class Fleet {
 
     const prefix = hasPrefix ? 'odd__' : '';
     const peer = new Peer(prefix, await this.#opener(name, server, config));
-    const answer = await peer.greet(initialize);
+    const answer = await peer.initialize(initialize);
     await peer.finish();
     return { name, peer, recording, initializeResult: { answer, server: recording.takeLines() } };
   }

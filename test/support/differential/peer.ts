@@ -51,7 +51,7 @@ export class Peer {
   }
 
   /** Shakes hands in these words; resolves with the answer. */
-  async greet(initialize: string): Promise<string> {
+  async initialize(initialize: string): Promise<string> {
     const answer = await this.ask(initialize);
     await this.tell('{"jsonrpc":"2.0","method":"notifications/initialized"}');
     await this.#wire.listen();

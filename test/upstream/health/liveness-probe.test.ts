@@ -103,7 +103,7 @@ describe('a suspect child', () => {
     expect(told).toEqual(['suspected', 'cleared']);
   });
 
-  it('is not asked while it is at work on something else, and cleared by whatever it says of that', async () => {
+  it('is not probed while another request is in flight, and is cleared by any output about that', async () => {
     const { child, told, call, advance, asked } = await suspecting();
     const long = call(300_000);
     for (let count = 0; count < 3; count += 1) call();
@@ -118,7 +118,7 @@ describe('a suspect child', () => {
     expect(asked()).toEqual([]);
   });
 
-  it('is asked when what it was at work on has timed out as well', async () => {
+  it('is probed when the other request has timed out as well', async () => {
     const { call, advance, asked } = await suspecting();
     call(5_000);
     for (let count = 0; count < 3; count += 1) call();

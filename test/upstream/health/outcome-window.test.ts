@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { OutcomeWindow } from '../../../src/upstream/health/outcome-window.js';
+import { OutcomeWindow } from '../../../src/upstream/health/circuit-breaker.js';
 
 describe('an outcome window', () => {
   it('counts successes and failures', () => {

@@ -40,7 +40,7 @@ describe('opening a child', () => {
     expect(output.lines.slice(1)).toEqual(['{"jsonrpc":"2.0","method":"notifications/initialized"}']);
   });
 
-  it('tells it of the client as that spelt it', () => {
+  it('tells it about the client in the client’s own text', () => {
     const child = bridging();
     const raw = {
       capabilities: bytesOf('{ "x":1.0,"n":9007199254740993,"x":2}'),

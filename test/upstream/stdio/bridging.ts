@@ -1,4 +1,4 @@
-import { copyInto } from '../../../src/io/byte-reader.js';
+import { copyInto } from '../../../src/io/line-decoder.js';
 import { splice } from '../../../src/json/splice.js';
 import type { NotificationEnvelope } from '../../../src/mcp/envelope.js';
 import { EnvelopeRequest } from '../../../src/mcp/relayed-request.js';

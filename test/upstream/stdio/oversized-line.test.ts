@@ -1,7 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { copyInto } from '../../../src/io/byte-reader.js';
-import { LineDecoder, type OversizedLine } from '../../../src/io/line-decoder.js';
+import { copyInto, LineDecoder, type OversizedLine } from '../../../src/io/line-decoder.js';
 import { findIdInFragments } from '../../../src/upstream/stdio/oversized-line.js';
 import { growthOf, LINEAR } from '../../support/cpu-time.js';
 

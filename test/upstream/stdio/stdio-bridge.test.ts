@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { copyInto } from '../../../src/io/byte-reader.js';
+import { copyInto } from '../../../src/io/line-decoder.js';
 import { RpcError } from '../../../src/jsonrpc/rpc-error.js';
 import { EnvelopeRequest } from '../../../src/mcp/relayed-request.js';
 import { bytesOf, notificationOf, requestOf, responseOf } from '../../support/wire.js';
@@ -8,7 +8,7 @@ import { answerTo, bridging, CALL, Listener, progressOf, sendCall, TIMEOUTS } fr
 const CANCEL = '{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"c-1"}}';
 
 describe('ids towards a child', () => {
-  it('count up from 1, for calls and questions of our own alike, and are never used again', () => {
+  it('count up from 1, for calls and the gateway’s own requests alike, and are never used again', () => {
     const { bridge, output, clock, say } = bridging();
     sendCall(bridge);
     void bridge.request('tools/list', undefined, TIMEOUTS);
@@ -29,7 +29,7 @@ describe('ids towards a child', () => {
     expect(bridge.inFlight).toBe(0);
   });
 
-  it('may come back spelt otherwise as long as the number is the same', () => {
+  it('may come back written differently as long as the number is the same', () => {
     const { bridge, say } = bridging();
     const [a, b] = [sendCall(bridge), sendCall(bridge)];
     say('{"jsonrpc":"2.0","id":1.0,"result":"one"}', '{"jsonrpc":"2.0","id":2e0,"result":"two"}');
@@ -104,7 +104,7 @@ describe('the time that a request may take', () => {
     expect(listener.told).toEqual(['timeout sent']);
   });
 
-  it('is not used up while the child waits for an answer to a question of its own', () => {
+  it('is not used up while the child waits for an answer to its own request', () => {
     const { bridge, clock, say, requests } = bridging();
     const { listener } = sendCall(bridge);
     say({ jsonrpc: '2.0', id: 'q', method: 'elicitation/create' });
@@ -116,7 +116,7 @@ describe('the time that a request may take', () => {
     expect(listener.told).toEqual(['timeout sent']);
   });
 
-  it('goes on when the child takes its question back', () => {
+  it('goes on when the child cancels its request', () => {
     const { bridge, clock, say } = bridging();
     const { listener } = sendCall(bridge);
     say({ jsonrpc: '2.0', id: 'q', method: 'elicitation/create' });
@@ -242,7 +242,7 @@ describe('progress', () => {
     expect(bridge.counters.staleProgress).toBe(1);
   });
 
-  it('of a question of our own reaches nobody but gives it more time', async () => {
+  it('of the gateway’s own request reaches nobody but extends its timeout', async () => {
     const { bridge, clock, say } = bridging();
     const outcome = bridge.request('tools/list', undefined, TIMEOUTS);
     clock.advance(900);

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { dataFolder } from '../../src/files/data-folder.js';
+import { dataFolder } from '../../src/app/user-files.js';
 
 const HOME = '/home/ada';
 const WINDOWS_HOME = 'C:\\Users\\ada';

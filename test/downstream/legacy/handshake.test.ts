@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
-import { declaredCapabilities } from '../../../src/downstream/legacy/declared-capabilities.js';
+import { declaredCapabilities } from '../../../src/downstream/legacy/handshake.js';
 import { scriptGateway } from '../../support/scripted-gateway.js';
 
-describe('what is promised to a client', () => {
-  it('is all that can be relayed, and tasks where they are known', () => {
+describe('the capabilities declared to a client', () => {
+  it('are all that can be relayed, and tasks where they are known', () => {
     expect(Object.keys(declaredCapabilities('2025-06-18', []))).toEqual([
       'tools',
       'prompts',
@@ -22,17 +22,17 @@ describe('what is promised to a client', () => {
       vendor: 'other',
       resources: { odd: 1 },
     };
-    const promised = declaredCapabilities('2025-06-18', [one, other]);
-    expect(promised).toMatchObject({ extensions: { x: 1, y: 2, both: 'one' }, experimental: { z: {} }, vendor: 'one' });
-    expect(promised.resources).toEqual({ listChanged: true, subscribe: true });
-    expect(promised).not.toHaveProperty('tasks');
+    const declared = declaredCapabilities('2025-06-18', [one, other]);
+    expect(declared).toMatchObject({ extensions: { x: 1, y: 2, both: 'one' }, experimental: { z: {} }, vendor: 'one' });
+    expect(declared.resources).toEqual({ listChanged: true, subscribe: true });
+    expect(declared).not.toHaveProperty('tasks');
   });
 
   it('comes from the servers that are there when it says hello', async () => {
     const hello = { capabilities: { tools: {}, extensions: { 'io.example/skills': { version: 2 } } } };
     const { connect, startAll } = scriptGateway({ servers: { a: { hello } } });
-    expect(connect().greet().result.capabilities).not.toHaveProperty('extensions');
+    expect(connect().initialize().result.capabilities).not.toHaveProperty('extensions');
     await startAll();
-    expect(connect().greet().result.capabilities.extensions).toEqual({ 'io.example/skills': { version: 2 } });
+    expect(connect().initialize().result.capabilities.extensions).toEqual({ 'io.example/skills': { version: 2 } });
   });
 });
