@@ -12,7 +12,7 @@ delete process.env.NODE_EXTRA_CA_CERTS;
 // register hooks when it is loaded, which happens once in a worker. Where modules do, files have processes of their own.
 export default defineConfig({
   test: {
-    maxWorkers: 3,
+    maxWorkers: 4,
     projects: [
       {
         test: {

@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { repetitions } from '../support/repetitions.js';
 import { requestsTo, World } from './world.js';
 
 const nat = fc.nat(40);
@@ -132,7 +133,7 @@ describe.each(['profile', 'isolated', 'all'] as const)(
           await end(world);
           expectInvariants(world);
         }),
-        { numRuns: 120 },
+        { numRuns: repetitions({ full: 120, short: 40 }) },
       );
     });
 
@@ -151,7 +152,7 @@ describe.each(['profile', 'isolated', 'all'] as const)(
             expect(changes.at(-1)?.method ?? 'resources/unsubscribe').toBe('resources/unsubscribe');
           }
         }),
-        { numRuns: 40 },
+        { numRuns: repetitions({ full: 40, short: 14 }) },
       );
     });
   },

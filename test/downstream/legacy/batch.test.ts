@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { repetitions } from '../../support/repetitions.js';
 import { scriptGateway } from '../../support/scripted-gateway.js';
 import { flush, type Message, requestOf } from '../../support/wire.js';
 
@@ -278,7 +279,7 @@ describe('whatever is in a batch, and whatever becomes of it', () => {
           expect(child.bridge.inFlight).toBe(0);
         },
       ),
-      { numRuns: 200 },
+      { numRuns: repetitions({ full: 200, short: 60 }) },
     );
   }, 30_000);
 });
