@@ -1,18 +1,18 @@
 import { defineConfig } from 'vitest/config';
 
-// Tests start very many processes of Node. Some machines add certificates to each of them, which Node 20 reads before it
-// runs anything, and which no test needs.
+// Tests start many Node processes. Some machines set this variable, and Node 20 reads the certificates at every start; no
+// test needs them.
 delete process.env.NODE_EXTRA_CA_CERTS;
 
-// Projects: pure tests, those of the fronts, and tests with real processes. Each of the last marks its processes with a
-// folder of its own, so that it can tell what is left of them whatever else runs. Three files at once: most of the time
-// is spent waiting.
-// The files of pure tests share the workers and the modules in them, since a new process for each takes longer than
-// most of them do: what a test replaces of its own process it has to put back, and a module that they share may not
-// register hooks when it is loaded, which happens once in a worker. Where modules do, files have processes of their own.
+// Three projects: unit tests, tests of the HTTP transport, and tests with real processes. Each test of the last project
+// marks its processes with the name of its own folder, so that it finds what is left of them while other tests run.
+// Four files run at once on two processors, since most files wait for processes most of the time.
+// The files of unit tests share the workers and their modules, because a new process takes longer than most of these
+// files. So a test has to restore what it replaces in its process, and a shared module must not register hooks when it is
+// loaded, which happens once in a worker. The files of the other projects have processes of their own.
 export default defineConfig({
   test: {
-    maxWorkers: 3,
+    maxWorkers: 4,
     projects: [
       {
         test: {
@@ -21,7 +21,7 @@ export default defineConfig({
           setupFiles: ['test/support/load-packages.ts'],
           isolate: false,
           exclude: ['test/downstream/http/**', 'test/process/**', 'test/e2e/**', 'test/faults/**'],
-          // For properties on a machine that is busy with other things.
+          // Property tests need this on a busy machine.
           testTimeout: 30_000,
         },
       },

@@ -8,7 +8,7 @@ import { repetitions } from '../support/repetitions.js';
 let gateway: GatewayProcess;
 afterEach(() => gateway.dispose());
 
-const KILLS = repetitions({ full: 50, short: 15 });
+const KILLS = repetitions({ full: 50, short: 10 });
 const QUICK_RESTARTS = { restart: { firstDelay: '20ms', maxDelay: '50ms', budget: 1000 } };
 
 describe('a server killed with SIGKILL', () => {

@@ -17,7 +17,7 @@ interface LoadedServer {
 }
 
 /** All of them share two processes. */
-const SESSIONS = repetitions({ full: 200, short: 60 });
+const SESSIONS = repetitions({ full: 200, short: 40 });
 
 /**
  * Who is there, and which servers all of them use. A server that sends requests must serve one client at a time, so that

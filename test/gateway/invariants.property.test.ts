@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { repetitions } from '../support/repetitions.js';
 import { requestsTo, World } from './world.js';
 
 const nat = fc.nat(40);
@@ -135,7 +136,7 @@ describe.each(['profile', 'isolated', 'all'] as const)(
           await end(world);
           expectInvariants(world);
         }),
-        { numRuns: 120 },
+        { numRuns: repetitions({ full: 120, short: 40 }) },
       );
     });
 
@@ -154,7 +155,7 @@ describe.each(['profile', 'isolated', 'all'] as const)(
             expect(changes.at(-1)?.method ?? 'resources/unsubscribe').toBe('resources/unsubscribe');
           }
         }),
-        { numRuns: 40 },
+        { numRuns: repetitions({ full: 40, short: 14 }) },
       );
     });
   },

@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { EnvelopeRequest } from '../../../src/mcp/relayed-request.js';
+import { repetitions } from '../../support/repetitions.js';
 import { scriptGateway } from '../../support/scripted-gateway.js';
 import { flush, type Message, requestOf } from '../../support/wire.js';
 
@@ -281,7 +282,7 @@ describe('whatever is in a batch, and whatever becomes of it', () => {
           expect(child.connection.inFlight).toBe(0);
         },
       ),
-      { numRuns: 200 },
+      { numRuns: repetitions({ full: 200, short: 60 }) },
     );
   }, 30_000);
 });

@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { createToolPolicy } from '../../../src/gateway/catalog/tool-policy.js';
 import { growthOf, LINEAR } from '../../support/cpu-time.js';
+import { repetitions } from '../../support/repetitions.js';
 
 function matches(glob: string, name: string): boolean {
   return createToolPolicy({ allow: [glob], deny: [] })(name);
@@ -63,7 +64,7 @@ describe('a glob', () => {
       fc.property(fc.array(part, { maxLength: 8 }), (parts) => {
         expect(matches(parts.map(({ glob }) => glob).join(''), parts.map(({ text }) => text).join(''))).toBe(true);
       }),
-      { numRuns: 1_000 },
+      { numRuns: repetitions({ full: 1_000, short: 250 }) },
     );
   });
 
