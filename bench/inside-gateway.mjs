@@ -36,11 +36,11 @@ export async function openInside(concurrency) {
   await Promise.all([loadBreaker(), loadQueue()]);
   const platform = createPlatform();
   const { clock, scan, backpressure, partialFrames, bufferPool, internalErrors } = platform;
-  internalErrors.listen((error) => console.error(error));
+  platform.events.subscribe('internal.error', ({ error }) => console.error(error));
   const gateway = new Gateway({
     clock,
     servers: [{ key: KEY, sharing: 'profile' }],
-    create: (key, id, profile) => createServer(platform, { key, id, profile, concurrency }),
+    create: (key, id, profile, listenerFor) => createServer(platform, { key, id, profile, concurrency, listenerFor }),
     profileOfAll: { clientInfo: { name: 'trunkline', version: '1.0.0' }, capabilities: {} },
     idleStopMs: 600_000,
     ownTools: [],
@@ -76,7 +76,10 @@ export function openAlone() {
   return client;
 }
 
-function createServer({ clock, scan, partialFrames, bufferPool, internalErrors }, { key, id, profile, concurrency }) {
+function createServer(
+  { clock, scan, partialFrames, bufferPool, events, internalErrors },
+  { key, id, profile, concurrency, listenerFor },
+) {
   const { onInternalError } = internalErrors;
   const backend = new Backend({
     key,
@@ -92,6 +95,8 @@ function createServer({ clock, scan, partialFrames, bufferPool, internalErrors }
     isMisconfigured: false,
     demandStart: () => {},
     retryInMs: () => undefined,
+    listenerFor,
+    events,
     onInternalError,
   });
   const server = new InsideServer((answers) => read(answers, bridge, take));

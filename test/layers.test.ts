@@ -22,7 +22,8 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   jsonrpc: ['json'],
   mcp: ['json', 'jsonrpc'],
   errors: ['jsonrpc', 'observe/events'],
-  'observe/events': [],
+  // The event bus knows the shapes of messages and of supervision, so that everybody may publish.
+  'observe/events': ['json', 'supervision'],
   // Bytes.
   io: ['json', 'jsonrpc'],
   'io/streams': ['io', 'json', 'jsonrpc', 'node'],
@@ -36,7 +37,18 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   'upstream/health': ['mcp', 'timing', 'upstream', 'npm:opossum'],
   'upstream/legacy': [...TEXT, 'upstream'],
   'upstream/stdio': [
-    ...[...BASE, 'io', 'io/streams', 'upstream', 'upstream/health', 'supervision', 'process', 'observe', 'node'],
+    ...[
+      ...BASE,
+      'io',
+      'io/streams',
+      'observe/events',
+      'upstream',
+      'upstream/health',
+      'supervision',
+      'process',
+      'observe',
+      'node',
+    ],
   ],
   // The middle: era-neutral and process-neutral.
   ...Object.fromEntries(MIDDLE.map((folder, at) => [folder, [...BASE, 'io', ...PORTS, ...MIDDLE.slice(0, at)]])),

@@ -6,7 +6,6 @@ import { Gateway, type GatewaySettings } from '../gateway/gateway.js';
 import type { Backend } from '../gateway/registry/backend.js';
 import type { PoolChange } from '../gateway/registry/backend-pool.js';
 import { createRestartTool, type OwnTool, type VisibleBackends } from '../gateway/status/own-tool.js';
-import { createToolCountWarning } from '../gateway/status/status.js';
 import type { StatusFacts } from '../gateway/status/status-facts.js';
 import { createStatusTool } from '../gateway/status/status-tool.js';
 import { SharedLimit } from '../io/shared-limit.js';
@@ -14,10 +13,10 @@ import type { ClientProfile } from '../mcp/client-profile.js';
 import type { Logger } from '../observe/logger.js';
 import { KnownSecrets, type SecretSource } from '../observe/redact.js';
 import type { OrphanGuard } from '../process/orphan-guard.js';
-import type { ChildSnapshot } from '../supervision/child-state.js';
 import type { StopLadder } from '../supervision/launcher.js';
 import { VERSION } from '../version.js';
 import { ActiveConfig } from './active-config.js';
+import { logEvents } from './log-events.js';
 import { createPlatform, type Platform } from './platform.js';
 import { createSeal } from './seal.js';
 import { SupervisedBackends, type SupervisedBackendsOptions } from './supervised-backends.js';
@@ -45,8 +44,6 @@ export interface ComposeOptions {
   readonly hasManyConnections?: boolean;
   /** The report about a configuration file that is rejected as a whole. */
   readonly configFault?: string;
-  /** Called for every change of a server process, in the same tick as its cause. */
-  readonly onChange?: (id: string, snapshot: ChildSnapshot) => void;
 }
 
 /** Client profile for a server process that all clients share: everything that the gateway can route to one of them. */
@@ -93,15 +90,14 @@ export function compose(options: ComposeOptions): Composition {
     secret,
     onSealed = () => {},
     hasManyConnections = false,
-    onChange = () => {},
     catalogues,
     platform = createPlatform(),
   } = options;
-  const { clock, partialFrames, internalErrors } = platform;
+  const { clock, events, partialFrames, internalErrors } = platform;
   const { maxQueued, maxPartialBytes } = config.gateway;
   partialFrames.limitTo(maxPartialBytes);
   const waiting = new SharedLimit(maxQueued);
-  internalErrors.listen((err) => logger.error({ err }, 'internal error: one request failed; please report this bug'));
+  logEvents(events, logger);
   secrets.know(config.servers.flatMap(secretsOf));
   const startedAt = clock.now();
   let orphanGuard: OrphanGuard | undefined;
@@ -124,7 +120,6 @@ export function compose(options: ComposeOptions): Composition {
     hasManyConnections,
     catalogues,
     approvals,
-    onChange,
   });
 
   const statusOf = ({ backends, catalogs }: VisibleBackends): StatusFacts => ({
@@ -170,12 +165,12 @@ export function compose(options: ComposeOptions): Composition {
     clock,
     ...poolNow(),
     ...settingsNow(),
-    create: (key, id, profile) => instances.create(key, id, profile),
+    create: (...which) => instances.create(...which),
     profileOfAll: ALL_CLIENTS,
     seal: createSeal({ secret, onSealed }),
     hmac: createSeal(),
     onInternalError: internalErrors.onInternalError,
-    onToolsListed: createToolCountWarning((advice) => logger.warn(advice)),
+    events,
   });
   const apply = (changes: Pick<ConfigChanges, 'replaced'>, notice: string | undefined, hadRestartTool: boolean) => {
     const isOther = notice !== activeConfig.notice || hadRestartTool !== activeConfig.config.gateway.restartTool;

@@ -4,6 +4,7 @@ import type { BufferPool } from '../io/buffer-pool.js';
 import { SharedLimit } from '../io/shared-limit.js';
 import { Backpressure } from '../io/streams/backpressure.js';
 import { createScan, type ScanEnvelope } from '../mcp/envelope.js';
+import { EventBus } from '../observe/events/event-bus.js';
 import { systemClock } from '../observe/system-clock.js';
 import type { Clock } from '../timing/clock.js';
 import { createBufferPool } from './create-buffer-pool.js';
@@ -18,6 +19,7 @@ export interface Platform {
   readonly partialFrames: SharedLimit;
   /** Buffers for server output. */
   readonly bufferPool: BufferPool;
+  readonly events: EventBus;
   readonly internalErrors: InternalErrorLog;
 }
 
@@ -25,12 +27,14 @@ export interface Platform {
 const MAX_PARTIAL_BYTES = 256 * 1024 * 1024;
 
 export function createPlatform(): Platform {
+  const events = new EventBus();
   return {
     clock: systemClock,
     scan: createScan(isUtf8),
     backpressure: new Backpressure(),
     partialFrames: new SharedLimit(MAX_PARTIAL_BYTES),
     bufferPool: createBufferPool(systemClock),
-    internalErrors: new InternalErrorLog(),
+    events,
+    internalErrors: new InternalErrorLog(events),
   };
 }

@@ -1,7 +1,6 @@
 import type { HttpConfig } from '../config/config.js';
 import { HttpBindError, literal } from '../downstream/http/bind.js';
 import { createHttpClients } from '../downstream/http/http-client.js';
-import type { HttpEvent } from '../downstream/http/http-event.js';
 import { type HttpTransport, openHttpTransport } from '../downstream/http/server.js';
 import { errorCode } from '../errors/error-text.js';
 import { readOrCreateToken, TokenFileError } from '../files/token-file.js';
@@ -9,6 +8,7 @@ import type { Logger } from '../observe/logger.js';
 import { IDENTITY } from '../version.js';
 import { createEraChooser } from './choose-era.js';
 import type { Composition } from './compose.js';
+import { logHttpEvents } from './log-events.js';
 import { UsageError } from './usage-error.js';
 import { tokenFile } from './user-files.js';
 
@@ -33,6 +33,7 @@ export interface ServeHttpOptions {
 export async function serveHttp({ settings, limits, composition, logger }: ServeHttpOptions): Promise<HttpTransport> {
   const { platform, gateway } = composition;
   const { host, port, noAuth, allowedHosts, allowedOrigins, tls } = settings;
+  logHttpEvents(platform.events, logger);
   try {
     const transport = await openHttpTransport({
       core: createHttpClients({
@@ -53,7 +54,7 @@ export async function serveHttp({ settings, limits, composition, logger }: Serve
         ...(tls === undefined ? {} : { https: tls }),
       },
       limits,
-      onEvent: (event) => logEvent(logger, event),
+      events: platform.events,
     });
     process.stderr.write(
       `Trunkline serves ${transport.url}/mcp${noAuth ? '' : '; `trunkline token` shows the token'}\n`,
@@ -62,12 +63,6 @@ export async function serveHttp({ settings, limits, composition, logger }: Serve
   } catch (error) {
     throw asUsageError(error, settings);
   }
-}
-
-function logEvent(logger: Logger, event: HttpEvent): void {
-  if (event.kind === 'failed')
-    logger.error({ err: event.error }, 'internal error: an HTTP request failed; please report this bug');
-  else logger.info({ ...event }, `http ${event.kind}`);
 }
 
 function asUsageError(error: unknown, { host, port, tls }: HttpSettings): unknown {

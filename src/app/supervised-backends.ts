@@ -7,7 +7,7 @@ import type { CatalogueContent } from '../gateway/catalog/cached-catalogue.js';
 import { createToolPolicy } from '../gateway/catalog/tool-policy.js';
 import type { ServerState } from '../gateway/dispatch/availability.js';
 import { loadQueue } from '../gateway/dispatch/concurrency-limit.js';
-import { Backend, type BackendRules } from '../gateway/registry/backend.js';
+import { Backend, type BackendRules, type ListenerFor } from '../gateway/registry/backend.js';
 import type { RunningBackend } from '../gateway/registry/instances.js';
 import type { ServerFacts } from '../gateway/status/status-facts.js';
 import type { SharedLimit } from '../io/shared-limit.js';
@@ -43,8 +43,6 @@ export interface SupervisedBackendsOptions {
   readonly catalogues: CatalogueCache | undefined;
   /** The approvals of tools, for servers that require them. */
   readonly approvals: Approvals;
-  /** Called for every change of a child, by its id, in the same tick as its cause. */
-  readonly onChange: (id: string, snapshot: ChildSnapshot) => void;
 }
 
 /** One backend with the log of its server. Processes come and go. */
@@ -83,6 +81,7 @@ export class SupervisedBackends {
       logger,
       log: (id, line) => this.#instances.get(id)?.log.add(line),
     });
+    platform.events.subscribe('server.changed', ({ instance, snapshot }) => this.#log(instance, snapshot));
     this.#supervisor = new Supervisor({
       clock: platform.clock,
       random: Math.random,
@@ -94,8 +93,7 @@ export class SupervisedBackends {
           () => this.#instances.get(id)?.backend.stateChanged(snapshot.state),
           platform.internalErrors.onInternalError,
         );
-        this.#log(id, snapshot);
-        options.onChange(id, snapshot);
+        platform.events.emit({ kind: 'server.changed', instance: id, snapshot });
       },
     });
   }
@@ -148,7 +146,7 @@ export class SupervisedBackends {
     this.#launcher = new BackendLauncher({ dialer, targets: this.#instances, onInternalError });
   }
 
-  create(key: string, id: string, profile: Promise<ClientProfile>): RunningBackend {
+  create(key: string, id: string, profile: Promise<ClientProfile>, listenerFor: ListenerFor): RunningBackend {
     const server = this.#servers.get(key);
     if (server === undefined) throw new Error(`There is no server "${key}"`);
     const { logger, redact, platform } = this.#options;
@@ -157,7 +155,7 @@ export class SupervisedBackends {
       now: () => platform.clock.now(),
       onLine: (line) => logger.debug({ server: id, line }, 'output'),
     });
-    const backend = this.#createBackend(server, id);
+    const backend = this.#createBackend(server, id, listenerFor);
     const instance: Instance = { server, backend, profile, log, keep: () => {}, ...server.frames };
     this.#instances.set(id, instance);
     const { child } = server;
@@ -247,7 +245,7 @@ export class SupervisedBackends {
     };
   }
 
-  #createBackend(server: ServerConfig, id: string): Backend {
+  #createBackend(server: ServerConfig, id: string, listenerFor: ListenerFor): Backend {
     const { key, child } = server;
     const { platform, waiting } = this.#options;
     return new Backend({
@@ -256,6 +254,8 @@ export class SupervisedBackends {
       id,
       clock: platform.clock,
       waiting,
+      listenerFor,
+      events: platform.events,
       onInternalError: platform.internalErrors.onInternalError,
       sha256: (text) => createHash('sha256').update(text).digest('hex'),
       isMisconfigured: child === undefined,

@@ -62,10 +62,10 @@ export async function runOnce(
     runFolder: runFolder(),
     approvals: approvalPlaces(isReview ? 'review' : 'once'),
     packages: packageFolders(),
-    onChange: (key, snapshot) => {
-      starts.moved(key, snapshot);
-      progress.moved(key, snapshot);
-    },
+  });
+  composition.platform.events.subscribe('server.changed', ({ instance, snapshot }) => {
+    starts.moved(instance, snapshot);
+    progress.moved(instance, snapshot);
   });
 
   const code = await runToEnd({

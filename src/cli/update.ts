@@ -192,8 +192,8 @@ async function probeTools({ config, server, logger, secrets, ending, stoppers }:
     environment: process.env,
     runFolder: runFolder(),
     approvals: approvalPlaces('once'),
-    onChange: (id, snapshot) => starts.moved(id, snapshot),
   });
+  composition.platform.events.subscribe('server.changed', ({ instance, snapshot }) => starts.moved(instance, snapshot));
   const stop = (ladder: StopLadder) => composition.stop(ladder);
   stoppers.add(stop);
   try {

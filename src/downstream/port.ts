@@ -61,6 +61,8 @@ export interface DownstreamClient {
   notify(notification: NotificationEnvelope, edits?: readonly Edit[]): void;
   /** Asks the client for input that no request of this client caused. See `Exchange.requireInput`. */
   requireInput(input: InputRequest): WithdrawInput;
+  /** Replaces the session that `GatewayPort.open` returned: use this one from now on, and close only this one. */
+  sessionReplaced(session: GatewaySession): void;
   /** The one server that the client wanted to see was removed from the configuration. The client should end its session. */
   gone(): void;
 }

@@ -1,21 +1,23 @@
+import type { EventBus } from '../observe/events/event-bus.js';
 import type { OnInternalError } from './error-boundary.js';
 
-/** Counts internal errors that an error boundary caught, and passes them to a listener. */
+/** Counts internal errors for the status, and publishes those that an error boundary caught. */
 export class InternalErrorLog {
+  readonly #events: EventBus;
   #count = 0;
-  #listener: OnInternalError = () => {};
+
+  constructor(events: EventBus) {
+    this.#events = events;
+    events.subscribe('internal.error', () => {
+      this.#count += 1;
+    });
+  }
 
   get count(): number {
     return this.#count;
   }
 
-  /** Sets the one listener. Errors before that were only counted. */
-  listen(listener: OnInternalError): void {
-    this.#listener = listener;
-  }
-
   readonly onInternalError: OnInternalError = (error) => {
-    this.#count += 1;
-    this.#listener(error);
+    this.#events.emit({ kind: 'internal.error', error });
   };
 }

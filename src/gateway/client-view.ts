@@ -9,6 +9,7 @@ import { type ListKind, listAskedFor } from '../mcp/lists.js';
 import { METHODS, REPEATABLE_METHODS, TASK_METHODS } from '../mcp/methods.js';
 import type { RelayedRequest } from '../mcp/relayed-request.js';
 import type { LegacyRevision } from '../mcp/revisions.js';
+import type { EventSink } from '../observe/events/event-bus.js';
 import type { Clock } from '../timing/clock.js';
 import type { Catalogs } from './catalog/catalogs.js';
 import { MergedLists } from './catalog/merged-lists.js';
@@ -39,8 +40,7 @@ export interface ClientViewOptions {
   /** Seals the cursors of lists that need more than one page. */
   readonly hmac: Hmac;
   readonly onInternalError?: OnInternalError | undefined;
-  /** Called with the number of tools of all servers. */
-  readonly onToolsListed?: ((count: number) => void) | undefined;
+  readonly events: EventSink;
   /** After a change of the configuration: the view that its first client had before. */
   readonly before?: ClientView | undefined;
 }
@@ -63,7 +63,7 @@ export class ClientView {
   readonly #tasks: Tasks;
   readonly #queue: StartupQueue;
   readonly #onInternalError: OnInternalError | undefined;
-  readonly #onToolsListed: ClientViewOptions['onToolsListed'];
+  readonly #options: ClientViewOptions;
   /** With several servers that have resources, their responses tell which URIs belong to whom. */
   #learnsUris: boolean;
   /** The view that this one replaces, until the clients have moved. */
@@ -84,7 +84,7 @@ export class ClientView {
       before,
     } = options;
     this.#onInternalError = onInternalError;
-    this.#onToolsListed = options.onToolsListed;
+    this.#options = options;
     this.#backends = new Map(backends.map((backend) => [backend.key, backend]));
     this.#ownTools = new Map(ownTools.map((tool) => [tool.name, tool]));
     this.#before = before;
@@ -178,7 +178,9 @@ export class ClientView {
 
   #merged(catalogs: Catalogs): void {
     this.#learnsUris = this.#router.withResources.length > 1;
-    this.#onToolsListed?.(catalogs.tools.size);
+    const { events, naming, backends } = this.#options;
+    const only = naming === 'original' ? backends[0]?.key : undefined;
+    if (events.wants('lists.merged')) events.emit({ kind: 'lists.merged', tools: catalogs.tools.size, only });
     this.#announcements.announce();
   }
 

@@ -5,7 +5,7 @@ import type { OwnTool } from './status/own-tool.js';
 export interface ClientViewsOptions
   extends Pick<
     ClientViewOptions,
-    'clock' | 'subscriptions' | 'logs' | 'tasks' | 'hmac' | 'onInternalError' | 'onToolsListed'
+    'clock' | 'subscriptions' | 'logs' | 'tasks' | 'hmac' | 'onInternalError' | 'events'
   > {
   readonly settings: () => { readonly ownTools: readonly OwnTool[]; readonly startupWaitMs: number };
 }
@@ -29,7 +29,7 @@ export class ClientViews {
     const id = idOf(backends, isAlone);
     const known = this.#views.get(id);
     if (known !== undefined) return known;
-    const { settings, onToolsListed, ...shared } = this.#options;
+    const { settings, ...shared } = this.#options;
     const { ownTools, startupWaitMs } = settings();
     const view = new ClientView({
       ...shared,
@@ -37,7 +37,6 @@ export class ClientViews {
       naming: isAlone ? 'original' : 'exposed',
       ownTools: isAlone ? [] : ownTools,
       startupWaitMs,
-      onToolsListed: isAlone ? undefined : onToolsListed,
       before,
     });
     this.#views.set(id, view);

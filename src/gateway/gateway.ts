@@ -3,13 +3,15 @@ import type { OnInternalError } from '../errors/error-boundary.js';
 import type { NotificationEnvelope } from '../mcp/envelope.js';
 import type { Hmac } from '../mcp/exposed-name.js';
 import { METHODS } from '../mcp/methods.js';
+import { type EventSink, NO_EVENTS } from '../observe/events/event-bus.js';
 import type { Clock } from '../timing/clock.js';
 import type { ServerRequest } from '../upstream/port.js';
 import { type Catalogs, mergeCatalogs } from './catalog/catalogs.js';
 import type { ClientView } from './client-view.js';
 import { ClientViews } from './client-views.js';
 import { ABOUT, instructionsOf } from './instructions.js';
-import type { Backend } from './registry/backend.js';
+import type { Backend, ListenerFor } from './registry/backend.js';
+import type { BackendListener } from './registry/backend-listener.js';
 import { BackendPool, type BackendPoolOptions, type PoolChange } from './registry/backend-pool.js';
 import { Draining } from './registry/draining.js';
 import type { RunningBackend } from './registry/instances.js';
@@ -21,7 +23,9 @@ import { serverHandshake } from './server-handshake.js';
 import type { OwnTool } from './status/own-tool.js';
 import { Tasks } from './tasks/tasks.js';
 
-export interface GatewayOptions extends BackendPoolOptions, GatewaySettings {
+export interface GatewayOptions extends Omit<BackendPoolOptions, 'create'>, GatewaySettings {
+  /** Creates a backend with an id of its own. Its server learns of the client once `profile` resolves. */
+  readonly create: (...args: [...Parameters<BackendPoolOptions['create']>, ListenerFor]) => RunningBackend;
   readonly clock: Clock;
   /** Seals what ends with this process: cursors and the ids of clients' tasks. */
   readonly hmac: Hmac;
@@ -29,8 +33,7 @@ export interface GatewayOptions extends BackendPoolOptions, GatewaySettings {
   readonly seal: Hmac;
   /** Reports internal errors, each of which fails one request. */
   readonly onInternalError?: OnInternalError;
-  /** Called with the number of tools that clients see, whenever it may have changed. */
-  readonly onToolsListed?: (count: number) => void;
+  readonly events?: EventSink;
 }
 
 /** Settings that a new configuration may change. */
@@ -55,6 +58,7 @@ interface Connected {
 export class Gateway implements GatewayPort {
   readonly #options: GatewayOptions;
   #settings: GatewaySettings;
+  readonly #events: EventSink;
   readonly #pool: BackendPool;
   readonly #subscriptions: Subscriptions;
   readonly #logs = new LogLevelRouter();
@@ -69,6 +73,7 @@ export class Gateway implements GatewayPort {
   constructor(options: GatewayOptions) {
     this.#options = options;
     this.#settings = options;
+    this.#events = options.events ?? NO_EVENTS;
     this.#draining = new Draining(options.clock);
     const { seal, hmac, onInternalError } = options;
     this.#subscriptions = new Subscriptions(onInternalError);
@@ -90,15 +95,11 @@ export class Gateway implements GatewayPort {
       tasks: this.#tasks,
       hmac,
       onInternalError,
-      onToolsListed: options.onToolsListed,
+      events: this.#events,
     });
     this.#pool = new BackendPool({
       ...options,
-      create: (...which) => {
-        const running = options.create(...which);
-        this.#listenTo(running.backend);
-        return running;
-      },
+      create: (key, id, profile) => options.create(key, id, profile, (backend) => this.#listenerFor(backend)),
     });
   }
 
@@ -132,6 +133,7 @@ export class Gateway implements GatewayPort {
     view.clients.add(client);
     const connected: Connected = { facts, view };
     this.#clients.set(client, connected);
+    this.#report('client.connected', facts);
     const [only] = backends;
     const isAlone = facts.server !== undefined && only !== undefined;
     return {
@@ -182,8 +184,8 @@ export class Gateway implements GatewayPort {
     return [...this.#pool.keys].flatMap((key) => this.#pool.of(key).slice(0, 1));
   }
 
-  #listenTo(backend: Backend): void {
-    backend.listen({
+  #listenerFor(backend: Backend): BackendListener {
+    return {
       listsChanged: () => this.#views.eachOf(backend, (view) => view.listsChanged()),
       startSettled: () => this.#views.eachOf(backend, (view) => view.startSettled()),
       attached: () => {
@@ -198,7 +200,7 @@ export class Gateway implements GatewayPort {
       serverRequest: (request) => this.#relayRequest(backend, request),
       notification: (notification) => this.#relayNotification(backend, notification),
       wouldLoseState: () => this.#subscriptions.has(backend) || this.#tasks.has(backend),
-    });
+    };
   }
 
   /** Gives a client its backends of the configured servers: the same ones as before where they stay. */
@@ -264,9 +266,11 @@ export class Gateway implements GatewayPort {
   }
 
   #left(client: DownstreamClient): void {
-    const view = this.#clients.get(client)?.view;
-    if (view === undefined) return;
+    const connected = this.#clients.get(client);
+    if (connected === undefined) return;
+    const { view, facts } = connected;
     this.#clients.delete(client);
+    this.#report('client.left', facts);
     view.clients.delete(client);
     const backends = [...view.backends.values(), ...this.#drainingOf(client)];
     this.#subscriptions.drop(client, backends);
@@ -277,6 +281,12 @@ export class Gateway implements GatewayPort {
       this.#logs.adjust(backend);
     }
     if (view.clients.size === 0) this.#views.end(view);
+  }
+
+  #report(kind: 'client.connected' | 'client.left', { profile }: ClientFacts): void {
+    if (!this.#events.wants(kind)) return;
+    const { name, version } = profile.clientInfo;
+    this.#events.emit({ kind, name: String(name), version: String(version), clients: this.#clients.size });
   }
 
   #relayRequest(backend: Backend, serverRequest: ServerRequest): void {

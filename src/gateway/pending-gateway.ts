@@ -52,7 +52,10 @@ interface PendingEvents {
   readonly onClosed: () => void;
 }
 
-/** The session of a client that connected before the gateway existed. */
+/**
+ * The session of a client that connected before the gateway existed. It stands between client and gateway until the
+ * client has requested its first list, and then hands the client the gateway's own session.
+ */
 class PendingSession implements GatewaySession {
   readonly offered = [];
   readonly instructions = ABOUT;
@@ -93,6 +96,8 @@ class PendingSession implements GatewaySession {
 
   #serve(session: GatewaySession, exchange: Exchange): void {
     session.serve(exchange);
-    if (listAskedFor(exchange.request.method) !== undefined) this.#events.onListed();
+    if (listAskedFor(exchange.request.method) === undefined) return;
+    this.#events.onListed();
+    this.#client.sessionReplaced(session);
   }
 }

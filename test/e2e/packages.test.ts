@@ -94,7 +94,7 @@ describe('a package that is not installed', () => {
     await killed.exited;
     expect(place.stored()).toEqual([]);
     expect(existsSync(join(killed.folder, 'trunkline.lock'))).toBe(false);
-    await until('npm is gone too', () => processesOf(place.folder).length === 0, 3_000);
+    await until('npm is gone too', () => processesOf(place.folder).length === 0);
     expect(place.staged()).toHaveLength(1);
 
     place.registry.release();

@@ -60,10 +60,10 @@ describe('a list from the last run', () => {
   it('is merged once with those of all servers that show theirs at once, and in the order of the configuration', async () => {
     const keys = ['a', 'b', 'c', 'd'];
     const counts: number[] = [];
-    const { connect, server } = scriptGateway({
+    const { connect, server, events } = scriptGateway({
       servers: Object.fromEntries(keys.map((key) => [key, {}])),
-      onToolsListed: (count) => counts.push(count),
     });
+    events.subscribe('lists.merged', ({ tools }) => counts.push(tools));
     const client = connect();
     client.initialize();
     client.request(1, 'tools/list');

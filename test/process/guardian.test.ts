@@ -61,7 +61,7 @@ describe("the guardian's helper", () => {
     // A process has two seconds after SIGTERM, by a real clock that the shell reads.
     expect(performance.now() - endedAt).toBeGreaterThan(1_900);
     expect(rude.stdout()).toBe('up\nSIGTERM ignored\n');
-    await until('the helper is gone', () => helper.exitCode === 0, 1_000);
+    await until('the helper is gone', () => helper.exitCode === 0);
   });
 
   it('ends what it was given at its start, though its pipe closes before anything came by it', async () => {
@@ -107,7 +107,7 @@ describe("the guardian's helper", () => {
     await child.exit;
     await says('up');
     startHelper().stdin?.end(`+${child.pid}\n`);
-    await until('the group is gone', () => live().length === 0, 3_000);
+    await until('the group is gone', () => live().length === 0);
   });
 
   it('does not touch groups that were removed, wherever they stand in the list', async () => {
@@ -142,8 +142,8 @@ describe("the guardian's helper", () => {
       await until('it has set its traps', () => ignores(helper.pid ?? 0, constants.signals[signal]));
       process.kill(-(helper.pid ?? 0), signal);
       helper.stdin?.end();
-      await until('the child is gone', () => child.live().length === 0, 3_000);
-      await until('the helper is gone', () => helper.exitCode === 0, 1_000);
+      await until('the child is gone', () => child.live().length === 0);
+      await until('the helper is gone', () => helper.exitCode === 0);
     },
   );
 
@@ -179,7 +179,7 @@ describe('the guardian', () => {
     expect(execFileSync('ps', ['-o', 'sid=', '-p', String(pid)], { encoding: 'utf8' }).trim()).toBe(String(pid));
     guardian.remove(child.child.pid ?? 0);
     await guardian.close();
-    await until('the helper is gone', () => !isAlive(pid), 1_000);
+    await until('the helper is gone', () => !isAlive(pid));
     expect(child.stdout()).toBe('up\n');
   });
 
@@ -189,8 +189,8 @@ describe('the guardian', () => {
     guardian.add(child.child.pid ?? 0);
     const pid = await helperOf(guardian);
     await guardian.close();
-    await until('the child is gone', () => child.live().length === 0, 3_000);
-    await until('the helper is gone', () => !isAlive(pid), 1_000);
+    await until('the child is gone', () => child.live().length === 0);
+    await until('the helper is gone', () => !isAlive(pid));
   });
 
   it('replaces a helper that was killed, passes every group to the new one, and reports it once', async () => {
@@ -204,7 +204,7 @@ describe('the guardian', () => {
     }
     expect(troubles).toEqual(['SIGKILL']);
     await guardian.close();
-    await until('the children are gone', () => children.every(({ live }) => live().length === 0), 3_000);
+    await until('the children are gone', () => children.every(({ live }) => live().length === 0));
   });
 
   it('passes every group to a new helper as arguments, before it reads anything', async () => {
@@ -275,7 +275,7 @@ describe('the guardian', () => {
     `;
     const running = spawn(process.execPath, ['--input-type=module', '-e', program], { stdio: 'inherit' });
     expect(await once(running, 'exit')).toEqual([0, null]);
-    await until('its helper is gone', () => guardiansOf(running.pid ?? 0).length === 0, 3_000);
+    await until('its helper is gone', () => guardiansOf(running.pid ?? 0).length === 0);
   });
 });
 

@@ -1,3 +1,4 @@
+// Builds one module of `src` for tests that run it in a process of its own.
 import { mkdtempSync, realpathSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

@@ -1,3 +1,4 @@
+// A clock for unit tests. Use it wherever a test is about time: deadlines, delays, intervals.
 import type { Cancel, Clock } from '../../src/timing/clock.js';
 
 interface Scheduled {
@@ -10,7 +11,7 @@ export class FakeClock implements Clock {
   #now = 0;
   readonly #scheduled = new Set<Scheduled>();
 
-  /** How many tasks are still to run. */
+  /** How many tasks are scheduled. */
   get pending(): number {
     return this.#scheduled.size;
   }
@@ -25,7 +26,7 @@ export class FakeClock implements Clock {
     return () => this.#scheduled.delete(entry);
   }
 
-  /** Moves on, running what falls due in its order, including what is scheduled on the way. */
+  /** Moves the time forward and runs the tasks that fall due, in their order, including those scheduled meanwhile. */
   advance(ms: number): void {
     const until = this.#now + ms;
     for (let next = this.#nextBefore(until); next !== undefined; next = this.#nextBefore(until)) {
@@ -36,7 +37,7 @@ export class FakeClock implements Clock {
     this.#now = until;
   }
 
-  /** Is `ms` later all at once, as after a sleep of the machine: what fell due meanwhile runs now, in its order. */
+  /** Moves the time forward at once, as after a sleep of the machine: the tasks that fell due run now, in their order. */
   jump(ms: number): void {
     this.#now += ms;
     for (let next = this.#nextBefore(this.#now); next !== undefined; next = this.#nextBefore(this.#now)) {

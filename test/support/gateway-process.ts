@@ -1,3 +1,4 @@
+// The built CLI over stdio, as a host starts it, and a client that sees every byte of stdout.
 import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs';
@@ -214,7 +215,7 @@ export class GatewayProcess {
   async dispose(): Promise<void> {
     await this.close();
     try {
-      await until('every process of the run is gone', () => this.leftovers().length === 0, 1_000);
+      await until('every process of the run is gone', () => this.leftovers().length === 0);
     } finally {
       killAll(this.folder);
     }

@@ -1,3 +1,4 @@
+// The keyed hash that the composition root passes to the gateway, with a fixed key.
 import { createHmac } from 'node:crypto';
 import type { Hmac } from '../../src/mcp/exposed-name.js';
 

@@ -1,3 +1,5 @@
+// The built CLI over HTTP, in a folder of its own, with the official client and raw requests. Use it for tests of tokens,
+// hosts, origins and limits; `raw-http-client.ts` is for tests of messages.
 import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
@@ -15,8 +17,8 @@ import { killAll, type ProcessEntry, processesWith, until } from './processes.js
 
 const LAB = fileURLToPath(new URL('../fixtures/servers/lab.mjs', import.meta.url));
 
-/** What the supervisor takes at most to end everything, and a little for a busy machine. */
-const END_MS = 3_200;
+/** How long to wait until every process has ended: the gateway takes 3 seconds at most, a busy machine longer. */
+const END_WITHIN_MS = 10_000;
 
 /** Headers of a request; one that is `undefined` is left out. */
 export type Headers = Readonly<Record<string, string | undefined>>;
@@ -182,7 +184,7 @@ export class Place {
     try {
       await Promise.all(this.#clients.map((client) => client.close()));
       for (const { process: running } of this.#running) running.kill('SIGTERM');
-      await until('every process is gone', () => this.leftovers().length === 0, END_MS);
+      await until('every process is gone', () => this.leftovers().length === 0, END_WITHIN_MS);
     } finally {
       killAll(this.#folder);
       await Promise.all(this.#running.map(({ finished }) => finished));

@@ -55,6 +55,10 @@ export class InMemoryClient implements DownstreamClient {
     return client;
   }
 
+  sessionReplaced(session: GatewaySession): void {
+    this.#session = session;
+  }
+
   get session(): GatewaySession {
     if (this.#session === undefined) throw new Error('The client has no session');
     return this.#session;

@@ -1,3 +1,5 @@
+// The whole gateway in the process of the test, with real servers and scripted clients. Use it for faults of servers: a
+// test sees the state inside, and `end` fails when anything is left behind.
 import { randomUUID } from 'node:crypto';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -85,10 +87,10 @@ export class InProcessGateway {
       environment,
       runFolder: this.file('run'),
       approvals: { approvalsFolder: this.file('approvals'), withheldFolder: this.file('withheld'), purpose: 'serve' },
-      onChange: (id, snapshot) => {
-        this.changes.push({ id, at: this.clock.now(), snapshot });
-        this.onChange(id, snapshot);
-      },
+    });
+    platform.events.subscribe('server.changed', ({ instance: id, snapshot }) => {
+      this.changes.push({ id, at: this.clock.now(), snapshot });
+      this.onChange(id, snapshot);
     });
     this.composition.start();
   }

@@ -1,3 +1,4 @@
+// A session over HTTP for tests with many sessions at once.
 import { once } from 'node:events';
 import * as http from 'node:http';
 import { EventReader, type ReadEvent } from '../downstream/http/event-reader.js';

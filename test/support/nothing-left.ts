@@ -1,15 +1,17 @@
+// Proves that a test has left nothing behind.
 import { readdirSync, readlinkSync } from 'node:fs';
 import { guardiansOf, processesOf, until } from './processes.js';
 import { WatchedTimers } from './watched-timers.js';
 
-/** How long what was ended may take to be gone, on a machine that is busy with other things. */
-const WITHIN_MS = 3_000;
+/** How long processes and handles may take to disappear after they were ended, on a busy machine. */
+const WITHIN_MS = 10_000;
 
 /**
- * Tells what a test has left behind: processes, guardians, file descriptors, timers and other handles, listeners on
+ * Finds what a test has left behind: processes, guardians, file descriptors, timers and other handles, listeners on
  * `process`, and whatever the test counts besides.
  *
- * Made before the test begins; `check` is called when all has been ended, and waits a while for what ends by itself.
+ * Create it before the test starts anything. Call `check` when everything was ended; it waits for what still ends by
+ * itself.
  */
 export class NothingLeft {
   /** Part of the command lines of all processes of the test. */
@@ -24,12 +26,12 @@ export class NothingLeft {
     this.#mark = mark;
   }
 
-  /** Something that has to be 0 in the end. */
+  /** Adds a count that has to be 0 in the end. */
   count(what: string, read: () => number): void {
     this.#counts.push([what, read]);
   }
 
-  /** Fails with what is left when that is not gone in time. */
+  /** Fails with a list of what is left when it does not disappear within `withinMs`. */
   async check(withinMs = WITHIN_MS): Promise<void> {
     let left: string[] = [];
     const isNothing = () => {
@@ -44,7 +46,7 @@ export class NothingLeft {
 
   #left(): string[] {
     const within = this.#leftWithin();
-    // Looking at other processes takes longer.
+    // Listing processes takes longer, so it comes last.
     return within.length > 0 ? within : this.#leftOutside();
   }
 
@@ -81,7 +83,7 @@ function more(kind: string, now: Tally, before: Tally): string[] {
   });
 }
 
-/** What keeps the event loop busy, by kind. Timers are watched by themselves, since the test runner has some. */
+/** The handles that keep the event loop alive, by kind. `WatchedTimers` counts timers, since the runner has some. */
 function handles(): Tally {
   return tally(process.getActiveResourcesInfo().filter((kind) => kind !== 'Timeout'));
 }
@@ -90,7 +92,7 @@ function listeners(): Tally {
   return tally(process.eventNames().flatMap((name) => process.listeners(name as 'exit').map(() => String(name))));
 }
 
-/** By what they refer to: a pipe or a socket has a number of its own. Linux tells that, others nothing. */
+/** The open file descriptors by their target. Only Linux lists them. */
 function descriptors(): Tally {
   if (process.platform !== 'linux') return new Map();
   const folder = '/proc/self/fd';
@@ -101,7 +103,7 @@ function targetOf(link: string): string[] {
   try {
     return [readlinkSync(link)];
   } catch {
-    // The descriptor by which the folder was read, which is closed by now.
+    // This is the descriptor with which the folder was read; it is closed by now.
     return [];
   }
 }

@@ -90,8 +90,11 @@ export function killGroups(pgids: readonly (number | undefined)[]): void {
   }
 }
 
-/** Resolves when `condition` holds; fails with `what` when that takes longer than `withinMs`. */
-export async function until(what: string, condition: () => boolean, withinMs = 5_000): Promise<void> {
+/**
+ * Resolves when `condition` holds; fails with `what` when that takes longer than `withinMs`. That is no budget: it is long
+ * enough for a busy machine, and only bounds how long a failing test waits.
+ */
+export async function until(what: string, condition: () => boolean, withinMs = 10_000): Promise<void> {
   const deadline = performance.now() + withinMs;
   for (;;) {
     const asked = performance.now();

@@ -1,3 +1,5 @@
+// The built CLI over HTTP, and clients that record every message as it comes. Use it for tests of sessions and messages;
+// `http-place.ts` is for tests of access.
 import { type ChildProcess, spawn } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';

@@ -1,3 +1,4 @@
+// An HTTP proxy that records the requests of a client.
 import { once } from 'node:events';
 import * as http from 'node:http';
 import type { AddressInfo } from 'node:net';

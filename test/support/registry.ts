@@ -1,3 +1,4 @@
+// An npm registry on this machine, so that tests install packages with the real npm and without a network.
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { createServer, type ServerResponse } from 'node:http';

@@ -1,3 +1,5 @@
+// The whole gateway in memory: servers and clients that the test plays, on a clock that the test moves. No process is
+// started, so that most tests of the gateway belong here.
 import { legacyEra } from '../../src/downstream/legacy/legacy-session.js';
 import type { DownstreamClient, GatewayPort } from '../../src/downstream/port.js';
 import { ClientPipe } from '../../src/downstream/stdio/client-pipe.js';
@@ -7,10 +9,11 @@ import { createToolPolicy, type ToolPolicyRules } from '../../src/gateway/catalo
 import type { ServerState } from '../../src/gateway/dispatch/availability.js';
 import type { CallLimits } from '../../src/gateway/dispatch/call-limits.js';
 import { Gateway, type GatewaySettings } from '../../src/gateway/gateway.js';
-import { Backend } from '../../src/gateway/registry/backend.js';
+import { Backend, type ListenerFor } from '../../src/gateway/registry/backend.js';
 import type { Sharing } from '../../src/gateway/registry/instances.js';
 import type { OwnTool } from '../../src/gateway/status/own-tool.js';
 import type { ClientProfile } from '../../src/mcp/client-profile.js';
+import { EventBus, type EventSink } from '../../src/observe/events/event-bus.js';
 import { FakeClock } from './fake-clock.js';
 import { hmac } from './hmac.js';
 import { InMemoryUpstream } from './in-memory-upstream.js';
@@ -54,7 +57,6 @@ export interface GatewayScript {
   readonly ownTools?: readonly OwnTool[];
   readonly startupWaitMs?: number;
   readonly clock?: FakeClock;
-  readonly onToolsListed?: (count: number) => void;
 }
 
 /** A tool as a server would list it. */
@@ -91,6 +93,14 @@ export function offering({ prompts, resources, templates, capabilities }: Offer)
   };
 }
 
+interface ScriptedServerOptions {
+  readonly clock: FakeClock;
+  readonly id: string;
+  readonly profile: Promise<ClientProfile>;
+  readonly events: EventSink;
+  readonly listenerFor: ListenerFor;
+}
+
 /** A backend whose processes the test starts and ends, in the order that supervision does. */
 export class ScriptedServer {
   readonly backend: Backend;
@@ -118,7 +128,7 @@ export class ScriptedServer {
   /** No client uses it any more. */
   isEnded = false;
 
-  constructor(key: string, script: ServerScript, clock: FakeClock, id: string, profile: Promise<ClientProfile>) {
+  constructor(key: string, script: ServerScript, { clock, id, profile, events, listenerFor }: ScriptedServerOptions) {
     this.id = id;
     this.profile = profile;
     this.script = script;
@@ -132,6 +142,8 @@ export class ScriptedServer {
       prefix: script.prefix ?? key,
       clock,
       limits: this.limits,
+      events,
+      listenerFor,
       policy: createToolPolicy(script.filter ?? { deny: [] }),
       answers: createToolPolicy({ allow: script.methods ?? [], deny: [] }),
       sha256,
@@ -209,8 +221,8 @@ export function scriptGateway({
   ownTools = [],
   startupWaitMs = 10_000,
   clock = new FakeClock(),
-  onToolsListed,
 }: GatewayScript) {
+  const events = new EventBus();
   /** By id: the key for the first of a server. */
   const scripted = new Map<string, ScriptedServer>();
   let scripts = servers;
@@ -218,8 +230,8 @@ export function scriptGateway({
   const gateway = new Gateway({
     clock,
     servers: pooled(),
-    create: (key, id, profile) => {
-      const instance = new ScriptedServer(key, scripts[key] ?? {}, clock, id, profile);
+    create: (key, id, profile, listenerFor) => {
+      const instance = new ScriptedServer(key, scripts[key] ?? {}, { clock, id, profile, events, listenerFor });
       scripted.set(id, instance);
       return {
         backend: instance.backend,
@@ -235,7 +247,7 @@ export function scriptGateway({
     startupWaitMs,
     seal: sha256,
     hmac,
-    ...(onToolsListed && { onToolsListed }),
+    events,
   });
   const server = (key: string): ScriptedServer => {
     const found = scripted.get(key);
@@ -254,7 +266,7 @@ export function scriptGateway({
     );
   };
   const connect = (facts: Who = {}) => new ScriptedClient(gateway, clock, facts);
-  return { clock, gateway, server, startAll, change, connect, ids: () => [...scripted.keys()] };
+  return { clock, events, gateway, server, startAll, change, connect, ids: () => [...scripted.keys()] };
 }
 
 type GlobalOptions = Partial<GatewaySettings>;

@@ -1,4 +1,6 @@
-/** Numbers in [0, 1) that a seed alone decides, and what is usually made of them. */
+// Random numbers from a seed, for test data that is the same in every run.
+
+/** Numbers in [0, 1) that depend on the seed alone, and choices made with them. */
 export class Seeded {
   #state: number;
 
@@ -6,7 +8,7 @@ export class Seeded {
     this.#state = seed | 0;
   }
 
-  /** mulberry32: small, quick, and good enough to choose test data by. */
+  /** The next number, by mulberry32: small, fast, and good enough for test data. */
   next(): number {
     this.#state = (this.#state + 0x6d2b79f5) | 0;
     let mixed = Math.imul(this.#state ^ (this.#state >>> 15), 1 | this.#state);
@@ -14,7 +16,7 @@ export class Seeded {
     return ((mixed ^ (mixed >>> 14)) >>> 0) / 0x1_0000_0000;
   }
 
-  /** A whole number from 0 to `limit`, exclusive. */
+  /** A whole number from 0 to `limit` - 1. */
   below(limit: number): number {
     return Math.floor(this.next() * limit);
   }

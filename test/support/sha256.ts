@@ -1,3 +1,4 @@
+// The hash that the composition root passes to the gateway.
 import { createHash } from 'node:crypto';
 import type { Sha256 } from '../../src/mcp/exposed-name.js';
 

@@ -1,14 +1,15 @@
+// A pipe whose reader takes nothing until the test says so, for tests of backpressure.
 import type { Writable } from 'node:stream';
 import { flush, writableTo } from './wire.js';
 
-/** The other end of a pipe, which takes what was written when it is told to. */
+/** A pipe, and its reader, which takes what was written when the test says so. */
 export interface SlowReader {
   readonly pipe: Writable;
-  /** Takes what was written at once; returns whether there was anything. */
+  /** Takes what one write has written; resolves with whether there was anything. */
   take(): Promise<boolean>;
-  /** Takes all that there is, in as many writes as it comes. */
+  /** Takes everything, write by write. */
   takeAll(): Promise<void>;
-  /** All that was taken, as it was at that moment. */
+  /** Everything that was taken, as it was when it was taken. */
   text(): string;
 }
 
@@ -17,7 +18,7 @@ export function slowReader(): SlowReader {
   let taken: (() => void) | undefined;
   const pipe = writableTo((chunks, done) => {
     taken = () => {
-      // A copy: what becomes of the memory afterwards must not show.
+      // A copy, since the writer uses the memory again.
       read.push(...chunks.map((chunk) => Buffer.from(chunk)));
       done();
     };

@@ -1,6 +1,8 @@
+// Counts the timers that are pending, for `NothingLeft`.
+
 /**
- * The timers that are made while it watches and have neither fired nor been cleared. Those of the test runner are not
- * among them: it keeps the functions that it makes its own with.
+ * Counts the timers that were made since the construction and have neither fired nor been cleared. Timers of the test
+ * runner are not counted, since it holds the original functions.
  */
 export class WatchedTimers {
   readonly #pending = new Set<unknown>();
@@ -28,7 +30,7 @@ export class WatchedTimers {
     return this.#pending.size;
   }
 
-  /** Watches no longer. What was seen may still fire. */
+  /** Restores the original functions. Timers that were counted may still fire. */
   stop(): void {
     globalThis.setTimeout = this.#setTimeout;
     globalThis.clearTimeout = this.#clearTimeout;

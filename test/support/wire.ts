@@ -1,3 +1,4 @@
+// Messages as bytes and envelopes, and `flush`, for unit tests in memory.
 import { isUtf8 } from 'node:buffer';
 import { Writable } from 'node:stream';
 import { type SplicedMessage, splice } from '../../src/json/splice.js';
@@ -16,12 +17,12 @@ export const scan: ScanEnvelope = createScan(isUtf8);
 // biome-ignore lint/suspicious/noExplicitAny: tests look into messages of every shape.
 export type Message = Record<string, any>;
 
-/** Keeps what is sent, as the other side would read it. */
+/** Records the messages that are sent, as the other side would read them. */
 export class RecordingSink implements MessageSink {
   readonly lines: string[] = [];
-  /** Of the lines, whose each is. */
+  /** The source of each line. */
   readonly sources: (string | undefined)[] = [];
-  /** Said to be unwritten; the test decides. */
+  /** The number of unwritten bytes that the test pretends. */
   unwrittenBytes = 0;
   /** Called with each line as it is sent. */
   onLine: (line: string) => void = () => {};
@@ -77,7 +78,7 @@ function scanned(message: Message | string, kind: Envelope['kind']): Envelope {
   return envelope as Envelope;
 }
 
-/** A stream that hands over what is written, all chunks of a write at once, and goes on when `done` is called. */
+/** A stream that passes all chunks of a write to `accept`, and goes on when `done` is called. */
 export function writableTo(accept: (chunks: Buffer[], done: () => void) => void): Writable {
   return new Writable({
     write: (chunk, _, done) => accept([chunk], done),

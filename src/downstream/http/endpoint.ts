@@ -1,13 +1,13 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { SharedLimit } from '../../io/shared-limit.js';
 import type { ScanEnvelope } from '../../mcp/envelope.js';
+import type { EventSink } from '../../observe/events/event-bus.js';
 import type { Clock } from '../../timing/clock.js';
 import type { Deadlines } from '../../timing/deadlines.js';
 import type { BearerCheck } from './bearer.js';
 import type { Timed } from './event-connection.js';
 import { parseEventId } from './event-frame.js';
 import * as guards from './guards.js';
-import type { HttpEvent } from './http-event.js';
 import type { HttpFrontPort } from './http-session.js';
 import type { HttpLimits } from './limits.js';
 import { addressOf } from './listener.js';
@@ -28,7 +28,7 @@ export interface EndpointOptions {
   readonly timers: Deadlines<Timed>;
   /** Known once the server listens. */
   readonly names: () => { readonly hosts: ReadonlySet<string>; readonly origins: ReadonlySet<string> };
-  readonly onEvent: (event: HttpEvent) => void;
+  readonly events: EventSink;
 }
 
 const JSON_TYPE = 'application/json';
@@ -93,7 +93,7 @@ export class Endpoint {
   refuse(request: FastifyRequest, reply: FastifyReply, refusal: Refusal): FastifyReply {
     const { status, message, headers = {} } = refusal;
     const { method, raw } = request;
-    this.#options.onEvent({ kind: 'refused', status, message, method, address: addressOf(raw.socket) });
+    this.#options.events.emit({ kind: 'http.refused', status, message, method, address: addressOf(raw.socket) });
     if (!reply.raw.shouldKeepAlive && isBodyComing(raw)) closeAfterBody(raw, reply.raw);
     return reply.code(status).headers(headers).type(JSON_TYPE).send(refusalBody(refusal));
   }
@@ -116,16 +116,16 @@ export class Endpoint {
   }
 
   #initialize(request: FastifyRequest, reply: FastifyReply, body: Uint8Array): FastifyReply {
-    const { core, clock, limits, sessions, timers, onEvent } = this.#options;
+    const { core, clock, limits, sessions, timers, events } = this.#options;
     if (sessions.isFull) return this.refuse(request, reply, FULL);
     const endpoint = endpointOf(request);
     const principal = principalOf(request);
     const client = core.openSession(endpoint, principal, () => sessions.end(session, 'removed'));
     if (client === undefined) return this.refuse(request, reply, UNKNOWN_SERVER);
-    const onCut = (unwrittenBytes: number) => onEvent({ kind: 'stream-cut', unwrittenBytes });
+    const onCut = (unwrittenBytes: number) => events.emit({ kind: 'http.stream-cut', unwrittenBytes });
     const session: Session = new Session({ client, principal, endpoint, clock, timers, limits, onCut });
     sessions.add(session);
-    onEvent({ kind: 'session-opened', sessions: sessions.size });
+    events.emit({ kind: 'http.session-opened', sessions: sessions.size });
     // A session whose initialize failed is useless; the client has to begin a new one.
     const onOver = () => {
       if (client.revision === undefined) sessions.end(session, 'refused');
@@ -177,7 +177,7 @@ export class Endpoint {
     try {
       serve(reply.raw);
     } catch (error) {
-      this.#options.onEvent({ kind: 'failed', error });
+      this.#options.events.emit({ kind: 'internal.error', error });
     }
     return reply;
   }

@@ -2,8 +2,8 @@ import { readFileSync } from 'node:fs';
 import * as http from 'node:http';
 import * as https from 'node:https';
 import * as net from 'node:net';
+import type { EventSink } from '../../observe/events/event-bus.js';
 import type { HttpBind } from './bind.js';
-import type { HttpEvent } from './http-event.js';
 import type { HttpLimits } from './limits.js';
 
 /** How long idle connections stay open: longer than the minute that most proxies use. */
@@ -12,7 +12,7 @@ const KEEP_ALIVE_MS = 72_000;
 export interface ListenerOptions {
   readonly https: HttpBind['https'];
   readonly limits: HttpLimits;
-  readonly onEvent: (event: HttpEvent) => void;
+  readonly events: EventSink;
 }
 
 /**
@@ -72,7 +72,7 @@ export class Listener {
     options: http.ServerOptions,
     handler: http.RequestListener,
   ): http.Server {
-    const { limits, onEvent } = this.#options;
+    const { limits, events } = this.#options;
     const server = https.createServer(
       {
         ...options,
@@ -83,7 +83,7 @@ export class Listener {
       handler,
     );
     server.on('tlsClientError', (error: NodeJS.ErrnoException, socket) => {
-      onEvent({ kind: 'connection-failed', code: error.code ?? error.name, address: addressOf(socket) });
+      events.emit({ kind: 'http.connection-failed', code: error.code ?? error.name, address: addressOf(socket) });
       socket.destroy();
     });
     return server;
@@ -94,7 +94,7 @@ export class Listener {
       this.#track(socket, this.#raw);
       return;
     }
-    this.#options.onEvent({ kind: 'connection-refused', address: addressOf(socket) });
+    this.#options.events.emit({ kind: 'http.connection-refused', address: addressOf(socket) });
     socket.destroy();
   }
 

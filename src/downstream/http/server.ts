@@ -2,13 +2,13 @@ import type { Server } from 'node:http';
 import { type FastifyInstance, fastify } from 'fastify';
 import type { SharedLimit } from '../../io/shared-limit.js';
 import type { ScanEnvelope } from '../../mcp/envelope.js';
+import type { EventSink } from '../../observe/events/event-bus.js';
 import type { Clock } from '../../timing/clock.js';
 import { Deadlines } from '../../timing/deadlines.js';
 import { BearerCheck } from './bearer.js';
 import { allowedNames, checkBind, type HttpBind, literal } from './bind.js';
 import { Endpoint } from './endpoint.js';
 import type { Timed } from './event-connection.js';
-import type { HttpEvent } from './http-event.js';
 import type { HttpFrontPort } from './http-session.js';
 import { DEFAULT_HTTP_LIMITS, type HttpLimits } from './limits.js';
 import { addressOf, endBrokenConnection, Listener, listenAlso, portOf } from './listener.js';
@@ -22,7 +22,7 @@ export interface HttpTransportOptions {
   readonly limits?: Partial<HttpLimits>;
   /** Bounds the incomplete bodies of all connections together. */
   readonly partialFrames?: SharedLimit;
-  readonly onEvent: (event: HttpEvent) => void;
+  readonly events: EventSink;
 }
 
 export interface HttpTransport {
@@ -39,17 +39,17 @@ const CLOSE_GRACE_MS = 500;
 
 /** Serves MCP over Streamable HTTP. Rejects with an `HttpBindError` when the settings would let unknown clients in. */
 export async function openHttpTransport(options: HttpTransportOptions): Promise<HttpTransport> {
-  const { core, clock, scan, bind, onEvent } = options;
+  const { core, clock, scan, bind, events } = options;
   const problem = checkBind(bind);
   if (problem !== undefined) throw problem;
 
   const limits = { ...DEFAULT_HTTP_LIMITS, ...options.limits };
-  const listener = new Listener({ https: bind.https, limits, onEvent });
+  const listener = new Listener({ https: bind.https, limits, events });
   const timers = new Deadlines<Timed>(clock, (timed) => timed.onDue());
   const sessions = new Sessions({
     clock,
     maxSessions: limits.maxSessions,
-    onEnded: (reason, left) => onEvent({ kind: 'session-ended', reason, sessions: left }),
+    onEnded: (reason, left) => events.emit({ kind: 'http.session-ended', reason, sessions: left }),
   });
   const bearer = new BearerCheck({ ...limits, tokens: bind.noAuth ? [] : bind.tokens });
   let names: ReturnType<typeof allowedNames> | undefined;
@@ -66,9 +66,9 @@ export async function openHttpTransport(options: HttpTransportOptions): Promise<
       names ??= allowedNames(bind, portOf(app.server));
       return names;
     },
-    onEvent,
+    events,
   });
-  const app = createApp(listener, endpoint, core, onEvent);
+  const app = createApp(listener, endpoint, core, events);
 
   let closing: Promise<void> | undefined;
   const close = async () => {
@@ -88,7 +88,7 @@ export async function openHttpTransport(options: HttpTransportOptions): Promise<
   }
   const port = portOf(app.server);
   const url = `${bind.https === undefined ? 'http' : 'https'}://${literal(bind.host)}:${port}`;
-  onEvent({ kind: 'listening', url });
+  events.emit({ kind: 'http.listening', url });
   return {
     url,
     port,
@@ -102,16 +102,11 @@ export async function openHttpTransport(options: HttpTransportOptions): Promise<
   };
 }
 
-function createApp(
-  listener: Listener,
-  endpoint: Endpoint,
-  core: HttpFrontPort,
-  onEvent: (event: HttpEvent) => void,
-): FastifyInstance {
+function createApp(listener: Listener, endpoint: Endpoint, core: HttpFrontPort, events: EventSink): FastifyInstance {
   const app = fastify({
     serverFactory: (handler) => listener.create(handler),
     clientErrorHandler: (error, socket) => {
-      onEvent({ kind: 'connection-failed', code: error.code, address: addressOf(socket) });
+      events.emit({ kind: 'http.connection-failed', code: error.code, address: addressOf(socket) });
       endBrokenConnection(error, socket);
     },
     frameworkErrors: (_error, request, reply) => endpoint.refuse(request, reply, NOT_FOUND),
@@ -122,7 +117,7 @@ function createApp(
   app.addContentTypeParser('*', (_request, _payload, done) => done(null));
   app.setNotFoundHandler((request, reply) => endpoint.refuse(request, reply, NOT_FOUND));
   app.setErrorHandler((error, request, reply) => {
-    onEvent({ kind: 'failed', error });
+    events.emit({ kind: 'internal.error', error });
     return endpoint.refuse(request, reply, FAILED);
   });
   app.decorateRequest('principal', '');

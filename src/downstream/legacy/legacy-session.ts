@@ -127,6 +127,10 @@ class LegacySession implements DownstreamClient, EraSession {
     this.#gatewaySession?.close();
   }
 
+  sessionReplaced(session: GatewaySession): void {
+    this.#gatewaySession = session;
+  }
+
   #request(request: RequestEnvelope, reply: ReplyChannel): void {
     const key = idKey(request.bytes, request.id);
     if (request.method === METHODS.ping) {

@@ -4,6 +4,8 @@ import { type OnInternalError, reportInternalError, withErrorBoundaryAsync } fro
 import { internalError } from '../../errors/internal-error.js';
 import type { Edit, SplicedMessage } from '../../json/splice.js';
 import type { NotificationEnvelope, ResponseEnvelope } from '../../mcp/envelope.js';
+import type { EventSink } from '../../observe/events/event-bus.js';
+import type { GatewayEvent } from '../../observe/events/events.js';
 import type { Clock } from '../../timing/clock.js';
 import type { CircuitBreaker } from '../../upstream/health/circuit-breaker.js';
 import type { Outcome, RequestHandler, RequestTimeouts, SentRequest, UpstreamConnection } from '../../upstream/port.js';
@@ -13,6 +15,10 @@ import type { CallCounters, Latencies } from './call-metrics.js';
 import { type InFlightCall, type InFlightCalls, isTaskResultWait } from './in-flight-calls.js';
 
 export interface AttemptContext {
+  readonly events: EventSink;
+  /** The server's key, and the id of this instance of it. */
+  readonly server: string;
+  readonly instance: string;
   readonly clock: Clock;
   readonly limits: () => CallLimits;
   readonly counters: CallCounters;
@@ -125,6 +131,7 @@ class Attempt implements RequestHandler, InFlightCall {
       return;
     }
     this.#sent = sent;
+    this.#reportStart();
     exchange.onCancel((notification) => this.#cancel(notification));
   }
 
@@ -134,6 +141,7 @@ class Attempt implements RequestHandler, InFlightCall {
 
   #settle(outcome: Outcome): void {
     if (this.#mayRetry(outcome)) {
+      this.#reportEnd(outcome);
       this.#context.inFlightCalls.delete(this);
       this.#context.retry(this.#call, this.#connection);
       return;
@@ -192,6 +200,7 @@ class Attempt implements RequestHandler, InFlightCall {
     const { exchange, earlier } = call;
     const { inFlightCalls, counters, fail, breaker, leave } = this.#context;
     inFlightCalls.delete(this);
+    this.#reportEnd(outcome);
     if (outcome.kind === 'answered') {
       leave(call);
       this.#answered(outcome.response, outcome.at);
@@ -218,10 +227,37 @@ class Attempt implements RequestHandler, InFlightCall {
     const ofTask = translation?.answer(response, () => this.#keepProgress());
     exchange.answer(response, concatEdits(editAnswer?.(response), ofTask));
     if (!isTaskResultWait(exchange)) latencies.add(at - (earlier?.startedAt ?? this.#sent?.sentAt ?? at));
-    if (response.error !== undefined || isTrue(response.bytes, response.tokens.isError)) counters.errors += 1;
+    if (isError(response)) counters.errors += 1;
     breaker().succeeded(at);
     // A microtask that is queued already writes the answer, so `onAnswered` runs after the write.
     if (onAnswered !== undefined) void SETTLED.then(() => onAnswered(response));
+  }
+
+  #reportStart(): void {
+    const { events, server, instance } = this.#context;
+    if (!events.wants('attempt.started')) return;
+    const { generation } = this.#connection;
+    const { method } = this.exchange.request;
+    const isRepeated = this.#call.earlier !== undefined;
+    events.emit({ kind: 'attempt.started', server, instance, generation, method, isRepeated });
+  }
+
+  /** An attempt that could not be sent has not started, and so does not end. */
+  #reportEnd(outcome: Outcome): void {
+    const { events, server, instance, clock } = this.#context;
+    if (this.#sent === undefined || !events.wants('attempt.ended')) return;
+    const { generation } = this.#connection;
+    const { method } = this.exchange.request;
+    const durationMs = (outcome.kind === 'answered' ? outcome.at : clock.now()) - this.#sent.sentAt;
+    events.emit({
+      kind: 'attempt.ended',
+      server,
+      instance,
+      generation,
+      method,
+      outcome: toResult(outcome),
+      durationMs,
+    });
   }
 
   /** Reports an internal error and fails the call. */
@@ -245,6 +281,18 @@ class Attempt implements RequestHandler, InFlightCall {
     };
   }
 }
+
+function toResult(outcome: Outcome): AttemptEnded['outcome'] {
+  if (outcome.kind === 'answered') return isError(outcome.response) ? 'error' : 'answered';
+  return outcome.reason === 'cancelled' ? 'cancelled' : 'failed';
+}
+
+/** Whether the server answered with a JSON-RPC error or with a tool result that is one. */
+function isError({ error, bytes, tokens }: ResponseEnvelope): boolean {
+  return error !== undefined || isTrue(bytes, tokens.isError);
+}
+
+type AttemptEnded = Extract<GatewayEvent, { readonly kind: 'attempt.ended' }>;
 
 const SETTLED = Promise.resolve();
 

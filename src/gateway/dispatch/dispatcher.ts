@@ -3,6 +3,7 @@ import type { Exchange } from '../../downstream/port.js';
 import type { OnInternalError } from '../../errors/error-boundary.js';
 import type { SharedLimit } from '../../io/shared-limit.js';
 import { LISTS } from '../../mcp/lists.js';
+import { type EventSink, NO_EVENTS } from '../../observe/events/event-bus.js';
 import type { Clock } from '../../timing/clock.js';
 import { type BreakerPolicy, CircuitBreaker } from '../../upstream/health/circuit-breaker.js';
 import type { RequestTimeouts, UpstreamConnection } from '../../upstream/port.js';
@@ -31,11 +32,14 @@ export interface DispatcherOptions {
   /** Called with each internal error. An internal error fails one call. */
   readonly onInternalError?: OnInternalError;
   readonly key: string;
+  /** Unique among the instances of all servers. */
+  readonly id: string;
   readonly clock: Clock;
   readonly limits: CallLimits;
   readonly breakerPolicy?: BreakerPolicy;
   /** Whether the configuration of this server is wrong, so that it can never run. */
   readonly isMisconfigured?: boolean;
+  readonly events?: EventSink | undefined;
   /** Milliseconds until the supervisor's next start, or `undefined` if none is planned. */
   readonly retryInMs: () => number | undefined;
 }
@@ -60,7 +64,8 @@ export class Dispatcher {
   #availability: Availability;
 
   constructor(options: DispatcherOptions) {
-    const { clock, limits, onInternalError, waiting, isMisconfigured = false } = options;
+    const { clock, limits, onInternalError, waiting, isMisconfigured = false, events = NO_EVENTS } = options;
+    const { key: server, id: instance } = options;
     const { counters, latencies, inFlightCalls } = this;
     this.#options = options;
     this.#limits = limits;
@@ -79,7 +84,7 @@ export class Dispatcher {
       },
     });
     this.#attempts = {
-      ...{ clock, counters, latencies, inFlightCalls, onInternalError },
+      ...{ clock, counters, latencies, inFlightCalls, onInternalError, events, server, instance },
       limits: () => this.#limits,
       breaker: () => this.#breaker,
       fail: (...failure) => this.#fail(...failure),
@@ -197,6 +202,9 @@ export class Dispatcher {
 
   #fail(exchange: Exchange, reason: FailureReason, sent: boolean, detail?: string): void {
     if (exchange.isSettled) return;
+    const { key: server, id: instance, events = NO_EVENTS } = this.#options;
+    const { method } = exchange.request;
+    if (events.wants('call.failed')) events.emit({ kind: 'call.failed', server, instance, method, reason, sent });
     this.counters.failures += 1;
     this.failureReasons.set(reason, (this.failureReasons.get(reason) ?? 0) + 1);
     exchange.fail({

@@ -1,7 +1,7 @@
 import type { NotificationEnvelope } from '../../mcp/envelope.js';
 import type { ServerRequest } from '../../upstream/port.js';
 
-/** What a backend reports to the gateway. A backend has one listener, which the gateway sets once. */
+/** What a backend reports to the gateway that it belongs to. */
 export interface BackendListener {
   /** The entries that this backend contributes to the merged lists may have changed. */
   listsChanged(): void;

@@ -37,7 +37,12 @@ export interface BackendOptions extends ExposureRules, DispatcherOptions, Backen
   readonly idleStop?: () => void;
   /** Called with the server's lists each time they were read from the process. */
   readonly onListsRead?: (content: CatalogueContent) => void;
+  /** Makes the listener that this backend reports to. Without it, the reports are dropped. */
+  readonly listenerFor?: ListenerFor | undefined;
 }
+
+/** Makes the listener of a backend that is being created. */
+export type ListenerFor = (backend: Backend) => BackendListener;
 
 /**
  * One instance of a server: its lists, and the dispatch of calls to it.
@@ -51,7 +56,7 @@ export class Backend {
   /** The clients that share this backend. */
   readonly clients = new Set<DownstreamClient>();
   #options: BackendOptions;
-  #listener: BackendListener | undefined;
+  readonly #listener: BackendListener | undefined;
   readonly #lists: OfferedLists;
   readonly #refresh: ListRefresh;
   readonly #idleTimer: IdleTimer;
@@ -63,6 +68,7 @@ export class Backend {
     this.key = options.key;
     this.id = options.id;
     this.dispatcher = new Dispatcher(options);
+    this.#listener = options.listenerFor?.(this);
     this.#lists = new OfferedLists(options);
     this.#idleTimer = new IdleTimer({
       clock: options.clock,
@@ -82,11 +88,6 @@ export class Backend {
       connection: () => this.dispatcher.connection,
       read: (connection, kinds) => this.#reload(connection, kinds),
     });
-  }
-
-  /** Sets the one listener. */
-  listen(listener: BackendListener): void {
-    this.#listener = listener;
   }
 
   get prefix(): string {

@@ -1,3 +1,6 @@
+import type { SplicedMessage } from '../../json/splice.js';
+import type { ChildSnapshot } from '../../supervision/child-state.js';
+
 /**
  * Everything that happens in the gateway and that somebody may want to know: to log it, count it, show it or record it.
  *
@@ -48,19 +51,13 @@ export type CallEvent =
     };
 
 export type ServerEvent =
-  /** The supervisor moved a server to another state, or learned something about it. */
-  | {
-      readonly kind: 'server.changed';
-      readonly instance: string;
-      readonly state: string;
-      readonly generation: number;
-      readonly pid: number | undefined;
-    }
-  /** The lists that some clients share were merged anew. */
-  | { readonly kind: 'lists.merged'; readonly tools: number };
+  /** The supervisor moved a server to another state, or learned something about it. Told in the tick of the cause. */
+  | { readonly kind: 'server.changed'; readonly instance: string; readonly snapshot: ChildSnapshot }
+  /** The lists of some clients were merged anew. `only` is the key of the server if they see a single one unchanged. */
+  | { readonly kind: 'lists.merged'; readonly tools: number; readonly only: string | undefined };
 
 export type SessionEvent =
-  /** A client has sent `initialize`. */
+  /** A client has opened a session. `name` and `version` are what it says of itself; `clients` counts open sessions. */
   | { readonly kind: 'client.connected'; readonly name: string; readonly version: string; readonly clients: number }
   | { readonly kind: 'client.left'; readonly name: string; readonly version: string; readonly clients: number };
 
@@ -82,14 +79,12 @@ export type HttpEvent =
   /** The bytes were not HTTP, or came too slowly. */
   | { readonly kind: 'http.connection-failed'; readonly code: string; readonly address: string };
 
-/** One message on its way through the gateway, as it was received. */
+/** One message between the gateway and a server: a tap for recordings and live views. */
 export interface MessageEvent {
   readonly kind: 'message.relayed';
-  readonly direction: 'to-server' | 'to-client';
-  readonly type: 'request' | 'response' | 'notification';
-  readonly server: string;
+  readonly direction: 'to-server' | 'from-server';
+  /** The id of the instance that the message goes to or comes from. */
   readonly instance: string;
-  /** What the message is a part of; good only while the event is handled. */
-  readonly bytes: Uint8Array;
-  readonly span: { readonly start: number; readonly end: number };
+  /** Its bytes are good only while the event is handled: their memory is used again afterwards. */
+  readonly message: SplicedMessage;
 }

@@ -4,7 +4,7 @@ import { type ByteReader, LineDecoder, type LineSink, type OversizedLine } from 
 import type { SharedLimit } from '../../io/shared-limit.js';
 import { Digits } from '../../json/digits.js';
 import { isObject } from '../../json/json-text.js';
-import type { Edit } from '../../json/splice.js';
+import type { Edit, SplicedMessage } from '../../json/splice.js';
 import { type MessageSink, notificationMessage, requestMessage } from '../../jsonrpc/message.js';
 import {
   type Envelope,
@@ -56,6 +56,13 @@ export interface BridgeOptions {
   readonly partialFrames?: SharedLimit;
   /** Provides the memory that the server's stdout is read into. */
   readonly bufferPool?: BufferPool;
+  readonly tap?: MessageTap;
+}
+
+/** Sees each line in both directions while it is on. */
+export interface MessageTap {
+  isOn(): boolean;
+  relayed(direction: 'to-server' | 'from-server', message: SplicedMessage): void;
 }
 
 /**
@@ -77,6 +84,7 @@ export class StdioBridge implements Channel, ByteReader, LineSink {
   readonly #digits = new Digits();
   readonly #health: HealthMonitor;
   readonly #clock: Clock;
+  readonly #tap: MessageTap | undefined;
   /** When the bytes arrived that are being scanned. The clock is read once for all of them. */
   #readAt = 0;
   #closed: CloseReason | undefined;
@@ -85,6 +93,7 @@ export class StdioBridge implements Channel, ByteReader, LineSink {
     const { clock, scan, output, events, maxFrameBytes, maxUnwrittenBytes, partialFrames, bufferPool } = options;
     this.#scan = scan;
     this.#output = output;
+    this.#tap = options.tap;
     this.#clock = clock;
     this.#events = events;
     this.#maxUnwrittenBytes = maxUnwrittenBytes;
@@ -98,7 +107,7 @@ export class StdioBridge implements Channel, ByteReader, LineSink {
     this.#incoming = new IncomingRequests({
       counters: this.counters,
       canReply: () => this.#closed === undefined && output.unwrittenBytes <= maxUnwrittenBytes,
-      reply: (message) => output.send(message),
+      reply: (message) => this.#write(message),
       notify: (notification, edits) => this.notify(notification, edits),
     });
     this.#outgoing = new OutgoingRequests({
@@ -156,7 +165,7 @@ export class StdioBridge implements Channel, ByteReader, LineSink {
     const message = request.message(this.#digits.write(pending.id), edits);
     const { lease } = handler;
     // Only large requests have a lease; a copy for each request would cost more than the check.
-    this.#output.send(lease === undefined ? message : { ...message, lease });
+    this.#write(lease === undefined ? message : { ...message, lease });
     return pending;
   }
 
@@ -164,16 +173,16 @@ export class StdioBridge implements Channel, ByteReader, LineSink {
   request(method: string, params: unknown, timeouts: RequestTimeouts): Promise<Outcome> {
     return new Promise((settle) => {
       const pending = this.#admit(timeouts, { settle }, method !== METHODS.initialize);
-      if (pending !== undefined) this.#output.send(requestMessage(pending.id, method, params));
+      if (pending !== undefined) this.#write(requestMessage(pending.id, method, params));
     });
   }
 
   notify({ bytes, span }: NotificationEnvelope, edits: readonly Edit[] = []): void {
-    if (this.#closed === undefined) this.#output.send({ bytes, span, edits });
+    if (this.#closed === undefined) this.#write({ bytes, span, edits });
   }
 
   sendNotification(method: string, params?: unknown): void {
-    if (this.#closed === undefined) this.#output.send(notificationMessage(method, params));
+    if (this.#closed === undefined) this.#write(notificationMessage(method, params));
   }
 
   /** Settles all requests with the reason and ignores everything that the server writes from now on. */
@@ -191,10 +200,16 @@ export class StdioBridge implements Channel, ByteReader, LineSink {
     if (this.#closed !== undefined) return;
     // Inline: a closure for each message costs more than the check.
     try {
+      if (this.#tap?.isOn()) this.#tap.relayed('from-server', { bytes, span: { start, end }, edits: [] });
       this.#take(this.#scan(bytes, start, end));
     } catch (error) {
       reportInternalError(error, this.#events.fault);
     }
+  }
+
+  #write(message: SplicedMessage): void {
+    if (this.#tap?.isOn()) this.#tap.relayed('to-server', message);
+    this.#output.send(message);
   }
 
   oversized(fragment: OversizedLine): void {
@@ -252,7 +267,7 @@ export class StdioBridge implements Channel, ByteReader, LineSink {
       this.sendNotification(METHODS.cancelled, { requestId: id });
     } else {
       const own: Edit = { span: requestId, ...this.#digits.write(id) };
-      this.#output.send({ bytes: notice.bytes, span: notice.span, edits: [own, ...edits] });
+      this.#write({ bytes: notice.bytes, span: notice.span, edits: [own, ...edits] });
     }
   }
 

@@ -3,6 +3,7 @@ import type { OnInternalError } from '../../errors/error-boundary.js';
 import type { Backpressure } from '../../io/streams/backpressure.js';
 import { LineWriter } from '../../io/streams/line-writer.js';
 import { readInto } from '../../io/streams/read-into.js';
+import type { EventSink } from '../../observe/events/event-bus.js';
 import type { Logger } from '../../observe/logger.js';
 import { endGroup } from '../../process/end-group.js';
 import { childEnvironment } from '../../process/environment.js';
@@ -25,6 +26,7 @@ export interface StdioDialerOptions
   /** Whether each client has its own connection, as over HTTP. */
   readonly hasManyConnections: boolean;
   readonly onInternalError: OnInternalError;
+  readonly events: EventSink;
 }
 
 /** After an exit, the rest of the output is read for this long. Requests that are still in flight then fail. */
@@ -114,7 +116,7 @@ export class StdioDialer implements Dialer {
     health: Pick<BridgeEvents, 'silent' | 'violated'>,
   ): { readonly child: SpawnedChild; readonly bridge: StdioBridge } {
     const { clock, scan, partialFrames, bufferPool } = this.#options;
-    const { dialect, backpressure, hasManyConnections, onInternalError } = this.#options;
+    const { dialect, backpressure, events, hasManyConnections, onInternalError } = this.#options;
     const bridge = new StdioBridge({
       clock,
       scan,
@@ -124,6 +126,11 @@ export class StdioDialer implements Dialer {
       maxUnwrittenBytes,
       partialFrames,
       bufferPool,
+      tap: {
+        isOn: () => events.wants('message.relayed'),
+        relayed: (direction, message) =>
+          events.emit({ kind: 'message.relayed', direction, instance: spec.key, message }),
+      },
       events: {
         ...health,
         fault: onInternalError,

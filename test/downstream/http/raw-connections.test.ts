@@ -24,7 +24,7 @@ describe('a connection', () => {
     clearInterval(drip);
     expect(answer).toMatch(/^HTTP\/1\.1 408 /);
     expect(http.core.endpoints).toEqual([]);
-    const failure = { kind: 'connection-failed', code: 'ERR_HTTP_REQUEST_TIMEOUT', address: '127.0.0.1' };
+    const failure = { kind: 'http.connection-failed', code: 'ERR_HTTP_REQUEST_TIMEOUT', address: '127.0.0.1' };
     expect(http.events).toContainEqual(failure);
   });
 
@@ -74,7 +74,7 @@ describe('a connection', () => {
     const sockets = [await http.connect(), await http.connect()];
     const third = await http.connect();
     expect(await readToEnd(third)).toBe('');
-    expect(http.events).toContainEqual({ kind: 'connection-refused', address: '127.0.0.1' });
+    expect(http.events).toContainEqual({ kind: 'http.connection-refused', address: '127.0.0.1' });
     sockets[0]?.end();
     const retry = () =>
       http.post(INITIALIZE).then(

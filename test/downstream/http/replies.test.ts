@@ -129,7 +129,7 @@ describe('what a POST is answered with', () => {
     expect(answer.status).toBe(500);
     expect(answer.text).not.toContain('a fault of ours');
     expect(http.events).toContainEqual({
-      kind: 'failed',
+      kind: 'internal.error',
       error: expect.objectContaining({ message: 'a fault of ours' }),
     });
     expect((await http.post(notification('n'), session)).status).toBe(202);

@@ -3,10 +3,10 @@ import * as http from 'node:http';
 import * as net from 'node:net';
 import { afterEach } from 'vitest';
 import type { HttpBind } from '../../../src/downstream/http/bind.js';
-import type { HttpEvent } from '../../../src/downstream/http/http-event.js';
 import type { HttpLimits } from '../../../src/downstream/http/limits.js';
 import { type HttpTransport, openHttpTransport } from '../../../src/downstream/http/server.js';
 import { SharedLimit } from '../../../src/io/shared-limit.js';
+import type { GatewayEvent } from '../../../src/observe/events/events.js';
 import { FakeClock } from '../../support/fake-clock.js';
 import { type Message, scan } from '../../support/wire.js';
 import { EventReader } from './event-reader.js';
@@ -41,7 +41,7 @@ export async function serving({
 } = {}): Promise<Serving> {
   const clock = new FakeClock();
   const core = new ScriptedCore();
-  const events: HttpEvent[] = [];
+  const events: GatewayEvent[] = [];
   const front = await openHttpTransport({
     core,
     clock,
@@ -57,7 +57,7 @@ export async function serving({
     },
     limits,
     partialFrames,
-    onEvent: (event) => events.push(event),
+    events: { wants: () => true, emit: (event) => events.push(event) },
   });
   const served = new Serving(front, core, clock, events);
   opened.push(() => served.close());
@@ -68,10 +68,10 @@ export class Serving {
   readonly front: HttpTransport;
   readonly core: ScriptedCore;
   readonly clock: FakeClock;
-  readonly events: HttpEvent[];
+  readonly events: GatewayEvent[];
   readonly #sockets = new Set<net.Socket>();
 
-  constructor(front: HttpTransport, core: ScriptedCore, clock: FakeClock, events: HttpEvent[]) {
+  constructor(front: HttpTransport, core: ScriptedCore, clock: FakeClock, events: GatewayEvent[]) {
     this.front = front;
     this.core = core;
     this.clock = clock;

@@ -85,7 +85,7 @@ describe('a session', () => {
     http.clock.advance(1);
     expect(http.core.last.closed).toBe(1);
     expect((await http.post(request(1), session)).status).toBe(404);
-    expect(http.events).toContainEqual({ kind: 'session-ended', reason: 'expired', sessions: 0 });
+    expect(http.events).toContainEqual({ kind: 'http.session-ended', reason: 'expired', sessions: 0 });
   });
 
   it('lasts while something is asked or listened to, however long', async () => {

@@ -29,7 +29,7 @@ describe('a client that stops reading', () => {
     expect(slowSession.stream).toBeUndefined();
     expect(most).toBeGreaterThan(8 * MIB - 100_000);
     expect(most).toBeLessThan(8 * MIB + 100_000);
-    expect(http.events).toContainEqual({ kind: 'stream-cut', unwrittenBytes: expect.any(Number) });
+    expect(http.events).toContainEqual({ kind: 'http.stream-cut', unwrittenBytes: expect.any(Number) });
     expect(otherStream.response.destroyed).toBe(false);
     // It is the stream that was lost, not the session.
     expect((await http.post(request(2), slow)).status).toBe(200);
@@ -99,5 +99,5 @@ async function stalledReply(http: Serving, session: Record<string, string>): Pro
 }
 
 function isCut(http: Serving): boolean {
-  return http.events.some(({ kind }) => kind === 'stream-cut');
+  return http.events.some(({ kind }) => kind === 'http.stream-cut');
 }

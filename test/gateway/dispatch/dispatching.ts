@@ -9,7 +9,7 @@ import type { Message } from '../../support/wire.js';
 /** A dispatcher whose server is played by the test. */
 export function dispatching(limits: Partial<CallLimits> = {}, retryInMs: () => number | undefined = () => undefined) {
   const clock = new FakeClock();
-  const dispatcher = new Dispatcher({ key: 'files', clock, limits: { ...LIMITS, ...limits }, retryInMs });
+  const dispatcher = new Dispatcher({ key: 'files', id: 'files', clock, limits: { ...LIMITS, ...limits }, retryInMs });
   let generation = 0;
   const start = async (): Promise<InMemoryUpstream> => {
     const child = new InMemoryUpstream({ clock });

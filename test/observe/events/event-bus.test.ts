@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { EventBus } from '../../../src/observe/events/event-bus.js';
 
 const CUT = { kind: 'http.stream-cut', unwrittenBytes: 1 } as const;
-const MERGED = { kind: 'lists.merged', tools: 3 } as const;
+const MERGED = { kind: 'lists.merged', tools: 3, only: undefined } as const;
 
 describe('the event bus', () => {
   it('tells every subscriber of a kind, in the order in which they subscribed, and nobody else', () => {

@@ -1,3 +1,5 @@
+// Runs the same client script against the odd server directly and through Trunkline in several ways, and returns what
+// each side received, so that a test can compare the transcripts.
 import { randomUUID } from 'node:crypto';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -95,7 +97,7 @@ export class Fleet {
     try {
       await Promise.all(this.#ways.map(({ peer }) => peer.close()));
       await Promise.all(this.#gateways.map((gateway) => gateway.close()));
-      await until('every process is gone', () => processesOf(this.#folder).length === 0, 1_000);
+      await until('every process is gone', () => processesOf(this.#folder).length === 0);
     } finally {
       killAll(this.#folder);
       rmSync(this.#folder, { recursive: true, force: true });

@@ -1,3 +1,4 @@
+// The built CLI over HTTP for the differential tests.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { CLI } from '../gateway-process.js';

@@ -1,3 +1,4 @@
+// A `Wire` over Streamable HTTP.
 import { once } from 'node:events';
 import * as http from 'node:http';
 import { EventReader } from '../../downstream/http/event-reader.js';

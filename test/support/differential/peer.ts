@@ -1,3 +1,4 @@
+// The client of the differential tests: it sends and receives text, and changes none of it.
 import { tokenAt } from '../../fixtures/servers/odd/raw-json.mjs';
 import type { Message } from '../gateway-process.js';
 import { entriesOf, Numbering, type Transcript, underOwnName } from './transcript.js';

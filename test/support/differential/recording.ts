@@ -1,3 +1,4 @@
+// The file in which the odd server records every line that it receives.
 import { closeSync, existsSync, fstatSync, openSync, readSync } from 'node:fs';
 import type { Message } from '../gateway-process.js';
 import { Numbering } from './transcript.js';

@@ -1,3 +1,4 @@
+// A `Wire` over the stdio of a process.
 import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readLines } from '../../fixtures/servers/odd/lines.mjs';

@@ -1,3 +1,4 @@
+// What both sides of a script received, in a form that can be compared between different ways.
 import { elementsOf, replaceAt, tokenAt } from '../../fixtures/servers/odd/raw-json.mjs';
 import { sha256 } from '../sha256.js';
 

@@ -1,3 +1,5 @@
+// A connection of the differential tests, which carries text.
+
 /** Where a message came: in the response to one of our requests, or on the stream for all else. A pipe does not say. */
 export type Channel = 'response' | 'stream' | 'pipe';
 

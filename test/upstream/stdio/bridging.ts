@@ -1,4 +1,5 @@
 import { copyInto } from '../../../src/io/line-decoder.js';
+import { splice } from '../../../src/json/splice.js';
 import type { NotificationEnvelope } from '../../../src/mcp/envelope.js';
 import { EnvelopeRequest } from '../../../src/mcp/relayed-request.js';
 import type {
@@ -15,7 +16,12 @@ import { lineOf, type Message, RecordingSink, requestOf, scan } from '../../supp
 export const TIMEOUTS: RequestTimeouts = { idleMs: 1_000, maxMs: 5_000 };
 
 /** A bridge to a child that the test plays, with all that came of it written down. */
-export function bridging({ maxFrameBytes = 64 * 1024, maxUnwrittenBytes = 1_000, giveUp = false } = {}) {
+export function bridging({
+  maxFrameBytes = 64 * 1024,
+  maxUnwrittenBytes = 1_000,
+  giveUp = false,
+  isTapped = false,
+} = {}) {
   const clock = new FakeClock();
   const output = new RecordingSink();
   const requests: ServerRequest[] = [];
@@ -23,12 +29,17 @@ export function bridging({ maxFrameBytes = 64 * 1024, maxUnwrittenBytes = 1_000,
   const junk: [line: string, reason: string][] = [];
   /** What the bridge reports of the server's health. */
   const health: string[] = [];
+  const tapped: [direction: string, line: string][] = [];
   const bridge: StdioBridge = new StdioBridge({
     clock,
     scan,
     output,
     maxFrameBytes,
     maxUnwrittenBytes,
+    tap: {
+      isOn: () => isTapped,
+      relayed: (direction, message) => tapped.push([direction, Buffer.from(splice(message)).toString()]),
+    },
     events: {
       request: (request) => requests.push(request),
       notification: (notification) => notifications.push(notification),
@@ -44,7 +55,7 @@ export function bridging({ maxFrameBytes = 64 * 1024, maxUnwrittenBytes = 1_000,
   const say = (...messages: (Message | string)[]) => {
     for (const message of messages) copyInto(bridge, lineOf(message));
   };
-  return { bridge, clock, output, requests, notifications, junk, health, say };
+  return { bridge, clock, output, tapped, requests, notifications, junk, health, say };
 }
 
 /** A request handler that remembers, and says how often it was settled. */

@@ -486,3 +486,26 @@ describe('when everything is over', () => {
     expect(responseOf(answerTo(1)).kind).toBe('response');
   });
 });
+
+describe('the tap of a bridge', () => {
+  const CALLED = '{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"read"}}';
+  const ANSWER = '{"jsonrpc":"2.0","id":1,"result":{ "n":1.0 }}';
+
+  it('sees each message in both directions as it is on the pipe, while it is on', () => {
+    const { bridge, tapped, say } = bridging({ isTapped: true });
+    bridge.send(new EnvelopeRequest(requestOf(CALLED)), [], TIMEOUTS, new Listener());
+    say(ANSWER, '{"jsonrpc":"2.0","id":"s","method":"ping"}');
+    expect(tapped).toEqual([
+      ['to-server', CALLED.replace('7', '1')],
+      ['from-server', ANSWER],
+      ['from-server', '{"jsonrpc":"2.0","id":"s","method":"ping"}'],
+    ]);
+  });
+
+  it('sees nothing while it is off', () => {
+    const { bridge, tapped, say } = bridging();
+    bridge.send(new EnvelopeRequest(requestOf(CALLED)), [], TIMEOUTS, new Listener());
+    say(ANSWER);
+    expect(tapped).toEqual([]);
+  });
+});

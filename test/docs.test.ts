@@ -1,0 +1,108 @@
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { dirname, join, normalize } from 'node:path';
+import { describe, expect, it } from 'vitest';
+
+const ROOT = join(import.meta.dirname, '..');
+/** The folders of the repository that documents refer to. */
+const FOLDERS = ['src', 'test', 'docs', 'bench', 'soak', 'conformance', 'demo', 'config'];
+/** The changelog also names files of earlier versions. */
+const CHANGELOG = 'CHANGELOG.md';
+
+const documents = ['.', ...FOLDERS].flatMap((folder) =>
+  readdirSync(join(ROOT, folder), { recursive: folder !== '.', encoding: 'utf8' })
+    .filter((file) => file.endsWith('.md'))
+    .map((file) => normalize(join(folder, file))),
+);
+
+describe('the documents', () => {
+  it('are found', () => {
+    expect(documents).toEqual(expect.arrayContaining(['README.md', CHANGELOG, 'docs/README.md']));
+  });
+
+  it.each(documents.filter((document) => document !== CHANGELOG))('%s names only paths that exist', (document) => {
+    const missing = pathsIn(read(document)).filter((path) => !isThere(path, document));
+    expect(missing).toEqual([]);
+  });
+
+  it.each(documents)('%s links only to files and headings that exist', (document) => {
+    const broken = linksIn(read(document)).filter((link) => !resolves(link, document));
+    expect(broken).toEqual([]);
+  });
+
+  it('describe every folder of the source, in the order of their imports', () => {
+    const described = [...read('docs/architecture.md').matchAll(/^\| `src\/([\w/]*)` \|/gm)].map(
+      ([, folder]) => folder,
+    );
+    const layers = read('test/layers.test.ts');
+    const ruled = [
+      ...layers.slice(layers.indexOf('const ALLOWED'), layers.indexOf('const EXTRA')).matchAll(RULE),
+    ].flatMap(([, folder = '']) => (folder === 'gateway' ? [...gatewayFolders(layers), folder] : [folder]));
+    expect(described).toEqual(ruled.map((folder) => (folder === '.' ? '' : folder)));
+  });
+
+  it('of the decisions are all in the index, numbered without holes', () => {
+    const files = readdirSync(join(ROOT, 'docs/decisions')).filter((file) => file !== 'README.md');
+    const indexed = linksIn(read('docs/decisions/README.md')).filter((link) => /^\d{4}-[\w-]+\.md$/.test(link));
+    expect(indexed).toEqual(files.sort());
+    expect(files.map((file) => Number(file.slice(0, 4)))).toEqual(files.map((_, index) => index + 1));
+    for (const file of files) expect(read(`docs/decisions/${file}`)).toContain(`# ${file.slice(0, 4)}. `);
+  });
+});
+
+/** A line of the table of allowed imports. */
+const RULE = /^ {2}'?([\w./]+)'?: \[/gm;
+
+/** The folders of the gateway, which the table of allowed imports generates. */
+function gatewayFolders(layers: string): string[] {
+  const [, names = ''] = /const MIDDLE = \[([^\]]*)\]/.exec(layers) ?? [];
+  return [...names.matchAll(/'(\w+)'/g)].map(([, name]) => `gateway/${name}`);
+}
+
+/** The paths in inline code and in code blocks. A path with a placeholder is no path. */
+function pathsIn(text: string): string[] {
+  const code = [...text.matchAll(/```[\s\S]*?```|`[^`\n]+`/g)].map(([span]) => span);
+  const folder = `(?:${FOLDERS.join('|')})/[\\w./-]*[\\w/]`;
+  const source = '[\\w-]+(?:/[\\w.-]+)+\\.(?:ts|mjs|wat|svg)';
+  const path = new RegExp(`(?<=^|[\\s\`"'(=])(?:${folder}|${source})(?![\\w*…<{])`, 'g');
+  return [...new Set(code.flatMap((span) => span.match(path) ?? []))];
+}
+
+/** Whether the path exists in the repository, or beside the document. */
+function isThere(path: string, document: string): boolean {
+  return existsSync(join(ROOT, path)) || existsSync(join(ROOT, dirname(document), path));
+}
+
+/** The targets of all links and images within the repository. */
+function linksIn(text: string): string[] {
+  const prose = withoutCode(text);
+  const inline = [...prose.matchAll(/\]\(<?([^)\s>]+)>?(?: "[^"]*")?\)/g)];
+  const references = [...prose.matchAll(/^\[[^\]]+\]:\s*(\S+)/gm)];
+  return [...inline, ...references].map(([, target = '']) => target).filter((target) => !/^[a-z]+:/.test(target));
+}
+
+function resolves(link: string, document: string): boolean {
+  const [path = '', anchor] = link.split('#');
+  const target = path === '' ? document : normalize(join(dirname(document), path));
+  if (!existsSync(join(ROOT, target))) return false;
+  return anchor === undefined || anchorsOf(read(target)).includes(anchor);
+}
+
+/** The anchors that GitHub gives the headings of a document. A repeated heading gets a number. */
+function anchorsOf(text: string): string[] {
+  const seen = new Map<string, number>();
+  return [...text.replace(/```[\s\S]*?```/g, '').matchAll(/^#{1,6} +(.+?) *$/gm)].map(([, heading = '']) => {
+    const label = heading.replace(/\[([^\]]*)\]\([^)]*\)/g, '$1').toLowerCase();
+    const anchor = label.replace(/[^\p{L}\p{N}\s_-]/gu, '').replaceAll(' ', '-');
+    const count = seen.get(anchor) ?? 0;
+    seen.set(anchor, count + 1);
+    return count === 0 ? anchor : `${anchor}-${count}`;
+  });
+}
+
+function withoutCode(text: string): string {
+  return text.replace(/```[\s\S]*?```/g, '').replace(/`[^`\n]*`/g, '');
+}
+
+function read(document: string): string {
+  return readFileSync(join(ROOT, document), 'utf8');
+}
