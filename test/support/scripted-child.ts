@@ -1,3 +1,4 @@
+// One server that the test plays, connected to a real `StdioBridge` in memory.
 import { copyInto } from '../../src/io/line-decoder.js';
 import type { Clock } from '../../src/timing/clock.js';
 import { legacyDialect } from '../../src/upstream/legacy/legacy-dialect.js';

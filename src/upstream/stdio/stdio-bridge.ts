@@ -107,7 +107,7 @@ export class StdioBridge implements Channel, ByteReader, LineSink {
     this.#incoming = new IncomingRequests({
       counters: this.counters,
       canReply: () => this.#closed === undefined && output.unwrittenBytes <= maxUnwrittenBytes,
-      reply: (message) => output.send(message),
+      reply: (message) => this.#write(message),
       notify: (notification, edits) => this.notify(notification, edits),
     });
     this.#outgoing = new OutgoingRequests({

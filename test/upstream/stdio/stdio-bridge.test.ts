@@ -492,13 +492,15 @@ describe('the tap of a bridge', () => {
   const ANSWER = '{"jsonrpc":"2.0","id":1,"result":{ "n":1.0 }}';
 
   it('sees each message in both directions as it is on the pipe, while it is on', () => {
-    const { bridge, tapped, say } = bridging({ isTapped: true });
+    const { bridge, tapped, requests, say } = bridging({ isTapped: true });
     bridge.send(new EnvelopeRequest(requestOf(CALLED)), [], TIMEOUTS, new Listener());
     say(ANSWER, '{"jsonrpc":"2.0","id":"s","method":"ping"}');
+    requests[0]?.succeed(bytesOf('{}'));
     expect(tapped).toEqual([
       ['to-server', CALLED.replace('7', '1')],
       ['from-server', ANSWER],
       ['from-server', '{"jsonrpc":"2.0","id":"s","method":"ping"}'],
+      ['to-server', '{"jsonrpc":"2.0","id":"s","result":{}}'],
     ]);
   });
 
