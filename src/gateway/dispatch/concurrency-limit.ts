@@ -47,6 +47,7 @@ export class ConcurrencyLimit {
   /** Slots in use. `#direct` counts those that were taken without waiting. */
   #running = 0;
   #direct = 0;
+  #isResizeDue = false;
   readonly #events: EntryEvents = {
     started: () => {
       this.#leftQueue();
@@ -94,10 +95,13 @@ export class ConcurrencyLimit {
   releaseDirect(): void {
     this.#running -= 1;
     this.#direct -= 1;
-    if (this.#waiting > 0) void SETTLED.then(this.#resizeQueueLater);
+    if (this.#waiting > 0) this.#resizeSoon();
   }
 
-  /** Queues a call and calls `onSlot` when it gets a slot. Returns the reason if too many calls wait already. */
+  /**
+   * Queues a call and calls `onSlot` when it gets a slot, which is never before this method has returned. Returns the
+   * reason if too many calls wait already.
+   */
   wait(onSlot: () => void): Slot | QueueRefusal {
     if (this.#waiting >= this.#maxQueued) return 'queue_full';
     if (!this.#allWaiting.tryAcquire(1)) return 'all_queues_full';
@@ -111,8 +115,10 @@ export class ConcurrencyLimit {
   #enqueue(entry: QueueEntry): void {
     if (pQueue === undefined || entry.isWithdrawn) return;
     this.#queue ??= new pQueue<EntryQueue, EntryOptions>({ queueClass: EntryQueue, autoStart: false });
+    // p-queue starts a task within `add` if its concurrency allows, and that does not count the latest direct calls yet.
+    this.#queue.pause();
     void this.#queue.add(entry.run, { entry });
-    this.#resizeQueue();
+    this.#resizeSoon();
   }
 
   #leftQueue(): void {
@@ -120,7 +126,16 @@ export class ConcurrencyLimit {
     this.#allWaiting.release(1);
   }
 
-  readonly #resizeQueueLater = (): void => this.#resizeQueue();
+  #resizeSoon(): void {
+    if (this.#isResizeDue) return;
+    this.#isResizeDue = true;
+    void SETTLED.then(this.#resizeQueueWhenDue);
+  }
+
+  readonly #resizeQueueWhenDue = (): void => {
+    this.#isResizeDue = false;
+    this.#resizeQueue();
+  };
 
   /** Sets p-queue's concurrency to what direct calls leave of the limit. p-queue rejects 0, so it is paused instead. */
   #resizeQueue(): void {

@@ -132,6 +132,32 @@ describe('ConcurrencyLimit', () => {
     expect(started).toEqual(['a', 'b', 'c']);
   });
 
+  it('lets a call wait that comes when a direct call holds the slot that a waiting call had before', async () => {
+    const { queue, started, enter, leave } = queueing(1, 5);
+    for (const name of ['a', 'b']) enter(name);
+    await leave('a');
+    await leave('b');
+    for (const name of ['c', 'd']) enter(name);
+    await flush();
+    expect(started).toEqual(['a', 'b', 'c']);
+    expect([queue.running, queue.queued]).toEqual([1, 1]);
+    await leave('c');
+    expect(started).toEqual(['a', 'b', 'c', 'd']);
+  });
+
+  it('gives no slot to a call before it is queued, even if one is free', async () => {
+    const { queue, started, enter, leave } = queueing(2, 5);
+    for (const name of ['a', 'b', 'c']) enter(name);
+    void leave('a');
+    void leave('b');
+    const slot = enter('d');
+    expect(started).toEqual(['a', 'b']);
+    expect(slot).toBeDefined();
+    await flush();
+    expect(started).toEqual(['a', 'b', 'c', 'd']);
+    expect([queue.running, queue.queued]).toEqual([2, 0]);
+  });
+
   it('frees one slot for a call that releases its slot twice', async () => {
     const { queue, started, enter, leave } = queueing(1, 5);
     enter('a');
@@ -166,7 +192,7 @@ describe('ConcurrencyLimit', () => {
         const withdrawn = new Set<string>();
         for (const { do: what, which } of actions) {
           if (what === 'enter') places.push(enter(String(places.length)));
-          if (what === 'leave') void leave(String(which));
+          if (what === 'leave') void leave(started.at(-1 - (which % 3)) ?? '');
           if (what === 'withdraw' && which < places.length && !started.includes(String(which))) {
             places[which]?.release();
             withdrawn.add(String(which));
