@@ -9,7 +9,7 @@ import type { ServerRequest } from '../upstream/port.js';
 import { type Catalogs, mergeCatalogs } from './catalog/catalogs.js';
 import type { ClientView } from './client-view.js';
 import { ClientViews } from './client-views.js';
-import { ABOUT, instructionsOf } from './instructions.js';
+import { joinInstructions } from './instructions.js';
 import type { Backend, ListenerFor } from './registry/backend.js';
 import type { BackendListener } from './registry/backend-listener.js';
 import { BackendPool, type BackendPoolOptions, type PoolChange } from './registry/backend-pool.js';
@@ -85,7 +85,7 @@ export class Gateway implements GatewayPort {
       logs: this.#logs,
       tasks: this.#tasks,
       serverRequests: this.#serverRequests,
-      aliasesOf: (client, { key }) => this.#viewFor(client)?.catalogs.ui.aliasesOf(key),
+      aliasesOf: (client, { key }) => this.#clients.get(client)?.view.catalogs.ui.aliasesOf(key),
     });
     this.#views = new ClientViews({
       clock: options.clock,
@@ -235,14 +235,8 @@ export class Gateway implements GatewayPort {
 
   /** The gateway's instructions, followed by those of each server that is ready. */
   #instructions(backends: readonly Backend[]): string {
-    const { notice } = this.#settings;
-    const parts = [ABOUT, ...(notice === undefined ? [] : [notice])];
-    for (const backend of backends) {
-      const { key, prefix } = backend;
-      const text = this.#handshake(backend)?.instructions;
-      if (text !== undefined) parts.push(instructionsOf(key, prefix, text));
-    }
-    return parts.join('\n\n');
+    const servers = backends.map((backend) => ({ backend, text: this.#handshake(backend)?.instructions }));
+    return joinInstructions(this.#settings.notice, servers);
   }
 
   #drainingOf(client: DownstreamClient): Backend[] {
@@ -299,9 +293,5 @@ export class Gateway implements GatewayPort {
       this.#views.eachOf(backend, (view) => view.noteUpdated(notification, backend));
     }
     this.#notifications.fromServer(backend, notification);
-  }
-
-  #viewFor(client: DownstreamClient): ClientView | undefined {
-    return this.#clients.get(client)?.view;
   }
 }

@@ -93,3 +93,11 @@ function inOrder(edits: readonly Edit[]): readonly Edit[] {
   }
   return first.span.start < second.span.start ? edits : [second, first];
 }
+
+/** Returns the edits of both lists. Avoids an allocation when one of them is empty, as it is for most messages. */
+export function concatEdits(some: readonly Edit[] = NO_EDITS, others: readonly Edit[] = NO_EDITS): readonly Edit[] {
+  if (others.length === 0) return some;
+  return some.length === 0 ? others : [...some, ...others];
+}
+
+const NO_EDITS: readonly Edit[] = [];

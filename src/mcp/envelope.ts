@@ -105,3 +105,11 @@ export function rejectionReply({ reason, bytes, id }: jsonrpc.Rejection): Splice
   const token = id === undefined ? NULL_ID : bytes.slice(id.start, id.end);
   return errorMessage(token, new RpcError(code, `Refused: ${reason}`));
 }
+
+/** Whether a response is a JSON-RPC error, or the result of a tool with `isError: true`. */
+export function isErrorResponse({ error, bytes, tokens: { isError } }: ResponseEnvelope): boolean {
+  return error !== undefined || (isError !== undefined && bytes[isError.start] === LETTER_T);
+}
+
+/** The first byte of the token `true`. */
+const LETTER_T = 0x74;

@@ -2,15 +2,15 @@ import type { FailureReason } from '../../downstream/failure.js';
 import type { Exchange } from '../../downstream/port.js';
 import { type OnInternalError, reportInternalError, withErrorBoundaryAsync } from '../../errors/error-boundary.js';
 import { internalError } from '../../errors/internal-error.js';
-import type { Edit, SplicedMessage } from '../../json/splice.js';
-import type { NotificationEnvelope, ResponseEnvelope } from '../../mcp/envelope.js';
+import { concatEdits, type SplicedMessage } from '../../json/splice.js';
+import { isErrorResponse, type NotificationEnvelope, type ResponseEnvelope } from '../../mcp/envelope.js';
 import type { EventSink } from '../../observe/events/event-bus.js';
 import type { GatewayEvent } from '../../observe/events/events.js';
 import type { Clock } from '../../timing/clock.js';
 import type { CircuitBreaker } from '../../upstream/health/circuit-breaker.js';
 import type { Outcome, RequestHandler, RequestTimeouts, SentRequest, UpstreamConnection } from '../../upstream/port.js';
 import type { Call } from './call.js';
-import type { CallLimits } from './call-limits.js';
+import { type CallLimits, callTimeouts, taskTimeouts } from './call-limits.js';
 import type { CallCounters, Latencies } from './call-metrics.js';
 import { type InFlightCall, type InFlightCalls, isTaskResultWait } from './in-flight-calls.js';
 
@@ -34,16 +34,6 @@ export interface AttemptContext {
   readonly retry: (call: Call, ended: UpstreamConnection) => void;
   /** Called with each internal error. An internal error fails one call. */
   readonly onInternalError: OnInternalError | undefined;
-}
-
-/** Timeouts of a request that waits for a task result. No message comes until the task is done. */
-export function taskTimeouts({ maxTimeoutMs }: CallLimits): RequestTimeouts {
-  return { idleMs: maxTimeoutMs, maxMs: maxTimeoutMs };
-}
-
-/** Timeouts of every other request. */
-function callTimeouts({ idleTimeoutMs, maxTimeoutMs }: CallLimits): RequestTimeouts {
-  return { idleMs: idleTimeoutMs, maxMs: maxTimeoutMs };
 }
 
 /** Sends a call over a connection. The attempt ends when the call is answered, failed, canceled, or sent again. */
@@ -227,7 +217,7 @@ class Attempt implements RequestHandler, InFlightCall {
     const ofTask = translation?.answer(response, () => this.#keepProgress());
     exchange.answer(response, concatEdits(editAnswer?.(response), ofTask));
     if (!isTaskResultWait(exchange)) latencies.add(at - (earlier?.startedAt ?? this.#sent?.sentAt ?? at));
-    if (isError(response)) counters.errors += 1;
+    if (isErrorResponse(response)) counters.errors += 1;
     breaker().succeeded(at);
     // A microtask that is queued already writes the answer, so `onAnswered` runs after the write.
     if (onAnswered !== undefined) void SETTLED.then(() => onAnswered(response));
@@ -283,13 +273,8 @@ class Attempt implements RequestHandler, InFlightCall {
 }
 
 function toResult(outcome: Outcome): AttemptEnded['outcome'] {
-  if (outcome.kind === 'answered') return isError(outcome.response) ? 'error' : 'answered';
+  if (outcome.kind === 'answered') return isErrorResponse(outcome.response) ? 'error' : 'answered';
   return outcome.reason === 'cancelled' ? 'cancelled' : 'failed';
-}
-
-/** Whether the server answered with a JSON-RPC error or with a tool result that is one. */
-function isError({ error, bytes, tokens }: ResponseEnvelope): boolean {
-  return error !== undefined || isTrue(bytes, tokens.isError);
 }
 
 type AttemptEnded = Extract<GatewayEvent, { readonly kind: 'attempt.ended' }>;
@@ -306,15 +291,3 @@ const FAILURE_REASONS: Readonly<Record<SendFailure, FailureReason>> = {
   response_too_large: 'response_too_large',
   response_malformed: 'response_malformed',
 };
-
-/** Avoids an allocation when one of the lists is empty, as it is for most calls. */
-function concatEdits(some: readonly Edit[] = NO_EDITS, others: readonly Edit[] = NO_EDITS): readonly Edit[] {
-  if (others.length === 0) return some;
-  return some.length === 0 ? others : [...some, ...others];
-}
-
-const NO_EDITS: readonly Edit[] = [];
-
-function isTrue(bytes: Uint8Array, span: { readonly start: number } | undefined): boolean {
-  return span !== undefined && bytes[span.start] === 0x74;
-}

@@ -1,3 +1,5 @@
+import type { RequestTimeouts } from '../../upstream/port.js';
+
 /** Limits of the calls to one server. Times are milliseconds. */
 export interface CallLimits {
   /** Longest time without an answer or progress. */
@@ -12,4 +14,14 @@ export interface CallLimits {
   readonly maxQueued: number;
   /** Longest wait for a slot, and longest wait until the calls of another client are done. */
   readonly maxWaitMs: number;
+}
+
+/** Timeouts of a request that waits for a task result. No message comes until the task is done. */
+export function taskTimeouts({ maxTimeoutMs }: CallLimits): RequestTimeouts {
+  return { idleMs: maxTimeoutMs, maxMs: maxTimeoutMs };
+}
+
+/** Timeouts of every other request. */
+export function callTimeouts({ idleTimeoutMs, maxTimeoutMs }: CallLimits): RequestTimeouts {
+  return { idleMs: idleTimeoutMs, maxMs: maxTimeoutMs };
 }

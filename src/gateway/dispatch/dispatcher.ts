@@ -8,7 +8,7 @@ import type { Clock } from '../../timing/clock.js';
 import { type BreakerPolicy, CircuitBreaker } from '../../upstream/health/circuit-breaker.js';
 import type { RequestTimeouts, UpstreamConnection } from '../../upstream/port.js';
 import { Admission } from './admission.js';
-import { type AttemptContext, send, taskTimeouts } from './attempt.js';
+import { type AttemptContext, send } from './attempt.js';
 import {
   type Availability,
   afterClose,
@@ -21,7 +21,7 @@ import {
   type ServerState,
 } from './availability.js';
 import { Call } from './call.js';
-import type { CallLimits } from './call-limits.js';
+import { type CallLimits, taskTimeouts } from './call-limits.js';
 import { Latencies, newCallCounters } from './call-metrics.js';
 import type { Handling } from './handling.js';
 import { InFlightCalls } from './in-flight-calls.js';
