@@ -9,7 +9,7 @@ import { until } from '../support/processes.js';
 const INITIALIZE = [
   ...['src/cli/main.ts', 'src/version.ts', 'src/cli/http-options.ts'],
   ...['src/app/serve.ts', 'src/app/stdio-client.ts', 'src/app/usage-error.ts', 'src/app/platform.ts'],
-  ...['src/app/create-buffer-pool.ts', 'src/observe/system-clock.ts'],
+  ...['src/app/create-buffer-pool.ts', 'src/observe/system-clock.ts', 'src/observe/events/event-bus.ts'],
   ...['src/errors/', 'src/timing/', 'src/json/', 'src/jsonrpc/', 'src/io/', 'src/mcp/'],
   ...['src/downstream/legacy/', 'src/downstream/stdio/', 'src/downstream/failure.ts', 'src/app/choose-era.ts'],
   ...['src/downstream/era-sessions.ts', 'src/gateway/pending-gateway.ts', 'src/gateway/instructions.ts'],

@@ -71,3 +71,31 @@ describe('a client on stdin that reads nothing, beside an HTTP client of the sam
     expect(running.stderr).not.toContain('does not read');
   });
 });
+
+describe('a client on stdin that sends requests and reads nothing, with no other client', () => {
+  it('is not read from either, takes bounded memory, and gets every answer once it reads', async () => {
+    const running = await place.serve({ servers: { f: place.server(FAULTY) }, args: ['--stdio'] });
+    await running.say(INITIALIZE);
+    const { stdin, stdout } = running.process;
+    let answers = 0;
+    stdout.on('data', (text: string) => {
+      answers += text.split('\n').length - 1;
+    });
+    stdout.pause();
+    const before = peakBytes(running);
+    const ids = Array.from({ length: 300 }, (_, count) => `${count}`.padEnd(MIB, '.'));
+    // The gateway answers a ping itself, with the id of the ping.
+    for (const id of ids) stdin.write(`${JSON.stringify({ jsonrpc: '2.0', id, method: 'ping' })}\n`);
+    await until('the gateway has stopped reading', () => peakBytes(running) - before > 64 * MIB);
+    let unread = stdin.writableLength;
+    await until('the client cannot write more', () => {
+      const last = unread;
+      unread = stdin.writableLength;
+      return unread === last && unread > 0;
+    });
+    expect(peakBytes(running) - before).toBeLessThan(200 * MIB);
+    stdout.resume();
+    await until('every ping is answered', () => answers === ids.length);
+    expect(stdin.writableLength).toBe(0);
+  });
+});

@@ -11,7 +11,7 @@ export interface StdioTransportOptions
   extends Pick<ClientPipeOptions, 'scan' | 'chooseEra' | 'principal' | 'onInternalError'> {
   readonly input: Readable;
   readonly output: Writable;
-  /** Pauses the servers while the client does not read, unless other clients do. */
+  /** Pauses the servers while the client does not read, unless another client still reads. */
   readonly backpressure: Backpressure;
   readonly maxLineBytes: number;
   /** Bounds the incomplete lines of all connections together. */
@@ -35,7 +35,10 @@ export function openStdioTransport(options: StdioTransportOptions): void {
     client.close();
     options.onUnread?.(unwrittenBytes);
   };
-  const sink = new FairWriter(output, backpressure, { onUnread });
+  const sink = new FairWriter(output, backpressure, {
+    onUnread,
+    input: { pause: () => input.pause(), resume: () => input.resume() },
+  });
   const client = new ClientPipe({ scan, chooseEra, principal, onInternalError, sink });
   let hasEnded = false;
   const end = () => {

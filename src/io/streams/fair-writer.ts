@@ -26,6 +26,11 @@ export interface FairWriterOptions {
   readonly maxUnwrittenBytes?: number;
   /** Called once when the writer closes because the client does not read. */
   readonly onUnread?: ((unwrittenBytes: number) => void) | undefined;
+  /**
+   * The stream of the client's messages, paused while more than `maxUnwrittenBytes` are unwritten. Otherwise a client
+   * that sends requests and reads nothing would fill the memory with answers that come from no server.
+   */
+  readonly input?: { pause(): void; resume(): void } | undefined;
 }
 
 /**
@@ -35,9 +40,10 @@ export interface FairWriterOptions {
  * messages wait in a fair queue: a small message of one source overtakes large messages of another that have not begun.
  * While no large message is sent, messages go to the stream as they come.
  *
- * A client that reads slowly pauses the sources. Where that has no effect, because other clients of the same servers do
- * read (see `Backpressure`), a client that does not read is bounded by `maxUnwrittenBytes`: then the writer drops what
- * waits and every later message, closes the client's handle, and calls `onUnread`, for the owner to end the session.
+ * A client that reads slowly pauses the sources and, above `maxUnwrittenBytes`, its own input. Where pausing the sources
+ * has no effect, because other clients of the same servers do read (see `Backpressure`), the session of a client that does
+ * not read ends above `maxUnwrittenBytes`: the writer drops what waits and every later message, closes the client's
+ * handle, and calls `onUnread`, for the owner to end the session.
  *
  * Errors of the stream are left to its owner.
  */
@@ -46,6 +52,7 @@ export class FairWriter implements MessageSink {
   readonly #backpressure: ClientBackpressure;
   readonly #maxUnwrittenBytes: number;
   readonly #onUnread: (unwrittenBytes: number) => void;
+  readonly #input: FairWriterOptions['input'];
   readonly #writer: LineWriter;
   readonly #waiting = new FairQueue<SplicedMessage>();
   /** Whether messages have to wait: a large one is being written, or is about to be. */
@@ -55,6 +62,7 @@ export class FairWriter implements MessageSink {
   /** The source of the last message. */
   #latest: string | undefined;
   #isPausingAll = false;
+  #isInputPaused = false;
   /** The paused sources, each with the bytes down to which it stays paused. */
   readonly #pausedSources = new Map<string, number>();
   #isClosed = false;
@@ -69,6 +77,7 @@ export class FairWriter implements MessageSink {
     this.#backpressure = backpressure;
     this.#maxUnwrittenBytes = options.maxUnwrittenBytes ?? MAX_UNWRITTEN_BYTES;
     this.#onUnread = options.onUnread ?? (() => {});
+    this.#input = options.input;
     this.#writer = new LineWriter(stream);
     stream.on('drain', () => this.#relax());
     // Some streams do not call back for a write that they began when they close.
@@ -88,9 +97,15 @@ export class FairWriter implements MessageSink {
     if (isLarge || this.#isBusy) this.#enqueue(message, isLarge, source);
     else this.#writer.send(message);
     this.#latest = source;
-    if (this.#isPausingAll || this.unwrittenBytes <= HIGH_WATER_BYTES) return;
-    this.#isPausingAll = true;
-    this.#backpressure.pause();
+    const { unwrittenBytes } = this;
+    if (unwrittenBytes <= HIGH_WATER_BYTES) return;
+    if (!this.#isPausingAll) {
+      this.#isPausingAll = true;
+      this.#backpressure.pause();
+    }
+    if (this.#isInputPaused || unwrittenBytes <= this.#maxUnwrittenBytes) return;
+    this.#isInputPaused = true;
+    this.#input?.pause();
   }
 
   /** Closes the writer, and returns `true`, if the client does not read. One message may be of any size. */
@@ -159,6 +174,9 @@ export class FairWriter implements MessageSink {
     if (!this.#isPausingAll || this.unwrittenBytes > HIGH_WATER_BYTES / 2) return;
     this.#isPausingAll = false;
     this.#backpressure.resume();
+    if (!this.#isInputPaused) return;
+    this.#isInputPaused = false;
+    this.#input?.resume();
   }
 
   #unwrittenOf(source: string): number {

@@ -20,11 +20,21 @@ function listening() {
   stream.on('error', () => {});
   const backpressure = new Backpressure();
   const unread: number[] = [];
-  const options = { maxUnwrittenBytes: 5 * MIB, onUnread: (bytes: number) => void unread.push(bytes) };
+  const input = {
+    isPaused: false,
+    pause() {
+      this.isPaused = true;
+    },
+    resume() {
+      this.isPaused = false;
+    },
+  };
+  const options = { maxUnwrittenBytes: 5 * MIB, onUnread: (bytes: number) => void unread.push(bytes), input };
   const writer = new FairWriter(stream, backpressure.client(), options);
   return {
     stream,
     unread,
+    input,
     backpressure,
     writer,
     send: (text: string, source?: string) => writer.send(whole(bytesOf(text)), source),
@@ -230,6 +240,16 @@ describe('FairWriter', () => {
     expect([far.isPaused(), unread]).toEqual([true, []]);
     await takeAll();
     expect(lines()).toHaveLength(8);
+  });
+
+  it('pauses the input of its only client while more than the limit is unwritten, and resumes it after that', async () => {
+    const { send, input, takeAll, lines } = listening();
+    for (const letter of 'ABCD') send(large(letter));
+    expect(input.isPaused).toBe(false);
+    send(large('E'));
+    expect(input.isPaused).toBe(true);
+    await takeAll();
+    expect([input.isPaused, lines().length]).toEqual([false, 5]);
   });
 
   it('pauses no server of other clients, and closes instead when its client does not read', async () => {
