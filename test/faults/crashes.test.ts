@@ -36,7 +36,8 @@ describe('a server that is killed', () => {
     const gateway = InProcessGateway.start({ servers: { f: { ...SOON, args } } });
     const client = await gateway.connect();
     const { pid } = await gateway.untilState('f', 'ready');
-    const call = client.call('f__late', { nonce: 'old', afterMs: 200 });
+    // Long after the kill, and before the next start, which waits for the end of the whole group.
+    const call = client.call('f__late', { nonce: 'old', afterMs: 1_000 });
     await until('the call is in flight', () => gateway.lines('effects').length === 1);
     process.kill(pid ?? 0, 'SIGKILL');
     expect(failureOf(await call)).toMatchObject({ reason: 'child_exited', generation: 1, outcome: 'unknown' });
