@@ -9,13 +9,13 @@ import { BearerCheck } from './bearer.js';
 import { allowedNames, checkBind, type HttpBind, literal } from './bind.js';
 import { Endpoint } from './endpoint.js';
 import type { Timed } from './event-connection.js';
-import type { HttpFrontPort } from './http-session.js';
+import type { HttpSessionPort } from './http-session.js';
 import { DEFAULT_HTTP_LIMITS, type HttpLimits } from './limits.js';
 import { addressOf, endBrokenConnection, Listener, listenAlso, portOf } from './listener.js';
 import { Sessions } from './sessions.js';
 
 export interface HttpTransportOptions {
-  readonly core: HttpFrontPort;
+  readonly core: HttpSessionPort;
   readonly clock: Clock;
   readonly scan: ScanEnvelope;
   readonly bind: HttpBind;
@@ -102,7 +102,7 @@ export async function openHttpTransport(options: HttpTransportOptions): Promise<
   };
 }
 
-function createApp(listener: Listener, endpoint: Endpoint, core: HttpFrontPort, events: EventSink): FastifyInstance {
+function createApp(listener: Listener, endpoint: Endpoint, core: HttpSessionPort, events: EventSink): FastifyInstance {
   const app = fastify({
     serverFactory: (handler) => listener.create(handler),
     clientErrorHandler: (error, socket) => {
