@@ -183,7 +183,7 @@ describe('TLS', () => {
     const socket = await http.connect();
     socket.write('GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n');
     await once(socket, 'close');
-    await expect.poll(() => http.events.map(({ kind }) => kind)).toContain('connection-failed');
+    await expect.poll(() => http.events.map(({ kind }) => kind)).toContain('http.connection-failed');
   });
 
   it('closes a connection on which no handshake comes', async () => {
