@@ -211,13 +211,13 @@ export function compose(options: ComposeOptions): Composition {
     cachedListsShown: () => instances.cachedListsShown(),
     start: async () => {
       const { OrphanGuard } = await import('../process/orphan-guard.js');
-      const net = new OrphanGuard({ clock, logger, runFolder });
-      await instances.load(net);
+      const newGuard = new OrphanGuard({ clock, logger, runFolder });
+      await instances.load(newGuard);
       if (isStopped) return;
-      orphanGuard = net;
+      orphanGuard = newGuard;
       gateway.start();
       approvals.follow();
-      void net.sweep();
+      void newGuard.sweep();
     },
     stop: async (ladder) => {
       isStopped = true;

@@ -1,6 +1,6 @@
 import { createHmac, randomBytes } from 'node:crypto';
 import { newToken, readToken, storeToken } from '../files/token-file.js';
-import type { Hmac } from '../mcp/exposed-name.js';
+import type { Hmac } from '../mcp/task-id.js';
 import type { Logger } from '../observe/logger.js';
 import { sealFile } from './user-files.js';
 

@@ -20,8 +20,8 @@ import type { HttpSettings, ServeHttpOptions } from './serve-http.js';
 import { inTime, type StdioClient } from './stdio-client.js';
 import { approvalPlaces, catalogueFolder, checkedFolder, packageFolders, runFolder } from './user-files.js';
 
-/** The transport that is already open, and the one to open. */
-interface OpenedTransports {
+/** What is set up before the configuration is read, and the settings of the HTTP transport, which opens after that. */
+interface ClientSide {
   readonly platform: Platform;
   readonly gateway: PendingGateway;
   /** Absent when only HTTP is served. */
@@ -32,35 +32,37 @@ interface OpenedTransports {
 }
 
 /** Reads the configuration, starts the servers, and serves until the client leaves or a signal comes. */
-export async function serveClients(settings: GlobalOptions, opened: OpenedTransports): Promise<number> {
+export async function serveClients(settings: GlobalOptions, clientSide: ClientSide): Promise<number> {
   careForHeap();
   const { logger, secrets } = openLog(settings);
-  if (opened.client !== undefined) logger.postpone();
-  void opened.client?.unread.then((unwrittenBytes) =>
+  if (clientSide.client !== undefined) logger.postpone();
+  void clientSide.client?.unread.then((unwrittenBytes) =>
     logger.warn({ unwrittenBytes }, 'the client on stdin does not read: its session was closed'),
   );
-  const caches = openCaches(await readSealSecret(logger), opened.platform, logger);
-  const isAttached = opened.client !== undefined && !process.stdin.isTTY;
+  const caches = openCaches(await readSealSecret(logger), clientSide.platform, logger);
+  const isAttached = clientSide.client !== undefined && !process.stdin.isTTY;
   const { config, fault } = await usableConfig(settings, logger, caches.checkedFiles, isAttached);
   // The client has left, so no server is needed.
-  if (opened.client?.isGone() === true) return EXIT.ok;
+  if (clientSide.client?.isGone() === true) return EXIT.ok;
   const composition = compose({
     config,
     logger,
     secrets,
-    platform: opened.platform,
+    platform: clientSide.platform,
     environment: process.env,
-    hasManyConnections: opened.http !== undefined,
+    hasManyConnections: clientSide.http !== undefined,
     runFolder: runFolder(),
     approvals: approvalPlaces('serve'),
     packages: packageFolders(),
     ...caches,
     ...(fault === undefined ? {} : { configFault: fault }),
   });
-  if (opened.client !== undefined && process.stdin.isTTY) process.stderr.write(`${describeForTerminal(config)}\n`);
+  if (clientSide.client !== undefined && process.stdin.isTTY) process.stderr.write(`${describeForTerminal(config)}\n`);
   const limits = config.gateway.http;
   const http =
-    opened.http === undefined ? undefined : await openHttp({ settings: opened.http, limits, composition, logger });
+    clientSide.http === undefined
+      ? undefined
+      : await openHttp({ settings: clientSide.http, limits, composition, logger });
   let unfollow = async () => {};
   return await runToEnd({
     composition,
@@ -68,21 +70,21 @@ export async function serveClients(settings: GlobalOptions, opened: OpenedTransp
     // A signal is the normal way to end a server.
     onSignal: () => EXIT.ok,
     isOutputAwaited: false,
-    onListening: opened.onListening,
+    onListening: clientSide.onListening,
     close: async () => {
       await Promise.all([http?.close(), unfollow()]);
     },
     work: async (ending) => {
-      const isListExpected = opened.gateway.isAwaited;
-      opened.gateway.become(composition.gateway);
-      if (isListExpected) await firstList(opened.gateway, composition);
-      if (opened.client?.isGone() === true) return EXIT.ok;
+      const isListExpected = clientSide.gateway.isAwaited;
+      clientSide.gateway.become(composition.gateway);
+      if (isListExpected) await firstList(clientSide.gateway, composition);
+      if (clientSide.client?.isGone() === true) return EXIT.ok;
       logger.prepare();
       await composition.start();
       const file = config.file === '' ? undefined : config.file;
       const { checkedFiles } = caches;
       if (config.gateway.watch) unfollow = reloadOnChange({ settings, composition, logger, file, checkedFiles });
-      await Promise.race([opened.client?.left ?? NEVER, aborted(ending)]);
+      await Promise.race([clientSide.client?.left ?? NEVER, aborted(ending)]);
       return EXIT.ok;
     },
   });

@@ -50,8 +50,8 @@ interface Instance extends LaunchTarget {
   readonly backend: Backend;
   readonly log: ChildLog;
   server: ServerConfig;
-  /** Caches what the server offers for the next run. */
-  keep: (words: CatalogueContent) => void;
+  /** Writes the catalogue of the server to the cache, for the next run. */
+  writeToCache: (catalogue: CatalogueContent) => void;
   /** Resolves, once the cached catalogue is offered, with whether there was one. Absent if nothing runs. */
   shown?: Promise<boolean>;
 }
@@ -156,7 +156,7 @@ export class SupervisedBackends {
       onLine: (line) => logger.debug({ server: id, line }, 'output'),
     });
     const backend = this.#createBackend(server, id, listenerFor);
-    const instance: Instance = { server, backend, profile, log, keep: () => {}, ...server.frames };
+    const instance: Instance = { server, backend, profile, log, writeToCache: () => {}, ...server.frames };
     this.#instances.set(id, instance);
     const { child } = server;
     if (child !== undefined) this.#supervisor.add({ ...this.#installer.completed(child), key: id });
@@ -211,11 +211,11 @@ export class SupervisedBackends {
     const { catalogues } = this.#options;
     if (catalogues === undefined) return false;
     // Evaluated late: a package may be installed by then.
-    const kept = () => catalogues.of(instance.server, this.#installer.completed(child), profile);
-    instance.keep = (words) => kept().put(words);
-    const found = kept().find();
-    if (found === undefined) return false;
-    const fault = await instance.backend.loadCached(found);
+    const cacheEntry = () => catalogues.of(instance.server, this.#installer.completed(child), profile);
+    instance.writeToCache = (catalogue) => cacheEntry().put(catalogue);
+    const cached = cacheEntry().find();
+    if (cached === undefined) return false;
+    const fault = await instance.backend.loadCached(cached);
     if (fault !== undefined)
       this.#options.logger.debug({ server: instance.server.key, fault }, 'not used of the last run');
     return fault === undefined;
@@ -261,7 +261,7 @@ export class SupervisedBackends {
       isMisconfigured: child === undefined,
       demandStart: () => this.#supervisor.demand(id),
       idleStop: () => this.#supervisor.rest(id),
-      onListsRead: (words) => this.#instances.get(id)?.keep(words),
+      onListsRead: (catalogue) => this.#instances.get(id)?.writeToCache(catalogue),
       retryInMs: () => (child === undefined ? undefined : this.#supervisor.retryInMs(id)),
     });
   }

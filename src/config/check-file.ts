@@ -2,6 +2,7 @@ import type { z } from 'zod';
 import { isRecord } from '../json/is-record.js';
 import type { GatewayConfig, ServerProblem } from './config.js';
 import { ConfigError, type ConfigProblem } from './config-error.js';
+import { SWITCH_DEFAULTS } from './defaults.js';
 import { GATEWAY_BUILT_IN } from './gateway-settings.js';
 import { type HttpSection, toHttpConfig } from './http-settings.js';
 import { toProblems, unknownKeyHint } from './problems.js';
@@ -45,7 +46,7 @@ export function checkFile(text: string, file: string): CheckedFile {
   const root = serversKey(source, file);
   const data = check(source, root, file);
   const { defaults = {}, gateway = {} } = data;
-  const entries = Object.entries(data[root] ?? {}).filter(([, entry]) => entry.disabled !== true);
+  const entries = Object.entries(data[root] ?? {}).filter(([, entry]) => !(entry.disabled ?? SWITCH_DEFAULTS.disabled));
 
   const remote = remoteKeys(source.value, root);
   const servers = entries.map(([key, entry]): CheckedServer => {

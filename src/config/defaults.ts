@@ -25,6 +25,13 @@ export const DEFAULTS = {
   },
 } as const;
 
+/** Defaults of the switches in the entry of a server. `defaults:` has none of them. */
+export const SWITCH_DEFAULTS = {
+  installScripts: false,
+  trusted: false,
+  disabled: false,
+} as const;
+
 export const GATEWAY_DEFAULTS = {
   startupWait: '10s',
   idleStop: '10m',
@@ -51,8 +58,8 @@ export const HTTP_DEFAULTS = {
 /** Least default of `startLimit`, which is the number of CPU cores on machines with more cores. */
 export const MIN_START_LIMIT = 4;
 
-/** Milliseconds from SIGTERM to SIGKILL. Not configurable: a server that needs more time sets `stopGrace`. */
-export const KILL_AFTER_MS = 3000;
+/** Milliseconds from SIGTERM to SIGKILL when a server is stopped. Not configurable: a server that needs more time sets `stopGrace`. */
+export const STOP_KILL_AFTER_MS = 3000;
 
 /** A call may start a parked child once in this many milliseconds. Not configurable. */
 export const DEMAND_EVERY_MS = 60_000;

@@ -5,7 +5,7 @@ import type { ChildSpec } from '../supervision/child-spec.js';
 import type { CheckedFile, CheckedServer } from './check-file.js';
 import type { Config, ServerConfig, ServerProblem } from './config.js';
 import { formatProblem } from './config-error.js';
-import { DEMAND_EVERY_MS, KILL_AFTER_MS, MIN_START_LIMIT } from './defaults.js';
+import { DEMAND_EVERY_MS, MIN_START_LIMIT, STOP_KILL_AFTER_MS, SWITCH_DEFAULTS } from './defaults.js';
 import { expand, referencesIn, type Variables } from './expand.js';
 import { findPackage, type InstalledPackages, parsePackage } from './package-bin.js';
 import type { ServerEntry, ServerSettings } from './schema.js';
@@ -74,7 +74,7 @@ function resolveServer(
     idleStopMs: settings.idleStop,
     approval: settings.approval,
     methods: entry.methods ?? [],
-    trusted: entry.trusted ?? false,
+    trusted: entry.trusted ?? SWITCH_DEFAULTS.trusted,
     tools: { ...(entry.tools?.allow && { allow: entry.tools.allow }), deny: entry.tools?.deny ?? [] },
     calls: {
       idleTimeoutMs: settings.timeout,
@@ -122,7 +122,7 @@ function childAndPackage(
     ...toRun,
     cwd: faultsAt(['cwd'], () => workingFolder(entry.cwd ?? '.', surroundings)),
     env: Object.fromEntries(variables),
-    timeouts: { startMs: settings.startTimeout, stopGraceMs: settings.stopGrace, killAfterMs: KILL_AFTER_MS },
+    timeouts: { startMs: settings.startTimeout, stopGraceMs: settings.stopGrace, killAfterMs: STOP_KILL_AFTER_MS },
     restart: restartPolicy(settings),
   };
   return used === undefined ? { child } : { child, package: used };
@@ -131,7 +131,7 @@ function childAndPackage(
 interface Program extends Pick<ChildSpec, 'command' | 'label' | 'args' | 'missing'>, Pick<ServerConfig, 'package'> {}
 
 function program(
-  { package: shown, bin, command = '', installScripts = false }: ServerEntry,
+  { package: shown, bin, command = '', installScripts = SWITCH_DEFAULTS.installScripts }: ServerEntry,
   args: readonly string[],
   { installTimeout }: ServerSettings,
   { folder, home, env, nodePath, store }: Surroundings,

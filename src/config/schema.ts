@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { APPROVAL_MODES, SHARING_MODES, START_MODES } from './config.js';
-import { DEFAULTS } from './defaults.js';
+import { DEFAULTS, SWITCH_DEFAULTS } from './defaults.js';
 import { bytes, count, duration, expects, flag, list, oneOf, text } from './fields.js';
 import { gatewaySection } from './gateway-settings.js';
 import { SERVER_KEY_MAX_LENGTH, SERVER_KEY_PATTERN, sameButForCase, serverKeyFault } from './server-key.js';
@@ -61,7 +61,11 @@ const settings = z.strictObject({
     DEFAULTS.approval,
     'Whether new and changed tools are withheld until you approve them with `trunkline approve` (required) or not (off).',
   ),
-  maxFrame: bytes(DEFAULTS.maxFrame, 'Largest single message, in either direction.', SIZE_RANGE),
+  maxFrame: bytes(
+    DEFAULTS.maxFrame,
+    'Largest single message that the server may send. A larger one is dropped.',
+    SIZE_RANGE,
+  ),
   maxUnwritten: bytes(
     DEFAULTS.maxUnwritten,
     'How much data may wait for a server that does not read its stdin.',
@@ -125,7 +129,7 @@ const server = z
         'the name of a program',
       ).exactOptional(),
       installScripts: flag(
-        false,
+        SWITCH_DEFAULTS.installScripts,
         'Runs the install scripts of this package and of its dependencies when they are installed.',
       ).exactOptional(),
       args: list(
@@ -159,10 +163,10 @@ const server = z
       ).exactOptional(),
       tools: toolFilter.meta({ description: 'Which tools of this server to show.' }).exactOptional(),
       trusted: flag(
-        false,
+        SWITCH_DEFAULTS.trusted,
         'Trusts the annotations of the tools: if the server ends during a call of a tool that is marked readOnlyHint or idempotentHint, the call is sent once more.',
       ).exactOptional(),
-      disabled: flag(false, 'Ignores this server.').exactOptional(),
+      disabled: flag(SWITCH_DEFAULTS.disabled, 'Ignores this server.').exactOptional(),
       type: z
         .literal('stdio', expects('stdio, the only supported transport', { quote: true }))
         .meta({ description: 'The transport. Only `stdio` is supported; accepted because other programs write it.' })

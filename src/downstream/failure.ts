@@ -95,13 +95,14 @@ const SENTENCES: Readonly<Record<Exclude<FailureReason, 'not_approved'>, string>
   stopped: 'is stopped.',
   misconfigured: 'cannot run because its configuration is wrong.',
   unresponsive: 'has stopped answering. Trunkline probes it, and restarts it if it stays silent.',
-  breaker_open: 'runs but has stopped answering. Trunkline refuses calls to it until it answers again.',
+  breaker_open:
+    'runs, but too many of its recent calls failed. Trunkline refuses calls to it until it answers a test request.',
   queue_full: 'has too many calls waiting.',
   all_queues_full: 'cannot take this call: Trunkline as a whole has too many calls waiting.',
   queue_timeout: 'was busy with other calls for too long.',
   overloaded: 'does not read its input, so no more messages can be sent to it.',
-  timeout: 'did not answer in time, so Trunkline canceled the call.',
-  child_exited: 'exited during this call. Trunkline restarts it automatically.',
+  timeout: 'did not answer in time, so Trunkline cancelled the call.',
+  child_exited: 'exited during this call or was given up as faulty. Trunkline restarts it automatically.',
   response_too_large: 'sent an answer larger than its setting `maxFrame` allows, so Trunkline dropped the answer.',
   response_malformed: 'sent an answer that is not valid JSON-RPC, so Trunkline dropped the answer.',
 };

@@ -7,9 +7,10 @@ import type { RelayedRequest } from '../mcp/relayed-request.js';
 import type { Failure } from './failure.js';
 
 /*
- * The port between clients and the gateway. To connect another kind of client, implement `DownstreamClient` and
- * `Exchange`: open a session with `GatewayPort.open`, hand each request to `GatewaySession.serve` as an `Exchange`, and
- * call `GatewaySession.close` when the client is gone. Nothing here depends on a transport or on a protocol era.
+ * The port between clients and the gateway. A protocol era implements `DownstreamClient` and `Exchange`: it opens a
+ * session with `GatewayPort.open`, hands each request to `GatewaySession.serve` as an `Exchange`, and calls
+ * `GatewaySession.close` when the client is gone. For another transport, see `transport.ts`. Nothing here depends on a
+ * transport or on a protocol era.
  */
 
 /** Serves clients. */

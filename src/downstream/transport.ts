@@ -3,8 +3,9 @@ import type { MessageSink } from '../jsonrpc/message.js';
 import type { Envelope, Rejection } from '../mcp/envelope.js';
 
 /*
- * The port between transports and protocol eras. A transport (stdio, HTTP) reads messages, asks the composition for the
- * era of each one and hands the message to that era's session. Transports and eras know this file and not each other.
+ * The port between transports and protocol eras. A transport (stdio, HTTP) reads messages and hands each one to
+ * `EraSessions`, which chooses the era and hands the message to that era's session. Transports and eras know this file
+ * and not each other.
  */
 
 /** One client at the other end of a transport: a pipe, a socket, an HTTP session. Implemented by transports. */

@@ -4,11 +4,11 @@ import { internalError } from '../errors/internal-error.js';
 import { isString, readString, readText, toBytes } from '../json/json-text.js';
 import { RPC_CODES, RpcError } from '../jsonrpc/rpc-error.js';
 import type { NotificationEnvelope } from '../mcp/envelope.js';
-import type { Hmac } from '../mcp/exposed-name.js';
-import { type ListKind, listAskedFor } from '../mcp/lists.js';
+import { type ListKind, requestedList } from '../mcp/lists.js';
 import { METHODS, REPEATABLE_METHODS, TASK_METHODS } from '../mcp/methods.js';
 import type { RelayedRequest } from '../mcp/relayed-request.js';
 import type { LegacyRevision } from '../mcp/revisions.js';
+import type { Hmac } from '../mcp/task-id.js';
 import type { EventSink } from '../observe/events/event-bus.js';
 import type { Clock } from '../timing/clock.js';
 import type { Catalogs } from './catalog/catalogs.js';
@@ -128,7 +128,7 @@ export class ClientView {
 
   serve(exchange: Exchange): void {
     const { method } = exchange.request;
-    const list = listAskedFor(method);
+    const list = requestedList(method);
     if (list !== undefined) this.#list(exchange, list);
     else if (method === METHODS.setLevel) this.#logs.setLevel(exchange, this.#backends.values());
     else if (method === METHODS.listTasks)

@@ -1,8 +1,8 @@
 import type { ClientFacts, DownstreamClient, Exchange, GatewayPort, GatewaySession } from '../downstream/port.js';
 import type { OnInternalError } from '../errors/error-boundary.js';
 import type { NotificationEnvelope } from '../mcp/envelope.js';
-import type { Hmac } from '../mcp/exposed-name.js';
 import { METHODS } from '../mcp/methods.js';
+import type { Hmac } from '../mcp/task-id.js';
 import { type EventSink, NO_EVENTS } from '../observe/events/event-bus.js';
 import type { Clock } from '../timing/clock.js';
 import type { ServerRequest } from '../upstream/port.js';

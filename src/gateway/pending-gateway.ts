@@ -1,7 +1,7 @@
 import type { ClientFacts, DownstreamClient, Exchange, GatewayPort, GatewaySession } from '../downstream/port.js';
 import { RPC_CODES, RpcError } from '../jsonrpc/rpc-error.js';
 import type { NotificationEnvelope } from '../mcp/envelope.js';
-import { listAskedFor } from '../mcp/lists.js';
+import { requestedList } from '../mcp/lists.js';
 import { ABOUT } from './instructions.js';
 
 /** Limit of queued requests of one client. More than a client sends while the configuration is read. */
@@ -96,7 +96,7 @@ class PendingSession implements GatewaySession {
 
   #serve(session: GatewaySession, exchange: Exchange): void {
     session.serve(exchange);
-    if (listAskedFor(exchange.request.method) === undefined) return;
+    if (requestedList(exchange.request.method) === undefined) return;
     this.#events.onListed();
     this.#client.sessionReplaced(session);
   }

@@ -8,9 +8,6 @@ const FORBIDDEN = /[^A-Za-z0-9_-]+/g;
 /** Returns the SHA-256 of a text in lower-case hexadecimal. */
 export type Sha256 = (text: string) => string;
 
-/** Returns the HMAC-SHA-256 of a text, or a prefix of it, in characters that are allowed in names. */
-export type Hmac = (text: string) => string;
-
 /**
  * Returns the exposed name, under which clients see `original` of the server `key`.
  *

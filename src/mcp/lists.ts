@@ -54,7 +54,7 @@ export function isNamed(kind: ListKind): boolean {
 }
 
 /** Returns the list that a method requests, if any. */
-export function listAskedFor(method: string): ListKind | undefined {
+export function requestedList(method: string): ListKind | undefined {
   return BY_METHOD.get(method);
 }
 

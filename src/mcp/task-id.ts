@@ -1,6 +1,8 @@
 import { isString, readString, type Span, toBytes } from '../json/json-text.js';
 import type { Edit } from '../json/splice.js';
-import type { Hmac } from './exposed-name.js';
+
+/** Returns the HMAC-SHA-256 of a text, or a prefix of it, in characters that are allowed in names. */
+export type Hmac = (text: string) => string;
 
 /** The maker of a task: a server or a client, by the gateway's name for it. */
 interface TaskOrigin {

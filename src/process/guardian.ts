@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto';
 import type { Cancel, Clock } from '../timing/clock.js';
 import { POSIX_GUARDIAN, SPAWN_MARK, WINDOWS_GUARDIAN } from './guardian-script.js';
 
-/** The program of the helper process. */
+/** The program of the guardian process. */
 export interface GuardianProgram {
   readonly command: string;
   readonly args: readonly string[];
@@ -11,26 +11,27 @@ export interface GuardianProgram {
 
 export interface GuardianOptions {
   readonly clock: Clock;
-  /** Called when the helper cannot be started or has ended; once for a series of failures. */
+  /** Called when the guardian process cannot be started or has ended; once for a series of failures. */
   readonly onTrouble: (trouble: string) => void;
   readonly program?: GuardianProgram;
 }
 
-/** Delay before a restart of the helper; doubles with each failure in a row. */
+/** Delay before a restart of the guardian process; doubles with each failure in a row. */
 const FIRST_PAUSE_MS = 100;
 const LONGEST_PAUSE_MS = 60_000;
-/** A helper that ran this long ends the series of failures. */
+/** A guardian process that ran this long ends the series of failures. */
 const STABLE_AFTER_MS = 10_000;
-/** Far more than a working helper leaves unread. */
+/** Far more than a working guardian process leaves unread. */
 const MAX_UNREAD_BYTES = 64 * 1024;
-/** How long `close` waits for a helper that has nothing left to do. */
+/** How long `close` waits for a guardian process that has nothing left to do. */
 const FAREWELL_MS = 300;
 
 /**
- * Ensures that no process group outlives the gateway, even when the gateway is killed: a helper process in its own session
- * reads a pipe from the gateway, and ends all registered groups when the pipe closes.
+ * Starts the guardian process and tells it the process groups, so that no group outlives the gateway, even when the
+ * gateway is killed: the guardian process, in its own session, reads a pipe from the gateway, and ends all registered
+ * groups when the pipe closes.
  *
- * The helper starts before the first group and is restarted when it ends. No method throws or waits for the helper.
+ * It starts before the first group and is restarted when it ends. No method but `close` waits for it, and none throws.
  */
 export class Guardian {
   readonly #options: GuardianOptions;
@@ -41,10 +42,10 @@ export class Guardian {
   #spawns = 0;
   /** Mark of the spawn in progress; empty when there is none. */
   #announced = '';
-  #helper: ChildProcess | undefined;
+  #process: ChildProcess | undefined;
   #startedAt = 0;
   #troubles = 0;
-  /** Cancels the planned restart of the helper. */
+  /** Cancels the planned restart of the guardian process. */
   #cancelStart: Cancel | undefined;
   #isClosed = false;
 
@@ -53,14 +54,15 @@ export class Guardian {
     this.#program = options.program ?? guardianProgram(process.platform);
   }
 
-  /** The pid of the helper while it runs. */
+  /** The pid of the guardian process while it runs. */
   get pid(): number | undefined {
-    return this.#helper?.pid;
+    return this.#process?.pid;
   }
 
   /**
-   * Must be called right before a spawn. Returns a variable for the environment of the process, by which the helper finds
-   * it when the gateway is killed before `add` or `retract`. One of these must be called in the same tick.
+   * Must be called right before a spawn. Returns a variable for the environment of the spawned process, by which the
+   * guardian process finds it when the gateway is killed before `add` or `retract`. One of these must be called in the
+   * same tick.
    */
   announce(): Readonly<Record<string, string>> {
     this.#spawns += 1;
@@ -90,55 +92,55 @@ export class Guardian {
     this.#tell(`-${pgid}\n`);
   }
 
-  /** Ends the helper, which first ends the groups that are still registered. Resolves within 300 ms. */
+  /** Ends the guardian process, which first ends the groups that are still registered. Resolves within 300 ms. */
   async close(): Promise<void> {
     this.#isClosed = true;
     this.#cancelStart?.();
-    const helper = this.#helper;
-    if (helper === undefined) return;
-    helper.stdin?.end();
-    // A helper that still ends groups must not delay the exit of the gateway.
+    const guardian = this.#process;
+    if (guardian === undefined) return;
+    guardian.stdin?.end();
+    // A guardian process that still ends groups must not delay the exit of the gateway.
     if (this.#groups.size > 0) return;
     await new Promise<void>((resolve) => {
       const cancel = this.#options.clock.schedule(FAREWELL_MS, resolve);
-      helper.once('exit', () => {
+      guardian.once('exit', () => {
         cancel();
         resolve();
       });
     });
   }
 
-  /** Starts the helper at once: a group that the helper does not know is lost when the gateway is killed. */
+  /** Starts the guardian process at once: a group that it does not know is lost when the gateway is killed. */
   #ensure(): void {
-    if (this.#helper === undefined && this.#cancelStart === undefined && !this.#isClosed) this.#start();
+    if (this.#process === undefined && this.#cancelStart === undefined && !this.#isClosed) this.#start();
   }
 
   #tell(lines: string): void {
-    const { stdin } = this.#helper ?? {};
+    const { stdin } = this.#process ?? {};
     if (!stdin?.writable) return;
     stdin.write(lines);
-    // A helper that does not read is useless; it is killed and restarted.
-    if (stdin.writableLength > MAX_UNREAD_BYTES) this.#helper?.kill('SIGKILL');
+    // A guardian process that does not read is useless; it is killed and restarted.
+    if (stdin.writableLength > MAX_UNREAD_BYTES) this.#process?.kill('SIGKILL');
   }
 
   #start(): void {
     this.#startedAt = this.#options.clock.now();
-    let helper: ChildProcess;
+    let guardian: ChildProcess;
     try {
-      helper = this.#spawn();
+      guardian = this.#spawn();
     } catch (error) {
       this.#recover(String(error));
       return;
     }
-    this.#helper = helper;
+    this.#process = guardian;
     const ended = (reason: string) => {
-      if (this.#helper === helper) this.#recover(reason);
+      if (this.#process === guardian) this.#recover(reason);
     };
-    helper.on('error', (error) => ended(error.message));
-    helper.once('exit', (code, signal) => ended(signal ?? `exit code ${code}`));
+    guardian.on('error', (error) => ended(error.message));
+    guardian.once('exit', (code, signal) => ended(signal ?? `exit code ${code}`));
     // Without free file descriptors there are no streams, only an `error` event. A broken pipe is followed by an exit.
-    helper.stdin?.on('error', () => {});
-    helper.unref();
+    guardian.stdin?.on('error', () => {});
+    guardian.unref();
   }
 
   #spawn(): ChildProcess {
@@ -149,7 +151,7 @@ export class Guardian {
       // PATH is for `sleep`; Windows needs its whole environment to find programs.
       env: process.platform === 'win32' ? process.env : { PATH: `${process.env.PATH ?? ''}:/usr/bin:/bin` },
       cwd: '/',
-      // The helper inherits nothing but the pipe.
+      // The guardian process inherits nothing but the pipe.
       stdio: ['pipe', 'ignore', 'ignore'],
       // A session of its own: Ctrl-C and signals to the gateway's group do not reach it.
       detached: true,
@@ -158,7 +160,7 @@ export class Guardian {
   }
 
   #recover(reason: string): void {
-    this.#helper = undefined;
+    this.#process = undefined;
     if (this.#isClosed) return;
     if (this.#options.clock.now() - this.#startedAt >= STABLE_AFTER_MS) this.#troubles = 0;
     if (this.#troubles === 0) this.#options.onTrouble(reason);
@@ -171,7 +173,7 @@ export class Guardian {
   }
 }
 
-/** The helper for a platform, as in `process.platform`. Registered groups are added after its last argument, the pid. */
+/** The program for a platform, as in `process.platform`. Registered groups are added after its last argument, the pid. */
 export function guardianProgram(platform: string): GuardianProgram {
   const owner = ['trunkline-guardian', String(process.pid)];
   if (platform === 'win32') return { command: process.execPath, args: ['-e', WINDOWS_GUARDIAN, ...owner] };

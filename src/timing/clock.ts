@@ -1,4 +1,4 @@
-/** Cancels a scheduled task. Does nothing if the task has run or was canceled. */
+/** Cancels a scheduled task. Does nothing if the task has run or was cancelled. */
 export type Cancel = () => void;
 
 /**

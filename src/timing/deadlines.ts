@@ -5,7 +5,7 @@ export interface Due {
   /** Milliseconds on the clock. */
   dueAt: number;
   /** Its index among the watched items. Only `Deadlines` changes it. */
-  place?: number | undefined;
+  index?: number | undefined;
 }
 
 /**
@@ -29,25 +29,25 @@ export class Deadlines<Item extends Due> {
   }
 
   watch(item: Item): void {
-    if (item.place === undefined) {
-      item.place = this.#items.length;
+    if (item.index === undefined) {
+      item.index = this.#items.length;
       this.#items.push(item);
     }
     if (this.#cancel === undefined || item.dueAt < this.#armedFor) this.#arm(item.dueAt);
   }
 
   unwatch(item: Item): void {
-    const { place } = item;
+    const { index } = item;
     const last = this.#items.at(-1);
-    if (place === undefined || last === undefined) return;
-    this.#items[place] = last;
-    last.place = place;
+    if (index === undefined || last === undefined) return;
+    this.#items[index] = last;
+    last.index = index;
     this.#items.pop();
-    item.place = undefined;
+    item.index = undefined;
   }
 
   close(): void {
-    for (const item of this.#items) item.place = undefined;
+    for (const item of this.#items) item.index = undefined;
     this.#items = [];
     this.#cancel?.();
     this.#cancel = undefined;

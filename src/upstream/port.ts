@@ -8,8 +8,8 @@ import type { ChildExit, Launched } from '../supervision/launcher.js';
 /*
  * The port to the servers behind the gateway.
  *
- * A transport implements `Dialer` and `UpstreamConnection`. The gateway implements `UpstreamListener`. The life of one
- * connection:
+ * A transport implements `Dialer` and `Channel`. A `Dialect`, one for each protocol era, performs the handshake over the
+ * channel and makes the `UpstreamConnection`. The gateway implements `UpstreamListener`. The life of one connection:
  *
  * 1. The supervisor asks for a launch, and the gateway calls `Dialer.dial`. The call returns at once.
  * 2. The transport waits for the profile of the client, reports `handshakeStarted`, and performs the handshake.

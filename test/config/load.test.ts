@@ -1,7 +1,6 @@
 import { availableParallelism } from 'node:os';
 import { dirname, join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { DEFAULT_HTTP_LIMITS } from '../../src/downstream/http/limits.js';
 import { load, loadServer } from './loading.js';
 
 describe('a server of the file', () => {
@@ -306,8 +305,19 @@ describe('the gateway', () => {
     expect(http).toMatchObject({ maxSessions: 7, maxConnections: 256 });
   });
 
-  test('has the defaults of the HTTP front for it', () => {
-    expect(DEFAULT_HTTP_LIMITS).toMatchObject(load('servers: { a: { command: x } }').gateway.http);
+  test('has defaults for the limits of HTTP', () => {
+    expect(load('servers: { a: { command: x } }').gateway.http).toStrictEqual({
+      maxSessions: 100,
+      sessionIdleMs: 1_800_000,
+      maxConnections: 256,
+      requestsPerSecond: 50,
+      requestBurst: 100,
+      maxBodyBytes: 4_194_304,
+      requestTimeoutMs: 30_000,
+      keepAliveMs: 15_000,
+      maxUnwrittenBytes: 8_388_608,
+      replayBytes: 2_097_152,
+    });
   });
 });
 

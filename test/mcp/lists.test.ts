@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
-import { isNamed, LIST_KINDS, LISTS, listAskedFor, listsChangedBy } from '../../src/mcp/lists.js';
+import { isNamed, LIST_KINDS, LISTS, listsChangedBy, requestedList } from '../../src/mcp/lists.js';
 
 describe('a list', () => {
   it.each(LIST_KINDS)('of %s is asked for by its method and said to have changed by its notification', (kind) => {
-    expect(listAskedFor(LISTS[kind].method)).toBe(kind);
+    expect(requestedList(LISTS[kind].method)).toBe(kind);
     expect(listsChangedBy(LISTS[kind].changed)).toContain(kind);
   });
 
@@ -14,7 +14,7 @@ describe('a list', () => {
   });
 
   it.each(['tools/call', 'resources/read', 'tasks/list', '', '__proto__'])('is not asked for by %j', (method) => {
-    expect(listAskedFor(method)).toBeUndefined();
+    expect(requestedList(method)).toBeUndefined();
     expect(listsChangedBy(method)).toEqual([]);
   });
 

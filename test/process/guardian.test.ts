@@ -11,10 +11,10 @@ import { fixture, guardiansOf, killGroups, liveMembers, realClock, until } from 
 import { type Observed, spawnFixture } from './spawned.js';
 
 const opened: Guardian[] = [];
-const helpers: ChildProcess[] = [];
+const started: ChildProcess[] = [];
 afterEach(async () => {
   await Promise.all(opened.splice(0).map((guardian) => guardian.close()));
-  killGroups(helpers.splice(0).map(({ pid }) => pid));
+  killGroups(started.splice(0).map(({ pid }) => pid));
 });
 
 function open(program?: GuardianProgram): { guardian: Guardian; troubles: string[] } {
@@ -25,11 +25,11 @@ function open(program?: GuardianProgram): { guardian: Guardian; troubles: string
   return { guardian, troubles };
 }
 
-/** The helper alone, whose pipe the test holds. */
-function startHelper({ command, args } = guardianProgram(process.platform)): ChildProcess {
-  const helper = spawn(command, args, { stdio: ['pipe', 'ignore', 'ignore'], detached: true });
-  helpers.push(helper);
-  return helper;
+/** The guardian process alone, whose pipe the test holds. */
+function startGuardian({ command, args } = guardianProgram(process.platform)): ChildProcess {
+  const guardian = spawn(command, args, { stdio: ['pipe', 'ignore', 'ignore'], detached: true });
+  started.push(guardian);
+  return guardian;
 }
 
 async function stubborn(): Promise<Observed> {
@@ -38,8 +38,8 @@ async function stubborn(): Promise<Observed> {
   return observed;
 }
 
-async function helperOf(guardian: Guardian): Promise<number> {
-  await until('the helper runs', () => guardian.pid !== undefined && isAlive(guardian.pid));
+async function processOf(guardian: Guardian): Promise<number> {
+  await until('the guardian process runs', () => guardian.pid !== undefined && isAlive(guardian.pid));
   return guardian.pid ?? 0;
 }
 
@@ -47,12 +47,12 @@ function isAlive(pid: number): boolean {
   return liveMembers([pid]).length > 0;
 }
 
-describe("the guardian's helper", () => {
+describe('the guardian process', () => {
   it('ends what is registered when its pipe closes, by SIGTERM first, and then itself', async () => {
     const [polite, rude] = [spawnFixture('ignore-eof.mjs'), await stubborn()];
     await polite.says('up');
-    const helper = startHelper();
-    helper.stdin?.end(`+${polite.child.pid}\n+${rude.child.pid}\n`);
+    const guardian = startGuardian();
+    guardian.stdin?.end(`+${polite.child.pid}\n+${rude.child.pid}\n`);
     const endedAt = performance.now();
     expect(await polite.child.exit).toEqual({ code: null, signal: 'SIGTERM' });
     expect(rude.live()).toHaveLength(1);
@@ -61,7 +61,7 @@ describe("the guardian's helper", () => {
     // A process has two seconds after SIGTERM, by a real clock that the shell reads.
     expect(performance.now() - endedAt).toBeGreaterThan(1_900);
     expect(rude.stdout()).toBe('up\nSIGTERM ignored\n');
-    await until('the helper is gone', () => helper.exitCode === 0);
+    await until('the guardian process is gone', () => guardian.exitCode === 0);
   });
 
   it('ends what it was given at its start, though its pipe closes before anything came by it', async () => {
@@ -69,7 +69,7 @@ describe("the guardian's helper", () => {
     await Promise.all([one.says('up'), other.says('up')]);
     const { command, args } = guardianProgram(process.platform);
     const given = [`+${one.child.pid}`, `+${other.child.pid}`, '?'];
-    startHelper({ command, args: [...args, ...given] }).stdin?.end(`-${other.child.pid}\n`);
+    startGuardian({ command, args: [...args, ...given] }).stdin?.end(`-${other.child.pid}\n`);
     expect(await one.child.exit).toEqual({ code: null, signal: 'SIGTERM' });
     expect(other.live()).toHaveLength(1);
   });
@@ -83,11 +83,11 @@ describe("the guardian's helper", () => {
           detached: true,
         });
       const [announced, other] = [spawnMarked('12-ab-2'), spawnMarked('12-ab-1')];
-      helpers.push(announced, other);
+      started.push(announced, other);
       await Promise.all([announced, other].map(({ stdout }) => once(stdout, 'data')));
-      const helper = startHelper();
-      helper.stdin?.end('?12-ab-1\n+999999\n-999999\n?12-ab-2\n');
-      const [[, signal]] = await Promise.all([once(announced, 'exit'), once(helper, 'exit')]);
+      const guardian = startGuardian();
+      guardian.stdin?.end('?12-ab-1\n+999999\n-999999\n?12-ab-2\n');
+      const [[, signal]] = await Promise.all([once(announced, 'exit'), once(guardian, 'exit')]);
       expect(signal).toBe('SIGKILL');
       expect(isAlive(other.pid ?? 0)).toBe(true);
     },
@@ -96,9 +96,9 @@ describe("the guardian's helper", () => {
   it.runIf(process.platform === 'linux').each(['?', '?;kill', '?nobody-1'])(
     'ends when no process has the mark that was announced (%s)',
     async (line) => {
-      const helper = startHelper();
-      helper.stdin?.end(`${line}\n`);
-      expect((await once(helper, 'exit'))[0]).toBe(0);
+      const guardian = startGuardian();
+      guardian.stdin?.end(`${line}\n`);
+      expect((await once(guardian, 'exit'))[0]).toBe(0);
     },
   );
 
@@ -106,28 +106,28 @@ describe("the guardian's helper", () => {
     const { child, says, live } = spawnFixture('grandchild.mjs', fixture('ignore-sigterm.mjs'));
     await child.exit;
     await says('up');
-    startHelper().stdin?.end(`+${child.pid}\n`);
+    startGuardian().stdin?.end(`+${child.pid}\n`);
     await until('the group is gone', () => live().length === 0);
   });
 
   it('does not touch groups that were removed, wherever they stand in the list', async () => {
     const children = await Promise.all([stubborn(), stubborn(), stubborn()]);
     const [first, middle, last] = children.map(({ child }) => child.pid);
-    const helper = startHelper();
-    helper.stdin?.write(`+${first}\n+${middle}\n+${last}\n`);
-    helper.stdin?.end(`-${middle}\n-${first}\n-4\n-${last}\n`);
-    await once(helper, 'exit');
+    const guardian = startGuardian();
+    guardian.stdin?.write(`+${first}\n+${middle}\n+${last}\n`);
+    guardian.stdin?.end(`-${middle}\n-${first}\n-4\n-${last}\n`);
+    await once(guardian, 'exit');
     expect(children.map(({ live }) => live().length)).toEqual([1, 1, 1]);
     expect(children.map(({ stdout }) => stdout())).toEqual(['up\n', 'up\n', 'up\n']);
   });
 
   it('ignores a line that is cut off or names no group', async () => {
     const child = await stubborn();
-    const helper = startHelper();
-    helper.stdin?.end(
+    const guardian = startGuardian();
+    guardian.stdin?.end(
       `+0\n+1\n+\n+0${child.child.pid}\n${child.child.pid}\n+x\n+-1\n+${child.child.pid} 1\n+${child.child.pid}`,
     );
-    const [code] = await once(helper, 'exit');
+    const [code] = await once(guardian, 'exit');
     expect(code).toBe(0);
     expect(child.stdout()).toBe('up\n');
     expect(child.live()).toHaveLength(1);
@@ -137,13 +137,13 @@ describe("the guardian's helper", () => {
     'goes on after %s',
     async (signal) => {
       const child = await stubborn();
-      const helper = startHelper();
-      helper.stdin?.write(`+${child.child.pid}\n`);
-      await until('it has set its traps', () => ignores(helper.pid ?? 0, constants.signals[signal]));
-      process.kill(-(helper.pid ?? 0), signal);
-      helper.stdin?.end();
+      const guardian = startGuardian();
+      guardian.stdin?.write(`+${child.child.pid}\n`);
+      await until('it has set its traps', () => ignores(guardian.pid ?? 0, constants.signals[signal]));
+      process.kill(-(guardian.pid ?? 0), signal);
+      guardian.stdin?.end();
       await until('the child is gone', () => child.live().length === 0);
-      await until('the helper is gone', () => helper.exitCode === 0);
+      await until('the guardian process is gone', () => guardian.exitCode === 0);
     },
   );
 
@@ -154,14 +154,14 @@ describe("the guardian's helper", () => {
       writeFileSync(join(folder, 'taskkill'), `#!/bin/sh\necho "$@" >> ${log}\n`, { mode: 0o755 });
       const { command, args } = guardianProgram('win32');
       const env = { PATH: `${folder}:/usr/bin:/bin` };
-      const helper = spawn(command, [...args, '+103', '?'], {
+      const guardian = spawn(command, [...args, '+103', '?'], {
         env,
         stdio: ['pipe', 'ignore', 'inherit'],
         detached: true,
       });
-      helpers.push(helper);
-      helper.stdin?.end('+101\n+102\n-101\n+x\n');
-      expect(await once(helper, 'exit')).toEqual([0, null]);
+      started.push(guardian);
+      guardian.stdin?.end('+101\n+102\n-101\n+x\n');
+      expect(await once(guardian, 'exit')).toEqual([0, null]);
       expect(readFileSync(log, 'utf8').trimEnd().split('\n').sort()).toEqual(['/PID 102 /T /F', '/PID 103 /T /F']);
     } finally {
       rmSync(folder, { recursive: true });
@@ -169,36 +169,36 @@ describe("the guardian's helper", () => {
   });
 });
 
-describe('the guardian', () => {
-  it('starts its helper with the first group, in a session of its own, and lets it go at the end', async () => {
+describe("the guardian's owner", () => {
+  it('starts its process with the first group, in a session of its own, and lets it go at the end', async () => {
     const child = await stubborn();
     const { guardian } = open();
     expect(guardian.pid).toBeUndefined();
     guardian.add(child.child.pid ?? 0);
-    const pid = await helperOf(guardian);
+    const pid = await processOf(guardian);
     expect(execFileSync('ps', ['-o', 'sid=', '-p', String(pid)], { encoding: 'utf8' }).trim()).toBe(String(pid));
     guardian.remove(child.child.pid ?? 0);
     await guardian.close();
-    await until('the helper is gone', () => !isAlive(pid));
+    await until('the guardian process is gone', () => !isAlive(pid));
     expect(child.stdout()).toBe('up\n');
   });
 
-  it('leaves its helper to end what is registered when it is closed', async () => {
+  it('leaves its process to end what is registered when it is closed', async () => {
     const child = await stubborn();
     const { guardian } = open();
     guardian.add(child.child.pid ?? 0);
-    const pid = await helperOf(guardian);
+    const pid = await processOf(guardian);
     await guardian.close();
     await until('the child is gone', () => child.live().length === 0);
-    await until('the helper is gone', () => !isAlive(pid));
+    await until('the guardian process is gone', () => !isAlive(pid));
   });
 
-  it('replaces a helper that was killed, passes every group to the new one, and reports it once', async () => {
+  it('replaces a process that was killed, passes every group to the new one, and reports it once', async () => {
     const children = await Promise.all([stubborn(), stubborn()]);
     const { guardian, troubles } = open();
     for (const { child } of children) guardian.add(child.pid ?? 0);
     for (let kills = 0; kills < 3; kills += 1) {
-      const pid = await helperOf(guardian);
+      const pid = await processOf(guardian);
       process.kill(pid, 'SIGKILL');
       await until('another one runs', () => guardian.pid !== undefined && guardian.pid !== pid);
     }
@@ -207,7 +207,7 @@ describe('the guardian', () => {
     await until('the children are gone', () => children.every(({ live }) => live().length === 0));
   });
 
-  it('passes every group to a new helper as arguments, before it reads anything', async () => {
+  it('passes every group to a new process as arguments, before it reads anything', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'guardian-'));
     try {
       const told = join(folder, 'told');
@@ -218,21 +218,21 @@ describe('the guardian', () => {
       await until('the first one was told', () => starts().length === 1);
       guardian.add(999_999_998);
       guardian.add(999_999_999);
-      process.kill(await helperOf(guardian), 'SIGKILL');
+      process.kill(await processOf(guardian), 'SIGKILL');
       await until('the second one was told', () => starts().length === 2);
       expect(starts()).toEqual([`?${mark}`, '+999999998 +999999999 ?']);
       guardian.remove(999_999_998);
       guardian.remove(999_999_999);
-      process.kill(await helperOf(guardian), 'SIGKILL');
+      process.kill(await processOf(guardian), 'SIGKILL');
     } finally {
       rmSync(folder, { recursive: true });
     }
   });
 
-  it('starts no new helper when no group is registered', async () => {
+  it('starts no new process when no group is registered', async () => {
     const { guardian, troubles } = open();
     guardian.add(999_999_999);
-    const pid = await helperOf(guardian);
+    const pid = await processOf(guardian);
     guardian.remove(999_999_999);
     process.kill(pid, 'SIGKILL');
     await until('it is noticed', () => troubles.length > 0);
@@ -241,7 +241,7 @@ describe('the guardian', () => {
     expect(guardian.pid).toBeUndefined();
   });
 
-  it('reports once that there is no shell, and goes on without a helper', async () => {
+  it('reports once that there is no shell, and goes on without a process', async () => {
     const { guardian, troubles } = open({ command: '/no/such/shell', args: [] });
     guardian.add(999_999_999);
     await until('an attempt was made', () => troubles.length > 0);
@@ -252,18 +252,18 @@ describe('the guardian', () => {
     expect(guardian.pid).toBeUndefined();
   });
 
-  it('replaces a helper that reads no more, and keeps no more than 64 KiB for it', async () => {
+  it('replaces a process that reads no more, and keeps no more than 64 KiB for it', async () => {
     const child = await stubborn();
     const { guardian, troubles } = open();
     guardian.add(child.child.pid ?? 0);
-    const pid = await helperOf(guardian);
+    const pid = await processOf(guardian);
     process.kill(pid, 'SIGSTOP');
     for (let turn = 0; turn < 200_000 && guardian.pid === pid; turn += 1) {
       guardian.remove(999_999_999);
       if (turn % 1_000 === 0) await new Promise((resolve) => setImmediate(resolve));
     }
     expect(troubles).toEqual(['SIGKILL']);
-    expect(await helperOf(guardian)).not.toBe(pid);
+    expect(await processOf(guardian)).not.toBe(pid);
   });
 
   it('keeps no process alive that has no more work', async () => {
@@ -275,7 +275,7 @@ describe('the guardian', () => {
     `;
     const running = spawn(process.execPath, ['--input-type=module', '-e', program], { stdio: 'inherit' });
     expect(await once(running, 'exit')).toEqual([0, null]);
-    await until('its helper is gone', () => guardiansOf(running.pid ?? 0).length === 0);
+    await until('its process is gone', () => guardiansOf(running.pid ?? 0).length === 0);
   });
 });
 

@@ -8,7 +8,7 @@ import type { BearerCheck } from './bearer.js';
 import type { Timed } from './event-connection.js';
 import { parseEventId } from './event-frame.js';
 import * as guards from './guards.js';
-import type { HttpFrontPort } from './http-session.js';
+import type { HttpSessionPort } from './http-session.js';
 import type { HttpLimits } from './limits.js';
 import { addressOf } from './listener.js';
 import { readBody } from './read-body.js';
@@ -17,7 +17,7 @@ import { Session } from './session.js';
 import type { Sessions } from './sessions.js';
 
 export interface EndpointOptions {
-  readonly core: HttpFrontPort;
+  readonly core: HttpSessionPort;
   readonly clock: Clock;
   readonly scan: ScanEnvelope;
   readonly limits: HttpLimits;
@@ -103,7 +103,7 @@ export class Endpoint {
     const { maxBodyBytes } = limits;
     const body = await readBody(request.raw, { maxBytes: maxBodyBytes, partialFrames });
     if (body === 'aborted') return reply.hijack();
-    if (body === 'no-room') return this.refuse(request, reply, OVERLOADED);
+    if (body === 'buffers-full') return this.refuse(request, reply, OVERLOADED);
     if (body === 'too-large') return this.refuse(request, reply, guards.tooLarge(maxBodyBytes));
     const opening = sessionIdOf(request) === undefined ? this.#options.scan(body) : undefined;
     if (opening !== undefined && opening.kind !== 'rejected' && this.#options.core.beginsSession(opening)) {

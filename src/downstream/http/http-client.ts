@@ -6,7 +6,7 @@ import { METHODS } from '../../mcp/methods.js';
 import { EraSessions } from '../era-sessions.js';
 import type { ChooseEra, ReplyChannel, TransportSession } from '../transport.js';
 import { onOneLine } from './event-frame.js';
-import type { HttpClientSession, HttpFrontPort, Received } from './http-session.js';
+import type { HttpClientSession, HttpSessionPort, Received } from './http-session.js';
 import { UnsolicitedBuffer } from './unsolicited-buffer.js';
 
 export interface HttpClientsOptions {
@@ -19,7 +19,7 @@ export interface HttpClientsOptions {
 }
 
 /** Opens the sessions behind the HTTP endpoints: `/mcp` serves all servers, `/mcp/<key>` one server unchanged. */
-export function createHttpClients(options: HttpClientsOptions): HttpFrontPort {
+export function createHttpClients(options: HttpClientsOptions): HttpSessionPort {
   const { scan, chooseEra, backpressure, hasServer, isReady } = options;
   return {
     isReady,

@@ -24,7 +24,7 @@ export interface HttpClientSession {
 export type Received = { readonly answers: number; readonly isBatch?: boolean } | { readonly refused: SplicedMessage };
 
 /** What the HTTP transport needs to open sessions. */
-export interface HttpFrontPort {
+export interface HttpSessionPort {
   /** Whether this message, sent without a session id, opens a session. */
   beginsSession(message: Envelope): boolean;
   /**

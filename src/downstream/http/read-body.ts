@@ -16,19 +16,19 @@ export interface BodyLimits {
 export function readBody(
   request: IncomingMessage,
   { maxBytes, partialFrames }: BodyLimits,
-): Promise<Uint8Array | 'too-large' | 'no-room' | 'aborted'> {
+): Promise<Uint8Array | 'too-large' | 'buffers-full' | 'aborted'> {
   return new Promise((resolve) => {
     let chunks: Buffer[] = [];
     let length = 0;
     let taken = 0;
-    const settle = (outcome: Uint8Array | 'too-large' | 'no-room' | 'aborted') => {
+    const settle = (outcome: Uint8Array | 'too-large' | 'buffers-full' | 'aborted') => {
       chunks = [];
       partialFrames?.release(taken);
       taken = 0;
       resolve(outcome);
     };
     let isRefused = false;
-    const refuse = (why: 'too-large' | 'no-room') => {
+    const refuse = (why: 'too-large' | 'buffers-full') => {
       isRefused = true;
       settle(why);
     };
@@ -38,7 +38,7 @@ export function readBody(
       if (length > maxBytes) {
         refuse('too-large');
       } else if (partialFrames?.tryAcquire(chunk.length) === false) {
-        refuse('no-room');
+        refuse('buffers-full');
       } else {
         taken += chunk.length;
         chunks.push(chunk);

@@ -9,17 +9,18 @@ import { BearerCheck } from './bearer.js';
 import { allowedNames, checkBind, type HttpBind, literal } from './bind.js';
 import { Endpoint } from './endpoint.js';
 import type { Timed } from './event-connection.js';
-import type { HttpFrontPort } from './http-session.js';
-import { DEFAULT_HTTP_LIMITS, type HttpLimits } from './limits.js';
+import type { HttpSessionPort } from './http-session.js';
+import { type ConfigurableLimits, FIXED_LIMITS, type FixedLimits } from './limits.js';
 import { addressOf, endBrokenConnection, Listener, listenAlso, portOf } from './listener.js';
 import { Sessions } from './sessions.js';
 
 export interface HttpTransportOptions {
-  readonly core: HttpFrontPort;
+  readonly core: HttpSessionPort;
   readonly clock: Clock;
   readonly scan: ScanEnvelope;
   readonly bind: HttpBind;
-  readonly limits?: Partial<HttpLimits>;
+  /** The tests shorten some of the fixed limits too. */
+  readonly limits: ConfigurableLimits & Partial<FixedLimits>;
   /** Bounds the incomplete bodies of all connections together. */
   readonly partialFrames?: SharedLimit;
   readonly events: EventSink;
@@ -43,7 +44,7 @@ export async function openHttpTransport(options: HttpTransportOptions): Promise<
   const problem = checkBind(bind);
   if (problem !== undefined) throw problem;
 
-  const limits = { ...DEFAULT_HTTP_LIMITS, ...options.limits };
+  const limits = { ...FIXED_LIMITS, ...options.limits };
   const listener = new Listener({ https: bind.https, limits, events });
   const timers = new Deadlines<Timed>(clock, (timed) => timed.onDue());
   const sessions = new Sessions({
@@ -102,7 +103,7 @@ export async function openHttpTransport(options: HttpTransportOptions): Promise<
   };
 }
 
-function createApp(listener: Listener, endpoint: Endpoint, core: HttpFrontPort, events: EventSink): FastifyInstance {
+function createApp(listener: Listener, endpoint: Endpoint, core: HttpSessionPort, events: EventSink): FastifyInstance {
   const app = fastify({
     serverFactory: (handler) => listener.create(handler),
     clientErrorHandler: (error, socket) => {

@@ -11,7 +11,7 @@ import { type IdKey, idKey } from '../../jsonrpc/id-key.js';
 import { errorMessage, resultMessage } from '../../jsonrpc/message.js';
 import { RPC_CODES, RpcError } from '../../jsonrpc/rpc-error.js';
 import type { Envelope, NotificationEnvelope, Rejection, RequestEnvelope, ScanEnvelope } from '../../mcp/envelope.js';
-import { type ListKind, listAskedFor } from '../../mcp/lists.js';
+import { type ListKind, requestedList } from '../../mcp/lists.js';
 import { METHODS } from '../../mcp/methods.js';
 import type { Clock } from '../../timing/clock.js';
 import { describeFailure } from '../failure.js';
@@ -165,7 +165,7 @@ class LegacySession implements DownstreamClient, EraSession {
 
   #settled(exchange: LegacyExchange): void {
     this.#inFlight.delete(exchange.key, exchange);
-    const list = listAskedFor(exchange.request.method);
+    const list = requestedList(exchange.request.method);
     if (list !== undefined) this.#listChanges.listed(list);
   }
 

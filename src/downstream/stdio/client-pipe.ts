@@ -22,7 +22,7 @@ export interface ClientPipeOptions {
   readonly onInternalError?: OnInternalError | undefined;
 }
 
-/** One client that sends a message a line and gets every message on the same pipe: stdio, a socket, a test. */
+/** One client that sends a message a line and gets every message on the same pipe: any duplex byte stream. */
 export class ClientPipe implements TransportSession, ReplyChannel {
   readonly isShared = true;
   readonly isUnheard = false;

@@ -2,8 +2,8 @@ import type { Exchange } from '../../downstream/port.js';
 import { isString, readString, readText, toBytes } from '../../json/json-text.js';
 import { join } from '../../jsonrpc/message.js';
 import { RPC_CODES, RpcError } from '../../jsonrpc/rpc-error.js';
-import type { Hmac } from '../../mcp/exposed-name.js';
 import { LISTS, type ListKind } from '../../mcp/lists.js';
+import type { Hmac } from '../../mcp/task-id.js';
 
 /** Limits of one page. A page holds at least one entry, whatever its size. */
 export interface PageLimits {

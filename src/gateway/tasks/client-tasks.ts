@@ -3,8 +3,8 @@ import { isString, readString, type Span, toBytes, valuesAt, visitElements } fro
 import { type Edit, splice } from '../../json/splice.js';
 import { join } from '../../jsonrpc/message.js';
 import type { NotificationEnvelope, RequestEnvelope, ResponseEnvelope } from '../../mcp/envelope.js';
-import type { Hmac } from '../../mcp/exposed-name.js';
 import { METHODS } from '../../mcp/methods.js';
+import type { Hmac } from '../../mcp/task-id.js';
 import { idAt, isTerminal, replaceId, unwrapTaskId, wrapTaskId } from '../../mcp/task-id.js';
 import type { Backend } from '../registry/backend.js';
 

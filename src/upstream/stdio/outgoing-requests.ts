@@ -147,7 +147,7 @@ interface PendingRequestOptions {
 export class PendingRequest implements Due, SentRequest {
   id = 0;
   dueAt: number;
-  place: number | undefined = undefined;
+  index: number | undefined = undefined;
   readonly sentAt: number;
   readonly handler: RequestHandler;
   readonly isCancellable: boolean;

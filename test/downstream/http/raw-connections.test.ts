@@ -1,9 +1,16 @@
 import { once } from 'node:events';
 import { describe, expect, it } from 'vitest';
-import { DEFAULT_HTTP_LIMITS } from '../../../src/downstream/http/limits.js';
 import { SharedLimit } from '../../../src/io/shared-limit.js';
 import { json } from './scripted-core.js';
-import { initializeRequest, notification, readToEnd, request, type Serving, serving } from './serving.js';
+import {
+  DEFAULT_LIMITS,
+  initializeRequest,
+  notification,
+  readToEnd,
+  request,
+  type Serving,
+  serving,
+} from './serving.js';
 
 const INITIALIZE = JSON.stringify(initializeRequest('2025-11-25'));
 
@@ -60,7 +67,7 @@ describe('a connection', () => {
   it('can write the rest of a body that was refused already, though it asked to be closed then', async () => {
     const http = await serving({});
     const socket = await http.connect();
-    const body = Buffer.alloc(DEFAULT_HTTP_LIMITS.maxBodyBytes + 1, ' ');
+    const body = Buffer.alloc(DEFAULT_LIMITS.maxBodyBytes + 1, ' ');
     socket.write(headOf(http, { 'content-length': String(body.length) }).replace('keep-alive', 'close'));
     const [answer] = (await once(socket, 'data')) as [Buffer];
     expect(answer.toString()).toMatch(/^HTTP\/1\.1 413 /);
@@ -106,7 +113,7 @@ describe('a connection', () => {
   });
 
   it('has the limits that were measured out for it', () => {
-    expect(DEFAULT_HTTP_LIMITS).toMatchObject({
+    expect(DEFAULT_LIMITS).toMatchObject({
       maxBodyBytes: 4_194_304,
       maxHeaderBytes: 16_384,
       headersTimeoutMs: 10_000,

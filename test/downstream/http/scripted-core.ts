@@ -1,4 +1,4 @@
-import type { HttpClientSession, HttpFrontPort, Received } from '../../../src/downstream/http/http-session.js';
+import type { HttpClientSession, HttpSessionPort, Received } from '../../../src/downstream/http/http-session.js';
 import type { ReplyChannel } from '../../../src/downstream/transport.js';
 import type { SplicedMessage } from '../../../src/json/splice.js';
 import { errorMessage, type MessageSink, NULL_ID, whole } from '../../../src/jsonrpc/message.js';
@@ -9,7 +9,7 @@ import type { Message } from '../../support/wire.js';
 export type OnRequest = (message: Message, reply: ReplyChannel, session: ScriptedSession) => void;
 
 /** Plays the core: answers `initialize`, echoes requests, and lets the test do otherwise. */
-export class ScriptedCore implements HttpFrontPort {
+export class ScriptedCore implements HttpSessionPort {
   readonly sessions: ScriptedSession[] = [];
   readonly endpoints: (string | undefined)[] = [];
   readonly servers = new Set<string | undefined>([undefined, 'files']);

@@ -2,8 +2,9 @@ import { once } from 'node:events';
 import * as http from 'node:http';
 import * as net from 'node:net';
 import { afterEach } from 'vitest';
+import { toHttpConfig } from '../../../src/config/http-settings.js';
 import type { HttpBind } from '../../../src/downstream/http/bind.js';
-import type { HttpLimits } from '../../../src/downstream/http/limits.js';
+import { FIXED_LIMITS, type HttpLimits } from '../../../src/downstream/http/limits.js';
 import { type HttpTransport, openHttpTransport } from '../../../src/downstream/http/server.js';
 import { SharedLimit } from '../../../src/io/shared-limit.js';
 import type { GatewayEvent } from '../../../src/observe/events/events.js';
@@ -28,6 +29,9 @@ const opened: (() => Promise<void>)[] = [];
 afterEach(async () => {
   for (const close of opened.splice(0)) await close();
 });
+
+/** The limits of a gateway whose configuration sets none. */
+export const DEFAULT_LIMITS: HttpLimits = { ...FIXED_LIMITS, ...toHttpConfig({}) };
 
 /** A front on a free port, before a core that the test scripts, with a clock that stands still. */
 export async function serving({
@@ -55,7 +59,7 @@ export async function serving({
       allowedOrigins: [],
       ...bind,
     },
-    limits,
+    limits: { ...DEFAULT_LIMITS, ...limits },
     partialFrames,
     events: { wants: () => true, emit: (event) => events.push(event) },
   });

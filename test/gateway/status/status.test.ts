@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { createRestartTool } from '../../../src/gateway/status/own-tool.js';
-import { reportStatus } from '../../../src/gateway/status/status.js';
+import { adviseOnToolCount, createToolCountWarning, reportStatus } from '../../../src/gateway/status/status.js';
 import type { ProcessFacts, ServerFacts, StatusFacts } from '../../../src/gateway/status/status-facts.js';
 import { renderStatus } from '../../../src/gateway/status/status-text.js';
 import { createStatusTool } from '../../../src/gateway/status/status-tool.js';
@@ -491,5 +491,28 @@ describe('the tool trunkline__restart', () => {
     expect((await tool.call({}, seen)).isError).toBe(true);
     expect((await tool.call(undefined, seen)).isError).toBe(true);
     expect(restarted).toEqual(['b']);
+  });
+});
+
+describe('the advice on many tools', () => {
+  it.each([
+    [39, undefined],
+    [40, 40],
+    [79, 40],
+    [80, 80],
+    [127, 80],
+    [128, 128],
+    [1_000, 128],
+  ])('of %i names the number that some clients stop at: %s', (count, step) => {
+    const advice = adviseOnToolCount(count);
+    if (step === undefined) expect(advice).toBe('');
+    else expect(advice).toMatch(new RegExp(`^${count} tools are listed.* no more than ${step}, .*tools.allow`));
+  });
+
+  it('is given once for each of the numbers', () => {
+    const told: string[] = [];
+    const warn = createToolCountWarning((advice) => told.push(advice));
+    for (const count of [10, 41, 45, 39, 50, 200, 100, 130]) warn(count);
+    expect(told.map((advice) => advice.split(' ')[0])).toEqual(['41', '200']);
   });
 });

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { Clock } from '../../../src/timing/clock.js';
-import { type BreakerPolicy, CircuitBreaker } from '../../../src/upstream/health/circuit-breaker.js';
+import { type BreakerPolicy, CircuitBreaker, OutcomeWindow } from '../../../src/upstream/health/circuit-breaker.js';
 
 /** opossum reads the time of the platform, so that is what stands still here. */
 const clock: Clock = { now: () => Date.now(), schedule: () => () => {} };
@@ -263,5 +263,40 @@ describe('a closed-down breaker', () => {
     breaker.close();
     await record(true, ...FAILURES);
     expect(vi.getTimerCount()).toBe(0);
+  });
+});
+
+describe('an outcome window', () => {
+  it('counts successes and failures', () => {
+    const outcomes = new OutcomeWindow(10_000);
+    outcomes.addSuccess(0);
+    outcomes.addSuccess(5_000);
+    expect(outcomes.addFailure(9_999)).toEqual({ total: 3, failures: 1 });
+  });
+
+  it('forgets its oldest tenth as time passes', () => {
+    const outcomes = new OutcomeWindow(10_000);
+    outcomes.addFailure(999);
+    outcomes.addFailure(1_000);
+    expect(outcomes.addFailure(9_999)).toEqual({ total: 3, failures: 3 });
+    expect(outcomes.addFailure(10_000)).toEqual({ total: 3, failures: 3 });
+    expect(outcomes.addFailure(11_000)).toEqual({ total: 3, failures: 3 });
+    expect(outcomes.addFailure(100_000)).toEqual({ total: 1, failures: 1 });
+  });
+
+  it('counts at most a thousand successes in a tenth, and every failure', () => {
+    const outcomes = new OutcomeWindow(10_000);
+    for (let count = 0; count < 3_000; count += 1) outcomes.addSuccess(0);
+    for (let count = 0; count < 3_000; count += 1) outcomes.addFailure(0);
+    expect(outcomes.addFailure(0)).toEqual({ total: 4_001, failures: 3_001 });
+    outcomes.addSuccess(1_000);
+    expect(outcomes.addFailure(1_000)).toEqual({ total: 4_003, failures: 3_002 });
+  });
+
+  it('is empty after it was cleared', () => {
+    const outcomes = new OutcomeWindow(10_000);
+    outcomes.addFailure(0);
+    outcomes.clear();
+    expect(outcomes.addFailure(0)).toEqual({ total: 1, failures: 1 });
   });
 });
