@@ -23,7 +23,7 @@ export interface AdmissionOptions {
   readonly start: (call: Call, connection: UpstreamConnection) => void;
   /** Answers a call that will not be sent now. `sent` is whether an earlier process may have seen it. */
   readonly fail: (exchange: Exchange, reason: FailureReason, sent: boolean) => void;
-  /** A client canceled a call that waited. */
+  /** A client cancelled a call that waited. */
   readonly onCancelled: () => void;
 }
 

@@ -36,7 +36,7 @@ export interface AttemptContext {
   readonly onInternalError: OnInternalError | undefined;
 }
 
-/** Sends a call over a connection. The attempt ends when the call is answered, failed, canceled, or sent again. */
+/** Sends a call over a connection. The attempt ends when the call is answered, failed, cancelled, or sent again. */
 export function send(context: AttemptContext, connection: UpstreamConnection, call: Call): void {
   new Attempt(context, connection, call).begin();
 }

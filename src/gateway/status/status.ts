@@ -189,7 +189,7 @@ function adviseOnState({ canRestart }: StatusFacts, { backend, lifecycle, proble
       return 'It does not run because no client needs it now. A call of one of its tools starts it.';
     case 'ready':
       if (backend.dispatcher.breaker.state === 'closed') return '';
-      return `It runs but does not answer. Trunkline probes it and sends calls again when it answers. To restart it now, ${restart}.`;
+      return `It runs, but too many of its recent calls failed. Trunkline refuses calls to it until it answers a test request. To restart it now, ${restart}.`;
     default:
       return '';
   }

@@ -227,6 +227,8 @@ describe('a cancelled request', () => {
           if (what === 'wait') clock.advance(3);
           if (what === 'turn') await flush();
         }
+        // A waiting call gets a free slot in a later microtask.
+        await flush();
         // What is still open is answered; then nothing is left.
         while (child.connection.inFlight > 0) {
           for (const { id, params } of child.calls) child.say({ jsonrpc: '2.0', id, result: `r${params.arguments}` });
