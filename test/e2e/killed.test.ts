@@ -94,7 +94,10 @@ describe('a gateway killed with SIGKILL', () => {
     await gateway.listTools();
     const first = guardianOf(gateway);
     process.kill(first, 'SIGKILL');
-    await until('there is another one', () => guardiansOf(gateway.pid).length === 1 && guardianOf(gateway) !== first);
+    await until('there is another one', () => {
+      const guardians = guardiansOf(gateway.pid).map(({ pid }) => pid);
+      return guardians.length === 1 && !guardians.includes(first);
+    });
     await until('it is told', () => gateway.stderr.match(/the guardian does not run/g)?.length === 1);
     gateway.kill('SIGKILL');
     await until('everything is gone', () => gateway.leftovers().length + guardiansOf(gateway.pid).length === 0);
