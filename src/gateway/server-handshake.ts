@@ -3,13 +3,13 @@ import type { Backend } from './registry/backend.js';
 
 /** The initialize result of a backend's process; or why there is no process within `waitMs` milliseconds. */
 export async function serverHandshake(backend: Backend, waitMs: number): Promise<ServerHandshake> {
-  const absence = await backend.untilConnected(waitMs);
+  const reason = await backend.untilConnected(waitMs);
   const { connection } = backend.dispatcher;
   if (connection !== undefined) {
     return { kind: 'initialized', result: connection.initializeResult, revision: connection.revision };
   }
   const failure = {
-    reason: absence ?? 'restarting',
+    reason: reason ?? 'restarting',
     server: backend.key,
     generation: undefined,
     sent: false,

@@ -20,10 +20,10 @@ export class CorrelationTable<Request> {
    */
   #recent: (Request | undefined)[] = [];
   /**
-   * The id of the last request in each place of `#recent`. It grows with the ids, because most peers get few requests.
+   * The id of the last request at each index of `#recent`. It grows with the ids, because most peers get few requests.
    */
   readonly #recentIds: number[] = [];
-  /** The requests whose place in `#recent` a later request took, oldest first. */
+  /** The requests whose index in `#recent` a later request took, oldest first. */
   readonly #older = new Map<number, Request>();
   #size = 0;
   /** The ids abandoned before their answer came, and when; the oldest is forgotten first. */
@@ -38,18 +38,18 @@ export class CorrelationTable<Request> {
   add(request: Request): number {
     this.#lastId += 1;
     const id = this.#lastId;
-    const place = id % RECENT_IDS;
-    const overtaken = this.#recent[place];
-    if (overtaken !== undefined) this.#older.set(this.#recentIds[place] ?? 0, overtaken);
-    this.#recent[place] = request;
-    this.#recentIds[place] = id;
+    const index = id % RECENT_IDS;
+    const overtaken = this.#recent[index];
+    if (overtaken !== undefined) this.#older.set(this.#recentIds[index] ?? 0, overtaken);
+    this.#recent[index] = request;
+    this.#recentIds[index] = id;
     this.#size += 1;
     return id;
   }
 
   get(id: number): Request | undefined {
-    const place = id % RECENT_IDS;
-    return this.#recentIds[place] === id ? this.#recent[place] : this.#older.get(id);
+    const index = id % RECENT_IDS;
+    return this.#recentIds[index] === id ? this.#recent[index] : this.#older.get(id);
   }
 
   /** Removes a request that was answered. */

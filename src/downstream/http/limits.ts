@@ -1,4 +1,4 @@
-/** The limits that are settings. Whoever opens the transport gives them all; the configuration has their defaults. */
+/** The limits that are settings. The code that opens the transport gives all of them. Their defaults are in the configuration. */
 export interface ConfigurableLimits {
   readonly maxBodyBytes: number;
   /** Time for a whole request to arrive, without its answer. */

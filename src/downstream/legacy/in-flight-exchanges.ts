@@ -8,7 +8,7 @@ const NEAR_PLACES = 256;
  * A client's unanswered requests by their ids, which the client chose. On a pipe each id is unique; over HTTP several
  * POSTs may bring the same id.
  *
- * Most clients count their requests, so the last bits of an id are the index of a free place in an array. Other ids go
+ * Most clients count their requests, so the last bits of an id are a free index of an array. Other ids go
  * into a map, which holds the indexes of a second array instead of exchanges: the engine rebuilds a map as entries come
  * and go, and the old versions would keep the exchanges alive for a garbage collection or two. The ids are not allotted
  * here, so a `CorrelationTable`, which counts them itself, cannot hold them.
@@ -17,20 +17,20 @@ export class InFlightExchanges {
   /** Grows with the ids, since most of many sessions send few requests. */
   readonly #near: (LegacyExchange | undefined)[] = [];
   #nearSize = 0;
-  readonly #places = new Map<IdKey, number>();
+  readonly #indexes = new Map<IdKey, number>();
   readonly #exchanges: (LegacyExchange | undefined)[] = [];
   readonly #free: number[] = [];
   /** Requests whose id was in use when they came, in that order. */
   readonly #sameId = new Map<IdKey, LegacyExchange[]>();
 
   get size(): number {
-    let size = this.#nearSize + this.#places.size;
+    let size = this.#nearSize + this.#indexes.size;
     for (const { length } of this.#sameId.values()) size += length;
     return size;
   }
 
   has(id: IdKey): boolean {
-    return this.#nearBy(id)?.key === id || (this.#places.size > 0 && this.#places.has(id));
+    return this.#nearBy(id)?.key === id || (this.#indexes.size > 0 && this.#indexes.has(id));
   }
 
   add(id: IdKey, exchange: LegacyExchange): void {
@@ -39,13 +39,13 @@ export class InFlightExchanges {
       this.#nearSize += 1;
       return;
     }
-    if (this.#places.has(id)) {
+    if (this.#indexes.has(id)) {
       this.#sameId.set(id, [...(this.#sameId.get(id) ?? []), exchange]);
       return;
     }
-    const place = this.#free.pop() ?? this.#exchanges.length;
-    this.#exchanges[place] = exchange;
-    this.#places.set(id, place);
+    const index = this.#free.pop() ?? this.#exchanges.length;
+    this.#exchanges[index] = exchange;
+    this.#indexes.set(id, index);
   }
 
   /** Removes an exchange that was added under this id. */
@@ -56,16 +56,16 @@ export class InFlightExchanges {
       return;
     }
     const sameId = this.#sameId.size === 0 ? undefined : this.#sameId.get(id);
-    const place = this.#places.get(id);
-    if (place === undefined) return;
+    const index = this.#indexes.get(id);
+    if (index === undefined) return;
     if (sameId === undefined) {
-      this.#exchanges[place] = undefined;
-      this.#free.push(place);
-      this.#places.delete(id);
+      this.#exchanges[index] = undefined;
+      this.#free.push(index);
+      this.#indexes.delete(id);
       return;
     }
     const [first, ...rest] = this.#farWithId(id).filter((each) => each !== exchange);
-    this.#exchanges[place] = first;
+    this.#exchanges[index] = first;
     if (rest.length === 0) this.#sameId.delete(id);
     else this.#sameId.set(id, rest);
   }
@@ -78,17 +78,17 @@ export class InFlightExchanges {
 
   all(): readonly LegacyExchange[] {
     const near = this.#near.filter((exchange) => exchange !== undefined);
-    return [...near, ...[...this.#places.keys()].flatMap((id) => this.#farWithId(id))];
+    return [...near, ...[...this.#indexes.keys()].flatMap((id) => this.#farWithId(id))];
   }
 
-  /** The exchange in the array place of this id, which may have another id. */
+  /** The exchange at the array index of this id, which may have another id. */
   #nearBy(id: IdKey): LegacyExchange | undefined {
     return typeof id === 'number' ? this.#near[id % NEAR_PLACES] : undefined;
   }
 
   #farWithId(id: IdKey): readonly LegacyExchange[] {
-    const place = this.#places.get(id);
-    const first = place === undefined ? undefined : this.#exchanges[place];
+    const index = this.#indexes.get(id);
+    const first = index === undefined ? undefined : this.#exchanges[index];
     return first === undefined ? [] : [first, ...(this.#sameId.get(id) ?? [])];
   }
 }

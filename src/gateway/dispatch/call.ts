@@ -29,7 +29,7 @@ export class Call implements Due {
   isExclusive = false;
   isTaskResultWait = false;
   dueAt = 0;
-  place: number | undefined;
+  index: number | undefined;
 
   constructor(exchange: Exchange, handling: Handling) {
     this.exchange = exchange;

@@ -157,8 +157,8 @@ export class Backend {
    * if none will come or none came within `waitMs` milliseconds.
    */
   untilConnected(waitMs: number): Promise<FailureReason | undefined> {
-    const absence = unavailableBecause(this.dispatcher.availability);
-    if (this.dispatcher.connection !== undefined || absence !== undefined) return Promise.resolve(absence);
+    const reason = unavailableBecause(this.dispatcher.availability);
+    if (this.dispatcher.connection !== undefined || reason !== undefined) return Promise.resolve(reason);
     this.#demand();
     return this.dispatcher.untilConnected(waitMs);
   }
@@ -252,9 +252,9 @@ export class Backend {
     exchange.route(this.id);
     // Calls do not wait for an installation, which may take minutes.
     const { availability } = this.dispatcher;
-    const absence = availability.state === 'installing' ? 'installing' : unavailableBecause(availability);
-    if (absence === undefined) this.dispatcher.serve(exchange, handling);
-    else this.dispatcher.refuse(exchange, absence);
+    const reason = availability.state === 'installing' ? 'installing' : unavailableBecause(availability);
+    if (reason === undefined) this.dispatcher.serve(exchange, handling);
+    else this.dispatcher.refuse(exchange, reason);
   }
 
   /** Handles a server request that only a client can answer. */
