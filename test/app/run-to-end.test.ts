@@ -49,7 +49,7 @@ function running({ isOutputAwaited = false } = {}) {
 }
 
 describe('the end of a run', () => {
-  it('comes three seconds after a signal, although servers never end, which get SIGTERM after 1 s and SIGKILL after 2.5 s', async () => {
+  it('F15: comes three seconds after a signal, although servers never end, which get SIGTERM after 1 s and SIGKILL after 2.5 s', async () => {
     const run = running();
     process.emit('SIGTERM');
     await vi.advanceTimersByTimeAsync(2_999);
