@@ -138,7 +138,7 @@ try {
     await Promise.all(both.map(({ ready }) => ready));
     await Promise.all(both.map((gateway) => gateway.allReady()));
     await Promise.all(both.map((gateway) => gateway.close()));
-    const installed = both.flatMap(({ stderr }) => stderr.match(/"msg":"installed"/g) ?? []);
+    const installed = both.flatMap(({ stderr }) => stderr.match(/"msg":"installed the package"/g) ?? []);
     assert.equal(installed.length, 2, 'what was there was not installed again, and the rest once');
   });
   assert.equal(published().length, KEYS.length);
