@@ -102,7 +102,8 @@ const SENTENCES: Readonly<Record<Exclude<FailureReason, 'not_approved'>, string>
   queue_timeout: 'was busy with other calls for too long.',
   overloaded: 'does not read its input, so no more messages can be sent to it.',
   timeout: 'did not answer in time, so Trunkline cancelled the call.',
-  child_exited: 'exited during this call or was given up as faulty. Trunkline restarts it automatically.',
+  child_exited:
+    'exited during this call or was given up as faulty. Trunkline restarts it, unless it has failed too often.',
   response_too_large: 'sent an answer larger than its setting `maxFrame` allows, so Trunkline dropped the answer.',
   response_malformed: 'sent an answer that is not valid JSON-RPC, so Trunkline dropped the answer.',
 };

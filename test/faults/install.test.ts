@@ -20,12 +20,14 @@ describe('a server whose package has yet to be installed', () => {
       { gateway: { startupWait: '100ms' } },
     );
     await gateway.untilState('lab', 'ready');
-    for (let forSeconds = 0; forSeconds < 3; ) {
-      await new Promise((resolve) => setTimeout(resolve, 100));
+    const seen = new Set<string>();
+    const installingFor = async () => {
       const { state, installing, generation } = await gateway.status('slow');
-      expect({ state, generation }).toEqual({ state: 'installing', generation: 0 });
-      forSeconds = installing.forSeconds;
-    }
+      seen.add(`${state}, generation ${generation}`);
+      return installing?.forSeconds ?? 0;
+    };
+    await expect.poll(installingFor, { timeout: 20_000, interval: 100 }).toBeGreaterThanOrEqual(3);
+    expect([...seen]).toEqual(['installing, generation 0']);
     expect((await gateway.call('lab__answer', {})).message.result).toBeDefined();
     await until('npm downloads', () => place.registry.waiting > 0, 20_000);
     place.registry.release();

@@ -22,7 +22,7 @@ export interface ClientPipeOptions {
   readonly onInternalError?: OnInternalError | undefined;
 }
 
-/** One client that sends a message a line and gets every message on the same pipe: any duplex byte stream. */
+/** One client on a duplex byte stream, such as stdin and stdout. Each line in either direction is one message. */
 export class ClientPipe implements TransportSession, ReplyChannel {
   readonly isShared = true;
   readonly isUnheard = false;

@@ -128,7 +128,7 @@ export class KnownUris {
     return known;
   }
 
-  /** Ignores user interfaces: any server could mention the user interface of another one. */
+  /** Notes which server has a URI. Ignores `ui://` URIs, because a server could name the user interface of another one. */
   note(uri: string, key: string): void {
     if (isUiUri(uri)) return;
     this.#owners.delete(uri);
