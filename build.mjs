@@ -1,7 +1,8 @@
 // Builds `dist`. What is loaded between the spawn and the first answers decides how long a client waits, and a few
-// large files load several times faster than many small ones, so ours are put together. What the first answers do not
-// need stays in files of its own, behind an `import()`; packages stay as they are installed. `tsc` checks the types.
-import { chmodSync } from 'node:fs';
+// large files load several times faster than many small ones, so our files are bundled, and the packages that they
+// import, too. What the first answers do not need stays in files of its own, behind an `import()`. `tsc` checks the types.
+import { chmodSync, readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { build } from 'rolldown';
 
@@ -26,11 +27,34 @@ const lightBuiltins = {
     }),
 };
 
+/** Packages that stay as they are installed: they are loaded after the first answers, or never. */
+const NOT_BUNDLED = /^(?:fastify|chokidar|@modelcontextprotocol\/sdk)(?:\/|$)/;
+
+/** Writes the licenses of the bundled packages, which have to be passed on with their code. */
+const licenses = {
+  name: 'licenses',
+  generateBundle(_, files) {
+    const modules = Object.values(files).flatMap((file) => (file.type === 'chunk' ? file.moduleIds : []));
+    const folders = modules.flatMap((id) => /^.*\/node_modules\/(?:@[^/]+\/)?[^/]+/.exec(id)?.[0] ?? []);
+    const source = [...new Set(folders)].sort().map(licenseOf).join('\n');
+    this.emitFile({ type: 'asset', fileName: 'third-party-licenses.txt', source });
+  },
+};
+
+function licenseOf(folder) {
+  const { name, version, license } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'));
+  const file = readdirSync(folder).find((each) => /^licen[cs]e/i.test(each));
+  if (file === undefined) throw new Error(`${name} is bundled, but it has no license file`);
+  return `${name} ${version} (${license})\n\n${readFileSync(join(folder, file), 'utf8').trim()}\n\n`;
+}
+
 /** A letter beyond Latin-1 makes Node keep all of a file in two bytes each. */
 const ascii = {
   name: 'ascii',
   generateBundle: (_, files) => {
-    for (const file of Object.values(files)) file.code = file.code.replaceAll(/[^\0-\x7f]/g, escaped);
+    for (const file of Object.values(files)) {
+      if (file.type === 'chunk') file.code = file.code.replaceAll(/[^\0-\x7f]/g, escaped);
+    }
   },
 };
 
@@ -41,8 +65,12 @@ function escaped(unit) {
 await build({
   input: { cli: path('src/cli/main.ts'), 'write-schema': path('src/config/write-schema.ts') },
   platform: 'node',
-  external: (id) => id.startsWith('node:') || !/^[./]|^\w:/.test(id),
-  resolve: { extensionAlias: { '.js': ['.ts', '.js'] } },
+  external: (id) => id.startsWith('node:') || NOT_BUNDLED.test(id),
+  resolve: {
+    extensionAlias: { '.js': ['.ts', '.js'] },
+    // Its ES modules. For Node it offers CommonJS only, which a bundler cannot shake.
+    alias: { yaml: path('node_modules/yaml/browser/index.js') },
+  },
   output: {
     dir: path('dist'),
     cleanDir: true,
@@ -51,7 +79,7 @@ await build({
     chunkFileNames: '[name].js',
     // Node reads and scans every character of a file, and keeps it for as long as it runs.
     comments: false,
-    plugins: [lightBuiltins, ascii],
+    plugins: [lightBuiltins, ascii, licenses],
     codeSplitting: {
       groups: STAGES.map((stage, at) => ({ ...stage, priority: STAGES.length - at })),
     },

@@ -56,7 +56,7 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   // What runs and keeps servers.
   supervision: ['timing'],
   files: ['timing', 'errors', 'node', 'npm:chokidar'],
-  process: ['json', 'timing', 'errors', 'files', 'supervision', 'node', 'npm:execa'],
+  process: ['json', 'timing', 'errors', 'files', 'supervision', 'node', 'npm:cross-spawn', 'npm:execa'],
   observe: ['json', 'timing', 'observe/events', 'node', 'npm:pino'],
   config: ['json', 'errors', 'supervision', 'gateway/dispatch', 'node', 'npm:yaml', 'npm:zod'],
   cache: ['mcp', 'files', 'config', 'supervision', 'gateway/catalog', '.', 'node'],

@@ -61,6 +61,8 @@ export interface Composition {
   cachedListsShown(): Promise<void>;
   /** Loads the code that starts processes, and starts every server. */
   start(): Promise<void>;
+  /** Loads the rest of the code, which serving calls may need. Call it after `start`. */
+  prepare(): Promise<void>;
   status(): StatusFacts;
   /** Applies another configuration; servers that it does not change keep running. */
   change(config: Config): Changed;
@@ -219,6 +221,7 @@ export function compose(options: ComposeOptions): Composition {
       approvals.follow();
       void newGuard.sweep();
     },
+    prepare: () => instances.prepare(),
     stop: async (ladder) => {
       isStopped = true;
       gateway.close();

@@ -17,7 +17,7 @@ import { logConfig, reloadOnChange } from './reload-config.js';
 import { runToEnd } from './run-to-end.js';
 import { readSealSecret, type SealSecret } from './seal.js';
 import type { HttpSettings, ServeHttpOptions } from './serve-http.js';
-import { inTime, type StdioClient } from './stdio-client.js';
+import type { StdioClient } from './stdio-client.js';
 import { approvalPlaces, catalogueFolder, checkedFolder, packageFolders, runFolder } from './user-files.js';
 
 /** What is set up before the configuration is read, and the settings of the HTTP transport, which opens after that. */
@@ -75,12 +75,13 @@ export async function serveClients(settings: GlobalOptions, clientSide: ClientSi
       await Promise.all([http?.close(), unfollow()]);
     },
     work: async (ending) => {
-      const isListExpected = clientSide.gateway.isAwaited;
+      const hasClient = clientSide.gateway.isAwaited;
       clientSide.gateway.become(composition.gateway);
-      if (isListExpected) await firstList(clientSide.gateway, composition);
+      if (hasClient) await cachedAnswersWritten(composition);
       if (clientSide.client?.isGone() === true) return EXIT.ok;
-      logger.prepare();
       await composition.start();
+      // The servers boot meanwhile. Later the machine may be out of file descriptors, and loading could fail.
+      await Promise.all([logger.prepare(), composition.prepare()]);
       const file = config.file === '' ? undefined : config.file;
       const { checkedFiles } = caches;
       if (config.gateway.watch) unfollow = reloadOnChange({ settings, composition, logger, file, checkedFiles });
@@ -90,17 +91,19 @@ export async function serveClients(settings: GlobalOptions, clientSide: ClientSi
   });
 }
 
-/** How long the start of the servers waits for the first `tools/list` of a client that is already connected. */
-const LIST_FIRST_MS = 200;
-
 /**
- * Waits for the answer to the first `tools/list`. The cached catalogues answer it within a few milliseconds, as long as no
- * starting server takes the processor first.
+ * Writes the answers that the cached catalogues allow, before the starting servers take the processor. Waits for nothing
+ * but Trunkline's own work.
  */
-async function firstList({ listed }: PendingGateway, { cachedListsShown }: Composition): Promise<void> {
-  await inTime(listed.then(cachedListsShown), LIST_FIRST_MS);
-  // The answer is written at the end of the current turn of the event loop.
-  await new Promise((resolve) => setImmediate(resolve));
+async function cachedAnswersWritten({ cachedListsShown }: Composition): Promise<void> {
+  await cachedListsShown();
+  // Requests that came meanwhile are read in the first turn of the event loop. Answers are written at the end of a turn.
+  await nextTurn();
+  await nextTurn();
+}
+
+function nextTurn(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve));
 }
 
 const NEVER = new Promise<never>(() => {});

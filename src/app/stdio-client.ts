@@ -58,7 +58,7 @@ export async function openStdioClient(platform: Platform, gateway: PendingGatewa
 }
 
 /** Resolves when the promise does, or after `ms` milliseconds. */
-export async function inTime(awaited: Promise<unknown>, ms: number): Promise<void> {
+async function inTime(awaited: Promise<unknown>, ms: number): Promise<void> {
   let timer: NodeJS.Timeout | undefined;
   const tooLong = new Promise<void>((resolve) => {
     timer = setTimeout(resolve, ms);

@@ -132,8 +132,6 @@ export class SupervisedBackends {
     const [{ StdioDialer }, { legacyDialect }] = await Promise.all([
       import('../upstream/stdio/stdio-dialer.js'),
       import('../upstream/legacy/legacy-dialect.js'),
-      loadBreaker(),
-      loadQueue(),
     ]);
     const { platform, logger, environment, hasManyConnections } = this.#options;
     const { onInternalError } = platform.internalErrors;
@@ -144,6 +142,11 @@ export class SupervisedBackends {
     });
     this.#orphanGuard = orphanGuard;
     this.#launcher = new BackendLauncher({ dialer, targets: this.#instances, onInternalError });
+  }
+
+  /** Loads what calls need that wait or fail. */
+  async prepare(): Promise<void> {
+    await Promise.all([loadBreaker(), loadQueue()]);
   }
 
   create(key: string, id: string, profile: Promise<ClientProfile>, listenerFor: ListenerFor): RunningBackend {

@@ -1,4 +1,4 @@
-import type { z } from 'zod';
+import type * as z from 'zod/mini';
 import { isRecord } from '../json/is-record.js';
 import type { GatewayConfig, ServerProblem } from './config.js';
 import { ConfigError, type ConfigProblem } from './config-error.js';
@@ -6,7 +6,14 @@ import { SWITCH_DEFAULTS } from './defaults.js';
 import { GATEWAY_BUILT_IN } from './gateway-settings.js';
 import { type HttpSection, toHttpConfig } from './http-settings.js';
 import { toProblems, unknownKeyHint } from './problems.js';
-import { fileSchema, type ServerEntry, type ServerSettings, type Tunables, withDefaults } from './schema.js';
+import {
+  fileSchema,
+  type ServerEntry,
+  type ServerSettings,
+  sharedFileSchema,
+  type Tunables,
+  withDefaults,
+} from './schema.js';
 import { formatPath, locateFault, type Place, ServerFault } from './server-fault.js';
 import { type Path, parseYaml, type YamlSource } from './yaml-source.js';
 
@@ -92,7 +99,7 @@ function check(source: YamlSource, root: ServersKey, file: string): z.output<typ
   const { value } = source;
   if (value === null || (isRecord(value) && value[root] === null)) throw noServers(source, root, file);
   // A file of another program may contain settings of that program.
-  const schema = root === 'mcpServers' ? fileSchema.strip() : fileSchema;
+  const schema = root === 'mcpServers' ? sharedFileSchema : fileSchema;
   const { data, error } = schema.safeParse(withStandIns(value, root));
   const [first, ...rest] = toProblems(error?.issues ?? [], fileSchema, source);
   if (first !== undefined) throw new ConfigError('config-invalid', file, [first, ...rest]);

@@ -1,5 +1,8 @@
-import { z } from 'zod';
+import * as z from 'zod/mini';
 import { BYTES_FORM, BYTES_PATTERN, DURATION_FORM, DURATION_PATTERN, parseBytes, parseDuration } from './units.js';
+
+// A file is parsed once, so compiling the schema to functions would take longer than it saves.
+z.config({ jitless: true });
 
 interface Range<T> {
   min: T;
@@ -30,15 +33,15 @@ export function bytes(standard: string, description: string, range: Range<string
 export function count(standard: number | undefined, description: string, { min, max }: Range<number>) {
   const expected = expects(`a whole number from ${min} to ${max}`, { quote: true });
   return z
-    .number(expected)
     .int(expected)
-    .min(min, expected)
-    .max(max, expected)
-    .meta({ description, ...(standard !== undefined && { default: standard }) });
+    .check(z.gte(min, expected), z.lte(max, expected))
+    .register(z.globalRegistry, { description, ...(standard !== undefined && { default: standard }) });
 }
 
 export function flag(standard: boolean, description: string) {
-  return z.boolean(expects('true or false', { quote: true })).meta({ description, default: standard });
+  return z
+    .boolean(expects('true or false', { quote: true }))
+    .register(z.globalRegistry, { description, default: standard });
 }
 
 /** One of the given words. */
@@ -47,7 +50,9 @@ export function oneOf<const Words extends readonly string[]>(
   standard: Words[number],
   description: string,
 ) {
-  return z.enum(words, expects(`one of ${words.join(', ')}`, { quote: true })).meta({ description, default: standard });
+  return z
+    .enum(words, expects(`one of ${words.join(', ')}`, { quote: true }))
+    .register(z.globalRegistry, { description, default: standard });
 }
 
 /** A non-empty string. Error messages never quote its value, because it may be a secret. */
@@ -55,11 +60,21 @@ export function text(
   description: string,
   expected = 'a string that is not empty; put numbers, true and false in quotes',
 ) {
-  return z.string(expects(expected)).min(1, expects(expected)).meta({ description });
+  return z
+    .string(expects(expected))
+    .check(z.minLength(1, expects(expected)))
+    .register(z.globalRegistry, { description });
 }
 
-export function list(item: z.ZodString, description: string) {
-  return z.array(item, expects('a list of strings')).meta({ description });
+export function list(item: z.ZodMiniString, description: string) {
+  return z.array(item, expects('a list of strings')).register(z.globalRegistry, { description });
+}
+
+/** A copy of the schema with this description, for a schema that is used at several places. */
+export function described<Schema extends z.ZodMiniType>(schema: Schema, description: string): Schema {
+  const copy = schema.clone();
+  z.globalRegistry.add(copy, { description });
+  return copy;
 }
 
 interface Quantity {
@@ -79,12 +94,15 @@ function quantity(
   // A number without a unit is an error: some programs mean seconds by it, others milliseconds.
   const error = ({ input }: { input?: unknown }) =>
     `found ${describeFound(input)}${isBareNumber(input) ? ' without a unit' : ''}; expected ${form}`;
-  return z
+  const written = z
     .string({ error })
-    .regex(pattern, { error, abort: true })
-    .refine(inRange, expects(`${kind} from ${min} to ${max}`, { quote: true }))
-    .transform(parse)
-    .meta({ description: `${description} From ${min} to ${max}.`, default: standard });
+    .check(
+      z.regex(pattern, { error, abort: true }),
+      z.refine(inRange, expects(`${kind} from ${min} to ${max}`, { quote: true })),
+    );
+  return z
+    .pipe(written, z.transform(parse))
+    .register(z.globalRegistry, { description: `${description} From ${min} to ${max}.`, default: standard });
 }
 
 function isBareNumber(input: unknown): boolean {

@@ -1,26 +1,22 @@
-import { z } from 'zod';
+import * as z from 'zod/mini';
 import { GATEWAY_DEFAULTS } from './defaults.js';
-import { bytes, count, duration, expects, flag } from './fields.js';
+import { bytes, count, described, duration, expects, flag } from './fields.js';
 import { httpSection } from './http-settings.js';
 
-/** `gateway` of the file. */
-export const gatewaySection = z.strictObject(
+const gatewaySettings = z.strictObject(
   {
     startupWait: duration(
       GATEWAY_DEFAULTS.startupWait,
       'How long the first list request, or a request for something that no server lists yet, waits for servers that are starting.',
       { min: '0s', max: '300s' },
-    ).exactOptional(),
+    ),
     idleStop: duration(
       GATEWAY_DEFAULTS.idleStop,
       'How long a process without clients keeps running for the next client.',
       { min: '0s', max: '24h' },
-    ).exactOptional(),
-    restartTool: flag(
-      GATEWAY_DEFAULTS.restartTool,
-      'Offers the tool trunkline__restart, which restarts a server.',
-    ).exactOptional(),
-    watch: flag(GATEWAY_DEFAULTS.watch, 'Applies changes of this file while Trunkline runs.').exactOptional(),
+    ),
+    restartTool: flag(GATEWAY_DEFAULTS.restartTool, 'Offers the tool trunkline__restart, which restarts a server.'),
+    watch: flag(GATEWAY_DEFAULTS.watch, 'Applies changes of this file while Trunkline runs.'),
     startLimit: count(
       undefined,
       'Servers that may be starting at once. Default: the number of CPU cores, but at least 4.',
@@ -28,7 +24,7 @@ export const gatewaySection = z.strictObject(
         min: 1,
         max: 1024,
       },
-    ).exactOptional(),
+    ),
     maxQueued: count(
       GATEWAY_DEFAULTS.maxQueued,
       'Calls that may wait in the queues of all servers together. Further calls are refused at once.',
@@ -36,22 +32,22 @@ export const gatewaySection = z.strictObject(
         min: 0,
         max: 65536,
       },
-    ).exactOptional(),
+    ),
     maxPartial: bytes(
       GATEWAY_DEFAULTS.maxPartial,
       'Limit on incomplete incoming messages, for all servers and clients together. A message that exceeds it is dropped.',
       { min: '1MiB', max: '16GiB' },
-    ).exactOptional(),
-    http: httpSection
-      .meta({
-        description: 'Limits of the HTTP server, for `serve --http`. Keys that you leave out keep their defaults.',
-      })
-      .exactOptional(),
+    ),
+    http: described(
+      httpSection,
+      'Limits of the HTTP server, for `serve --http`. Keys that you leave out keep their defaults.',
+    ),
   },
   expects('a map of settings'),
 );
 
+/** `gateway` of the file. */
+export const gatewaySection = z.exactPartial(gatewaySettings);
+
 /** Built-in settings of the gateway, parsed by the same rules as the file. */
-export const GATEWAY_BUILT_IN = gatewaySection
-  .required({ startupWait: true, idleStop: true, restartTool: true, maxQueued: true, maxPartial: true, watch: true })
-  .parse(GATEWAY_DEFAULTS);
+export const GATEWAY_BUILT_IN = z.omit(gatewaySettings, { startLimit: true, http: true }).parse(GATEWAY_DEFAULTS);

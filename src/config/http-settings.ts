@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod/mini';
 import type { HttpConfig } from './config.js';
 import { HTTP_DEFAULTS } from './defaults.js';
 import { bytes, count, duration, expects } from './fields.js';
@@ -62,7 +62,7 @@ const httpSettings = z.strictObject(
 );
 
 /** `gateway.http` of the file. */
-export const httpSection = httpSettings.exactPartial();
+export const httpSection = z.exactPartial(httpSettings);
 
 export type HttpSection = z.output<typeof httpSection>;
 

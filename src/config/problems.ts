@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod/mini';
 import type { ConfigProblem } from './config-error.js';
 import { formatPath } from './server-fault.js';
 import { usableServerKey } from './server-key.js';
@@ -8,7 +8,7 @@ import type { Path, YamlSource } from './yaml-source.js';
 type Issue = z.core.$ZodIssue;
 
 /** Converts the issues of the schema to problems with messages and positions, in the order of the file. */
-export function toProblems(issues: readonly Issue[], schema: z.ZodType, source: YamlSource): ConfigProblem[] {
+export function toProblems(issues: readonly Issue[], schema: z.ZodMiniType, source: YamlSource): ConfigProblem[] {
   // A key that seems to be missing may be present under a misspelled name.
   const misspelled = new Set(
     issues.filter(({ code }) => code === 'unrecognized_keys').map(({ path }) => formatPath(path)),
@@ -25,7 +25,7 @@ export function unknownKeyHint(key: string, known: readonly string[]): string {
   return nearest === undefined ? `expected one of ${known.join(', ')}` : didYouMean(nearest);
 }
 
-function toProblem(issue: Issue, schema: z.ZodType, source: YamlSource): ConfigProblem[] {
+function toProblem(issue: Issue, schema: z.ZodMiniType, source: YamlSource): ConfigProblem[] {
   const { path } = issue;
   const place = path.length === 0 ? '' : `${formatPath(path)}: `;
   if (issue.code === 'unrecognized_keys') {
@@ -57,18 +57,18 @@ function isAboutKey(issue: Issue): boolean {
 }
 
 /** The keys that the schema knows for the map at `path`. */
-function keysAt(schema: z.ZodType, path: Path): string[] {
+function keysAt(schema: z.ZodMiniType, path: Path): string[] {
   let current: unknown = schema;
   for (const step of path) {
     current = unwrap(current);
-    if (current instanceof z.ZodObject)
+    if (current instanceof z.ZodMiniObject)
       current = new Map<PropertyKey, unknown>(Object.entries(current.shape)).get(step);
-    else if (current instanceof z.ZodRecord) current = current.valueType;
+    else if (current instanceof z.ZodMiniRecord) current = current._zod.def.valueType;
   }
   current = unwrap(current);
-  return current instanceof z.ZodObject ? Object.keys(current.shape) : [];
+  return current instanceof z.ZodMiniObject ? Object.keys(current.shape) : [];
 }
 
 function unwrap(schema: unknown): unknown {
-  return schema instanceof z.ZodExactOptional ? schema.unwrap() : schema;
+  return schema instanceof z.ZodMiniExactOptional ? schema._zod.def.innerType : schema;
 }

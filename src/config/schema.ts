@@ -1,7 +1,7 @@
-import { z } from 'zod';
+import * as z from 'zod/mini';
 import { APPROVAL_MODES, SHARING_MODES, START_MODES } from './config.js';
 import { DEFAULTS, SWITCH_DEFAULTS } from './defaults.js';
-import { bytes, count, duration, expects, flag, list, oneOf, text } from './fields.js';
+import { bytes, count, described, duration, expects, flag, list, oneOf, text } from './fields.js';
 import { gatewaySection } from './gateway-settings.js';
 import { SERVER_KEY_MAX_LENGTH, SERVER_KEY_PATTERN, sameButForCase, serverKeyFault } from './server-key.js';
 
@@ -94,149 +94,160 @@ const restartSettings = z.strictObject(
   expects('a map of restart settings'),
 );
 
-const tunables = z.strictObject(
-  {
-    ...settings.exactPartial().shape,
-    restart: restartSettings.exactPartial().meta({ description: 'When a failed server is restarted.' }).exactOptional(),
-  },
-  expects('a map of settings'),
+const restart = described(z.exactPartial(restartSettings), 'When a failed server is restarted.');
+
+const tunables = z.exactPartial(
+  z.strictObject(
+    {
+      ...settings.shape,
+      restart,
+    },
+    expects('a map of settings'),
+  ),
 );
 
-const toolFilter = z.strictObject(
+const toolFilter = z.exactPartial(
+  z.strictObject(
+    {
+      allow: list(
+        text('The name of a tool. `*` matches any characters.'),
+        'The only tools to show. Without it, all tools are shown.',
+      ),
+      deny: list(text('The name of a tool. `*` matches any characters.'), 'Tools to hide, even if `allow` names them.'),
+    },
+    expects('a map with `allow` or `deny`'),
+  ),
+);
+
+const serverFields = z.strictObject(
   {
-    allow: list(
-      text('The name of a tool. `*` matches any characters.'),
-      'The only tools to show. Without it, all tools are shown.',
-    ).exactOptional(),
-    deny: list(
-      text('The name of a tool. `*` matches any characters.'),
-      'Tools to hide, even if `allow` names them.',
-    ).exactOptional(),
+    package: text(
+      'An npm package, as `name` or `name@1.2.3`. It runs with the Node that runs Trunkline and is installed if it is missing.',
+      'the name of an npm package',
+    ),
+    command: text('The program to run, instead of a package.', 'the program to run, as a string'),
+    bin: text('Which program of the package to run, if the package has several.', 'the name of a program'),
+    installScripts: flag(
+      SWITCH_DEFAULTS.installScripts,
+      'Runs the install scripts of this package and of its dependencies when they are installed.',
+    ),
+    args: list(
+      z.string(expects('a string; put it in quotes')),
+      'Arguments, passed without a shell. Relative paths are relative to `cwd`.',
+    ),
+    cwd: text(
+      'Working directory, relative to the folder of this file. Default: the folder of this file.',
+      'the path of a folder',
+    ),
+    env: z
+      .record(
+        z.string().check(
+          z.regex(/^[^=\0]+$/, {
+            error: 'this is not a valid variable name; expected a name that is not empty and has no `=`',
+          }),
+        ),
+        z.string(expects('a string; put it in quotes')),
+        expects('a map of environment variables'),
+      )
+      .register(z.globalRegistry, {
+        description:
+          'Environment variables of the server. Apart from a few harmless ones, such as PATH and HOME, it gets no others.',
+      }),
+    prefix: z
+      .literal('', expects('"", which means no prefix; leave it out to use the key as the prefix', { quote: true }))
+      .register(z.globalRegistry, {
+        description: '"" shows the tools under their original names, without the key as a prefix.',
+      }),
+    methods: list(
+      text('The name of a method. `*` matches any characters.'),
+      'Methods that this server answers although MCP does not define them, such as the methods of an extension.',
+    ),
+    tools: described(toolFilter, 'Which tools of this server to show.'),
+    trusted: flag(
+      SWITCH_DEFAULTS.trusted,
+      'Trusts the annotations of the tools: if the server ends during a call of a tool that is marked readOnlyHint or idempotentHint, the call is sent once more.',
+    ),
+    disabled: flag(SWITCH_DEFAULTS.disabled, 'Ignores this server.'),
+    type: z
+      .literal('stdio', expects('stdio, the only supported transport', { quote: true }))
+      .register(z.globalRegistry, {
+        description: 'The transport. Only `stdio` is supported; accepted because other programs write it.',
+      }),
+    ...settings.shape,
+    restart,
   },
-  expects('a map with `allow` or `deny`'),
+  expects('a map with `package` or `command`'),
 );
 
 const server = z
-  .strictObject(
-    {
-      package: text(
-        'An npm package, as `name` or `name@1.2.3`. It runs with the Node that runs Trunkline and is installed if it is missing.',
-        'the name of an npm package',
-      ).exactOptional(),
-      command: text('The program to run, instead of a package.', 'the program to run, as a string').exactOptional(),
-      bin: text(
-        'Which program of the package to run, if the package has several.',
-        'the name of a program',
-      ).exactOptional(),
-      installScripts: flag(
-        SWITCH_DEFAULTS.installScripts,
-        'Runs the install scripts of this package and of its dependencies when they are installed.',
-      ).exactOptional(),
-      args: list(
-        z.string(expects('a string; put it in quotes')),
-        'Arguments, passed without a shell. Relative paths are relative to `cwd`.',
-      ).exactOptional(),
-      cwd: text(
-        'Working directory, relative to the folder of this file. Default: the folder of this file.',
-        'the path of a folder',
-      ).exactOptional(),
-      env: z
-        .record(
-          z.string().regex(/^[^=\0]+$/, {
-            error: 'this is not a valid variable name; expected a name that is not empty and has no `=`',
-          }),
-          z.string(expects('a string; put it in quotes')),
-          expects('a map of environment variables'),
-        )
-        .meta({
-          description:
-            'Environment variables of the server. Apart from a few harmless ones, such as PATH and HOME, it gets no others.',
-        })
-        .exactOptional(),
-      prefix: z
-        .literal('', expects('"", which means no prefix; leave it out to use the key as the prefix', { quote: true }))
-        .meta({ description: '"" shows the tools under their original names, without the key as a prefix.' })
-        .exactOptional(),
-      methods: list(
-        text('The name of a method. `*` matches any characters.'),
-        'Methods that this server answers although MCP does not define them, such as the methods of an extension.',
-      ).exactOptional(),
-      tools: toolFilter.meta({ description: 'Which tools of this server to show.' }).exactOptional(),
-      trusted: flag(
-        SWITCH_DEFAULTS.trusted,
-        'Trusts the annotations of the tools: if the server ends during a call of a tool that is marked readOnlyHint or idempotentHint, the call is sent once more.',
-      ).exactOptional(),
-      disabled: flag(SWITCH_DEFAULTS.disabled, 'Ignores this server.').exactOptional(),
-      type: z
-        .literal('stdio', expects('stdio, the only supported transport', { quote: true }))
-        .meta({ description: 'The transport. Only `stdio` is supported; accepted because other programs write it.' })
-        .exactOptional(),
-      ...tunables.shape,
-    },
-    expects('a map with `package` or `command`'),
+  .exactPartial(serverFields)
+  .check(
+    z.superRefine((entry, { addIssue }) => {
+      if (entry.package !== undefined && entry.command !== undefined) {
+        addIssue(aboutKey('found both `package` and `command`; remove one of them', 'command'));
+      }
+      if (entry.package === undefined && entry.command === undefined) {
+        addIssue(aboutKey('found nothing to run; add `package` or `command`'));
+      }
+      if (entry.bin !== undefined && entry.package === undefined) {
+        addIssue(aboutKey('found `bin` without `package`; add `package` or remove `bin`', 'bin'));
+      }
+      if (entry.installScripts !== undefined && entry.package === undefined) {
+        addIssue(
+          aboutKey(
+            'found `installScripts` without `package`; add `package` or remove `installScripts`',
+            'installScripts',
+          ),
+        );
+      }
+    }),
   )
-  .superRefine((entry, { addIssue }) => {
-    if (entry.package !== undefined && entry.command !== undefined) {
-      addIssue(aboutKey('found both `package` and `command`; remove one of them', 'command'));
-    }
-    if (entry.package === undefined && entry.command === undefined) {
-      addIssue(aboutKey('found nothing to run; add `package` or `command`'));
-    }
-    if (entry.bin !== undefined && entry.package === undefined) {
-      addIssue(aboutKey('found `bin` without `package`; add `package` or remove `bin`', 'bin'));
-    }
-    if (entry.installScripts !== undefined && entry.package === undefined) {
-      addIssue(
-        aboutKey(
-          'found `installScripts` without `package`; add `package` or remove `installScripts`',
-          'installScripts',
-        ),
-      );
-    }
-  })
-  .meta({ id: 'Server', oneOf: [{ required: ['package'] }, { required: ['command'] }] });
+  .register(z.globalRegistry, { id: 'Server', oneOf: [{ required: ['package'] }, { required: ['command'] }] });
 
 const serverKey = z
   .string()
-  .superRefine((key, context) => {
-    const fault = serverKeyFault(key);
-    if (fault !== undefined) context.addIssue(fault);
-  })
-  .meta({ pattern: SERVER_KEY_PATTERN.source, maxLength: SERVER_KEY_MAX_LENGTH });
+  .check(
+    z.superRefine((key, context) => {
+      const fault = serverKeyFault(key);
+      if (fault !== undefined) context.addIssue(fault);
+    }),
+  )
+  .register(z.globalRegistry, { pattern: SERVER_KEY_PATTERN.source, maxLength: SERVER_KEY_MAX_LENGTH });
 
-const servers = z.record(serverKey, server, expects('a map of servers')).superRefine((entries, context) => {
-  for (const [later, earlier] of sameButForCase(Object.keys(entries))) {
-    context.addIssue(
-      aboutKey(`this key differs from \`${earlier}\` only in upper and lower case; choose another key`, later),
-    );
-  }
-});
+const servers = z.record(serverKey, server, expects('a map of servers')).check(
+  z.superRefine((entries, context) => {
+    for (const [later, earlier] of sameButForCase(Object.keys(entries))) {
+      context.addIssue(
+        aboutKey(`this key differs from \`${earlier}\` only in upper and lower case; choose another key`, later),
+      );
+    }
+  }),
+);
 
 /** The shape of a configuration file. Parsing turns durations into milliseconds and sizes into bytes. */
 export const fileSchema = z
-  .strictObject(
-    {
-      $schema: text('The JSON Schema of this file, for editors. Trunkline ignores it.').exactOptional(),
-      servers: servers
-        .meta({ description: 'The servers to run, by key. The key becomes the prefix of the tool names.' })
-        .exactOptional(),
-      mcpServers: servers
-        .meta({ description: 'Another name for `servers`, which other programs use.' })
-        .exactOptional(),
-      defaults: tunables
-        .meta({ description: 'Default settings of all servers. An entry of a server overrides them.' })
-        .exactOptional(),
-      gateway: gatewaySection.meta({ description: 'Settings of Trunkline itself.' }).exactOptional(),
-    },
-    expects('a map with `servers:`'),
+  .exactPartial(
+    z.strictObject(
+      {
+        $schema: text('The JSON Schema of this file, for editors. Trunkline ignores it.'),
+        servers: described(servers, 'The servers to run, by key. The key becomes the prefix of the tool names.'),
+        mcpServers: described(servers, 'Another name for `servers`, which other programs use.'),
+        defaults: described(tunables, 'Default settings of all servers. An entry of a server overrides them.'),
+        gateway: described(gatewaySection, 'Settings of Trunkline itself.'),
+      },
+      expects('a map with `servers:`'),
+    ),
   )
-  .meta({ title: 'Trunkline configuration' });
+  .register(z.globalRegistry, { title: 'Trunkline configuration' });
+
+/** The same without the report of unknown keys at the top level, for a file that another program shares. */
+export const sharedFileSchema = z.object(fileSchema.shape, expects('a map with `servers:`'));
 
 export type ServerEntry = z.output<typeof server>;
 export type Tunables = z.output<typeof tunables>;
 
 /** Built-in settings of a server, parsed by the same rules as the file. */
-export const BUILT_IN = settings.extend({ restart: restartSettings }).parse(DEFAULTS);
+export const BUILT_IN = z.extend(settings, { restart: restartSettings }).parse(DEFAULTS);
 export type ServerSettings = typeof BUILT_IN;
 
 /** Merges settings: an entry overrides `defaults:`, which overrides the built-in settings. */
@@ -252,18 +263,4 @@ export function withDefaults(entry: Tunables, defaults: Tunables): ServerSetting
 /** A mistake that concerns several values. It is reported at a key: the last key of `path`, or the key of the map itself. */
 function aboutKey(message: string, ...path: string[]) {
   return { code: 'custom' as const, message, path, params: { aboutKey: true } };
-}
-
-/** The text of `config/trunkline.schema.json`, with which editors complete and check a configuration. */
-export function jsonSchemaText(): string {
-  const schema = z.toJSONSchema(fileSchema, {
-    target: 'draft-7',
-    io: 'input',
-    // zod omits the defaults of converted values. These defaults are in the notation of the file.
-    override: ({ zodSchema, jsonSchema }) => {
-      const standard = z.globalRegistry.get(zodSchema)?.default;
-      if (standard !== undefined) jsonSchema.default = standard;
-    },
-  });
-  return `${JSON.stringify(schema, null, 2)}\n`;
 }

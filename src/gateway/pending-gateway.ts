@@ -1,7 +1,5 @@
 import type { ClientFacts, DownstreamClient, Exchange, GatewayPort, GatewaySession } from '../downstream/port.js';
 import { RPC_CODES, RpcError } from '../jsonrpc/rpc-error.js';
-import type { NotificationEnvelope } from '../mcp/envelope.js';
-import { requestedList } from '../mcp/lists.js';
 import { ABOUT } from './instructions.js';
 
 /** Limit of queued requests of one client. More than a client sends while the configuration is read. */
@@ -12,17 +10,8 @@ const MAX_QUEUED = 1_024;
  * served in order when the gateway exists.
  */
 export class PendingGateway implements GatewayPort {
-  /** Resolves once a client that connected before the gateway existed has requested a list from it. */
-  readonly listed: Promise<void>;
   #gateway: GatewayPort | undefined;
-  #onListed = () => {};
   readonly #waiting = new Set<PendingSession>();
-
-  constructor() {
-    this.listed = new Promise((resolve) => {
-      this.#onListed = resolve;
-    });
-  }
 
   /** Whether a client that connected before the gateway existed is still connected. */
   get isAwaited(): boolean {
@@ -31,10 +20,7 @@ export class PendingGateway implements GatewayPort {
 
   open(client: DownstreamClient, facts: ClientFacts): GatewaySession {
     if (this.#gateway !== undefined) return this.#gateway.open(client, facts);
-    const session = new PendingSession(client, facts, {
-      onListed: () => this.#onListed(),
-      onClosed: () => this.#waiting.delete(session),
-    });
+    const session = new PendingSession(client, facts, () => this.#waiting.delete(session));
     this.#waiting.add(session);
     return session;
   }
@@ -47,57 +33,37 @@ export class PendingGateway implements GatewayPort {
   }
 }
 
-interface PendingEvents {
-  readonly onListed: () => void;
-  readonly onClosed: () => void;
-}
-
-/**
- * The session of a client that connected before the gateway existed. It stands between client and gateway until the
- * client has requested its first list, and then hands the client the gateway's own session.
- */
+/** The session of a client that connected before the gateway existed. The gateway's own session replaces it. */
 class PendingSession implements GatewaySession {
   readonly offered = [];
   readonly instructions = ABOUT;
   readonly initializeResult = undefined;
   readonly #client: DownstreamClient;
   readonly #facts: ClientFacts;
-  readonly #events: PendingEvents;
+  readonly #onClosed: () => void;
   #queued: Exchange[] = [];
-  #session: GatewaySession | undefined;
 
-  constructor(client: DownstreamClient, facts: ClientFacts, events: PendingEvents) {
+  constructor(client: DownstreamClient, facts: ClientFacts, onClosed: () => void) {
     this.#client = client;
     this.#facts = facts;
-    this.#events = events;
+    this.#onClosed = onClosed;
   }
 
   become(gateway: GatewayPort): void {
     const session = gateway.open(this.#client, this.#facts);
-    this.#session = session;
-    for (const exchange of this.#queued.splice(0)) if (!exchange.isSettled) this.#serve(session, exchange);
+    this.#client.sessionReplaced(session);
+    for (const exchange of this.#queued.splice(0)) if (!exchange.isSettled) session.serve(exchange);
   }
 
   serve(exchange: Exchange): void {
-    if (this.#session !== undefined) this.#serve(this.#session, exchange);
-    else if (this.#queued.length < MAX_QUEUED) this.#queued.push(exchange);
+    if (this.#queued.length < MAX_QUEUED) this.#queued.push(exchange);
     else exchange.fail(new RpcError(RPC_CODES.internalError, 'Trunkline is still starting'));
   }
 
   /** Notifications before the gateway exists concern no server, and are dropped. */
-  notified(notification: NotificationEnvelope): void {
-    this.#session?.notified(notification);
-  }
+  notified(): void {}
 
   close(): void {
-    this.#events.onClosed();
-    this.#session?.close();
-  }
-
-  #serve(session: GatewaySession, exchange: Exchange): void {
-    session.serve(exchange);
-    if (requestedList(exchange.request.method) === undefined) return;
-    this.#events.onListed();
-    this.#client.sessionReplaced(session);
+    this.#onClosed();
   }
 }

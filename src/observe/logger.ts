@@ -1,5 +1,5 @@
 import { createRequire } from 'node:module';
-import type { DestinationStream, Level, Logger as PinoLogger } from 'pino';
+import type { DestinationStream, Level, pino as Pino, Logger as PinoLogger } from 'pino';
 import { escapeUnsafe } from '../json/printable.js';
 import { LogFile } from './log-file.js';
 import type { Redact } from './redact.js';
@@ -9,12 +9,15 @@ export type Logger = Pick<PinoLogger, 'level' | OwnLevel>;
 
 type OwnLevel = Exclude<Level, 'trace'>;
 
-/** A logger that loads pino for the first record, or when `prepare` is called. */
+/** A logger that loads pino when `prepare` is called, or for the first record that cannot wait. */
 export interface PreparedLogger extends Logger {
   /** Buffers records below `error` until `prepare` is called, an error is logged, or the process exits. */
   postpone(): void;
-  /** Loads pino now. Later the machine may be out of file descriptors or memory, and loading could fail. */
-  prepare(): void;
+  /**
+   * Loads pino and writes what was buffered. Call it early: later the machine may be out of file descriptors or memory,
+   * and loading could fail.
+   */
+  prepare(): Promise<void>;
 }
 
 export interface LoggerOptions {
@@ -64,11 +67,16 @@ class LateLogger implements PreparedLogger {
   postpone(): void {
     this.#isPostponed = true;
     process.once('exit', () => {
-      if (this.#buffered.length > 0) this.prepare();
+      if (this.#buffered.length > 0) this.#openNow();
     });
   }
 
-  prepare(): void {
+  async prepare(): Promise<void> {
+    pino ??= (await import('pino')).pino;
+    this.#openNow();
+  }
+
+  #openNow(): void {
     this.#isPostponed = false;
     this.#opened ??= this.#open(() => this.#loggedAt ?? Date.now());
     for (const { level, at, entry } of this.#buffered.splice(0)) {
@@ -87,7 +95,7 @@ class LateLogger implements PreparedLogger {
         this.#buffered.push({ level, at: Date.now(), entry });
         return;
       }
-      if (this.#opened === undefined || this.#buffered.length > 0) this.prepare();
+      if (this.#opened === undefined || this.#buffered.length > 0) this.#openNow();
       this.#opened?.[level](...entry);
     };
   }
@@ -106,7 +114,7 @@ const MAX_BUFFERED = 1_000;
 const LEVEL_ORDER: readonly string[] = ['debug', 'info', 'warn', 'error', 'fatal'];
 
 function open(stream: DestinationStream, redact: Redact, now: () => number): Logger {
-  const { pino } = loadPino();
+  pino ??= requirePino();
   const timestamp = () => `,"time":"${new Date(now()).toISOString()}"`;
   const options = { level: 'debug', base: null, timestamp };
   return pino(options, { write: (line) => stream.write(cleanRecord(line, redact)) });
@@ -121,9 +129,11 @@ function cleanRecord(line: string, redact: Redact): string {
   return `${escapeUnsafe(JSON.stringify(record))}\n`;
 }
 
-/** Synchronous, since a log call cannot wait. */
-function loadPino(): typeof import('pino') {
-  return createRequire(import.meta.url)('pino');
+let pino: typeof Pino | undefined;
+
+/** Loads pino synchronously, for a record that cannot wait. Several times slower than `import`, which loads one file. */
+function requirePino(): typeof Pino {
+  return createRequire(import.meta.url)('pino').pino;
 }
 
 /** Limit for records that the host has not read yet; further records are dropped. */

@@ -1,6 +1,5 @@
 import { readdirSync } from 'node:fs';
 import type { Readable } from 'node:stream';
-import { execa } from 'execa';
 import { errorCode } from '../errors/error-text.js';
 import type { StopLadder } from '../supervision/launcher.js';
 import type { Cancel, Clock } from '../timing/clock.js';
@@ -154,7 +153,7 @@ type GroupSignal = 'SIGTERM' | 'SIGKILL';
  */
 export function signalGroup(pgid: number, signal: GroupSignal): void {
   if (process.platform === 'win32') {
-    void execa('taskkill', ['/PID', String(pgid), '/T', '/F'], { reject: false, stdio: 'ignore' });
+    void endProcessTree(pgid);
     return;
   }
   try {
@@ -162,6 +161,11 @@ export function signalGroup(pgid: number, signal: GroupSignal): void {
   } catch {
     // ESRCH: the group has ended. EPERM: it belongs to another user. `isGroupAlive` tells them apart.
   }
+}
+
+async function endProcessTree(pid: number): Promise<void> {
+  const { execa } = await import('execa');
+  await execa('taskkill', ['/PID', String(pid), '/T', '/F'], { reject: false, stdio: 'ignore' });
 }
 
 /**

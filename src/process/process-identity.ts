@@ -1,6 +1,5 @@
 import { readFileSync, readlinkSync } from 'node:fs';
 import { hostname } from 'node:os';
-import { execa } from 'execa';
 import { errorCode } from '../errors/error-text.js';
 
 /** Distinguishes a process from a later one with the same pid. */
@@ -64,6 +63,7 @@ function readStat(pid: string): string {
 
 async function askPs(pid: number): Promise<ProcessIdentity | undefined> {
   const args = ['-o', 'stat=,lstart=', '-p', String(pid)];
+  const { execa } = await import('execa');
   const { stdout } = await execa('ps', args, { reject: false, env: { LC_ALL: 'C' }, stderr: 'ignore' });
   const [, state, startTime] = /^\s*(\S+)\s+(\S.*?)\s*$/.exec(stdout) ?? [];
   if (state === undefined || startTime === undefined) return undefined;

@@ -1,8 +1,7 @@
-import type { ChildProcess } from 'node:child_process';
-import { subscribe, unsubscribe } from 'node:diagnostics_channel';
+import type { ChildProcessWithoutNullStreams } from 'node:child_process';
 import { statSync } from 'node:fs';
 import { PassThrough, type Readable, type Writable } from 'node:stream';
-import { execa } from 'execa';
+import spawn from 'cross-spawn';
 import { errorCode } from '../errors/error-text.js';
 import type { ChildSpec } from '../supervision/child-spec.js';
 import type { ChildExit } from '../supervision/launcher.js';
@@ -22,7 +21,6 @@ export interface SpawnedChild {
   /** The pid of the leader and id of the group; undefined when nothing was spawned. */
   readonly pid: number | undefined;
   readonly stdin: Writable;
-  /** Flows from the next turn of the event loop on. Add listeners in the tick of the spawn, or the beginning is lost. */
   readonly stdout: Readable;
   readonly stderr: Readable;
   /** Resolves when `onExit` is called; without code and signal when nothing was spawned. Never rejects. */
@@ -31,17 +29,19 @@ export interface SpawnedChild {
 
 /** Starts a process. All children are started here. Never throws. */
 export function spawnChild(request: SpawnRequest, { onSpawnError, onExit }: SpawnListeners): SpawnedChild {
-  const { subprocess, failure } = spawnWithExeca(request);
+  const { subprocess, failure } = spawnProcess(request);
   const { pid, stdin, stdout, stderr } = subprocess ?? closedStreams();
   // A broken pipe is followed by an exit, and only the exit counts.
   for (const stream of [stdin, stdout, stderr]) stream.on('error', () => {});
   const exit = new Promise<ChildExit>((resolve) => {
-    // `exit` of the process, since a grandchild that keeps stdout open delays `close` and execa's promise.
-    subprocess?.on('exit', (code, signal) => {
-      const childExit = { code, signal };
+    const onEnded = (childExit: ChildExit) => {
       onExit(childExit);
       resolve(childExit);
-    });
+    };
+    // Not `close`, because a grandchild that keeps stdout open would delay it.
+    subprocess?.on('exit', (code, signal) => onEnded({ code, signal }));
+    // On Windows, cross-spawn emits `error` instead of `exit` if cmd.exe does not find the command. Untested.
+    subprocess?.on('error', () => onEnded({ code: 1, signal: null }));
     void failure?.then((cause) => {
       onSpawnError(toSpawnError(cause, request));
       resolve({ code: null, signal: null });
@@ -50,54 +50,31 @@ export function spawnChild(request: SpawnRequest, { onSpawnError, onExit }: Spaw
   return { pid, stdin, stdout, stderr, exit };
 }
 
-function runWithExeca({ command, args, cwd, env }: SpawnRequest) {
-  return execa(command, args, {
-    cwd,
-    env,
-    extendEnv: false,
-    stdin: 'pipe',
-    stdout: 'pipe',
-    stderr: 'pipe',
-    // Otherwise execa buffers up to 100 million characters of each stream, and then ends the child.
-    buffer: false,
-    reject: false,
-    // A session of its own, so that the group can be signaled as a whole and Ctrl-C in a terminal does not reach it.
-    detached: process.platform !== 'win32',
-    windowsHide: true,
-    cleanup: false,
-  });
-}
-
 interface Spawning {
-  readonly subprocess?: ReturnType<typeof runWithExeca>;
-  /** Resolves with the cause when nothing was spawned. */
+  readonly subprocess?: ChildProcessWithoutNullStreams;
+  /** Resolves with the cause if nothing was spawned. */
   readonly failure?: Promise<unknown>;
 }
 
-/**
- * Without free file descriptors, Node's child process has no streams and emits EMFILE in the next tick. execa 9.6 throws a
- * TypeError for the missing streams, so nothing would listen for EMFILE, and the gateway would crash. The diagnostics
- * channel provides the child process before execa uses it.
- */
-function spawnWithExeca(request: SpawnRequest): Spawning {
-  let failure: Promise<unknown> | undefined;
-  const listen = (message: unknown) => {
-    const { process: created } = message as { process: ChildProcess };
-    // Never removed: an `error` event without a listener would crash the gateway.
-    failure = new Promise((resolve) => {
-      created.on('error', resolve);
-    });
-  };
-  subscribe('child_process', listen);
+function spawnProcess({ command, args, cwd, env }: SpawnRequest): Spawning {
   try {
-    const subprocess = runWithExeca(request);
-    if (subprocess.pid !== undefined) return { subprocess };
-    // Node throws some errors and emits others; execa's result has both.
-    return { subprocess, failure: subprocess.then(({ cause }) => cause) };
+    const subprocess = spawn(command, args, {
+      cwd,
+      env,
+      stdio: 'pipe',
+      // A session of its own, so that the group can be signaled as a whole and Ctrl-C in a terminal does not reach it.
+      detached: process.platform !== 'win32',
+      windowsHide: true,
+    });
+    // Stays for the life of the process: an `error` event without a listener would crash the gateway.
+    const failure = new Promise((resolve) => {
+      subprocess.on('error', resolve);
+    });
+    // Without a free file descriptor, Node creates no streams and emits EMFILE in the next tick.
+    return subprocess.pid === undefined ? { failure } : { subprocess: subprocess as ChildProcessWithoutNullStreams };
   } catch (error) {
-    return { failure: failure ?? Promise.resolve(error) };
-  } finally {
-    unsubscribe('child_process', listen);
+    // Node throws some errors, such as a null byte in the command, and emits the others.
+    return { failure: Promise.resolve(error) };
   }
 }
 

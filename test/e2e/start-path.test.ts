@@ -49,7 +49,7 @@ async function secondRun(): Promise<{ initializeResult: string[]; list: string[]
   expect((await second.listTools()).length).toBeGreaterThan(1);
   await second.untilState('lab', 'ready');
   await until('the log says what it has to say', () => second.stderr.includes('so maxTimeout applies'));
-  await until('the server was started', () => readFileSync(log, 'utf8').includes('/execa/'));
+  await until('the server was started', () => readFileSync(log, 'utf8').includes('/dist/servers.js'));
   const [initializeResult = '', list = ''] = readFileSync(log, 'utf8').split('written\n');
   return {
     initializeResult: initializeResult.split('\n').filter(Boolean),
@@ -57,8 +57,10 @@ async function secondRun(): Promise<{ initializeResult: string[]; list: string[]
   };
 }
 
+/** The packages that were loaded, from their own files or bundled with ours. */
 function packagesOf(urls: readonly string[]): string[] {
-  const names = urls.flatMap((url) => /.*\/node_modules\/((?:@[^/]+\/)?[^/]+)/.exec(url)?.[1] ?? []);
+  const bundled = modulesOf(urls).filter((module) => module.startsWith('node_modules/'));
+  const names = [...urls, ...bundled].flatMap((path) => /.*node_modules\/((?:@[^/]+\/)?[^/]+)/.exec(path)?.[1] ?? []);
   return [...new Set(names)].sort();
 }
 
@@ -70,17 +72,19 @@ function ownFilesOf(urls: readonly string[]): string[] {
 function modulesOf(urls: readonly string[]): string[] {
   const files = ownFilesOf(urls).map((url) => fileURLToPath(url));
   const modules = files.flatMap((file) =>
-    [...readFileSync(file, 'utf8').matchAll(/^\/\/(?:#region)? (src\/\S+\.ts)$/gm)].map(([, module = '']) => module),
+    [...readFileSync(file, 'utf8').matchAll(/^\/\/(?:#region)? ((?:src|node_modules)\/\S+)$/gm)].map(
+      ([, module = '']) => module,
+    ),
   );
   return modules.map((module) => module.split(sep).join('/'));
 }
 
 describe('with nothing changed since the last run', () => {
-  it('the first answers need two files each, no package, and nothing that starts servers or checks a configuration', async () => {
+  it('the first answers need two and five files, no package, and nothing that starts servers or checks a configuration', async () => {
     const { initializeResult, list } = await secondRun();
     expect(packagesOf(initializeResult)).toEqual([]);
     expect(packagesOf(list)).toEqual([]);
-    expect([ownFilesOf(initializeResult).length, ownFilesOf(list).length]).toEqual([2, 4]);
+    expect([ownFilesOf(initializeResult).length, ownFilesOf(list).length]).toEqual([2, 5]);
     const [initializeModules, listModules] = [modulesOf(initializeResult), modulesOf(list)];
     expect(initializeModules).toContain('src/downstream/legacy/legacy-session.ts');
     expect(listModules).toContain('src/gateway/catalog/catalog.ts');
