@@ -52,6 +52,8 @@ interface Instance extends LaunchTarget {
   server: ServerConfig;
   /** Writes the catalogue of the server to the cache, for the next run. */
   writeToCache: (catalogue: CatalogueContent) => void;
+  /** Records for the next run that no list has to wait for this server. */
+  noteMissed: () => void;
   /** Resolves, once the cached catalogue is offered, with whether there was one. Absent if nothing runs. */
   shown?: Promise<boolean>;
 }
@@ -159,7 +161,15 @@ export class SupervisedBackends {
       onLine: (line) => logger.debug({ server: id, line }, 'output'),
     });
     const backend = this.#createBackend(server, id, listenerFor);
-    const instance: Instance = { server, backend, profile, log, writeToCache: () => {}, ...server.frames };
+    const instance: Instance = {
+      server,
+      backend,
+      profile,
+      log,
+      writeToCache: () => {},
+      noteMissed: () => {},
+      ...server.frames,
+    };
     this.#instances.set(id, instance);
     const { child } = server;
     if (child !== undefined) this.#supervisor.add({ ...this.#installer.completed(child), key: id });
@@ -217,7 +227,11 @@ export class SupervisedBackends {
     const cacheEntry = () => catalogues.of(instance.server, this.#installer.completed(child), profile);
     instance.writeToCache = (catalogue) => cacheEntry().put(catalogue);
     const cached = cacheEntry().find();
-    if (cached === undefined) return false;
+    if (cached === undefined || cached === 'missed') {
+      instance.noteMissed = () => cacheEntry().putMissed();
+      if (cached === 'missed') instance.backend.expectLate();
+      return false;
+    }
     const fault = await instance.backend.loadCached(cached);
     if (fault !== undefined)
       this.#options.logger.debug({ server: instance.server.key, fault }, 'not used of the last run');
@@ -265,6 +279,7 @@ export class SupervisedBackends {
       demandStart: () => this.#supervisor.demand(id),
       idleStop: () => this.#supervisor.rest(id),
       onListsRead: (catalogue) => this.#instances.get(id)?.writeToCache(catalogue),
+      onFirstListMissed: () => this.#instances.get(id)?.noteMissed(),
       retryInMs: () => (child === undefined ? undefined : this.#supervisor.retryInMs(id)),
     });
   }

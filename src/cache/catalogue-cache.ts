@@ -20,8 +20,11 @@ export interface CatalogueCacheOptions {
 
 /** The cached catalogue of one server for one client profile. */
 export interface CatalogueCacheEntry {
-  find(): CachedCatalogue | undefined;
+  /** `missed` if no catalogue was ever cached, and the last start failed or was too late for the first list. */
+  find(): CachedCatalogue | 'missed' | undefined;
   put(content: CatalogueContent): void;
+  /** Records that the start failed or was too late for the first list. Replaces a cached catalogue. */
+  putMissed(): void;
 }
 
 /** Caches the catalogues of the servers on disk, so that the next run lists their tools before the servers are ready. */
@@ -36,7 +39,11 @@ export class CatalogueCache {
 
   of(server: ServerConfig, child: ChildSpec, profile: ClientProfile): CatalogueCacheEntry {
     const name = this.#nameOf(server, child, profile);
-    return { find: () => this.#find(name), put: (content) => this.#put(name, content) };
+    return {
+      find: () => this.#find(name),
+      put: (content) => this.#put(name, serializeCatalogue(content)),
+      putMissed: () => this.#put(name, MISSED),
+    };
   }
 
   /** Resolves when all writes have ended. Never rejects. */
@@ -44,10 +51,14 @@ export class CatalogueCache {
     await this.#options.folder.settled();
   }
 
-  #find(name: string): CachedCatalogue | undefined {
+  #find(name: string): CachedCatalogue | 'missed' | undefined {
     const { folder, scan, onIgnored } = this.#options;
     const bytes = folder.read(name);
     if (bytes === undefined) return undefined;
+    if (MISSED.equals(bytes)) {
+      this.#remember(name, hashOf(bytes));
+      return 'missed';
+    }
     const catalogue = CachedCatalogue.read(bytes, scan);
     if (typeof catalogue === 'string') {
       onIgnored(name, catalogue);
@@ -57,9 +68,8 @@ export class CatalogueCache {
     return catalogue;
   }
 
-  #put(name: string, content: CatalogueContent): void {
+  #put(name: string, bytes: Uint8Array): void {
     const { folder, onCached } = this.#options;
-    const bytes = serializeCatalogue(content);
     const hash = hashOf(bytes);
     if (this.#hashes.get(name) === hash) return;
     this.#remember(name, hash);
@@ -92,6 +102,9 @@ export class CatalogueCache {
     return `${server.key}-${fingerprint.slice(0, FINGERPRINT_LENGTH)}`;
   }
 }
+
+/** The file of a server whose start failed or was too late for the first list. */
+const MISSED = Buffer.from('{"missed":true}\n');
 
 const FINGERPRINT_LENGTH = 32;
 /** When a hash is forgotten, its file may be written once without need. */

@@ -33,7 +33,7 @@ export const SWITCH_DEFAULTS = {
 } as const;
 
 export const GATEWAY_DEFAULTS = {
-  startupWait: '10s',
+  startupWait: '3s',
   idleStop: '10m',
   restartTool: false,
   watch: true,

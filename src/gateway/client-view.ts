@@ -111,6 +111,9 @@ export class ClientView {
       // Clients that have read a list do not wait for servers that were added to it.
       isOver: this.#lists.wereShown,
       serve: (exchange) => this.serve(exchange),
+      onTimeout: () => {
+        for (const backend of backends) backend.missedFirstList();
+      },
     });
   }
 

@@ -1,9 +1,15 @@
 import type { ServerHandshake } from '../downstream/port.js';
 import type { Backend } from './registry/backend.js';
 
-/** The initialize result of a backend's process; or why there is no process within `waitMs` milliseconds. */
+/** A client of one server alone waits at least this long for its start, as a client that starts the server itself does. */
+const START_WAIT_MS = 30_000;
+
+/**
+ * The initialize result of a backend's process; or why there is no process within `waitMs` milliseconds, but at least
+ * 30 s.
+ */
 export async function serverHandshake(backend: Backend, waitMs: number): Promise<ServerHandshake> {
-  const reason = await backend.untilConnected(waitMs);
+  const reason = await backend.untilConnected(Math.max(waitMs, START_WAIT_MS));
   const { connection } = backend.dispatcher;
   if (connection !== undefined) {
     return { kind: 'initialized', result: connection.initializeResult, revision: connection.revision };

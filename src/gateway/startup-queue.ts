@@ -11,6 +11,8 @@ export interface StartupQueueOptions {
   readonly isOver?: boolean;
   /** Serves a queued request. */
   readonly serve: (exchange: Exchange) => void;
+  /** Called when the wait was too long for a server. */
+  readonly onTimeout?: () => void;
 }
 
 /**
@@ -34,7 +36,10 @@ export class StartupQueue {
     this.#queued.push(exchange);
     if (this.#wait === 'running') return true;
     this.#wait = 'running';
-    this.#cancel = this.#options.clock.schedule(this.#options.waitMs, () => this.end());
+    this.#cancel = this.#options.clock.schedule(this.#options.waitMs, () => {
+      this.#options.onTimeout?.();
+      this.end();
+    });
     return true;
   }
 

@@ -51,11 +51,25 @@ describe('what a server offered in the last run', () => {
     catalogues.of(server, child, PROFILE).put(OFFERED);
     await catalogues.settled();
     const next = keeping('secret', folder);
-    expect(next.catalogues.of(server, child, PROFILE).find()?.offers('tools')).toBe(true);
+    expect(next.catalogues.of(server, child, PROFILE).find()).toMatchObject({ capabilities: { tools: {} } });
     for (const name of readdirSync(folder)) {
       expect(name).toMatch(/^own-[0-9a-f]{32}$/);
       expect(readFileSync(join(folder, name), 'utf8')).not.toContain('canary');
     }
+  });
+
+  it('is remembered as missed when its start failed, until it has a catalogue', async () => {
+    const { folder, catalogues } = keeping();
+    const { server, child } = own();
+    catalogues.of(server, child, PROFILE).putMissed();
+    await catalogues.settled();
+    const next = keeping('secret', folder);
+    expect(next.catalogues.of(server, child, PROFILE).find()).toBe('missed');
+    next.catalogues.of(server, child, PROFILE).put(OFFERED);
+    await next.catalogues.settled();
+    const last = keeping('secret', folder);
+    expect(last.catalogues.of(server, child, PROFILE).find()).toMatchObject({ capabilities: { tools: {} } });
+    expect([...next.ignored, ...last.ignored]).toEqual([]);
   });
 
   it('is found for a client that was updated, and not for one with another name, revision or capabilities', async () => {

@@ -54,6 +54,22 @@ describe('the second run', () => {
     expect(second.notifications(CHANGED)).toEqual([]);
   });
 
+  it('waits neither for a server that hung nor for one that failed in the first run', async () => {
+    const servers = {
+      hangs: { args: ['slow=600000'] },
+      fails: { command: 'node', args: ['-e', 'process.exit(1)'] },
+      lab: {},
+    };
+    const first = await start({ servers, gateway: { startupWait: '1500ms' } });
+    await first.listTools();
+    await first.untilState('lab', 'ready');
+    await first.end();
+    // It would wait for longer than any test may take.
+    const second = await start({ servers, gateway: { startupWait: '300s' }, folder: first.folder });
+    expect(names(await second.listTools())).toContain('lab__echo');
+    expect(await second.status('hangs')).toMatchObject({ state: 'starting' });
+  });
+
   it('writes its cache for its user only', async () => {
     const gateway = await twice({ servers: { lab: { env: { API_KEY: 'canary-secret' } } } });
     const data = join(gateway.folder, 'data', 'trunkline');

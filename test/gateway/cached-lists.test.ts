@@ -38,6 +38,66 @@ async function secondRun(script: GatewayScript, cached: Readonly<Record<string, 
   return { ...world, client, list, listChanges };
 }
 
+describe('the first list', () => {
+  const script = { servers: { late: { tools: ['x'] }, quick: { tools: ['y'] } }, startupWaitMs: 3_000 };
+  const namesOf = ({ result }: Message) => result.tools.map(({ name }: Message) => name);
+
+  it('does not wait for a server that failed or came too late in the last run, but lists it if it is ready', async () => {
+    const { server, connect, list } = await secondRun(script, {});
+    server('late').backend.expectLate();
+    expect(list(1)).toBeUndefined();
+    await server('quick').start();
+    expect(list(2)).toEqual(['quick__y']);
+    await server('late').start();
+    const later = connect();
+    later.initialize();
+    later.request(1, 'tools/list');
+    expect(namesOf(later.answerTo(1) ?? {})).toEqual(['late__x', 'quick__y']);
+  });
+
+  it('is answered when the last server turns out to be one of those', async () => {
+    const { server, client, list } = await secondRun(script, {});
+    await server('quick').start();
+    expect(list(1)).toBeUndefined();
+    server('late').backend.expectLate();
+    expect(namesOf(client.answerTo(1) ?? {})).toEqual(['quick__y']);
+  });
+
+  it('reports each server that came too late for it, once', async () => {
+    const { server, clock, list, connect } = await secondRun(script, {});
+    list(1);
+    await server('quick').start();
+    clock.advance(3_000);
+    expect([server('late').missed, server('quick').missed]).toEqual([1, 0]);
+    const other = connect();
+    other.initialize();
+    other.request(1, 'tools/list');
+    expect(namesOf(other.answerTo(1) ?? {})).toEqual(['quick__y']);
+    server('late').moved('backoff');
+    expect(server('late').missed).toBe(1);
+  });
+
+  it('reports a server that failed before it was listed, and none whose list is cached', async () => {
+    const { server } = await secondRun(script, { quick: cachedOf('y') });
+    for (const key of ['late', 'quick']) {
+      server(key).moved('starting');
+      server(key).moved('backoff');
+    }
+    expect([server('late').missed, server('quick').missed]).toEqual([1, 0]);
+  });
+});
+
+describe('the order in which servers start', () => {
+  it('is: those that nothing is known of, those that were late, those with a cached list', async () => {
+    const keys = ['cached', 'late', 'new', 'other'];
+    const { server, gateway, started } = scriptGateway({ servers: Object.fromEntries(keys.map((key) => [key, {}])) });
+    await server('cached').backend.loadCached(cachedOf('x'));
+    server('late').backend.expectLate();
+    gateway.start();
+    expect(started).toEqual(['new', 'other', 'late', 'cached']);
+  });
+});
+
 describe('a list from the last run', () => {
   it('is answered at once, before any process is there, and says so in the status', async () => {
     const { list, server } = await secondRun({ servers: { a: { tools: ['x'] } } }, { a: cachedOf('x') });

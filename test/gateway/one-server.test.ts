@@ -90,7 +90,7 @@ describe('a client that wants to see one server as it is', () => {
     const one = client();
     server('a').moved('starting');
     one.request(1, 'initialize', hi());
-    clock.advance(5_000);
+    clock.advance(30_000);
     await flush();
     expect(one.answerTo(1)?.error).toMatchObject({ code: -32603, message: expect.stringContaining('starting') });
     expect(server('a').backend.clients.size).toBe(0);

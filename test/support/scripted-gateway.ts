@@ -110,6 +110,8 @@ export class ScriptedServer {
   demands = 0;
   /** How often it was to be stopped as nobody needed it. */
   rests = 0;
+  /** How often a list was shown without it, or it failed before it was listed. */
+  missed = 0;
   /** What was last read of a process. */
   offered: CatalogueContent | undefined;
   generation = 0;
@@ -159,6 +161,9 @@ export class ScriptedServer {
       },
       onListsRead: (offered) => {
         this.offered = offered;
+      },
+      onFirstListMissed: () => {
+        this.missed += 1;
       },
     });
   }
@@ -223,6 +228,8 @@ export function scriptGateway({
   clock = new FakeClock(),
 }: GatewayScript) {
   const events = new EventBus();
+  /** The ids of what was to run, in order. */
+  const started: string[] = [];
   /** By id: the key for the first of a server. */
   const scripted = new Map<string, ScriptedServer>();
   let scripts = servers;
@@ -237,6 +244,7 @@ export function scriptGateway({
         backend: instance.backend,
         start: () => {
           instance.isToRun = true;
+          started.push(id);
         },
         end: () => instance.end(),
       };
@@ -266,7 +274,7 @@ export function scriptGateway({
     );
   };
   const connect = (facts: Who = {}) => new ScriptedClient(gateway, clock, facts);
-  return { clock, events, gateway, server, startAll, change, connect, ids: () => [...scripted.keys()] };
+  return { clock, events, gateway, server, startAll, change, connect, started, ids: () => [...scripted.keys()] };
 }
 
 type GlobalOptions = Partial<GatewaySettings>;

@@ -99,7 +99,9 @@ export class BackendPool {
   /** Starts all backends. From then on, a new backend starts when it is created. */
   start(): void {
     this.#isStarted = true;
-    for (const { instances } of this.#servers.values()) for (const { running } of instances) running.start();
+    const all = [...this.#servers.values()].flatMap(({ instances }) => [...instances]);
+    all.sort((one, other) => one.running.backend.startOrder - other.running.backend.startOrder);
+    for (const { running } of all) running.start();
   }
 
   /** Switches to another set of servers. Servers that are neither removed nor replaced keep their backends. */

@@ -37,6 +37,8 @@ export interface BackendOptions extends ExposureRules, DispatcherOptions, Backen
   readonly idleStop?: () => void;
   /** Called with the server's lists each time they were read from the process. */
   readonly onListsRead?: (content: CatalogueContent) => void;
+  /** Called when a client got its first list without this server, or the first start failed, and no list was cached. */
+  readonly onFirstListMissed?: () => void;
   /** Makes the listener that this backend reports to. Without it, the reports are dropped. */
   readonly listenerFor?: ListenerFor | undefined;
 }
@@ -62,6 +64,8 @@ export class Backend {
   readonly #idleTimer: IdleTimer;
   /** The catalogue of an earlier run, until a process of this run is ready. */
   #cached: CachedCatalogue | undefined;
+  /** Whether a list was shown without this server, in this run or in the last one. No list waits for it again. */
+  #isLate = false;
 
   constructor(options: BackendOptions) {
     this.#options = options;
@@ -110,7 +114,16 @@ export class Backend {
 
   /** Whether the lists are known, from the process or from the cache, or will stay unknown for now. */
   get hasKnownLists(): boolean {
-    return this.isStartSettled || this.#cached !== undefined;
+    return this.isStartSettled || this.#cached !== undefined || this.#isLate;
+  }
+
+  /**
+   * Servers with a smaller number start first: those of which nothing is known, because lists wait for them; then those
+   * that came too late or failed in the last run; then those whose cached lists are shown already.
+   */
+  get startOrder(): number {
+    if (this.#cached !== undefined) return 2;
+    return this.#isLate ? 1 : 0;
   }
 
   /** Whether the lists come from the cache of an earlier run, and no process of this run has confirmed them yet. */
@@ -211,6 +224,19 @@ export class Backend {
     return undefined;
   }
 
+  /** No list waits for the first start of this server: in the last run, it failed or came too late. */
+  expectLate(): void {
+    this.#isLate = true;
+    this.#listener?.startSettled();
+  }
+
+  /** A list was shown without this server, unless its lists are known. */
+  missedFirstList(): void {
+    if (this.hasKnownLists) return;
+    this.#isLate = true;
+    this.#options.onFirstListMissed?.();
+  }
+
   /** Reads the lists of a process before `attach`. Resolves with the reason if the process cannot be used. */
   async loadLists(connection: UpstreamConnection): Promise<string | undefined> {
     return await this.#lists.loadAll(connection, this.dispatcher.listTimeouts, () => {
@@ -228,6 +254,7 @@ export class Backend {
   /** Takes over a new state from the supervisor. */
   stateChanged(state: ServerState): void {
     const { isUnavailable: wasUnavailable, isStartSettled: wasStartSettled } = this;
+    if (state === 'backoff' || state === 'parked') this.missedFirstList();
     if (state === 'ready') this.#cached = undefined;
     this.dispatcher.stateChanged(state);
     if (state === 'ready') this.#idleTimer.start();
