@@ -5,7 +5,7 @@ export const DEFAULTS = {
   startTimeout: '60s',
   installTimeout: '300s',
   listTimeout: '30s',
-  concurrency: 16,
+  concurrency: 64,
   maxQueued: 64,
   maxWait: '10s',
   stopGrace: '2s',

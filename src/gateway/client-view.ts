@@ -94,7 +94,7 @@ export class ClientView {
     this.#tasks = tasks;
     const onMerged = (catalogs: Catalogs) => this.#merged(catalogs);
     this.#lists = new MergedLists(
-      { servers: backends, ownTools, naming, paging: { hmac }, onInternalError, onMerged },
+      { servers: backends, ownTools, naming, paging: { hmac }, onMerged },
       before === undefined ? undefined : before.#lists,
     );
     this.#announcements = new ListAnnouncements({

@@ -24,7 +24,7 @@ const NOTHING = { added: [], removed: [], replaced: [], adjusted: [], isReordere
 
 describe('the difference between two configurations', () => {
   test('is none when only comments, spaces and the spelling of values differ', () => {
-    const after = `# a comment\nservers:\n  a:\n    command: "x"\n    args: ['one']\n    env: { K: v }\n    timeout: 60000ms\n  b: { command: y, concurrency: 16 }\n  c: { command: z, disabled: false }\ngateway: { idleStop: 600s }\n`;
+    const after = `# a comment\nservers:\n  a:\n    command: "x"\n    args: ['one']\n    env: { K: v }\n    timeout: 60000ms\n  b: { command: y, concurrency: 64 }\n  c: { command: z, disabled: false }\ngateway: { idleStop: 600s }\n`;
     expect(changes(BEFORE, after)).toStrictEqual({ ...NOTHING, unchanged: ['a', 'b', 'c'] });
   });
 

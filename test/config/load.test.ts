@@ -39,7 +39,7 @@ describe('a server of the file', () => {
           idleTimeoutMs: 60_000,
           maxTimeoutMs: 600_000,
           listTimeoutMs: 30_000,
-          concurrency: 16,
+          concurrency: 64,
           maxQueued: 64,
           maxWaitMs: 10_000,
         },

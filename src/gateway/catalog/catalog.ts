@@ -5,13 +5,24 @@ import type { ExposedList } from './exposed-list.js';
 import { PagedList, type Paging } from './paged-list.js';
 
 /** The server that a request goes to, and the name that the server uses. */
-export interface Route {
+export class Route {
   readonly key: string;
   readonly original: string;
-  /** The original name as a JSON string, ready to be spliced into the request. */
-  readonly token: Uint8Array;
   /** Whether the server lists it. A listed tool has passed the tool policy; an unlisted one has not been checked. */
   readonly isListed: boolean;
+  #token: Uint8Array | undefined;
+
+  constructor(key: string, original: string, isListed: boolean) {
+    this.key = key;
+    this.original = original;
+    this.isListed = isListed;
+  }
+
+  /** The original name as a JSON string, ready to be spliced into the request. Made on first use: few tools are called. */
+  get token(): Uint8Array {
+    this.#token ??= toBytes(JSON.stringify(this.original));
+    return this.#token;
+  }
 }
 
 /** One server's part of the catalog, in the order of the configuration. */
@@ -70,7 +81,7 @@ export class Catalog {
           shadowed.push({ key, exposed, owner });
           continue;
         }
-        const route = toRoute(key, original, true);
+        const route = new Route(key, original, true);
         routes.set(exposed, route);
         originals.set(original, originals.has(original) ? undefined : route);
         if (entry === undefined) continue;
@@ -121,7 +132,7 @@ export class Catalog {
     if (route !== undefined || !isNamed(this.#kind)) return route;
     const unlisted = splitExposedName(name);
     const key = unlisted === undefined ? undefined : this.#keysByPrefix.get(unlisted.prefix);
-    if (unlisted !== undefined && key !== undefined) return toRoute(key, unlisted.original);
+    if (unlisted !== undefined && key !== undefined) return new Route(key, unlisted.original, false);
     return this.#originals.get(name);
   }
 
@@ -129,11 +140,6 @@ export class Catalog {
   equals(other: Catalog): boolean {
     return this.pages.equals(other.pages);
   }
-}
-
-/** Makes the route to the entry that server `key` calls `original`. */
-export function toRoute(key: string, original: string, isListed = false): Route {
-  return { key, original, token: toBytes(JSON.stringify(original)), isListed };
 }
 
 const OWN_PREFIX = 'trunkline__';

@@ -1,5 +1,5 @@
 import { isString, readString, readText, type Span, toBytes, valuesAt, visitMembers } from '../../json/json-text.js';
-import { splice } from '../../json/splice.js';
+import { copySpliced, type SplicedMessage, splice, splicedLength } from '../../json/splice.js';
 import { join } from '../../jsonrpc/message.js';
 import { checkEntry, type EntryVerdict } from '../../mcp/entry-check.js';
 import { exposedName, type Sha256 } from '../../mcp/exposed-name.js';
@@ -87,7 +87,7 @@ export function exposeList(
 ): ExposedList {
   const { key, prefix, policy, approvals, sha256 } = rules;
   const verdicts = kind === 'tools' ? approvals?.judge(definitionsOf(list.entries, policy)) : undefined;
-  const entries: ExposedEntry[] = [];
+  const drafts: Draft[] = [];
   const withheld: WithheldEntry[] = [];
   const denied: string[] = [];
   const withHiddenCharacters: string[] = [];
@@ -117,7 +117,7 @@ export function exposeList(
     const approval = verdicts?.get(name) ?? 'approved';
     if (approval !== 'approved') {
       withheld.push({ name, reason: WITHHELD_BECAUSE[approval] });
-      entries.push({ exposed, original: name, entry: undefined });
+      drafts.push({ exposed, original: name, message: undefined });
       return;
     }
     if (kind === 'tools' && isTaskOnly(value)) taskOnly.add(name);
@@ -125,11 +125,30 @@ export function exposeList(
     if (verdict.kind === 'unsound') withheld.push({ name, reason: verdict.reason });
     else if (hidesCharactersWithin(value)) withHiddenCharacters.push(exposed);
     const newName = isRenamed ? exposed : undefined;
-    const entry = verdict.kind === 'sound' ? rename(raw, newName, verdict.nullMembers) : undefined;
-    const ui = findUiReferences(kind, name, entry, rules);
-    entries.push({ exposed, original: name, entry, ...(ui.length === 0 ? {} : { ui }) });
+    const message = verdict.kind === 'sound' ? rename(raw, newName, verdict.nullMembers) : undefined;
+    drafts.push({ exposed, original: name, message });
   });
+  const entries = toEntries(kind, drafts, rules);
   return { entries, withheld, denied, truncated: list.truncated, withHiddenCharacters, taskOnly, repeatable, verdicts };
+}
+
+/** An entry with its exposed name, before its bytes are written. */
+interface Draft extends Pick<ExposedEntry, 'exposed' | 'original'> {
+  readonly message: SplicedMessage | undefined;
+}
+
+/** Writes all entries to one block of memory. Thousands of blocks would keep the garbage collector busy. */
+function toEntries(kind: ListKind, drafts: readonly Draft[], rules: ExposureRules): ExposedEntry[] {
+  const lengths = drafts.map(({ message }) => (message === undefined ? 0 : splicedLength(message)));
+  const block = new Uint8Array(lengths.reduce((total, length) => total + length, 0));
+  let end = 0;
+  return drafts.map(({ exposed, original, message }) => {
+    const start = end;
+    if (message !== undefined) end = copySpliced(message, block, start);
+    const entry = message === undefined ? undefined : block.subarray(start, end);
+    const ui = findUiReferences(kind, original, entry, rules);
+    return { exposed, original, entry, ...(ui.length === 0 ? {} : { ui }) };
+  });
 }
 
 /** Returns the definitions of the allowed tools by name. If a name is listed twice, the first entry counts. */
@@ -176,8 +195,13 @@ function findUiReferences(
   return spans.map((span) => toReference(name, span));
 }
 
-/** Returns the bytes of the entry with the exposed name and without the members of `nullMembers`. */
-function rename({ bytes, span }: RawEntry, exposed: string | undefined, nullMembers: readonly string[]): Uint8Array {
+/** Returns the entry with the exposed name and without the members of `nullMembers`. */
+function rename(
+  { bytes, span }: RawEntry,
+  exposed: string | undefined,
+  nullMembers: readonly string[],
+): SplicedMessage {
+  if (exposed === undefined && nullMembers.length === 0) return { bytes, span, edits: [] };
   const members: { name: string; key: Span; value: Span }[] = [];
   visitMembers(bytes, span.start, Number.POSITIVE_INFINITY, (key, value) => {
     members.push({ name: readString(bytes, key), key, value });
@@ -185,7 +209,7 @@ function rename({ bytes, span }: RawEntry, exposed: string | undefined, nullMemb
   const edits = members
     .filter(({ name, value }) => exposed !== undefined && name === 'name' && !readsAs(bytes, value, exposed))
     .map(({ value }) => ({ span: value, text: toBytes(JSON.stringify(exposed)) }));
-  if (nullMembers.length === 0) return splice({ bytes, span, edits });
+  if (nullMembers.length === 0) return { bytes, span, edits };
 
   const remaining = members.filter((member) => !nullMembers.includes(member.name));
   const parts = remaining.flatMap(({ key, value }, index) => {
@@ -193,7 +217,8 @@ function rename({ bytes, span }: RawEntry, exposed: string | undefined, nullMemb
     const ownEdits = edits.filter((edit) => edit.span === value);
     return [toBytes(index === 0 ? '' : ','), splice({ ...member, edits: ownEdits })];
   });
-  return join([toBytes('{'), ...parts, toBytes('}')]);
+  const whole = join([toBytes('{'), ...parts, toBytes('}')]);
+  return { bytes: whole, span: { start: 0, end: whole.length }, edits: [] };
 }
 
 /** Whether the JSON string `token` has the value `text`. Then the server's own escapes stay as they are. */

@@ -1,4 +1,3 @@
-import { type OnInternalError, withErrorBoundary } from '../../errors/error-boundary.js';
 import type { ListKind } from '../../mcp/lists.js';
 import type { Catalog, OwnEntry } from './catalog.js';
 import { type Catalogs, mergeCatalogs } from './catalogs.js';
@@ -11,7 +10,6 @@ export interface MergedListsOptions {
   readonly ownTools: readonly OwnEntry[];
   readonly naming: ListNaming;
   readonly paging: Paging;
-  readonly onInternalError: OnInternalError | undefined;
   /** Called after each merge, except the one in the constructor. */
   readonly onMerged: (catalogs: Catalogs) => void;
 }
@@ -58,12 +56,13 @@ export class MergedLists {
     return list;
   }
 
-  /** Call this when a server changed its lists. During startup many servers do so at once, and one merge is enough. */
+  /**
+   * Call this when a server changed its lists. Before a client has received a list, and while servers still start, the
+   * lists are merged when somebody reads them.
+   */
   changed(): void {
-    if (this.#isStale) return;
     this.#isStale = true;
     if (this.#wereShown || this.isSettled) this.#refresh();
-    else void SETTLED.then(() => withErrorBoundary(() => this.#refresh(), this.#options.onInternalError));
   }
 
   #refresh(): void {
@@ -79,5 +78,3 @@ export class MergedLists {
     return mergeCatalogs({ servers, ownTools, naming, paging, previous: before });
   }
 }
-
-const SETTLED = Promise.resolve();

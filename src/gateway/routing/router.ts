@@ -4,7 +4,7 @@ import { RPC_CODES, RpcError } from '../../jsonrpc/rpc-error.js';
 import { METHODS } from '../../mcp/methods.js';
 import type { RelayedRequest } from '../../mcp/relayed-request.js';
 import { isUiUri, uiPointers } from '../../mcp/ui-uri.js';
-import { type Catalog, type Route, toRoute } from '../catalog/catalog.js';
+import { type Catalog, Route } from '../catalog/catalog.js';
 import type { Catalogs } from '../catalog/catalogs.js';
 import type { ListNaming } from '../catalog/server-lists.js';
 import type { EditAnswer, Handling } from '../dispatch/handling.js';
@@ -175,7 +175,7 @@ export class Router {
   /** A server that is shown alone gets unlisted names, too: it may know them. */
   #unlisted(name: string): Route | undefined {
     const only = this.#naming === 'original' ? this.#onlyBackend() : undefined;
-    return only && toRoute(only.backend.key, name);
+    return only && new Route(only.backend.key, name, false);
   }
 
   /** The only server of the view, which gets every request that names nothing known. */
