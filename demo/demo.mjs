@@ -77,9 +77,10 @@ try {
   const status = await call('trunkline__status', {});
   for (const line of status.content[0].text.split('\n')) {
     const [indentation] = /^ */.exec(line);
-    printWrapped(highlight(line.trimStart()), `  ${indentation}`, line.includes(' · ') ? ' · ' : ' ');
+    printWrapped(highlight(line.trimStart()), `  ${indentation}`);
   }
-  for (const { pid } of status.structuredContent.servers) seenPids.add(pid);
+  check(status.content[0].text.includes('3 servers, all up'), 'all servers are up again');
+  for (const { server } of status.structuredContent.servers) await serverStatus(server);
 } catch (error) {
   check(false, error instanceof Error ? error.message : String(error));
 } finally {
@@ -154,17 +155,17 @@ function heading(text) {
   print(`\n${color('bold', text)}`);
 }
 
-/** Prints a text in lines of at most 100 columns, broken at separators. Indents continuation lines by two more. */
-function printWrapped(text, indentation, separator = ' ') {
+/** Prints a text in lines of at most 100 columns, broken at spaces. Indents continuation lines by two more. */
+function printWrapped(text, indentation) {
   let line = indentation;
-  for (const part of text.split(separator)) {
-    if (stripVTControlCharacters(`${line}${part}${separator}`.trimEnd()).length > COLUMNS) {
+  for (const word of text.split(' ')) {
+    if (stripVTControlCharacters(`${line}${word}`).length > COLUMNS) {
       print(line.trimEnd());
       line = `${indentation}  `;
     }
-    line += `${part}${separator}`;
+    line += `${word} `;
   }
-  print(line.slice(0, -separator.length));
+  print(line.trimEnd());
 }
 
 function print(line) {
@@ -175,8 +176,8 @@ function print(line) {
 function highlight(line) {
   return line
     .replace(/^- (\w+):/, (_, server) => `- ${color('cyan', server)}:`)
-    .replace(/\bready\b/, (state) => color('green', state))
-    .replace(/\b(?:restarts|failures) [1-9]\d*/g, (count) => color('yellow', count));
+    .replace(/\ball up\b|^Up\b/, (state) => color('green', state))
+    .replace(/^(?:restarted|failed calls)\b/, (label) => color('yellow', label));
 }
 
 function color(name, text) {

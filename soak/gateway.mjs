@@ -72,16 +72,21 @@ export class Gateway {
     }
   }
 
-  /** What `trunkline__status` tells of the servers, by their keys, or of one of them. */
+  /** Everything that `trunkline__status` tells of one server. */
   async status(server) {
-    const { result } = await this.client.call('trunkline__status', server === undefined ? {} : { server });
-    return new Map(result.structuredContent.servers.map((report) => [report.server, report]));
+    const { result } = await this.client.call('trunkline__status', { server });
+    return result.structuredContent.servers[0];
+  }
+
+  /** The same of each server. */
+  async statusOfAll() {
+    return await Promise.all(this.#keys.map((key) => this.status(key)));
   }
 
   async becomesReady(withinMs, keys = this.#keys) {
     return await until(async () => {
-      const reports = await this.status();
-      return keys.every((key) => reports.get(key).state === 'ready');
+      const reports = await Promise.all(keys.map((key) => this.status(key)));
+      return reports.every(({ state }) => state === 'ready');
     }, withinMs);
   }
 

@@ -52,9 +52,12 @@ class Gateway {
     return new Promise((resolve) => this.#answers.set(id, resolve));
   }
 
+  /** Everything that the status tells of each server. */
   async status() {
-    const { result } = await this.request('tools/call', { name: 'trunkline__status', arguments: {} });
-    return result.structuredContent.servers;
+    const answers = KEYS.map((server) =>
+      this.request('tools/call', { name: 'trunkline__status', arguments: { server } }),
+    );
+    return (await Promise.all(answers)).map(({ result }) => result.structuredContent.servers[0]);
   }
 
   /** Resolves when every server is ready; each was started once and never again. */

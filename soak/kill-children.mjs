@@ -95,7 +95,7 @@ async function killAll({ gateway, keys, kills, pauseMs, random }) {
   let killed = 0;
   while (due.length > 0) {
     const key = pick(random, due);
-    const report = (await gateway.status(key)).get(key);
+    const report = await gateway.status(key);
     const isNew = report.state === 'ready' && report.pid !== lastPids.get(key);
     if (!isNew) {
       await wait(5);

@@ -42,7 +42,7 @@ async function run({ calls, looks: lookCount, seed, folder }) {
     looks.push({ calls: load.made, ...(await settled(gateway, start)) });
   }
   const elapsedMs = performance.now() - startedAt;
-  const reports = [...(await gateway.status()).values()];
+  const reports = await gateway.statusOfAll();
   const { strays, faults, unanswered, answersAfterCancel } = gateway.client;
   const { bugs } = await gateway.now();
   const end = await gateway.close();
@@ -98,7 +98,7 @@ async function settled(gateway, start) {
   let held;
   await until(
     async () => {
-      const reports = [...(await gateway.status()).values()];
+      const reports = await gateway.statusOfAll();
       const pending = reports.reduce((sum, { inFlight, queued }) => sum + inFlight + queued, 0);
       const isQuiet = pending === 0 && reports.every(({ state }) => state === 'ready');
       held = { ...(await gateway.held()), pending };

@@ -51,7 +51,7 @@ async function run({ minutes, seed, folder }) {
   const { rounds, calls, wrong } = await gateway
     .whileAlive(() => alternate({ gateway, beside, crashWhile, minutes, random }))
     .finally(() => beside.close());
-  const reports = await gateway.status();
+  const crashing = await gateway.status('crashing');
   const { faults, strays, notifications } = gateway.client;
   const { bugs } = await gateway.now();
   const end = await gateway.close();
@@ -64,7 +64,7 @@ async function run({ minutes, seed, folder }) {
     facts: [
       ['rounds of each kind, of 2 s each', String(count)],
       ['calls', String(calls)],
-      ['ends of the crashing neighbour', String(reports.get('crashing').restarts)],
+      ['ends of the crashing neighbour', String(crashing.restarts)],
       ['notifications of the chatty one at the client', String(notifications)],
       ['p50 without them, ms: median of the rounds', median(rounds.quiet.map(({ p50 }) => p50)).toFixed(2)],
       ['p50 with them behind the gateway', median(rounds.behind.map(({ p50 }) => p50)).toFixed(2)],

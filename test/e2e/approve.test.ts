@@ -116,10 +116,10 @@ describe('over stdio', () => {
     const gateway = await start({ servers: { f: entry } });
     const { pid } = await gateway.untilState('f', 'ready');
     gateway.configure({ f: { ...entry, approval: 'required' } });
-    await gateway.untilStatus('approval is required', ({ servers: [f] }) => f.approval?.approved === 2);
+    await gateway.untilServer('f', 'needs approval', ({ approval }) => approval?.approved === 2);
     offer(POISONED, CHANGE);
     await gateway.call('f__change');
-    await gateway.untilStatus('edit is withheld', ({ servers: [f] }) => f.tools.quarantined.length === 1);
+    await gateway.untilServer('f', 'has edit withheld', ({ tools }) => tools.quarantined.length === 1);
     expect(names(await gateway.listTools())).toEqual(['f__change', 'trunkline__status']);
 
     // What only a client was offered can be approved as well.
@@ -129,9 +129,9 @@ describe('over stdio', () => {
       code: 0,
       stdout: expect.stringContaining(', as a running Trunkline has seen it'),
     });
-    await gateway.untilStatus('edit is shown', ({ servers: [f] }) => f.tools.quarantined.length === 0);
+    await gateway.untilServer('f', 'has edit shown', ({ tools }) => tools.quarantined.length === 0);
     gateway.configure({ f: entry });
-    await gateway.untilStatus('approval is off', ({ servers: [f] }) => f.approval === null && f.pid === pid);
+    await gateway.untilServer('f', 'needs no approval', (f) => f.approval === null && f.pid === pid);
   });
 });
 

@@ -118,7 +118,7 @@ describe('a batch over HTTP', () => {
     const [answer] = (await response.json()) as { id: number; result: { content: { text: string }[] } }[];
     expect(answer?.id).toBe(1);
     expect(answer?.result.content[0]?.text).toContain('effect');
-    const status = await post(call(2, 'trunkline__status', {}), session);
+    const status = await post(call(2, 'trunkline__status', { server: 'lab' }), session);
     const { result } = (await status.json()) as { result: { structuredContent: { servers: { dropped: object }[] } } };
     // Nothing came back that nobody had asked for, nor was a line answered that was no message.
     expect(result.structuredContent.servers[0]?.dropped).toMatchObject({ unknown: 0, junk: 0 });

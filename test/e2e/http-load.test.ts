@@ -62,9 +62,8 @@ describe.each(LOADS)('$sessions sessions at once', ({ sessions: count, servers }
     await Promise.all(sessions.map((session) => session.work(servers)));
 
     expect(sessions.flatMap(({ internalErrors }) => internalErrors)).toEqual([]);
-    const reports = await statusOf(sessions[0]);
     for (const { key, users, waits, asks, cancels } of servers) {
-      const { instances, ...report } = reports.find(({ server }) => server === key) ?? {};
+      const { instances, ...report } = await statusOf(sessions[0], key);
       expect(instances.map(({ clients }: Message) => clients)).toEqual(times(count / users, () => users));
       const calls = users * (waits + asks + cancels + 1);
       const cancelled = users * cancels;
@@ -172,9 +171,9 @@ class LoadedSession implements LoadObserver {
   }
 }
 
-async function statusOf(session: LoadedSession | undefined): Promise<Message[]> {
-  const [answer] = (await session?.client.request(toolCall(1, 'trunkline__status', {}))) ?? [];
-  return answer?.result.structuredContent.servers;
+async function statusOf(session: LoadedSession | undefined, server: string): Promise<Message> {
+  const [answer] = (await session?.client.request(toolCall(1, 'trunkline__status', { server }))) ?? [];
+  return answer?.result.structuredContent.servers[0];
 }
 
 function times<T>(count: number, make: (index: number) => T): T[] {

@@ -44,7 +44,9 @@ describe('the second run', () => {
     expect(list.raw.replace(/"id":\d+/, '')).toBe(before.raw.replace(/"id":\d+/, ''));
     expect(await second.status('slow')).toMatchObject({ state: 'starting', fromLastRun: true });
     const { result } = (await second.call('trunkline__status')).message;
-    expect(result.content[0].text).toContain('cached lists');
+    expect(result.content[0].text).toContain(
+      'Starting, with the tools of the last run. Calls wait until the server is ready: slow (',
+    );
     const quick = await second.call('quick__echo', { text: 'y' });
     expect(quick.message.result.isError).toBeUndefined();
     const slow = await callSlow;

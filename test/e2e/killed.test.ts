@@ -231,7 +231,7 @@ describe('a server whose first process ends while its helper lives on', () => {
     expect(message.result._meta['trunkline/failure'].reason).toBe('child_exited');
     // The exit of the process decided, not the end of its stdout, which the helper holds open.
     expect(liveMembers([pid])).toHaveLength(1);
-    await gateway.untilStatus('it is started again', ({ servers: [lab] }) => lab.generation > 1);
+    await gateway.untilServer('lab', 'is started again', ({ generation }) => generation > 1);
     expect(liveMembers([pid])).toEqual([]);
     await gateway.untilState('lab', 'ready');
   });

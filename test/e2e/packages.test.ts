@@ -130,7 +130,7 @@ describe('a package that is not installed', () => {
     const gateway = await place.start({ a: { package: '@acme/tool' }, lab: {} }, { gateway: { restartTool: true } });
     const status = await gateway.untilState('a', 'parked');
     expect(status.lastFailure).toMatch(/^@acme\/tool could not be installed: E404: 404 Not Found/);
-    expect(status.advice).toContain('Its package could not be installed.');
+    expect(status.problem).toContain('Its package could not be installed,');
     expect(status.retryInSeconds).toBeGreaterThan(0);
     expect(status.log.join('\n')).toContain('npm error code E404');
     const { message } = await gateway.call('a__greet');
@@ -217,7 +217,7 @@ describe('what is locked', () => {
     await gateway.untilState('lab', 'ready');
     expect(await gateway.status('a')).toMatchObject({
       state: 'misconfigured',
-      advice: expect.stringMatching(/trunkline\.lock is not a valid lock file/),
+      problem: expect.stringMatching(/trunkline\.lock is not a valid lock file/),
     });
   });
 });

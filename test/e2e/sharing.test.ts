@@ -22,7 +22,7 @@ async function told(client: RawHttpClient): Promise<Message> {
 
 /** The processes of the server, as a client sees them. */
 async function instances(client: RawHttpClient): Promise<Message[]> {
-  const { result } = await client.request('tools/call', { name: 'trunkline__status', arguments: {} });
+  const { result } = await client.request('tools/call', { name: 'trunkline__status', arguments: { server: 'lab' } });
   return result.structuredContent.servers[0].instances;
 }
 

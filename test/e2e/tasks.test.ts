@@ -305,7 +305,7 @@ describe('with several clients, a task', () => {
     const { id, original } = await make(client, 's__work', {}, { _meta: { progressToken: 'mine' } });
     const awaited = client.request('tasks/result', { taskId: id });
     const inFlight = async () => {
-      const { result } = await client.request('tools/call', { name: 'trunkline__status', arguments: {} });
+      const { result } = await client.request('tools/call', { name: 'trunkline__status', arguments: { server: 's' } });
       return result.structuredContent.servers[0].inFlight;
     };
     await expect.poll(inFlight, { timeout: 5_000 }).toBe(1);

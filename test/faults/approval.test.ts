@@ -87,7 +87,9 @@ describe('a server whose tools have to be approved', () => {
     expect(advice).toContain('2 of its tools wait for approval.');
     expect(advice).toContain('trunkline approve f --config ');
     expect(approval).toEqual({ approved: 2, firstUse: true, fault: null });
-    expect(textOf(await client.call('trunkline__status'))).toContain('its first 2 tools were approved automatically');
+    expect(textOf(await client.call('trunkline__status'))).toContain(
+      'Tools that were approved automatically, because they were the first of the server: f (2)',
+    );
 
     const listChanges = () => client.notifications('notifications/tools/list_changed').length;
     await until('the client is told', () => listChanges() === 1);

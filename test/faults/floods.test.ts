@@ -37,7 +37,7 @@ describe('a server that writes to stderr without end', () => {
     const dropped = async () => (await gateway.status('f')).droppedLogLines;
     await expect.poll(dropped, { timeout: 20_000 }).toBeGreaterThan(40_000);
     expect(await gateway.status('f')).toMatchObject({ state: 'ready', restarts: 0 });
-    const text = (await gateway.call('trunkline__status')).message.result.content[0].text;
+    const text = (await gateway.call('trunkline__status', { server: 'f' })).message.result.content[0].text;
     expect(text).toMatch(/log lines dropped: \d+ \(more than 1000 in one second\)/);
     const sizes = readdirSync(logs).map((name) => statSync(join(logs, name)).size);
     expect(sizes).toHaveLength(5);

@@ -50,11 +50,11 @@ describe('a machine without descriptors left', () => {
       // What it has open stays open, and nothing can be opened any more.
       execFileSync('prlimit', ['--pid', String(short.pid), '--nofile=3:']);
       process.kill((await short.status('f')).pid, 'SIGKILL');
-      const hasFailed = ({ servers }: Message) => servers[0].lastFailure?.includes('(EMFILE)');
-      const [status] = (await short.untilStatus('the spawn fails', hasFailed)).servers;
+      const hasFailed = ({ lastFailure }: Message) => lastFailure?.includes('(EMFILE)');
+      const status = await short.untilServer('f', 'cannot be started', hasFailed);
       expect(status.state).toBe('backoff');
       expect(status.retryInSeconds).toBe(5);
-      expect(status.advice).toContain('This machine lacks what a new process needs');
+      expect(status.problem).toContain('This machine lacks what a new process needs');
       execFileSync('prlimit', ['--pid', String(short.pid), '--nofile=1024:']);
       await short.untilState('f', 'ready');
       expect(textOf((await short.call('f__answer', { nonce: 'n' })).message.result)).toBe('n');

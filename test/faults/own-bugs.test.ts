@@ -36,7 +36,7 @@ async function expectOthersToWork(one: InProcessClient, other: InProcessClient, 
   for (const client of [one, other]) expect(textOf(await client.call('f__answer', { nonce: 'n' }))).toBe('n');
   const { result } = await other.request('tools/call', { name: 'trunkline__status' });
   expect(result.structuredContent.internalErrorCount).toBe(bugs);
-  expect(result.structuredContent.servers[0]).toMatchObject({ state: 'ready', restarts: 0, inFlight: 0 });
+  expect(gateway.status('f')).toMatchObject({ state: 'ready', restarts: 0, inFlight: 0 });
   expect(result.content[0].text).toContain(`Internal errors in Trunkline: ${bugs}. Each failed one request`);
   expect(gateway.log.filter((line) => line.includes('internal error: one request failed'))).toHaveLength(bugs);
 }

@@ -321,7 +321,7 @@ describe('what is passed to the cache', () => {
 
 describe('the status of a server', () => {
   it.each([
-    ['starting', 'Calls wait until it is ready'],
+    ['starting', 'calls wait until it is ready'],
     ['idle', 'A call of one of its tools starts it'],
   ] as const)('that is %s, listed from the last run, says so', async (state, advice) => {
     const { gateway, server } = scriptGateway({ servers: { a: {} } });
@@ -351,10 +351,10 @@ describe('the status of a server', () => {
       servers: [{ backend, lifecycle, problem: undefined, logLines: [], droppedLogLines: 0, instances: [] }],
     }));
     const result = (await tool.call(
-      {},
+      { server: 'a' },
       { backends: new Map([['a', backend]]), catalogs: gateway.catalogs },
     )) as Message;
-    expect(result.content[0].text).toContain('cached lists');
+    expect(result.content[0].text).toContain('lists: those of the last run, until the server sends its own');
     expect(result.content[0].text).toContain(advice);
     expect(result.structuredContent.servers[0]).toMatchObject({ state, fromLastRun: true });
   });

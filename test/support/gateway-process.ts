@@ -143,28 +143,24 @@ export class GatewayProcess {
     return (await this.request('tools/list')).message.result.tools;
   }
 
-  /** The structured status of one server. */
+  /** Everything that the status tells of one server. */
   async status(server: string): Promise<Message> {
     return (await this.call('trunkline__status', { server })).message.result.structuredContent.servers[0];
   }
 
-  /** The structured status of everything, once it is as it should be. */
+  /** The overview of all servers, which has only what differs from healthy, once it is as it should be. */
   async untilStatus(what: string, isSo: (status: Message) => boolean): Promise<Message> {
-    for (const deadline = performance.now() + 10_000; performance.now() < deadline; ) {
-      const status = (await this.call('trunkline__status')).message.result.structuredContent;
-      if (isSo(status)) return status;
-      await pause();
-    }
-    throw new Error(`Waited in vain: ${what}; stderr:\n${this.#stderr}`);
+    const overview = async () => (await this.call('trunkline__status')).message.result.structuredContent;
+    return await this.#once(what, overview, isSo, 10_000);
+  }
+
+  /** Everything that the status tells of one server, once it is as it should be. */
+  async untilServer(server: string, what: string, isSo: (status: Message) => boolean): Promise<Message> {
+    return await this.#once(`${server}: ${what}`, () => this.status(server), isSo, this.#stateWithinMs);
   }
 
   async untilState(server: string, state: string): Promise<Message> {
-    for (const deadline = performance.now() + this.#stateWithinMs; performance.now() < deadline; ) {
-      const status = await this.status(server);
-      if (status.state === state) return status;
-      await pause();
-    }
-    throw new Error(`Server ${server} did not become ${state}; stderr:\n${this.#stderr}`);
+    return await this.untilServer(server, `is ${state}`, (status) => status.state === state);
   }
 
   /** Empties `received`, so that a test that shares the gateway sees only what comes from now on. */
@@ -219,6 +215,20 @@ export class GatewayProcess {
     } finally {
       killAll(this.folder);
     }
+  }
+
+  async #once(
+    what: string,
+    look: () => Promise<Message>,
+    isSo: (status: Message) => boolean,
+    withinMs: number,
+  ): Promise<Message> {
+    for (const deadline = performance.now() + withinMs; performance.now() < deadline; ) {
+      const status = await look();
+      if (isSo(status)) return status;
+      await pause();
+    }
+    throw new Error(`Waited in vain: ${what}; stderr:\n${this.#stderr}`);
   }
 
   #read(chunk: Buffer): void {

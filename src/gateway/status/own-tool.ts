@@ -58,13 +58,12 @@ export function createRestartTool(keysNow: () => readonly string[], restart: (id
 const DEFINITION = {
   name: 'trunkline__restart',
   title: 'Restart a server',
-  description:
-    'Stops one of the MCP servers behind Trunkline and starts it again. Its calls in flight fail, and what it had in memory is lost.',
+  description: 'Restarts one MCP server behind Trunkline. Its calls in flight fail, and what it had in memory is lost.',
   inputSchema: {
     type: 'object' as const,
-    properties: { server: { type: 'string', description: 'Key of the server in the configuration' } },
+    properties: { server: { type: 'string', description: 'Key of the server' } },
     required: ['server'],
     additionalProperties: false,
   },
-  annotations: { readOnlyHint: false, destructiveHint: true, idempotentHint: false, openWorldHint: false },
+  annotations: { destructiveHint: true, openWorldHint: false },
 };

@@ -71,3 +71,9 @@ export interface StatusFacts {
   /** Whether the tool `trunkline__restart` is offered. */
   readonly canRestart: boolean;
 }
+
+/** Returns the state for the status. A server that waits for a start slot counts as starting, not as stopped. */
+export function stateOf({ isStartSettled }: Backend, lifecycle: ProcessFacts | undefined): ServerState {
+  const { state } = lifecycle ?? { state: 'stopped' };
+  return state === 'stopped' && lifecycle !== undefined && !isStartSettled ? 'starting' : state;
+}

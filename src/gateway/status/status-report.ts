@@ -1,7 +1,10 @@
 import type { BreakerState } from '../../upstream/health/circuit-breaker.js';
 import type { ServerState } from '../dispatch/availability.js';
 
-/** Structured content of `trunkline__status`. Times are seconds, latencies are milliseconds. */
+/**
+ * Everything that the status tells. It is the structured content of `trunkline__status` for one server; for all servers
+ * the content is the shorter `StatusOverview`. Times are seconds, latencies are milliseconds.
+ */
 export interface StatusReport {
   readonly version: string;
   readonly uptimeSeconds: number;
@@ -93,7 +96,9 @@ export interface ServerReport {
   readonly log: readonly string[];
   /** Number of log lines that were dropped because too many came at once. */
   readonly droppedLogLines: number;
-  /** What a person can do. Empty if there is nothing to do. */
+  /** What is wrong, and what that means for the tools of the server. Empty if nothing is wrong with its process. */
+  readonly problem: string;
+  /** What a person can do, or what Trunkline does. Empty if there is nothing to do. */
   readonly advice: string;
   readonly instructions: string | null;
   /** The instances of this server: one per client profile, one per client, or one for all. */

@@ -1,13 +1,53 @@
-import type { InstanceReport, ListReport, ServerReport, StatusReport } from './status-report.js';
+import { describeOffer, duration, plural, renderProblem, renderRemarks, renderServer } from './server-text.js';
+import { splitByProblem } from './status-overview.js';
+import type { ServerReport, StatusReport } from './status-report.js';
 
-/** Renders the report for people and models: one line per server, and below it only what needs attention. */
+/**
+ * Renders the report about all servers for people and models: the servers with a problem first, with what to do; the
+ * others in groups. It is short, because a model pays for each byte.
+ */
 export function renderStatus(report: StatusReport): string {
-  const ready = report.servers.filter(({ state }) => state === 'ready').length;
-  const lines = [
-    `Trunkline ${report.version}, up ${duration(report.uptimeSeconds)}: ${ready} of ${plural(report.servers.length, 'server')} ready, ${plural(report.tools, 'tool')}.`,
+  const [troubled, others] = splitByProblem(report.servers);
+  return [
+    `${renderHead(report)} ${countServers(report.servers)}.`,
+    ...renderGeneral(report),
+    ...troubled.flatMap(renderProblem),
+    ...GROUPS.flatMap(({ label, includes }) => renderGroup(label, others.filter(includes))),
+    ...renderFirstUse(report.servers),
+    ...others.flatMap(renderRemarks),
+    ...(report.advice === '' ? [] : [report.advice]),
+  ].join('\n');
+}
+
+/** Renders the report about one server, with all that is known of it. */
+export function renderOneServer(report: StatusReport): string {
+  return [renderHead(report), ...renderGeneral(report), ...report.servers.flatMap(renderServer)].join('\n');
+}
+
+function renderHead({ version, uptimeSeconds, tools }: StatusReport): string {
+  return `Trunkline ${version}, up ${duration(uptimeSeconds)}, ${plural(tools, 'tool')}.`;
+}
+
+function countServers(servers: readonly ServerReport[]): string {
+  if (servers.length === 0) return 'No server is configured';
+  const all = plural(servers.length, 'server');
+  const [troubled, others] = splitByProblem(servers);
+  const up = others.filter(({ state }) => state === 'ready').length;
+  const starting = others.filter(({ state }) => state === 'starting' || state === 'installing').length;
+  const counts: [number, string][] = [
+    [troubled.length, 'with a problem'],
+    [starting, 'starting'],
+    [others.length - starting - up, 'not running'],
+    [up, 'up'],
   ];
-  lines.push(...renderConfig(report));
+  const told = counts.filter(([count]) => count > 0);
+  return up === servers.length ? `${all}, all up` : `${all}: ${told.map((each) => each.join(' ')).join(', ')}`;
+}
+
+/** What concerns Trunkline as a whole and is not as it should be. */
+function renderGeneral(report: StatusReport): string[] {
   const { waitingCalls, partialFrameBytes } = report.limits;
+  const lines = renderConfig(report);
   if (waitingCalls.refused > 0) {
     lines.push(
       `Calls refused: ${waitingCalls.refused}, because ${waitingCalls.max} calls were waiting already (limit \`gateway.maxQueued\`).`,
@@ -22,9 +62,7 @@ export function renderStatus(report: StatusReport): string {
     lines.push(
       `Internal errors in Trunkline: ${report.internalErrorCount}. Each failed one request; the log has the details.`,
     );
-  if (report.advice !== '') lines.push(report.advice);
-  for (const server of report.servers) lines.push(...renderServer(server));
-  return lines.join('\n');
+  return lines;
 }
 
 function renderConfig({ configFault, configFaultSeconds, configInForce, configNeedsRestart }: StatusReport): string[] {
@@ -42,81 +80,53 @@ function renderConfig({ configFault, configFaultSeconds, configInForce, configNe
   return lines;
 }
 
-function renderServer(server: ServerReport): string[] {
+interface Group {
+  readonly label: string;
+  readonly includes: (server: ServerReport) => boolean;
+}
+
+/** Each server without a problem is in one of these groups. Those that clients cannot use yet come first. */
+const GROUPS: readonly Group[] = [
+  {
+    label: 'Packages are being installed, which may take a minute or more. Then the tools appear',
+    includes: ({ state }) => state === 'installing',
+  },
+  {
+    label: 'Starting. The tools appear when the server is ready',
+    includes: ({ state, fromLastRun }) => state === 'starting' && !fromLastRun,
+  },
+  {
+    label: 'Starting, with the tools of the last run. Calls wait until the server is ready',
+    includes: ({ state, fromLastRun }) => state === 'starting' && fromLastRun,
+  },
+  { label: 'Not running', includes: ({ state }) => state === 'stopping' || state === 'stopped' },
+  { label: 'Not running until a call needs them', includes: ({ state }) => state === 'idle' },
+  { label: 'Up', includes: ({ state }) => state === 'ready' },
+];
+
+function renderGroup(label: string, servers: readonly ServerReport[]): string[] {
+  if (servers.length === 0) return [];
+  return [`${label}: ${servers.map((server, index) => describeMember(server, index === 0)).join(', ')}`];
+}
+
+/** A server and the number of its tools; the first of a group has the noun. */
+function describeMember(server: ServerReport, isFirst: boolean): string {
+  const { state, tools, installing } = server;
+  const count = tools.exposed.length;
   const facts = [
-    server.state,
-    plural(server.tools.exposed.length, 'tool'),
-    count(server.prompts, 'prompt'),
-    count(server.resources, 'resource'),
-    count(server.resourceTemplates, 'resource template'),
-    server.fromLastRun ? 'cached lists' : '',
-    server.pid === null ? '' : `pid ${server.pid}`,
-    server.uptimeSeconds === null ? '' : `up ${duration(server.uptimeSeconds)}`,
-    `generation ${server.generation}`,
-    `restarts ${server.restarts}`,
-    server.breaker === 'closed' ? '' : `breaker ${server.breaker}`,
-    `in flight ${server.inFlight}`,
-    `queued ${server.queued}`,
-    `calls ${server.calls}`,
-    `errors ${server.errors}`,
-    `failures ${server.failures}`,
-    server.latencyMs === null ? '' : `p50 ${server.latencyMs.p50} ms, p95 ${server.latencyMs.p95} ms`,
-  ];
-  const lines = [`- ${server.server}: ${facts.filter(Boolean).join(' · ')}`];
-  const add = (label: string, text: string) => lines.push(`    ${label}: ${text}`);
-
-  const isHealthy = server.state === 'idle' || (server.state === 'ready' && server.breaker === 'closed');
-  if (server.installing !== null)
-    add('installing', `${server.installing.package} (for ${duration(server.installing.forSeconds)})`);
-  if (server.retryInSeconds !== null) add('next start', `in ${server.retryInSeconds} s`);
-  // The line "last exit" says more than the failure "exited".
-  const hasOtherFailure = server.lastFailure !== null && server.lastFailure !== 'exited';
-  if (hasOtherFailure && !isHealthy) add('last failure', server.lastFailure);
-  if (server.instances.length > 1) add('processes', server.instances.map(describeInstance).join('; '));
-  if (server.lastExit !== null) add('last exit', describeExit(server.lastExit));
-  for (const list of [server.tools, server.prompts, server.resources, server.resourceTemplates]) {
-    for (const { name, reason } of list.quarantined) add('quarantined', `${name} (${reason})`);
-    if (list.truncated !== null) add('list cut short', list.truncated);
-    if (list.hiding.length > 0) add('invisible characters in the description', list.hiding.join(', '));
-  }
-  if (server.approval?.firstUse === true) {
-    add(
-      'approval',
-      `its first ${plural(server.approval.approved, 'tool')} ${server.approval.approved === 1 ? 'was' : 'were'} approved automatically`,
-    );
-  }
-  if (server.approval !== null && server.approval.fault !== null) add('approval', server.approval.fault);
-  if (server.tools.denied.length > 0) add('denied by configuration', server.tools.denied.join(', '));
-  const dropped = Object.entries(server.dropped).filter(([, count]) => count > 0);
-  if (dropped.length > 0) add('dropped', dropped.map(([kind, count]) => `${kind} ${count}`).join(', '));
-  const reasons = Object.entries(server.failureReasons);
-  if (reasons.length > 0) add('failures', reasons.map(([reason, count]) => `${reason} ${count}`).join(', '));
-  if (server.droppedLogLines > 0) add('log lines dropped', `${server.droppedLogLines} (more than 1000 in one second)`);
-  if (!isHealthy) for (const line of server.log) add('log', line);
-  if (server.advice !== '') add('what to do', server.advice);
-  return lines;
+    installing !== null && `${installing.package}, for ${duration(installing.forSeconds)}`,
+    count > 0 && (isFirst ? plural(count, 'tool') : String(count)),
+    // A server that is up and has no tools may have something else.
+    count === 0 && state === 'ready' && describeOffer(server),
+    tools.denied.length > 0 && `${tools.denied.length} denied`,
+  ].filter(Boolean);
+  return facts.length === 0 ? server.server : `${server.server} (${facts.join(', ')})`;
 }
 
-function describeInstance({ id, state, pid, clients, isYours }: InstanceReport): string {
-  const users = `${plural(clients, 'client')}${isYours ? ', including you' : ''}`;
-  return `${id} ${state}${pid === null ? '' : ` (pid ${pid})`}, ${users}`;
-}
-
-function describeExit({ code, signal, secondsAgo }: NonNullable<ServerReport['lastExit']>): string {
-  const how = signal === null ? `code ${code}` : `signal ${signal}`;
-  return `${how}, ${duration(secondsAgo)} ago`;
-}
-
-function count({ exposed }: ListReport, noun: string): string {
-  return exposed.length === 0 ? '' : plural(exposed.length, noun);
-}
-
-function plural(count: number, noun: string): string {
-  return `${count} ${noun}${count === 1 ? '' : 's'}`;
-}
-
-function duration(seconds: number): string {
-  if (seconds < 60) return `${seconds} s`;
-  if (seconds < 3600) return `${Math.floor(seconds / 60)} min ${seconds % 60} s`;
-  return `${Math.floor(seconds / 3600)} h ${Math.floor((seconds % 3600) / 60)} min`;
+/** The servers whose tools nobody has looked at. */
+function renderFirstUse(servers: readonly ServerReport[]): string[] {
+  const first = servers.filter(({ approval }) => approval?.firstUse === true);
+  if (first.length === 0) return [];
+  const counts = first.map(({ server, approval }) => `${server} (${approval?.approved})`);
+  return [`Tools that were approved automatically, because they were the first of the server: ${counts.join(', ')}`];
 }

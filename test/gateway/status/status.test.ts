@@ -1,88 +1,9 @@
 import { describe, expect, it } from 'vitest';
-import { createRestartTool } from '../../../src/gateway/status/own-tool.js';
 import { adviseOnToolCount, createToolCountWarning, reportStatus } from '../../../src/gateway/status/status.js';
-import type { ProcessFacts, ServerFacts, StatusFacts } from '../../../src/gateway/status/status-facts.js';
-import { renderStatus } from '../../../src/gateway/status/status-text.js';
-import { createStatusTool } from '../../../src/gateway/status/status-tool.js';
+import { renderOneServer, renderStatus } from '../../../src/gateway/status/status-text.js';
 import { SharedLimit } from '../../../src/io/shared-limit.js';
 import { offering, type ServerScript, scriptGateway, toolOf } from '../../support/scripted-gateway.js';
-
-const READY: ProcessFacts = {
-  state: 'ready',
-  pid: 4711,
-  generation: 1,
-  restarts: 0,
-  consecutiveFailures: 0,
-  readySince: 40_000,
-  retryAt: undefined,
-  missing: undefined,
-  installingSince: undefined,
-  lastExit: undefined,
-  lastFailure: undefined,
-};
-
-const NOTHING = { exposed: [], quarantined: [], denied: [], truncated: null, hiding: [] };
-
-const SOUND = { file: '/etc/trunkline.yaml', fault: undefined, reloads: 0, needsRestart: [] };
-
-const FAULT = { report: 'trunkline.yaml:3:1: no servers', since: 88_000, isPreviousInForce: false };
-
-const NOTHING_SEEN = { backends: new Map(), catalogs: scriptGateway({ servers: {} }).gateway.catalogs };
-
-interface Given {
-  readonly script?: ServerScript;
-  readonly lifecycle?: Partial<ProcessFacts> | undefined;
-  readonly problem?: ServerFacts['problem'];
-  readonly logLines?: readonly string[];
-  readonly facts?: Partial<StatusFacts>;
-  readonly isStarted?: boolean;
-}
-
-/** One server `a`, started unless told otherwise, and what there is to know of it 100 s after the start. */
-async function given({
-  script = { tools: ['read'] },
-  lifecycle,
-  problem,
-  logLines = [],
-  facts,
-  isStarted = true,
-}: Given = {}) {
-  const world = scriptGateway({ servers: { a: script, b: {} } });
-  if (isStarted) await world.server('a').start();
-  const make = (): StatusFacts => ({
-    now: 100_000,
-    startedAt: 0,
-    version: '1.2.3',
-    config: SOUND,
-    catalogs: world.gateway.catalogs,
-    canRestart: false,
-    redact: (text) => text.replaceAll('canary', '[redacted]'),
-    waiting: new SharedLimit(1_024),
-    partialFrames: new SharedLimit(1_000),
-    internalErrorCount: 0,
-    servers: [
-      {
-        backend: world.server('a').backend,
-        lifecycle: { ...READY, ...lifecycle },
-        problem,
-        logLines,
-        droppedLogLines: 0,
-        instances: [],
-      },
-      {
-        backend: world.server('b').backend,
-        lifecycle: undefined,
-        problem: undefined,
-        logLines: [],
-        droppedLogLines: 0,
-        instances: [],
-      },
-    ],
-    ...facts,
-  });
-  const report = () => reportStatus(make());
-  return { ...world, make, report, one: () => report().servers[0] };
-}
+import { given, NOTHING, READY } from './reporting.js';
 
 describe('the report', () => {
   it('of a server that is well has every member and nothing to advise', async () => {
@@ -125,13 +46,14 @@ describe('the report', () => {
       installing: null,
       log: [],
       droppedLogLines: 0,
+      problem: '',
       advice: '',
       instructions: null,
       instances: [],
     });
   });
 
-  it('counts calls and how long they took', async () => {
+  it('counts calls and how long they took, in whole milliseconds', async () => {
     const { server, connect, clock, one } = await given();
     const client = connect();
     client.initialize();
@@ -139,7 +61,7 @@ describe('the report', () => {
     clock.advance(12.34);
     server('a').child.answer(0);
     server('a').child.answer(1, { isError: true });
-    expect(one()).toMatchObject({ calls: 3, errors: 1, inFlight: 1, latencyMs: { p50: 12.3, p95: 12.3 } });
+    expect(one()).toMatchObject({ calls: 3, errors: 1, inFlight: 1, latencyMs: { p50: 12, p95: 12 } });
     server('a').child.say('junk');
     expect(one()?.dropped).toMatchObject({ junk: 1 });
   });
@@ -210,7 +132,8 @@ describe('the report', () => {
   it("says of a failure that is not the server's whose it is", async () => {
     const lastFailure = { reason: 'Cannot start "x": too many files are open (EMFILE)', at: 0, isHostFault: true };
     const { one } = await given({ lifecycle: { state: 'backoff', lastFailure } });
-    expect(one()?.advice).toMatch(/^This machine lacks what a new process needs; the server is not to blame/);
+    expect(one()?.problem).toContain('This machine lacks what a new process needs; the server is not to blame.');
+    expect(one()?.advice).toMatch(/^Close other programs/);
   });
 
   it('of a server without a process has no more than that', async () => {
@@ -234,12 +157,12 @@ describe('what a limit refused', () => {
       internalErrorCount: 2,
       advice: expect.stringContaining('41 tools are listed'),
     });
-    expect(renderStatus(report()).split('\n').slice(1, 5)).toEqual([
+    expect(renderStatus(report()).split('\n').slice(1, 4)).toEqual([
       'Calls refused: 1, because 0 calls were waiting already (limit `gateway.maxQueued`).',
       'Messages dropped: 1, because incomplete messages took up 5 bytes already (limit `gateway.maxPartial`).',
       'Internal errors in Trunkline: 2. Each failed one request; the log has the details.',
-      report().advice,
     ]);
+    expect(renderStatus(report()).split('\n').at(-1)).toBe(report().advice);
   });
 
   it('is counted by the reason of each failure', async () => {
@@ -249,7 +172,7 @@ describe('what a limit refused', () => {
       'queue_full',
     );
     expect(report().servers[0]).toMatchObject({ failures: 1, failureReasons: { queue_full: 1 } });
-    expect(renderStatus(report())).toContain('    failures: queue_full 1');
+    expect(renderStatus(report())).toContain('    failed calls: 1 of 1 (queue full 1)');
   });
 
   it('of a log is told with it', async () => {
@@ -258,7 +181,7 @@ describe('what a limit refused', () => {
     const [one, ...others] = facts.servers;
     if (one === undefined) throw new Error('No server');
     const report = reportStatus({ ...facts, servers: [{ ...one, droppedLogLines: 7 }, ...others] });
-    expect(renderStatus(report)).toContain('    log lines dropped: 7 (more than 1000 in one second)');
+    expect(renderOneServer(report)).toContain('    log lines dropped: 7 (more than 1000 in one second)');
   });
 
   it('names tools that hide characters in their descriptions', async () => {
@@ -285,12 +208,11 @@ describe('what a server offers besides tools', () => {
     });
   });
 
-  it('is counted in the text, where there is any', async () => {
+  it('is counted in the text about one server, where there is any', async () => {
     const { report } = await given({ script });
-    expect(renderStatus(report())).toContain(
-      '- a: ready · 1 tool · 2 prompts · 1 resource · 1 resource template · pid',
-    );
-    expect(renderStatus(report())).not.toMatch(/^- b:.*(prompts|resources|templates)/m);
+    const text = renderOneServer(report());
+    expect(text).toContain('- a: up, 1 tool, 2 prompts, 1 resource, 1 resource template');
+    expect(text).toContain('- b: not running, no tools');
   });
 
   it('and cannot be read is shown as quarantined, of a server that is ready all the same', async () => {
@@ -300,7 +222,7 @@ describe('what a server offers besides tools', () => {
     const reason = `prompts/list: answered ${JSON.stringify(error)}`;
     expect(one()).toMatchObject({ state: 'ready', prompts: { ...NOTHING, quarantined: [{ name, reason }] } });
     expect(one()?.tools.exposed).toEqual(['a__read']);
-    expect(renderStatus(report()).split('\n')).toContain(`    quarantined: ${name} (${reason})`);
+    expect(renderStatus(report()).split('\n')).toContain(`    not listed: ${name} (${reason})`);
   });
 
   it('and is unsound or shadowed is shown as quarantined', async () => {
@@ -327,170 +249,6 @@ describe('what a server offers besides tools', () => {
       { ...NOTHING, exposed: ['x://2'], quarantined: [{ name: 'x://1', reason: 'name is not a string' }] },
       { ...NOTHING, quarantined: [{ name: 'x://2', reason: 'taken by "a"' }] },
     ]);
-  });
-});
-
-describe('the advice', () => {
-  it.each([
-    ['parked', {}, /Read the log lines, fix the cause, then restart the client/],
-    ['backoff', {}, /restarts it automatically/],
-    ['starting', { consecutiveFailures: 0 }, /still starting/],
-    ['starting', { consecutiveFailures: 1 }, /being started again/],
-    ['stopping', {}, /^$/],
-    ['stopped', {}, /^$/],
-    ['ready', {}, /^$/],
-  ] as const)('for a server that is %s (%j) is %s', async (state, lifecycle, advice) => {
-    const { one } = await given({ lifecycle: { state, ...lifecycle } });
-    expect(one()?.advice).toMatch(advice);
-  });
-
-  it('names the tool that restarts, where there is one', async () => {
-    const { one } = await given({ lifecycle: { state: 'parked' }, facts: { canRestart: true } });
-    expect(one()?.advice).toContain('call trunkline__restart with server "a"');
-  });
-
-  it('is what is wrong with the configuration, if that is it', async () => {
-    const problem = { message: 'the variable KEY is not set', hint: 'set KEY, or give it a default' };
-    const { one } = await given({ problem, isStarted: false });
-    expect(one()).toMatchObject({
-      state: 'misconfigured',
-      advice: 'Its configuration is wrong: the variable KEY is not set. To fix it, set KEY, or give it a default.',
-    });
-  });
-});
-
-describe('the report as text', () => {
-  it('has one line for a server that is well', async () => {
-    const { report } = await given({ lifecycle: { readySince: 100_000 - 61_000 } });
-    expect(renderStatus(report())).toBe(
-      [
-        'Trunkline 1.2.3, up 1 min 40 s: 1 of 2 servers ready, 1 tool.',
-        '- a: ready · 1 tool · pid 4711 · up 1 min 1 s · generation 1 · restarts 0 · in flight 0 · queued 0 · calls 0 · errors 0 · failures 0',
-        '- b: stopped · 0 tools · generation 0 · restarts 0 · in flight 0 · queued 0 · calls 0 · errors 0 · failures 0',
-      ].join('\n'),
-    );
-  });
-
-  it('has below it what is not as it should be', async () => {
-    const lifecycle = {
-      state: 'backoff',
-      pid: undefined,
-      readySince: undefined,
-      retryAt: 101_500,
-      lastExit: { code: 1, signal: null, at: 35_000 },
-      lastFailure: { reason: 'start-timeout', at: 35_000 },
-    } as const;
-    const { report } = await given({ lifecycle, logLines: ['Error: no key'], script: { tools: ['{"name":"bad"}'] } });
-    const lines = renderStatus(report()).split('\n');
-    expect(lines.slice(2, -1)).toEqual([
-      '    next start: in 2 s',
-      '    last failure: start-timeout',
-      '    last exit: code 1, 1 min 5 s ago',
-      '    quarantined: bad (inputSchema is not a schema of type "object")',
-      '    log: Error: no key',
-      '    what to do: Trunkline restarts it automatically. If it keeps failing, the log lines show why.',
-    ]);
-  });
-
-  it('names the signal that ended a process, long ago', async () => {
-    const { report } = await given({
-      lifecycle: { lastExit: { code: null, signal: 'SIGKILL', at: 0 } },
-      facts: { now: 7_290_000 },
-    });
-    expect(renderStatus(report())).toContain('last exit: signal SIGKILL, 2 h 1 min ago');
-  });
-
-  it('begins with what is wrong with the configuration as a whole', async () => {
-    const { report } = await given({ facts: { config: { ...SOUND, fault: FAULT } } });
-    expect(renderStatus(report()).split('\n')[1]).toBe(
-      'The configuration cannot be used, so no server runs: trunkline.yaml:3:1: no servers',
-    );
-  });
-
-  it('tells since when the file cannot be used, and that what it said before is in force', async () => {
-    const { report } = await given({ facts: { config: { ...SOUND, fault: { ...FAULT, isPreviousInForce: true } } } });
-    expect(report()).toMatchObject({
-      configFault: FAULT.report,
-      configFaultSeconds: 12,
-      configInForce: 'previous',
-    });
-    expect(renderStatus(report()).split('\n')[1]).toBe(
-      `The configuration file has been unusable for 12 s, so the previous configuration stays in force: ${FAULT.report}`,
-    );
-  });
-
-  it('tells which settings wait for the next start', async () => {
-    const { report } = await given({ facts: { config: { ...SOUND, reloads: 2, needsRestart: ['gateway.http'] } } });
-    expect(report()).toMatchObject({ configInForce: 'current', configReloads: 2 });
-    expect(renderStatus(report()).split('\n')[1]).toBe(
-      'Restart Trunkline to apply these changed settings: gateway.http.',
-    );
-  });
-
-  it('has as many lines as it should, whatever a server says', async () => {
-    const { report } = await given({
-      logLines: ['a\nb\r\u2028c'],
-      lifecycle: { state: 'parked', lastFailure: { reason: 'x\ny', at: 0 } },
-    });
-    const lines = renderStatus(report()).split('\n');
-    expect(lines.filter((line) => !/^(Trunkline|- [ab]:| {4}[a-z ]+:)/.test(line))).toEqual([]);
-  });
-});
-
-describe('the tool trunkline__status', () => {
-  it('gives the report as text and as data', async () => {
-    const { make, report } = await given();
-    const result = await createStatusTool(make).call(undefined, NOTHING_SEEN);
-    expect(result.structuredContent).toEqual(report());
-    expect(result.content).toEqual([{ type: 'text', text: renderStatus(report()) }]);
-    expect(result.isError).toBeUndefined();
-  });
-
-  it('reports members that its schema names, all of them', async () => {
-    const { make } = await given();
-    const tool = createStatusTool(make);
-    const { outputSchema } = JSON.parse(Buffer.from(tool.entry).toString());
-    const { structuredContent } = (await tool.call({ server: 'a' }, NOTHING_SEEN)) as {
-      structuredContent: Record<string, unknown[]>;
-    };
-    expect(Object.keys(structuredContent).sort()).toEqual(outputSchema.required.toSorted());
-    const [server] = structuredContent.servers as Record<string, object>[];
-    const schema = outputSchema.properties.servers.items;
-    expect(Object.keys(server ?? {}).sort()).toEqual(schema.required.toSorted());
-    for (const list of ['tools', 'prompts', 'resources', 'resourceTemplates']) {
-      expect(Object.keys(server?.[list] ?? {}).sort()).toEqual(schema.properties[list].required.toSorted());
-    }
-  });
-
-  it.each([{}, { server: undefined }, { server: null }, null, 'a', []])('shows all servers for %j', async (args) => {
-    const { make } = await given();
-    const { structuredContent } = await createStatusTool(make).call(args, NOTHING_SEEN);
-    expect((structuredContent as { servers: unknown[] }).servers).toHaveLength(2);
-  });
-
-  it.each(['c', '', '__proto__', 7])('says which servers there are when asked for %j', async (server) => {
-    const { make } = await given();
-    const result = await createStatusTool(make).call({ server }, NOTHING_SEEN);
-    expect(result.isError).toBe(true);
-    expect(JSON.stringify(result.content)).toContain('Configured servers: a, b.');
-  });
-});
-
-describe('the tool trunkline__restart', () => {
-  it('restarts the server that is named, and no other', async () => {
-    const { server, gateway } = scriptGateway({ servers: { a: {}, b: {} } });
-    const backends = new Map(['a', 'b'].map((key) => [key, server(key).backend]));
-    const seen = { backends, catalogs: gateway.catalogs };
-    const restarted: string[] = [];
-    const tool = createRestartTool(
-      () => ['a', 'b'],
-      (key) => restarted.push(key),
-    );
-    expect((await tool.call({ server: 'b' }, seen)).isError).toBeUndefined();
-    expect((await tool.call({ server: 'c' }, seen)).isError).toBe(true);
-    expect((await tool.call({}, seen)).isError).toBe(true);
-    expect((await tool.call(undefined, seen)).isError).toBe(true);
-    expect(restarted).toEqual(['b']);
   });
 });
 

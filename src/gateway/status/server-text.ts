@@ -1,0 +1,208 @@
+import { outputOf } from './status-overview.js';
+import type { InstanceReport, ListReport, ServerReport } from './status-report.js';
+
+/** Names of withheld entries in the text about all servers. The text about one server has all names. */
+const BRIEF_NAMES = 5;
+
+/** A server with a problem: what is wrong, why, and what to do. */
+export function renderProblem(server: ServerReport): string[] {
+  return block(server, [
+    ...failureRows(server),
+    ...gapRows(server, BRIEF_NAMES),
+    ...callRows(server),
+    ...(server.problem === '' ? [] : logRows(server)),
+    adviceRow(server),
+  ]);
+}
+
+/** A server without a problem about which there is something to know. Empty if there is nothing. */
+export function renderRemarks(server: ServerReport): string[] {
+  const rows = [restartRow(server), ...callRows(server), hiddenTextRow(server, BRIEF_NAMES)].filter(isTold);
+  return rows.length === 0 ? [] : block(server, rows);
+}
+
+/** A server with everything that is known of it. */
+export function renderServer(server: ServerReport): string[] {
+  const { approval, instances, installing } = server;
+  return block(server, [
+    installing && row('package', `${installing.package}, for ${duration(installing.forSeconds)} so far`),
+    ...failureRows(server),
+    server.fromLastRun && row('lists', 'those of the last run, until the server sends its own'),
+    ...gapRows(server, Number.POSITIVE_INFINITY),
+    hiddenTextRow(server, Number.POSITIVE_INFINITY),
+    names('denied by configuration', server.tools.denied, Number.POSITIVE_INFINITY),
+    approval?.firstUse === true &&
+      row('approval', `its first ${wereApproved(approval.approved)} approved automatically`),
+    processRow(server),
+    server.problem === '' && restartRow(server),
+    instances.length > 1 && row('processes', instances.map(describeInstance).join('; ')),
+    trafficRow(server),
+    ...callRows(server),
+    droppedRow(server),
+    server.droppedLogLines > 0 && row('log lines dropped', `${server.droppedLogLines} (more than 1000 in one second)`),
+    ...logRows(server),
+    adviceRow(server),
+  ]);
+}
+
+/** What clients can use of a server, such as `12 tools, 1 prompt`. */
+export function describeOffer({ tools, prompts, resources, resourceTemplates }: ServerReport): string {
+  const offer = [
+    count(tools.exposed.length, 'tool'),
+    count(prompts.exposed.length, 'prompt'),
+    count(resources.exposed.length, 'resource'),
+    count(resourceTemplates.exposed.length, 'resource template'),
+  ].filter(isTold);
+  return offer.length === 0 ? 'no tools' : offer.join(', ');
+}
+
+export function plural(count: number, noun: string): string {
+  return `${count} ${noun}${count === 1 ? '' : 's'}`;
+}
+
+export function duration(seconds: number): string {
+  if (seconds < 60) return `${seconds} s`;
+  if (seconds < 3600) return `${Math.floor(seconds / 60)} min ${seconds % 60} s`;
+  return `${Math.floor(seconds / 3600)} h ${Math.floor((seconds % 3600) / 60)} min`;
+}
+
+function count(count: number, noun: string): Row {
+  return count > 0 && plural(count, noun);
+}
+
+type Row = string | false | null | undefined;
+
+function block(server: ServerReport, rows: readonly Row[]): string[] {
+  const head = server.problem === '' ? `${STATE_WORDS[server.state]}, ${describeOffer(server)}` : server.problem;
+  return [`- ${server.server}: ${head}`, ...rows.filter(isTold).map((text) => `    ${text}`)];
+}
+
+function isTold(text: Row): text is string {
+  return typeof text === 'string' && text !== '';
+}
+
+function row(label: string, text: string): string {
+  return `${label}: ${text}`;
+}
+
+const STATE_WORDS: Readonly<Record<ServerReport['state'], string>> = {
+  ready: 'up',
+  idle: 'not running until a call needs it',
+  starting: 'starting',
+  installing: 'being installed',
+  suspect: 'silent',
+  backoff: 'failed',
+  parked: 'parked',
+  misconfigured: 'misconfigured',
+  stopping: 'being stopped',
+  stopped: 'not running',
+};
+
+/** Why a server with a problem failed. */
+function failureRows(server: ServerReport): Row[] {
+  const { problem, lastFailure, approval } = server;
+  return [
+    problem !== '' && lastFailure !== null && row('why', describeFailure(server, lastFailure)),
+    approval !== null && approval.fault !== null && row('approval', approval.fault),
+  ];
+}
+
+function wereApproved(count: number): string {
+  return `${plural(count, 'tool')} ${count === 1 ? 'was' : 'were'}`;
+}
+
+function describeFailure({ lastExit }: ServerReport, failure: string): string {
+  // The end of the process and the failure of the handshake can be noticed in either order.
+  const hasEnded = failure === 'exited' || failure.endsWith(': exited');
+  if (hasEnded) return lastExit === null ? 'it ended' : `it ended with ${describeExit(lastExit)}`;
+  return failure === 'start-timeout' || failure.endsWith(': timeout')
+    ? 'it was not ready in time (setting `startTimeout`)'
+    : failure;
+}
+
+function describeExit({ code, signal, secondsAgo }: NonNullable<ServerReport['lastExit']>): string {
+  return `${signal === null ? `exit code ${code}` : `signal ${signal}`}, ${duration(secondsAgo)} ago`;
+}
+
+/** Entries that are missing from the lists, and lists that are incomplete. */
+function gapRows(server: ServerReport, max: number): Row[] {
+  return listsOf(server).flatMap(({ quarantined, truncated }) => [
+    names(
+      'not listed',
+      quarantined.map(({ name, reason }) => `${name} (${reason})`),
+      max,
+    ),
+    truncated !== null && row('list cut short', truncated),
+  ]);
+}
+
+function hiddenTextRow(server: ServerReport, max: number): Row {
+  return names(
+    'invisible characters in the description',
+    listsOf(server).flatMap(({ hiding }) => hiding),
+    max,
+  );
+}
+
+function names(label: string, all: readonly string[], max: number): Row {
+  if (all.length === 0) return undefined;
+  const more = all.length > max ? `, and ${all.length - max} more` : '';
+  return row(label, `${all.slice(0, max).join(', ')}${more}`);
+}
+
+function listsOf({ tools, prompts, resources, resourceTemplates }: ServerReport): ListReport[] {
+  return [tools, prompts, resources, resourceTemplates];
+}
+
+function logRows(server: ServerReport): Row[] {
+  return outputOf(server).map((line) => row('log', line));
+}
+
+function adviceRow({ advice }: ServerReport): Row {
+  return advice !== '' && row('what to do', advice);
+}
+
+function restartRow({ restarts, lastExit }: ServerReport): Row {
+  if (restarts === 0) return undefined;
+  const end = lastExit === null ? '' : `; the last process ended with ${describeExit(lastExit)}`;
+  return row('restarted', `${restarts === 1 ? 'once' : `${restarts} times`}${end}`);
+}
+
+function processRow({ pid, uptimeSeconds, generation, protocolVersion }: ServerReport): Row {
+  if (pid === null) return undefined;
+  const age = uptimeSeconds === null ? '' : `, up ${duration(uptimeSeconds)}`;
+  const version = protocolVersion === null ? '' : `, protocol ${protocolVersion}`;
+  return row('process', `pid ${pid}${age}${version}${generation > 1 ? `, start ${generation}` : ''}`);
+}
+
+/** Calls that failed since Trunkline started, and calls that wait now. */
+function callRows({ calls, failures, failureReasons, inFlight, queued }: ServerReport): Row[] {
+  const reasons = Object.entries(failureReasons).map(([reason, count]) => `${reason.replaceAll('_', ' ')} ${count}`);
+  const because = reasons.length === 0 ? '' : ` (${reasons.join(', ')})`;
+  return [
+    failures > 0 && row('failed calls', `${failures} of ${calls}${because}`),
+    queued > 0 && row('waiting calls', `${queued}, behind ${inFlight} in flight`),
+  ];
+}
+
+function trafficRow({ calls, errors, inFlight, cancelled, repeated, latencyMs }: ServerReport): Row {
+  if (calls === 0) return undefined;
+  const kinds = [
+    inFlight > 0 && `${inFlight} in flight`,
+    errors > 0 && `${errors} answered with an error`,
+    cancelled > 0 && `${cancelled} cancelled`,
+    repeated > 0 && `${repeated} repeated`,
+    latencyMs && `half took up to ${latencyMs.p50} ms, 95 % up to ${latencyMs.p95} ms`,
+  ];
+  return row('calls', [String(calls), ...kinds.filter(isTold)].join(', '));
+}
+
+function droppedRow({ dropped }: ServerReport): Row {
+  const kinds = Object.entries(dropped).filter(([, count]) => count > 0);
+  return kinds.length > 0 && row('dropped messages', kinds.map(([kind, count]) => `${kind} ${count}`).join(', '));
+}
+
+function describeInstance({ id, state, pid, clients, isYours }: InstanceReport): string {
+  const users = `${plural(clients, 'client')}${isYours ? ', including you' : ''}`;
+  return `${id} ${state}${pid === null ? '' : ` (pid ${pid})`}, ${users}`;
+}

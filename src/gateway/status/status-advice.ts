@@ -1,0 +1,122 @@
+import type { Backend } from '../registry/backend.js';
+import { type ServerFacts, type StatusFacts, stateOf } from './status-facts.js';
+
+/** What the status says about one server, as sentences. Each is empty if there is nothing to say. */
+export interface Assessment {
+  /** What is wrong, and what that means for its tools. */
+  readonly problem: string;
+  /** What a person can do, or what Trunkline does without a person. */
+  readonly advice: string;
+}
+
+/** Says what is wrong with a server, what that means, and what to do about it. */
+export function assess(facts: StatusFacts, server: ServerFacts): Assessment {
+  const { problem, advice } = assessState(facts, server);
+  return { problem, advice: [advice, adviseOnApproval(server.backend)].filter(Boolean).join(' ') };
+}
+
+function assessState(facts: StatusFacts, { backend, lifecycle, problem, instances }: ServerFacts): Assessment {
+  if (problem !== undefined) return assessConfiguration(problem);
+  const next = describeWait(facts.now, lifecycle?.retryAt);
+  const restart = facts.canRestart
+    ? `call trunkline__restart with server "${backend.key}"`
+    : 'restart the client, which restarts Trunkline';
+  switch (stateOf(backend, lifecycle)) {
+    case 'installing':
+      return fine(
+        'Its package is being installed, which may take a minute or more. Its tools appear when it is ready.',
+      );
+    case 'parked':
+      if (lifecycle?.missing !== undefined)
+        return {
+          problem: 'Its package could not be installed, so it does not run and its tools are not listed.',
+          advice: `Fix the cause (check the network), then ${restart}, or run \`trunkline install\`. Without that, Trunkline tries again ${next}.`,
+        };
+      return {
+        problem: `It is parked, because it failed ${times(lifecycle?.consecutiveFailures ?? 0)} in a row: ${itsTools(backend)} not listed.`,
+        advice: `Fix the cause, then ${restart}. Without that, Trunkline tries again ${next}, and when one of its tools is called.`,
+      };
+    case 'backoff': {
+      const problem = `It failed. ${untilItRuns(backend)}`;
+      if (lifecycle?.lastFailure?.isHostFault === true)
+        return { problem: `${problem} ${SHORT_OF_RESOURCES}`, advice: FREE_RESOURCES };
+      return { problem, advice: `Trunkline restarts it automatically, ${next}. ${IF_IT_FAILS_AGAIN}` };
+    }
+    case 'starting':
+      if (instances.some((instance) => instance.backend === backend && instance.isUnclaimed))
+        return fine('Its process runs. The MCP handshake follows when the first client connects.');
+      if ((lifecycle?.consecutiveFailures ?? 0) > 0)
+        return { problem: `It failed and is being started again. ${untilItRuns(backend)}`, advice: IF_IT_FAILS_AGAIN };
+      return fine(`It is still starting. ${untilItRuns(backend)}`);
+    case 'suspect':
+      return {
+        problem: 'It has stopped answering, so new calls wait.',
+        advice: 'Trunkline probes it, and restarts it if it does not answer.',
+      };
+    case 'idle':
+      return fine('It does not run because no client needs it now. A call of one of its tools starts it.');
+    case 'ready':
+      if (backend.dispatcher.breaker.state === 'closed') return fine('');
+      return {
+        problem: 'It runs, but too many of its recent calls failed, so Trunkline refuses calls to it.',
+        advice: `Trunkline accepts calls again when it answers a test request. To restart it now, ${restart}.`,
+      };
+    case 'stopped':
+    case 'stopping':
+      return fine('');
+  }
+}
+
+/** Message and hint are phrases without a capital letter and without a period. */
+function assessConfiguration({ message, hint }: NonNullable<ServerFacts['problem']>): Assessment {
+  return {
+    problem: `Its configuration is wrong: ${message}. It cannot run, so its tools are not listed.`,
+    advice: `To fix it, ${hint}.`,
+  };
+}
+
+function fine(advice: string): Assessment {
+  return { problem: '', advice };
+}
+
+const SHORT_OF_RESOURCES = 'This machine lacks what a new process needs; the server is not to blame.';
+
+const FREE_RESOURCES =
+  'Close other programs, or raise the limit that the last failure names (`ulimit -n` for open files). Trunkline retries every 5 s.';
+
+const IF_IT_FAILS_AGAIN = 'If it keeps failing, its log lines show why.';
+
+function adviseOnApproval({ lists, approval }: Backend): string {
+  const verdicts = [...(lists.tools.verdicts?.values() ?? [])];
+  const withheld = verdicts.filter((verdict) => verdict !== 'approved').length;
+  if (approval === undefined || withheld === 0) return '';
+  return `${withheld} of its tools ${withheld === 1 ? 'waits' : 'wait'} for approval. ${approval.advice}`;
+}
+
+/** What happens to tools and calls until the next process is ready. */
+function untilItRuns(backend: Backend): string {
+  const count = toolCount(backend);
+  if (count === 0) return 'Its tools appear when it is ready.';
+  return `Its ${count === 1 ? 'tool stays' : `${count} tools stay`} listed, and calls wait until it is ready.`;
+}
+
+function itsTools(backend: Backend): string {
+  const count = toolCount(backend);
+  if (count === 0) return 'its tools are';
+  return count === 1 ? 'its tool is' : `its ${count} tools are`;
+}
+
+/** Number of tools that are listed while the server is available. */
+function toolCount(backend: Backend): number {
+  return backend.knownListsAs('exposed').tools.entries.filter(({ entry }) => entry !== undefined).length;
+}
+
+function times(count: number): string {
+  return count === 1 ? 'once' : `${count} times`;
+}
+
+function describeWait(now: number, at: number | undefined): string {
+  const seconds = at === undefined ? 0 : Math.ceil((at - now) / 1000);
+  if (seconds <= 0) return 'soon';
+  return seconds < 120 ? `in ${seconds} s` : `in ${Math.round(seconds / 60)} min`;
+}

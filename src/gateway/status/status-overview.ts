@@ -1,0 +1,119 @@
+import type { ListReport, ServerReport, StatusReport } from './status-report.js';
+
+/**
+ * Structured content of `trunkline__status` for all servers: what differs from a healthy gateway with healthy servers. A
+ * member that is absent has the value that it has when all is well, or is told only in the report about one server.
+ */
+export interface StatusOverview
+  extends Pick<StatusReport, 'version'>,
+    Partial<Omit<StatusReport, 'version' | 'limits' | 'servers'>> {
+  /** Only the limits that refused something. */
+  readonly limits?: Partial<StatusReport['limits']>;
+  /** Those with a problem first. */
+  readonly servers: readonly ServerOverview[];
+}
+
+type Counted = 'tools' | 'prompts' | 'resources' | 'resourceTemplates';
+
+export interface ServerOverview
+  extends Pick<ServerReport, 'server' | 'state'>,
+    Partial<Omit<ServerReport, 'server' | 'state' | Counted>> {
+  readonly tools?: ListOverview;
+  readonly prompts?: ListOverview;
+  readonly resources?: ListOverview;
+  readonly resourceTemplates?: ListOverview;
+}
+
+/** Numbers of entries that are not listed, or that hide characters; the report about one server names them. */
+export interface ListOverview {
+  readonly quarantined?: number;
+  readonly denied?: number;
+  readonly hiding?: number;
+  readonly truncated?: string;
+}
+
+export function overviewOf(report: StatusReport): StatusOverview {
+  const { version, uptimeSeconds, configFile, configInForce, limits, servers, ...others } = report;
+  const { waitingCalls, partialFrameBytes } = limits;
+  return {
+    version,
+    ...differing({
+      ...others,
+      uptimeSeconds,
+      configInForce: configInForce === 'current' ? null : configInForce,
+      configFile: report.configFault === null ? null : configFile,
+      limits: differing({
+        waitingCalls: waitingCalls.refused > 0 ? waitingCalls : null,
+        partialFrameBytes: partialFrameBytes.refused > 0 ? partialFrameBytes : null,
+      }),
+    }),
+    servers: splitByProblem(servers).flat().map(overviewOfServer),
+  };
+}
+
+/** The servers with a problem, and the others, each in the order of the configuration. */
+export function splitByProblem(servers: readonly ServerReport[]): [troubled: ServerReport[], others: ServerReport[]] {
+  return [servers.filter(hasProblem), servers.filter((server) => !hasProblem(server))];
+}
+
+/** Whether a person should look at this server: calls fail, or entries are not listed. */
+function hasProblem(server: ServerReport): boolean {
+  const { problem, approval, tools, prompts, resources, resourceTemplates } = server;
+  const hasGap = [tools, prompts, resources, resourceTemplates].some(
+    ({ quarantined, truncated }) => quarantined.length > 0 || truncated !== null,
+  );
+  return problem !== '' || hasGap || (approval?.fault ?? null) !== null;
+}
+
+/** The log lines of a server without those that only repeat its failure. */
+export function outputOf({ log, lastFailure }: ServerReport): string[] {
+  return log.filter((line) => line !== lastFailure);
+}
+
+function overviewOfServer(report: ServerReport): ServerOverview {
+  const { server, state, breaker, approval, restarts, problem, lastExit, lastFailure } = report;
+  // A server that was stopped because it was idle has exited, too.
+  const hasFailed = problem !== '' || restarts > 0;
+  return {
+    server,
+    state,
+    ...differing({
+      problem,
+      advice: hasProblem(report) ? report.advice : '',
+      lastFailure: hasFailed ? lastFailure : null,
+      lastExit: hasFailed ? lastExit : null,
+      log: problem === '' ? [] : outputOf(report),
+      retryInSeconds: report.retryInSeconds,
+      installing: report.installing,
+      fromLastRun: report.fromLastRun,
+      breaker: breaker === 'closed' ? null : breaker,
+      restarts,
+      queued: report.queued,
+      failures: report.failures,
+      failureReasons: report.failureReasons,
+      tools: overviewOfList(report.tools),
+      prompts: overviewOfList(report.prompts),
+      resources: overviewOfList(report.resources),
+      resourceTemplates: overviewOfList(report.resourceTemplates),
+      approval: approval !== null && (approval.firstUse || approval.fault !== null) ? approval : null,
+      dropped: Object.fromEntries(Object.entries(report.dropped).filter(([, count]) => count > 0)),
+      droppedLogLines: report.droppedLogLines,
+    }),
+  };
+}
+
+function overviewOfList({ quarantined, denied, hiding, truncated }: ListReport): ListOverview {
+  return differing({ quarantined: quarantined.length, denied: denied.length, hiding: hiding.length, truncated });
+}
+
+type Differing<T> = { readonly [K in keyof T]?: NonNullable<T[K]> };
+
+/** Leaves out every member that says nothing: null, false, 0, and empty texts, lists and objects. */
+function differing<T extends object>(members: T): Differing<T> {
+  return Object.fromEntries(Object.entries(members).filter(([, value]) => saysSomething(value))) as Differing<T>;
+}
+
+function saysSomething(value: unknown): boolean {
+  if (typeof value !== 'object') return Boolean(value);
+  return value !== null && Object.keys(value).length > 0;
+}

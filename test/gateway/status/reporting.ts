@@ -1,0 +1,100 @@
+// What the status is made of, without processes: one server `a` with chosen facts, and a server `b` that never started.
+import { reportStatus } from '../../../src/gateway/status/status.js';
+import type { ProcessFacts, ServerFacts, StatusFacts } from '../../../src/gateway/status/status-facts.js';
+import type { StatusReport } from '../../../src/gateway/status/status-report.js';
+import { SharedLimit } from '../../../src/io/shared-limit.js';
+import { type ServerScript, scriptGateway } from '../../support/scripted-gateway.js';
+
+/** A server that runs for a minute. */
+export const READY: ProcessFacts = {
+  state: 'ready',
+  pid: 4711,
+  generation: 1,
+  restarts: 0,
+  consecutiveFailures: 0,
+  readySince: 40_000,
+  retryAt: undefined,
+  missing: undefined,
+  installingSince: undefined,
+  lastExit: undefined,
+  lastFailure: undefined,
+};
+
+/** A list without entries. */
+export const NOTHING = { exposed: [], quarantined: [], denied: [], truncated: null, hiding: [] };
+
+/** A configuration file that is in force. */
+export const SOUND = { file: '/etc/trunkline.yaml', fault: undefined, reloads: 0, needsRestart: [] };
+
+export const FAULT = { report: 'trunkline.yaml:3:1: no servers', since: 88_000, isPreviousInForce: false };
+
+/** What a client sees that has no servers. */
+export const NOTHING_SEEN = { backends: new Map(), catalogs: scriptGateway({ servers: {} }).gateway.catalogs };
+
+interface Given {
+  readonly script?: ServerScript;
+  readonly lifecycle?: Partial<ProcessFacts> | undefined;
+  readonly problem?: ServerFacts['problem'];
+  readonly logLines?: readonly string[];
+  readonly facts?: Partial<StatusFacts>;
+  readonly isStarted?: boolean;
+}
+
+/** One server `a`, started unless told otherwise, and what there is to know of it 100 s after the start. */
+export async function given({
+  script = { tools: ['read'] },
+  lifecycle,
+  problem,
+  logLines = [],
+  facts,
+  isStarted = true,
+}: Given = {}) {
+  const world = scriptGateway({ servers: { a: script, b: {} } });
+  if (isStarted) await world.server('a').start();
+  const make = (): StatusFacts => ({
+    now: 100_000,
+    startedAt: 0,
+    version: '1.2.3',
+    config: SOUND,
+    catalogs: world.gateway.catalogs,
+    canRestart: false,
+    redact: (text) => text.replaceAll('canary', '[redacted]'),
+    waiting: new SharedLimit(1_024),
+    partialFrames: new SharedLimit(1_000),
+    internalErrorCount: 0,
+    servers: [
+      {
+        backend: world.server('a').backend,
+        lifecycle: { ...READY, ...lifecycle },
+        problem,
+        logLines,
+        droppedLogLines: 0,
+        instances: [],
+      },
+      {
+        backend: world.server('b').backend,
+        lifecycle: undefined,
+        problem: undefined,
+        logLines: [],
+        droppedLogLines: 0,
+        instances: [],
+      },
+    ],
+    ...facts,
+  });
+  const report = () => reportStatus(make());
+  return { ...world, make, report, one: () => report().servers[0] };
+}
+
+/** The report about servers that all run, each with the same tools. */
+export async function manyReady(keys: readonly string[], tools: readonly string[] = ['read']): Promise<StatusReport> {
+  const world = scriptGateway({ servers: Object.fromEntries(keys.map((key) => [key, { tools }])) });
+  await world.startAll();
+  const { make } = await given();
+  const servers = keys.map((key): ServerFacts => {
+    const { backend } = world.server(key);
+    const noLog = { problem: undefined, logLines: [], droppedLogLines: 0 };
+    return { backend, lifecycle: READY, ...noLog, instances: [{ backend, lifecycle: READY, isUnclaimed: false }] };
+  });
+  return reportStatus({ ...make(), catalogs: world.gateway.catalogs, servers });
+}

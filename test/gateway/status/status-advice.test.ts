@@ -1,0 +1,73 @@
+import { describe, expect, it } from 'vitest';
+import { given } from './reporting.js';
+
+const RETRY = { retryAt: 102_500 };
+
+describe('the advice', () => {
+  it.each([
+    ['parked', { consecutiveFailures: 5 }, 'It is parked, because it failed 5 times in a row: its tool is not listed.'],
+    [
+      'parked',
+      { missing: 'p@1' },
+      'Its package could not be installed, so it does not run and its tools are not listed.',
+    ],
+    ['backoff', {}, 'It failed. Its tool stays listed, and calls wait until it is ready.'],
+    [
+      'starting',
+      { consecutiveFailures: 1 },
+      'It failed and is being started again. Its tool stays listed, and calls wait until it is ready.',
+    ],
+    ['suspect', {}, 'It has stopped answering, so new calls wait.'],
+    ['installing', {}, ''],
+    ['starting', {}, ''],
+    ['idle', {}, ''],
+    ['stopping', {}, ''],
+    ['stopped', {}, ''],
+    ['ready', {}, ''],
+  ] as const)('for a server that is %s (%j) comes after the problem "%s"', async (state, lifecycle, problem) => {
+    const { one } = await given({ lifecycle: { state, ...RETRY, ...lifecycle } });
+    expect(one()?.problem).toBe(problem);
+  });
+
+  it.each([
+    ['parked', {}, /^Fix the cause, then restart the client.* tries again in 3 s, and when one of its tools is called/],
+    [
+      'parked',
+      { missing: 'p@1' },
+      /^Fix the cause \(check the network\).* `trunkline install`.* tries again in 3 s\.$/,
+    ],
+    ['parked', { retryAt: 100_000 + 240_000 }, /tries again in 4 min,/],
+    ['parked', { retryAt: undefined }, /tries again soon,/],
+    ['backoff', {}, /^Trunkline restarts it automatically, in 3 s\. If it keeps failing, its log lines show why\.$/],
+    ['starting', { consecutiveFailures: 0 }, /still starting/],
+    ['starting', { consecutiveFailures: 1 }, /^If it keeps failing, its log lines show why\.$/],
+    ['installing', {}, /may take a minute or more/],
+    ['idle', {}, /A call of one of its tools starts it/],
+    ['stopping', {}, /^$/],
+    ['stopped', {}, /^$/],
+    ['ready', {}, /^$/],
+  ] as const)('for a server that is %s (%j) is %s', async (state, lifecycle, advice) => {
+    const { one } = await given({ lifecycle: { state, ...RETRY, ...lifecycle } });
+    expect(one()?.advice).toMatch(advice);
+  });
+
+  it('names the tool that restarts, where there is one', async () => {
+    const { one } = await given({ lifecycle: { state: 'parked' }, facts: { canRestart: true } });
+    expect(one()?.advice).toContain('call trunkline__restart with server "a"');
+  });
+
+  it('counts the tools that a failure took away', async () => {
+    const { one } = await given({ lifecycle: { state: 'parked' }, script: { tools: ['read', 'write'] } });
+    expect(one()?.problem).toContain('its 2 tools are not listed');
+  });
+
+  it('is how to correct the configuration, if that is wrong', async () => {
+    const problem = { message: 'the variable KEY is not set', hint: 'set KEY, or give it a default' };
+    const { one } = await given({ problem, isStarted: false });
+    expect(one()).toMatchObject({
+      state: 'misconfigured',
+      problem: 'Its configuration is wrong: the variable KEY is not set. It cannot run, so its tools are not listed.',
+      advice: 'To fix it, set KEY, or give it a default.',
+    });
+  });
+});

@@ -1,0 +1,238 @@
+import { describe, expect, it } from 'vitest';
+import { reportStatus } from '../../../src/gateway/status/status.js';
+import type { ServerReport, StatusReport } from '../../../src/gateway/status/status-report.js';
+import { renderOneServer, renderStatus } from '../../../src/gateway/status/status-text.js';
+import { toolOf } from '../../support/scripted-gateway.js';
+import { FAULT, given, manyReady, SOUND } from './reporting.js';
+
+const FAILED = {
+  state: 'backoff',
+  pid: undefined,
+  readySince: undefined,
+  retryAt: 101_500,
+  consecutiveFailures: 1,
+  lastExit: { code: 1, signal: null, at: 35_000 },
+  lastFailure: { reason: 'exited', at: 35_000 },
+} as const;
+
+/** The text about all servers, when the first server is changed like this. */
+async function textWith(change: Partial<ServerReport>, render: (report: StatusReport) => string = renderStatus) {
+  const { report } = await given();
+  const [first, ...others] = report().servers;
+  if (first === undefined) throw new Error('No server');
+  return render({ ...report(), servers: [{ ...first, ...change }, ...others] });
+}
+
+describe('the text about all servers', () => {
+  it('names healthy servers in one line, with the numbers of their tools', async () => {
+    const report = await manyReady(['a', 'b', 'c']);
+    expect(renderStatus(report)).toBe(
+      'Trunkline 1.2.3, up 1 min 40 s, 3 tools. 3 servers, all up.\nUp: a (1 tool), b (1), c (1)',
+    );
+  });
+
+  it('of 30 healthy servers with long names has no more than 1.5 kB', async () => {
+    const keys = Array.from({ length: 30 }, (_, index) => `some-long-server-key-${index}`);
+    const report = await manyReady(keys, ['one', 'two', 'three', 'four', 'five']);
+    expect(report.advice).toContain('150 tools are listed');
+    const text = renderStatus(report);
+    expect(text.length).toBeLessThanOrEqual(1_500);
+    for (const key of keys) expect(text).toContain(`${key} (5`);
+  });
+
+  it('begins with the servers that have a problem: what happened, why, and what to do', async () => {
+    const { report } = await given({ lifecycle: FAILED, logLines: ['Error: no key'] });
+    const [b, a] = report().servers.toReversed();
+    if (a === undefined || b === undefined) throw new Error('No servers');
+    expect(renderStatus({ ...report(), servers: [b, a] }).split('\n')).toEqual([
+      'Trunkline 1.2.3, up 1 min 40 s, 1 tool. 2 servers: 1 with a problem, 1 not running.',
+      '- a: It failed. Its tool stays listed, and calls wait until it is ready.',
+      '    why: it ended with exit code 1, 1 min 5 s ago',
+      '    log: Error: no key',
+      '    what to do: Trunkline restarts it automatically, in 2 s. If it keeps failing, its log lines show why.',
+      'Not running: b',
+    ]);
+  });
+
+  it.each([
+    ['initialize: exited', 'it ended with exit code 1, 1 min 5 s ago'],
+    ['start-timeout', 'it was not ready in time (setting `startTimeout`)'],
+    ['initialize: timeout', 'it was not ready in time (setting `startTimeout`)'],
+    ['Cannot start "x": not found (ENOENT)', 'Cannot start "x": not found (ENOENT)'],
+  ])('says of the failure "%s": %s', async (reason, why) => {
+    const { report } = await given({ lifecycle: { ...FAILED, lastFailure: { reason, at: 0 } } });
+    expect(renderStatus(report())).toContain(`\n    why: ${why}\n`);
+  });
+
+  it('does not repeat the failure as a line of the log', async () => {
+    const reason = 'Cannot start "x": not found (ENOENT)';
+    const { report } = await given({
+      lifecycle: { ...FAILED, lastFailure: { reason, at: 0 } },
+      logLines: [reason, reason],
+    });
+    expect(renderStatus(report()).split(reason)).toHaveLength(2);
+  });
+
+  it('names the signal that ended a process, long ago', async () => {
+    const lastExit = { code: null, signal: 'SIGKILL', at: 0 };
+    const { report } = await given({ lifecycle: { ...FAILED, lastExit }, facts: { now: 7_290_000 } });
+    expect(renderStatus(report())).toContain('why: it ended with signal SIGKILL, 2 h 1 min ago');
+  });
+
+  it('names up to five entries that are not listed, and the text about the server names all', async () => {
+    const tools = [toolOf('ok'), ...Array.from({ length: 7 }, (_, index) => `{"name":"bad${index}"}`)];
+    const { report, make } = await given({ script: { tools } });
+    const [head, , ...rows] = renderStatus(report()).split('\n');
+    expect(head).toContain('1 with a problem');
+    expect(rows[0]).toMatch(/^ {4}not listed: bad0 \(.*bad4 \([^)]*\), and 2 more$/);
+    expect(renderOneServer(reportStatus(make(), 'a'))).toMatch(/bad0.*bad6 \([^)]*\)\n/);
+  });
+
+  it('shows a list that was cut short, and approvals that cannot be read, as problems', async () => {
+    const { tools } = (await given()).report().servers[0] as ServerReport;
+    expect(await textWith({ tools: { ...tools, truncated: 'more than 3 pages' } })).toContain(
+      '1 with a problem, 1 not running.\n- a: up, 1 tool\n    list cut short: more than 3 pages\n',
+    );
+    expect(await textWith({ approval: { approved: 0, firstUse: false, fault: 'a.json is no JSON' } })).toContain(
+      '- a: up, 1 tool\n    approval: a.json is no JSON\n',
+    );
+  });
+
+  it('groups servers that are on their way, and says what to expect', async () => {
+    const installing = { package: 'p@1', forSeconds: 75 };
+    expect(await textWith({ state: 'installing', installing })).toContain(
+      '1 starting, 1 not running.\nPackages are being installed, which may take a minute or more. Then the tools appear: a (p@1, for 1 min 15 s',
+    );
+    const { tools } = (await given()).report().servers[0] as ServerReport;
+    const none = { ...tools, exposed: [] };
+    expect(await textWith({ state: 'starting', tools: none })).toContain(
+      '\nStarting. The tools appear when the server is ready: a\n',
+    );
+    expect(await textWith({ state: 'starting', fromLastRun: true })).toContain(
+      '\nStarting, with the tools of the last run. Calls wait until the server is ready: a (1 tool)\n',
+    );
+    expect(await textWith({ state: 'idle' })).toContain('\nNot running until a call needs them: a (1 tool)');
+  });
+
+  it('tells of a server that is up what went wrong earlier and what waits, and nothing that is zero', async () => {
+    const lastExit = { code: 1, signal: null, secondsAgo: 5 };
+    const failures = { calls: 9, failures: 2, failureReasons: { timeout: 1, child_exited: 1 } };
+    const text = await textWith({ restarts: 2, lastExit, ...failures, queued: 3, inFlight: 1, dropped: { junk: 4 } });
+    expect(text.split('\n').slice(1)).toEqual([
+      'Not running: b',
+      'Up: a (1 tool)',
+      '- a: up, 1 tool',
+      '    restarted: 2 times; the last process ended with exit code 1, 5 s ago',
+      '    failed calls: 2 of 9 (timeout 1, child exited 1)',
+      '    waiting calls: 3, behind 1 in flight',
+    ]);
+  });
+
+  it('counts the tools that the configuration denies, and the tools that were approved automatically', async () => {
+    const { report } = await given({ script: { tools: ['read', 'secret'], filter: { deny: ['secret'] } } });
+    expect(renderStatus(report())).toContain('Up: a (1 tool, 1 denied)');
+    const approval = { approved: 2, firstUse: true, fault: null };
+    expect(await textWith({ approval })).toContain(
+      '\nTools that were approved automatically, because they were the first of the server: a (2)',
+    );
+  });
+
+  it('counts prompts and resources of a server that has no tools', async () => {
+    const { tools, prompts } = (await given()).report().servers[0] as ServerReport;
+    const lists = { tools: { ...tools, exposed: [] }, prompts: { ...prompts, exposed: ['a__p', 'a__q'] } };
+    expect(await textWith(lists)).toContain('Up: a (2 prompts)');
+    expect(await textWith({ tools: { ...tools, exposed: [] } })).toContain('Up: a (no tools)');
+  });
+
+  it('begins with what is wrong with the configuration as a whole', async () => {
+    const { report } = await given({ facts: { config: { ...SOUND, fault: FAULT } } });
+    expect(renderStatus(report()).split('\n')[1]).toBe(
+      'The configuration cannot be used, so no server runs: trunkline.yaml:3:1: no servers',
+    );
+  });
+
+  it('tells since when the file cannot be used, and that what it said before is in force', async () => {
+    const { report } = await given({ facts: { config: { ...SOUND, fault: { ...FAULT, isPreviousInForce: true } } } });
+    expect(report()).toMatchObject({
+      configFault: FAULT.report,
+      configFaultSeconds: 12,
+      configInForce: 'previous',
+    });
+    expect(renderStatus(report()).split('\n')[1]).toBe(
+      `The configuration file has been unusable for 12 s, so the previous configuration stays in force: ${FAULT.report}`,
+    );
+  });
+
+  it('tells which settings wait for the next start', async () => {
+    const { report } = await given({ facts: { config: { ...SOUND, reloads: 2, needsRestart: ['gateway.http'] } } });
+    expect(report()).toMatchObject({ configInForce: 'current', configReloads: 2 });
+    expect(renderStatus(report()).split('\n')[1]).toBe(
+      'Restart Trunkline to apply these changed settings: gateway.http.',
+    );
+  });
+
+  it('has as many lines as it should, whatever a server says', async () => {
+    const { report } = await given({
+      logLines: ['a\nb\r\u2028c'],
+      lifecycle: { state: 'parked', lastFailure: { reason: 'x\ny', at: 0 } },
+    });
+    for (const text of [renderStatus(report()), renderOneServer(report())]) {
+      const known = /^(Trunkline|Not running: b$|- [ab]:| {4}[a-z ]+:)/;
+      expect(text.split('\n').filter((line) => !known.test(line))).toEqual([]);
+    }
+  });
+
+  it('says that there is no server', async () => {
+    const { report } = await given();
+    expect(renderStatus({ ...report(), servers: [] })).toBe(
+      'Trunkline 1.2.3, up 1 min 40 s, 1 tool. No server is configured.',
+    );
+  });
+});
+
+describe('the text about one server', () => {
+  it('has its process, and no line that says nothing', async () => {
+    const { make } = await given();
+    expect(renderOneServer(reportStatus(make(), 'a'))).toBe(
+      [
+        'Trunkline 1.2.3, up 1 min 40 s, 1 tool.',
+        '- a: up, 1 tool',
+        '    process: pid 4711, up 1 min 0 s, protocol 2025-11-25',
+      ].join('\n'),
+    );
+  });
+
+  it('has all that is known of it', async () => {
+    const instance = {
+      id: 'a',
+      state: 'ready',
+      pid: 4711,
+      clients: 1,
+      inFlight: 2,
+      restarts: 1,
+      isYours: true,
+    } as const;
+    const text = await textWith(
+      {
+        ...{ restarts: 1, generation: 2, lastExit: { code: 1, signal: null, secondsAgo: 5 } },
+        ...{ calls: 9, errors: 1, cancelled: 1, repeated: 1, inFlight: 2, failures: 1, failureReasons: { timeout: 1 } },
+        ...{ latencyMs: { p50: 3, p95: 40 }, dropped: { late: 0, junk: 4 }, log: ['hello'], droppedLogLines: 7 },
+        instances: [instance, { ...instance, id: 'a#2', pid: null, state: 'starting', clients: 2, isYours: false }],
+        approval: { approved: 1, firstUse: true, fault: null },
+      },
+      renderOneServer,
+    );
+    expect(text.split('\n').slice(1, -1)).toEqual([
+      '- a: up, 1 tool',
+      '    approval: its first 1 tool was approved automatically',
+      '    process: pid 4711, up 1 min 0 s, protocol 2025-11-25, start 2',
+      '    restarted: once; the last process ended with exit code 1, 5 s ago',
+      '    processes: a ready (pid 4711), 1 client, including you; a#2 starting, 2 clients',
+      '    calls: 9, 2 in flight, 1 answered with an error, 1 cancelled, 1 repeated, half took up to 3 ms, 95 % up to 40 ms',
+      '    failed calls: 1 of 9 (timeout 1)',
+      '    dropped messages: junk 4',
+      '    log lines dropped: 7 (more than 1000 in one second)',
+      '    log: hello',
+    ]);
+  });
+});
