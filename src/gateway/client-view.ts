@@ -234,7 +234,7 @@ export class ClientView {
     // A method that MCP does not define may concern a task, and goes to the server of that task then.
     const aboutTask = tokens.taskId === undefined ? undefined : ofServers.target(request, client, this.#backends);
     const isAboutTask = aboutTask !== undefined && !(aboutTask instanceof RpcError) && !KNOWN_METHODS.has(method);
-    return isAboutTask ? aboutTask : this.#router.target(request, this.#lists.catalogs);
+    return isAboutTask ? aboutTask : this.#router.target(request, this.#lists.catalogs, client.revision);
   }
 
   #send(exchange: Exchange, target: Target): void {
