@@ -143,7 +143,7 @@ export class SupervisedBackends {
       ...{ dialect, orphanGuard, logger, environment, hasManyConnections, onInternalError },
     });
     this.#orphanGuard = orphanGuard;
-    this.#launcher = new BackendLauncher({ dialer, targets: this.#instances, onInternalError });
+    this.#launcher = new BackendLauncher({ dialer, targets: this.#instances, logger, onInternalError });
   }
 
   create(key: string, id: string, profile: Promise<ClientProfile>, listenerFor: ListenerFor): RunningBackend {

@@ -240,11 +240,6 @@ export class ClientView {
   #send(exchange: Exchange, target: Target): void {
     const { backend, edits, editAnswer, tool } = target;
     const refusal = tool === undefined || !backend.needsApproval ? undefined : () => backend.approvalRefusal(tool);
-    const refused = refusal?.();
-    if (refused !== undefined) {
-      backend.dispatcher.refuse(exchange, 'not_approved', refused);
-      return;
-    }
     const onAnswered = this.#learnsUris ? this.#router.learnFrom(backend) : undefined;
     const { request, client } = exchange;
     const { task, relatedTask } = request.tokens;

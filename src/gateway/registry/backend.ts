@@ -1,11 +1,12 @@
 import type { FailureReason } from '../../downstream/failure.js';
 import type { DownstreamClient, Exchange } from '../../downstream/port.js';
 import type { NotificationEnvelope } from '../../mcp/envelope.js';
-import { type ListKind, listsChangedBy } from '../../mcp/lists.js';
+import { listsChangedBy } from '../../mcp/lists.js';
 import type { ServerRequest, UpstreamConnection } from '../../upstream/port.js';
 import type { CachedCatalogue, CatalogueContent } from '../catalog/cached-catalogue.js';
 import type { ExposureRules } from '../catalog/exposed-list.js';
-import { ListRefresh, OfferedLists } from '../catalog/offered-lists.js';
+import { ListReader } from '../catalog/list-reader.js';
+import { type ListFailure, OfferedLists } from '../catalog/offered-lists.js';
 import { type ListNaming, NO_LISTS, type ServerLists } from '../catalog/server-lists.js';
 import type { ApprovalFacts } from '../catalog/tool-approval.js';
 import { type ServerState, startsOnDemand, unavailableBecause } from '../dispatch/availability.js';
@@ -45,9 +46,8 @@ export interface BackendOptions extends ExposureRules, DispatcherOptions, Backen
 export type ListenerFor = (backend: Backend) => BackendListener;
 
 /**
- * One instance of a server: its lists, and the dispatch of calls to it.
- *
- * A backend outlives its processes: each restart attaches a new process to the same backend.
+ * One instance of a server: its lists, and the dispatch of calls to it. A backend outlives its processes: each restart
+ * attaches a new process to the same backend.
  */
 export class Backend {
   readonly key: string;
@@ -58,7 +58,7 @@ export class Backend {
   #options: BackendOptions;
   readonly #listener: BackendListener | undefined;
   readonly #lists: OfferedLists;
-  readonly #refresh: ListRefresh;
+  readonly #reader: ListReader;
   readonly #idleTimer: IdleTimer;
   /** The catalogue of an earlier run, until a process of this run is ready. */
   #cached: CachedCatalogue | undefined;
@@ -82,11 +82,12 @@ export class Backend {
         options.idleStop?.();
       },
     });
-    this.#refresh = new ListRefresh({
-      clock: options.clock,
-      onInternalError: options.onInternalError,
+    this.#reader = new ListReader({
+      ...options,
+      lists: this.#lists,
       connection: () => this.dispatcher.connection,
-      read: (connection, kinds) => this.#reload(connection, kinds),
+      timeouts: () => this.dispatcher.listTimeouts,
+      onRead: () => this.#announceLists(),
     });
   }
 
@@ -175,7 +176,7 @@ export class Backend {
 
   /** Why this tool must not be called: its current definition is not approved. Call this before each send. */
   approvalRefusal(originalName: string): string | undefined {
-    return this.#lists.approvalRefusal(originalName);
+    return this.#lists.approvalRefusal(originalName, this.dispatcher.connection);
   }
 
   /** State of the tool approvals; absent if the tools need no approval. */
@@ -211,17 +212,20 @@ export class Backend {
     return undefined;
   }
 
-  /** Reads the lists of a process before `attach`. Resolves with the reason if the process cannot be used. */
-  async loadLists(connection: UpstreamConnection): Promise<string | undefined> {
-    return await this.#lists.loadAll(connection, this.dispatcher.listTimeouts, () => {
-      if (connection === this.dispatcher.connection) this.#announceLists();
-    });
+  /** Reads the lists of a process before `attach`. A list that cannot be read is read again later. */
+  async loadLists(connection: UpstreamConnection): Promise<void> {
+    await this.#reader.loadAll(connection);
   }
 
-  /** Sends calls over this connection from now on. Its handshake is done and its lists are read. */
+  /** The lists that the process offers and that could not be read. */
+  get listFailures(): readonly ListFailure[] {
+    return this.#lists.failuresFrom(this.dispatcher.connection);
+  }
+
+  /** Sends calls over this connection from now on. Its handshake is done and its lists were requested. */
   attach(connection: UpstreamConnection): void {
     this.dispatcher.connect(connection);
-    this.#refresh.connected();
+    this.#reader.connected();
     this.#listener?.attached();
   }
 
@@ -245,8 +249,14 @@ export class Backend {
     if (this.dispatcher.availability.state === 'parked') this.#options.demandStart();
   }
 
-  /** Serves a client request. */
+  /** Serves a client request, unless it must not be sent. A refused request starts no process. */
   serve(exchange: Exchange, handling: Handling): void {
+    this.#reader.used();
+    const refusal = handling.refusal?.();
+    if (refusal !== undefined) {
+      this.dispatcher.refuse(exchange, 'not_approved', refusal);
+      return;
+    }
     this.#demand();
     this.#idleTimer.used();
     exchange.route(this.id);
@@ -265,12 +275,12 @@ export class Backend {
   /** Handles a notification of the server. */
   notification(notification: NotificationEnvelope): void {
     const changed = listsChangedBy(notification.method);
-    if (changed.length > 0) this.#refresh.changed(changed);
+    if (changed.length > 0) this.#reader.changed(changed);
     else this.#listener?.notification(notification);
   }
 
   close(): void {
-    this.#refresh.close();
+    this.#reader.close();
     this.#idleTimer.stop();
     this.dispatcher.close();
   }
@@ -283,14 +293,8 @@ export class Backend {
   #announceLists(): void {
     this.#listener?.listsChanged();
     const { connection } = this.dispatcher;
-    const lists = this.#lists.raw;
+    const lists = connection && this.#lists.rawFrom(connection);
     if (connection !== undefined && lists !== undefined)
       this.#options.onListsRead?.({ initializeResult: connection.initializeResult, lists });
-  }
-
-  /** Reads changed lists again. A list that cannot be read stays as it was; a broken server shows in its calls. */
-  async #reload(connection: UpstreamConnection, kinds: readonly ListKind[]): Promise<void> {
-    await Promise.all(kinds.map((kind) => this.#lists.load(connection, kind, this.dispatcher.listTimeouts)));
-    if (connection === this.dispatcher.connection) this.#announceLists();
   }
 }

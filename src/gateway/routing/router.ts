@@ -6,7 +6,7 @@ import { METHODS } from '../../mcp/methods.js';
 import type { RelayedRequest } from '../../mcp/relayed-request.js';
 import { resourceNotFoundCode } from '../../mcp/revisions.js';
 import { isUiUri, uiPointers } from '../../mcp/ui-uri.js';
-import { type Catalog, type Route, toRoute } from '../catalog/catalog.js';
+import { type Route, toRoute } from '../catalog/catalog.js';
 import type { Catalogs } from '../catalog/catalogs.js';
 import type { ListNaming } from '../catalog/server-lists.js';
 import type { EditAnswer, Handling } from '../dispatch/handling.js';
@@ -51,7 +51,7 @@ export class Router {
     const { name, uri, refName, refUri } = request.tokens;
     switch (request.method) {
       case METHODS.callTool: {
-        const target = this.#byName(request, name, catalogs.tools, 'tool');
+        const target = this.#byName(request, name, catalogs, 'tools');
         if (target instanceof RpcError) return target;
         // The policy let listed tools through when the lists were merged.
         if (!target.isListed && !target.backend.allows(target.original)) return unknown('tool', target.name);
@@ -61,14 +61,14 @@ export class Router {
         return { backend, edits, original, tool: original, editAnswer };
       }
       case METHODS.getPrompt:
-        return this.#byName(request, name, catalogs.prompts, 'prompt');
+        return this.#byName(request, name, catalogs, 'prompts');
       case METHODS.readResource:
         return this.#byUri(request, uri, catalogs, revision, () => this.withResources);
       case METHODS.subscribe:
       case METHODS.unsubscribe:
         return this.#byUri(request, uri, catalogs, revision);
       case METHODS.complete:
-        if (refName !== undefined) return this.#byName(request, refName, catalogs.prompts, 'prompt');
+        if (refName !== undefined) return this.#byName(request, refName, catalogs, 'prompts');
         if (refUri === undefined) return this.#onlyBackend() ?? this.#byUri(request, refUri, catalogs, revision);
         return this.#byUri(request, refUri, catalogs, revision);
       default:
@@ -79,16 +79,16 @@ export class Router {
   #byName(
     { bytes, method }: RelayedRequest,
     token: Span | undefined,
-    catalog: Catalog,
-    kind: string,
+    catalogs: Catalogs,
+    kind: NamedKind,
   ): (Target & { readonly name: string; readonly original: string; readonly isListed: boolean }) | RpcError {
     if (token === undefined || !isString(bytes, token)) {
-      return new RpcError(RPC_CODES.invalidParams, `${method} needs the name of a ${kind}, a string`);
+      return new RpcError(RPC_CODES.invalidParams, `${method} needs the name of a ${NOUNS[kind]}, a string`);
     }
     const name = readString(bytes, token);
-    const route = catalog.resolve(name) ?? this.#unlisted(name);
+    const route = catalogs[kind].resolve(name) ?? this.#unlisted(name, kind);
     const backend = route === undefined ? undefined : this.#backends.get(route.key);
-    if (route === undefined || backend === undefined) return unknown(kind, name);
+    if (route === undefined || backend === undefined) return unknown(NOUNS[kind], name);
     const edits = route.original === name ? [] : [{ span: token, text: route.token }];
     return { backend, edits, name, original: route.original, isListed: route.isListed };
   }
@@ -173,10 +173,20 @@ export class Router {
     return [...known.filter(isReady), ...known.filter((backend) => !isReady(backend))];
   }
 
-  /** A server that is shown alone gets unlisted names, too: it may know them. */
-  #unlisted(name: string): Route | undefined {
-    const only = this.#naming === 'original' ? this.#onlyBackend() : undefined;
-    return only && toRoute(only.backend.key, name);
+  /**
+   * The server that gets a name which no server lists: the one that is shown alone, or the only one without a prefix that
+   * runs and cannot list its tools or prompts. It may know the name.
+   */
+  #unlisted(name: string, kind: NamedKind): Route | undefined {
+    const only = this.#naming === 'original' ? this.#onlyBackend()?.backend : this.#onlyUnread(kind);
+    return only && toRoute(only.key, name);
+  }
+
+  #onlyUnread(kind: NamedKind): Backend | undefined {
+    const unread = [...this.#backends.values()].filter(
+      ({ prefix, listFailures }) => prefix === '' && listFailures.some((failure) => failure.kind === kind),
+    );
+    return unread.length === 1 ? unread[0] : undefined;
   }
 
   /** The only server of the view, which gets every request that names nothing known. */
@@ -185,6 +195,10 @@ export class Router {
     return backend === undefined || others.length > 0 ? undefined : { backend, edits: [] };
   }
 }
+
+type NamedKind = 'tools' | 'prompts';
+
+const NOUNS: Readonly<Record<NamedKind, string>> = { tools: 'tool', prompts: 'prompt' };
 
 /** Limit of learned methods, since a client could send any number of them. More than any extension has. */
 const MAX_METHODS = 256;

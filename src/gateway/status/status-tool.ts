@@ -33,6 +33,10 @@ const LIST_SCHEMA = object({
   quarantined: { type: 'array', items: object({ name: { type: 'string' }, reason: { type: 'string' } }) },
   denied: STRINGS,
   truncated: NULLABLE_STRING,
+  failure: {
+    ...NULLABLE_STRING,
+    description: 'Why the running server does not list these; the entries are the last known',
+  },
   hiding: { ...STRINGS, description: 'Listed entries with invisible characters in their descriptions' },
 });
 

@@ -21,7 +21,7 @@ const READY: ProcessFacts = {
   lastFailure: undefined,
 };
 
-const NOTHING = { exposed: [], quarantined: [], denied: [], truncated: null, hiding: [] };
+const NOTHING = { exposed: [], quarantined: [], denied: [], truncated: null, failure: null, hiding: [] };
 
 const SOUND = { file: '/etc/trunkline.yaml', fault: undefined, reloads: 0, needsRestart: [] };
 
@@ -158,6 +158,7 @@ describe('the report', () => {
       ],
       denied: ['secret'],
       truncated: null,
+      failure: null,
       hiding: [],
     });
   });
@@ -293,14 +294,15 @@ describe('what a server offers besides tools', () => {
     expect(renderStatus(report())).not.toMatch(/^- b:.*(prompts|resources|templates)/m);
   });
 
-  it('and cannot be read is shown as quarantined, of a server that is ready all the same', async () => {
-    const error = { code: -32603, message: 'broken\u001b[31m' };
+  it('and cannot be read is named with the words of the server, which is ready all the same', async () => {
+    const error = { code: -32603, message: 'broken canary\u001b[31m' };
     const { one, report } = await given({ script: { ...script, lists: { ...script.lists, 'prompts/list': error } } });
-    const name = 'prompts/list';
-    const reason = `prompts/list: answered ${JSON.stringify(error)}`;
-    expect(one()).toMatchObject({ state: 'ready', prompts: { ...NOTHING, quarantined: [{ name, reason }] } });
+    const failure = `prompts/list: answered ${JSON.stringify(error)}`.replace('canary', '[redacted]');
+    expect(one()).toMatchObject({ state: 'ready', prompts: { ...NOTHING, failure } });
     expect(one()?.tools.exposed).toEqual(['a__read']);
-    expect(renderStatus(report()).split('\n')).toContain(`    quarantined: ${name} (${reason})`);
+    expect(renderStatus(report()).split('\n')).toContain(
+      `    list failed: ${failure} (Trunkline asks again, and sends it calls by name meanwhile)`,
+    );
   });
 
   it('and is unsound or shadowed is shown as quarantined', async () => {
