@@ -176,7 +176,7 @@ describe('check', () => {
     expect(stdout).toMatch(/\noffline +ready +2025-11-25 +\d+ ms +- +- +-\n/);
     const answer = 'answered {"code":-32603,"message":"tools/list: no network"}';
     expect(stdout).toContain(`\noffline: it runs, but its tools cannot be listed: tools/list: ${answer}\n`);
-    expect(stdout).toContain('Calls by name still reach it');
+    expect(stdout).toContain('calls by name still reach it');
   });
 
   it('accepts a banner on stdout, and mentions it', async () => {

@@ -77,8 +77,7 @@ function renderServer(server: ServerReport): string[] {
   for (const list of [server.tools, server.prompts, server.resources, server.resourceTemplates]) {
     for (const { name, reason } of list.quarantined) add('quarantined', `${name} (${reason})`);
     if (list.truncated !== null) add('list cut short', list.truncated);
-    if (list.failure !== null)
-      add('list failed', `${list.failure} (Trunkline asks again, and sends it calls by name meanwhile)`);
+    if (list.failure !== null) add('list failed', `${list.failure} (Trunkline asks again)`);
     if (list.hiding.length > 0) add('invisible characters in the description', list.hiding.join(', '));
   }
   if (server.approval?.firstUse === true) {

@@ -152,7 +152,17 @@ function tenths(ms: number): number {
 
 /** Returns what a person should do about a server, as sentences. Empty if there is nothing to do. */
 function advise(facts: StatusFacts, server: ServerFacts): string {
-  return [adviseOnState(facts, server), adviseOnApproval(server.backend)].filter(Boolean).join(' ');
+  const { backend } = server;
+  return [adviseOnState(facts, server), adviseOnTools(backend), adviseOnApproval(backend)].filter(Boolean).join(' ');
+}
+
+function adviseOnTools({ listFailures, approval }: Backend): string {
+  if (!listFailures.some(({ kind }) => kind === 'tools')) return '';
+  const calls =
+    approval === undefined
+      ? 'calls of its tools by name are sent to it'
+      : 'its tools need approval, so none is called before it lists them';
+  return `It runs, but does not list its tools; ${calls}. Its answer may say what it lacks, such as the network.`;
 }
 
 function adviseOnApproval({ lists, approval }: Backend): string {

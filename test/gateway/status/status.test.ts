@@ -300,9 +300,14 @@ describe('what a server offers besides tools', () => {
     const failure = `prompts/list: answered ${JSON.stringify(error)}`.replace('canary', '[redacted]');
     expect(one()).toMatchObject({ state: 'ready', prompts: { ...NOTHING, failure } });
     expect(one()?.tools.exposed).toEqual(['a__read']);
-    expect(renderStatus(report()).split('\n')).toContain(
-      `    list failed: ${failure} (Trunkline asks again, and sends it calls by name meanwhile)`,
-    );
+    expect(renderStatus(report()).split('\n')).toContain(`    list failed: ${failure} (Trunkline asks again)`);
+  });
+
+  it('of tools that cannot be read comes with advice', async () => {
+    const lists = { 'tools/list': { code: -32603, message: 'no network' } };
+    const { one } = await given({ script: { lists } });
+    const effect = 'It runs, but does not list its tools; calls of its tools by name are sent to it.';
+    expect(one()?.advice).toBe(`${effect} Its answer may say what it lacks, such as the network.`);
   });
 
   it('and is unsound or shadowed is shown as quarantined', async () => {
