@@ -123,9 +123,10 @@ function createServer(
     const options = { generation: 1, profile: await profile, timeoutMs: 60_000 };
     const outcome = await legacyDialect.open(bridge, options);
     if (outcome.kind === 'failed') throw new Error(outcome.reason);
-    const fault = await backend.loadLists(outcome.connection);
-    if (fault !== undefined) throw new Error(fault);
+    await backend.loadLists(outcome.connection);
     backend.attach(outcome.connection);
+    const [failure] = backend.listFailures;
+    if (failure !== undefined) throw new Error(failure.reason);
     backend.stateChanged('ready');
   };
   return { backend, start: () => void start(), end: async () => bridge.close('stopped') };

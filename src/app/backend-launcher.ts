@@ -1,4 +1,5 @@
 import { type OnInternalError, withErrorBoundaryAsync } from '../errors/error-boundary.js';
+import type { ListFailure } from '../gateway/catalog/offered-lists.js';
 import type { Backend } from '../gateway/registry/backend.js';
 import type { ChildSpec } from '../supervision/child-spec.js';
 import type { LaunchEvents, Launched, Launcher } from '../supervision/launcher.js';
@@ -6,19 +7,24 @@ import type { Dialed, Dialer, DialTarget } from '../upstream/port.js';
 
 /** What a launch of one server needs besides its spec. */
 export interface LaunchTarget extends Omit<DialTarget, 'spec' | 'generation'> {
-  readonly backend: Pick<Backend, 'serverRequest' | 'notification' | 'loadLists' | 'attach'>;
+  readonly backend: Pick<Backend, 'serverRequest' | 'notification' | 'loadLists' | 'attach' | 'listFailures'>;
 }
 
 export interface BackendLauncherOptions {
   readonly dialer: Dialer;
   /** By the keys of the specs that the supervisor launches. */
   readonly targets: ReadonlyMap<string, LaunchTarget>;
+  readonly logger: { warn(facts: object, text: string): void };
   readonly onInternalError: OnInternalError;
 }
 
 /**
  * Launches one generation of a server: connects to it, reads its lists, and attaches the connection to its backend. Only
  * then is the server ready. How the server is reached is the dialer's concern.
+ *
+ * A server that has answered `initialize` is up, whatever becomes of its lists: it may serve calls without listing its
+ * tools. So a list that cannot be read fails no launch, and the start timeout ends with the handshake. The wait for the
+ * lists has limits of its own.
  */
 export class BackendLauncher implements Launcher {
   readonly #options: BackendLauncherOptions;
@@ -28,7 +34,7 @@ export class BackendLauncher implements Launcher {
   }
 
   launch(spec: ChildSpec, generation: number, events: LaunchEvents): Launched {
-    const { dialer, targets, onInternalError } = this.#options;
+    const { dialer, targets, logger, onInternalError } = this.#options;
     const target = targets.get(spec.key);
     if (target === undefined) throw new Error(`No launch target for "${spec.key}"`);
     const { backend, log } = target;
@@ -47,26 +53,35 @@ export class BackendLauncher implements Launcher {
         closed: (exit) => events.exited(exit),
       },
     );
-    void withErrorBoundaryAsync(attach(dialed, target, events), onInternalError, () =>
-      events.failed({ reason: 'a bug in Trunkline' }),
-    );
+    const attached = attach(dialed, target, events, (unread) => {
+      for (const { method, reason } of unread)
+        logger.warn({ server: spec.key, reason }, `server runs, but ${method} fails; Trunkline asks again`);
+    });
+    void withErrorBoundaryAsync(attached, onInternalError, () => events.failed({ reason: 'a bug in Trunkline' }));
     return dialed;
   }
 }
 
-async function attach({ connection }: Dialed, { backend }: LaunchTarget, events: LaunchEvents): Promise<void> {
+async function attach(
+  { connection }: Dialed,
+  { backend }: LaunchTarget,
+  events: LaunchEvents,
+  report: (unread: readonly ListFailure[]) => void,
+): Promise<void> {
   const outcome = await connection;
   if (outcome.kind === 'failed') {
     const { reason, isHostFault = false } = outcome;
     events.failed({ reason, hostFault: isHostFault });
     return;
   }
-  const fault = await backend.loadLists(outcome.connection);
-  if (fault !== undefined) {
-    events.failed({ reason: fault });
+  events.answered();
+  await backend.loadLists(outcome.connection);
+  // The end of the server is usually reported already, and this is ignored then.
+  if (outcome.connection.isClosed) {
+    events.failed({ reason: 'exited' });
     return;
   }
-  if (outcome.connection.isClosed) return;
   backend.attach(outcome.connection);
   events.ready();
+  report(backend.listFailures);
 }

@@ -7,7 +7,8 @@ import type { CatalogueContent } from '../gateway/catalog/cached-catalogue.js';
 import { createToolPolicy } from '../gateway/catalog/tool-policy.js';
 import type { ServerState } from '../gateway/dispatch/availability.js';
 import { loadQueue } from '../gateway/dispatch/concurrency-limit.js';
-import { Backend, type BackendRules, type ListenerFor } from '../gateway/registry/backend.js';
+import { Backend, type ListenerFor } from '../gateway/registry/backend.js';
+import type { BackendRules } from '../gateway/registry/backend-options.js';
 import type { RunningBackend } from '../gateway/registry/instances.js';
 import type { ServerFacts } from '../gateway/status/status-facts.js';
 import type { SharedLimit } from '../io/shared-limit.js';
@@ -143,7 +144,7 @@ export class SupervisedBackends {
       ...{ dialect, orphanGuard, logger, environment, hasManyConnections, onInternalError },
     });
     this.#orphanGuard = orphanGuard;
-    this.#launcher = new BackendLauncher({ dialer, targets: this.#instances, onInternalError });
+    this.#launcher = new BackendLauncher({ dialer, targets: this.#instances, logger, onInternalError });
   }
 
   /** Loads what calls need that wait or fail. */

@@ -10,7 +10,7 @@ import { printable } from '../json/printable.js';
 import { describeDefinition } from './describe-definition.js';
 import { tell } from './output.js';
 import { chooseServers, type Once, runOnce } from './run-once.js';
-import { reportFailures } from './tools.js';
+import { reportFailures, reportUnlisted } from './tools.js';
 
 export interface ApproveOptions {
   /** Key of the server; all servers with `approval: required` when absent. */
@@ -36,7 +36,8 @@ export async function approve(settings: GlobalOptions, options: ApproveOptions):
         if (!(await reviewServer(server, options.tools, once, decide))) areAllApproved = false;
       }
       const hasFailed = reportFailures(once);
-      return areAllApproved && !hasFailed ? EXIT.ok : EXIT.failed;
+      const isUnseen = reportUnlisted(once);
+      return areAllApproved && !hasFailed && !isUnseen ? EXIT.ok : EXIT.failed;
     },
     { isReview: true },
   );

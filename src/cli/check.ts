@@ -2,7 +2,7 @@ import { EXIT } from '../app/exit-codes.js';
 import type { GlobalOptions } from '../app/global-options.js';
 import { reportStatus } from '../gateway/status/status.js';
 import type { ServerReport } from '../gateway/status/status-report.js';
-import { type Diagnosis, diagnose } from './diagnosis.js';
+import { type Diagnosis, diagnose, diagnoseTools } from './diagnosis.js';
 import { table } from './output.js';
 import { chooseServers, type Once, runOnce } from './run-once.js';
 
@@ -14,14 +14,15 @@ export async function check(settings: GlobalOptions, names: readonly string[]): 
     async (once) => {
       const results = once.config.servers.map((server): Result => {
         const report = reportOn(once, server.key);
-        return { report, diagnosis: diagnose(once.config.file, server, report) };
+        return { report, diagnosis: diagnose(once.config.file, server, report), unlisted: diagnoseTools(report) };
       });
       const rows = results.map(({ report, diagnosis }) =>
         toRow(report, diagnosis, once.starts.readyAfterMs(report.server)),
       );
       const remarks = results.flatMap(toRemarks);
       process.stdout.write(`${[table([HEAD, ...rows]), ...remarks].join('\n')}\n`);
-      return results.some(({ diagnosis }) => diagnosis !== undefined) ? EXIT.failed : EXIT.ok;
+      const isFine = results.every(({ diagnosis, unlisted }) => diagnosis === undefined && unlisted === undefined);
+      return isFine ? EXIT.ok : EXIT.failed;
     },
   );
 }
@@ -29,6 +30,8 @@ export async function check(settings: GlobalOptions, names: readonly string[]): 
 interface Result {
   readonly report: ServerReport;
   readonly diagnosis: Diagnosis | undefined;
+  /** Why the server does not list its tools, although it is ready. */
+  readonly unlisted: Diagnosis | undefined;
 }
 
 const HEAD = ['SERVER', 'STATE', 'PROTOCOL', 'READY AFTER', 'TOOLS', 'QUARANTINED', 'DENIED'];
@@ -45,19 +48,24 @@ function toRow(
   readyAfterMs: number | undefined,
 ): string[] {
   if (diagnosis !== undefined) return [server, state === 'misconfigured' ? state : 'failed', '-', '-', '-', '-', '-'];
-  const counts = [tools.exposed, tools.quarantined, tools.denied].map(({ length }) => String(length));
+  // The entries of a list that fails are those of an earlier run.
+  const isKnown = tools.failure === null;
+  const counts = [tools.exposed, tools.quarantined, tools.denied].map(({ length }) => (isKnown ? String(length) : '-'));
   return [server, 'ready', protocolVersion ?? '-', `${Math.round(readyAfterMs ?? 0)} ms`, ...counts];
 }
 
 /** The lines below the table about one server. */
-function toRemarks({ report, diagnosis }: Result): string[] {
-  const { server, tools, dropped, log } = report;
-  if (diagnosis !== undefined) {
-    const lastLines = log.filter((line) => line !== diagnosis.reason).map((line) => `  | ${line}`);
-    return ['', `${server}: ${diagnosis.reason}`, ...lastLines, `  ${diagnosis.hint}`];
+function toRemarks({ report, diagnosis, unlisted }: Result): string[] {
+  const { server, tools, prompts, resources, resourceTemplates, dropped, log } = report;
+  const fault = diagnosis ?? unlisted;
+  if (fault !== undefined) {
+    const lastLines = log.filter((line) => line !== fault.reason).map((line) => `  | ${line}`);
+    return ['', `${server}: ${fault.reason}`, ...lastLines, `  ${fault.hint}`];
   }
   const junk = dropped.junk ?? 0;
-  const remarks = tools.quarantined.map(({ name, reason }) => `  quarantined ${name}: ${reason}`);
+  const failures = [prompts, resources, resourceTemplates].flatMap(({ failure }) => failure ?? []);
+  const remarks = failures.map((failure) => `  a list of it cannot be read: ${failure}`);
+  remarks.push(...tools.quarantined.map(({ name, reason }) => `  quarantined ${name}: ${reason}`));
   if (report.approval !== null && report.advice !== '') remarks.push(`  ${report.advice}`);
   if (tools.truncated !== null) remarks.push(`  its list of tools is incomplete: ${tools.truncated}`);
   if (tools.hiding.length > 0) {

@@ -41,6 +41,15 @@ export function diagnose(file: string, server: ServerConfig, report: ServerRepor
   return { reason: failure, hint: HINTS.find(([sign]) => failure.includes(sign))?.[1] ?? FALLBACK };
 }
 
+/** Explains why a server that is ready does not list its tools; `undefined` when it does. */
+export function diagnoseTools({ state, tools, approval }: ServerReport): Diagnosis | undefined {
+  if (state !== 'ready' || tools.failure === null) return undefined;
+  const cause = 'look at the log of the server; often the network or a service that it needs is missing';
+  const effect =
+    approval === null ? 'calls by name still reach it' : 'its tools need approval, so none can be called until then';
+  return { reason: `it runs, but its tools cannot be listed: ${tools.failure}`, hint: `${cause}; ${effect}` };
+}
+
 const COULD_NOT_INSTALL = 'could not be installed: ';
 
 const HINTS: readonly (readonly [sign: string, hint: string])[] = [

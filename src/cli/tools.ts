@@ -7,7 +7,7 @@ import { reportStatus } from '../gateway/status/status.js';
 import { readString, readText, visitElements, visitMembers } from '../json/json-text.js';
 import { printable } from '../json/printable.js';
 import { LISTS } from '../mcp/lists.js';
-import { diagnose } from './diagnosis.js';
+import { diagnose, diagnoseTools } from './diagnosis.js';
 import { forStream, table, tell } from './output.js';
 import { chooseServers, type Once, runOnce } from './run-once.js';
 
@@ -20,7 +20,8 @@ export async function tools(settings: GlobalOptions, names: readonly string[], i
       const result = await listAllTools(once.client);
       const text = isJson ? forStream(result, process.stdout) : describe(JSON.parse(result), once, names.length === 0);
       process.stdout.write(`${text}\n`);
-      return reportFailures(once) ? EXIT.failed : EXIT.ok;
+      const hasFailed = reportFailures(once);
+      return reportUnlisted(once) || hasFailed ? EXIT.failed : EXIT.ok;
     },
   );
 }
@@ -56,6 +57,16 @@ export function reportFailures({ config, composition }: Once, key?: string): boo
     tell(`  run \`trunkline check ${server.key}\` for details`);
   }
   return hasFailed;
+}
+
+/** Reports servers that are ready and do not list their tools on stderr. Returns whether there is one. */
+export function reportUnlisted({ composition }: Once): boolean {
+  const unlisted = reportStatus(composition.status()).servers.flatMap((report) => {
+    const diagnosis = diagnoseTools(report);
+    return diagnosis === undefined ? [] : [{ server: report.server, diagnosis }];
+  });
+  for (const { server, diagnosis } of unlisted) tell(`trunkline: server \`${server}\`: ${diagnosis.reason}`);
+  return unlisted.length > 0;
 }
 
 /** `withOwn` includes the tools of the gateway itself. */

@@ -16,7 +16,7 @@ import { lockKey, openLockFile, openStore } from '../packages/installed-packages
 import type { LockedPackage } from '../packages/lock-file.js';
 import { InstallFault, type Obtained } from '../packages/package-installer.js';
 import type { StopLadder } from '../supervision/launcher.js';
-import { type Diagnosis, diagnose } from './diagnosis.js';
+import { type Diagnosis, diagnose, diagnoseTools } from './diagnosis.js';
 import { FirstStarts } from './first-starts.js';
 import { reportInstallFault } from './install.js';
 import { forStream, tell } from './output.js';
@@ -128,7 +128,7 @@ async function compareVersions(
     const { reason, hint } = after.fault;
     return {
       refused: [
-        `trunkline: the new version of ${server.key} does not start: ${reason}`,
+        `trunkline: the new version of ${server.key} cannot be used: ${reason}`,
         ...after.log.map((line) => `  | ${line}`),
         `  ${hint}`,
       ],
@@ -137,7 +137,7 @@ async function compareVersions(
   if (oldFolder === undefined || server.package.found === undefined) return { report: [] };
   const before = await probeTools({ ...work, server: runFrom(server, oldFolder) });
   if ('fault' in before)
-    return { report: [`  ${server.key}: the old version does not start, so the tools were not compared`] };
+    return { report: [`  ${server.key}: the old version does not list its tools, so they were not compared`] };
   const changes = compareTools(before.tools, after.tools);
   const isWithheld = server.approval === 'required' && changes.added.length + changes.changed.length > 0;
   const advice = `  ${server.key}: new and changed tools are withheld until you run \`trunkline approve ${server.key}\``;
@@ -202,7 +202,7 @@ async function probeTools({ config, server, logger, secrets, ending, stoppers }:
     await starts.settled;
     ending.throwIfAborted();
     const [report] = reportStatus(composition.status(), key).servers;
-    const fault = report && diagnose(config.file, whole, report);
+    const fault = report && (diagnose(config.file, whole, report) ?? diagnoseTools(report));
     if (fault !== undefined) return { fault, log: report?.log ?? [] };
     const { tools } = JSON.parse(await listAllTools(client)) as { tools: { name: string }[] };
     const own = tools.filter(({ name }) => !name.startsWith(OWN_PREFIX));

@@ -16,7 +16,10 @@ const settings = z.strictObject({
     DEFAULTS.maxTimeout,
     'Longest duration of a call, with or without progress, and longest wait for the result of a task.',
   ),
-  startTimeout: duration(DEFAULTS.startTimeout, 'How long the server may take to start.', { min: '1ms', max: '300s' }),
+  startTimeout: duration(DEFAULTS.startTimeout, 'How long the server may take to answer initialize.', {
+    min: '1ms',
+    max: '300s',
+  }),
   installTimeout: duration(
     DEFAULTS.installTimeout,
     'How long the installation of the package may take. The wait for other installations does not count.',

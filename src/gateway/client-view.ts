@@ -237,17 +237,12 @@ export class ClientView {
     // A method that MCP does not define may concern a task, and goes to the server of that task then.
     const aboutTask = tokens.taskId === undefined ? undefined : ofServers.target(request, client, this.#backends);
     const isAboutTask = aboutTask !== undefined && !(aboutTask instanceof RpcError) && !KNOWN_METHODS.has(method);
-    return isAboutTask ? aboutTask : this.#router.target(request, this.#lists.catalogs);
+    return isAboutTask ? aboutTask : this.#router.target(request, this.#lists.catalogs, client.revision);
   }
 
   #send(exchange: Exchange, target: Target): void {
     const { backend, edits, editAnswer, tool } = target;
     const refusal = tool === undefined || !backend.needsApproval ? undefined : () => backend.approvalRefusal(tool);
-    const refused = refusal?.();
-    if (refused !== undefined) {
-      backend.dispatcher.refuse(exchange, 'not_approved', refused);
-      return;
-    }
     const onAnswered = this.#learnsUris ? this.#router.learnFrom(backend) : undefined;
     const { request, client } = exchange;
     const { task, relatedTask } = request.tokens;

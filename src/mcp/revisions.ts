@@ -1,3 +1,5 @@
+import { RPC_CODES } from '../jsonrpc/rpc-error.js';
+
 /** The revisions in which a session begins with `initialize`, latest first. */
 export const LEGACY_REVISIONS = ['2025-11-25', '2025-06-18', '2025-03-26', '2024-11-05'] as const;
 
@@ -18,6 +20,15 @@ export function negotiateRevision(requested: string | undefined): LegacyRevision
 /** Whether the revision has tasks. */
 export function knowsTasks(revision: string | undefined): boolean {
   return revision !== undefined && !isOlder(revision, '2025-11-25');
+}
+
+/**
+ * The code of the error for a resource that does not exist. See "Error Handling" on the page server/resources of each
+ * revision of the MCP specification: -32002 up to 2025-11-25, -32602 (invalid params) from 2026-07-28 on. Clients of later
+ * revisions should accept both; clients of earlier ones know -32002 only.
+ */
+export function resourceNotFoundCode(revision: string | undefined): number {
+  return revision === undefined || isOlder(revision, '2026-07-28') ? -32002 : RPC_CODES.invalidParams;
 }
 
 /** Whether a revision is older than another one. Revisions are dates, which sort as texts. */

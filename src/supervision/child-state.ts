@@ -66,6 +66,7 @@ export type ChildEvent =
       readonly kind:
         | 'spawned'
         | 'startBegan'
+        | 'startAnswered'
         | 'becameReady'
         | 'suspected'
         | 'cleared'
@@ -94,7 +95,9 @@ export type ChildEffect =
   /** End the group and report `groupGone`. A second request may shorten the time that the end takes. */
   | { readonly kind: 'endGroup'; readonly generation: number }
   /** Deliver `event` later. A phase has at most one timer, and a phase of another kind cancels it. */
-  | { readonly kind: 'setTimer'; readonly delayMs: number; readonly event: ChildEvent };
+  | { readonly kind: 'setTimer'; readonly delayMs: number; readonly event: ChildEvent }
+  /** Cancel the timer of the phase. */
+  | { readonly kind: 'clearTimer' };
 
 /** A child that was never started. Its first generation is the one after `generation`. */
 export function initialState(generation = 0): ChildState {

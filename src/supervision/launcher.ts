@@ -13,6 +13,8 @@ export interface Launcher {
 export interface LaunchEvents {
   /** The handshake starts, and with it the start timeout. Before, the child may wait for its first client. */
   began(): void;
+  /** The handshake is done. The start timeout no longer counts, because the child is there. */
+  answered(): void;
   /** The child is ready to be called. */
   ready(): void;
   failed(failure: LaunchFailure): void;

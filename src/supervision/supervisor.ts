@@ -220,6 +220,9 @@ export class Supervisor {
         child.cancelTimer();
         child.cancelTimer = this.#clock.schedule(effect.delayMs, () => this.#dispatch(child, effect.event));
         return;
+      case 'clearTimer':
+        child.cancelTimer();
+        return;
     }
   }
 
@@ -244,6 +247,7 @@ export class Supervisor {
     if (state.phase.kind !== 'starting' || state.generation !== generation) return;
     child.launched = this.#launcher.launch(child.spec, generation, {
       began: () => this.#dispatch(child, { kind: 'startBegan', generation }),
+      answered: () => this.#dispatch(child, { kind: 'startAnswered', generation }),
       ready: () => this.#dispatch(child, { kind: 'becameReady', generation }),
       failed: ({ reason, hostFault = false }) =>
         this.#dispatch(child, { kind: 'startFailed', generation, reason, hostFault }),

@@ -58,6 +58,8 @@ export function transition(state: ChildState, event: ChildEvent, context: Transi
         state,
         effects: [timer(spec.timeouts.startMs, { kind: 'startTimedOut', generation: state.generation })],
       };
+    case 'startAnswered':
+      return phase.kind === 'starting' ? { state, effects: [{ kind: 'clearTimer' }] } : unchanged(state);
     case 'becameReady':
       if (phase.kind !== 'starting') return unchanged(state);
       return enter(state, { kind: 'ready', readySince: now }, [stableTimer(state, context)]);

@@ -13,11 +13,13 @@ const PROFILE = { clientInfo: { name: 'c' }, capabilities: {} };
 /** A launch whose events, backend and log are written down. */
 function launching({
   dial,
-  loadLists = async () => undefined,
+  loadLists = async () => {},
+  listFailures = [],
   profile = Promise.resolve(PROFILE),
 }: {
   readonly dial?: (listener: UpstreamListener) => Dialed;
-  readonly loadLists?: (connection: UpstreamConnection) => Promise<string | undefined>;
+  readonly loadLists?: (connection: UpstreamConnection) => Promise<void>;
+  readonly listFailures?: LaunchTarget['backend']['listFailures'];
   readonly profile?: LaunchTarget['profile'];
 } = {}) {
   const server = new InMemoryUpstream({ clock: new FakeClock() });
@@ -25,6 +27,7 @@ function launching({
   const log: string[] = [];
   const events: LaunchEvents = {
     began: () => told.push('began'),
+    answered: () => told.push('answered'),
     ready: () => told.push('ready'),
     failed: ({ reason, hostFault }) => told.push(`failed: ${reason}${hostFault === true ? ' (host)' : ''}`),
     suspected: () => told.push('suspected'),
@@ -37,6 +40,7 @@ function launching({
       serverRequest: ({ request }) => told.push(`request: ${request.method}`),
       notification: ({ method }) => told.push(`notification: ${method}`),
       loadLists,
+      listFailures,
       attach: ({ generation }) => told.push(`attached: ${generation}`),
     },
     profile,
@@ -46,6 +50,7 @@ function launching({
   };
   let listener: UpstreamListener | undefined;
   const faults: unknown[] = [];
+  const warnings: unknown[] = [];
   const launcher = new BackendLauncher({
     dialer: {
       dial: (dialTarget, itsListener) => {
@@ -54,10 +59,11 @@ function launching({
       },
     },
     targets: new Map([[KEY, target]]),
+    logger: { warn: (facts: object, text: string) => warnings.push({ ...facts, text }) },
     onInternalError: (fault) => faults.push(fault),
   });
   const launched = launcher.launch(sampleSpec(KEY), 3, events);
-  return { server, told, log, faults, launched, listener: () => listener ?? expect.fail('nobody dialed') };
+  return { server, told, log, faults, warnings, launched, listener: () => listener ?? expect.fail('nobody dialed') };
 }
 
 /** A dialer that knows how it went at once. */
@@ -67,7 +73,7 @@ function outcome(connection: Dialed['connection']): () => Dialed {
 
 describe('launching a server that has no process', () => {
   it('is ready once its lists are read and its backend has the connection', async () => {
-    let list: (fault: undefined) => void = () => {};
+    let list = () => {};
     const { told, launched } = launching({
       loadLists: () =>
         new Promise((resolve) => {
@@ -75,10 +81,10 @@ describe('launching a server that has no process', () => {
         }),
     });
     await flush();
-    expect(told).toEqual(['began']);
-    list(undefined);
+    expect(told).toEqual(['began', 'answered']);
+    list();
     await flush();
-    expect(told).toEqual(['began', 'attached: 3', 'ready']);
+    expect(told).toEqual(['began', 'answered', 'attached: 3', 'ready']);
     expect(launched.pid).toBeUndefined();
   });
 
@@ -93,7 +99,7 @@ describe('launching a server that has no process', () => {
     expect(told).toEqual([]);
     know(PROFILE);
     await flush();
-    expect(told).toEqual(['began', 'attached: 3', 'ready']);
+    expect(told).toEqual(['began', 'answered', 'attached: 3', 'ready']);
   });
 
   it('hands on what the server says, and how it is', async () => {
@@ -125,21 +131,20 @@ describe('launching a server that has no process', () => {
     expect(told).toEqual([expected]);
   });
 
-  it('fails when its lists cannot be used', async () => {
-    const { told } = launching({ loadLists: async () => 'tools/list: timeout' });
+  it('is ready though its lists cannot be read, and the log says which and why', async () => {
+    const reason = 'tools/list: timeout';
+    const failure = { kind: 'tools', method: 'tools/list', reason, isBroken: false } as const;
+    const { told, warnings } = launching({ listFailures: [failure] });
     await flush();
-    expect(told).toEqual(['began', 'failed: tools/list: timeout']);
+    expect(told).toEqual(['began', 'answered', 'attached: 3', 'ready']);
+    const text = 'server runs, but tools/list fails; Trunkline asks again';
+    expect(warnings).toEqual([{ server: KEY, reason, text }]);
   });
 
-  it('is not ready if the connection is closed by the time its lists are read', async () => {
-    const { told } = launching({
-      loadLists: async (connection) => {
-        connection.close('exited');
-        return undefined;
-      },
-    });
+  it('fails if the connection is closed by the time its lists are read', async () => {
+    const { told } = launching({ loadLists: async (connection) => connection.close('exited') });
     await flush();
-    expect(told).toEqual(['began']);
+    expect(told).toEqual(['began', 'answered', 'failed: exited']);
   });
 
   it('fails, and tells of the error, when the dialer has one of its own', async () => {

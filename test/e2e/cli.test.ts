@@ -2,7 +2,11 @@ import { once } from 'node:events';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { VERSION } from '../../src/version.js';
 import { type Finished, Workplace } from '../cli/cli-run.js';
+import { FAULTY } from '../support/in-process-gateway.js';
 import { until } from '../support/processes.js';
+
+/** A server that cannot list its tools while there is a file `fault`. */
+const OFFLINE = { command: 'node', args: [FAULTY, 'fail=fault'] };
 
 let place: Workplace;
 beforeEach(() => {
@@ -164,6 +168,17 @@ describe('check', () => {
     expect((await place.run(['check'])).stdout).toContain('  | Error: API_URL is not set \\u{1b}[31m\n');
   });
 
+  it('names the list that a server cannot read, and its words, and exits with 1', async () => {
+    place.configure({ good: 'ok', offline: OFFLINE });
+    place.write('fault', 'tools/list: no network');
+    const { code, stdout } = await place.run(['check']);
+    expect(code).toBe(1);
+    expect(stdout).toMatch(/\noffline +ready +2025-11-25 +\d+ ms +- +- +-\n/);
+    const answer = 'answered {"code":-32603,"message":"tools/list: no network"}';
+    expect(stdout).toContain(`\noffline: it runs, but its tools cannot be listed: tools/list: ${answer}\n`);
+    expect(stdout).toContain('calls by name still reach it');
+  });
+
   it('accepts a banner on stdout, and mentions it', async () => {
     place.configure({ loud: 'banner' });
     const { code, stdout } = await place.run(['check']);
@@ -268,6 +283,18 @@ describe('tools', () => {
 });
 
 describe('call', () => {
+  it('reaches a server that cannot list its tools, which `tools` reports', async () => {
+    place.configure({ offline: OFFLINE });
+    place.write('fault', 'tools/list: no network');
+    const called = await place.run(['call', 'offline__answer', '{"nonce":"n"}']);
+    expect(called).toEqual({ code: 0, stdout: 'n\n', stderr: '' });
+    const { code, stdout, stderr } = await place.run(['tools']);
+    expect([code, stdout.includes('offline')]).toEqual([1, false]);
+    expect(stderr).toContain(
+      'trunkline: server `offline`: it runs, but its tools cannot be listed: tools/list: answered',
+    );
+  });
+
   it('prints text as text, and starts only the server that is meant', async () => {
     place.configure({ good: 'ok', bad: 'exits-at-once' });
     const args = '{"n": 12345678901234567890, "x": 1.0}';

@@ -145,11 +145,20 @@ describe('update', () => {
     const { code, stdout, stderr } = await place.run(['update']);
     expect(code).toBe(1);
     expect(stdout).not.toContain('updated');
-    expect(stderr).toContain('trunkline: the new version of a does not start: it ended with exit code 1');
+    expect(stderr).toContain('trunkline: the new version of a cannot be used: it ended with exit code 1');
     expect(stderr).toContain('  | needs a licence\n');
     expect(stderr).toContain('trunkline: a: tool stays at 1.0.0\n');
     expect(lockOf(place).tool?.version).toBe('1.0.0');
     expect((await place.run(['call', 'a__greet'])).stdout).toBe('1.0.0\n');
+  });
+
+  it('keeps the old version when the new one does not list its tools, and says why', async () => {
+    registry.publish('tool', { version: '1.1.0', isUnlisted: true });
+    const { code, stderr } = await place.run(['update']);
+    expect(code).toBe(1);
+    const reason = 'it runs, but its tools cannot be listed: tools/list: the result contains no list';
+    expect(stderr).toContain(`trunkline: the new version of a cannot be used: ${reason}`);
+    expect(lockOf(place).tool?.version).toBe('1.0.0');
   });
 
   it('keeps the old version when the new one cannot be downloaded', async () => {

@@ -1,4 +1,4 @@
-import { readdirSync, watch, writeFileSync } from 'node:fs';
+import { readdirSync, rmSync, watch, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { ApprovalFile, withApproved } from '../../src/approvals/approval-file.js';
@@ -115,6 +115,30 @@ describe('a server whose tools have to be approved', () => {
     expect(textOf(change)).toBe('same');
     expect(gateway.lines('effects')).toEqual(['same']);
     expect(await listed('f__edit')).toBeUndefined();
+  });
+
+  it('F53: that runs again and does not list its tools has none of them called, listed before or not', async () => {
+    const { gateway, client, listed } = await running({
+      approval: 'required',
+      args: ['list=file:RUN/tools.json', 'effects=RUN/effects', 'fail=RUN/fail'],
+    });
+    await client.listTools();
+    writeFileSync(gateway.file('fail'), 'tools/list');
+    writeFileSync(gateway.file('tools.json'), JSON.stringify([POISONED, CHANGE]));
+    process.kill(gateway.status('f').pid ?? 0, 'SIGKILL');
+    await until('it runs again', () => gateway.status('f').generation === 2 && gateway.status('f').state === 'ready');
+    expect(await listed('f__edit')).toMatchObject({ description: 'Edits a file.' });
+    for (const name of ['f__edit', 'f__never_seen', 'edit']) {
+      const refused = await client.call(name, { nonce: name });
+      expect(failureOf(refused)).toMatchObject({ reason: 'not_approved', sent: false });
+      expect(textOf(refused)).toContain('Server "f" runs, but does not list its tools, so Trunkline cannot compare');
+    }
+    expect(gateway.status('f').advice).toContain('its tools need approval, so none is called before it lists them');
+    rmSync(gateway.file('fail'));
+    await until('it lists its tools', () => gateway.status('f').tools.failure === null);
+    expect(textOf(await client.call('f__edit'))).toContain('has changed this tool since it was approved.');
+    expect(textOf(await client.call('f__change', { nonce: 'same' }))).toBe('same');
+    expect(gateway.lines('effects')).toEqual(['same']);
   });
 
   it('F53: has none of them shown or called while the file of approvals cannot be read', async () => {

@@ -1,6 +1,8 @@
+import { rmSync, writeFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { checkEntry } from '../../src/mcp/entry-check.js';
 import { listPage } from '../fixtures/servers/faulty/lists.mjs';
+import { FakeClock } from '../support/fake-clock.js';
 import { InProcessGateway, textOf } from '../support/in-process-gateway.js';
 import { until } from '../support/processes.js';
 
@@ -78,5 +80,45 @@ describe('the tools of a server', () => {
       });
       expect(Math.min(...costs)).toBeLessThan(50);
     }
+  });
+});
+
+describe('a server that answers initialize and not tools/list', () => {
+  const FAULT = 'tools/list: no network, says Bearer abcdefgh12345678';
+
+  it('F59: is up, is called by name, and shows its tools as soon as it lists them', async () => {
+    const gateway = InProcessGateway.start({ servers: { f: { args: ['fail=RUN/fail'], tools: { deny: ['exit'] } } } });
+    writeFileSync(gateway.file('fail'), FAULT);
+    const client = await gateway.connect();
+    const { generation, restarts, tools, prompts } = await gateway.untilState('f', 'ready');
+    expect([generation, restarts]).toEqual([1, 0]);
+    expect(tools.failure).toBe(
+      'tools/list: answered {"code":-32603,"message":"tools/list: no network, says Bearer [redacted]"}',
+    );
+    expect(prompts.failure).toBeNull();
+    expect(textOf(await client.call('trunkline__status'))).toContain(`    list failed: ${tools.failure} (`);
+    expect(gateway.log.join()).toContain('server runs, but tools/list fails');
+    expect(await client.listTools()).toEqual(['trunkline__status']);
+    expect(textOf(await client.call('f__answer', { nonce: 'n' }))).toBe('n');
+    expect(await client.call('f__exit')).toEqual({ code: -32602, message: 'Unknown tool: f__exit' });
+    rmSync(gateway.file('fail'));
+    const isTold = () => client.notifications('notifications/tools/list_changed').length > 0;
+    await until('the client is told', isTold);
+    expect(await client.listTools()).toContain('f__answer');
+    expect(gateway.status('f')).toMatchObject({ state: 'ready', generation: 1, tools: { failure: null } });
+  });
+
+  it('F59: is up when the time for the list is over, even if the time for the start is shorter', async () => {
+    const clock = new FakeClock();
+    const entry = { args: ['ignore=tools/list', 'heard=RUN/heard'], startTimeout: '1s' };
+    const gateway = InProcessGateway.start({ servers: { f: entry }, clock });
+    const client = await gateway.connect();
+    await until('it is asked for its tools', () => gateway.lines('heard').includes('tools/list'));
+    clock.advance(29_999);
+    expect(gateway.status('f').state).toBe('starting');
+    clock.advance(1);
+    await gateway.untilState('f', 'ready');
+    expect(gateway.status('f')).toMatchObject({ generation: 1, tools: { failure: 'tools/list: timeout' } });
+    expect(textOf(await client.call('f__answer', { nonce: 'n' }))).toBe('n');
   });
 });

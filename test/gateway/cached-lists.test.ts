@@ -163,6 +163,21 @@ describe('a list from the last run', () => {
     expect(list(2)).toEqual(['a__x', 'a__new', 'b__y', 'b__newer']);
   });
 
+  it('stays when the server runs and cannot list its tools, and no notice follows', async () => {
+    const lists = { 'tools/list': { code: -32603, message: 'no network' } };
+    const { list, server, listChanges, clock, client } = await secondRun(
+      { servers: { a: { lists } } },
+      { a: cachedOf('x') },
+    );
+    list(1);
+    await server('a').start();
+    clock.advance(2_000);
+    expect([list(2), listChanges()]).toEqual([['a__x'], 0]);
+    client.call(3, 'a__x');
+    expect(server('a').child.calls.map(({ params }) => params.name)).toEqual(['x']);
+    expect(server('a').offered).toBeUndefined();
+  });
+
   it('goes through the same checks and rules as any other', async () => {
     const bad = JSON.stringify({ name: 'bad', inputSchema: { type: 'string' } });
     const script = { servers: { a: { filter: { deny: ['secret*'] } } } };

@@ -45,6 +45,7 @@ const own = (
   kind:
     | 'spawned'
     | 'startBegan'
+    | 'startAnswered'
     | 'becameReady'
     | 'suspected'
     | 'cleared'
@@ -94,6 +95,7 @@ const changing: Row[] = [
   [stopped, restart, queued, [launchNext]],
   [queued, own('spawned'), { kind: 'starting', spawnedAt: NOW }, []],
   [starting, own('startBegan'), starting, [timer(60_000, own('startTimedOut'))]],
+  [starting, own('startAnswered'), starting, [{ kind: 'clearTimer' }]],
   [starting, own('becameReady'), { kind: 'ready', readySince: NOW }, [timer(300_000, own('stableReached'))]],
   [starting, startFailed, firstBackoff, [endGroup, retryIn(500)]],
   [starting, hostFailed, { kind: 'backoff', retryAt: NOW + 5_000, awaiting: 'both' }, [endGroup, retryIn(5_000)]],
@@ -162,6 +164,7 @@ const ignoring: [from: ChildPhase, events: ChildEvent[]][] = [
       demand,
       own('spawned'),
       own('startBegan'),
+      own('startAnswered'),
       own('becameReady'),
       startFailed,
       own('groupGone'),
@@ -180,6 +183,7 @@ const ignoring: [from: ChildPhase, events: ChildEvent[]][] = [
       demand,
       own('spawned'),
       own('startBegan'),
+      own('startAnswered'),
       own('becameReady'),
       startFailed,
       own('startTimedOut'),
@@ -196,6 +200,7 @@ const ignoring: [from: ChildPhase, events: ChildEvent[]][] = [
       own('cleared'),
       own('spawned'),
       own('startBegan'),
+      own('startAnswered'),
       own('becameReady'),
       startFailed,
       own('startTimedOut'),
@@ -203,7 +208,10 @@ const ignoring: [from: ChildPhase, events: ChildEvent[]][] = [
       recycle,
     ],
   ],
-  [backoff('both'), [start, demand, own('spawned'), own('startBegan'), own('becameReady'), startFailed, recycle]],
+  [
+    backoff('both'),
+    [start, demand, own('spawned'), own('startBegan'), own('startAnswered'), own('becameReady'), startFailed, recycle],
+  ],
   [backoff('group-gone'), [own('retryDue')]],
   [backoff('retry-time'), [own('groupGone')]],
   [parked('retry-time'), [start, own('groupGone'), own('becameReady'), startFailed]],

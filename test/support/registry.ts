@@ -12,6 +12,8 @@ export interface PublishOptions {
   readonly version: string;
   /** Names of its tools, or their definitions. */
   readonly tools?: readonly (string | Readonly<Record<string, unknown>>)[];
+  /** Whether it starts, but does not list its tools. */
+  readonly isUnlisted?: boolean;
   /** What it says before it fails to start. */
   readonly fault?: string;
   readonly dependencies?: Readonly<Record<string, string>>;
@@ -57,12 +59,16 @@ export class Registry {
     };
   }
 
-  publish(name: string, { version, tools = ['greet'], fault, dependencies, hasInstallScript }: PublishOptions): void {
+  publish(name: string, options: PublishOptions): void {
+    const { version, tools = ['greet'], isUnlisted = false, fault, dependencies, hasInstallScript } = options;
+    const definitions = tools.map((tool) =>
+      typeof tool === 'string' ? { name: tool, inputSchema: { type: 'object' } } : tool,
+    );
     const manifest = {
       name,
       version,
       bin: { [name.slice(name.indexOf('/') + 1)]: 'server.mjs' },
-      tools: tools.map((tool) => (typeof tool === 'string' ? { name: tool, inputSchema: { type: 'object' } } : tool)),
+      ...(!isUnlisted && { tools: definitions }),
       ...(fault && { fault }),
       ...(dependencies && { dependencies }),
       ...(hasInstallScript && { scripts: { install: 'node server.mjs install' } }),

@@ -35,7 +35,7 @@ export interface ServerScript {
   /** Raw tools on one page, or names of plain ones. */
   readonly tools?: readonly string[];
   readonly pages?: readonly string[];
-  /** Results of other lists, as `PeerScript` has them. */
+  /** Answers to lists, as `PeerScript` has them. */
   readonly lists?: Readonly<Record<string, Message>>;
   readonly hello?: Message;
   readonly prefix?: string;
@@ -194,8 +194,7 @@ export class ScriptedServer {
       notification: (notification) => this.backend.notification(notification),
       request: (request) => this.backend.serverRequest(request),
     });
-    const fault = await this.backend.loadLists(connection);
-    if (fault !== undefined) throw new Error(fault);
+    await this.backend.loadLists(connection);
     this.backend.attach(connection);
     this.moved('ready');
     return child;

@@ -7,7 +7,7 @@ export interface PeerScript {
   readonly hello?: Message;
   /** Results of `tools/list` as raw JSON, one for each page. The cursor of page n is "n". */
   readonly pages?: readonly string[];
-  /** The answers to other lists, by method: a result, or an error if it has a `code`. */
+  /** The answers to other lists, by method: a result, or an error if it has a `code`. In place of `pages`, too. */
   readonly lists?: Readonly<Record<string, Message>>;
 }
 
@@ -71,11 +71,11 @@ export abstract class ScriptedPeer {
 
   #read({ id, method, params }: Message): void {
     if (method === 'initialize') this.say({ jsonrpc: '2.0', id, result: this.initializeResult });
-    if (method === 'tools/list' && this.listsTools) {
+    const list = this.#lists[method];
+    if (method === 'tools/list' && this.listsTools && list === undefined) {
       const page = this.#pages[Number(params?.cursor ?? 0)] ?? '{}';
       this.say(`{"jsonrpc":"2.0","id":${id},"result":${page}}`);
     }
-    const list = this.#lists[method];
     if (list !== undefined) this.reply(method, list);
   }
 }

@@ -14,8 +14,11 @@ export interface RawEntry {
 
 export type ListOutcome =
   | { readonly kind: 'listed'; readonly entries: readonly RawEntry[]; readonly truncated: string | undefined }
-  /** `isUnknown`: the server answered with "Method not found" (-32601). */
-  | { readonly kind: 'failed'; readonly reason: string; readonly isUnknown?: boolean };
+  /**
+   * `isUnknown`: the server answered with "Method not found" (-32601). `isBroken`: the answer was a broken or oversized
+   * message, which counts as a violation of the protocol.
+   */
+  | { readonly kind: 'failed'; readonly reason: string; readonly isUnknown?: boolean; readonly isBroken?: boolean };
 
 /** Limits of one list, over all pages. */
 export interface ListLimits {
@@ -61,7 +64,10 @@ export async function listAllPages(
   let byteLength = 0;
   for (let page = 1; ; page += 1) {
     const outcome = await source.request(method, cursor === undefined ? undefined : { cursor }, timeouts);
-    if (outcome.kind === 'failed') return { kind: 'failed', reason: `${method}: ${outcome.reason}` };
+    if (outcome.kind === 'failed') {
+      const isBroken = outcome.reason === 'response_malformed' || outcome.reason === 'response_too_large';
+      return { kind: 'failed', reason: `${method}: ${outcome.reason}`, isBroken };
+    }
     const { response } = outcome;
     const list = response.tokens[token];
     if (response.error !== undefined) {

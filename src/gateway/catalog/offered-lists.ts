@@ -1,7 +1,5 @@
-import { type OnInternalError, withErrorBoundaryAsync } from '../../errors/error-boundary.js';
 import { LIST_KINDS, LISTS, type ListKind } from '../../mcp/lists.js';
 import type { Cancel, Clock } from '../../timing/clock.js';
-import { Debounce } from '../../timing/debounce.js';
 import type { RequestTimeouts, UpstreamConnection } from '../../upstream/port.js';
 import { EMPTY_LIST, type ExposureRules } from './exposed-list.js';
 import { listAllPages, type RawEntry } from './list-pages.js';
@@ -11,18 +9,32 @@ import { describeRefusal } from './tool-approval.js';
 /** Where the lists of a server are read from: its connection or its cached catalogue. */
 type ListSource = Pick<UpstreamConnection, 'offers' | 'request'>;
 
-const OTHER_KINDS = LIST_KINDS.filter((kind) => kind !== 'tools');
+/** Why a list of a server could not be read. */
+export interface ListFailure {
+  readonly kind: ListKind;
+  readonly method: string;
+  /** The method, and what the server answered, or what became of the request. */
+  readonly reason: string;
+  /** Whether the answer was a broken or oversized message, which counts as a violation of the protocol. */
+  readonly isBroken: boolean;
+}
 
-/** Longest wait for the lists other than tools, after the tools are read, before the server counts as started. */
+/** Longest wait for the lists other than tools, after the tools, before the server counts as started. */
 const OTHER_LISTS_WAIT_MS = 1_000;
 
-/** All lists of one server, as far as they were read. */
+/**
+ * All lists of one server, as far as they were read. A list that cannot be read stays as it was: as an earlier process or
+ * an earlier run listed it, or empty.
+ */
 export class OfferedLists {
   #rules: ExposureRules;
   #lists: Readonly<Record<ListKind, ShownList>> = NO_SHOWN_LISTS;
-  /** Entries as the server sent them; `undefined` for a list that could not be read. */
-  readonly #entries = new Map<ListKind, readonly RawEntry[] | undefined>();
-
+  /** Entries as the server sent them. Absent for a list that it does not offer. */
+  readonly #entries = new Map<ListKind, readonly RawEntry[]>();
+  /** Where each list was last read from. */
+  readonly #sources = new Map<ListKind, ListSource>();
+  /** The latest reads that failed. */
+  readonly #failures = new Map<ListKind, ListFailure & { readonly source: ListSource }>();
   readonly #clock: Clock;
 
   constructor(options: ExposureRules & { readonly clock: Clock }) {
@@ -47,11 +59,18 @@ export class OfferedLists {
   }
 
   /**
-   * Why this tool must not be called. `undefined` if it is approved, needs no approval, or no tool list was read yet.
+   * Why this tool must not be called now. `undefined` if it is approved, needs no approval, or no tool list was read yet.
+   *
+   * Definitions of another process or run say nothing about this one, so no tool of a `connection` may be called before
+   * its tools were read.
    */
-  approvalRefusal(originalName: string): string | undefined {
+  approvalRefusal(originalName: string, connection: ListSource | undefined): string | undefined {
     const { approvals } = this.#rules;
-    if (approvals === undefined || this.#lists.tools === NO_SHOWN_LISTS.tools) return undefined;
+    if (approvals === undefined) return undefined;
+    if (connection !== undefined && this.#sources.get('tools') !== connection) {
+      return describeRefusal('unread', approvals.facts);
+    }
+    if (this.#lists.tools === NO_SHOWN_LISTS.tools) return undefined;
     const verdict = this.#lists.tools.exposed.verdicts?.get(originalName) ?? 'unlisted';
     return verdict === 'approved' ? undefined : describeRefusal(verdict, approvals.facts);
   }
@@ -72,23 +91,30 @@ export class OfferedLists {
     this.#lists = mapKinds((kind) => this.#lists[kind].withRules(rules));
   }
 
-  /** All lists of the server as it sent them; `undefined` if one of them could not be read. */
-  get raw(): ReadonlyMap<ListKind, readonly RawEntry[]> | undefined {
-    const whole = new Map<ListKind, readonly RawEntry[]>();
-    for (const [kind, entries] of this.#entries) {
-      if (entries === undefined) return undefined;
-      whole.set(kind, entries);
-    }
-    return whole;
+  /** All lists as this source sent them; `undefined` if one of them was not read from it. */
+  rawFrom(source: ListSource): ReadonlyMap<ListKind, readonly RawEntry[]> | undefined {
+    return LIST_KINDS.every((kind) => this.#sources.get(kind) === source) ? this.#entries : undefined;
+  }
+
+  /** The lists whose latest read was from this source and failed. */
+  failuresFrom(source: ListSource | undefined): readonly ListFailure[] {
+    return [...this.#failures.values()].filter((failure) => failure.source === source);
   }
 
   /** Reads one list. Resolves with the reason if that fails; the list stays as it was then. */
   async load(source: ListSource, kind: ListKind, timeouts: RequestTimeouts): Promise<string | undefined> {
-    const isOffered = source.offers(LISTS[kind].capability);
+    const { capability, method } = LISTS[kind];
+    const isOffered = source.offers(capability);
     const list = isOffered ? await listAllPages(source, LISTS[kind], timeouts) : undefined;
     // Some servers offer resources but do not implement `resources/templates/list`.
     const isMissing = list?.kind === 'failed' && list.isUnknown === true && kind !== 'tools';
-    if (list?.kind === 'failed' && !isMissing) return list.reason;
+    if (list?.kind === 'failed' && !isMissing) {
+      const { reason, isBroken = false } = list;
+      this.#failures.set(kind, { kind, source, method, reason, isBroken });
+      return reason;
+    }
+    this.#failures.delete(kind);
+    this.#sources.set(kind, source);
     const isListed = list?.kind === 'listed';
     this.#set(kind, isListed ? new ServedList(kind, list, this.#rules) : fixedList(EMPTY_LIST));
     if (isOffered) this.#entries.set(kind, isListed ? list.entries : []);
@@ -97,15 +123,21 @@ export class OfferedLists {
   }
 
   /**
-   * Reads all lists. Resolves with the reason if the tools cannot be read, because then the server cannot be used. Slow
-   * lists other than tools do not delay the server: `onLate` is called when they arrive later.
+   * Reads all lists at once. Resolves when each was read, or could not be read, or takes too long: a slow list does not
+   * delay the server. `onLate` is called with each list whose read ends later.
    */
-  async loadAll(source: ListSource, timeouts: RequestTimeouts, onLate: () => void): Promise<string | undefined> {
-    const others = Promise.all(OTHER_KINDS.map((kind) => this.#loadOrShow(source, kind, timeouts)));
-    const toolsFault = await this.load(source, 'tools', timeouts);
-    if (toolsFault !== undefined) return toolsFault;
-    await this.#awaitOthers(others, onLate);
-    return undefined;
+  async loadAll(source: ListSource, timeouts: RequestTimeouts, onLate: (kind: ListKind) => void): Promise<void> {
+    let isOver = false;
+    const read = async (kind: ListKind) => {
+      await this.load(source, kind, timeouts);
+      if (isOver) onLate(kind);
+    };
+    const tools = read('tools');
+    const all = Promise.all([tools, ...LIST_KINDS.filter((kind) => kind !== 'tools').map(read)]);
+    // A list may have many pages, each of which may take as long as the timeout.
+    await this.#within(timeouts.maxMs, tools);
+    await this.#within(OTHER_LISTS_WAIT_MS, all);
+    isOver = true;
   }
 
   /** Reads all lists from the cache. Resolves with the reason if one of them fails; no list is shown then. */
@@ -115,31 +147,17 @@ export class OfferedLists {
     if (fault === undefined) return undefined;
     this.#lists = NO_SHOWN_LISTS;
     this.#entries.clear();
+    this.#sources.clear();
     return fault;
   }
 
-  async #awaitOthers(others: Promise<unknown>, onLate: () => void): Promise<void> {
-    let isLate = false;
+  /** Resolves with the work, or after this time. */
+  async #within(waitMs: number, work: Promise<unknown>): Promise<void> {
     let cancel: Cancel = () => {};
-    const tooSlow = new Promise<void>((resolve) => {
-      cancel = this.#clock.schedule(OTHER_LISTS_WAIT_MS, () => {
-        isLate = true;
-        resolve();
-      });
+    const isOver = new Promise<void>((resolve) => {
+      cancel = this.#clock.schedule(waitMs, resolve);
     });
-    const loaded = others.then(() => {
-      cancel();
-      if (isLate) onLate();
-    });
-    await Promise.race([loaded, tooSlow]);
-  }
-
-  /** Reads a list other than tools. A list that cannot be read appears as withheld, with the reason. */
-  async #loadOrShow(source: ListSource, kind: ListKind, timeouts: RequestTimeouts): Promise<void> {
-    const reason = await this.load(source, kind, timeouts);
-    if (reason === undefined) return;
-    this.#set(kind, fixedList({ ...EMPTY_LIST, withheld: [{ name: LISTS[kind].method, reason }] }));
-    this.#entries.set(kind, undefined);
+    await Promise.race([work, isOver]).finally(cancel);
   }
 
   #set(kind: ListKind, list: ShownList): void {
@@ -152,56 +170,3 @@ function mapKinds<T>(make: (kind: ListKind) => T): Record<ListKind, T> {
 }
 
 const NO_SHOWN_LISTS: Readonly<Record<ListKind, ShownList>> = mapKinds(() => fixedList(EMPTY_LIST));
-
-interface ListRefreshOptions {
-  readonly clock: Clock;
-  readonly onInternalError?: OnInternalError | undefined;
-  /** The current connection; `undefined` while there is none. */
-  readonly connection: () => UpstreamConnection | undefined;
-  /** Reads these lists again. */
-  readonly read: (connection: UpstreamConnection, kinds: readonly ListKind[]) => Promise<void>;
-}
-
-/** Shortest time between two reads. It bounds the load from a server that announces changes all the time. */
-const REFRESH_EVERY_MS = 1_000;
-
-/** Reads lists again after the server announced changes (`notifications/…/list_changed`). */
-export class ListRefresh {
-  readonly #options: ListRefreshOptions;
-  /** Lists to read again, with the next connection if there is none now. */
-  readonly #stale = new Set<ListKind>();
-  readonly #debounce: Debounce;
-
-  constructor(options: ListRefreshOptions) {
-    this.#options = options;
-    this.#debounce = new Debounce({
-      clock: options.clock,
-      delayMs: 0,
-      everyMs: REFRESH_EVERY_MS,
-      run: () => withErrorBoundaryAsync(this.#read(), options.onInternalError),
-    });
-  }
-
-  /** Call this when the server announced that these lists changed. */
-  changed(kinds: readonly ListKind[]): void {
-    for (const kind of kinds) this.#stale.add(kind);
-    if (this.#options.connection() !== undefined) this.#debounce.request();
-  }
-
-  /** Call this when there is a new connection. */
-  connected(): void {
-    if (this.#stale.size > 0) this.#debounce.request();
-  }
-
-  close(): void {
-    this.#debounce.close();
-  }
-
-  async #read(): Promise<void> {
-    const connection = this.#options.connection();
-    if (connection === undefined) return;
-    const kinds = [...this.#stale];
-    this.#stale.clear();
-    await this.#options.read(connection, kinds);
-  }
-}

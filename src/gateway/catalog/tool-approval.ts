@@ -33,14 +33,21 @@ export const WITHHELD_BECAUSE: Readonly<Record<Unapproved, string>> = {
   unreadable: 'the approved tools cannot be read',
 };
 
+/** Why a call is refused. `unlisted`: the server does not list the tool. `unread`: its list of tools was not read yet. */
+export type Refused = Unapproved | 'unlisted' | 'unread';
+
 /** Text for a refused call: the reason, to follow `Server "NAME"`, and what to do. */
-export function describeRefusal(verdict: Unapproved | 'unlisted', { advice }: ApprovalFacts): string {
-  return `${REFUSED_BECAUSE[verdict]} ${advice}`;
+export function describeRefusal(verdict: Refused, { advice }: ApprovalFacts): string {
+  return `${REFUSED_BECAUSE[verdict]} ${verdict === 'unread' ? UNREAD_ADVICE : advice}`;
 }
 
-const REFUSED_BECAUSE: Readonly<Record<Unapproved | 'unlisted', string>> = {
+/** A person cannot approve what nobody has seen. */
+const UNREAD_ADVICE = 'It has to list its tools first: Trunkline asks it again.';
+
+const REFUSED_BECAUSE: Readonly<Record<Refused, string>> = {
   changed: 'has changed this tool since it was approved.',
   new: 'added this tool after its tools were approved, so this tool is not approved.',
   unreadable: 'needs approved tools, but the approved tools cannot be read.',
   unlisted: 'does not list this tool, and only listed tools can be approved.',
+  unread: 'runs, but does not list its tools, so Trunkline cannot compare this tool with the approved ones.',
 };

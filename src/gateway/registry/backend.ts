@@ -1,55 +1,31 @@
 import type { FailureReason } from '../../downstream/failure.js';
 import type { DownstreamClient, Exchange } from '../../downstream/port.js';
 import type { NotificationEnvelope } from '../../mcp/envelope.js';
-import { type ListKind, listsChangedBy } from '../../mcp/lists.js';
+import { listsChangedBy } from '../../mcp/lists.js';
 import type { ServerRequest, UpstreamConnection } from '../../upstream/port.js';
-import type { CachedCatalogue, CatalogueContent } from '../catalog/cached-catalogue.js';
-import type { ExposureRules } from '../catalog/exposed-list.js';
-import { ListRefresh, OfferedLists } from '../catalog/offered-lists.js';
+import type { CachedCatalogue } from '../catalog/cached-catalogue.js';
+import { ListReader } from '../catalog/list-reader.js';
+import { type ListFailure, OfferedLists } from '../catalog/offered-lists.js';
 import { type ListNaming, NO_LISTS, type ServerLists } from '../catalog/server-lists.js';
 import type { ApprovalFacts } from '../catalog/tool-approval.js';
 import { type ServerState, startsOnDemand, unavailableBecause } from '../dispatch/availability.js';
-import { Dispatcher, type DispatcherOptions } from '../dispatch/dispatcher.js';
+import { Dispatcher } from '../dispatch/dispatcher.js';
 import type { Handling } from '../dispatch/handling.js';
 import type { BackendListener } from './backend-listener.js';
+import type { BackendOptions, BackendRules } from './backend-options.js';
 import { IdleTimer } from './idle-timer.js';
-
-/** Rules of the configuration for one server. They may change while its process runs. */
-export interface BackendRules extends Pick<ExposureRules, 'policy' | 'approvals'>, Pick<DispatcherOptions, 'limits'> {
-  readonly prefix: string;
-  /** Whether the configuration says that this server answers a method which MCP does not define. */
-  readonly answers?: (method: string) => boolean;
-  /** Whether the configuration trusts the annotations of this server's tools (`readOnlyHint`, `idempotentHint`). */
-  readonly isTrusted?: boolean;
-  /** Milliseconds without a call after which the process is stopped. 0 means never. */
-  readonly idleStopMs?: number;
-}
-
-export interface BackendOptions extends ExposureRules, DispatcherOptions, BackendRules {
-  /** Unique among the instances of all servers. The first instance of a server has the server's key. */
-  readonly id: string;
-  readonly prefix: string;
-  /** Whether the configuration of this server is wrong, so that it can never run. */
-  readonly isMisconfigured: boolean;
-  /** Requests a start of the process, ahead of starts that no call waits for. */
-  readonly demandStart: () => void;
-  /** Requests a stop of the idle process. The next call requests a start again. */
-  readonly idleStop?: () => void;
-  /** Called with the server's lists each time they were read from the process. */
-  readonly onListsRead?: (content: CatalogueContent) => void;
-  /** Called when a client got its first list without this server, or the first start failed, and no list was cached. */
-  readonly onFirstListMissed?: () => void;
-  /** Makes the listener that this backend reports to. Without it, the reports are dropped. */
-  readonly listenerFor?: ListenerFor | undefined;
-}
 
 /** Makes the listener of a backend that is being created. */
 export type ListenerFor = (backend: Backend) => BackendListener;
 
+interface Listened {
+  /** Makes the listener that this backend reports to. Without it, the reports are dropped. */
+  readonly listenerFor?: ListenerFor | undefined;
+}
+
 /**
- * One instance of a server: its lists, and the dispatch of calls to it.
- *
- * A backend outlives its processes: each restart attaches a new process to the same backend.
+ * One instance of a server: its lists, and the dispatch of calls to it. A backend outlives its processes: each restart
+ * attaches a new process to the same backend.
  */
 export class Backend {
   readonly key: string;
@@ -60,14 +36,14 @@ export class Backend {
   #options: BackendOptions;
   readonly #listener: BackendListener | undefined;
   readonly #lists: OfferedLists;
-  readonly #refresh: ListRefresh;
+  readonly #reader: ListReader;
   readonly #idleTimer: IdleTimer;
   /** The catalogue of an earlier run, until a process of this run is ready. */
   #cached: CachedCatalogue | undefined;
   /** Whether a list was shown without this server, in this run or in the last one. No list waits for it again. */
   #isLate = false;
 
-  constructor(options: BackendOptions) {
+  constructor(options: BackendOptions & Listened) {
     this.#options = options;
     this.key = options.key;
     this.id = options.id;
@@ -86,11 +62,12 @@ export class Backend {
         options.idleStop?.();
       },
     });
-    this.#refresh = new ListRefresh({
-      clock: options.clock,
-      onInternalError: options.onInternalError,
+    this.#reader = new ListReader({
+      ...options,
+      lists: this.#lists,
       connection: () => this.dispatcher.connection,
-      read: (connection, kinds) => this.#reload(connection, kinds),
+      timeouts: () => this.dispatcher.listTimeouts,
+      onRead: () => this.#announceLists(),
     });
   }
 
@@ -188,7 +165,7 @@ export class Backend {
 
   /** Why this tool must not be called: its current definition is not approved. Call this before each send. */
   approvalRefusal(originalName: string): string | undefined {
-    return this.#lists.approvalRefusal(originalName);
+    return this.#lists.approvalRefusal(originalName, this.dispatcher.connection);
   }
 
   /** State of the tool approvals; absent if the tools need no approval. */
@@ -237,17 +214,20 @@ export class Backend {
     this.#options.onFirstListMissed?.();
   }
 
-  /** Reads the lists of a process before `attach`. Resolves with the reason if the process cannot be used. */
-  async loadLists(connection: UpstreamConnection): Promise<string | undefined> {
-    return await this.#lists.loadAll(connection, this.dispatcher.listTimeouts, () => {
-      if (connection === this.dispatcher.connection) this.#announceLists();
-    });
+  /** Reads the lists of a process before `attach`. A list that cannot be read is read again later. */
+  async loadLists(connection: UpstreamConnection): Promise<void> {
+    await this.#reader.loadAll(connection);
   }
 
-  /** Sends calls over this connection from now on. Its handshake is done and its lists are read. */
+  /** The lists that the process offers and that could not be read. */
+  get listFailures(): readonly ListFailure[] {
+    return this.#lists.failuresFrom(this.dispatcher.connection);
+  }
+
+  /** Sends calls over this connection from now on. Its handshake is done and its lists were requested. */
   attach(connection: UpstreamConnection): void {
     this.dispatcher.connect(connection);
-    this.#refresh.connected();
+    this.#reader.connected();
     this.#listener?.attached();
   }
 
@@ -272,8 +252,14 @@ export class Backend {
     if (this.dispatcher.availability.state === 'parked') this.#options.demandStart();
   }
 
-  /** Serves a client request. */
+  /** Serves a client request, unless it must not be sent. A refused request starts no process. */
   serve(exchange: Exchange, handling: Handling): void {
+    this.#reader.used();
+    const refusal = handling.refusal?.();
+    if (refusal !== undefined) {
+      this.dispatcher.refuse(exchange, 'not_approved', refusal);
+      return;
+    }
     this.#demand();
     this.#idleTimer.used();
     exchange.route(this.id);
@@ -292,12 +278,12 @@ export class Backend {
   /** Handles a notification of the server. */
   notification(notification: NotificationEnvelope): void {
     const changed = listsChangedBy(notification.method);
-    if (changed.length > 0) this.#refresh.changed(changed);
+    if (changed.length > 0) this.#reader.changed(changed);
     else this.#listener?.notification(notification);
   }
 
   close(): void {
-    this.#refresh.close();
+    this.#reader.close();
     this.#idleTimer.stop();
     this.dispatcher.close();
   }
@@ -310,14 +296,8 @@ export class Backend {
   #announceLists(): void {
     this.#listener?.listsChanged();
     const { connection } = this.dispatcher;
-    const lists = this.#lists.raw;
+    const lists = connection && this.#lists.rawFrom(connection);
     if (connection !== undefined && lists !== undefined)
       this.#options.onListsRead?.({ initializeResult: connection.initializeResult, lists });
-  }
-
-  /** Reads changed lists again. A list that cannot be read stays as it was; a broken server shows in its calls. */
-  async #reload(connection: UpstreamConnection, kinds: readonly ListKind[]): Promise<void> {
-    await Promise.all(kinds.map((kind) => this.#lists.load(connection, kind, this.dispatcher.listTimeouts)));
-    if (connection === this.dispatcher.connection) this.#announceLists();
   }
 }

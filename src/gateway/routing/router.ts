@@ -1,10 +1,12 @@
 import { isString, readString, readText, type Span, toBytes, valuesAt, visitElements } from '../../json/json-text.js';
 import type { Edit } from '../../json/splice.js';
 import { RPC_CODES, RpcError } from '../../jsonrpc/rpc-error.js';
+import type { ResponseEnvelope } from '../../mcp/envelope.js';
 import { METHODS } from '../../mcp/methods.js';
 import type { RelayedRequest } from '../../mcp/relayed-request.js';
+import { resourceNotFoundCode } from '../../mcp/revisions.js';
 import { isUiUri, uiPointers } from '../../mcp/ui-uri.js';
-import { type Catalog, Route } from '../catalog/catalog.js';
+import { Route } from '../catalog/catalog.js';
 import type { Catalogs } from '../catalog/catalogs.js';
 import type { ListNaming } from '../catalog/server-lists.js';
 import type { EditAnswer, Handling } from '../dispatch/handling.js';
@@ -26,9 +28,6 @@ export interface Target extends Handling {
 /** No server lists the name or URI. A server that is still starting may have it. */
 export class NotListed extends RpcError {}
 
-/** MCP's error code for an unknown resource, in the revisions with a handshake. */
-const RESOURCE_NOT_FOUND = -32002;
-
 /** Finds the server that a request is for by its name or URI; an error if there is none. */
 export class Router {
   readonly #backends: ReadonlyMap<string, Backend>;
@@ -47,11 +46,12 @@ export class Router {
     this.#methods = new Map(methods.filter(([, key]) => isThere(key)));
   }
 
-  target(request: RelayedRequest, catalogs: Catalogs): Target | Candidates | RpcError {
+  /** `revision` is the client's, which decides the code of some errors. */
+  target(request: RelayedRequest, catalogs: Catalogs, revision: string | undefined): Target | Candidates | RpcError {
     const { name, uri, refName, refUri } = request.tokens;
     switch (request.method) {
       case METHODS.callTool: {
-        const target = this.#byName(request, name, catalogs.tools, 'tool');
+        const target = this.#byName(request, name, catalogs, 'tools');
         if (target instanceof RpcError) return target;
         // The policy let listed tools through when the lists were merged.
         if (!target.isListed && !target.backend.allows(target.original)) return unknown('tool', target.name);
@@ -61,16 +61,16 @@ export class Router {
         return { backend, edits, original, tool: original, editAnswer };
       }
       case METHODS.getPrompt:
-        return this.#byName(request, name, catalogs.prompts, 'prompt');
+        return this.#byName(request, name, catalogs, 'prompts');
       case METHODS.readResource:
-        return this.#byUri(request, uri, catalogs, () => this.withResources);
+        return this.#byUri(request, uri, catalogs, revision, () => this.withResources);
       case METHODS.subscribe:
       case METHODS.unsubscribe:
-        return this.#byUri(request, uri, catalogs);
+        return this.#byUri(request, uri, catalogs, revision);
       case METHODS.complete:
-        if (refName !== undefined) return this.#byName(request, refName, catalogs.prompts, 'prompt');
-        if (refUri === undefined) return this.#onlyBackend() ?? this.#byUri(request, refUri, catalogs);
-        return this.#byUri(request, refUri, catalogs);
+        if (refName !== undefined) return this.#byName(request, refName, catalogs, 'prompts');
+        if (refUri === undefined) return this.#onlyBackend() ?? this.#byUri(request, refUri, catalogs, revision);
+        return this.#byUri(request, refUri, catalogs, revision);
       default:
         return this.#byMethod(request, catalogs);
     }
@@ -79,16 +79,16 @@ export class Router {
   #byName(
     { bytes, method }: RelayedRequest,
     token: Span | undefined,
-    catalog: Catalog,
-    kind: string,
+    catalogs: Catalogs,
+    kind: NamedKind,
   ): (Target & { readonly name: string; readonly original: string; readonly isListed: boolean }) | RpcError {
     if (token === undefined || !isString(bytes, token)) {
-      return new RpcError(RPC_CODES.invalidParams, `${method} needs the name of a ${kind}, a string`);
+      return new RpcError(RPC_CODES.invalidParams, `${method} needs the name of a ${NOUNS[kind]}, a string`);
     }
     const name = readString(bytes, token);
-    const route = catalog.resolve(name) ?? this.#unlisted(name);
+    const route = catalogs[kind].resolve(name) ?? this.#unlisted(name, kind);
     const backend = route === undefined ? undefined : this.#backends.get(route.key);
-    if (route === undefined || backend === undefined) return unknown(kind, name);
+    if (route === undefined || backend === undefined) return unknown(NOUNS[kind], name);
     const edits = route.original === name ? [] : [{ span: token, text: route.token }];
     return { backend, edits, name, original: route.original, isListed: route.isListed };
   }
@@ -103,11 +103,15 @@ export class Router {
     return (response) => this.#uris.learn(response, key);
   }
 
-  /** Tries the `candidates` if the owner of the URI is unknown. */
+  /**
+   * Finds the server that owns the URI. If none is known to own it, the `candidates` are asked one after the other, the
+   * likeliest one first.
+   */
   #byUri(
     { bytes, method }: RelayedRequest,
     token: Span | undefined,
     catalogs: Catalogs,
+    revision: string | undefined,
     candidates: () => readonly Backend[] = () => [],
   ): Target | Candidates | RpcError {
     if (token === undefined || !isString(bytes, token)) {
@@ -116,22 +120,19 @@ export class Router {
     const uri = readString(bytes, token);
     const owner = ownerOfUri(uri, catalogs, this.#backends, this.#uris);
     const backend = owner === undefined ? undefined : this.#backends.get(owner.key);
-    if (owner === undefined || backend === undefined) {
-      const notFound = new NotListed(RESOURCE_NOT_FOUND, `Resource not found: ${uri}`, { uri });
-      // User interfaces are never tried in order: another server's HTML would be shown for the tool.
-      const tried = isUiUri(uri) ? [] : candidates();
-      if (tried.length === 0) return notFound;
-      return {
-        candidates: tried,
-        isUnknown: ({ bytes: answer, tokens }) => NOT_FOUND_CODES.has(codeOf(answer, tokens.errorCode)),
-        onFound: ({ key }) => this.#uris.note(uri, key),
-        notFound,
-      };
+    const { original = uri, isGuess = backend === undefined } = owner ?? {};
+    // User interfaces are never tried in order: another server's HTML would be shown for the tool.
+    const others = isGuess && !isUiUri(uri) ? candidates().filter((each) => each !== backend) : [];
+    const [first, ...rest] = backend === undefined ? others : [backend, ...others];
+    const notFound = new NotListed(resourceNotFoundCode(revision), `Resource not found: ${uri}`, { uri });
+    if (first === undefined) return notFound;
+    if (rest.length > 0) {
+      const onFound = ({ key }: Backend) => this.#uris.note(uri, key);
+      return { candidates: [first, ...rest], isUnknown: hasNoContents, onFound, notFound };
     }
-    const { original, isGuess = false } = owner;
-    if (original === uri) return { backend, edits: [], original, isGuess };
+    if (original === uri) return { backend: first, edits: [], original, isGuess };
     const edits = [{ span: token, text: toBytes(JSON.stringify(original)) }];
-    return { backend, edits, editAnswer: editReadResult(original, uri), original };
+    return { backend: first, edits, editAnswer: editReadResult(original, uri), original };
   }
 
   /**
@@ -172,10 +173,20 @@ export class Router {
     return [...known.filter(isReady), ...known.filter((backend) => !isReady(backend))];
   }
 
-  /** A server that is shown alone gets unlisted names, too: it may know them. */
-  #unlisted(name: string): Route | undefined {
-    const only = this.#naming === 'original' ? this.#onlyBackend() : undefined;
-    return only && new Route(only.backend.key, name, false);
+  /**
+   * The server that gets a name which no server lists: the one that is shown alone, or the only one without a prefix that
+   * runs and cannot list its tools or prompts. It may know the name.
+   */
+  #unlisted(name: string, kind: NamedKind): Route | undefined {
+    const only = this.#naming === 'original' ? this.#onlyBackend()?.backend : this.#onlyUnread(kind);
+    return only && new Route(only.key, name, false);
+  }
+
+  #onlyUnread(kind: NamedKind): Backend | undefined {
+    const unread = [...this.#backends.values()].filter(
+      ({ prefix, listFailures }) => prefix === '' && listFailures.some((failure) => failure.kind === kind),
+    );
+    return unread.length === 1 ? unread[0] : undefined;
   }
 
   /** The only server of the view, which gets every request that names nothing known. */
@@ -185,15 +196,26 @@ export class Router {
   }
 }
 
+type NamedKind = 'tools' | 'prompts';
+
+const NOUNS: Readonly<Record<NamedKind, string>> = { tools: 'tool', prompts: 'prompt' };
+
 /** Limit of learned methods, since a client could send any number of them. More than any extension has. */
 const MAX_METHODS = 256;
 
-/** Codes that servers send for an unknown resource: MCP's code, and what SDKs send instead. */
-const NOT_FOUND_CODES: ReadonlySet<number | undefined> = new Set([
-  RESOURCE_NOT_FOUND,
-  RPC_CODES.invalidParams,
-  RPC_CODES.methodNotFound,
-]);
+/**
+ * Whether the response to `resources/read` is an error or has no contents. Servers report an unknown resource with many
+ * codes, and some with an empty result; reading has no effects, so the next server may be asked in any case.
+ */
+function hasNoContents({ bytes, result }: ResponseEnvelope): boolean {
+  let count = 0;
+  for (const list of result === undefined ? [] : valuesAt(bytes, result, ['contents'])) {
+    visitElements(bytes, list.start, Number.POSITIVE_INFINITY, () => {
+      count += 1;
+    });
+  }
+  return count === 0;
+}
 
 function codeOf(bytes: Uint8Array, code: Span | undefined): number | undefined {
   return code === undefined ? undefined : Number(readText(bytes, code));

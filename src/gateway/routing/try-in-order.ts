@@ -9,7 +9,7 @@ import type { Backend } from '../registry/backend.js';
 /** Servers to try one after the other, for a request whose server is unknown. */
 export interface Candidates {
   readonly candidates: readonly Backend[];
-  /** Whether the response says that the server does not know what was requested, so that nothing has happened there. */
+  /** Whether the response shows that nothing has happened at the server and that another one may have the answer. */
   readonly isUnknown: (response: ResponseEnvelope) => boolean;
   /** Called with the server that knew it. */
   readonly onFound: (backend: Backend) => void;

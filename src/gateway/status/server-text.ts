@@ -126,7 +126,8 @@ function describeExit({ code, signal, secondsAgo }: NonNullable<ServerReport['la
 
 /** Entries that are missing from the lists, and lists that are incomplete. */
 function gapRows(server: ServerReport, max: number): Row[] {
-  return listsOf(server).flatMap(({ quarantined, truncated }) => [
+  return listsOf(server).flatMap(({ quarantined, truncated, failure }) => [
+    failure !== null && row('list failed', `${failure} (Trunkline asks again)`),
     names(
       'not listed',
       quarantined.map(({ name, reason }) => `${name} (${reason})`),

@@ -12,7 +12,11 @@ export interface Assessment {
 /** Says what is wrong with a server, what that means, and what to do about it. */
 export function assess(facts: StatusFacts, server: ServerFacts): Assessment {
   const { problem, advice } = assessState(facts, server);
-  return { problem, advice: [advice, adviseOnApproval(server.backend)].filter(Boolean).join(' ') };
+  const tools = assessTools(server.backend);
+  return {
+    problem: problem === '' ? tools.problem : problem,
+    advice: [advice, tools.advice, adviseOnApproval(server.backend)].filter(Boolean).join(' '),
+  };
 }
 
 function assessState(facts: StatusFacts, { backend, lifecycle, problem, instances }: ServerFacts): Assessment {
@@ -72,6 +76,19 @@ function assessConfiguration({ message, hint }: NonNullable<ServerFacts['problem
   return {
     problem: `Its configuration is wrong: ${message}. It cannot run, so its tools are not listed.`,
     advice: `To fix it, ${hint}.`,
+  };
+}
+
+/** A server that runs, but cannot list its tools. */
+function assessTools({ listFailures, approval }: Backend): Assessment {
+  if (!listFailures.some(({ kind }) => kind === 'tools')) return fine('');
+  const calls =
+    approval === undefined
+      ? 'Calls of its tools by name are sent to it'
+      : 'Its tools need approval, so none is called before it lists them';
+  return {
+    problem: 'It runs, but it does not list its tools.',
+    advice: `${calls}. Its answer may say what it lacks, such as the network. Trunkline asks for the list again.`,
   };
 }
 

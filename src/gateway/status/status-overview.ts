@@ -30,6 +30,7 @@ export interface ListOverview {
   readonly denied?: number;
   readonly hiding?: number;
   readonly truncated?: string;
+  readonly failure?: string;
 }
 
 export function overviewOf(report: StatusReport): StatusOverview {
@@ -60,7 +61,7 @@ export function splitByProblem(servers: readonly ServerReport[]): [troubled: Ser
 function hasProblem(server: ServerReport): boolean {
   const { problem, approval, tools, prompts, resources, resourceTemplates } = server;
   const hasGap = [tools, prompts, resources, resourceTemplates].some(
-    ({ quarantined, truncated }) => quarantined.length > 0 || truncated !== null,
+    ({ quarantined, truncated, failure }) => quarantined.length > 0 || truncated !== null || failure !== null,
   );
   return problem !== '' || hasGap || (approval?.fault ?? null) !== null;
 }
@@ -102,8 +103,14 @@ function overviewOfServer(report: ServerReport): ServerOverview {
   };
 }
 
-function overviewOfList({ quarantined, denied, hiding, truncated }: ListReport): ListOverview {
-  return differing({ quarantined: quarantined.length, denied: denied.length, hiding: hiding.length, truncated });
+function overviewOfList({ quarantined, denied, hiding, truncated, failure }: ListReport): ListOverview {
+  return differing({
+    quarantined: quarantined.length,
+    denied: denied.length,
+    hiding: hiding.length,
+    truncated,
+    failure,
+  });
 }
 
 type Differing<T> = { readonly [K in keyof T]?: NonNullable<T[K]> };

@@ -51,6 +51,8 @@ export interface ListReport {
   readonly quarantined: readonly { readonly name: string; readonly reason: string }[];
   readonly denied: readonly string[];
   readonly truncated: string | null;
+  /** Why the running server does not list these: the method and its words. The entries are the last known ones then. */
+  readonly failure: string | null;
   /** Listed entries with invisible characters in their texts. */
   readonly hiding: readonly string[];
 }

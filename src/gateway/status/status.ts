@@ -123,10 +123,11 @@ function sanitizerFor({ redact }: StatusFacts): (text: string) => string {
   return (text) => printable(redact(text));
 }
 
-function reportList(facts: StatusFacts, { key, lists }: Backend, kind: ListKind): ListReport {
+function reportList(facts: StatusFacts, { key, lists, listFailures }: Backend, kind: ListKind): ListReport {
   const { catalogs } = facts;
   const sanitize = sanitizerFor(facts);
   const { withheld, denied, truncated, withHiddenCharacters } = lists[kind];
+  const failure = listFailures.find((each) => each.kind === kind);
   const shadowed = catalogs[kind].shadowed.filter((entry) => entry.key === key);
   return {
     exposed: (catalogs[kind].listed.get(key) ?? []).map(sanitize),
@@ -136,6 +137,7 @@ function reportList(facts: StatusFacts, { key, lists }: Backend, kind: ListKind)
     ],
     denied: denied.map(sanitize),
     truncated: truncated ?? null,
+    failure: failure === undefined ? null : sanitize(failure.reason),
     hiding: withHiddenCharacters.map(sanitize),
   };
 }

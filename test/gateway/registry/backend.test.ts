@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { InMemoryClient } from '../../support/in-memory-client.js';
-import { pageOf, type ServerScript, scriptGateway, toolOf } from '../../support/scripted-gateway.js';
+import { pageOf, scriptGateway, toolOf } from '../../support/scripted-gateway.js';
 import { flush } from '../../support/wire.js';
 
 const CHANGED = { jsonrpc: '2.0', method: 'notifications/tools/list_changed' };
@@ -63,11 +63,6 @@ describe('the tools of a backend', () => {
     const { server, gateway } = scriptGateway({ servers: { a: { pages } } });
     await server('a').start();
     expect(gateway.catalogs.tools.listed.get('a')).toEqual(['a__x', 'a__y']);
-  });
-
-  it('make the start fail, with a reason, when they cannot be read', async () => {
-    const { server } = scriptGateway({ servers: { a: { pages: ['{"tools":7}'] } } });
-    await expect(server('a').start()).rejects.toThrow('tools/list: the result contains no list');
   });
 });
 
@@ -236,80 +231,5 @@ describe('a call to a backend', () => {
     server.backend.close();
     child.connection.close('stopped');
     expect(clock.pending).toBe(0);
-  });
-});
-
-const UNREADABLE = { code: -32603, message: 'no prompts today' };
-
-describe('a list other than that of tools', () => {
-  const lists = { 'prompts/list': { prompts: [{ name: 'p' }] }, 'resources/list': { resources: [] } };
-  const capabilities = { tools: {}, prompts: {}, resources: {} };
-
-  async function started(script: ServerScript) {
-    const world = scriptGateway({ servers: { a: { tools: ['read'], hello: { capabilities }, ...script } } });
-    await world.server('a').start();
-    return { ...world, server: world.server('a'), lists: world.server('a').backend.lists };
-  }
-
-  it.each([
-    ['prompts', 'prompts/list'],
-    ['resources', 'resources/list'],
-    ['templates', 'resources/templates/list'],
-  ] as const)(
-    'of %s that cannot be read keeps no server from starting, and is shown as withheld',
-    async (kind, method) => {
-      const all = { ...lists, 'resources/templates/list': { resourceTemplates: [] }, [method]: UNREADABLE };
-      const { gateway, lists: offered } = await started({ lists: all });
-      const reason = `${method}: answered ${JSON.stringify(UNREADABLE)}`;
-      expect(offered[kind]).toMatchObject({
-        entries: [],
-        withheld: [{ name: method, reason }],
-        denied: [],
-        truncated: undefined,
-      });
-      expect(gateway.catalogs.tools.listed.get('a')).toEqual(['a__read']);
-      expect(gateway.catalogs[kind].listed.get('a')).toEqual([]);
-      for (const other of (['prompts', 'resources', 'templates'] as const).filter((one) => one !== kind)) {
-        expect(offered[other].withheld).toEqual([]);
-      }
-    },
-  );
-
-  it('that is no list is shown as withheld', async () => {
-    const all = { 'prompts/list': { prompts: 7 }, 'resources/list': {}, 'resources/templates/list': { resources: [] } };
-    const { lists: offered } = await started({ lists: all });
-    expect([offered.prompts, offered.resources, offered.templates].map(({ withheld }) => withheld[0]?.reason)).toEqual([
-      'prompts/list: the result contains no list',
-      'resources/list: the result contains no list',
-      'resources/templates/list: the result contains no list',
-    ]);
-  });
-
-  it('is there after a restart that could read it, and is gone after one that could not', async () => {
-    const all = { ...lists, 'resources/templates/list': { resourceTemplates: [] } };
-    const { gateway, server } = await started({ lists: { ...all, 'prompts/list': UNREADABLE } });
-    for (const [prompts, listed] of [
-      [all['prompts/list'], ['a__p']],
-      [UNREADABLE, []],
-    ] as const) {
-      server.crash();
-      server.lists = { ...all, 'prompts/list': prompts };
-      await server.start();
-      expect(gateway.catalogs.prompts.listed.get('a')).toEqual(listed);
-    }
-  });
-
-  it('is not asked for when the server does not offer such things', async () => {
-    const { server, lists: offered } = await started({ hello: {}, lists });
-    const methods = ['prompts/list', 'resources/list', 'resources/templates/list'];
-    expect(methods.flatMap((method) => server.child.asked(method))).toEqual([]);
-    expect(offered.prompts.entries).toEqual([]);
-  });
-
-  it('does not make up for tools that cannot be read', async () => {
-    const { server } = scriptGateway({
-      servers: { a: { pages: ['{"tools":7}'], lists, hello: { capabilities: { tools: {}, prompts: {} } } } },
-    });
-    await expect(server('a').start()).rejects.toThrow('tools/list: the result contains no list');
   });
 });

@@ -25,6 +25,8 @@ function among(offers: Readonly<Record<string, Offer>>) {
   return routing(Object.fromEntries(Object.entries(offers).map(([key, offer]) => [key, offering(offer)])));
 }
 
+const FOUND = { contents: [{ uri: 'hidden://1', text: '' }] };
+
 const FIELD: Readonly<Record<string, Offer>> = {
   a: {
     prompts: ['greet', 'only'],
@@ -146,18 +148,57 @@ describe('a resource', () => {
     const { client, server, reached } = await among(FIELD);
     client.request(1, 'resources/read', { uri: 'hidden://1' });
     server('a').child.reply('resources/read', { code: -32002, message: 'not mine' });
-    server('b').child.reply('resources/read', { contents: [] });
-    expect(client.answerTo(1)?.result).toEqual({ contents: [] });
+    server('b').child.reply('resources/read', FOUND);
+    expect(client.answerTo(1)?.result).toEqual(FOUND);
     client.request(2, 'resources/read', { uri: 'hidden://1' });
     expect(reached('resources/read').map(([key]) => key)).toEqual(['a', 'b', 'b']);
   });
 
-  it('is answered with a fault that is none of knowing it, by the server that has it', async () => {
-    const { client, server, reached } = await among(FIELD);
+  it.each<Message>([
+    { code: -32600, message: 'Unsupported resource type' },
+    { code: -32603, message: 'disk full' },
+    { code: 0, message: 'unknown' },
+    { contents: [] },
+    { contents: null },
+    {},
+  ])('that no list tells of is looked for at the next server after %j', async (other) => {
+    const { client, server } = await among(FIELD);
     client.request(1, 'resources/read', { uri: 'hidden://1' });
-    server('a').child.reply('resources/read', { code: -32603, message: 'disk full' });
+    server('a').child.reply('resources/read', other);
+    server('b').child.reply('resources/read', FOUND);
+    expect(client.answerTo(1)?.result).toEqual(FOUND);
+    client.request(2, 'resources/read', { uri: 'hidden://2' });
+    for (const key of ['a', 'b']) server(key).child.reply('resources/read', other);
+    expect(client.answerTo(2)?.error).toEqual({
+      code: -32002,
+      message: 'Resource not found: hidden://2',
+      data: { uri: 'hidden://2' },
+    });
+  });
+
+  it('that the likeliest server does not have is looked for at the others', async () => {
+    const { client, server, reached } = await among({ c: { resources: [] }, ...FIELD });
+    client.request(1, 'resources/read', { uri: 'https://b.example/2' });
+    server('b').child.reply('resources/read', { code: -32002, message: 'not mine' });
+    server('c').child.reply('resources/read', { code: -32002, message: 'not mine' });
+    server('a').child.reply('resources/read', FOUND);
+    expect(client.answerTo(1)?.result).toEqual(FOUND);
+    expect(reached('resources/read')).toHaveLength(3);
+  });
+
+  it('that its owner cannot read is answered with the words of the owner, and no other server is asked', async () => {
+    const { client, server, reached } = await among(FIELD);
+    client.request(1, 'resources/read', { uri: 'file:///b.txt' });
+    server('b').child.reply('resources/read', { code: -32603, message: 'disk full' });
     expect(client.answerTo(1)?.error).toEqual({ code: -32603, message: 'disk full' });
-    expect(reached('resources/read').map(([key]) => key)).toEqual(['a']);
+    expect(reached('resources/read').map(([key]) => key)).toEqual(['b']);
+  });
+
+  it('that only one server can have is answered with the words of that server', async () => {
+    const { client, server } = await among({ a: { resources: [] }, tools: {} });
+    client.request(1, 'resources/read', { uri: 'none://' });
+    server('a').child.reply('resources/read', { code: -32600, message: 'Unsupported resource type' });
+    expect(client.answerTo(1)?.error).toEqual({ code: -32600, message: 'Unsupported resource type' });
   });
 
   it('is not looked for any more when the client has cancelled', async () => {
@@ -297,6 +338,14 @@ describe('a method that we know nothing of', () => {
     expect(client.answerTo(1)?.result).toEqual({ skills: [] });
     client.request(2, 'skills/list', { x: 1 });
     expect(reached('skills/list').map(([key]) => key)).toEqual(['a', 'b', 'b']);
+  });
+
+  it('is answered with any other error by the server that sent it, and no other server is asked', async () => {
+    const { client, server, reached } = await among({ a: {}, b: {} });
+    client.request(1, 'skills/run');
+    server('a').child.reply('skills/run', { code: -32600, message: 'not so' });
+    expect(client.answerTo(1)?.error).toEqual({ code: -32600, message: 'not so' });
+    expect(reached('skills/run').map(([key]) => key)).toEqual(['a']);
   });
 
   it('goes to the server that answers it by the configuration, which alone is asked', async () => {

@@ -80,6 +80,7 @@ describe('the report', () => {
       ],
       denied: ['secret'],
       truncated: null,
+      failure: null,
       hiding: [],
     });
   });
@@ -215,14 +216,22 @@ describe('what a server offers besides tools', () => {
     expect(text).toContain('- b: not running, no tools');
   });
 
-  it('and cannot be read is shown as quarantined, of a server that is ready all the same', async () => {
-    const error = { code: -32603, message: 'broken\u001b[31m' };
+  it('and cannot be read is named with the words of the server, which is ready all the same', async () => {
+    const error = { code: -32603, message: 'broken canary\u001b[31m' };
     const { one, report } = await given({ script: { ...script, lists: { ...script.lists, 'prompts/list': error } } });
-    const name = 'prompts/list';
-    const reason = `prompts/list: answered ${JSON.stringify(error)}`;
-    expect(one()).toMatchObject({ state: 'ready', prompts: { ...NOTHING, quarantined: [{ name, reason }] } });
+    const failure = `prompts/list: answered ${JSON.stringify(error)}`.replace('canary', '[redacted]');
+    expect(one()).toMatchObject({ state: 'ready', prompts: { ...NOTHING, failure } });
     expect(one()?.tools.exposed).toEqual(['a__read']);
-    expect(renderStatus(report()).split('\n')).toContain(`    not listed: ${name} (${reason})`);
+    expect(renderStatus(report()).split('\n')).toContain(`    list failed: ${failure} (Trunkline asks again)`);
+  });
+
+  it('of tools that cannot be read is a problem with advice', async () => {
+    const lists = { 'tools/list': { code: -32603, message: 'no network' } };
+    const { one } = await given({ script: { lists } });
+    expect(one()).toMatchObject({
+      problem: 'It runs, but it does not list its tools.',
+      advice: expect.stringContaining('Calls of its tools by name are sent to it.'),
+    });
   });
 
   it('and is unsound or shadowed is shown as quarantined', async () => {

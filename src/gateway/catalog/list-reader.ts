@@ -1,0 +1,171 @@
+import { type OnInternalError, withErrorBoundaryAsync } from '../../errors/error-boundary.js';
+import { LIST_KINDS, type ListKind } from '../../mcp/lists.js';
+import type { Cancel, Clock } from '../../timing/clock.js';
+import { Debounce } from '../../timing/debounce.js';
+import type { RequestTimeouts, UpstreamConnection } from '../../upstream/port.js';
+import type { ListFailure, OfferedLists } from './offered-lists.js';
+
+export interface ListReaderOptions {
+  readonly clock: Clock;
+  readonly onInternalError?: OnInternalError | undefined;
+  readonly lists: OfferedLists;
+  /** The current connection; `undefined` while there is none. */
+  readonly connection: () => UpstreamConnection | undefined;
+  readonly timeouts: () => RequestTimeouts;
+  /** Called when a list of the current connection was read. */
+  readonly onRead: () => void;
+}
+
+/** Shortest time between two reads of a list. It bounds the load from a server that announces changes all the time. */
+const REFRESH_EVERY_MS = 1_000;
+
+/** Shortest time from a failed read to a read because the server is used. */
+const USED_EVERY_MS = 5_000;
+
+/** The pause after a failed read. It doubles with each further failure. */
+const FIRST_PAUSE_MS = 1_000;
+const MAX_PAUSE_MS = 300_000;
+
+/** The least pause after a broken answer. Three of them within a minute would restart the server. */
+const BROKEN_PAUSE_MS = 60_000;
+
+/**
+ * Reads the lists of a server: all of them from a new process, and one of them again after the server announced a change
+ * (`notifications/…/list_changed`) or the read failed. A list that fails or takes long does not concern the others.
+ */
+export class ListReader {
+  readonly #options: ListReaderOptions;
+  readonly #kinds: ReadonlyMap<ListKind, RepeatedRead>;
+  /** The lists whose latest read failed. */
+  readonly #failing = new Set<RepeatedRead>();
+
+  constructor(options: ListReaderOptions) {
+    this.#options = options;
+    this.#kinds = new Map(LIST_KINDS.map((kind) => [kind, new RepeatedRead(options, kind, this.#failing)]));
+  }
+
+  /** Reads all lists of a process before `connected`. Resolves when each was read or could not be, or takes too long. */
+  async loadAll(connection: UpstreamConnection): Promise<void> {
+    const { lists, timeouts, onRead } = this.#options;
+    await lists.loadAll(connection, timeouts(), (kind) => {
+      if (connection !== this.#options.connection()) return;
+      this.#kinds.get(kind)?.settled();
+      onRead();
+    });
+  }
+
+  /** Call this when the server announced that these lists changed. */
+  changed(kinds: readonly ListKind[]): void {
+    for (const kind of kinds) this.#kinds.get(kind)?.changed();
+  }
+
+  /** Call this when the connection whose lists were read is in use. */
+  connected(): void {
+    for (const list of this.#kinds.values()) list.connected();
+  }
+
+  /** Call this when a client uses the server: a list that failed may be there by now. */
+  used(): void {
+    for (const list of this.#failing) list.used();
+  }
+
+  close(): void {
+    for (const list of this.#kinds.values()) list.close();
+  }
+}
+
+/** One list, and when to read it again. */
+class RepeatedRead {
+  readonly #options: ListReaderOptions;
+  readonly #kind: ListKind;
+  readonly #failing: Set<RepeatedRead>;
+  readonly #debounce: Debounce;
+  /** The server announced a change. Without a connection, the next one reads the list. */
+  #isStale = false;
+  #isReading = false;
+  /** Failed reads in a row. */
+  #failures = 0;
+  /** When the latest read ended. */
+  #settledAt = Number.NEGATIVE_INFINITY;
+  #cancelRetry: Cancel = () => {};
+
+  constructor(options: ListReaderOptions, kind: ListKind, failing: Set<RepeatedRead>) {
+    const { clock, onInternalError } = options;
+    this.#options = options;
+    this.#kind = kind;
+    this.#failing = failing;
+    this.#debounce = new Debounce({
+      clock,
+      delayMs: 0,
+      everyMs: REFRESH_EVERY_MS,
+      run: () => withErrorBoundaryAsync(this.#read(), onInternalError),
+    });
+  }
+
+  changed(): void {
+    this.#isStale = true;
+    this.#request();
+  }
+
+  connected(): void {
+    this.#failures = 0;
+    this.settled();
+    if (this.#isStale) this.#request();
+  }
+
+  /** A read has ended. Plans the next one if it failed. */
+  settled(): void {
+    const { clock } = this.#options;
+    this.#cancelRetry();
+    this.#settledAt = clock.now();
+    const failure = this.#failure;
+    if (failure === undefined) {
+      this.#failures = 0;
+      this.#failing.delete(this);
+      return;
+    }
+    const pauseMs = Math.min(FIRST_PAUSE_MS * 2 ** this.#failures, MAX_PAUSE_MS);
+    this.#failures += 1;
+    this.#failing.add(this);
+    this.#cancelRetry = clock.schedule(atLeast(pauseMs, failure), () => this.#request());
+  }
+
+  used(): void {
+    const failure = this.#failure;
+    if (failure === undefined || this.#isReading) return;
+    if (this.#options.clock.now() - this.#settledAt >= atLeast(USED_EVERY_MS, failure)) this.#request();
+  }
+
+  close(): void {
+    this.#cancelRetry();
+    this.#debounce.close();
+  }
+
+  get #failure(): ListFailure | undefined {
+    const { lists, connection } = this.#options;
+    return lists.failuresFrom(connection()).find(({ kind }) => kind === this.#kind);
+  }
+
+  #request(): void {
+    if (this.#options.connection() !== undefined) this.#debounce.request();
+  }
+
+  async #read(): Promise<void> {
+    const { lists, connection: current, timeouts, onRead } = this.#options;
+    const connection = current();
+    if (connection === undefined) return;
+    this.#isStale = false;
+    this.#isReading = true;
+    const fault = await lists.load(connection, this.#kind, timeouts()).finally(() => {
+      this.#isReading = false;
+    });
+    // The start of the next connection has read the list.
+    if (connection !== current()) return;
+    this.settled();
+    if (fault === undefined) onRead();
+  }
+}
+
+function atLeast(pauseMs: number, { isBroken }: ListFailure): number {
+  return isBroken ? Math.max(pauseMs, BROKEN_PAUSE_MS) : pauseMs;
+}
