@@ -1,9 +1,8 @@
 import { createHash } from 'node:crypto';
 import type { Approvals } from '../approvals/approvals.js';
-import type { CatalogueCache } from '../cache/catalogue-cache.js';
+import type { CatalogueCache, CatalogueCacheEntry } from '../cache/catalogue-cache.js';
 import type { Config, ServerConfig } from '../config/config.js';
 import { withErrorBoundary } from '../errors/error-boundary.js';
-import type { CatalogueContent } from '../gateway/catalog/cached-catalogue.js';
 import { createToolPolicy } from '../gateway/catalog/tool-policy.js';
 import type { ServerState } from '../gateway/dispatch/availability.js';
 import { loadQueue } from '../gateway/dispatch/concurrency-limit.js';
@@ -51,10 +50,8 @@ interface Instance extends LaunchTarget {
   readonly backend: Backend;
   readonly log: ChildLog;
   server: ServerConfig;
-  /** Writes the catalogue of the server to the cache, for the next run. */
-  writeToCache: (catalogue: CatalogueContent) => void;
-  /** Records for the next run that no list has to wait for this server. */
-  noteMissed: () => void;
+  /** The cache for this server and its client. Evaluated late: a package may be installed by then. */
+  cacheEntry: () => CatalogueCacheEntry | undefined;
   /** Resolves, once the cached catalogue is offered, with whether there was one. Absent if nothing runs. */
   shown?: Promise<boolean>;
 }
@@ -162,15 +159,7 @@ export class SupervisedBackends {
       onLine: (line) => logger.debug({ server: id, line }, 'output'),
     });
     const backend = this.#createBackend(server, id, listenerFor);
-    const instance: Instance = {
-      server,
-      backend,
-      profile,
-      log,
-      writeToCache: () => {},
-      noteMissed: () => {},
-      ...server.frames,
-    };
+    const instance: Instance = { server, backend, profile, log, cacheEntry: () => undefined, ...server.frames };
     this.#instances.set(id, instance);
     const { child } = server;
     if (child !== undefined) this.#supervisor.add({ ...this.#installer.completed(child), key: id });
@@ -224,15 +213,10 @@ export class SupervisedBackends {
   async #showCached(instance: Instance, child: ChildSpec, profile: ClientProfile): Promise<boolean> {
     const { catalogues } = this.#options;
     if (catalogues === undefined) return false;
-    // Evaluated late: a package may be installed by then.
-    const cacheEntry = () => catalogues.of(instance.server, this.#installer.completed(child), profile);
-    instance.writeToCache = (catalogue) => cacheEntry().put(catalogue);
-    const cached = cacheEntry().find();
-    if (cached === undefined || cached === 'missed') {
-      instance.noteMissed = () => cacheEntry().putMissed();
-      if (cached === 'missed') instance.backend.expectLate();
-      return false;
-    }
+    instance.cacheEntry = () => catalogues.of(instance.server, this.#installer.completed(child), profile);
+    const cached = instance.cacheEntry()?.find();
+    if (cached === 'missed') instance.backend.expectLate();
+    if (cached === undefined || cached === 'missed') return false;
     const fault = await instance.backend.loadCached(cached);
     if (fault !== undefined)
       this.#options.logger.debug({ server: instance.server.key, fault }, 'not used of the last run');
@@ -279,8 +263,8 @@ export class SupervisedBackends {
       isMisconfigured: child === undefined,
       demandStart: () => this.#supervisor.demand(id),
       idleStop: () => this.#supervisor.rest(id),
-      onListsRead: (catalogue) => this.#instances.get(id)?.writeToCache(catalogue),
-      onFirstListMissed: () => this.#instances.get(id)?.noteMissed(),
+      onListsRead: (catalogue) => this.#instances.get(id)?.cacheEntry()?.put(catalogue),
+      onFirstListMissed: () => this.#instances.get(id)?.cacheEntry()?.putMissed(),
       retryInMs: () => (child === undefined ? undefined : this.#supervisor.retryInMs(id)),
     });
   }

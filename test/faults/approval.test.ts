@@ -133,7 +133,7 @@ describe('a server whose tools have to be approved', () => {
       expect(failureOf(refused)).toMatchObject({ reason: 'not_approved', sent: false });
       expect(textOf(refused)).toContain('Server "f" runs, but does not list its tools, so Trunkline cannot compare');
     }
-    expect(gateway.status('f').advice).toContain('its tools need approval, so none is called before it lists them');
+    expect(gateway.status('f').advice).toContain('Its tools need approval, so none is called before it lists them');
     rmSync(gateway.file('fail'));
     await until('it lists its tools', () => gateway.status('f').tools.failure === null);
     expect(textOf(await client.call('f__edit'))).toContain('has changed this tool since it was approved.');
