@@ -16,6 +16,8 @@ export interface LoadOptions {
   env: Variables;
   /** The Node that runs servers with a `package`. */
   nodePath: string;
+  /** Folder of Trunkline itself, whose packages no server runs. */
+  ownFolder: string;
   /** The packages in Trunkline's own store. */
   store?: InstalledPackages;
 }
@@ -24,12 +26,17 @@ export interface LoadOptions {
  * Resolves a checked file on this machine and with these variables. If something is missing for one server, that server
  * gets a `problem`.
  */
-export function resolveConfig(file: string, checked: CheckedFile, { env, nodePath, store }: LoadOptions): Config {
+export function resolveConfig(
+  file: string,
+  checked: CheckedFile,
+  { env, nodePath, ownFolder, store }: LoadOptions,
+): Config {
   const surroundings = {
     folder: dirname(resolve(file)),
     home: env.HOME || env.USERPROFILE || homedir(),
     env,
     nodePath,
+    ownFolder,
     store,
   };
   const servers = checked.servers.map((entry): ServerConfig => {
@@ -53,6 +60,7 @@ interface Surroundings {
   home: string;
   env: Variables;
   nodePath: string;
+  ownFolder: string;
   /** The packages in Trunkline's own store. */
   store: InstalledPackages | undefined;
   /** Adds the position in the file to a fault of this server. */
@@ -134,7 +142,7 @@ function program(
   { package: shown, bin, command = '', installScripts = SWITCH_DEFAULTS.installScripts }: ServerEntry,
   args: readonly string[],
   { installTimeout }: ServerSettings,
-  { folder, home, env, nodePath, store }: Surroundings,
+  { folder, home, env, nodePath, ownFolder, store }: Surroundings,
 ): Program {
   if (shown === undefined) {
     const label = firstWord(command);
@@ -143,7 +151,7 @@ function program(
   return faultsAt(['package'], () => {
     const wanted = parsePackage(expand(shown, env), shown);
     const request = { shown, ...wanted, bin, installScripts, budgetMs: installTimeout };
-    const found = findPackage({ request, configFolder: folder, ...(store && { store }) });
+    const found = findPackage({ request, configFolder: folder, ownFolder, ...(store && { store }) });
     if (found === undefined) return { command: nodePath, args, missing: request, package: { request } };
     return { command: nodePath, args: [found.program, ...args], package: { request, found } };
   });
