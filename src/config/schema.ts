@@ -102,6 +102,14 @@ const tunables = z.strictObject(
   expects('a map of settings'),
 );
 
+const variables = z.record(
+  z.string().regex(/^[^=\0]+$/, {
+    error: 'this is not a valid variable name; expected a name that is not empty and has no `=`',
+  }),
+  z.string(expects('a string; put it in quotes')),
+  expects('a map of environment variables'),
+);
+
 const toolFilter = z.strictObject(
   {
     allow: list(
@@ -140,17 +148,10 @@ const server = z
         'Working directory, relative to the folder of this file. Default: the folder of this file.',
         'the path of a folder',
       ).exactOptional(),
-      env: z
-        .record(
-          z.string().regex(/^[^=\0]+$/, {
-            error: 'this is not a valid variable name; expected a name that is not empty and has no `=`',
-          }),
-          z.string(expects('a string; put it in quotes')),
-          expects('a map of environment variables'),
-        )
+      env: variables
         .meta({
           description:
-            'Environment variables of the server. Apart from a few harmless ones, such as PATH and HOME, it gets no others.',
+            'Environment variables of the server. Apart from a few harmless ones, such as PATH and HOME, and those of certificates and proxies, it gets no others.',
         })
         .exactOptional(),
       prefix: z
@@ -212,6 +213,19 @@ const servers = z.record(serverKey, server, expects('a map of servers')).superRe
   }
 });
 
+const defaults = z.strictObject(
+  {
+    ...tunables.shape,
+    env: variables
+      .meta({
+        description:
+          'Environment variables of all servers, and of npm when it installs a package. The `env` of a server overrides them.',
+      })
+      .exactOptional(),
+  },
+  expects('a map of settings'),
+);
+
 /** The shape of a configuration file. Parsing turns durations into milliseconds and sizes into bytes. */
 export const fileSchema = z
   .strictObject(
@@ -223,7 +237,7 @@ export const fileSchema = z
       mcpServers: servers
         .meta({ description: 'Another name for `servers`, which other programs use.' })
         .exactOptional(),
-      defaults: tunables
+      defaults: defaults
         .meta({ description: 'Default settings of all servers. An entry of a server overrides them.' })
         .exactOptional(),
       gateway: gatewaySection.meta({ description: 'Settings of Trunkline itself.' }).exactOptional(),

@@ -58,6 +58,15 @@ describe('install', () => {
     expect(lockOf(place).tool?.version).toBe('1.0.0');
   });
 
+  it('gives npm the variables of `defaults.env`, as `outdated` does', async () => {
+    registry.publish('tool', { version: '1.0.0' });
+    Object.assign(place.env, OFFLINE, { REGISTRY: registry.url });
+    const text = `defaults: { env: { NPM_CONFIG_REGISTRY: "\${REGISTRY}" } }\nservers: { a: { package: tool } }\n`;
+    place.write('trunkline.yaml', text);
+    expect(await place.run(['install'])).toMatchObject({ code: 0, stdout: expect.stringContaining('installed 1.0.0') });
+    expect((await place.run(['outdated'])).stdout).toMatch(/\na +tool +1\.0\.0 +1\.0\.0 +store\n/);
+  });
+
   it('goes on after one that fails, says why, and exits with 1', async () => {
     registry.publish('tool', { version: '1.0.0' });
     // biome-ignore lint/suspicious/noTemplateCurlyInString: this is how the file spells a variable.

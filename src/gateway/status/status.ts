@@ -3,6 +3,7 @@ import { printable, printableLines } from '../../json/printable.js';
 import type { ListKind } from '../../mcp/lists.js';
 import type { ServerState } from '../dispatch/availability.js';
 import type { Backend } from '../registry/backend.js';
+import { findNetworkTrouble } from './network-trouble.js';
 import type { InstanceFacts, ProcessFacts, ServerFacts, StatusFacts } from './status-facts.js';
 import type {
   ApprovalReport,
@@ -150,7 +151,16 @@ function tenths(ms: number): number {
 
 /** Returns what a person should do about a server, as sentences. Empty if there is nothing to do. */
 function advise(facts: StatusFacts, server: ServerFacts): string {
-  return [adviseOnState(facts, server), adviseOnApproval(server.backend)].filter(Boolean).join(' ');
+  const advice = [adviseOnState(facts, server), adviseOnNetwork(server), adviseOnApproval(server.backend)];
+  return advice.filter(Boolean).join(' ');
+}
+
+function adviseOnNetwork({ lifecycle, logLines }: ServerFacts): string {
+  const { state, consecutiveFailures = 0 } = lifecycle ?? {};
+  const isFailing = state === 'parked' || state === 'backoff' || (state === 'starting' && consecutiveFailures > 0);
+  if (!isFailing) return '';
+  const trouble = findNetworkTrouble(logLines);
+  return trouble === undefined ? '' : `Its log shows ${trouble.problem}: ${trouble.cure}.`;
 }
 
 function adviseOnApproval({ lists, approval }: Backend): string {

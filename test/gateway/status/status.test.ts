@@ -344,6 +344,24 @@ describe('the advice', () => {
     expect(one()?.advice).toMatch(advice);
   });
 
+  it.each([
+    ['parked', {}],
+    ['backoff', {}],
+    ['starting', { consecutiveFailures: 1 }],
+  ] as const)('for a server that is %s names the certificate error in its log', async (state, lifecycle) => {
+    const logLines = ['npm error code SELF_SIGNED_CERT_IN_CHAIN'];
+    const { one } = await given({ lifecycle: { state, ...lifecycle }, logLines });
+    expect(one()?.advice).toMatch(/ Its log shows a certificate error \(SELF_SIGNED_CERT_IN_CHAIN\): .*`defaults.env`/);
+  });
+
+  it('does not name a network error in the log of a server that runs or starts for the first time', async () => {
+    const logLines = ['connect ECONNREFUSED 127.0.0.1:5432'];
+    for (const state of ['ready', 'starting', 'idle'] as const) {
+      const { one } = await given({ lifecycle: { state }, logLines });
+      expect(one()?.advice).not.toContain('ECONNREFUSED');
+    }
+  });
+
   it('names the tool that restarts, where there is one', async () => {
     const { one } = await given({ lifecycle: { state: 'parked' }, facts: { canRestart: true } });
     expect(one()?.advice).toContain('call trunkline__restart with server "a"');
