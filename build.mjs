@@ -10,7 +10,7 @@ const path = (file) => fileURLToPath(new URL(file, import.meta.url));
 
 /** What is loaded one after the other while a client waits, each with all that it needs and that is not there yet. */
 const STAGES = [
-  { name: 'serve', test: /src\/(app|cli)\/(serve|usage-error|http-options)\.ts$/ },
+  { name: 'main', test: /src\/(app|cli)\/(main|serve|usage-error|http-options)\.ts$/ },
   { name: 'serve-clients', test: path('src/app/serve-clients.ts') },
   { name: 'servers', test: /src\/(upstream\/(stdio|legacy)|process)\/(stdio-dialer|legacy-dialect|orphan-guard)\.ts$/ },
 ];
@@ -63,7 +63,13 @@ function escaped(unit) {
 }
 
 await build({
-  input: { cli: path('src/cli/main.ts'), 'write-schema': path('src/config/write-schema.ts') },
+  input: {
+    cli: path('src/cli/entry.ts'),
+    main: path('src/cli/main.ts'),
+    'write-schema': path('src/config/write-schema.ts'),
+  },
+  // The first stage and `main` are one file, since other files may use what stands there.
+  preserveEntrySignatures: 'allow-extension',
   platform: 'node',
   external: (id) => id.startsWith('node:') || NOT_BUNDLED.test(id),
   resolve: {

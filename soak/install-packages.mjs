@@ -9,7 +9,6 @@ import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 
 const CLI = fileURLToPath(new URL('../dist/cli.js', import.meta.url));
-// Not the versions that lie in node_modules here, which would be taken.
 const SERVERS = {
   memory: { package: '@modelcontextprotocol/server-memory@2026.7.4' },
   files: { package: '@modelcontextprotocol/server-filesystem@2026.7.4', args: ['.'] },

@@ -1,9 +1,13 @@
 import { readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
 
 /** The version of this package, as in its package.json. */
 export const VERSION = (
   JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')) as { version: string }
 ).version;
+
+/** The folder of this package. */
+export const OWN_FOLDER = fileURLToPath(new URL('..', import.meta.url));
 
 /** Who we say we are, to clients and to servers. */
 export const IDENTITY = { name: 'trunkline', title: 'Trunkline', version: VERSION };

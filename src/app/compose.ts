@@ -213,6 +213,9 @@ export function compose(options: ComposeOptions): Composition {
     cachedListsShown: () => instances.cachedListsShown(),
     start: async () => {
       const { OrphanGuard } = await import('../process/orphan-guard.js');
+      const { networkVariables } = await import('../process/environment.js');
+      // Servers and npm can log what they get of these.
+      secrets.know([{ env: networkVariables(environment), args: [] }]);
       const newGuard = new OrphanGuard({ clock, logger, runFolder });
       await instances.load(newGuard);
       if (isStopped) return;
@@ -231,7 +234,7 @@ export function compose(options: ComposeOptions): Composition {
   };
 }
 
-function secretsOf({ child, references }: ServerConfig): SecretSource[] {
+export function secretsOf({ child, references }: ServerConfig): SecretSource[] {
   const fromFile = child === undefined ? [] : [child];
   return [...fromFile, { env: references, args: [] }];
 }

@@ -5,6 +5,7 @@ import type { Config } from '../config/config.js';
 import { findConfigFile, readConfigText } from '../config/find-config.js';
 import { resolveConfig } from '../config/resolve-config.js';
 import { installedPackages } from '../packages/installed-packages.js';
+import { OWN_FOLDER } from '../version.js';
 import type { GlobalOptions } from './global-options.js';
 import { packageFolders } from './user-files.js';
 
@@ -25,7 +26,7 @@ export async function readConfigFile(file: string, checkedFiles?: CheckedFileCac
   const text = readConfigText(file);
   const checked = checkedFiles?.find(file, text) ?? (await check(file, text, checkedFiles));
   const store = installedPackages({ configFile: resolve(file), ...packageFolders() });
-  return resolveConfig(file, checked, { env: process.env, nodePath: process.execPath, store });
+  return resolveConfig(file, checked, { env: process.env, nodePath: process.execPath, ownFolder: OWN_FOLDER, store });
 }
 
 async function check(file: string, text: string, checkedFiles: CheckedFileCache | undefined): Promise<CheckedFile> {

@@ -1,6 +1,8 @@
 import type { ServerConfig } from '../config/config.js';
 import { formatProblem } from '../config/config-error.js';
+import { findNetworkTrouble } from '../gateway/status/network-trouble.js';
 import type { ServerReport } from '../gateway/status/status-report.js';
+import type { ChildSpec } from '../supervision/child-spec.js';
 
 export interface Diagnosis {
   /** What happened, in one line. */
@@ -18,6 +20,14 @@ export function diagnose(file: string, server: ServerConfig, report: ServerRepor
   }
   if (report.state === 'ready' || child === undefined) return undefined;
   const failure = report.lastFailure ?? 'unknown';
+  const trouble = findNetworkTrouble(report.log);
+  if (trouble !== undefined) {
+    return { ...diagnoseFailure(failure, child, report), hint: `its output shows ${trouble.problem}: ${trouble.cure}` };
+  }
+  return diagnoseFailure(failure, child, report);
+}
+
+function diagnoseFailure(failure: string, child: ChildSpec, report: ServerReport): Diagnosis {
   // The end of the process and the failure of the handshake can be noticed in either order.
   if (failure === 'exited' || failure.endsWith(': exited')) {
     return {

@@ -110,7 +110,7 @@ Examples:
   outdated: `Usage: trunkline outdated [OPTIONS]
 
 Lists the packages of all servers: the installed version, the newest version, and whether
-the package is in node_modules or in Trunkline's own store.
+the package is in node_modules next to the configuration or in Trunkline's own store.
 
 Example:
   trunkline outdated`,

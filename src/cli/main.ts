@@ -1,7 +1,7 @@
-#!/usr/bin/env node
 import { parseArgs } from 'node:util';
 import type { GlobalOptions } from '../app/global-options.js';
 import { serve } from '../app/serve.js';
+import { VERSION } from '../version.js';
 import { HTTP_OPTIONS, readTransports } from './http-options.js';
 
 // A client waits while this loads, so only `serve` is imported statically; the other commands load on demand.
@@ -17,17 +17,20 @@ const OPTIONS = {
   help: { type: 'boolean', short: 'h' },
 } as const;
 
-try {
-  process.exit(await run(process.argv.slice(2)));
-} catch (error) {
-  const { reportFault } = await import('./report-fault.js');
-  process.exit(reportFault(error));
+/** Runs the command of the command line, and ends the process. */
+export async function main(): Promise<never> {
+  try {
+    process.exit(await run(process.argv.slice(2)));
+  } catch (error) {
+    const { reportFault } = await import('./report-fault.js');
+    process.exit(reportFault(error));
+  }
 }
 
 async function run(args: string[]): Promise<number> {
   const { values, positionals } = await parse(args);
   const [command = 'serve', ...rest] = positionals;
-  if (values.version) return await printVersion();
+  if (values.version) return await print(VERSION);
   if (values.help || command === 'help') return await printHelp(command === 'help' ? rest : positionals);
 
   const settings: GlobalOptions = {
@@ -105,11 +108,6 @@ async function parse(args: string[]) {
 
 function usage() {
   return import('./usage-errors.js');
-}
-
-async function printVersion(): Promise<number> {
-  const { VERSION } = await import('../version.js');
-  return await print(VERSION);
 }
 
 async function printHelp([word]: readonly string[]): Promise<number> {

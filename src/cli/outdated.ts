@@ -2,6 +2,7 @@ import PQueue from 'p-queue';
 import { EXIT } from '../app/exit-codes.js';
 import type { GlobalOptions } from '../app/global-options.js';
 import { NpmFault } from '../packages/npm-client.js';
+import type { PackageRequest } from '../supervision/child-spec.js';
 import { forStream, table, tell } from './output.js';
 import { workOnPackages } from './package-work.js';
 import { progressBar } from './start-progress.js';
@@ -15,22 +16,23 @@ export async function outdated(settings: GlobalOptions): Promise<number> {
     settings,
     ({ servers }) => servers,
     async ({ servers, npm, progressLine, ending }) => {
-      const names = [...new Set(servers.map(({ package: { request } }) => request.name))];
+      const requests = new Map(servers.map(({ package: { request } }) => [request.name, request]));
       const newest = new Map<string, string>();
       const faults: string[] = [];
       const queue = new PQueue({ concurrency: CONCURRENCY });
       let done = 0;
-      const lookUp = async (name: string) => {
+      const lookUp = async (request: PackageRequest) => {
+        const { name } = request;
         try {
-          newest.set(name, await npm.newestVersion(name, ending));
+          newest.set(name, await npm.newestVersion(request, ending));
         } catch (error) {
           if (!(error instanceof NpmFault)) throw error;
           faults.push(`trunkline: cannot look up the newest version of ${name}: ${error.message}`);
         }
         done += 1;
-        progressLine.show(`${progressBar(done, names.length)} ${done} of ${names.length} looked up`);
+        progressLine.show(`${progressBar(done, requests.size)} ${done} of ${requests.size} looked up`);
       };
-      await queue.addAll(names.map((name) => () => lookUp(name)));
+      await queue.addAll([...requests.values()].map((request) => () => lookUp(request)));
       progressLine.clear();
       const rows = servers.map(({ key, package: { request, found } }) => {
         const place = found === undefined ? 'not installed' : found.place === 'near' ? 'node_modules' : 'store';

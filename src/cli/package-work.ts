@@ -1,4 +1,5 @@
 import { constants } from 'node:os';
+import { secretsOf } from '../app/compose.js';
 import { EXIT } from '../app/exit-codes.js';
 import { type GlobalOptions, openLog } from '../app/global-options.js';
 import { readConfig } from '../app/read-config.js';
@@ -11,6 +12,7 @@ import type { KnownSecrets } from '../observe/redact.js';
 import { systemClock } from '../observe/system-clock.js';
 import type { PackagePlaces } from '../packages/installed-packages.js';
 import { type OpenedInstaller, openInstaller } from '../packages/open-installer.js';
+import { networkVariables } from '../process/environment.js';
 import { OrphanGuard } from '../process/orphan-guard.js';
 import type { StopLadder } from '../supervision/launcher.js';
 import { guardOutput, ProgressLine, tell } from './output.js';
@@ -41,6 +43,7 @@ export async function workOnPackages(
   guardOutput(() => {});
   const { logger, secrets } = openLog(settings);
   const config = await readConfig(settings);
+  secrets.know([...config.servers.flatMap(secretsOf), { env: networkVariables(process.env), args: [] }]);
   for (const warning of config.warnings) tell(warning);
   const chosen = choose(config);
   const servers = chosen.filter((server): server is PackagedServer => server.package !== undefined);

@@ -24,12 +24,15 @@ import { type Path, parseYaml, type YamlSource } from './yaml-source.js';
 export interface CheckedFile {
   /** In the order of the file, without those that are `disabled`. */
   readonly servers: readonly CheckedServer[];
+  /** The names in `defaults.env`. */
+  readonly sharedVariables: readonly string[];
   readonly gateway: Omit<GatewayConfig, 'startLimit'> & { readonly startLimit: number | null };
   readonly warnings: readonly ConfigProblem[];
 }
 
 export interface CheckedServer {
   readonly key: string;
+  /** With the variables of `defaults.env` in `env`. */
   readonly entry: ServerEntry;
   readonly settings: ServerSettings;
   /** Why the server cannot run on any machine; set for remote servers. */
@@ -52,17 +55,19 @@ export function checkFile(text: string, file: string): CheckedFile {
   const source = parseYaml(text, file);
   const root = serversKey(source, file);
   const data = check(source, root, file);
-  const { defaults = {}, gateway = {} } = data;
+  const { defaults: { env: shared = {}, ...defaults } = {}, gateway = {} } = data;
   const entries = Object.entries(data[root] ?? {}).filter(([, entry]) => !(entry.disabled ?? SWITCH_DEFAULTS.disabled));
 
   const remote = remoteKeys(source.value, root);
-  const servers = entries.map(([key, entry]): CheckedServer => {
-    const places = placesIn(entry, [root, key], source);
+  const servers = entries.map(([key, own]): CheckedServer => {
+    const places = placesIn(own, shared, [root, key], source);
+    const entry = { ...own, env: { ...shared, ...own.env } };
     const problem: ServerProblem | undefined = remote.has(key) ? locateFault(remoteFault(), places) : undefined;
     return { key, entry, settings: withDefaults(entry, defaults), places, ...(problem && { problem }) };
   });
   return {
     servers,
+    sharedVariables: Object.keys(shared),
     gateway: {
       startupWaitMs: gateway.startupWait ?? GATEWAY_BUILT_IN.startupWait,
       idleStopMs: gateway.idleStop ?? GATEWAY_BUILT_IN.idleStop,
@@ -130,8 +135,13 @@ function unknownTopLevel({ value, positionOfKey }: YamlSource, root: ServersKey)
     }));
 }
 
-/** The place of the entry, then the places of all its values that are resolved later. */
-function placesIn(entry: ServerEntry, root: Path, { positionOf, positionOfKey }: YamlSource): readonly Place[] {
+/** The place of the entry, then the places of all its values that are resolved later, those of `defaults.env` at the end. */
+function placesIn(
+  entry: ServerEntry,
+  shared: Readonly<Record<string, string>>,
+  root: Path,
+  { positionOf, positionOfKey }: YamlSource,
+): readonly Place[] {
   const resolved: Path[] = [
     ...(entry.args ?? []).map((_, index) => ['args', index]),
     ...Object.keys(entry.env ?? {}).map((name) => ['env', name]),
@@ -140,7 +150,15 @@ function placesIn(entry: ServerEntry, root: Path, { positionOf, positionOfKey }:
     ['package'],
   ];
   const inside = resolved.map((steps) => [...root, ...steps]);
-  return [{ path: root, ...positionOfKey(root) }, ...inside.map((path) => ({ path, ...positionOf(path) }))];
+  const inherited = Object.keys(shared).filter((name) => !Object.hasOwn(entry.env ?? {}, name));
+  return [
+    { path: root, ...positionOfKey(root) },
+    ...inside.map((path) => ({ path, ...positionOf(path) })),
+    ...inherited.map((name) => {
+      const origin = ['defaults', 'env', name];
+      return { path: [...root, 'env', name], origin, ...positionOf(origin) };
+    }),
+  ];
 }
 
 /** Warnings about settings of the server at `path` that another setting makes ineffective. */

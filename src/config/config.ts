@@ -47,7 +47,7 @@ export interface ServerPackage {
 
 /** Where a package was found, and its program, which runs with Node. */
 export interface FoundPackage {
-  /** `near`: in `node_modules` near the configuration or Trunkline. `store`: in Trunkline's own store. */
+  /** `near`: in `node_modules` next to the configuration file. `store`: in Trunkline's own store. */
   readonly place: 'near' | 'store';
   readonly version: string | undefined;
   /** Absolute. */

@@ -1,5 +1,5 @@
 import { readFileSync, realpathSync } from 'node:fs';
-import { dirname, join, sep } from 'node:path';
+import { join, sep } from 'node:path';
 import { isRecord } from '../json/is-record.js';
 import type { PackageRequest } from '../supervision/child-spec.js';
 import type { FoundPackage } from './config.js';
@@ -7,10 +7,10 @@ import { ServerFault } from './server-fault.js';
 
 export interface FindPackageOptions {
   readonly request: PackageRequest;
-  /** Folder of the configuration file. Searched first, together with the folders above it. */
+  /** Folder of the configuration file. Its `node_modules` are searched first. */
   readonly configFolder: string;
-  /** Folder where Trunkline is installed. Searched second, together with the folders above it. */
-  readonly ownFolder?: string;
+  /** Folder of Trunkline itself. Its `node_modules` are what Trunkline is built and tested with, and are never searched. */
+  readonly ownFolder: string;
   /** Packages in Trunkline's own store. Searched last. */
   readonly store?: InstalledPackages;
 }
@@ -22,21 +22,15 @@ export interface InstalledPackages {
 }
 
 /**
- * Finds the program of an npm package. Returns `undefined` if the package is not installed.
+ * Finds the program of an npm package: next to the configuration file, or in the store. Returns `undefined` if the package
+ * is in neither. No other folder counts, so that what runs is either locked or chosen by the owner of the configuration.
  *
  * Downloads nothing and does not use npx. Throws a `ServerFault` if the package is installed but has no such program.
  */
-export function findPackage({
-  request,
-  configFolder,
-  ownFolder = import.meta.dirname,
-  store,
-}: FindPackageOptions): FoundPackage | undefined {
+export function findPackage({ request, configFolder, ownFolder, store }: FindPackageOptions): FoundPackage | undefined {
   const { name, version } = request;
-  const near = installedPackages(name, [configFolder, ownFolder]).find(
-    (candidate) => version === undefined || candidate.version === version,
-  );
-  if (near !== undefined) {
+  const near = realPath(configFolder) === realPath(ownFolder) ? undefined : installedIn(configFolder, name);
+  if (near !== undefined && (version === undefined || near.version === version)) {
     const reinstall = `reinstall the package: npm install --prefix "${configFolder}" ${request.shown}`;
     return { place: 'near', version: near.version, program: programOf(near, request, reinstall) };
   }
@@ -47,12 +41,11 @@ export function findPackage({
 
 /** The program of a package that is installed into a separate folder. Throws a `ServerFault` if it has none. */
 export function programIn(folder: string, request: PackageRequest): string {
-  const at = join(folder, 'node_modules', request.name);
   const remove = `remove the folder ${folder}, then run: trunkline install`;
-  const manifest = readManifest(join(at, 'package.json'));
-  if (manifest === undefined)
+  const installed = installedIn(folder, request.name);
+  if (installed === undefined)
     throw new ServerFault(`the package ${request.shown} is missing from its installation folder`, remove);
-  return programOf({ ...manifest, folder: at }, request, remove);
+  return programOf(installed, request, remove);
 }
 
 const SPEC = /^(?<name>(?:@[a-z0-9~-][\w.~-]*\/)?[a-z0-9~-][\w.~-]*)(?:@(?<version>.*))?$/i;
@@ -89,18 +82,11 @@ interface InstalledPackage extends Manifest {
   folder: string;
 }
 
-/** The installed packages of this name, the nearest first. */
-function installedPackages(name: string, starts: readonly string[]): InstalledPackage[] {
-  const folders = new Set(starts.flatMap(upwards).map((folder) => join(folder, 'node_modules', name)));
-  return [...folders].flatMap((folder) => {
-    const manifest = readManifest(join(folder, 'package.json'));
-    return manifest === undefined ? [] : [{ ...manifest, folder }];
-  });
-}
-
-function upwards(folder: string): string[] {
-  const parent = dirname(folder);
-  return parent === folder ? [folder] : [folder, ...upwards(parent)];
+/** The package in the `node_modules` of a folder. */
+function installedIn(parent: string, name: string): InstalledPackage | undefined {
+  const folder = join(parent, 'node_modules', name);
+  const manifest = readManifest(join(folder, 'package.json'));
+  return manifest && { ...manifest, folder };
 }
 
 /** `undefined` if the file is missing or incomplete, as after an interrupted installation. */

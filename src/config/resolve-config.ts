@@ -1,7 +1,7 @@
 import { statSync } from 'node:fs';
 import { availableParallelism, homedir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
-import type { ChildSpec } from '../supervision/child-spec.js';
+import type { ChildSpec, PackageRequest } from '../supervision/child-spec.js';
 import type { CheckedFile, CheckedServer } from './check-file.js';
 import type { Config, ServerConfig, ServerProblem } from './config.js';
 import { formatProblem } from './config-error.js';
@@ -16,6 +16,8 @@ export interface LoadOptions {
   env: Variables;
   /** The Node that runs servers with a `package`. */
   nodePath: string;
+  /** Folder of Trunkline itself, whose packages no server runs. */
+  ownFolder: string;
   /** The packages in Trunkline's own store. */
   store?: InstalledPackages;
 }
@@ -24,13 +26,19 @@ export interface LoadOptions {
  * Resolves a checked file on this machine and with these variables. If something is missing for one server, that server
  * gets a `problem`.
  */
-export function resolveConfig(file: string, checked: CheckedFile, { env, nodePath, store }: LoadOptions): Config {
+export function resolveConfig(
+  file: string,
+  checked: CheckedFile,
+  { env, nodePath, ownFolder, store }: LoadOptions,
+): Config {
   const surroundings = {
     folder: dirname(resolve(file)),
     home: env.HOME || env.USERPROFILE || homedir(),
     env,
     nodePath,
+    ownFolder,
     store,
+    sharedVariables: checked.sharedVariables,
   };
   const servers = checked.servers.map((entry): ServerConfig => {
     const { places, problem } = entry;
@@ -53,8 +61,11 @@ interface Surroundings {
   home: string;
   env: Variables;
   nodePath: string;
+  ownFolder: string;
   /** The packages in Trunkline's own store. */
   store: InstalledPackages | undefined;
+  /** The names in `defaults.env`. */
+  sharedVariables: readonly string[];
   /** Adds the position in the file to a fault of this server. */
   locate: (fault: ServerFault) => ServerProblem;
 }
@@ -111,12 +122,13 @@ function childAndPackage(
   settings: ServerSettings,
   surroundings: Surroundings,
 ): Resolved {
-  const { env } = surroundings;
+  const { env, sharedVariables } = surroundings;
   const args = (entry.args ?? []).map((arg, index) => faultsAt(['args', index], () => expand(arg, env)));
   const variables = Object.entries(entry.env ?? {}).map(
     ([name, value]) => [name, faultsAt(['env', name], () => expand(value, env))] as const,
   );
-  const { package: used, ...toRun } = program(entry, args, settings, surroundings);
+  const forNpm = Object.fromEntries(variables.filter(([name]) => sharedVariables.includes(name)));
+  const { package: used, ...toRun } = program(entry, args, forNpm, settings, surroundings);
   const child = {
     key,
     ...toRun,
@@ -133,8 +145,9 @@ interface Program extends Pick<ChildSpec, 'command' | 'label' | 'args' | 'missin
 function program(
   { package: shown, bin, command = '', installScripts = SWITCH_DEFAULTS.installScripts }: ServerEntry,
   args: readonly string[],
+  forNpm: PackageRequest['env'],
   { installTimeout }: ServerSettings,
-  { folder, home, env, nodePath, store }: Surroundings,
+  { folder, home, env, nodePath, ownFolder, store }: Surroundings,
 ): Program {
   if (shown === undefined) {
     const label = firstWord(command);
@@ -142,8 +155,8 @@ function program(
   }
   return faultsAt(['package'], () => {
     const wanted = parsePackage(expand(shown, env), shown);
-    const request = { shown, ...wanted, bin, installScripts, budgetMs: installTimeout };
-    const found = findPackage({ request, configFolder: folder, ...(store && { store }) });
+    const request = { shown, ...wanted, bin, installScripts, env: forNpm, budgetMs: installTimeout };
+    const found = findPackage({ request, configFolder: folder, ownFolder, ...(store && { store }) });
     if (found === undefined) return { command: nodePath, args, missing: request, package: { request } };
     return { command: nodePath, args: [found.program, ...args], package: { request, found } };
   });

@@ -109,6 +109,16 @@ const tunables = z.exactPartial(
   ),
 );
 
+const variables = z.record(
+  z.string().check(
+    z.regex(/^[^=\0]+$/, {
+      error: 'this is not a valid variable name; expected a name that is not empty and has no `=`',
+    }),
+  ),
+  z.string(expects('a string; put it in quotes')),
+  expects('a map of environment variables'),
+);
+
 const toolFilter = z.exactPartial(
   z.strictObject(
     {
@@ -142,20 +152,10 @@ const serverFields = z.strictObject(
       'Working directory, relative to the folder of this file. Default: the folder of this file.',
       'the path of a folder',
     ),
-    env: z
-      .record(
-        z.string().check(
-          z.regex(/^[^=\0]+$/, {
-            error: 'this is not a valid variable name; expected a name that is not empty and has no `=`',
-          }),
-        ),
-        z.string(expects('a string; put it in quotes')),
-        expects('a map of environment variables'),
-      )
-      .register(z.globalRegistry, {
-        description:
-          'Environment variables of the server. Apart from a few harmless ones, such as PATH and HOME, it gets no others.',
-      }),
+    env: described(
+      variables,
+      'Environment variables of the server. Apart from a few harmless ones, such as PATH and HOME, and those of certificates and proxies, it gets no others.',
+    ),
     prefix: z
       .literal('', expects('"", which means no prefix; leave it out to use the key as the prefix', { quote: true }))
       .register(z.globalRegistry, {
@@ -227,6 +227,20 @@ const servers = z.record(serverKey, server, expects('a map of servers')).check(
   }),
 );
 
+const defaults = z.exactPartial(
+  z.strictObject(
+    {
+      ...settings.shape,
+      restart,
+      env: described(
+        variables,
+        'Environment variables of all servers, and of npm when it installs a package. The `env` of a server overrides them.',
+      ),
+    },
+    expects('a map of settings'),
+  ),
+);
+
 /** The shape of a configuration file. Parsing turns durations into milliseconds and sizes into bytes. */
 export const fileSchema = z
   .exactPartial(
@@ -235,7 +249,7 @@ export const fileSchema = z
         $schema: text('The JSON Schema of this file, for editors. Trunkline ignores it.'),
         servers: described(servers, 'The servers to run, by key. The key becomes the prefix of the tool names.'),
         mcpServers: described(servers, 'Another name for `servers`, which other programs use.'),
-        defaults: described(tunables, 'Default settings of all servers. An entry of a server overrides them.'),
+        defaults: described(defaults, 'Default settings of all servers. An entry of a server overrides them.'),
         gateway: described(gatewaySection, 'Settings of Trunkline itself.'),
       },
       expects('a map with `servers:`'),

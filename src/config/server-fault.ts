@@ -33,6 +33,8 @@ export function faultsAt<T>(path: readonly PropertyKey[], read: () => T): T {
 export interface Place {
   /** From the root of the file. */
   readonly path: Path;
+  /** Path of the value in the file if it comes from `defaults`. */
+  readonly origin?: Path;
   readonly line: number;
   readonly column: number;
 }
@@ -43,8 +45,8 @@ export function locateFault({ message, hint, path }: ServerFault, places: readon
   if (entry === undefined) throw new Error('locateFault needs the place of the entry');
   const whole = [...entry.path, ...path];
   const isAt = (place: Place) => place.path.length === whole.length && whole.every((step, i) => step === place.path[i]);
-  const { line, column } = inside.find(isAt) ?? entry;
-  return { message: `${formatPath(whole)}: ${message}`, hint, line, column };
+  const { origin = whole, line, column } = inside.find(isAt) ?? entry;
+  return { message: `${formatPath(origin)}: ${message}`, hint, line, column };
 }
 
 /** Formats a path as in `servers.files.args[0]`. */

@@ -3,7 +3,7 @@ export type Redact = (text: string) => string;
 
 const REDACTED = '[redacted]';
 
-/** Values of the configuration that can be secrets: the environment and the arguments of a server. */
+/** Values that can be secrets: variables, such as those of a server, and the arguments of a server. */
 export interface SecretSource {
   readonly env: Readonly<Record<string, string>>;
   readonly args: readonly string[];
@@ -24,8 +24,8 @@ export class KnownSecrets {
 }
 
 /**
- * Returns a function that removes the values that the configuration gives to servers under names such as `API_KEY` or
- * `--token`, and every text that has the form of a well-known token.
+ * Returns a function that removes the values that servers get under names such as `API_KEY` or `--token`, the credentials in
+ * the URLs that they get, and every text that has the form of a well-known token.
  */
 export function createRedactor(sources: readonly SecretSource[]): Redact {
   // Longest first: a secret can contain another one.
@@ -91,9 +91,31 @@ function knownSecrets({ env, args }: SecretSource): string[] {
     const isNamed = before.startsWith('-') && !before.includes('=') && SECRET_NAME.test(before);
     return isNamed || RANDOM_VALUE.test(arg) ? [arg] : [];
   });
+  const fromUrls = [...Object.values(env), ...args].flatMap(credentialsInUrls);
   // A log consists of lines, so a secret of several lines is matched line by line.
-  const pieces = [...fromEnv, ...fromArgs].flatMap((value) => value.split(/\r?\n/)).filter(isLongEnough);
+  const pieces = [...fromEnv, ...fromArgs, ...fromUrls].flatMap((value) => value.split(/\r?\n/)).filter(isLongEnough);
   return pieces.flatMap((piece) => [piece, JSON.stringify(piece).slice(1, -1), urlEncoded(piece)]);
+}
+
+/** The part of a URL before the host. It ends at the last `@`, since a password in a variable is not always encoded. */
+const USER_INFO = /:\/\/([^\s/?#]*)@/g;
+
+/** The passwords in URLs, as written, decoded, and as in a header with the user. A user alone counts if it looks random. */
+function credentialsInUrls(value: string): string[] {
+  return [...value.matchAll(USER_INFO)].flatMap(([, userInfo = '']) => {
+    const [user = '', password = ''] = userInfo.split(/:(.*)/s, 2);
+    if (password === '') return RANDOM_VALUE.test(user) ? [user] : [];
+    return [password, percentDecoded(password), Buffer.from(percentDecoded(userInfo)).toString('base64')];
+  });
+}
+
+function percentDecoded(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    // A `%` that is no escape.
+    return text;
+  }
 }
 
 /** The form of the text in a URL. */

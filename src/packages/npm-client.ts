@@ -2,6 +2,7 @@ import { existsSync, realpathSync } from 'node:fs';
 import { mkdir, writeFile } from 'node:fs/promises';
 import { delimiter, dirname, join } from 'node:path';
 import { endGroup } from '../process/end-group.js';
+import { npmEnvironment } from '../process/environment.js';
 import type { GroupGuard } from '../process/orphan-guard.js';
 import { spawnChild } from '../process/spawn-child.js';
 import type { PackageRequest } from '../supervision/child-spec.js';
@@ -40,37 +41,38 @@ export class NpmClient {
   }
 
   /** Looks up the newest version of a package. */
-  async newestVersion(name: string, signal: AbortSignal): Promise<string> {
+  async newestVersion({ name, env }: Pick<PackageRequest, 'name' | 'env'>, signal: AbortSignal): Promise<string> {
     const { folder } = this.#options;
     await mkdir(folder, { recursive: true, mode: 0o700 });
-    const { stdout } = await this.#run(['view', name, 'version'], folder, signal);
+    const { stdout } = await this.#run(['view', name, 'version'], folder, env, signal);
     return stdout.trim();
   }
 
   /** Resolves the versions of a package and its dependencies without installing them. */
-  async resolve(folder: string, { name, version }: PackageRequest, signal: AbortSignal): Promise<LockedPackage> {
+  async resolve(folder: string, { name, version, env }: PackageRequest, signal: AbortSignal): Promise<LockedPackage> {
     await writeJson(folder, 'package.json', PACKAGE);
-    await this.#run(['install', specOf(name, version), '--package-lock-only', SCRIPTS_OFF, ...OPTIONS], folder, signal);
+    const args = ['install', specOf(name, version), '--package-lock-only', SCRIPTS_OFF, ...OPTIONS];
+    await this.#run(args, folder, env, signal);
     return readResult(folder, name);
   }
 
   /** Installs into an empty folder: the locked versions, or the newest ones when nothing is locked. */
   async install(
     folder: string,
-    { name, version, installScripts }: PackageRequest,
+    { name, version, installScripts, env }: PackageRequest,
     locked: LockedPackage | undefined,
     signal: AbortSignal,
   ): Promise<LockedPackage> {
     const scripts = installScripts ? SCRIPTS_ON : SCRIPTS_OFF;
     if (locked === undefined) {
       await writeJson(folder, 'package.json', PACKAGE);
-      await this.#run(['install', specOf(name, version), scripts, ...OPTIONS], folder, signal);
+      await this.#run(['install', specOf(name, version), scripts, ...OPTIONS], folder, env, signal);
     } else {
       const dependencies = { [name]: locked.version };
       const packages = { '': { dependencies }, ...locked.tree };
       await writeJson(folder, 'package.json', { ...PACKAGE, dependencies });
       await writeJson(folder, 'package-lock.json', { lockfileVersion: 3, requires: true, packages });
-      await this.#run(['ci', scripts, ...OPTIONS], folder, signal);
+      await this.#run(['ci', scripts, ...OPTIONS], folder, env, signal);
     }
     const installed = readResult(folder, name);
     if (locked !== undefined && installed.integrity !== locked.integrity) {
@@ -80,8 +82,14 @@ export class NpmClient {
     return locked ?? installed;
   }
 
-  async #run(args: readonly string[], cwd: string, signal: AbortSignal): Promise<NpmResult> {
-    const { clock, environment, orphanGuard } = this.#options;
+  async #run(
+    args: readonly string[],
+    cwd: string,
+    declared: PackageRequest['env'],
+    signal: AbortSignal,
+  ): Promise<NpmResult> {
+    const { clock, orphanGuard } = this.#options;
+    const environment = npmEnvironment(this.#options.environment, declared);
     const npm = findNpm(process.execPath, environment.PATH ?? environment.Path);
     if (npm === undefined) {
       throw new NpmFault('npm was not found next to Node or in PATH; install Node together with npm');

@@ -1,8 +1,12 @@
+type Variables = Readonly<Record<string, string | undefined>>;
+
 export interface ChildEnvironmentOptions {
   /** The variables of the gateway process. */
-  readonly parent: Readonly<Record<string, string | undefined>>;
+  readonly parent: Variables;
   /** `env` of the server in the configuration; overrides the parent. */
   readonly declared: Readonly<Record<string, string>>;
+  /** The command and its arguments, which decide whether the settings of npm are needed. */
+  readonly commandLine: readonly string[];
   /** Folder of the running Node; it comes first in the PATH of the child. */
   readonly nodeDirectory: string;
   /** As in `process.platform`. */
@@ -28,25 +32,95 @@ const INHERITED_ON_WINDOWS = [
 /** Needed for the right language, encoding, time zone and temporary folder. */
 const INHERITED_EVERYWHERE = ['LANG', 'TMPDIR', 'TZ'];
 
+/** Needed to reach anything from behind a private certificate authority. */
+const CERTIFICATES = [
+  'NODE_EXTRA_CA_CERTS',
+  'NODE_USE_SYSTEM_CA',
+  'SSL_CERT_FILE',
+  'SSL_CERT_DIR',
+  'REQUESTS_CA_BUNDLE',
+];
+/** Needed to reach anything from behind a proxy. Programs read these names in upper or in lower case. */
+const PROXIES = ['HTTP_PROXY', 'HTTPS_PROXY', 'ALL_PROXY', 'NO_PROXY', 'NODE_USE_ENV_PROXY'];
+
+const NETWORK = new Set([...CERTIFICATES, ...PROXIES]);
+
+const NPM_PREFIX = /^npm_config_/i;
+/** A program that reads the settings of npm, as a word of a command line. A shell may run it, as in `cmd /c npx …`. */
+const NPM_PROGRAM = /(?:^|[\\/\s])(?:npm|npx|pnpm|pnpx|yarn|bunx?)(?:\.(?:cmd|exe|ps1))?(?:\s|$)/i;
+/** Credentials of npm, which hands its environment on to the server that it starts. */
+const NPM_CREDENTIAL = /(?:_auth|_authtoken|_password|username|otp|key|keyfile|cert|certfile)$/i;
+/**
+ * How long npm waits before it tries again. By default that is 70 s in all: a server that cannot be downloaded would reach its
+ * `startTimeout` before npm says why. Trunkline tries again anyway.
+ */
+const NPM_PACE = { npm_config_fetch_retry_mintimeout: '500', npm_config_fetch_retry_maxtimeout: '2000' };
+/** What another npx, which started the gateway, was told to run. */
+const NPM_TASK = /^npm_config_(?:package|call)$/i;
+
 /**
  * The complete environment of a child: an allowlist of the gateway's variables, the `env` of its configuration, and a PATH
  * on which `node` is the Node that runs the gateway.
  */
 export function childEnvironment(options: ChildEnvironmentOptions): Record<string, string> {
-  const { parent, declared, nodeDirectory, platform } = options;
+  const { parent, declared, commandLine, nodeDirectory, platform } = options;
   const isWindows = platform === 'win32';
   // Names are case-insensitive on Windows ("Path"), and a child must not get the same name twice.
   const canonical = (name: string) => (isWindows ? name.toUpperCase() : name);
   const inherited = new Set([...(isWindows ? INHERITED_ON_WINDOWS : INHERITED_ON_POSIX), ...INHERITED_EVERYWHERE]);
+  const runsNpm = commandLine.some((word) => NPM_PROGRAM.test(word));
   const environment: Record<string, string> = {};
-  for (const [name, value] of Object.entries(parent)) {
+  for (const [name, value] of Object.entries(withoutOverridden(parent, declared))) {
     const key = canonical(name);
-    const isWanted = inherited.has(key) || key.startsWith('LC_');
+    const isWanted =
+      inherited.has(key) || key.startsWith('LC_') || isOfNetwork(name) || (runsNpm && isHarmlessNpmSetting(name));
     // A value such as "() { …" is an exported shell function, which another shell would execute.
     if (isWanted && value !== undefined && !value.startsWith('()')) environment[key] = value;
   }
   for (const [name, value] of Object.entries(declared)) environment[canonical(name)] = value;
+  if (runsNpm) setMissing(environment, NPM_PACE, canonical);
   const path = environment.PATH;
   environment.PATH = path ? `${nodeDirectory}${isWindows ? ';' : ':'}${path}` : nodeDirectory;
   return environment;
+}
+
+/** Adds the variables that are not set in upper or in lower case. */
+function setMissing(
+  environment: Record<string, string>,
+  values: Readonly<Record<string, string>>,
+  canonical: (name: string) => string,
+): void {
+  const names = new Set(Object.keys(environment).map((name) => name.toUpperCase()));
+  for (const [name, value] of Object.entries(values)) {
+    if (!names.has(name.toUpperCase())) environment[canonical(name)] = value;
+  }
+}
+
+/** The environment of npm itself: everything of the parent, since an `.npmrc` may name any variable, and `declared`. */
+export function npmEnvironment(parent: Variables, declared: Readonly<Record<string, string>>): Variables {
+  return { ...withoutOverridden(parent, declared), ...declared };
+}
+
+/** The variables that a server or npm can get and write to a log: proxies and settings of npm can contain credentials. */
+export function networkVariables(parent: Variables): Record<string, string> {
+  const found = Object.entries(parent).filter(([name]) => isOfNetwork(name) || NPM_PREFIX.test(name));
+  return Object.fromEntries(found.flatMap(([name, value]) => (value === undefined ? [] : [[name, value]])));
+}
+
+/**
+ * The parent without variables of the network that are declared, in upper or in lower case. Otherwise a program that prefers
+ * `https_proxy` would ignore a declared `HTTPS_PROXY`.
+ */
+function withoutOverridden(parent: Variables, declared: Readonly<Record<string, string>>): Variables {
+  const names = new Set(Object.keys(declared).map((name) => name.toUpperCase()));
+  const isOverridden = (name: string) => names.has(name.toUpperCase()) && (isOfNetwork(name) || NPM_PREFIX.test(name));
+  return Object.fromEntries(Object.entries(parent).filter(([name]) => !isOverridden(name)));
+}
+
+function isOfNetwork(name: string): boolean {
+  return NETWORK.has(name.toUpperCase());
+}
+
+function isHarmlessNpmSetting(name: string): boolean {
+  return NPM_PREFIX.test(name) && !NPM_CREDENTIAL.test(name) && !NPM_TASK.test(name);
 }

@@ -1,7 +1,7 @@
 /**
  * What to run for one server of the configuration, with its timeouts and its restart policy.
  *
- * Everything is resolved: `command` is executable as it stands, `env` holds only what the entry declares (the
+ * Everything is resolved: `command` is executable as it stands, `env` holds only what the configuration declares (the
  * allowlist of the parent's variables is added at spawn), and paths are absolute.
  */
 export interface ChildSpec {
@@ -53,6 +53,8 @@ export interface PackageRequest {
   readonly bin: string | undefined;
   /** Whether the packages may run install scripts. */
   readonly installScripts: boolean;
+  /** Variables for npm, besides the environment of Trunkline: what `defaults.env` of the configuration names. */
+  readonly env: Readonly<Record<string, string>>;
   /** Time limit of the installation, not counting the wait for other installations. */
   readonly budgetMs: number;
 }

@@ -50,7 +50,7 @@ describe('a configuration that was checked before', () => {
     expect(found).toEqual(checked);
     expect(count()).toBe(1);
     if (found === undefined) throw new Error('not found');
-    const options = { env: { HOME: '/home/ada' }, nodePath: '/opt/node' };
+    const options = { env: { HOME: '/home/ada' }, nodePath: '/opt/node', ownFolder: '/opt/trunkline' };
     const resolved = resolveConfig(FILE, found, options);
     expect(resolved).toEqual(resolveConfig(FILE, checked, options));
     const [own, far, lean] = resolved.servers.map(({ problem }) => problem);

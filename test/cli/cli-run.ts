@@ -20,6 +20,8 @@ export class Workplace {
   readonly folder = mkdtempSync(join(tmpdir(), `trunkline-${randomUUID()}-`));
   /** Variables for the CLI, besides our own. */
   readonly env: Record<string, string> = {};
+  /** The built program; a test can replace it with a copy. */
+  cli = CLI;
 
   write(name: string, text: string): string {
     const file = join(this.folder, name);
@@ -54,7 +56,7 @@ export class Workplace {
   start(args: readonly string[]): { process: ChildProcessWithoutNullStreams; finished: Promise<Finished> } {
     const { TRUNKLINE_CONFIG: _, ...inherited } = process.env;
     const env = { ...inherited, HOME: this.folder, XDG_CONFIG_HOME: join(this.folder, 'none'), ...this.env };
-    const child = spawn(process.execPath, [CLI, ...args], { cwd: this.folder, env });
+    const child = spawn(process.execPath, [this.cli, ...args], { cwd: this.folder, env });
     const stdout: Buffer[] = [];
     const stderr: Buffer[] = [];
     child.stdout.on('data', (chunk: Buffer) => stdout.push(chunk));

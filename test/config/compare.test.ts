@@ -28,6 +28,12 @@ describe('the difference between two configurations', () => {
     expect(changes(BEFORE, after)).toStrictEqual({ ...NOTHING, unchanged: ['a', 'b', 'c'] });
   });
 
+  test('is another process for each server that gets a changed variable of `defaults.env`', () => {
+    const after = BEFORE.replace('{ command: y }', '{ command: y, env: { V: old } }');
+    const all = (value: string) => `defaults: { env: { V: ${value} } }${after}`;
+    expect(changes(all('old'), all('new'))).toMatchObject({ replaced: ['a', 'c'], unchanged: ['b'] });
+  });
+
   test('names what was added, removed and changed, each in the order of its file', () => {
     const after = `
 servers:

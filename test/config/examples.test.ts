@@ -1,5 +1,5 @@
 import { existsSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { loadConfig } from '../support/load-config.js';
 
@@ -27,9 +27,10 @@ describe('config/demo.yaml', () => {
     expect(servers.map(({ key }) => key)).toStrictEqual(['everything', 'files', 'memory']);
   });
 
-  test('runs their installed packages', () => {
-    const [everything, , memory] = servers;
-    expect(everything?.child?.args[0]).toMatch(/server-everything[\\/]dist[\\/]index\.js$/);
+  test('runs programs that `npm install` has brought', () => {
+    const programs = servers.map(({ child }) => resolve(child?.cwd ?? '', child?.args[0] ?? ''));
+    expect(programs.filter((program) => !existsSync(program))).toStrictEqual([]);
+    const memory = servers[2];
     expect(memory?.child?.env).toStrictEqual({ MEMORY_FILE_PATH: '/tmp/trunkline-demo-memory.jsonl' });
   });
 });

@@ -34,7 +34,8 @@ describe('the JSON Schema for editors', () => {
   });
 
   test('offers the same settings for `defaults` as for a server, and a default for each', () => {
-    const defaults = schema.properties?.defaults?.properties ?? {};
+    const { env, ...defaults } = schema.properties?.defaults?.properties ?? {};
+    expect(env).toMatchObject({ type: 'object', additionalProperties: { type: 'string' } });
     expect(schema.definitions.Server.properties).toMatchObject(defaults);
     expect(Object.keys(defaults).sort()).toStrictEqual(Object.keys(BUILT_IN).sort());
     const { restart, ...settings } = defaults;

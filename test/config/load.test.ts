@@ -174,6 +174,51 @@ describe('variables', () => {
   });
 });
 
+describe('the variables of `defaults.env`', () => {
+  const TEXT = `
+defaults:
+  env: { HTTPS_PROXY: "http://\${USER}:\${PROXY_PASSWORD}@proxy", LEVEL: info }
+servers:
+  a: { command: x }
+  b: { command: x, env: { LEVEL: debug, OWN: "1" } }
+  c: { package: tool, env: { LEVEL: debug, OWN: "1" } }
+`;
+  const env = { USER: 'ada', PROXY_PASSWORD: 'hunter22' };
+  const HTTPS_PROXY = 'http://ada:hunter22@proxy';
+
+  test('reach every server, which can override them', () => {
+    const [a, b] = load(TEXT, { env }).servers;
+    expect(a?.child?.env).toStrictEqual({ HTTPS_PROXY, LEVEL: 'info' });
+    expect(b?.child?.env).toStrictEqual({ HTTPS_PROXY, LEVEL: 'debug', OWN: '1' });
+  });
+
+  test('reach npm, with no other variable of the server', () => {
+    const c = load(TEXT, { env }).servers[2];
+    expect(c?.child?.missing?.env).toStrictEqual({ HTTPS_PROXY, LEVEL: 'debug' });
+  });
+
+  test('are known as references, so that their secrets are removed from logs', () => {
+    const [a] = load(TEXT, { env }).servers;
+    expect(a?.references).toStrictEqual(env);
+  });
+
+  test('that refer to a variable that is not set stop the servers that do not override them', () => {
+    const text = `defaults:
+  env:
+    A: "\${NO}"
+servers:
+  a: { command: x }
+  b: { command: x, env: { A: own } }
+  c: { command: x, env: { A: "\${NO}" } }
+`;
+    const [a, b, c] = load(text).servers;
+    const message = 'the environment variable NO is not set';
+    expect(a?.problem).toMatchObject({ message: `defaults.env.A: ${message}`, line: 3, column: 8 });
+    expect(b?.child?.env).toStrictEqual({ A: 'own' });
+    expect(c?.problem).toMatchObject({ message: `servers.c.env.A: ${message}`, line: 7 });
+  });
+});
+
 describe('a server that cannot run', () => {
   test.each([
     {

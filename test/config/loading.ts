@@ -1,14 +1,13 @@
 import { join } from 'node:path';
 import type { Config, ServerConfig } from '../../src/config/config.js';
 import { ConfigError } from '../../src/config/config-error.js';
-import type { LoadOptions } from '../../src/config/resolve-config.js';
-import { loadConfig } from '../support/load-config.js';
+import { loadConfig, type TestLoadOptions } from '../support/load-config.js';
 import { folderWith } from './files.js';
 
-const OPTIONS: LoadOptions = { env: { HOME: '/home/ada' }, nodePath: '/opt/node' };
+const OPTIONS: TestLoadOptions = { env: { HOME: '/home/ada' }, nodePath: '/opt/node' };
 
 /** Loads a text as `trunkline.yaml`, next to other files if there are any. */
-export function load(text: string, options: Partial<LoadOptions> = {}, files: Record<string, string> = {}): Config {
+export function load(text: string, options: Partial<TestLoadOptions> = {}, files: Record<string, string> = {}): Config {
   const folder = folderWith({ 'trunkline.yaml': text, ...files });
   return loadConfig(join(folder, 'trunkline.yaml'), { ...OPTIONS, ...options });
 }
@@ -21,7 +20,7 @@ export function loadServer(...parameters: Parameters<typeof load>): ServerConfig
 }
 
 /** The error that a text deserves. */
-export function errorOf(text: string, options: Partial<LoadOptions> = {}): ConfigError {
+export function errorOf(text: string, options: Partial<TestLoadOptions> = {}): ConfigError {
   try {
     load(text, options);
   } catch (error) {

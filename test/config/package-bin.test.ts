@@ -12,13 +12,10 @@ interface Request {
   store?: InstalledPackages;
 }
 
-/** Resolves with configuration in `app/config` and Trunkline itself in `own/dist`, below `folder`. */
-function resolveIn(
-  folder: string,
-  { spec, bin, shown = spec, configFolder = join(folder, 'app/config'), store }: Request,
-) {
-  const request = { shown, ...parsePackage(spec, shown), bin, installScripts: false, budgetMs: 1 };
-  return findPackage({ request, configFolder, ownFolder: join(folder, 'own/dist'), ...(store && { store }) });
+/** Resolves with the configuration in `app` and Trunkline itself in `own`, below `folder`. */
+function resolveIn(folder: string, { spec, bin, shown = spec, configFolder = join(folder, 'app'), store }: Request) {
+  const request = { shown, ...parsePackage(spec, shown), bin, installScripts: false, env: {}, budgetMs: 1 };
+  return findPackage({ request, configFolder, ownFolder: join(folder, 'own'), ...(store && { store }) });
 }
 
 /** The program alone. */
@@ -37,25 +34,29 @@ const IN_APP = 'app/node_modules/@acme/tool';
 const IN_OWN = 'own/node_modules/@acme/tool';
 
 describe('findPackage', () => {
-  test('finds the package in a folder above the configuration', () => {
+  test('finds the package next to the configuration file', () => {
     const folder = folderWith(installed(IN_APP, { version: '1.2.3', bin: './run.js' }));
     expect(programOf(folder, { spec: '@acme/tool' })).toBe(join(folder, IN_APP, 'run.js'));
     expect(programOf(folder, { spec: '@acme/tool@1.2.3' })).toBe(join(folder, IN_APP, 'run.js'));
   });
 
-  test('looks above Trunkline itself only when the configuration has none', () => {
-    const own = installed(IN_OWN, { version: '2.0.0', bin: 'run.js' });
-    const app = installed(IN_APP, { version: '1.2.3', bin: 'run.js' });
-    expect(programOf(folderWith(own), { spec: '@acme/tool' })).toContain(join(IN_OWN, 'run.js'));
-    expect(programOf(folderWith({ ...own, ...app }), { spec: '@acme/tool' })).toContain(join(IN_APP, 'run.js'));
+  test('takes no package from a folder above the configuration, nor from a folder above Trunkline', () => {
+    const folder = folderWith({
+      ...installed('node_modules/@acme/tool', { version: '1.2.3', bin: 'run.js' }),
+      ...installed(IN_OWN, { version: '1.2.3', bin: 'run.js' }),
+      'app/x': '',
+    });
+    expect(programOf(folder, { spec: '@acme/tool' })).toBeUndefined();
+    expect(programOf(folder, { spec: '@acme/tool@1.2.3' })).toBeUndefined();
+    expect(programOf(folder, { spec: '@acme/tool', configFolder: join(folder, 'own/config') })).toBeUndefined();
   });
 
-  test('an exact version is found behind another one', () => {
-    const folder = folderWith({
-      ...installed(IN_APP, { version: '1.2.3', bin: 'run.js' }),
-      ...installed(IN_OWN, { version: '2.0.0', bin: 'run.js' }),
-    });
-    expect(programOf(folder, { spec: '@acme/tool@2.0.0' })).toBe(join(folder, IN_OWN, 'run.js'));
+  test('takes no package of Trunkline itself, not even when the configuration lies in its folder', () => {
+    const folder = folderWith(installed(IN_OWN, { version: '1.2.3', bin: 'run.js' }));
+    symlinkSync(join(folder, 'own'), join(folder, 'link'));
+    for (const name of ['own', 'link']) {
+      expect(programOf(folder, { spec: '@acme/tool', configFolder: join(folder, name) })).toBeUndefined();
+    }
   });
 
   test('a package that is nowhere is to be installed', () => {
@@ -67,7 +68,7 @@ describe('findPackage', () => {
     expect(resolveIn(folder, { spec: '@acme/tool@1.2.4' })).toBeUndefined();
   });
 
-  test('what Trunkline has installed itself comes after what lies near', () => {
+  test('the store comes after what lies next to the configuration file', () => {
     const files = installed('store/x/node_modules/@acme/tool', { version: '2.0.0', bin: 'run.js' });
     const folder = folderWith(files);
     const store = { find: () => ({ folder: join(folder, 'store/x'), version: '2.0.0' }) };

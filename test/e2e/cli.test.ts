@@ -130,6 +130,12 @@ describe('check', () => {
       ['exits at once', { fixture: 'exits-at-once' }, 'failed', 'it ended with exit code 3'],
       ['speaks an unknown revision', { fixture: 'old' }, 'failed', '"1999-01-01", which is unknown here'],
       ['never answers', { fixture: 'never-answers', startTimeout: '1s' }, 'failed', 'raise `startTimeout`'],
+      [
+        'does not trust the certificate of its registry',
+        { fixture: 'no-certificate', startTimeout: '1s' },
+        'failed',
+        'a certificate error (UNABLE_TO_VERIFY_LEAF_SIGNATURE): behind a private certificate authority, set `NODE_EXTRA_CA_CERTS`',
+      ],
       ['never ends', { fixture: 'ignores-the-end', startTimeout: '1s' }, 'failed', 'it was not ready within 1 s'],
     ] as const;
     const shared = new Workplace();

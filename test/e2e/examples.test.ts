@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { CLI, type Message } from '../support/gateway-process.js';
+import { linkOwnPackages } from '../support/own-packages.js';
 import { killAll, type ProcessEntry, processesWith, until } from '../support/processes.js';
 import { RecordingProxy } from '../support/recording-proxy.js';
 
@@ -316,6 +317,7 @@ class Place {
       },
       files: { package: '@modelcontextprotocol/server-filesystem', args: [this.#folder] },
     };
+    linkOwnPackages(this.#folder);
     this.config = this.#configure();
   }
 

@@ -1,7 +1,7 @@
-import { cpSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { cpSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
-import { Workplace } from '../cli/cli-run.js';
+import { CLI, Workplace } from '../cli/cli-run.js';
 import { lockOf, OFFLINE } from '../support/package-place.js';
 import { processesOf, until } from '../support/processes.js';
 import { Registry } from '../support/registry.js';
@@ -45,6 +45,26 @@ describe('install', () => {
     expect(readFileSync(join(place.folder, 'trunkline.lock'), 'utf8')).toBe(lock);
     const check = await place.run(['check']);
     expect(check.stdout).toMatch(/\na +ready .*\nb +ready .*\nc +ready .*\nd +ready /);
+  });
+
+  it('takes no package of the clone that Trunkline runs in', async () => {
+    registry.publish('tool', { version: '1.0.0' });
+    place.cli = cloneInto(place.folder);
+    mkdirSync(join(place.folder, 'node_modules/tool'));
+    writeFileSync(join(place.folder, 'node_modules/tool/package.json'), '{"version":"0.9.0","bin":"package.json"}');
+    place.configure({ a: { package: 'tool' } });
+    const { stdout } = await place.run(['install']);
+    expect(stdout).toMatch(/\na +tool +installed 1\.0\.0\n/);
+    expect(lockOf(place).tool?.version).toBe('1.0.0');
+  });
+
+  it('gives npm the variables of `defaults.env`, as `outdated` does', async () => {
+    registry.publish('tool', { version: '1.0.0' });
+    Object.assign(place.env, OFFLINE, { REGISTRY: registry.url });
+    const text = `defaults: { env: { NPM_CONFIG_REGISTRY: "\${REGISTRY}" } }\nservers: { a: { package: tool } }\n`;
+    place.write('trunkline.yaml', text);
+    expect(await place.run(['install'])).toMatchObject({ code: 0, stdout: expect.stringContaining('installed 1.0.0') });
+    expect((await place.run(['outdated'])).stdout).toMatch(/\na +tool +1\.0\.0 +1\.0\.0 +store\n/);
   });
 
   it('goes on after one that fails, says why, and exits with 1', async () => {
@@ -177,3 +197,16 @@ describe('update', () => {
     );
   });
 });
+
+/** Puts the built program into a folder, with what it needs to run. Returns the program. */
+function cloneInto(folder: string): string {
+  const manifest = join(import.meta.dirname, '../../package.json');
+  cpSync(manifest, join(folder, 'package.json'));
+  cpSync(dirname(CLI), join(folder, 'dist'), { recursive: true });
+  for (const name of Object.keys(JSON.parse(readFileSync(manifest, 'utf8')).dependencies)) {
+    const link = join(folder, 'node_modules', name);
+    mkdirSync(dirname(link), { recursive: true });
+    symlinkSync(join(dirname(manifest), 'node_modules', name), link);
+  }
+  return join(folder, 'dist/cli.js');
+}

@@ -8,6 +8,7 @@ import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { CLI, type Message } from '../support/gateway-process.js';
+import { linkOwnPackages } from '../support/own-packages.js';
 import { liveMembers } from '../support/processes.js';
 
 const folder = mkdtempSync(join(tmpdir(), 'trunkline-real-'));
@@ -23,6 +24,7 @@ const SERVERS: Record<string, { package: string; args: string[]; env?: Record<st
 };
 const config = join(folder, 'trunkline.yaml');
 writeFileSync(config, JSON.stringify({ servers: SERVERS }));
+linkOwnPackages(folder);
 
 describe('three real npm servers behind the built CLI', () => {
   const transport = new StdioClientTransport({

@@ -7,7 +7,7 @@ import { until } from '../support/processes.js';
 
 /** What the answer to `initialize` needs of ours. A client waits for every one of these, each time. */
 const INITIALIZE = [
-  ...['src/cli/main.ts', 'src/version.ts', 'src/cli/http-options.ts'],
+  ...['src/cli/entry.ts', 'src/cli/main.ts', 'src/version.ts', 'src/cli/http-options.ts'],
   ...['src/app/serve.ts', 'src/app/stdio-client.ts', 'src/app/usage-error.ts', 'src/app/platform.ts'],
   ...['src/app/create-buffer-pool.ts', 'src/observe/system-clock.ts', 'src/observe/events/event-bus.ts'],
   ...['src/errors/', 'src/timing/', 'src/json/', 'src/jsonrpc/', 'src/io/', 'src/mcp/'],

@@ -13,7 +13,8 @@ const secret = (name: string) => `${CANARY}-${name}`;
 /** Answers `initialize` with an error that tells what it was given, and dies. */
 const TELLTALE = `
   process.stdin.once('data', () => {
-    const message = 'bad key ' + process.env.API_KEY + ' for ' + process.argv.join(' ');
+    const proxy = new URL(process.env.HTTPS_PROXY).password;
+    const message = 'bad key ' + process.env.API_KEY + ' for ' + process.argv.join(' ') + ' at proxy ' + proxy;
     process.stdout.write(JSON.stringify({ jsonrpc: '2.0', id: 1, error: { code: -32000, message } }) + '\\n');
   });`;
 
@@ -41,7 +42,12 @@ describe('secrets', () => {
         },
         missing: { command: `\${PARENT_TOKEN}/no-such-program --password ${secret('line')}`, restart: { budget: 1 } },
       },
-      env: { PARENT_TOKEN: secret('parent'), PARENT_PASSWORD: secret('expanded'), UNUSED_SECRET: secret('unused') },
+      env: {
+        PARENT_TOKEN: secret('parent'),
+        PARENT_PASSWORD: secret('expanded'),
+        UNUSED_SECRET: secret('unused'),
+        HTTPS_PROXY: `http://ada:${secret('proxy')}@127.0.0.1:1`,
+      },
       args: ['-vv', '--log-file', 'RUN/logs/x.log'],
     });
     const { folder } = gateway;
@@ -68,6 +74,7 @@ describe('secrets', () => {
     // It was there to be found.
     expect(texts.log).toContain('[redacted]');
     expect(each.map((one) => one?.raw).join()).toContain('bad key [redacted]');
+    expect(each.map((one) => one?.raw).join()).toContain('at proxy [redacted]');
     expect(texts.status).toContain('Cannot start');
   });
 
@@ -106,6 +113,8 @@ describe('secrets', () => {
       const program = `require('node:fs').writeFileSync(${JSON.stringify(file)}, JSON.stringify(process.env))`;
       place.configure({ s: { command: 'node', args: ['-e', program], env: { DECLARED: 'yes' } } });
       const before = { ...process.env };
+      const network = { SSL_CERT_FILE: '/no/such/ca.pem', https_proxy: 'http://proxy.example', NO_PROXY: '*' };
+      Object.assign(place.env, network, { npm_config_registry: 'http://registry.example' });
       Object.assign(process.env, { AWS_SECRET_ACCESS_KEY: secret('aws'), NODE_OPTIONS: '--no-warnings', LC_ALL: 'C' });
       try {
         await place.run(['check']);
@@ -114,9 +123,10 @@ describe('secrets', () => {
         Object.assign(process.env, before);
       }
       const seen = JSON.parse(readFileSync(file, 'utf8'));
-      const allowed = /^(HOME|LOGNAME|PATH|SHELL|TERM|USER|LANG|TMPDIR|TZ|LC_\w+|DECLARED|TRUNKLINE_SPAWN)$/;
+      const allowed =
+        /^(HOME|LOGNAME|PATH|SHELL|TERM|USER|LANG|TMPDIR|TZ|LC_\w+|NODE_EXTRA_CA_CERTS|NODE_USE_(SYSTEM_CA|ENV_PROXY)|SSL_CERT_(FILE|DIR)|REQUESTS_CA_BUNDLE|(?:https?|all|no)_proxy|(?:HTTPS?|ALL|NO)_PROXY|DECLARED|TRUNKLINE_SPAWN)$/;
       expect(Object.keys(seen).filter((name) => !allowed.test(name))).toEqual([]);
-      expect(seen).toMatchObject({ DECLARED: 'yes', LC_ALL: 'C', HOME: place.folder });
+      expect(seen).toMatchObject({ DECLARED: 'yes', LC_ALL: 'C', HOME: place.folder, ...network });
     } finally {
       place.dispose();
     }

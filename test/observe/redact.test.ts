@@ -28,6 +28,18 @@ describe('a value that the configuration hands out as a secret', () => {
     expect(redactorOf({}, args)(`using ${CANARY}!`)).toBe('using [redacted]!');
   });
 
+  it.each(['HTTPS_PROXY', 'DATABASE'])('is gone when it is the password in the URL of %s', (name) => {
+    const redact = redactorOf({ [name]: 'http://ada:pass%20word@proxy.example:3128/' });
+    const basic = Buffer.from('ada:pass word').toString('base64');
+    expect(redact(`pass%20word, pass word, ${basic}`)).toBe('[redacted], [redacted], [redacted]');
+    expect(redact('ada uses proxy.example:3128')).toBe('ada uses proxy.example:3128');
+  });
+
+  it('is gone when it is the password in a URL among the arguments', () => {
+    expect(redactorOf({}, ['--db', 'postgres://ada:p@ss:word@host/x'])('no p@ss:word')).toBe('no [redacted]');
+    expect(redactorOf({}, ['--db=postgres://postgres@host/x'])('of postgres')).toBe('of postgres');
+  });
+
   it('may hold an equals sign or characters that mean something elsewhere', () => {
     const odd = '$&a.*(b)=c\\d$1';
     expect(redactorOf({}, [`--token=${odd}`])(`x ${odd} y`)).toBe('x [redacted] y');

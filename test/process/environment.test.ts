@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import { childEnvironment } from '../../src/process/environment.js';
+import { childEnvironment, networkVariables, npmEnvironment } from '../../src/process/environment.js';
 
 const nodeDirectory = '/opt/node/bin';
-const posix = { nodeDirectory, platform: 'linux', declared: {} };
+const posix = { nodeDirectory, platform: 'linux', declared: {}, commandLine: ['node', 'server.js'] };
 
 describe('childEnvironment', () => {
   it('contains what a program needs to run, and nothing else', () => {
@@ -31,9 +31,92 @@ describe('childEnvironment', () => {
     const environment = childEnvironment({
       parent: { Path: 'C:\\Windows', SystemRoot: 'C:\\Windows', HOME: 'x' },
       declared: { path: 'D:\\own' },
+      commandLine: ['node'],
       nodeDirectory: 'C:\\node',
       platform: 'win32',
     });
     expect(environment).toEqual({ PATH: 'C:\\node;D:\\own', SYSTEMROOT: 'C:\\Windows' });
+  });
+
+  it.each([
+    ...['NODE_EXTRA_CA_CERTS', 'NODE_USE_SYSTEM_CA', 'SSL_CERT_FILE', 'SSL_CERT_DIR', 'REQUESTS_CA_BUNDLE'],
+    ...['HTTP_PROXY', 'HTTPS_PROXY', 'ALL_PROXY', 'NO_PROXY', 'NODE_USE_ENV_PROXY'],
+    ...['http_proxy', 'https_proxy', 'all_proxy', 'no_proxy'],
+  ])('passes %s on to every server', (name) => {
+    expect(childEnvironment({ ...posix, parent: { [name]: 'x' } })).toEqual({ [name]: 'x', PATH: nodeDirectory });
+    const onWindows = childEnvironment({ ...posix, parent: { [name]: 'x' }, platform: 'win32' });
+    expect(onWindows).toEqual({ [name.toUpperCase()]: 'x', PATH: nodeDirectory });
+  });
+
+  it.each([
+    ['npx', '-y', 'server'],
+    ['/usr/local/bin/npm', 'exec', 'server'],
+    ['C:\\Program Files\\nodejs\\npx.cmd', '-y', 'server'],
+    ['cmd', '/c', 'npx', '-y', 'server'],
+    ['sh', '-c', 'cd x && npx -y server'],
+    ['pnpm', 'dlx', 'server'],
+    ['yarn', 'dlx', 'server'],
+    ['bunx', 'server'],
+  ])('passes the settings of npm on to `%s %s %s`, but no credentials', (...commandLine) => {
+    const settings = { npm_config_registry: 'r', NPM_CONFIG_CAFILE: 'c', 'npm_config_@acme:registry': 'a' };
+    const credentials = {
+      'npm_config_//registry.example/:_authToken': 't',
+      NPM_CONFIG__AUTHTOKEN: 't',
+      npm_config__auth: 'a',
+      'npm_config_//registry.example/:_password': 'p',
+      npm_config_otp: '123456',
+      npm_config_key: 'k',
+    };
+    const task = { npm_config_package: 'trunkline', npm_config_call: 'trunkline' };
+    const parent = { ...settings, ...credentials, ...task };
+    expect(childEnvironment({ ...posix, parent, commandLine })).toEqual({
+      ...settings,
+      npm_config_fetch_retry_mintimeout: '500',
+      npm_config_fetch_retry_maxtimeout: '2000',
+      PATH: nodeDirectory,
+    });
+  });
+
+  it('leaves it to the user how long npm waits before it tries again', () => {
+    const parent = { NPM_CONFIG_FETCH_RETRY_MINTIMEOUT: '1' };
+    const declared = { npm_config_fetch_retry_maxtimeout: '2' };
+    const environment = childEnvironment({ ...posix, parent, declared, commandLine: ['npx', 'server'] });
+    expect(environment).toEqual({ ...parent, ...declared, PATH: nodeDirectory });
+  });
+
+  it.each([
+    ['node', 'npm.js'],
+    ['uvx', 'server'],
+    ['docker', 'run', 'acme/npm-server'],
+  ])('passes no setting of npm on to `%s %s`', (...commandLine) => {
+    const parent = { npm_config_registry: 'r', NPM_CONFIG_CAFILE: 'c' };
+    expect(childEnvironment({ ...posix, parent, commandLine })).toEqual({ PATH: nodeDirectory });
+  });
+
+  it('replaces a proxy by the declared one even if that is written in another case', () => {
+    const parent = { https_proxy: 'old', HTTPS_PROXY: 'old', no_proxy: 'here' };
+    const environment = childEnvironment({ ...posix, parent, declared: { HTTPS_PROXY: 'new' } });
+    expect(environment).toEqual({ HTTPS_PROXY: 'new', no_proxy: 'here', PATH: nodeDirectory });
+  });
+});
+
+describe('npmEnvironment', () => {
+  it('is the environment of Trunkline with what the configuration declares for npm', () => {
+    const parent = { HOME: '/home/me', NPM_TOKEN: 't', npm_config_registry: 'old' };
+    expect(npmEnvironment(parent, { NPM_CONFIG_REGISTRY: 'new', NODE_EXTRA_CA_CERTS: '/ca.pem' })).toEqual({
+      HOME: '/home/me',
+      NPM_TOKEN: 't',
+      NPM_CONFIG_REGISTRY: 'new',
+      NODE_EXTRA_CA_CERTS: '/ca.pem',
+    });
+  });
+});
+
+describe('networkVariables', () => {
+  it('are those that can hold the credentials of a proxy or a registry', () => {
+    const wanted = { https_proxy: 'http://me:pw@proxy', npm_config__authToken: 't', NPM_CONFIG_REGISTRY: 'r' };
+    expect(networkVariables({ ...wanted, HOME: '/home/me', XDG_SESSION_TYPE: 'wayland', NO_PROXY: undefined })).toEqual(
+      wanted,
+    );
   });
 });

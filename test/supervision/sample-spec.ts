@@ -29,6 +29,7 @@ export function missingSpec(key = 'files'): ChildSpec {
     version: undefined,
     bin: undefined,
     installScripts: false,
+    env: {},
     budgetMs: 300_000,
   };
   return { ...sampleSpec(key), missing };

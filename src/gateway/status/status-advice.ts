@@ -1,4 +1,5 @@
 import type { Backend } from '../registry/backend.js';
+import { findNetworkTrouble } from './network-trouble.js';
 import { type ServerFacts, type StatusFacts, stateOf } from './status-facts.js';
 
 /** What the status says about one server, as sentences. Each is empty if there is nothing to say. */
@@ -15,7 +16,7 @@ export function assess(facts: StatusFacts, server: ServerFacts): Assessment {
   const tools = assessTools(server.backend);
   return {
     problem: problem === '' ? tools.problem : problem,
-    advice: [advice, tools.advice, adviseOnApproval(server.backend)].filter(Boolean).join(' '),
+    advice: [advice, tools.advice, adviseOnNetwork(server), adviseOnApproval(server.backend)].filter(Boolean).join(' '),
   };
 }
 
@@ -77,6 +78,13 @@ function assessConfiguration({ message, hint }: NonNullable<ServerFacts['problem
     problem: `Its configuration is wrong: ${message}. It cannot run, so its tools are not listed.`,
     advice: `To fix it, ${hint}.`,
   };
+}
+
+function adviseOnNetwork({ lifecycle, logLines }: ServerFacts): string {
+  const { state, consecutiveFailures = 0 } = lifecycle ?? {};
+  const isFailing = state === 'parked' || state === 'backoff' || (state === 'starting' && consecutiveFailures > 0);
+  const trouble = isFailing ? findNetworkTrouble(logLines) : undefined;
+  return trouble === undefined ? '' : `Its log shows ${trouble.problem}: ${trouble.cure}.`;
 }
 
 /** A server that runs, but cannot list its tools. */

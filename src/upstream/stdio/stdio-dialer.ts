@@ -99,10 +99,11 @@ export class StdioDialer implements Dialer {
     };
   }
 
-  #environmentOf({ env }: ChildSpec): Record<string, string> {
+  #environmentOf({ command, args, env }: ChildSpec): Record<string, string> {
     return childEnvironment({
       parent: this.#options.environment,
       declared: env,
+      commandLine: [command, ...args],
       nodeDirectory: dirname(process.execPath),
       platform: process.platform,
     });

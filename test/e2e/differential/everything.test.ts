@@ -14,6 +14,7 @@ import {
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type HttpGateway, openHttpGateway } from '../../support/differential/http-gateway.js';
 import { CLI, type Message } from '../../support/gateway-process.js';
+import { linkOwnPackages } from '../../support/own-packages.js';
 
 /** What a session is asked to do, once directly and once through Trunkline, where names have a prefix. */
 const SCRIPTS: Record<string, (client: Client, prefix: string) => Promise<unknown>> = {
@@ -85,6 +86,7 @@ let gateway: HttpGateway;
 beforeAll(async () => {
   const config = join(folder, 'trunkline.yaml');
   writeFileSync(config, JSON.stringify({ servers: { every: { package: PACKAGE } } }));
+  linkOwnPackages(folder);
   gateway = await openHttpGateway(config);
   await direct.connect(overPipes(programOf(PACKAGE)));
 });

@@ -5,6 +5,24 @@ const RETRY = { retryAt: 102_500 };
 
 describe('the advice', () => {
   it.each([
+    ['parked', {}],
+    ['backoff', {}],
+    ['starting', { consecutiveFailures: 1 }],
+  ] as const)('for a server that is %s names the certificate error in its log', async (state, lifecycle) => {
+    const logLines = ['npm error code SELF_SIGNED_CERT_IN_CHAIN'];
+    const { one } = await given({ lifecycle: { state, ...lifecycle }, logLines });
+    expect(one()?.advice).toMatch(/ Its log shows a certificate error \(SELF_SIGNED_CERT_IN_CHAIN\): .*`defaults.env`/);
+  });
+
+  it('does not name a network error in the log of a server that runs or starts for the first time', async () => {
+    const logLines = ['connect ECONNREFUSED 127.0.0.1:5432'];
+    for (const state of ['ready', 'starting', 'idle'] as const) {
+      const { one } = await given({ lifecycle: { state }, logLines });
+      expect(one()?.advice).not.toContain('ECONNREFUSED');
+    }
+  });
+
+  it.each([
     ['parked', { consecutiveFailures: 5 }, 'It is parked, because it failed 5 times in a row: its tool is not listed.'],
     [
       'parked',
