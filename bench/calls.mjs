@@ -1,15 +1,19 @@
 import { inRounds } from './measure.mjs';
 import { table } from './page.mjs';
 import { median, quantile, shownRatio } from './statistics.mjs';
-import { DIRECT, IN_FLIGHT, OpenWay, RELAY, tinyServer } from './ways.mjs';
+import { DIRECT, IN_FLIGHT, LIMITED, OpenWay, RELAY, TRUNKLINE, tinyServer } from './ways.mjs';
 
 /** The first rounds find code that is not compiled yet; they are not counted. */
 const WARM_UP_ROUNDS = 2;
 /** Calls in flight together take a fraction of the time each, so there can be more of them. */
 const IN_FLIGHT_FACTOR = 4;
 
-/** Small calls: one at a time, and many in flight. By way and round; times are in µs. */
-export async function measureCalls(ways, folder, { rounds, calls }) {
+/**
+ * Small calls: one at a time, and many in flight. By way and round; times are in µs. Trunkline is measured with default
+ * settings, and with a concurrency limit.
+ */
+export async function measureCalls(allWays, folder, { rounds, calls }) {
+  const ways = allWays.flatMap((way) => (way.name === TRUNKLINE ? [way, LIMITED] : [way]));
   const opened = [];
   try {
     for (const way of ways) opened.push(await OpenWay.open(way, folder, { tiny: tinyServer() }));
@@ -47,7 +51,7 @@ export function callTables(results, { rounds, calls }) {
   return [
     `One call at a time, µs; ${rounds} rounds of ${calls} calls:`,
     aloneTable(results),
-    `${IN_FLIGHT} calls in flight; ${rounds} rounds of ${calls * IN_FLIGHT_FACTOR} calls:`,
+    `${IN_FLIGHT} calls in flight, default settings except where a row names a limit; ${rounds} rounds of ${calls * IN_FLIGHT_FACTOR} calls:`,
     inFlightTable(results, 'callsPerSecond', 'cpuTogether'),
     'The same, with each call in a write of its own:',
     inFlightTable(results, 'callsPerSecondApart', 'cpuApart'),

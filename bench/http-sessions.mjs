@@ -48,7 +48,10 @@ console.log(report);
 if (values.write) writeSection(PAGE, 'bench-http', report);
 
 async function measure() {
-  const stdio = await OpenWay.open(trunkline, folder, { tiny: tinyServer() });
+  // With the same limit as over HTTP.
+  const stdio = await OpenWay.open({ ...trunkline, limits: { concurrency: IN_FLIGHT } }, folder, {
+    tiny: tinyServer(),
+  });
   const { client, tool } = stdio.to('tiny', 'echo');
   const bare = await HttpServerProcess.bare();
   const ofFew = await HttpServerProcess.trunkline(folder, { sessions: FEW_SESSIONS });

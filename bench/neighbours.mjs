@@ -71,4 +71,5 @@ export function neighbourTables(results, { rounds, calls }) {
   ];
 }
 
+export const ASLEEP_P99 = `${NEIGHBOURS[1].name} p99`;
 export const STREAMING_P99 = `${NEIGHBOURS[2].name} p99`;

@@ -8,12 +8,14 @@ const LOOK_AGAIN_MS = 50;
 export class StartClient {
   #child;
   #exit;
-  #startedAt = performance.now();
+  #startedAt;
   #unfinished = '';
   #waiting = new Map();
   #lastId = 0;
 
-  constructor(args, env) {
+  /** Times count from `startedAt`: a host that starts several servers waits for all of them. */
+  constructor(args, { env = {}, startedAt = performance.now() } = {}) {
+    this.#startedAt = startedAt;
     this.#child = spawn(process.execPath, args, {
       stdio: ['pipe', 'pipe', 'inherit'],
       env: { ...process.env, ...env },
@@ -31,9 +33,10 @@ export class StartClient {
     return at;
   }
 
-  async list() {
-    const { at, result } = await this.#request('tools/list', {});
-    return { at, tools: result.tools.length };
+  /** One page: when it was there, its number of tools, and the cursor of the next one. */
+  async list(cursor) {
+    const { at, result } = await this.#request('tools/list', cursor === undefined ? {} : { cursor });
+    return { at, tools: result.tools.length, next: result.nextCursor };
   }
 
   async call(name) {
@@ -46,6 +49,13 @@ export class StartClient {
   get cpuMs() {
     if (process.platform !== 'linux') return Number.NaN;
     return Number(readFileSync(`/proc/${this.#child.pid}/schedstat`, 'latin1').split(' ')[0]) / 1e6;
+  }
+
+  /** The most that was resident so far; only Linux tells. */
+  get peakMiB() {
+    if (process.platform !== 'linux') return Number.NaN;
+    const status = readFileSync(`/proc/${this.#child.pid}/status`, 'latin1');
+    return Number(/^VmHWM:\s+(\d+) kB$/m.exec(status)[1]) / 1024;
   }
 
   /** Resolves when the gateway says that so many servers are ready. */
@@ -85,5 +95,36 @@ export class StartClient {
     const lines = (this.#unfinished + text).split('\n');
     this.#unfinished = lines.pop();
     for (const message of lines.map((line) => JSON.parse(line))) this.#waiting.get(message.id)?.({ ...message, at });
+  }
+}
+
+/** A client without a gateway: it starts all servers side by side, and has the list when each of them has answered. */
+export class DirectClient {
+  #clients;
+
+  constructor(commands) {
+    const startedAt = performance.now();
+    this.#clients = commands.map((args) => new StartClient(args, { startedAt }));
+  }
+
+  async listThenCall(tool) {
+    const lists = this.#clients.map(async (client) => {
+      await client.initialize();
+      return (await client.list()).at;
+    });
+    const list = Math.max(...(await Promise.all(lists)));
+    return { list, call: await this.#clients[0].call(tool) };
+  }
+
+  async callAtOnce(tool) {
+    const handshakes = this.#clients.map((client) => client.initialize());
+    await handshakes[0];
+    const at = await this.#clients[0].call(tool);
+    await Promise.all(handshakes);
+    return at;
+  }
+
+  async close() {
+    await Promise.all(this.#clients.map((client) => client.close()));
   }
 }

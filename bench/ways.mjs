@@ -9,8 +9,9 @@ export const TRUNKLINE = 'Trunkline';
 export const OTHER_BUILD = 'other build';
 export const NAIVE = 'naive gateway';
 
-/** Calls that a server may be given at once: as many as are in flight, so that no queue is measured. */
+/** Calls that the client has in flight. How many of them Trunkline sends at once is its default, unless a way says it. */
 export const IN_FLIGHT = 64;
+const LIMIT = 16;
 
 /** The command of the tiny server. */
 export function tinyServer(...args) {
@@ -46,6 +47,9 @@ export const trunkline = {
   ...gateway,
   start: [...node(import.meta.resolve('../dist/cli.js')), '--config'],
 };
+
+/** Trunkline with a concurrency limit, so that most calls in flight wait in its queue. */
+export const LIMITED = { ...trunkline, name: `Trunkline, concurrency ${LIMIT}`, limits: { concurrency: LIMIT } };
 
 /** One process for two servers that copies bytes as the byte relay does, with a pipe for each. */
 export const TWO_RELAYS = {
@@ -113,19 +117,18 @@ function paired({ start }, servers) {
   ]);
 }
 
-function shared({ name, start, style, isProbed, isQuiet }, folder, servers) {
-  const config = writeConfig(folder, `${name.replaceAll(/\W/g, '-')}.json`, servers, style);
+function shared({ name, start, style, limits, isProbed, isQuiet }, folder, servers) {
+  const config = writeConfig(folder, `${name.replaceAll(/\W/g, '-')}.json`, servers, { style, limits });
   const command = style === undefined ? [...start, config] : start.map((word) => word.replace('{config}', config));
   const client = new Client(command, { isProbed, isQuiet });
   return new Map(Object.keys(servers).map((key) => [key, client]));
 }
 
 /** JSON, which is YAML too, so that all gateways read the same file. */
-export function writeConfig(folder, name, servers, style) {
-  const limits = style === undefined ? { concurrency: IN_FLIGHT } : {};
+export function writeConfig(folder, name, servers, { style = 'servers', limits = {} } = {}) {
   const entries = Object.entries(servers).map(([key, [command, ...args]]) => [key, { command, args, ...limits }]);
   const file = join(folder, name);
-  writeFileSync(file, JSON.stringify({ [style ?? 'servers']: Object.fromEntries(entries) }));
+  writeFileSync(file, JSON.stringify({ [style]: Object.fromEntries(entries) }));
   return file;
 }
 

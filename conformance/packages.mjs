@@ -1,5 +1,6 @@
 // What the comparisons need that is no dependency of ours: kept out of package.json, under `node_modules/.cache`.
 import { execFile } from 'node:child_process';
+import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -23,13 +24,30 @@ export async function bringNode(oldest) {
  */
 export async function installPackage(name, version, { before } = {}) {
   const prefix = join(CACHE, [name.replace(/^.*\//, ''), version, ...(before === undefined ? [] : [before])].join('-'));
-  // npm writes this list when all else is in place.
-  if (!existsSync(join(prefix, 'node_modules', '.package-lock.json'))) {
-    process.stderr.write(`Installing ${name}@${version} …\n`);
-    mkdirSync(prefix, { recursive: true });
-    const flags = ['--save-exact', '--no-audit', '--no-fund', '--ignore-scripts=false', '--loglevel=error'];
-    if (before !== undefined) flags.push(`--before=${before}`);
-    await run('npm', ['install', '--prefix', prefix, ...flags, `${name}@${version}`], { cwd: prefix });
-  }
+  await install(prefix, [`${name}@${version}`], ['--ignore-scripts=false', ...beforeFlag(before)]);
   return join(prefix, 'node_modules', name);
+}
+
+/**
+ * Returns the folder in whose `node_modules` all these packages are, as `name@version`. Their install scripts do not run,
+ * because some download browsers.
+ */
+export async function installTogether(title, specs, { before } = {}) {
+  const hash = createHash('sha256').update(specs.join(' ')).digest('hex').slice(0, 8);
+  const prefix = join(CACHE, [title, hash, ...(before === undefined ? [] : [before])].join('-'));
+  await install(prefix, specs, ['--ignore-scripts', ...beforeFlag(before)]);
+  return prefix;
+}
+
+function beforeFlag(before) {
+  return before === undefined ? [] : [`--before=${before}`];
+}
+
+async function install(prefix, specs, flags) {
+  // npm writes this list when all else is in place.
+  if (existsSync(join(prefix, 'node_modules', '.package-lock.json'))) return;
+  process.stderr.write(`Installing ${specs.length > 1 ? `${specs.length} packages` : specs[0]} …\n`);
+  mkdirSync(prefix, { recursive: true });
+  const usual = ['--save-exact', '--no-audit', '--no-fund', '--loglevel=error'];
+  await run('npm', ['install', '--prefix', prefix, ...usual, ...flags, ...specs], { cwd: prefix });
 }

@@ -1,0 +1,120 @@
+import { table } from './page.mjs';
+import { COUNTS, PARTIAL } from './start-cases.mjs';
+import { median, spread } from './statistics.mjs';
+
+/** Milliseconds above the direct client in the first run, by the number of servers. */
+const FIRST_RUN_MARGIN = new Map([
+  [1, 90],
+  [5, 130],
+  [20, 150],
+]);
+const SECOND_RUN_CALL_MARGIN = 80;
+const MOST = COUNTS.at(-1);
+
+const MEASURES = [
+  { what: 'list', shown: '`tools/list`' },
+  { what: 'call', shown: 'first call, after the list' },
+  { what: 'atOnce', shown: 'first call, without a list' },
+];
+
+/** `results` are lists by round: `compared` by number of servers, `partial` by name, `manyTools` and `idleMemory`. */
+export function startReport(results, rounds) {
+  return [
+    `Milliseconds from the spawn to the answer, median (smallest–largest) of ${rounds} rounds:`,
+    table(['', 'direct', 'Trunkline, first run', 'second run'], comparedRows(results)),
+    'Time that the main thread was at work until the list, ms; other load on the machine lengthens it less:',
+    table(['', 'first run', 'second run'], cpuRows(results)),
+    'The first list when a server is missing, ms; and the share of the tools of all servers that become ready:',
+    table(['', 'first run', 'share', 'second run', 'share'], partialRows(results)),
+    '20 servers with 500 tools each, and five servers that nobody calls, in the first run:',
+    table(['', 'first page, ms', 'all pages, ms', 'peak memory, MiB'], largeRows(results)),
+    'Aims, for medians:',
+    table(['Aim', 'Measured', ''], aimRows(results)),
+  ];
+}
+
+function comparedRows({ compared }) {
+  const rows = COUNTS.flatMap((count) =>
+    MEASURES.map(({ what, shown }) => [
+      `${servers(count)}: ${shown}`,
+      ...['direct', 'first', 'second'].map((way) => cell(compared.get(count).map((round) => round[way][what]))),
+    ]),
+  );
+  const greeted = COUNTS.map((count) => [
+    `${servers(count)}: \`initialize\``,
+    '',
+    ...['first', 'second'].map((way) => cell(compared.get(count).map((round) => round[way].initialize))),
+  ]);
+  return [...rows, ...greeted];
+}
+
+function cpuRows({ compared }) {
+  return COUNTS.map((count) => [
+    servers(count),
+    ...['first', 'second'].map((way) => cell(compared.get(count).map((round) => round[way].listCpu))),
+  ]);
+}
+
+function partialRows({ partial }) {
+  return PARTIAL.map(({ name }) => {
+    const rounds = partial.get(name);
+    const share = (way) => `${(100 * median(rounds.map((round) => round[way].share))).toFixed(0)} %`;
+    const time = (way) => cell(rounds.map((round) => round[way].list));
+    return [name, time('first'), share('first'), time('second'), share('second')];
+  });
+}
+
+function largeRows({ manyTools, idleMemory }) {
+  const of = (what) => cell(manyTools.map((round) => round[what]));
+  return [
+    ['20 servers with 500 tools each', of('list'), of('all'), of('peak')],
+    ['5 servers, idle', '', '', cell(idleMemory.map(({ peak }) => peak))],
+  ];
+}
+
+function aimRows({ compared, manyTools, idleMemory }) {
+  const aboveDirect = (count, way, what) =>
+    median(compared.get(count).map((round) => round[way][what] - round.direct[what]));
+  const above = (count, way, { what, shown }, margin) =>
+    verdict(
+      `${RUN[way]}, ${servers(count)}: ${shown} ≤ direct + ${margin} ms`,
+      aboveDirect(count, way, what),
+      margin,
+      '+ ',
+    );
+  const secondList = median(compared.get(MOST).map(({ second }) => second.list));
+  return [
+    ...COUNTS.flatMap((count) => MEASURES.map((each) => above(count, 'first', each, FIRST_RUN_MARGIN.get(count)))),
+    verdict(`second run, ${servers(MOST)}: \`tools/list\` ≤ 75 ms`, secondList, 75),
+    ...COUNTS.flatMap((count) => MEASURES.slice(1).map((each) => above(count, 'second', each, SECOND_RUN_CALL_MARGIN))),
+    verdict(
+      'first run, 20 servers with 500 tools each: `tools/list` ≤ 600 ms',
+      median(manyTools.map(({ list }) => list)),
+      600,
+    ),
+    verdict('the same: peak memory ≤ 100 MiB', median(manyTools.map(({ peak }) => peak)), 100, '', 'MiB'),
+    verdict(
+      'first run, 5 servers, idle: peak memory ≤ 60 MiB',
+      median(idleMemory.map(({ peak }) => peak)),
+      60,
+      '',
+      'MiB',
+    ),
+  ];
+}
+
+const RUN = { first: 'first run', second: 'second run' };
+
+function verdict(aim, value, atMost, sign = '', unit = 'ms') {
+  const shown = `${value < 0 ? '− ' : sign}${Math.abs(value).toFixed(0)} ${unit}`;
+  return [aim, shown, value <= atMost ? 'met' : 'not met'];
+}
+
+function cell(values) {
+  const { median: middle, min, max } = spread(values);
+  return `${middle.toFixed(0)} (${min.toFixed(0)}–${max.toFixed(0)})`;
+}
+
+function servers(count) {
+  return count === 1 ? '1 server' : `${count} servers`;
+}

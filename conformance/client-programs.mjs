@@ -1,0 +1,172 @@
+// The clients that are tried, as their users call them: how each is registered, and what its output says of a server.
+import { spawn } from 'node:child_process';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { bringNode, installPackage } from './packages.mjs';
+
+/**
+ * Every client has `register(place, server)`, which registers one server with a name, command, args and env. `look(place)`
+ * connects to all registered servers as the client does, and returns for each what it said: `name`, `isGood`, `said`, and
+ * the number of `tools` if the client reports it. A place has a `folder`, a `run` that runs the client's program in it,
+ * and the `program` itself.
+ */
+export const CLIENTS = {
+  claude: {
+    package: '@anthropic-ai/claude-code',
+    version: '2.1.330',
+    isShort: true,
+    tests: 'claude mcp list: handshake and tools/list, with a timeout of 5 s',
+    // Documented switches for everything that is no part of the test: updates, telemetry, error reports.
+    env: {
+      CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: '1',
+      DISABLE_AUTOUPDATER: '1',
+      DISABLE_ERROR_REPORTING: '1',
+      DISABLE_TELEMETRY: '1',
+    },
+    register: ({ run }, { name, command, args, env }) =>
+      run(['mcp', 'add', '--scope', 'user', name, ...pairs('-e', env), '--', command, ...args]),
+    look: async ({ run }) => readClaude(await run(['mcp', 'list'])),
+  },
+  mcporter: {
+    package: 'mcporter',
+    version: '0.12.3',
+    node: 24,
+    isShort: true,
+    tests: 'mcporter list: handshake and tools/list, with a timeout of 30 s',
+    env: {},
+    register: ({ folder }, { name, ...entry }) => {
+      editJson(join(folder, 'mcporter.json'), (config) => ({
+        imports: [],
+        mcpServers: { ...config.mcpServers, [name]: entry },
+      }));
+    },
+    look: async ({ run, folder }) =>
+      readMcporter(await run(['--config', join(folder, 'mcporter.json'), 'list', '--json'])),
+  },
+  gemini: {
+    package: '@google/gemini-cli',
+    version: '0.61.0',
+    tests: 'gemini mcp list: handshake and ping, no list, with a timeout of 5 s',
+    env: { GEMINI_TELEMETRY_ENABLED: 'false' },
+    prepare: ({ folder }) => {
+      const settings = join(folder, '.gemini');
+      mkdirSync(settings);
+      writeFileSync(join(settings, 'trustedFolders.json'), JSON.stringify({ [folder]: 'TRUST_FOLDER' }));
+      const quiet = { general: { enableAutoUpdate: false }, privacy: { usageStatisticsEnabled: false } };
+      writeFileSync(join(settings, 'settings.json'), JSON.stringify(quiet));
+    },
+    register: ({ run }, { name, command, args, env }) =>
+      run(['mcp', 'add', '--scope', 'user', ...pairs('-e', env), name, command, '--', ...args]),
+    look: async ({ run }) => readGemini(await run(['mcp', 'list'])),
+  },
+  codex: {
+    package: '@openai/codex',
+    version: '0.169.0',
+    // `codex mcp list` only prints the configuration. This is what its editor extension asks.
+    tests: 'codex app-server, mcpServerStatus/list: handshake and tools/list',
+    env: {},
+    prepare: ({ folder }) => {
+      mkdirSync(join(folder, '.codex'));
+      const quiet = 'check_for_update_on_startup = false\n\n[analytics]\nenabled = false\n';
+      writeFileSync(join(folder, '.codex', 'config.toml'), quiet);
+    },
+    register: ({ run }, { name, command, args, env }) =>
+      run(['mcp', 'add', name, ...pairs('--env', env), '--', command, ...args]),
+    look: lookWithCodex,
+  },
+};
+
+/** Installs the client and returns its command line without arguments. */
+export async function prepareClient({ package: name, version, node }) {
+  const folder = await installPackage(name, version);
+  const { bin } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'));
+  const program = join(folder, typeof bin === 'string' ? bin : Object.values(bin)[0]);
+  // The program of Claude Code is no script.
+  if (/\.m?js$/.test(program)) return [node === undefined ? process.execPath : await bringNode(node), program];
+  return [program];
+}
+
+/** "trunkline: node … - ✔ Connected". What stands behind "Connected" is a fault. */
+export function readClaude(output) {
+  return entriesOf(output, /^(?<name>[\w-]+): .* - (?<said>.*)$/u, (said) => /^\S+ Connected$/u.test(said));
+}
+
+/** "✓ trunkline: node … (stdio) - Connected". */
+export function readGemini(output) {
+  return entriesOf(output, /^\S (?<name>[\w-]+): .* \(stdio\) - (?<said>.*)$/u, (said) => said === 'Connected');
+}
+
+export function readMcporter(output) {
+  const { servers } = JSON.parse(output);
+  return servers.map(({ name, status, tools = [], error }) => ({
+    name,
+    tools: tools.length,
+    isGood: status === 'ok' && hasTools(tools.map((tool) => tool.name)),
+    said: error === undefined ? status : `${status}: ${error}`,
+  }));
+}
+
+export function readCodex({ data }) {
+  return data.map(({ name, serverInfo, tools = {} }) => ({
+    name,
+    tools: Object.keys(tools).length,
+    isGood: hasTools(Object.keys(tools)),
+    said: serverInfo === null ? 'not connected' : 'connected',
+  }));
+}
+
+/** The status tool alone shows that no server was listed. */
+function hasTools(names) {
+  return names.some((name) => name !== 'trunkline__status');
+}
+
+function entriesOf(output, pattern, isGood) {
+  return output.split('\n').flatMap((line) => {
+    const { name, said } = pattern.exec(line.trim())?.groups ?? {};
+    return name === undefined ? [] : [{ name, said, isGood: isGood(said) }];
+  });
+}
+
+async function lookWithCodex({ program, folder, env, signal }) {
+  const [command, ...args] = program;
+  const child = spawn(command, [...args, 'app-server'], { cwd: folder, env, stdio: ['pipe', 'pipe', 'ignore'] });
+  const exited = new Promise((resolve) => child.once('exit', resolve));
+  const stop = () => child.kill('SIGKILL');
+  signal.addEventListener('abort', stop);
+  child.stdin.on('error', () => {});
+  const send = (message) => child.stdin.write(`${JSON.stringify(message)}\n`);
+  const clientInfo = { name: 'trunkline-conformance', title: 'Trunkline', version: '1' };
+  send({ id: 1, method: 'initialize', params: { clientInfo } });
+  try {
+    for await (const line of createInterface({ input: child.stdout })) {
+      const { id, result, error } = JSON.parse(line);
+      if (error !== undefined) throw new Error(`codex app-server: ${error.message}`);
+      if (id === 1) {
+        send({ method: 'initialized' });
+        send({ id: 2, method: 'mcpServerStatus/list', params: { limit: 100 } });
+      }
+      if (id === 2) return readCodex(result);
+    }
+    throw new Error('codex app-server ended without an answer');
+  } finally {
+    child.stdin.end();
+    // It ends its servers when its stdin ends; that is where Trunkline's end begins.
+    await Promise.race([exited, new Promise((resolve) => signal.addEventListener('abort', resolve))]);
+    signal.removeEventListener('abort', stop);
+  }
+}
+
+function pairs(flag, env) {
+  return Object.entries(env).flatMap(([name, value]) => [flag, `${name}=${value}`]);
+}
+
+function editJson(file, edit) {
+  let value = {};
+  try {
+    value = JSON.parse(readFileSync(file, 'utf8'));
+  } catch {
+    // The first server is registered.
+  }
+  writeFileSync(file, JSON.stringify(edit(value)));
+}

@@ -1,0 +1,38 @@
+import { expect, it } from 'vitest';
+import { COUNTS, PARTIAL } from '../../bench/start-cases.mjs';
+import { startReport } from '../../bench/start-report.mjs';
+
+const start = (list: number) => ({ initialize: 20, list, listCpu: 10, call: list + 5, atOnce: list + 1 });
+
+/** Two rounds: in the second the machine is busy, for the direct client as for Trunkline. */
+function resultsOf({ first, second }: { first: number; second: number }) {
+  const compared = [100, 1_000].map((direct) => ({
+    direct: start(direct),
+    first: start(direct + first),
+    second: start(second),
+  }));
+  const listed = { first: { list: 3_000, share: 0.75 }, second: { list: 70, share: 1 } };
+  return {
+    compared: new Map(COUNTS.map((count) => [count, compared])),
+    partial: new Map(PARTIAL.map(({ name }) => [name, [listed]])),
+    manyTools: [{ list: 700, all: 800, peak: 90 }],
+    idleMemory: [{ peak: 61 }],
+  };
+}
+
+const report = (times: { first: number; second: number }) => startReport(resultsOf(times), 2).join('\n\n');
+
+it('the aims of a start compare Trunkline with the direct client of the same round', () => {
+  const met = report({ first: 90, second: 75 });
+  expect(met).toContain('| first run, 1 server: `tools/list` ≤ direct + 90 ms | + 90 ms | met |');
+  expect(met).toContain('| second run, 20 servers: `tools/list` ≤ 75 ms | 75 ms | met |');
+  const missed = report({ first: 151, second: 76 });
+  expect(missed).toContain('| first run, 20 servers: `tools/list` ≤ direct + 150 ms | + 151 ms | not met |');
+  expect(missed).toContain('| second run, 20 servers: `tools/list` ≤ 75 ms | 76 ms | not met |');
+});
+
+it('the report of a start shows which share of the tools the first list had', () => {
+  const text = report({ first: 0, second: 0 });
+  expect(text).toContain('| 15 servers, and 5 that take 6 s | 3000 (3000–3000) | 75 % | 70 (70–70) | 100 % |');
+  expect(text).toContain('| first run, 5 servers, idle: peak memory ≤ 60 MiB | 61 MiB | not met |');
+});
