@@ -16,9 +16,10 @@ export async function check(settings: GlobalOptions, names: readonly string[]): 
         const report = reportOn(once, server.key);
         return { report, diagnosis: diagnose(once.config.file, server, report) };
       });
-      const rows = results.map(({ report, diagnosis }) =>
-        toRow(report, diagnosis, once.starts.readyAfterMs(report.server)),
-      );
+      const rows = results.map(({ report, diagnosis }, at) => {
+        const isNear = once.config.servers[at]?.package?.found?.place === 'near';
+        return toRow(report, diagnosis, isNear, once.starts.readyAfterMs(report.server));
+      });
       const remarks = results.flatMap(toRemarks);
       process.stdout.write(`${[table([HEAD, ...rows]), ...remarks].join('\n')}\n`);
       return results.some(({ diagnosis }) => diagnosis !== undefined) ? EXIT.failed : EXIT.ok;
@@ -31,7 +32,7 @@ interface Result {
   readonly diagnosis: Diagnosis | undefined;
 }
 
-const HEAD = ['SERVER', 'STATE', 'PROTOCOL', 'READY AFTER', 'TOOLS', 'QUARANTINED', 'DENIED'];
+const HEAD = ['SERVER', 'STATE', 'VERSION', 'PROTOCOL', 'READY AFTER', 'TOOLS', 'QUARANTINED', 'DENIED'];
 
 function reportOn({ composition }: Once, key: string): ServerReport {
   const [report] = reportStatus(composition.status(), key).servers;
@@ -39,14 +40,18 @@ function reportOn({ composition }: Once, key: string): ServerReport {
   return report;
 }
 
+/** A version that is not in `node_modules` is the one in the lock file. */
 function toRow(
-  { server, state, protocolVersion, tools }: ServerReport,
+  { server, state, packageVersion, protocolVersion, tools }: ServerReport,
   diagnosis: Diagnosis | undefined,
+  isNear: boolean,
   readyAfterMs: number | undefined,
 ): string[] {
-  if (diagnosis !== undefined) return [server, state === 'misconfigured' ? state : 'failed', '-', '-', '-', '-', '-'];
+  const version = packageVersion === null ? '-' : `${packageVersion}${isNear ? ' (node_modules)' : ''}`;
+  if (diagnosis !== undefined)
+    return [server, state === 'misconfigured' ? state : 'failed', version, '-', '-', '-', '-', '-'];
   const counts = [tools.exposed, tools.quarantined, tools.denied].map(({ length }) => String(length));
-  return [server, 'ready', protocolVersion ?? '-', `${Math.round(readyAfterMs ?? 0)} ms`, ...counts];
+  return [server, 'ready', version, protocolVersion ?? '-', `${Math.round(readyAfterMs ?? 0)} ms`, ...counts];
 }
 
 /** The lines below the table about one server. */

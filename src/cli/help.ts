@@ -33,7 +33,7 @@ Usage:
   trunkline approve [SERVER]     review new and changed tools, and approve them
   trunkline install [SERVER…]    install missing packages
   trunkline update [NAME]        update packages and report which tools change
-  trunkline outdated             list the installed and the newest version of packages
+  trunkline outdated             list installed, accepted and newest versions of packages
   trunkline token                print the token for HTTP clients
   trunkline help [COMMAND]       show help for a command
 
@@ -87,7 +87,7 @@ Examples:
 
 Installs the missing packages of all servers, or of the named servers. Installs the versions
 in trunkline.lock, next to the configuration; packages that are not locked are installed in
-their newest version and locked. A second run changes nothing. Servers also install missing
+the newest version that the configuration accepts, and locked. A second run changes nothing. Servers also install missing
 packages when they start; use this command to do it in advance, for example before going
 offline.
 
@@ -97,8 +97,8 @@ Examples:
 
   update: `Usage: trunkline update [NAME] [OPTIONS]
 
-Installs the newest version of every package without a fixed version in the configuration,
-or only of the named server or package. Starts the old and the new version once, reports
+Installs the newest version of every package without a fixed version in the configuration
+(with a range or a tag: the newest version that it accepts), or only of the named server or package. Starts the old and the new version once, reports
 which tools were added (+), removed (-) or changed (~), and locks the new version. A package
 that cannot be installed or started stays at its version. Restart Trunkline to use the new
 versions.
@@ -109,8 +109,9 @@ Examples:
 
   outdated: `Usage: trunkline outdated [OPTIONS]
 
-Lists the packages of all servers: the installed version, the newest version, and whether
-the package is in node_modules or in Trunkline's own store.
+Lists the packages of all servers: the installed version, the version that \`trunkline
+update\` would install, the newest version, and whether the package is in node_modules or
+in Trunkline's own store.
 
 Example:
   trunkline outdated`,

@@ -101,8 +101,8 @@ describe('check', () => {
     place.configure({ good: { fixture: 'ok', tools: { deny: ['secret'] } } });
     const { code, stdout, stderr } = await place.run(['check']);
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
-    expect(stdout).toMatch(/^SERVER +STATE +PROTOCOL +READY AFTER +TOOLS +QUARANTINED +DENIED\n/);
-    expect(stdout).toMatch(/\ngood +ready +2025-06-18 +\d+ ms +5 +1 +1\n/);
+    expect(stdout).toMatch(/^SERVER +STATE +VERSION +PROTOCOL +READY AFTER +TOOLS +QUARANTINED +DENIED\n/);
+    expect(stdout).toMatch(/\ngood +ready +- +2025-06-18 +\d+ ms +5 +1 +1\n/);
     expect(stdout).toContain('quarantined odd: inputSchema');
   });
 
@@ -115,7 +115,12 @@ describe('check', () => {
         'misconfigured',
         'set NOBODY_SETS_THIS',
       ],
-      ['is a package that is not to be had', { package: '@nobody/nothing' }, 'failed', 'check the network connection'],
+      [
+        'is a package that is not to be had',
+        { package: '@nobody/nothing' },
+        'failed',
+        'ECONNREFUSED: the registry cannot be reached; check the network connection',
+      ],
       ['has a command that is not there', { command: 'no-such-command' }, 'failed', 'set `command` to its full path'],
       [
         'has a whole line as its command',

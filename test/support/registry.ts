@@ -10,6 +10,8 @@ const PROGRAM = readFileSync(fileURLToPath(new URL('../fixtures/packages/server.
 
 export interface PublishOptions {
   readonly version: string;
+  /** Its dist-tag; without one the version becomes `latest`. */
+  readonly tag?: string;
   /** Names of its tools, or their definitions. */
   readonly tools?: readonly (string | Readonly<Record<string, unknown>>)[];
   /** What it says before it fails to start. */
@@ -20,6 +22,7 @@ export interface PublishOptions {
 }
 
 interface Version {
+  readonly tag: string;
   readonly manifest: Readonly<Record<string, unknown>>;
   readonly tarball: Buffer;
 }
@@ -57,7 +60,10 @@ export class Registry {
     };
   }
 
-  publish(name: string, { version, tools = ['greet'], fault, dependencies, hasInstallScript }: PublishOptions): void {
+  publish(
+    name: string,
+    { version, tag = 'latest', tools = ['greet'], fault, dependencies, hasInstallScript }: PublishOptions,
+  ): void {
     const manifest = {
       name,
       version,
@@ -72,7 +78,7 @@ export class Registry {
       'package/server.mjs': PROGRAM,
     });
     const versions = this.#packages.get(name) ?? new Map<string, Version>();
-    this.#packages.set(name, versions.set(version, { manifest: { ...manifest, hasInstallScript }, tarball }));
+    this.#packages.set(name, versions.set(version, { tag, manifest: { ...manifest, hasInstallScript }, tarball }));
   }
 
   /** Lets downloads wait from now on, until `release`. */
@@ -122,7 +128,8 @@ export class Registry {
       const integrity = `sha512-${createHash('sha512').update(tarball).digest('base64')}`;
       return [version, { ...manifest, dist: { tarball: `${this.url}${name}/-/${version}.tgz`, integrity } }] as const;
     });
-    return { name, 'dist-tags': { latest: described.at(-1)?.[0] }, versions: Object.fromEntries(described) };
+    const tags = Object.fromEntries([...versions].map(([version, { tag }]) => [tag, version]));
+    return { name, 'dist-tags': tags, versions: Object.fromEntries(described) };
   }
 }
 

@@ -50,6 +50,7 @@ function renderServer(server: ServerReport): string[] {
     count(server.resources, 'resource'),
     count(server.resourceTemplates, 'resource template'),
     server.fromLastRun ? 'cached lists' : '',
+    server.packageVersion === null ? '' : `version ${server.packageVersion}`,
     server.pid === null ? '' : `pid ${server.pid}`,
     server.uptimeSeconds === null ? '' : `up ${duration(server.uptimeSeconds)}`,
     `generation ${server.generation}`,

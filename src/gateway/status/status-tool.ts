@@ -48,6 +48,7 @@ const SERVER_SCHEMA = object({
   uptimeSeconds: NULLABLE_NUMBER,
   generation: { ...COUNT, description: 'How many processes were started for this server' },
   restarts: COUNT,
+  packageVersion: { ...NULLABLE_STRING, description: 'Exact version of the npm package that runs' },
   protocolVersion: NULLABLE_STRING,
   fromLastRun: {
     type: 'boolean',

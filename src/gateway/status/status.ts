@@ -64,6 +64,7 @@ function reportServer(facts: StatusFacts, one: ServerFacts, logLines: number): S
     uptimeSeconds: since(lifecycle?.readySince),
     generation: lifecycle?.generation ?? 0,
     restarts: lifecycle?.restarts ?? 0,
+    packageVersion: one.packageVersion ?? null,
     protocolVersion: connection?.revision ?? null,
     fromLastRun: backend.isFromCache,
     breaker: breaker.state,
@@ -171,7 +172,7 @@ function adviseOnState({ canRestart }: StatusFacts, { backend, lifecycle, proble
       return 'Its package is being installed, which may take a minute or more. Its tools appear when it is ready.';
     case 'parked':
       if (lifecycle?.missing !== undefined)
-        return `Its package could not be installed. Fix the cause (check the network), then ${restart}, or run \`trunkline install\`. Trunkline also retries from time to time.`;
+        return `Its package could not be installed. The last failure says why. Fix the cause, then ${restart}, or run \`trunkline install\`. Trunkline also retries from time to time.`;
       return `It failed too often. Read the log lines, fix the cause, then ${restart}. Trunkline also retries from time to time, and when one of its tools is called.`;
     case 'backoff':
       if (lifecycle?.lastFailure?.isHostFault === true) return SHORT_OF_RESOURCES;

@@ -101,6 +101,7 @@ describe('the report', () => {
       uptimeSeconds: 60,
       generation: 1,
       restarts: 0,
+      packageVersion: null,
       protocolVersion: '2025-11-25',
       fromLastRun: false,
       breaker: 'closed',
