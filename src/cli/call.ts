@@ -4,8 +4,8 @@ import type { GlobalOptions } from '../app/global-options.js';
 import type { Progress } from '../app/local-client.js';
 import { UsageError } from '../app/usage-error.js';
 import type { Config, ServerConfig } from '../config/config.js';
-import { didYouMean, suggest } from '../config/suggest.js';
 import { errorMessage } from '../errors/error-text.js';
+import { didYouMean, suggest } from '../json/suggest.js';
 import { RpcError } from '../jsonrpc/rpc-error.js';
 import { splitExposedName } from '../mcp/exposed-name.js';
 import { METHODS } from '../mcp/methods.js';
@@ -33,12 +33,14 @@ export async function call(settings: GlobalOptions, { name, args = '{}', isJson 
       // The gateway would report that the server failed too often, but it was started only once.
       if (owner !== undefined && reportFailures(once, owner)) return EXIT.failed;
       try {
-        return printResult(await send(once, name, object), isJson);
+        const code = printResult(await send(once, name, object), isJson);
+        if (code !== EXIT.ok) adviseOnName(once, name);
+        return code;
       } catch (error) {
         if (!(error instanceof RpcError)) throw error;
         tell(`trunkline: ${error.message} (error ${error.code})`);
         if (error.data !== undefined) tell(`  ${JSON.stringify(error.data)}`);
-        suggestTool(once, name);
+        adviseOnName(once, name);
         reportFailures(once);
         return EXIT.failed;
       }
@@ -121,9 +123,11 @@ function printResult(result: Uint8Array, isJson: boolean): number {
   return code;
 }
 
-function suggestTool({ composition }: Once, name: string): void {
-  const names = [...composition.gateway.catalogs.tools.listed.values()].flat();
-  const nearest = suggest(name, names);
-  if (names.includes(name)) return;
+/** After a failed call: suggests a listed name if the name is not listed, unless the gateway's error did so already. */
+function adviseOnName({ composition }: Once, name: string): void {
+  const { tools } = composition.gateway.catalogs;
+  const route = tools.resolve(name);
+  if (route?.isListed === true || tools.ownNames.includes(name)) return;
+  const nearest = route === undefined ? undefined : suggest(name, tools.listed.get(route.key) ?? []);
   tell(nearest === undefined ? '  `trunkline tools` lists all tools' : `  ${didYouMean(nearest)}`);
 }

@@ -97,11 +97,11 @@ Examples:
 
   update: `Usage: trunkline update [NAME] [OPTIONS]
 
-Installs the newest version of every package without a fixed version in the configuration
-(with a range or a tag: the newest version that it accepts), or only of the named server or package. Starts the old and the new version once, reports
-which tools were added (+), removed (-) or changed (~), and locks the new version. A package
-that cannot be installed or started stays at its version. Restart Trunkline to use the new
-versions.
+Installs the newest version of every package without a fixed version in the configuration,
+or only of the named server or package. With a range or a tag, it is the newest version that
+the range or the tag accepts. Starts the old and the new version once, reports which tools
+were added (+), removed (-) or changed (~), and locks the new version. A package that cannot
+be installed or started stays at its version. Restart Trunkline to use the new versions.
 
 Examples:
   trunkline update

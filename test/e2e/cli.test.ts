@@ -333,6 +333,12 @@ describe('call', () => {
     const { code, stderr } = await place.run(['call', 'good__ecko']);
     expect(code).toBe(1);
     expect(stderr).toBe('trunkline: there is no such tool (error -32602)\n  did you mean `good__echo`?\n');
+    expect((await place.run(['call', 'good__faill'])).stderr).toBe(
+      'Tool faill not found\n  did you mean `good__fail`?\n',
+    );
+    expect((await place.run(['call', 'good_echo'])).stderr).toBe(
+      'trunkline: Unknown tool: good_echo. Did you mean `good__echo`? (error -32602)\n  `trunkline tools` lists all tools\n',
+    );
     expect((await place.run(['call', 'nobodys'])).stderr).toContain('Unknown tool: nobodys');
   });
 

@@ -11,6 +11,7 @@ import type { EditAnswer, Handling } from '../dispatch/handling.js';
 import type { Backend } from '../registry/backend.js';
 import { KnownUris, ownerOfUri } from './resource-owner.js';
 import type { Candidates } from './try-in-order.js';
+import { describeUnknownName, plainUnknownName } from './unknown-name.js';
 
 /** The server that a request is for, and what to replace in the request and its response. */
 export interface Target extends Handling {
@@ -54,7 +55,9 @@ export class Router {
         const target = this.#byName(request, name, catalogs.tools, 'tool');
         if (target instanceof RpcError) return target;
         // The policy let listed tools through when the lists were merged.
-        if (!target.isListed && !target.backend.allows(target.original)) return unknown('tool', target.name);
+        if (!target.isListed && !target.backend.allows(target.original)) {
+          return new NotListed(RPC_CODES.invalidParams, plainUnknownName('tool', target.name));
+        }
         const aliases = catalogs.ui.aliasesOf(target.backend.key);
         const { backend, edits, original } = target;
         const editAnswer = aliases.size === 0 ? undefined : editToolResult(aliases);
@@ -80,7 +83,7 @@ export class Router {
     { bytes, method }: RelayedRequest,
     token: Span | undefined,
     catalog: Catalog,
-    kind: string,
+    kind: 'tool' | 'prompt',
   ): (Target & { readonly name: string; readonly original: string; readonly isListed: boolean }) | RpcError {
     if (token === undefined || !isString(bytes, token)) {
       return new RpcError(RPC_CODES.invalidParams, `${method} needs the name of a ${kind}, a string`);
@@ -88,7 +91,10 @@ export class Router {
     const name = readString(bytes, token);
     const route = catalog.resolve(name) ?? this.#unlisted(name);
     const backend = route === undefined ? undefined : this.#backends.get(route.key);
-    if (route === undefined || backend === undefined) return unknown(kind, name);
+    if (route === undefined || backend === undefined) {
+      const servers = this.#backends.values();
+      return new NotListed(RPC_CODES.invalidParams, describeUnknownName({ kind, name, catalog, servers }));
+    }
     const edits = route.original === name ? [] : [{ span: token, text: route.token }];
     return { backend, edits, name, original: route.original, isListed: route.isListed };
   }
@@ -197,10 +203,6 @@ const NOT_FOUND_CODES: ReadonlySet<number | undefined> = new Set([
 
 function codeOf(bytes: Uint8Array, code: Span | undefined): number | undefined {
   return code === undefined ? undefined : Number(readText(bytes, code));
-}
-
-function unknown(kind: string, name: string): NotListed {
-  return new NotListed(RPC_CODES.invalidParams, `Unknown ${kind}: ${name}`);
 }
 
 /** The result for a server without completions. */
