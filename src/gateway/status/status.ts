@@ -1,6 +1,7 @@
 import type { SharedLimit } from '../../io/shared-limit.js';
 import { printable, printableLines } from '../../json/printable.js';
 import type { ListKind } from '../../mcp/lists.js';
+import type { Shadowed } from '../catalog/catalog.js';
 import type { ServerState } from '../dispatch/availability.js';
 import type { Backend } from '../registry/backend.js';
 import type { InstanceFacts, ProcessFacts, ServerFacts, StatusFacts } from './status-facts.js';
@@ -133,12 +134,20 @@ function reportList(facts: StatusFacts, { key, lists }: Backend, kind: ListKind)
     exposed: (catalogs[kind].listed.get(key) ?? []).map(sanitize),
     quarantined: [
       ...withheld.map(({ name, reason }) => ({ name: sanitize(name), reason: sanitize(reason) })),
-      ...shadowed.map(({ exposed, owner }) => ({ name: sanitize(exposed), reason: `taken by "${owner}"` })),
+      ...shadowed.map((entry) => ({ name: sanitize(entry.exposed), reason: explainShadowed(entry, kind) })),
     ],
     denied: denied.map(sanitize),
     truncated: truncated ?? null,
     hiding: withHiddenCharacters.map(sanitize),
   };
+}
+
+/** Why a name is not listed a second time, and how to list both entries. */
+function explainShadowed({ owner }: Shadowed, kind: ListKind): string {
+  if (owner === 'trunkline') return "names that begin with trunkline__ are reserved for Trunkline's own tools";
+  const taken = `server "${owner}" has this name already`;
+  const isPrefixed = kind === 'tools' || kind === 'prompts';
+  return isPrefixed ? `${taken}; to list both, remove \`prefix: ""\` from one of the two servers` : taken;
 }
 
 function seconds(ms: number): number {

@@ -178,7 +178,12 @@ describe('the report', () => {
       };
     });
     const report = reportStatus({ ...make(), catalogs: world.gateway.catalogs, servers });
-    expect(report.servers[1]?.tools.quarantined).toEqual([{ name: 'x', reason: 'taken by "a"' }]);
+    expect(report.servers[1]?.tools.quarantined).toEqual([
+      {
+        name: 'x',
+        reason: 'server "a" has this name already; to list both, remove `prefix: ""` from one of the two servers',
+      },
+    ]);
   });
 
   it('of one server alone has more of its log', async () => {
@@ -326,7 +331,7 @@ describe('what a server offers besides tools', () => {
     const report = reportStatus({ ...make(), catalogs: world.gateway.catalogs, servers: facts });
     expect(report.servers.map(({ resources }) => resources)).toEqual([
       { ...NOTHING, exposed: ['x://2'], quarantined: [{ name: 'x://1', reason: 'name is not a string' }] },
-      { ...NOTHING, quarantined: [{ name: 'x://2', reason: 'taken by "a"' }] },
+      { ...NOTHING, quarantined: [{ name: 'x://2', reason: 'server "a" has this name already' }] },
     ]);
   });
 });
