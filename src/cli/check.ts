@@ -2,6 +2,7 @@ import { EXIT } from '../app/exit-codes.js';
 import type { GlobalOptions } from '../app/global-options.js';
 import { reportStatus } from '../gateway/status/status.js';
 import type { ServerReport } from '../gateway/status/status-report.js';
+import { readableLine } from '../observe/log-text.js';
 import { type Diagnosis, diagnose } from './diagnosis.js';
 import { table } from './output.js';
 import { chooseServers, type Once, runOnce } from './run-once.js';
@@ -58,7 +59,7 @@ function toRow(
 function toRemarks({ report, diagnosis }: Result): string[] {
   const { server, tools, dropped, log } = report;
   if (diagnosis !== undefined) {
-    const lastLines = log.filter((line) => line !== diagnosis.reason).map((line) => `  | ${line}`);
+    const lastLines = log.filter((line) => line !== diagnosis.reason).map((line) => `  | ${readableLine(line)}`);
     return ['', `${server}: ${diagnosis.reason}`, ...lastLines, `  ${diagnosis.hint}`];
   }
   const junk = dropped.junk ?? 0;
