@@ -39,7 +39,7 @@ function escaped(unit) {
 }
 
 await build({
-  input: { cli: path('src/cli/main.ts'), 'write-schema': path('src/config/write-schema.ts') },
+  input: { cli: path('src/cli/main.ts') },
   platform: 'node',
   external: (id) => id.startsWith('node:') || !/^[./]|^\w:/.test(id),
   resolve: { extensionAlias: { '.js': ['.ts', '.js'] } },

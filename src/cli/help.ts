@@ -7,6 +7,7 @@ export const COMMANDS = [
   'install',
   'update',
   'outdated',
+  'schema',
   'token',
 ] as const;
 export type Command = (typeof COMMANDS)[number];
@@ -34,6 +35,7 @@ Usage:
   trunkline install [SERVER…]    install missing packages
   trunkline update [NAME]        update packages and report which tools change
   trunkline outdated             list installed, accepted and newest versions of packages
+  trunkline schema               print the JSON Schema of the configuration
   trunkline token                print the token for HTTP clients
   trunkline help [COMMAND]       show help for a command
 
@@ -65,6 +67,16 @@ Examples:
   trunkline
   trunkline serve --config ~/servers.yaml -v --log-file ~/trunkline.log
   trunkline --http 7411`,
+
+  schema: `Usage: trunkline schema [--out FILE]
+
+Prints the JSON Schema of the configuration, with which editors complete keys, describe them
+and mark mistakes. With --out, writes the schema to a file, and says which line of the
+configuration refers to it.
+
+Examples:
+  trunkline schema > trunkline.schema.json
+  trunkline schema --out ~/.config/trunkline/trunkline.schema.json`,
 
   token: `Usage: trunkline token
 
@@ -153,6 +165,7 @@ const JSON_OPTION = '      --json          print the result as JSON';
 const OWN_OPTIONS: Partial<Readonly<Record<Command, readonly string[]>>> = {
   tools: [JSON_OPTION],
   call: [JSON_OPTION],
+  schema: ['      --out FILE      write the schema to this file'],
   approve: ['  -y, --yes           approve without asking'],
 };
 

@@ -1,10 +1,15 @@
-/** The candidate most similar to `word`, or `undefined` if no candidate is similar enough to suggest. */
+/**
+ * The candidate most similar to `word`, or else the only one that begins with it. `undefined` if no candidate is similar
+ * enough to suggest.
+ */
 export function suggest(word: string, candidates: Iterable<string>): string | undefined {
   const wanted = word.toLowerCase();
   let nearest: string | undefined;
   // One typing error in three letters is still the same word; with more errors it is another word.
   let allowed = Math.max(1, Math.floor(wanted.length / 3)) + 1;
+  const longer: string[] = [];
   for (const candidate of candidates) {
+    if (wanted.length >= MIN_BEGINNING && candidate.toLowerCase().startsWith(wanted)) longer.push(candidate);
     // The distance is at least the difference of the lengths, which costs nothing to compare.
     if (Math.abs(candidate.length - wanted.length) >= allowed) continue;
     const distance = editDistance(wanted, candidate.toLowerCase(), allowed);
@@ -12,8 +17,11 @@ export function suggest(word: string, candidates: Iterable<string>): string | un
     allowed = distance;
     nearest = candidate;
   }
-  return nearest;
+  return nearest ?? (longer.length === 1 ? longer[0] : undefined);
 }
+
+/** A shorter beginning says little. */
+const MIN_BEGINNING = 4;
 
 /** The hint that names the suggested word. */
 export function didYouMean(word: string): string {

@@ -1,4 +1,6 @@
 import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { VERSION } from '../../src/version.js';
 import { type Finished, Workplace } from '../cli/cli-run.js';
@@ -49,6 +51,22 @@ describe('the command line', () => {
     const { code, stdout } = await place.run(args);
     expect(code).toBe(0);
     expect(stdout).toMatch(/^Usage: trunkline check/);
+  });
+
+  it('prints the schema of the configuration, or writes it and says which line refers to it', async () => {
+    const committed = readFileSync(new URL('../../config/trunkline.schema.json', import.meta.url), 'utf8');
+    expect(await place.run(['schema'])).toEqual({ code: 0, stdout: committed, stderr: '' });
+    const file = join(place.folder, 'schema.json');
+    const { code, stdout, stderr } = await place.run(['schema', '--out', 'schema.json']);
+    expect({ code, stdout }).toEqual({ code: 0, stdout: '' });
+    expect(stderr).toContain(`\n  # yaml-language-server: $schema=${file}\n`);
+    expect(readFileSync(file, 'utf8')).toBe(committed);
+  });
+
+  it('says so when the schema cannot be written', async () => {
+    const { code, stderr } = await place.run(['schema', '--out', '/dev/null/x/schema.json']);
+    expect(code).toBe(2);
+    expect(stderr).toContain('the file /dev/null/x/schema.json cannot be written (ENOTDIR)');
   });
 
   it('prints its version', async () => {

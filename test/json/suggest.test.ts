@@ -13,6 +13,7 @@ describe('suggest', () => {
     ['arg', 'args'],
     ['ENV', 'env'],
     ['prefx', 'prefix'],
+    ['maxTime', 'maxTimeout'],
   ])('takes %s for %s', (word, meant) => {
     expect(suggest(word, KEYS)).toBe(meant);
   });

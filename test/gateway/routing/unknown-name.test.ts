@@ -30,6 +30,7 @@ describe('the answer to a call of an unknown tool', () => {
     ['a misspelled prefix', 'file__read_file', '`files__read_file`'],
     ['a misspelled prefix and name', 'fiels__list_directry', '`files__list_directory`'],
     ['a misspelled name without its prefix', 'create_nots', '`notes__create_note`'],
+    ['an abbreviation', 'file__list_dir', '`files__list_directory`'],
     ["another client's prefix", 'mcp__read_file', '`files__read_file`'],
     ['a prefix that the tool does not have', 'bare__fetch', '`fetch`'],
     ["a misspelled name of one of Trunkline's own tools", 'trunkline__stats', '`trunkline__status`'],
