@@ -34,13 +34,13 @@ export async function call(settings: GlobalOptions, { name, args = '{}', isJson 
       if (owner !== undefined && reportFailures(once, owner)) return EXIT.failed;
       try {
         const code = printResult(await send(once, name, object), isJson);
-        if (code !== EXIT.ok) adviseOnName(once, name);
+        if (code !== EXIT.ok) suggestListed(once, name);
         return code;
       } catch (error) {
         if (!(error instanceof RpcError)) throw error;
         tell(`trunkline: ${error.message} (error ${error.code})`);
         if (error.data !== undefined) tell(`  ${JSON.stringify(error.data)}`);
-        adviseOnName(once, name);
+        if (!suggestListed(once, name)) tell('  `trunkline tools` lists all tools');
         reportFailures(once);
         return EXIT.failed;
       }
@@ -123,11 +123,15 @@ function printResult(result: Uint8Array, isJson: boolean): number {
   return code;
 }
 
-/** After a failed call: suggests a listed name if the name is not listed, unless the gateway's error did so already. */
-function adviseOnName({ composition }: Once, name: string): void {
+/**
+ * After a failed call of a tool that its server does not list: suggests a similar one of that server. For a name that
+ * belongs to no server, the error has suggestions already. Returns whether nothing remains to be said about the name.
+ */
+function suggestListed({ composition }: Once, name: string): boolean {
   const { tools } = composition.gateway.catalogs;
   const route = tools.resolve(name);
-  if (route?.isListed === true || tools.ownNames.includes(name)) return;
+  if (route?.isListed === true || tools.ownNames.includes(name)) return true;
   const nearest = route === undefined ? undefined : suggest(name, tools.listed.get(route.key) ?? []);
-  tell(nearest === undefined ? '  `trunkline tools` lists all tools' : `  ${didYouMean(nearest)}`);
+  if (nearest !== undefined) tell(`  ${didYouMean(nearest)}`);
+  return nearest !== undefined;
 }

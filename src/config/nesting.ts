@@ -32,11 +32,14 @@ export function checkNesting(
   const path = child.env.PATH ?? env.PATH ?? env.Path ?? '';
   const args = packageName === 'trunkline' ? child.args : ownArguments(child, path);
   if (args === undefined) return {};
-  const parents = [...(env[PARENTS] ?? '').split(delimiter).filter(Boolean), realPath(file) ?? file];
+  const own = realPath(file) ?? file;
+  const parents = [...(env[PARENTS] ?? '').split(delimiter).filter(Boolean), own];
   const nested = realPath(configOf(args, child, env.HOME ?? env.USERPROFILE ?? home));
   if (nested !== undefined && parents.includes(nested)) {
     throw new ServerFault(
-      'this server is Trunkline itself with the same configuration file, so it would start itself without end',
+      nested === own
+        ? 'this server is Trunkline itself with the same configuration file, so it would start itself without end'
+        : 'this server is Trunkline itself with a configuration file that has started this one, so they would start each other without end',
       'remove this server, or give it another configuration file with `--config`',
     );
   }

@@ -67,7 +67,7 @@ describe('a server that is Trunkline itself with the same configuration', () => 
         env: { TRUNKLINE_PARENTS: ['/first.yaml', join(folder, 'other.yaml')].join(delimiter) },
       },
     );
-    expect(back.self.problem?.message).toContain('is Trunkline itself');
+    expect(back.self.problem?.message).toContain('with a configuration file that has started this one');
   });
 });
 
