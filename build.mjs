@@ -66,7 +66,6 @@ await build({
   input: {
     cli: path('src/cli/entry.ts'),
     main: path('src/cli/main.ts'),
-    'write-schema': path('src/config/write-schema.ts'),
   },
   // The first stage and `main` are one file, since other files may use what stands there.
   preserveEntrySignatures: 'allow-extension',

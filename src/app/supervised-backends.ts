@@ -187,6 +187,7 @@ export class SupervisedBackends {
     return {
       lifecycle: instance?.server.child === undefined ? undefined : this.#supervisor.snapshot(id),
       problem: instance?.server.problem,
+      packageVersion: this.#installer.versionOf(instance?.server.package),
       logLines: instance?.log.lines ?? [],
       droppedLogLines: instance?.log.droppedLines ?? 0,
     };

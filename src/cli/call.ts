@@ -4,8 +4,8 @@ import type { GlobalOptions } from '../app/global-options.js';
 import type { Progress } from '../app/local-client.js';
 import { UsageError } from '../app/usage-error.js';
 import type { Config, ServerConfig } from '../config/config.js';
-import { didYouMean, suggest } from '../config/suggest.js';
 import { errorMessage } from '../errors/error-text.js';
+import { didYouMean, suggest } from '../json/suggest.js';
 import { RpcError } from '../jsonrpc/rpc-error.js';
 import { splitExposedName } from '../mcp/exposed-name.js';
 import { METHODS } from '../mcp/methods.js';
@@ -33,12 +33,14 @@ export async function call(settings: GlobalOptions, { name, args = '{}', isJson 
       // The gateway would report that the server failed too often, but it was started only once.
       if (owner !== undefined && reportFailures(once, owner)) return EXIT.failed;
       try {
-        return printResult(await send(once, name, object), isJson);
+        const code = printResult(await send(once, name, object), isJson);
+        if (code !== EXIT.ok) suggestListed(once, name);
+        return code;
       } catch (error) {
         if (!(error instanceof RpcError)) throw error;
         tell(`trunkline: ${error.message} (error ${error.code})`);
         if (error.data !== undefined) tell(`  ${JSON.stringify(error.data)}`);
-        suggestTool(once, name);
+        if (!suggestListed(once, name)) tell('  `trunkline tools` lists all tools');
         reportFailures(once);
         return EXIT.failed;
       }
@@ -121,9 +123,15 @@ function printResult(result: Uint8Array, isJson: boolean): number {
   return code;
 }
 
-function suggestTool({ composition }: Once, name: string): void {
-  const names = [...composition.gateway.catalogs.tools.listed.values()].flat();
-  const nearest = suggest(name, names);
-  if (names.includes(name)) return;
-  tell(nearest === undefined ? '  `trunkline tools` lists all tools' : `  ${didYouMean(nearest)}`);
+/**
+ * After a failed call of a tool that its server does not list: suggests a similar one of that server. For a name that
+ * belongs to no server, the error has suggestions already. Returns whether nothing remains to be said about the name.
+ */
+function suggestListed({ composition }: Once, name: string): boolean {
+  const { tools } = composition.gateway.catalogs;
+  const route = tools.resolve(name);
+  if (route?.isListed === true || tools.ownNames.includes(name)) return true;
+  const nearest = route === undefined ? undefined : suggest(name, tools.listed.get(route.key) ?? []);
+  if (nearest !== undefined) tell(`  ${didYouMean(nearest)}`);
+  return nearest !== undefined;
 }

@@ -2,6 +2,7 @@ import { EXIT } from '../app/exit-codes.js';
 import type { GlobalOptions } from '../app/global-options.js';
 import { reportStatus } from '../gateway/status/status.js';
 import type { ServerReport } from '../gateway/status/status-report.js';
+import { readableLine } from '../observe/log-text.js';
 import { type Diagnosis, diagnose, diagnoseTools } from './diagnosis.js';
 import { table } from './output.js';
 import { chooseServers, type Once, runOnce } from './run-once.js';
@@ -16,9 +17,10 @@ export async function check(settings: GlobalOptions, names: readonly string[]): 
         const report = reportOn(once, server.key);
         return { report, diagnosis: diagnose(once.config.file, server, report), unlisted: diagnoseTools(report) };
       });
-      const rows = results.map(({ report, diagnosis }) =>
-        toRow(report, diagnosis, once.starts.readyAfterMs(report.server)),
-      );
+      const rows = results.map(({ report, diagnosis }, at) => {
+        const isNear = once.config.servers[at]?.package?.found?.place === 'near';
+        return toRow(report, diagnosis, isNear, once.starts.readyAfterMs(report.server));
+      });
       const remarks = results.flatMap(toRemarks);
       process.stdout.write(`${[table([HEAD, ...rows]), ...remarks].join('\n')}\n`);
       const isFine = results.every(({ diagnosis, unlisted }) => diagnosis === undefined && unlisted === undefined);
@@ -34,7 +36,7 @@ interface Result {
   readonly unlisted: Diagnosis | undefined;
 }
 
-const HEAD = ['SERVER', 'STATE', 'PROTOCOL', 'READY AFTER', 'TOOLS', 'QUARANTINED', 'DENIED'];
+const HEAD = ['SERVER', 'STATE', 'VERSION', 'PROTOCOL', 'READY AFTER', 'TOOLS', 'QUARANTINED', 'DENIED'];
 
 function reportOn({ composition }: Once, key: string): ServerReport {
   const [report] = reportStatus(composition.status(), key).servers;
@@ -42,16 +44,20 @@ function reportOn({ composition }: Once, key: string): ServerReport {
   return report;
 }
 
+/** A version that is not in `node_modules` is the one in the lock file. */
 function toRow(
-  { server, state, protocolVersion, tools }: ServerReport,
+  { server, state, packageVersion, protocolVersion, tools }: ServerReport,
   diagnosis: Diagnosis | undefined,
+  isNear: boolean,
   readyAfterMs: number | undefined,
 ): string[] {
-  if (diagnosis !== undefined) return [server, state === 'misconfigured' ? state : 'failed', '-', '-', '-', '-', '-'];
+  const version = packageVersion === null ? '-' : `${packageVersion}${isNear ? ' (node_modules)' : ''}`;
+  if (diagnosis !== undefined)
+    return [server, state === 'misconfigured' ? state : 'failed', version, '-', '-', '-', '-', '-'];
   // The entries of a list that fails are those of an earlier run.
   const isKnown = tools.failure === null;
   const counts = [tools.exposed, tools.quarantined, tools.denied].map(({ length }) => (isKnown ? String(length) : '-'));
-  return [server, 'ready', protocolVersion ?? '-', `${Math.round(readyAfterMs ?? 0)} ms`, ...counts];
+  return [server, 'ready', version, protocolVersion ?? '-', `${Math.round(readyAfterMs ?? 0)} ms`, ...counts];
 }
 
 /** The lines below the table about one server. */
@@ -59,7 +65,7 @@ function toRemarks({ report, diagnosis, unlisted }: Result): string[] {
   const { server, tools, prompts, resources, resourceTemplates, dropped, log } = report;
   const fault = diagnosis ?? unlisted;
   if (fault !== undefined) {
-    const lastLines = log.filter((line) => line !== fault.reason).map((line) => `  | ${line}`);
+    const lastLines = log.filter((line) => line !== fault.reason).map((line) => `  | ${readableLine(line)}`);
     return ['', `${server}: ${fault.reason}`, ...lastLines, `  ${fault.hint}`];
   }
   const junk = dropped.junk ?? 0;

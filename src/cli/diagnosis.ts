@@ -64,10 +64,7 @@ const COULD_NOT_INSTALL = 'could not be installed: ';
 
 const HINTS: readonly (readonly [sign: string, hint: string])[] = [
   ['(EACCES)', 'make the program executable, or run it with its interpreter as `command`'],
-  [
-    COULD_NOT_INSTALL,
-    'check the network connection; the last lines are the output of npm; `trunkline install` tries again',
-  ],
+  [COULD_NOT_INSTALL, 'the last lines are the output of npm; `trunkline install` tries again'],
   ['protocol version', 'install a newer version of this server'],
 ];
 

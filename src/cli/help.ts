@@ -7,6 +7,7 @@ export const COMMANDS = [
   'install',
   'update',
   'outdated',
+  'schema',
   'token',
 ] as const;
 export type Command = (typeof COMMANDS)[number];
@@ -33,7 +34,8 @@ Usage:
   trunkline approve [SERVER]     review new and changed tools, and approve them
   trunkline install [SERVER…]    install missing packages
   trunkline update [NAME]        update packages and report which tools change
-  trunkline outdated             list the installed and the newest version of packages
+  trunkline outdated             list installed, accepted and newest versions of packages
+  trunkline schema               print the JSON Schema of the configuration
   trunkline token                print the token for HTTP clients
   trunkline help [COMMAND]       show help for a command
 
@@ -66,6 +68,16 @@ Examples:
   trunkline serve --config ~/servers.yaml -v --log-file ~/trunkline.log
   trunkline --http 7411`,
 
+  schema: `Usage: trunkline schema [--out FILE]
+
+Prints the JSON Schema of the configuration, with which editors complete keys, describe them
+and mark mistakes. With --out, writes the schema to a file, and says which line of the
+configuration refers to it.
+
+Examples:
+  trunkline schema > trunkline.schema.json
+  trunkline schema --out ~/.config/trunkline/trunkline.schema.json`,
+
   token: `Usage: trunkline token
 
 Prints the bearer token for clients of \`trunkline serve --http\`, and creates the token if
@@ -87,7 +99,7 @@ Examples:
 
 Installs the missing packages of all servers, or of the named servers. Installs the versions
 in trunkline.lock, next to the configuration; packages that are not locked are installed in
-their newest version and locked. A second run changes nothing. Servers also install missing
+the newest version that the configuration accepts, and locked. A second run changes nothing. Servers also install missing
 packages when they start; use this command to do it in advance, for example before going
 offline.
 
@@ -98,10 +110,10 @@ Examples:
   update: `Usage: trunkline update [NAME] [OPTIONS]
 
 Installs the newest version of every package without a fixed version in the configuration,
-or only of the named server or package. Starts the old and the new version once, reports
-which tools were added (+), removed (-) or changed (~), and locks the new version. A package
-that cannot be installed or started stays at its version. Restart Trunkline to use the new
-versions.
+or only of the named server or package. With a range or a tag, it is the newest version that
+the range or the tag accepts. Starts the old and the new version once, reports which tools
+were added (+), removed (-) or changed (~), and locks the new version. A package that cannot
+be installed or started stays at its version. Restart Trunkline to use the new versions.
 
 Examples:
   trunkline update
@@ -109,8 +121,9 @@ Examples:
 
   outdated: `Usage: trunkline outdated [OPTIONS]
 
-Lists the packages of all servers: the installed version, the newest version, and whether
-the package is in node_modules next to the configuration or in Trunkline's own store.
+Lists the packages of all servers: the installed version, the version that \`trunkline
+update\` would install, the newest version, and whether the package is in node_modules
+next to the configuration or in Trunkline's own store.
 
 Example:
   trunkline outdated`,
@@ -152,6 +165,7 @@ const JSON_OPTION = '      --json          print the result as JSON';
 const OWN_OPTIONS: Partial<Readonly<Record<Command, readonly string[]>>> = {
   tools: [JSON_OPTION],
   call: [JSON_OPTION],
+  schema: ['      --out FILE      write the schema to this file'],
   approve: ['  -y, --yes           approve without asking'],
 };
 

@@ -12,6 +12,7 @@ const OPTIONS = {
   'log-file': { type: 'string' },
   json: { type: 'boolean' },
   yes: { type: 'boolean', short: 'y' },
+  out: { type: 'string' },
   ...HTTP_OPTIONS,
   version: { type: 'boolean' },
   help: { type: 'boolean', short: 'h' },
@@ -42,6 +43,7 @@ async function run(args: string[]): Promise<number> {
   const isHttp = Object.keys(HTTP_OPTIONS).some((option) => Object.hasOwn(values, option));
   if (isHttp && command !== 'serve') throw (await usage()).notFor(command, 'HTTP options');
   if (values.yes && command !== 'approve') throw (await usage()).notFor(command, '`--yes`');
+  if (values.out !== undefined && command !== 'schema') throw (await usage()).notFor(command, '`--out`');
   switch (command) {
     case 'serve': {
       if (rest.length > 0) throw (await usage()).notFor(command, 'arguments');
@@ -87,6 +89,13 @@ async function run(args: string[]): Promise<number> {
       if (isJson) throw (await usage()).notFor(command, '`--json`');
       const { outdated } = await import('./outdated.js');
       return await outdated(settings);
+    }
+    case 'schema': {
+      if (rest.length > 0) throw (await usage()).notFor(command, 'arguments');
+      if (isJson) throw (await usage()).notFor(command, '`--json`');
+      const { schema } = await import('./schema.js');
+      const text = await schema(values.out);
+      return text === undefined ? 0 : await print(text);
     }
     case 'token': {
       if (rest.length > 0) throw (await usage()).notFor(command, 'arguments');

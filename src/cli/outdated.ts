@@ -1,7 +1,9 @@
 import PQueue from 'p-queue';
+import { maxSatisfying, satisfies } from 'semver';
 import { EXIT } from '../app/exit-codes.js';
 import type { GlobalOptions } from '../app/global-options.js';
-import { NpmFault } from '../packages/npm-client.js';
+import { isExact } from '../config/package-bin.js';
+import { NpmFault, type PublishedVersions } from '../packages/npm-client.js';
 import type { PackageRequest } from '../supervision/child-spec.js';
 import { forStream, table, tell } from './output.js';
 import { workOnPackages } from './package-work.js';
@@ -10,24 +12,24 @@ import { progressBar } from './start-progress.js';
 /** Each lookup is a process of npm. */
 const CONCURRENCY = 4;
 
-/** `trunkline outdated`: lists the installed and the newest version of each package. */
+/** `trunkline outdated`: lists the installed, the newest accepted and the newest version of each package. */
 export async function outdated(settings: GlobalOptions): Promise<number> {
   return await workOnPackages(
     settings,
     ({ servers }) => servers,
     async ({ servers, npm, progressLine, ending }) => {
       const requests = new Map(servers.map(({ package: { request } }) => [request.name, request]));
-      const newest = new Map<string, string>();
+      const published = new Map<string, PublishedVersions>();
       const faults: string[] = [];
       const queue = new PQueue({ concurrency: CONCURRENCY });
       let done = 0;
       const lookUp = async (request: PackageRequest) => {
         const { name } = request;
         try {
-          newest.set(name, await npm.newestVersion(request, ending));
+          published.set(name, await npm.published(request, ending));
         } catch (error) {
           if (!(error instanceof NpmFault)) throw error;
-          faults.push(`trunkline: cannot look up the newest version of ${name}: ${error.message}`);
+          faults.push(`trunkline: cannot look up the versions of ${name}: ${error.message}`);
         }
         done += 1;
         progressLine.show(`${progressBar(done, requests.size)} ${done} of ${requests.size} looked up`);
@@ -36,12 +38,25 @@ export async function outdated(settings: GlobalOptions): Promise<number> {
       progressLine.clear();
       const rows = servers.map(({ key, package: { request, found } }) => {
         const place = found === undefined ? 'not installed' : found.place === 'near' ? 'node_modules' : 'store';
-        return [key, request.shown, found?.version ?? '-', newest.get(request.name) ?? '?', place];
+        const versions = published.get(request.name);
+        const [wanted, newest] =
+          versions === undefined ? [] : [newestAccepted(request, versions), versions.tags.latest];
+        return [key, request.shown, found?.version ?? '-', wanted ?? '?', newest ?? '?', place];
       });
-      const text = table([['SERVER', 'PACKAGE', 'INSTALLED', 'NEWEST', 'WHERE'], ...rows]);
+      const text = table([['SERVER', 'PACKAGE', 'INSTALLED', 'WANTED', 'NEWEST', 'WHERE'], ...rows]);
       process.stdout.write(`${forStream(text, process.stdout)}\n`);
       for (const fault of faults) tell(fault);
       return faults.length > 0 ? EXIT.failed : EXIT.ok;
     },
   );
+}
+
+/** The version that `trunkline update` would install, by the rules of npm: the tag `latest` goes first if it is in the range. */
+function newestAccepted(request: PackageRequest, { tags, versions }: PublishedVersions): string | undefined {
+  const { latest } = tags;
+  if (request.version === undefined) return latest;
+  if (isExact(request)) return request.version;
+  if (Object.hasOwn(tags, request.version)) return tags[request.version];
+  if (latest !== undefined && satisfies(latest, request.version)) return latest;
+  return maxSatisfying([...versions], request.version) ?? undefined;
 }

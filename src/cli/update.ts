@@ -6,10 +6,10 @@ import { FINAL_LADDER } from '../app/run-to-end.js';
 import { UsageError } from '../app/usage-error.js';
 import { approvalPlaces, runFolder } from '../app/user-files.js';
 import type { Config, ServerConfig } from '../config/config.js';
-import { programIn } from '../config/package-bin.js';
-import { didYouMean, suggest } from '../config/suggest.js';
+import { isExact, programIn } from '../config/package-bin.js';
 import { reportStatus } from '../gateway/status/status.js';
 import { printable } from '../json/printable.js';
+import { didYouMean, suggest } from '../json/suggest.js';
 import type { Logger } from '../observe/logger.js';
 import type { KnownSecrets } from '../observe/redact.js';
 import { lockKey, openLockFile, openStore } from '../packages/installed-packages.js';
@@ -74,7 +74,7 @@ async function updateOne(servers: readonly PackagedServer[], work: PackageWork):
   const { request, found } = used;
   const label = `${servers.map(({ key }) => key).join(', ')}: ${request.shown}`;
   if (found?.place === 'near') return say(`${label} is in node_modules; use npm to update it`);
-  if (request.version !== undefined) return say(`${label} is a fixed version in the configuration`);
+  if (isExact(request)) return say(`${label} is a fixed version in the configuration`);
 
   progressLine.show(`installing the newest ${request.shown}`);
   let newest: Obtained;

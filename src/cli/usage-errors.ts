@@ -1,6 +1,6 @@
 import { type ParseArgsConfig, parseArgs } from 'node:util';
 import { UsageError } from '../app/usage-error.js';
-import { didYouMean, suggest } from '../config/suggest.js';
+import { didYouMean, suggest } from '../json/suggest.js';
 import { COMMANDS } from './help.js';
 
 type Options = NonNullable<ParseArgsConfig['options']>;

@@ -11,8 +11,9 @@ export interface FindConfigOptions {
   cwd: string;
   home: string;
   platform: NodeJS.Platform;
-  /** Whether a file exists at this path. Default: looks on the disk. Tests replace it. */
+  /** Whether a file or a folder is at this path. Default: looks on the disk. Tests replace them. */
   isFile?: (path: string) => boolean;
+  isFolder?: (path: string) => boolean;
 }
 
 const FILE_NAMES = ['trunkline.yaml', 'trunkline.yml'];
@@ -23,7 +24,15 @@ const FILE_NAMES = ['trunkline.yaml', 'trunkline.yml'];
  * A file that `--config` or `TRUNKLINE_CONFIG` names has to exist; no other file replaces it. Without them, the current
  * folder comes before the configuration folder of the user. Throws a `ConfigError` that lists the paths it tried.
  */
-export function findConfigFile({ flag, env, cwd, home, platform, isFile = isFileOnDisk }: FindConfigOptions): string {
+export function findConfigFile({
+  flag,
+  env,
+  cwd,
+  home,
+  platform,
+  isFile = isFileOnDisk,
+  isFolder = isFolderOnDisk,
+}: FindConfigOptions): string {
   const path = platform === 'win32' ? win32 : posix;
   for (const [source, named] of [
     ['--config', flag],
@@ -32,6 +41,16 @@ export function findConfigFile({ flag, env, cwd, home, platform, isFile = isFile
     if (!named) continue;
     const file = path.resolve(cwd, named);
     if (isFile(file)) return file;
+    if (isFolder(file)) {
+      const [usual = ''] = FILE_NAMES;
+      const inside = FILE_NAMES.find((name) => isFile(path.join(file, name)));
+      const hint = `name the file in it: ${source}${source === '--config' ? ' ' : '='}${path.join(named, inside ?? usual)}`;
+      const problem = {
+        message: `${source} names a folder; expected a file`,
+        hint: inside === undefined ? `create a file in it, such as ${usual}, and name that file` : hint,
+      };
+      throw new ConfigError('config-unreadable', file, [problem]);
+    }
     throw new ConfigError('config-not-found', file, [
       { message: `the file that ${source} names does not exist`, hint: `correct ${source}, or create the file` },
     ]);
@@ -71,6 +90,14 @@ function isFileOnDisk(path: string): boolean {
     return statSync(path).isFile();
   } catch {
     // The file is missing, or its folder is not accessible.
+    return false;
+  }
+}
+
+function isFolderOnDisk(path: string): boolean {
+  try {
+    return statSync(path).isDirectory();
+  } catch {
     return false;
   }
 }

@@ -1,4 +1,5 @@
 import { readFileSync, realpathSync } from 'node:fs';
+import { createRequire } from 'node:module';
 import { join, sep } from 'node:path';
 import { isRecord } from '../json/is-record.js';
 import type { PackageRequest } from '../supervision/child-spec.js';
@@ -30,7 +31,7 @@ export interface InstalledPackages {
 export function findPackage({ request, configFolder, ownFolder, store }: FindPackageOptions): FoundPackage | undefined {
   const { name, version } = request;
   const near = realPath(configFolder) === realPath(ownFolder) ? undefined : installedIn(configFolder, name);
-  if (near !== undefined && (version === undefined || near.version === version)) {
+  if (near !== undefined && (version === undefined || near.version === version || isInRange(near.version, version))) {
     const reinstall = `reinstall the package: npm install --prefix "${configFolder}" ${request.shown}`;
     return { place: 'near', version: near.version, program: programOf(near, request, reinstall) };
   }
@@ -50,6 +51,8 @@ export function programIn(folder: string, request: PackageRequest): string {
 
 const SPEC = /^(?<name>(?:@[a-z0-9~-][\w.~-]*\/)?[a-z0-9~-][\w.~-]*)(?:@(?<version>.*))?$/i;
 const EXACT_VERSION = /^\d+\.\d+\.\d+(?:[-+][\w.+-]+)?$/;
+/** Characters of ranges and dist-tags. Excludes everything that npm would read as an address, a folder or an alias. */
+const RANGE_OR_TAG = /^(?=.*[\w*])[\w.*^~<>=|+ -]+$/;
 
 /**
  * Name and version of a `package:` whose variables are expanded. Messages use `shown`, which is the value as written in
@@ -59,17 +62,30 @@ export function parsePackage(spec: string, shown: string): Pick<PackageRequest, 
   const { name, version } = SPEC.exec(spec)?.groups ?? {};
   if (name === undefined) {
     throw new ServerFault(
-      `${shown} is not the name of an npm package; expected \`name\` or \`name@1.2.3\``,
+      `${shown} is not the name of an npm package; expected \`name\`, \`name@1.2.3\` or \`name@latest\``,
       'to run a file, use `command: node` and `args: [FILE]`',
     );
   }
-  if (version !== undefined && !EXACT_VERSION.test(version)) {
+  if (version !== undefined && !RANGE_OR_TAG.test(version)) {
     throw new ServerFault(
-      `${shown} does not name an exact version; expected \`name\` or \`name@1.2.3\``,
+      `${shown} does not name a version; expected a version (\`name@1.2.3\`), a range (\`name@^1.2\`) or a tag (\`name@latest\`)`,
       'leave the version out to run the installed version, or the newest one if none is installed',
     );
   }
   return { name, version };
+}
+
+/** Whether the request accepts this one version only, so that there is nothing to look up and nothing to update. */
+export function isExact(request: PackageRequest): request is PackageRequest & { readonly version: string } {
+  return request.version !== undefined && EXACT_VERSION.test(request.version);
+}
+
+/** Whether a version is in a range. No version is in a tag: only the registry knows what a tag stands for. */
+function isInRange(version: string | undefined, range: string): boolean {
+  if (version === undefined || EXACT_VERSION.test(range)) return false;
+  // Loaded late, because few configurations have both a range and a package in `node_modules`.
+  const satisfies: typeof import('semver').satisfies = createRequire(import.meta.url)('semver/functions/satisfies');
+  return satisfies(version, range);
 }
 
 /** The members of a package.json that are used here. */

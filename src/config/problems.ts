@@ -1,8 +1,8 @@
 import * as z from 'zod/mini';
+import { didYouMean, suggest } from '../json/suggest.js';
 import type { ConfigProblem } from './config-error.js';
 import { formatPath } from './server-fault.js';
 import { usableServerKey } from './server-key.js';
-import { didYouMean, suggest } from './suggest.js';
 import type { Path, YamlSource } from './yaml-source.js';
 
 type Issue = z.core.$ZodIssue;

@@ -7,6 +7,7 @@ import type { Config, ServerConfig, ServerProblem } from './config.js';
 import { formatProblem } from './config-error.js';
 import { DEMAND_EVERY_MS, MIN_START_LIMIT, STOP_KILL_AFTER_MS, SWITCH_DEFAULTS } from './defaults.js';
 import { expand, referencesIn, type Variables } from './expand.js';
+import { checkNesting } from './nesting.js';
 import { findPackage, type InstalledPackages, parsePackage } from './package-bin.js';
 import type { ServerEntry, ServerSettings } from './schema.js';
 import { faultsAt, locateFault, ServerFault } from './server-fault.js';
@@ -32,6 +33,7 @@ export function resolveConfig(
   { env, nodePath, ownFolder, store }: LoadOptions,
 ): Config {
   const surroundings = {
+    file: resolve(file),
     folder: dirname(resolve(file)),
     home: env.HOME || env.USERPROFILE || homedir(),
     env,
@@ -56,6 +58,8 @@ export function resolveConfig(
 
 /** The facts about this machine that an entry of the file is resolved with. */
 interface Surroundings {
+  /** The configuration file. */
+  file: string;
   /** The folder of the configuration file. */
   folder: string;
   home: string;
@@ -137,7 +141,10 @@ function childAndPackage(
     timeouts: { startMs: settings.startTimeout, stopGraceMs: settings.stopGrace, killAfterMs: STOP_KILL_AFTER_MS },
     restart: restartPolicy(settings),
   };
-  return used === undefined ? { child } : { child, package: used };
+  const { file, home } = surroundings;
+  const nesting = checkNesting(child, { file, home, env, packageName: used?.request.name });
+  const whole = { ...child, env: { ...child.env, ...nesting } };
+  return used === undefined ? { child: whole } : { child: whole, package: used };
 }
 
 interface Program extends Pick<ChildSpec, 'command' | 'label' | 'args' | 'missing'>, Pick<ServerConfig, 'package'> {}

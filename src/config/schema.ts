@@ -135,7 +135,7 @@ const toolFilter = z.exactPartial(
 const serverFields = z.strictObject(
   {
     package: text(
-      'An npm package, as `name` or `name@1.2.3`. It runs with the Node that runs Trunkline and is installed if it is missing.',
+      'An npm package, as `name`, `name@1.2.3`, `name@^1.2` or `name@latest`. It runs with the Node that runs Trunkline and is installed if it is missing. The exact version is recorded in trunkline.lock.',
       'the name of an npm package',
     ),
     command: text('The program to run, instead of a package.', 'the program to run, as a string'),

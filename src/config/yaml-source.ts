@@ -72,7 +72,7 @@ function syntaxProblems({ errors, warnings }: Document, text: string, positionAt
   return [...errors, ...warnings].map(({ code, pos: [offset] }) => {
     const message =
       code === 'DUPLICATE_KEY'
-        ? `the key \`${keyAt(text, offset)}\` is used twice; remove one of the two`
+        ? `the key \`${keyAt(text, offset)}\` is used twice; rename or remove one of the two`
         : (PLAIN_WORDS[code] ?? 'this is not valid YAML; expected `key: value` lines');
     return { message, ...positionAt(offset) };
   });

@@ -2,6 +2,7 @@ import { createRequire } from 'node:module';
 import type { DestinationStream, Level, pino as Pino, Logger as PinoLogger } from 'pino';
 import { escapeUnsafe } from '../json/printable.js';
 import { LogFile } from './log-file.js';
+import { toText } from './log-text.js';
 import type { Redact } from './redact.js';
 
 /** The part of pino's interface that Trunkline uses. */
@@ -30,7 +31,8 @@ export interface LoggerOptions {
 }
 
 /**
- * Logs JSON lines to stderr or to a file, never to stdout, which belongs to the protocol.
+ * Logs JSON lines to stderr or to a file, and text to a terminal on stderr. Never logs to stdout, which belongs to the
+ * protocol.
  *
  * A log that cannot be written must not stop the gateway: records are dropped when the host does not read stderr, or the
  * disk is full. Throws when the file cannot be opened.
@@ -113,20 +115,25 @@ const MAX_BUFFERED = 1_000;
 
 const LEVEL_ORDER: readonly string[] = ['debug', 'info', 'warn', 'error', 'fatal'];
 
-function open(stream: DestinationStream, redact: Redact, now: () => number): Logger {
+function open(stream: Destination, redact: Redact, now: () => number): Logger {
   pino ??= requirePino();
   const timestamp = () => `,"time":"${new Date(now()).toISOString()}"`;
   const options = { level: 'debug', base: null, timestamp };
-  return pino(options, { write: (line) => stream.write(cleanRecord(line, redact)) });
+  return pino(options, { write: (line) => stream.write(cleanRecord(line, redact, stream.isTerminal === true)) });
+}
+
+interface Destination extends DestinationStream {
+  /** Whether a person reads it, who gets text. */
+  readonly isTerminal?: boolean;
 }
 
 /**
- * One log line without secrets and without characters that could fool a terminal or an editor. `line` is JSON, and so is
- * the result.
+ * One record without secrets and without characters that could fool a terminal or an editor. `line` is JSON; the result is
+ * JSON or, for a terminal, text.
  */
-function cleanRecord(line: string, redact: Redact): string {
-  const record: unknown = JSON.parse(line, (_, value) => (typeof value === 'string' ? redact(value) : value));
-  return `${escapeUnsafe(JSON.stringify(record))}\n`;
+function cleanRecord(line: string, redact: Redact, isTerminal: boolean): string {
+  const record = JSON.parse(line, (_, value) => (typeof value === 'string' ? redact(value) : value));
+  return isTerminal ? toText(record) : `${escapeUnsafe(JSON.stringify(record))}\n`;
 }
 
 let pino: typeof Pino | undefined;
@@ -139,17 +146,20 @@ function requirePino(): typeof Pino {
 /** Limit for records that the host has not read yet; further records are dropped. */
 const MAX_UNREAD_BYTES = 1024 * 1024;
 
-function toStderr(): DestinationStream {
+function toStderr(): Destination {
   // EPIPE: the host has closed its end.
   process.stderr.on('error', () => {});
+  const isTerminal = process.stderr.isTTY === true;
   let dropped = 0;
   return {
+    isTerminal,
     write: (line) => {
       if (process.stderr.writableLength >= MAX_UNREAD_BYTES) {
         dropped += 1;
         return;
       }
-      if (dropped > 0) process.stderr.write(`${JSON.stringify({ level: 40, msg: describeGap(dropped) })}\n`);
+      const gap = { level: 40, time: new Date().toISOString(), msg: describeGap(dropped) };
+      if (dropped > 0) process.stderr.write(isTerminal ? toText(gap) : `${JSON.stringify(gap)}\n`);
       dropped = 0;
       process.stderr.write(line);
     },

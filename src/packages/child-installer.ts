@@ -1,3 +1,4 @@
+import type { ServerPackage } from '../config/config.js';
 import { errorMessage } from '../errors/error-text.js';
 import type { Logger } from '../observe/logger.js';
 import type { ChildSpec, PackageRequest } from '../supervision/child-spec.js';
@@ -23,8 +24,8 @@ interface Shared {
 export class ChildInstaller implements Installer {
   readonly #options: ChildInstallerOptions;
   readonly #running = new Map<string, Shared>();
-  /** Programs that this process has installed, by request. */
-  readonly #programs = new Map<string, string>();
+  /** Packages that this process has installed, by request. */
+  readonly #obtained = new Map<string, Obtained>();
 
   constructor(options: ChildInstallerOptions) {
     this.#options = options;
@@ -32,8 +33,13 @@ export class ChildInstaller implements Installer {
 
   /** Returns the spec with the installed program, if this process has installed its missing package. */
   completed(spec: ChildSpec): ChildSpec {
-    const program = spec.missing && this.#programs.get(keyOf(spec.missing));
-    return program === undefined ? spec : withProgram(spec, program);
+    const obtained = spec.missing && this.#obtained.get(keyOf(spec.missing));
+    return obtained === undefined ? spec : withProgram(spec, obtained.program);
+  }
+
+  /** The exact version of a server's package; `undefined` if it is not installed. */
+  versionOf(used: ServerPackage | undefined): string | undefined {
+    return used?.found?.version ?? (used && this.#obtained.get(keyOf(used.request))?.locked.version);
   }
 
   install(spec: ChildSpec): Installing {
@@ -90,7 +96,7 @@ export class ChildInstaller implements Installer {
       { package: shown, version: locked.version },
       isNew ? 'installed the package' : 'the package is already installed',
     );
-    this.#programs.set(keyOf(request), obtained.program);
+    this.#obtained.set(keyOf(request), obtained);
     return obtained;
   }
 }

@@ -21,7 +21,7 @@ export function openLockFile({ configFile, locksFolder }: PackagePlaces): LockFi
   return new LockFile({ configFile, fallbackFolder: locksFolder });
 }
 
-/** The key of a package in the lock file: `name` or `name@version`, as the configuration asks for it. */
+/** The key of a package in the lock file: `name`, or `name@` and the version, range or tag that the configuration asks for. */
 export function lockKey({ name, version }: Pick<PackageRequest, 'name' | 'version'>): string {
   return version === undefined ? name : `${name}@${version}`;
 }

@@ -1,6 +1,8 @@
 import { existsSync, realpathSync } from 'node:fs';
 import { mkdir, writeFile } from 'node:fs/promises';
 import { delimiter, dirname, join } from 'node:path';
+import { isRecord } from '../json/is-record.js';
+import { parseJson } from '../json/parse-json.js';
 import { endGroup } from '../process/end-group.js';
 import { npmEnvironment } from '../process/environment.js';
 import type { GroupGuard } from '../process/orphan-guard.js';
@@ -8,6 +10,7 @@ import { spawnChild } from '../process/spawn-child.js';
 import type { PackageRequest } from '../supervision/child-spec.js';
 import type { Clock } from '../timing/clock.js';
 import type { LockedPackage } from './lock-file.js';
+import { explainNpmFailure, type NpmFailure } from './npm-failure.js';
 import { readInstalled } from './package-store.js';
 
 interface NpmClientOptions {
@@ -18,15 +21,22 @@ interface NpmClientOptions {
   readonly folder: string;
 }
 
-/** A failure of npm. The message is one line; `lines` is npm's own output. */
+/** A failure of npm. The message is one line, with what to do if that is known; `lines` is npm's own output. */
 export class NpmFault extends Error {
   override readonly name = 'NpmFault';
   readonly lines: readonly string[];
 
-  constructor(message: string, lines: readonly string[] = []) {
-    super(message);
+  constructor({ message, hint }: NpmFailure, lines: readonly string[] = []) {
+    super(hint === undefined ? message : `${message}; ${hint}`);
     this.lines = lines;
   }
+}
+
+/** The versions of a package in the registry. */
+export interface PublishedVersions {
+  /** The versions by dist-tag, such as `latest`. */
+  readonly tags: Readonly<Record<string, string>>;
+  readonly versions: readonly string[];
 }
 
 /**
@@ -40,12 +50,17 @@ export class NpmClient {
     this.#options = options;
   }
 
-  /** Looks up the newest version of a package. */
-  async newestVersion({ name, env }: Pick<PackageRequest, 'name' | 'env'>, signal: AbortSignal): Promise<string> {
+  /** Looks up the versions of a package. */
+  async published(
+    { name, env }: Pick<PackageRequest, 'name' | 'env'>,
+    signal: AbortSignal,
+  ): Promise<PublishedVersions> {
     const { folder } = this.#options;
     await mkdir(folder, { recursive: true, mode: 0o700 });
-    const { stdout } = await this.#run(['view', name, 'version'], folder, env, signal);
-    return stdout.trim();
+    const { stdout } = await this.#run(['view', name, 'dist-tags', 'versions', '--json'], folder, env, signal);
+    const { 'dist-tags': tags = {}, versions = [] } = parseView(stdout, name);
+    // npm prints a list of one as the value alone.
+    return { tags, versions: [versions].flat() };
   }
 
   /** Resolves the versions of a package and its dependencies without installing them. */
@@ -56,7 +71,7 @@ export class NpmClient {
     return readResult(folder, name);
   }
 
-  /** Installs into an empty folder: the locked versions, or the newest ones when nothing is locked. */
+  /** Installs into an empty folder: the locked versions, or the newest accepted ones when nothing is locked. */
   async install(
     folder: string,
     { name, version, installScripts, env }: PackageRequest,
@@ -76,7 +91,9 @@ export class NpmClient {
     }
     const installed = readResult(folder, name);
     if (locked !== undefined && installed.integrity !== locked.integrity) {
-      throw new NpmFault(`EINTEGRITY: ${locked.integrity} is locked, ${installed.integrity} was installed`);
+      throw new NpmFault({
+        message: `EINTEGRITY: ${locked.integrity} is locked, ${installed.integrity} was installed`,
+      });
     }
     // The locked entry, since the tree that npm writes now can differ in details.
     return locked ?? installed;
@@ -92,7 +109,10 @@ export class NpmClient {
     const environment = npmEnvironment(this.#options.environment, declared);
     const npm = findNpm(process.execPath, environment.PATH ?? environment.Path);
     if (npm === undefined) {
-      throw new NpmFault('npm was not found next to Node or in PATH; install Node together with npm');
+      throw new NpmFault({
+        message: 'npm was not found next to Node or in PATH',
+        hint: 'install Node together with npm',
+      });
     }
     const result = await runNpm({
       npm,
@@ -106,7 +126,7 @@ export class NpmClient {
       onGone: (pgid) => orphanGuard.remove(pgid),
     });
     signal.throwIfAborted();
-    if (result.code !== 0) throw new NpmFault(describe(result), result.lines);
+    if (result.code !== 0) throw new NpmFault(explainNpmFailure(result.code, result.lines), result.lines);
     return result;
   }
 }
@@ -136,26 +156,21 @@ function specOf(name: string, version: string | undefined): string {
   return version === undefined ? name : `${name}@${version}`;
 }
 
+function parseView(stdout: string, name: string) {
+  const view = parseJson(stdout);
+  if (!isRecord(view)) throw new NpmFault({ message: `npm reported no versions of ${name}` });
+  return view as { 'dist-tags'?: Readonly<Record<string, string>>; versions?: string | readonly string[] };
+}
+
 async function writeJson(folder: string, name: string, value: unknown): Promise<void> {
   await writeFile(join(folder, name), JSON.stringify(value));
 }
 
 function readResult(folder: string, name: string): LockedPackage {
   const installed = readInstalled(folder, name);
-  if (installed === undefined) throw new NpmFault(`npm installed ${name} without recording its integrity`);
+  if (installed === undefined) throw new NpmFault({ message: `npm installed ${name} without recording its integrity` });
   return installed;
 }
-
-/** The error code of npm, such as `E404`, and the first line that explains it. */
-function describe({ code, lines }: NpmResult): string {
-  const said = lines.map((line) => line.replace(/^npm (?:error|ERR!) ?/i, '').trim()).filter(Boolean);
-  const errorCode = said.find((line) => line.startsWith('code '))?.slice('code '.length);
-  const more = said.find((line) => !/^(?:code|syscall|errno|path|notarget) /.test(line));
-  const parts = [errorCode, more?.slice(0, MAX_REASON_CHARACTERS)].filter((part) => part !== undefined);
-  return parts.length === 0 ? `npm ended with code ${code}` : parts.join(': ');
-}
-
-const MAX_REASON_CHARACTERS = 300;
 
 const CLI = join('npm', 'bin', 'npm-cli.js');
 

@@ -1,4 +1,4 @@
-import { programIn } from '../config/package-bin.js';
+import { isExact, programIn } from '../config/package-bin.js';
 import { ServerFault } from '../config/server-fault.js';
 import { errorMessage } from '../errors/error-text.js';
 import type { PackageRequest } from '../supervision/child-spec.js';
@@ -57,16 +57,16 @@ export class PackageInstaller {
   async obtain(request: PackageRequest, signal: AbortSignal): Promise<Obtained> {
     return await this.#exclusively(request, signal, async (within) => {
       const { lockFile, store } = this.#options;
-      const { name, version, installScripts } = request;
+      const { name, installScripts } = request;
       const locked = lockFile.read().get(lockKey(request));
-      const known = locked ?? (version === undefined ? undefined : store.findVersion(name, version, installScripts));
+      const known = locked ?? (isExact(request) ? store.findVersion(name, request.version, installScripts) : undefined);
       const obtained = await this.#put(request, known, within);
       if (locked === undefined) this.#lock(request, obtained.locked);
       return obtained;
     });
   }
 
-  /** Installs the newest versions and leaves the lock file as it is; `lock` changes it. */
+  /** Installs the newest versions that the request accepts, and leaves the lock file as it is; `lock` changes it. */
   async obtainNewest(request: PackageRequest, signal: AbortSignal): Promise<Obtained> {
     return await this.#exclusively(request, signal, async (within) => {
       const newest = await this.#inStaging((folder) => this.#options.npm.resolve(folder, request, within));
@@ -148,13 +148,16 @@ function toInstallFault(request: PackageRequest, error: unknown): InstallFault {
   const lines = error instanceof NpmFault ? error.lines : [];
   const hint = error instanceof ServerFault || error instanceof LockFileError ? `; ${error.hint}` : '';
   const reason = errorMessage(error);
-  const hide = hidingName(request);
+  const hide = hidingVariables(request);
   return new InstallFault(`${request.shown} could not be installed: ${hide(reason)}${hint}`, lines.map(hide), error);
 }
 
-/** Hides the name of a package that the configuration writes as a variable, in npm's output too. */
-function hidingName(request: PackageRequest): (text: string) => string {
-  const { name, shown } = request;
-  if (shown === lockKey(request)) return (text) => text;
-  return (text) => text.replaceAll(name, shown).replaceAll(name.replace('/', '%2f'), shown);
+/** Hides a name or a version that the configuration writes as a variable, in npm's output too. */
+function hidingVariables(request: PackageRequest): (text: string) => string {
+  const { name, version, shown } = request;
+  const whole = lockKey(request);
+  if (shown === whole) return (text) => text;
+  const names = shown.startsWith(name) ? [] : [name, name.replace('/', '%2f')];
+  const versions = version === undefined || shown.endsWith(`@${version}`) ? [] : [`@${version}`];
+  return (text) => [whole, ...names, ...versions].reduce((hidden, part) => hidden.replaceAll(part, shown), text);
 }

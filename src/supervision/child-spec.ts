@@ -47,7 +47,7 @@ export interface PackageRequest {
   /** The name as the configuration writes it, with variables not expanded. Messages show this text. */
   readonly shown: string;
   readonly name: string;
-  /** The exact version to run; undefined when any version is accepted. */
+  /** An exact version, a range such as `^1.2`, or a dist-tag such as `latest`; undefined when any version is accepted. */
   readonly version: string | undefined;
   /** Which program of the package to run when it has several. */
   readonly bin: string | undefined;

@@ -53,6 +53,25 @@ describe('findConfigFile', () => {
     );
   });
 
+  test('a folder asked for by name is called a folder, and the file in it is suggested', () => {
+    const files = ['/project/conf/trunkline.yml'];
+    const isFolder = (path: string) => path === '/project/conf' || path === '/empty';
+    expect(() => find(files, { flag: 'conf', isFolder })).toThrow(
+      expect.objectContaining({
+        code: 'config-unreadable',
+        file: '/project/conf',
+        message: expect.stringContaining('--config names a folder; expected a file'),
+        hint: 'name the file in it: --config conf/trunkline.yml',
+      }),
+    );
+    expect(() => find(files, { env: { TRUNKLINE_CONFIG: './conf/' }, isFolder })).toThrow(
+      expect.objectContaining({ hint: 'name the file in it: TRUNKLINE_CONFIG=conf/trunkline.yml' }),
+    );
+    expect(() => find([], { flag: '/empty', isFolder })).toThrow(
+      expect.objectContaining({ hint: 'create a file in it, such as trunkline.yaml, and name that file' }),
+    );
+  });
+
   test('XDG_CONFIG_HOME replaces ~/.config, unless it is relative', () => {
     const files = ['/xdg/trunkline/trunkline.yaml', '/home/ada/.config/trunkline/trunkline.yml'];
     expect(find(files, { env: { XDG_CONFIG_HOME: '/xdg' } })).toBe(files[0]);

@@ -236,10 +236,10 @@ describe('a server that cannot run', () => {
       problem: { message: expect.stringContaining('servers.a.command: the command is empty'), line: 2, column: 17 },
     },
     {
-      of: 'a package of any version',
-      entry: '{ package: no-such-package@latest }',
+      of: 'a package from an address',
+      entry: '{ package: "no-such-package@file:../x" }',
       problem: {
-        message: expect.stringContaining('servers.a.package: no-such-package@latest does not name an exact version'),
+        message: expect.stringContaining('servers.a.package: no-such-package@file:../x does not name a version'),
         line: 2,
         column: 17,
       },
@@ -284,7 +284,7 @@ describe('a server that cannot run', () => {
       `servers:
   a: { command: x, cwd: "\${SECRET}" }
   b: { package: "\${SECRET}" }
-  c: { package: "tool@\${SECRET}" }
+  c: { package: "tool@file:\${SECRET}" }
   d: { command: x, args: ["\${SECRET}", "\${NO}"] }
 `,
       { env },

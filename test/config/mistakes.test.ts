@@ -61,7 +61,11 @@ describe('what is not a configuration at all', () => {
 
 describe('bad YAML is told in plain words with its place', () => {
   test.each([
-    ['a key twice', 'servers:\n  a: { command: x }\n  a: { command: y }\n', '3:3 the key `a` is used twice'],
+    [
+      'a key twice',
+      'servers:\n  a: { command: x }\n  a: { command: y }\n',
+      '3:3 the key `a` is used twice; rename or remove one of the two',
+    ],
     ['a quoted key twice', '{"servers": {}, "servers": {}}', '1:17 the key `servers` is used twice'],
     ['a tab', 'servers:\n\ta: 1\n', '2:1 this line is indented with a tab; use spaces'],
     ['odd indentation', 'servers:\n  a:\n    command: x\n   cwd: y\n', '4:1 the indentation does not match'],

@@ -106,12 +106,27 @@ describe('findPackage', () => {
     },
   );
 
-  test.each(['tool@latest', 'tool@^1.0.0', 'tool@1', 'tool@', '@acme/tool@>=1'])(
-    'refuses "%s", which may be any version',
+  test.each(['tool@', 'tool@ ', 'tool@file:../x', 'tool@npm:other@1', '@acme/tool@git+ssh://x/y', 'tool@../x'])(
+    'refuses "%s", which names no version of the package',
     (spec) => {
-      expect(() => resolveIn(folderWith(), { spec })).toThrow('does not name an exact version');
+      expect(() => resolveIn(folderWith(), { spec })).toThrow('does not name a version');
     },
   );
+
+  test('a range accepts the package in node_modules if its version is in it', () => {
+    const folder = folderWith(installed(IN_APP, { version: '1.2.3', bin: 'run.js' }));
+    const versionFor = (spec: string) => resolveIn(folder, { spec })?.version;
+    expect(versionFor('@acme/tool')).toBe('1.2.3');
+    expect(versionFor('@acme/tool@^1.2')).toBe('1.2.3');
+    expect(versionFor('@acme/tool@>=1 <1.5 || 9')).toBe('1.2.3');
+    expect(versionFor('@acme/tool@2.x')).toBeUndefined();
+  });
+
+  test('a tag accepts no package in node_modules, because only the registry knows what the tag stands for', () => {
+    const folder = folderWith(installed(IN_APP, { version: '1.2.3', bin: 'run.js' }));
+    expect(resolveIn(folder, { spec: '@acme/tool@latest' })).toBeUndefined();
+    expect(resolveIn(folder, { spec: '@acme/tool@next' })).toBeUndefined();
+  });
 
   describe('with several programs', () => {
     const bin = { tool: 'run.js', 'tool-admin': 'admin.js' };

@@ -1,4 +1,6 @@
 import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { VERSION } from '../../src/version.js';
 import { type Finished, Workplace } from '../cli/cli-run.js';
@@ -55,6 +57,22 @@ describe('the command line', () => {
     expect(stdout).toMatch(/^Usage: trunkline check/);
   });
 
+  it('prints the schema of the configuration, or writes it and says which line refers to it', async () => {
+    const committed = readFileSync(new URL('../../config/trunkline.schema.json', import.meta.url), 'utf8');
+    expect(await place.run(['schema'])).toEqual({ code: 0, stdout: committed, stderr: '' });
+    const file = join(place.folder, 'schema.json');
+    const { code, stdout, stderr } = await place.run(['schema', '--out', 'schema.json']);
+    expect({ code, stdout }).toEqual({ code: 0, stdout: '' });
+    expect(stderr).toContain(`\n  # yaml-language-server: $schema=${file}\n`);
+    expect(readFileSync(file, 'utf8')).toBe(committed);
+  });
+
+  it('says so when the schema cannot be written', async () => {
+    const { code, stderr } = await place.run(['schema', '--out', '/dev/null/x/schema.json']);
+    expect(code).toBe(2);
+    expect(stderr).toContain('the file /dev/null/x/schema.json cannot be written (ENOTDIR)');
+  });
+
   it('prints its version', async () => {
     expect(await place.run(['--version'])).toEqual({ code: 0, stdout: `${VERSION}\n`, stderr: '' });
   });
@@ -105,8 +123,8 @@ describe('check', () => {
     place.configure({ good: { fixture: 'ok', tools: { deny: ['secret'] } } });
     const { code, stdout, stderr } = await place.run(['check']);
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
-    expect(stdout).toMatch(/^SERVER +STATE +PROTOCOL +READY AFTER +TOOLS +QUARANTINED +DENIED\n/);
-    expect(stdout).toMatch(/\ngood +ready +2025-06-18 +\d+ ms +5 +1 +1\n/);
+    expect(stdout).toMatch(/^SERVER +STATE +VERSION +PROTOCOL +READY AFTER +TOOLS +QUARANTINED +DENIED\n/);
+    expect(stdout).toMatch(/\ngood +ready +- +2025-06-18 +\d+ ms +5 +1 +1\n/);
     expect(stdout).toContain('quarantined odd: inputSchema');
   });
 
@@ -119,7 +137,12 @@ describe('check', () => {
         'misconfigured',
         'set NOBODY_SETS_THIS',
       ],
-      ['is a package that is not to be had', { package: '@nobody/nothing' }, 'failed', 'check the network connection'],
+      [
+        'is a package that is not to be had',
+        { package: '@nobody/nothing' },
+        'failed',
+        'ECONNREFUSED: the registry cannot be reached; check the network connection',
+      ],
       ['has a command that is not there', { command: 'no-such-command' }, 'failed', 'set `command` to its full path'],
       [
         'has a whole line as its command',
@@ -179,7 +202,7 @@ describe('check', () => {
     place.write('fault', 'tools/list: no network');
     const { code, stdout } = await place.run(['check']);
     expect(code).toBe(1);
-    expect(stdout).toMatch(/\noffline +ready +2025-11-25 +\d+ ms +- +- +-\n/);
+    expect(stdout).toMatch(/\noffline +ready +- +2025-11-25 +\d+ ms +- +- +-\n/);
     const answer = 'answered {"code":-32603,"message":"tools/list: no network"}';
     expect(stdout).toContain(`\noffline: it runs, but its tools cannot be listed: tools/list: ${answer}\n`);
     expect(stdout).toContain('calls by name still reach it');
@@ -361,6 +384,12 @@ describe('call', () => {
     const { code, stderr } = await place.run(['call', 'good__ecko']);
     expect(code).toBe(1);
     expect(stderr).toBe('trunkline: there is no such tool (error -32602)\n  did you mean `good__echo`?\n');
+    expect((await place.run(['call', 'good__faill'])).stderr).toBe(
+      'Tool faill not found\n  did you mean `good__fail`?\n',
+    );
+    expect((await place.run(['call', 'good_echo'])).stderr).toBe(
+      'trunkline: Unknown tool: good_echo. Did you mean `good__echo`? (error -32602)\n  `trunkline tools` lists all tools\n',
+    );
     expect((await place.run(['call', 'nobodys'])).stderr).toContain('Unknown tool: nobodys');
   });
 

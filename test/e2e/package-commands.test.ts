@@ -64,21 +64,33 @@ describe('install', () => {
     const text = `defaults: { env: { NPM_CONFIG_REGISTRY: "\${REGISTRY}" } }\nservers: { a: { package: tool } }\n`;
     place.write('trunkline.yaml', text);
     expect(await place.run(['install'])).toMatchObject({ code: 0, stdout: expect.stringContaining('installed 1.0.0') });
-    expect((await place.run(['outdated'])).stdout).toMatch(/\na +tool +1\.0\.0 +1\.0\.0 +store\n/);
+    expect((await place.run(['outdated'])).stdout).toMatch(/\na +tool +1\.0\.0 +1\.0\.0 +1\.0\.0 +store\n/);
   });
 
   it('goes on after one that fails, says why, and exits with 1', async () => {
     registry.publish('tool', { version: '1.0.0' });
-    // biome-ignore lint/suspicious/noTemplateCurlyInString: this is how the file spells a variable.
-    place.configure({ a: { package: '@nobody/nothing' }, b: { package: 'tool' }, c: { package: '${HIDDEN}' } });
+    place.configure({
+      a: { package: '@nobody/nothing' },
+      b: { package: 'tool' },
+      // biome-ignore lint/suspicious/noTemplateCurlyInString: this is how the file spells a variable.
+      c: { package: '${HIDDEN}' },
+      // biome-ignore lint/suspicious/noTemplateCurlyInString: this is how the file spells a variable.
+      d: { package: 'tool@${HIDDEN}' },
+    });
     place.env.HIDDEN = 'not-to-be-told';
     const { code, stdout, stderr } = await place.run(['install']);
     expect(code).toBe(1);
     expect(stdout).toMatch(/\na +@nobody\/nothing +failed\nb +tool +installed 1\.0\.0\n/);
-    expect(stderr).toContain('trunkline: @nobody/nothing could not be installed: E404: 404 Not Found');
+    expect(stderr).toContain(
+      'trunkline: @nobody/nothing could not be installed: E404: the registry has no package `@nobody/nothing`',
+    );
     expect(stderr).toContain('  | npm error code E404\n');
     // biome-ignore lint/suspicious/noTemplateCurlyInString: this is how the file spells a variable.
     expect(stderr).toContain('trunkline: ${HIDDEN} could not be installed: E404');
+    expect(stderr).toContain(
+      // biome-ignore lint/suspicious/noTemplateCurlyInString: this is how the file spells a variable.
+      'trunkline: tool@${HIDDEN} could not be installed: ETARGET: the registry has no version `tool@${HIDDEN}`',
+    );
     expect(stderr).not.toContain('not-to-be-told');
   });
 
@@ -104,14 +116,67 @@ describe('outdated', () => {
     expect(code).toBe(1);
     expect(stdout).toBe(
       [
-        'SERVER  PACKAGE     INSTALLED  NEWEST  WHERE',
-        'a       tool        1.0.0      1.1.0   store',
-        'b       tool@1.0.0  1.0.0      1.1.0   store',
-        'c       other       -          ?       not installed',
+        'SERVER  PACKAGE     INSTALLED  WANTED  NEWEST  WHERE',
+        'a       tool        1.0.0      1.1.0   1.1.0   store',
+        'b       tool@1.0.0  1.0.0      1.0.0   1.1.0   store',
+        'c       other       -          ?       ?       not installed',
         '',
       ].join('\n'),
     );
-    expect(stderr).toContain('trunkline: cannot look up the newest version of other: E404');
+    expect(stderr).toContain('trunkline: cannot look up the versions of other: E404');
+  });
+});
+
+describe('a package with a range or a tag', () => {
+  it('is resolved once and locked; later runs need no registry and report the exact version', async () => {
+    registry.publish('tool', { version: '1.2.0' });
+    registry.publish('tool', { version: '1.3.0' });
+    registry.publish('tool', { version: '2.0.0' });
+    registry.publish('tool', { version: '3.0.0-beta.1', tag: 'next' });
+    place.configure({
+      caret: { package: 'tool@^1.2' },
+      latest: { package: 'tool@latest' },
+      next: { package: 'tool@next' },
+      wild: { package: 'tool@1.2.x' },
+    });
+    expect(await place.run(['install'])).toMatchObject({ code: 0, stderr: '' });
+    const versions = {
+      'tool@^1.2': '1.3.0',
+      'tool@latest': '2.0.0',
+      'tool@next': '3.0.0-beta.1',
+      'tool@1.2.x': '1.2.0',
+    };
+    const locked = () =>
+      Object.fromEntries(Object.entries(lockOf(place)).map(([spec, { version }]) => [spec, version]));
+    expect(locked()).toEqual(versions);
+
+    registry.publish('tool', { version: '1.4.0', tag: 'old' });
+    Object.assign(place.env, OFFLINE, { npm_config_cache: join(place.folder, 'empty') });
+    const check = await place.run(['check']);
+    expect(check.stdout).toMatch(
+      /\ncaret +ready +1\.3\.0 .*\nlatest +ready +2\.0\.0 .*\nnext +ready +3\.0\.0-beta\.1 .*\nwild +ready +1\.2\.0 /,
+    );
+    expect((await place.run(['call', 'caret__greet'])).stdout).toBe('1.3.0\n');
+    const status = await place.run(['call', 'trunkline__status', '{"server":"next"}']);
+    expect(status.stdout).toContain('version: 3.0.0-beta.1');
+    expect(locked()).toEqual(versions);
+  });
+
+  it('is updated within its range', async () => {
+    registry.publish('tool', { version: '1.2.0' });
+    place.configure({ caret: { package: 'tool@^1.2' }, latest: { package: 'tool@latest' } });
+    await place.run(['install']);
+    registry.publish('tool', { version: '1.3.0' });
+    registry.publish('tool', { version: '2.0.0' });
+    const { stdout } = await place.run(['outdated']);
+    expect(stdout).toMatch(
+      /\ncaret +tool@\^1\.2 +1\.2\.0 +1\.3\.0 +2\.0\.0 +store\nlatest +tool@latest +1\.2\.0 +2\.0\.0 +2\.0\.0 +store\n/,
+    );
+    const updated = await place.run(['update']);
+    expect(updated).toMatchObject({ code: 0, stderr: '' });
+    expect(updated.stdout).toContain('caret: tool@^1.2 updated: 1.2.0 to 1.3.0\n');
+    expect(updated.stdout).toContain('latest: tool@latest updated: 1.2.0 to 2.0.0\n');
+    expect((await place.run(['call', 'caret__greet'])).stdout).toBe('1.3.0\n');
   });
 });
 

@@ -10,6 +10,8 @@ const PROGRAM = readFileSync(fileURLToPath(new URL('../fixtures/packages/server.
 
 export interface PublishOptions {
   readonly version: string;
+  /** Its dist-tag; without one the version becomes `latest`. */
+  readonly tag?: string;
   /** Names of its tools, or their definitions. */
   readonly tools?: readonly (string | Readonly<Record<string, unknown>>)[];
   /** Whether it starts, but does not list its tools. */
@@ -22,6 +24,7 @@ export interface PublishOptions {
 }
 
 interface Version {
+  readonly tag: string;
   readonly manifest: Readonly<Record<string, unknown>>;
   readonly tarball: Buffer;
 }
@@ -60,7 +63,8 @@ export class Registry {
   }
 
   publish(name: string, options: PublishOptions): void {
-    const { version, tools = ['greet'], isUnlisted = false, fault, dependencies, hasInstallScript } = options;
+    const { version, tag = 'latest', tools = ['greet'], isUnlisted = false } = options;
+    const { fault, dependencies, hasInstallScript } = options;
     const definitions = tools.map((tool) =>
       typeof tool === 'string' ? { name: tool, inputSchema: { type: 'object' } } : tool,
     );
@@ -78,7 +82,7 @@ export class Registry {
       'package/server.mjs': PROGRAM,
     });
     const versions = this.#packages.get(name) ?? new Map<string, Version>();
-    this.#packages.set(name, versions.set(version, { manifest: { ...manifest, hasInstallScript }, tarball }));
+    this.#packages.set(name, versions.set(version, { tag, manifest: { ...manifest, hasInstallScript }, tarball }));
   }
 
   /** Lets downloads wait from now on, until `release`. */
@@ -128,7 +132,8 @@ export class Registry {
       const integrity = `sha512-${createHash('sha512').update(tarball).digest('base64')}`;
       return [version, { ...manifest, dist: { tarball: `${this.url}${name}/-/${version}.tgz`, integrity } }] as const;
     });
-    return { name, 'dist-tags': { latest: described.at(-1)?.[0] }, versions: Object.fromEntries(described) };
+    const tags = Object.fromEntries([...versions].map(([version, { tag }]) => [tag, version]));
+    return { name, 'dist-tags': tags, versions: Object.fromEntries(described) };
   }
 }
 

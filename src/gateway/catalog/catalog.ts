@@ -42,6 +42,7 @@ export interface Shadowed {
 
 /** A list entry of the gateway itself. */
 export interface OwnEntry {
+  readonly name: string;
   /** The entry as JSON. */
   readonly entry: Uint8Array;
 }
@@ -58,6 +59,8 @@ export class Catalog {
   /** Listed exposed names, or URIs, by server key. */
   readonly listed: ReadonlyMap<string, readonly string[]>;
   readonly shadowed: readonly Shadowed[];
+  /** Names of the gateway's own entries. */
+  readonly ownNames: readonly string[];
   readonly #routes: ReadonlyMap<string, Route>;
   readonly #kind: ListKind;
   /** Original name to route, `undefined` where servers share the name. */
@@ -93,6 +96,7 @@ export class Catalog {
     this.pages = new PagedList(kind, [...entries, ...own.map(({ entry }) => entry)], paging);
     this.listed = listed;
     this.shadowed = shadowed;
+    this.ownNames = own.map(({ name }) => name);
     this.#routes = routes;
     this.#originals = originals;
     this.#keysByPrefix = new Map(parts.map(({ key, prefix }) => [prefix, key]));

@@ -13,6 +13,7 @@ import type { EditAnswer, Handling } from '../dispatch/handling.js';
 import type { Backend } from '../registry/backend.js';
 import { KnownUris, ownerOfUri } from './resource-owner.js';
 import type { Candidates } from './try-in-order.js';
+import { describeUnknownName, plainUnknownName } from './unknown-name.js';
 
 /** The server that a request is for, and what to replace in the request and its response. */
 export interface Target extends Handling {
@@ -54,7 +55,9 @@ export class Router {
         const target = this.#byName(request, name, catalogs, 'tools');
         if (target instanceof RpcError) return target;
         // The policy let listed tools through when the lists were merged.
-        if (!target.isListed && !target.backend.allows(target.original)) return unknown('tool', target.name);
+        if (!target.isListed && !target.backend.allows(target.original)) {
+          return new NotListed(RPC_CODES.invalidParams, plainUnknownName('tool', target.name));
+        }
         const aliases = catalogs.ui.aliasesOf(target.backend.key);
         const { backend, edits, original } = target;
         const editAnswer = aliases.size === 0 ? undefined : editToolResult(aliases);
@@ -88,7 +91,11 @@ export class Router {
     const name = readString(bytes, token);
     const route = catalogs[kind].resolve(name) ?? this.#unlisted(name, kind);
     const backend = route === undefined ? undefined : this.#backends.get(route.key);
-    if (route === undefined || backend === undefined) return unknown(NOUNS[kind], name);
+    if (route === undefined || backend === undefined) {
+      const servers = this.#backends.values();
+      const about = { kind: NOUNS[kind], name, catalog: catalogs[kind], servers };
+      return new NotListed(RPC_CODES.invalidParams, describeUnknownName(about));
+    }
     const edits = route.original === name ? [] : [{ span: token, text: route.token }];
     return { backend, edits, name, original: route.original, isListed: route.isListed };
   }
@@ -198,7 +205,7 @@ export class Router {
 
 type NamedKind = 'tools' | 'prompts';
 
-const NOUNS: Readonly<Record<NamedKind, string>> = { tools: 'tool', prompts: 'prompt' };
+const NOUNS = { tools: 'tool', prompts: 'prompt' } as const satisfies Record<NamedKind, string>;
 
 /** Limit of learned methods, since a client could send any number of them. More than any extension has. */
 const MAX_METHODS = 256;
@@ -219,10 +226,6 @@ function hasNoContents({ bytes, result }: ResponseEnvelope): boolean {
 
 function codeOf(bytes: Uint8Array, code: Span | undefined): number | undefined {
   return code === undefined ? undefined : Number(readText(bytes, code));
-}
-
-function unknown(kind: string, name: string): NotListed {
-  return new NotListed(RPC_CODES.invalidParams, `Unknown ${kind}: ${name}`);
 }
 
 /** The result for a server without completions. */

@@ -33,6 +33,7 @@ export function renderServer(server: ServerReport): string[] {
     names('denied by configuration', server.tools.denied, Number.POSITIVE_INFINITY),
     approval?.firstUse === true &&
       row('approval', `its first ${wereApproved(approval.approved)} approved automatically`),
+    server.packageVersion !== null && row('version', server.packageVersion),
     processRow(server),
     server.problem === '' && restartRow(server),
     instances.length > 1 && row('processes', instances.map(describeInstance).join('; ')),

@@ -35,7 +35,7 @@ function assessState(facts: StatusFacts, { backend, lifecycle, problem, instance
       if (lifecycle?.missing !== undefined)
         return {
           problem: 'Its package could not be installed, so it does not run and its tools are not listed.',
-          advice: `Fix the cause (check the network), then ${restart}, or run \`trunkline install\`. Without that, Trunkline tries again ${next}.`,
+          advice: `Fix the cause, then ${restart}, or run \`trunkline install\`. Without that, Trunkline tries again ${next}.`,
         };
       return {
         problem: `It is parked, because it failed ${times(lifecycle?.consecutiveFailures ?? 0)} in a row: ${itsTools(backend)} not listed.`,

@@ -26,6 +26,8 @@ export interface ServerFacts {
   readonly lifecycle: ProcessFacts | undefined;
   /** What is wrong with the configuration of this server, and how to fix it. */
   readonly problem: { readonly message: string; readonly hint: string } | undefined;
+  /** The exact version of the server's package. Absent if the server runs a command, or the package is not installed. */
+  readonly packageVersion?: string | undefined;
   /** The last lines of stderr, and of stdout lines that were not messages. Without secrets, oldest first. */
   readonly logLines: readonly string[];
   /** Number of log lines that were dropped because too many came at once. */

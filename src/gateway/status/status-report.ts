@@ -64,6 +64,8 @@ export interface ServerReport {
   readonly uptimeSeconds: number | null;
   readonly generation: number;
   readonly restarts: number;
+  /** The exact version of its package; null for a command. */
+  readonly packageVersion: string | null;
   readonly protocolVersion: string | null;
   /** Whether the lists come from the cache of the last run, and no process of this run has confirmed them yet. */
   readonly fromLastRun: boolean;

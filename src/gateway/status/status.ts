@@ -1,6 +1,7 @@
 import type { SharedLimit } from '../../io/shared-limit.js';
 import { printable, printableLines } from '../../json/printable.js';
 import type { ListKind } from '../../mcp/lists.js';
+import type { Shadowed } from '../catalog/catalog.js';
 import type { Backend } from '../registry/backend.js';
 import { assess } from './status-advice.js';
 import { type InstanceFacts, type ServerFacts, type StatusFacts, stateOf } from './status-facts.js';
@@ -64,6 +65,7 @@ function reportServer(facts: StatusFacts, one: ServerFacts, logLines: number): S
     uptimeSeconds: since(lifecycle?.readySince),
     generation: lifecycle?.generation ?? 0,
     restarts: lifecycle?.restarts ?? 0,
+    packageVersion: one.packageVersion ?? null,
     protocolVersion: connection?.revision ?? null,
     fromLastRun: backend.isFromCache,
     breaker: breaker.state,
@@ -133,13 +135,21 @@ function reportList(facts: StatusFacts, { key, lists, listFailures }: Backend, k
     exposed: (catalogs[kind].listed.get(key) ?? []).map(sanitize),
     quarantined: [
       ...withheld.map(({ name, reason }) => ({ name: sanitize(name), reason: sanitize(reason) })),
-      ...shadowed.map(({ exposed, owner }) => ({ name: sanitize(exposed), reason: `taken by "${owner}"` })),
+      ...shadowed.map((entry) => ({ name: sanitize(entry.exposed), reason: explainShadowed(entry, kind) })),
     ],
     denied: denied.map(sanitize),
     truncated: truncated ?? null,
     failure: failure === undefined ? null : sanitize(failure.reason),
     hiding: withHiddenCharacters.map(sanitize),
   };
+}
+
+/** Why a name is not listed a second time, and how to list both entries. */
+function explainShadowed({ owner }: Shadowed, kind: ListKind): string {
+  if (owner === 'trunkline') return "names that begin with trunkline__ are reserved for Trunkline's own tools";
+  const taken = `server "${owner}" has this name already`;
+  const isPrefixed = kind === 'tools' || kind === 'prompts';
+  return isPrefixed ? `${taken}; to list both, remove \`prefix: ""\` from one of the two servers` : taken;
 }
 
 function seconds(ms: number): number {

@@ -56,7 +56,7 @@ describe('the merged lists', () => {
 
   it('have tools of our own in the list of tools alone', async () => {
     const { server } = await merged();
-    const own = [{ entry: bytesOf('{"name":"trunkline__status"}') }];
+    const own = [{ name: 'own', entry: bytesOf('{"name":"trunkline__status"}') }];
     const catalogs = mergeCatalogs({
       servers: [server('a').backend],
       ownTools: own,

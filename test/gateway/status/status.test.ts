@@ -22,6 +22,7 @@ describe('the report', () => {
       uptimeSeconds: 60,
       generation: 1,
       restarts: 0,
+      packageVersion: null,
       protocolVersion: '2025-11-25',
       fromLastRun: false,
       breaker: 'closed',
@@ -100,7 +101,12 @@ describe('the report', () => {
       };
     });
     const report = reportStatus({ ...make(), catalogs: world.gateway.catalogs, servers });
-    expect(report.servers[1]?.tools.quarantined).toEqual([{ name: 'x', reason: 'taken by "a"' }]);
+    expect(report.servers[1]?.tools.quarantined).toEqual([
+      {
+        name: 'x',
+        reason: 'server "a" has this name already; to list both, remove `prefix: ""` from one of the two servers',
+      },
+    ]);
   });
 
   it('of one server alone has more of its log', async () => {
@@ -256,7 +262,7 @@ describe('what a server offers besides tools', () => {
     const report = reportStatus({ ...make(), catalogs: world.gateway.catalogs, servers: facts });
     expect(report.servers.map(({ resources }) => resources)).toEqual([
       { ...NOTHING, exposed: ['x://2'], quarantined: [{ name: 'x://1', reason: 'name is not a string' }] },
-      { ...NOTHING, quarantined: [{ name: 'x://2', reason: 'taken by "a"' }] },
+      { ...NOTHING, quarantined: [{ name: 'x://2', reason: 'server "a" has this name already' }] },
     ]);
   });
 });

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { editDistance, suggest } from '../../src/config/suggest.js';
+import { editDistance, suggest } from '../../src/json/suggest.js';
 
 const KEYS = ['timeout', 'maxTimeout', 'args', 'env', 'cwd', 'prefix'];
 
@@ -13,6 +13,7 @@ describe('suggest', () => {
     ['arg', 'args'],
     ['ENV', 'env'],
     ['prefx', 'prefix'],
+    ['maxTime', 'maxTimeout'],
   ])('takes %s for %s', (word, meant) => {
     expect(suggest(word, KEYS)).toBe(meant);
   });
@@ -33,6 +34,18 @@ describe('editDistance', () => {
         expect(editDistance(one, one)).toBe(0);
         expect(editDistance(one, other)).toBe(editDistance(other, one));
         expect(editDistance(one, other)).toBeLessThanOrEqual(Math.max(one.length, other.length));
+      }),
+    );
+  });
+
+  test('with a limit is the same below the limit, and at least the limit otherwise', () => {
+    const word = fc.string({ unit: fc.constantFrom('a', 'b', 'c'), maxLength: 12 });
+    fc.assert(
+      fc.property(word, word, fc.nat(12), (one, other, limit) => {
+        const distance = editDistance(one, other);
+        const limited = editDistance(one, other, limit);
+        if (distance < limit) expect(limited).toBe(distance);
+        else expect(limited).toBeGreaterThanOrEqual(limit);
       }),
     );
   });
