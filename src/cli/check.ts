@@ -2,7 +2,7 @@ import { EXIT } from '../app/exit-codes.js';
 import type { GlobalOptions } from '../app/global-options.js';
 import { reportStatus } from '../gateway/status/status.js';
 import type { ServerReport } from '../gateway/status/status-report.js';
-import { type Diagnosis, diagnose } from './diagnosis.js';
+import { type Diagnosis, diagnose, outputOf } from './diagnosis.js';
 import { table } from './output.js';
 import { chooseServers, type Once, runOnce } from './run-once.js';
 
@@ -51,10 +51,10 @@ function toRow(
 
 /** The lines below the table about one server. */
 function toRemarks({ report, diagnosis }: Result): string[] {
-  const { server, tools, dropped, log } = report;
+  const { server, tools, dropped } = report;
   if (diagnosis !== undefined) {
-    const lastLines = log.filter((line) => line !== diagnosis.reason).map((line) => `  | ${line}`);
-    return ['', `${server}: ${diagnosis.reason}`, ...lastLines, `  ${diagnosis.hint}`];
+    const output = outputOf(report).filter((line) => line !== diagnosis.reason);
+    return ['', `${server}: ${diagnosis.reason}`, ...output.map((line) => `  | ${line}`), `  ${diagnosis.hint}`];
   }
   const junk = dropped.junk ?? 0;
   const remarks = tools.quarantined.map(({ name, reason }) => `  quarantined ${name}: ${reason}`);

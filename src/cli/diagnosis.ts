@@ -9,6 +9,11 @@ export interface Diagnosis {
   readonly hint: string;
 }
 
+/** The lines of its output that tell most about the failure: those that name the cause, or else the last ones. */
+export function outputOf({ cause, log }: ServerReport): readonly string[] {
+  return cause.length > 0 ? cause : log;
+}
+
 /** Explains why a server did not start; `undefined` when it is ready. */
 export function diagnose(file: string, server: ServerConfig, report: ServerReport): Diagnosis | undefined {
   const { child, problem } = server;
@@ -22,7 +27,10 @@ export function diagnose(file: string, server: ServerConfig, report: ServerRepor
   if (failure === 'exited' || failure.endsWith(': exited')) {
     return {
       reason: `it ended ${describeEnd(report)} before it was ready`,
-      hint: 'look at its last output lines; often an argument, a variable in `env` or a file is missing',
+      hint:
+        outputOf(report).length > 0
+          ? 'its output above says why; often an argument, a variable in `env` or a file is missing'
+          : 'it printed nothing; often an argument, a variable in `env` or a file is missing',
     };
   }
   if (failure === 'start-timeout' || failure.endsWith(': timeout')) {
@@ -47,12 +55,12 @@ const HINTS: readonly (readonly [sign: string, hint: string])[] = [
   ['(EACCES)', 'make the program executable, or run it with its interpreter as `command`'],
   [
     COULD_NOT_INSTALL,
-    'check the network connection; the last lines are the output of npm; `trunkline install` tries again',
+    'check the network connection; the lines above are the output of npm; `trunkline install` tries again',
   ],
   ['protocol version', 'install a newer version of this server'],
 ];
 
-const FALLBACK = 'its last output lines may show the cause; `-vv` logs more';
+const FALLBACK = 'its output above may show the cause; `-vv` logs all of it';
 
 function describeEnd({ lastExit }: ServerReport): string {
   if (lastExit === null) return 'without an exit code';

@@ -1,5 +1,6 @@
 import { EXIT } from '../app/exit-codes.js';
 import type { GlobalOptions } from '../app/global-options.js';
+import { causeLines } from '../observe/cause-lines.js';
 import { InstallFault } from '../packages/package-installer.js';
 import { forStream, table, tell } from './output.js';
 import { type PackagedServer, type PackageWork, workOnPackages } from './package-work.js';
@@ -23,12 +24,15 @@ export async function install(settings: GlobalOptions, names: readonly string[])
   );
 }
 
-/** Reports a failed installation on stderr, with the output of npm. */
+/** Reports a failed installation on stderr, with the errors in the output of npm. */
 export function reportInstallFault({ message, lines }: InstallFault, { secrets }: Pick<PackageWork, 'secrets'>): void {
-  for (const line of [`trunkline: ${message}`, ...lines.map((output) => `  | ${output}`)]) {
+  const errors = causeLines(lines, MAX_ERROR_LINES);
+  for (const line of [`trunkline: ${message}`, ...errors.map((error) => `  | ${error}`)]) {
     tell(forStream(secrets.redact(line), process.stderr));
   }
 }
+
+const MAX_ERROR_LINES = 8;
 
 interface Result {
   readonly server: PackagedServer;

@@ -16,7 +16,7 @@ import { lockKey, openLockFile, openStore } from '../packages/installed-packages
 import type { LockedPackage } from '../packages/lock-file.js';
 import { InstallFault, type Obtained } from '../packages/package-installer.js';
 import type { StopLadder } from '../supervision/launcher.js';
-import { type Diagnosis, diagnose } from './diagnosis.js';
+import { type Diagnosis, diagnose, outputOf } from './diagnosis.js';
 import { FirstStarts } from './first-starts.js';
 import { reportInstallFault } from './install.js';
 import { forStream, tell } from './output.js';
@@ -129,7 +129,7 @@ async function compareVersions(
     return {
       refused: [
         `trunkline: the new version of ${server.key} does not start: ${reason}`,
-        ...after.log.map((line) => `  | ${line}`),
+        ...after.output.map((line) => `  | ${line}`),
         `  ${hint}`,
       ],
     };
@@ -178,7 +178,7 @@ interface ProbeOptions {
   readonly stoppers: Set<(ladder: StopLadder) => Promise<void>>;
 }
 
-type Probed = { readonly tools: Tools } | { readonly fault: Diagnosis; readonly log: readonly string[] };
+type Probed = { readonly tools: Tools } | { readonly fault: Diagnosis; readonly output: readonly string[] };
 
 /** Starts a server once, lists its tools under their original names, and stops it. */
 async function probeTools({ config, server, logger, secrets, ending, stoppers }: ProbeOptions): Promise<Probed> {
@@ -203,7 +203,7 @@ async function probeTools({ config, server, logger, secrets, ending, stoppers }:
     ending.throwIfAborted();
     const [report] = reportStatus(composition.status(), key).servers;
     const fault = report && diagnose(config.file, whole, report);
-    if (fault !== undefined) return { fault, log: report?.log ?? [] };
+    if (fault !== undefined) return { fault, output: report === undefined ? [] : outputOf(report) };
     const { tools } = JSON.parse(await listAllTools(client)) as { tools: { name: string }[] };
     const own = tools.filter(({ name }) => !name.startsWith(OWN_PREFIX));
     return { tools: new Map(own.map((tool) => [tool.name, { ...tool }])) };

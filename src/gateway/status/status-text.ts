@@ -92,7 +92,10 @@ function renderServer(server: ServerReport): string[] {
   const reasons = Object.entries(server.failureReasons);
   if (reasons.length > 0) add('failures', reasons.map(([reason, count]) => `${reason} ${count}`).join(', '));
   if (server.droppedLogLines > 0) add('log lines dropped', `${server.droppedLogLines} (more than 1000 in one second)`);
-  if (!isHealthy) for (const line of server.log) add('log', line);
+  if (!isHealthy) {
+    for (const line of server.cause) add('cause', line);
+    for (const line of server.log) add('log', line);
+  }
   if (server.advice !== '') add('what to do', server.advice);
   return lines;
 }

@@ -98,6 +98,7 @@ const SERVER_SCHEMA = object({
     anyOf: [object({ package: { type: 'string' }, forSeconds: { type: 'number' } }), { type: 'null' }],
     description: 'The package that is being installed for this server',
   },
+  cause: { ...STRINGS, description: 'Lines of its output that name the cause of the latest failure' },
   log: STRINGS,
   droppedLogLines: COUNT,
   advice: { type: 'string', description: 'What a person can do' },

@@ -34,6 +34,7 @@ interface Given {
   readonly lifecycle?: Partial<ProcessFacts> | undefined;
   readonly problem?: ServerFacts['problem'];
   readonly logLines?: readonly string[];
+  readonly cause?: readonly string[];
   readonly facts?: Partial<StatusFacts>;
   readonly isStarted?: boolean;
 }
@@ -44,6 +45,7 @@ async function given({
   lifecycle,
   problem,
   logLines = [],
+  cause = [],
   facts,
   isStarted = true,
 }: Given = {}) {
@@ -66,6 +68,7 @@ async function given({
         lifecycle: { ...READY, ...lifecycle },
         problem,
         logLines,
+        cause,
         droppedLogLines: 0,
         instances: [],
       },
@@ -74,6 +77,7 @@ async function given({
         lifecycle: undefined,
         problem: undefined,
         logLines: [],
+        cause: [],
         droppedLogLines: 0,
         instances: [],
       },
@@ -123,6 +127,7 @@ describe('the report', () => {
       lastFailure: null,
       retryInSeconds: null,
       installing: null,
+      cause: [],
       log: [],
       droppedLogLines: 0,
       advice: '',
@@ -172,6 +177,7 @@ describe('the report', () => {
         lifecycle: READY,
         problem: undefined,
         logLines: [],
+        cause: [],
         droppedLogLines: 0,
         instances: [],
       };
@@ -318,6 +324,7 @@ describe('what a server offers besides tools', () => {
         lifecycle: READY,
         problem: undefined,
         logLines: [],
+        cause: [],
         droppedLogLines: 0,
         instances: [],
       };
@@ -389,6 +396,21 @@ describe('the report as text', () => {
       '    quarantined: bad (inputSchema is not a schema of type "object")',
       '    log: Error: no key',
       '    what to do: Trunkline restarts it automatically. If it keeps failing, the log lines show why.',
+    ]);
+  });
+
+  it('has the cause of the failure instead of the last log lines, and both for a server that is asked for', async () => {
+    const lifecycle = { state: 'parked', pid: undefined, readySince: undefined } as const;
+    const logLines = ['Error: no key', '    at main (server.js:1:1)', 'Node.js v20.20.2'];
+    const { report, make } = await given({ lifecycle, logLines, cause: ['Error: no \u001bkey', 'canary', '3', '4'] });
+    const about = (text: string) => text.split('\n').filter((line) => /^ {4}(?:cause|log):/.test(line));
+    const causes = ['    cause: Error: no \\u{1b}key', '    cause: [redacted]', '    cause: 3'];
+    expect(about(renderStatus(report()))).toEqual(causes);
+    expect(report().servers[0]?.log).toEqual([]);
+    expect(about(renderStatus(reportStatus(make(), 'a')))).toEqual([
+      ...causes,
+      '    cause: 4',
+      ...logLines.map((line) => `    log: ${line}`),
     ]);
   });
 
