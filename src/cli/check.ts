@@ -1,9 +1,13 @@
 import { EXIT } from '../app/exit-codes.js';
 import type { GlobalOptions } from '../app/global-options.js';
+import { packageFolders } from '../app/user-files.js';
+import type { ServerConfig } from '../config/config.js';
 import { reportStatus } from '../gateway/status/status.js';
 import type { ServerReport } from '../gateway/status/status-report.js';
+import { installedTree } from '../packages/installed-tree.js';
 import { type Diagnosis, diagnose, outputOf } from './diagnosis.js';
 import { table } from './output.js';
+import { remarksOn } from './package-remarks.js';
 import { chooseServers, type Once, runOnce } from './run-once.js';
 
 /** `trunkline check`: starts every server once and reports the result. */
@@ -14,7 +18,8 @@ export async function check(settings: GlobalOptions, names: readonly string[]): 
     async (once) => {
       const results = once.config.servers.map((server): Result => {
         const report = reportOn(once, server.key);
-        return { report, diagnosis: diagnose(once.config.file, server, report) };
+        const diagnosis = diagnose(once.config.file, server, report);
+        return { report, diagnosis, packageRemarks: remarksOnPackage(server, once.config.file) };
       });
       const rows = results.map(({ report, diagnosis }) =>
         toRow(report, diagnosis, once.starts.readyAfterMs(report.server)),
@@ -29,6 +34,8 @@ export async function check(settings: GlobalOptions, names: readonly string[]): 
 interface Result {
   readonly report: ServerReport;
   readonly diagnosis: Diagnosis | undefined;
+  /** Why the package of the server may not work. */
+  readonly packageRemarks: readonly string[];
 }
 
 const HEAD = ['SERVER', 'STATE', 'PROTOCOL', 'READY AFTER', 'TOOLS', 'QUARANTINED', 'DENIED'];
@@ -49,12 +56,24 @@ function toRow(
   return [server, 'ready', protocolVersion ?? '-', `${Math.round(readyAfterMs ?? 0)} ms`, ...counts];
 }
 
+function remarksOnPackage({ package: used }: ServerConfig, configFile: string): string[] {
+  if (used === undefined) return [];
+  return remarksOn(used.request, installedTree(used.request, used.found, { ...packageFolders(), configFile }));
+}
+
 /** The lines below the table about one server. */
-function toRemarks({ report, diagnosis }: Result): string[] {
+function toRemarks({ report, diagnosis, packageRemarks }: Result): string[] {
   const { server, tools, dropped } = report;
+  const onPackage = packageRemarks.map((remark) => `  ${remark}`);
   if (diagnosis !== undefined) {
     const output = outputOf(report).filter((line) => line !== diagnosis.reason);
-    return ['', `${server}: ${diagnosis.reason}`, ...output.map((line) => `  | ${line}`), `  ${diagnosis.hint}`];
+    return [
+      '',
+      `${server}: ${diagnosis.reason}`,
+      ...output.map((line) => `  | ${line}`),
+      `  ${diagnosis.hint}`,
+      ...onPackage,
+    ];
   }
   const junk = dropped.junk ?? 0;
   const remarks = tools.quarantined.map(({ name, reason }) => `  quarantined ${name}: ${reason}`);
@@ -70,5 +89,6 @@ function toRemarks({ report, diagnosis }: Result): string[] {
       `  skipped ${junk} ${junk === 1 ? 'line' : 'lines'} of its stdout, which must have MCP messages only; it should log to stderr`,
     );
   }
+  remarks.push(...onPackage);
   return remarks.length === 0 ? [] : ['', `${server}:`, ...remarks];
 }

@@ -1,6 +1,7 @@
 import { existsSync, realpathSync } from 'node:fs';
 import { mkdir, writeFile } from 'node:fs/promises';
 import { delimiter, dirname, join } from 'node:path';
+import { isRecord } from '../json/is-record.js';
 import { endGroup } from '../process/end-group.js';
 import type { GroupGuard } from '../process/orphan-guard.js';
 import { spawnChild } from '../process/spawn-child.js';
@@ -28,6 +29,12 @@ export class NpmFault extends Error {
   }
 }
 
+export interface NewestVersion {
+  readonly version: string;
+  /** As in the package.json of this version. */
+  readonly engines: unknown;
+}
+
 /**
  * Runs npm with the user's own settings for registry, proxy and credentials. It is the npm that came with Node, in a
  * process of its own that runs only during an installation or a lookup.
@@ -39,12 +46,14 @@ export class NpmClient {
     this.#options = options;
   }
 
-  /** Looks up the newest version of a package. */
-  async newestVersion(name: string, signal: AbortSignal): Promise<string> {
+  /** Looks up the newest version of a package, and its `engines`. */
+  async newest(name: string, signal: AbortSignal): Promise<NewestVersion> {
     const { folder } = this.#options;
     await mkdir(folder, { recursive: true, mode: 0o700 });
-    const { stdout } = await this.#run(['view', name, 'version'], folder, signal);
-    return stdout.trim();
+    const { stdout } = await this.#run(['view', name, 'version', 'engines', '--json'], folder, signal);
+    const newest = readNewest(stdout);
+    if (newest === undefined) throw new NpmFault(`npm does not know a version of ${name}`);
+    return newest;
   }
 
   /** Resolves the versions of a package and its dependencies without installing them. */
@@ -136,6 +145,22 @@ function readResult(folder: string, name: string): LockedPackage {
   const installed = readInstalled(folder, name);
   if (installed === undefined) throw new NpmFault(`npm installed ${name} without recording its integrity`);
   return installed;
+}
+
+/** Reads the answer of `npm view`: an object, or the version alone if the package names no engines. */
+export function readNewest(json: string): NewestVersion | undefined {
+  let value: unknown;
+  try {
+    value = JSON.parse(json);
+  } catch {
+    return undefined;
+  }
+  // Some versions of npm answer with a list.
+  const answer: unknown = Array.isArray(value) ? value.at(-1) : value;
+  if (typeof answer === 'string') return { version: answer, engines: undefined };
+  return isRecord(answer) && typeof answer.version === 'string'
+    ? { version: answer.version, engines: answer.engines }
+    : undefined;
 }
 
 /** The error code of npm, such as `E404`, and the first line that explains it. */

@@ -2,7 +2,7 @@ import { existsSync, mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync, 
 import { tmpdir } from 'node:os';
 import { delimiter, dirname, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { findNpm, type NpmRun, runNpm } from '../../src/packages/npm-client.js';
+import { findNpm, type NpmRun, readNewest, runNpm } from '../../src/packages/npm-client.js';
 import { liveMembers, realClock, until } from '../support/processes.js';
 
 let folder: string;
@@ -87,5 +87,18 @@ describe('npm', () => {
   it('that cannot be started says so', async () => {
     const { result } = run('', { nodePath: join(folder, 'no-node') });
     expect(await result).toMatchObject({ code: null, lines: [expect.stringContaining('ENOENT')] });
+  });
+});
+
+describe('the newest version', () => {
+  it.each([
+    ['"1.0.0"', { version: '1.0.0', engines: undefined }],
+    ['{"version":"2.0.0","engines":{"node":">=22"}}', { version: '2.0.0', engines: { node: '>=22' } }],
+    ['[{"version":"1.0.0"},{"version":"2.0.0"}]', { version: '2.0.0', engines: undefined }],
+    ['', undefined],
+    ['[]', undefined],
+    ['{"version":1}', undefined],
+  ])('in the answer %s is %j', (answer, newest) => {
+    expect(readNewest(answer)).toEqual(newest);
   });
 });

@@ -15,6 +15,8 @@ export interface PublishOptions {
   /** What it says before it fails to start. */
   readonly fault?: string;
   readonly dependencies?: Readonly<Record<string, string>>;
+  /** The versions of Node that it declares to need. */
+  readonly node?: string;
   /** Has a program to run while it is installed. */
   readonly hasInstallScript?: boolean;
 }
@@ -57,7 +59,8 @@ export class Registry {
     };
   }
 
-  publish(name: string, { version, tools = ['greet'], fault, dependencies, hasInstallScript }: PublishOptions): void {
+  publish(name: string, options: PublishOptions): void {
+    const { version, tools = ['greet'], fault, dependencies, node, hasInstallScript } = options;
     const manifest = {
       name,
       version,
@@ -65,6 +68,7 @@ export class Registry {
       tools: tools.map((tool) => (typeof tool === 'string' ? { name: tool, inputSchema: { type: 'object' } } : tool)),
       ...(fault && { fault }),
       ...(dependencies && { dependencies }),
+      ...(node && { engines: { node } }),
       ...(hasInstallScript && { scripts: { install: 'node server.mjs install' } }),
     };
     const tarball = pack({
