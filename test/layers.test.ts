@@ -61,7 +61,7 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   config: ['json', 'errors', 'supervision', 'gateway/dispatch', 'node', 'npm:semver', 'npm:yaml', 'npm:zod'],
   cache: ['mcp', 'files', 'config', 'supervision', 'gateway/catalog', '.', 'node'],
   approvals: ['json', 'timing', 'files', 'config', 'cache', 'observe', 'gateway/catalog', 'node'],
-  packages: ['json', 'timing', 'errors', 'supervision', 'process', 'files', 'config', 'observe', 'node'],
+  packages: ['json', 'timing', 'errors', 'supervision', 'process', 'files', 'config', 'observe', 'node', 'npm:semver'],
   // The composition root and the command line.
   app: ['*'],
   cli: ['*'],

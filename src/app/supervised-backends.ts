@@ -4,7 +4,6 @@ import type { CatalogueCache, CatalogueCacheEntry } from '../cache/catalogue-cac
 import type { Config, ServerConfig } from '../config/config.js';
 import { withErrorBoundary } from '../errors/error-boundary.js';
 import { createToolPolicy } from '../gateway/catalog/tool-policy.js';
-import type { ServerState } from '../gateway/dispatch/availability.js';
 import { loadQueue } from '../gateway/dispatch/concurrency-limit.js';
 import { Backend, type ListenerFor } from '../gateway/registry/backend.js';
 import type { BackendRules } from '../gateway/registry/backend-options.js';
@@ -20,11 +19,11 @@ import type { PackagePlaces } from '../packages/installed-packages.js';
 import type { PackageInstaller } from '../packages/package-installer.js';
 import type { GroupGuard } from '../process/orphan-guard.js';
 import type { ChildSpec } from '../supervision/child-spec.js';
-import type { ChildSnapshot } from '../supervision/child-state.js';
 import type { Launcher, StopLadder } from '../supervision/launcher.js';
 import { Supervisor } from '../supervision/supervisor.js';
 import { loadBreaker } from '../upstream/health/circuit-breaker.js';
 import { BackendLauncher, type LaunchTarget } from './backend-launcher.js';
+import { causeInOneLine, causeOfFailure, type Failed, StateLog } from './failures.js';
 import type { Platform } from './platform.js';
 
 export interface SupervisedBackendsOptions {
@@ -67,8 +66,7 @@ export class SupervisedBackends {
   readonly #instances = new Map<string, Instance>();
   readonly #installer: ChildInstaller;
   readonly #supervisor: Supervisor;
-  /** The last logged state of each instance. */
-  readonly #logged = new Map<string, string>();
+  readonly #stateLog: StateLog;
   #launcher: Launcher = NOT_LOADED;
   #orphanGuard: GroupGuard | undefined;
 
@@ -79,13 +77,21 @@ export class SupervisedBackends {
     this.#installer = new ChildInstaller({
       open: () => this.#openInstaller(),
       logger,
-      log: (id, line) => this.#instances.get(id)?.log.add(line),
+      onFailed: (id, lines) => this.#instances.get(id)?.log.addAttempt(lines),
     });
-    platform.events.subscribe('server.changed', ({ instance, snapshot }) => this.#log(instance, snapshot));
+    this.#stateLog = new StateLog(logger);
+    platform.events.subscribe('server.changed', ({ instance }) => {
+      this.#explain(instance, (failed) => this.#stateLog.changed(instance, failed));
+    });
     this.#supervisor = new Supervisor({
       clock: platform.clock,
       random: Math.random,
-      launcher: { launch: (...launch) => this.#launcher.launch(...launch) },
+      launcher: {
+        launch: (spec, ...launch) => {
+          this.#instances.get(spec.key)?.log.beginAttempt();
+          return this.#launcher.launch(spec, ...launch);
+        },
+      },
       installer: this.#installer,
       startLimit: config.gateway.startLimit,
       onChange: (id, snapshot) => {
@@ -189,6 +195,7 @@ export class SupervisedBackends {
       problem: instance?.server.problem,
       packageVersion: this.#installer.versionOf(instance?.server.package),
       logLines: instance?.log.lines ?? [],
+      cause: this.#explain(id, causeOfFailure) ?? [],
       droppedLogLines: instance?.log.droppedLines ?? 0,
     };
   }
@@ -232,7 +239,7 @@ export class SupervisedBackends {
   async #end(id: string): Promise<void> {
     if (this.#instances.get(id)?.server.child !== undefined) await this.#supervisor.remove(id);
     this.#instances.delete(id);
-    this.#logged.delete(id);
+    this.#stateLog.forget(id);
   }
 
   #know({ file, servers }: Config): void {
@@ -267,21 +274,15 @@ export class SupervisedBackends {
       onListsRead: (catalogue) => this.#instances.get(id)?.cacheEntry()?.put(catalogue),
       onFirstListMissed: () => this.#instances.get(id)?.cacheEntry()?.putMissed(),
       retryInMs: () => (child === undefined ? undefined : this.#supervisor.retryInMs(id)),
+      failureCause: () => this.#explain(id, causeInOneLine),
     });
   }
 
-  #log(id: string, { state, generation, pid, lastFailure, restarts, missing }: ChildSnapshot): void {
-    const { logger } = this.#options;
-    const isTrouble: ServerState[] = ['suspect', 'backoff', 'parked'];
-    if (this.#logged.get(id) === state) return;
-    this.#logged.set(id, state);
-    const facts = { server: id, state, generation, pid, restarts, ...(missing && { package: missing }) };
-    if (!isTrouble.includes(state)) logger.info(facts, `server ${state}`);
-    else {
-      const log = this.#instances.get(id)?.log.lines.slice(-20);
-      const { reason, code, signal } = (state === 'suspect' ? undefined : lastFailure) ?? {};
-      logger.warn({ ...facts, reason, code, signal, log }, `server ${state}`);
-    }
+  /** Describes the state of a server and its output; `undefined` for a server that cannot run. */
+  #explain<T>(id: string, describe: (failed: Failed) => T): T | undefined {
+    const { server, log } = this.#instances.get(id) ?? {};
+    if (server?.child === undefined || log === undefined) return undefined;
+    return describe({ snapshot: this.#supervisor.snapshot(id), log, redact: this.#options.redact });
   }
 }
 

@@ -1,10 +1,13 @@
 import { EXIT } from '../app/exit-codes.js';
 import type { GlobalOptions } from '../app/global-options.js';
+import { packageFolders } from '../app/user-files.js';
+import type { ServerConfig } from '../config/config.js';
 import { reportStatus } from '../gateway/status/status.js';
 import type { ServerReport } from '../gateway/status/status-report.js';
-import { readableLine } from '../observe/log-text.js';
-import { type Diagnosis, diagnose, diagnoseTools } from './diagnosis.js';
+import { installedTree } from '../packages/installed-tree.js';
+import { type Diagnosis, diagnose, diagnoseTools, outputOf } from './diagnosis.js';
 import { table } from './output.js';
+import { remarksOn } from './package-remarks.js';
 import { chooseServers, type Once, runOnce } from './run-once.js';
 
 /** `trunkline check`: starts every server once and reports the result. */
@@ -15,7 +18,9 @@ export async function check(settings: GlobalOptions, names: readonly string[]): 
     async (once) => {
       const results = once.config.servers.map((server): Result => {
         const report = reportOn(once, server.key);
-        return { report, diagnosis: diagnose(once.config.file, server, report), unlisted: diagnoseTools(report) };
+        const diagnosis = diagnose(once.config.file, server, report);
+        const packageRemarks = remarksOnPackage(server, once.config.file);
+        return { report, diagnosis, unlisted: diagnoseTools(report), packageRemarks };
       });
       const rows = results.map(({ report, diagnosis }, at) => {
         const isNear = once.config.servers[at]?.package?.found?.place === 'near';
@@ -34,6 +39,8 @@ interface Result {
   readonly diagnosis: Diagnosis | undefined;
   /** Why the server does not list its tools, although it is ready. */
   readonly unlisted: Diagnosis | undefined;
+  /** Why the package of the server may not work. */
+  readonly packageRemarks: readonly string[];
 }
 
 const HEAD = ['SERVER', 'STATE', 'VERSION', 'PROTOCOL', 'READY AFTER', 'TOOLS', 'QUARANTINED', 'DENIED'];
@@ -60,13 +67,19 @@ function toRow(
   return [server, 'ready', version, protocolVersion ?? '-', `${Math.round(readyAfterMs ?? 0)} ms`, ...counts];
 }
 
+function remarksOnPackage({ package: used }: ServerConfig, configFile: string): string[] {
+  if (used === undefined) return [];
+  return remarksOn(used.request, installedTree(used.request, used.found, { ...packageFolders(), configFile }));
+}
+
 /** The lines below the table about one server. */
-function toRemarks({ report, diagnosis, unlisted }: Result): string[] {
-  const { server, tools, prompts, resources, resourceTemplates, dropped, log } = report;
+function toRemarks({ report, diagnosis, unlisted, packageRemarks }: Result): string[] {
+  const { server, tools, prompts, resources, resourceTemplates, dropped } = report;
+  const onPackage = packageRemarks.map((remark) => `  ${remark}`);
   const fault = diagnosis ?? unlisted;
   if (fault !== undefined) {
-    const lastLines = log.filter((line) => line !== fault.reason).map((line) => `  | ${readableLine(line)}`);
-    return ['', `${server}: ${fault.reason}`, ...lastLines, `  ${fault.hint}`];
+    const output = outputOf(report).filter((line) => line !== fault.reason);
+    return ['', `${server}: ${fault.reason}`, ...output.map((line) => `  | ${line}`), `  ${fault.hint}`, ...onPackage];
   }
   const junk = dropped.junk ?? 0;
   const failures = [prompts, resources, resourceTemplates].flatMap(({ failure }) => failure ?? []);
@@ -84,5 +97,6 @@ function toRemarks({ report, diagnosis, unlisted }: Result): string[] {
       `  skipped ${junk} ${junk === 1 ? 'line' : 'lines'} of its stdout, which must have MCP messages only; it should log to stderr`,
     );
   }
+  remarks.push(...onPackage);
   return remarks.length === 0 ? [] : ['', `${server}:`, ...remarks];
 }

@@ -11,6 +11,11 @@ export interface Diagnosis {
   readonly hint: string;
 }
 
+/** The lines of its output that tell most about the failure: those that name the cause, or else the last ones. */
+export function outputOf({ cause, log }: ServerReport): readonly string[] {
+  return cause.length > 0 ? cause : log;
+}
+
 /** Explains why a server did not start; `undefined` when it is ready. */
 export function diagnose(file: string, server: ServerConfig, report: ServerReport): Diagnosis | undefined {
   const { child, problem } = server;
@@ -32,7 +37,10 @@ function diagnoseFailure(failure: string, child: ChildSpec, report: ServerReport
   if (failure === 'exited' || failure.endsWith(': exited')) {
     return {
       reason: `it ended ${describeEnd(report)} before it was ready`,
-      hint: 'look at its last output lines; often an argument, a variable in `env` or a file is missing',
+      hint:
+        outputOf(report).length > 0
+          ? 'its output above says why; often an argument, a variable in `env` or a file is missing'
+          : 'it printed nothing; often an argument, a variable in `env` or a file is missing',
     };
   }
   if (failure === 'start-timeout' || failure.endsWith(': timeout')) {
@@ -64,11 +72,11 @@ const COULD_NOT_INSTALL = 'could not be installed: ';
 
 const HINTS: readonly (readonly [sign: string, hint: string])[] = [
   ['(EACCES)', 'make the program executable, or run it with its interpreter as `command`'],
-  [COULD_NOT_INSTALL, 'the last lines are the output of npm; `trunkline install` tries again'],
+  [COULD_NOT_INSTALL, 'the lines above are the output of npm; `trunkline install` tries again'],
   ['protocol version', 'install a newer version of this server'],
 ];
 
-const FALLBACK = 'its last output lines may show the cause; `-vv` logs more';
+const FALLBACK = 'its output above may show the cause; `-vv` logs all of it';
 
 function describeEnd({ lastExit }: ServerReport): string {
   if (lastExit === null) return 'without an exit code';

@@ -3,9 +3,11 @@ import { maxSatisfying, satisfies } from 'semver';
 import { EXIT } from '../app/exit-codes.js';
 import type { GlobalOptions } from '../app/global-options.js';
 import { isExact } from '../config/package-bin.js';
-import { NpmFault, type PublishedVersions } from '../packages/npm-client.js';
+import { installedTree } from '../packages/installed-tree.js';
+import { NpmFault, newestOf, type PublishedVersions } from '../packages/npm-client.js';
 import type { PackageRequest } from '../supervision/child-spec.js';
 import { forStream, table, tell } from './output.js';
+import { listRemarks, remarkOnNewest, remarksOn } from './package-remarks.js';
 import { workOnPackages } from './package-work.js';
 import { progressBar } from './start-progress.js';
 
@@ -17,7 +19,7 @@ export async function outdated(settings: GlobalOptions): Promise<number> {
   return await workOnPackages(
     settings,
     ({ servers }) => servers,
-    async ({ servers, npm, progressLine, ending }) => {
+    async ({ servers, npm, places, progressLine, ending }) => {
       const requests = new Map(servers.map(({ package: { request } }) => [request.name, request]));
       const published = new Map<string, PublishedVersions>();
       const faults: string[] = [];
@@ -44,7 +46,14 @@ export async function outdated(settings: GlobalOptions): Promise<number> {
         return [key, request.shown, found?.version ?? '-', wanted ?? '?', newest ?? '?', place];
       });
       const text = table([['SERVER', 'PACKAGE', 'INSTALLED', 'WANTED', 'NEWEST', 'WHERE'], ...rows]);
-      process.stdout.write(`${forStream(text, process.stdout)}\n`);
+      const remarks = servers.map(({ key, package: { request, found } }) => {
+        const versions = published.get(request.name);
+        const known = versions && newestOf(versions);
+        const onNewest = known && remarkOnNewest(request, known, found?.version);
+        const onInstalled = remarksOn(request, installedTree(request, found, places));
+        return { key, remarks: onNewest === undefined ? onInstalled : [onNewest, ...onInstalled] };
+      });
+      process.stdout.write(forStream(`${text}\n${listRemarks(remarks)}`, process.stdout));
       for (const fault of faults) tell(fault);
       return faults.length > 0 ? EXIT.failed : EXIT.ok;
     },

@@ -13,13 +13,15 @@ import { didYouMean, suggest } from '../json/suggest.js';
 import type { Logger } from '../observe/logger.js';
 import type { KnownSecrets } from '../observe/redact.js';
 import { lockKey, openLockFile, openStore } from '../packages/installed-packages.js';
+import { storedTree } from '../packages/installed-tree.js';
 import type { LockedPackage } from '../packages/lock-file.js';
 import { InstallFault, type Obtained } from '../packages/package-installer.js';
 import type { StopLadder } from '../supervision/launcher.js';
-import { type Diagnosis, diagnose, diagnoseTools } from './diagnosis.js';
+import { type Diagnosis, diagnose, diagnoseTools, outputOf } from './diagnosis.js';
 import { FirstStarts } from './first-starts.js';
 import { reportInstallFault } from './install.js';
 import { forStream, tell } from './output.js';
+import { lookUpNewest, remarksOn } from './package-remarks.js';
 import { type PackagedServer, type PackageWork, workOnPackages } from './package-work.js';
 import { triedOnce } from './run-once.js';
 import { compareTools, type ToolChanges, type Tools } from './tool-changes.js';
@@ -89,9 +91,15 @@ async function updateOne(servers: readonly PackagedServer[], work: PackageWork):
   const before = openLockFile(places).read().get(lockKey(request));
   const store = openStore(places);
   const folderOf = (locked: LockedPackage) => store.folderOf({ ...request, locked });
+  const onNewest = await lookUpNewest(request, newest.locked.version, work);
+  const remarks = [
+    ...(onNewest === undefined ? [] : [onNewest]),
+    ...remarksOn(request, storedTree(request, newest.locked, places)),
+  ].map((remark) => `  ${remark}`);
   if (before !== undefined && folderOf(before) === folderOf(newest.locked)) {
     progressLine.clear();
-    return say(`${label} is up to date: ${before.version}`);
+    const limit = onNewest === undefined ? '' : ', the newest version for this Node';
+    return say([`${label} is up to date: ${before.version}${limit}`, ...remarks].join('\n'));
   }
   const report: string[] = [];
   for (const server of servers) {
@@ -99,7 +107,7 @@ async function updateOne(servers: readonly PackagedServer[], work: PackageWork):
     const outcome = await compareVersions(server, before && folderOf(before), folderOf(newest.locked), work);
     progressLine.clear();
     if ('refused' in outcome) {
-      for (const line of outcome.refused) tell(line);
+      for (const line of [...outcome.refused, ...remarks]) tell(line);
       tell(`trunkline: ${label} ${before === undefined ? 'was not installed' : `stays at ${before.version}`}`);
       return false;
     }
@@ -107,7 +115,7 @@ async function updateOne(servers: readonly PackagedServer[], work: PackageWork):
   }
   ending.throwIfAborted();
   await installer.lock(request, newest.locked, ending);
-  say([`${label} ${describeVersions(before, newest.locked)}`, ...report].join('\n'));
+  say([`${label} ${describeVersions(before, newest.locked)}`, ...report, ...remarks].join('\n'));
   return true;
 }
 
@@ -129,7 +137,7 @@ async function compareVersions(
     return {
       refused: [
         `trunkline: the new version of ${server.key} cannot be used: ${reason}`,
-        ...after.log.map((line) => `  | ${line}`),
+        ...after.output.map((line) => `  | ${line}`),
         `  ${hint}`,
       ],
     };
@@ -178,7 +186,7 @@ interface ProbeOptions {
   readonly stoppers: Set<(ladder: StopLadder) => Promise<void>>;
 }
 
-type Probed = { readonly tools: Tools } | { readonly fault: Diagnosis; readonly log: readonly string[] };
+type Probed = { readonly tools: Tools } | { readonly fault: Diagnosis; readonly output: readonly string[] };
 
 /** Starts a server once, lists its tools under their original names, and stops it. */
 async function probeTools({ config, server, logger, secrets, ending, stoppers }: ProbeOptions): Promise<Probed> {
@@ -203,7 +211,7 @@ async function probeTools({ config, server, logger, secrets, ending, stoppers }:
     ending.throwIfAborted();
     const [report] = reportStatus(composition.status(), key).servers;
     const fault = report && (diagnose(config.file, whole, report) ?? diagnoseTools(report));
-    if (fault !== undefined) return { fault, log: report?.log ?? [] };
+    if (fault !== undefined) return { fault, output: report === undefined ? [] : outputOf(report) };
     const { tools } = JSON.parse(await listAllTools(client)) as { tools: { name: string }[] };
     const own = tools.filter(({ name }) => !name.startsWith(OWN_PREFIX));
     return { tools: new Map(own.map((tool) => [tool.name, { ...tool }])) };

@@ -37,6 +37,8 @@ export interface Failure {
   readonly retryAfterMs: number | undefined;
   /** For `not_approved`: sentences that follow `Server "NAME"` and say what the server did and what to do. */
   readonly detail?: string | undefined;
+  /** What the output of the server, or of npm, says about why the server does not run: one printable line. */
+  readonly cause?: string | undefined;
 }
 
 /**
@@ -73,7 +75,8 @@ export function describeFailure(failure: Failure): string {
     : 'The call was not sent, so repeating it is safe.';
   const isWaitKnown = !failure.sent && failure.retryAfterMs !== undefined;
   const wait = isWaitKnown ? ` Try again in ${Math.max(1, Math.ceil(failure.retryAfterMs / 1000))} s.` : '';
-  return `Server "${failure.server}" ${SENTENCES[failure.reason]} ${consequence}${wait} ${ADVICE}`;
+  const cause = failure.cause === undefined ? '' : ` Its output says: "${failure.cause}".`;
+  return `Server "${failure.server}" ${SENTENCES[failure.reason]}${cause} ${consequence}${wait} ${ADVICE}`;
 }
 
 /** Repeating the call does not help before a person approves the tool. */

@@ -32,6 +32,9 @@ export class ChildLog {
   readonly #onLine: (line: string) => void;
   readonly #lines: string[] = [];
   readonly #decoder = new TextDecoder();
+  /** Where the lines of the latest attempt to run the server begin, and those of the attempt before it. */
+  #latestStart = 0;
+  #previousStart = 0;
   #length = 0;
   #partial = new Uint8Array(0);
   #partialLength = 0;
@@ -49,6 +52,25 @@ export class ChildLog {
   /** Oldest first. */
   get lines(): readonly string[] {
     return this.#lines;
+  }
+
+  /** The lines since the latest attempt began, or those of the attempt before it. */
+  linesOf(attempt: 'latest' | 'previous'): readonly string[] {
+    return attempt === 'latest'
+      ? this.#lines.slice(this.#latestStart)
+      : this.#lines.slice(this.#previousStart, this.#latestStart);
+  }
+
+  /** The server is started again, or its package is installed again: the lines before say nothing about it. */
+  beginAttempt(): void {
+    this.#previousStart = this.#latestStart;
+    this.#latestStart = this.#lines.length;
+  }
+
+  /** Adds the whole output of an attempt that has ended. */
+  addAttempt(lines: readonly string[]): void {
+    this.beginAttempt();
+    for (const line of lines) this.add(line);
   }
 
   /** How many lines the rate limit has dropped. */
@@ -127,7 +149,11 @@ export class ChildLog {
   #store(line: string): void {
     this.#lines.push(line);
     this.#length += line.length;
-    while (this.#length > MAX_BYTES) this.#length -= this.#lines.shift()?.length ?? 0;
+    while (this.#length > MAX_BYTES) {
+      this.#length -= this.#lines.shift()?.length ?? 0;
+      this.#latestStart = Math.max(0, this.#latestStart - 1);
+      this.#previousStart = Math.max(0, this.#previousStart - 1);
+    }
     this.#onLine(line);
   }
 }

@@ -9,8 +9,8 @@ export interface ChildInstallerOptions {
   /** Loads the installer; called for the first installation. */
   readonly open: () => Promise<PackageInstaller>;
   readonly logger: Logger;
-  /** Adds a line of npm's output to the log of a server. */
-  readonly log: (key: string, line: string) => void;
+  /** Called with the output of npm for each server whose package could not be installed. */
+  readonly onFailed: (key: string, lines: readonly string[]) => void;
 }
 
 /** One installation, shared by all servers that need the same package. */
@@ -58,7 +58,7 @@ export class ChildInstaller implements Installer {
       ({ program }): InstallOutcome => ({ kind: 'installed', spec: withProgram(spec, program) }),
       (error: unknown): InstallOutcome => {
         const lines = error instanceof Error && 'lines' in error ? (error.lines as readonly string[]) : [];
-        if (isWanted) for (const line of lines) this.#options.log(spec.key, line);
+        if (isWanted) this.#options.onFailed(spec.key, lines);
         return { kind: 'failed', reason: errorMessage(error) };
       },
     );

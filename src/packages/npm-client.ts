@@ -37,6 +37,14 @@ export interface PublishedVersions {
   /** The versions by dist-tag, such as `latest`. */
   readonly tags: Readonly<Record<string, string>>;
   readonly versions: readonly string[];
+  /** As in the package.json of the version `latest`. */
+  readonly engines: unknown;
+}
+
+export interface NewestVersion {
+  readonly version: string;
+  /** As in the package.json of this version. */
+  readonly engines: unknown;
 }
 
 /**
@@ -57,10 +65,13 @@ export class NpmClient {
   ): Promise<PublishedVersions> {
     const { folder } = this.#options;
     await mkdir(folder, { recursive: true, mode: 0o700 });
-    const { stdout } = await this.#run(['view', name, 'dist-tags', 'versions', '--json'], folder, env, signal);
-    const { 'dist-tags': tags = {}, versions = [] } = parseView(stdout, name);
-    // npm prints a list of one as the value alone.
-    return { tags, versions: [versions].flat() };
+    const { stdout } = await this.#run(
+      ['view', name, 'dist-tags', 'versions', 'engines', '--json'],
+      folder,
+      env,
+      signal,
+    );
+    return readPublished(stdout, name);
   }
 
   /** Resolves the versions of a package and its dependencies without installing them. */
@@ -156,10 +167,19 @@ function specOf(name: string, version: string | undefined): string {
   return version === undefined ? name : `${name}@${version}`;
 }
 
-function parseView(stdout: string, name: string) {
-  const view = parseJson(stdout);
+/** Reads the answer of `npm view`. Throws an `NpmFault` if it names no versions. */
+export function readPublished(stdout: string, name: string): PublishedVersions {
+  const answer = parseJson(stdout);
+  // Some versions of npm answer with a list.
+  const view = Array.isArray(answer) ? answer.at(-1) : answer;
   if (!isRecord(view)) throw new NpmFault({ message: `npm reported no versions of ${name}` });
-  return view as { 'dist-tags'?: Readonly<Record<string, string>>; versions?: string | readonly string[] };
+  const { 'dist-tags': tags, versions, engines } = view;
+  return {
+    tags: isRecord(tags) ? (tags as Readonly<Record<string, string>>) : {},
+    // npm prints a list of one as the value alone.
+    versions: [versions ?? []].flat().filter((version) => typeof version === 'string'),
+    engines,
+  };
 }
 
 async function writeJson(folder: string, name: string, value: unknown): Promise<void> {
@@ -170,6 +190,11 @@ function readResult(folder: string, name: string): LockedPackage {
   const installed = readInstalled(folder, name);
   if (installed === undefined) throw new NpmFault({ message: `npm installed ${name} without recording its integrity` });
   return installed;
+}
+
+/** The version with the tag `latest`. */
+export function newestOf({ tags: { latest }, engines }: PublishedVersions): NewestVersion | undefined {
+  return latest === undefined ? undefined : { version: latest, engines };
 }
 
 const CLI = join('npm', 'bin', 'npm-cli.js');

@@ -91,6 +91,11 @@ describe('the words of a failure', () => {
     expect(words).toContain(`Try again in ${text}.`);
   });
 
+  it('quote what the output of the server says about the cause', () => {
+    const words = describeFailure(failure({ reason: 'parked', sent: false, cause: 'Error: no key' }));
+    expect(words).toContain('less often. Its output says: "Error: no key". The call was not sent');
+  });
+
   it('do not invite to try again what may have happened already', () => {
     expect(describeFailure(failure({ retryAfterMs: 1_000 }))).not.toContain('Try again');
   });

@@ -192,9 +192,22 @@ describe('check', () => {
     );
   });
 
-  it('shows the last lines of a server with control characters escaped', async () => {
+  it('shows the output of a server without colors and with control characters escaped', async () => {
     place.configure({ bad: 'exits-at-once' });
-    expect((await place.run(['check'])).stdout).toContain('  | Error: API_URL is not set \\u{1b}[31m\n');
+    expect((await place.run(['check'])).stdout).toContain('  | Error: API_URL is not set \\u{7}\n');
+  });
+
+  it('shows the line that names the cause, without the stack frames around it', async () => {
+    place.configure({ bad: 'no-key' });
+    const { stdout } = await place.run(['check']);
+    expect(stdout.split('\n\n')[1]).toBe(
+      [
+        'bad: it ended with exit code 1 before it was ready',
+        '  | Error: ACME_KEY is not set',
+        '  its output above says why; often an argument, a variable in `env` or a file is missing',
+        '',
+      ].join('\n'),
+    );
   });
 
   it('names the list that a server cannot read, and its words, and exits with 1', async () => {

@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { afterEach, describe, expect, it } from 'vitest';
 import { GatewayProcess } from '../support/gateway-process.js';
 import { until } from '../support/processes.js';
@@ -134,6 +135,23 @@ describe('a server that ends by itself', () => {
     await gateway.call('trunkline__restart', { server: 'lab' });
     await gateway.untilState('lab', 'ready');
     expect((await gateway.listTools()).map(({ name }) => name)).toContain('lab__wait');
+  });
+
+  it('is parked with the cause that its output names: in the status, the log, and the answers to calls', async () => {
+    const program = fileURLToPath(new URL('../fixtures/cli/no-key.mjs', import.meta.url));
+    gateway = await GatewayProcess.start({
+      servers: { bad: { command: 'node', args: [program], restart: { firstDelay: '5ms', budget: 2 } } },
+      args: ['-v'],
+    });
+    const cause = ['Error: ACME_KEY is not set'];
+    const parked = await gateway.untilState('bad', 'parked');
+    await until('the cause is logged', () => gateway.stderr.includes('"msg":"server parked"'));
+    expect(await gateway.status('bad')).toMatchObject({ cause });
+    expect(parked.log).toContain(`Node.js ${process.version}`);
+    const records = gateway.stderr.split('\n').filter((line) => /server (?:backoff|parked)/.test(line));
+    expect(records.map((line) => JSON.parse(line).cause)).toEqual([cause, cause]);
+    const { result } = (await gateway.call('bad__anything', {})).message;
+    expect(result.content[0].text).toContain('Its output says: "Error: ACME_KEY is not set". The call was not sent');
   });
 });
 

@@ -29,6 +29,24 @@ describe('the log of a child', () => {
     expect(told).toEqual([...log.lines]);
   });
 
+  it('knows the lines of the latest two attempts, also after it dropped the oldest lines', () => {
+    const { log } = logging();
+    const attempts = () => [log.linesOf('previous'), log.linesOf('latest')];
+    log.add('before');
+    expect(attempts()).toEqual([[], ['before']]);
+    log.beginAttempt();
+    log.add('one');
+    log.addAttempt(['two', 'three']);
+    expect(attempts()).toEqual([['one'], ['two', 'three']]);
+    log.beginAttempt();
+    expect(attempts()).toEqual([['two', 'three'], []]);
+    log.add('x'.repeat(8_000));
+    log.beginAttempt();
+    for (let line = 0; line < 8; line += 1) log.add(`${line}${'y'.repeat(8_000)}`);
+    expect(log.lines).toHaveLength(8);
+    expect(attempts()).toEqual([[], [...log.lines]]);
+  });
+
   it('takes what stands without a line end for a line when the stream ends', () => {
     const { log } = logging();
     log.write(bytesOf('last words'));

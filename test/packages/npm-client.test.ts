@@ -2,7 +2,7 @@ import { existsSync, mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync, 
 import { tmpdir } from 'node:os';
 import { delimiter, dirname, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { findNpm, type NpmRun, runNpm } from '../../src/packages/npm-client.js';
+import { findNpm, type NpmRun, newestOf, readPublished, runNpm } from '../../src/packages/npm-client.js';
 import { liveMembers, realClock, until } from '../support/processes.js';
 
 let folder: string;
@@ -87,5 +87,30 @@ describe('npm', () => {
   it('that cannot be started says so', async () => {
     const { result } = run('', { nodePath: join(folder, 'no-node') });
     expect(await result).toMatchObject({ code: null, lines: [expect.stringContaining('ENOENT')] });
+  });
+});
+
+describe('the versions of a package', () => {
+  const view = (members: object) =>
+    JSON.stringify({ 'dist-tags': { latest: '2.0.0' }, versions: ['1.0.0', '2.0.0'], ...members });
+
+  it.each([
+    ['with the engines of the newest', view({ engines: { node: '>=22' } }), { node: '>=22' }],
+    ['without engines', view({}), undefined],
+    ['in a list, as some versions of npm write it', `[${view({})}]`, undefined],
+  ])('are read %s', (_, answer, engines) => {
+    const published = readPublished(answer, 'tool');
+    expect(published.versions).toEqual(['1.0.0', '2.0.0']);
+    expect(newestOf(published)).toEqual({ version: '2.0.0', engines });
+  });
+
+  it('are read from an answer that has one version, and no tag', () => {
+    const published = readPublished('{"versions":"1.0.0"}', 'tool');
+    expect(published.versions).toEqual(['1.0.0']);
+    expect(newestOf(published)).toBeUndefined();
+  });
+
+  it.each(['', '[]', '"1.0.0"'])('are missing in the answer %j', (answer) => {
+    expect(() => readPublished(answer, 'tool')).toThrow('npm reported no versions of tool');
   });
 });

@@ -19,6 +19,8 @@ export interface PublishOptions {
   /** What it says before it fails to start. */
   readonly fault?: string;
   readonly dependencies?: Readonly<Record<string, string>>;
+  /** The versions of Node that it declares to need. */
+  readonly node?: string;
   /** Has a program to run while it is installed. */
   readonly hasInstallScript?: boolean;
 }
@@ -64,7 +66,7 @@ export class Registry {
 
   publish(name: string, options: PublishOptions): void {
     const { version, tag = 'latest', tools = ['greet'], isUnlisted = false } = options;
-    const { fault, dependencies, hasInstallScript } = options;
+    const { fault, dependencies, node, hasInstallScript } = options;
     const definitions = tools.map((tool) =>
       typeof tool === 'string' ? { name: tool, inputSchema: { type: 'object' } } : tool,
     );
@@ -75,6 +77,7 @@ export class Registry {
       ...(!isUnlisted && { tools: definitions }),
       ...(fault && { fault }),
       ...(dependencies && { dependencies }),
+      ...(node && { engines: { node } }),
       ...(hasInstallScript && { scripts: { install: 'node server.mjs install' } }),
     };
     const tarball = pack({

@@ -42,6 +42,8 @@ export interface DispatcherOptions {
   readonly events?: EventSink | undefined;
   /** Milliseconds until the supervisor's next start, or `undefined` if none is planned. */
   readonly retryInMs: () => number | undefined;
+  /** What the output of the server says about why no process runs: one printable line without secrets. */
+  readonly failureCause?: () => string | undefined;
 }
 
 /**
@@ -213,6 +215,7 @@ export class Dispatcher {
       generation: this.#availability.generation,
       sent,
       detail,
+      cause: HAVE_A_CAUSE.includes(reason) ? this.#options.failureCause?.() : undefined,
       retryAfterMs: reason === 'breaker_open' ? this.#breaker.retryAfterMs : this.#options.retryInMs(),
     });
   }
@@ -229,3 +232,6 @@ export class Dispatcher {
     });
   }
 }
+
+/** Failures of calls to a server whose process has failed. */
+const HAVE_A_CAUSE: readonly FailureReason[] = ['parked', 'not_installed', 'restarting'];

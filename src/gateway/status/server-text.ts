@@ -10,7 +10,7 @@ export function renderProblem(server: ServerReport): string[] {
     ...failureRows(server),
     ...gapRows(server, BRIEF_NAMES),
     ...callRows(server),
-    ...(server.problem === '' ? [] : logRows(server)),
+    ...(server.problem === '' ? [] : outputRows(server)),
     adviceRow(server),
   ]);
 }
@@ -41,7 +41,7 @@ export function renderServer(server: ServerReport): string[] {
     ...callRows(server),
     droppedRow(server),
     server.droppedLogLines > 0 && row('log lines dropped', `${server.droppedLogLines} (more than 1000 in one second)`),
-    ...logRows(server),
+    ...outputRows(server),
     adviceRow(server),
   ]);
 }
@@ -156,8 +156,8 @@ function listsOf({ tools, prompts, resources, resourceTemplates }: ServerReport)
   return [tools, prompts, resources, resourceTemplates];
 }
 
-function logRows(server: ServerReport): Row[] {
-  return outputOf(server).map((line) => row('log', line));
+function outputRows(server: ServerReport): Row[] {
+  return [...server.cause.map((line) => row('cause', line)), ...outputOf(server).map((line) => row('log', line))];
 }
 
 function adviceRow({ advice }: ServerReport): Row {

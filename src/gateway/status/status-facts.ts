@@ -30,6 +30,8 @@ export interface ServerFacts {
   readonly packageVersion?: string | undefined;
   /** The last lines of stderr, and of stdout lines that were not messages. Without secrets, oldest first. */
   readonly logLines: readonly string[];
+  /** The lines that name the cause of the latest failure. Without secrets. Empty while the server runs. */
+  readonly cause: readonly string[];
   /** Number of log lines that were dropped because too many came at once. */
   readonly droppedLogLines: number;
   /** All instances of this server, including this one. Clients with different profiles use different instances. */

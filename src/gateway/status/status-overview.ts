@@ -83,6 +83,7 @@ function overviewOfServer(report: ServerReport): ServerOverview {
       advice: hasProblem(report) ? report.advice : '',
       lastFailure: hasFailed ? lastFailure : null,
       lastExit: hasFailed ? lastExit : null,
+      cause: problem === '' ? [] : report.cause,
       log: problem === '' ? [] : outputOf(report),
       retryInSeconds: report.retryInSeconds,
       installing: report.installing,

@@ -97,6 +97,9 @@ export interface ServerReport {
   readonly retryInSeconds: number | null;
   /** The package that is being installed, and for how long, including the wait for other packages. */
   readonly installing: { readonly package: string; readonly forSeconds: number } | null;
+  /** The lines of the output that name the cause of the latest failure. Empty while the server runs. */
+  readonly cause: readonly string[];
+  /** The last lines of the output. In a report of all servers, empty if there is a cause. */
   readonly log: readonly string[];
   /** Number of log lines that were dropped because too many came at once. */
   readonly droppedLogLines: number;

@@ -91,7 +91,8 @@ function reportServer(facts: StatusFacts, one: ServerFacts, logLines: number): S
       lifecycle?.missing === undefined || lifecycle.installingSince === undefined
         ? null
         : { package: sanitize(lifecycle.missing), forSeconds: seconds(facts.now - lifecycle.installingSince) },
-    log: one.logLines.slice(-logLines).map(sanitize),
+    cause: one.cause.slice(0, logLines).map(sanitize),
+    log: (logLines === BRIEF_LOG_LINES && one.cause.length > 0 ? [] : one.logLines.slice(-logLines)).map(sanitize),
     droppedLogLines: one.droppedLogLines,
     ...assess(facts, one),
     instructions:

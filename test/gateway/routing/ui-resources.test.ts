@@ -141,6 +141,7 @@ describe('a user interface that two servers have', () => {
         lifecycle: undefined,
         problem: undefined,
         logLines: [],
+        cause: [],
         droppedLogLines: 0,
         instances: [],
       };

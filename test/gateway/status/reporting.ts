@@ -36,6 +36,7 @@ interface Given {
   readonly lifecycle?: Partial<ProcessFacts> | undefined;
   readonly problem?: ServerFacts['problem'];
   readonly logLines?: readonly string[];
+  readonly cause?: readonly string[];
   readonly facts?: Partial<StatusFacts>;
   readonly isStarted?: boolean;
 }
@@ -46,6 +47,7 @@ export async function given({
   lifecycle,
   problem,
   logLines = [],
+  cause = [],
   facts,
   isStarted = true,
 }: Given = {}) {
@@ -68,6 +70,7 @@ export async function given({
         lifecycle: { ...READY, ...lifecycle },
         problem,
         logLines,
+        cause,
         droppedLogLines: 0,
         instances: [],
       },
@@ -76,6 +79,7 @@ export async function given({
         lifecycle: undefined,
         problem: undefined,
         logLines: [],
+        cause: [],
         droppedLogLines: 0,
         instances: [],
       },
@@ -93,7 +97,7 @@ export async function manyReady(keys: readonly string[], tools: readonly string[
   const { make } = await given();
   const servers = keys.map((key): ServerFacts => {
     const { backend } = world.server(key);
-    const noLog = { problem: undefined, logLines: [], droppedLogLines: 0 };
+    const noLog = { problem: undefined, logLines: [], cause: [], droppedLogLines: 0 };
     return { backend, lifecycle: READY, ...noLog, instances: [{ backend, lifecycle: READY, isUnclaimed: false }] };
   });
   return reportStatus({ ...make(), catalogs: world.gateway.catalogs, servers });

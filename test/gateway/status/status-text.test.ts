@@ -236,3 +236,15 @@ describe('the text about one server', () => {
     ]);
   });
 });
+
+describe('a server that failed', () => {
+  it('has the lines that name the cause instead of its last ones, and both if it is asked for', async () => {
+    const logLines = ['Error: no key', '    at main (server.js:1:1)', 'Node.js v20.20.2'];
+    const { report, make } = await given({ lifecycle: FAILED, logLines, cause: ['Error: no \u001bkey', 'canary'] });
+    const about = (text: string) => text.split('\n').filter((line) => /^ {4}(?:cause|log):/.test(line));
+    const causes = ['    cause: Error: no \\u{1b}key', '    cause: [redacted]'];
+    expect(about(renderStatus(report()))).toEqual(causes);
+    const one = reportStatus(make(), 'a');
+    expect(about(renderOneServer(one))).toEqual([...causes, ...logLines.map((line) => `    log: ${line}`)]);
+  });
+});

@@ -45,6 +45,7 @@ describe('the report', () => {
       lastFailure: null,
       retryInSeconds: null,
       installing: null,
+      cause: [],
       log: [],
       droppedLogLines: 0,
       problem: '',
@@ -96,6 +97,7 @@ describe('the report', () => {
         lifecycle: READY,
         problem: undefined,
         logLines: [],
+        cause: [],
         droppedLogLines: 0,
         instances: [],
       };
@@ -255,6 +257,7 @@ describe('what a server offers besides tools', () => {
         lifecycle: READY,
         problem: undefined,
         logLines: [],
+        cause: [],
         droppedLogLines: 0,
         instances: [],
       };
