@@ -8,6 +8,7 @@ import type { HttpTransport } from '../downstream/http/server.js';
 import type { PendingGateway } from '../gateway/pending-gateway.js';
 import type { Logger } from '../observe/logger.js';
 import { type Composition, compose } from './compose.js';
+import { drainClient } from './drain-client.js';
 import { EXIT } from './exit-codes.js';
 import { type GlobalOptions, openLog } from './global-options.js';
 import { careForHeap } from './heap-care.js';
@@ -84,7 +85,10 @@ export async function serveClients(settings: GlobalOptions, clientSide: ClientSi
       const file = config.file === '' ? undefined : config.file;
       const { checkedFiles } = caches;
       if (config.gateway.watch) unfollow = reloadOnChange({ settings, composition, logger, file, checkedFiles });
-      await Promise.race([clientSide.client?.left ?? NEVER, aborted(ending)]);
+      const { startupWaitMs } = config.gateway;
+      const options = { ...clientSide.platform, gateway: composition.gateway, startupWaitMs, logger };
+      const left = clientSide.client === undefined ? NEVER : drainClient(clientSide.client, options);
+      await Promise.race([left, aborted(ending)]);
       return EXIT.ok;
     },
   });
