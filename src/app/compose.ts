@@ -56,6 +56,8 @@ const ALL_CLIENTS: ClientProfile = {
 export interface Composition {
   readonly gateway: Gateway;
   readonly platform: Platform;
+  /** The active configuration. */
+  readonly config: Config;
   readonly approvals: Pick<Approvals, 'of'>;
   /** Resolves when the cached catalogues are listed to the clients. */
   cachedListsShown(): Promise<void>;
@@ -160,6 +162,7 @@ export function compose(options: ComposeOptions): Composition {
     ownTools,
     startupWaitMs: activeConfig.config.gateway.startupWaitMs,
     notice: activeConfig.notice,
+    maxInstructionsBytes: activeConfig.config.gateway.maxInstructionsBytes,
   });
   const gateway = new Gateway({
     clock,
@@ -183,6 +186,9 @@ export function compose(options: ComposeOptions): Composition {
   return {
     gateway,
     platform,
+    get config() {
+      return activeConfig.config;
+    },
     approvals,
     status: () => {
       const oldest = [...gateway.pool.keys].flatMap((key) => gateway.pool.of(key).slice(0, 1));

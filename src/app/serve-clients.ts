@@ -1,6 +1,7 @@
 import { CacheFolder } from '../cache/cache-folder.js';
 import { CatalogueCache } from '../cache/catalogue-cache.js';
 import { ConfigCache } from '../cache/config-cache.js';
+import { MAX_INSTRUCTIONS_FILE_BYTES } from '../cache/instructions-cache.js';
 import type { CheckedFileCache } from '../config/check-file.js';
 import type { Config } from '../config/config.js';
 import { ConfigError } from '../config/config-error.js';
@@ -12,6 +13,7 @@ import { drainClient } from './drain-client.js';
 import { EXIT } from './exit-codes.js';
 import { type GlobalOptions, openLog } from './global-options.js';
 import { careForHeap } from './heap-care.js';
+import { keepInstructions } from './known-instructions.js';
 import type { Platform } from './platform.js';
 import { readConfig } from './read-config.js';
 import { logConfig, reloadOnChange } from './reload-config.js';
@@ -19,7 +21,14 @@ import { runToEnd } from './run-to-end.js';
 import { readSealSecret, type SealSecret } from './seal.js';
 import type { HttpSettings, ServeHttpOptions } from './serve-http.js';
 import { inTime, type StdioClient } from './stdio-client.js';
-import { approvalPlaces, catalogueFolder, checkedFolder, packageFolders, runFolder } from './user-files.js';
+import {
+  approvalPlaces,
+  catalogueFolder,
+  checkedFolder,
+  instructionsFolder,
+  packageFolders,
+  runFolder,
+} from './user-files.js';
 
 /** What is set up before the configuration is read, and the settings of the HTTP transport, which opens after that. */
 interface ClientSide {
@@ -73,13 +82,17 @@ export async function serveClients(settings: GlobalOptions, clientSide: ClientSi
     isOutputAwaited: false,
     onListening: clientSide.onListening,
     close: async () => {
-      await Promise.all([http?.close(), unfollow()]);
+      await Promise.all([http?.close(), unfollow(), caches.instructions?.settled()]);
     },
     work: async (ending) => {
-      const isListExpected = clientSide.gateway.isAwaited;
-      clientSide.gateway.become(composition.gateway);
-      if (isListExpected) await firstList(clientSide.gateway, composition);
-      if (clientSide.client?.isGone() === true) return EXIT.ok;
+      const { client, gateway } = clientSide;
+      const { instructions: folder, secret } = caches;
+      const isListExpected = gateway.isAwaited;
+      gateway.become(composition.gateway);
+      if (client !== undefined && folder !== undefined)
+        keepInstructions({ composition, gateway, client, folder, secret, ending });
+      if (isListExpected) await firstList(gateway, composition);
+      if (client?.isGone() === true) return EXIT.ok;
       logger.prepare();
       await composition.start();
       const file = config.file === '' ? undefined : config.file;
@@ -87,7 +100,7 @@ export async function serveClients(settings: GlobalOptions, clientSide: ClientSi
       if (config.gateway.watch) unfollow = reloadOnChange({ settings, composition, logger, file, checkedFiles });
       const { startupWaitMs } = config.gateway;
       const options = { ...clientSide.platform, gateway: composition.gateway, startupWaitMs, logger };
-      const left = clientSide.client === undefined ? NEVER : drainClient(clientSide.client, options);
+      const left = client === undefined ? NEVER : drainClient(client, options);
       await Promise.race([left, aborted(ending)]);
       return EXIT.ok;
     },
@@ -153,6 +166,7 @@ interface Caches {
   /** Absent when the secret cannot be stored: no later run could read what is cached. */
   readonly catalogues?: CatalogueCache;
   readonly checkedFiles?: CheckedFileCache;
+  readonly instructions?: CacheFolder;
 }
 
 /** The size limit of a list. */
@@ -161,6 +175,8 @@ const MAX_CATALOGUE_BYTES = 4 * 1024 * 1024;
 const MAX_CATALOGUES = 256;
 const MAX_CONFIG_BYTES = 4 * 1024 * 1024;
 const MAX_CONFIGS = 16;
+/** Some kinds of clients for each configuration. */
+const MAX_INSTRUCTIONS = 64;
 
 function openCaches({ secret, isLasting, onSealed }: SealSecret, { scan }: Platform, logger: Logger): Caches {
   // Without the secret, no later run can find or decrypt the files.
@@ -181,9 +197,16 @@ function openCaches({ secret, isLasting, onSealed }: SealSecret, { scan }: Platf
     maxFileBytes: MAX_CONFIG_BYTES,
     maxFiles: MAX_CONFIGS,
   });
+  const instructions = new CacheFolder({
+    ...common,
+    folder: instructionsFolder(),
+    maxFileBytes: MAX_INSTRUCTIONS_FILE_BYTES,
+    maxFiles: MAX_INSTRUCTIONS,
+  });
   return {
     secret,
     onSealed,
+    instructions,
     catalogues: new CatalogueCache({ folder: catalogues, secret, onCached: onSealed, onIgnored, scan }),
     checkedFiles: new ConfigCache({ folder: checked, secret, onCached: onSealed }),
   };

@@ -42,6 +42,11 @@ export const gatewaySection = z.strictObject(
       'Limit on incomplete incoming messages, for all servers and clients together. A message that exceeds it is dropped.',
       { min: '1MiB', max: '16GiB' },
     ).exactOptional(),
+    maxInstructions: bytes(
+      GATEWAY_DEFAULTS.maxInstructions,
+      'Limit on the instructions that a client gets: a line about each server, and the instructions of the servers, of which the longest are cut. 0B leaves out everything that servers say.',
+      { min: '0B', max: '64KiB' },
+    ).exactOptional(),
     http: httpSection
       .meta({
         description: 'Limits of the HTTP server, for `serve --http`. Keys that you leave out keep their defaults.',
@@ -53,5 +58,13 @@ export const gatewaySection = z.strictObject(
 
 /** Built-in settings of the gateway, parsed by the same rules as the file. */
 export const GATEWAY_BUILT_IN = gatewaySection
-  .required({ startupWait: true, idleStop: true, restartTool: true, maxQueued: true, maxPartial: true, watch: true })
+  .required({
+    startupWait: true,
+    idleStop: true,
+    restartTool: true,
+    watch: true,
+    maxQueued: true,
+    maxPartial: true,
+    maxInstructions: true,
+  })
   .parse(GATEWAY_DEFAULTS);

@@ -2,7 +2,6 @@ import type { ClientFacts, DownstreamClient, Exchange, GatewayPort, GatewaySessi
 import { RPC_CODES, RpcError } from '../jsonrpc/rpc-error.js';
 import type { NotificationEnvelope } from '../mcp/envelope.js';
 import { requestedList } from '../mcp/lists.js';
-import { ABOUT } from './instructions.js';
 
 /** Limit of queued requests of one client. More than a client sends while the configuration is read. */
 const MAX_QUEUED = 1_024;
@@ -14,11 +13,15 @@ const MAX_QUEUED = 1_024;
 export class PendingGateway implements GatewayPort {
   /** Resolves once a client that connected before the gateway existed has requested a list from it. */
   readonly listed: Promise<void>;
+  readonly #instructionsFor: (facts: ClientFacts) => string;
   #gateway: GatewayPort | undefined;
+  #newest: Opened | undefined;
   #onListed = () => {};
   readonly #waiting = new Set<PendingSession>();
 
-  constructor() {
+  /** `instructionsFor` returns the instructions for a client that connects before the gateway exists. */
+  constructor(instructionsFor: (facts: ClientFacts) => string) {
+    this.#instructionsFor = instructionsFor;
     this.listed = new Promise((resolve) => {
       this.#onListed = resolve;
     });
@@ -29,9 +32,18 @@ export class PendingGateway implements GatewayPort {
     return this.#waiting.size > 0;
   }
 
+  /** The client that connected last, and its session of the gateway itself. Absent until the gateway exists. */
+  get newest(): Opened | undefined {
+    return this.#newest;
+  }
+
   open(client: DownstreamClient, facts: ClientFacts): GatewaySession {
-    if (this.#gateway !== undefined) return this.#gateway.open(client, facts);
-    const session = new PendingSession(client, facts, {
+    if (this.#gateway !== undefined) {
+      const session = this.#gateway.open(client, facts);
+      this.#newest = { facts, session };
+      return session;
+    }
+    const session = new PendingSession(client, facts, this.#instructionsFor(facts), {
       onListed: () => this.#onListed(),
       onClosed: () => this.#waiting.delete(session),
     });
@@ -42,9 +54,14 @@ export class PendingGateway implements GatewayPort {
   /** The gateway exists. All queued and later requests go to it. */
   become(gateway: GatewayPort): void {
     this.#gateway = gateway;
-    for (const session of this.#waiting) session.become(gateway);
+    for (const session of this.#waiting) this.#newest = session.become(gateway);
     this.#waiting.clear();
   }
+}
+
+interface Opened {
+  readonly facts: ClientFacts;
+  readonly session: GatewaySession;
 }
 
 interface PendingEvents {
@@ -58,7 +75,7 @@ interface PendingEvents {
  */
 class PendingSession implements GatewaySession {
   readonly offered = [];
-  readonly instructions = ABOUT;
+  readonly instructions: string;
   readonly initializeResult = undefined;
   readonly #client: DownstreamClient;
   readonly #facts: ClientFacts;
@@ -66,16 +83,18 @@ class PendingSession implements GatewaySession {
   #queued: Exchange[] = [];
   #session: GatewaySession | undefined;
 
-  constructor(client: DownstreamClient, facts: ClientFacts, events: PendingEvents) {
+  constructor(client: DownstreamClient, facts: ClientFacts, instructions: string, events: PendingEvents) {
     this.#client = client;
     this.#facts = facts;
+    this.instructions = instructions;
     this.#events = events;
   }
 
-  become(gateway: GatewayPort): void {
+  become(gateway: GatewayPort): Opened {
     const session = gateway.open(this.#client, this.#facts);
     this.#session = session;
     for (const exchange of this.#queued.splice(0)) if (!exchange.isSettled) this.#serve(session, exchange);
+    return { facts: this.#facts, session };
   }
 
   serve(exchange: Exchange): void {

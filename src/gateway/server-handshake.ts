@@ -1,4 +1,5 @@
 import type { ServerHandshake } from '../downstream/port.js';
+import type { InstructingServer } from './instructions.js';
 import type { Backend } from './registry/backend.js';
 
 /** The initialize result of a backend's process; or why there is no process within `waitMs` milliseconds. */
@@ -16,4 +17,25 @@ export async function serverHandshake(backend: Backend, waitMs: number): Promise
     retryAfterMs: undefined,
   } as const;
   return { kind: 'failed', failure };
+}
+
+/** What the instructions need of a backend and of a handshake of its server; nothing without a handshake. */
+export function instructingServer(
+  { key, prefix, lists }: Backend,
+  handshake: Backend['handshake'],
+): InstructingServer[] {
+  if (handshake === undefined) return [];
+  const { instructions, serverInfo } = handshake;
+  const listed = ({ entries }: Backend['lists']['tools']) => entries.filter(({ entry }) => entry !== undefined);
+  return [
+    {
+      ...serverInfo,
+      key,
+      prefix,
+      tools: listed(lists.tools).map(({ original }) => original),
+      prompts: listed(lists.prompts).length,
+      resources: listed(lists.resources).length,
+      instructions,
+    },
+  ];
 }
