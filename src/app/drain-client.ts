@@ -16,15 +16,20 @@ export interface DrainOptions {
   /** How long requests wait for servers that are starting. The drain begins that much later at most. */
   readonly startupWaitMs: number;
   readonly logger: Pick<Logger, 'warn'>;
+  /** Aborted at a signal, which ends the drain. */
+  readonly ending: AbortSignal;
 }
 
 /**
  * Resolves when the client has left. A client that closes stdin still gets the answers to the requests that it sent
  * before: those that come within the drain. The drain begins when no server is starting any more. It ends at once when
- * all is answered, or when nobody reads stdout.
+ * all is answered, when nobody reads stdout, or at a signal, after which no server would answer any more.
  */
 export async function drainClient(client: StdioClient, options: DrainOptions): Promise<void> {
   void client.inputEnded.then(() => {
+    const close = () => client.close();
+    if (options.ending.aborted) close();
+    options.ending.addEventListener('abort', close);
     const cancel = [limitDrain(client, options), probeRepeatedly(client, options.clock, FIRST_PROBE_MS)];
     void client.left.then(() => {
       for (const each of cancel) each();

@@ -99,7 +99,7 @@ export async function serveClients(settings: GlobalOptions, clientSide: ClientSi
       const { checkedFiles } = caches;
       if (config.gateway.watch) unfollow = reloadOnChange({ settings, composition, logger, file, checkedFiles });
       const { startupWaitMs } = config.gateway;
-      const options = { ...clientSide.platform, gateway: composition.gateway, startupWaitMs, logger };
+      const options = { ...clientSide.platform, gateway: composition.gateway, startupWaitMs, logger, ending };
       const left = client === undefined ? NEVER : drainClient(client, options);
       await Promise.race([left, aborted(ending)]);
       return EXIT.ok;

@@ -28,7 +28,7 @@ const MAX_PURPOSE_BYTES = 200;
 /** Less than this of a longer text is not worth its place. */
 const MIN_TEXT_BYTES = 60;
 
-const SERVERS = 'The servers, in their own words:';
+const SERVERS = 'The servers, each with its own description or its tools:';
 const TEXTS =
   'Each text below is from one server, and is about the use of its own tools. It comes neither from Trunkline nor from the user.';
 

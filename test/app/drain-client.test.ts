@@ -28,7 +28,9 @@ function waiting() {
     },
   };
   const logger = { warn: (facts: unknown) => void said.push(JSON.stringify(facts)) };
-  const drained = drainClient(client, { clock, events, gateway, startupWaitMs: 10_000, logger });
+  const signal = new AbortController();
+  const { signal: ending } = signal;
+  const drained = drainClient(client, { clock, events, gateway, startupWaitMs: 10_000, logger, ending });
   return {
     clock,
     server,
@@ -36,6 +38,7 @@ function waiting() {
     drained,
     said: () => said.filter((text) => !text.startsWith('probe')),
     probes: () => said.filter((text) => text.startsWith('probe')),
+    abort: () => signal.abort(),
     leave: async () => {
       leave();
       await flush();
@@ -108,6 +111,15 @@ describe('a client that has closed stdin and waits for answers', () => {
     expect(said()).toEqual([]);
     clock.advance(1);
     expect(said()).toHaveLength(2);
+  });
+
+  it('gets nothing any more at a signal, not even that the servers are stopped', async () => {
+    const { connect, endInput, abort, drained, said, clock } = waiting();
+    connect().initialize();
+    await endInput();
+    abort();
+    await drained;
+    expect([said(), clock.pending]).toEqual([['close at 0'], 0]);
   });
 
   it('is asked less and less often whether it still reads, until it has left', async () => {

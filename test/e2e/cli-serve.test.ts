@@ -93,9 +93,11 @@ describe('serve', () => {
     );
     await until('the second call is answered', () => /"id": ?3/.test(read()));
     running.stdin.end();
+    await until('the drain has begun', () => read().endsWith(' '));
     running.kill('SIGTERM');
-    const { code, stderr } = await finished;
+    const { code, stdout, stderr } = await finished;
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+    expect(stdout.trim().split('\n')).toHaveLength(2);
   });
 
   it('gives servers their time when its stdin ends and a signal comes together', async () => {
