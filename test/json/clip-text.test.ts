@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { clipText, utf8Length } from '../../src/json/clip-text.js';
+import { growthOf, LINEAR } from '../support/cpu-time.js';
 
 describe('the length in UTF-8', () => {
   it('is that of the encoded text', () => {
@@ -37,6 +38,9 @@ describe('a clipped text', () => {
     ['an emoji', '😀'],
     ['a family', '👩‍👩‍👧‍👦'],
     ['a flag', '🇩🇪'],
+    ['a flag of tags', '🏴󠁧󠁢󠁥󠁮󠁧󠁿'],
+    ['a colored thumb', '👍🏽'],
+    ['a heart', '❤️'],
     ['a syllable of Hangul', '\u1112\u1161\u11ab'],
   ])('is never cut within %s', (_, character) => {
     const text = character.repeat(20);
@@ -44,6 +48,21 @@ describe('a clipped text', () => {
       const pieces = clipText(text, maxBytes, '').split(character);
       expect(pieces.every((piece) => piece === '')).toBe(true);
     }
+  });
+
+  it('is cut somewhere within marks that have no end', () => {
+    const clipped = clipText(`a${'\u0301'.repeat(1_000)}`, 500, '…');
+    expect(utf8Length(clipped)).toBeGreaterThan(300);
+    expect(utf8Length(clipped)).toBeLessThanOrEqual(500);
+    const pairs = clipText('\u{1e8d0}'.repeat(1_000), 501, '…');
+    expect(Buffer.from(pairs).toString()).toBe(pairs);
+  });
+
+  it('is found in a time that grows with the text only', () => {
+    const growth = growthOf((size) => {
+      clipText(`a${' '.repeat(size)}${'x'.repeat(30)}`, size + 20, '…');
+    }, 20_000);
+    expect(growth).toBeLessThan(LINEAR);
   });
 
   it('is never longer than allowed, and begins as the text does', () => {
