@@ -45,6 +45,7 @@ export async function openInside(concurrency) {
     idleStopMs: 600_000,
     ownTools: [],
     startupWaitMs: 10_000,
+    maxInstructionsBytes: 8_192,
     seal: createSeal(),
     hmac: createSeal(),
     onInternalError: internalErrors.onInternalError,

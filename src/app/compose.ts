@@ -56,6 +56,8 @@ const ALL_CLIENTS: ClientProfile = {
 export interface Composition {
   readonly gateway: Gateway;
   readonly platform: Platform;
+  /** The active configuration. */
+  readonly config: Config;
   readonly approvals: Pick<Approvals, 'of'>;
   /** Resolves when the cached catalogues are listed to the clients. */
   cachedListsShown(): Promise<void>;
@@ -162,6 +164,7 @@ export function compose(options: ComposeOptions): Composition {
     ownTools,
     startupWaitMs: activeConfig.config.gateway.startupWaitMs,
     notice: activeConfig.notice,
+    maxInstructionsBytes: activeConfig.config.gateway.maxInstructionsBytes,
   });
   const gateway = new Gateway({
     clock,
@@ -185,6 +188,9 @@ export function compose(options: ComposeOptions): Composition {
   return {
     gateway,
     platform,
+    get config() {
+      return activeConfig.config;
+    },
     approvals,
     status: () => {
       const oldest = [...gateway.pool.keys].flatMap((key) => gateway.pool.of(key).slice(0, 1));

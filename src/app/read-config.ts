@@ -4,6 +4,7 @@ import type { CheckedFile, CheckedFileCache } from '../config/check-file.js';
 import type { Config } from '../config/config.js';
 import { findConfigFile, readConfigText } from '../config/find-config.js';
 import { resolveConfig } from '../config/resolve-config.js';
+import { checksumOf, stateOf } from '../config/stamp.js';
 import { installedPackages } from '../packages/installed-packages.js';
 import { OWN_FOLDER } from '../version.js';
 import type { GlobalOptions } from './global-options.js';
@@ -23,10 +24,14 @@ export async function readConfig({ config }: GlobalOptions, checkedFiles?: Check
 
 /** Reads this configuration file. Throws a `ConfigError` when it is missing or has mistakes. */
 export async function readConfigFile(file: string, checkedFiles?: CheckedFileCache): Promise<Config> {
+  // A file that changes in between has another state in the next run.
+  const state = stateOf(file);
   const text = readConfigText(file);
   const checked = checkedFiles?.find(file, text) ?? (await check(file, text, checkedFiles));
   const store = installedPackages({ configFile: resolve(file), ...packageFolders() });
-  return resolveConfig(file, checked, { env: process.env, nodePath: process.execPath, ownFolder: OWN_FOLDER, store });
+  const context = { env: process.env, nodePath: process.execPath, ownFolder: OWN_FOLDER, store };
+  const config = resolveConfig(file, checked, context);
+  return state === undefined ? config : { ...config, stamp: { state, checksum: checksumOf(text) } };
 }
 
 async function check(file: string, text: string, checkedFiles: CheckedFileCache | undefined): Promise<CheckedFile> {

@@ -1,6 +1,7 @@
 import { CacheFolder } from '../cache/cache-folder.js';
 import { CatalogueCache } from '../cache/catalogue-cache.js';
 import { ConfigCache } from '../cache/config-cache.js';
+import { MAX_INSTRUCTIONS_FILE_BYTES } from '../cache/instructions-cache.js';
 import type { CheckedFileCache } from '../config/check-file.js';
 import type { Config } from '../config/config.js';
 import { ConfigError } from '../config/config-error.js';
@@ -8,9 +9,11 @@ import type { HttpTransport } from '../downstream/http/server.js';
 import type { PendingGateway } from '../gateway/pending-gateway.js';
 import type { Logger } from '../observe/logger.js';
 import { type Composition, compose } from './compose.js';
+import { drainClient } from './drain-client.js';
 import { EXIT } from './exit-codes.js';
 import { type GlobalOptions, openLog } from './global-options.js';
 import { careForHeap } from './heap-care.js';
+import { keepInstructions } from './known-instructions.js';
 import type { Platform } from './platform.js';
 import { readConfig } from './read-config.js';
 import { logConfig, reloadOnChange } from './reload-config.js';
@@ -18,7 +21,14 @@ import { runToEnd } from './run-to-end.js';
 import { readSealSecret, type SealSecret } from './seal.js';
 import type { HttpSettings, ServeHttpOptions } from './serve-http.js';
 import type { StdioClient } from './stdio-client.js';
-import { approvalPlaces, catalogueFolder, checkedFolder, packageFolders, runFolder } from './user-files.js';
+import {
+  approvalPlaces,
+  catalogueFolder,
+  checkedFolder,
+  instructionsFolder,
+  packageFolders,
+  runFolder,
+} from './user-files.js';
 
 /** What is set up before the configuration is read, and the settings of the HTTP transport, which opens after that. */
 interface ClientSide {
@@ -72,20 +82,27 @@ export async function serveClients(settings: GlobalOptions, clientSide: ClientSi
     isOutputAwaited: false,
     onListening: clientSide.onListening,
     close: async () => {
-      await Promise.all([http?.close(), unfollow()]);
+      await Promise.all([http?.close(), unfollow(), caches.instructions?.settled()]);
     },
     work: async (ending) => {
-      const hasClient = clientSide.gateway.isAwaited;
-      clientSide.gateway.become(composition.gateway);
+      const { client, gateway } = clientSide;
+      const { instructions: folder, secret } = caches;
+      const hasClient = gateway.isAwaited;
+      gateway.become(composition.gateway);
+      if (client !== undefined && folder !== undefined)
+        keepInstructions({ composition, gateway, client, folder, secret, ending });
       if (hasClient) await cachedAnswersWritten(composition);
-      if (clientSide.client?.isGone() === true) return EXIT.ok;
+      if (client?.isGone() === true) return EXIT.ok;
       await composition.start();
       // The servers boot meanwhile. Later the machine may be out of file descriptors, and loading could fail.
       await Promise.all([logger.prepare(), composition.prepare()]);
       const file = config.file === '' ? undefined : config.file;
       const { checkedFiles } = caches;
       if (config.gateway.watch) unfollow = reloadOnChange({ settings, composition, logger, file, checkedFiles });
-      await Promise.race([clientSide.client?.left ?? NEVER, aborted(ending)]);
+      const { startupWaitMs } = config.gateway;
+      const options = { ...clientSide.platform, gateway: composition.gateway, startupWaitMs, logger, ending };
+      const left = client === undefined ? NEVER : drainClient(client, options);
+      await Promise.race([left, aborted(ending)]);
       return EXIT.ok;
     },
   });
@@ -152,6 +169,7 @@ interface Caches {
   /** Absent when the secret cannot be stored: no later run could read what is cached. */
   readonly catalogues?: CatalogueCache;
   readonly checkedFiles?: CheckedFileCache;
+  readonly instructions?: CacheFolder;
 }
 
 /** The size limit of a list. */
@@ -160,6 +178,8 @@ const MAX_CATALOGUE_BYTES = 4 * 1024 * 1024;
 const MAX_CATALOGUES = 256;
 const MAX_CONFIG_BYTES = 4 * 1024 * 1024;
 const MAX_CONFIGS = 16;
+/** Some kinds of clients for each configuration. */
+const MAX_INSTRUCTIONS = 64;
 
 function openCaches({ secret, isLasting, onSealed }: SealSecret, { scan }: Platform, logger: Logger): Caches {
   // Without the secret, no later run can find or decrypt the files.
@@ -180,9 +200,16 @@ function openCaches({ secret, isLasting, onSealed }: SealSecret, { scan }: Platf
     maxFileBytes: MAX_CONFIG_BYTES,
     maxFiles: MAX_CONFIGS,
   });
+  const instructions = new CacheFolder({
+    ...common,
+    folder: instructionsFolder(),
+    maxFileBytes: MAX_INSTRUCTIONS_FILE_BYTES,
+    maxFiles: MAX_INSTRUCTIONS,
+  });
   return {
     secret,
     onSealed,
+    instructions,
     catalogues: new CatalogueCache({ folder: catalogues, secret, onCached: onSealed, onIgnored, scan }),
     checkedFiles: new ConfigCache({ folder: checked, secret, onCached: onSealed }),
   };

@@ -1,5 +1,6 @@
 import { PendingGateway } from '../gateway/pending-gateway.js';
 import type { GlobalOptions } from './global-options.js';
+import { knownInstructions } from './known-instructions.js';
 import { createPlatform } from './platform.js';
 import type { HttpSettings } from './serve-http.js';
 import { openStdioClient } from './stdio-client.js';
@@ -20,7 +21,7 @@ export async function serve(options: GlobalOptions, { stdio, http }: Transports)
   // Nothing runs yet, so a signal can end the process at once.
   for (const signal of SIGNALS) process.on(signal, leave);
   const platform = createPlatform();
-  const gateway = new PendingGateway();
+  const gateway = new PendingGateway((facts) => knownInstructions(options, facts));
   const client = stdio ? await openStdioClient(platform, gateway) : undefined;
   const { serveClients } = await import('./serve-clients.js');
   // A signal without a listener ends the process uncleanly, so these listeners stay until `serveClients` has its own.

@@ -1,4 +1,4 @@
-import { openStdioTransport } from '../downstream/stdio/stdio-transport.js';
+import { openStdioTransport, type StdioTransport } from '../downstream/stdio/stdio-transport.js';
 import type { PendingGateway } from '../gateway/pending-gateway.js';
 import { IDENTITY } from '../version.js';
 import { createEraChooser } from './choose-era.js';
@@ -14,8 +14,10 @@ const FIRST_MESSAGE_MS = 30;
 const LOCAL_USER = 'local';
 
 /** The client at the other end of stdin and stdout. */
-export interface StdioClient {
-  /** Resolves when the client closes stdin. */
+export interface StdioClient extends StdioTransport {
+  /** Resolves when the client has closed stdin. It may still wait for answers. */
+  readonly inputEnded: Promise<void>;
+  /** Resolves when the client has closed stdin and has all answers, or when nobody reads stdout any more. */
   readonly left: Promise<void>;
   /** Resolves with the unwritten bytes when the session was closed because the client does not read. */
   readonly unread: Promise<number>;
@@ -25,36 +27,50 @@ export interface StdioClient {
 /** Opens a session over stdin and stdout; resolves after the first message or after 30 ms. */
 export async function openStdioClient(platform: Platform, gateway: PendingGateway): Promise<StdioClient> {
   let isGone = false;
-  let onFirstMessage = () => {};
-  const firstMessage = new Promise<void>((resolve) => {
-    onFirstMessage = resolve;
-  });
-  let onUnread: (unwrittenBytes: number) => void = () => {};
-  const unread = new Promise<number>((resolve) => {
-    onUnread = resolve;
-  });
-  const left = new Promise<void>((resolve) => {
-    openStdioTransport({
-      input: process.stdin,
-      output: process.stdout,
-      backpressure: platform.backpressure,
-      maxLineBytes: MAX_LINE_BYTES,
-      partialFrames: platform.partialFrames,
-      bufferPool: platform.bufferPool,
-      scan: platform.scan,
-      chooseEra: createEraChooser(platform, gateway, IDENTITY),
-      principal: LOCAL_USER,
-      onInternalError: platform.internalErrors.onInternalError,
-      onFirstMessage,
-      onEnd: () => {
-        isGone = true;
-        resolve();
-      },
-      onUnread,
-    });
+  const [firstMessage, onFirstMessage] = signal();
+  const [inputEnded, onInputEnd] = signal();
+  const [left, onLeft] = signal();
+  const [unread, onUnread] = signal<number>();
+  const transport = openStdioTransport({
+    input: process.stdin,
+    output: process.stdout,
+    backpressure: platform.backpressure,
+    maxLineBytes: MAX_LINE_BYTES,
+    partialFrames: platform.partialFrames,
+    bufferPool: platform.bufferPool,
+    scan: platform.scan,
+    chooseEra: createEraChooser(platform, gateway, IDENTITY),
+    principal: LOCAL_USER,
+    onInternalError: platform.internalErrors.onInternalError,
+    onFirstMessage,
+    onInputEnd,
+    onEnd: () => {
+      isGone = true;
+      onLeft();
+    },
+    onUnread,
   });
   await inTime(firstMessage, FIRST_MESSAGE_MS);
-  return { left, unread, isGone: () => isGone };
+  return {
+    inputEnded,
+    left,
+    unread,
+    isGone: () => isGone,
+    get inFlight() {
+      return transport.inFlight;
+    },
+    probe: () => transport.probe(),
+    close: () => transport.close(),
+  };
+}
+
+/** A promise, and the function that resolves it. */
+function signal<T = void>(): [promise: Promise<T>, resolve: (value: T) => void] {
+  let resolve: (value: T) => void = () => {};
+  const promise = new Promise<T>((settle) => {
+    resolve = settle;
+  });
+  return [promise, resolve];
 }
 
 /** Resolves when the promise does, or after `ms` milliseconds. */

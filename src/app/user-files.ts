@@ -27,6 +27,11 @@ export function catalogueFolder(): string {
   return inDataFolder('catalogue');
 }
 
+/** Folder of cached instructions. */
+export function instructionsFolder(): string {
+  return inDataFolder('instructions');
+}
+
 /** Folders of approved tools and of tools that wait for approval. */
 export function approvalPlaces(purpose: ApprovalPlaces['purpose']): ApprovalPlaces {
   return { approvalsFolder: inDataFolder('approvals'), withheldFolder: inDataFolder('withheld'), purpose };

@@ -1,9 +1,12 @@
 import type { CallLimits } from '../gateway/dispatch/call-limits.js';
 import type { ChildSpec, PackageRequest } from '../supervision/child-spec.js';
+import type { Stamp } from './stamp.js';
 
 /** A configuration file, checked and resolved. Times are milliseconds, sizes bytes, paths absolute. */
 export interface Config {
   readonly file: string;
+  /** Absent if the configuration was not read from a file. */
+  readonly stamp?: Stamp;
   /** In the order of the file, without those that are `disabled`. */
   readonly servers: readonly ServerConfig[];
   readonly gateway: GatewayConfig;
@@ -104,6 +107,8 @@ export interface GatewayConfig {
   readonly maxQueued: number;
   /** Bytes of incomplete messages that all connections together may hold. */
   readonly maxPartialBytes: number;
+  /** Size limit of the instructions for a client that sees all servers. 0 leaves out what servers say. */
+  readonly maxInstructionsBytes: number;
   readonly http: HttpConfig;
 }
 

@@ -39,6 +39,7 @@ export const GATEWAY_DEFAULTS = {
   watch: true,
   maxQueued: 1024,
   maxPartial: '256MiB',
+  maxInstructions: '8KiB',
 } as const;
 
 /** Defaults of `gateway.http`. */

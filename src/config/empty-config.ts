@@ -17,6 +17,7 @@ export function emptyConfig(file: string | undefined): Config {
       startLimit: MIN_START_LIMIT,
       maxQueued: GATEWAY_DEFAULTS.maxQueued,
       maxPartialBytes: parseBytes(GATEWAY_DEFAULTS.maxPartial),
+      maxInstructionsBytes: parseBytes(GATEWAY_DEFAULTS.maxInstructions),
       http: toHttpConfig({}),
     },
     warnings: [],

@@ -38,6 +38,11 @@ const gatewaySettings = z.strictObject(
       'Limit on incomplete incoming messages, for all servers and clients together. A message that exceeds it is dropped.',
       { min: '1MiB', max: '16GiB' },
     ),
+    maxInstructions: bytes(
+      GATEWAY_DEFAULTS.maxInstructions,
+      'Limit on the instructions that a client gets: a line about each server, and the instructions of the servers, of which the longest are cut. 0B leaves out everything that servers say.',
+      { min: '0B', max: '64KiB' },
+    ),
     http: described(
       httpSection,
       'Limits of the HTTP server, for `serve --http`. Keys that you leave out keep their defaults.',

@@ -9,7 +9,7 @@ import type { ServerRequest } from '../upstream/port.js';
 import { type Catalogs, mergeCatalogs } from './catalog/catalogs.js';
 import type { ClientView } from './client-view.js';
 import { ClientViews } from './client-views.js';
-import { joinInstructions } from './instructions.js';
+import { composeInstructions } from './instructions.js';
 import type { Backend, ListenerFor } from './registry/backend.js';
 import type { BackendListener } from './registry/backend-listener.js';
 import { BackendPool, type BackendPoolOptions, type PoolChange } from './registry/backend-pool.js';
@@ -19,7 +19,7 @@ import { LogLevelRouter } from './reverse/log-level-router.js';
 import { NotificationRouter } from './reverse/notification-router.js';
 import { ServerRequests } from './reverse/server-requests.js';
 import { Subscriptions } from './reverse/subscriptions.js';
-import { serverHandshake } from './server-handshake.js';
+import { instructingServer, serverHandshake } from './server-handshake.js';
 import type { OwnTool } from './status/own-tool.js';
 import { Tasks } from './tasks/tasks.js';
 
@@ -43,6 +43,8 @@ export interface GatewaySettings {
   readonly startupWaitMs: number;
   /** Added to the instructions for every client, such as that the configuration cannot be used. */
   readonly notice?: string | undefined;
+  /** Size limit of the instructions for a client that sees all servers; 0 leaves out what servers say. */
+  readonly maxInstructionsBytes: number;
 }
 
 /** A connected client. */
@@ -136,12 +138,12 @@ export class Gateway implements GatewayPort {
     this.#report('client.connected', facts);
     const [only] = backends;
     const isAlone = facts.server !== undefined && only !== undefined;
+    const instructions = () => this.#instructions([...connected.view.backends.values()]);
     return {
-      offered: backends.flatMap((backend) => {
-        const handshake = this.#handshake(backend);
-        return handshake === undefined ? [] : [handshake.capabilities];
-      }),
-      instructions: this.#instructions(backends),
+      offered: backends.map((backend) => this.#handshake(backend)?.capabilities ?? {}),
+      get instructions() {
+        return instructions();
+      },
       initializeResult: isAlone ? serverHandshake(only, this.#settings.startupWaitMs) : undefined,
       serve: (exchange) => connected.view.serve(exchange),
       notified: (notification) => {
@@ -233,10 +235,10 @@ export class Gateway implements GatewayPort {
     return (all.find(({ dispatcher }) => dispatcher.connection !== undefined) ?? own).handshake;
   }
 
-  /** The gateway's instructions, followed by those of each server that is ready. */
   #instructions(backends: readonly Backend[]): string {
-    const servers = backends.map((backend) => ({ backend, text: this.#handshake(backend)?.instructions }));
-    return joinInstructions(this.#settings.notice, servers);
+    const { notice, maxInstructionsBytes: maxBytes } = this.#settings;
+    const servers = backends.flatMap((backend) => instructingServer(backend, this.#handshake(backend)));
+    return composeInstructions({ notice, servers, maxBytes });
   }
 
   #drainingOf(client: DownstreamClient): Backend[] {

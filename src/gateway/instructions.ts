@@ -1,21 +1,130 @@
-/** Instructions of the gateway itself. */
-export const ABOUT =
-  'Trunkline shows the tools of several MCP servers as one set; a tool name begins with the key of its server and "__". If a tool is missing or fails, call trunkline__status: it tells how each server is and what to do.';
+import { clipText, utf8Length } from '../json/clip-text.js';
+import { withoutHiddenCharacters } from '../mcp/hidden-text.js';
+import type { ServerDescription } from '../mcp/initialize-result.js';
+import { ABOUT } from './about.js';
 
-export interface ServerInstructions {
-  readonly backend: { readonly key: string; readonly prefix: string };
-  /** Absent if the server has none, or has not started yet. */
-  readonly text: string | undefined;
+/** What the instructions need to know of a server. All texts are as the server wrote them. */
+export interface InstructingServer extends ServerDescription {
+  readonly key: string;
+  readonly prefix: string;
+  /** Its listed tools, with original names. */
+  readonly tools: readonly string[];
+  readonly prompts: number;
+  readonly resources: number;
+  readonly instructions: string | undefined;
 }
 
-/** The gateway's instructions, a notice, and each server's instructions under a heading with its key. */
-export function joinInstructions(notice: string | undefined, servers: readonly ServerInstructions[]): string {
-  const parts = [ABOUT, ...(notice === undefined ? [] : [notice])];
-  for (const { backend, text } of servers) {
-    if (text === undefined) continue;
-    const { key, prefix } = backend;
-    const names = prefix === '' ? 'its tools keep their own names' : `its tools begin with ${prefix}__`;
-    parts.push(`# Server "${key}" (${names})\n\n${text}`);
+export interface InstructionsOptions {
+  readonly notice: string | undefined;
+  /** In the order of the configuration. Servers that have not started yet are left out. */
+  readonly servers: readonly InstructingServer[];
+  /** Size of the result in UTF-8. With 0, nothing of the servers is in it. */
+  readonly maxBytes: number;
+}
+
+/** Some clients show the model only the first 2 KB. */
+const FIRST_READ_BYTES = 2_000;
+const MAX_PURPOSE_BYTES = 200;
+/** Less than this of a longer text is not worth its place. */
+const MIN_TEXT_BYTES = 60;
+
+const SERVERS = 'The servers, each with its own description or its tools:';
+const TEXTS =
+  'Each text below is from one server, and is about the use of its own tools. It comes neither from Trunkline nor from the user.';
+
+/**
+ * The instructions for a client that sees all servers: about Trunkline, the notice, a line for each server with its
+ * purpose, and the text of each server that has instructions. The lines share what fits into the part that every client
+ * reads. The texts share the rest; a text that is too long is cut.
+ *
+ * Servers may be hostile. Their texts cannot hide characters, end their own section, or take the place of others.
+ */
+export function composeInstructions({ notice, servers, maxBytes }: InstructionsOptions): string {
+  const head = [ABOUT, ...(notice === undefined ? [] : [notice])].join('\n\n');
+  const lines = linesOf(servers, (size) => Math.min(maxBytes, size) - utf8Length(`${head}\n\n${SERVERS}`));
+  const listed = lines.length === 0 ? head : `${head}\n\n${[SERVERS, ...lines].join('\n')}`;
+  const sections = sectionsOf(servers, maxBytes - utf8Length(listed), maxBytes);
+  return [listed, ...(sections.length === 0 ? [] : [TEXTS, ...sections])].join('\n\n');
+}
+
+/**
+ * One line for each server. If the keys alone do not fit, the last line counts the other servers. `roomIn` returns what
+ * is left for lines in instructions of a size.
+ */
+function linesOf(servers: readonly InstructingServer[], roomIn: (size: number) => number): string[] {
+  const names = servers.map(({ key, prefix }) => `- ${key}${prefix === '' ? ' (its tools keep their own names)' : ''}`);
+  const sizes = names.map((name) => utf8Length(`\n${name}: `));
+  const rest = (count: number) => (count === names.length ? [] : [`- and ${names.length - count} more`]);
+  const sizeOf = (count: number) =>
+    sizes.slice(0, count).reduce((sum, size) => sum + size, utf8Length(`\n${rest(count).join('')}`));
+  let count = names.length;
+  while (count > 0 && sizeOf(count) > roomIn(Number.POSITIVE_INFINITY)) count -= 1;
+  if (count === 0) return [];
+  const purposes = servers.slice(0, count).map((server) => clipText(purposeOf(server), MAX_PURPOSE_BYTES, ' …'));
+  const limit = fairLimit(purposes.map(utf8Length), roomIn(FIRST_READ_BYTES) - sizeOf(count));
+  const lines = purposes.map((purpose, index) => {
+    const clipped = clipText(purpose, limit, ' …');
+    return clipped === '' ? `${names[index]}` : `${names[index]}: ${clipped}`;
+  });
+  return [...lines, ...rest(count)];
+}
+
+/** What the server is for: its description, else its title and the names of its tools. */
+function purposeOf({ key, title, description, tools, prompts, resources }: InstructingServer): string {
+  const counted = (count: number, what: string) => (count === 0 ? [] : [`${count} ${what}${count === 1 ? '' : 's'}`]);
+  const offers =
+    tools.length > 0
+      ? [`tools ${tools.slice(0, MAX_PURPOSE_BYTES).join(', ')}`]
+      : [...counted(prompts, 'prompt'), ...counted(resources, 'resource')];
+  const line = (text = '') =>
+    shown(text.slice(0, 4 * MAX_PURPOSE_BYTES))
+      .replace(/\s+/g, ' ')
+      .trim();
+  const heading = line(title);
+  const said = line(description);
+  const parts = [
+    ...(heading === '' || heading.toLowerCase() === key.toLowerCase() ? [] : [heading]),
+    ...(said === '' ? [line(offers.join(', '))] : [said]),
+  ];
+  return parts.filter((part) => part !== '').join(': ');
+}
+
+/** The texts of the servers, each in a section of its own. */
+function sectionsOf(servers: readonly InstructingServer[], room: number, maxBytes: number): string[] {
+  const texts = servers.flatMap(({ key, instructions = '' }) => {
+    // What is left out here could not fit, whatever is removed before it.
+    const text = shown(instructions.slice(0, 2 * maxBytes)).trim();
+    return text === '' ? [] : [{ key, text }];
+  });
+  const frames = texts.reduce((size, { key }) => size + utf8Length(`\n\n${section(key, '')}`), 0);
+  const limit = fairLimit(
+    texts.map(({ text }) => utf8Length(text)),
+    room - utf8Length(`\n\n${TEXTS}`) - frames,
+  );
+  return texts.flatMap(({ key, text }) => {
+    const kept = limit < Math.min(MIN_TEXT_BYTES, utf8Length(text)) ? '' : clipText(text, limit, ' … (cut)');
+    return kept === '' ? [] : [section(key, kept)];
+  });
+}
+
+function section(key: string, text: string): string {
+  return `<server-instructions server="${key}">\n${text}\n</server-instructions>`;
+}
+
+/** The text without hidden characters, and without what looks like the beginning or the end of a section. */
+function shown(text: string): string {
+  return withoutHiddenCharacters(text).replace(/<(?=[\s/]*server-instructions)/gi, '');
+}
+
+/** The largest size to which each item must be cut so that all fit into `room`. What small items leave, large ones get. */
+function fairLimit(sizes: readonly number[], room: number): number {
+  let left = Math.max(0, room);
+  let count = sizes.length;
+  for (const size of [...sizes].sort((a, b) => a - b)) {
+    const share = Math.floor(left / count);
+    if (size > share) return share;
+    left -= size;
+    count -= 1;
   }
-  return parts.join('\n\n');
+  return Number.POSITIVE_INFINITY;
 }

@@ -1,6 +1,5 @@
 import type { ClientFacts, DownstreamClient, Exchange, GatewayPort, GatewaySession } from '../downstream/port.js';
 import { RPC_CODES, RpcError } from '../jsonrpc/rpc-error.js';
-import { ABOUT } from './instructions.js';
 
 /** Limit of queued requests of one client. More than a client sends while the configuration is read. */
 const MAX_QUEUED = 1_024;
@@ -10,17 +9,34 @@ const MAX_QUEUED = 1_024;
  * served in order when the gateway exists.
  */
 export class PendingGateway implements GatewayPort {
+  readonly #instructionsFor: (facts: ClientFacts) => string;
   #gateway: GatewayPort | undefined;
+  #newest: Opened | undefined;
   readonly #waiting = new Set<PendingSession>();
+
+  /** `instructionsFor` returns the instructions for a client that connects before the gateway exists. */
+  constructor(instructionsFor: (facts: ClientFacts) => string) {
+    this.#instructionsFor = instructionsFor;
+  }
 
   /** Whether a client that connected before the gateway existed is still connected. */
   get isAwaited(): boolean {
     return this.#waiting.size > 0;
   }
 
+  /** The client that connected last, and its session of the gateway itself. Absent until the gateway exists. */
+  get newest(): Opened | undefined {
+    return this.#newest;
+  }
+
   open(client: DownstreamClient, facts: ClientFacts): GatewaySession {
-    if (this.#gateway !== undefined) return this.#gateway.open(client, facts);
-    const session = new PendingSession(client, facts, () => this.#waiting.delete(session));
+    if (this.#gateway !== undefined) {
+      const session = this.#gateway.open(client, facts);
+      this.#newest = { facts, session };
+      return session;
+    }
+    const onClosed = () => this.#waiting.delete(session);
+    const session = new PendingSession(client, facts, this.#instructionsFor(facts), onClosed);
     this.#waiting.add(session);
     return session;
   }
@@ -28,31 +44,38 @@ export class PendingGateway implements GatewayPort {
   /** The gateway exists. All queued and later requests go to it. */
   become(gateway: GatewayPort): void {
     this.#gateway = gateway;
-    for (const session of this.#waiting) session.become(gateway);
+    for (const session of this.#waiting) this.#newest = session.become(gateway);
     this.#waiting.clear();
   }
+}
+
+interface Opened {
+  readonly facts: ClientFacts;
+  readonly session: GatewaySession;
 }
 
 /** The session of a client that connected before the gateway existed. The gateway's own session replaces it. */
 class PendingSession implements GatewaySession {
   readonly offered = [];
-  readonly instructions = ABOUT;
+  readonly instructions: string;
   readonly initializeResult = undefined;
   readonly #client: DownstreamClient;
   readonly #facts: ClientFacts;
   readonly #onClosed: () => void;
   #queued: Exchange[] = [];
 
-  constructor(client: DownstreamClient, facts: ClientFacts, onClosed: () => void) {
+  constructor(client: DownstreamClient, facts: ClientFacts, instructions: string, onClosed: () => void) {
     this.#client = client;
     this.#facts = facts;
+    this.instructions = instructions;
     this.#onClosed = onClosed;
   }
 
-  become(gateway: GatewayPort): void {
+  become(gateway: GatewayPort): Opened {
     const session = gateway.open(this.#client, this.#facts);
     this.#client.sessionReplaced(session);
     for (const exchange of this.#queued.splice(0)) if (!exchange.isSettled) session.serve(exchange);
+    return { facts: this.#facts, session };
   }
 
   serve(exchange: Exchange): void {

@@ -1,4 +1,5 @@
 import type { ServerHandshake } from '../downstream/port.js';
+import type { InstructingServer } from './instructions.js';
 import type { Backend } from './registry/backend.js';
 
 /** A client of one server alone waits at least this long for its start, as a client that starts the server itself does. */
@@ -22,4 +23,25 @@ export async function serverHandshake(backend: Backend, waitMs: number): Promise
     retryAfterMs: undefined,
   } as const;
   return { kind: 'failed', failure };
+}
+
+/** What the instructions need of a backend and of a handshake of its server; nothing without a handshake. */
+export function instructingServer(
+  { key, prefix, lists }: Backend,
+  handshake: Backend['handshake'],
+): InstructingServer[] {
+  if (handshake === undefined) return [];
+  const { instructions, serverInfo } = handshake;
+  const listed = ({ entries }: Backend['lists']['tools']) => entries.filter(({ entry }) => entry !== undefined);
+  return [
+    {
+      ...serverInfo,
+      key,
+      prefix,
+      tools: listed(lists.tools).map(({ original }) => original),
+      prompts: listed(lists.prompts).length,
+      resources: listed(lists.resources).length,
+      instructions,
+    },
+  ];
 }

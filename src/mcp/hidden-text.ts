@@ -23,6 +23,26 @@ export function hidesCharactersWithin(value: unknown): boolean {
   return Object.entries(value).some(([key, inner]) => hidesCharactersWithin(key) || hidesCharactersWithin(inner));
 }
 
+/** The text without the characters that `hidesCharacters` finds, and without byte order marks. Line breaks and tabs stay. */
+export function withoutHiddenCharacters(text: string): string {
+  return text
+    .replaceAll('\ufeff', '')
+    .split(/\r\n?|\n/)
+    .map((line) => line.split('\t').map(visibleOnly).join('\t'))
+    .join('\n');
+}
+
+function visibleOnly(text: string): string {
+  if (!hidesCharacters(text)) return text;
+  patterns ??= makePatterns();
+  const needsMarks = patterns.rightToLeft.test(text);
+  return text.replace(patterns.neededOrNot, (...match) => {
+    const [character, groups] = [match[0] as string, match.at(-1) as { readonly hidden?: string }];
+    const isNeeded = groups.hidden === undefined || (needsMarks && MARK.test(character));
+    return isNeeded ? character : '';
+  });
+}
+
 /** Matches most texts, and saves compiling Unicode classes for them. */
 const PLAIN = /^[ -~]*$/;
 
@@ -47,6 +67,7 @@ const INVISIBLES = String.raw`(?!\u00ad)[\p{Cc}\p{Cf}\p{Cs}\u2028\u2029\u034f\u1
 
 /** Direction marks, which right-to-left text needs. */
 const MARKS = /[\u200e\u200f\u061c]/gu;
+const MARK = /^[\u200e\u200f\u061c]$/u;
 const RIGHT_TO_LEFT = String.raw`[\p{Script=Hebrew}\p{Script=Arabic}\p{Script=Syriac}\p{Script=Thaana}]`;
 
 const EMOJI = String.raw`\p{Emoji}\p{Emoji_Modifier}?(?:\ufe0e|\ufe0f\u20e3?)?`;

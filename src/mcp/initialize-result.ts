@@ -9,6 +9,13 @@ export interface InitializeResult {
   readonly protocolVersion: string;
   readonly capabilities: Readonly<Record<string, unknown>>;
   readonly instructions: string | undefined;
+  readonly serverInfo: ServerDescription;
+}
+
+/** What a server says about itself for people to read. The revisions before 2025-11-25 have no `description`. */
+export interface ServerDescription {
+  readonly title: string | undefined;
+  readonly description: string | undefined;
 }
 
 /** Whether the server declared a capability, such as `tools` or `resources.subscribe`. */
@@ -26,14 +33,23 @@ export function readInitializeResult({ bytes, result, error }: ResponseEnvelope)
   }
   const value: unknown = JSON.parse(readText(bytes, result));
   if (!isRecord(value)) return 'initialize: the result is not an object';
-  const { protocolVersion, capabilities, instructions } = value;
+  const { protocolVersion, capabilities, instructions, serverInfo } = value;
   if (typeof protocolVersion !== 'string') return 'initialize: the result names no protocol version';
   return {
     raw: bytes.slice(result.start, result.end),
     protocolVersion,
     capabilities: isRecord(capabilities) ? capabilities : {},
-    instructions: typeof instructions === 'string' ? instructions : undefined,
+    instructions: textOf(instructions),
+    serverInfo: describe(isRecord(serverInfo) ? serverInfo : {}),
   };
+}
+
+function describe({ title, description }: Readonly<Record<string, unknown>>): ServerDescription {
+  return { title: textOf(title), description: textOf(description) };
+}
+
+function textOf(value: unknown): string | undefined {
+  return typeof value === 'string' ? value : undefined;
 }
 
 /** Any JSON value as text. */

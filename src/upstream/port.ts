@@ -2,6 +2,7 @@ import type { Edit, SplicedMessage, TokenText } from '../json/splice.js';
 import type { RpcError } from '../jsonrpc/rpc-error.js';
 import type { ClientProfile } from '../mcp/client-profile.js';
 import type { NotificationEnvelope, RequestEnvelope, ResponseEnvelope } from '../mcp/envelope.js';
+import type { ServerDescription } from '../mcp/initialize-result.js';
 import type { ChildSpec } from '../supervision/child-spec.js';
 import type { ChildExit, Launched } from '../supervision/launcher.js';
 
@@ -78,6 +79,8 @@ export interface UpstreamConnection {
   readonly capabilities: Readonly<Record<string, unknown>>;
   /** The server's `instructions`, verbatim. */
   readonly instructions: string | undefined;
+  /** The server's description of itself. */
+  readonly serverInfo: ServerDescription;
   readonly counters: Readonly<DropCounters>;
   /** Requests that wait for an answer. */
   readonly inFlight: number;

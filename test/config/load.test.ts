@@ -305,6 +305,7 @@ describe('the gateway', () => {
       startLimit: Math.max(4, availableParallelism()),
       maxQueued: 1024,
       maxPartialBytes: 268_435_456,
+      maxInstructionsBytes: 8_192,
       http: {
         maxSessions: 100,
         sessionIdleMs: 1_800_000,

@@ -1,4 +1,5 @@
 import type { ChildProcessWithoutNullStreams } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { Workplace } from '../cli/cli-run.js';
 import { until } from '../support/processes.js';
@@ -8,6 +9,9 @@ const INITIALIZE = request(1, 'initialize', {
   capabilities: {},
   clientInfo: { name: 'test', version: '1' },
 });
+
+const INITIALIZED = `${JSON.stringify({ jsonrpc: '2.0', method: 'notifications/initialized' })}\n`;
+const LAB = fileURLToPath(new URL('../fixtures/servers/lab.mjs', import.meta.url));
 
 let place: Workplace;
 beforeEach(() => {
@@ -43,6 +47,57 @@ describe('serve', () => {
     await until('both servers run', () => place.leftovers().length === 2);
     running.stdin.end();
     expect(await finished).toMatchObject({ code: 0, stdout: '' });
+  });
+
+  it('answers what was written before its stdin ended, although a server takes longer to start than the drain', async () => {
+    place.configure({ slow: lab('slow=2300') });
+    const calls = Array.from({ length: 20 }, (_, at) => call(at + 3, 'slow__echo', {}));
+    const messages = [INITIALIZE, INITIALIZED, request(2, 'tools/list', {}), ...calls];
+    const { code, stdout, stderr } = await place.run([], messages.join(''));
+    const ids = stdout
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line).id);
+    expect(ids.sort((a, b) => a - b)).toEqual(Array.from({ length: 22 }, (_, at) => at + 1));
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+  });
+
+  it('says how many calls were not answered when they take longer than the drain', async () => {
+    place.configure({ lab: lab() });
+    const messages = [INITIALIZE, INITIALIZED, call(2, 'lab__wait', { delayMs: 60_000 }), call(3, 'lab__echo', {})];
+    const { code, stdout, stderr } = await place.run([], messages.join(''));
+    expect([code, stdout.match(/(?<="id": ?)\d+/g)]).toEqual([0, ['1', '3']]);
+    expect(stderr).toContain('"unanswered":1,"msg":"the client closed stdin, and its last requests were not answered');
+  });
+
+  it('ends without the drain when nobody reads its stdout any more', async () => {
+    place.configure({ lab: lab() });
+    const { process: running, finished } = place.start([]);
+    const read = reader(running);
+    running.stdin.write(
+      INITIALIZE + INITIALIZED + call(2, 'lab__wait', { delayMs: 60_000 }) + call(3, 'lab__echo', {}),
+    );
+    await until('the second call is answered', () => /"id": ?3/.test(read()));
+    running.stdin.end();
+    running.stdout.destroy();
+    const { code, stderr } = await finished;
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+  });
+
+  it('ends without the drain at a signal', async () => {
+    place.configure({ lab: lab() });
+    const { process: running, finished } = place.start([]);
+    const read = reader(running);
+    running.stdin.write(
+      INITIALIZE + INITIALIZED + call(2, 'lab__wait', { delayMs: 60_000 }) + call(3, 'lab__echo', {}),
+    );
+    await until('the second call is answered', () => /"id": ?3/.test(read()));
+    running.stdin.end();
+    await until('the drain has begun', () => read().endsWith(' '));
+    running.kill('SIGTERM');
+    const { code, stdout, stderr } = await finished;
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+    expect(stdout.trim().split('\n')).toHaveLength(2);
   });
 
   it('gives servers their time when its stdin ends and a signal comes together', async () => {
@@ -106,6 +161,15 @@ describe('serve', () => {
     await finished;
   });
 });
+
+/** The lab server with these arguments, as an entry of the configuration. */
+function lab(...args: string[]): Record<string, unknown> {
+  return { command: 'node', args: [LAB, ...args, `run=${place.folder}`] };
+}
+
+function call(id: number, name: string, args: object): string {
+  return request(id, 'tools/call', { name, arguments: args });
+}
 
 function request(id: number, method: string, params: object): string {
   return `${JSON.stringify({ jsonrpc: '2.0', id, method, params })}\n`;

@@ -81,7 +81,9 @@ describe('the front', () => {
     gateway = await GatewayProcess.start({ servers: { lab: { sharing: 'all' } }, args: ['-v'] }, { handshake: false });
     await until('the server is ready', () => gateway.stderr.includes('server ready'));
     const { message } = await gateway.initialize();
-    expect(message.result.instructions).toMatch(/trunkline__status[\s\S]*# Server "lab"[\s\S]*Lab instructions\./);
+    expect(message.result.instructions).toMatch(
+      /trunkline__status[\s\S]*\n- lab: tools echo, [\s\S]*\nLab instructions\.\n/,
+    );
   });
 
   it('answers an invalid message with an error, and continues', async () => {

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { ABOUT } from '../../src/gateway/about.js';
 import { createOwnTool, textResult } from '../../src/gateway/status/own-tool.js';
 import { InMemoryClient } from '../support/in-memory-client.js';
 import { scriptGateway } from '../support/scripted-gateway.js';
@@ -226,22 +227,32 @@ describe('with no servers', () => {
 });
 
 describe('instructions', () => {
-  it('of all ready servers follow in order, each under its name and prefix', async () => {
-    const { startAll, server, gateway } = scriptGateway({
+  it('have what each ready server says about itself, and its listed tools', async () => {
+    const { startAll, server, gateway, change } = scriptGateway({
       servers: {
-        b: { hello: { instructions: 'Be b.' } },
-        quiet: {},
-        a: { hello: { instructions: '# Be\na.' }, prefix: '' },
+        b: { hello: { instructions: 'Be b.', serverInfo: { name: 'b', title: 'Bee', description: 'Does b.' } } },
+        quiet: { tools: ['x', 'y', 'z'], filter: { deny: ['y'] } },
+        a: { hello: { instructions: '# Be\na.' }, prefix: '', tools: ['w'] },
       },
     });
     await startAll();
-    const { instructions } = InMemoryClient.open(gateway).session;
+    const client = InMemoryClient.open(gateway);
+    const { instructions } = client.session;
     expect(instructions).toContain('trunkline__status');
-    expect(instructions.slice(instructions.indexOf('# Server'))).toBe(
-      '# Server "b" (its tools begin with b__)\n\nBe b.\n\n# Server "a" (its tools keep their own names)\n\n# Be\na.',
+    expect(instructions.split('\n').filter((line) => line.startsWith('- '))).toEqual([
+      '- b: Bee: Does b.',
+      '- quiet: tools x, z',
+      '- a (its tools keep their own names): tools w',
+    ]);
+    expect(instructions.slice(instructions.indexOf('<server-instructions'))).toBe(
+      '<server-instructions server="b">\nBe b.\n</server-instructions>\n\n' +
+        '<server-instructions server="a">\n# Be\na.\n</server-instructions>',
     );
     server('b').crash();
-    expect(InMemoryClient.open(gateway).session.instructions).not.toContain('Be b.');
+    for (const session of [InMemoryClient.open(gateway).session, client.session])
+      expect(session.instructions).not.toContain('Be b.');
+    change({ a: { prefix: '' } }, [], { maxInstructionsBytes: 0 });
+    expect(InMemoryClient.open(gateway).session.instructions).toBe(ABOUT);
   });
 });
 

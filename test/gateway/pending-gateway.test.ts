@@ -7,7 +7,7 @@ import { ScriptedClient, scriptGateway } from '../support/scripted-gateway.js';
 async function pending() {
   const clock = new FakeClock();
   const world = scriptGateway({ servers: { a: { tools: ['x'], hello: { instructions: 'Be a.' } } }, clock });
-  const gateway = new PendingGateway();
+  const gateway = new PendingGateway(({ profile }) => `Known for ${profile.clientInfo.name}.`);
   const client = new ScriptedClient(gateway, clock);
   return { ...world, standIn: gateway, client };
 }
@@ -15,7 +15,7 @@ async function pending() {
 describe('while the gateway is being put together', () => {
   it('a client gets an initialize result, and its ping is answered', async () => {
     const { client } = await pending();
-    expect(client.initialize().result.instructions).toContain('trunkline__status');
+    expect(client.initialize().result.instructions).toBe('Known for t.');
     client.request(1, 'ping');
     expect(client.answerTo(1)?.result).toEqual({});
   });
@@ -35,6 +35,20 @@ describe('while the gateway is being put together', () => {
     child.answer(0, 'two');
     child.answer(1, 'four');
     expect([2, 3, 4].map((id) => client.answerTo(id)?.result)).toEqual(['two', undefined, 'four']);
+  });
+
+  it('no session of the gateway itself is known, and then that of the client that connected last', async () => {
+    const { client, standIn, gateway, startAll, connect } = await pending();
+    client.initialize();
+    expect(standIn.newest).toBeUndefined();
+    standIn.become(gateway);
+    expect(standIn.newest?.facts.profile.clientInfo.name).toBe('t');
+    expect(standIn.newest?.session.instructions).not.toContain('Be a.');
+    await startAll();
+    expect(standIn.newest?.session.instructions).toContain('Be a.');
+    connect();
+    InMemoryClient.open(standIn, { clientInfo: { name: 'late', version: '0' } });
+    expect(standIn.newest?.facts.profile.clientInfo.name).toBe('late');
   });
 
   it('no more requests are held than a client could mean', async () => {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { hidesCharacters, hidesCharactersWithin } from '../../src/mcp/hidden-text.js';
+import { hidesCharacters, hidesCharactersWithin, withoutHiddenCharacters } from '../../src/mcp/hidden-text.js';
 import { cpuMsOf } from '../support/cpu-time.js';
 
 describe('a text that hides characters', () => {
@@ -54,4 +54,18 @@ describe('a text that hides characters', () => {
       expect(cpuMsOf(() => hidesCharacters(text))).toBeLessThan(500);
     },
   );
+});
+
+describe('a text without its hidden characters', () => {
+  it.each([
+    ['\u001b[31mred\u0000', '[31mred'],
+    ['a\u202egnp\u2066', 'agnp'],
+    ['a\u{e0041}\u{e0042}b\u200bc\ud800', 'abc'],
+    ['\ufeffmark', 'mark'],
+    ['two\r\n\tlines\rthree', 'two\n\tlines\nthree'],
+    ['Latin\u200e and שלום\u200f!', 'Latin\u200e and שלום\u200f!'],
+    ['a family 👩‍👩‍👧‍👦 and می‌خواهم 😀\u200d', 'a family 👩‍👩‍👧‍👦 and می‌خواهم 😀'],
+  ])('is of %j what can be seen, with line breaks and tabs', (text, visible) => {
+    expect(withoutHiddenCharacters(text)).toBe(visible);
+  });
 });

@@ -110,6 +110,7 @@ class InMemoryConnection implements UpstreamConnection {
   readonly initializeResult: Uint8Array;
   readonly capabilities: Readonly<Record<string, unknown>>;
   readonly instructions: string | undefined;
+  readonly serverInfo: UpstreamConnection['serverInfo'];
   readonly counters = newDropCounters();
   readonly #clock: Clock;
   readonly #received: RecordingSink;
@@ -125,12 +126,13 @@ class InMemoryConnection implements UpstreamConnection {
   #closed: CloseReason | undefined;
 
   constructor({ clock, received, generation, initializeResult, listener }: InMemoryFacts) {
-    const { protocolVersion, capabilities, instructions } = initializeResult;
+    const { protocolVersion, capabilities, instructions, serverInfo } = initializeResult;
     this.generation = generation;
     this.revision = protocolVersion;
     this.initializeResult = bytesOf(JSON.stringify(initializeResult));
     this.capabilities = capabilities;
     this.instructions = instructions;
+    this.serverInfo = { title: serverInfo?.title, description: serverInfo?.description };
     this.#clock = clock;
     this.#received = received;
     this.#listener = listener;

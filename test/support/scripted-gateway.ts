@@ -252,6 +252,7 @@ export function scriptGateway({
     idleStopMs: 600_000,
     ownTools,
     startupWaitMs,
+    maxInstructionsBytes: MAX_INSTRUCTIONS_BYTES,
     seal: sha256,
     hmac,
     events,
@@ -269,12 +270,14 @@ export function scriptGateway({
     scripts = next;
     gateway.change(
       { servers: pooled(), replaced: new Set(replaced), idleStopMs: 600_000 },
-      { ownTools, startupWaitMs, ...settings },
+      { ownTools, startupWaitMs, maxInstructionsBytes: MAX_INSTRUCTIONS_BYTES, ...settings },
     );
   };
   const connect = (facts: Who = {}) => new ScriptedClient(gateway, clock, facts);
   return { clock, events, gateway, server, startAll, change, connect, started, ids: () => [...scripted.keys()] };
 }
+
+const MAX_INSTRUCTIONS_BYTES = 8_192;
 
 type GlobalOptions = Partial<GatewaySettings>;
 

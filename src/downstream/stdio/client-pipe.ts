@@ -31,6 +31,7 @@ export class ClientPipe implements TransportSession, ReplyChannel {
   readonly #options: ClientPipeOptions;
   readonly #sink: MessageSink;
   readonly #sessions: EraSessions;
+  #onAllAnswered: (() => void) | undefined;
 
   constructor(options: ClientPipeOptions) {
     this.#options = options;
@@ -58,9 +59,7 @@ export class ClientPipe implements TransportSession, ReplyChannel {
       if (message.kind !== 'rejected') {
         this.#sessions.of(message).receive(message, this);
       } else if (message.reason === 'batch') {
-        const received = this.#sessions
-          .of(message)
-          .receiveBatch(message, (answers) => new BatchReply(this.#sink, answers));
+        const received = this.#sessions.of(message).receiveBatch(message, (answers) => new BatchReply(this, answers));
         if ('refused' in received) this.#sink.send(received.refused);
       } else if (message.reason !== 'blank') {
         this.#sink.send(rejectionReply(message));
@@ -86,10 +85,18 @@ export class ClientPipe implements TransportSession, ReplyChannel {
 
   answer(message: SplicedMessage, source?: string): void {
     this.#sink.send(message, source);
+    this.#settled();
   }
 
-  /** On a pipe, nothing has to be done for a request without an answer. */
-  withdraw(): void {}
+  withdraw(): void {
+    this.#settled();
+  }
+
+  /** Calls back once no request waits for its answer. Only for a client that sends no further request. */
+  whenAllAnswered(onAllAnswered: () => void): void {
+    this.#onAllAnswered = onAllAnswered;
+    this.#settled();
+  }
 
   gone(): void {
     this.#options.onGone?.();
@@ -97,7 +104,15 @@ export class ClientPipe implements TransportSession, ReplyChannel {
 
   /** The client has left: its requests are cancelled. */
   close(): void {
+    this.#onAllAnswered = undefined;
     this.#sessions.close();
+  }
+
+  #settled(): void {
+    const onAllAnswered = this.#onAllAnswered;
+    if (onAllAnswered === undefined || this.inFlight > 0) return;
+    this.#onAllAnswered = undefined;
+    onAllAnswered();
   }
 }
 
@@ -108,23 +123,23 @@ const MAX_COLLECTED_BYTES = 16 * 1024 * 1024;
 export class BatchReply implements ReplyChannel {
   readonly isShared = true;
   readonly isUnheard = false;
-  readonly #sink: MessageSink;
+  readonly #reply: ReplyChannel;
   #missing: number;
   #collected: SplicedMessage[] = [];
   #collectedBytes = 0;
 
   /** `answers` includes those that are withdrawn later. */
-  constructor(sink: MessageSink, answers: number) {
-    this.#sink = sink;
+  constructor(reply: ReplyChannel, answers: number) {
+    this.#reply = reply;
     this.#missing = answers;
   }
 
   get unwrittenBytes(): number {
-    return this.#sink.unwrittenBytes;
+    return this.#reply.unwrittenBytes;
   }
 
   send(message: SplicedMessage, source?: string): void {
-    this.#sink.send(message, source);
+    this.#reply.send(message, source);
   }
 
   answer(message: SplicedMessage): void {
@@ -139,9 +154,11 @@ export class BatchReply implements ReplyChannel {
 
   #settleOne(): void {
     this.#missing -= 1;
-    if (this.#collected.length === 0 || (this.#missing > 0 && this.#collectedBytes <= MAX_COLLECTED_BYTES)) return;
-    this.#sink.send(batchMessage(this.#collected));
+    if (this.#missing > 0 && this.#collectedBytes <= MAX_COLLECTED_BYTES) return;
+    const collected = this.#collected;
     this.#collected = [];
     this.#collectedBytes = 0;
+    if (collected.length > 0) this.#reply.answer(batchMessage(collected));
+    else if (this.#missing === 0) this.#reply.withdraw();
   }
 }

@@ -1,3 +1,4 @@
+import { Socket } from 'node:net';
 import type { Readable, Writable } from 'node:stream';
 import type { BufferPool } from '../../io/buffer-pool.js';
 import { LineDecoder } from '../../io/line-decoder.js';
@@ -20,15 +21,30 @@ export interface StdioTransportOptions
   readonly bufferPool?: BufferPool;
   /** The client's first message was received. Called once. */
   readonly onFirstMessage?: () => void;
-  /** The client closed its end, or its pipe broke. Called once. */
+  /** The client closed stdin. It may still wait for answers. Called at most once, before `onEnd`. */
+  readonly onInputEnd?: () => void;
+  /** The client closed stdin and has all answers, or stdout broke, or the transport was closed. Called once. */
   readonly onEnd: () => void;
   /** The client does not read, so many bytes wait for it, and its session was closed. Its pipes stay open. Called once. */
   readonly onUnread?: (unwrittenBytes: number) => void;
 }
 
+/** The open pipes of the client. */
+export interface StdioTransport {
+  /** Requests that were not answered yet. */
+  readonly inFlight: number;
+  /**
+   * Finds out whether somebody still reads stdout, which a pipe tells only to those who write: writes a space, unless
+   * something is being written. JSON allows spaces before a message. When nobody reads, `onEnd` follows.
+   */
+  probe(): void;
+  /** Cancels the requests that were not answered. Calling it again does nothing. */
+  close(): void;
+}
+
 /** Serves the one client at the other end of stdin and stdout. */
-export function openStdioTransport(options: StdioTransportOptions): void {
-  const { output, maxLineBytes, partialFrames, bufferPool, onEnd } = options;
+export function openStdioTransport(options: StdioTransportOptions): StdioTransport {
+  const { output, maxLineBytes, partialFrames, bufferPool, onEnd, onInputEnd } = options;
   const { scan, chooseEra, principal, onInternalError } = options;
   const backpressure = options.backpressure.client();
   const onUnread = (unwrittenBytes: number) => {
@@ -48,6 +64,11 @@ export function openStdioTransport(options: StdioTransportOptions): void {
     backpressure.close();
     onEnd();
   };
+  const inputEnded = () => {
+    if (hasEnded) return;
+    onInputEnd?.();
+    client.whenAllAnswered(() => sink.whenAllWritten(end));
+  };
   let { onFirstMessage } = options;
   const lines = {
     line: (bytes: Uint8Array, start: number, end: number) => {
@@ -60,8 +81,19 @@ export function openStdioTransport(options: StdioTransportOptions): void {
   };
   const decoder = new LineDecoder({ sink: lines, maxLineBytes, sharedLimit: partialFrames, bufferPool });
   const input = readInto(options.input, decoder);
-  input.once('end', end);
-  input.once('error', end);
+  input.once('end', inputEnded);
+  input.once('error', inputEnded);
   // EPIPE means that the client has left, which is not an error of the gateway.
   output.on('error', end);
+  // A terminal stays, and a file has no reader.
+  const isPipe = output instanceof Socket && !('isTTY' in output);
+  return {
+    get inFlight() {
+      return client.inFlight;
+    },
+    probe: () => {
+      if (isPipe && !hasEnded && sink.unwrittenBytes === 0) output.write(' ');
+    },
+    close: end,
+  };
 }

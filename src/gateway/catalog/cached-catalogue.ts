@@ -43,14 +43,16 @@ function answer(result: readonly Uint8Array[]): Uint8Array {
 export class CachedCatalogue {
   readonly capabilities: InitializeResult['capabilities'];
   readonly instructions: string | undefined;
+  readonly serverInfo: InitializeResult['serverInfo'];
   readonly request: UpstreamConnection['request'];
 
   private constructor(
-    { capabilities, instructions }: InitializeResult,
+    { capabilities, instructions, serverInfo }: InitializeResult,
     answers: ReadonlyMap<string, ResponseEnvelope>,
   ) {
     this.capabilities = capabilities;
     this.instructions = instructions;
+    this.serverInfo = serverInfo;
     this.request = (method) => {
       const response = answers.get(method);
       return Promise.resolve(

@@ -108,8 +108,8 @@ export class Backend {
     return this.#cached !== undefined && !this.isUnavailable;
   }
 
-  /** Capabilities and instructions from the initialize result of the process or, without a process, from the cache. */
-  get handshake(): Pick<UpstreamConnection, 'capabilities' | 'instructions'> | undefined {
+  /** What the initialize result of the process says or, without a process, the cached one. */
+  get handshake(): Pick<UpstreamConnection, 'capabilities' | 'instructions' | 'serverInfo'> | undefined {
     return this.dispatcher.connection ?? this.#cached;
   }
 

@@ -66,6 +66,7 @@ export class FairWriter implements MessageSink {
   /** The paused sources, each with the bytes down to which it stays paused. */
   readonly #pausedSources = new Map<string, number>();
   #isClosed = false;
+  #onAllWritten: (() => void) | undefined;
   readonly #goOnLater = (): void => this.#goOn();
   readonly #onTaken = (): void => {
     this.#begun = undefined;
@@ -106,6 +107,12 @@ export class FairWriter implements MessageSink {
     if (this.#isInputPaused || unwrittenBytes <= this.#maxUnwrittenBytes) return;
     this.#isInputPaused = true;
     this.#input?.pause();
+  }
+
+  /** Calls back once everything sent until now is written, or cannot be written any more. */
+  whenAllWritten(onAllWritten: () => void): void {
+    this.#onAllWritten = onAllWritten;
+    if (!this.#isBusy) this.#goOn();
   }
 
   /** Closes the writer, and returns `true`, if the client does not read. One message may be of any size. */
@@ -156,7 +163,18 @@ export class FairWriter implements MessageSink {
       }
     }
     if (!this.#stream.writable) this.#clear();
+    if (this.#onAllWritten !== undefined && this.#waiting.bytes === 0 && this.#begun === undefined)
+      this.#reportWritten();
     this.#relax();
+  }
+
+  #reportWritten(): void {
+    const onAllWritten = this.#onAllWritten ?? (() => {});
+    this.#onAllWritten = undefined;
+    this.#writer.flush();
+    // Node calls back for an empty write when all earlier writes have ended, also when they failed.
+    if (this.#stream.writable) this.#stream.write('', () => onAllWritten());
+    else onAllWritten();
   }
 
   /** Drops all that waits. */

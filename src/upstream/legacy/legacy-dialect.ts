@@ -45,6 +45,7 @@ class LegacyConnection implements UpstreamConnection {
   readonly generation: number;
   readonly revision: string;
   readonly instructions: string | undefined;
+  readonly serverInfo: UpstreamConnection['serverInfo'];
   readonly initializeResult: Uint8Array;
   readonly capabilities: Readonly<Record<string, unknown>>;
   readonly send: UpstreamConnection['send'];
@@ -56,12 +57,13 @@ class LegacyConnection implements UpstreamConnection {
   constructor(
     channel: Channel,
     generation: number,
-    { raw, protocolVersion, instructions, capabilities }: InitializeResult,
+    { raw, protocolVersion, instructions, serverInfo, capabilities }: InitializeResult,
   ) {
     this.#channel = channel;
     this.generation = generation;
     this.revision = protocolVersion;
     this.instructions = instructions;
+    this.serverInfo = serverInfo;
     this.initializeResult = raw;
     this.capabilities = capabilities;
     this.send = channel.send.bind(channel);

@@ -315,3 +315,31 @@ describe('FairWriter', () => {
     expect(far.isPaused()).toBe(false);
   });
 });
+
+describe('the end of all writes', () => {
+  it('is reported once everything that was sent is read, large messages included', async () => {
+    const client = listening();
+    const told: string[] = [];
+    client.send('small');
+    client.send('b'.repeat(20_000), 'b');
+    client.send('c'.repeat(20_000), 'c');
+    client.writer.whenAllWritten(() => told.push('written'));
+    while (client.lines().length < 3) {
+      expect(told).toEqual([]);
+      await client.take();
+    }
+    expect(told).toEqual([]);
+    await client.takeAll();
+    expect(told).toEqual(['written']);
+  });
+
+  it('is reported when the client is gone', async () => {
+    const client = listening();
+    const told: string[] = [];
+    client.send('b'.repeat(20_000), 'b');
+    client.writer.whenAllWritten(() => told.push('written'));
+    client.stream.destroy();
+    await flush();
+    expect(told).toEqual(['written']);
+  });
+});

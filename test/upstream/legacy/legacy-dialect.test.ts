@@ -112,6 +112,22 @@ describe('opening a child', () => {
     expect(outcome.connection.offers(capability)).toBe(isOffered);
   });
 
+  it.each([
+    [
+      { title: 'Title', description: 'Does it.' },
+      { title: 'Title', description: 'Does it.' },
+    ],
+    [{ title: 7, description: null }, {}],
+    ['server', {}],
+    [undefined, {}],
+  ])('reads what a server says about itself from %j', async (serverInfo, described) => {
+    const { handshake, say } = opening();
+    say(resultOf({ serverInfo }));
+    expect(await handshake).toMatchObject({
+      connection: { serverInfo: { title: undefined, description: undefined, ...described } },
+    });
+  });
+
   it.each([7, null, {}])('leaves out instructions that are %j', async (instructions) => {
     const { handshake, say } = opening();
     say(resultOf({ instructions }));

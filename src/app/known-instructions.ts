@@ -1,0 +1,91 @@
+import { homedir } from 'node:os';
+import type { CacheFolder } from '../cache/cache-folder.js';
+import { type CachedInstructions, readInstructions, writeInstructions } from '../cache/instructions-cache.js';
+import { findConfigFile, readConfigText } from '../config/find-config.js';
+import { checksumOf, stateOf } from '../config/stamp.js';
+import type { ClientFacts } from '../downstream/port.js';
+import { readPrivateFile } from '../files/private-file.js';
+import { ABOUT } from '../gateway/about.js';
+import type { PendingGateway } from '../gateway/pending-gateway.js';
+import { Debounce } from '../timing/debounce.js';
+import type { Composition } from './compose.js';
+import type { GlobalOptions } from './global-options.js';
+import type { StdioClient } from './stdio-client.js';
+import { instructionsFolder, sealFile } from './user-files.js';
+
+/**
+ * The instructions for a client that connects before the configuration is read: those that such a client would have got
+ * at the end of the last run, if the configuration file has not changed since.
+ */
+export function knownInstructions({ config: flag }: GlobalOptions, { profile }: ClientFacts): string {
+  try {
+    const { env, platform } = process;
+    const configFile = findConfigFile({ flag, env, cwd: process.cwd(), home: homedir(), platform });
+    const cached = readInstructions(instructionsFolder(), { configFile, profile });
+    return cached !== undefined && isFor(configFile, cached) ? cached.text : ABOUT;
+  } catch {
+    // There is no configuration file, or no home folder. What follows the answer reports the reason.
+    return ABOUT;
+  }
+}
+
+/** Whether the file is the same as in the last run, or was written again with the same text. */
+function isFor(configFile: string, { state, seal }: CachedInstructions): boolean {
+  if (state === stateOf(configFile)) return true;
+  const secret = readPrivateFile(sealFile(), MAX_SEAL_BYTES);
+  if (secret.kind !== 'read') return false;
+  return seal === sealOf(new TextDecoder().decode(secret.bytes).trim(), checksumOf(readConfigText(configFile)));
+}
+
+const MAX_SEAL_BYTES = 4_096;
+
+/** The checksum of a text with secrets, in a form that tells nothing about them to those who do not have the secret. */
+function sealOf(secret: string, checksum: number): number {
+  return checksumOf(`${secret} ${checksum}`);
+}
+
+export interface KeepInstructionsOptions {
+  readonly composition: Pick<Composition, 'config' | 'platform' | 'cachedListsShown'>;
+  readonly gateway: Pick<PendingGateway, 'newest'>;
+  readonly client: Pick<StdioClient, 'isGone'>;
+  readonly folder: CacheFolder;
+  /** The secret of this user. */
+  readonly secret: string;
+  /** Aborted before the servers are stopped. */
+  readonly ending: AbortSignal;
+}
+
+/** Servers become ready one after the other, and each of them changes the instructions. */
+const KEEP_EVERY_MS = 1_000;
+
+/**
+ * Caches the instructions for the next run: some time after a server has become ready, and once more before the client's
+ * session or Trunkline ends.
+ */
+export function keepInstructions(options: KeepInstructionsOptions): void {
+  const { composition, gateway, client, folder, secret, ending } = options;
+  const { clock, events } = composition.platform;
+  const keep = () => {
+    const { file: configFile, stamp } = composition.config;
+    if (gateway.newest === undefined || stamp === undefined || client.isGone()) return;
+    const { facts, session } = gateway.newest;
+    const { instructions: text } = session;
+    // Nothing is known of any server, which is less than what may be cached.
+    if (text === ABOUT) return;
+    const cached = { text, state: stamp.state, seal: sealOf(secret, stamp.checksum) };
+    writeInstructions(folder, { configFile, profile: facts.profile }, cached);
+  };
+  const debounce = new Debounce({ clock, delayMs: KEEP_EVERY_MS, everyMs: KEEP_EVERY_MS, run: keep });
+  // Before that, less may be known than in the last run.
+  void composition.cachedListsShown().then(() => {
+    if (ending.aborted) return;
+    events.subscribe('server.changed', ({ snapshot }) => {
+      if (snapshot.state === 'ready') debounce.request();
+    });
+    events.subscribe('client.left', keep);
+    ending.addEventListener('abort', () => {
+      debounce.close();
+      keep();
+    });
+  });
+}
