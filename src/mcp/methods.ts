@@ -1,3 +1,5 @@
+import { LISTS } from './lists.js';
+
 /** The methods that the gateway knows by name. Those of lists are in `lists.ts`. */
 export const METHODS = {
   initialize: 'initialize',
@@ -25,6 +27,16 @@ export const METHODS = {
   listRoots: 'roots/list',
   rootsChanged: 'notifications/roots/list_changed',
 } as const;
+
+/** Whether a revision with a handshake defines the request. `server/discover` of later revisions is not one of them. */
+export function isLegacyRequest(method: string): boolean {
+  return LEGACY_REQUESTS.has(method);
+}
+
+const LEGACY_REQUESTS: ReadonlySet<string> = new Set([
+  ...Object.values(METHODS).filter((method) => !method.startsWith('notifications/')),
+  ...Object.values(LISTS).map(({ method }) => method),
+]);
 
 /** Requests that MCP defines as free of side effects, so that they may be repeated. */
 export const REPEATABLE_METHODS: ReadonlySet<string> = new Set([

@@ -2,8 +2,10 @@ import { isRecord } from '../../json/is-record.js';
 import { isObject, isString, readString, readText, type Span, toBytes, valuesAt } from '../../json/json-text.js';
 import { splice } from '../../json/splice.js';
 import { whole } from '../../jsonrpc/message.js';
+import { RPC_CODES, RpcError } from '../../jsonrpc/rpc-error.js';
 import type { ClientProfile } from '../../mcp/client-profile.js';
 import type { RequestEnvelope } from '../../mcp/envelope.js';
+import { isLegacyRequest } from '../../mcp/methods.js';
 import { isOlder, type LegacyRevision, negotiateRevision } from '../../mcp/revisions.js';
 import type { GatewaySession, ServerHandshake } from '../port.js';
 
@@ -49,6 +51,16 @@ function inRevision(result: Uint8Array, revision: string): Uint8Array {
   const text = toBytes(JSON.stringify(revision));
   const edits = valuesAt(result, span, ['protocolVersion']).map((value) => ({ span: value, text }));
   return splice({ bytes: result, span, edits });
+}
+
+/**
+ * The error for a request before `initialize`. A client of a later revision probes with a method that does not exist
+ * here, such as `server/discover`: "Method not found" tells it to fall back to the handshake.
+ */
+export function refusalWithoutSession(method: string): RpcError {
+  return isLegacyRequest(method)
+    ? new RpcError(RPC_CODES.invalidParams, 'The session has to begin with initialize')
+    : new RpcError(RPC_CODES.methodNotFound, 'Method not found. The session has to begin with initialize');
 }
 
 /** What a client states in its `initialize` request, in a revision with a handshake. */

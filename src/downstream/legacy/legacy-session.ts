@@ -25,7 +25,14 @@ import type {
 } from '../port.js';
 import type { Era, EraSession, ReceivedBatch, ReplyChannel, TransportSession } from '../transport.js';
 import { acceptBatch } from './batch.js';
-import { type HandshakeProfile, ownResult, readProfile, type ServerInfo, serverResult } from './handshake.js';
+import {
+  type HandshakeProfile,
+  ownResult,
+  readProfile,
+  refusalWithoutSession,
+  type ServerInfo,
+  serverResult,
+} from './handshake.js';
 import { InFlightExchanges } from './in-flight-exchanges.js';
 import { type ExchangeOwner, LegacyExchange } from './legacy-exchange.js';
 import { ListChanges } from './list-changes.js';
@@ -44,6 +51,7 @@ export interface LegacyEraOptions {
 export function legacyEra(options: LegacyEraOptions): Era {
   return {
     beginsSession: (message) => message.kind === 'request' && message.method === METHODS.initialize,
+    refusalWithoutSession,
     open: (transport) => new LegacySession(options, transport),
   };
 }
@@ -142,7 +150,7 @@ class LegacySession implements DownstreamClient, EraSession {
         () => reply.answer(errorMessage(idOf(request), internalError())),
       );
     } else if (this.#gatewaySession === undefined) {
-      refuse(reply, idOf(request), RPC_CODES.invalidParams, 'The session has to begin with initialize');
+      reply.answer(errorMessage(idOf(request), refusalWithoutSession(request.method)));
     } else if (reply.isShared && this.#inFlight.has(key)) {
       // The first request is still answered, so the client gets two messages with this id.
       refuse(reply, idOf(request), RPC_CODES.invalidRequest, 'A request with this id is in flight already');

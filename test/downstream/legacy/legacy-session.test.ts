@@ -74,6 +74,20 @@ describe('the handshake', () => {
     expect(client.session.inFlight).toBe(0);
   });
 
+  it.each([
+    ['tools/call', -32602],
+    ['resources/templates/list', -32602],
+    ['server/discover', -32601],
+    ['notifications/initialized', -32601],
+    ['unheard/of', -32601],
+  ])('comes first: %s before it is answered with %i', async (method, code) => {
+    const { client } = await serving();
+    client.request(1, method);
+    expect(client.answerTo(1)?.error.code).toBe(code);
+    client.initialize();
+    expect(client.session.revision).toBe('2025-11-25');
+  });
+
   it('need not be confirmed before requests are served', async () => {
     const { client } = await serving();
     client.request(1, 'initialize', {});
