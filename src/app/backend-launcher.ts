@@ -6,7 +6,7 @@ import type { Dialed, Dialer, DialTarget } from '../upstream/port.js';
 
 /** What a launch of one server needs besides its spec. */
 export interface LaunchTarget extends Omit<DialTarget, 'spec' | 'generation'> {
-  readonly backend: Pick<Backend, 'serverRequest' | 'notification' | 'loadLists' | 'attach'>;
+  readonly backend: Pick<Backend, 'serverRequest' | 'notification' | 'opened' | 'loadLists' | 'attach'>;
 }
 
 export interface BackendLauncherOptions {
@@ -61,6 +61,7 @@ async function attach({ connection }: Dialed, { backend }: LaunchTarget, events:
     events.failed({ reason, hostFault: isHostFault });
     return;
   }
+  backend.opened(outcome.connection);
   const fault = await backend.loadLists(outcome.connection);
   if (fault !== undefined) {
     events.failed({ reason: fault });

@@ -58,6 +58,8 @@ export interface DownstreamClient {
   readonly revision: string | undefined;
   /** A merged list has changed. */
   listChanged(kind: ListKind): void;
+  /** The server that the client sees unchanged announced that a list has changed. */
+  listAnnounced(kind: ListKind, notification: NotificationEnvelope): void;
   /** Relays a server's notification that no request of this client caused. */
   notify(notification: NotificationEnvelope, edits?: readonly Edit[]): void;
   /** Asks the client for input that no request of this client caused. See `Exchange.requireInput`. */

@@ -1,10 +1,13 @@
 import type { ServerHandshake } from '../downstream/port.js';
 import type { Backend } from './registry/backend.js';
 
-/** The initialize result of a backend's process; or why there is no process within `waitMs` milliseconds. */
+/**
+ * The initialize result of a backend's process as soon as the process has sent it; or why there is none within `waitMs`
+ * milliseconds.
+ */
 export async function serverHandshake(backend: Backend, waitMs: number): Promise<ServerHandshake> {
-  const reason = await backend.untilConnected(waitMs);
-  const { connection } = backend.dispatcher;
+  const reason = await backend.untilOpen(waitMs);
+  const { openConnection: connection } = backend;
   if (connection !== undefined) {
     return { kind: 'initialized', result: connection.initializeResult, revision: connection.revision };
   }

@@ -1,4 +1,4 @@
-import { LISTS } from './lists.js';
+import { LISTS, requestedList } from './lists.js';
 
 /** The methods that the gateway knows by name. Those of lists are in `lists.ts`. */
 export const METHODS = {
@@ -39,11 +39,11 @@ const LEGACY_REQUESTS: ReadonlySet<string> = new Set([
 ]);
 
 /** Requests that MCP defines as free of side effects, so that they may be repeated. */
-export const REPEATABLE_METHODS: ReadonlySet<string> = new Set([
-  METHODS.readResource,
-  METHODS.getPrompt,
-  METHODS.complete,
-]);
+export function isRepeatable(method: string): boolean {
+  return REPEATABLE_METHODS.has(method) || requestedList(method) !== undefined;
+}
+
+const REPEATABLE_METHODS: ReadonlySet<string> = new Set([METHODS.readResource, METHODS.getPrompt, METHODS.complete]);
 
 /** Requests about one task, whose id they name. */
 export const TASK_METHODS: ReadonlySet<string> = new Set([METHODS.getTask, METHODS.taskResult, METHODS.cancelTask]);

@@ -36,6 +36,7 @@ function launching({
     backend: {
       serverRequest: ({ request }) => told.push(`request: ${request.method}`),
       notification: ({ method }) => told.push(`notification: ${method}`),
+      opened: ({ generation }) => told.push(`opened: ${generation}`),
       loadLists,
       attach: ({ generation }) => told.push(`attached: ${generation}`),
     },
@@ -75,10 +76,10 @@ describe('launching a server that has no process', () => {
         }),
     });
     await flush();
-    expect(told).toEqual(['began']);
+    expect(told).toEqual(['began', 'opened: 3']);
     list(undefined);
     await flush();
-    expect(told).toEqual(['began', 'attached: 3', 'ready']);
+    expect(told).toEqual(['began', 'opened: 3', 'attached: 3', 'ready']);
     expect(launched.pid).toBeUndefined();
   });
 
@@ -93,7 +94,7 @@ describe('launching a server that has no process', () => {
     expect(told).toEqual([]);
     know(PROFILE);
     await flush();
-    expect(told).toEqual(['began', 'attached: 3', 'ready']);
+    expect(told).toEqual(['began', 'opened: 3', 'attached: 3', 'ready']);
   });
 
   it('hands on what the server says, and how it is', async () => {
@@ -128,7 +129,7 @@ describe('launching a server that has no process', () => {
   it('fails when its lists cannot be used', async () => {
     const { told } = launching({ loadLists: async () => 'tools/list: timeout' });
     await flush();
-    expect(told).toEqual(['began', 'failed: tools/list: timeout']);
+    expect(told).toEqual(['began', 'opened: 3', 'failed: tools/list: timeout']);
   });
 
   it('is not ready if the connection is closed by the time its lists are read', async () => {
@@ -139,7 +140,7 @@ describe('launching a server that has no process', () => {
       },
     });
     await flush();
-    expect(told).toEqual(['began']);
+    expect(told).toEqual(['began', 'opened: 3']);
   });
 
   it('fails, and tells of the error, when the dialer has one of its own', async () => {

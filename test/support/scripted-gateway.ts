@@ -173,8 +173,8 @@ export class ScriptedServer {
     this.backend.stateChanged(state);
   }
 
-  /** Launches a process that becomes ready. */
-  async start(): Promise<ScriptedPeer> {
+  /** Launches a process that becomes ready, as soon as the test answers `tools/list` if the process does not. */
+  async start({ listsTools = true } = {}): Promise<ScriptedPeer> {
     this.moved('starting');
     this.generation += 1;
     const Peer = this.script.hasBridge === true ? ScriptedChild : InMemoryUpstream;
@@ -184,11 +184,13 @@ export class ScriptedServer {
       lists: this.lists,
       hello: this.script.hello ?? {},
     });
+    child.listsTools = listsTools;
     this.#child = child;
     const connection = await child.connect(this.generation, {
       notification: (notification) => this.backend.notification(notification),
       request: (request) => this.backend.serverRequest(request),
     });
+    this.backend.opened(connection);
     const fault = await this.backend.loadLists(connection);
     if (fault !== undefined) throw new Error(fault);
     this.backend.attach(connection);

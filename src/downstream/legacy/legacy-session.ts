@@ -8,7 +8,7 @@ import { internalError } from '../../errors/internal-error.js';
 import { toBytes } from '../../json/json-text.js';
 import type { Edit, SplicedMessage } from '../../json/splice.js';
 import { type IdKey, idKey } from '../../jsonrpc/id-key.js';
-import { errorMessage, resultMessage } from '../../jsonrpc/message.js';
+import { errorMessage, resultMessage, whole } from '../../jsonrpc/message.js';
 import { RPC_CODES, RpcError } from '../../jsonrpc/rpc-error.js';
 import type { Envelope, NotificationEnvelope, Rejection, RequestEnvelope, ScanEnvelope } from '../../mcp/envelope.js';
 import { type ListKind, requestedList } from '../../mcp/lists.js';
@@ -114,6 +114,11 @@ class LegacySession implements DownstreamClient, EraSession {
     if (this.#phase === 'open') this.#listChanges.changed(kind);
   }
 
+  listAnnounced(kind: ListKind, { bytes, span }: NotificationEnvelope): void {
+    // The notification may be sent later, when its memory has another use.
+    if (this.#phase === 'open') this.#listChanges.relay(kind, whole(bytes.slice(span.start, span.end)));
+  }
+
   gone(): void {
     this.#transport.gone();
   }
@@ -191,7 +196,7 @@ class LegacySession implements DownstreamClient, EraSession {
     }
     this.#phase = 'initialized';
     const profile = readProfile(request);
-    this.#serverRequests.declare(profile.capabilities);
+    if (this.#transport.server === undefined) this.#serverRequests.declare(profile.capabilities);
     const gatewaySession = gateway.open(this, { profile, server: this.#transport.server });
     this.#gatewaySession = gatewaySession;
     const { initializeResult } = gatewaySession;

@@ -163,7 +163,7 @@ interface ListRefreshOptions {
 }
 
 /** Shortest time between two reads. It bounds the load from a server that announces changes all the time. */
-const REFRESH_EVERY_MS = 1_000;
+const REFRESH_EVERY_MS = 250;
 
 /** Reads lists again after the server announced changes (`notifications/…/list_changed`). */
 export class ListRefresh {
@@ -176,7 +176,6 @@ export class ListRefresh {
     this.#options = options;
     this.#debounce = new Debounce({
       clock: options.clock,
-      delayMs: 0,
       everyMs: REFRESH_EVERY_MS,
       run: () => withErrorBoundaryAsync(this.#read(), options.onInternalError),
     });

@@ -13,6 +13,7 @@ import { Dispatcher, type DispatcherOptions } from '../dispatch/dispatcher.js';
 import type { Handling } from '../dispatch/handling.js';
 import type { BackendListener } from './backend-listener.js';
 import { IdleTimer } from './idle-timer.js';
+import { OpenConnection } from './open-connection.js';
 
 /** Rules of the configuration for one server. They may change while its process runs. */
 export interface BackendRules extends Pick<ExposureRules, 'policy' | 'approvals'>, Pick<DispatcherOptions, 'limits'> {
@@ -60,6 +61,7 @@ export class Backend {
   readonly #lists: OfferedLists;
   readonly #refresh: ListRefresh;
   readonly #idleTimer: IdleTimer;
+  readonly #open = new OpenConnection();
   /** The catalogue of an earlier run, until a process of this run is ready. */
   #cached: CachedCatalogue | undefined;
 
@@ -123,12 +125,12 @@ export class Backend {
     return this.dispatcher.connection ?? this.#cached;
   }
 
-  /** The entries under exposed names. A restarting server keeps its entries; an unavailable one has none. */
+  /** The entries under exposed names. */
   get lists(): ServerLists {
     return this.listsAs('exposed');
   }
 
-  /** The entries of this server under exposed or original names. */
+  /** The entries under exposed or original names. A restarting server keeps its entries; an unavailable one has none. */
   listsAs(naming: ListNaming): ServerLists {
     return this.isUnavailable ? NO_LISTS : this.knownListsAs(naming);
   }
@@ -153,24 +155,28 @@ export class Backend {
   }
 
   /**
-   * Starts the server if it starts on demand. Resolves with `undefined` once there is a connection, or with the reason
-   * if none will come or none came within `waitMs` milliseconds.
+   * Starts the server if it starts on demand. Resolves with `undefined` once a connection is open, or with the reason if
+   * none will come or none came within `waitMs` milliseconds.
    */
-  untilConnected(waitMs: number): Promise<FailureReason | undefined> {
+  untilOpen(waitMs: number): Promise<FailureReason | undefined> {
     const reason = unavailableBecause(this.dispatcher.availability);
-    if (this.dispatcher.connection !== undefined || reason !== undefined) return Promise.resolve(reason);
+    if (this.openConnection !== undefined || reason !== undefined) return Promise.resolve(reason);
     this.#demand();
-    return this.dispatcher.untilConnected(waitMs);
+    return this.#open.untilNext(this.dispatcher.untilConnected(waitMs));
   }
 
-  /** Whether the tool policy of the configuration allows this tool. */
-  allows(originalName: string): boolean {
-    return this.#options.policy(originalName);
+  /** The connection, also before its lists are read. */
+  get openConnection(): UpstreamConnection | undefined {
+    return this.dispatcher.connection ?? this.#open.current;
   }
 
-  /** Whether the tools of this server need approval. */
-  get needsApproval(): boolean {
-    return this.#options.approvals !== undefined;
+  /** A process has completed its handshake. */
+  opened(connection: UpstreamConnection): void {
+    this.#open.set(connection);
+  }
+
+  get rules(): BackendRules {
+    return this.#options;
   }
 
   /** Why this tool must not be called: its current definition is not approved. Call this before each send. */
@@ -191,11 +197,6 @@ export class Backend {
   /** Whether a call of this tool may be repeated: its annotations say so, and the configuration trusts the server. */
   isRepeatable(originalName: string): boolean {
     return this.#options.isTrusted === true && this.#lists.isRepeatable(originalName);
-  }
-
-  /** Whether the configuration says that this server answers this method, which MCP does not define. */
-  answers(method: string): boolean {
-    return this.#options.answers?.(method) === true;
   }
 
   /**
@@ -265,8 +266,12 @@ export class Backend {
   /** Handles a notification of the server. */
   notification(notification: NotificationEnvelope): void {
     const changed = listsChangedBy(notification.method);
-    if (changed.length > 0) this.#refresh.changed(changed);
-    else this.#listener?.notification(notification);
+    if (changed.length === 0) {
+      this.#listener?.notification(notification);
+      return;
+    }
+    this.#listener?.listsAnnounced(changed, notification);
+    this.#refresh.changed(changed);
   }
 
   close(): void {
@@ -280,17 +285,16 @@ export class Backend {
     if (startsOnDemand(this.dispatcher.availability)) this.#options.demandStart();
   }
 
-  #announceLists(): void {
-    this.#listener?.listsChanged();
-    const { connection } = this.dispatcher;
+  #announceLists(announced: readonly ListKind[] = []): void {
+    this.#listener?.listsChanged(announced);
+    const { initializeResult } = this.dispatcher.connection ?? {};
     const lists = this.#lists.raw;
-    if (connection !== undefined && lists !== undefined)
-      this.#options.onListsRead?.({ initializeResult: connection.initializeResult, lists });
+    if (initializeResult !== undefined && lists !== undefined) this.#options.onListsRead?.({ initializeResult, lists });
   }
 
   /** Reads changed lists again. A list that cannot be read stays as it was; a broken server shows in its calls. */
   async #reload(connection: UpstreamConnection, kinds: readonly ListKind[]): Promise<void> {
     await Promise.all(kinds.map((kind) => this.#lists.load(connection, kind, this.dispatcher.listTimeouts)));
-    if (connection === this.dispatcher.connection) this.#announceLists();
+    if (connection === this.dispatcher.connection) this.#announceLists(kinds);
   }
 }

@@ -1,11 +1,14 @@
 import { isString, readString, readText, type Span, toBytes, valuesAt, visitElements } from '../../json/json-text.js';
 import type { Edit } from '../../json/splice.js';
 import { RPC_CODES, RpcError } from '../../jsonrpc/rpc-error.js';
+import { requestedList } from '../../mcp/lists.js';
 import { METHODS } from '../../mcp/methods.js';
 import type { RelayedRequest } from '../../mcp/relayed-request.js';
+import type { LegacyRevision } from '../../mcp/revisions.js';
 import { isUiUri, uiPointers } from '../../mcp/ui-uri.js';
-import { type Catalog, type Route, toRoute } from '../catalog/catalog.js';
+import type { Catalog } from '../catalog/catalog.js';
 import type { Catalogs } from '../catalog/catalogs.js';
+import { hideTools } from '../catalog/relayed-page.js';
 import type { ListNaming } from '../catalog/server-lists.js';
 import type { EditAnswer, Handling } from '../dispatch/handling.js';
 import type { Backend } from '../registry/backend.js';
@@ -49,12 +52,14 @@ export class Router {
 
   target(request: RelayedRequest, catalogs: Catalogs): Target | Candidates | RpcError {
     const { name, uri, refName, refUri } = request.tokens;
+    const only = this.#onlyBackend();
+    if (only !== undefined && this.#naming === 'original') return unchanged(request, only.backend);
     switch (request.method) {
       case METHODS.callTool: {
         const target = this.#byName(request, name, catalogs.tools, 'tool');
         if (target instanceof RpcError) return target;
         // The policy let listed tools through when the lists were merged.
-        if (!target.isListed && !target.backend.allows(target.original)) return unknown('tool', target.name);
+        if (!target.isListed && !target.backend.rules.policy(target.original)) return unknown('tool', target.name);
         const aliases = catalogs.ui.aliasesOf(target.backend.key);
         const { backend, edits, original } = target;
         const editAnswer = aliases.size === 0 ? undefined : editToolResult(aliases);
@@ -69,7 +74,7 @@ export class Router {
         return this.#byUri(request, uri, catalogs);
       case METHODS.complete:
         if (refName !== undefined) return this.#byName(request, refName, catalogs.prompts, 'prompt');
-        if (refUri === undefined) return this.#onlyBackend() ?? this.#byUri(request, refUri, catalogs);
+        if (refUri === undefined) return only ?? this.#byUri(request, refUri, catalogs);
         return this.#byUri(request, refUri, catalogs);
       default:
         return this.#byMethod(request, catalogs);
@@ -86,7 +91,7 @@ export class Router {
       return new RpcError(RPC_CODES.invalidParams, `${method} needs the name of a ${kind}, a string`);
     }
     const name = readString(bytes, token);
-    const route = catalog.resolve(name) ?? this.#unlisted(name);
+    const route = catalog.resolve(name);
     const backend = route === undefined ? undefined : this.#backends.get(route.key);
     if (route === undefined || backend === undefined) return unknown(kind, name);
     const edits = route.original === name ? [] : [{ span: token, text: route.token }];
@@ -144,7 +149,7 @@ export class Router {
     if (only !== undefined) return only;
     const uri = tokens.uri !== undefined && isString(bytes, tokens.uri) ? readString(bytes, tokens.uri) : undefined;
     const owner = uri === undefined ? undefined : ownerOfUri(uri, catalogs, this.#backends, this.#uris)?.key;
-    const configured = [...this.#backends.values()].find((backend) => backend.answers(method))?.key;
+    const configured = [...this.#backends.values()].find((backend) => backend.rules.answers?.(method) === true)?.key;
     const backend = this.#backends.get(owner ?? configured ?? this.#methods.get(method) ?? '');
     if (backend !== undefined) return { backend, edits: [] };
     const notFound = new RpcError(RPC_CODES.methodNotFound, `Method not found: ${method}`);
@@ -172,17 +177,24 @@ export class Router {
     return [...known.filter(isReady), ...known.filter((backend) => !isReady(backend))];
   }
 
-  /** A server that is shown alone gets unlisted names, too: it may know them. */
-  #unlisted(name: string): Route | undefined {
-    const only = this.#naming === 'original' ? this.#onlyBackend() : undefined;
-    return only && toRoute(only.backend.key, name);
-  }
-
   /** The only server of the view, which gets every request that names nothing known. */
   #onlyBackend(): Target | undefined {
     const [backend, ...others] = this.#backends.values();
     return backend === undefined || others.length > 0 ? undefined : { backend, edits: [] };
   }
+}
+
+/**
+ * The target of a request of a client that sees this server unchanged: the server gets every request as it is, listed or
+ * not, and answers itself what is wrong with it. Only tools that the configuration denies do not exist.
+ */
+function unchanged({ method, bytes, tokens }: RelayedRequest, backend: Backend): Target | RpcError {
+  if (requestedList(method) === 'tools')
+    return { backend, edits: [], editAnswer: (page) => hideTools(page, backend.rules) };
+  const { name } = tokens;
+  if (method !== METHODS.callTool || name === undefined || !isString(bytes, name)) return { backend, edits: [] };
+  const tool = readString(bytes, name);
+  return backend.rules.policy(tool) ? { backend, edits: [], tool } : unknown('tool', tool);
 }
 
 /** Limit of learned methods, since a client could send any number of them. More than any extension has. */
@@ -202,6 +214,13 @@ function codeOf(bytes: Uint8Array, code: Span | undefined): number | undefined {
 function unknown(kind: string, name: string): NotListed {
   return new NotListed(RPC_CODES.invalidParams, `Unknown ${kind}: ${name}`);
 }
+
+/** The oldest revision has completions, but no capability for them. */
+export function completesNothing({ dispatcher: { connection } }: Backend): boolean {
+  return connection !== undefined && connection.revision !== OLDEST && !connection.offers('completions');
+}
+
+const OLDEST: LegacyRevision = '2024-11-05';
 
 /** The result for a server without completions. */
 export const NO_COMPLETIONS = toBytes('{"completion":{"values":[],"total":0,"hasMore":false}}');
