@@ -271,7 +271,7 @@ describe('a client that sees one server as it is', () => {
     return { ...world, one, child: world.server('a').child };
   }
 
-  it('hears at once that a list has changed, in the words of the server, whether it has listed or not', async () => {
+  it('F38: hears at once that a list has changed, in the words of the server, whether it has listed or not', async () => {
     const { one, child, clock } = await opened();
     child.say(CHANGED);
     clock.advance(0);

@@ -132,7 +132,7 @@ export class Catalog {
 }
 
 /** Makes the route to the entry that server `key` calls `original`. */
-export function toRoute(key: string, original: string, isListed = false): Route {
+function toRoute(key: string, original: string, isListed = false): Route {
   return { key, original, token: toBytes(JSON.stringify(original)), isListed };
 }
 
