@@ -45,9 +45,14 @@ export interface GatewaySession {
   close(): void;
 }
 
-/** The initialize result of one server, as JSON. */
+/** The initialize result of one server, as JSON. `requestedRevision` is what the gateway requested from the server. */
 export type ServerHandshake =
-  | { readonly kind: 'initialized'; readonly result: Uint8Array; readonly revision: string }
+  | {
+      readonly kind: 'initialized';
+      readonly result: Uint8Array;
+      readonly revision: string;
+      readonly requestedRevision: string;
+    }
   | { readonly kind: 'failed'; readonly failure: Failure };
 
 /** A client, as the gateway sees it. */

@@ -9,7 +9,8 @@ export async function serverHandshake(backend: Backend, waitMs: number): Promise
   const reason = await backend.untilOpen(waitMs);
   const { openConnection: connection } = backend;
   if (connection !== undefined) {
-    return { kind: 'initialized', result: connection.initializeResult, revision: connection.revision };
+    const { initializeResult: result, revision, requestedRevision } = connection;
+    return { kind: 'initialized', result, revision, requestedRevision };
   }
   const failure = {
     reason: reason ?? 'restarting',

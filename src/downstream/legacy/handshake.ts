@@ -34,14 +34,15 @@ export function ownResult(
 }
 
 /**
- * A server's initialize result, for a client that sees only that server. Clients share servers, so the server may have
- * negotiated a newer revision than this client speaks; the client gets its own revision then.
+ * A server's initialize result, for a client that sees only that server. If clients of several revisions share the server,
+ * it may have been asked for a newer revision than this client speaks; the client gets its own revision then.
  */
 export function serverResult(
   protocolVersion: LegacyRevision,
-  { result, revision }: Extract<ServerHandshake, { kind: 'initialized' }>,
+  { result, revision, requestedRevision }: Extract<ServerHandshake, { kind: 'initialized' }>,
 ): InitializeAnswer {
-  if (!isOlder(protocolVersion, revision)) return { revision, result };
+  const wasAsked = requestedRevision === protocolVersion;
+  if (wasAsked || !isOlder(protocolVersion, revision)) return { revision, result };
   return { revision: protocolVersion, result: inRevision(result, protocolVersion) };
 }
 
