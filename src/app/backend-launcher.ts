@@ -7,7 +7,10 @@ import type { Dialed, Dialer, DialTarget } from '../upstream/port.js';
 
 /** What a launch of one server needs besides its spec. */
 export interface LaunchTarget extends Omit<DialTarget, 'spec' | 'generation'> {
-  readonly backend: Pick<Backend, 'serverRequest' | 'notification' | 'loadLists' | 'attach' | 'listFailures'>;
+  readonly backend: Pick<
+    Backend,
+    'serverRequest' | 'notification' | 'opened' | 'loadLists' | 'attach' | 'listFailures'
+  >;
 }
 
 export interface BackendLauncherOptions {
@@ -75,6 +78,7 @@ async function attach(
     return;
   }
   events.answered();
+  backend.opened(outcome.connection);
   await backend.loadLists(outcome.connection);
   // The end of the server is usually reported already, and this is ignored then.
   if (outcome.connection.isClosed) {

@@ -45,9 +45,14 @@ export interface GatewaySession {
   close(): void;
 }
 
-/** The initialize result of one server, as JSON. */
+/** The initialize result of one server, as JSON. `requestedRevision` is what the gateway requested from the server. */
 export type ServerHandshake =
-  | { readonly kind: 'initialized'; readonly result: Uint8Array; readonly revision: string }
+  | {
+      readonly kind: 'initialized';
+      readonly result: Uint8Array;
+      readonly revision: string;
+      readonly requestedRevision: string;
+    }
   | { readonly kind: 'failed'; readonly failure: Failure };
 
 /** A client, as the gateway sees it. */
@@ -58,6 +63,8 @@ export interface DownstreamClient {
   readonly revision: string | undefined;
   /** A merged list has changed. */
   listChanged(kind: ListKind): void;
+  /** The server that the client sees unchanged announced that a list has changed. */
+  listAnnounced(kind: ListKind, notification: NotificationEnvelope): void;
   /** Relays a server's notification that no request of this client caused. */
   notify(notification: NotificationEnvelope, edits?: readonly Edit[]): void;
   /** Asks the client for input that no request of this client caused. See `Exchange.requireInput`. */

@@ -1,5 +1,6 @@
 import type { SplicedMessage } from '../json/splice.js';
 import type { MessageSink } from '../jsonrpc/message.js';
+import type { RpcError } from '../jsonrpc/rpc-error.js';
 import type { Envelope, Rejection } from '../mcp/envelope.js';
 
 /*
@@ -59,6 +60,8 @@ export type ReceivedBatch = { readonly answers: number; readonly isBatch: true }
 export interface Era {
   /** Whether a client that has no session yet begins one with this message. */
   beginsSession(message: Envelope): boolean;
+  /** The error for a request of a client that has no session yet. */
+  refusalWithoutSession(method: string): RpcError;
   /** Opens a session, which lasts until its `close` is called. */
   open(transport: TransportSession): EraSession;
 }

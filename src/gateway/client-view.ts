@@ -1,13 +1,11 @@
 import type { DownstreamClient, Exchange } from '../downstream/port.js';
 import { type OnInternalError, withErrorBoundaryAsync } from '../errors/error-boundary.js';
 import { internalError } from '../errors/internal-error.js';
-import { isString, readString, readText, toBytes } from '../json/json-text.js';
+import { isString, readString, toBytes } from '../json/json-text.js';
 import { RPC_CODES, RpcError } from '../jsonrpc/rpc-error.js';
 import type { NotificationEnvelope } from '../mcp/envelope.js';
 import { type ListKind, requestedList } from '../mcp/lists.js';
-import { METHODS, REPEATABLE_METHODS, TASK_METHODS } from '../mcp/methods.js';
-import type { RelayedRequest } from '../mcp/relayed-request.js';
-import type { LegacyRevision } from '../mcp/revisions.js';
+import { isRepeatable, METHODS, TASK_METHODS } from '../mcp/methods.js';
 import type { Hmac } from '../mcp/task-id.js';
 import type { EventSink } from '../observe/events/event-bus.js';
 import type { Clock } from '../timing/clock.js';
@@ -19,10 +17,10 @@ import { ListAnnouncements } from './list-announcements.js';
 import type { Backend } from './registry/backend.js';
 import type { LogLevelRouter } from './reverse/log-level-router.js';
 import type { Subscriptions } from './reverse/subscriptions.js';
-import { NO_COMPLETIONS, NotListed, Router, type Target } from './routing/router.js';
+import { completesNothing, NO_COMPLETIONS, NotListed, Router, type Target } from './routing/router.js';
 import { type Candidates, tryInOrder } from './routing/try-in-order.js';
 import { StartupQueue } from './startup-queue.js';
-import type { OwnTool } from './status/own-tool.js';
+import { calledTool, type OwnTool, readArguments } from './status/own-tool.js';
 import { drivingTask } from './tasks/driven-task.js';
 import type { Tasks } from './tasks/tasks.js';
 
@@ -64,6 +62,8 @@ export class ClientView {
   readonly #queue: StartupQueue;
   readonly #onInternalError: OnInternalError | undefined;
   readonly #options: ClientViewOptions;
+  /** The lists in the present merge whose changes the clients know already. */
+  #told: readonly ListKind[] = [];
   /** With several servers that have resources, their responses tell which URIs belong to whom. */
   #learnsUris: boolean;
   /** The view that this one replaces, until the clients have moved. */
@@ -117,6 +117,11 @@ export class ClientView {
     });
   }
 
+  /** Whether the clients see one server unchanged. */
+  get #isUnchanged(): boolean {
+    return this.#options.naming === 'original';
+  }
+
   get backends(): ReadonlyMap<string, Backend> {
     return this.#backends;
   }
@@ -132,16 +137,24 @@ export class ClientView {
   serve(exchange: Exchange): void {
     const { method } = exchange.request;
     const list = requestedList(method);
-    if (list !== undefined) this.#list(exchange, list);
-    else if (method === METHODS.setLevel) this.#logs.setLevel(exchange, this.#backends.values());
+    if (list !== undefined && !this.#isUnchanged) this.#list(exchange, list);
+    else if (method === METHODS.setLevel && !this.#isUnchanged) this.#logs.setLevel(exchange, this.#backends.values());
     else if (method === METHODS.listTasks)
       this.#runFor(exchange, this.#tasks.ofServers.list(exchange, this.#backends.values()));
     else this.#route(exchange);
   }
 
-  /** The lists of a backend may have changed. */
-  listsChanged(): void {
+  /** The lists of a backend may have changed; the server announced the changes of those that are `announced`. */
+  listsChanged(announced: readonly ListKind[] = []): void {
+    this.#told = this.#isUnchanged ? announced : [];
     this.#lists.changed();
+    this.#told = [];
+  }
+
+  /** A server announced that its lists changed. Clients that see only this server can read them from it at once. */
+  listsAnnounced([kind]: readonly ListKind[], notification: NotificationEnvelope): void {
+    if (!this.#isUnchanged || kind === undefined) return;
+    for (const client of this.clients) client.listAnnounced(kind, notification);
   }
 
   /** Moves a client here from another view. */
@@ -181,10 +194,10 @@ export class ClientView {
 
   #merged(catalogs: Catalogs): void {
     this.#learnsUris = this.#router.withResources.length > 1;
-    const { events, naming, backends } = this.#options;
-    const only = naming === 'original' ? backends[0]?.key : undefined;
+    const { events, backends } = this.#options;
+    const only = this.#isUnchanged ? backends[0]?.key : undefined;
     if (events.wants('lists.merged')) events.emit({ kind: 'lists.merged', tools: catalogs.tools.size, only });
-    this.#announcements.announce();
+    this.#announcements.announce(this.#told);
   }
 
   #list(exchange: Exchange, kind: ListKind): void {
@@ -223,8 +236,10 @@ export class ClientView {
     const { backend, original } = target;
     if (uri !== undefined) {
       this.#subscriptions.serve(exchange, backend, original ?? subscribedTo, subscribedTo);
-    } else if (method === METHODS.complete && completesNothing(backend)) {
+    } else if (method === METHODS.complete && !this.#isUnchanged && completesNothing(backend)) {
       exchange.succeed(NO_COMPLETIONS);
+    } else if (method === METHODS.setLevel) {
+      this.#send(exchange, { ...target, ...this.#logs.relay(exchange, backend) });
     } else {
       this.#send(exchange, target);
     }
@@ -242,14 +257,15 @@ export class ClientView {
 
   #send(exchange: Exchange, target: Target): void {
     const { backend, edits, editAnswer, tool } = target;
-    const refusal = tool === undefined || !backend.needsApproval ? undefined : () => backend.approvalRefusal(tool);
-    const onAnswered = this.#learnsUris ? this.#router.learnFrom(backend) : undefined;
+    const needsApproval = tool !== undefined && backend.rules.approvals !== undefined;
+    const refusal = needsApproval ? () => backend.approvalRefusal(tool) : undefined;
+    const onAnswered = this.#learnsUris ? this.#router.learnFrom(backend) : target.onAnswered;
     const { request, client } = exchange;
     const { task, relatedTask } = request.tokens;
     if (task === undefined && relatedTask === undefined && !TASK_METHODS.has(request.method)) {
       const translation = drivingTask(exchange, target, this.#tasks);
-      const isRepeatable = tool === undefined ? REPEATABLE_METHODS.has(request.method) : backend.isRepeatable(tool);
-      backend.serve(exchange, { edits, editAnswer, onAnswered, translation, isRepeatable, refusal });
+      const mayRepeat = tool === undefined ? isRepeatable(request.method) : backend.isRepeatable(tool);
+      backend.serve(exchange, { edits, editAnswer, onAnswered, translation, isRepeatable: mayRepeat, refusal });
       return;
     }
     const related = this.#tasks.towardServer(request, client, backend);
@@ -267,13 +283,6 @@ export class ClientView {
   }
 }
 
-/** The name of the tool, if the request is a tool call. */
-function calledTool({ method, bytes, tokens: { name } }: RelayedRequest): string | undefined {
-  return method === METHODS.callTool && name !== undefined && isString(bytes, name)
-    ? readString(bytes, name)
-    : undefined;
-}
-
 /** Whether a server that is still starting may turn out to be the right one. */
 function mayChange(target: Target | Candidates | RpcError): boolean {
   if (target instanceof RpcError) return target instanceof NotListed;
@@ -281,16 +290,3 @@ function mayChange(target: Target | Candidates | RpcError): boolean {
 }
 
 const KNOWN_METHODS: ReadonlySet<string> = new Set(Object.values(METHODS));
-
-/** The oldest revision has completions, but no capability for them. */
-function completesNothing({ dispatcher: { connection } }: Backend): boolean {
-  return connection !== undefined && connection.revision !== OLDEST && !connection.offers('completions');
-}
-
-const OLDEST: LegacyRevision = '2024-11-05';
-
-function readArguments({ bytes, params }: RelayedRequest): unknown {
-  if (params === undefined) return undefined;
-  const value: unknown = JSON.parse(readText(bytes, params));
-  return typeof value === 'object' && value !== null && 'arguments' in value ? value.arguments : undefined;
-}

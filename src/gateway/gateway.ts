@@ -135,23 +135,21 @@ export class Gateway implements GatewayPort {
     view.clients.add(client);
     const connected: Connected = { facts, view };
     this.#clients.set(client, connected);
+    // A new client has no level yet, and gets what the servers send.
+    for (const backend of backends) this.#logs.adjust(backend);
     this.#report('client.connected', facts);
-    const [only] = backends;
-    const isAlone = facts.server !== undefined && only !== undefined;
+    const only = facts.server === undefined ? undefined : backends[0];
     const instructions = () => this.#instructions([...connected.view.backends.values()]);
     return {
       offered: backends.map((backend) => this.#handshake(backend)?.capabilities ?? {}),
       get instructions() {
         return instructions();
       },
-      initializeResult: isAlone ? serverHandshake(only, this.#settings.startupWaitMs) : undefined,
+      initializeResult: only && serverHandshake(only, this.#settings.startupWaitMs),
       serve: (exchange) => connected.view.serve(exchange),
       notified: (notification) => {
-        this.#notifications.fromClient(
-          client,
-          [...connected.view.backends.values(), ...this.#drainingOf(client)],
-          notification,
-        );
+        const all = [...connected.view.backends.values(), ...this.#drainingOf(client)];
+        this.#notifications.fromClient(client, all, notification);
       },
       close: () => this.#left(client),
     };
@@ -188,7 +186,9 @@ export class Gateway implements GatewayPort {
 
   #listenerFor(backend: Backend): BackendListener {
     return {
-      listsChanged: () => this.#views.eachOf(backend, (view) => view.listsChanged()),
+      listsChanged: (announced) => this.#views.eachOf(backend, (view) => view.listsChanged(announced)),
+      listsAnnounced: (kinds, notification) =>
+        this.#views.eachOf(backend, (view) => view.listsAnnounced(kinds, notification)),
       startSettled: () => this.#views.eachOf(backend, (view) => view.startSettled()),
       attached: () => {
         this.#logs.restore(backend);
@@ -214,6 +214,7 @@ export class Gateway implements GatewayPort {
       const before = view.backends.get(key);
       if (before !== undefined && this.#pool.includes(before)) return before;
       const now = this.#pool.claim(key, client, facts);
+      this.#logs.adjust(now);
       if (before === undefined) return now;
       now.copyListsFrom(before);
       this.#subscriptions.move(client, before, now);

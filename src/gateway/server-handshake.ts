@@ -6,14 +6,15 @@ import type { Backend } from './registry/backend.js';
 const START_WAIT_MS = 30_000;
 
 /**
- * The initialize result of a backend's process; or why there is no process within `waitMs` milliseconds, but at least
- * 30 s.
+ * The initialize result of a backend's process as soon as the process has sent it; or why there is none within `waitMs`
+ * milliseconds, but at least 30 s.
  */
 export async function serverHandshake(backend: Backend, waitMs: number): Promise<ServerHandshake> {
-  const reason = await backend.untilConnected(Math.max(waitMs, START_WAIT_MS));
-  const { connection } = backend.dispatcher;
+  const reason = await backend.untilOpen(Math.max(waitMs, START_WAIT_MS));
+  const { openConnection: connection } = backend;
   if (connection !== undefined) {
-    return { kind: 'initialized', result: connection.initializeResult, revision: connection.revision };
+    const { initializeResult: result, revision, requestedRevision } = connection;
+    return { kind: 'initialized', result, revision, requestedRevision };
   }
   const failure = {
     reason: reason ?? 'restarting',

@@ -3,6 +3,9 @@ const LOG_LEVELS = ['debug', 'info', 'notice', 'warning', 'error', 'critical', '
 
 export type LogLevel = (typeof LOG_LEVELS)[number];
 
+/** At this level, a server sends every message. */
+export const MOST_VERBOSE: LogLevel = 'debug';
+
 export function isLogLevel(text: string): text is LogLevel {
   return (LOG_LEVELS as readonly string[]).includes(text);
 }

@@ -1,3 +1,5 @@
+import { LISTS, requestedList } from './lists.js';
+
 /** The methods that the gateway knows by name. Those of lists are in `lists.ts`. */
 export const METHODS = {
   initialize: 'initialize',
@@ -26,12 +28,22 @@ export const METHODS = {
   rootsChanged: 'notifications/roots/list_changed',
 } as const;
 
-/** Requests that MCP defines as free of side effects, so that they may be repeated. */
-export const REPEATABLE_METHODS: ReadonlySet<string> = new Set([
-  METHODS.readResource,
-  METHODS.getPrompt,
-  METHODS.complete,
+/** Whether a revision with a handshake defines the request. `server/discover` of later revisions is not one of them. */
+export function isLegacyRequest(method: string): boolean {
+  return LEGACY_REQUESTS.has(method);
+}
+
+const LEGACY_REQUESTS: ReadonlySet<string> = new Set([
+  ...Object.values(METHODS).filter((method) => !method.startsWith('notifications/')),
+  ...Object.values(LISTS).map(({ method }) => method),
 ]);
+
+/** Requests that MCP defines as free of side effects, so that they may be repeated. */
+export function isRepeatable(method: string): boolean {
+  return REPEATABLE_METHODS.has(method) || requestedList(method) !== undefined;
+}
+
+const REPEATABLE_METHODS: ReadonlySet<string> = new Set([METHODS.readResource, METHODS.getPrompt, METHODS.complete]);
 
 /** Requests about one task, whose id they name. */
 export const TASK_METHODS: ReadonlySet<string> = new Set([METHODS.getTask, METHODS.taskResult, METHODS.cancelTask]);

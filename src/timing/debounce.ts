@@ -2,16 +2,17 @@ import type { Cancel, Clock } from './clock.js';
 
 export interface DebounceOptions {
   readonly clock: Clock;
-  /** Milliseconds from a request to its run, so that requests close together share one run. */
-  readonly delayMs: number;
+  /** Milliseconds from the first request to its run; 0 if absent. */
+  readonly delayMs?: number;
   /** The least milliseconds from the start of one run to the start of the next. */
   readonly everyMs: number;
   readonly run: () => Promise<void> | void;
 }
 
 /**
- * Debounces and rate-limits a task: coalesces requests that come together, runs one at a time, runs once more if a
- * request came during a run, and starts no more often than `everyMs`.
+ * Debounces and rate-limits a task: runs after the first request, at once or after `delayMs`, runs one at a time, runs once more if a
+ * request came during a run, and starts no more often than `everyMs`. Requests of one turn of the event loop, and
+ * requests until the next start, share one run.
  */
 export class Debounce {
   readonly #options: DebounceOptions;
@@ -34,7 +35,7 @@ export class Debounce {
   }
 
   #plan(): void {
-    const { clock, delayMs, everyMs } = this.#options;
+    const { clock, delayMs = 0, everyMs } = this.#options;
     this.#state = 'planned';
     const waitMs = Math.max(delayMs, this.#lastStart + everyMs - clock.now());
     this.#cancel = clock.schedule(waitMs, () => void this.#run());

@@ -73,6 +73,8 @@ export interface UpstreamConnection {
   readonly generation: number;
   /** The protocol revision that the handshake agreed on. */
   readonly revision: string;
+  /** The protocol revision that the gateway requested in the handshake. */
+  readonly requestedRevision: string;
   /** The server's result of `initialize`: JSON, verbatim. */
   readonly initializeResult: Uint8Array;
   /** The capabilities that the server declared, verbatim. */

@@ -39,6 +39,7 @@ function launching({
     backend: {
       serverRequest: ({ request }) => told.push(`request: ${request.method}`),
       notification: ({ method }) => told.push(`notification: ${method}`),
+      opened: ({ generation }) => told.push(`opened: ${generation}`),
       loadLists,
       listFailures,
       attach: ({ generation }) => told.push(`attached: ${generation}`),
@@ -81,10 +82,10 @@ describe('launching a server that has no process', () => {
         }),
     });
     await flush();
-    expect(told).toEqual(['began', 'answered']);
+    expect(told).toEqual(['began', 'answered', 'opened: 3']);
     list();
     await flush();
-    expect(told).toEqual(['began', 'answered', 'attached: 3', 'ready']);
+    expect(told).toEqual(['began', 'answered', 'opened: 3', 'attached: 3', 'ready']);
     expect(launched.pid).toBeUndefined();
   });
 
@@ -99,7 +100,7 @@ describe('launching a server that has no process', () => {
     expect(told).toEqual([]);
     know(PROFILE);
     await flush();
-    expect(told).toEqual(['began', 'answered', 'attached: 3', 'ready']);
+    expect(told).toEqual(['began', 'answered', 'opened: 3', 'attached: 3', 'ready']);
   });
 
   it('hands on what the server says, and how it is', async () => {
@@ -136,7 +137,7 @@ describe('launching a server that has no process', () => {
     const failure = { kind: 'tools', method: 'tools/list', reason, isBroken: false } as const;
     const { told, warnings } = launching({ listFailures: [failure] });
     await flush();
-    expect(told).toEqual(['began', 'answered', 'attached: 3', 'ready']);
+    expect(told).toEqual(['began', 'answered', 'opened: 3', 'attached: 3', 'ready']);
     const text = 'server runs, but tools/list fails; Trunkline asks again';
     expect(warnings).toEqual([{ server: KEY, reason, text }]);
   });
@@ -144,7 +145,7 @@ describe('launching a server that has no process', () => {
   it('fails if the connection is closed by the time its lists are read', async () => {
     const { told } = launching({ loadLists: async (connection) => connection.close('exited') });
     await flush();
-    expect(told).toEqual(['began', 'answered', 'failed: exited']);
+    expect(told).toEqual(['began', 'answered', 'opened: 3', 'failed: exited']);
   });
 
   it('fails, and tells of the error, when the dialer has one of its own', async () => {

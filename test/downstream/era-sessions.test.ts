@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { ClientPipe } from '../../src/downstream/stdio/client-pipe.js';
 import type { Era, EraSession, TransportSession } from '../../src/downstream/transport.js';
 import { whole } from '../../src/jsonrpc/message.js';
+import { RpcError } from '../../src/jsonrpc/rpc-error.js';
 import { bytesOf, lineOf, type Message, RecordingSink, scan } from '../support/wire.js';
 
 /** An era that answers every request with its own name. */
@@ -16,6 +17,10 @@ class NamedEra implements Era {
 
   beginsSession(): boolean {
     return true;
+  }
+
+  refusalWithoutSession(): RpcError {
+    return new RpcError(-32601, this.name);
   }
 
   open(transport: TransportSession): EraSession {

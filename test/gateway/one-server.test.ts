@@ -154,3 +154,183 @@ describe('a client that wants to see one server as it is', () => {
     expect(one.session.revision).toBe('2024-11-05');
   });
 });
+
+describe('a client that wants to see one server as it is, and asks for', () => {
+  /** A client of the server alone, which has begun its session. */
+  async function seeing(hello: Message = HELLO) {
+    const world = looking('profile', hello);
+    await world.startAll();
+    const one = world.client();
+    one.initialize();
+    await flush();
+    one.received.take();
+    return { ...world, one, child: world.server('a').child };
+  }
+
+  it.each([
+    ['completion/complete', { ref: { type: 'ref/prompt', name: 'p' }, argument: { name: 'a', value: 'b' } }],
+    ['completion/complete', {}],
+    ['prompts/get', { name: 7 }],
+    ['resources/read', { uri: 'x://unlisted', unknown: [1] }],
+    ['resources/list', { cursor: 'mine', _meta: { a: 1 } }],
+    ['logging/setLevel', { level: 'loud' }],
+    ['unheard/of', { any: true }],
+  ])('%s with %j, gets the error of the server', async (method, params) => {
+    const { one, child } = await seeing();
+    one.request(1, method, params);
+    expect(child.asked(method).at(-1)?.params).toEqual(params);
+    const error = { code: -32_001, message: 'Not here', data: { why: [method] } };
+    child.reply(method, error);
+    expect(one.answerTo(1)?.error).toEqual(error);
+  });
+
+  it('a page of a list, gets the page of the server with its cursor and its unknown members', async () => {
+    const { one, child } = await seeing();
+    one.request(1, 'prompts/list', { cursor: 'of the server' });
+    child.reply('prompts/list', { prompts: [{ name: 'p', more: 1 }, 7], nextCursor: 'next', _meta: { b: 2 } });
+    expect(child.asked('prompts/list').at(-1)?.params).toEqual({ cursor: 'of the server' });
+    expect(one.answerTo(1)?.result).toEqual({
+      prompts: [{ name: 'p', more: 1 }, 7],
+      nextCursor: 'next',
+      _meta: { b: 2 },
+    });
+  });
+
+  it('a list, gets it while as many calls as the server may have at once are in flight', async () => {
+    const { one, child } = await seeing();
+    for (let id = 100; id < 120; id += 1) one.call(id, 'read file');
+    expect(child.calls.length).toBeLessThan(20);
+    one.request(1, 'tools/list');
+    expect(one.answerTo(1)?.result.tools).toHaveLength(1);
+  });
+
+  it('tools, gets those that the server lists now, without those that the configuration hides', async () => {
+    const { one, child } = await seeing();
+    child.listsTools = false;
+    const list = (id: number, tools: string) => {
+      one.request(id, 'tools/list');
+      child.say(
+        `{"jsonrpc":"2.0","id":${child.asked('tools/list').at(-1)?.id},"result":{ "tools": [${tools}] , "x":1}}`,
+      );
+      return one.received.lines.splice(0).at(-1);
+    };
+    expect(list(1, '{"name":"new" }, {"no":"name"}')).toBe(
+      '{"jsonrpc":"2.0","id":1,"result":{ "tools": [{"name":"new" }, {"no":"name"}] , "x":1}}',
+    );
+    expect(list(2, '{"name":"hidden"},{"name":"a" }, {"name":"b"}')).toBe(
+      '{"jsonrpc":"2.0","id":2,"result":{ "tools": [{"name":"a" },{"name":"b"}] , "x":1}}',
+    );
+    expect(list(3, '{"name":"hidden"}')).toBe('{"jsonrpc":"2.0","id":3,"result":{ "tools": [] , "x":1}}');
+  });
+
+  it('log messages from a level on, gets what the server answers and from then on no others', async () => {
+    const { one, child } = await seeing({ ...HELLO, capabilities: { logging: {} } });
+    const log = (level: string) =>
+      child.say({ jsonrpc: '2.0', method: 'notifications/message', params: { level, data: 1 } });
+    const levels = () => one.received.take().flatMap(({ params }) => params?.level ?? []);
+    log('debug');
+    expect(levels()).toEqual(['debug']);
+    one.request(1, 'logging/setLevel', { level: 'error' });
+    expect(child.asked('logging/setLevel').map(({ params }) => params)).toEqual([{ level: 'error' }]);
+    log('debug');
+    child.reply('logging/setLevel', { _meta: { ok: true } });
+    expect(one.answerTo(1)?.result).toEqual({ _meta: { ok: true } });
+    await flush();
+    log('debug');
+    log('error');
+    expect(levels()).toEqual(['debug', 'error']);
+  });
+
+  it('log messages from a level on, leaves the server as verbose as its other clients need it', async () => {
+    const { one, child, client } = await seeing({ ...HELLO, capabilities: { logging: {} } });
+    const other = client();
+    other.initialize();
+    await flush();
+    one.request(1, 'logging/setLevel', { level: 'error' });
+    child.reply('logging/setLevel');
+    await flush();
+    other.request(1, 'logging/setLevel', { level: 'warning' });
+    child.reply('logging/setLevel');
+    await flush();
+    one.request(2, 'logging/setLevel', { level: 'emergency' });
+    expect(child.asked('logging/setLevel').map(({ params }) => params.level)).toEqual(['debug', 'warning', 'warning']);
+  });
+});
+
+describe('a client that sees one server as it is', () => {
+  const CHANGED = '{"jsonrpc":"2.0","method":"notifications/tools/list_changed","params":{"_meta":{"n":1}}}';
+
+  async function opened(hello: Message = HELLO) {
+    const world = looking('profile', hello);
+    await world.startAll();
+    const one = world.client();
+    one.initialize();
+    await flush();
+    one.say({ jsonrpc: '2.0', method: 'notifications/initialized' });
+    one.received.take();
+    return { ...world, one, child: world.server('a').child };
+  }
+
+  it('F38: hears at once that a list has changed, in the words of the server, whether it has listed or not', async () => {
+    const { one, child, clock } = await opened();
+    child.say(CHANGED);
+    clock.advance(0);
+    expect(one.received.lines.splice(0)).toEqual([CHANGED]);
+    await flush();
+    clock.advance(10_000);
+    expect(one.received.lines.splice(0)).toEqual([]);
+  });
+
+  it('hears once that a list has changed when the new list differs', async () => {
+    const { one, child, clock } = await opened();
+    one.request(1, 'tools/list');
+    child.listsTools = false;
+    child.say(CHANGED);
+    clock.advance(0);
+    child.reply('tools/list', { tools: [{ name: 'another', inputSchema: { type: 'object' } }] });
+    await flush();
+    clock.advance(10_000);
+    await flush();
+    expect(one.received.lines.filter((line) => line.includes('list_changed'))).toEqual([CHANGED]);
+  });
+
+  it('hears of many changes four times a second at most', async () => {
+    const { one, child, clock } = await opened();
+    for (let step = 0; step < 100; step += 1) {
+      child.say(CHANGED);
+      clock.advance(10);
+      await flush();
+    }
+    clock.advance(1_000);
+    expect(one.received.lines.filter((line) => line.includes('list_changed'))).toHaveLength(1 + 4);
+  });
+
+  it('begins its session when the server has shaken hands, before the lists are read', async () => {
+    const { client, server } = looking();
+    const one = client();
+    one.request(1, 'initialize', { protocolVersion: '2025-11-25', capabilities: {}, clientInfo: { name: 't' } });
+    const starting = server('a').start({ listsTools: false });
+    await flush();
+    expect(one.answerTo(1)?.result.serverInfo).toEqual(HELLO.serverInfo);
+    one.say({ jsonrpc: '2.0', method: 'notifications/unheard/of', params: { early: true } });
+    expect(server('a').child.asked('notifications/unheard/of')[0]?.params).toEqual({ early: true });
+    one.request(2, 'tools/list');
+    server('a').child.reply('tools/list', { tools: [] });
+    await starting;
+    server('a').child.reply('tools/list', { tools: [{ name: 'x' }] });
+    expect(one.answerTo(2)?.result).toEqual({ tools: [{ name: 'x' }] });
+  });
+
+  it('gets requests of the server for which it declared no capability, and refuses them itself', async () => {
+    const { one, child } = await opened();
+    child.say({ jsonrpc: '2.0', id: 'r', method: 'roots/list' });
+    const [request] = one.received.take();
+    expect(request).toMatchObject({ method: 'roots/list' });
+    one.say({ jsonrpc: '2.0', id: request?.id, error: { code: -32601, message: 'Method not found' } });
+    expect(child.received.messages.at(-1)).toEqual({
+      jsonrpc: '2.0',
+      id: 'r',
+      error: { code: -32601, message: 'Method not found' },
+    });
+  });
+});

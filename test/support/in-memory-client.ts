@@ -88,6 +88,10 @@ export class InMemoryClient implements DownstreamClient {
     this.changed.push(kind);
   }
 
+  listAnnounced(_kind: ListKind, notification: NotificationEnvelope): void {
+    this.notify(notification);
+  }
+
   requireInput(input: InputRequest): WithdrawInput {
     return receive(input, this.inputs);
   }

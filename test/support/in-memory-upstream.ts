@@ -56,7 +56,8 @@ export class InMemoryUpstream extends ScriptedPeer implements Dialer {
     this.#open = { connection, listener };
     return {
       pid: undefined,
-      connection: profile.then(() => {
+      connection: profile.then(({ protocolVersion = '2025-11-25' }) => {
+        connection.requestedRevision = protocolVersion;
         if (connection.isClosed) return { kind: 'failed', reason: 'closed before the handshake' };
         listener.handshakeStarted();
         return { kind: 'open', connection };
@@ -107,6 +108,7 @@ const MAX_UNREAD_BYTES = 1024 * 1024;
 class InMemoryConnection implements UpstreamConnection {
   readonly generation: number;
   readonly revision: string;
+  requestedRevision = '';
   readonly initializeResult: Uint8Array;
   readonly capabilities: Readonly<Record<string, unknown>>;
   readonly instructions: string | undefined;

@@ -178,8 +178,8 @@ export class ScriptedServer {
     this.backend.stateChanged(state);
   }
 
-  /** Launches a process that becomes ready. */
-  async start(): Promise<ScriptedPeer> {
+  /** Launches a process that becomes ready, as soon as the test answers `tools/list` if the process does not. */
+  async start({ listsTools = true } = {}): Promise<ScriptedPeer> {
     this.moved('starting');
     this.generation += 1;
     const Peer = this.script.hasBridge === true ? ScriptedChild : InMemoryUpstream;
@@ -189,11 +189,13 @@ export class ScriptedServer {
       lists: this.lists,
       hello: this.script.hello ?? {},
     });
+    child.listsTools = listsTools;
     this.#child = child;
     const connection = await child.connect(this.generation, {
       notification: (notification) => this.backend.notification(notification),
       request: (request) => this.backend.serverRequest(request),
     });
+    this.backend.opened(connection);
     await this.backend.loadLists(connection);
     this.backend.attach(connection);
     this.moved('ready');

@@ -3,14 +3,13 @@ import { Debounce } from '../../src/timing/debounce.js';
 import { FakeClock } from '../support/fake-clock.js';
 import { flush } from '../support/wire.js';
 
-function debouncing({ delayMs = 200, everyMs = 1_000 } = {}) {
+function debouncing({ everyMs = 1_000 } = {}) {
   const clock = new FakeClock();
   const starts: number[] = [];
   let finish = () => {};
   let isSlow = false;
   const debounce = new Debounce({
     clock,
-    delayMs,
     everyMs,
     run: () => {
       starts.push(clock.now());
@@ -39,14 +38,25 @@ function debouncing({ delayMs = 200, everyMs = 1_000 } = {}) {
 }
 
 describe('Debounce', () => {
-  it('makes one run of requests that come together', async () => {
+  it('makes one run of requests that come together, at once', async () => {
     const { debounce, starts, clock, advance } = debouncing();
     for (let count = 0; count < 10_000; count += 1) debounce.request();
-    await advance(199);
-    debounce.request();
     expect(starts).toEqual([]);
+    await advance(0);
+    expect(starts).toEqual([0]);
+    expect(clock.pending).toBe(0);
+  });
+
+  it('makes one run of requests that come soon after a run, when its pace allows it', async () => {
+    const { debounce, starts, clock, advance } = debouncing();
+    debounce.request();
+    await advance(100);
+    for (let count = 0; count < 10_000; count += 1) debounce.request();
+    await advance(899);
+    debounce.request();
+    expect(starts).toEqual([0]);
     await advance(1);
-    expect(starts).toEqual([200]);
+    expect(starts).toEqual([0, 1_000]);
     expect(clock.pending).toBe(0);
   });
 
@@ -56,20 +66,20 @@ describe('Debounce', () => {
       debounce.request();
       await advance(10);
     }
-    expect(starts).toEqual([200, 1_200, 2_200]);
+    expect(starts).toEqual([0, 1_000, 2_000, 3_000]);
   });
 
-  it('runs again after the usual delay when the last run is long ago', async () => {
+  it('runs at once when the last run is long ago', async () => {
     const { debounce, starts, advance } = debouncing();
     debounce.request();
     await advance(5_000);
     debounce.request();
     await advance(5_000);
-    expect(starts).toEqual([200, 5_200]);
+    expect(starts).toEqual([0, 5_000]);
   });
 
   it('has one run in progress and at most one more requested', async () => {
-    const { debounce, starts, beSlow, finish, clock, advance } = debouncing({ delayMs: 0 });
+    const { debounce, starts, beSlow, finish, clock, advance } = debouncing();
     beSlow();
     debounce.request();
     await advance(0);
@@ -104,7 +114,7 @@ describe('Debounce', () => {
     debounce.close();
     await finish();
     await advance(5_000);
-    expect(starts).toEqual([200]);
+    expect(starts).toEqual([0]);
     expect(clock.pending).toBe(0);
   });
 });

@@ -131,6 +131,7 @@ describe.each(UPSTREAMS)('%s', (_, Peer) => {
     expect(connection).toMatchObject({
       generation: 7,
       revision: '2025-06-18',
+      requestedRevision: '2025-11-25',
       capabilities: HELLO.capabilities,
       instructions: 'Read.\nThen call.',
       inFlight: 0,

@@ -1,6 +1,7 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { SharedLimit } from '../../io/shared-limit.js';
-import type { ScanEnvelope } from '../../mcp/envelope.js';
+import { RPC_CODES } from '../../jsonrpc/rpc-error.js';
+import type { RequestEnvelope, ScanEnvelope } from '../../mcp/envelope.js';
 import type { EventSink } from '../../observe/events/event-bus.js';
 import type { Clock } from '../../timing/clock.js';
 import type { Deadlines } from '../../timing/deadlines.js';
@@ -109,10 +110,19 @@ export class Endpoint {
     if (opening !== undefined && opening.kind !== 'rejected' && this.#options.core.beginsSession(opening)) {
       return this.#initialize(request, reply, body);
     }
+    const unknown = opening?.kind === 'request' ? this.#unknownMethod(opening) : undefined;
+    if (unknown !== undefined) return this.refuse(request, reply, unknown);
     const isBatch = opening?.kind === 'rejected' && opening.reason === 'batch';
     const session = this.#session(request, isBatch ? BATCH_WITHOUT_SESSION : MISSING_SESSION);
     if (!(session instanceof Session)) return this.refuse(request, reply, session);
     return this.#respond(reply, (response) => session.post(body, response));
+  }
+
+  /** A client of a later revision, whatever its headers say, learns from this error that it has to fall back. */
+  #unknownMethod(opening: RequestEnvelope): Refusal | undefined {
+    const { code, message } = this.#options.core.refusalWithoutSession(opening);
+    const id = opening.bytes.slice(opening.id.start, opening.id.end);
+    return code === RPC_CODES.methodNotFound ? { status: 400, message, code, id } : undefined;
   }
 
   #initialize(request: FastifyRequest, reply: FastifyReply, body: Uint8Array): FastifyReply {

@@ -24,6 +24,7 @@ export function createHttpClients(options: HttpClientsOptions): HttpSessionPort 
   return {
     isReady,
     beginsSession: (message) => chooseEra(message).beginsSession(message),
+    refusalWithoutSession: (request) => chooseEra(request).refusalWithoutSession(request.method),
     openSession: (server, principal, onGone) =>
       server === undefined || hasServer(server)
         ? new HttpClient({ scan, chooseEra, backpressure, server, principal, onGone })

@@ -1,6 +1,7 @@
 import type { SplicedMessage } from '../../json/splice.js';
 import type { MessageSink } from '../../jsonrpc/message.js';
-import type { Envelope } from '../../mcp/envelope.js';
+import type { RpcError } from '../../jsonrpc/rpc-error.js';
+import type { Envelope, RequestEnvelope } from '../../mcp/envelope.js';
 import type { ReplyChannel } from '../transport.js';
 
 /** A client's session as the HTTP streams see it. */
@@ -27,6 +28,8 @@ export type Received = { readonly answers: number; readonly isBatch?: boolean } 
 export interface HttpSessionPort {
   /** Whether this message, sent without a session id, opens a session. */
   beginsSession(message: Envelope): boolean;
+  /** The error for a request that was sent without a session id and opens no session. */
+  refusalWithoutSession(request: RequestEnvelope): RpcError;
   /**
    * Opens a session. `endpoint` is `undefined` for `/mcp`, or the server's key for `/mcp/<key>`; `principal` is the
    * authenticated subject. Returns `undefined` when there is no such server. `onGone` is called when that server is

@@ -7,12 +7,19 @@ export interface Refusal {
   readonly status: number;
   readonly message: string;
   readonly headers?: Readonly<Record<string, string>>;
+  /** The JSON-RPC code, if the status does not decide it. */
+  readonly code?: number;
+  /** The id of the refused request as raw JSON, if it was read. */
+  readonly id?: Uint8Array;
 }
 
-/** The body of a refusal: a JSON-RPC error with the id `null`. */
-export function refusalBody({ status, message }: Refusal): Buffer {
-  const code = status < 500 ? RPC_CODES.invalidRequest : RPC_CODES.internalError;
-  return Buffer.from(splice(errorMessage(NULL_ID, new RpcError(code, message))));
+/** The body of a refusal: a JSON-RPC error. */
+export function refusalBody({ status, message, id = NULL_ID, code = codeOf(status) }: Refusal): Buffer {
+  return Buffer.from(splice(errorMessage(id, new RpcError(code, message))));
+}
+
+function codeOf(status: number): number {
+  return status < 500 ? RPC_CODES.invalidRequest : RPC_CODES.internalError;
 }
 
 /** `Retry-After` in whole seconds, at least 1. */

@@ -2,8 +2,10 @@ import { isRecord } from '../../json/is-record.js';
 import { isObject, isString, readString, readText, type Span, toBytes, valuesAt } from '../../json/json-text.js';
 import { splice } from '../../json/splice.js';
 import { whole } from '../../jsonrpc/message.js';
+import { RPC_CODES, RpcError } from '../../jsonrpc/rpc-error.js';
 import type { ClientProfile } from '../../mcp/client-profile.js';
 import type { RequestEnvelope } from '../../mcp/envelope.js';
+import { isLegacyRequest } from '../../mcp/methods.js';
 import { isOlder, type LegacyRevision, negotiateRevision } from '../../mcp/revisions.js';
 import type { GatewaySession, ServerHandshake } from '../port.js';
 
@@ -32,14 +34,15 @@ export function ownResult(
 }
 
 /**
- * A server's initialize result, for a client that sees only that server. Clients share servers, so the server may have
- * negotiated a newer revision than this client speaks; the client gets its own revision then.
+ * A server's initialize result, for a client that sees only that server. If clients of several revisions share the server,
+ * it may have been asked for a newer revision than this client speaks; the client gets its own revision then.
  */
 export function serverResult(
   protocolVersion: LegacyRevision,
-  { result, revision }: Extract<ServerHandshake, { kind: 'initialized' }>,
+  { result, revision, requestedRevision }: Extract<ServerHandshake, { kind: 'initialized' }>,
 ): InitializeAnswer {
-  if (!isOlder(protocolVersion, revision)) return { revision, result };
+  const wasAsked = requestedRevision === protocolVersion;
+  if (wasAsked || !isOlder(protocolVersion, revision)) return { revision, result };
   return { revision: protocolVersion, result: inRevision(result, protocolVersion) };
 }
 
@@ -49,6 +52,16 @@ function inRevision(result: Uint8Array, revision: string): Uint8Array {
   const text = toBytes(JSON.stringify(revision));
   const edits = valuesAt(result, span, ['protocolVersion']).map((value) => ({ span: value, text }));
   return splice({ bytes: result, span, edits });
+}
+
+/**
+ * The error for a request before `initialize`. A client of a later revision probes with a method that does not exist
+ * here, such as `server/discover`: "Method not found" tells it to fall back to the handshake.
+ */
+export function refusalWithoutSession(method: string): RpcError {
+  return isLegacyRequest(method)
+    ? new RpcError(RPC_CODES.invalidParams, 'The session has to begin with initialize')
+    : new RpcError(RPC_CODES.methodNotFound, 'Method not found. The session has to begin with initialize');
 }
 
 /** What a client states in its `initialize` request, in a revision with a handshake. */

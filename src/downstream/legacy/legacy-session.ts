@@ -8,7 +8,7 @@ import { internalError } from '../../errors/internal-error.js';
 import { toBytes } from '../../json/json-text.js';
 import type { Edit, SplicedMessage } from '../../json/splice.js';
 import { type IdKey, idKey } from '../../jsonrpc/id-key.js';
-import { errorMessage, resultMessage } from '../../jsonrpc/message.js';
+import { errorMessage, resultMessage, whole } from '../../jsonrpc/message.js';
 import { RPC_CODES, RpcError } from '../../jsonrpc/rpc-error.js';
 import type { Envelope, NotificationEnvelope, Rejection, RequestEnvelope, ScanEnvelope } from '../../mcp/envelope.js';
 import { type ListKind, requestedList } from '../../mcp/lists.js';
@@ -25,7 +25,14 @@ import type {
 } from '../port.js';
 import type { Era, EraSession, ReceivedBatch, ReplyChannel, TransportSession } from '../transport.js';
 import { acceptBatch } from './batch.js';
-import { type HandshakeProfile, ownResult, readProfile, type ServerInfo, serverResult } from './handshake.js';
+import {
+  type HandshakeProfile,
+  ownResult,
+  readProfile,
+  refusalWithoutSession,
+  type ServerInfo,
+  serverResult,
+} from './handshake.js';
 import { InFlightExchanges } from './in-flight-exchanges.js';
 import { type ExchangeOwner, LegacyExchange } from './legacy-exchange.js';
 import { ListChanges } from './list-changes.js';
@@ -44,6 +51,7 @@ export interface LegacyEraOptions {
 export function legacyEra(options: LegacyEraOptions): Era {
   return {
     beginsSession: (message) => message.kind === 'request' && message.method === METHODS.initialize,
+    refusalWithoutSession,
     open: (transport) => new LegacySession(options, transport),
   };
 }
@@ -106,6 +114,11 @@ class LegacySession implements DownstreamClient, EraSession {
     if (this.#phase === 'open') this.#listChanges.changed(kind);
   }
 
+  listAnnounced(kind: ListKind, { bytes, span }: NotificationEnvelope): void {
+    // The notification may be sent later, when its memory has another use.
+    if (this.#phase === 'open') this.#listChanges.relay(kind, whole(bytes.slice(span.start, span.end)));
+  }
+
   gone(): void {
     this.#transport.gone();
   }
@@ -142,7 +155,7 @@ class LegacySession implements DownstreamClient, EraSession {
         () => reply.answer(errorMessage(idOf(request), internalError())),
       );
     } else if (this.#gatewaySession === undefined) {
-      refuse(reply, idOf(request), RPC_CODES.invalidParams, 'The session has to begin with initialize');
+      reply.answer(errorMessage(idOf(request), refusalWithoutSession(request.method)));
     } else if (reply.isShared && this.#inFlight.has(key)) {
       // The first request is still answered, so the client gets two messages with this id.
       refuse(reply, idOf(request), RPC_CODES.invalidRequest, 'A request with this id is in flight already');
@@ -183,7 +196,7 @@ class LegacySession implements DownstreamClient, EraSession {
     }
     this.#phase = 'initialized';
     const profile = readProfile(request);
-    this.#serverRequests.declare(profile.capabilities);
+    if (this.#transport.server === undefined) this.#serverRequests.declare(profile.capabilities);
     const gatewaySession = gateway.open(this, { profile, server: this.#transport.server });
     this.#gatewaySession = gatewaySession;
     const { initializeResult } = gatewaySession;

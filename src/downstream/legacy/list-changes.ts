@@ -1,20 +1,30 @@
+import type { SplicedMessage } from '../../json/splice.js';
 import { notificationMessage } from '../../jsonrpc/message.js';
 import { LISTS, type ListKind } from '../../mcp/lists.js';
 import type { Clock } from '../../timing/clock.js';
 import { Debounce } from '../../timing/debounce.js';
 import type { TransportSession } from '../transport.js';
 
-/** Changes that come together are announced together, and no more often than a client can follow. */
-const ANNOUNCE_AFTER_MS = 200;
-const ANNOUNCE_EVERY_MS = 2_000;
+/** The first change is announced at once; later ones no more often than this. */
+const ANNOUNCE_EVERY_MS = 250;
 
-/** Announces list changes to one client, debounced. A client that never read a list gets no announcements of its changes. */
+/** Announcements of one method: several lists may share it. */
+interface Announcement {
+  readonly debounce: Debounce;
+  /** The message to send next. */
+  message: SplicedMessage;
+}
+
+/**
+ * Announces list changes to one client, debounced. A client that never read a list gets no announcements of its changes,
+ * except those that a server makes to a client that sees it unchanged.
+ */
 export class ListChanges {
   readonly #clock: Clock;
   readonly #transport: TransportSession;
   readonly #listed = new Set<ListKind>();
-  /** By the method of the notification: several lists may share one. */
-  readonly #announcements = new Map<string, Debounce>();
+  /** By the method of the notification. */
+  readonly #announcements = new Map<string, Announcement>();
 
   constructor(clock: Clock, transport: TransportSession) {
     this.#clock = clock;
@@ -26,20 +36,37 @@ export class ListChanges {
     this.#listed.add(kind);
   }
 
+  /** The merged list has changed. */
   changed(kind: ListKind): void {
-    if (this.#listed.has(kind)) this.#announcement(LISTS[kind].changed).request();
+    const { changed } = LISTS[kind];
+    if (this.#listed.has(kind)) this.#announce(changed, notificationMessage(changed));
+  }
+
+  /** Relays a server's own announcement. */
+  relay(kind: ListKind, message: SplicedMessage): void {
+    this.#announce(LISTS[kind].changed, message);
   }
 
   close(): void {
-    for (const announcement of this.#announcements.values()) announcement.close();
+    for (const { debounce } of this.#announcements.values()) debounce.close();
   }
 
-  #announcement(method: string): Debounce {
-    const known = this.#announcements.get(method);
-    if (known !== undefined) return known;
-    const run = () => this.#transport.send(notificationMessage(method));
-    const made = new Debounce({ clock: this.#clock, delayMs: ANNOUNCE_AFTER_MS, everyMs: ANNOUNCE_EVERY_MS, run });
-    this.#announcements.set(method, made);
-    return made;
+  #announce(method: string, message: SplicedMessage): void {
+    const announcement = this.#announcements.get(method) ?? this.#create(method, message);
+    announcement.message = message;
+    announcement.debounce.request();
+  }
+
+  #create(method: string, message: SplicedMessage): Announcement {
+    const announcement: Announcement = {
+      message,
+      debounce: new Debounce({
+        clock: this.#clock,
+        everyMs: ANNOUNCE_EVERY_MS,
+        run: () => this.#transport.send(announcement.message),
+      }),
+    };
+    this.#announcements.set(method, announcement);
+    return announcement;
   }
 }

@@ -15,21 +15,22 @@ type Send = (message: SplicedMessage) => void;
 /**
  * The server requests that one client has to answer, by the ids that the gateway gives them.
  *
- * A request that needs a capability which the client did not declare fails at once.
+ * A request that needs a capability which the client did not declare fails at once. A client that sees one server
+ * unchanged gets such a request, too, and refuses it itself.
  */
 export class OutgoingServerRequests {
   readonly #sendUnsolicited: Send;
   readonly #pending = new CorrelationTable<InputRequest>();
   readonly #answered = new AnsweredRequests<InputRequest>();
   readonly #digits = new Digits();
-  #capabilities: Readonly<Record<string, unknown>> = {};
+  #capabilities: Readonly<Record<string, unknown>> | undefined;
 
   /** `sendUnsolicited` sends messages that no request of the client caused. */
   constructor(sendUnsolicited: Send) {
     this.#sendUnsolicited = sendUnsolicited;
   }
 
-  /** Sets the capabilities that the client declared in `initialize`. */
+  /** Sets the capabilities that the client declared in `initialize`. Without them, the client gets every request. */
   declare(capabilities: Readonly<Record<string, unknown>>): void {
     this.#capabilities = capabilities;
   }
@@ -88,7 +89,7 @@ export class OutgoingServerRequests {
   #refusal({ method, bytes, tokens }: RelayedRequest): RpcError | undefined {
     const path = CAPABILITY_OF.get(method);
     // The client may know methods that the gateway does not. If not, the client answers with an error itself.
-    if (path === undefined) return undefined;
+    if (path === undefined || this.#capabilities === undefined) return undefined;
     const declared = this.#declared(path);
     if (declared === undefined) {
       return new RpcError(RPC_CODES.methodNotFound, `The client does not support ${method}`);

@@ -152,7 +152,7 @@ function toEntries(kind: ListKind, drafts: readonly Draft[], rules: ExposureRule
 }
 
 /** Returns the definitions of the allowed tools by name. If a name is listed twice, the first entry counts. */
-function definitionsOf(entries: readonly RawEntry[], policy: ToolPolicy): ReadonlyMap<string, string> {
+export function definitionsOf(entries: readonly RawEntry[], policy: ToolPolicy): ReadonlyMap<string, string> {
   const definitions = new Map<string, string>();
   for (const { bytes, span } of entries) {
     const { name } = JSON.parse(readText(bytes, span)) ?? {};

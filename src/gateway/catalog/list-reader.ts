@@ -12,12 +12,12 @@ export interface ListReaderOptions {
   /** The current connection; `undefined` while there is none. */
   readonly connection: () => UpstreamConnection | undefined;
   readonly timeouts: () => RequestTimeouts;
-  /** Called when a list of the current connection was read. */
-  readonly onRead: () => void;
+  /** Called when a list of the current connection was read. `announced` has it if the server announced the change. */
+  readonly onRead: (announced: readonly ListKind[]) => void;
 }
 
 /** Shortest time between two reads of a list. It bounds the load from a server that announces changes all the time. */
-const REFRESH_EVERY_MS = 1_000;
+const REFRESH_EVERY_MS = 250;
 
 /** Shortest time from a failed read to a read because the server is used. */
 const USED_EVERY_MS = 5_000;
@@ -50,7 +50,7 @@ export class ListReader {
     await lists.loadAll(connection, timeouts(), (kind) => {
       if (connection !== this.#options.connection()) return;
       this.#kinds.get(kind)?.settled();
-      onRead();
+      onRead([]);
     });
   }
 
@@ -96,7 +96,6 @@ class RepeatedRead {
     this.#failing = failing;
     this.#debounce = new Debounce({
       clock,
-      delayMs: 0,
       everyMs: REFRESH_EVERY_MS,
       run: () => withErrorBoundaryAsync(this.#read(), onInternalError),
     });
@@ -154,6 +153,7 @@ class RepeatedRead {
     const { lists, connection: current, timeouts, onRead } = this.#options;
     const connection = current();
     if (connection === undefined) return;
+    const announced = this.#isStale ? [this.#kind] : [];
     this.#isStale = false;
     this.#isReading = true;
     const fault = await lists.load(connection, this.#kind, timeouts()).finally(() => {
@@ -162,7 +162,7 @@ class RepeatedRead {
     // The start of the next connection has read the list.
     if (connection !== current()) return;
     this.settled();
-    if (fault === undefined) onRead();
+    if (fault === undefined) onRead(announced);
   }
 }
 

@@ -9,7 +9,7 @@ import type { Call, Stage } from './call.js';
 import type { CallLimits } from './call-limits.js';
 import { ConcurrencyLimit } from './concurrency-limit.js';
 import { ExclusiveClient } from './exclusive-client.js';
-import { isInteractive, isTaskResultWait } from './in-flight-calls.js';
+import { isInteractive, needsNoSlot } from './in-flight-calls.js';
 
 export interface AdmissionOptions {
   readonly clock: Clock;
@@ -30,8 +30,11 @@ export interface AdmissionOptions {
 /** How long a call waits for a restart. For the first start of a server, a call waits as long as for an answer. */
 const RESTART_WAIT_MS = 5_000;
 
-/** Limit of the requests that wait for a task result. They cost the server no work, so they take no slot. */
-const MAX_TASK_RESULT_WAITS = 256;
+/**
+ * Limit of the requests that take no slot: those that wait for a task result, which cost the server no work, and lists,
+ * which must not wait for long calls.
+ */
+const MAX_WITHOUT_SLOT = 256;
 
 /**
  * Decides when a call may be sent to its server.
@@ -49,7 +52,7 @@ export class Admission {
   readonly #connectionWaits = new Set<() => void>();
   #limits: CallLimits;
   #exclusive: ExclusiveClient<Call> | undefined;
-  #taskResultWaits = 0;
+  #withoutSlot = 0;
 
   constructor(options: AdmissionOptions) {
     const { clock, limits, allWaiting } = options;
@@ -82,8 +85,8 @@ export class Admission {
 
   /** Sends the call as soon as it is admitted, which may be at once. */
   enter(call: Call): void {
-    if (isTaskResultWait(call.exchange)) {
-      this.#enterTaskResultWait(call);
+    if (needsNoSlot(call.exchange)) {
+      this.#enterWithoutSlot(call);
     } else if (this.#limit.takeDirect()) {
       call.slot = 'direct';
       this.#slotGranted(call);
@@ -109,9 +112,9 @@ export class Admission {
     }
     if (slot === 'direct') this.#limit.releaseDirect();
     else slot?.release();
-    if (call.isTaskResultWait) {
-      call.isTaskResultWait = false;
-      this.#taskResultWaits -= 1;
+    if (call.isWithoutSlot) {
+      call.isWithoutSlot = false;
+      this.#withoutSlot -= 1;
     }
   }
 
@@ -168,13 +171,13 @@ export class Admission {
     this.#deadlines.close();
   }
 
-  #enterTaskResultWait(call: Call): void {
-    if (this.#taskResultWaits >= MAX_TASK_RESULT_WAITS) {
+  #enterWithoutSlot(call: Call): void {
+    if (this.#withoutSlot >= MAX_WITHOUT_SLOT) {
       this.#options.fail(call.exchange, 'queue_full', false);
       return;
     }
-    this.#taskResultWaits += 1;
-    call.isTaskResultWait = true;
+    this.#withoutSlot += 1;
+    call.isWithoutSlot = true;
     this.#connect(call);
   }
 

@@ -27,7 +27,7 @@ export class Call implements Due {
   /** `'direct'` when the call took a free slot without waiting. */
   slot: Slot | 'direct' | undefined;
   isExclusive = false;
-  isTaskResultWait = false;
+  isWithoutSlot = false;
   dueAt = 0;
   index: number | undefined;
 

@@ -1,4 +1,5 @@
 import type { DownstreamClient, Exchange } from '../../downstream/port.js';
+import { requestedList } from '../../mcp/lists.js';
 import { METHODS, TASK_METHODS } from '../../mcp/methods.js';
 
 /** A call that was sent, as a node of the linked list in `InFlightCalls`. */
@@ -96,6 +97,11 @@ export class InFlightCalls {
 /** Whether the request waits for a task result (`tasks/result`), which costs the server no work. */
 export function isTaskResultWait({ request }: Exchange): boolean {
   return request.method === METHODS.taskResult;
+}
+
+/** Whether the request does not count toward the concurrency limit of the server. */
+export function needsNoSlot(exchange: Exchange): boolean {
+  return isTaskResultWait(exchange) || requestedList(exchange.request.method) !== undefined;
 }
 
 /** Whether the server may send a request to the client before it answers this request. */

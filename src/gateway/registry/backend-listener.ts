@@ -1,10 +1,16 @@
 import type { NotificationEnvelope } from '../../mcp/envelope.js';
+import type { ListKind } from '../../mcp/lists.js';
 import type { ServerRequest } from '../../upstream/port.js';
 
 /** What a backend reports to the gateway that it belongs to. */
 export interface BackendListener {
-  /** The entries that this backend contributes to the merged lists may have changed. */
-  listsChanged(): void;
+  /**
+   * The entries that this backend contributes to the merged lists may have changed. `announced` are the lists whose
+   * changes the server announced itself.
+   */
+  listsChanged(announced?: readonly ListKind[]): void;
+  /** The server announced that these lists changed. Their entries are not read yet. */
+  listsAnnounced(kinds: readonly ListKind[], notification: NotificationEnvelope): void;
   /** The first start succeeded or failed, or the cached catalogue of an earlier run was loaded. */
   startSettled(): void;
   /** A new process is connected. It knows neither the subscriptions nor the log level of the process before it. */

@@ -1,7 +1,7 @@
 import type { FailureReason } from '../../downstream/failure.js';
 import type { DownstreamClient, Exchange } from '../../downstream/port.js';
 import type { NotificationEnvelope } from '../../mcp/envelope.js';
-import { listsChangedBy } from '../../mcp/lists.js';
+import { type ListKind, listsChangedBy } from '../../mcp/lists.js';
 import type { ServerRequest, UpstreamConnection } from '../../upstream/port.js';
 import type { CachedCatalogue } from '../catalog/cached-catalogue.js';
 import { ListReader } from '../catalog/list-reader.js';
@@ -14,6 +14,7 @@ import type { Handling } from '../dispatch/handling.js';
 import type { BackendListener } from './backend-listener.js';
 import type { BackendOptions, BackendRules } from './backend-options.js';
 import { IdleTimer } from './idle-timer.js';
+import { OpenConnection } from './open-connection.js';
 
 /** Makes the listener of a backend that is being created. */
 export type ListenerFor = (backend: Backend) => BackendListener;
@@ -38,6 +39,7 @@ export class Backend {
   readonly #lists: OfferedLists;
   readonly #reader: ListReader;
   readonly #idleTimer: IdleTimer;
+  readonly #open = new OpenConnection();
   /** The catalogue of an earlier run, until a process of this run is ready. */
   #cached: CachedCatalogue | undefined;
   /** Whether a list was shown without this server, in this run or in the last one. No list waits for it again. */
@@ -67,7 +69,7 @@ export class Backend {
       lists: this.#lists,
       connection: () => this.dispatcher.connection,
       timeouts: () => this.dispatcher.listTimeouts,
-      onRead: () => this.#announceLists(),
+      onRead: (announced) => this.#announceLists(announced),
     });
   }
 
@@ -113,12 +115,12 @@ export class Backend {
     return this.dispatcher.connection ?? this.#cached;
   }
 
-  /** The entries under exposed names. A restarting server keeps its entries; an unavailable one has none. */
+  /** The entries under exposed names. */
   get lists(): ServerLists {
     return this.listsAs('exposed');
   }
 
-  /** The entries of this server under exposed or original names. */
+  /** The entries under exposed or original names. A restarting server keeps its entries; an unavailable one has none. */
   listsAs(naming: ListNaming): ServerLists {
     return this.isUnavailable ? NO_LISTS : this.knownListsAs(naming);
   }
@@ -143,24 +145,28 @@ export class Backend {
   }
 
   /**
-   * Starts the server if it starts on demand. Resolves with `undefined` once there is a connection, or with the reason
-   * if none will come or none came within `waitMs` milliseconds.
+   * Starts the server if it starts on demand. Resolves with `undefined` once a connection is open, or with the reason if
+   * none will come or none came within `waitMs` milliseconds.
    */
-  untilConnected(waitMs: number): Promise<FailureReason | undefined> {
+  untilOpen(waitMs: number): Promise<FailureReason | undefined> {
     const reason = unavailableBecause(this.dispatcher.availability);
-    if (this.dispatcher.connection !== undefined || reason !== undefined) return Promise.resolve(reason);
+    if (this.openConnection !== undefined || reason !== undefined) return Promise.resolve(reason);
     this.#demand();
-    return this.dispatcher.untilConnected(waitMs);
+    return this.#open.untilNext(this.dispatcher.untilConnected(waitMs));
   }
 
-  /** Whether the tool policy of the configuration allows this tool. */
-  allows(originalName: string): boolean {
-    return this.#options.policy(originalName);
+  /** The connection, also before its lists are read. */
+  get openConnection(): UpstreamConnection | undefined {
+    return this.dispatcher.connection ?? this.#open.current;
   }
 
-  /** Whether the tools of this server need approval. */
-  get needsApproval(): boolean {
-    return this.#options.approvals !== undefined;
+  /** A process has completed its handshake. */
+  opened(connection: UpstreamConnection): void {
+    this.#open.set(connection);
+  }
+
+  get rules(): BackendRules {
+    return this.#options;
   }
 
   /** Why this tool must not be called: its current definition is not approved. Call this before each send. */
@@ -181,11 +187,6 @@ export class Backend {
   /** Whether a call of this tool may be repeated: its annotations say so, and the configuration trusts the server. */
   isRepeatable(originalName: string): boolean {
     return this.#options.isTrusted === true && this.#lists.isRepeatable(originalName);
-  }
-
-  /** Whether the configuration says that this server answers this method, which MCP does not define. */
-  answers(method: string): boolean {
-    return this.#options.answers?.(method) === true;
   }
 
   /**
@@ -278,8 +279,12 @@ export class Backend {
   /** Handles a notification of the server. */
   notification(notification: NotificationEnvelope): void {
     const changed = listsChangedBy(notification.method);
-    if (changed.length > 0) this.#reader.changed(changed);
-    else this.#listener?.notification(notification);
+    if (changed.length === 0) {
+      this.#listener?.notification(notification);
+      return;
+    }
+    this.#listener?.listsAnnounced(changed, notification);
+    this.#reader.changed(changed);
   }
 
   close(): void {
@@ -293,8 +298,8 @@ export class Backend {
     if (startsOnDemand(this.dispatcher.availability)) this.#options.demandStart();
   }
 
-  #announceLists(): void {
-    this.#listener?.listsChanged();
+  #announceLists(announced: readonly ListKind[] = []): void {
+    this.#listener?.listsChanged(announced);
     const { connection } = this.dispatcher;
     const lists = connection && this.#lists.rawFrom(connection);
     if (connection !== undefined && lists !== undefined)

@@ -2,8 +2,10 @@ import type { DownstreamClient, Exchange } from '../../downstream/port.js';
 import { isString, readString, toBytes } from '../../json/json-text.js';
 import { RPC_CODES, RpcError } from '../../jsonrpc/rpc-error.js';
 import type { NotificationEnvelope } from '../../mcp/envelope.js';
-import { isAtLeast, isLogLevel, type LogLevel, mostTalkative } from '../../mcp/log-levels.js';
+import { isAtLeast, isLogLevel, type LogLevel, MOST_VERBOSE, mostTalkative } from '../../mcp/log-levels.js';
 import { METHODS } from '../../mcp/methods.js';
+import type { RelayedRequest } from '../../mcp/relayed-request.js';
+import type { Handling } from '../dispatch/handling.js';
 import type { Backend } from '../registry/backend.js';
 
 const EMPTY_RESULT = toBytes('{}');
@@ -12,24 +14,44 @@ const EMPTY_RESULT = toBytes('{}');
  * Filters servers' log messages by each client's level.
  *
  * Each client sets its own level, and a server gets the most verbose level of its clients. A client without a level gets
- * every message, as it would from the server directly.
+ * every message that the server sends. Without a level, a server decides itself what to send; the level of one client
+ * must not make it quieter for a client without one. The server gets the most verbose level of all in that case.
  */
 export class LogLevelRouter {
   readonly #levels = new Map<DownstreamClient, LogLevel>();
   /** The level that the present process of each backend got last. */
   readonly #sent = new WeakMap<Backend, LogLevel>();
 
-  /** Serves `logging/setLevel`. */
+  /** Serves `logging/setLevel` of a client that sees all servers. */
   setLevel(exchange: Exchange, backends: Iterable<Backend>): void {
-    const { bytes, tokens } = exchange.request;
-    const level = tokens.level === undefined || !isString(bytes, tokens.level) ? '' : readString(bytes, tokens.level);
-    if (!isLogLevel(level)) {
+    const level = requestedLevel(exchange.request);
+    if (level === undefined) {
       exchange.fail(new RpcError(RPC_CODES.invalidParams, `${METHODS.setLevel} needs a level such as "info"`));
       return;
     }
     this.#levels.set(exchange.client, level);
     for (const backend of backends) this.adjust(backend);
     exchange.succeed(EMPTY_RESULT);
+  }
+
+  /**
+   * How to relay `logging/setLevel` of a client that sees only this server. The server answers it. Its level is replaced
+   * only where another client of the server needs more messages.
+   */
+  relay({ client, request }: Exchange, backend: Backend): Pick<Handling, 'edits' | 'onAnswered'> {
+    const level = requestedLevel(request);
+    const span = request.tokens.level;
+    if (level === undefined || span === undefined) return { edits: [] };
+    const needed = this.#needed(backend, (each) => (each === client ? level : this.#levels.get(each))) ?? level;
+    return {
+      edits: needed === level ? [] : [{ span, text: toBytes(JSON.stringify(needed)) }],
+      onAnswered: ({ error }) => {
+        if (error !== undefined || !backend.clients.has(client)) return;
+        this.#sent.set(backend, needed);
+        this.#levels.set(client, level);
+        this.adjust(backend);
+      },
+    };
   }
 
   /** Sends the level to a new process, which does not know it. */
@@ -52,11 +74,24 @@ export class LogLevelRouter {
 
   /** Sends the level that the clients need to the process, if it differs from the last one. */
   adjust(backend: Backend): void {
-    const { dispatcher, clients } = backend;
-    const level = mostTalkative([...clients].flatMap((client) => this.#levels.get(client) ?? []));
+    const { dispatcher } = backend;
     const { connection } = dispatcher;
+    const level = this.#needed(backend, (client) => this.#levels.get(client));
     if (level === undefined || level === this.#sent.get(backend) || connection?.offers('logging') !== true) return;
     this.#sent.set(backend, level);
     void connection.request(METHODS.setLevel, { level }, dispatcher.listTimeouts);
   }
+
+  /** The level that serves all clients; `undefined` if the process may decide itself or has no client. */
+  #needed(backend: Backend, levelOf: (client: DownstreamClient) => LogLevel | undefined): LogLevel | undefined {
+    const levels = [...backend.clients].map(levelOf);
+    const known = levels.filter((level) => level !== undefined);
+    if (known.length === levels.length) return mostTalkative(known);
+    return known.length > 0 || this.#sent.has(backend) ? MOST_VERBOSE : undefined;
+  }
+}
+
+function requestedLevel({ bytes, tokens: { level } }: RelayedRequest): LogLevel | undefined {
+  const text = level !== undefined && isString(bytes, level) ? readString(bytes, level) : '';
+  return isLogLevel(text) ? text : undefined;
 }

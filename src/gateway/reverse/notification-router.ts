@@ -43,7 +43,7 @@ export class NotificationRouter {
       // A server that several clients share cannot know whose roots have changed.
       const isAmbiguous = notification.method === METHODS.rootsChanged && backend.clients.size > 1;
       if (isAmbiguous || !backend.clients.has(client)) continue;
-      backend.dispatcher.connection?.notify(notification, edits);
+      backend.openConnection?.notify(notification, edits);
     }
   }
 

@@ -1,13 +1,17 @@
 import { isString, readString, readText, type Span, toBytes, valuesAt, visitElements } from '../../json/json-text.js';
 import type { Edit } from '../../json/splice.js';
 import { RPC_CODES, RpcError } from '../../jsonrpc/rpc-error.js';
+
 import type { ResponseEnvelope } from '../../mcp/envelope.js';
+import { requestedList } from '../../mcp/lists.js';
 import { METHODS } from '../../mcp/methods.js';
 import type { RelayedRequest } from '../../mcp/relayed-request.js';
-import { resourceNotFoundCode } from '../../mcp/revisions.js';
+import { type LegacyRevision, resourceNotFoundCode } from '../../mcp/revisions.js';
 import { isUiUri, uiPointers } from '../../mcp/ui-uri.js';
 import { Route } from '../catalog/catalog.js';
+
 import type { Catalogs } from '../catalog/catalogs.js';
+import { hideTools } from '../catalog/relayed-page.js';
 import type { ListNaming } from '../catalog/server-lists.js';
 import type { EditAnswer, Handling } from '../dispatch/handling.js';
 import type { Backend } from '../registry/backend.js';
@@ -50,12 +54,14 @@ export class Router {
   /** `revision` is the client's, which decides the code of some errors. */
   target(request: RelayedRequest, catalogs: Catalogs, revision: string | undefined): Target | Candidates | RpcError {
     const { name, uri, refName, refUri } = request.tokens;
+    const only = this.#onlyBackend();
+    if (only !== undefined && this.#naming === 'original') return unchanged(request, only.backend);
     switch (request.method) {
       case METHODS.callTool: {
         const target = this.#byName(request, name, catalogs, 'tools');
         if (target instanceof RpcError) return target;
         // The policy let listed tools through when the lists were merged.
-        if (!target.isListed && !target.backend.allows(target.original)) {
+        if (!target.isListed && !target.backend.rules.policy(target.original)) {
           return new NotListed(RPC_CODES.invalidParams, plainUnknownName('tool', target.name));
         }
         const aliases = catalogs.ui.aliasesOf(target.backend.key);
@@ -72,7 +78,7 @@ export class Router {
         return this.#byUri(request, uri, catalogs, revision);
       case METHODS.complete:
         if (refName !== undefined) return this.#byName(request, refName, catalogs, 'prompts');
-        if (refUri === undefined) return this.#onlyBackend() ?? this.#byUri(request, refUri, catalogs, revision);
+        if (refUri === undefined) return only ?? this.#byUri(request, refUri, catalogs, revision);
         return this.#byUri(request, refUri, catalogs, revision);
       default:
         return this.#byMethod(request, catalogs);
@@ -152,7 +158,7 @@ export class Router {
     if (only !== undefined) return only;
     const uri = tokens.uri !== undefined && isString(bytes, tokens.uri) ? readString(bytes, tokens.uri) : undefined;
     const owner = uri === undefined ? undefined : ownerOfUri(uri, catalogs, this.#backends, this.#uris)?.key;
-    const configured = [...this.#backends.values()].find((backend) => backend.answers(method))?.key;
+    const configured = [...this.#backends.values()].find((backend) => backend.rules.answers?.(method) === true)?.key;
     const backend = this.#backends.get(owner ?? configured ?? this.#methods.get(method) ?? '');
     if (backend !== undefined) return { backend, edits: [] };
     const notFound = new RpcError(RPC_CODES.methodNotFound, `Method not found: ${method}`);
@@ -180,20 +186,13 @@ export class Router {
     return [...known.filter(isReady), ...known.filter((backend) => !isReady(backend))];
   }
 
-  /**
-   * The server that gets a name which no server lists: the one that is shown alone, or the only one without a prefix that
-   * runs and cannot list its tools or prompts. It may know the name.
-   */
+  /** The only server without a prefix that runs and cannot list its tools or prompts. It may know a name that no server lists. */
   #unlisted(name: string, kind: NamedKind): Route | undefined {
-    const only = this.#naming === 'original' ? this.#onlyBackend()?.backend : this.#onlyUnread(kind);
-    return only && new Route(only.key, name, false);
-  }
-
-  #onlyUnread(kind: NamedKind): Backend | undefined {
     const unread = [...this.#backends.values()].filter(
       ({ prefix, listFailures }) => prefix === '' && listFailures.some((failure) => failure.kind === kind),
     );
-    return unread.length === 1 ? unread[0] : undefined;
+    const [only] = unread;
+    return unread.length === 1 && only !== undefined ? new Route(only.key, name, false) : undefined;
   }
 
   /** The only server of the view, which gets every request that names nothing known. */
@@ -206,6 +205,21 @@ export class Router {
 type NamedKind = 'tools' | 'prompts';
 
 const NOUNS = { tools: 'tool', prompts: 'prompt' } as const satisfies Record<NamedKind, string>;
+
+/**
+ * The target of a request of a client that sees this server unchanged: the server gets every request as it is, listed or
+ * not, and answers itself what is wrong with it. Only tools that the configuration denies do not exist.
+ */
+function unchanged({ method, bytes, tokens }: RelayedRequest, backend: Backend): Target | RpcError {
+  if (requestedList(method) === 'tools')
+    return { backend, edits: [], editAnswer: (page) => hideTools(page, backend.rules) };
+  const { name } = tokens;
+  if (method !== METHODS.callTool || name === undefined || !isString(bytes, name)) return { backend, edits: [] };
+  const tool = readString(bytes, name);
+  return backend.rules.policy(tool)
+    ? { backend, edits: [], tool }
+    : new NotListed(RPC_CODES.invalidParams, plainUnknownName('tool', tool));
+}
 
 /** Limit of learned methods, since a client could send any number of them. More than any extension has. */
 const MAX_METHODS = 256;
@@ -227,6 +241,13 @@ function hasNoContents({ bytes, result }: ResponseEnvelope): boolean {
 function codeOf(bytes: Uint8Array, code: Span | undefined): number | undefined {
   return code === undefined ? undefined : Number(readText(bytes, code));
 }
+
+/** The oldest revision has completions, but no capability for them. */
+export function completesNothing({ dispatcher: { connection } }: Backend): boolean {
+  return connection !== undefined && connection.revision !== OLDEST && !connection.offers('completions');
+}
+
+const OLDEST: LegacyRevision = '2024-11-05';
 
 /** The result for a server without completions. */
 export const NO_COMPLETIONS = toBytes('{"completion":{"values":[],"total":0,"hasMore":false}}');

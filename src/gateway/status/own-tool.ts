@@ -1,5 +1,7 @@
 import type { CallToolResult, Tool } from '@modelcontextprotocol/sdk/types.js';
-import { toBytes } from '../../json/json-text.js';
+import { isString, readString, readText, toBytes } from '../../json/json-text.js';
+import { METHODS } from '../../mcp/methods.js';
+import type { RelayedRequest } from '../../mcp/relayed-request.js';
 import type { Catalogs } from '../catalog/catalogs.js';
 import type { Backend } from '../registry/backend.js';
 
@@ -21,6 +23,20 @@ export interface OwnTool {
 
 export function createOwnTool(tool: Tool, call: OwnTool['call']): OwnTool {
   return { name: tool.name, entry: toBytes(JSON.stringify(tool)), call };
+}
+
+/** The name of the tool, if the request is a tool call. */
+export function calledTool({ method, bytes, tokens: { name } }: RelayedRequest): string | undefined {
+  return method === METHODS.callTool && name !== undefined && isString(bytes, name)
+    ? readString(bytes, name)
+    : undefined;
+}
+
+/** Reads the arguments of a tool call. They are unchecked client input. */
+export function readArguments({ bytes, params }: RelayedRequest): unknown {
+  if (params === undefined) return undefined;
+  const value: unknown = JSON.parse(readText(bytes, params));
+  return typeof value === 'object' && value !== null && 'arguments' in value ? value.arguments : undefined;
 }
 
 /** Reads the optional argument `server`. Returns a configured key, `undefined` if it is absent, or an error text. */

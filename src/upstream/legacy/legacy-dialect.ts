@@ -9,8 +9,13 @@ import type { Channel, Dialect, UpstreamConnection } from '../port.js';
 /** The protocol revisions up to 2025-11-25, which start with a handshake: `initialize`, then `notifications/initialized`. */
 export const legacyDialect: Dialect = {
   async open(channel, { generation, profile, timeoutMs }) {
+    const requestedRevision = profile.protocolVersion ?? LATEST_LEGACY_REVISION;
     const timeouts = { idleMs: timeoutMs, maxMs: timeoutMs };
-    const outcome = await channel.request(METHODS.initialize, toParams(profile), timeouts);
+    const outcome = await channel.request(
+      METHODS.initialize,
+      toParams({ ...profile, protocolVersion: requestedRevision }),
+      timeouts,
+    );
     if (outcome.kind === 'failed') return { kind: 'failed', reason: `initialize: ${outcome.reason}` };
     const result = readInitializeResult(outcome.response);
     if (typeof result === 'string') return { kind: 'failed', reason: result };
@@ -23,7 +28,7 @@ export const legacyDialect: Dialect = {
     }
     // Sent before anything else: some servers exit if another message comes first.
     channel.sendNotification(METHODS.initialized);
-    return { kind: 'open', connection: new LegacyConnection(channel, generation, result) };
+    return { kind: 'open', connection: new LegacyConnection(channel, generation, result, requestedRevision) };
   },
 
   answer(serverRequest) {
@@ -35,7 +40,7 @@ export const legacyDialect: Dialect = {
 
 const EMPTY_RESULT = toBytes('{}');
 
-function toParams({ protocolVersion = LATEST_LEGACY_REVISION, clientInfo, capabilities, raw }: ClientProfile): unknown {
+function toParams({ protocolVersion, clientInfo, capabilities, raw }: ClientProfile): unknown {
   if (raw === undefined) return { protocolVersion, capabilities, clientInfo };
   const head = toBytes(`{"protocolVersion":${JSON.stringify(protocolVersion)},"capabilities":`);
   return join([head, raw.capabilities, toBytes(',"clientInfo":'), raw.clientInfo, toBytes('}')]);
@@ -44,6 +49,7 @@ function toParams({ protocolVersion = LATEST_LEGACY_REVISION, clientInfo, capabi
 class LegacyConnection implements UpstreamConnection {
   readonly generation: number;
   readonly revision: string;
+  readonly requestedRevision: string;
   readonly instructions: string | undefined;
   readonly serverInfo: UpstreamConnection['serverInfo'];
   readonly initializeResult: Uint8Array;
@@ -58,10 +64,12 @@ class LegacyConnection implements UpstreamConnection {
     channel: Channel,
     generation: number,
     { raw, protocolVersion, instructions, serverInfo, capabilities }: InitializeResult,
+    requestedRevision: string,
   ) {
     this.#channel = channel;
     this.generation = generation;
     this.revision = protocolVersion;
+    this.requestedRevision = requestedRevision;
     this.instructions = instructions;
     this.serverInfo = serverInfo;
     this.initializeResult = raw;

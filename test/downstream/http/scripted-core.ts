@@ -3,7 +3,7 @@ import type { ReplyChannel } from '../../../src/downstream/transport.js';
 import type { SplicedMessage } from '../../../src/json/splice.js';
 import { errorMessage, type MessageSink, NULL_ID, whole } from '../../../src/jsonrpc/message.js';
 import { RPC_CODES, RpcError } from '../../../src/jsonrpc/rpc-error.js';
-import type { Envelope } from '../../../src/mcp/envelope.js';
+import type { Envelope, RequestEnvelope } from '../../../src/mcp/envelope.js';
 import type { Message } from '../../support/wire.js';
 
 export type OnRequest = (message: Message, reply: ReplyChannel, session: ScriptedSession) => void;
@@ -21,6 +21,12 @@ export class ScriptedCore implements HttpSessionPort {
 
   beginsSession(message: Envelope): boolean {
     return message.kind === 'request' && message.method === 'initialize';
+  }
+
+  refusalWithoutSession({ method }: RequestEnvelope): RpcError {
+    return method === 'unheard/of'
+      ? new RpcError(RPC_CODES.methodNotFound, 'unheard of')
+      : new RpcError(-32602, 'begin');
   }
 
   openSession(endpoint: string | undefined): ScriptedSession | undefined {

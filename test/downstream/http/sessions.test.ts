@@ -17,6 +17,23 @@ describe('a session', () => {
     expect(http.front.sessions).toBe(1);
   });
 
+  it.each([undefined, '2026-07-28'])(
+    'is not begun by a method that does not exist, which tells a client of revision %s to fall back',
+    async (revision) => {
+      const http = await serving();
+      const headers = revision === undefined ? {} : { 'mcp-protocol-version': revision };
+      const probe = JSON.stringify({ jsonrpc: '2.0', id: 'probe', method: 'unheard/of' });
+      const answer = await http.post(probe, headers);
+      expect(answer.status).toBe(400);
+      expect(JSON.parse(answer.text)).toEqual({
+        jsonrpc: '2.0',
+        id: 'probe',
+        error: { code: -32601, message: 'unheard of' },
+      });
+      expect(http.core.sessions).toEqual([]);
+    },
+  );
+
   it.each(['unknown', '', 'x'.repeat(43)])('F50: that nobody began is not found: "%s"', async (id) => {
     const http = await serving();
     await http.initialize();

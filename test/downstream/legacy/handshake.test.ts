@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { declaredCapabilities } from '../../../src/downstream/legacy/handshake.js';
+import { declaredCapabilities, serverResult } from '../../../src/downstream/legacy/handshake.js';
 import { scriptGateway } from '../../support/scripted-gateway.js';
+import { bytesOf } from '../../support/wire.js';
 
 describe('the capabilities declared to a client', () => {
   it('are all that can be relayed, and tasks where they are known', () => {
@@ -34,5 +35,22 @@ describe('the capabilities declared to a client', () => {
     expect(connect().initialize().result.capabilities).not.toHaveProperty('extensions');
     await startAll();
     expect(connect().initialize().result.capabilities.extensions).toEqual({ 'io.example/skills': { version: 2 } });
+  });
+});
+
+describe('the initialize result of one server, for a client of 2025-03-26', () => {
+  const resultFor = (requestedRevision: string, revision: string) => {
+    const result = bytesOf(`{ "protocolVersion": "${revision}", "x": 1 }`);
+    const answer = serverResult('2025-03-26', { kind: 'initialized', result, revision, requestedRevision });
+    return [answer.revision, Buffer.from(answer.result).toString()];
+  };
+
+  it.each([
+    ['2025-03-26', '2025-11-25', '2025-11-25'],
+    ['2025-03-26', '2024-11-05', '2024-11-05'],
+    ['2025-11-25', '2024-11-05', '2024-11-05'],
+    ['2025-11-25', '2025-06-18', '2025-03-26'],
+  ])('names, if %s was requested and the server chose %s, revision %s', (requested, chosen, named) => {
+    expect(resultFor(requested, chosen)).toEqual([named, `{ "protocolVersion": "${named}", "x": 1 }`]);
   });
 });

@@ -52,13 +52,28 @@ describe('setting a level', () => {
     const [one, other] = [connect(), connect()];
     setLevel(one, 'warning');
     setLevel(other, 'error');
-    expect(asked('a')).toEqual(['warning']);
+    expect(asked('a')).toEqual(['debug', 'warning']);
     setLevel(other, 'debug');
-    expect(asked('a')).toEqual(['warning', 'debug']);
+    expect(asked('a')).toEqual(['debug', 'warning', 'debug']);
     setLevel(one, 'info');
-    expect(asked('a')).toEqual(['warning', 'debug']);
+    expect(asked('a')).toEqual(['debug', 'warning', 'debug']);
     setLevel(other, 'critical');
-    expect(asked('a')).toEqual(['warning', 'debug', 'info']);
+    expect(asked('a')).toEqual(['debug', 'warning', 'debug', 'info']);
+  });
+
+  it('makes no server quieter for a client without a level, whenever that client comes', async () => {
+    const { connect, asked, log } = await logging();
+    const one = connect();
+    expect(asked('a')).toEqual([]);
+    setLevel(one, 'error');
+    expect(asked('a')).toEqual(['error']);
+    const other = connect();
+    expect(asked('a')).toEqual(['error', 'debug']);
+    log('info');
+    expect([seen(one), seen(other)]).toEqual([[], ['info']]);
+    setLevel(one, 'warning');
+    other.session.close();
+    expect(asked('a')).toEqual(['error', 'debug', 'warning']);
   });
 
   it.each(['warn', '', 'DEBUG', 7, null, undefined, ['info']])(
