@@ -3,7 +3,6 @@ import type { Approvals } from '../approvals/approvals.js';
 import type { CatalogueCache, CatalogueCacheEntry } from '../cache/catalogue-cache.js';
 import type { Config, ServerConfig } from '../config/config.js';
 import { withErrorBoundary } from '../errors/error-boundary.js';
-import { createToolPolicy } from '../gateway/catalog/tool-policy.js';
 import { loadQueue } from '../gateway/dispatch/concurrency-limit.js';
 import { Backend, type ListenerFor } from '../gateway/registry/backend.js';
 import type { BackendRules } from '../gateway/registry/backend-options.js';
@@ -23,6 +22,7 @@ import type { Launcher, StopLadder } from '../supervision/launcher.js';
 import { Supervisor } from '../supervision/supervisor.js';
 import { loadBreaker } from '../upstream/health/circuit-breaker.js';
 import { BackendLauncher, type LaunchTarget } from './backend-launcher.js';
+import { rulesOf } from './backend-rules.js';
 import { causeInOneLine, causeOfFailure, type Failed, StateLog } from './failures.js';
 import type { Platform } from './platform.js';
 
@@ -248,11 +248,7 @@ export class SupervisedBackends {
   }
 
   #rulesOf(server: ServerConfig): BackendRules {
-    const isFree = server.approval === 'off';
-    return {
-      ...rulesOf(server),
-      approvals: isFree ? undefined : this.#options.approvals.of(server.key, this.#configFile),
-    };
+    return rulesOf(server, this.#configFile, this.#options.approvals);
   }
 
   #createBackend(server: ServerConfig, id: string, listenerFor: ListenerFor): Backend {
@@ -286,16 +282,6 @@ export class SupervisedBackends {
   }
 }
 
-function rulesOf({ prefix, tools, methods, trusted, calls, idleStopMs }: ServerConfig): BackendRules {
-  return {
-    prefix,
-    limits: calls,
-    policy: createToolPolicy(tools),
-    answers: createToolPolicy({ allow: methods, deny: [] }),
-    isTrusted: trusted,
-    idleStopMs,
-  };
-}
 const NOT_LOADED: Launcher = {
   launch: () => {
     throw new Error('Nothing can be started yet');

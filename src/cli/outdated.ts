@@ -5,6 +5,7 @@ import type { GlobalOptions } from '../app/global-options.js';
 import { isExact } from '../config/package-bin.js';
 import { installedTree } from '../packages/installed-tree.js';
 import { NpmFault, newestOf, type PublishedVersions } from '../packages/npm-client.js';
+import { fitsNode, nodeRangeIn } from '../packages/package-needs.js';
 import type { PackageRequest } from '../supervision/child-spec.js';
 import { forStream, table, tell } from './output.js';
 import { listRemarks, remarkOnNewest, remarksOn } from './package-remarks.js';
@@ -61,9 +62,10 @@ export async function outdated(settings: GlobalOptions): Promise<number> {
 }
 
 /** The version that `trunkline update` would install, by the rules of npm: the tag `latest` goes first if it is in the range. */
-function newestAccepted(request: PackageRequest, { tags, versions }: PublishedVersions): string | undefined {
+function newestAccepted(request: PackageRequest, { tags, versions, engines }: PublishedVersions): string | undefined {
   const { latest } = tags;
-  if (request.version === undefined) return latest;
+  // npm chooses an older version if the newest one needs another Node.
+  if (request.version === undefined) return fitsNode(nodeRangeIn(engines), process.versions.node) ? latest : undefined;
   if (isExact(request)) return request.version;
   if (Object.hasOwn(tags, request.version)) return tags[request.version];
   if (latest !== undefined && satisfies(latest, request.version)) return latest;

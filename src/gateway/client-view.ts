@@ -62,8 +62,10 @@ export class ClientView {
   readonly #queue: StartupQueue;
   readonly #onInternalError: OnInternalError | undefined;
   readonly #options: ClientViewOptions;
-  /** The lists in the present merge whose changes the clients know already. */
-  #told: readonly ListKind[] = [];
+  /** Whether the servers' own lists were merged, after their first starts. */
+  #wereListsRead: boolean;
+  /** Whether the server itself has announced what the present merge changes. */
+  #isAnnounced = false;
   /** With several servers that have resources, their responses tell which URIs belong to whom. */
   #learnsUris: boolean;
   /** The view that this one replaces, until the clients have moved. */
@@ -104,6 +106,7 @@ export class ClientView {
       before: before === undefined ? undefined : before.#announcements,
     });
     this.#learnsUris = this.#router.withResources.length > 1;
+    this.#wereListsRead = this.#lists.isSettled;
     this.#queue = new StartupQueue({
       clock,
       waitMs: startupWaitMs,
@@ -146,9 +149,9 @@ export class ClientView {
 
   /** The lists of a backend may have changed; the server announced the changes of those that are `announced`. */
   listsChanged(announced: readonly ListKind[] = []): void {
-    this.#told = this.#isUnchanged ? announced : [];
+    this.#isAnnounced = announced.length > 0;
     this.#lists.changed();
-    this.#told = [];
+    this.#isAnnounced = false;
   }
 
   /** A server announced that its lists changed. Clients that see only this server can read them from it at once. */
@@ -197,7 +200,11 @@ export class ClientView {
     const { events, backends } = this.#options;
     const only = this.#isUnchanged ? backends[0]?.key : undefined;
     if (events.wants('lists.merged')) events.emit({ kind: 'lists.merged', tools: catalogs.tools.size, only });
-    this.#announcements.announce(this.#told);
+    // A client that sees one server unchanged reads the lists from the server, and gets the server's own announcements.
+    const isKnown = this.#isUnchanged && (this.#isAnnounced || !this.#wereListsRead);
+    if (isKnown) this.#announcements.accept();
+    else this.#announcements.announce();
+    this.#wereListsRead ||= this.#lists.isSettled;
   }
 
   #list(exchange: Exchange, kind: ListKind): void {

@@ -1,5 +1,4 @@
 import type { DownstreamClient } from '../downstream/port.js';
-import type { ListKind } from '../mcp/lists.js';
 import type { Cancel, Clock } from '../timing/clock.js';
 import { type Catalogs, changedLists } from './catalog/catalogs.js';
 import type { MergedLists } from './catalog/merged-lists.js';
@@ -39,17 +38,21 @@ export class ListAnnouncements {
     this.announce();
   }
 
-  /** Announces every list that differs from what was announced last, except those that the clients were `told` about. */
-  announce(told: readonly ListKind[] = []): void {
+  /** Announces every list that differs from what was announced last. */
+  announce(): void {
     if (this.#isQuiet) return;
     // Reading the catalogs may merge stale lists, which calls `announce` again; so this comes first.
     const { catalogs } = this.#lists;
     const announced = this.#announced;
     this.#announced = catalogs;
     for (const kind of changedLists(announced, catalogs)) {
-      if (told.includes(kind)) continue;
       for (const client of this.#clients) client.listChanged(kind);
     }
+  }
+
+  /** Takes the present lists as known to the clients. */
+  accept(): void {
+    this.#announced = this.#lists.catalogs;
   }
 
   /** Announces to a client from another view what differs from the announcements there. */

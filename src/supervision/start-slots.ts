@@ -7,7 +7,7 @@ export interface StartSlotsOptions {
 }
 
 /** A start that takes longer than this mostly waits, so it must not delay the others. In milliseconds. */
-const LONGEST_HOLD_MS = 100;
+const LONGEST_HOLD_MS = 200;
 
 /** Limits how many starts run at once, first come, first served. */
 export class StartSlots {
@@ -27,7 +27,7 @@ export class StartSlots {
     this.#fill();
   }
 
-  /** Calls `start` when a slot is free, which may be at once. The slot is held until `release`, for at most 100 ms. */
+  /** Calls `start` when a slot is free, which may be at once. The slot is held until `release`, for at most 200 ms. */
   request(key: string, start: () => void): void {
     this.#waiting.set(key, start);
     this.#fill();

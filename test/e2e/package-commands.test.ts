@@ -220,7 +220,7 @@ describe('a package with a range or a tag', () => {
     await place.run(['install']);
     const { code, stdout } = await place.run(['outdated']);
     expect(code).toBe(0);
-    expect(stdout).toContain(`\na       tool     1.0.0      2.0.0   store\n\na:\n  ${NEWEST_NEEDS_NODE}\n`);
+    expect(stdout).toContain(`\na       tool     1.0.0      ?       2.0.0   store\n\na:\n  ${NEWEST_NEEDS_NODE}\n`);
   });
 });
 

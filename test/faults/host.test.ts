@@ -69,6 +69,7 @@ describe('a clock that jumps', () => {
     const code = (file: string) => readFileSync(join(src, file), 'utf8').replace(/\/\*[\s\S]*?\*\/|\/\/.*$/gm, '');
     expect(files.filter((file) => /\bDate\b|hrtime/.test(code(file))).sort()).toEqual([
       join('cache', 'cache-folder.ts'),
+      join('observe', 'log-text.ts'),
       join('observe', 'logger.ts'),
       join('packages', 'store-lock.ts'),
       join('process', 'run-file.ts'),

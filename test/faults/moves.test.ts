@@ -20,6 +20,7 @@ it("logs every change of a server's state once, and how a failed process ended a
   ]);
   const [failed] = moves.filter(({ state }) => state === 'backoff');
   expect(failed).toMatchObject({ server: 'f', reason: 'exited', code: 7, signal: null });
-  expect(failed.log.join('\n')).toContain('"API_KEY":"[redacted]"');
+  expect(failed.cause).toHaveLength(1);
+  expect(gateway.status('f').log.join('\n')).toContain('"API_KEY":"[redacted]"');
   expect(gateway.log.join('\n')).not.toContain(env.API_KEY);
 });

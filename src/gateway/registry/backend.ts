@@ -13,16 +13,12 @@ import { Dispatcher } from '../dispatch/dispatcher.js';
 import type { Handling } from '../dispatch/handling.js';
 import type { BackendListener } from './backend-listener.js';
 import type { BackendOptions, BackendRules } from './backend-options.js';
+import { EarlierRun } from './earlier-run.js';
 import { IdleTimer } from './idle-timer.js';
 import { OpenConnection } from './open-connection.js';
 
-/** Makes the listener of a backend that is being created. */
+/** Makes the listener that a new backend reports to. */
 export type ListenerFor = (backend: Backend) => BackendListener;
-
-interface Listened {
-  /** Makes the listener that this backend reports to. Without it, the reports are dropped. */
-  readonly listenerFor?: ListenerFor | undefined;
-}
 
 /**
  * One instance of a server: its lists, and the dispatch of calls to it. A backend outlives its processes: each restart
@@ -40,12 +36,9 @@ export class Backend {
   readonly #reader: ListReader;
   readonly #idleTimer: IdleTimer;
   readonly #open = new OpenConnection();
-  /** The catalogue of an earlier run, until a process of this run is ready. */
-  #cached: CachedCatalogue | undefined;
-  /** Whether a list was shown without this server, in this run or in the last one. No list waits for it again. */
-  #isLate = false;
+  readonly #earlier = new EarlierRun();
 
-  constructor(options: BackendOptions & Listened) {
+  constructor(options: BackendOptions & { readonly listenerFor?: ListenerFor | undefined }) {
     this.#options = options;
     this.key = options.key;
     this.id = options.id;
@@ -93,26 +86,22 @@ export class Backend {
 
   /** Whether the lists are known, from the process or from the cache, or will stay unknown for now. */
   get hasKnownLists(): boolean {
-    return this.isStartSettled || this.#cached !== undefined || this.#isLate;
+    return this.isStartSettled || this.#earlier.isEnough;
   }
 
-  /**
-   * Servers with a smaller number start first: those of which nothing is known, because lists wait for them; then those
-   * that came too late or failed in the last run; then those whose cached lists are shown already.
-   */
+  /** Servers with a smaller number start first. */
   get startOrder(): number {
-    if (this.#cached !== undefined) return 2;
-    return this.#isLate ? 1 : 0;
+    return this.#earlier.startOrder;
   }
 
   /** Whether the lists come from the cache of an earlier run, and no process of this run has confirmed them yet. */
   get isFromCache(): boolean {
-    return this.#cached !== undefined && !this.isUnavailable;
+    return this.#earlier.catalogue !== undefined && !this.isUnavailable;
   }
 
   /** What the initialize result of the process says or, without a process, the cached one. */
   get handshake(): Pick<UpstreamConnection, 'capabilities' | 'instructions' | 'serverInfo'> | undefined {
-    return this.dispatcher.connection ?? this.#cached;
+    return this.dispatcher.connection ?? this.#earlier.catalogue;
   }
 
   /** The entries under exposed names. */
@@ -196,7 +185,7 @@ export class Backend {
   async loadCached(catalogue: CachedCatalogue): Promise<string | undefined> {
     const fault = await this.#lists.loadCached(catalogue, this.dispatcher.listTimeouts);
     if (fault !== undefined) return fault;
-    this.#cached = catalogue;
+    this.#earlier.catalogue = catalogue;
     this.#listener?.listsChanged();
     this.#listener?.startSettled();
     return undefined;
@@ -204,14 +193,14 @@ export class Backend {
 
   /** No list waits for the first start of this server: in the last run, it failed or came too late. */
   expectLate(): void {
-    this.#isLate = true;
+    this.#earlier.isLate = true;
     this.#listener?.startSettled();
   }
 
   /** A list was shown without this server, unless its lists are known. */
   missedFirstList(): void {
     if (this.hasKnownLists) return;
-    this.#isLate = true;
+    this.#earlier.isLate = true;
     this.#options.onFirstListMissed?.();
   }
 
@@ -236,7 +225,7 @@ export class Backend {
   stateChanged(state: ServerState): void {
     const { isUnavailable: wasUnavailable, isStartSettled: wasStartSettled } = this;
     if (state === 'backoff' || state === 'parked') this.missedFirstList();
-    if (state === 'ready') this.#cached = undefined;
+    if (state === 'ready') this.#earlier.catalogue = undefined;
     this.dispatcher.stateChanged(state);
     if (state === 'ready') this.#idleTimer.start();
     else this.#idleTimer.stop();
