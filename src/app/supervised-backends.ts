@@ -268,7 +268,7 @@ export class SupervisedBackends {
       demandStart: () => this.#supervisor.demand(id),
       idleStop: () => this.#supervisor.rest(id),
       onListsRead: (catalogue) => this.#instances.get(id)?.cacheEntry()?.put(catalogue),
-      onFirstListMissed: () => this.#instances.get(id)?.cacheEntry()?.putMissed(),
+      onFirstListMissed: (because) => this.#instances.get(id)?.cacheEntry()?.putMissed(because),
       retryInMs: () => (child === undefined ? undefined : this.#supervisor.retryInMs(id)),
       failureCause: () => this.#explain(id, causeInOneLine),
     });

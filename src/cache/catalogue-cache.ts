@@ -18,13 +18,16 @@ export interface CatalogueCacheOptions {
   readonly scan: ScanEnvelope;
 }
 
+/** Why a list was shown without a server. */
+export type MissedBecause = 'failed' | 'late';
+
 /** The cached catalogue of one server for one client profile. */
 export interface CatalogueCacheEntry {
-  /** `missed` if no catalogue was ever cached, and the last start failed or was too late for the first list. */
+  /** `missed` if no catalogue was ever cached, and the last start failed, or came too late in several runs. */
   find(): CachedCatalogue | 'missed' | undefined;
   put(content: CatalogueContent): void;
-  /** Records that the start failed or was too late for the first list. Replaces a cached catalogue. */
-  putMissed(): void;
+  /** Records that the start failed, or was too late for the first list. Replaces a cached catalogue. */
+  putMissed(reason: MissedBecause): void;
 }
 
 /** Caches the catalogues of the servers on disk, so that the next run lists their tools before the servers are ready. */
@@ -32,6 +35,8 @@ export class CatalogueCache {
   readonly #options: CatalogueCacheOptions;
   /** Hash of each file's content by name; an unchanged catalogue is not written again. */
   readonly #hashes = new Map<string, string>();
+  /** How often each server was too late for the first list of a run, by the name of its file. */
+  readonly #misses = new Map<string, number>();
 
   constructor(options: CatalogueCacheOptions) {
     this.#options = options;
@@ -42,7 +47,7 @@ export class CatalogueCache {
     return {
       find: () => this.#find(name),
       put: (content) => this.#put(name, serializeCatalogue(content)),
-      putMissed: () => this.#put(name, MISSED),
+      putMissed: (reason) => this.#putMissed(name, reason),
     };
   }
 
@@ -55,9 +60,11 @@ export class CatalogueCache {
     const { folder, scan, onIgnored } = this.#options;
     const bytes = folder.read(name);
     if (bytes === undefined) return undefined;
-    if (MISSED.equals(bytes)) {
+    const misses = missesIn(bytes);
+    if (misses !== undefined) {
       this.#remember(name, hashOf(bytes));
-      return 'missed';
+      this.#misses.set(name, misses);
+      return misses >= MAX_MISSES ? 'missed' : undefined;
     }
     const catalogue = CachedCatalogue.read(bytes, scan);
     if (typeof catalogue === 'string') {
@@ -66,6 +73,11 @@ export class CatalogueCache {
     }
     this.#remember(name, hashOf(bytes));
     return catalogue;
+  }
+
+  #putMissed(name: string, reason: MissedBecause): void {
+    const misses = reason === 'failed' ? MAX_MISSES : (this.#misses.get(name) ?? 0) + 1;
+    this.#put(name, Buffer.from(`${MISSED_HEAD}${misses}}\n`));
   }
 
   #put(name: string, bytes: Uint8Array): void {
@@ -103,8 +115,19 @@ export class CatalogueCache {
   }
 }
 
-/** The file of a server whose start failed or was too late for the first list. */
-const MISSED = Buffer.from('{"missed":true}\n');
+/** The file of a server without a catalogue: how often it was too late for the first list. */
+const MISSED_HEAD = '{"missed":';
+/**
+ * After so many runs, no list waits for the server again. Short runs, such as the ones in which a client only checks its
+ * servers, give each server a few attempts before they stop to wait for it. A failure counts like all of them.
+ */
+const MAX_MISSES = 4;
+
+function missesIn(bytes: Uint8Array): number | undefined {
+  const text = bytes.length > 32 ? '' : Buffer.from(bytes).toString('latin1');
+  const misses = text.startsWith(MISSED_HEAD) ? Number.parseInt(text.slice(MISSED_HEAD.length), 10) : Number.NaN;
+  return Number.isNaN(misses) ? undefined : misses;
+}
 
 const FINGERPRINT_LENGTH = 32;
 /** When a hash is forgotten, its file may be written once without need. */

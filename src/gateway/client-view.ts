@@ -115,7 +115,7 @@ export class ClientView {
       isOver: this.#lists.wereShown,
       serve: (exchange) => this.serve(exchange),
       onTimeout: () => {
-        for (const backend of backends) backend.missedFirstList();
+        for (const backend of backends) backend.missedFirstList('late');
       },
     });
   }

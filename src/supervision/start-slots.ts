@@ -4,22 +4,33 @@ export interface StartSlotsOptions {
   readonly clock: Clock;
   /** How many starts may run at once. */
   readonly limit: number;
+  /** Whether this start has used the processor since the last call. `undefined` if that is unknown. */
+  readonly isComputing: (key: string) => boolean | undefined;
 }
 
-/** A start that takes longer than this mostly waits, so it must not delay the others. In milliseconds. */
-const LONGEST_HOLD_MS = 200;
+/** How often a start that holds a slot is checked, in milliseconds. */
+const CHECK_MS = 100;
+/** Checks after which a start gives its slot back, even if it still computes. */
+const MAX_CHECKS = 20;
+/** The same, if it is unknown whether the start computes. */
+const MAX_BLIND_CHECKS = 2;
 
-/** Limits how many starts run at once, first come, first served. */
+/**
+ * Limits how many starts run at once, first come, first served. The limit is for the processor: a start that waits for
+ * anything else gives its slot back, so that it does not delay the others.
+ */
 export class StartSlots {
   readonly #clock: Clock;
+  readonly #isComputing: StartSlotsOptions['isComputing'];
   #limit: number;
   /** In order of arrival. */
   readonly #waiting = new Map<string, () => void>();
   readonly #held = new Map<string, Cancel>();
 
-  constructor({ clock, limit }: StartSlotsOptions) {
+  constructor({ clock, limit, isComputing }: StartSlotsOptions) {
     this.#clock = clock;
     this.#limit = limit;
+    this.#isComputing = isComputing;
   }
 
   set limit(limit: number) {
@@ -27,7 +38,7 @@ export class StartSlots {
     this.#fill();
   }
 
-  /** Calls `start` when a slot is free, which may be at once. The slot is held until `release`, for at most 200 ms. */
+  /** Calls `start` when a slot is free, which may be at once. The slot is held until `release`, while the start computes, for 2 s at most. */
   request(key: string, start: () => void): void {
     this.#waiting.set(key, start);
     this.#fill();
@@ -55,10 +66,16 @@ export class StartSlots {
 
   #begin(key: string, start: () => void): void {
     this.#waiting.delete(key);
-    this.#held.set(
-      key,
-      this.#clock.schedule(LONGEST_HOLD_MS, () => this.release(key)),
-    );
+    this.#hold(key, 1);
     start();
+  }
+
+  #hold(key: string, check: number): void {
+    const cancel = this.#clock.schedule(CHECK_MS, () => {
+      const isComputing = this.#isComputing(key) ?? check < MAX_BLIND_CHECKS;
+      if (isComputing && check < MAX_CHECKS) this.#hold(key, check + 1);
+      else this.release(key);
+    });
+    this.#held.set(key, cancel);
   }
 }

@@ -69,7 +69,8 @@ export class Supervisor {
     this.#launcher = launcher;
     this.#installer = installer;
     this.#onChange = onChange;
-    this.#slots = new StartSlots({ clock, limit: startLimit });
+    const isComputing = (key: string) => this.#children.get(key)?.launched?.isComputing?.();
+    this.#slots = new StartSlots({ clock, limit: startLimit, isComputing });
   }
 
   /** Adds a child, in state `stopped`. */

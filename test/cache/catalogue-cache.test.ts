@@ -61,7 +61,7 @@ describe('what a server offered in the last run', () => {
   it('is remembered as missed when its start failed, until it has a catalogue', async () => {
     const { folder, catalogues } = keeping();
     const { server, child } = own();
-    catalogues.of(server, child, PROFILE).putMissed();
+    catalogues.of(server, child, PROFILE).putMissed('failed');
     await catalogues.settled();
     const next = keeping('secret', folder);
     expect(next.catalogues.of(server, child, PROFILE).find()).toBe('missed');
@@ -70,6 +70,19 @@ describe('what a server offered in the last run', () => {
     const last = keeping('secret', folder);
     expect(last.catalogues.of(server, child, PROFILE).find()).toMatchObject({ capabilities: { tools: {} } });
     expect([...next.ignored, ...last.ignored]).toEqual([]);
+  });
+
+  it('is remembered as missed when the server came too late in four runs', async () => {
+    const { folder } = keeping();
+    const { server, child } = own();
+    for (const expected of [undefined, undefined, undefined, undefined, 'missed']) {
+      const run = keeping('secret', folder);
+      const entry = run.catalogues.of(server, child, PROFILE);
+      expect(entry.find()).toBe(expected);
+      entry.putMissed('late');
+      await run.catalogues.settled();
+      expect(run.ignored).toEqual([]);
+    }
   });
 
   it('is found for a client that was updated, and not for one with another name, revision or capabilities', async () => {

@@ -2,10 +2,10 @@ import { describe, expect, it } from 'vitest';
 import { StartSlots } from '../../src/supervision/start-slots.js';
 import { FakeClock } from '../support/fake-clock.js';
 
-function setUp(limit: number) {
+function setUp(limit: number, isComputing: (key: string) => boolean | undefined = () => undefined) {
   const clock = new FakeClock();
   const started: string[] = [];
-  const slots = new StartSlots({ clock, limit });
+  const slots = new StartSlots({ clock, limit, isComputing });
   const request = (...keys: string[]) => {
     for (const key of keys) slots.request(key, () => started.push(key));
   };
@@ -21,7 +21,27 @@ describe('StartSlots', () => {
     expect(started).toEqual(['a', 'b', 'c']);
   });
 
-  it('passes a slot on when a start takes longer than 200 ms', () => {
+  it('passes a slot on as soon as the start waits for something else than the processor', () => {
+    let isComputing = true;
+    const { clock, started, request } = setUp(1, () => isComputing);
+    request('first', 'next');
+    clock.advance(1_000);
+    expect(started).toEqual(['first']);
+    isComputing = false;
+    clock.advance(100);
+    expect(started).toEqual(['first', 'next']);
+  });
+
+  it('passes a slot on after 2 s, even if the start still computes', () => {
+    const { clock, started, request } = setUp(1, () => true);
+    request('heavy', 'next');
+    clock.advance(1_999);
+    expect(started).toEqual(['heavy']);
+    clock.advance(1);
+    expect(started).toEqual(['heavy', 'next']);
+  });
+
+  it('passes a slot on after 200 ms if it is unknown whether the start computes', () => {
     const { clock, started, request } = setUp(1);
     request('hanging', 'next');
     clock.advance(199);

@@ -26,5 +26,5 @@ export interface BackendOptions extends ExposureRules, DispatcherOptions, Backen
   /** Called with the server's lists each time they were read from the process. */
   readonly onListsRead?: (content: CatalogueContent) => void;
   /** Called when a client got its first list without this server, or the first start failed, and no list was cached. */
-  readonly onFirstListMissed?: () => void;
+  readonly onFirstListMissed?: (because: 'late' | 'failed') => void;
 }

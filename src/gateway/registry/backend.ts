@@ -198,10 +198,10 @@ export class Backend {
   }
 
   /** A list was shown without this server, unless its lists are known. */
-  missedFirstList(): void {
+  missedFirstList(because: 'late' | 'failed'): void {
     if (this.hasKnownLists) return;
     this.#earlier.isLate = true;
-    this.#options.onFirstListMissed?.();
+    this.#options.onFirstListMissed?.(because);
   }
 
   /** Reads the lists of a process before `attach`. A list that cannot be read is read again later. */
@@ -224,7 +224,7 @@ export class Backend {
   /** Takes over a new state from the supervisor. */
   stateChanged(state: ServerState): void {
     const { isUnavailable: wasUnavailable, isStartSettled: wasStartSettled } = this;
-    if (state === 'backoff' || state === 'parked') this.missedFirstList();
+    if (state === 'backoff' || state === 'parked') this.missedFirstList('failed');
     if (state === 'ready') this.#earlier.catalogue = undefined;
     this.dispatcher.stateChanged(state);
     if (state === 'ready') this.#idleTimer.start();

@@ -5,6 +5,7 @@ import { LineWriter } from '../../io/streams/line-writer.js';
 import { readInto } from '../../io/streams/read-into.js';
 import type { EventSink } from '../../observe/events/event-bus.js';
 import type { Logger } from '../../observe/logger.js';
+import { createComputingProbe } from '../../process/computing-probe.js';
 import { endGroup } from '../../process/end-group.js';
 import { childEnvironment } from '../../process/environment.js';
 import type { GroupGuard } from '../../process/orphan-guard.js';
@@ -86,6 +87,7 @@ export class StdioDialer implements Dialer {
     logger.debug({ server: spec.key, generation, pid: child.pid }, 'spawned');
     return {
       pid: child.pid,
+      isComputing: child.pid === undefined ? undefined : createComputingProbe(child.pid),
       connection: child.pid === undefined ? spawnFailure : this.#open(bridge, target, listener),
       end: async (ladder) => {
         // After an exit the bridge closes by itself, once the last output is read.
