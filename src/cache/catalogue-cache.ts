@@ -35,9 +35,6 @@ export class CatalogueCache {
   readonly #options: CatalogueCacheOptions;
   /** Hash of each file's content by name; an unchanged catalogue is not written again. */
   readonly #hashes = new Map<string, string>();
-  /** What is to be written, by the names of the files. */
-  readonly #due = new Map<string, () => Uint8Array>();
-  #timer: NodeJS.Timeout | undefined;
   /** How often each server was too late for the first list of a run, by the name of its file. */
   readonly #misses = new Map<string, number>();
 
@@ -49,14 +46,13 @@ export class CatalogueCache {
     const name = this.#nameOf(server, child, profile);
     return {
       find: () => this.#find(name),
-      put: (content) => this.#putLater(name, () => serializeCatalogue(content)),
-      putMissed: (reason) => this.#putLater(name, () => this.#missed(name, reason)),
+      put: (content) => this.#put(name, serializeCatalogue(content)),
+      putMissed: (reason) => this.#putMissed(name, reason),
     };
   }
 
   /** Resolves when all writes have ended. Never rejects. */
   async settled(): Promise<void> {
-    this.#putAll();
     await this.#options.folder.settled();
   }
 
@@ -79,21 +75,9 @@ export class CatalogueCache {
     return catalogue;
   }
 
-  #missed(name: string, reason: MissedBecause): Uint8Array {
+  #putMissed(name: string, reason: MissedBecause): void {
     const misses = reason === 'failed' ? MAX_MISSES : (this.#misses.get(name) ?? 0) + 1;
-    return Buffer.from(`${MISSED_HEAD}${misses}}\n`);
-  }
-
-  #putLater(name: string, toBytes: () => Uint8Array): void {
-    this.#due.set(name, toBytes);
-    this.#timer ??= setTimeout(() => this.#putAll(), PUT_AFTER_MS).unref();
-  }
-
-  #putAll(): void {
-    clearTimeout(this.#timer);
-    this.#timer = undefined;
-    for (const [name, toBytes] of this.#due) this.#put(name, toBytes());
-    this.#due.clear();
+    this.#put(name, Buffer.from(`${MISSED_HEAD}${misses}}\n`));
   }
 
   #put(name: string, bytes: Uint8Array): void {
@@ -146,8 +130,6 @@ function missesIn(bytes: Uint8Array): number | undefined {
 }
 
 const FINGERPRINT_LENGTH = 32;
-/** During the start, the first list needs the processor more than the next run needs the files. */
-const PUT_AFTER_MS = 500;
 /** When a hash is forgotten, its file may be written once without need. */
 const MAX_HASHES = 1_024;
 

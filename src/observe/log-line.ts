@@ -1,4 +1,5 @@
 import { isRecord } from '../json/is-record.js';
+import { parseJson } from '../json/parse-json.js';
 
 /** How bad a line of a log is by its own level; `unknown` if it names none. */
 export type LogLevel = 'error' | 'warning' | 'info' | 'unknown';
@@ -14,29 +15,42 @@ interface LogLine {
  */
 export function readLogLine(line: string): LogLine {
   const text = line.replace(TERMINAL_CODES, '').trimEnd();
-  const record = text.startsWith('{') ? readRecord(text) : undefined;
-  return record ?? { text, level: levelNamedIn(text) };
+  const record = readLogRecord(text);
+  if (record === undefined) return { text, level: levelNamedIn(text) };
+  const level = levelOf(record.level);
+  const label = level === 'error' ? 'ERROR: ' : '';
+  return { text: label + record.message.replaceAll(/\s+/g, ' ').trim(), level };
 }
 
-/** Colors, cursor movements and titles; what is left of other control characters is escaped when the line is shown. */
+/**
+ * Colors, cursor movements and titles; what is left of other control characters is escaped when the line is shown. Node's
+ * `stripVTControlCharacters` also removes a bell that follows a color.
+ */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: these sequences begin with a control character.
 const TERMINAL_CODES = /\u001b\[[0-?]*[ -/]*[@-~]|\u001b\][^\u0007\u001b]{0,300}(?:\u0007|\u001b\\)/g;
 
-function readRecord(json: string): LogLine | undefined {
-  let record: unknown;
-  try {
-    record = JSON.parse(json);
-  } catch {
-    // Text that begins with a brace, or a record that was cut.
-    return undefined;
-  }
+/** What a record says, whatever logger wrote it. */
+export interface LogRecord {
+  /** A word, or a number of pino or bunyan. `undefined` if the record has none. */
+  readonly level: unknown;
+  /** The message, the reason and the error, as far as there are any, in one text. */
+  readonly message: string;
+  /** The server that a record of Trunkline is about. */
+  readonly server: string | undefined;
+}
+
+/** Reads a JSON record of a logger. `undefined` if the line is text, a record that was cut, or JSON without a message. */
+export function readLogRecord(line: string): LogRecord | undefined {
+  const record = line.startsWith('{') ? parseJson(line) : undefined;
   if (!isRecord(record)) return undefined;
   const fault = [record.err, record.error, record.exception].map(messageOf).find(Boolean);
-  const parts = [record.msg, record.message, fault].flatMap((part) => messageOf(part) ?? []);
+  const parts = [record.msg, record.message, record.reason, fault].flatMap((part) => messageOf(part) ?? []);
   if (parts.length === 0) return undefined;
-  const level = levelOf(record.level ?? record.severity);
-  const label = level === 'error' ? 'ERROR: ' : '';
-  return { text: label + [...new Set(parts)].join(': ').replaceAll(/\s+/g, ' ').trim(), level };
+  return {
+    level: record.level ?? record.severity,
+    message: [...new Set(parts)].join(': '),
+    server: typeof record.server === 'string' ? record.server : undefined,
+  };
 }
 
 function messageOf(value: unknown): string | undefined {

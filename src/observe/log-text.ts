@@ -1,8 +1,8 @@
 import { isRecord } from '../json/is-record.js';
-import { parseJson } from '../json/parse-json.js';
 import { printable, printableLines } from '../json/printable.js';
+import { readLogRecord } from './log-line.js';
 
-type LogRecord = Readonly<Record<string, unknown>>;
+type Members = Readonly<Record<string, unknown>>;
 
 const LEVELS = new Map([
   [10, 'trace'],
@@ -18,7 +18,7 @@ const INDENT = ' '.repeat('12:00:01 error '.length);
 
 /**
  * A record of the log as text for a person at a terminal: `12:00:01 warn  files: server parked: it exited (restarts 4)`,
- * then the lines of its log, its stack or its hint, each on a line of its own.
+ * then the lines that name the cause, its stack or its hint, each on a line of its own.
  */
 export function toText({
   level,
@@ -30,19 +30,21 @@ export function toText({
   line,
   err,
   hint,
-  log,
+  cause,
   ...facts
-}: LogRecord): string {
+}: Members): string {
   const error = isRecord(err) ? err : {};
   // `line` is a line of a server, or the number of a line of the configuration file.
   const said = typeof line === 'string' ? readableLine(line) : undefined;
   const sentence = [server, msg ?? message, reason ?? said ?? error.message].filter((part) => part !== undefined);
-  const rest = { ...(typeof line === 'number' && { line }), ...facts };
+  // `cause` has lines of a failed server, or is the word for why Trunkline ends.
+  const lines = Array.isArray(cause) ? cause : undefined;
+  const rest = { ...(typeof line === 'number' && { line }), ...(lines === undefined && { cause }), ...facts };
   const more = Object.entries(rest).flatMap(([name, value]) => describe(name, value) ?? []);
   const isBug = Number(level) >= 50 && typeof error.stack === 'string';
   const below = [
     ...(isBug ? [String(error.stack)] : []),
-    ...(Array.isArray(log) ? log.map((each) => `| ${readableLine(String(each))}`) : []),
+    ...(lines ?? []).map((each) => `| ${readableLine(String(each))}`),
     ...(hint === undefined ? [] : [String(hint)]),
   ];
   const head = sentence.join(': ') + (more.length === 0 ? '' : ` (${more.join(', ')})`);
@@ -65,12 +67,9 @@ function describe(name: string, value: unknown): string | undefined {
  * and the message are shown. Every other line stays as it is.
  */
 export function readableLine(line: string): string {
-  const record = line.startsWith('{') ? parseJson(line) : undefined;
-  if (!isRecord(record)) return line;
-  const message = [record.msg, record.message].find((value) => typeof value === 'string');
-  if (message === undefined || record.level === undefined) return line;
+  const record = readLogRecord(line);
+  if (record?.level === undefined) return line;
+  const { server, message } = record;
   const level = LEVELS.get(Number(record.level)) ?? String(record.level);
-  const source = typeof record.server === 'string' ? `${record.server}: ` : '';
-  const reason = typeof record.reason === 'string' ? `: ${record.reason}` : '';
-  return printable(`${level} ${source}${message}${reason}`);
+  return printable(`${level} ${server === undefined ? '' : `${server}: `}${message}`);
 }

@@ -71,13 +71,7 @@ describe('serve', () => {
   });
 
   it('ends without the drain when nobody reads its stdout any more', async () => {
-    place.configure({ lab: lab() });
-    const { process: running, finished } = place.start([]);
-    const read = reader(running);
-    running.stdin.write(
-      INITIALIZE + INITIALIZED + call(2, 'lab__wait', { delayMs: 60_000 }) + call(3, 'lab__echo', {}),
-    );
-    await until('the second call is answered', () => /"id": ?3/.test(read()));
+    const { running, finished } = await owingAnAnswer();
     running.stdin.end();
     running.stdout.destroy();
     const { code, stderr } = await finished;
@@ -85,13 +79,7 @@ describe('serve', () => {
   });
 
   it('ends without the drain at a signal', async () => {
-    place.configure({ lab: lab() });
-    const { process: running, finished } = place.start([]);
-    const read = reader(running);
-    running.stdin.write(
-      INITIALIZE + INITIALIZED + call(2, 'lab__wait', { delayMs: 60_000 }) + call(3, 'lab__echo', {}),
-    );
-    await until('the second call is answered', () => /"id": ?3/.test(read()));
+    const { running, finished, read } = await owingAnAnswer();
     running.stdin.end();
     await until('the drain has begun', () => read().endsWith(' '));
     running.kill('SIGTERM');
@@ -163,6 +151,17 @@ describe('serve', () => {
 });
 
 /** The lab server with these arguments, as an entry of the configuration. */
+/** A run with two calls: one is answered, the other takes a minute. */
+async function owingAnAnswer() {
+  place.configure({ lab: lab() });
+  const { process: running, finished } = place.start([]);
+  const read = reader(running);
+  const calls = call(2, 'lab__wait', { delayMs: 60_000 }) + call(3, 'lab__echo', {});
+  running.stdin.write(INITIALIZE + INITIALIZED + calls);
+  await until('the second call is answered', () => /"id": ?3/.test(read()));
+  return { running, finished, read };
+}
+
 function lab(...args: string[]): Record<string, unknown> {
   return { command: 'node', args: [LAB, ...args, `run=${place.folder}`] };
 }

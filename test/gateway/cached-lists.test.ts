@@ -132,6 +132,21 @@ describe('a list from the last run', () => {
     expect(client.answerTo(1)?.result.tools.map(({ name }: Message) => name)).toEqual(keys.map((key) => `${key}__x`));
   });
 
+  it('is merged once with the lists of many servers that become ready one after the other', async () => {
+    const keys = ['a', 'b', 'c', 'd'];
+    const counts: number[] = [];
+    const { connect, server, events } = scriptGateway({
+      servers: Object.fromEntries(keys.map((key) => [key, { tools: ['x'] }])),
+    });
+    events.subscribe('lists.merged', ({ tools }) => counts.push(tools));
+    const client = connect();
+    client.initialize();
+    client.request(1, 'tools/list');
+    for (const key of keys) await server(key).start();
+    expect(client.answerTo(1)?.result.tools).toHaveLength(4);
+    expect(counts).toEqual([4]);
+  });
+
   it('answers a request that came before it was read', async () => {
     const { connect, server } = scriptGateway({ servers: { a: {} } });
     const client = connect();

@@ -294,6 +294,31 @@ describe('a client that sees one server as it is', () => {
     expect(one.received.lines.filter((line) => line.includes('list_changed'))).toEqual([CHANGED]);
   });
 
+  it('hears once of a change that concerns two lists, although they are read one by one', async () => {
+    const lists: Record<string, Message> = {
+      'resources/list': { resources: [] },
+      'resources/templates/list': { resourceTemplates: [] },
+    };
+    const hello = { ...HELLO, capabilities: { resources: { listChanged: true } } };
+    const { connect, startAll, server, clock } = scriptGateway({ servers: { a: { hello, lists } } });
+    await startAll();
+    const one = connect({ server: 'a' });
+    one.initialize();
+    await flush();
+    for (const [at, method] of Object.keys(lists).entries()) one.request(at + 1, method);
+    await flush();
+    lists['resources/list'] = { resources: [{ uri: 'a:///new', name: 'new' }] };
+    lists['resources/templates/list'] = { resourceTemplates: [{ uriTemplate: 'b:///{new}', name: 'new' }] };
+    one.received.take();
+    const changed = '{"jsonrpc":"2.0","method":"notifications/resources/list_changed"}';
+    server('a').child.say(changed);
+    clock.advance(0);
+    await flush();
+    clock.advance(10_000);
+    await flush();
+    expect(one.received.lines.filter((line) => line.includes('list_changed'))).toEqual([changed]);
+  });
+
   it('hears of many changes four times a second at most', async () => {
     const { one, child, clock } = await opened();
     for (let step = 0; step < 100; step += 1) {

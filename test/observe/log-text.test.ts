@@ -35,9 +35,9 @@ describe('a record as text', () => {
     );
   });
 
-  it('puts the log of a server and the hint on lines of their own', () => {
-    const log = ['first', '{"level":50,"time":1,"msg":"no key"}'];
-    expect(textOf({ server: 'a', msg: 'server backoff', reason: 'exited', log })).toBe(
+  it('puts the cause of a failure and the hint on lines of their own', () => {
+    const cause = ['first', '{"level":50,"time":1,"msg":"no key"}'];
+    expect(textOf({ server: 'a', msg: 'server backoff', reason: 'exited', cause })).toBe(
       `12:00:01 warn  a: server backoff: exited\n${' '.repeat(15)}| first\n${' '.repeat(15)}| error no key\n`,
     );
     expect(textOf({ level: 50, server: 'a', message: 'it is wrong', hint: 'put it right', line: 3, column: 4 })).toBe(
@@ -55,7 +55,7 @@ describe('a record as text', () => {
   });
 
   it('cannot fool a terminal', () => {
-    const text = textOf({ server: 'a', msg: 'x\u001b[2J', log: ['\u202e'] });
+    const text = textOf({ server: 'a', msg: 'x\u001b[2J', cause: ['\u202e'] });
     expect(text.replaceAll('\n', '')).not.toMatch(/[\p{Cc}\p{Cf}]/u);
   });
 });

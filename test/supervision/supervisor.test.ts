@@ -259,6 +259,18 @@ describe('many children', () => {
     expect(launcher.launches.map(({ key }) => key)).toEqual(['a', 'b', 'c']);
   });
 
+  it('a start that computes keeps the others waiting until it is ready, and one that waits does not', () => {
+    const { clock, launcher, supervisor } = setUp({ keys: ['computes', 'waits', 'last'], startLimit: 1 });
+    launcher.isComputing = (key) => key === 'computes';
+    for (const key of ['computes', 'waits', 'last']) supervisor.start(key);
+    clock.advance(1_500);
+    expect(launcher.launches.map(({ key }) => key)).toEqual(['computes']);
+    launcher.latest('computes').events.ready();
+    expect(launcher.launches.map(({ key }) => key)).toEqual(['computes', 'waits']);
+    clock.advance(100);
+    expect(launcher.launches.map(({ key }) => key)).toEqual(['computes', 'waits', 'last']);
+  });
+
   it('its start timeout counts from the spawn, not from the wait for a slot', () => {
     const { clock, supervisor } = setUp({ keys: ['a', 'b'], startLimit: 1 });
     supervisor.start('a');

@@ -4,7 +4,7 @@ import type { CachedCatalogue } from '../catalog/cached-catalogue.js';
 export class EarlierRun {
   /** The catalogue that the last run cached. */
   catalogue: CachedCatalogue | undefined;
-  /** Whether a list was shown without this server, in this run or in the last one. No list waits for it again. */
+  /** Whether a list was shown without this server, in this run or in earlier ones. No list waits for it again. */
   isLate = false;
 
   /** Whether no list has to wait for the first start of the server. */
@@ -14,7 +14,7 @@ export class EarlierRun {
 
   /**
    * Servers with a smaller number start first: those of which nothing is known, because lists wait for them; then those
-   * that came too late or failed in the last run; then those whose cached lists are shown already.
+   * that failed in the last run, or came too late in several; then those whose cached lists are shown already.
    */
   get startOrder(): number {
     if (this.catalogue !== undefined) return 2;

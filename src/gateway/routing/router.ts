@@ -1,7 +1,6 @@
 import { isString, readString, readText, type Span, toBytes, valuesAt, visitElements } from '../../json/json-text.js';
 import type { Edit } from '../../json/splice.js';
 import { RPC_CODES, RpcError } from '../../jsonrpc/rpc-error.js';
-
 import type { ResponseEnvelope } from '../../mcp/envelope.js';
 import { requestedList } from '../../mcp/lists.js';
 import { METHODS } from '../../mcp/methods.js';
@@ -9,7 +8,6 @@ import type { RelayedRequest } from '../../mcp/relayed-request.js';
 import { type LegacyRevision, resourceNotFoundCode } from '../../mcp/revisions.js';
 import { isUiUri, uiPointers } from '../../mcp/ui-uri.js';
 import { Route } from '../catalog/catalog.js';
-
 import type { Catalogs } from '../catalog/catalogs.js';
 import { hideTools } from '../catalog/relayed-page.js';
 import type { ListNaming } from '../catalog/server-lists.js';

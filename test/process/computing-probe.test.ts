@@ -1,0 +1,31 @@
+import { describe, expect, it } from 'vitest';
+import { createComputingProbe } from '../../src/process/computing-probe.js';
+import { until } from '../support/processes.js';
+import { observe, spawnFixture } from './spawned.js';
+
+function nodeRunning(script: string) {
+  return observe({ command: process.execPath, args: ['-e', script], cwd: process.cwd(), env: {} });
+}
+
+describe.runIf(process.platform === 'linux')('whether a process computes', () => {
+  it('is so as long as it does', async () => {
+    const { child, says } = nodeRunning('process.stdout.write("up"); setImmediate(() => { for (;;); });');
+    await says('up');
+    const isComputing = createComputingProbe(child.pid ?? 0);
+    for (let times = 0; times < 3; times += 1) await until('it has computed', () => isComputing() === true);
+  });
+
+  it('is not so when it waits, after the time that it has used to start', async () => {
+    const { child, says } = spawnFixture('ignore-eof.mjs');
+    await says('up');
+    const isComputing = createComputingProbe(child.pid ?? 0);
+    expect(isComputing()).toBe(true);
+    await until('it waits', () => isComputing() === false);
+  });
+
+  it('is unknown when it has ended', async () => {
+    const { child } = spawnFixture('exit-at-once.mjs', '0');
+    await child.exit;
+    expect(createComputingProbe(child.pid ?? 0)()).toBeUndefined();
+  });
+});
