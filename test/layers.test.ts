@@ -25,7 +25,7 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   // The event bus knows the shapes of messages and of supervision, so that everybody may publish.
   'observe/events': ['json', 'supervision'],
   // Bytes.
-  io: ['json', 'jsonrpc'],
+  io: ['json', 'jsonrpc', 'timing'],
   'io/streams': ['io', 'json', 'jsonrpc', 'node'],
   // The clients before us.
   downstream: [...TEXT, 'io', 'upstream'],

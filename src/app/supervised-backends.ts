@@ -9,6 +9,7 @@ import type { BackendRules } from '../gateway/registry/backend-options.js';
 import type { RunningBackend } from '../gateway/registry/instances.js';
 import type { ServerFacts } from '../gateway/status/status-facts.js';
 import type { SharedLimit } from '../io/shared-limit.js';
+import { WorkBudget } from '../io/work-budget.js';
 import type { ClientProfile } from '../mcp/client-profile.js';
 import { ChildLog } from '../observe/child-log.js';
 import type { Logger } from '../observe/logger.js';
@@ -145,6 +146,7 @@ export class SupervisedBackends {
     const dialer = new StdioDialer({
       ...platform,
       ...{ dialect, orphanGuard, logger, environment, hasManyConnections, onInternalError },
+      workBudget: new WorkBudget(platform.clock),
     });
     this.#orphanGuard = orphanGuard;
     this.#launcher = new BackendLauncher({ dialer, targets: this.#instances, logger, onInternalError });
@@ -163,6 +165,7 @@ export class SupervisedBackends {
       redact,
       now: () => platform.clock.now(),
       onLine: (line) => logger.debug({ server: id, line }, 'output'),
+      isFollowed: () => logger.level === 'debug',
     });
     const backend = this.#createBackend(server, id, listenerFor);
     const instance: Instance = { server, backend, profile, log, cacheEntry: () => undefined, ...server.frames };
@@ -196,7 +199,7 @@ export class SupervisedBackends {
       packageVersion: this.#installer.versionOf(instance?.server.package),
       logLines: instance?.log.lines ?? [],
       cause: this.#explain(id, causeOfFailure) ?? [],
-      droppedLogLines: instance?.log.droppedLines ?? 0,
+      droppedLogBytes: instance?.log.droppedBytes ?? 0,
     };
   }
 

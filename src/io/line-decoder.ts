@@ -3,6 +3,9 @@ import { ReadBuffer } from './read-buffer.js';
 import { SharedLimit } from './shared-limit.js';
 
 const NEWLINE = 0x0a;
+const CARRIAGE_RETURN = 0x0d;
+const TAB = 0x09;
+const SPACE = 0x20;
 /**
  * An unfinished line of at most so many bytes is exempt from the shared limit, so that a stream that uses up the limit
  * does not make others lose lines that merely arrive in two pieces.
@@ -55,6 +58,8 @@ export class LineDecoder implements ByteReader {
   #skipped: { head: Uint8Array; tail: Uint8Array; byteLength: number } | undefined;
   #droppedLines = 0;
   #droppedBytes = 0;
+  #blankLines = 0;
+  #blankBytes = 0;
   #excessBytes = 0;
   #hasEnded = false;
 
@@ -72,6 +77,16 @@ export class LineDecoder implements ByteReader {
 
   get droppedBytes(): number {
     return this.#droppedBytes;
+  }
+
+  /** Lines of nothing but white space, which are skipped. */
+  get blankLines(): number {
+    return this.#blankLines;
+  }
+
+  /** Bytes of white space before lines and of blank lines. They are skipped, and not stored. */
+  get blankBytes(): number {
+    return this.#blankBytes;
   }
 
   /** Bytes of all lines beyond the limit for one line, including a line that has not ended. */
@@ -123,23 +138,47 @@ export class LineDecoder implements ByteReader {
     let fresh = buffer.freeSpace.subarray(0, byteLength);
     const lengthBefore = buffer.length;
     buffer.filled(byteLength);
-    let newline = fresh.indexOf(NEWLINE);
+    let isAtLineStart = lengthBefore === 0 && this.#skipped === undefined;
+    let newline = isAtLineStart ? -1 : fresh.indexOf(NEWLINE);
     if (newline >= 0 && buffer.isLarge) {
       const line = buffer.bytes.subarray(0, lengthBefore + newline);
       fresh = buffer.takeLarge(line.length + 1);
       this.#line(line, 0, line.length);
-      newline = fresh.indexOf(NEWLINE);
+      isAtLineStart = true;
+    }
+    if (isAtLineStart) {
+      const blank = this.#skipBlank(fresh, 0);
+      buffer.take(blank);
+      newline = fresh.indexOf(NEWLINE, blank);
     }
     if (newline < 0) return;
     // One view for all lines, because a view for each costs about as much as finding the line.
     const { bytes } = buffer;
-    const offset = bytes.length - fresh.length;
+    // From a position in the new bytes to one in the view.
+    const shift = bytes.length - fresh.length;
     let start = 0;
-    for (; newline >= 0 && !this.#hasEnded; newline = fresh.indexOf(NEWLINE, newline + 1)) {
-      const end = offset + newline;
-      buffer.take(end + 1 - start);
+    for (; newline >= 0 && !this.#hasEnded; newline = fresh.indexOf(NEWLINE, start - shift)) {
+      const end = newline + shift;
+      const next = this.#skipBlank(bytes, end + 1);
+      buffer.take(next - start);
       this.#line(bytes, start, end);
-      start = end + 1;
+      start = next;
+    }
+  }
+
+  /**
+   * Returns the position after the white space at `start`, where a line begins, and counts its newlines as blank lines.
+   * A search for each newline would cost a hundred times as much.
+   */
+  #skipBlank(bytes: Uint8Array, start: number): number {
+    for (let position = start; ; position += 1) {
+      const byte = bytes[position];
+      if (byte === NEWLINE) {
+        this.#blankLines += 1;
+      } else if (byte !== SPACE && byte !== TAB && byte !== CARRIAGE_RETURN) {
+        this.#blankBytes += position - start;
+        return position;
+      }
     }
   }
 

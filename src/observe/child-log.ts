@@ -1,3 +1,4 @@
+import { RawOutput, type TakenLines } from './raw-output.js';
 import type { Redact } from './redact.js';
 
 const MAX_BYTES = 64 * 1024;
@@ -10,7 +11,8 @@ const REDACTED_LINE = '[a long line that is full of secrets]';
 /** A server that writes more is looping, and must not slow down the others. */
 const MAX_LINES = 1_000;
 const PERIOD_MS = 1_000;
-const NEWLINE = 0x0a;
+/** How much of output that is no message is decoded. */
+const MAX_JUNK_BYTES = 1024;
 
 export interface ChildLogOptions {
   readonly redact: Redact;
@@ -18,44 +20,62 @@ export interface ChildLogOptions {
   readonly now: () => number;
   /** Called for each stored line. */
   readonly onLine?: (line: string) => void;
+  /** Whether `onLine` wants each line as it comes. Otherwise stderr is split into lines when somebody looks. */
+  readonly isFollowed?: () => boolean;
 }
 
 /**
  * The last lines that one server wrote to stderr, and the lines on its stdout that were not messages.
  *
  * Secrets are removed before a line is stored. Long lines are cut, and the oldest lines are dropped when there are too
- * many. Beyond 1,000 lines in a second, the rest of that second is dropped, and one line reports how many they were.
+ * many. Of what a server writes to stderr, the last 64 KiB wait unsplit until somebody looks. At most 1,000 lines in a
+ * second are taken; one line reports how much was dropped.
  */
 export class ChildLog {
   readonly #redact: Redact;
   readonly #now: () => number;
   readonly #onLine: (line: string) => void;
+  readonly #isFollowed: () => boolean;
+  readonly #raw = new RawOutput();
   readonly #lines: string[] = [];
   readonly #decoder = new TextDecoder();
   /** Where the lines of the latest attempt to run the server begin, and those of the attempt before it. */
   #latestStart = 0;
   #previousStart = 0;
   #length = 0;
-  #partial = new Uint8Array(0);
-  #partialLength = 0;
   #periodStart = Number.NEGATIVE_INFINITY;
   #linesInPeriod = 0;
-  #unreportedDrops = 0;
-  #dropped = 0;
+  #unreportedBytes = 0;
+  #droppedBytes = 0;
 
-  constructor({ redact, now, onLine = () => {} }: ChildLogOptions) {
+  constructor({ redact, now, onLine = () => {}, isFollowed = () => false }: ChildLogOptions) {
     this.#redact = redact;
     this.#now = now;
     this.#onLine = onLine;
+    this.#isFollowed = isFollowed;
   }
+
+  /** Receives the bytes of stderr. */
+  readonly stderr = {
+    log: this,
+    get freeSpace(): Uint8Array {
+      return this.log.#raw.freeSpace;
+    },
+    filled(byteLength: number): void {
+      this.log.#raw.filled(byteLength);
+      if (this.log.#isFollowed()) this.log.#read(this.log.#room);
+    },
+  };
 
   /** Oldest first. */
   get lines(): readonly string[] {
+    this.#read(MAX_LINES);
     return this.#lines;
   }
 
   /** The lines since the latest attempt began, or those of the attempt before it. */
   linesOf(attempt: 'latest' | 'previous'): readonly string[] {
+    this.#read(MAX_LINES);
     return attempt === 'latest'
       ? this.#lines.slice(this.#latestStart)
       : this.#lines.slice(this.#previousStart, this.#latestStart);
@@ -63,6 +83,7 @@ export class ChildLog {
 
   /** The server is started again, or its package is installed again: the lines before say nothing about it. */
   beginAttempt(): void {
+    this.#read(MAX_LINES);
     this.#previousStart = this.#latestStart;
     this.#latestStart = this.#lines.length;
   }
@@ -73,70 +94,69 @@ export class ChildLog {
     for (const line of lines) this.add(line);
   }
 
-  /** How many lines the rate limit has dropped. */
-  get droppedLines(): number {
-    return this.#dropped;
+  /** Bytes of output that were dropped because too much came at once. */
+  get droppedBytes(): number {
+    return this.#droppedBytes;
   }
 
-  /** Adds bytes of stderr; a chunk can begin and end inside a line. */
-  write(chunk: Uint8Array): void {
-    let start = 0;
-    for (let end = chunk.indexOf(NEWLINE); end >= 0; end = chunk.indexOf(NEWLINE, start)) {
-      this.#extend(chunk.subarray(start, end));
-      this.#endLine();
-      start = end + 1;
-    }
-    this.#extend(chunk.subarray(start));
-  }
-
-  /** Adds a whole line that does not come from stderr. */
+  /** Adds a whole line that does not come from the server's output. */
   add(line: string): void {
-    if (this.#isWithinRate()) this.#addCut(line, line.length >= MAX_READ_BYTES);
+    this.#read(this.#room);
+    this.#addCut(line, line.length >= MAX_READ_BYTES);
+  }
+
+  /** Adds a line of stdout that is no message. */
+  addJunk(bytes: Uint8Array, reason: string): void {
+    const room = this.#room;
+    if (room === 0) {
+      this.#drop(bytes.length);
+      return;
+    }
+    this.#read(room - 1);
+    this.#linesInPeriod += 1;
+    this.#reportDropped();
+    this.#addCut(`stdout (${reason}): ${this.#decoder.decode(bytes.subarray(0, MAX_JUNK_BYTES))}`, false);
   }
 
   /** The stream has ended; an unfinished line counts as a line. */
   end(): void {
-    this.#endLine();
+    this.#take(this.#raw.takeAll(MAX_LINES));
     this.#reportDropped();
   }
 
-  #extend(piece: Uint8Array): void {
-    const part = piece.subarray(0, MAX_READ_BYTES - this.#partialLength);
-    const length = this.#partialLength + part.length;
-    if (length > this.#partial.length) {
-      const grown = new Uint8Array(Math.min(MAX_READ_BYTES, Math.max(length, this.#partial.length * 2)));
-      grown.set(this.#partial.subarray(0, this.#partialLength));
-      this.#partial = grown;
-    }
-    this.#partial.set(part, this.#partialLength);
-    this.#partialLength = length;
-  }
-
-  #endLine(): void {
-    const length = this.#partialLength;
-    this.#partialLength = 0;
-    if (length === 0 || !this.#isWithinRate()) return;
-    this.#addCut(this.#decoder.decode(this.#partial.subarray(0, length)), length >= MAX_READ_BYTES);
-  }
-
-  #isWithinRate(): boolean {
+  /** How many lines may be taken now. */
+  get #room(): number {
     const now = this.#now();
     if (now - this.#periodStart >= PERIOD_MS) {
-      this.#reportDropped();
       this.#periodStart = now;
       this.#linesInPeriod = 0;
     }
-    this.#linesInPeriod += 1;
-    if (this.#linesInPeriod <= MAX_LINES) return true;
-    this.#unreportedDrops += 1;
-    this.#dropped += 1;
-    return false;
+    return MAX_LINES - this.#linesInPeriod;
+  }
+
+  /** Splits what came from stderr into lines, and takes the last `max` of them. */
+  #read(max: number): void {
+    if (max > 0) this.#take(this.#raw.take(max));
+  }
+
+  #take({ lines, lostBytes }: TakenLines): void {
+    if (lostBytes > 0) this.#drop(lostBytes);
+    if (lines.length === 0) return;
+    this.#linesInPeriod = Math.min(MAX_LINES, this.#linesInPeriod + lines.length);
+    this.#reportDropped();
+    for (const line of lines)
+      this.#addCut(this.#decoder.decode(line.subarray(0, MAX_READ_BYTES)), line.length >= MAX_READ_BYTES);
+  }
+
+  #drop(byteLength: number): void {
+    this.#droppedBytes += byteLength;
+    this.#unreportedBytes += byteLength;
   }
 
   #reportDropped(): void {
-    if (this.#unreportedDrops > 0)
-      this.#store(`[${this.#unreportedDrops} lines were dropped here: more than ${MAX_LINES} in a second]`);
-    this.#unreportedDrops = 0;
+    const dropped = this.#unreportedBytes;
+    this.#unreportedBytes = 0;
+    if (dropped > 0) this.#store(`[${dropped} bytes of output were dropped here: too much came at once]`);
   }
 
   #addCut(line: string, isCut: boolean): void {

@@ -1,3 +1,4 @@
+import type { ByteReader } from '../io/line-decoder.js';
 import type { Edit, SplicedMessage, TokenText } from '../json/splice.js';
 import type { RpcError } from '../jsonrpc/rpc-error.js';
 import type { ClientProfile } from '../mcp/client-profile.js';
@@ -47,9 +48,11 @@ export interface DialTarget {
 /** Where the output of a server goes that is no protocol message. */
 interface ServerLog {
   add(line: string): void;
-  /** Bytes of a text, cut anywhere. */
-  write(chunk: Uint8Array): void;
-  /** No further `write` follows; what is left of the last line is logged. */
+  /** Adds output that is no message. It is decoded only if there is room for it. */
+  addJunk(bytes: Uint8Array, reason: string): void;
+  /** Where to write the next bytes of the server's stderr, and how many were written. */
+  readonly stderr: ByteReader;
+  /** Nothing further comes from stderr; an unfinished line counts as a line. */
   end(): void;
 }
 
@@ -86,6 +89,8 @@ export interface UpstreamConnection {
   readonly counters: Readonly<DropCounters>;
   /** Requests that wait for an answer. */
   readonly inFlight: number;
+  /** How long its output was not read because too much of it answered nothing, in milliseconds. */
+  readonly pausedMs: number;
   readonly isClosed: boolean;
 
   /** Whether the server declared a capability, such as `tools` or `resources.subscribe`. */
@@ -122,6 +127,8 @@ export interface DropCounters {
   unknown: number;
   /** Output that is no message. */
   junk: number;
+  /** Lines of nothing but white space. */
+  blank: number;
   /** Messages beyond the frame limit. */
   oversized: number;
   /** Progress that goes backward, or belongs to no open request. */
@@ -131,7 +138,7 @@ export interface DropCounters {
 }
 
 export function newDropCounters(): DropCounters {
-  return { late: 0, duplicate: 0, unknown: 0, junk: 0, oversized: 0, staleProgress: 0, unsentReplies: 0 };
+  return { late: 0, duplicate: 0, unknown: 0, junk: 0, blank: 0, oversized: 0, staleProgress: 0, unsentReplies: 0 };
 }
 
 /** A client's request that can be sent under any id. */
@@ -238,7 +245,10 @@ export interface ServerRequest {
 
 /** JSON-RPC with one server before and below any protocol era: what a transport offers to a dialect. */
 export interface Channel
-  extends Pick<UpstreamConnection, 'send' | 'notify' | 'request' | 'close' | 'counters' | 'inFlight' | 'isClosed'> {
+  extends Pick<
+    UpstreamConnection,
+    'send' | 'notify' | 'request' | 'close' | 'counters' | 'inFlight' | 'pausedMs' | 'isClosed'
+  > {
   /** Sends a notification of the gateway's own. Does nothing once the channel is closed. */
   sendNotification(method: string, params?: unknown): void;
 }

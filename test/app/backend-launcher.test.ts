@@ -45,7 +45,12 @@ function launching({
       attach: ({ generation }) => told.push(`attached: ${generation}`),
     },
     profile,
-    log: { add: (line) => log.push(line), write: () => {}, end: () => {} },
+    log: {
+      add: (line) => log.push(line),
+      addJunk: () => {},
+      stderr: { freeSpace: new Uint8Array(1), filled: () => {} },
+      end: () => {},
+    },
     maxFrameBytes: 1_000,
     maxUnwrittenBytes: 1_000,
   };

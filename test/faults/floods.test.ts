@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import { GatewayProcess } from '../support/gateway-process.js';
+import { hurryingClock } from '../support/hurrying-clock.js';
 import { FAULTY, failureOf, InProcessGateway, textOf } from '../support/in-process-gateway.js';
 import { until } from '../support/processes.js';
 
@@ -34,14 +35,53 @@ describe('a server that writes to stderr without end', () => {
     expect(textOf((await gateway.call('f__answer', { nonce: 'after' })).message.result)).toBe('after');
 
     // The server answers before all that it has to say is taken from it.
-    const dropped = async () => (await gateway.status('f')).droppedLogLines;
+    const dropped = async () => (await gateway.status('f')).droppedLogBytes;
     await expect.poll(dropped, { timeout: 20_000 }).toBeGreaterThan(40_000);
     expect(await gateway.status('f')).toMatchObject({ state: 'ready', restarts: 0 });
     const text = (await gateway.call('trunkline__status', { server: 'f' })).message.result.content[0].text;
-    expect(text).toMatch(/log lines dropped: \d+ \(more than 1000 in one second\)/);
+    expect(text).toMatch(/output dropped from the log: \d+ bytes \(too much at once\)/);
     const sizes = readdirSync(logs).map((name) => statSync(join(logs, name)).size);
     expect(sizes).toHaveLength(5);
     expect(sizes.reduce((sum, size) => sum + size)).toBeLessThanOrEqual(50 * MIB);
+  });
+});
+
+describe('a server that writes without end and answers nothing', () => {
+  it.each([
+    ['blank lines', '\n', 1],
+    ['white space without a line end', ' ', 1],
+    ['output that is no message', 'x\n', 1],
+    ['notifications', '{"jsonrpc":"2.0","method":"a"}\n', 1],
+    ['answers that nobody waits for', '{"jsonrpc":"2.0","id":4000,"result":{}}\n', 1],
+    ['requests', '{"jsonrpc":"2.0","id":"p","method":"ping"}\n', 1],
+    ['blank lines on stderr', '\n', 2],
+    ['text on stderr', 'x\n', 2],
+  ])('is not read most of the time, and its neighbor is answered: %s', async (_, text, fd) => {
+    const gateway = new InProcessGateway({ servers: { f: {}, g: {} } });
+    end = () => gateway.end();
+    const client = await gateway.connect();
+    await gateway.untilState('f', 'ready');
+    await gateway.untilState('g', 'ready');
+    await client.call('f__flood', { text, fd });
+    const pausedMs = () => gateway.pausedMs('f');
+    await until('reading is paused', () => pausedMs() > 0);
+    const [from, pausedBefore] = [gateway.clock.now(), pausedMs()];
+    for (let call = 0; call < 100 || gateway.clock.now() - from < 300; call += 1)
+      expect(textOf(await client.call('g__answer', { nonce: `n${call}` }))).toBe(`n${call}`);
+    expect((pausedMs() - pausedBefore) / (gateway.clock.now() - from)).toBeGreaterThan(0.5);
+  });
+
+  it('is restarted after a minute of it, with that reason', async () => {
+    const gateway = new InProcessGateway({ servers: { f: {} }, clock: hurryingClock(30) });
+    end = () => gateway.end();
+    const client = await gateway.connect();
+    await gateway.untilState('f', 'ready');
+    await client.call('f__flood', { text: '\n' });
+    await until('it is restarted', () => gateway.status('f').restarts > 0);
+    const failure = gateway.changes.find(({ snapshot }) => snapshot.lastFailure !== undefined);
+    expect(failure?.snapshot.lastFailure?.reason).toBe(
+      'for a minute it wrote more than Trunkline can read, without answering anything',
+    );
   });
 });
 

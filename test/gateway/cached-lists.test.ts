@@ -378,7 +378,7 @@ describe('the status of a server', () => {
         internalErrorCount: 0,
       },
       catalogs: gateway.catalogs,
-      servers: [{ backend, lifecycle, problem: undefined, logLines: [], cause: [], droppedLogLines: 0, instances: [] }],
+      servers: [{ backend, lifecycle, problem: undefined, logLines: [], cause: [], droppedLogBytes: 0, instances: [] }],
     }));
     const result = (await tool.call(
       { server: 'a' },

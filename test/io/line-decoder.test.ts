@@ -37,13 +37,13 @@ describe('cutting a stream into lines', () => {
       for (let second = first; second <= stream.length; second += 1) {
         const { lines, push } = decoding();
         push(stream.subarray(0, first), stream.subarray(first, second), stream.subarray(second));
-        expect(lines, `cut at ${first} and ${second}`).toEqual(['{"a":"é"}', '', '{"猫":"😀"}\r', '€']);
+        expect(lines, `cut at ${first} and ${second}`).toEqual(['{"a":"é"}', '{"猫":"😀"}\r', '€']);
       }
     }
   });
 
-  it('gives the lines that a split at each newline gives, however the stream is cut and whatever the limit', () => {
-    const bytes = fc.array(fc.constantFrom(0x0a, 0x0d, 0x61, 0xc3, 0xa9, 0x00), { maxLength: 60 });
+  it('gives the lines that a split at each newline gives, without blank ones, however the stream is cut and whatever the limit', () => {
+    const bytes = fc.array(fc.constantFrom(0x0a, 0x0d, 0x20, 0x09, 0x61, 0xc3, 0xa9, 0x00), { maxLength: 60 });
     const cuts = fc.array(fc.nat(60), { maxLength: 8 });
     fc.assert(
       fc.property(bytes, cuts, fc.integer({ min: 0, max: 12 }), (content, positions, limit) => {
@@ -52,8 +52,9 @@ describe('cutting a stream into lines', () => {
         const at = [0, ...positions.filter((position) => position <= all.length).sort((a, b) => a - b), all.length];
         for (let index = 1; index < at.length; index += 1) push(all.subarray(at[index - 1], at[index]));
 
-        const expected = all.toString('latin1').split('\n');
-        const rest = expected.pop() ?? '';
+        const split = all.toString('latin1').split('\n');
+        const [rest = '', ...others] = split.map((line) => line.replace(/^[ \t\r]+/, '')).reverse();
+        const expected = others.reverse().filter((line) => line !== '');
         const shown = expected.map((line) =>
           line.length > limit ? `[${line.length}]` : Buffer.from(line, 'latin1').toString(),
         );
@@ -65,6 +66,17 @@ describe('cutting a stream into lines', () => {
       }),
       { numRuns: repetitions({ full: 2_000, short: 500 }) },
     );
+  });
+
+  it('counts blank lines and stores no white space before a line, however long it is', () => {
+    const { decoder, lines, push } = decoding(16);
+    push('\n\r\n \t\n');
+    expect([decoder.blankLines, decoder.blankBytes, lines]).toEqual([3, 6, []]);
+    for (let count = 0; count < 1_000; count += 1) push(' '.repeat(1_000));
+    expect(decoder.unfinishedBytes).toBe(0);
+    push('\r\n', '   ab', ' c\n  d');
+    expect([lines, decoder.unfinishedBytes, decoder.droppedLines]).toEqual([['ab c'], 1, 0]);
+    expect(decoder.blankLines).toBe(4);
   });
 
   it('takes many lines out of one chunk', () => {

@@ -144,6 +144,8 @@ class InMemoryConnection implements UpstreamConnection {
     return this.#inFlight.size;
   }
 
+  readonly pausedMs = 0;
+
   get isClosed(): boolean {
     return this.#closed !== undefined;
   }

@@ -137,6 +137,11 @@ export class InProcessGateway {
   }
 
   /** Ends everything, fails if anything is left, and cleans up in any case. */
+  /** How long the output of a server was not read, because too much of it answered nothing. */
+  pausedMs(key: string): number {
+    return this.composition.gateway.pool.of(key)[0]?.dispatcher.connection?.pausedMs ?? 0;
+  }
+
   async end(): Promise<void> {
     const { gateway } = this.composition;
     try {

@@ -17,8 +17,8 @@ export function renderProblem(server: ServerReport): string[] {
 
 /** A server without a problem about which there is something to know. Empty if there is nothing. */
 export function renderRemarks(server: ServerReport): string[] {
-  const rows = [restartRow(server), ...callRows(server), hiddenTextRow(server, BRIEF_NAMES)].filter(isTold);
-  return rows.length === 0 ? [] : block(server, rows);
+  const rows = [restartRow(server), ...callRows(server), pausedRow(server), hiddenTextRow(server, BRIEF_NAMES)];
+  return rows.some(isTold) ? block(server, rows) : [];
 }
 
 /** A server with everything that is known of it. */
@@ -40,7 +40,9 @@ export function renderServer(server: ServerReport): string[] {
     trafficRow(server),
     ...callRows(server),
     droppedRow(server),
-    server.droppedLogLines > 0 && row('log lines dropped', `${server.droppedLogLines} (more than 1000 in one second)`),
+    pausedRow(server),
+    server.droppedLogBytes > 0 &&
+      row('output dropped from the log', `${server.droppedLogBytes} bytes (too much at once)`),
     ...outputRows(server),
     adviceRow(server),
   ]);
@@ -202,6 +204,13 @@ function trafficRow({ calls, errors, inFlight, cancelled, repeated, latencyMs }:
 function droppedRow({ dropped }: ServerReport): Row {
   const kinds = Object.entries(dropped).filter(([, count]) => count > 0);
   return kinds.length > 0 && row('dropped messages', kinds.map(([kind, count]) => `${kind} ${count}`).join(', '));
+}
+
+function pausedRow({ pausedSeconds }: ServerReport): Row {
+  return (
+    pausedSeconds > 0 &&
+    row('flood', `its output was not read for ${duration(pausedSeconds)} in all; it answers no call`)
+  );
 }
 
 function describeInstance({ id, state, pid, clients, isYours }: InstanceReport): string {

@@ -32,8 +32,8 @@ export interface ServerFacts {
   readonly logLines: readonly string[];
   /** The lines that name the cause of the latest failure. Without secrets. Empty while the server runs. */
   readonly cause: readonly string[];
-  /** Number of log lines that were dropped because too many came at once. */
-  readonly droppedLogLines: number;
+  /** Bytes of output that were dropped from the log because too many came at once. */
+  readonly droppedLogBytes: number;
   /** All instances of this server, including this one. Clients with different profiles use different instances. */
   readonly instances: readonly InstanceFacts[];
 }

@@ -99,7 +99,8 @@ function overviewOfServer(report: ServerReport): ServerOverview {
       resourceTemplates: overviewOfList(report.resourceTemplates),
       approval: approval !== null && (approval.firstUse || approval.fault !== null) ? approval : null,
       dropped: Object.fromEntries(Object.entries(report.dropped).filter(([, count]) => count > 0)),
-      droppedLogLines: report.droppedLogLines,
+      droppedLogBytes: report.droppedLogBytes,
+      pausedSeconds: report.pausedSeconds,
     }),
   };
 }

@@ -88,6 +88,8 @@ export interface ServerReport {
   readonly resourceTemplates: ListReport;
   /** Messages of the server that were dropped since its last start, by kind. */
   readonly dropped: Readonly<Record<string, number>>;
+  /** How long the output of its process was not read, because too much of it answered nothing, in all. */
+  readonly pausedSeconds: number;
   readonly lastExit: {
     readonly code: number | null;
     readonly signal: string | null;
@@ -101,8 +103,8 @@ export interface ServerReport {
   readonly cause: readonly string[];
   /** The last lines of the output. In a report of all servers, empty if there is a cause. */
   readonly log: readonly string[];
-  /** Number of log lines that were dropped because too many came at once. */
-  readonly droppedLogLines: number;
+  /** Bytes of output that were dropped from the log because too many came at once. */
+  readonly droppedLogBytes: number;
   /** What is wrong, and what that means for the tools of the server. Empty if nothing is wrong with its process. */
   readonly problem: string;
   /** What a person can do, or what Trunkline does. Empty if there is nothing to do. */

@@ -80,6 +80,7 @@ function reportServer(facts: StatusFacts, one: ServerFacts, logLines: number): S
     resources: reportList(facts, backend, 'resources'),
     resourceTemplates: reportList(facts, backend, 'templates'),
     dropped: { ...connection?.counters },
+    pausedSeconds: Math.round((connection?.pausedMs ?? 0) / 1000),
     lastExit:
       lastExit === undefined
         ? null
@@ -93,7 +94,7 @@ function reportServer(facts: StatusFacts, one: ServerFacts, logLines: number): S
         : { package: sanitize(lifecycle.missing), forSeconds: seconds(facts.now - lifecycle.installingSince) },
     cause: one.cause.slice(0, logLines).map(sanitize),
     log: (logLines === BRIEF_LOG_LINES && one.cause.length > 0 ? [] : one.logLines.slice(-logLines)).map(sanitize),
-    droppedLogLines: one.droppedLogLines,
+    droppedLogBytes: one.droppedLogBytes,
     ...assess(facts, one),
     instructions:
       backend.handshake?.instructions === undefined

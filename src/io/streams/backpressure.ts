@@ -1,9 +1,16 @@
 import type { Readable } from 'node:stream';
 
-/** A stream that takes part, the source that its bytes are from, and whether it is paused here. */
+/** A stream that takes part, the source that its bytes are from, and who pauses it. */
 interface Member {
   readonly source: string | undefined;
-  isPaused: boolean;
+  isPausedByClients: boolean;
+  isHeld: boolean;
+}
+
+/** Pauses one stream for a reason of its own. It flows while neither this nor the clients pause it. */
+export interface Hold {
+  pause(): void;
+  resume(): void;
 }
 
 /**
@@ -30,10 +37,16 @@ export class Backpressure {
   readonly #clients = new Set<ClientBackpressure>();
 
   /** The stream takes part until it closes or is released. `source` is the id of the server that writes it. */
-  add(stream: Readable, source?: string): void {
-    this.#streams.set(stream, { source, isPaused: false });
+  add(stream: Readable, source?: string): Hold {
+    const member = { source, isPausedByClients: false, isHeld: false };
+    this.#streams.set(stream, member);
     stream.once('close', () => this.#streams.delete(stream));
     this.#update();
+    const hold = (isHeld: boolean) => {
+      if (!this.#streams.has(stream)) return;
+      this.#change(stream, member, { isHeld });
+    };
+    return { pause: () => hold(true), resume: () => hold(false) };
   }
 
   /** Resumes the stream for good: it does not take part any more. */
@@ -61,13 +74,17 @@ export class Backpressure {
    * Pauses and resumes the streams for which that has changed. Leaves streams alone that are paused for other reasons.
    */
   #update(): void {
-    for (const [stream, member] of this.#streams) {
-      const isPaused = this.#isPausedByAll(member.source);
-      if (isPaused === member.isPaused) continue;
-      member.isPaused = isPaused;
-      if (isPaused) stream.pause();
-      else stream.resume();
-    }
+    for (const [stream, member] of this.#streams)
+      this.#change(stream, member, { isPausedByClients: this.#isPausedByAll(member.source) });
+  }
+
+  #change(stream: Readable, member: Member, change: Partial<Member>): void {
+    const wasPaused = member.isPausedByClients || member.isHeld;
+    Object.assign(member, change);
+    const isPaused = member.isPausedByClients || member.isHeld;
+    if (isPaused === wasPaused) return;
+    if (isPaused) stream.pause();
+    else stream.resume();
   }
 
   #isPausedByAll(source: string | undefined): boolean {

@@ -88,6 +88,10 @@ class LegacyConnection implements UpstreamConnection {
     return this.#channel.inFlight;
   }
 
+  get pausedMs(): number {
+    return this.#channel.pausedMs;
+  }
+
   get isClosed(): boolean {
     return this.#channel.isClosed;
   }

@@ -54,11 +54,15 @@ export class OutgoingRequests {
     return request;
   }
 
-  /** Settles the request that a response answers; `at` is when it was read, in milliseconds on the clock. */
-  answered(response: ResponseEnvelope, at: number): void {
+  /**
+   * Settles the request that a response answers, and returns whether there is one; `at` is when it was read, in
+   * milliseconds on the clock.
+   */
+  answered(response: ResponseEnvelope, at: number): boolean {
     const id = readId(response.bytes, response.id);
     const isAwaited = this.#end(id, { kind: 'answered', response, at });
     if (!isAwaited) this.#options.counters[this.#pending.stray(id, at)] += 1;
+    return isAwaited;
   }
 
   /** The message that would have answered a request was dropped, so the request fails. `token` is the message's id. */

@@ -2,6 +2,7 @@ import { type OnInternalError, reportInternalError, withErrorBoundary } from '..
 import type { BufferPool } from '../../io/buffer-pool.js';
 import { type ByteReader, LineDecoder, type LineSink, type OversizedLine } from '../../io/line-decoder.js';
 import type { SharedLimit } from '../../io/shared-limit.js';
+import type { WorkAccount } from '../../io/work-budget.js';
 import { Digits } from '../../json/digits.js';
 import { isObject } from '../../json/json-text.js';
 import type { Edit, SplicedMessage } from '../../json/splice.js';
@@ -30,6 +31,7 @@ import {
 import { IncomingRequests } from './incoming-requests.js';
 import { OutgoingRequests, type PendingRequest } from './outgoing-requests.js';
 import { findIdInFragments } from './oversized-line.js';
+import { WorkMeter } from './work-meter.js';
 
 export interface BridgeEvents extends HealthEvents {
   /** The server sends a request. */
@@ -56,6 +58,8 @@ export interface BridgeOptions {
   readonly partialFrames?: SharedLimit;
   /** Provides the memory that the server's stdout is read into. */
   readonly bufferPool?: BufferPool;
+  /** Is charged for output that answers nothing. */
+  readonly work?: Pick<WorkAccount, 'charge' | 'pausedMs'>;
   readonly tap?: MessageTap;
 }
 
@@ -85,8 +89,11 @@ export class StdioBridge implements Channel, ByteReader, LineSink {
   readonly #health: HealthMonitor;
   readonly #clock: Clock;
   readonly #tap: MessageTap | undefined;
+  readonly #meter: WorkMeter;
   /** When the bytes arrived that are being scanned. The clock is read once for all of them. */
   #readAt = 0;
+  /** Bytes in these that are no message, from a server that logs to stdout. */
+  #strayBytes = 0;
   #closed: CloseReason | undefined;
 
   constructor(options: BridgeOptions) {
@@ -94,6 +101,7 @@ export class StdioBridge implements Channel, ByteReader, LineSink {
     this.#scan = scan;
     this.#output = output;
     this.#tap = options.tap;
+    this.#meter = new WorkMeter(clock, options.work);
     this.#clock = clock;
     this.#events = events;
     this.#maxUnwrittenBytes = maxUnwrittenBytes;
@@ -136,6 +144,10 @@ export class StdioBridge implements Channel, ByteReader, LineSink {
     return this.#health.isSilent;
   }
 
+  get pausedMs(): number {
+    return this.#meter.pausedMs;
+  }
+
   get unwrittenBytes(): number {
     return this.#output.unwrittenBytes;
   }
@@ -146,11 +158,18 @@ export class StdioBridge implements Channel, ByteReader, LineSink {
 
   /** Takes bytes of the server's stdout, cut anywhere. Ignores them once the bridge is closed. */
   filled(byteLength: number): void {
-    if (this.#closed !== undefined) return;
+    if (this.#closed !== undefined) {
+      this.#meter.ignored(byteLength);
+      return;
+    }
     this.#readAt = this.#clock.now();
     this.#health.heard();
+    this.#strayBytes = 0;
     this.#decoder.filled(byteLength);
+    this.counters.blank = this.#decoder.blankLines;
     this.#health.exceeded(this.#decoder.excessBytes);
+    if (this.#strayBytes > 0) this.#health.strayOutput(this.#strayBytes);
+    this.#meter.read(byteLength, this.#decoder.blankBytes, this.#readAt);
   }
 
   /** Sends a client's request under an id of the bridge's own. */
@@ -201,7 +220,7 @@ export class StdioBridge implements Channel, ByteReader, LineSink {
     // Inline: a closure for each message costs more than the check.
     try {
       if (this.#tap?.isOn()) this.#tap.relayed('from-server', { bytes, span: { start, end }, edits: [] });
-      this.#take(this.#scan(bytes, start, end));
+      this.#meter.line(end - start, this.#take(this.#scan(bytes, start, end)));
     } catch (error) {
       reportInternalError(error, this.#events.fault);
     }
@@ -214,6 +233,7 @@ export class StdioBridge implements Channel, ByteReader, LineSink {
 
   oversized(fragment: OversizedLine): void {
     this.counters.oversized += 1;
+    this.#meter.line(fragment.byteLength, false);
     this.#withErrorBoundary(() => this.#events.junk(fragment.head, 'too-large'));
     this.#outgoing.fail(findIdInFragments(fragment), 'response_too_large');
     this.#health.brokenFrame();
@@ -231,20 +251,19 @@ export class StdioBridge implements Channel, ByteReader, LineSink {
     return this.#outgoing.add(timeouts, handler, isCancellable);
   }
 
-  #take(message: Envelope | Rejection): void {
+  /** Returns whether the message answers a request. */
+  #take(message: Envelope | Rejection): boolean {
     switch (message.kind) {
       case 'response':
-        this.#outgoing.answered(message, this.#readAt);
-        break;
+        return this.#outgoing.answered(message, this.#readAt);
       case 'notification':
         this.#notification(message);
-        break;
+        return false;
       case 'request':
         this.#events.request(this.#incoming.add(message));
-        break;
+        return false;
       case 'rejected':
-        this.#reject(message);
-        break;
+        return this.#reject(message);
     }
   }
 
@@ -276,19 +295,24 @@ export class StdioBridge implements Channel, ByteReader, LineSink {
     this.#health.timedOut();
   }
 
-  #reject(rejection: Rejection): void {
+  #reject(rejection: Rejection): boolean {
     const { reason, bytes, elements = [] } = rejection;
-    if (reason === 'blank') return;
+    if (reason === 'blank') return false;
     // Each message of a batch is taken as if it had come alone. An array without objects is ordinary output.
     if (elements.some((element) => isObject(bytes, element))) {
-      for (const message of messagesOf(rejection, this.#scan)) this.#withErrorBoundary(() => this.#take(message));
-      return;
+      let isUseful = false;
+      for (const message of messagesOf(rejection, this.#scan))
+        this.#withErrorBoundary(() => {
+          isUseful = this.#take(message) || isUseful;
+        });
+      return isUseful;
     }
     this.counters.junk += 1;
     this.#events.junk(bytes, reason);
     if (rejection.id !== undefined && rejection.isAnswer) this.#outgoing.answerMalformed(bytes, rejection.id);
     if (rejection.isMeant) this.#health.brokenFrame();
-    else this.#health.strayOutput(bytes.length);
+    else this.#strayBytes += bytes.length;
+    return false;
   }
 
   /** An error in one handler must not stop the processing of the other messages in the same chunk. */

@@ -3,6 +3,7 @@ import type { OnInternalError } from '../../errors/error-boundary.js';
 import type { Backpressure } from '../../io/streams/backpressure.js';
 import { LineWriter } from '../../io/streams/line-writer.js';
 import { readInto } from '../../io/streams/read-into.js';
+import type { WorkAccount, WorkBudget } from '../../io/work-budget.js';
 import type { EventSink } from '../../observe/events/event-bus.js';
 import type { Logger } from '../../observe/logger.js';
 import { createComputingProbe } from '../../process/computing-probe.js';
@@ -14,9 +15,12 @@ import type { ChildSpec } from '../../supervision/child-spec.js';
 import { LivenessProbe } from '../health/liveness-probe.js';
 import type { Dialect, Dialed, Dialer, DialOutcome, DialTarget, UpstreamListener } from '../port.js';
 import { type BridgeEvents, type BridgeOptions, StdioBridge } from './stdio-bridge.js';
+import { inSmallReads, MeteredReader } from './work-meter.js';
 
 export interface StdioDialerOptions
   extends Required<Pick<BridgeOptions, 'clock' | 'scan' | 'partialFrames' | 'bufferPool'>> {
+  /** Limits the time for output that answers nothing. */
+  readonly workBudget: WorkBudget;
   /** The protocol era that the servers speak. */
   readonly dialect: Dialect;
   readonly backpressure: Backpressure;
@@ -32,9 +36,8 @@ export interface StdioDialerOptions
 
 /** After an exit, the rest of the output is read for this long. Requests that are still in flight then fail. */
 const LAST_OUTPUT_MS = 80;
-/** How much of a line that is no message goes to the log. */
-const JUNK_BYTES = 1024;
 const UNRESPONSIVE = 'it answered neither three requests in a row nor a ping nor tools/list';
+const ENDLESS = 'for a minute it wrote more than Trunkline can read, without answering anything';
 
 /** Connects to servers by spawning them: one process group for each connection, with a `StdioBridge` on its pipes. */
 export class StdioDialer implements Dialer {
@@ -66,6 +69,7 @@ export class StdioDialer implements Dialer {
         },
         onExit: (exit) => {
           hasExited = true;
+          work.close();
           this.#readLastOutput(child, bridge);
           listener.closed(exit);
         },
@@ -73,7 +77,7 @@ export class StdioDialer implements Dialer {
     );
     if (spawned.pid === undefined) orphanGuard.retract();
     else orphanGuard.add(spawned.pid);
-    const { child, bridge } = this.#join(spawned, target, listener, {
+    const { child, bridge, work } = this.#join(spawned, target, listener, {
       silent: () => livenessProbe.start(),
       violated: giveUp,
     });
@@ -117,9 +121,20 @@ export class StdioDialer implements Dialer {
     { spec, log, maxFrameBytes, maxUnwrittenBytes }: DialTarget,
     listener: UpstreamListener,
     health: Pick<BridgeEvents, 'silent' | 'violated'>,
-  ): { readonly child: SpawnedChild; readonly bridge: StdioBridge } {
+  ): { readonly child: SpawnedChild; readonly bridge: StdioBridge; readonly work: WorkAccount } {
     const { clock, scan, partialFrames, bufferPool } = this.#options;
     const { dialect, backpressure, events, hasManyConnections, onInternalError } = this.#options;
+    const work = this.#options.workBudget.account({
+      pause: () => {
+        stdoutHold.pause();
+        stderr.pause();
+      },
+      resume: () => {
+        stdoutHold.resume();
+        stderr.resume();
+      },
+      endless: () => health.violated(ENDLESS),
+    });
     const bridge = new StdioBridge({
       clock,
       scan,
@@ -129,6 +144,7 @@ export class StdioDialer implements Dialer {
       maxUnwrittenBytes,
       partialFrames,
       bufferPool,
+      work,
       tap: {
         isOn: () => events.wants('message.relayed'),
         relayed: (direction, message) =>
@@ -141,17 +157,17 @@ export class StdioDialer implements Dialer {
           if (!dialect.answer(request)) listener.request(request);
         },
         notification: (notification) => listener.notification(notification),
-        junk: (line, reason) =>
-          log.add(`stdout (${reason}): ${new TextDecoder().decode(line.subarray(0, JUNK_BYTES))}`),
+        junk: (line, reason) => log.addJunk(line, reason),
       },
     });
-    const stdout = readInto(spawned.stdout, bridge);
+    const stdout = readInto(spawned.stdout, inSmallReads(bridge, work));
     // The exit follows, and only the exit counts.
     stdout.on('error', () => {});
-    backpressure.add(stdout, spec.key);
-    spawned.stderr.on('data', (chunk: Uint8Array) => log.write(chunk));
-    spawned.stderr.once('close', () => log.end());
-    return { child: { ...spawned, stdout }, bridge };
+    const stdoutHold = backpressure.add(stdout, spec.key);
+    const stderr = readInto(spawned.stderr, inSmallReads(new MeteredReader(log.stderr, work, clock), work));
+    stderr.on('error', () => {});
+    stderr.once('close', () => log.end());
+    return { child: { ...spawned, stdout, stderr }, bridge, work };
   }
 
   async #open(bridge: StdioBridge, target: DialTarget, listener: UpstreamListener): Promise<DialOutcome> {

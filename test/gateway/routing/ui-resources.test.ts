@@ -142,7 +142,7 @@ describe('a user interface that two servers have', () => {
         problem: undefined,
         logLines: [],
         cause: [],
-        droppedLogLines: 0,
+        droppedLogBytes: 0,
         instances: [],
       };
     });

@@ -71,7 +71,7 @@ export async function given({
         problem,
         logLines,
         cause,
-        droppedLogLines: 0,
+        droppedLogBytes: 0,
         instances: [],
       },
       {
@@ -80,7 +80,7 @@ export async function given({
         problem: undefined,
         logLines: [],
         cause: [],
-        droppedLogLines: 0,
+        droppedLogBytes: 0,
         instances: [],
       },
     ],
@@ -97,7 +97,7 @@ export async function manyReady(keys: readonly string[], tools: readonly string[
   const { make } = await given();
   const servers = keys.map((key): ServerFacts => {
     const { backend } = world.server(key);
-    const noLog = { problem: undefined, logLines: [], cause: [], droppedLogLines: 0 };
+    const noLog = { problem: undefined, logLines: [], cause: [], droppedLogBytes: 0 };
     return { backend, lifecycle: READY, ...noLog, instances: [{ backend, lifecycle: READY, isUnclaimed: false }] };
   });
   return reportStatus({ ...make(), catalogs: world.gateway.catalogs, servers });

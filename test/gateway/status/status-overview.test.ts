@@ -60,7 +60,7 @@ describe('the overview', () => {
     const [a, ...others] = report().servers;
     const figures = {
       ...{ breaker: 'half-open' as const, fromLastRun: true, queued: 2, failures: 1, failureReasons: { timeout: 1 } },
-      ...{ droppedLogLines: 7, approval: { approved: 2, firstUse: true, fault: null } },
+      ...{ droppedLogBytes: 7, approval: { approved: 2, firstUse: true, fault: null } },
     };
     const change = { ...figures, dropped: { junk: 1, late: 0 }, calls: 5, inFlight: 1, latencyMs: { p50: 1, p95: 2 } };
     const overview = overviewOf({ ...report(), servers: [{ ...(a as ServerReport), ...change }, ...others] });

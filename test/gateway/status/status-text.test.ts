@@ -216,7 +216,13 @@ describe('the text about one server', () => {
       {
         ...{ restarts: 1, generation: 2, lastExit: { code: 1, signal: null, secondsAgo: 5 } },
         ...{ calls: 9, errors: 1, cancelled: 1, repeated: 1, inFlight: 2, failures: 1, failureReasons: { timeout: 1 } },
-        ...{ latencyMs: { p50: 3, p95: 40 }, dropped: { late: 0, junk: 4 }, log: ['hello'], droppedLogLines: 7 },
+        ...{
+          latencyMs: { p50: 3, p95: 40 },
+          dropped: { late: 0, junk: 4 },
+          log: ['hello'],
+          droppedLogBytes: 7,
+          pausedSeconds: 90,
+        },
         instances: [instance, { ...instance, id: 'a#2', pid: null, state: 'starting', clients: 2, isYours: false }],
         approval: { approved: 1, firstUse: true, fault: null },
       },
@@ -231,7 +237,8 @@ describe('the text about one server', () => {
       '    calls: 9, 2 in flight, 1 answered with an error, 1 cancelled, 1 repeated, half took up to 3 ms, 95 % up to 40 ms',
       '    failed calls: 1 of 9 (timeout 1)',
       '    dropped messages: junk 4',
-      '    log lines dropped: 7 (more than 1000 in one second)',
+      '    flood: its output was not read for 1 min 30 s in all; it answers no call',
+      '    output dropped from the log: 7 bytes (too much at once)',
       '    log: hello',
     ]);
   });

@@ -40,14 +40,24 @@ describe('the report', () => {
       prompts: NOTHING,
       resources: NOTHING,
       resourceTemplates: NOTHING,
-      dropped: { late: 0, duplicate: 0, unknown: 0, junk: 0, oversized: 0, staleProgress: 0, unsentReplies: 0 },
+      dropped: {
+        late: 0,
+        duplicate: 0,
+        unknown: 0,
+        junk: 0,
+        blank: 0,
+        oversized: 0,
+        staleProgress: 0,
+        unsentReplies: 0,
+      },
+      pausedSeconds: 0,
       lastExit: null,
       lastFailure: null,
       retryInSeconds: null,
       installing: null,
       cause: [],
       log: [],
-      droppedLogLines: 0,
+      droppedLogBytes: 0,
       problem: '',
       advice: '',
       instructions: null,
@@ -98,7 +108,7 @@ describe('the report', () => {
         problem: undefined,
         logLines: [],
         cause: [],
-        droppedLogLines: 0,
+        droppedLogBytes: 0,
         instances: [],
       };
     });
@@ -189,8 +199,8 @@ describe('what a limit refused', () => {
     const facts = make();
     const [one, ...others] = facts.servers;
     if (one === undefined) throw new Error('No server');
-    const report = reportStatus({ ...facts, servers: [{ ...one, droppedLogLines: 7 }, ...others] });
-    expect(renderOneServer(report)).toContain('    log lines dropped: 7 (more than 1000 in one second)');
+    const report = reportStatus({ ...facts, servers: [{ ...one, droppedLogBytes: 7 }, ...others] });
+    expect(renderOneServer(report)).toContain('    output dropped from the log: 7 bytes (too much at once)');
   });
 
   it('names tools that hide characters in their descriptions', async () => {
@@ -258,7 +268,7 @@ describe('what a server offers besides tools', () => {
         problem: undefined,
         logLines: [],
         cause: [],
-        droppedLogLines: 0,
+        droppedLogBytes: 0,
         instances: [],
       };
     });

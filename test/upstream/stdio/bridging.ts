@@ -30,12 +30,15 @@ export function bridging({
   /** What the bridge reports of the server's health. */
   const health: string[] = [];
   const tapped: [direction: string, line: string][] = [];
+  /** What was charged for output that answers nothing, in milliseconds. */
+  const charges: number[] = [];
   const bridge: StdioBridge = new StdioBridge({
     clock,
     scan,
     output,
     maxFrameBytes,
     maxUnwrittenBytes,
+    work: { charge: (ms) => charges.push(ms), pausedMs: 0 },
     tap: {
       isOn: () => isTapped,
       relayed: (direction, message) => tapped.push([direction, Buffer.from(splice(message)).toString()]),
@@ -55,7 +58,7 @@ export function bridging({
   const say = (...messages: (Message | string)[]) => {
     for (const message of messages) copyInto(bridge, lineOf(message));
   };
-  return { bridge, clock, output, tapped, requests, notifications, junk, health, say };
+  return { bridge, charges, clock, output, tapped, requests, notifications, junk, health, say };
 }
 
 /** A request handler that remembers, and says how often it was settled. */

@@ -196,6 +196,7 @@ describe('an answer that nobody waits for', () => {
       duplicate: 2,
       unknown: 6,
       junk: 0,
+      blank: 0,
       oversized: 0,
       staleProgress: 0,
       unsentReplies: 0,
@@ -509,5 +510,68 @@ describe('the tap of a bridge', () => {
     bridge.send(new EnvelopeRequest(requestOf(CALLED)), [], TIMEOUTS, new Listener());
     say(ANSWER);
     expect(tapped).toEqual([]);
+  });
+});
+
+describe('the work that output causes', () => {
+  const NOTIFICATION = '{"jsonrpc":"2.0","method":"a"}\n';
+
+  it.each([
+    ['blank lines', '\n\n\r\n'],
+    ['white space', '      '],
+    ['a line that is no message', 'hello\n'],
+    ['a notification', NOTIFICATION],
+    ['a request', '{"jsonrpc":"2.0","id":1,"method":"ping"}\n'],
+    ['an answer that nobody waits for', '{"jsonrpc":"2.0","id":99,"result":{}}\n'],
+    ['progress', '{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":1,"progress":1}}\n'],
+  ])('is charged if it answers nothing: %s', (_, text) => {
+    const { bridge, charges } = bridging();
+    copyInto(bridge, bytesOf(text));
+    expect(charges).toHaveLength(1);
+    expect(charges[0]).toBeGreaterThan(0);
+  });
+
+  it('is not charged for answers, however many come at once', () => {
+    const { bridge, charges } = bridging();
+    const sent = Array.from({ length: 50 }, () => sendCall(bridge));
+    copyInto(
+      bridge,
+      bytesOf(
+        sent
+          .map((_, index) => JSON.stringify(answerTo(index + 1)))
+          .join('\n')
+          .concat('\n'),
+      ),
+    );
+    expect(sent.every(({ listener }) => listener.told.length === 1)).toBe(true);
+    expect(charges).toEqual([]);
+  });
+
+  it('is not charged for the pieces of a line that has not ended, unless they are tiny', () => {
+    const { bridge, charges } = bridging();
+    copyInto(bridge, bytesOf(`{"x":"${'y'.repeat(4_000)}`));
+    expect(charges).toEqual([]);
+    copyInto(bridge, bytesOf('y'));
+    expect(charges).toHaveLength(1);
+  });
+
+  it('is charged in proportion, when a part of it answers a request', () => {
+    const { bridge, charges } = bridging();
+    copyInto(bridge, bytesOf(NOTIFICATION.repeat(20)));
+    sendCall(bridge);
+    copyInto(bridge, bytesOf(`${JSON.stringify(answerTo(1))}\n${NOTIFICATION.repeat(20)}`));
+    sendCall(bridge);
+    copyInto(bridge, bytesOf(`${JSON.stringify(answerTo(2, 'x'.repeat(3_000)))}\n${NOTIFICATION}`));
+    expect(charges).toHaveLength(3);
+    const [all = 0, most = 0, little = 0] = charges;
+    expect(most).toBeLessThan(all);
+    expect(little).toBeLessThan(most / 2);
+  });
+
+  it('is still charged when the bridge is closed, so that a flood ends quietly', () => {
+    const { bridge, charges } = bridging();
+    bridge.close('stopped');
+    copyInto(bridge, bytesOf(NOTIFICATION));
+    expect(charges).toHaveLength(1);
   });
 });

@@ -1,0 +1,91 @@
+import type { ByteReader } from '../../io/line-decoder.js';
+import { READ_MS, READ_MS_PER_BYTE, type WorkAccount } from '../../io/work-budget.js';
+import type { Clock } from '../../timing/clock.js';
+
+/** The most bytes for one read from a server in trouble: thousands of tiny lines would hold up its neighbors. */
+const SMALL_READ_BYTES = 4 * 1024;
+
+/** What a line costs besides its bytes, in bytes that cost as much. */
+const LINE_WEIGHT = 64;
+/** Many reads of so few bytes cost more than the bytes. */
+const TINY_READ_BYTES = 512;
+
+/**
+ * Measures the work on what a server writes to stdout, and charges the part of it that answered nothing.
+ *
+ * A line that has not ended costs nothing: it may become an answer.
+ */
+export class WorkMeter {
+  readonly #clock: Pick<Clock, 'now'>;
+  readonly #work: Pick<WorkAccount, 'charge' | 'pausedMs'> | undefined;
+  /** The weights of the lines of this read: those that answered a request, and the others. */
+  #usefulWeight = 0;
+  #idleWeight = 0;
+  /** White space that was charged already, in bytes. */
+  #blankBytes = 0;
+
+  constructor(clock: Pick<Clock, 'now'>, work: Pick<WorkAccount, 'charge' | 'pausedMs'> | undefined) {
+    this.#clock = clock;
+    this.#work = work;
+  }
+
+  get pausedMs(): number {
+    return this.#work?.pausedMs ?? 0;
+  }
+
+  line(byteLength: number, isAnswer: boolean): void {
+    if (isAnswer) this.#usefulWeight += byteLength + LINE_WEIGHT;
+    else this.#idleWeight += byteLength + LINE_WEIGHT;
+  }
+
+  /** A read is done. `blankBytes` is all white space so far; `readAt` is when the read began. */
+  read(byteLength: number, blankBytes: number, readAt: number): void {
+    const [useful, idle] = [this.#usefulWeight, this.#idleWeight + blankBytes - this.#blankBytes];
+    this.#usefulWeight = 0;
+    this.#idleWeight = 0;
+    this.#blankBytes = blankBytes;
+    const isTiny = byteLength < TINY_READ_BYTES && useful === 0;
+    if (idle === 0 && !isTiny) return;
+    const part = idle === 0 ? 1 : idle / (idle + useful);
+    this.#work?.charge((this.#clock.now() - readAt + READ_MS) * part + idle * READ_MS_PER_BYTE);
+  }
+
+  /** Bytes were read and not looked at, because the server was given up. */
+  ignored(byteLength: number): void {
+    this.#work?.charge(READ_MS + byteLength * READ_MS_PER_BYTE);
+  }
+}
+
+/** Passes bytes to a reader and charges all the work, because nothing on this pipe answers a call. */
+export class MeteredReader implements ByteReader {
+  readonly #reader: ByteReader;
+  readonly #work: Pick<WorkAccount, 'charge'>;
+  readonly #clock: Pick<Clock, 'now'>;
+
+  constructor(reader: ByteReader, work: Pick<WorkAccount, 'charge'>, clock: Pick<Clock, 'now'>) {
+    this.#reader = reader;
+    this.#work = work;
+    this.#clock = clock;
+  }
+
+  get freeSpace(): Uint8Array {
+    return this.#reader.freeSpace;
+  }
+
+  filled(byteLength: number): void {
+    const startedAt = this.#clock.now();
+    this.#reader.filled(byteLength);
+    this.#work.charge(this.#clock.now() - startedAt + READ_MS + byteLength * READ_MS_PER_BYTE);
+  }
+}
+
+/** Reads in small pieces while the server is in trouble over what it writes. Everybody else is read at full speed. */
+export function inSmallReads(reader: ByteReader, work: Pick<WorkAccount, 'isTroubled'>): ByteReader {
+  return {
+    get freeSpace() {
+      const { freeSpace } = reader;
+      return work.isTroubled ? freeSpace.subarray(0, SMALL_READ_BYTES) : freeSpace;
+    },
+    filled: (byteLength) => reader.filled(byteLength),
+  };
+}
