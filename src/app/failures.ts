@@ -1,3 +1,4 @@
+import type { Failure } from '../downstream/failure.js';
 import type { ServerState } from '../gateway/dispatch/availability.js';
 import { printable } from '../json/printable.js';
 import { causeLines } from '../observe/cause-lines.js';
@@ -27,8 +28,13 @@ export function causeOfFailure({ snapshot, log, redact }: Failed, max = MAX_LINE
   return causeLines(log.linesOf(hasFailed ? 'latest' : 'previous'), max).map(redact);
 }
 
-/** The cause as one line, for the failure of a call. */
-export function causeInOneLine(failed: Failed): string | undefined {
+/** Why a server does not run, for the failure of a call. */
+export function whyDown(failed: Failed): Pick<Failure, 'cause' | 'because'> {
+  const { lastFailure } = failed.snapshot;
+  return { cause: causeInOneLine(failed), because: lastFailure?.isUnfit === true ? lastFailure.reason : undefined };
+}
+
+function causeInOneLine(failed: Failed): string | undefined {
   const text = causeOfFailure(failed, MAX_LINES_IN_A_SENTENCE).map(printable).join(' / ');
   if (text === '') return undefined;
   return text.length > MAX_SENTENCE_CHARACTERS ? `${text.slice(0, MAX_SENTENCE_CHARACTERS)}…` : text;

@@ -1,6 +1,6 @@
 import { pino } from 'pino';
 import { describe, expect, it } from 'vitest';
-import { causeInOneLine, causeOfFailure, type Failed, StateLog } from '../../src/app/failures.js';
+import { causeOfFailure, type Failed, StateLog, whyDown } from '../../src/app/failures.js';
 import { createRedactor } from '../../src/observe/redact.js';
 import { initialState, toSnapshot } from '../../src/supervision/child-state.js';
 import { sampleSpec } from '../supervision/sample-spec.js';
@@ -35,14 +35,28 @@ describe('the cause of a failure', () => {
     'is unknown for a server that is %s and has not failed',
     (state) => {
       expect(causeOfFailure(failed({ state, consecutiveFailures: 0 }))).toEqual([]);
-      expect(causeInOneLine(failed({ state, consecutiveFailures: 0 }))).toBeUndefined();
+      expect(whyDown(failed({ state, consecutiveFailures: 0 }))).toEqual({});
     },
   );
 
   it('is one printable line of bounded length in the answer to a call', () => {
-    expect(causeInOneLine(failed({ state: 'parked' }))).toBe('Error: the key [redacted] expired / fatal: no\\u{7} key');
-    const long = causeInOneLine(failed({ state: 'parked' }, [`Error: ${'x'.repeat(490)}`]));
-    expect(long).toBe(`Error: ${'x'.repeat(393)}…`);
+    const { cause } = whyDown(failed({ state: 'parked' }));
+    expect(cause).toBe('Error: the key [redacted] expired / fatal: no\\u{7} key');
+    const long = whyDown(failed({ state: 'parked' }, [`Error: ${'x'.repeat(490)}`]));
+    expect(long.cause).toBe(`Error: ${'x'.repeat(393)}…`);
+  });
+});
+
+describe('why a server is down', () => {
+  const failure = { reason: 'it went mad', code: null, signal: null, at: 0 };
+
+  it('is what the server did, if it was ended for that', () => {
+    const lastFailure = { ...failure, isUnfit: true };
+    expect(whyDown(failed({ state: 'backoff', lastFailure }, []))).toEqual({ because: 'it went mad' });
+  });
+
+  it('is in the output alone, if the server failed by itself: that reason may have words of the server', () => {
+    expect(whyDown(failed({ state: 'backoff', lastFailure: failure }, []))).toEqual({});
   });
 });
 

@@ -112,10 +112,13 @@ function wereApproved(count: number): string {
   return `${plural(count, 'tool')} ${count === 1 ? 'was' : 'were'}`;
 }
 
+/** The end of the process and the failure of the handshake can be noticed in either order. */
+function isExit(failure: string): boolean {
+  return failure === 'exited' || failure.endsWith(': exited');
+}
+
 function describeFailure({ lastExit }: ServerReport, failure: string): string {
-  // The end of the process and the failure of the handshake can be noticed in either order.
-  const hasEnded = failure === 'exited' || failure.endsWith(': exited');
-  if (hasEnded) return lastExit === null ? 'it ended' : `it ended with ${describeExit(lastExit)}`;
+  if (isExit(failure)) return lastExit === null ? 'it ended' : `it ended with ${describeExit(lastExit)}`;
   return failure === 'start-timeout' || failure.endsWith(': timeout')
     ? 'it was not ready in time (setting `startTimeout`)'
     : failure;
@@ -164,10 +167,14 @@ function adviceRow({ advice }: ServerReport): Row {
   return advice !== '' && row('what to do', advice);
 }
 
-function restartRow({ restarts, lastExit }: ServerReport): Row {
+/** The reason of the last failure stays until the server was stable. */
+function restartRow(server: ServerReport): Row {
+  const { restarts, lastExit, lastFailure } = server;
   if (restarts === 0) return undefined;
+  const why =
+    lastFailure === null || isExit(lastFailure) ? '' : `; last failure: ${describeFailure(server, lastFailure)}`;
   const end = lastExit === null ? '' : `; the last process ended with ${describeExit(lastExit)}`;
-  return row('restarted', `${restarts === 1 ? 'once' : `${restarts} times`}${end}`);
+  return row('restarted', `${restarts === 1 ? 'once' : `${restarts} times`}${why}${end}`);
 }
 
 function processRow({ pid, uptimeSeconds, generation, protocolVersion }: ServerReport): Row {

@@ -3,6 +3,7 @@ import type { OnInternalError } from '../../errors/error-boundary.js';
 import type { Backpressure } from '../../io/streams/backpressure.js';
 import { LineWriter } from '../../io/streams/line-writer.js';
 import { readInto } from '../../io/streams/read-into.js';
+import { watchReader } from '../../io/streams/watch-reader.js';
 import type { EventSink } from '../../observe/events/event-bus.js';
 import type { Logger } from '../../observe/logger.js';
 import { createComputingProbe } from '../../process/computing-probe.js';
@@ -12,7 +13,8 @@ import type { GroupGuard } from '../../process/orphan-guard.js';
 import { type SpawnedChild, spawnChild } from '../../process/spawn-child.js';
 import type { ChildSpec } from '../../supervision/child-spec.js';
 import { LivenessProbe } from '../health/liveness-probe.js';
-import type { Dialect, Dialed, Dialer, DialOutcome, DialTarget, UpstreamListener } from '../port.js';
+import type { Dialect, Dialed, Dialer, DialOutcome, DialTarget, EndedBecause, UpstreamListener } from '../port.js';
+import { ClosedPipes } from './closed-pipes.js';
 import { type BridgeEvents, type BridgeOptions, StdioBridge } from './stdio-bridge.js';
 
 export interface StdioDialerOptions
@@ -52,10 +54,12 @@ export class StdioDialer implements Dialer {
     const spawnFailure = new Promise<DialOutcome>((resolve) => {
       reportSpawnFailure = resolve;
     });
-    const giveUp = (reason: string) => {
-      bridge.close('exited');
-      listener.unfit(reason);
+    const giveUp = (because: EndedBecause) => {
+      closedPipes.end();
+      bridge.close('exited', because);
+      listener.unfit(because);
     };
+    const closedPipes = new ClosedPipes({ clock, onUseless: giveUp });
     const spawned = spawnChild(
       { ...spec, env: { ...this.#environmentOf(spec), ...orphanGuard.announce() } },
       {
@@ -66,6 +70,7 @@ export class StdioDialer implements Dialer {
         },
         onExit: (exit) => {
           hasExited = true;
+          closedPipes.end();
           this.#readLastOutput(child, bridge);
           listener.closed(exit);
         },
@@ -76,6 +81,7 @@ export class StdioDialer implements Dialer {
     const { child, bridge } = this.#join(spawned, target, listener, {
       silent: () => livenessProbe.start(),
       violated: giveUp,
+      pipeClosed: (pipe) => closedPipes.closed(pipe),
     });
     const livenessProbe = new LivenessProbe({
       clock,
@@ -90,6 +96,7 @@ export class StdioDialer implements Dialer {
       isComputing: child.pid === undefined ? undefined : createComputingProbe(child.pid),
       connection: child.pid === undefined ? spawnFailure : this.#open(bridge, target, listener),
       end: async (ladder) => {
+        closedPipes.end();
         // After an exit the bridge closes by itself, once the last output is read.
         if (!hasExited) bridge.close('stopped');
         // The next generation must not start while a process of this one may still run.
@@ -116,15 +123,20 @@ export class StdioDialer implements Dialer {
     spawned: SpawnedChild,
     { spec, log, maxFrameBytes, maxUnwrittenBytes }: DialTarget,
     listener: UpstreamListener,
-    health: Pick<BridgeEvents, 'silent' | 'violated'>,
+    {
+      pipeClosed,
+      ...health
+    }: Pick<BridgeEvents, 'silent' | 'violated'> & { pipeClosed(pipe: 'stdin' | 'stdout'): void },
   ): { readonly child: SpawnedChild; readonly bridge: StdioBridge } {
     const { clock, scan, partialFrames, bufferPool } = this.#options;
     const { dialect, backpressure, events, hasManyConnections, onInternalError } = this.#options;
+    const stdin = watchReader(spawned.stdin);
+    stdin.on('error', () => pipeClosed('stdin'));
     const bridge = new StdioBridge({
       clock,
       scan,
       // Requests that were read from many connections leave in one write. A single client does not wait for that.
-      output: new LineWriter(spawned.stdin, hasManyConnections ? setImmediate : undefined),
+      output: new LineWriter(stdin, hasManyConnections ? setImmediate : undefined),
       maxFrameBytes,
       maxUnwrittenBytes,
       partialFrames,
@@ -146,12 +158,12 @@ export class StdioDialer implements Dialer {
       },
     });
     const stdout = readInto(spawned.stdout, bridge);
-    // The exit follows, and only the exit counts.
-    stdout.on('error', () => {});
+    stdout.on('error', () => pipeClosed('stdout'));
+    stdout.once('end', () => pipeClosed('stdout'));
     backpressure.add(stdout, spec.key);
     spawned.stderr.on('data', (chunk: Uint8Array) => log.write(chunk));
     spawned.stderr.once('close', () => log.end());
-    return { child: { ...spawned, stdout }, bridge };
+    return { child: { ...spawned, stdin, stdout }, bridge };
   }
 
   async #open(bridge: StdioBridge, target: DialTarget, listener: UpstreamListener): Promise<DialOutcome> {
