@@ -83,4 +83,19 @@ describe('the log of states', () => {
     log.changed('a', failed({ state: 'suspect', pid: 8 }));
     expect(records).toHaveLength(4);
   });
+
+  it('has a failure, too, if the next start follows at once on the end of the process', () => {
+    const { records, log } = logging();
+    const lastFailure = { reason: 'it went mad', code: null, signal: null, at: 0 };
+    const changes = { state: 'backoff', consecutiveFailures: 1, lastFailure } as const;
+    log.changed('a', failed({ state: 'ready', generation: 1, pid: 7 }));
+    log.changed('a', failed({ ...changes, generation: 1, pid: 7 }, []));
+    log.changed('a', failed({ ...changes, state: 'starting', generation: 2 }, ['Error: no key']));
+    log.changed('a', failed({ ...changes, state: 'starting', generation: 2, pid: 8 }));
+    expect(records).toMatchObject([
+      { msg: 'server ready' },
+      { level: 40, msg: 'server backoff', generation: 1, reason: 'it went mad', cause: ['Error: no key'] },
+      { msg: 'server starting', generation: 2 },
+    ]);
+  });
 });

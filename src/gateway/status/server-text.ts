@@ -8,6 +8,7 @@ const BRIEF_NAMES = 5;
 export function renderProblem(server: ServerReport): string[] {
   return block(server, [
     ...failureRows(server),
+    !isDown(server) && restartRow(server),
     ...gapRows(server, BRIEF_NAMES),
     ...callRows(server),
     ...(server.problem === '' ? [] : outputRows(server)),
@@ -35,7 +36,7 @@ export function renderServer(server: ServerReport): string[] {
       row('approval', `its first ${wereApproved(approval.approved)} approved automatically`),
     server.packageVersion !== null && row('version', server.packageVersion),
     processRow(server),
-    server.problem === '' && restartRow(server),
+    !isDown(server) && restartRow(server),
     instances.length > 1 && row('processes', instances.map(describeInstance).join('; ')),
     trafficRow(server),
     ...callRows(server),
@@ -99,11 +100,16 @@ const STATE_WORDS: Readonly<Record<ServerReport['state'], string>> = {
   stopped: 'not running',
 };
 
+/** Whether its last failure is the reason of the problem. A process that runs may have a problem of its own. */
+function isDown({ problem, state }: ServerReport): boolean {
+  return problem !== '' && state !== 'ready' && state !== 'suspect';
+}
+
 /** Why a server with a problem failed. */
 function failureRows(server: ServerReport): Row[] {
-  const { problem, lastFailure, approval } = server;
+  const { lastFailure, approval } = server;
   return [
-    problem !== '' && lastFailure !== null && row('why', describeFailure(server, lastFailure)),
+    isDown(server) && lastFailure !== null && row('why', describeFailure(server, lastFailure)),
     approval !== null && approval.fault !== null && row('approval', approval.fault),
   ];
 }

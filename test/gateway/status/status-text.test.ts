@@ -140,6 +140,17 @@ describe('the text about all servers', () => {
       expect(await restartRow({ lastFailure: known })).toBe(`    restarted: once; ${ended}`);
   });
 
+  it('does not take an earlier failure for the reason why a running server has a problem', async () => {
+    const lifecycle = { ...FAILED, pid: 7, restarts: 1, lastFailure: { reason: 'it went mad', at: 0 } };
+    for (const state of ['suspect', 'backoff'] as const) {
+      const { make, report } = await given({ lifecycle: { ...lifecycle, state } });
+      for (const text of [renderStatus(report()), renderOneServer(reportStatus(make(), 'a'))]) {
+        expect(text.includes('why: it went mad')).toBe(state === 'backoff');
+        expect(text.includes('restarted: once; last failure: it went mad')).toBe(state === 'suspect');
+      }
+    }
+  });
+
   it('counts the tools that the configuration denies, and the tools that were approved automatically', async () => {
     const { report } = await given({ script: { tools: ['read', 'secret'], filter: { deny: ['secret'] } } });
     expect(renderStatus(report())).toContain('Up: a (1 tool, 1 denied)');
