@@ -1,3 +1,4 @@
+import type { Failure } from '../downstream/failure.js';
 import type { ServerState } from '../gateway/dispatch/availability.js';
 import { printable } from '../json/printable.js';
 import { causeLines } from '../observe/cause-lines.js';
@@ -27,8 +28,13 @@ export function causeOfFailure({ snapshot, log, redact }: Failed, max = MAX_LINE
   return causeLines(log.linesOf(hasFailed ? 'latest' : 'previous'), max).map(redact);
 }
 
-/** The cause as one line, for the failure of a call. */
-export function causeInOneLine(failed: Failed): string | undefined {
+/** Why a server does not run, for the failure of a call. */
+export function whyDown(failed: Failed): Pick<Failure, 'cause' | 'because'> {
+  const { lastFailure } = failed.snapshot;
+  return { cause: causeInOneLine(failed), because: lastFailure?.isUnfit === true ? lastFailure.reason : undefined };
+}
+
+function causeInOneLine(failed: Failed): string | undefined {
   const text = causeOfFailure(failed, MAX_LINES_IN_A_SENTENCE).map(printable).join(' / ');
   if (text === '') return undefined;
   return text.length > MAX_SENTENCE_CHARACTERS ? `${text.slice(0, MAX_SENTENCE_CHARACTERS)}…` : text;
@@ -39,16 +45,32 @@ export class StateLog {
   readonly #logger: Pick<Logger, 'info' | 'warn'>;
   /** The last logged state of each instance. */
   readonly #logged = new Map<string, ServerState>();
+  /** Failures whose last output is not read yet. */
+  readonly #unlogged = new Map<string, ChildSnapshot>();
 
   constructor(logger: Pick<Logger, 'info' | 'warn'>) {
     this.#logger = logger;
   }
 
   changed(id: string, failed: Failed): void {
-    const { state, generation, pid, lastFailure, restarts, missing } = failed.snapshot;
-    const hasFailed = state === 'backoff' || state === 'parked';
+    const { snapshot } = failed;
+    const hasFailed = snapshot.state === 'backoff' || snapshot.state === 'parked';
     // While there is a pid, the last output of a failed server may not be read yet.
-    if (this.#logged.get(id) === state || (hasFailed && pid !== undefined)) return;
+    if (hasFailed && snapshot.pid !== undefined) {
+      this.#unlogged.set(id, snapshot);
+      return;
+    }
+    // The next start does not wait any longer if the end of the process took longer than the delay.
+    const earlier = this.#unlogged.get(id);
+    this.#unlogged.delete(id);
+    if (earlier !== undefined && !hasFailed) this.#log(id, { ...failed, snapshot: { ...earlier, pid: undefined } });
+    this.#log(id, failed);
+  }
+
+  #log(id: string, failed: Failed): void {
+    const { state, generation, pid, lastFailure, restarts, missing } = failed.snapshot;
+    if (this.#logged.get(id) === state) return;
+    const hasFailed = state === 'backoff' || state === 'parked';
     this.#logged.set(id, state);
     const facts = { server: id, state, generation, pid, restarts, ...(missing && { package: missing }) };
     if (!hasFailed && state !== 'suspect') {
@@ -61,5 +83,6 @@ export class StateLog {
 
   forget(id: string): void {
     this.#logged.delete(id);
+    this.#unlogged.delete(id);
   }
 }

@@ -24,7 +24,7 @@ import { Supervisor } from '../supervision/supervisor.js';
 import { loadBreaker } from '../upstream/health/circuit-breaker.js';
 import { BackendLauncher, type LaunchTarget } from './backend-launcher.js';
 import { rulesOf } from './backend-rules.js';
-import { causeInOneLine, causeOfFailure, type Failed, StateLog } from './failures.js';
+import { causeOfFailure, type Failed, StateLog, whyDown } from './failures.js';
 import type { Platform } from './platform.js';
 
 export interface SupervisedBackendsOptions {
@@ -273,7 +273,7 @@ export class SupervisedBackends {
       onListsRead: (catalogue) => this.#instances.get(id)?.cacheEntry()?.put(catalogue),
       onFirstListMissed: (because) => this.#instances.get(id)?.cacheEntry()?.putMissed(because),
       retryInMs: () => (child === undefined ? undefined : this.#supervisor.retryInMs(id)),
-      failureCause: () => this.#explain(id, causeInOneLine),
+      whyDown: () => this.#explain(id, whyDown),
     });
   }
 

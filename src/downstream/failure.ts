@@ -39,6 +39,8 @@ export interface Failure {
   readonly detail?: string | undefined;
   /** What the output of the server, or of npm, says about why the server does not run: one printable line. */
   readonly cause?: string | undefined;
+  /** What the server did, if Trunkline ended it for that: a phrase with *it* as the subject, without a period. */
+  readonly because?: string | undefined;
 }
 
 /**
@@ -56,7 +58,7 @@ export function failureError(failure: Failure): RpcError {
 }
 
 function factsOf(failure: Failure): Readonly<Record<string, unknown>> {
-  const { reason, server, generation, sent, retryAfterMs } = failure;
+  const { reason, server, generation, sent, retryAfterMs, because } = failure;
   return {
     reason: reason === 'all_queues_full' ? 'queue_full' : reason,
     server,
@@ -64,6 +66,7 @@ function factsOf(failure: Failure): Readonly<Record<string, unknown>> {
     sent,
     outcome: outcomeOf(failure),
     retryAfterMs,
+    because,
   };
 }
 
@@ -76,7 +79,7 @@ export function describeFailure(failure: Failure): string {
   const isWaitKnown = !failure.sent && failure.retryAfterMs !== undefined;
   const wait = isWaitKnown ? ` Try again in ${Math.max(1, Math.ceil(failure.retryAfterMs / 1000))} s.` : '';
   const cause = failure.cause === undefined ? '' : ` Its output says: "${failure.cause}".`;
-  return `Server "${failure.server}" ${SENTENCES[failure.reason]}${cause} ${consequence}${wait} ${ADVICE}`;
+  return `Server "${failure.server}" ${sentenceOf(failure.reason, failure.because)}${cause} ${consequence}${wait} ${ADVICE}`;
 }
 
 /** Repeating the call does not help before a person approves the tool. */
@@ -86,6 +89,22 @@ function describeUnapproved({ server, sent, detail = '' }: Failure): string {
     : 'The call was not sent. Repeating it fails until that is done.';
   return `Server "${server}" ${detail} ${consequence} ${ADVICE}`;
 }
+
+function sentenceOf(reason: Exclude<FailureReason, 'not_approved'>, because: string | undefined): string {
+  if (because === undefined) return SENTENCES[reason];
+  switch (reason) {
+    case 'child_exited':
+      return `was ended during this call, because ${because}. ${RESTARTS}`;
+    case 'restarting':
+      return `is being restarted, because ${because}.`;
+    case 'parked':
+      return `${SENTENCES.parked} It was ended the last time because ${because}.`;
+    default:
+      return SENTENCES[reason];
+  }
+}
+
+const RESTARTS = 'Trunkline restarts it, unless it has failed too often.';
 
 const ADVICE = 'The tool trunkline__status shows the state of every server.';
 
@@ -105,8 +124,7 @@ const SENTENCES: Readonly<Record<Exclude<FailureReason, 'not_approved'>, string>
   queue_timeout: 'was busy with other calls for too long.',
   overloaded: 'does not read its input, so no more messages can be sent to it.',
   timeout: 'did not answer in time, so Trunkline cancelled the call.',
-  child_exited:
-    'exited during this call or was given up as faulty. Trunkline restarts it, unless it has failed too often.',
+  child_exited: `exited during this call. ${RESTARTS}`,
   response_too_large: 'sent an answer larger than its setting `maxFrame` allows, so Trunkline dropped the answer.',
   response_malformed: 'sent an answer that is not valid JSON-RPC, so Trunkline dropped the answer.',
 };

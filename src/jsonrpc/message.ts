@@ -13,6 +13,14 @@ export interface MessageSink {
   readonly unwrittenBytes: number;
 }
 
+/** A sink that knows what the other side cannot have read. */
+export interface TrackedSink extends MessageSink {
+  /** Bytes of all messages that were ever sent here. */
+  readonly sentBytes: number;
+  /** Drops what was not written yet. Returns how many of `sentBytes` may have reached the other side. */
+  close(): number;
+}
+
 /** Makes a message of bytes that need no edits. */
 export function whole(bytes: Uint8Array): SplicedMessage {
   return { bytes, span: { start: 0, end: bytes.length }, edits: [] };

@@ -31,7 +31,7 @@ export interface SpawnedChild {
 export function spawnChild(request: SpawnRequest, { onSpawnError, onExit }: SpawnListeners): SpawnedChild {
   const { subprocess, failure } = spawnProcess(request);
   const { pid, stdin, stdout, stderr } = subprocess ?? closedStreams();
-  // A broken pipe is followed by an exit, and only the exit counts.
+  // Without a listener, the error of a broken pipe would end the gateway. What it means is decided elsewhere.
   for (const stream of [stdin, stdout, stderr]) stream.on('error', () => {});
   const exit = new Promise<ChildExit>((resolve) => {
     const onEnded = (childExit: ChildExit) => {

@@ -16,6 +16,7 @@ export interface ChildState {
   /** Launches that replaced an earlier one, after a failure or at an operator's request. */
   readonly restarts: number;
   readonly lastExit: ExitRecord | undefined;
+  /** The latest failure, until the child was stable. */
   readonly lastFailure: FailureRecord | undefined;
   readonly phase: ChildPhase;
 }
@@ -29,6 +30,8 @@ interface FailureRecord extends ExitRecord {
   readonly reason: string;
   /** The host lacked a resource, so the child is not at fault. */
   readonly isHostFault?: boolean;
+  /** The child ran and was unfit for use, so it was ended. The reason is a phrase with *it* as the subject. */
+  readonly isUnfit?: boolean;
 }
 
 export type ChildPhase =

@@ -70,14 +70,16 @@ export function transition(state: ChildState, event: ChildEvent, context: Transi
       return enter(state, { ...phase, kind: 'ready' }, [stableTimer(state, context)]);
     case 'stableReached':
       if (phase.kind !== 'ready') return unchanged(state);
-      return { state: { ...state, consecutiveFailures: 0 }, effects: [] };
+      return { state: { ...state, consecutiveFailures: 0, lastFailure: undefined }, effects: [] };
     case 'startFailed':
       if (phase.kind !== 'starting') return unchanged(state);
-      return event.hostFault ? failByHost(state, event.reason, context) : fail(state, event.reason, context);
+      return event.hostFault
+        ? failByHost(state, event.reason, context)
+        : fail(state, { reason: event.reason }, context);
     case 'startTimedOut':
-      return phase.kind === 'starting' ? fail(state, 'start-timeout', context) : unchanged(state);
+      return phase.kind === 'starting' ? fail(state, { reason: 'start-timeout' }, context) : unchanged(state);
     case 'recycleRequested':
-      return isUp(phase) ? fail(state, event.reason, context) : unchanged(state);
+      return isUp(phase) ? fail(state, { reason: event.reason, isUnfit: true }, context) : unchanged(state);
     case 'exited':
       return onExited(state, event.exit, context);
     case 'groupGone':
@@ -139,7 +141,7 @@ function hurried({ state, effects }: Transition): Transition {
 
 function onExited(state: ChildState, exit: ChildExit, context: TransitionContext): Transition {
   const noted = { ...state, lastExit: { ...exit, at: context.now } };
-  return isUp(state.phase) ? fail(noted, 'exited', context, exit) : { state: noted, effects: [] };
+  return isUp(state.phase) ? fail(noted, { reason: 'exited', ...exit }, context) : { state: noted, effects: [] };
 }
 
 function onGroupGone(state: ChildState, context: TransitionContext): Transition {
@@ -182,11 +184,13 @@ function onRetryDue(state: ChildState, context: TransitionContext): Transition {
 
 const NO_EXIT: ChildExit = { code: null, signal: null };
 
-function fail(state: ChildState, reason: string, context: TransitionContext, exit = NO_EXIT): Transition {
+type Failure = Omit<NonNullable<ChildState['lastFailure']>, 'at' | keyof ChildExit> & Partial<ChildExit>;
+
+function fail(state: ChildState, failure: Failure, context: TransitionContext): Transition {
   const { now, random } = context;
   const { restart } = context.spec;
   const consecutiveFailures = state.consecutiveFailures + 1;
-  const failed = { ...state, consecutiveFailures, lastFailure: { reason, ...exit, at: now } };
+  const failed = { ...state, consecutiveFailures, lastFailure: { ...NO_EXIT, ...failure, at: now } };
   if (consecutiveFailures < restart.budget) {
     return enterBackoff(failed, now, backoffDelayMs(consecutiveFailures - 1, restart, random));
   }

@@ -110,12 +110,18 @@ export interface UpstreamConnection {
   notify(notification: NotificationEnvelope, edits?: readonly Edit[]): void;
   /** Sends a request of the gateway's own. `params` must be serializable, or bytes of JSON. */
   request(method: string, params: unknown, timeouts: RequestTimeouts): Promise<Outcome>;
-  /** Closes the connection and settles each request in flight with the reason. Calling it again does nothing. */
-  close(reason: CloseReason): void;
+  /**
+   * Closes the connection and settles each request in flight with the reason. Calling it again does nothing. `because` is
+   * what the server did, if the gateway ends it for that.
+   */
+  close(reason: CloseReason, because?: EndedBecause): void;
 }
 
 /** `exited`: the server ended the connection, or broke it. `stopped`: the gateway ended it. */
 export type CloseReason = 'exited' | 'stopped';
+
+/** What a server did, so that the gateway ended it: a phrase with *it* as the subject, without a period or a secret. */
+export type EndedBecause = string;
 
 /** What a connection dropped, counted by kind since the connection was opened. */
 export interface DropCounters {
@@ -186,6 +192,8 @@ export type Outcome =
       readonly reason: RequestFailure;
       /** Whether a byte of the request may have reached the server. */
       readonly sent: boolean;
+      /** What the server did, if the connection was closed for that. */
+      readonly because?: EndedBecause | undefined;
     };
 
 export type RequestFailure =
@@ -226,7 +234,7 @@ export interface UpstreamListener {
   /** The probe is over: the server answers again. */
   cleared(): void;
   /** The connection is closed because the server cannot be used: it does not answer, or it violates the protocol. */
-  unfit(reason: string): void;
+  unfit(reason: EndedBecause): void;
   /** The server ended by itself. */
   closed(exit: ChildExit): void;
 }

@@ -1,6 +1,6 @@
 import { pino } from 'pino';
 import { describe, expect, it } from 'vitest';
-import { causeInOneLine, causeOfFailure, type Failed, StateLog } from '../../src/app/failures.js';
+import { causeOfFailure, type Failed, StateLog, whyDown } from '../../src/app/failures.js';
 import { createRedactor } from '../../src/observe/redact.js';
 import { initialState, toSnapshot } from '../../src/supervision/child-state.js';
 import { sampleSpec } from '../supervision/sample-spec.js';
@@ -35,14 +35,28 @@ describe('the cause of a failure', () => {
     'is unknown for a server that is %s and has not failed',
     (state) => {
       expect(causeOfFailure(failed({ state, consecutiveFailures: 0 }))).toEqual([]);
-      expect(causeInOneLine(failed({ state, consecutiveFailures: 0 }))).toBeUndefined();
+      expect(whyDown(failed({ state, consecutiveFailures: 0 }))).toEqual({});
     },
   );
 
   it('is one printable line of bounded length in the answer to a call', () => {
-    expect(causeInOneLine(failed({ state: 'parked' }))).toBe('Error: the key [redacted] expired / fatal: no\\u{7} key');
-    const long = causeInOneLine(failed({ state: 'parked' }, [`Error: ${'x'.repeat(490)}`]));
-    expect(long).toBe(`Error: ${'x'.repeat(393)}…`);
+    const { cause } = whyDown(failed({ state: 'parked' }));
+    expect(cause).toBe('Error: the key [redacted] expired / fatal: no\\u{7} key');
+    const long = whyDown(failed({ state: 'parked' }, [`Error: ${'x'.repeat(490)}`]));
+    expect(long.cause).toBe(`Error: ${'x'.repeat(393)}…`);
+  });
+});
+
+describe('why a server is down', () => {
+  const failure = { reason: 'it went mad', code: null, signal: null, at: 0 };
+
+  it('is what the server did, if it was ended for that', () => {
+    const lastFailure = { ...failure, isUnfit: true };
+    expect(whyDown(failed({ state: 'backoff', lastFailure }, []))).toEqual({ because: 'it went mad' });
+  });
+
+  it('is in the output alone, if the server failed by itself: that reason may have words of the server', () => {
+    expect(whyDown(failed({ state: 'backoff', lastFailure: failure }, []))).toEqual({});
   });
 });
 
@@ -68,5 +82,20 @@ describe('the log of states', () => {
     log.forget('a');
     log.changed('a', failed({ state: 'suspect', pid: 8 }));
     expect(records).toHaveLength(4);
+  });
+
+  it('has a failure, too, if the next start follows at once on the end of the process', () => {
+    const { records, log } = logging();
+    const lastFailure = { reason: 'it went mad', code: null, signal: null, at: 0 };
+    const changes = { state: 'backoff', consecutiveFailures: 1, lastFailure } as const;
+    log.changed('a', failed({ state: 'ready', generation: 1, pid: 7 }));
+    log.changed('a', failed({ ...changes, generation: 1, pid: 7 }, []));
+    log.changed('a', failed({ ...changes, state: 'starting', generation: 2 }, ['Error: no key']));
+    log.changed('a', failed({ ...changes, state: 'starting', generation: 2, pid: 8 }));
+    expect(records).toMatchObject([
+      { msg: 'server ready' },
+      { level: 40, msg: 'server backoff', generation: 1, reason: 'it went mad', cause: ['Error: no key'] },
+      { msg: 'server starting', generation: 2 },
+    ]);
   });
 });

@@ -96,6 +96,16 @@ describe('the words of a failure', () => {
     expect(words).toContain('less often. Its output says: "Error: no key". The call was not sent');
   });
 
+  it.each([
+    ['child_exited', true, 'was ended during this call, because it went mad. Trunkline restarts it, unless'],
+    ['restarting', false, 'is being restarted, because it went mad. The call was not sent'],
+    ['parked', false, 'less often. It was ended the last time because it went mad. The call was not sent'],
+  ] as const)('say for %s what the server did, if it was ended for that', (reason, sent, words) => {
+    const failed = failure({ reason, sent, because: 'it went mad' });
+    expect(describeFailure(failed)).toContain(words);
+    expect(resultOf(failed)._meta['trunkline/failure']).toMatchObject({ because: 'it went mad' });
+  });
+
   it('do not invite to try again what may have happened already', () => {
     expect(describeFailure(failure({ retryAfterMs: 1_000 }))).not.toContain('Try again');
   });

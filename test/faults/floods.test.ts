@@ -56,7 +56,7 @@ describe('a server that writes without end and answers nothing', () => {
     ['requests', '{"jsonrpc":"2.0","id":"p","method":"ping"}\n', 1],
     ['blank lines on stderr', '\n', 2],
     ['text on stderr', 'x\n', 2],
-  ])('is not read most of the time, and its neighbor is answered: %s', async (_, text, fd) => {
+  ])('is read with pauses, and its neighbor is answered: %s', async (_, text, fd) => {
     const gateway = new InProcessGateway({ servers: { f: {}, g: {} } });
     end = () => gateway.end();
     const client = await gateway.connect();
@@ -65,10 +65,10 @@ describe('a server that writes without end and answers nothing', () => {
     await client.call('f__flood', { text, fd });
     const pausedMs = () => gateway.pausedMs('f');
     await until('reading is paused', () => pausedMs() > 0);
-    const [from, pausedBefore] = [gateway.clock.now(), pausedMs()];
-    for (let call = 0; call < 100 || gateway.clock.now() - from < 300; call += 1)
+    const pausedBefore = pausedMs();
+    for (let call = 0; call < 100; call += 1)
       expect(textOf(await client.call('g__answer', { nonce: `n${call}` }))).toBe(`n${call}`);
-    expect((pausedMs() - pausedBefore) / (gateway.clock.now() - from)).toBeGreaterThan(0.5);
+    await until('reading is paused again', () => pausedMs() > pausedBefore + 50);
   });
 
   it('is restarted after a minute of it, with that reason', async () => {

@@ -15,7 +15,7 @@ async function start(options: InProcessOptions) {
 }
 
 const AGAIN = { restart: { firstDelay: '10ms' } };
-const BROKEN = '3 broken or oversized frames within a minute';
+const BROKEN = 'it sent 3 broken or oversized frames within a minute';
 
 describe('a server that breaks the protocol', () => {
   const third = 'has that request fail, goes on, and is restarted at the third time';
@@ -33,7 +33,7 @@ describe('a server that breaks the protocol', () => {
     expect(failureOf(result)).toMatchObject({ reason: 'child_exited', sent: true, outcome: 'unknown' });
     await until('it is restarted', () => gateway.status('f').generation === 2);
     const { lastFailure } = await gateway.untilState('f', 'ready');
-    expect(lastFailure).toBe('more than 16 MiB on stdout that is no message, within a minute');
+    expect(lastFailure).toBe('it wrote more than 16 MiB that is no message to stdout within a minute');
   });
 
   it('F23: is restarted for more than 16 MiB of other output, and not for less', async () => {

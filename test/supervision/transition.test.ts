@@ -326,6 +326,22 @@ describe('what is remembered', () => {
     expect(transition(up, own('stableReached'), context).state.consecutiveFailures).toBe(0);
   });
 
+  it.each([
+    ['unfit', recycle, { reason: 'violations', isUnfit: true }],
+    ['ended', cleanExit, { reason: 'exited' }],
+  ])('is why it failed, until it was ready for long: %s', (_, event, reason) => {
+    const lastFailure = { ...reason, code: event === cleanExit ? 0 : null, signal: null, at: NOW };
+    const failed = transition(stateWith(ready), event, context).state;
+    expect(failed.lastFailure).toEqual(lastFailure);
+    // The exit of the process that was ended is noted, and is not the reason.
+    const gone = transition(failed, cleanExit, context).state;
+    expect(gone.lastFailure).toEqual(lastFailure);
+    const again = transition({ ...gone, phase: starting }, own('becameReady'), context).state;
+    expect(again.lastFailure).toEqual(lastFailure);
+    expect(transition(again, restart, context).state.lastFailure).toEqual(lastFailure);
+    expect(transition(again, own('stableReached'), context).state.lastFailure).toBeUndefined();
+  });
+
   it.each([ready, parked('both'), parked('retry-time'), stopped])(
     'an operator’s restart in $kind forgives',
     (phase) => {

@@ -173,10 +173,12 @@ class InMemoryConnection implements UpstreamConnection {
     });
   }
 
-  close(reason: CloseReason): void {
+  close(reason: CloseReason, because?: string): void {
     if (this.#closed !== undefined) return;
     this.#closed = reason;
-    for (const [id] of this.#inFlight) this.#end(id, { kind: 'failed', reason, sent: true });
+    const reachedBytes = this.#received.close();
+    for (const [id, { position }] of this.#inFlight)
+      this.#end(id, { kind: 'failed', reason, sent: position < reachedBytes, because });
   }
 
   /** Takes one line of the server. */
@@ -204,6 +206,7 @@ class InMemoryConnection implements UpstreamConnection {
     this.#lastId += 1;
     const id = this.#lastId;
     const request = new InMemoryRequest(this.#clock, timeouts, handler, () => this.#timedOut(id));
+    request.position = this.#received.sentBytes;
     this.#inFlight.set(id, request);
     this.#write(message(id));
     handler.lease?.release();
@@ -312,6 +315,8 @@ class InMemoryConnection implements UpstreamConnection {
 
 /** A request that waits for its answer, with a timer of its own. */
 class InMemoryRequest {
+  /** Bytes that were sent to the server before it. */
+  position = 0;
   readonly sentAt: number;
   readonly #clock: Clock;
   readonly #timeouts: RequestTimeouts;

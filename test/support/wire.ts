@@ -2,7 +2,7 @@
 import { isUtf8 } from 'node:buffer';
 import { Writable } from 'node:stream';
 import { type SplicedMessage, splice } from '../../src/json/splice.js';
-import type { MessageSink } from '../../src/jsonrpc/message.js';
+import type { TrackedSink } from '../../src/jsonrpc/message.js';
 import {
   createScan,
   type Envelope,
@@ -18,21 +18,29 @@ export const scan: ScanEnvelope = createScan(isUtf8);
 export type Message = Record<string, any>;
 
 /** Records the messages that are sent, as the other side would read them. */
-export class RecordingSink implements MessageSink {
+export class RecordingSink implements TrackedSink {
   readonly lines: string[] = [];
   /** The source of each line. */
   readonly sources: (string | undefined)[] = [];
   /** The number of unwritten bytes that the test pretends. */
   unwrittenBytes = 0;
+  sentBytes = 0;
+  /** The number of the last bytes that the test pretends the other side can never read. */
+  lostBytes = 0;
   /** Called with each line as it is sent. */
   onLine: (line: string) => void = () => {};
 
   send(message: SplicedMessage, source?: string): void {
     const line = Buffer.from(splice(message)).toString();
+    this.sentBytes += line.length + 1;
     this.lines.push(line);
     this.sources.push(source);
     message.lease?.release();
     this.onLine(line);
+  }
+
+  close(): number {
+    return this.sentBytes - this.lostBytes;
   }
 
   get messages(): Message[] {

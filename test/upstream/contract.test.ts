@@ -40,6 +40,10 @@ class StreamedPeer extends ScriptedPeer {
     const writer = new LineWriter(stdin);
     const output = {
       send: writer.send.bind(writer),
+      close: () => writer.close(),
+      get sentBytes() {
+        return writer.sentBytes;
+      },
       get unwrittenBytes() {
         return writer.unwrittenBytes + received.unwrittenBytes;
       },

@@ -4,6 +4,7 @@ import type { SharedLimit } from '../../io/shared-limit.js';
 import type { Clock } from '../../timing/clock.js';
 import { Deadlines } from '../../timing/deadlines.js';
 import type { UpstreamConnection } from '../../upstream/port.js';
+import type { AttemptContext } from './attempt.js';
 import { type Availability, connectionOf, unavailableBecause } from './availability.js';
 import type { Call, Stage } from './call.js';
 import type { CallLimits } from './call-limits.js';
@@ -22,7 +23,7 @@ export interface AdmissionOptions {
   /** Sends an admitted call. The call holds its slot until `leave`. */
   readonly start: (call: Call, connection: UpstreamConnection) => void;
   /** Answers a call that will not be sent now. `sent` is whether an earlier process may have seen it. */
-  readonly fail: (exchange: Exchange, reason: FailureReason, sent: boolean) => void;
+  readonly fail: AttemptContext['fail'];
   /** A client cancelled a call that waited. */
   readonly onCancelled: () => void;
 }
@@ -267,7 +268,7 @@ export class Admission {
   #fail({ exchange, stage, earlier }: Call, reason: FailureReason | undefined): void {
     const { fail, availability } = this.#options;
     if (stage !== 'connection') fail(exchange, reason ?? 'queue_timeout', false);
-    else if (earlier !== undefined) fail(exchange, 'child_exited', true);
+    else if (earlier !== undefined) fail(exchange, 'child_exited', true, earlier);
     else fail(exchange, reason ?? waitReason(availability()), false);
   }
 }

@@ -1,4 +1,4 @@
-import type { FailureReason } from '../../downstream/failure.js';
+import type { Failure, FailureReason } from '../../downstream/failure.js';
 import type { Exchange } from '../../downstream/port.js';
 import { type OnInternalError, reportInternalError, withErrorBoundaryAsync } from '../../errors/error-boundary.js';
 import { internalError } from '../../errors/internal-error.js';
@@ -14,6 +14,9 @@ import { type CallLimits, callTimeouts, taskTimeouts } from './call-limits.js';
 import type { CallCounters, Latencies } from './call-metrics.js';
 import { type InFlightCall, type InFlightCalls, isTaskResultWait } from './in-flight-calls.js';
 
+/** What a failure says beyond its reason. */
+export type FailureWords = Pick<Failure, 'detail' | 'because'>;
+
 export interface AttemptContext {
   readonly events: EventSink;
   /** The server's key, and the id of this instance of it. */
@@ -27,7 +30,7 @@ export interface AttemptContext {
   /** Circuit breaker of the current process. */
   readonly breaker: () => CircuitBreaker;
   /** Answers a call that no process will answer. */
-  readonly fail: (exchange: Exchange, reason: FailureReason, sent: boolean, detail?: string) => void;
+  readonly fail: (exchange: Exchange, reason: FailureReason, sent: boolean, words?: FailureWords) => void;
   /** Releases what the call holds of the server's admission. */
   readonly leave: (call: Call) => void;
   /** Sends the call over the next connection, because this one has ended. */
@@ -101,7 +104,7 @@ class Attempt implements RequestHandler, InFlightCall {
     const refusal = handling.refusal?.();
     if (refusal !== undefined) {
       this.#context.leave(this.#call);
-      this.#context.fail(exchange, 'not_approved', earlier !== undefined, refusal);
+      this.#context.fail(exchange, 'not_approved', earlier !== undefined, { detail: refusal });
       return;
     }
     this.#context.inFlightCalls.add(this);
@@ -181,7 +184,8 @@ class Attempt implements RequestHandler, InFlightCall {
     if (call.handling.isRepeatable !== true || call.earlier !== undefined || this.#sent === undefined) return false;
     const { sentAt } = this.#sent;
     const lastSignAt = this.#lastProgressAt ?? sentAt;
-    call.earlier = { startedAt: sentAt, lastSignAt, progressed: this.#lastProgress };
+    const { because } = outcome;
+    call.earlier = { startedAt: sentAt, lastSignAt, progressed: this.#lastProgress, because };
     return true;
   }
 
@@ -201,7 +205,7 @@ class Attempt implements RequestHandler, InFlightCall {
       counters.cancelled += 1;
       return;
     }
-    fail(exchange, FAILURE_REASONS[outcome.reason], outcome.sent || earlier !== undefined);
+    fail(exchange, FAILURE_REASONS[outcome.reason], outcome.sent || earlier !== undefined, outcome);
     // The breaker counts failures of a process that runs but does not answer. The end of a process is the supervisor's
     // concern, and a task that outlasts the wait for its result is no failure of the process.
     const isExpected = outcome.reason === 'timeout' && isTaskResultWait(exchange);

@@ -1,5 +1,6 @@
 import type { DownstreamClient, Exchange } from '../../downstream/port.js';
 import type { Due } from '../../timing/deadlines.js';
+import type { EndedBecause } from '../../upstream/port.js';
 import type { Slot } from './concurrency-limit.js';
 import type { Handling } from './handling.js';
 
@@ -10,6 +11,8 @@ export interface EarlierAttempt {
   readonly lastSignAt: number;
   /** The latest progress value that the client received. Later progress must exceed it. */
   readonly progressed: number;
+  /** What the earlier process did, if the gateway ended it for that. */
+  readonly because?: EndedBecause | undefined;
 }
 
 /** What a call waits for. */

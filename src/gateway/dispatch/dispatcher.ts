@@ -1,14 +1,14 @@
-import type { FailureReason } from '../../downstream/failure.js';
+import type { Failure, FailureReason } from '../../downstream/failure.js';
 import type { Exchange } from '../../downstream/port.js';
 import type { OnInternalError } from '../../errors/error-boundary.js';
 import type { SharedLimit } from '../../io/shared-limit.js';
-import { LISTS } from '../../mcp/lists.js';
 import { type EventSink, NO_EVENTS } from '../../observe/events/event-bus.js';
 import type { Clock } from '../../timing/clock.js';
 import { type BreakerPolicy, CircuitBreaker } from '../../upstream/health/circuit-breaker.js';
+import { PROBES } from '../../upstream/health/liveness-probe.js';
 import type { RequestTimeouts, UpstreamConnection } from '../../upstream/port.js';
 import { Admission } from './admission.js';
-import { type AttemptContext, send } from './attempt.js';
+import { type AttemptContext, type FailureWords, send } from './attempt.js';
 import {
   type Availability,
   afterClose,
@@ -42,8 +42,8 @@ export interface DispatcherOptions {
   readonly events?: EventSink | undefined;
   /** Milliseconds until the supervisor's next start, or `undefined` if none is planned. */
   readonly retryInMs: () => number | undefined;
-  /** What the output of the server says about why no process runs: one printable line without secrets. */
-  readonly failureCause?: () => string | undefined;
+  /** Why no process runs. Without secrets. */
+  readonly whyDown?: () => Pick<Failure, 'cause' | 'because'> | undefined;
 }
 
 /**
@@ -80,7 +80,7 @@ export class Dispatcher {
       availability: () => this.#availability,
       refusal: () => (this.#breaker.state === 'closed' ? undefined : 'breaker_open'),
       start: (call, connection) => send(this.#attempts, connection, call),
-      fail: (exchange, reason, sent) => this.#fail(exchange, reason, sent),
+      fail: (...failure) => this.#fail(...failure),
       onCancelled: () => {
         counters.cancelled += 1;
       },
@@ -181,7 +181,7 @@ export class Dispatcher {
   /** Fails a call without sending it. */
   refuse(exchange: Exchange, reason: FailureReason, detail?: string): void {
     this.counters.calls += 1;
-    this.#fail(exchange, reason, false, detail);
+    this.#fail(exchange, reason, false, { detail });
   }
 
   /** Serves a client request. */
@@ -202,7 +202,7 @@ export class Dispatcher {
     this.#admission.availabilityChanged();
   }
 
-  #fail(exchange: Exchange, reason: FailureReason, sent: boolean, detail?: string): void {
+  #fail(exchange: Exchange, reason: FailureReason, sent: boolean, { detail, because }: FailureWords = {}): void {
     if (exchange.isSettled) return;
     const { key: server, id: instance, events = NO_EVENTS } = this.#options;
     const { method } = exchange.request;
@@ -215,7 +215,8 @@ export class Dispatcher {
       generation: this.#availability.generation,
       sent,
       detail,
-      cause: HAVE_A_CAUSE.includes(reason) ? this.#options.failureCause?.() : undefined,
+      because,
+      ...(IS_DOWN.includes(reason) && this.#options.whyDown?.()),
       retryAfterMs: reason === 'breaker_open' ? this.#breaker.retryAfterMs : this.#options.retryInMs(),
     });
   }
@@ -226,12 +227,15 @@ export class Dispatcher {
       clock,
       ...(breakerPolicy === undefined ? {} : { policy: breakerPolicy }),
       trial: async () => {
-        const outcome = await this.connection?.request(LISTS.tools.method, undefined, this.listTimeouts);
-        return outcome?.kind === 'answered';
+        for (const method of PROBES) {
+          const outcome = await this.connection?.request(method, undefined, this.listTimeouts);
+          if (outcome?.kind === 'answered') return true;
+        }
+        return false;
       },
     });
   }
 }
 
 /** Failures of calls to a server whose process has failed. */
-const HAVE_A_CAUSE: readonly FailureReason[] = ['parked', 'not_installed', 'restarting'];
+const IS_DOWN: readonly FailureReason[] = ['parked', 'not_installed', 'restarting'];

@@ -8,6 +8,7 @@ const BRIEF_NAMES = 5;
 export function renderProblem(server: ServerReport): string[] {
   return block(server, [
     ...failureRows(server),
+    !isDown(server) && restartRow(server),
     ...gapRows(server, BRIEF_NAMES),
     ...callRows(server),
     ...(server.problem === '' ? [] : outputRows(server)),
@@ -35,7 +36,7 @@ export function renderServer(server: ServerReport): string[] {
       row('approval', `its first ${wereApproved(approval.approved)} approved automatically`),
     server.packageVersion !== null && row('version', server.packageVersion),
     processRow(server),
-    server.problem === '' && restartRow(server),
+    !isDown(server) && restartRow(server),
     instances.length > 1 && row('processes', instances.map(describeInstance).join('; ')),
     trafficRow(server),
     ...callRows(server),
@@ -101,11 +102,16 @@ const STATE_WORDS: Readonly<Record<ServerReport['state'], string>> = {
   stopped: 'not running',
 };
 
+/** Whether its last failure is the reason of the problem. A process that runs may have a problem of its own. */
+function isDown({ problem, state }: ServerReport): boolean {
+  return problem !== '' && state !== 'ready' && state !== 'suspect';
+}
+
 /** Why a server with a problem failed. */
 function failureRows(server: ServerReport): Row[] {
-  const { problem, lastFailure, approval } = server;
+  const { lastFailure, approval } = server;
   return [
-    problem !== '' && lastFailure !== null && row('why', describeFailure(server, lastFailure)),
+    isDown(server) && lastFailure !== null && row('why', describeFailure(server, lastFailure)),
     approval !== null && approval.fault !== null && row('approval', approval.fault),
   ];
 }
@@ -114,10 +120,13 @@ function wereApproved(count: number): string {
   return `${plural(count, 'tool')} ${count === 1 ? 'was' : 'were'}`;
 }
 
+/** The end of the process and the failure of the handshake can be noticed in either order. */
+function isExit(failure: string): boolean {
+  return failure === 'exited' || failure.endsWith(': exited');
+}
+
 function describeFailure({ lastExit }: ServerReport, failure: string): string {
-  // The end of the process and the failure of the handshake can be noticed in either order.
-  const hasEnded = failure === 'exited' || failure.endsWith(': exited');
-  if (hasEnded) return lastExit === null ? 'it ended' : `it ended with ${describeExit(lastExit)}`;
+  if (isExit(failure)) return lastExit === null ? 'it ended' : `it ended with ${describeExit(lastExit)}`;
   return failure === 'start-timeout' || failure.endsWith(': timeout')
     ? 'it was not ready in time (setting `startTimeout`)'
     : failure;
@@ -166,10 +175,14 @@ function adviceRow({ advice }: ServerReport): Row {
   return advice !== '' && row('what to do', advice);
 }
 
-function restartRow({ restarts, lastExit }: ServerReport): Row {
+/** The reason of the last failure stays until the server was stable. */
+function restartRow(server: ServerReport): Row {
+  const { restarts, lastExit, lastFailure } = server;
   if (restarts === 0) return undefined;
+  const why =
+    lastFailure === null || isExit(lastFailure) ? '' : `; last failure: ${describeFailure(server, lastFailure)}`;
   const end = lastExit === null ? '' : `; the last process ended with ${describeExit(lastExit)}`;
-  return row('restarted', `${restarts === 1 ? 'once' : `${restarts} times`}${end}`);
+  return row('restarted', `${restarts === 1 ? 'once' : `${restarts} times`}${why}${end}`);
 }
 
 function processRow({ pid, uptimeSeconds, generation, protocolVersion }: ServerReport): Row {

@@ -95,6 +95,7 @@ export interface ServerReport {
     readonly signal: string | null;
     readonly secondsAgo: number;
   } | null;
+  /** Why the server failed last. Null again after the server was ready for `restart.stableAfter`. */
   readonly lastFailure: string | null;
   readonly retryInSeconds: number | null;
   /** The package that is being installed, and for how long, including the wait for other packages. */

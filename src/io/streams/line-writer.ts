@@ -27,6 +27,9 @@ const SETTLED = Promise.resolve();
  * with `setImmediate`, where messages come from many connections, it is those that one turn of the event loop reads.
  * The first of many messages leave before the rest is handled, so that both sides work at the same time. Errors of the
  * stream are left to its owner.
+ *
+ * The writer counts the bytes of all messages (`sentBytes`), and how many of them the stream may have passed to the
+ * operating system (`close`). So a message that no byte of could reach the other side is known.
  */
 export class LineWriter implements MessageSink {
   readonly #stream: Writable;
@@ -40,7 +43,19 @@ export class LineWriter implements MessageSink {
   /** Of the messages among the pieces. */
   #leases: NonNullable<SplicedMessage['lease']>[] = [];
   #isFlushDue = false;
+  #sentBytes = 0;
+  /** Of the sent bytes, those passed to the stream, and those that it may have passed on. */
+  #passedBytes = 0;
+  #takenBytes = 0;
   readonly #flushLater = (): void => this.flush();
+
+  /**
+   * Node passes on everything that it has buffered before it calls back for the write before that. After a failure it
+   * passes on nothing, but a socket that was destroyed reports no error for the write that it cut off.
+   */
+  readonly #onWritten = (error?: Error | null): void => {
+    if (!error && !this.#stream.destroyed) this.#takenBytes = this.#passedBytes;
+  };
 
   constructor(stream: Writable, defer: Defer = inMicrotask) {
     this.#stream = stream;
@@ -51,8 +66,14 @@ export class LineWriter implements MessageSink {
     return this.#stream.writableLength + this.#pieceBytes + (this.#filled - this.#flushed);
   }
 
+  /** Bytes of all messages that were ever sent here. */
+  get sentBytes(): number {
+    return this.#sentBytes;
+  }
+
   send(message: SplicedMessage): void {
     const length = splicedLength(message) + 1;
+    this.#sentBytes += length;
     if (length < LARGE_BYTES) this.#copy(message, length);
     else this.#reference(message, length);
     if (this.#filled - this.#flushed >= FULL_BYTES) this.#write();
@@ -70,31 +91,53 @@ export class LineWriter implements MessageSink {
     this.#write(onTaken);
   }
 
+  /**
+   * Drops the messages that were not passed to the stream. Returns how many of `sentBytes` may have reached the other
+   * side: a message that begins behind them has not.
+   */
+  close(): number {
+    this.#dropPieces();
+    return this.#takenBytes;
+  }
+
   #write(onTaken?: () => void): void {
-    this.#endPiece();
-    const pieces = this.#pieces;
-    this.#pieces = [];
-    this.#pieceBytes = 0;
-    const leases = this.#leases;
-    if (leases.length > 0) this.#leases = [];
-    if (!this.#stream.writable) {
-      for (const lease of leases) lease.release();
+    const stream = this.#stream;
+    if (!stream.writable) {
+      this.#dropPieces();
       return;
     }
+    this.#endPiece();
+    const pieces = this.#pieces;
+    const leases = this.#leases;
     const last = pieces.pop();
     if (last === undefined) return;
-    if (pieces.length > 0) this.#stream.cork();
-    for (const piece of pieces) this.#stream.write(piece);
-    this.#stream.write(
+    this.#pieces = [];
+    this.#pieceBytes = 0;
+    if (leases.length > 0) this.#leases = [];
+    const wasIdle = stream.writableLength === 0;
+    if (pieces.length > 0) stream.cork();
+    for (const piece of pieces) stream.write(piece);
+    stream.write(
       last,
-      leases.length === 0
-        ? onTaken
-        : () => {
+      leases.length === 0 && onTaken === undefined
+        ? this.#onWritten
+        : (error) => {
             for (const lease of leases) lease.release();
+            this.#onWritten(error);
             onTaken?.();
           },
     );
-    if (pieces.length > 0) this.#stream.uncork();
+    if (pieces.length > 0) stream.uncork();
+    this.#passedBytes = this.#sentBytes;
+    // A write that fails at once, because nobody reads anymore, has passed on nothing.
+    if (wasIdle && !stream.errored) this.#takenBytes = this.#passedBytes;
+  }
+
+  #dropPieces(): void {
+    this.#flushed = this.#filled;
+    this.#pieces = [];
+    this.#pieceBytes = 0;
+    for (const lease of this.#leases.splice(0)) lease.release();
   }
 
   #copy(message: SplicedMessage, length: number): void {

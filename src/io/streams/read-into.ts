@@ -1,5 +1,5 @@
 import { type OnReadOpts, Socket, type SocketConstructorOpts } from 'node:net';
-import type { Readable } from 'node:stream';
+import type { Readable, Writable } from 'node:stream';
 import { type ByteReader, copyInto } from '../line-decoder.js';
 
 /**
@@ -16,6 +16,10 @@ export function readInto(stream: Readable, reader: ByteReader): Readable {
     stream.on('data', (chunk: Uint8Array) => copyInto(reader, chunk));
     return stream;
   }
+  // The old socket ends as if the other side had closed it, because others may wait for that. The handle stays open.
+  stream.once('end', () => stream.destroy());
+  stream.push(null);
+  stream.resume();
   const options: SocketConstructorOpts & { readonly handle: object; readonly onread: OnReadOpts } = {
     handle,
     readable: true,
@@ -59,15 +63,12 @@ interface Handle {
   readonly useUserBuffer: () => void;
 }
 
-function takeHandle(stream: Readable): Handle | undefined {
+/** Takes the handle out of the socket of a pipe, for a new socket. Returns `undefined` if the stream is not such a one. */
+export function takeHandle(stream: Readable | Writable): Handle | undefined {
   if (!(stream instanceof Socket) || 'isTTY' in stream) return undefined;
   const holder = stream as unknown as { _handle: Partial<Handle> | null };
   const handle = holder._handle;
   if (typeof handle?.useUserBuffer !== 'function') return undefined;
-  // The old socket ends as if the other side had closed it, because others may wait for that. The handle stays open.
   holder._handle = null;
-  stream.once('end', () => stream.destroy());
-  stream.push(null);
-  stream.resume();
   return handle as Handle;
 }

@@ -1,7 +1,7 @@
 import type { Clock } from '../../timing/clock.js';
 
 export interface HealthEvents {
-  /** Several requests in a row timed out, and the server wrote nothing meanwhile. */
+  /** Several requests in a row timed out, without a sign of life meanwhile. */
   silent(): void;
   /** The server violates the protocol too often. Called once. */
   violated(reason: string): void;
@@ -10,11 +10,17 @@ export interface HealthEvents {
 /** The number of requests that time out in a row before a server counts as silent. */
 const SILENT_AFTER = 3;
 
-/** Watches the output of one server: whether the server is silent, and how often it violates the protocol. */
+/**
+ * Watches one server: whether the server is silent, and how often it violates the protocol.
+ *
+ * A sign of life is an answer to a request of Trunkline's, in time or late, and progress of such a request. Everything
+ * else that a server prints proves nothing: logs and notifications can come from a thread that works, while the one that
+ * answers requests does not.
+ */
 export class HealthMonitor {
   readonly #events: HealthEvents;
   readonly #violations: ProtocolViolations;
-  /** Requests that timed out since the last byte from the server. */
+  /** Requests that timed out since the last sign of life. */
   #timeouts = 0;
   /** The part of oversized lines beyond the frame limit that is counted already, in bytes. */
   #excessBytes = 0;
@@ -25,13 +31,13 @@ export class HealthMonitor {
     this.#violations = new ProtocolViolations(clock);
   }
 
-  /** Whether several requests in a row timed out and the server has written nothing since. */
+  /** Whether several requests in a row timed out, and there was no sign of life since. */
   get isSilent(): boolean {
     return this.#timeouts >= SILENT_AFTER;
   }
 
-  /** The server wrote something. */
-  heard(): void {
+  /** The server answered a request, or reported progress of one. */
+  signOfLife(): void {
     this.#timeouts = 0;
   }
 
@@ -105,7 +111,7 @@ export class ProtocolViolations {
     const now = this.#clock.now();
     this.#brokenFrames = [...this.#brokenFrames.filter((at) => now - at < WINDOW_MS), now];
     if (this.#brokenFrames.length < MAX_BROKEN_FRAMES) return undefined;
-    return `${MAX_BROKEN_FRAMES} broken or oversized frames within a minute`;
+    return `it sent ${MAX_BROKEN_FRAMES} broken or oversized frames within a minute`;
   }
 
   /** Counts stray output. Returns why the server must be restarted, if this was too much. */
@@ -116,6 +122,6 @@ export class ProtocolViolations {
     if (last !== undefined && now - last.from < SLOT_MS) last.bytes += byteLength;
     else this.#slots.push({ from: now, bytes: byteLength });
     const sum = this.#slots.reduce((bytes, slot) => bytes + slot.bytes, 0);
-    return sum > MAX_STRAY_BYTES ? 'more than 16 MiB on stdout that is no message, within a minute' : undefined;
+    return sum > MAX_STRAY_BYTES ? 'it wrote more than 16 MiB that is no message to stdout within a minute' : undefined;
   }
 }

@@ -5,7 +5,7 @@ import type { UpstreamConnection } from '../port.js';
 
 /** The connection that is probed. */
 export interface ProbedConnection extends Pick<UpstreamConnection, 'request' | 'inFlight' | 'isClosed'> {
-  /** Whether several requests in a row timed out and the server has written nothing since. */
+  /** Whether several requests in a row timed out, and there was no sign of life since. */
   readonly isSilent: boolean;
 }
 
@@ -20,8 +20,11 @@ export interface LivenessProbeOptions {
   readonly unresponsive: () => void;
 }
 
-/** Two different requests, because some healthy servers answer only one of them. */
-const PROBES = [METHODS.ping, LISTS.tools.method] as const;
+/**
+ * Requests that show whether a server answers, in the order in which they are sent. They are two, because some healthy
+ * servers answer only one of them. The first costs a server nothing.
+ */
+export const PROBES = [METHODS.ping, LISTS.tools.method] as const;
 /** How long the server may take to answer each, in milliseconds. */
 const PROBE_MS = 10_000;
 /** How often the probe checks whether the server has no other request in flight, in milliseconds. */
@@ -31,7 +34,7 @@ const CHECK_EVERY_MS = 250;
  * Finds out whether a silent server is still alive.
  *
  * Silence alone proves nothing, because a server may be busy with one long call. The probe therefore waits until no
- * request is in flight. Any byte from the server ends the probe and clears the server.
+ * request is in flight. Any answer, and any progress of a request, ends the probe and clears the server.
  */
 export class LivenessProbe {
   readonly #options: LivenessProbeOptions;

@@ -8,6 +8,7 @@ import { Deadlines, type Due } from '../../timing/deadlines.js';
 import type {
   CloseReason,
   DropCounters,
+  EndedBecause,
   Outcome,
   RequestFailure,
   RequestHandler,
@@ -20,6 +21,8 @@ export interface OutgoingRequestsOptions {
   readonly counters: DropCounters;
   /** Whether the server waits for an answer itself. Its requests then time out at their maximum only. */
   readonly isServerWaiting: () => boolean;
+  /** The server answered a request, in time or late, or reported progress of one. `at` is milliseconds on the clock. */
+  readonly onSignOfLife: () => void;
   /** A request was cancelled. Its handler is settled already. */
   readonly onCancelled: (request: PendingRequest, notice?: NotificationEnvelope, edits?: readonly Edit[]) => void;
   /** A request timed out. Its handler is settled already. */
@@ -45,10 +48,13 @@ export class OutgoingRequests {
     return this.#pending.size;
   }
 
-  /** Gives a request its id and starts its deadline. The caller sends it. */
-  add(timeouts: RequestTimeouts, handler: RequestHandler, isCancellable: boolean): PendingRequest {
+  /**
+   * Gives a request its id and starts its deadline. The caller sends it at once, so that it begins at `position` in the
+   * output.
+   */
+  add(timeouts: RequestTimeouts, handler: RequestHandler, isCancellable: boolean, position: number): PendingRequest {
     const now = this.#options.clock.now();
-    const request = new PendingRequest({ owner: this, timeouts, handler, isCancellable, now });
+    const request = new PendingRequest({ owner: this, timeouts, handler, isCancellable, position, now });
     request.id = this.#pending.add(request);
     this.#deadlines.watch(request);
     return request;
@@ -60,9 +66,15 @@ export class OutgoingRequests {
    */
   answered(response: ResponseEnvelope, at: number): boolean {
     const id = readId(response.bytes, response.id);
-    const isAwaited = this.#end(id, { kind: 'answered', response, at });
-    if (!isAwaited) this.#options.counters[this.#pending.stray(id, at)] += 1;
-    return isAwaited;
+    const { counters, onSignOfLife } = this.#options;
+    if (this.#end(id, { kind: 'answered', response, at })) {
+      onSignOfLife();
+      return true;
+    }
+    const kind = this.#pending.stray(id, at);
+    counters[kind] += 1;
+    if (kind === 'late') onSignOfLife();
+    return false;
   }
 
   /** The message that would have answered a request was dropped, so the request fails. `token` is the message's id. */
@@ -72,15 +84,16 @@ export class OutgoingRequests {
 
   /** Fails a request that was sent, if there is one with this id. */
   fail(id: number | undefined, reason: RequestFailure): void {
-    this.#end(id, { kind: 'failed', reason, sent: true });
+    if (this.#end(id, { kind: 'failed', reason, sent: true })) this.#options.onSignOfLife();
   }
 
   /** Reports progress. Progress of an unknown request is dropped: some hosts close the connection over its token. */
   progressed(notification: NotificationEnvelope): void {
-    const { clock, counters } = this.#options;
+    const { clock, counters, onSignOfLife } = this.#options;
     const { progressToken } = notification.tokens;
     const id = progressToken === undefined ? undefined : readId(notification.bytes, progressToken);
     const request = id === undefined ? undefined : (this.#pending.get(id) ?? this.#answered.get(id));
+    if (request !== undefined) onSignOfLife();
     if (request?.progress(notification, clock.now()) !== true) counters.staleProgress += 1;
   }
 
@@ -93,10 +106,17 @@ export class OutgoingRequests {
     return this.#answered.add(request.id, request);
   }
 
-  /** Fails all requests. */
-  close(reason: CloseReason): void {
+  /** Whether a request is in flight whose progress the server reports. */
+  get isProgressing(): boolean {
+    for (const request of this.#pending.values()) if (request.hasProgressed) return true;
+    return false;
+  }
+
+  /** Fails all requests. Nothing that begins behind the first `takenBytes` of the output has reached the server. */
+  close(reason: CloseReason, takenBytes: number, because: EndedBecause | undefined): void {
     this.#deadlines.close();
-    for (const request of this.#pending.drain()) this.#settle(request, { kind: 'failed', reason, sent: true });
+    for (const request of this.#pending.drain())
+      this.#settle(request, { kind: 'failed', reason, sent: request.position < takenBytes, because });
   }
 
   /** Returns whether there was such a request. */
@@ -143,6 +163,8 @@ interface PendingRequestOptions {
   readonly timeouts: RequestTimeouts;
   readonly handler: RequestHandler;
   readonly isCancellable: boolean;
+  /** Where the message begins in the output to the server, in bytes since the connection was opened. */
+  readonly position: number;
   /** Milliseconds on the clock. */
   readonly now: number;
 }
@@ -152,19 +174,22 @@ export class PendingRequest implements Due, SentRequest {
   id = 0;
   dueAt: number;
   index: number | undefined = undefined;
+  hasProgressed = false;
   readonly sentAt: number;
+  readonly position: number;
   readonly handler: RequestHandler;
   readonly isCancellable: boolean;
   #lastProgress: number;
   readonly #timeouts: RequestTimeouts;
   readonly #owner: OutgoingRequests;
 
-  constructor({ owner, timeouts, handler, isCancellable, now }: PendingRequestOptions) {
+  constructor({ owner, timeouts, handler, isCancellable, position, now }: PendingRequestOptions) {
     this.dueAt = now + Math.min(timeouts.firstMs ?? timeouts.idleMs, timeouts.maxMs);
     this.#lastProgress = handler.progressed ?? Number.NEGATIVE_INFINITY;
     this.sentAt = now;
     this.handler = handler;
     this.isCancellable = isCancellable;
+    this.position = position;
     this.#timeouts = timeouts;
     this.#owner = owner;
   }
@@ -182,6 +207,7 @@ export class PendingRequest implements Due, SentRequest {
   /** Reports progress that moves forward, and returns whether it did. Any progress starts the idle timeout again. */
   progress(notification: NotificationEnvelope, now: number): boolean {
     this.prolong(now);
+    this.hasProgressed = true;
     const { bytes, tokens } = notification;
     const value = tokens.progress === undefined ? Number.NaN : Number(readText(bytes, tokens.progress));
     if (!(value > this.#lastProgress)) return false;

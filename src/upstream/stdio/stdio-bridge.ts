@@ -6,7 +6,7 @@ import type { WorkAccount } from '../../io/work-budget.js';
 import { Digits } from '../../json/digits.js';
 import { isObject } from '../../json/json-text.js';
 import type { Edit, SplicedMessage } from '../../json/splice.js';
-import { type MessageSink, notificationMessage, requestMessage } from '../../jsonrpc/message.js';
+import { notificationMessage, requestMessage, type TrackedSink } from '../../jsonrpc/message.js';
 import {
   type Envelope,
   messagesOf,
@@ -20,6 +20,7 @@ import { type HealthEvents, HealthMonitor } from '../health/health-monitor.js';
 import {
   type Channel,
   type CloseReason,
+  type EndedBecause,
   newDropCounters,
   type Outcome,
   type OutgoingRequest,
@@ -48,7 +49,7 @@ export interface BridgeOptions {
   readonly clock: Clock;
   readonly scan: ScanEnvelope;
   /** The server's stdin. */
-  readonly output: MessageSink;
+  readonly output: TrackedSink;
   readonly events: BridgeEvents;
   /** The longest line that the server may write, in bytes. */
   readonly maxFrameBytes: number;
@@ -79,7 +80,7 @@ export interface MessageTap {
 export class StdioBridge implements Channel, ByteReader, LineSink {
   readonly counters = newDropCounters();
   readonly #scan: ScanEnvelope;
-  readonly #output: MessageSink;
+  readonly #output: TrackedSink;
   readonly #events: BridgeEvents;
   readonly #maxUnwrittenBytes: number;
   readonly #decoder: LineDecoder;
@@ -125,6 +126,7 @@ export class StdioBridge implements Channel, ByteReader, LineSink {
       isServerWaiting: () => this.#incoming.unanswered > 0,
       onCancelled: (request, notice, edits) => this.#cancelled(request, notice, edits),
       onTimeout: (request) => this.#timedOut(request),
+      onSignOfLife: () => this.#health.signOfLife(),
       onInternalError: events.fault,
     });
   }
@@ -139,7 +141,7 @@ export class StdioBridge implements Channel, ByteReader, LineSink {
     return this.#closed !== undefined;
   }
 
-  /** Whether several requests in a row timed out and the server has written nothing since. */
+  /** Whether several requests in a row timed out and the server has answered nothing since. */
   get isSilent(): boolean {
     return this.#health.isSilent;
   }
@@ -163,7 +165,6 @@ export class StdioBridge implements Channel, ByteReader, LineSink {
       return;
     }
     this.#readAt = this.#clock.now();
-    this.#health.heard();
     this.#strayBytes = 0;
     this.#decoder.filled(byteLength);
     this.counters.blank = this.#decoder.blankLines;
@@ -205,12 +206,12 @@ export class StdioBridge implements Channel, ByteReader, LineSink {
   }
 
   /** Settles all requests with the reason and ignores everything that the server writes from now on. */
-  close(reason: CloseReason): void {
+  close(reason: CloseReason, because?: EndedBecause): void {
     if (this.#closed !== undefined) return;
     this.#closed = reason;
     this.#health.end();
     this.#decoder.end();
-    this.#outgoing.close(reason);
+    this.#outgoing.close(reason, this.#output.close(), because);
   }
 
   /** Takes one line of the server's stdout. */
@@ -248,7 +249,7 @@ export class StdioBridge implements Channel, ByteReader, LineSink {
       handler.settle({ kind: 'failed', reason: 'overloaded', sent: false });
       return undefined;
     }
-    return this.#outgoing.add(timeouts, handler, isCancellable);
+    return this.#outgoing.add(timeouts, handler, isCancellable, this.#output.sentBytes);
   }
 
   /** Returns whether the message answers a request. */
@@ -292,7 +293,8 @@ export class StdioBridge implements Channel, ByteReader, LineSink {
 
   #timedOut({ id, isCancellable }: PendingRequest): void {
     if (isCancellable) this.sendNotification(METHODS.cancelled, { requestId: id, reason: 'timed out' });
-    this.#health.timedOut();
+    // A server that reports progress is busy. It need not answer anything else meanwhile.
+    if (!this.#outgoing.isProgressing) this.#health.timedOut();
   }
 
   #reject(rejection: Rejection): boolean {

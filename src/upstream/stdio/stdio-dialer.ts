@@ -3,6 +3,7 @@ import type { OnInternalError } from '../../errors/error-boundary.js';
 import type { Backpressure } from '../../io/streams/backpressure.js';
 import { LineWriter } from '../../io/streams/line-writer.js';
 import { readInto } from '../../io/streams/read-into.js';
+import { watchReader } from '../../io/streams/watch-reader.js';
 import type { WorkAccount, WorkBudget } from '../../io/work-budget.js';
 import type { EventSink } from '../../observe/events/event-bus.js';
 import type { Logger } from '../../observe/logger.js';
@@ -13,7 +14,8 @@ import type { GroupGuard } from '../../process/orphan-guard.js';
 import { type SpawnedChild, spawnChild } from '../../process/spawn-child.js';
 import type { ChildSpec } from '../../supervision/child-spec.js';
 import { LivenessProbe } from '../health/liveness-probe.js';
-import type { Dialect, Dialed, Dialer, DialOutcome, DialTarget, UpstreamListener } from '../port.js';
+import type { Dialect, Dialed, Dialer, DialOutcome, DialTarget, EndedBecause, UpstreamListener } from '../port.js';
+import { ClosedPipes } from './closed-pipes.js';
 import { type BridgeEvents, type BridgeOptions, StdioBridge } from './stdio-bridge.js';
 import { inSmallReads, MeteredReader } from './work-meter.js';
 
@@ -55,10 +57,12 @@ export class StdioDialer implements Dialer {
     const spawnFailure = new Promise<DialOutcome>((resolve) => {
       reportSpawnFailure = resolve;
     });
-    const giveUp = (reason: string) => {
-      bridge.close('exited');
-      listener.unfit(reason);
+    const giveUp = (because: EndedBecause) => {
+      closedPipes.end();
+      bridge.close('exited', because);
+      listener.unfit(because);
     };
+    const closedPipes = new ClosedPipes({ clock, onUseless: giveUp });
     const spawned = spawnChild(
       { ...spec, env: { ...this.#environmentOf(spec), ...orphanGuard.announce() } },
       {
@@ -70,6 +74,7 @@ export class StdioDialer implements Dialer {
         onExit: (exit) => {
           hasExited = true;
           work.close();
+          closedPipes.end();
           this.#readLastOutput(child, bridge);
           listener.closed(exit);
         },
@@ -80,6 +85,7 @@ export class StdioDialer implements Dialer {
     const { child, bridge, work } = this.#join(spawned, target, listener, {
       silent: () => livenessProbe.start(),
       violated: giveUp,
+      pipeClosed: (pipe) => closedPipes.closed(pipe),
     });
     const livenessProbe = new LivenessProbe({
       clock,
@@ -94,6 +100,7 @@ export class StdioDialer implements Dialer {
       isComputing: child.pid === undefined ? undefined : createComputingProbe(child.pid),
       connection: child.pid === undefined ? spawnFailure : this.#open(bridge, target, listener),
       end: async (ladder) => {
+        closedPipes.end();
         // After an exit the bridge closes by itself, once the last output is read.
         if (!hasExited) bridge.close('stopped');
         // The next generation must not start while a process of this one may still run.
@@ -120,10 +127,15 @@ export class StdioDialer implements Dialer {
     spawned: SpawnedChild,
     { spec, log, maxFrameBytes, maxUnwrittenBytes }: DialTarget,
     listener: UpstreamListener,
-    health: Pick<BridgeEvents, 'silent' | 'violated'>,
+    {
+      pipeClosed,
+      ...health
+    }: Pick<BridgeEvents, 'silent' | 'violated'> & { pipeClosed(pipe: 'stdin' | 'stdout'): void },
   ): { readonly child: SpawnedChild; readonly bridge: StdioBridge; readonly work: WorkAccount } {
     const { clock, scan, partialFrames, bufferPool } = this.#options;
     const { dialect, backpressure, events, hasManyConnections, onInternalError } = this.#options;
+    const stdin = watchReader(spawned.stdin);
+    stdin.on('error', () => pipeClosed('stdin'));
     const work = this.#options.workBudget.account({
       pause: () => {
         stdoutHold.pause();
@@ -139,7 +151,7 @@ export class StdioDialer implements Dialer {
       clock,
       scan,
       // Requests that were read from many connections leave in one write. A single client does not wait for that.
-      output: new LineWriter(spawned.stdin, hasManyConnections ? setImmediate : undefined),
+      output: new LineWriter(stdin, hasManyConnections ? setImmediate : undefined),
       maxFrameBytes,
       maxUnwrittenBytes,
       partialFrames,
@@ -161,13 +173,13 @@ export class StdioDialer implements Dialer {
       },
     });
     const stdout = readInto(spawned.stdout, inSmallReads(bridge, work));
-    // The exit follows, and only the exit counts.
-    stdout.on('error', () => {});
+    stdout.on('error', () => pipeClosed('stdout'));
+    stdout.once('end', () => pipeClosed('stdout'));
     const stdoutHold = backpressure.add(stdout, spec.key);
     const stderr = readInto(spawned.stderr, inSmallReads(new MeteredReader(log.stderr, work, clock), work));
     stderr.on('error', () => {});
     stderr.once('close', () => log.end());
-    return { child: { ...spawned, stdout, stderr }, bridge, work };
+    return { child: { ...spawned, stdin, stdout, stderr }, bridge, work };
   }
 
   async #open(bridge: StdioBridge, target: DialTarget, listener: UpstreamListener): Promise<DialOutcome> {

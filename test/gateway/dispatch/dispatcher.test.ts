@@ -2,6 +2,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { ServerState } from '../../../src/gateway/dispatch/availability.js';
 import type { EditAnswer } from '../../../src/gateway/dispatch/handling.js';
 import { InMemoryExchange } from '../../support/in-memory-client.js';
+import { LIMITS } from '../../support/scripted-gateway.js';
 import { bytesOf, flush, notificationOf } from '../../support/wire.js';
 import { dispatching } from './dispatching.js';
 
@@ -92,6 +93,44 @@ describe('a call to a process that runs', () => {
       outcome: 'unknown',
     });
     expect(dispatcher.counters.failures).toBe(1);
+  });
+
+  it('says what the server did, if it was ended for that', async () => {
+    const { start, serve } = dispatching();
+    const child = await start();
+    const exchange = serve();
+    child.connection.close('exited', 'it went mad');
+    expect(exchange.failure).toMatchObject({ reason: 'child_exited', outcome: 'unknown', because: 'it went mad' });
+  });
+
+  it('goes to the next process if nothing of it can have reached the one that ends', async () => {
+    const { dispatcher, start, serve } = dispatching();
+    const first = await start();
+    const sent = serve();
+    const before = first.received.sentBytes;
+    const unsent = [serve({ arguments: { n: 1 } }), serve({ arguments: { n: 2 } })];
+    first.received.lostBytes = first.received.sentBytes - before;
+    first.connection.close('exited', 'it went mad');
+    dispatcher.stateChanged('backoff');
+    expect(sent.failure).toMatchObject({ outcome: 'unknown' });
+    const second = await start();
+    expect(second.calls.map(({ params }) => params.arguments.n)).toEqual([1, 2]);
+    for (const index of [0, 1]) second.answer(index);
+    expect(unsent.map(({ answers }) => answers)).toEqual([[ANSWER], [ANSWER]]);
+    expect(dispatcher.counters).toMatchObject({ failures: 1, repeated: 0 });
+  });
+
+  it('goes to the next process if it waited for the liveness probe, and the probe failed', async () => {
+    const { clock, dispatcher, start, serve } = dispatching();
+    const first = await start();
+    dispatcher.stateChanged('suspect');
+    const exchange = serve();
+    clock.advance(4_000);
+    first.connection.close('exited', 'it was silent');
+    dispatcher.stateChanged('backoff');
+    const second = await start();
+    second.answer(0);
+    expect([first.calls, exchange.answers]).toEqual([[], [ANSWER]]);
   });
 
   it('is never sent a second time after it was written', async () => {
@@ -356,12 +395,20 @@ describe('a child that lives but does not serve', () => {
     dispatcher.close();
   });
 
-  it('is asked for its tools by ourselves, and called again when it answers', async () => {
-    const { dispatcher, serve, child } = await worn();
-    const before = child.received.messages.filter(({ method }) => method === 'tools/list').length;
+  it.each(['ping', 'tools/list'])('is probed by ourselves, and called again when it answers %s', async (method) => {
+    const { clock, dispatcher, serve, child } = await worn();
+    child.listsTools = false;
     vi.advanceTimersByTime(30_000);
     await flush();
-    expect(child.received.messages.filter(({ method }) => method === 'tools/list')).toHaveLength(before + 1);
+    // A server whose lists hang is asked for none, if it answers the first probe.
+    expect([child.asked('ping').length, child.asked('tools/list').length]).toEqual([1, 0]);
+    if (method === 'tools/list') {
+      clock.advance(LIMITS.listTimeoutMs);
+      await flush();
+    }
+    expect(dispatcher.breaker.state).toBe('half-open');
+    child.reply(method, { code: -32601, message: 'no such method' });
+    await flush();
     expect(dispatcher.breaker.state).toBe('closed');
     const exchange = serve();
     child.answer(5);

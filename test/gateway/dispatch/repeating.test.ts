@@ -36,11 +36,12 @@ describe('a call that may be repeated and whose process ends', () => {
     const { clock, start, serve } = dispatching();
     const child = await start();
     const exchange = serve({}, true);
-    child.connection.close('exited');
+    child.connection.close('exited', 'it went mad');
     clock.advance(4_999);
     expect(exchange.answers).toEqual([]);
     clock.advance(1);
-    expect(exchange.failure).toMatchObject({ reason: 'child_exited', sent: true, outcome: 'unknown' });
+    const failure = { reason: 'child_exited', sent: true, outcome: 'unknown', because: 'it went mad' };
+    expect(exchange.failure).toMatchObject(failure);
   });
 
   it.each(['before', 'after'])(

@@ -128,6 +128,29 @@ describe('the text about all servers', () => {
     ]);
   });
 
+  it('tells of a server that is up again why it was restarted, as long as that is known', async () => {
+    const facts = { restarts: 1, lastExit: { code: 0, signal: null, secondsAgo: 5 } };
+    const lastFailure = 'it closed its stdout and ran on, so it could not answer';
+    const ended = 'the last process ended with exit code 0, 5 s ago';
+    const restartRow = async (change: Partial<ServerReport>) =>
+      (await textWith({ ...facts, ...change })).split('\n').find((line) => line.includes('restarted:'));
+    expect(await restartRow({ lastFailure })).toBe(`    restarted: once; last failure: ${lastFailure}; ${ended}`);
+    expect(await restartRow({ lastFailure: 'start-timeout' })).toContain('it was not ready in time');
+    for (const known of [null, 'exited'])
+      expect(await restartRow({ lastFailure: known })).toBe(`    restarted: once; ${ended}`);
+  });
+
+  it('does not take an earlier failure for the reason why a running server has a problem', async () => {
+    const lifecycle = { ...FAILED, pid: 7, restarts: 1, lastFailure: { reason: 'it went mad', at: 0 } };
+    for (const state of ['suspect', 'backoff'] as const) {
+      const { make, report } = await given({ lifecycle: { ...lifecycle, state } });
+      for (const text of [renderStatus(report()), renderOneServer(reportStatus(make(), 'a'))]) {
+        expect(text.includes('why: it went mad')).toBe(state === 'backoff');
+        expect(text.includes('restarted: once; last failure: it went mad')).toBe(state === 'suspect');
+      }
+    }
+  });
+
   it('counts the tools that the configuration denies, and the tools that were approved automatically', async () => {
     const { report } = await given({ script: { tools: ['read', 'secret'], filter: { deny: ['secret'] } } });
     expect(renderStatus(report())).toContain('Up: a (1 tool, 1 denied)');

@@ -1,3 +1,4 @@
+import { Writable } from 'node:stream';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { LineWriter } from '../../../src/io/streams/line-writer.js';
@@ -157,6 +158,56 @@ describe('LineWriter', () => {
     await flush();
     await letGo();
     expect(writer.unwrittenBytes).toBe(0);
+  });
+
+  describe('when it is closed', () => {
+    it('drops what it has not passed on, and says that none of it can have been read', async () => {
+      const { writer, send, text } = writing();
+      send('1');
+      await flush();
+      let released = 0;
+      send('23', 'x'.repeat(20_000));
+      writer.send({ ...whole(bytesOf('y'.repeat(20_000))), lease: { release: () => (released += 1) } });
+      expect(writer.sentBytes).toBe(2 + 3 + 2 * 20_001);
+      expect(writer.close()).toBe(2);
+      await flush();
+      expect([text(), released, writer.unwrittenBytes]).toEqual(['1\n', 1, 0]);
+    });
+
+    it('counts as read what the system may have taken, and not what waits in the stream', async () => {
+      const { writer, send, letGo } = writing({ isSlow: true });
+      send('1');
+      await flush();
+      send('23');
+      await flush();
+      send('456');
+      await flush();
+      expect(writer.close()).toBe(2);
+      await letGo();
+      expect(writer.close()).toBe(2 + 3 + 4);
+    });
+
+    it.each(['at once', 'later'])('does not count a write that fails %s because nobody reads', async (when) => {
+      const broken = Object.assign(new Error('broken'), { code: 'EPIPE' });
+      let fail: () => void = () => {};
+      const stream = new Writable({
+        write: (chunk, _, done) => {
+          if (String(chunk) === '1\n') done();
+          else if (when === 'at once') done(broken);
+          else fail = () => done(broken);
+        },
+      });
+      stream.on('error', () => {});
+      const writer = new LineWriter(stream);
+      for (const text of ['1', '22', '333']) {
+        writer.send(whole(bytesOf(text)));
+        await flush();
+      }
+      fail();
+      await flush();
+      // Of a write that was not over, a part may have been taken before the failure.
+      expect(writer.close()).toBe(when === 'at once' ? 2 : 2 + 3);
+    });
   });
 
   it('may be told to write now', () => {

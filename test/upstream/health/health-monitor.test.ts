@@ -5,7 +5,7 @@ import { FakeClock } from '../../support/fake-clock.js';
 import { bridging, sendCall } from '../stdio/bridging.js';
 
 const MIB = 1024 * 1024;
-const TOO_MANY = '3 broken or oversized frames within a minute';
+const TOO_MANY = 'it sent 3 broken or oversized frames within a minute';
 
 describe('protocol violations', () => {
   it('are forgiven twice a minute', () => {
@@ -80,7 +80,7 @@ describe('a child', () => {
       copyInto(bridge, piece);
       bytes += piece.length;
     }
-    expect(health).toEqual(['more than 16 MiB on stdout that is no message, within a minute']);
+    expect(health).toEqual(['it wrote more than 16 MiB that is no message to stdout within a minute']);
     expect(bytes).toBe(17 * MIB + piece.length);
   });
 

@@ -3,8 +3,18 @@ import { EnvelopeRequest } from '../../../src/mcp/relayed-request.js';
 import { LivenessProbe } from '../../../src/upstream/health/liveness-probe.js';
 import { FakeClock } from '../../support/fake-clock.js';
 import { ScriptedChild } from '../../support/scripted-child.js';
-import { flush, requestOf } from '../../support/wire.js';
+import { flush, type Message, requestOf } from '../../support/wire.js';
 import { answerTo, CALL, Listener, progressOf } from '../stdio/bridging.js';
+
+/** Output that proves nothing: a thread may print it while the one that answers is stuck. */
+const NO_SIGNS: readonly (readonly [what: string, message: Message | string])[] = [
+  ['lines that are no messages', 'not even a message'],
+  ['notifications', { jsonrpc: '2.0', method: 'notifications/message', params: { level: 'info', data: 'x' } }],
+  ['progress that nobody asked for', progressOf(999_999, 1)],
+  ['answers that nobody asked for', answerTo(999_999)],
+  ['answers that it has given already', answerTo(1)],
+  ['requests of its own', { jsonrpc: '2.0', id: 'q', method: 'ping' }],
+];
 
 /** A server after its handshake, with the reports of the liveness probe written down. */
 async function suspecting() {
@@ -42,14 +52,53 @@ describe('a child that lets requests time out', () => {
     expect(told).toEqual(['suspected']);
   });
 
-  it('is not, as long as anything at all comes from it', async () => {
+  it('is not, if it answers others meanwhile, in time or late', async () => {
     const { child, told, call, advance } = await suspecting();
-    for (let count = 0; count < 10; count += 1) {
-      call();
-      await advance(1_000);
-      if (count % 2 === 1) child.say('not even a message');
+    for (let round = 0; round < 4; round += 1) {
+      for (let count = 0; count < 2; count += 1) {
+        call();
+        await advance(1_000);
+      }
+      if (round % 2 === 0) call();
+      child.say(answerTo(child.calls.at(-1)?.id));
     }
+    expect(child.bridge.counters).toMatchObject({ late: 2, duplicate: 0 });
     expect(told).toEqual([]);
+  });
+
+  it.each(NO_SIGNS)('is, although it prints %s all the time', async (_, message) => {
+    const { child, told, call, advance } = await suspecting();
+    for (let count = 0; count < 3; count += 1) {
+      call();
+      child.say(message);
+      await advance(1_000);
+      child.say(message);
+    }
+    expect(told).toEqual(['suspected']);
+  });
+
+  it('is not while one of its calls reports progress, however seldom', async () => {
+    const { child, told, call, advance } = await suspecting();
+    call(60_000);
+    child.say(progressOf(child.calls[0]?.id, 1));
+    for (let count = 0; count < 20; count += 1) call();
+    await advance(59_000);
+    child.say(progressOf(child.calls[0]?.id, 2));
+    for (let count = 0; count < 20; count += 1) call();
+    await advance(59_000);
+    expect(told).toEqual([]);
+  });
+
+  it('is after that call has timed out, too', async () => {
+    const { child, told, call, advance } = await suspecting();
+    call(5_000);
+    child.say(progressOf(child.calls[0]?.id, 1));
+    for (let count = 0; count < 3; count += 1) call();
+    await advance(5_000);
+    expect(told).toEqual([]);
+    for (let count = 0; count < 2; count += 1) call();
+    await advance(1_000);
+    expect(told).toEqual(['suspected']);
   });
 
   it('is not for one long call that reports progress', async () => {
@@ -133,6 +182,25 @@ describe('a suspect child', () => {
     await advance(60_000);
     expect(told).toEqual(['suspected']);
     expect(clock.pending).toBe(0);
+  });
+
+  it.each(NO_SIGNS)('is not cleared by %s', async (_, message) => {
+    const { child, told, advance } = await suspect();
+    for (let second = 0; second < 20; second += 1) {
+      child.say(message);
+      await advance(1_000);
+    }
+    expect(told).toEqual(['suspected', 'unresponsive']);
+  });
+
+  it('is cleared by progress of a call that is still in flight', async () => {
+    const { child, told, call, advance } = await suspecting();
+    call(60_000);
+    for (let count = 0; count < 3; count += 1) call();
+    await advance(1_000);
+    child.say(progressOf(child.calls[0]?.id, 1));
+    await advance(250);
+    expect(told).toEqual(['suspected', 'cleared']);
   });
 
   it('can become suspect again after it was cleared', async () => {

@@ -416,6 +416,19 @@ describe('the end of the process', () => {
     expect(clock.pending).toBe(0);
   });
 
+  it('tells requests that cannot have reached the child from the others, and all why it was ended', () => {
+    const { bridge, output } = bridging();
+    const [first, second] = [sendCall(bridge), sendCall(bridge)];
+    const before = output.sentBytes;
+    const third = sendCall(bridge);
+    // Of the second, the child may have read a part.
+    output.lostBytes = output.sentBytes - before + 1;
+    bridge.close('exited', 'it went mad');
+    expect([first, second, third].map(({ listener }) => listener.outcomes)).toEqual(
+      [true, true, false].map((sent) => [{ kind: 'failed', reason: 'exited', sent, because: 'it went mad' }]),
+    );
+  });
+
   it('leaves nothing to be sent: requests fail as unsent, the rest is dropped', async () => {
     const { bridge, clock, output, requests, say } = bridging();
     const early = sendCall(bridge);
