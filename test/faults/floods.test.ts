@@ -141,13 +141,17 @@ describe('servers whose incomplete messages are larger than the common limit', (
     const client = await gateway.connect();
     await gateway.untilState('f', 'ready');
     expect(failureOf(await client.call('f__oversized', { bytes: 3 * MIB }))).toMatchObject({
-      reason: 'response_too_large',
+      reason: 'response_dropped',
+      outcome: 'failed',
     });
     expect(textOf(await client.call('f__answer', { nonce: 'next' }))).toBe('next');
     const { result } = await client.request('tools/call', { name: 'trunkline__status' });
     expect(result.structuredContent.limits.partialFrameBytes).toMatchObject({ now: 0, max: MIB, refused: 1 });
     expect(result.content[0].text).toContain(
-      'Messages dropped: 1, because incomplete messages took up 1048576 bytes already (limit `gateway.maxPartial`).',
+      'Unfinished messages dropped: 1, the largest first, because all unfinished messages together reached 1048576 bytes (limit `gateway.maxPartial`).',
+    );
+    expect(result.content[0].text).toContain(
+      'unfinished messages dropped: 1 as the largest when the limit `gateway.maxPartial` was reached',
     );
   });
 });

@@ -10,6 +10,7 @@ export function renderProblem(server: ServerReport): string[] {
     ...failureRows(server),
     ...gapRows(server, BRIEF_NAMES),
     ...callRows(server),
+    unfinishedRow(server),
     ...(server.problem === '' ? [] : outputRows(server)),
     adviceRow(server),
   ]);
@@ -17,7 +18,12 @@ export function renderProblem(server: ServerReport): string[] {
 
 /** A server without a problem about which there is something to know. Empty if there is nothing. */
 export function renderRemarks(server: ServerReport): string[] {
-  const rows = [restartRow(server), ...callRows(server), hiddenTextRow(server, BRIEF_NAMES)].filter(isTold);
+  const rows = [
+    restartRow(server),
+    ...callRows(server),
+    unfinishedRow(server),
+    hiddenTextRow(server, BRIEF_NAMES),
+  ].filter(isTold);
   return rows.length === 0 ? [] : block(server, rows);
 }
 
@@ -39,6 +45,7 @@ export function renderServer(server: ServerReport): string[] {
     instances.length > 1 && row('processes', instances.map(describeInstance).join('; ')),
     trafficRow(server),
     ...callRows(server),
+    unfinishedRow(server),
     droppedRow(server),
     server.droppedLogLines > 0 && row('log lines dropped', `${server.droppedLogLines} (more than 1000 in one second)`),
     ...outputRows(server),
@@ -199,7 +206,17 @@ function trafficRow({ calls, errors, inFlight, cancelled, repeated, latencyMs }:
   return row('calls', [String(calls), ...kinds.filter(isTold)].join(', '));
 }
 
-function droppedRow({ dropped }: ServerReport): Row {
+/** What was taken from the server because it did not finish its messages. */
+function unfinishedRow({ dropped: { evicted = 0, stalled = 0 } }: ServerReport): Row {
+  const why = [
+    evicted > 0 && `${evicted} as the largest when the limit \`gateway.maxPartial\` was reached`,
+    stalled > 0 && `${stalled} because no byte came within \`gateway.lineTimeout\``,
+  ];
+  const told = why.filter(isTold);
+  return told.length > 0 && row('unfinished messages dropped', told.join(', '));
+}
+
+function droppedRow({ dropped: { evicted, stalled, ...dropped } }: ServerReport): Row {
   const kinds = Object.entries(dropped).filter(([, count]) => count > 0);
   return kinds.length > 0 && row('dropped messages', kinds.map(([kind, count]) => `${kind} ${count}`).join(', '));
 }

@@ -35,6 +35,10 @@ export function readInto(stream: Readable, reader: ByteReader): Readable {
     },
   };
   const socket = new Socket(options);
+  // Node writes the next bytes into the memory that it was given last.
+  reader.whenMoved(() => {
+    if (!socket.destroyed) handle.useUserBuffer(reader.freeSpace);
+  });
   reading.add(socket);
   socket.once('close', () => reading.delete(socket));
   socket.resume();
@@ -56,7 +60,7 @@ export function stopReading(): void {
  * it is read as usual.
  */
 interface Handle {
-  readonly useUserBuffer: () => void;
+  readonly useUserBuffer: (memory: Uint8Array) => void;
 }
 
 function takeHandle(stream: Readable): Handle | undefined {

@@ -16,7 +16,7 @@ import type { Dialect, Dialed, Dialer, DialOutcome, DialTarget, UpstreamListener
 import { type BridgeEvents, type BridgeOptions, StdioBridge } from './stdio-bridge.js';
 
 export interface StdioDialerOptions
-  extends Required<Pick<BridgeOptions, 'clock' | 'scan' | 'partialFrames' | 'bufferPool'>> {
+  extends Required<Pick<BridgeOptions, 'clock' | 'scan' | 'unfinishedLines' | 'bufferPool'>> {
   /** The protocol era that the servers speak. */
   readonly dialect: Dialect;
   readonly backpressure: Backpressure;
@@ -118,7 +118,7 @@ export class StdioDialer implements Dialer {
     listener: UpstreamListener,
     health: Pick<BridgeEvents, 'silent' | 'violated'>,
   ): { readonly child: SpawnedChild; readonly bridge: StdioBridge } {
-    const { clock, scan, partialFrames, bufferPool } = this.#options;
+    const { clock, scan, unfinishedLines, bufferPool } = this.#options;
     const { dialect, backpressure, events, hasManyConnections, onInternalError } = this.#options;
     const bridge = new StdioBridge({
       clock,
@@ -127,7 +127,8 @@ export class StdioDialer implements Dialer {
       output: new LineWriter(spawned.stdin, hasManyConnections ? setImmediate : undefined),
       maxFrameBytes,
       maxUnwrittenBytes,
-      partialFrames,
+      unfinishedLines,
+      isPaused: () => stdout.isPaused(),
       bufferPool,
       tap: {
         isOn: () => events.wants('message.relayed'),

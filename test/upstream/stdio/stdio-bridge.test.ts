@@ -197,6 +197,8 @@ describe('an answer that nobody waits for', () => {
       unknown: 6,
       junk: 0,
       oversized: 0,
+      evicted: 0,
+      stalled: 0,
       staleProgress: 0,
       unsentReplies: 0,
     });
