@@ -2,6 +2,8 @@ import { mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
+import { UnfinishedLines } from '../../src/io/unfinished-lines.js';
+import { FakeClock } from '../support/fake-clock.js';
 import { GatewayProcess } from '../support/gateway-process.js';
 import { FAULTY, failureOf, InProcessGateway, textOf } from '../support/in-process-gateway.js';
 import { until } from '../support/processes.js';
@@ -131,6 +133,30 @@ describe('clients that send more calls than the whole gateway may queue', () => 
       'Calls refused: 1, because 2 calls were waiting already (limit `gateway.maxQueued`).',
     );
     for (const answer of await Promise.all([...busy, ...waiting])) expect(answer.isError).toBeUndefined();
+  });
+});
+
+describe('a server that does not finish a message', () => {
+  it('loses it after a while, but not while Trunkline does not read from the server', async () => {
+    const time = new FakeClock();
+    const schedule = (delayMs: number, task: () => void) => time.schedule(delayMs, task);
+    const unfinishedLines = new UnfinishedLines({ maxBytes: 64 * MIB, timeoutMs: 30_000, schedule });
+    const gateway = new InProcessGateway({ servers: { f: {} }, unfinishedLines });
+    end = () => gateway.end();
+    const client = await gateway.connect();
+    await gateway.untilState('f', 'ready');
+    const call = client.call('f__hoard', { bytes: MIB });
+    await until('all of it is read', () => unfinishedLines.memory.used === MIB);
+    const slowClient = gateway.composition.platform.backpressure.client();
+    slowClient.pause();
+    time.advance(300_000);
+    expect(gateway.status('f').dropped).toMatchObject({ stalled: 0 });
+    slowClient.resume();
+    time.advance(40_000);
+    expect(failureOf(await call)).toMatchObject({ reason: 'response_unfinished', outcome: 'failed' });
+    expect(gateway.status('f')).toMatchObject({ state: 'ready', generation: 1, dropped: { stalled: 1 } });
+    expect([unfinishedLines.memory.used, time.pending]).toEqual([0, 0]);
+    slowClient.close();
   });
 });
 
