@@ -35,7 +35,7 @@ const LIMITS = {
 export async function openInside(concurrency) {
   await Promise.all([loadBreaker(), loadQueue()]);
   const platform = createPlatform();
-  const { clock, scan, backpressure, partialFrames, bufferPool, internalErrors } = platform;
+  const { clock, scan, backpressure, unfinishedLines, bufferPool, internalErrors } = platform;
   platform.events.subscribe('internal.error', ({ error }) => console.error(error));
   const gateway = new Gateway({
     clock,
@@ -57,7 +57,7 @@ export async function openInside(concurrency) {
     output: new Pipe((chunk) => client.receive(chunk)),
     backpressure,
     maxLineBytes: 64 * MIB,
-    partialFrames,
+    unfinishedLines,
     bufferPool,
     scan,
     chooseEra: createEraChooser(platform, gateway, { name: 'trunkline', version: '1.0.0' }),
@@ -78,7 +78,7 @@ export function openAlone() {
 }
 
 function createServer(
-  { clock, scan, partialFrames, bufferPool, events, internalErrors },
+  { clock, scan, unfinishedLines, bufferPool, events, internalErrors },
   { key, id, profile, concurrency, listenerFor },
 ) {
   const { onInternalError } = internalErrors;
@@ -107,7 +107,7 @@ function createServer(
     output: new LineWriter(new Pipe((chunk) => server.receive(chunk))),
     maxFrameBytes: 64 * MIB,
     maxUnwrittenBytes: 4 * MIB,
-    partialFrames,
+    unfinishedLines,
     bufferPool,
     events: {
       request: (request) => legacyDialect.answer(request),

@@ -43,9 +43,12 @@ function decoding({ name, unit, byteLength }, mib) {
     oversized: () => {
       throw new Error(`${name} is too large`);
     },
+    evicted: (_head, reason) => {
+      throw new Error(`${name} was dropped: ${reason}`);
+    },
   };
-  const { partialFrames: held, bufferPool } = createPlatform();
-  const decoder = new LineDecoder({ sink, maxLineBytes: 64 * MIB, held, bufferPool });
+  const { unfinishedLines, bufferPool } = createPlatform();
+  const decoder = new LineDecoder({ sink, dropped: sink, maxLineBytes: 64 * MIB, unfinishedLines, bufferPool });
   const take = (chunk) => decoder.push(chunk, sink);
   const run = () => {
     count = 0;

@@ -97,10 +97,13 @@ export function compose(options: ComposeOptions): Composition {
     catalogues,
     platform = createPlatform(),
   } = options;
-  const { clock, events, partialFrames, internalErrors } = platform;
-  const { maxQueued, maxPartialBytes } = config.gateway;
-  partialFrames.limitTo(maxPartialBytes);
-  const waiting = new SharedLimit(maxQueued);
+  const { clock, events, unfinishedLines, internalErrors } = platform;
+  const limitUnfinishedLines = ({ maxPartialBytes, lineTimeoutMs }: Config['gateway']) => {
+    unfinishedLines.memory.limitTo(maxPartialBytes);
+    unfinishedLines.stalls.limitTo(lineTimeoutMs);
+  };
+  limitUnfinishedLines(config.gateway);
+  const waiting = new SharedLimit(config.gateway.maxQueued);
   logEvents(events, logger);
   secrets.know(config.servers.flatMap(secretsOf));
   const startedAt = clock.now();
@@ -133,7 +136,8 @@ export function compose(options: ComposeOptions): Composition {
     config: activeConfig.facts,
     redact,
     waiting,
-    partialFrames,
+    partialFrames: unfinishedLines.memory,
+    requestBodies: platform.requestBodies,
     internalErrorCount: internalErrors.count,
     catalogs,
     canRestart: activeConfig.config.gateway.restartTool,
@@ -205,7 +209,7 @@ export function compose(options: ComposeOptions): Composition {
       // Secrets must be known before anything about the new servers is logged.
       secrets.know(next.servers.flatMap(secretsOf));
       waiting.limitTo(next.gateway.maxQueued);
-      partialFrames.limitTo(next.gateway.maxPartialBytes);
+      limitUnfinishedLines(next.gateway);
       instances.change(next, changes.adjusted);
       if (isOther) apply(changes, notice, before.gateway.restartTool);
       return { ...changes, isOther, needsRestart: activeConfig.needsRestart };

@@ -1,8 +1,9 @@
 import { isUtf8 } from 'node:buffer';
 import { InternalErrorLog } from '../errors/internal-error-log.js';
 import type { BufferPool } from '../io/buffer-pool.js';
-import { SharedLimit } from '../io/shared-limit.js';
+import { FairMemory } from '../io/fair-memory.js';
 import { Backpressure } from '../io/streams/backpressure.js';
+import { UnfinishedLines } from '../io/unfinished-lines.js';
 import { createScan, type ScanEnvelope } from '../mcp/envelope.js';
 import { EventBus } from '../observe/events/event-bus.js';
 import { systemClock } from '../observe/system-clock.js';
@@ -15,8 +16,10 @@ export interface Platform {
   readonly scan: ScanEnvelope;
   /** Pauses and resumes reading from the servers. */
   readonly backpressure: Backpressure;
-  /** Limits the bytes of incomplete messages, of all clients and servers together. */
-  readonly partialFrames: SharedLimit;
+  /** Bounds the unfinished messages on the pipes of all servers and clients together. */
+  readonly unfinishedLines: UnfinishedLines;
+  /** Bounds the incomplete bodies of all HTTP requests together. */
+  readonly requestBodies: FairMemory;
   /** Buffers for server output. */
   readonly bufferPool: BufferPool;
   readonly events: EventBus;
@@ -25,6 +28,7 @@ export interface Platform {
 
 /** Used until the configuration is read. */
 const MAX_PARTIAL_BYTES = 256 * 1024 * 1024;
+const LINE_TIMEOUT_MS = 30_000;
 
 export function createPlatform(): Platform {
   const events = new EventBus();
@@ -32,7 +36,13 @@ export function createPlatform(): Platform {
     clock: systemClock,
     scan: createScan(isUtf8),
     backpressure: new Backpressure(),
-    partialFrames: new SharedLimit(MAX_PARTIAL_BYTES),
+    unfinishedLines: new UnfinishedLines({
+      maxBytes: MAX_PARTIAL_BYTES,
+      timeoutMs: LINE_TIMEOUT_MS,
+      schedule: systemClock.schedule,
+    }),
+    // The HTTP server sets the limit.
+    requestBodies: new FairMemory(0),
     bufferPool: createBufferPool(systemClock),
     events,
     internalErrors: new InternalErrorLog(events),

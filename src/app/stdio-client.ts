@@ -36,7 +36,7 @@ export async function openStdioClient(platform: Platform, gateway: PendingGatewa
     output: process.stdout,
     backpressure: platform.backpressure,
     maxLineBytes: MAX_LINE_BYTES,
-    partialFrames: platform.partialFrames,
+    unfinishedLines: platform.unfinishedLines,
     bufferPool: platform.bufferPool,
     scan: platform.scan,
     chooseEra: createEraChooser(platform, gateway, IDENTITY),

@@ -76,6 +76,7 @@ export function checkFile(text: string, file: string): CheckedFile {
       startLimit: gateway.startLimit ?? null,
       maxQueued: gateway.maxQueued ?? GATEWAY_BUILT_IN.maxQueued,
       maxPartialBytes: gateway.maxPartial ?? GATEWAY_BUILT_IN.maxPartial,
+      lineTimeoutMs: gateway.lineTimeout ?? GATEWAY_BUILT_IN.lineTimeout,
       maxInstructionsBytes: gateway.maxInstructions ?? GATEWAY_BUILT_IN.maxInstructions,
       http: toHttpConfig(gateway.http ?? {}),
     },

@@ -105,8 +105,10 @@ export interface GatewayConfig {
   readonly startLimit: number;
   /** Calls that may wait in the queues of all servers together. */
   readonly maxQueued: number;
-  /** Bytes of incomplete messages that all connections together may hold. */
+  /** Bytes of unfinished messages on the pipes of all servers and clients together. */
   readonly maxPartialBytes: number;
+  /** An unfinished message on a pipe is dropped when no byte of it came for so long. */
+  readonly lineTimeoutMs: number;
   /** Size limit of the instructions for a client that sees all servers. 0 leaves out what servers say. */
   readonly maxInstructionsBytes: number;
   readonly http: HttpConfig;
@@ -121,6 +123,8 @@ export interface HttpConfig {
   readonly requestsPerSecond: number;
   readonly requestBurst: number;
   readonly maxBodyBytes: number;
+  /** Bytes of all request bodies that have not arrived completely, together. */
+  readonly maxPartialBytes: number;
   /** Time for a whole request to arrive. */
   readonly requestTimeoutMs: number;
   /** Time between comments on a silent stream. */

@@ -39,6 +39,7 @@ export const GATEWAY_DEFAULTS = {
   watch: true,
   maxQueued: 1024,
   maxPartial: '256MiB',
+  lineTimeout: '30s',
   maxInstructions: '8KiB',
 } as const;
 
@@ -50,6 +51,7 @@ export const HTTP_DEFAULTS = {
   requestsPerSecond: 50,
   requestBurst: 100,
   maxBody: '4MiB',
+  maxPartial: '128MiB',
   receiveTimeout: '30s',
   keepAlive: '15s',
   maxUnread: '8MiB',

@@ -2,7 +2,7 @@ import { resolve } from 'node:path';
 import type { Config } from './config.js';
 import { GATEWAY_DEFAULTS, MIN_START_LIMIT } from './defaults.js';
 import { toHttpConfig } from './http-settings.js';
-import { parseBytes } from './units.js';
+import { parseBytes, parseDuration } from './units.js';
 
 /** A configuration without servers, in place of a file that cannot be used. `file` may be unknown. */
 export function emptyConfig(file: string | undefined): Config {
@@ -17,6 +17,7 @@ export function emptyConfig(file: string | undefined): Config {
       startLimit: MIN_START_LIMIT,
       maxQueued: GATEWAY_DEFAULTS.maxQueued,
       maxPartialBytes: parseBytes(GATEWAY_DEFAULTS.maxPartial),
+      lineTimeoutMs: parseDuration(GATEWAY_DEFAULTS.lineTimeout),
       maxInstructionsBytes: parseBytes(GATEWAY_DEFAULTS.maxInstructions),
       http: toHttpConfig({}),
     },

@@ -35,8 +35,13 @@ const gatewaySettings = z.strictObject(
     ),
     maxPartial: bytes(
       GATEWAY_DEFAULTS.maxPartial,
-      'Limit on incomplete incoming messages, for all servers and clients together. A message that exceeds it is dropped.',
+      'Limit on unfinished incoming messages, for all servers and the client on stdin together. When it is reached, the largest of them is dropped.',
       { min: '1MiB', max: '16GiB' },
+    ),
+    lineTimeout: duration(
+      GATEWAY_DEFAULTS.lineTimeout,
+      'Drops an unfinished message of a server, or of the client on stdin, when no byte of it came for so long.',
+      { min: '1s', max: '1h' },
     ),
     maxInstructions: bytes(
       GATEWAY_DEFAULTS.maxInstructions,

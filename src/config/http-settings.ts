@@ -31,6 +31,11 @@ const httpSettings = z.strictObject(
       min: '1KiB',
       max: '256MiB',
     }),
+    maxPartial: bytes(
+      HTTP_DEFAULTS.maxPartial,
+      'Limit on request bodies that have not arrived completely, for all clients together; at least maxBody. When it is reached, the token that holds the most loses its largest body, with 503.',
+      { min: '1MiB', max: '16GiB' },
+    ),
     // Node requires at least as much time for a whole request as for its headers, which have 10 s.
     receiveTimeout: duration(HTTP_DEFAULTS.receiveTimeout, 'How long a whole request may take to arrive.', {
       min: '10s',
@@ -78,6 +83,7 @@ export function toHttpConfig(section: HttpSection): HttpConfig {
     requestsPerSecond: settings.requestsPerSecond,
     requestBurst: settings.requestBurst,
     maxBodyBytes: settings.maxBody,
+    maxPartialBytes: Math.max(settings.maxPartial, settings.maxBody),
     requestTimeoutMs: settings.receiveTimeout,
     keepAliveMs: settings.keepAlive,
     maxUnwrittenBytes: settings.maxUnread,

@@ -22,6 +22,8 @@ export type FailureReason =
   | 'timeout'
   | 'child_exited'
   | 'response_too_large'
+  | 'response_dropped'
+  | 'response_unfinished'
   | 'response_malformed';
 
 /** A call that the gateway answers because the server did not. */
@@ -126,10 +128,22 @@ const SENTENCES: Readonly<Record<Exclude<FailureReason, 'not_approved'>, string>
   timeout: 'did not answer in time, so Trunkline cancelled the call.',
   child_exited: `exited during this call. ${RESTARTS}`,
   response_too_large: 'sent an answer larger than its setting `maxFrame` allows, so Trunkline dropped the answer.',
+  response_dropped:
+    'was sending the largest of the unfinished messages that Trunkline held, and their limit `gateway.maxPartial` was reached, so Trunkline dropped the answer.',
+  response_unfinished:
+    'began an answer and sent nothing more of it within the setting `gateway.lineTimeout`, so Trunkline dropped the answer.',
   response_malformed: 'sent an answer that is not valid JSON-RPC, so Trunkline dropped the answer.',
 };
 
+/** The server answered, and no client can have the answer. */
+const LOST_ANSWERS: ReadonlySet<FailureReason> = new Set([
+  'response_too_large',
+  'response_dropped',
+  'response_unfinished',
+  'response_malformed',
+]);
+
 function outcomeOf({ reason, sent }: Failure): 'not_sent' | 'unknown' | 'failed' {
   if (!sent) return 'not_sent';
-  return reason === 'response_too_large' || reason === 'response_malformed' ? 'failed' : 'unknown';
+  return LOST_ANSWERS.has(reason) ? 'failed' : 'unknown';
 }

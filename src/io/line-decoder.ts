@@ -1,16 +1,11 @@
 import { BufferPool } from './buffer-pool.js';
 import { ReadBuffer } from './read-buffer.js';
-import { SharedLimit } from './shared-limit.js';
+import { type EvictionReason, type UnfinishedLine, UnfinishedLines } from './unfinished-lines.js';
 
 const NEWLINE = 0x0a;
 const CARRIAGE_RETURN = 0x0d;
 const TAB = 0x09;
 const SPACE = 0x20;
-/**
- * An unfinished line of at most so many bytes is exempt from the shared limit, so that a stream that uses up the limit
- * does not make others lose lines that merely arrive in two pieces.
- */
-const EXEMPT_BYTES = 64 * 1024;
 /** How many bytes of a dropped line are kept at either end: enough to find the id of the request that it answers. */
 const FRAGMENT_BYTES = 512;
 
@@ -21,8 +16,16 @@ export interface LineSink {
    * them in memory. A large line is alone in leased memory (`Lease.of`).
    */
   line(bytes: Uint8Array, start: number, end: number): void;
-  /** A line passed a limit and was dropped. Reading continues after its newline. */
+}
+
+/** Learns of the lines that were dropped. Reading continues after the newline of such a line. */
+export interface DroppedLineSink {
+  /**
+   * A line was dropped, and its newline has come: it passed the limit for one line, or `evicted` has reported it before.
+   */
   oversized(fragment: OversizedLine): void;
+  /** An unfinished line was dropped, of which `head` is the beginning. Its rest is skipped; `oversized` reports its end. */
+  evicted(head: Uint8Array, reason: EvictionReason): void;
 }
 
 /** Both ends of a dropped line. */
@@ -30,13 +33,18 @@ export interface OversizedLine {
   readonly head: Uint8Array;
   readonly tail: Uint8Array;
   readonly byteLength: number;
+  /** Why the line was dropped before it was finished; `undefined` if it passed the limit for one line. */
+  readonly evicted: EvictionReason | undefined;
 }
 
-interface LineDecoderOptions {
+export interface LineDecoderOptions {
   readonly sink: LineSink;
+  readonly dropped?: DroppedLineSink;
   readonly maxLineBytes: number;
-  /** Limits the bytes of unfinished lines in all decoders together; a line that would pass it is dropped. */
-  readonly sharedLimit?: SharedLimit | undefined;
+  /** Bounds the unfinished lines of all decoders together. Without it, only the limit for one line applies. */
+  readonly unfinishedLines?: UnfinishedLines | undefined;
+  /** Whether nobody reads the stream at the moment. An unfinished line does not stall meanwhile. */
+  readonly isPaused?: (() => boolean) | undefined;
   /** Where the decoder's memory comes from. */
   readonly bufferPool?: BufferPool | undefined;
 }
@@ -50,12 +58,13 @@ interface LineDecoderOptions {
  */
 export class LineDecoder implements ByteReader {
   readonly #sink: LineSink;
+  readonly #dropped: DroppedLineSink;
   readonly #maxLineBytes: number;
-  readonly #limit: SharedLimit;
   readonly #buffer: ReadBuffer;
-  /** Bytes acquired from the shared limit for the unfinished line. */
-  #acquired = 0;
-  #skipped: { head: Uint8Array; tail: Uint8Array; byteLength: number } | undefined;
+  /** The unfinished line, unless it was dropped, among those of all decoders. */
+  readonly #unfinished: UnfinishedLine;
+  #skipped: SkippedLine | undefined;
+  #onMoved: () => void = () => {};
   #droppedLines = 0;
   #droppedBytes = 0;
   #blankLines = 0;
@@ -63,11 +72,16 @@ export class LineDecoder implements ByteReader {
   #excessBytes = 0;
   #hasEnded = false;
 
-  constructor({ sink, maxLineBytes, sharedLimit, bufferPool }: LineDecoderOptions) {
+  constructor(options: LineDecoderOptions) {
+    const { sink, dropped = NOBODY, maxLineBytes, unfinishedLines, isPaused = () => false, bufferPool } = options;
     this.#sink = sink;
+    this.#dropped = dropped;
     this.#maxLineBytes = maxLineBytes;
-    this.#limit = sharedLimit ?? new SharedLimit(Number.POSITIVE_INFINITY);
     this.#buffer = new ReadBuffer(bufferPool ?? new BufferPool(), maxLineBytes);
+    this.#unfinished = (unfinishedLines ?? boundless()).join({
+      isPaused,
+      evict: (reason) => this.#evictBetweenReads(reason),
+    });
   }
 
   /** Lines dropped because they passed a limit or because the stream ended before their newline. */
@@ -103,6 +117,10 @@ export class LineDecoder implements ByteReader {
     return this.#buffer.freeSpace;
   }
 
+  whenMoved(listener: () => void): void {
+    this.#onMoved = listener;
+  }
+
   filled(byteLength: number): void {
     if (this.#hasEnded) return;
     let isSearched = false;
@@ -127,7 +145,7 @@ export class LineDecoder implements ByteReader {
     const lost = this.#skipped?.byteLength ?? this.#buffer.length;
     if (lost > 0) this.#countDropped(lost);
     this.#skipped = undefined;
-    this.#releaseAcquired();
+    this.#unfinished.leave();
     this.#buffer.drop();
     return lost;
   }
@@ -183,7 +201,7 @@ export class LineDecoder implements ByteReader {
   }
 
   #line(bytes: Uint8Array, start: number, end: number): void {
-    if (this.#acquired > 0) this.#releaseAcquired();
+    if (this.#unfinished.exists) this.#unfinished.end();
     if (this.#skipped === undefined && end - start <= this.#maxLineBytes) {
       this.#sink.line(bytes, start, end);
       return;
@@ -192,7 +210,7 @@ export class LineDecoder implements ByteReader {
     this.#skipped = undefined;
     this.#countDropped(skipped.byteLength);
     this.#excessBytes += this.#excessOf(skipped);
-    this.#sink.oversized(skipped);
+    this.#dropped.oversized(skipped);
   }
 
   /** Keeps the unfinished line, or only its ends if it passes a limit. */
@@ -200,32 +218,40 @@ export class LineDecoder implements ByteReader {
     const buffer = this.#buffer;
     const { length } = buffer;
     if (length === 0) return;
-    if (this.#skipped === undefined && length <= this.#maxLineBytes && this.#acquireFor(length)) return;
-    this.#releaseAcquired();
-    this.#skip(buffer.bytes, 0, length);
+    if (this.#skipped === undefined && length <= this.#maxLineBytes) {
+      if (!this.#unfinished.grow(length)) this.#dropped.evicted(this.#drop('memory-limit'), 'memory-limit');
+      return;
+    }
+    const skipped = this.#skip(buffer.bytes, 0, length);
     buffer.dropLarge();
+    // The rest of a line that is too long takes no memory, but it must come.
+    if (skipped.evicted === undefined) this.#unfinished.grow(0);
   }
 
-  /** Returns `false`, and acquires nothing, if the shared limit does not allow a line of this length. */
-  #acquireFor(length: number): boolean {
-    const more = length - this.#acquired;
-    if (length <= EXEMPT_BYTES) this.#limit.acquire(more);
-    else if (!this.#limit.tryAcquire(more)) return false;
-    this.#acquired = length;
-    return true;
+  /** Drops the unfinished line while the stream waits for its next bytes, for which there is other memory then. */
+  #evictBetweenReads(reason: EvictionReason): void {
+    const head = this.#drop(reason);
+    this.#buffer.prepareRead();
+    this.#onMoved();
+    this.#dropped.evicted(head, reason);
   }
 
-  #releaseAcquired(): void {
-    this.#limit.release(this.#acquired);
-    this.#acquired = 0;
+  /** Drops the unfinished line, and returns its beginning. Call `prepareRead` before the next read. */
+  #drop(reason: EvictionReason): Uint8Array {
+    const { bytes, length } = this.#buffer;
+    const skipped = this.#skip(bytes, 0, length);
+    skipped.evicted = reason;
+    this.#unfinished.end();
+    this.#buffer.dropLarge();
+    return skipped.head;
   }
 
-  #skip(bytes: Uint8Array, start: number, end: number): OversizedLine {
+  #skip(bytes: Uint8Array, start: number, end: number): SkippedLine {
     const head = bytes.slice(start, Math.min(end, start + FRAGMENT_BYTES));
     const tail = bytes.slice(Math.max(start, end - FRAGMENT_BYTES), end);
     const skipped = this.#skipped;
     if (skipped === undefined) {
-      this.#skipped = { head, tail, byteLength: end - start };
+      this.#skipped = { head, tail, byteLength: end - start, evicted: undefined };
       return this.#skipped;
     }
     skipped.byteLength += end - start;
@@ -244,6 +270,25 @@ export class LineDecoder implements ByteReader {
   }
 }
 
+/** A dropped line that has not ended. */
+interface SkippedLine {
+  head: Uint8Array;
+  tail: Uint8Array;
+  byteLength: number;
+  evicted: EvictionReason | undefined;
+}
+
+const NOBODY: DroppedLineSink = { oversized: () => {}, evicted: () => {} };
+
+/** For a decoder that shares nothing. */
+function boundless(): UnfinishedLines {
+  return new UnfinishedLines({
+    maxBytes: Number.POSITIVE_INFINITY,
+    timeoutMs: Number.POSITIVE_INFINITY,
+    schedule: () => () => {},
+  });
+}
+
 function joined(first: Uint8Array, second: Uint8Array): Uint8Array {
   const both = new Uint8Array(first.length + second.length);
   both.set(first);
@@ -255,9 +300,11 @@ function joined(first: Uint8Array, second: Uint8Array): Uint8Array {
 export interface ByteReader {
   /**
    * Where to write the next bytes, from its beginning; never empty. It stays the same until `filled` is called, and may
-   * be different memory afterwards.
+   * be different memory afterwards. `whenMoved` tells when it becomes different memory in between.
    */
   readonly freeSpace: Uint8Array;
+  /** `listener` is called when nothing may be written to the last `freeSpace` any more, although it was not filled. */
+  whenMoved?(listener: () => void): void;
   /** Tells the reader that so many bytes, at least one, were written to `freeSpace`. */
   filled(byteLength: number): void;
 }

@@ -1,8 +1,4 @@
-/**
- * A limit on how much of something several holders may use together: calls that wait, or bytes of incomplete messages.
- *
- * Counts how often it refused, for the status.
- */
+/** A limit on how much of something several holders may use together. Counts how often it refused, for the status. */
 export class SharedLimit {
   #max: number;
   #used = 0;
@@ -16,7 +12,7 @@ export class SharedLimit {
     return this.#max;
   }
 
-  /** How much is in use; more than `max` after `acquire`, or after the limit became smaller. */
+  /** How much is in use; more than `max` after the limit became smaller. */
   get used(): number {
     return this.#used;
   }
@@ -37,11 +33,6 @@ export class SharedLimit {
     if (isWithinLimit) this.#used += amount;
     else this.#refusals += 1;
     return isWithinLimit;
-  }
-
-  /** Acquires `amount` even if that passes the limit. */
-  acquire(amount: number): void {
-    this.#used += amount;
   }
 
   release(amount: number): void {

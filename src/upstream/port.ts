@@ -137,6 +137,10 @@ export interface DropCounters {
   blank: number;
   /** Messages beyond the frame limit. */
   oversized: number;
+  /** Unfinished messages that held the most when the memory for unfinished messages was full. */
+  evicted: number;
+  /** Unfinished messages of which no byte came for too long. */
+  stalled: number;
   /** Progress that goes backward, or belongs to no open request. */
   staleProgress: number;
   /** Answers to requests of the server that could not be written. */
@@ -144,7 +148,18 @@ export interface DropCounters {
 }
 
 export function newDropCounters(): DropCounters {
-  return { late: 0, duplicate: 0, unknown: 0, junk: 0, blank: 0, oversized: 0, staleProgress: 0, unsentReplies: 0 };
+  return {
+    late: 0,
+    duplicate: 0,
+    unknown: 0,
+    junk: 0,
+    blank: 0,
+    oversized: 0,
+    evicted: 0,
+    stalled: 0,
+    staleProgress: 0,
+    unsentReplies: 0,
+  };
 }
 
 /** A client's request that can be sent under any id. */
@@ -203,6 +218,10 @@ export type RequestFailure =
   /** The server does not read: too many bytes wait for it already. */
   | 'overloaded'
   | 'response_too_large'
+  /** The answer was unfinished and held the most when the memory for unfinished messages was full. */
+  | 'response_dropped'
+  /** The answer began, and no byte of it came for too long. */
+  | 'response_unfinished'
   | 'response_malformed'
   /** The sender cancelled the request. */
   | 'cancelled';

@@ -305,6 +305,7 @@ describe('the gateway', () => {
       startLimit: Math.max(4, availableParallelism()),
       maxQueued: 1024,
       maxPartialBytes: 268_435_456,
+      lineTimeoutMs: 30_000,
       maxInstructionsBytes: 8_192,
       http: {
         maxSessions: 100,
@@ -313,6 +314,7 @@ describe('the gateway', () => {
         requestsPerSecond: 50,
         requestBurst: 100,
         maxBodyBytes: 4_194_304,
+        maxPartialBytes: 134_217_728,
         requestTimeoutMs: 30_000,
         keepAliveMs: 15_000,
         maxUnwrittenBytes: 8_388_608,
@@ -323,18 +325,19 @@ describe('the gateway', () => {
 
   test('takes what the file says', () => {
     const text =
-      'servers: { a: { command: x } }\ngateway: { startupWait: 0s, idleStop: 1m, restartTool: true, startLimit: 1 }\n';
+      'servers: { a: { command: x } }\ngateway: { startupWait: 0s, idleStop: 1m, restartTool: true, startLimit: 1, lineTimeout: 5s }\n';
     expect(load(text).gateway).toMatchObject({
       startupWaitMs: 0,
       idleStopMs: 60_000,
       restartTool: true,
       startLimit: 1,
+      lineTimeoutMs: 5_000,
     });
   });
 
   test('takes the limits of HTTP one by one', () => {
     const limits = `{ maxSessions: 1, sessionIdle: 90s, maxConnections: 2, requestsPerSecond: 3, requestBurst: 4,
-      maxBody: 64KiB, receiveTimeout: 2m, keepAlive: 5s, maxUnread: 1MiB, maxReplay: 0B }`;
+      maxBody: 64KiB, maxPartial: 2MiB, receiveTimeout: 2m, keepAlive: 5s, maxUnread: 1MiB, maxReplay: 0B }`;
     expect(load(`servers: { a: { command: x } }\ngateway: { http: ${limits} }\n`).gateway.http).toStrictEqual({
       maxSessions: 1,
       sessionIdleMs: 90_000,
@@ -342,6 +345,7 @@ describe('the gateway', () => {
       requestsPerSecond: 3,
       requestBurst: 4,
       maxBodyBytes: 65_536,
+      maxPartialBytes: 2_097_152,
       requestTimeoutMs: 120_000,
       keepAliveMs: 5_000,
       maxUnwrittenBytes: 1_048_576,
@@ -349,6 +353,12 @@ describe('the gateway', () => {
     });
     const { http } = load('servers: { a: { command: x } }\ngateway: { http: { maxSessions: 7 } }\n').gateway;
     expect(http).toMatchObject({ maxSessions: 7, maxConnections: 256 });
+  });
+
+  test('allows at least one whole body to arrive slowly', () => {
+    const limits = '{ maxBody: 8MiB, maxPartial: 2MiB }';
+    const { http } = load(`servers: { a: { command: x } }\ngateway: { http: ${limits} }\n`).gateway;
+    expect(http).toMatchObject({ maxBodyBytes: 8_388_608, maxPartialBytes: 8_388_608 });
   });
 
   test('has defaults for the limits of HTTP', () => {
@@ -359,6 +369,7 @@ describe('the gateway', () => {
       requestsPerSecond: 50,
       requestBurst: 100,
       maxBodyBytes: 4_194_304,
+      maxPartialBytes: 134_217_728,
       requestTimeoutMs: 30_000,
       keepAliveMs: 15_000,
       maxUnwrittenBytes: 8_388_608,

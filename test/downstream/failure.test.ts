@@ -9,7 +9,16 @@ import {
 
 const REASONS: readonly FailureReason[] = [
   ...(['starting', 'restarting', 'parked', 'stopped', 'misconfigured', 'breaker_open', 'queue_full'] as const),
-  ...(['queue_timeout', 'overloaded', 'timeout', 'child_exited', 'response_too_large', 'response_malformed'] as const),
+  ...([
+    'queue_timeout',
+    'overloaded',
+    'timeout',
+    'child_exited',
+    'response_too_large',
+    'response_dropped',
+    'response_unfinished',
+    'response_malformed',
+  ] as const),
   'all_queues_full',
 ];
 
@@ -60,6 +69,8 @@ describe('a failure', () => {
     ['child_exited', true, 'unknown'],
     ['stopped', true, 'unknown'],
     ['response_too_large', true, 'failed'],
+    ['response_dropped', true, 'failed'],
+    ['response_unfinished', true, 'failed'],
     ['response_malformed', true, 'failed'],
     ['overloaded', false, 'not_sent'],
     ['stopped', false, 'not_sent'],

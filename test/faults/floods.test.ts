@@ -2,6 +2,8 @@ import { mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
+import { UnfinishedLines } from '../../src/io/unfinished-lines.js';
+import { FakeClock } from '../support/fake-clock.js';
 import { GatewayProcess } from '../support/gateway-process.js';
 import { hurryingClock } from '../support/hurrying-clock.js';
 import { FAULTY, failureOf, InProcessGateway, textOf } from '../support/in-process-gateway.js';
@@ -174,6 +176,30 @@ describe('clients that send more calls than the whole gateway may queue', () => 
   });
 });
 
+describe('a server that does not finish a message', () => {
+  it('loses it after a while, but not while Trunkline does not read from the server', async () => {
+    const time = new FakeClock();
+    const schedule = (delayMs: number, task: () => void) => time.schedule(delayMs, task);
+    const unfinishedLines = new UnfinishedLines({ maxBytes: 64 * MIB, timeoutMs: 30_000, schedule });
+    const gateway = new InProcessGateway({ servers: { f: {} }, unfinishedLines });
+    end = () => gateway.end();
+    const client = await gateway.connect();
+    await gateway.untilState('f', 'ready');
+    const call = client.call('f__hoard', { bytes: MIB });
+    await until('all of it is read', () => unfinishedLines.memory.used === MIB);
+    const slowClient = gateway.composition.platform.backpressure.client();
+    slowClient.pause();
+    time.advance(300_000);
+    expect(gateway.status('f').dropped).toMatchObject({ stalled: 0 });
+    slowClient.resume();
+    time.advance(40_000);
+    expect(failureOf(await call)).toMatchObject({ reason: 'response_unfinished', outcome: 'failed' });
+    expect(gateway.status('f')).toMatchObject({ state: 'ready', generation: 1, dropped: { stalled: 1 } });
+    expect([unfinishedLines.memory.used, time.pending]).toEqual([0, 0]);
+    slowClient.close();
+  });
+});
+
 describe('servers whose incomplete messages are larger than the common limit', () => {
   it('have the answer dropped that exceeds it, are reported by the status, and go on', async () => {
     const gateway = new InProcessGateway({ servers: { f: {} }, gateway: { maxPartial: '1MiB' } });
@@ -181,13 +207,17 @@ describe('servers whose incomplete messages are larger than the common limit', (
     const client = await gateway.connect();
     await gateway.untilState('f', 'ready');
     expect(failureOf(await client.call('f__oversized', { bytes: 3 * MIB }))).toMatchObject({
-      reason: 'response_too_large',
+      reason: 'response_dropped',
+      outcome: 'failed',
     });
     expect(textOf(await client.call('f__answer', { nonce: 'next' }))).toBe('next');
     const { result } = await client.request('tools/call', { name: 'trunkline__status' });
     expect(result.structuredContent.limits.partialFrameBytes).toMatchObject({ now: 0, max: MIB, refused: 1 });
     expect(result.content[0].text).toContain(
-      'Messages dropped: 1, because incomplete messages took up 1048576 bytes already (limit `gateway.maxPartial`).',
+      'Unfinished messages dropped: 1, the largest first, because all unfinished messages together reached 1048576 bytes (limit `gateway.maxPartial`).',
+    );
+    expect(result.content[0].text).toContain(
+      'unfinished messages dropped: 1 as the largest when the limit `gateway.maxPartial` was reached',
     );
   });
 });

@@ -15,7 +15,7 @@ async function start(options: InProcessOptions) {
 }
 
 const AGAIN = { restart: { firstDelay: '10ms' } };
-const BROKEN = 'it sent 3 broken or oversized frames within a minute';
+const BROKEN = 'it sent 3 broken, oversized or unfinished frames within a minute';
 
 describe('a server that breaks the protocol', () => {
   const third = 'has that request fail, goes on, and is restarted at the third time';

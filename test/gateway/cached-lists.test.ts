@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { CachedCatalogue, serializeCatalogue } from '../../src/gateway/catalog/cached-catalogue.js';
 import { createStatusTool } from '../../src/gateway/status/status-tool.js';
+import { FairMemory } from '../../src/io/fair-memory.js';
 import { SharedLimit } from '../../src/io/shared-limit.js';
 import { type GatewayScript, offering, scriptGateway, toolOf } from '../support/scripted-gateway.js';
 import { bytesOf, flush, type Message, scan } from '../support/wire.js';
@@ -374,7 +375,8 @@ describe('the status of a server', () => {
       ...{
         redact: (text) => text,
         waiting: new SharedLimit(9),
-        partialFrames: new SharedLimit(9),
+        partialFrames: new FairMemory(9),
+        requestBodies: new FairMemory(9),
         internalErrorCount: 0,
       },
       catalogs: gateway.catalogs,

@@ -2,27 +2,46 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { BufferPool, Lease } from '../../src/io/buffer-pool.js';
 import { copyInto, LineDecoder, type OversizedLine } from '../../src/io/line-decoder.js';
-import { SharedLimit } from '../../src/io/shared-limit.js';
+import { type EvictionReason, UnfinishedLines } from '../../src/io/unfinished-lines.js';
+import { FakeClock } from '../support/fake-clock.js';
 import { repetitions } from '../support/repetitions.js';
 
 const MIB = 1024 * 1024;
 
-/** Everything that came out, as text and in order; dropped lines as their length in brackets. */
-function decoding(maxLineBytes = 1024, sharedLimit?: SharedLimit) {
+/**
+ * Everything that came out, as text and in order; dropped lines as their length in brackets, after the reason in brackets
+ * if they were dropped unfinished.
+ */
+function decoding(maxLineBytes = 1024, unfinishedLines?: UnfinishedLines, isPaused?: () => boolean) {
   const lines: string[] = [];
   const dropped: OversizedLine[] = [];
+  const heads: string[] = [];
   const sink = {
     line: (bytes: Uint8Array, start: number, end: number) => lines.push(text(bytes.subarray(start, end))),
+  };
+  const losses = {
     oversized: (fragment: OversizedLine) => {
       dropped.push(fragment);
       lines.push(`[${fragment.byteLength}]`);
     },
+    evicted: (head: Uint8Array, reason: EvictionReason) => {
+      heads.push(text(head));
+      lines.push(`[${reason}]`);
+    },
   };
-  const decoder = new LineDecoder({ sink, maxLineBytes, sharedLimit });
+  const decoder = new LineDecoder({ sink, dropped: losses, maxLineBytes, unfinishedLines, isPaused });
   const push = (...chunks: (string | Uint8Array)[]) => {
     for (const chunk of chunks) copyInto(decoder, typeof chunk === 'string' ? Buffer.from(chunk) : chunk);
   };
-  return { decoder, lines, dropped, push };
+  return { decoder, lines, dropped, heads, push };
+}
+
+/** What decoders share, and the time that passes for it. */
+function sharing(maxBytes: number, timeoutMs = 30_000) {
+  const clock = new FakeClock();
+  const schedule = (delayMs: number, task: () => void) => clock.schedule(delayMs, task);
+  const unfinishedLines = new UnfinishedLines({ maxBytes, timeoutMs, schedule });
+  return { clock, unfinishedLines, memory: unfinishedLines.memory };
 }
 
 function text(bytes: Uint8Array | undefined): string {
@@ -96,7 +115,6 @@ describe('cutting a stream into lines', () => {
     const views: Uint8Array[] = [];
     const sink = {
       line: (bytes: Uint8Array, start: number, end: number) => views.push(bytes.subarray(start, end)),
-      oversized: () => {},
     };
     const decoder = new LineDecoder({ sink, maxLineBytes: 1024 });
     for (const chunk of ['fir', 'st\nsec', 'ond\nthi', 'rd\n']) copyInto(decoder, Buffer.from(chunk));
@@ -203,59 +221,73 @@ describe('the cost of a line in pieces', () => {
   });
 });
 
+type Decoding = ReturnType<typeof decoding>;
+
 describe('several decoders that share what they may hold', () => {
   const large = (mark: string) => `${mark}${'x'.repeat(MIB)}`;
 
-  it('hold no more together than that: the line that would be beyond it is dropped, and the next one is read', () => {
-    const sharedLimit = new SharedLimit(3 * MIB);
-    const [one, two, three] = [
-      decoding(8 * MIB, sharedLimit),
-      decoding(8 * MIB, sharedLimit),
-      decoding(8 * MIB, sharedLimit),
-    ];
+  it('hold no more together than that: the oldest of the largest lines is dropped, and all others are read', () => {
+    const { unfinishedLines, memory } = sharing(3 * MIB);
+    const [one, two, three] = [1, 2, 3].map(() => decoding(8 * MIB, unfinishedLines)) as [Decoding, Decoding, Decoding];
     one.push(large('1'));
     two.push(large('2'));
     three.push(large('3'));
-    expect(sharedLimit.used).toBeLessThanOrEqual(3 * MIB);
-    three.push('end\nnext\n');
-    expect(three.lines).toEqual([`[${MIB + 4}]`, 'next']);
-    expect(text(three.dropped[0]?.head)).toMatch(/^3x+$/);
-    expect(text(three.dropped[0]?.tail)).toMatch(/xend$/);
-    one.push('\n');
+    expect(memory.used).toBeLessThanOrEqual(3 * MIB);
+    expect([one.lines, two.lines, three.lines]).toEqual([['[memory-limit]'], [], []]);
+    expect(one.heads[0]).toMatch(/^1x{511}$/);
+    expect(one.decoder.unfinishedBytes).toBe(0);
+    one.push('end\nnext\n');
+    expect(one.lines.slice(1)).toEqual([`[${MIB + 4}]`, 'next']);
+    expect(one.dropped[0]).toMatchObject({ evicted: 'memory-limit' });
+    expect(text(one.dropped[0]?.head)).toMatch(/^1x+$/);
+    expect(text(one.dropped[0]?.tail)).toMatch(/xend$/);
     two.push('\n');
-    expect([one.lines, two.lines]).toEqual([[large('1')], [large('2')]]);
-    expect([sharedLimit.used, sharedLimit.refusals]).toEqual([0, 1]);
+    three.push('\n');
+    expect([two.lines, three.lines]).toEqual([[large('2')], [large('3')]]);
+    expect([memory.used, memory.evictions]).toEqual([0, 1]);
   });
 
-  it('keep nobody from lines that merely come in two pieces, however much somebody hoards', () => {
-    const sharedLimit = new SharedLimit(MIB);
-    const [hoarder, other] = [decoding(8 * MIB, sharedLimit), decoding(8 * MIB, sharedLimit)];
+  it('drop the line that grows, if it is the largest itself', () => {
+    const { unfinishedLines, memory } = sharing(3 * MIB);
+    const [small, greedy] = [decoding(8 * MIB, unfinishedLines), decoding(8 * MIB, unfinishedLines)];
+    small.push(large('s'));
+    greedy.push(large(''), large(''), 'end\nnext\n');
+    expect(greedy.lines).toEqual(['[memory-limit]', `[${2 * MIB + 3}]`, 'next']);
+    small.push('\n');
+    expect(small.lines).toEqual([large('s')]);
+    expect([memory.used, memory.evictions]).toEqual([0, 1]);
+  });
+
+  it('keep nobody from lines that merely come in two pieces, and drop nothing for them', () => {
+    const { unfinishedLines, memory } = sharing(MIB);
+    const [hoarder, other] = [decoding(8 * MIB, unfinishedLines), decoding(8 * MIB, unfinishedLines)];
     hoarder.push('x'.repeat(MIB));
     other.push('a'.repeat(30_000), 'b'.repeat(30_000), '\n');
     expect(other.lines).toEqual(['a'.repeat(30_000) + 'b'.repeat(30_000)]);
+    expect([hoarder.lines, memory.used]).toEqual([[], MIB]);
   });
 
-  it('release what they acquired when they end, are full, or drop a line', () => {
-    const sharedLimit = new SharedLimit(4 * MIB);
-    const { decoder, push } = decoding(2 * MIB, sharedLimit);
+  it('release what they hold when they end, are full, or drop a line', () => {
+    const { unfinishedLines, memory } = sharing(4 * MIB);
+    const { decoder, push } = decoding(2 * MIB, unfinishedLines);
     push(large(''));
-    expect(sharedLimit.used).toBeGreaterThanOrEqual(MIB);
+    expect(memory.used).toBeGreaterThanOrEqual(MIB);
     push('x'.repeat(2 * MIB));
-    expect(sharedLimit.used).toBe(0);
+    expect(memory.used).toBe(0);
     push('\n', large(''));
     decoder.end();
-    expect(sharedLimit.used).toBe(0);
+    expect(memory.used).toBe(0);
   });
 
   it('never hold more of one line than its limit', () => {
-    const sharedLimit = new SharedLimit(8 * MIB);
-    const { push } = decoding(3 * MIB, sharedLimit);
+    const { unfinishedLines, memory } = sharing(8 * MIB);
+    const { push } = decoding(3 * MIB, unfinishedLines);
     for (let mib = 0; mib < 3; mib += 1) push(new Uint8Array(MIB));
-    expect(sharedLimit.used).toBe(3 * MIB);
+    expect(memory.used).toBe(3 * MIB);
   });
 
   it('read a line that becomes larger, or stays smaller, than the last one', () => {
-    const { lines, push } = decoding(8 * MIB, new SharedLimit(64 * MIB));
+    const { lines, push } = decoding(8 * MIB, sharing(64 * MIB).unfinishedLines);
     const sent = [1, 1, 1, 3, 3, 0.1, 3, 0.2, 0.2, 0.2].map((mib, index) => `${index}${'x'.repeat(mib * MIB)}`);
     for (const line of sent) {
       for (let at = 0; at < line.length; at += 50_000) push(line.slice(at, at + 50_000));
@@ -266,19 +298,91 @@ describe('several decoders that share what they may hold', () => {
   });
 });
 
+describe('an unfinished line of which no byte comes', () => {
+  it('is dropped after the timeout, gives its memory back, and reading goes on after its newline', () => {
+    const { clock, unfinishedLines, memory } = sharing(8 * MIB);
+    const { lines, heads, push } = decoding(2 * MIB, unfinishedLines);
+    push('sound\n', 'x'.repeat(MIB));
+    clock.advance(30_000);
+    expect(lines).toEqual(['sound']);
+    clock.advance(10_000);
+    expect([lines.at(-1), heads, memory.used]).toEqual(['[line-timeout]', ['x'.repeat(512)], 0]);
+    push('rest\nnext\n');
+    expect(lines.slice(2)).toEqual([`[${MIB + 4}]`, 'next']);
+    clock.advance(100_000);
+    expect(lines).toHaveLength(4);
+    expect(clock.pending).toBe(0);
+  });
+
+  it('is kept for as long as bytes come, one by one', () => {
+    const { clock, unfinishedLines } = sharing(8 * MIB);
+    const { lines, push } = decoding(1_024, unfinishedLines);
+    for (let count = 0; count < 20; count += 1) {
+      push('x');
+      clock.advance(29_999);
+    }
+    push('\n');
+    expect(lines).toEqual(['x'.repeat(20)]);
+  });
+
+  it('is kept while nobody reads the stream', () => {
+    const { clock, unfinishedLines } = sharing(8 * MIB);
+    let isPaused = true;
+    const { lines, push } = decoding(1_024, unfinishedLines, () => isPaused);
+    push('half');
+    clock.advance(300_000);
+    isPaused = false;
+    clock.advance(29_999);
+    push(' whole\n');
+    expect(lines).toEqual(['half whole']);
+  });
+
+  it('is dropped also if it is too long already, and is not reported again at its end as too long', () => {
+    const { clock, unfinishedLines } = sharing(8 * MIB);
+    const { lines, dropped, push } = decoding(10, unfinishedLines);
+    push('0123456789abc');
+    clock.advance(40_000);
+    push('d\nnext\n');
+    expect(lines).toEqual(['[line-timeout]', '[14]', 'next']);
+    expect(dropped[0]?.evicted).toBe('line-timeout');
+  });
+
+  it('costs no timer while no line is unfinished, nor after the end', () => {
+    const { clock, unfinishedLines } = sharing(8 * MIB);
+    const { decoder, push } = decoding(1_024, unfinishedLines);
+    push('one\ntwo\n');
+    expect(clock.pending).toBe(0);
+    push('half');
+    expect(clock.pending).toBe(1);
+    decoder.end();
+    expect(clock.pending).toBe(0);
+  });
+
+  it('waits for as long as the timeout that is set now', () => {
+    const { clock, unfinishedLines } = sharing(8 * MIB);
+    const { lines, push } = decoding(1_024, unfinishedLines);
+    unfinishedLines.stalls.limitTo(3_000);
+    push('half');
+    clock.advance(4_000);
+    expect(lines).toEqual(['[line-timeout]']);
+  });
+});
+
 describe('the memory that is read into', () => {
   /** Buffers are used again as soon as they can be. */
   const reused = () => new BufferPool({ maxIdleBytes: 64 * MIB });
 
   /** Reads as a socket does, which goes on writing to the free space that it was told of last. */
-  function reading(bufferPool: BufferPool, maxLineBytes = 8 * MIB) {
+  function reading(bufferPool: BufferPool, maxLineBytes = 8 * MIB, unfinishedLines?: UnfinishedLines) {
     const lines: Uint8Array[] = [];
     const sink = {
       line: (bytes: Uint8Array, start: number, end: number) => void lines.push(bytes.subarray(start, end)),
-      oversized: () => {},
     };
-    const decoder = new LineDecoder({ sink, maxLineBytes, bufferPool });
+    const decoder = new LineDecoder({ sink, maxLineBytes, bufferPool, unfinishedLines });
     let { freeSpace } = decoder;
+    decoder.whenMoved(() => {
+      freeSpace = decoder.freeSpace;
+    });
     const read = (bytes: string) => {
       for (let rest = Buffer.from(bytes); rest.length > 0; ) {
         const piece = rest.subarray(0, freeSpace.length);
@@ -318,6 +422,30 @@ describe('the memory that is read into', () => {
     expect(other.lines.map(text)).toEqual(['b'.repeat(MIB)]);
   });
 
+  it.each([
+    ['another line needs it', (other: { read(bytes: string): void }) => other.read('b'.repeat(1.5 * MIB))],
+    ['its line stalls', (_: unknown, clock: FakeClock) => clock.advance(40_000)],
+  ])('is freed between two reads when %s, and the next read goes elsewhere', (_, drop) => {
+    const freed: number[] = [];
+    const bufferPool = new BufferPool({
+      // As freed memory is: whoever reads or writes it fails.
+      free: ({ buffer }) => {
+        freed.push(buffer.byteLength);
+        structuredClone(buffer, { transfer: [buffer as ArrayBuffer] });
+      },
+    });
+    const { clock, unfinishedLines } = sharing(3 * MIB);
+    const one = reading(bufferPool, 8 * MIB, unfinishedLines);
+    const other = reading(bufferPool, 8 * MIB, unfinishedLines);
+    one.read('a'.repeat(2 * MIB));
+    const before = freed.length;
+    drop(other, clock);
+    expect(freed.slice(before).some((byteLength) => byteLength >= 2 * MIB)).toBe(true);
+    one.read('the rest\nnext\n');
+    other.read('\n');
+    expect(one.lines.map(text)).toEqual(['next']);
+  });
+
   it('may be released, and even freed, while the lines behind it are still to be told', () => {
     const freed: Uint8Array[] = [];
     const bufferPool = new BufferPool({ free: (freeSpace) => void freed.push(freeSpace.fill(0x0a)) });
@@ -327,7 +455,6 @@ describe('the memory that is read into', () => {
         lines.push(text(bytes.subarray(start, end)));
         Lease.of(bytes)?.release();
       },
-      oversized: () => {},
     };
     const decoder = new LineDecoder({ sink, maxLineBytes: MIB, bufferPool });
     copyInto(decoder, Buffer.from('a'.repeat(100_000)));
@@ -371,20 +498,19 @@ describe('the memory that is read into', () => {
 
   it('is left alone from the end on, also when that comes in the middle of what was read', () => {
     for (const first of ['a', 'a'.repeat(100_000)]) {
-      const sharedLimit = new SharedLimit(MIB);
+      const { unfinishedLines, memory } = sharing(MIB);
       const lines: number[] = [];
       const sink = {
         line: (_: Uint8Array, start: number, end: number) => {
           lines.push(end - start);
           if (lines.length === 2) decoder.end();
         },
-        oversized: () => {},
       };
-      const decoder = new LineDecoder({ sink, maxLineBytes: MIB, sharedLimit });
+      const decoder = new LineDecoder({ sink, maxLineBytes: MIB, unfinishedLines });
       copyInto(decoder, Buffer.from(`${first}\nbb\nccc\n${'d'.repeat(20_000)}`));
       copyInto(decoder, Buffer.from('\nee\n'));
       expect(lines).toEqual([first.length, 2]);
-      expect([decoder.unfinishedBytes, sharedLimit.used]).toEqual([0, 0]);
+      expect([decoder.unfinishedBytes, memory.used]).toEqual([0, 0]);
       expect(decoder.freeSpace.length).toBeGreaterThan(0);
     }
   });
@@ -397,7 +523,6 @@ describe('the memory that is read into', () => {
         if (line === 'bad') throw new Error('no');
         lines.push(line);
       },
-      oversized: () => {},
     };
     const decoder = new LineDecoder({ sink, maxLineBytes: MIB });
     expect(() => copyInto(decoder, Buffer.from('good\nbad\nlost\nhalf'))).toThrow('no');

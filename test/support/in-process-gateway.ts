@@ -13,6 +13,7 @@ import { createPlatform } from '../../src/app/platform.js';
 import { ClientPipe } from '../../src/downstream/stdio/client-pipe.js';
 import { reportStatus } from '../../src/gateway/status/status.js';
 import type { ServerReport } from '../../src/gateway/status/status-report.js';
+import type { UnfinishedLines } from '../../src/io/unfinished-lines.js';
 import type { ChildSnapshot } from '../../src/supervision/child-state.js';
 import type { Clock } from '../../src/timing/clock.js';
 import { loadConfig } from './load-config.js';
@@ -34,6 +35,8 @@ export interface InProcessOptions {
   readonly gateway?: Readonly<Record<string, unknown>>;
   /** In place of the time of the machine. */
   readonly clock?: Clock;
+  /** For a test that decides when a message stalls. */
+  readonly unfinishedLines?: UnfinishedLines;
   /** In place of our own. */
   readonly environment?: Readonly<Record<string, string | undefined>>;
 }
@@ -70,7 +73,7 @@ export class InProcessGateway {
     return gateway;
   }
 
-  constructor({ servers, gateway = {}, clock, environment = process.env }: InProcessOptions) {
+  constructor({ servers, gateway = {}, clock, unfinishedLines, environment = process.env }: InProcessOptions) {
     this.#left = new NothingLeft(this.folder);
     const platform = createPlatform();
     this.clock = new CountedClock(clock ?? platform.clock);
@@ -82,7 +85,7 @@ export class InProcessGateway {
     if (problem !== undefined) throw new Error(problem.message);
     this.composition = compose({
       config,
-      platform: { ...platform, clock: this.clock },
+      platform: { ...platform, clock: this.clock, ...(unfinishedLines && { unfinishedLines }) },
       logger: pino({ level: 'debug' }, { write: (line: string) => this.log.push(line) }),
       environment,
       runFolder: this.file('run'),

@@ -1,5 +1,5 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import type { SharedLimit } from '../../io/shared-limit.js';
+import type { FairMemory } from '../../io/fair-memory.js';
 import { RPC_CODES } from '../../jsonrpc/rpc-error.js';
 import type { RequestEnvelope, ScanEnvelope } from '../../mcp/envelope.js';
 import type { EventSink } from '../../observe/events/event-bus.js';
@@ -22,8 +22,8 @@ export interface EndpointOptions {
   readonly clock: Clock;
   readonly scan: ScanEnvelope;
   readonly limits: HttpLimits;
-  /** Bounds the incomplete bodies of all connections together. */
-  readonly partialFrames?: SharedLimit | undefined;
+  /** Bounds the incomplete bodies of all requests together. */
+  readonly requestBodies: FairMemory;
   readonly bearer: BearerCheck;
   readonly sessions: Sessions;
   readonly timers: Deadlines<Timed>;
@@ -100,9 +100,10 @@ export class Endpoint {
   }
 
   async #post(request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply | undefined> {
-    const { limits, partialFrames } = this.#options;
+    const { limits, requestBodies } = this.#options;
     const { maxBodyBytes } = limits;
-    const body = await readBody(request.raw, { maxBytes: maxBodyBytes, partialFrames });
+    const owners = () => [principalOf(request), this.#ownSession(request)?.id ?? ''];
+    const body = await readBody(request.raw, { maxBytes: maxBodyBytes, memory: requestBodies, owners });
     if (body === 'aborted') return reply.hijack();
     if (body === 'buffers-full') return this.refuse(request, reply, OVERLOADED);
     if (body === 'too-large') return this.refuse(request, reply, guards.tooLarge(maxBodyBytes));
@@ -174,9 +175,15 @@ export class Endpoint {
   #session(request: FastifyRequest, whenMissing: Refusal): Session | Refusal {
     const refusal = guards.refuseRevision(header(request, 'mcp-protocol-version'));
     if (refusal !== undefined) return refusal;
+    if (sessionIdOf(request) === undefined) return whenMissing;
+    return this.#ownSession(request) ?? UNKNOWN_SESSION;
+  }
+
+  /** The session that the request names, if there is one and the client owns it. */
+  #ownSession(request: FastifyRequest): Session | undefined {
     const id = sessionIdOf(request);
-    if (id === undefined) return whenMissing;
-    return this.#options.sessions.find(id, principalOf(request), endpointOf(request)) ?? UNKNOWN_SESSION;
+    if (id === undefined) return undefined;
+    return this.#options.sessions.find(id, principalOf(request), endpointOf(request));
   }
 
   /** Writes the response without fastify. */

@@ -1,6 +1,8 @@
 /** The limits that are settings. The code that opens the transport gives all of them. Their defaults are in the configuration. */
 export interface ConfigurableLimits {
   readonly maxBodyBytes: number;
+  /** Bytes of all bodies that have not arrived completely, together. */
+  readonly maxPartialBytes: number;
   /** Time for a whole request to arrive, without its answer. */
   readonly requestTimeoutMs: number;
   readonly maxConnections: number;

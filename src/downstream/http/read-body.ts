@@ -1,10 +1,12 @@
 import type { IncomingMessage } from 'node:http';
-import type { SharedLimit } from '../../io/shared-limit.js';
+import type { FairMemory, Holder } from '../../io/fair-memory.js';
 
 export interface BodyLimits {
   readonly maxBytes: number;
-  /** Bounds the incomplete bodies of all connections together. */
-  readonly partialFrames?: SharedLimit | undefined;
+  /** Bounds the incomplete bodies of all requests together. A body that arrives in one piece takes nothing of it. */
+  readonly memory: FairMemory;
+  /** Whom an incomplete body belongs to: the token and the session. */
+  readonly owners: () => readonly string[];
 }
 
 /**
@@ -15,16 +17,16 @@ export interface BodyLimits {
  */
 export function readBody(
   request: IncomingMessage,
-  { maxBytes, partialFrames }: BodyLimits,
+  { maxBytes, memory, owners }: BodyLimits,
 ): Promise<Uint8Array | 'too-large' | 'buffers-full' | 'aborted'> {
   return new Promise((resolve) => {
+    const wholeLength = Number(request.headers['content-length']);
     let chunks: Buffer[] = [];
     let length = 0;
-    let taken = 0;
+    let holder: Holder | undefined;
     const settle = (outcome: Uint8Array | 'too-large' | 'buffers-full' | 'aborted') => {
       chunks = [];
-      partialFrames?.release(taken);
-      taken = 0;
+      if (holder !== undefined) memory.leave(holder);
       resolve(outcome);
     };
     let isRefused = false;
@@ -37,12 +39,12 @@ export function readBody(
       if (isRefused) return;
       if (length > maxBytes) {
         refuse('too-large');
-      } else if (partialFrames?.tryAcquire(chunk.length) === false) {
-        refuse('buffers-full');
-      } else {
-        taken += chunk.length;
-        chunks.push(chunk);
+        return;
       }
+      chunks.push(chunk);
+      if (length === wholeLength) return;
+      holder ??= memory.join({ owners: owners(), evict: () => refuse('buffers-full') });
+      if (!memory.grow(holder, length)) refuse('buffers-full');
     });
     request.once('end', () => settle(chunks.length === 1 && chunks[0] ? chunks[0] : Buffer.concat(chunks)));
     request.once('error', () => settle('aborted'));

@@ -1,6 +1,6 @@
 import type { Server } from 'node:http';
 import { type FastifyInstance, fastify } from 'fastify';
-import type { SharedLimit } from '../../io/shared-limit.js';
+import type { FairMemory } from '../../io/fair-memory.js';
 import type { ScanEnvelope } from '../../mcp/envelope.js';
 import type { EventSink } from '../../observe/events/event-bus.js';
 import type { Clock } from '../../timing/clock.js';
@@ -21,8 +21,8 @@ export interface HttpTransportOptions {
   readonly bind: HttpBind;
   /** The tests shorten some of the fixed limits too. */
   readonly limits: ConfigurableLimits & Partial<FixedLimits>;
-  /** Bounds the incomplete bodies of all connections together. */
-  readonly partialFrames?: SharedLimit;
+  /** Bounds the incomplete bodies of all requests together. The transport sets its limit. */
+  readonly requestBodies: FairMemory;
   readonly events: EventSink;
 }
 
@@ -40,11 +40,12 @@ const CLOSE_GRACE_MS = 500;
 
 /** Serves MCP over Streamable HTTP. Rejects with an `HttpBindError` when the settings would let unknown clients in. */
 export async function openHttpTransport(options: HttpTransportOptions): Promise<HttpTransport> {
-  const { core, clock, scan, bind, events } = options;
+  const { core, clock, scan, bind, events, requestBodies } = options;
   const problem = checkBind(bind);
   if (problem !== undefined) throw problem;
 
   const limits = { ...FIXED_LIMITS, ...options.limits };
+  requestBodies.limitTo(limits.maxPartialBytes);
   const listener = new Listener({ https: bind.https, limits, events });
   const timers = new Deadlines<Timed>(clock, (timed) => timed.onDue());
   const sessions = new Sessions({
@@ -59,7 +60,7 @@ export async function openHttpTransport(options: HttpTransportOptions): Promise<
     clock,
     scan,
     limits,
-    partialFrames: options.partialFrames,
+    requestBodies,
     bearer,
     sessions,
     timers,

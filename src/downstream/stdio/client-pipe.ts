@@ -69,9 +69,8 @@ export class ClientPipe implements TransportSession, ReplyChannel {
     }
   }
 
-  /** Answers a line that was too long to be read. */
-  refuseOversized(maxBytes: number): void {
-    const message = `Message larger than the limit of ${maxBytes} bytes`;
+  /** Answers a line that was dropped unread. `message` says why. */
+  refuseLine(message: string): void {
     this.#sink.send(errorMessage(NULL_ID, new RpcError(RPC_CODES.invalidRequest, message)));
   }
 

@@ -1,11 +1,11 @@
 import { Socket } from 'node:net';
 import type { Readable, Writable } from 'node:stream';
 import type { BufferPool } from '../../io/buffer-pool.js';
-import { LineDecoder } from '../../io/line-decoder.js';
-import type { SharedLimit } from '../../io/shared-limit.js';
+import { type DroppedLineSink, LineDecoder } from '../../io/line-decoder.js';
 import type { Backpressure } from '../../io/streams/backpressure.js';
 import { FairWriter } from '../../io/streams/fair-writer.js';
 import { readInto } from '../../io/streams/read-into.js';
+import type { EvictionReason, UnfinishedLines } from '../../io/unfinished-lines.js';
 import { ClientPipe, type ClientPipeOptions } from './client-pipe.js';
 
 export interface StdioTransportOptions
@@ -15,8 +15,8 @@ export interface StdioTransportOptions
   /** Pauses the servers while the client does not read, unless another client still reads. */
   readonly backpressure: Backpressure;
   readonly maxLineBytes: number;
-  /** Bounds the incomplete lines of all connections together. */
-  readonly partialFrames?: SharedLimit;
+  /** Bounds the unfinished lines of all servers and clients together. */
+  readonly unfinishedLines?: UnfinishedLines;
   /** Provides the memory that the client's messages are read into. */
   readonly bufferPool?: BufferPool;
   /** The client's first message was received. Called once. */
@@ -44,7 +44,7 @@ export interface StdioTransport {
 
 /** Serves the one client at the other end of stdin and stdout. */
 export function openStdioTransport(options: StdioTransportOptions): StdioTransport {
-  const { output, maxLineBytes, partialFrames, bufferPool, onEnd, onInputEnd } = options;
+  const { output, maxLineBytes, unfinishedLines, bufferPool, onEnd, onInputEnd } = options;
   const { scan, chooseEra, principal, onInternalError } = options;
   const backpressure = options.backpressure.client();
   const onUnread = (unwrittenBytes: number) => {
@@ -60,12 +60,14 @@ export function openStdioTransport(options: StdioTransportOptions): StdioTranspo
   const end = () => {
     if (hasEnded) return;
     hasEnded = true;
+    decoder.end();
     client.close();
     backpressure.close();
     onEnd();
   };
   const inputEnded = () => {
     if (hasEnded) return;
+    decoder.end();
     onInputEnd?.();
     client.whenAllAnswered(() => sink.whenAllWritten(end));
   };
@@ -77,9 +79,21 @@ export function openStdioTransport(options: StdioTransportOptions): StdioTranspo
       onFirstMessage();
       onFirstMessage = undefined;
     },
-    oversized: () => client.refuseOversized(maxLineBytes),
   };
-  const decoder = new LineDecoder({ sink: lines, maxLineBytes, sharedLimit: partialFrames, bufferPool });
+  const dropped: DroppedLineSink = {
+    oversized: ({ evicted }) => {
+      if (evicted === undefined) client.refuseLine(`Message larger than the limit of ${maxLineBytes} bytes`);
+    },
+    evicted: (_head, reason) => client.refuseLine(WHY_EVICTED[reason]),
+  };
+  const decoder = new LineDecoder({
+    sink: lines,
+    dropped,
+    maxLineBytes,
+    unfinishedLines,
+    isPaused: () => input.isPaused(),
+    bufferPool,
+  });
   const input = readInto(options.input, decoder);
   input.once('end', inputEnded);
   input.once('error', inputEnded);
@@ -97,3 +111,10 @@ export function openStdioTransport(options: StdioTransportOptions): StdioTranspo
     close: end,
   };
 }
+
+const WHY_EVICTED: Readonly<Record<EvictionReason, string>> = {
+  'memory-limit':
+    'The message was dropped before its end: it was the largest of the unfinished messages, whose limit gateway.maxPartial is reached. Send it again',
+  'line-timeout':
+    'The message was dropped before its end: no byte of it came within gateway.lineTimeout. A message ends with a newline',
+};

@@ -2,7 +2,7 @@ import { isString, readText, type Span, toBytes, valuesAt, visitElements } from 
 import { RPC_CODES } from '../../jsonrpc/rpc-error.js';
 import type { ResponseEnvelope } from '../../mcp/envelope.js';
 import type { ListFacts } from '../../mcp/lists.js';
-import type { RequestTimeouts, UpstreamConnection } from '../../upstream/port.js';
+import type { RequestFailure, RequestTimeouts, UpstreamConnection } from '../../upstream/port.js';
 
 /** One entry of a list, as bytes of the server. */
 export interface RawEntry {
@@ -44,6 +44,14 @@ export interface PagedMethod {
   readonly token: ListFacts['token'] | 'resultTasks';
 }
 
+/** What the server did wrong when its answer was lost. */
+const BROKEN_ANSWERS: ReadonlySet<RequestFailure> = new Set([
+  'response_malformed',
+  'response_too_large',
+  'response_dropped',
+  'response_unfinished',
+]);
+
 /**
  * Reads all pages of a server's list, in the server's order. See the page server/utilities/pagination of the MCP
  * specification.
@@ -65,7 +73,7 @@ export async function listAllPages(
   for (let page = 1; ; page += 1) {
     const outcome = await source.request(method, cursor === undefined ? undefined : { cursor }, timeouts);
     if (outcome.kind === 'failed') {
-      const isBroken = outcome.reason === 'response_malformed' || outcome.reason === 'response_too_large';
+      const isBroken = BROKEN_ANSWERS.has(outcome.reason);
       return { kind: 'failed', reason: `${method}: ${outcome.reason}`, isBroken };
     }
     const { response } = outcome;

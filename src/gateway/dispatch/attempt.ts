@@ -293,5 +293,7 @@ const FAILURE_REASONS: Readonly<Record<SendFailure, FailureReason>> = {
   stopped: 'stopped',
   overloaded: 'overloaded',
   response_too_large: 'response_too_large',
+  response_dropped: 'response_dropped',
+  response_unfinished: 'response_unfinished',
   response_malformed: 'response_malformed',
 };

@@ -11,6 +11,7 @@ export function renderProblem(server: ServerReport): string[] {
     !isDown(server) && restartRow(server),
     ...gapRows(server, BRIEF_NAMES),
     ...callRows(server),
+    unfinishedRow(server),
     ...(server.problem === '' ? [] : outputRows(server)),
     adviceRow(server),
   ]);
@@ -18,7 +19,13 @@ export function renderProblem(server: ServerReport): string[] {
 
 /** A server without a problem about which there is something to know. Empty if there is nothing. */
 export function renderRemarks(server: ServerReport): string[] {
-  const rows = [restartRow(server), ...callRows(server), pausedRow(server), hiddenTextRow(server, BRIEF_NAMES)];
+  const rows = [
+    restartRow(server),
+    ...callRows(server),
+    unfinishedRow(server),
+    pausedRow(server),
+    hiddenTextRow(server, BRIEF_NAMES),
+  ];
   return rows.some(isTold) ? block(server, rows) : [];
 }
 
@@ -40,6 +47,7 @@ export function renderServer(server: ServerReport): string[] {
     instances.length > 1 && row('processes', instances.map(describeInstance).join('; ')),
     trafficRow(server),
     ...callRows(server),
+    unfinishedRow(server),
     droppedRow(server),
     pausedRow(server),
     server.droppedLogBytes > 0 &&
@@ -214,7 +222,17 @@ function trafficRow({ calls, errors, inFlight, cancelled, repeated, latencyMs }:
   return row('calls', [String(calls), ...kinds.filter(isTold)].join(', '));
 }
 
-function droppedRow({ dropped }: ServerReport): Row {
+/** What was taken from the server because it did not finish its messages. */
+function unfinishedRow({ dropped: { evicted = 0, stalled = 0 } }: ServerReport): Row {
+  const why = [
+    evicted > 0 && `${evicted} as the largest when the limit \`gateway.maxPartial\` was reached`,
+    stalled > 0 && `${stalled} because no byte came within \`gateway.lineTimeout\``,
+  ];
+  const told = why.filter(isTold);
+  return told.length > 0 && row('unfinished messages dropped', told.join(', '));
+}
+
+function droppedRow({ dropped: { evicted, stalled, ...dropped } }: ServerReport): Row {
   const kinds = Object.entries(dropped).filter(([, count]) => count > 0);
   return kinds.length > 0 && row('dropped messages', kinds.map(([kind, count]) => `${kind} ${count}`).join(', '));
 }

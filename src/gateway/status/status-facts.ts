@@ -1,3 +1,4 @@
+import type { FairMemory } from '../../io/fair-memory.js';
 import type { SharedLimit } from '../../io/shared-limit.js';
 import type { Catalogs } from '../catalog/catalogs.js';
 import type { ServerState } from '../dispatch/availability.js';
@@ -67,8 +68,10 @@ export interface StatusFacts {
   readonly redact: (text: string) => string;
   /** Calls that wait for admission, over all servers. */
   readonly waiting: SharedLimit;
-  /** Bytes of incomplete messages, over all servers and clients. */
-  readonly partialFrames: SharedLimit;
+  /** Bytes of unfinished messages, over the pipes of all servers and clients. */
+  readonly partialFrames: FairMemory;
+  /** Bytes of incomplete request bodies, over all HTTP clients. */
+  readonly requestBodies: FairMemory;
   /** Number of internal errors, each of which failed one request. */
   readonly internalErrorCount: number;
   readonly servers: readonly ServerFacts[];

@@ -35,7 +35,7 @@ export interface ListOverview {
 
 export function overviewOf(report: StatusReport): StatusOverview {
   const { version, uptimeSeconds, configFile, configInForce, limits, servers, ...others } = report;
-  const { waitingCalls, partialFrameBytes } = limits;
+  const refusing = Object.entries(limits).filter(([, { refused }]) => refused > 0);
   return {
     version,
     ...differing({
@@ -43,10 +43,7 @@ export function overviewOf(report: StatusReport): StatusOverview {
       uptimeSeconds,
       configInForce: configInForce === 'current' ? null : configInForce,
       configFile: report.configFault === null ? null : configFile,
-      limits: differing({
-        waitingCalls: waitingCalls.refused > 0 ? waitingCalls : null,
-        partialFrameBytes: partialFrameBytes.refused > 0 ? partialFrameBytes : null,
-      }),
+      limits: Object.fromEntries(refusing),
     }),
     servers: splitByProblem(servers).flat().map(overviewOfServer),
   };

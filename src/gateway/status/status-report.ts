@@ -22,7 +22,10 @@ export interface StatusReport {
   /** Limits that all servers and clients share. */
   readonly limits: {
     readonly waitingCalls: LimitReport;
+    /** Bytes of unfinished messages on pipes. */
     readonly partialFrameBytes: LimitReport;
+    /** Bytes of incomplete bodies of HTTP requests. */
+    readonly requestBodyBytes: LimitReport;
   };
   /** Number of internal errors, each of which failed one request. */
   readonly internalErrorCount: number;
@@ -32,7 +35,7 @@ export interface StatusReport {
 export interface LimitReport {
   readonly now: number;
   readonly max: number;
-  /** How often the limit refused a call or message. */
+  /** How often the limit refused a call, or made a message or a body be dropped. */
   readonly refused: number;
 }
 

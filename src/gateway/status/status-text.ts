@@ -46,7 +46,7 @@ function countServers(servers: readonly ServerReport[]): string {
 
 /** What concerns Trunkline as a whole and is not as it should be. */
 function renderGeneral(report: StatusReport): string[] {
-  const { waitingCalls, partialFrameBytes } = report.limits;
+  const { waitingCalls, partialFrameBytes, requestBodyBytes } = report.limits;
   const lines = renderConfig(report);
   if (waitingCalls.refused > 0) {
     lines.push(
@@ -55,7 +55,12 @@ function renderGeneral(report: StatusReport): string[] {
   }
   if (partialFrameBytes.refused > 0) {
     lines.push(
-      `Messages dropped: ${partialFrameBytes.refused}, because incomplete messages took up ${partialFrameBytes.max} bytes already (limit \`gateway.maxPartial\`).`,
+      `Unfinished messages dropped: ${partialFrameBytes.refused}, the largest first, because all unfinished messages together reached ${partialFrameBytes.max} bytes (limit \`gateway.maxPartial\`).`,
+    );
+  }
+  if (requestBodyBytes.refused > 0) {
+    lines.push(
+      `Request bodies refused: ${requestBodyBytes.refused}, the largest of the client that held the most first, because all incomplete bodies together reached ${requestBodyBytes.max} bytes (limit \`gateway.http.maxPartial\`).`,
     );
   }
   if (report.internalErrorCount > 0)

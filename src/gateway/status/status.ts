@@ -1,4 +1,4 @@
-import type { SharedLimit } from '../../io/shared-limit.js';
+import type { FairMemory } from '../../io/fair-memory.js';
 import { printable, printableLines } from '../../json/printable.js';
 import type { ListKind } from '../../mcp/lists.js';
 import type { Shadowed } from '../catalog/catalog.js';
@@ -25,14 +25,18 @@ export function reportStatus(facts: StatusFacts, server?: string): StatusReport 
     ...reportConfig(facts),
     tools,
     advice: adviseOnToolCount(tools),
-    limits: { waitingCalls: reportLimit(facts.waiting), partialFrameBytes: reportLimit(facts.partialFrames) },
+    limits: {
+      waitingCalls: { now: facts.waiting.used, max: facts.waiting.max, refused: facts.waiting.refusals },
+      partialFrameBytes: reportMemory(facts.partialFrames),
+      requestBodyBytes: reportMemory(facts.requestBodies),
+    },
     internalErrorCount: facts.internalErrorCount,
     servers: chosen.map((one) => reportServer(facts, one, logLines)),
   };
 }
 
-function reportLimit({ used, max, refusals }: SharedLimit): LimitReport {
-  return { now: used, max, refused: refusals };
+function reportMemory({ used, max, evictions }: FairMemory): LimitReport {
+  return { now: used, max, refused: evictions };
 }
 
 function reportConfig({ now, config: { file, fault, reloads, needsRestart } }: StatusFacts) {

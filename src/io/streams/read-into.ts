@@ -39,6 +39,10 @@ export function readInto(stream: Readable, reader: ByteReader): Readable {
     },
   };
   const socket = new Socket(options);
+  // Node writes the next bytes into the memory that it was given last.
+  reader.whenMoved?.(() => {
+    if (!socket.destroyed) handle.useUserBuffer(reader.freeSpace);
+  });
   reading.add(socket);
   socket.once('close', () => reading.delete(socket));
   socket.resume();
@@ -60,7 +64,7 @@ export function stopReading(): void {
  * it is read as usual.
  */
 interface Handle {
-  readonly useUserBuffer: () => void;
+  readonly useUserBuffer: (memory: Uint8Array) => void;
 }
 
 /** Takes the handle out of the socket of a pipe, for a new socket. Returns `undefined` if the stream is not such a one. */

@@ -47,7 +47,7 @@ export class HealthMonitor {
     if (this.#timeouts === SILENT_AFTER) this.#events.silent();
   }
 
-  /** The server wrote a broken message, or one beyond the frame limit. */
+  /** The server wrote a broken message, one beyond the frame limit, or one that was dropped unfinished. */
   brokenFrame(): void {
     this.#report(this.#violations.brokenFrame());
   }
@@ -92,7 +92,8 @@ const SLOT_MS = 1_000;
 /**
  * Counts a server's violations of the protocol.
  *
- * A broken frame is a line that was meant as a message and cannot be read as one, or one beyond the frame limit. Stray
+ * A broken frame is a line that was meant as a message and cannot be read as one, one beyond the frame limit, or one that
+ * was dropped before it was finished. Stray
  * output is every other line that is no message: many servers log to stdout. Three broken frames within a minute, or more
  * than 16 MiB of stray output within a minute, are too much.
  */
@@ -111,7 +112,7 @@ export class ProtocolViolations {
     const now = this.#clock.now();
     this.#brokenFrames = [...this.#brokenFrames.filter((at) => now - at < WINDOW_MS), now];
     if (this.#brokenFrames.length < MAX_BROKEN_FRAMES) return undefined;
-    return `it sent ${MAX_BROKEN_FRAMES} broken or oversized frames within a minute`;
+    return `it sent ${MAX_BROKEN_FRAMES} broken, oversized or unfinished frames within a minute`;
   }
 
   /** Counts stray output. Returns why the server must be restarted, if this was too much. */

@@ -1,7 +1,6 @@
 import { type OnInternalError, reportInternalError, withErrorBoundary } from '../../errors/error-boundary.js';
-import type { BufferPool } from '../../io/buffer-pool.js';
-import { type ByteReader, LineDecoder, type LineSink, type OversizedLine } from '../../io/line-decoder.js';
-import type { SharedLimit } from '../../io/shared-limit.js';
+import { type ByteReader, LineDecoder, type LineDecoderOptions, type LineSink } from '../../io/line-decoder.js';
+import type { EvictionReason } from '../../io/unfinished-lines.js';
 import type { WorkAccount } from '../../io/work-budget.js';
 import { Digits } from '../../json/digits.js';
 import { isObject } from '../../json/json-text.js';
@@ -29,9 +28,9 @@ import {
   type SentRequest,
   type ServerRequest,
 } from '../port.js';
+import { DroppedLines } from './dropped-lines.js';
 import { IncomingRequests } from './incoming-requests.js';
 import { OutgoingRequests, type PendingRequest } from './outgoing-requests.js';
-import { findIdInFragments } from './oversized-line.js';
 import { WorkMeter } from './work-meter.js';
 
 export interface BridgeEvents extends HealthEvents {
@@ -40,12 +39,12 @@ export interface BridgeEvents extends HealthEvents {
   /** The server sends a notification other than progress, which the bridge delivers itself. */
   notification(notification: NotificationEnvelope): void;
   /** The server writes a line that is no message. It belongs in the server's log only. */
-  junk(line: Uint8Array, reason: Rejection['reason'] | 'too-large'): void;
+  junk(line: Uint8Array, reason: Rejection['reason'] | 'too-large' | EvictionReason): void;
   /** A handler threw. The error affects only the message that it was called for. Without a listener it is thrown on. */
   readonly fault?: OnInternalError;
 }
 
-export interface BridgeOptions {
+export interface BridgeOptions extends Pick<LineDecoderOptions, 'unfinishedLines' | 'isPaused' | 'bufferPool'> {
   readonly clock: Clock;
   readonly scan: ScanEnvelope;
   /** The server's stdin. */
@@ -55,10 +54,6 @@ export interface BridgeOptions {
   readonly maxFrameBytes: number;
   /** Requests fail as `overloaded` while more bytes than this wait for the server to read them. */
   readonly maxUnwrittenBytes: number;
-  /** Limits the bytes of incomplete lines that all bridges hold together. */
-  readonly partialFrames?: SharedLimit;
-  /** Provides the memory that the server's stdout is read into. */
-  readonly bufferPool?: BufferPool;
   /** Is charged for output that answers nothing. */
   readonly work?: Pick<WorkAccount, 'charge' | 'pausedMs'>;
   readonly tap?: MessageTap;
@@ -98,7 +93,7 @@ export class StdioBridge implements Channel, ByteReader, LineSink {
   #closed: CloseReason | undefined;
 
   constructor(options: BridgeOptions) {
-    const { clock, scan, output, events, maxFrameBytes, maxUnwrittenBytes, partialFrames, bufferPool } = options;
+    const { clock, scan, output, events, maxUnwrittenBytes, isPaused = () => false } = options;
     this.#scan = scan;
     this.#output = output;
     this.#tap = options.tap;
@@ -107,12 +102,6 @@ export class StdioBridge implements Channel, ByteReader, LineSink {
     this.#events = events;
     this.#maxUnwrittenBytes = maxUnwrittenBytes;
     this.#health = new HealthMonitor(clock, events);
-    this.#decoder = new LineDecoder({
-      sink: this,
-      maxLineBytes: maxFrameBytes,
-      sharedLimit: partialFrames,
-      bufferPool,
-    });
     this.#incoming = new IncomingRequests({
       counters: this.counters,
       canReply: () => this.#closed === undefined && output.unwrittenBytes <= maxUnwrittenBytes,
@@ -129,6 +118,15 @@ export class StdioBridge implements Channel, ByteReader, LineSink {
       onSignOfLife: () => this.#health.signOfLife(),
       onInternalError: events.fault,
     });
+    const dropped = new DroppedLines({
+      counters: this.counters,
+      outgoing: this.#outgoing,
+      health: this.#health,
+      meter: this.#meter,
+      log: (head, reason) => this.#withErrorBoundary(() => events.junk(head, reason)),
+      isPaused,
+    });
+    this.#decoder = new LineDecoder({ ...options, sink: this, dropped, maxLineBytes: options.maxFrameBytes });
   }
 
   /** Requests that wait for an answer. */
@@ -156,6 +154,10 @@ export class StdioBridge implements Channel, ByteReader, LineSink {
 
   get freeSpace(): Uint8Array {
     return this.#decoder.freeSpace;
+  }
+
+  whenMoved(listener: () => void): void {
+    this.#decoder.whenMoved(listener);
   }
 
   /** Takes bytes of the server's stdout, cut anywhere. Ignores them once the bridge is closed. */
@@ -230,14 +232,6 @@ export class StdioBridge implements Channel, ByteReader, LineSink {
   #write(message: SplicedMessage): void {
     if (this.#tap?.isOn()) this.#tap.relayed('to-server', message);
     this.#output.send(message);
-  }
-
-  oversized(fragment: OversizedLine): void {
-    this.counters.oversized += 1;
-    this.#meter.line(fragment.byteLength, false);
-    this.#withErrorBoundary(() => this.#events.junk(fragment.head, 'too-large'));
-    this.#outgoing.fail(findIdInFragments(fragment), 'response_too_large');
-    this.#health.brokenFrame();
   }
 
   #admit(timeouts: RequestTimeouts, handler: RequestHandler, isCancellable: boolean): PendingRequest | undefined {

@@ -20,7 +20,7 @@ import { type BridgeEvents, type BridgeOptions, StdioBridge } from './stdio-brid
 import { inSmallReads, MeteredReader } from './work-meter.js';
 
 export interface StdioDialerOptions
-  extends Required<Pick<BridgeOptions, 'clock' | 'scan' | 'partialFrames' | 'bufferPool'>> {
+  extends Required<Pick<BridgeOptions, 'clock' | 'scan' | 'unfinishedLines' | 'bufferPool'>> {
   /** Limits the time for output that answers nothing. */
   readonly workBudget: WorkBudget;
   /** The protocol era that the servers speak. */
@@ -132,7 +132,7 @@ export class StdioDialer implements Dialer {
       ...health
     }: Pick<BridgeEvents, 'silent' | 'violated'> & { pipeClosed(pipe: 'stdin' | 'stdout'): void },
   ): { readonly child: SpawnedChild; readonly bridge: StdioBridge; readonly work: WorkAccount } {
-    const { clock, scan, partialFrames, bufferPool } = this.#options;
+    const { clock, scan, unfinishedLines, bufferPool } = this.#options;
     const { dialect, backpressure, events, hasManyConnections, onInternalError } = this.#options;
     const stdin = watchReader(spawned.stdin);
     stdin.on('error', () => pipeClosed('stdin'));
@@ -154,7 +154,8 @@ export class StdioDialer implements Dialer {
       output: new LineWriter(stdin, hasManyConnections ? setImmediate : undefined),
       maxFrameBytes,
       maxUnwrittenBytes,
-      partialFrames,
+      unfinishedLines,
+      isPaused: () => stdout.isPaused(),
       bufferPool,
       work,
       tap: {

@@ -87,5 +87,6 @@ export function inSmallReads(reader: ByteReader, work: Pick<WorkAccount, 'isTrou
       return work.isTroubled ? freeSpace.subarray(0, SMALL_READ_BYTES) : freeSpace;
     },
     filled: (byteLength) => reader.filled(byteLength),
+    whenMoved: (listener) => reader.whenMoved?.(listener),
   };
 }

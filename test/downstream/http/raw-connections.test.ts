@@ -1,15 +1,19 @@
 import { once } from 'node:events';
+import type * as net from 'node:net';
 import { describe, expect, it } from 'vitest';
-import { SharedLimit } from '../../../src/io/shared-limit.js';
+import { FairMemory } from '../../../src/io/fair-memory.js';
 import { json } from './scripted-core.js';
 import {
   DEFAULT_LIMITS,
+  type Headers,
   initializeRequest,
   notification,
+  OTHER_TOKEN,
   readToEnd,
   request,
   type Serving,
   serving,
+  TOKEN,
 } from './serving.js';
 
 const INITIALIZE = JSON.stringify(initializeRequest('2025-11-25'));
@@ -156,20 +160,74 @@ describe('a body', () => {
     expect(http.core.endpoints).toEqual([]);
   });
 
-  it('is refused while others hold all that may be held of bodies that are not complete, and later is not', async () => {
-    const partialFrames = new SharedLimit(FOUR_MIB);
-    const http = await serving({ partialFrames });
+  describe('that is slow', () => {
+    const LIMIT = FOUR_MIB;
+
+    /** Sends all of a body but its last 10 bytes, and waits until they were read. */
+    async function sendSlowly(http: Serving, bodies: FairMemory, bytes: number, headers: Headers = {}) {
+      const socket = await http.connect();
+      const before = bodies.used;
+      socket.write(headOf(http, { ...headers, 'content-length': String(bytes + 10) }));
+      socket.write('x'.repeat(bytes));
+      await expect.poll(() => bodies.used).toBe(before + bytes);
+      return socket;
+    }
+
+    /** A session, and the answer to a request in it whose body comes in two pieces, of a MiB in all. */
+    async function joining(http: Serving, token: string) {
+      const authorization = `Bearer ${token}`;
+      const session = await http.initialize('2025-06-18', { authorization });
+      const body = Buffer.from(JSON.stringify(request(1)).padEnd(1024 * 1024));
+      return () => http.send('POST', '/mcp', { ...session, authorization }, body);
+    }
+
+    it('is refused when another token needs its memory, and the other body is read', async () => {
+      const requestBodies = new FairMemory(0);
+      const http = await serving({ requestBodies, limits: { maxPartialBytes: LIMIT } });
+      const post = await joining(http, OTHER_TOKEN);
+      const slow = [];
+      for (let count = 0; count < 8; count += 1) slow.push(await sendSlowly(http, requestBodies, LIMIT / 8 - 10));
+      const refused = readHead(slow[0]);
+      expect((await post()).status).toBe(200);
+      expect(await refused).toMatch(/^HTTP\/1\.1 503 .*\r\nretry-after: 1\r\n/is);
+      expect(requestBodies.evictions).toBe(2);
+      for (const socket of slow) socket.destroy();
+      await expect.poll(() => requestBodies.used).toBe(0);
+    });
+
+    it('is refused when another session of the same token needs its memory', async () => {
+      const requestBodies = new FairMemory(0);
+      const http = await serving({ requestBodies, limits: { maxPartialBytes: LIMIT } });
+      const post = await joining(http, TOKEN);
+      const slow = [];
+      // Invented sessions do not count as several.
+      for (let count = 0; count < 8; count += 1)
+        slow.push(await sendSlowly(http, requestBodies, LIMIT / 8 - 10, { 'mcp-session-id': `invented-${count}` }));
+      expect((await post()).status).toBe(200);
+      expect(requestBodies.evictions).toBe(2);
+    });
+
+    it('is refused if it is the one that takes the most, and later it is not', async () => {
+      const requestBodies = new FairMemory(0);
+      const http = await serving({ requestBodies, limits: { maxPartialBytes: LIMIT } });
+      const session = await http.initialize();
+      const slow = await sendSlowly(http, requestBodies, LIMIT / 4, { authorization: `Bearer ${OTHER_TOKEN}` });
+      const body = Buffer.from(JSON.stringify(request(1)).padEnd(LIMIT));
+      const refused = await http.send('POST', '/mcp', session, body);
+      expect([refused.status, refused.headers['retry-after']]).toEqual([503, '1']);
+      slow.destroy();
+      await expect.poll(() => requestBodies.used).toBe(0);
+      expect((await http.send('POST', '/mcp', session, body)).status).toBe(200);
+      expect(requestBodies.used).toBe(0);
+    });
+  });
+
+  it('that arrives in one piece takes nothing of the memory for slow ones', async () => {
+    const requestBodies = new FairMemory(0);
+    const http = await serving({ requestBodies, limits: { maxPartialBytes: 0 } });
     const session = await http.initialize();
-    const socket = await http.connect();
-    socket.write(headOf(http, { 'content-length': String(FOUR_MIB) }));
-    socket.write('x'.repeat(FOUR_MIB - 10));
-    await expect.poll(() => partialFrames.used).toBe(FOUR_MIB - 10);
-    const refused = await http.send('POST', '/mcp', session, JSON.stringify(request(1)));
-    expect([refused.status, refused.headers['retry-after']]).toEqual([503, '1']);
-    socket.destroy();
-    await expect.poll(() => partialFrames.used).toBe(0);
-    expect((await http.send('POST', '/mcp', session, JSON.stringify(request(1)))).status).toBe(200);
-    expect(partialFrames.used).toBe(0);
+    expect((await http.post(request(1), session)).status).toBe(200);
+    expect(requestBodies.evictions).toBe(0);
   });
 
   it.each(['gzip', 'br', 'deflate', 'identity, gzip', 'GZIP'])(
@@ -218,6 +276,13 @@ describe('a body', () => {
     },
   );
 });
+
+/** The beginning of what comes next. */
+async function readHead(socket: net.Socket | undefined): Promise<string> {
+  if (socket === undefined) throw new Error('There is no connection');
+  const [head] = (await once(socket, 'data')) as [Buffer];
+  return head.toString();
+}
 
 /** The head of a POST, its body to follow. */
 function headOf(http: Serving, more: Readonly<Record<string, string>>): string {

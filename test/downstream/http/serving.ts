@@ -6,7 +6,7 @@ import { toHttpConfig } from '../../../src/config/http-settings.js';
 import type { HttpBind } from '../../../src/downstream/http/bind.js';
 import { FIXED_LIMITS, type HttpLimits } from '../../../src/downstream/http/limits.js';
 import { type HttpTransport, openHttpTransport } from '../../../src/downstream/http/server.js';
-import { SharedLimit } from '../../../src/io/shared-limit.js';
+import { FairMemory } from '../../../src/io/fair-memory.js';
 import type { GatewayEvent } from '../../../src/observe/events/events.js';
 import { FakeClock } from '../../support/fake-clock.js';
 import { type Message, scan } from '../../support/wire.js';
@@ -37,11 +37,11 @@ export const DEFAULT_LIMITS: HttpLimits = { ...FIXED_LIMITS, ...toHttpConfig({})
 export async function serving({
   limits = {},
   bind = {},
-  partialFrames = new SharedLimit(Number.POSITIVE_INFINITY),
+  requestBodies = new FairMemory(0),
 }: {
   limits?: Partial<HttpLimits>;
   bind?: Partial<HttpBind>;
-  partialFrames?: SharedLimit;
+  requestBodies?: FairMemory;
 } = {}): Promise<Serving> {
   const clock = new FakeClock();
   const core = new ScriptedCore();
@@ -60,7 +60,7 @@ export async function serving({
       ...bind,
     },
     limits: { ...DEFAULT_LIMITS, ...limits },
-    partialFrames,
+    requestBodies,
     events: { wants: () => true, emit: (event) => events.push(event) },
   });
   const served = new Serving(front, core, clock, events);

@@ -457,7 +457,7 @@ describe('a line that cannot be served', () => {
 
   it('is answered when it was too long to be read', async () => {
     const { client } = await serving();
-    client.session.refuseOversized(1_000);
+    client.session.refuseLine('Message larger than the limit of 1000 bytes');
     expect(client.received.last).toEqual({
       jsonrpc: '2.0',
       id: null,

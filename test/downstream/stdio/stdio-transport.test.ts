@@ -3,11 +3,13 @@ import { describe, expect, it } from 'vitest';
 import { legacyEra } from '../../../src/downstream/legacy/legacy-session.js';
 import { openStdioTransport } from '../../../src/downstream/stdio/stdio-transport.js';
 import { Backpressure } from '../../../src/io/streams/backpressure.js';
+import { UnfinishedLines } from '../../../src/io/unfinished-lines.js';
+import { FakeClock } from '../../support/fake-clock.js';
 import { scriptGateway } from '../../support/scripted-gateway.js';
 import { flush, lineOf, type Message, scan, writableTo } from '../../support/wire.js';
 
 /** A client on two streams in memory, and the server that its calls go to. */
-async function connected(revision: string, output?: Writable) {
+async function connected(revision: string, output?: Writable, unfinishedLines?: UnfinishedLines) {
   const { clock, gateway, server, startAll } = scriptGateway({ servers: { a: { tools: ['x'] } } });
   await startAll();
   const written: Buffer[] = [];
@@ -23,6 +25,7 @@ async function connected(revision: string, output?: Writable) {
       }),
     backpressure: new Backpressure(),
     maxLineBytes: 1024 * 1024,
+    ...(unfinishedLines && { unfinishedLines }),
     scan,
     chooseEra: () => era,
     principal: 'somebody',
@@ -34,6 +37,14 @@ async function connected(revision: string, output?: Writable) {
     for (const message of messages) input.write(lineOf(message));
     await flush();
   };
+  /** All that the client got after the initialize result. */
+  const answers = () =>
+    Buffer.concat(written)
+      .toString()
+      .split('\n')
+      .filter((line) => line !== '')
+      .map((line) => JSON.parse(line))
+      .slice(1);
   const params = { protocolVersion: revision, capabilities: {}, clientInfo: { name: 't', version: '1' } };
   await say({ jsonrpc: '2.0', id: 0, method: 'initialize', params });
   await say({ jsonrpc: '2.0', method: 'notifications/initialized' });
@@ -47,14 +58,8 @@ async function connected(revision: string, output?: Writable) {
       input.end();
       await flush();
     },
-    ids: () =>
-      Buffer.concat(written)
-        .toString()
-        .split('\n')
-        .filter((line) => line !== '')
-        .map((line) => JSON.parse(line))
-        .slice(1)
-        .map((message) => (Array.isArray(message) ? message.map(({ id }) => id) : message.id)),
+    answers,
+    ids: () => answers().map((message) => (Array.isArray(message) ? message.map(({ id }) => id) : message.id)),
   };
 }
 
@@ -133,5 +138,46 @@ describe('a client that closes stdin', () => {
     child.answer(0, {});
     await flush();
     expect([told, ids()]).toEqual([['input ended', 'left'], []]);
+  });
+});
+
+describe('an unfinished message of a client', () => {
+  function limited() {
+    const time = new FakeClock();
+    const schedule = (delayMs: number, task: () => void) => time.schedule(delayMs, task);
+    return { time, unfinishedLines: new UnfinishedLines({ maxBytes: 100_000, timeoutMs: 30_000, schedule }) };
+  }
+
+  it('is refused when no byte of it comes, and the next message is read', async () => {
+    const { time, unfinishedLines } = limited();
+    const { input, say, answers } = await connected('2025-06-18', undefined, unfinishedLines);
+    input.write('{"jsonrpc":"2.0",');
+    await flush();
+    time.advance(40_000);
+    await say('"id":1,"method":"ping"}', { jsonrpc: '2.0', id: 2, method: 'ping' });
+    const message = expect.stringContaining('no byte of it came within gateway.lineTimeout');
+    expect(answers()).toMatchObject([
+      { id: null, error: { code: -32600, message } },
+      { id: 2, result: {} },
+    ]);
+  });
+
+  it('is refused when it holds the most of the memory for unfinished messages, and the next message is read', async () => {
+    const { unfinishedLines } = limited();
+    const { say, answers } = await connected('2025-06-18', undefined, unfinishedLines);
+    const params = { _meta: { text: 'x'.repeat(300_000) } };
+    await say({ jsonrpc: '2.0', id: 1, method: 'ping', params }, { jsonrpc: '2.0', id: 2, method: 'ping' });
+    const message = expect.stringContaining('whose limit gateway.maxPartial is reached');
+    expect(answers()).toMatchObject([{ id: null, error: { message } }, { id: 2 }]);
+  });
+
+  it('holds nothing any more when the client has left', async () => {
+    const { time, unfinishedLines } = limited();
+    const { input, endInput } = await connected('2025-06-18', undefined, unfinishedLines);
+    input.write('half');
+    await flush();
+    expect([unfinishedLines.memory.used, time.pending]).toEqual([4, 1]);
+    await endInput();
+    expect([unfinishedLines.memory.used, time.pending]).toEqual([0, 0]);
   });
 });

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { reportStatus } from '../../../src/gateway/status/status.js';
+import { FairMemory } from '../../../src/io/fair-memory.js';
 import { SharedLimit } from '../../../src/io/shared-limit.js';
 import { uiAlias } from '../../../src/mcp/ui-uri.js';
 import { type ServerScript, scriptGateway, toolOf } from '../../support/scripted-gateway.js';
@@ -154,7 +155,8 @@ describe('a user interface that two servers have', () => {
       canRestart: false,
       redact: (text: string) => text,
       waiting: new SharedLimit(1),
-      partialFrames: new SharedLimit(1),
+      partialFrames: new FairMemory(1),
+      requestBodies: new FairMemory(1),
       internalErrorCount: 0,
     };
     const report = reportStatus({ ...facts, catalogs: gateway.catalogs, servers });

@@ -2,6 +2,7 @@
 import { reportStatus } from '../../../src/gateway/status/status.js';
 import type { ProcessFacts, ServerFacts, StatusFacts } from '../../../src/gateway/status/status-facts.js';
 import type { StatusReport } from '../../../src/gateway/status/status-report.js';
+import { FairMemory } from '../../../src/io/fair-memory.js';
 import { SharedLimit } from '../../../src/io/shared-limit.js';
 import { type ServerScript, scriptGateway } from '../../support/scripted-gateway.js';
 
@@ -62,7 +63,8 @@ export async function given({
     canRestart: false,
     redact: (text) => text.replaceAll('canary', '[redacted]'),
     waiting: new SharedLimit(1_024),
-    partialFrames: new SharedLimit(1_000),
+    partialFrames: new FairMemory(1_000),
+    requestBodies: new FairMemory(1_000),
     internalErrorCount: 0,
     servers: [
       {

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { adviseOnToolCount, createToolCountWarning, reportStatus } from '../../../src/gateway/status/status.js';
 import { renderOneServer, renderStatus } from '../../../src/gateway/status/status-text.js';
+import { FairMemory } from '../../../src/io/fair-memory.js';
 import { SharedLimit } from '../../../src/io/shared-limit.js';
 import { offering, type ServerScript, scriptGateway, toolOf } from '../../support/scripted-gateway.js';
 import { given, NOTHING, READY } from './reporting.js';
@@ -47,6 +48,8 @@ describe('the report', () => {
         junk: 0,
         blank: 0,
         oversized: 0,
+        evicted: 0,
+        stalled: 0,
         staleProgress: 0,
         unsentReplies: 0,
       },
@@ -163,22 +166,33 @@ describe('the report', () => {
 
 describe('what a limit refused', () => {
   const waiting = new SharedLimit(0);
-  const partialFrames = new SharedLimit(5);
+  const partialFrames = new FairMemory(5);
+  const requestBodies = new FairMemory(4);
   waiting.tryAcquire(1);
-  partialFrames.tryAcquire(5);
-  partialFrames.tryAcquire(1);
+  for (const [memory, bytes] of [[partialFrames, 5] as const, [requestBodies, 4] as const]) {
+    memory.grow(memory.join({ evict: () => {} }), bytes);
+    memory.grow(memory.join({ evict: () => {} }), bytes + 1);
+  }
 
   it('is reported where it was refused, and advised about', async () => {
     const tools = Array.from({ length: 41 }, (_, index) => `tool_${index}`);
-    const { report } = await given({ script: { tools }, facts: { waiting, partialFrames, internalErrorCount: 2 } });
+    const { report } = await given({
+      script: { tools },
+      facts: { waiting, partialFrames, requestBodies, internalErrorCount: 2 },
+    });
     expect(report()).toMatchObject({
-      limits: { waitingCalls: { now: 0, max: 0, refused: 1 }, partialFrameBytes: { now: 5, max: 5, refused: 1 } },
+      limits: {
+        waitingCalls: { now: 0, max: 0, refused: 1 },
+        partialFrameBytes: { now: 5, max: 5, refused: 1 },
+        requestBodyBytes: { now: 4, max: 4, refused: 1 },
+      },
       internalErrorCount: 2,
       advice: expect.stringContaining('41 tools are listed'),
     });
-    expect(renderStatus(report()).split('\n').slice(1, 4)).toEqual([
+    expect(renderStatus(report()).split('\n').slice(1, 5)).toEqual([
       'Calls refused: 1, because 0 calls were waiting already (limit `gateway.maxQueued`).',
-      'Messages dropped: 1, because incomplete messages took up 5 bytes already (limit `gateway.maxPartial`).',
+      'Unfinished messages dropped: 1, the largest first, because all unfinished messages together reached 5 bytes (limit `gateway.maxPartial`).',
+      'Request bodies refused: 1, the largest of the client that held the most first, because all incomplete bodies together reached 4 bytes (limit `gateway.http.maxPartial`).',
       'Internal errors in Trunkline: 2. Each failed one request; the log has the details.',
     ]);
     expect(renderStatus(report()).split('\n').at(-1)).toBe(report().advice);

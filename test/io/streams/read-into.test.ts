@@ -25,6 +25,7 @@ function reader(roomBytes = 1000) {
   const pieces: Buffer[] = [];
   const self: ByteReader & { text(): string; readonly sizes: () => number[] } = {
     freeSpace: memory,
+    whenMoved: () => {},
     filled: (byteLength) => void pieces.push(Buffer.from(memory.subarray(0, byteLength))),
     text: () => Buffer.concat(pieces).toString(),
     sizes: () => pieces.map((piece) => piece.length),
@@ -54,6 +55,36 @@ describe('what a process writes', () => {
     await once(stream, 'close');
     expect(into.text()).toHaveLength(1e6);
     expect(hasData).toBe(false);
+  });
+
+  it('goes into other memory once the reader has moved, although the next read was prepared before', async () => {
+    const child = program(`process.stdout.write('first'); process.stdin.once('data', () => {
+      process.stdout.write('second'); process.stdin.pause(); });`);
+    let memory = Buffer.allocUnsafeSlow(1_000);
+    let moved = () => {};
+    let text = '';
+    const into: ByteReader = {
+      get freeSpace() {
+        return memory;
+      },
+      whenMoved: (listener) => {
+        moved = listener;
+      },
+      filled: (byteLength) => {
+        text += memory.toString('latin1', 0, byteLength);
+      },
+    };
+    const stream = readInto(child.stdout, into);
+    await until('the first word', () => text === 'first');
+    const { buffer } = memory;
+    memory = Buffer.allocUnsafeSlow(1_000);
+    moved();
+    // Who reads into freed memory fails, or crashes.
+    structuredClone(buffer, { transfer: [buffer as ArrayBuffer] });
+    child.stdin.end('go');
+    await once(stream, 'close');
+    expect(text).toBe('firstsecond');
+    moved();
   });
 
   it('stays in the pipe while it is paused', async () => {

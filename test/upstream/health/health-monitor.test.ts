@@ -5,7 +5,7 @@ import { FakeClock } from '../../support/fake-clock.js';
 import { bridging, sendCall } from '../stdio/bridging.js';
 
 const MIB = 1024 * 1024;
-const TOO_MANY = 'it sent 3 broken or oversized frames within a minute';
+const TOO_MANY = 'it sent 3 broken, oversized or unfinished frames within a minute';
 
 describe('protocol violations', () => {
   it('are forgiven twice a minute', () => {

@@ -1,4 +1,5 @@
 import { copyInto } from '../../../src/io/line-decoder.js';
+import { UnfinishedLines } from '../../../src/io/unfinished-lines.js';
 import { splice } from '../../../src/json/splice.js';
 import type { NotificationEnvelope } from '../../../src/mcp/envelope.js';
 import { EnvelopeRequest } from '../../../src/mcp/relayed-request.js';
@@ -21,6 +22,12 @@ export function bridging({
   maxUnwrittenBytes = 1_000,
   giveUp = false,
   isTapped = false,
+  isPaused = (): boolean => false,
+  unfinishedLines = new UnfinishedLines({
+    maxBytes: Number.POSITIVE_INFINITY,
+    timeoutMs: 30_000,
+    schedule: () => () => {},
+  }),
 } = {}) {
   const clock = new FakeClock();
   const output = new RecordingSink();
@@ -39,6 +46,8 @@ export function bridging({
     maxFrameBytes,
     maxUnwrittenBytes,
     work: { charge: (ms) => charges.push(ms), pausedMs: 0 },
+    unfinishedLines,
+    isPaused,
     tap: {
       isOn: () => isTapped,
       relayed: (direction, message) => tapped.push([direction, Buffer.from(splice(message)).toString()]),

@@ -198,6 +198,8 @@ describe('an answer that nobody waits for', () => {
       junk: 0,
       blank: 0,
       oversized: 0,
+      evicted: 0,
+      stalled: 0,
       staleProgress: 0,
       unsentReplies: 0,
     });

@@ -1,0 +1,119 @@
+/** One user of a `FairMemory`. Only the `FairMemory` changes `bytes` and `since`. */
+export interface Holder {
+  /** Bytes in use. */
+  bytes: number;
+  /** Orders the holders by when they began to hold anything. */
+  since: number;
+  /**
+   * Whom the bytes belong to, the largest unit first, such as a token and its session. Every holder of one memory has as
+   * many. Empty if each holder stands for itself.
+   */
+  readonly owners: readonly string[];
+  /** The holder loses its bytes; they are not counted any more. */
+  readonly evict: () => void;
+}
+
+/**
+ * Memory that many holders use together, up to a limit.
+ *
+ * When the limit is reached, whoever holds the most loses: the owner with the most bytes, of its holders the largest, of
+ * equals the oldest. So a holder with little always gets what it needs, however much others hoard.
+ */
+export class FairMemory {
+  readonly #exemptBytes: number;
+  readonly #holders = new Set<Holder>();
+  #max: number;
+  #used = 0;
+  #evictions = 0;
+  #since = 0;
+
+  /** A holder of at most `exemptBytes` bytes loses nothing and takes nothing from others, even beyond the limit. */
+  constructor(max: number, exemptBytes = 0) {
+    this.#max = max;
+    this.#exemptBytes = exemptBytes;
+  }
+
+  get max(): number {
+    return this.#max;
+  }
+
+  get used(): number {
+    return this.#used;
+  }
+
+  /** How often a holder lost its bytes. */
+  get evictions(): number {
+    return this.#evictions;
+  }
+
+  /** Changes the limit. Nobody loses anything before somebody needs more. */
+  limitTo(max: number): void {
+    this.#max = max;
+  }
+
+  /** Adds a holder, which holds nothing yet. */
+  join({ owners = [], evict }: { readonly owners?: readonly string[]; readonly evict: () => void }): Holder {
+    const holder: Holder = { bytes: 0, since: 0, owners, evict };
+    this.#holders.add(holder);
+    return holder;
+  }
+
+  /**
+   * The holder needs so many bytes in all. Returns `false` if it is the one that loses: it holds nothing then, and
+   * `evict` is not called.
+   */
+  grow(holder: Holder, bytes: number): boolean {
+    if (holder.bytes === 0) {
+      this.#since += 1;
+      holder.since = this.#since;
+    }
+    this.#used += bytes - holder.bytes;
+    holder.bytes = bytes;
+    return this.#used <= this.#max || bytes <= this.#exemptBytes || this.#makeRoomFor(holder);
+  }
+
+  release(holder: Holder): void {
+    this.#used -= holder.bytes;
+    holder.bytes = 0;
+  }
+
+  /** Removes a holder with all that it holds. May be called twice. */
+  leave(holder: Holder): void {
+    this.release(holder);
+    this.#holders.delete(holder);
+  }
+
+  #makeRoomFor(grown: Holder): boolean {
+    while (this.#used > this.#max) {
+      const loser = this.#loser(grown.owners.length);
+      if (loser === undefined) return true;
+      this.release(loser);
+      this.#evictions += 1;
+      if (loser === grown) return false;
+      loser.evict();
+    }
+    return true;
+  }
+
+  #loser(levels: number): Holder | undefined {
+    let candidates = [...this.#holders].filter(({ bytes }) => bytes > this.#exemptBytes);
+    for (let level = 0; level < levels; level += 1) candidates = ofLargestOwner(candidates, level);
+    // The largest first, of equals the oldest.
+    return candidates.sort((a, b) => b.bytes - a.bytes || a.since - b.since)[0];
+  }
+}
+
+/** The holders of the owner that holds the most. */
+function ofLargestOwner(holders: readonly Holder[], level: number): Holder[] {
+  const byOwner = new Map<string | undefined, { bytes: number; readonly holders: Holder[] }>();
+  for (const holder of holders) {
+    const owner = holder.owners[level];
+    const all = byOwner.get(owner) ?? { bytes: 0, holders: [] };
+    all.bytes += holder.bytes;
+    all.holders.push(holder);
+    byOwner.set(owner, all);
+  }
+  let largest: { bytes: number; readonly holders: Holder[] } = { bytes: -1, holders: [] };
+  for (const each of byOwner.values()) if (each.bytes > largest.bytes) largest = each;
+  return largest.holders;
+}
