@@ -10,6 +10,7 @@ import { parseArgs } from 'node:util';
 import '../bench/plain-node.mjs';
 import { describeMachine, table } from '../bench/page.mjs';
 import { httpAttacks } from './attacks/http/run.mjs';
+import { hostileServers } from './attacks/stdio/run.mjs';
 import { floods } from './floods.mjs';
 import { garbage } from './garbage.mjs';
 import { killChildren } from './kill-children.mjs';
@@ -17,7 +18,7 @@ import { killGateway } from './kill-gateway.mjs';
 import { manyCalls } from './many-calls.mjs';
 import { neighbours } from './neighbours.mjs';
 
-const SOAKS = [killChildren, killGateway, manyCalls, garbage, neighbours, floods, httpAttacks];
+const SOAKS = [killChildren, killGateway, manyCalls, garbage, neighbours, floods, hostileServers, httpAttacks];
 
 const names = SOAKS.map(({ name }) => name);
 const asked = process.argv.slice(2).filter((arg) => names.includes(arg));

@@ -4,7 +4,7 @@ import { bodies } from './groups/bodies.mjs';
 import { exhaustion, hoarding, largeCalls, rates } from './groups/exhaustion.mjs';
 import { fields } from './groups/fields.mjs';
 import { framing } from './groups/framing.mjs';
-import { names } from './groups/names.mjs';
+import { names, namesWithoutToken } from './groups/names.mjs';
 import { paths } from './groups/paths.mjs';
 import { sessions } from './groups/sessions.mjs';
 import { slowness } from './groups/slowness.mjs';
@@ -16,6 +16,7 @@ const GROUPS = [
   framing,
   fields,
   names,
+  namesWithoutToken,
   tokens,
   sessions,
   bodies,
@@ -35,7 +36,7 @@ const HOARDED_MIB = 384;
 
 /** Attacks on the HTTP server, group by group, and a sound client after each group. */
 export const httpAttacks = {
-  name: 'S-9',
+  name: 'S-10',
   title: 'attacks on the HTTP server',
   full: { slow: true },
   short: { slow: false },

@@ -110,7 +110,7 @@ async function halfBodies({ gateway, from, session }) {
 
 async function unread({ gateway, from }) {
   const session = await gateway.session({}, { from });
-  const text = 'u'.repeat(2 * 1024 * 1024);
+  const text = 'u'.repeat(512 * 1024);
   const body = JSON.stringify({
     jsonrpc: '2.0',
     id: 1,

@@ -215,3 +215,6 @@ export const names = {
     },
   ],
 };
+
+/** Without a token, these checks are all that keeps web pages out. */
+export const namesWithoutToken = { ...names, name: 'Host and Origin, --no-auth', options: ['--no-auth'] };

@@ -4,8 +4,8 @@ import { soundClient } from '../gateway.mjs';
 import { exchange, request } from '../wire.mjs';
 
 const PAUSE_MS = 300;
-/** A head has 10 s, a request here 10 s; Node looks at most every few seconds. */
-const HEAD_WITHIN_MS = 16_000;
+/** A head has 10 s, and a request here as well; the rest is for the machine. */
+const HEAD_WITHIN_MS = 25_000;
 const slowly = (text, pauseMs = PAUSE_MS) => [...text].flatMap((byte) => [byte, pauseMs]);
 const isClosed = ({ isClosed: closed }) => (closed ? undefined : 'the connection stays open');
 const LONG = { waitMs: HEAD_WITHIN_MS };
