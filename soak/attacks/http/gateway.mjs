@@ -34,7 +34,7 @@ export class HttpGateway {
       sound: worker({ args: ['name=sound', `effects=${this.#effects}`] }),
       other: worker({ args: ['name=other'] }),
       // A process for each session: otherwise nobody knows which session a question is for.
-      asker: { command: process.execPath, args: [ASKER], sharing: 'isolated' },
+      asker: { command: process.execPath, args: [ASKER], sharing: 'isolated', start: 'lazy' },
     };
     writeFileSync(config, JSON.stringify({ servers, gateway: { http: limits } }));
     this.#process = spawn(process.execPath, [CLI, '--config', config, '--http', '0', ...options], {

@@ -18,6 +18,8 @@ const GONE_WITHIN_MS = 4_000;
 const MAX_RESIDENT_MIB = 256;
 const PAUSE_MS = 2;
 const CALLERS = 3;
+/** Of the failures of one attack. */
+const SHOWN = 3;
 const KIB_PER_MIB = 1024;
 
 /** Servers that attack the gateway, one in each gateway, beside a sound one. */
@@ -34,7 +36,7 @@ async function run({ every, only, folder }) {
   const chosen = KINDS.filter(isChosen);
   const reports = [];
   for (const kind of chosen) reports.push(await attackWith(kind, folder));
-  const failures = reports.flatMap(({ name, failures: all }) => all.map((what) => `${name}: ${what}`));
+  const failures = reports.flatMap(({ name, failures: all }) => all.slice(0, SHOWN).map((what) => `${name}: ${what}`));
   const calls = reports.reduce((sum, report) => sum + report.calls, 0);
   const target = (name, isOfIt) => {
     const those = reports.flatMap(({ failures: all }) => all.filter(isOfIt));
@@ -159,6 +161,8 @@ async function attack(kind, gateway, report, keys) {
         failures.push(`call: not ended after ${ms.toFixed(0)} ms`);
         return;
       }
+      if (!isAnswer(answer)) failures.push(`client: not an answer: ${JSON.stringify(answer).slice(0, 200)}`);
+      if (failures.length > 10) return;
       const { kind: way, reason } = outcomeOf(answer);
       const end = way === 'answered' ? way : `${way} ${String(reason).slice(0, 40)}`;
       ends.set(end, (ends.get(end) ?? 0) + 1);
@@ -171,6 +175,13 @@ async function attack(kind, gateway, report, keys) {
   const tools = await listed();
   const wrong = await kind.holds?.({ tools, client, ends, gateway });
   if (wrong !== undefined) failures.push(wrong);
+}
+
+/** What a client that checks messages accepts: a result that is an object, or an error with a code and a message. */
+function isAnswer({ jsonrpc, result, error }) {
+  if (jsonrpc !== '2.0' || (result === undefined) === (error === undefined)) return false;
+  if (error === undefined) return typeof result === 'object' && result !== null && !Array.isArray(result);
+  return Number.isInteger(error?.code) && typeof error.message === 'string';
 }
 
 /** The processes that carry the mark of an attack in their environment. */

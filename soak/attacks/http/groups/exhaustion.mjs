@@ -20,6 +20,7 @@ export const exhaustion = {
     { name: '2,000 requests without a token', act: withoutToken },
     { name: '2,000 requests with a foreign Host', act: foreignHosts },
     { name: '1,000 calls of one session at once', act: manyCalls },
+    { name: 'the streams of 90 sessions, opened and reset 5 times', act: manyStreams },
   ],
 };
 
@@ -49,9 +50,8 @@ export const rates = {
 };
 
 async function tooManySessions({ gateway, from }) {
-  const ids = [];
+  const ids = await manySessions(gateway, from, 99);
   try {
-    for (let times = 0; times < 99; times += 1) ids.push(await gateway.session({}, { from }));
     const params = { protocolVersion: '2025-11-25', capabilities: {}, clientInfo: { name: 'evil', version: '1' } };
     const { responses } = await gateway.post(undefined, { id: 0, method: 'initialize', params }, { from });
     const [{ status, headers }] = responses;
@@ -60,8 +60,16 @@ async function tooManySessions({ gateway, from }) {
     const { responses: old } = await gateway.post(ids[0], { id: 1, method: 'ping' }, { from });
     return old[0]?.status === 200 ? undefined : `an old session answers ${old[0]?.status}`;
   } finally {
-    for (const id of ids) await gateway.send({ method: 'DELETE', headers: gateway.headers(id) }, { from });
+    await deleteAll(gateway, from, ids);
   }
+}
+
+function manySessions(gateway, from, count) {
+  return Promise.all(Array.from({ length: count }, () => gateway.session({}, { from })));
+}
+
+function deleteAll(gateway, from, ids) {
+  return Promise.all(ids.map((id) => gateway.send({ method: 'DELETE', headers: gateway.headers(id) }, { from })));
 }
 
 /** Open connections, or those that the server let be open. */
@@ -182,6 +190,22 @@ async function manyCalls({ gateway, from, session }) {
     if (responses[0]?.status !== 200) unanswered += 1;
   });
   return unanswered === 0 ? undefined : `${unanswered} of 1,000 calls without an answer`;
+}
+
+async function manyStreams({ gateway, from }) {
+  const ids = await manySessions(gateway, from, 90);
+  for (let round = 0; round < 5; round += 1) {
+    const parts = (id) => [
+      request({ method: 'GET', headers: { ...gateway.headers(id), accept: 'text/event-stream' } }),
+      100,
+    ];
+    await Promise.all(ids.map((id) => exchange({ port: gateway.port, from, parts: parts(id), abort: true })));
+  }
+  await wait(100);
+  const headers = { ...gateway.headers(ids[0]), accept: 'text/event-stream' };
+  const { responses } = await gateway.send({ method: 'GET', headers }, { from });
+  await deleteAll(gateway, from, ids);
+  return responses[0]?.status === 200 ? undefined : `the next stream gets ${responses[0]?.status}`;
 }
 
 async function tooManyRequests({ gateway, from, session }) {
