@@ -156,7 +156,7 @@ async function attackOnce({ attack, nonce, from }, gateway, session) {
   return judge(attack, exchanged, gateway, nonce);
 }
 
-function judge({ expect, most = 1, check }, exchanged, gateway, nonce) {
+function judge({ expect, most = 1, mayExecute = false, check }, exchanged, gateway, nonce) {
   const { responses, isClosed, raw } = exchanged;
   const [first] = responses;
   const got = first?.status ?? (isClosed ? 'closed' : 'waits');
@@ -166,8 +166,7 @@ function judge({ expect, most = 1, check }, exchanged, gateway, nonce) {
   if (raw.includes(gateway.token)) return 'the token is in the response';
   if (/^access-control-/im.test(raw)) return 'there is a CORS header';
   const isExecuted = gateway.effects().some((effect) => effect === nonce);
-  const mayExecute = got === 200 || got === 202 || got === 'waits';
-  if (isExecuted && !mayExecute) return `${got}, but the call was executed`;
+  if (isExecuted && !mayExecute && ![200, 202, 'waits'].includes(got)) return `${got}, but the call was executed`;
   if (gateway.effects().includes(`${nonce} smuggled`)) return 'the smuggled call was executed';
   return check?.(exchanged);
 }

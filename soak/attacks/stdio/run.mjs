@@ -27,7 +27,7 @@ export const hostileServers = {
   name: 'S-9',
   title: 'hostile servers, each beside a healthy one',
   full: { every: 1, only: 0 },
-  short: { every: 6, only: 0 },
+  short: { every: 8, only: 0 },
   run,
 };
 
