@@ -40,9 +40,9 @@ export class Client {
     return 0;
   }
 
-  async initialize() {
+  async initialize(capabilities = {}) {
     const clientInfo = { name: 'soak', version: '1' };
-    await this.ask('initialize', { protocolVersion: '2025-11-25', capabilities: {}, clientInfo });
+    await this.ask('initialize', { protocolVersion: '2025-11-25', capabilities, clientInfo });
     this.#send({ method: 'notifications/initialized' });
   }
 

@@ -45,6 +45,10 @@ export class Gateway {
     this.client = new Client(this.#process);
   }
 
+  get pid() {
+    return this.#process.pid;
+  }
+
   /** Resolves when every server is ready to be called. */
   async open() {
     await this.whileAlive(async () => {

@@ -9,13 +9,16 @@ import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import '../bench/plain-node.mjs';
 import { describeMachine, table } from '../bench/page.mjs';
+import { httpAttacks } from './attacks/http/run.mjs';
+import { hostileServers } from './attacks/stdio/run.mjs';
+import { floods } from './floods.mjs';
 import { garbage } from './garbage.mjs';
 import { killChildren } from './kill-children.mjs';
 import { killGateway } from './kill-gateway.mjs';
 import { manyCalls } from './many-calls.mjs';
 import { neighbours } from './neighbours.mjs';
 
-const SOAKS = [killChildren, killGateway, manyCalls, garbage, neighbours];
+const SOAKS = [killChildren, killGateway, manyCalls, garbage, neighbours, floods, hostileServers, httpAttacks];
 
 const names = SOAKS.map(({ name }) => name);
 const asked = process.argv.slice(2).filter((arg) => names.includes(arg));
@@ -59,8 +62,9 @@ async function run({ name, title, full, short, run: start }) {
     console.log(`**Not met**: the run broke off. ${error.stack}`);
     return false;
   }
-  const { facts, targets } = outcome;
+  const { facts, tables = [], targets } = outcome;
   console.log(`${table(['Measured', ''], facts)}\n`);
+  for (const { head, rows } of tables) console.log(`${table(head, rows)}\n`);
   const rows = targets.map(({ target, measured, isMet }) => [target, measured, verdict(isMet)]);
   console.log(table(['Target', 'Measured', ''], rows));
   return targets.every(({ isMet }) => isMet !== false);
