@@ -20,12 +20,16 @@ export interface Failed {
 
 /** The lines that name the cause of the latest failure. Empty while the server runs, or if nothing failed. */
 export function causeOfFailure({ snapshot, log, redact }: Failed, max = MAX_LINES): readonly string[] {
-  const { state, consecutiveFailures } = snapshot;
+  const { state, consecutiveFailures, lastFailure } = snapshot;
   const hasFailed = state === 'backoff' || state === 'parked';
   const isRetried = state === 'starting' && consecutiveFailures > 0;
   if (!hasFailed && !isRetried) return [];
+  const lines = log.linesOf(hasFailed ? 'latest' : 'previous');
+  // Trunkline's own line about the end of the server only repeats the reason.
+  const reason = lastFailure?.isUnfit === true ? lastFailure.reason : undefined;
+  const output = reason === undefined ? lines : lines.filter((line) => !line.endsWith(reason));
   // Reading the lines can complete a secret: colors and escapes are gone.
-  return causeLines(log.linesOf(hasFailed ? 'latest' : 'previous'), max).map(redact);
+  return causeLines(output, max).map(redact);
 }
 
 /** Why a server does not run, for the failure of a call. */

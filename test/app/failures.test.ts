@@ -52,7 +52,8 @@ describe('why a server is down', () => {
 
   it('is what the server did, if it was ended for that', () => {
     const lastFailure = { ...failure, isUnfit: true };
-    expect(whyDown(failed({ state: 'backoff', lastFailure }, []))).toEqual({ because: 'it went mad' });
+    const output = ['Trunkline restarts this server: it went mad'];
+    expect(whyDown(failed({ state: 'backoff', lastFailure }, output))).toEqual({ because: 'it went mad' });
   });
 
   it('is in the output alone, if the server failed by itself: that reason may have words of the server', () => {

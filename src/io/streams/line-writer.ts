@@ -92,11 +92,13 @@ export class LineWriter implements MessageSink {
   }
 
   /**
-   * Drops the messages that were not passed to the stream. Returns how many of `sentBytes` may have reached the other
-   * side: a message that begins behind them has not.
+   * Drops what the system has not taken. Returns how many of `sentBytes` may have reached the other side: a message that
+   * begins behind them never will.
    */
   close(): number {
     this.#dropPieces();
+    // The stream would still write what it has buffered.
+    if (this.#takenBytes < this.#passedBytes) this.#stream.destroy();
     return this.#takenBytes;
   }
 

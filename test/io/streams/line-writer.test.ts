@@ -174,8 +174,8 @@ describe('LineWriter', () => {
       expect([text(), released, writer.unwrittenBytes]).toEqual(['1\n', 1, 0]);
     });
 
-    it('counts as read what the system may have taken, and not what waits in the stream', async () => {
-      const { writer, send, letGo } = writing({ isSlow: true });
+    it('counts as read what the system may have taken, and never writes what waits in the stream', async () => {
+      const { stream, writer, send, letGo, text } = writing({ isSlow: true });
       send('1');
       await flush();
       send('23');
@@ -183,8 +183,20 @@ describe('LineWriter', () => {
       send('456');
       await flush();
       expect(writer.close()).toBe(2);
+      expect(stream.destroyed).toBe(true);
       await letGo();
-      expect(writer.close()).toBe(2 + 3 + 4);
+      expect([text(), writer.close()]).toEqual(['1\n', 2]);
+    });
+
+    it('leaves the stream open if the system may have taken everything', async () => {
+      const { stream, writer, send, letGo, text } = writing({ isSlow: true });
+      send('1');
+      await flush();
+      send('23');
+      await flush();
+      await letGo();
+      expect(writer.close()).toBe(2 + 3);
+      expect([text(), stream.destroyed]).toEqual(['1\n23\n', false]);
     });
 
     it.each(['at once', 'later'])('does not count a write that fails %s because nobody reads', async (when) => {
