@@ -23,7 +23,7 @@ import { Supervisor } from '../supervision/supervisor.js';
 import { loadBreaker } from '../upstream/health/circuit-breaker.js';
 import { BackendLauncher, type LaunchTarget } from './backend-launcher.js';
 import { rulesOf } from './backend-rules.js';
-import { causeInOneLine, causeOfFailure, type Failed, StateLog } from './failures.js';
+import { causeOfFailure, describeCause, type Failed, StateLog } from './failures.js';
 import type { Platform } from './platform.js';
 
 export interface SupervisedBackendsOptions {
@@ -270,7 +270,7 @@ export class SupervisedBackends {
       onListsRead: (catalogue) => this.#instances.get(id)?.cacheEntry()?.put(catalogue),
       onFirstListMissed: (because) => this.#instances.get(id)?.cacheEntry()?.putMissed(because),
       retryInMs: () => (child === undefined ? undefined : this.#supervisor.retryInMs(id)),
-      failureCause: () => this.#explain(id, causeInOneLine),
+      failureCause: () => this.#explain(id, describeCause),
     });
   }
 

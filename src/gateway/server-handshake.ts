@@ -16,13 +16,7 @@ export async function serverHandshake(backend: Backend, waitMs: number): Promise
     const { initializeResult: result, revision, requestedRevision } = connection;
     return { kind: 'initialized', result, revision, requestedRevision };
   }
-  const failure = {
-    reason: reason ?? 'restarting',
-    server: backend.key,
-    generation: undefined,
-    sent: false,
-    retryAfterMs: undefined,
-  } as const;
+  const failure = backend.dispatcher.failureOf(reason ?? 'restarting', false);
   return { kind: 'failed', failure };
 }
 

@@ -1,6 +1,6 @@
 import { pino } from 'pino';
 import { describe, expect, it } from 'vitest';
-import { causeInOneLine, causeOfFailure, type Failed, StateLog } from '../../src/app/failures.js';
+import { causeOfFailure, describeCause, type Failed, StateLog } from '../../src/app/failures.js';
 import { createRedactor } from '../../src/observe/redact.js';
 import { initialState, toSnapshot } from '../../src/supervision/child-state.js';
 import { sampleSpec } from '../supervision/sample-spec.js';
@@ -35,14 +35,34 @@ describe('the cause of a failure', () => {
     'is unknown for a server that is %s and has not failed',
     (state) => {
       expect(causeOfFailure(failed({ state, consecutiveFailures: 0 }))).toEqual([]);
-      expect(causeInOneLine(failed({ state, consecutiveFailures: 0 }))).toBeUndefined();
+      expect(describeCause(failed({ state, consecutiveFailures: 0 }))).toBeUndefined();
     },
   );
 
-  it('is one printable line of bounded length in the answer to a call', () => {
-    expect(causeInOneLine(failed({ state: 'parked' }))).toBe('Error: the key [redacted] expired / fatal: no\\u{7} key');
-    const long = causeInOneLine(failed({ state: 'parked' }, [`Error: ${'x'.repeat(490)}`]));
-    expect(long).toBe(`Error: ${'x'.repeat(393)}…`);
+  it('is one printable sentence of bounded length in the answer to a call', () => {
+    expect(describeCause(failed({ state: 'parked' }))).toBe(
+      'Its output says: "Error: the key [redacted] expired / fatal: no\\u{7} key".',
+    );
+    const long = describeCause(failed({ state: 'parked' }, [`Error: ${'x'.repeat(490)}`]));
+    expect(long).toBe(`Its output says: "Error: ${'x'.repeat(393)}…".`);
+  });
+});
+
+describe('an answer to initialize that cannot be used', () => {
+  const reason = 'initialize: the server chose protocol version "canary-0123456789\u0007", which is unknown here';
+  const lastFailure = { reason, code: null, signal: null, at: 0 };
+  const text =
+    'Its last start failed: initialize: the server chose protocol version "[redacted]\\u{7}", which is unknown here.';
+
+  it.each(['backoff', 'parked'] as const)('is the cause of a failed call in %s if the output names none', (state) => {
+    expect(describeCause(failed({ state, lastFailure }, []))).toBe(text);
+    expect(describeCause(failed({ state, lastFailure }))).toContain('Its output says');
+  });
+
+  it('is no cause while the server runs, and no other reason is one', () => {
+    expect(describeCause(failed({ state: 'ready', lastFailure }, []))).toBeUndefined();
+    const exited = { ...lastFailure, reason: 'exited' };
+    expect(describeCause(failed({ state: 'parked', lastFailure: exited }, []))).toBeUndefined();
   });
 });
 

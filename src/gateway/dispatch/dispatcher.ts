@@ -1,4 +1,4 @@
-import type { FailureReason } from '../../downstream/failure.js';
+import type { Failure, FailureReason } from '../../downstream/failure.js';
 import type { Exchange } from '../../downstream/port.js';
 import type { OnInternalError } from '../../errors/error-boundary.js';
 import type { SharedLimit } from '../../io/shared-limit.js';
@@ -42,7 +42,7 @@ export interface DispatcherOptions {
   readonly events?: EventSink | undefined;
   /** Milliseconds until the supervisor's next start, or `undefined` if none is planned. */
   readonly retryInMs: () => number | undefined;
-  /** What the output of the server says about why no process runs: one printable line without secrets. */
+  /** Why no process runs: one printable sentence without secrets. */
   readonly failureCause?: () => string | undefined;
 }
 
@@ -184,6 +184,19 @@ export class Dispatcher {
     this.#fail(exchange, reason, false, detail);
   }
 
+  /** Describes a failure of a request to this server. `sent` is whether a process may have seen the request. */
+  failureOf(reason: FailureReason, sent: boolean, detail?: string): Failure {
+    return {
+      reason,
+      server: this.#options.key,
+      generation: this.#availability.generation,
+      sent,
+      detail,
+      cause: HAVE_A_CAUSE.includes(reason) ? this.#options.failureCause?.() : undefined,
+      retryAfterMs: reason === 'breaker_open' ? this.#breaker.retryAfterMs : this.#options.retryInMs(),
+    };
+  }
+
   /** Serves a client request. */
   serve(exchange: Exchange, handling: Handling): void {
     this.counters.calls += 1;
@@ -209,15 +222,7 @@ export class Dispatcher {
     if (events.wants('call.failed')) events.emit({ kind: 'call.failed', server, instance, method, reason, sent });
     this.counters.failures += 1;
     this.failureReasons.set(reason, (this.failureReasons.get(reason) ?? 0) + 1);
-    exchange.fail({
-      reason,
-      server: this.#options.key,
-      generation: this.#availability.generation,
-      sent,
-      detail,
-      cause: HAVE_A_CAUSE.includes(reason) ? this.#options.failureCause?.() : undefined,
-      retryAfterMs: reason === 'breaker_open' ? this.#breaker.retryAfterMs : this.#options.retryInMs(),
-    });
+    exchange.fail(this.failureOf(reason, sent, detail));
   }
 
   #newBreaker(): CircuitBreaker {
