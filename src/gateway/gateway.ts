@@ -187,8 +187,8 @@ export class Gateway implements GatewayPort {
   #listenerFor(backend: Backend): BackendListener {
     return {
       listsChanged: (announced) => this.#views.eachOf(backend, (view) => view.listsChanged(announced)),
-      listsAnnounced: (kinds, notification) =>
-        this.#views.eachOf(backend, (view) => view.listsAnnounced(kinds, notification)),
+      listsAnnounced: (kinds, message) => this.#views.eachOf(backend, (view) => view.listsAnnounced(kinds, message)),
+      unreadListsChanged: () => this.#views.eachOf(backend, (view) => view.unreadListsChanged()),
       startSettled: () => this.#views.eachOf(backend, (view) => view.startSettled()),
       attached: () => {
         this.#logs.restore(backend);

@@ -343,7 +343,7 @@ describe('a client that sees one server as it is', () => {
   });
 
   it('begins its session when the server has shaken hands, before the lists are read', async () => {
-    const { client, server } = looking();
+    const { client, server } = looking('profile', HELLO, { isTrusted: true });
     const one = client();
     one.request(1, 'initialize', { protocolVersion: '2025-11-25', capabilities: {}, clientInfo: { name: 't' } });
     const starting = server('a').start({ listsTools: false });

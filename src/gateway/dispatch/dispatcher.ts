@@ -121,6 +121,11 @@ export class Dispatcher {
     return this.#admission.queued;
   }
 
+  /** Whether a call waits or is in flight. */
+  get isBusy(): boolean {
+    return this.queued > 0 || this.inFlightCalls.size > 0;
+  }
+
   /** Whether a call waits at any stage, or `untilConnected` waits for a connection. */
   get isAwaited(): boolean {
     return this.#admission.isAwaited;
