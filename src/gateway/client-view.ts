@@ -13,6 +13,7 @@ import type { Catalogs } from './catalog/catalogs.js';
 import { MergedLists } from './catalog/merged-lists.js';
 import { answerList } from './catalog/paged-list.js';
 import type { ListNaming } from './catalog/server-lists.js';
+import { relayPing } from './dispatch/relayed-ping.js';
 import { ListAnnouncements } from './list-announcements.js';
 import type { Backend } from './registry/backend.js';
 import type { LogLevelRouter } from './reverse/log-level-router.js';
@@ -130,6 +131,7 @@ export class ClientView {
     const list = requestedList(method);
     if (list !== undefined && !this.#isUnchanged) this.#list(exchange, list);
     else if (method === METHODS.setLevel && !this.#isUnchanged) this.#logs.setLevel(exchange, this.#backends.values());
+    else if (method === METHODS.ping) relayPing(exchange, this.#options.backends[0]);
     else if (method === METHODS.listTasks)
       this.#runFor(exchange, this.#tasks.ofServers.list(exchange, this.#backends.values()));
     else this.#route(exchange);

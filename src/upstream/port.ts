@@ -251,12 +251,10 @@ interface OpenOptions {
 }
 
 /**
- * What a protocol era adds to a channel: how a connection is opened, and which requests of a server need no client.
+ * What a protocol era adds to a channel: how a connection is opened.
  *
  * The composition gives a dialect to each transport, so a transport knows no era by name.
  */
 export interface Dialect {
   open(channel: Channel, options: OpenOptions): Promise<DialOutcome>;
-  /** Answers a request of the server if no client is needed for that. Returns whether it did. */
-  answer(request: ServerRequest): boolean;
 }

@@ -119,7 +119,7 @@ export class StdioDialer implements Dialer {
     health: Pick<BridgeEvents, 'silent' | 'violated'>,
   ): { readonly child: SpawnedChild; readonly bridge: StdioBridge } {
     const { clock, scan, partialFrames, bufferPool } = this.#options;
-    const { dialect, backpressure, events, hasManyConnections, onInternalError } = this.#options;
+    const { backpressure, events, hasManyConnections, onInternalError } = this.#options;
     const bridge = new StdioBridge({
       clock,
       scan,
@@ -137,9 +137,7 @@ export class StdioDialer implements Dialer {
       events: {
         ...health,
         fault: onInternalError,
-        request: (request) => {
-          if (!dialect.answer(request)) listener.request(request);
-        },
+        request: (request) => listener.request(request),
         notification: (notification) => listener.notification(notification),
         junk: (line, reason) =>
           log.add(`stdout (${reason}): ${new TextDecoder().decode(line.subarray(0, JUNK_BYTES))}`),
