@@ -149,7 +149,7 @@ export class Gateway implements GatewayPort {
       serve: (exchange) => connected.view.serve(exchange),
       notified: (notification) => {
         const all = [...connected.view.backends.values(), ...this.#drainingOf(client)];
-        this.#notifications.fromClient(client, all, notification);
+        this.#notifications.fromClient(client, all, notification, only !== undefined);
       },
       close: () => this.#left(client),
     };

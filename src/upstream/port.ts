@@ -102,7 +102,7 @@ export interface UpstreamConnection {
     handler: RequestHandler,
   ): SentRequest | undefined;
   /** Sends a client's notification; only the edits change it. Does nothing once the connection is closed. */
-  notify(notification: NotificationEnvelope, edits?: readonly Edit[]): void;
+  notify(notification: Pick<NotificationEnvelope, 'bytes' | 'span'>, edits?: readonly Edit[]): void;
   /** Sends a request of the gateway's own. `params` must be serializable, or bytes of JSON. */
   request(method: string, params: unknown, timeouts: RequestTimeouts): Promise<Outcome>;
   /** Closes the connection and settles each request in flight with the reason. Calling it again does nothing. */

@@ -24,6 +24,7 @@ import { Call } from './call.js';
 import { type CallLimits, taskTimeouts } from './call-limits.js';
 import { Latencies, newCallCounters } from './call-metrics.js';
 import type { Handling } from './handling.js';
+import type { HeldNotification } from './held-notifications.js';
 import { InFlightCalls } from './in-flight-calls.js';
 
 export interface DispatcherOptions {
@@ -129,6 +130,16 @@ export class Dispatcher {
   /** Whether a call waits at any stage, or `untilConnected` waits for a connection. */
   get isAwaited(): boolean {
     return this.#admission.isAwaited;
+  }
+
+  /** Whether calls or notifications wait for the next connection. */
+  get hasBacklog(): boolean {
+    return this.#admission.hasBacklog;
+  }
+
+  /** Sends a client's notification over the next connection. Drops it if none comes in time. */
+  hold(notification: HeldNotification): void {
+    this.#admission.hold(notification);
   }
 
   /** Timeouts of the gateway's own requests. */
