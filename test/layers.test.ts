@@ -57,7 +57,7 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   supervision: ['timing'],
   files: ['timing', 'errors', 'node', 'npm:chokidar'],
   process: ['json', 'timing', 'errors', 'files', 'supervision', 'node', 'npm:cross-spawn', 'npm:execa'],
-  observe: ['json', 'timing', 'observe/events', 'node', 'npm:pino'],
+  observe: ['json', 'timing', 'errors', 'observe/events', 'node', 'npm:pino'],
   config: ['json', 'errors', 'supervision', 'gateway/dispatch', 'node', 'npm:semver', 'npm:yaml', 'npm:zod'],
   cache: ['mcp', 'files', 'config', 'supervision', 'gateway/catalog', '.', 'node'],
   approvals: ['json', 'timing', 'files', 'config', 'cache', 'observe', 'gateway/catalog', 'node'],

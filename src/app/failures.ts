@@ -20,11 +20,9 @@ export interface Failed {
 
 /** The lines that name the cause of the latest failure. Empty while the server runs, or if nothing failed. */
 export function causeOfFailure({ snapshot, log, redact }: Failed, max = MAX_LINES): readonly string[] {
-  const { state, consecutiveFailures, lastFailure } = snapshot;
-  const hasFailed = state === 'backoff' || state === 'parked';
-  const isRetried = state === 'starting' && consecutiveFailures > 0;
-  if (!hasFailed && !isRetried) return [];
-  const lines = log.linesOf(hasFailed ? 'latest' : 'previous');
+  if (!isFailing(snapshot)) return [];
+  const { state, lastFailure } = snapshot;
+  const lines = log.linesOf(state === 'starting' ? 'previous' : 'latest');
   // Trunkline's own line about the end of the server only repeats the reason.
   const reason = lastFailure?.isUnfit === true ? lastFailure.reason : undefined;
   const output = reason === undefined ? lines : lines.filter((line) => !line.endsWith(reason));
@@ -35,13 +33,28 @@ export function causeOfFailure({ snapshot, log, redact }: Failed, max = MAX_LINE
 /** Why a server does not run, for the failure of a call. */
 export function whyDown(failed: Failed): Pick<Failure, 'cause' | 'because'> {
   const { lastFailure } = failed.snapshot;
-  return { cause: causeInOneLine(failed), because: lastFailure?.isUnfit === true ? lastFailure.reason : undefined };
+  return { cause: describeCause(failed), because: lastFailure?.isUnfit === true ? lastFailure.reason : undefined };
 }
 
-function causeInOneLine(failed: Failed): string | undefined {
-  const text = causeOfFailure(failed, MAX_LINES_IN_A_SENTENCE).map(printable).join(' / ');
-  if (text === '') return undefined;
+/** The cause as a sentence. `undefined` if it is not known, or if the server runs. */
+function describeCause(failed: Failed): string | undefined {
+  const output = causeOfFailure(failed, MAX_LINES_IN_A_SENTENCE).map(printable).join(' / ');
+  if (output !== '') return `Its output says: "${shortened(output)}".`;
+  const { snapshot, redact } = failed;
+  const reason = isFailing(snapshot) ? snapshot.lastFailure?.reason : undefined;
+  if (reason === undefined || !BAD_ANSWER.test(reason)) return undefined;
+  return `Its last start failed: ${shortened(printable(redact(reason)))}.`;
+}
+
+/** What the dialect reports about an answer to `initialize` that it cannot use. */
+const BAD_ANSWER = /^initialize: the /;
+
+function shortened(text: string): string {
   return text.length > MAX_SENTENCE_CHARACTERS ? `${text.slice(0, MAX_SENTENCE_CHARACTERS)}…` : text;
+}
+
+function isFailing({ state, consecutiveFailures }: ChildSnapshot): boolean {
+  return state === 'backoff' || state === 'parked' || (state === 'starting' && consecutiveFailures > 0);
 }
 
 /** Logs each change of the state of a server; in trouble with the reason and the cause. */

@@ -1,7 +1,6 @@
-import { homedir } from 'node:os';
 import type { CacheFolder } from '../cache/cache-folder.js';
 import { type CachedInstructions, readInstructions, writeInstructions } from '../cache/instructions-cache.js';
-import { findConfigFile, readConfigText } from '../config/find-config.js';
+import { readConfigText } from '../config/find-config.js';
 import { checksumOf, stateOf } from '../config/stamp.js';
 import type { ClientFacts } from '../downstream/port.js';
 import { readPrivateFile } from '../files/private-file.js';
@@ -9,7 +8,7 @@ import { ABOUT } from '../gateway/about.js';
 import type { PendingGateway } from '../gateway/pending-gateway.js';
 import { Debounce } from '../timing/debounce.js';
 import type { Composition } from './compose.js';
-import type { GlobalOptions } from './global-options.js';
+import type { ConfigPlace } from './config-place.js';
 import type { StdioClient } from './stdio-client.js';
 import { instructionsFolder, sealFile } from './user-files.js';
 
@@ -17,10 +16,9 @@ import { instructionsFolder, sealFile } from './user-files.js';
  * The instructions for a client that connects before the configuration is read: those that such a client would have got
  * at the end of the last run, if the configuration file has not changed since.
  */
-export function knownInstructions({ config: flag }: GlobalOptions, { profile }: ClientFacts): string {
+export function knownInstructions(place: ConfigPlace, { profile }: ClientFacts): string {
   try {
-    const { env, platform } = process;
-    const configFile = findConfigFile({ flag, env, cwd: process.cwd(), home: homedir(), platform });
+    const { file: configFile } = place;
     const cached = readInstructions(instructionsFolder(), { configFile, profile });
     return cached !== undefined && isFor(configFile, cached) ? cached.text : ABOUT;
   } catch {

@@ -1,25 +1,18 @@
-import { homedir } from 'node:os';
 import { resolve } from 'node:path';
 import type { CheckedFile, CheckedFileCache } from '../config/check-file.js';
 import type { Config } from '../config/config.js';
-import { findConfigFile, readConfigText } from '../config/find-config.js';
+import { readConfigText } from '../config/find-config.js';
 import { resolveConfig } from '../config/resolve-config.js';
 import { checksumOf, stateOf } from '../config/stamp.js';
 import { installedPackages } from '../packages/installed-packages.js';
 import { OWN_FOLDER } from '../version.js';
+import { ConfigPlace } from './config-place.js';
 import type { GlobalOptions } from './global-options.js';
 import { packageFolders } from './user-files.js';
 
 /** Finds and reads the configuration. Throws a `ConfigError` when there is none or it has mistakes. */
-export async function readConfig({ config }: GlobalOptions, checkedFiles?: CheckedFileCache): Promise<Config> {
-  const file = findConfigFile({
-    flag: config,
-    env: process.env,
-    cwd: process.cwd(),
-    home: homedir(),
-    platform: process.platform,
-  });
-  return await readConfigFile(file, checkedFiles);
+export async function readConfig(options: GlobalOptions, checkedFiles?: CheckedFileCache): Promise<Config> {
+  return await readConfigFile(new ConfigPlace(options).file, checkedFiles);
 }
 
 /** Reads this configuration file. Throws a `ConfigError` when it is missing or has mistakes. */

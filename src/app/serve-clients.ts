@@ -9,13 +9,14 @@ import type { HttpTransport } from '../downstream/http/server.js';
 import type { PendingGateway } from '../gateway/pending-gateway.js';
 import type { Logger } from '../observe/logger.js';
 import { type Composition, compose } from './compose.js';
+import type { ConfigPlace } from './config-place.js';
 import { drainClient } from './drain-client.js';
 import { EXIT } from './exit-codes.js';
 import { type GlobalOptions, openLog } from './global-options.js';
 import { careForHeap } from './heap-care.js';
 import { keepInstructions } from './known-instructions.js';
 import type { Platform } from './platform.js';
-import { readConfig } from './read-config.js';
+import { readConfigFile } from './read-config.js';
 import { logConfig, reloadOnChange } from './reload-config.js';
 import { runToEnd } from './run-to-end.js';
 import { readSealSecret, type SealSecret } from './seal.js';
@@ -33,6 +34,7 @@ import {
 /** What is set up before the configuration is read, and the settings of the HTTP transport, which opens after that. */
 interface ClientSide {
   readonly platform: Platform;
+  readonly place: ConfigPlace;
   readonly gateway: PendingGateway;
   /** Absent when only HTTP is served. */
   readonly client: StdioClient | undefined;
@@ -51,7 +53,7 @@ export async function serveClients(settings: GlobalOptions, clientSide: ClientSi
   );
   const caches = openCaches(await readSealSecret(logger), clientSide.platform, logger);
   const isAttached = clientSide.client !== undefined && !process.stdin.isTTY;
-  const { config, fault } = await usableConfig(settings, logger, caches.checkedFiles, isAttached);
+  const { config, fault } = await usableConfig(clientSide.place, logger, caches.checkedFiles, isAttached);
   // The client has left, so no server is needed.
   if (clientSide.client?.isGone() === true) return EXIT.ok;
   const composition = compose({
@@ -141,13 +143,13 @@ function aborted(signal: AbortSignal): Promise<void> {
  * A connected client can show the report to its user. A person at a terminal, or a service manager, needs the failure.
  */
 async function usableConfig(
-  settings: GlobalOptions,
+  place: ConfigPlace,
   logger: Logger,
   checkedFiles: CheckedFileCache | undefined,
   isClientAttached: boolean,
 ): Promise<{ config: Config; fault?: string }> {
   try {
-    const config = await readConfig(settings, checkedFiles);
+    const config = await readConfigFile(place.file, checkedFiles);
     logConfig(config, logger);
     return { config };
   } catch (error) {

@@ -1,4 +1,5 @@
 import { PendingGateway } from '../gateway/pending-gateway.js';
+import { ConfigPlace } from './config-place.js';
 import type { GlobalOptions } from './global-options.js';
 import { knownInstructions } from './known-instructions.js';
 import { createPlatform } from './platform.js';
@@ -21,14 +22,15 @@ export async function serve(options: GlobalOptions, { stdio, http }: Transports)
   // Nothing runs yet, so a signal can end the process at once.
   for (const signal of SIGNALS) process.on(signal, leave);
   const platform = createPlatform();
-  const gateway = new PendingGateway((facts) => knownInstructions(options, facts));
+  const place = new ConfigPlace(options);
+  const gateway = new PendingGateway((facts) => knownInstructions(place, facts));
   const client = stdio ? await openStdioClient(platform, gateway) : undefined;
   const { serveClients } = await import('./serve-clients.js');
   // A signal without a listener ends the process uncleanly, so these listeners stay until `serveClients` has its own.
   const onListening = () => {
     for (const signal of SIGNALS) process.off(signal, leave);
   };
-  return await serveClients(options, { platform, gateway, client, http, onListening });
+  return await serveClients(options, { platform, place, gateway, client, http, onListening });
 }
 
 const SIGNALS = ['SIGTERM', 'SIGINT', 'SIGHUP'] as const;

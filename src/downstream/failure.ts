@@ -39,7 +39,7 @@ export interface Failure {
   readonly retryAfterMs: number | undefined;
   /** For `not_approved`: sentences that follow `Server "NAME"` and say what the server did and what to do. */
   readonly detail?: string | undefined;
-  /** What the output of the server, or of npm, says about why the server does not run: one printable line. */
+  /** Why the server does not run, as one printable sentence: what its output or npm says, or what its handshake lacked. */
   readonly cause?: string | undefined;
   /** What the server did, if Trunkline ended it for that: a phrase with *it* as the subject, without a period. */
   readonly because?: string | undefined;
@@ -80,7 +80,7 @@ export function describeFailure(failure: Failure): string {
     : 'The call was not sent, so repeating it is safe.';
   const isWaitKnown = !failure.sent && failure.retryAfterMs !== undefined;
   const wait = isWaitKnown ? ` Try again in ${Math.max(1, Math.ceil(failure.retryAfterMs / 1000))} s.` : '';
-  const cause = failure.cause === undefined ? '' : ` Its output says: "${failure.cause}".`;
+  const cause = failure.cause === undefined ? '' : ` ${failure.cause}`;
   return `Server "${failure.server}" ${sentenceOf(failure.reason, failure.because)}${cause} ${consequence}${wait} ${ADVICE}`;
 }
 

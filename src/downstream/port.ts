@@ -61,6 +61,8 @@ export interface DownstreamClient {
   readonly principal: string;
   /** The negotiated protocol revision; `undefined` before the handshake ends. */
   readonly revision: string | undefined;
+  /** Whether the client sees one server unchanged and a `ping` of that server reaches it now. */
+  readonly takesPings: boolean;
   /** A merged list has changed. */
   listChanged(kind: ListKind): void;
   /** The server that the client sees unchanged announced that a list has changed. */

@@ -15,6 +15,8 @@ export interface TransportSession {
   readonly principal: string;
   /** The key of the one server that the client wants to see unchanged. Absent: all servers, merged. */
   readonly server?: string | undefined;
+  /** Whether a message that belongs to no request reaches the client now. */
+  readonly isListening: boolean;
   /**
    * Sends a message that belongs to no request of the client. `source` is the id of the backend it comes from, as for a
    * `MessageSink`.

@@ -4,7 +4,7 @@ import { internalError } from '../errors/internal-error.js';
 import { isString, readString, toBytes } from '../json/json-text.js';
 import { RPC_CODES, RpcError } from '../jsonrpc/rpc-error.js';
 import type { NotificationEnvelope } from '../mcp/envelope.js';
-import { type ListKind, requestedList } from '../mcp/lists.js';
+import { LIST_KINDS, type ListKind, requestedList } from '../mcp/lists.js';
 import { isRepeatable, METHODS, TASK_METHODS } from '../mcp/methods.js';
 import type { Hmac } from '../mcp/task-id.js';
 import type { EventSink } from '../observe/events/event-bus.js';
@@ -13,6 +13,7 @@ import type { Catalogs } from './catalog/catalogs.js';
 import { MergedLists } from './catalog/merged-lists.js';
 import { answerList } from './catalog/paged-list.js';
 import type { ListNaming } from './catalog/server-lists.js';
+import { relayPing } from './dispatch/relayed-ping.js';
 import { ListAnnouncements } from './list-announcements.js';
 import type { Backend } from './registry/backend.js';
 import type { LogLevelRouter } from './reverse/log-level-router.js';
@@ -72,28 +73,16 @@ export class ClientView {
   #before: ClientView | undefined;
 
   constructor(options: ClientViewOptions) {
-    const {
-      clock,
-      backends,
-      naming,
-      ownTools,
-      startupWaitMs,
-      subscriptions,
-      logs,
-      tasks,
-      hmac,
-      onInternalError,
-      before,
-    } = options;
-    this.#onInternalError = onInternalError;
+    const { clock, backends, naming, ownTools, startupWaitMs, hmac, before } = options;
+    this.#onInternalError = options.onInternalError;
     this.#options = options;
     this.#backends = new Map(backends.map((backend) => [backend.key, backend]));
     this.#ownTools = new Map(ownTools.map((tool) => [tool.name, tool]));
     this.#before = before;
     this.#router = new Router(this.#backends, naming, before === undefined ? undefined : before.#router);
-    this.#subscriptions = subscriptions;
-    this.#logs = logs;
-    this.#tasks = tasks;
+    this.#subscriptions = options.subscriptions;
+    this.#logs = options.logs;
+    this.#tasks = options.tasks;
     const onMerged = (catalogs: Catalogs) => this.#merged(catalogs);
     this.#lists = new MergedLists(
       { servers: backends, ownTools, naming, paging: { hmac }, onMerged },
@@ -142,6 +131,7 @@ export class ClientView {
     const list = requestedList(method);
     if (list !== undefined && !this.#isUnchanged) this.#list(exchange, list);
     else if (method === METHODS.setLevel && !this.#isUnchanged) this.#logs.setLevel(exchange, this.#backends.values());
+    else if (method === METHODS.ping) relayPing(exchange, this.#options.backends[0]);
     else if (method === METHODS.listTasks)
       this.#runFor(exchange, this.#tasks.ofServers.list(exchange, this.#backends.values()));
     else this.#route(exchange);
@@ -158,6 +148,12 @@ export class ClientView {
   listsAnnounced([kind]: readonly ListKind[], notification: NotificationEnvelope): void {
     if (!this.#isUnchanged || kind === undefined) return;
     for (const client of this.clients) client.listAnnounced(kind, notification);
+  }
+
+  /** The lists of a server that clients see unchanged may have changed, and the server has not announced it. */
+  unreadListsChanged(): void {
+    if (!this.#isUnchanged) return;
+    for (const client of this.clients) for (const kind of LIST_KINDS) client.listChanged(kind);
   }
 
   /** Moves a client here from another view. */

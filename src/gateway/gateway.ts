@@ -149,7 +149,7 @@ export class Gateway implements GatewayPort {
       serve: (exchange) => connected.view.serve(exchange),
       notified: (notification) => {
         const all = [...connected.view.backends.values(), ...this.#drainingOf(client)];
-        this.#notifications.fromClient(client, all, notification);
+        this.#notifications.fromClient(client, all, notification, only !== undefined);
       },
       close: () => this.#left(client),
     };
@@ -187,8 +187,8 @@ export class Gateway implements GatewayPort {
   #listenerFor(backend: Backend): BackendListener {
     return {
       listsChanged: (announced) => this.#views.eachOf(backend, (view) => view.listsChanged(announced)),
-      listsAnnounced: (kinds, notification) =>
-        this.#views.eachOf(backend, (view) => view.listsAnnounced(kinds, notification)),
+      listsAnnounced: (kinds, message) => this.#views.eachOf(backend, (view) => view.listsAnnounced(kinds, message)),
+      unreadListsChanged: () => this.#views.eachOf(backend, (view) => view.unreadListsChanged()),
       startSettled: () => this.#views.eachOf(backend, (view) => view.startSettled()),
       attached: () => {
         this.#logs.restore(backend);

@@ -1,4 +1,5 @@
 import type { ServerHandshake } from '../downstream/port.js';
+import type { ServerLists } from './catalog/server-lists.js';
 import type { InstructingServer } from './instructions.js';
 import type { Backend } from './registry/backend.js';
 
@@ -16,24 +17,17 @@ export async function serverHandshake(backend: Backend, waitMs: number): Promise
     const { initializeResult: result, revision, requestedRevision } = connection;
     return { kind: 'initialized', result, revision, requestedRevision };
   }
-  const failure = {
-    reason: reason ?? 'restarting',
-    server: backend.key,
-    generation: undefined,
-    sent: false,
-    retryAfterMs: undefined,
-  } as const;
+  const failure = backend.dispatcher.failureOf(reason ?? 'restarting', false);
   return { kind: 'failed', failure };
 }
 
 /** What the instructions need of a backend and of a handshake of its server; nothing without a handshake. */
-export function instructingServer(
-  { key, prefix, lists }: Backend,
-  handshake: Backend['handshake'],
-): InstructingServer[] {
+export function instructingServer(backend: Backend, handshake: Backend['handshake']): InstructingServer[] {
   if (handshake === undefined) return [];
+  const { key, prefix } = backend;
   const { instructions, serverInfo } = handshake;
-  const listed = ({ entries }: Backend['lists']['tools']) => entries.filter(({ entry }) => entry !== undefined);
+  const lists = backend.listsAs('exposed');
+  const listed = ({ entries }: ServerLists['tools']) => entries.filter(({ entry }) => entry !== undefined);
   return [
     {
       ...serverInfo,

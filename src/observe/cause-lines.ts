@@ -1,3 +1,4 @@
+import { ERROR_CODE } from '../errors/error-signs.js';
 import { type LogLevel, readLogLine } from './log-line.js';
 
 /** Later lines are closer to the failure; a server can write very many. */
@@ -142,7 +143,7 @@ const ERROR: readonly RegExp[] = [
   ERROR_NAME,
   /\b(?:error|fatal|panic|exception|ERR!)(?=[:!\]\s]|$)/i,
   /\b[A-Za-z]{1,60}(?:Error|Exception)\b/,
-  /\bE(?:[A-Z]{4,20}|\d{3})\b|\bERR_[A-Z_]{3,60}\b|\bMODULE_NOT_FOUND\b|\b(?:SELF_SIGNED|UNABLE_TO|CERT_|DEPTH_ZERO)[A-Z_]{3,60}\b/,
+  ERROR_CODE,
   /\b(?:is|are|not|no|was|were) (?:required|missing|set|provided|specified|found|defined|configured|valid|allowed|accessible|supported|recognized)\b/i,
   /\b(?:required|missing|invalid|unknown|unsupported|refused|rejected|denied|unauthorized|forbidden|expired|failed|failure|cannot|couldn't|can't|unable to|could not|must|mandatory)\b/i,
   /\b(?:please|you need to) (?:set|provide|specify|configure|pass|install|supply|add|run|define)\b/i,

@@ -1,3 +1,5 @@
+import { ERROR_SIGNS } from '../errors/error-signs.js';
+
 /** Why npm failed, in one line, and what a person can do about it. */
 export interface NpmFailure {
   /** Begins with the error code of npm, such as `E404`, if there is one. */
@@ -46,13 +48,12 @@ const CAUSES: readonly Cause[] = [
     hint: 'run `npm login`, or correct the token in your .npmrc; if the registry blocks this package, ask its operator',
   },
   {
-    codes: /CERT|^UNABLE_TO_|^ERR_TLS/,
+    codes: ERROR_SIGNS.certificate.npmCode,
     describe: () => 'npm does not trust the certificate of the registry',
     hint: 'set NODE_EXTRA_CA_CERTS, or `cafile` in your .npmrc, to the file of your certificate authority',
   },
   {
-    codes:
-      /^(?:ENOTFOUND|EAI_AGAIN|ECONN\w+|ENET\w+|EHOST\w+|E\w*TIMEDOUT|E\w*TIMEOUT|ERR_SOCKET_TIMEOUT|FETCH_ERROR)$/,
+    codes: ERROR_SIGNS.network.npmCode,
     describe: () => 'the registry cannot be reached',
     hint: 'check the network connection, and `registry` and `proxy` in your .npmrc',
   },

@@ -107,7 +107,7 @@ export interface UpstreamConnection {
     handler: RequestHandler,
   ): SentRequest | undefined;
   /** Sends a client's notification; only the edits change it. Does nothing once the connection is closed. */
-  notify(notification: NotificationEnvelope, edits?: readonly Edit[]): void;
+  notify(notification: Pick<NotificationEnvelope, 'bytes' | 'span'>, edits?: readonly Edit[]): void;
   /** Sends a request of the gateway's own. `params` must be serializable, or bytes of JSON. */
   request(method: string, params: unknown, timeouts: RequestTimeouts): Promise<Outcome>;
   /**
@@ -288,12 +288,10 @@ interface OpenOptions {
 }
 
 /**
- * What a protocol era adds to a channel: how a connection is opened, and which requests of a server need no client.
+ * What a protocol era adds to a channel: how a connection is opened.
  *
  * The composition gives a dialect to each transport, so a transport knows no era by name.
  */
 export interface Dialect {
   open(channel: Channel, options: OpenOptions): Promise<DialOutcome>;
-  /** Answers a request of the server if no client is needed for that. Returns whether it did. */
-  answer(request: ServerRequest): boolean;
 }

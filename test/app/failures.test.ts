@@ -39,11 +39,29 @@ describe('the cause of a failure', () => {
     },
   );
 
-  it('is one printable line of bounded length in the answer to a call', () => {
+  it('is one printable sentence of bounded length in the answer to a call', () => {
     const { cause } = whyDown(failed({ state: 'parked' }));
-    expect(cause).toBe('Error: the key [redacted] expired / fatal: no\\u{7} key');
+    expect(cause).toBe('Its output says: "Error: the key [redacted] expired / fatal: no\\u{7} key".');
     const long = whyDown(failed({ state: 'parked' }, [`Error: ${'x'.repeat(490)}`]));
-    expect(long.cause).toBe(`Error: ${'x'.repeat(393)}…`);
+    expect(long.cause).toBe(`Its output says: "Error: ${'x'.repeat(393)}…".`);
+  });
+});
+
+describe('an answer to initialize that cannot be used', () => {
+  const reason = 'initialize: the server chose protocol version "canary-0123456789\u0007", which is unknown here';
+  const lastFailure = { reason, code: null, signal: null, at: 0 };
+  const text =
+    'Its last start failed: initialize: the server chose protocol version "[redacted]\\u{7}", which is unknown here.';
+
+  it.each(['backoff', 'parked'] as const)('is the cause of a failed call in %s if the output names none', (state) => {
+    expect(whyDown(failed({ state, lastFailure }, [])).cause).toBe(text);
+    expect(whyDown(failed({ state, lastFailure })).cause).toContain('Its output says');
+  });
+
+  it('is no cause while the server runs, and no other reason is one', () => {
+    expect(whyDown(failed({ state: 'ready', lastFailure }, [])).cause).toBeUndefined();
+    const exited = { ...lastFailure, reason: 'exited' };
+    expect(whyDown(failed({ state: 'parked', lastFailure: exited }, [])).cause).toBeUndefined();
   });
 });
 

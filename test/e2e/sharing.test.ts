@@ -5,6 +5,7 @@ import { until } from '../support/processes.js';
 import { type Hello, HttpGateway, type HttpGatewayOptions, type RawHttpClient } from '../support/raw-http-client.js';
 
 const LAB = fileURLToPath(new URL('../fixtures/servers/lab.mjs', import.meta.url));
+const FAULTY = fileURLToPath(new URL('../fixtures/servers/faulty.mjs', import.meta.url));
 const FAILING = fileURLToPath(new URL('../fixtures/cli/exits-at-once.mjs', import.meta.url));
 const ROOTS = { roots: { listChanged: true } };
 
@@ -191,6 +192,26 @@ describe('the endpoint of one server', () => {
     expect(error).toMatchObject({ code: -32603, message: expect.stringContaining('"bad"') });
     expect((await client.post({ jsonrpc: '2.0', id: 2, method: 'ping' })).status).toBe(404);
     expect((await gateway.handshake({}, 'lab')).received).toEqual([]);
+  });
+
+  it('answers initialize with what is wrong with the answer of the server', async () => {
+    const restart = { budget: 1 };
+    await serve('profile', { servers: { bad: { program: FAULTY, args: ['revision=1999-01-01'], restart } } });
+    const { error } = await gateway.client('bad').initialize();
+    expect(error.message).toContain(
+      'Its last start failed: initialize: the server chose protocol version "1999-01-01", which is unknown here.',
+    );
+  });
+
+  it('relays a ping of the server to a client that listens, and answers it for one that does not', async () => {
+    await serve('profile', { servers: { lab: { program: LAB } } });
+    const one = await gateway.handshake({ listens: false }, 'lab');
+    expect(JSON.parse(await one.call('ask', { method: 'ping' })).result).toEqual({});
+    await one.listen();
+    const asked = one.call('ask', { method: 'ping' });
+    const { id } = await one.next('ping');
+    await one.send({ jsonrpc: '2.0', id, result: { _meta: { mine: true } } });
+    expect(JSON.parse(await asked).result).toEqual({ _meta: { mine: true } });
   });
 
   it('waits for a server that takes its time', async () => {

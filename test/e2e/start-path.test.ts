@@ -14,7 +14,12 @@ const INITIALIZE = [
   ...['src/downstream/legacy/', 'src/downstream/stdio/', 'src/downstream/failure.ts', 'src/app/choose-era.ts'],
   ...['src/downstream/era-sessions.ts', 'src/gateway/pending-gateway.ts', 'src/gateway/about.ts'],
   // One small file of the cache has the servers' instructions for this configuration file.
-  ...['src/app/known-instructions.ts', 'src/app/user-files.ts', 'src/cache/instructions-cache.ts'],
+  ...[
+    'src/app/config-place.ts',
+    'src/app/known-instructions.ts',
+    'src/app/user-files.ts',
+    'src/cache/instructions-cache.ts',
+  ],
   ...['src/files/private-file.ts', 'src/config/find-config.ts', 'src/config/config-error.ts', 'src/config/stamp.ts'],
 ];
 

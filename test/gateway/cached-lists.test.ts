@@ -200,8 +200,8 @@ describe('a list from the last run', () => {
     const { list, gateway } = await secondRun(script, { a: cachedOf('x', bad, 'secret_one', 'x') });
     expect(list(1)).toEqual(['a__x']);
     const [backend] = gateway.pool.of('a');
-    expect(backend?.lists.tools.denied).toEqual(['secret_one']);
-    expect(backend?.lists.tools.withheld.map(({ name }) => name)).toEqual(['bad', 'x']);
+    expect(backend?.listsAs('exposed').tools.denied).toEqual(['secret_one']);
+    expect(backend?.listsAs('exposed').tools.withheld.map(({ name }) => name)).toEqual(['bad', 'x']);
   });
 
   it('leaves with its server when that is given up, and a notice says so', async () => {

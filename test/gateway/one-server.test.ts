@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { Sharing } from '../../src/gateway/registry/instances.js';
 import { createOwnTool, textResult } from '../../src/gateway/status/own-tool.js';
-import { scriptGateway, toolOf } from '../support/scripted-gateway.js';
+import { type ServerScript, scriptGateway, toolOf } from '../support/scripted-gateway.js';
 import { flush, type Message } from '../support/wire.js';
 
 const OWN = createOwnTool({ name: 'trunkline__x', inputSchema: { type: 'object' } }, () => textResult('x'));
@@ -13,7 +13,7 @@ const HELLO = {
 };
 
 /** Two servers, the first of which clients see alone. */
-function looking(sharing: Sharing = 'profile', hello: Message = HELLO) {
+function looking(sharing: Sharing = 'profile', hello: Message = HELLO, script: ServerScript = {}) {
   const world = scriptGateway({
     servers: {
       a: {
@@ -21,6 +21,7 @@ function looking(sharing: Sharing = 'profile', hello: Message = HELLO) {
         sharing,
         hello,
         filter: { deny: ['hidden'] },
+        ...script,
       },
       b: { tools: ['x'] },
     },
@@ -110,6 +111,17 @@ describe('a client that wants to see one server as it is', () => {
     server('a').moved(state);
     await flush();
     expect(one.answerTo(1)?.error.code).toBe(-32603);
+  });
+
+  it('is told why the server is parked, and when it is tried again', async () => {
+    const script = { failureCause: 'Its last start failed: no protocol version.', retryInMs: () => 9_000 };
+    const { client, server, hi } = looking('profile', HELLO, script);
+    const one = client();
+    one.request(1, 'initialize', hi());
+    server('a').moved('parked');
+    await flush();
+    expect(one.answerTo(1)?.error.message).toContain(`${script.failureCause} The call was not sent`);
+    expect(one.answerTo(1)?.error.message).toContain('Try again in 9 s.');
   });
 
   it('may leave while it waits, and leaves nothing behind', async () => {
@@ -331,7 +343,7 @@ describe('a client that sees one server as it is', () => {
   });
 
   it('begins its session when the server has shaken hands, before the lists are read', async () => {
-    const { client, server } = looking();
+    const { client, server } = looking('profile', HELLO, { isTrusted: true });
     const one = client();
     one.request(1, 'initialize', { protocolVersion: '2025-11-25', capabilities: {}, clientInfo: { name: 't' } });
     const starting = server('a').start({ listsTools: false });

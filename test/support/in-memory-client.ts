@@ -37,6 +37,7 @@ export class InMemoryClient implements DownstreamClient {
   /** Input that no request of the client caused. */
   readonly inputs: ReceivedInput[] = [];
   isGone = false;
+  takesPings = false;
   readonly #facts: ClientFacts;
   readonly #inFlight = new Set<InMemoryExchange>();
   #session: GatewaySession | undefined;

@@ -29,9 +29,7 @@ export class ScriptedChild extends ScriptedPeer {
       maxFrameBytes: 1024 * 1024,
       maxUnwrittenBytes: 1024 * 1024,
       events: {
-        request: (request) => {
-          if (!legacyDialect.answer(request)) this.#listener.request(request);
-        },
+        request: (request) => this.#listener.request(request),
         notification: (notification) => this.#listener.notification(notification),
         junk: () => {},
         silent,

@@ -47,6 +47,8 @@ export interface ServerScript {
   /** Methods that the configuration says it answers. */
   readonly methods?: readonly string[];
   readonly retryInMs?: () => number | undefined;
+  /** Why it does not run, as a sentence. */
+  readonly failureCause?: string;
   readonly idleStopMs?: number;
   /** Whether the server is reached through a real `StdioBridge`, and not in memory. */
   readonly hasBridge?: boolean;
@@ -155,6 +157,7 @@ export class ScriptedServer {
         this.demands += 1;
       },
       retryInMs: script.retryInMs ?? (() => undefined),
+      whyDown: () => ({ cause: script.failureCause }),
       idleStopMs: script.idleStopMs ?? 0,
       idleStop: () => {
         this.rests += 1;

@@ -55,9 +55,7 @@ class StreamedPeer extends ScriptedPeer {
       maxFrameBytes: MIB,
       maxUnwrittenBytes: MIB,
       events: {
-        request: (request) => {
-          if (!legacyDialect.answer(request)) listener.request(request);
-        },
+        request: (request) => listener.request(request),
         notification: (notification) => listener.notification(notification),
         junk: () => {},
         silent: () => {},
@@ -376,13 +374,6 @@ describe.each(UPSTREAMS)('%s', (_, Peer) => {
       await say({ jsonrpc: '2.0', id: 2, method: 'sampling/createMessage', params: {} });
       for (const request of requests) request.progress(notificationOf(progressOf(12, 1)), []);
       expect((await read()).map(({ params }) => params)).toEqual([{ progressToken: 'its own', progress: 1 }]);
-    });
-
-    it('gets an answer to ping without a listener', async () => {
-      const { requests, say, read } = await open();
-      await say({ jsonrpc: '2.0', id: 'p', method: 'ping' });
-      expect(requests).toEqual([]);
-      expect(await read()).toEqual([{ jsonrpc: '2.0', id: 'p', result: {} }]);
     });
   });
 

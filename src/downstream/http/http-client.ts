@@ -62,6 +62,10 @@ class HttpClient implements HttpClientSession, TransportSession {
     return this.#sessions.revision;
   }
 
+  get isListening(): boolean {
+    return this.#stream !== undefined;
+  }
+
   receive(body: Uint8Array, reply: ReplyChannel): Received {
     const message = this.#scan(body);
     if (message.kind !== 'rejected') {

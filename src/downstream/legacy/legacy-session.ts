@@ -93,6 +93,10 @@ class LegacySession implements DownstreamClient, EraSession {
     return this.#revision;
   }
 
+  get takesPings(): boolean {
+    return this.#phase === 'open' && this.#transport.server !== undefined && this.#transport.isListening;
+  }
+
   get inFlight(): number {
     return this.#inFlight.size;
   }
@@ -146,7 +150,7 @@ class LegacySession implements DownstreamClient, EraSession {
 
   #request(request: RequestEnvelope, reply: ReplyChannel): void {
     const key = idKey(request.bytes, request.id);
-    if (request.method === METHODS.ping) {
+    if (request.method === METHODS.ping && !this.#relaysPings) {
       reply.answer(resultMessage(idOf(request), EMPTY_RESULT));
     } else if (request.method === METHODS.initialize) {
       withErrorBoundary(
@@ -162,6 +166,11 @@ class LegacySession implements DownstreamClient, EraSession {
     } else {
       this.#serve(request, key, reply, this.#gatewaySession);
     }
+  }
+
+  /** Whether the server answers a `ping`, because the client sees it unchanged. */
+  get #relaysPings(): boolean {
+    return this.#transport.server !== undefined && this.#gatewaySession !== undefined;
   }
 
   #serve(envelope: RequestEnvelope, key: IdKey, reply: ReplyChannel, gatewaySession: GatewaySession): void {

@@ -26,6 +26,7 @@ export interface ClientPipeOptions {
 export class ClientPipe implements TransportSession, ReplyChannel {
   readonly isShared = true;
   readonly isUnheard = false;
+  readonly isListening = true;
   readonly principal: string;
   readonly server: string | undefined;
   readonly #options: ClientPipeOptions;

@@ -12,6 +12,10 @@ export interface ListReaderOptions {
   /** The current connection; `undefined` while there is none. */
   readonly connection: () => UpstreamConnection | undefined;
   readonly timeouts: () => RequestTimeouts;
+  /** Whether the gateway needs the lists even if all clients read them from the server. */
+  readonly areRequired: () => boolean;
+  /** Called when lists were read that were left unread before. */
+  readonly onCaughtUp: () => void;
   /** Called when a list of the current connection was read. `announced` has it if the server announced the change. */
   readonly onRead: (announced: readonly ListKind[]) => void;
 }
@@ -32,21 +36,44 @@ const BROKEN_PAUSE_MS = 60_000;
 /**
  * Reads the lists of a server: all of them from a new process, and one of them again after the server announced a change
  * (`notifications/…/list_changed`) or the read failed. A list that fails or takes long does not concern the others.
+ *
+ * While all clients read the lists from the server itself, the lists stay unread here: the server gets the requests of
+ * its clients and no others. The reader catches up when the gateway needs the lists.
  */
 export class ListReader {
   readonly #options: ListReaderOptions;
   readonly #kinds: ReadonlyMap<ListKind, RepeatedRead>;
   /** The lists whose latest read failed. */
   readonly #failing = new Set<RepeatedRead>();
+  /** Whether clients read the lists from the server, or see them merged. `unknown` before the first client. */
+  #use: 'unknown' | 'relayed' | 'merged' = 'unknown';
+  /** The latest connection, if its lists were left unread. */
+  #unread: UpstreamConnection | undefined;
+  #isCatchingUp = false;
 
   constructor(options: ListReaderOptions) {
     this.#options = options;
     this.#kinds = new Map(LIST_KINDS.map((kind) => [kind, new RepeatedRead(options, kind, this.#failing)]));
   }
 
-  /** Reads all lists of a process before `connected`. Resolves when each was read or could not be, or takes too long. */
+  /** Whether the lists of the latest connection were left unread. */
+  get areUnread(): boolean {
+    return this.#unread !== undefined;
+  }
+
+  /** Whether lists are being read that were left unread before. */
+  get isCatchingUp(): boolean {
+    return this.#isCatchingUp;
+  }
+
+  /**
+   * Reads all lists of a process before `connected`, if they are needed. Resolves when each was read or could not be, or
+   * takes too long.
+   */
   async loadAll(connection: UpstreamConnection): Promise<void> {
     const { lists, timeouts, onRead } = this.#options;
+    this.#unread = this.#areNeeded ? undefined : connection;
+    if (this.areUnread) return;
     await lists.loadAll(connection, timeouts(), (kind) => {
       if (connection !== this.#options.connection()) return;
       this.#kinds.get(kind)?.settled();
@@ -54,14 +81,31 @@ export class ListReader {
     });
   }
 
-  /** Call this when the server announced that these lists changed. */
+  /** A client uses the server from now on. With `readsLists`, the client reads the lists from the server. */
+  joined(readsLists: boolean): void {
+    if (!readsLists) this.#use = 'merged';
+    else if (this.#use === 'unknown') this.#use = 'relayed';
+    this.catchUp();
+  }
+
+  /** Call this when the lists may be needed from now on. Reads those that were left unread. */
+  catchUp(): void {
+    const { connection: current, onInternalError } = this.#options;
+    const connection = current();
+    if (connection === undefined || connection !== this.#unread || !this.#areNeeded) return;
+    void withErrorBoundaryAsync(this.#catchUp(connection), onInternalError);
+  }
+
+  /** Call this when the server announced that these lists changed. Unread lists stay unread. */
   changed(kinds: readonly ListKind[]): void {
+    if (this.areUnread) return;
     for (const kind of kinds) this.#kinds.get(kind)?.changed();
   }
 
   /** Call this when the connection whose lists were read is in use. */
   connected(): void {
     for (const list of this.#kinds.values()) list.connected();
+    this.catchUp();
   }
 
   /** Call this when a client uses the server: a list that failed may be there by now. */
@@ -71,6 +115,19 @@ export class ListReader {
 
   close(): void {
     for (const list of this.#kinds.values()) list.close();
+  }
+
+  get #areNeeded(): boolean {
+    return this.#use !== 'relayed' || this.#options.areRequired();
+  }
+
+  async #catchUp(connection: UpstreamConnection): Promise<void> {
+    this.#isCatchingUp = true;
+    await this.loadAll(connection).finally(() => {
+      this.#isCatchingUp = false;
+    });
+    if (connection === this.#options.connection()) this.connected();
+    this.#options.onCaughtUp();
   }
 }
 

@@ -5,11 +5,12 @@ import type { Clock } from '../../timing/clock.js';
 import { Deadlines } from '../../timing/deadlines.js';
 import type { UpstreamConnection } from '../../upstream/port.js';
 import type { AttemptContext } from './attempt.js';
-import { type Availability, connectionOf, unavailableBecause } from './availability.js';
+import { type Availability, connectionOf, waitReason } from './availability.js';
 import type { Call, Stage } from './call.js';
 import type { CallLimits } from './call-limits.js';
 import { ConcurrencyLimit } from './concurrency-limit.js';
 import { ExclusiveClient } from './exclusive-client.js';
+import { type HeldNotification, HeldNotifications } from './held-notifications.js';
 import { isInteractive, needsNoSlot } from './in-flight-calls.js';
 
 export interface AdmissionOptions {
@@ -51,6 +52,7 @@ export class Admission {
   /** Waiting calls of every stage, in order of arrival. */
   readonly #waiting = new Set<Call>();
   readonly #connectionWaits = new Set<() => void>();
+  readonly #held = new HeldNotifications();
   #limits: CallLimits;
   #exclusive: ExclusiveClient<Call> | undefined;
   #withoutSlot = 0;
@@ -71,6 +73,18 @@ export class Admission {
   /** Whether a call waits at any stage, or `untilConnected` waits for a connection. */
   get isAwaited(): boolean {
     return this.#waiting.size > 0 || this.#connectionWaits.size > 0;
+  }
+
+  /** Whether calls or notifications wait for the next connection. */
+  get hasBacklog(): boolean {
+    return connectionOf(this.#options.availability()) === undefined && this.#waiting.size + this.#held.size > 0;
+  }
+
+  /** Sends a notification over the next connection, in its place among the calls that wait for it, and as long. */
+  hold(notification: HeldNotification): void {
+    if (this.#options.availability().reach.kind !== 'expected') return;
+    const dueAt = this.#options.clock.now() + this.#connectionWaitMs(false);
+    this.#held.add(notification, dueAt);
   }
 
   /** Sets other limits. Calls that wait keep the deadlines they have. */
@@ -125,10 +139,13 @@ export class Admission {
     if (reach.kind === 'connected') {
       for (const call of [...this.#waiting]) {
         if (call.stage !== 'connection') continue;
+        this.#held.sendBefore(call.arrival, reach.connection, this.#options.clock.now());
         this.#endWait(call);
         this.#connect(call);
       }
+      this.#held.sendBefore(Number.POSITIVE_INFINITY, reach.connection, this.#options.clock.now());
     } else if (reach.kind === 'unavailable') {
+      this.#held.clear();
       for (const call of [...this.#waiting]) this.#giveUp(call, reach.reason);
     }
     if (reach.kind === 'connected' || reach.kind === 'unavailable')
@@ -156,6 +173,7 @@ export class Admission {
   /** Removes all waiting calls. Returns the exchanges of those that no process has seen; the other calls fail. */
   takeUnsent(): Exchange[] {
     const unsent: Exchange[] = [];
+    this.#held.clear();
     for (const call of [...this.#waiting]) {
       if (call.earlier !== undefined) {
         this.#giveUp(call, undefined);
@@ -233,12 +251,18 @@ export class Admission {
       this.leave(call);
       return;
     }
-    const isFirstStart = reach.kind === 'expected' && reach.reason !== 'restarting' && call.earlier === undefined;
-    this.#wait(call, 'connection', isFirstStart ? this.#limits.idleTimeoutMs : RESTART_WAIT_MS);
+    this.#wait(call, 'connection', this.#connectionWaitMs(call.earlier !== undefined));
+  }
+
+  #connectionWaitMs(isRepeated: boolean): number {
+    const { reach } = this.#options.availability();
+    const isFirstStart = reach.kind === 'expected' && reach.reason !== 'restarting' && !isRepeated;
+    return isFirstStart ? this.#limits.idleTimeoutMs : RESTART_WAIT_MS;
   }
 
   #wait(call: Call, stage: Stage, forMs: number): void {
     call.stage = stage;
+    call.arrival = this.#held.nextArrival();
     call.dueAt = this.#options.clock.now() + forMs;
     this.#waiting.add(call);
     this.#deadlines.watch(call);
@@ -271,11 +295,4 @@ export class Admission {
     else if (earlier !== undefined) fail(exchange, 'child_exited', true, earlier);
     else fail(exchange, reason ?? waitReason(availability()), false);
   }
-}
-
-/** Why there is no usable connection now. */
-function waitReason(availability: Availability): FailureReason {
-  const { reach } = availability;
-  if (reach.kind === 'expected') return reach.reason;
-  return unavailableBecause(availability) ?? 'unresponsive';
 }

@@ -287,7 +287,8 @@ const SETTLED = Promise.resolve();
 
 type SendFailure = Exclude<Extract<Outcome, { kind: 'failed' }>['reason'], 'cancelled'>;
 
-const FAILURE_REASONS: Readonly<Record<SendFailure, FailureReason>> = {
+/** What a request that the server did not answer means for the client. */
+export const FAILURE_REASONS: Readonly<Record<SendFailure, FailureReason>> = {
   timeout: 'timeout',
   exited: 'child_exited',
   stopped: 'stopped',

@@ -103,6 +103,13 @@ export function unavailableBecause({ reach }: Availability): FailureReason | und
   return reach.kind === 'unavailable' ? reach.reason : undefined;
 }
 
+/** Why there is no usable connection now. */
+export function waitReason(availability: Availability): FailureReason {
+  const { reach } = availability;
+  if (reach.kind === 'expected') return reach.reason;
+  return unavailableBecause(availability) ?? 'unresponsive';
+}
+
 /** Whether a demand in this state starts the server, or makes it start sooner. */
 export function startsOnDemand({ state }: Availability): boolean {
   return state === 'idle' || state === 'starting' || state === 'stopping' || state === 'parked';

@@ -31,6 +31,8 @@ export class Call implements Due {
   slot: Slot | 'direct' | undefined;
   isExclusive = false;
   isWithoutSlot = false;
+  /** Its place among what waits, of calls and notifications. */
+  arrival = 0;
   dueAt = 0;
   index: number | undefined;
 

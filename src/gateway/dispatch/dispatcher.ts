@@ -24,6 +24,7 @@ import { Call } from './call.js';
 import { type CallLimits, taskTimeouts } from './call-limits.js';
 import { Latencies, newCallCounters } from './call-metrics.js';
 import type { Handling } from './handling.js';
+import type { HeldNotification } from './held-notifications.js';
 import { InFlightCalls } from './in-flight-calls.js';
 
 export interface DispatcherOptions {
@@ -121,9 +122,24 @@ export class Dispatcher {
     return this.#admission.queued;
   }
 
+  /** Whether a call waits or is in flight. */
+  get isBusy(): boolean {
+    return this.queued > 0 || this.inFlightCalls.size > 0;
+  }
+
   /** Whether a call waits at any stage, or `untilConnected` waits for a connection. */
   get isAwaited(): boolean {
     return this.#admission.isAwaited;
+  }
+
+  /** Whether calls or notifications wait for the next connection. */
+  get hasBacklog(): boolean {
+    return this.#admission.hasBacklog;
+  }
+
+  /** Sends a client's notification over the next connection. Drops it if none comes in time. */
+  hold(notification: HeldNotification): void {
+    this.#admission.hold(notification);
   }
 
   /** Timeouts of the gateway's own requests. */
@@ -184,6 +200,20 @@ export class Dispatcher {
     this.#fail(exchange, reason, false, { detail });
   }
 
+  /** Describes a failure of a request to this server. `sent` is whether a process may have seen the request. */
+  failureOf(reason: FailureReason, sent: boolean, { detail, because }: FailureWords = {}): Failure {
+    return {
+      reason,
+      server: this.#options.key,
+      generation: this.#availability.generation,
+      sent,
+      detail,
+      because,
+      ...(IS_DOWN.includes(reason) && this.#options.whyDown?.()),
+      retryAfterMs: reason === 'breaker_open' ? this.#breaker.retryAfterMs : this.#options.retryInMs(),
+    };
+  }
+
   /** Serves a client request. */
   serve(exchange: Exchange, handling: Handling): void {
     this.counters.calls += 1;
@@ -202,23 +232,14 @@ export class Dispatcher {
     this.#admission.availabilityChanged();
   }
 
-  #fail(exchange: Exchange, reason: FailureReason, sent: boolean, { detail, because }: FailureWords = {}): void {
+  #fail(exchange: Exchange, reason: FailureReason, sent: boolean, words?: FailureWords): void {
     if (exchange.isSettled) return;
     const { key: server, id: instance, events = NO_EVENTS } = this.#options;
     const { method } = exchange.request;
     if (events.wants('call.failed')) events.emit({ kind: 'call.failed', server, instance, method, reason, sent });
     this.counters.failures += 1;
     this.failureReasons.set(reason, (this.failureReasons.get(reason) ?? 0) + 1);
-    exchange.fail({
-      reason,
-      server: this.#options.key,
-      generation: this.#availability.generation,
-      sent,
-      detail,
-      because,
-      ...(IS_DOWN.includes(reason) && this.#options.whyDown?.()),
-      retryAfterMs: reason === 'breaker_open' ? this.#breaker.retryAfterMs : this.#options.retryInMs(),
-    });
+    exchange.fail(this.failureOf(reason, sent, words));
   }
 
   #newBreaker(): CircuitBreaker {

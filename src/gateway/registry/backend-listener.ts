@@ -11,6 +11,8 @@ export interface BackendListener {
   listsChanged(announced?: readonly ListKind[]): void;
   /** The server announced that these lists changed. Their entries are not read yet. */
   listsAnnounced(kinds: readonly ListKind[], notification: NotificationEnvelope): void;
+  /** The lists may have changed, and nobody knows how: only clients that read them from the server use this backend. */
+  unreadListsChanged(): void;
   /** The first start succeeded or failed, or the cached catalogue of an earlier run was loaded. */
   startSettled(): void;
   /** A new process is connected. It knows neither the subscriptions nor the log level of the process before it. */

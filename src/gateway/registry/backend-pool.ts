@@ -100,7 +100,7 @@ export class BackendPool {
   start(): void {
     this.#isStarted = true;
     const all = [...this.#servers.values()].flatMap(({ instances }) => [...instances]);
-    all.sort((one, other) => one.running.backend.startOrder - other.running.backend.startOrder);
+    all.sort((one, other) => one.running.backend.earlier.startOrder - other.running.backend.earlier.startOrder);
     for (const { running } of all) running.start();
   }
 
@@ -150,7 +150,8 @@ export class BackendPool {
     instance.hasRoots = facts.profile.capabilities.roots !== undefined;
     instance.cancelIdle();
     const { backend } = instance.running;
-    backend.clients.add(client);
+    // A process for all clients may get a client of the merged lists at any time.
+    backend.join(client, facts.server !== undefined && scope !== ALL);
     backend.startIfParked();
     return backend;
   }

@@ -1,7 +1,7 @@
 import type { FailureReason } from '../../downstream/failure.js';
 import type { DownstreamClient, Exchange } from '../../downstream/port.js';
 import type { NotificationEnvelope } from '../../mcp/envelope.js';
-import { type ListKind, listsChangedBy } from '../../mcp/lists.js';
+import { LIST_KINDS, type ListKind, listsChangedBy } from '../../mcp/lists.js';
 import type { ServerRequest, UpstreamConnection } from '../../upstream/port.js';
 import type { CachedCatalogue } from '../catalog/cached-catalogue.js';
 import { ListReader } from '../catalog/list-reader.js';
@@ -30,13 +30,13 @@ export class Backend {
   readonly dispatcher: Dispatcher;
   /** The clients that share this backend. */
   readonly clients = new Set<DownstreamClient>();
+  readonly earlier: EarlierRun = new EarlierRun();
   #options: BackendOptions;
   readonly #listener: BackendListener | undefined;
   readonly #lists: OfferedLists;
   readonly #reader: ListReader;
   readonly #idleTimer: IdleTimer;
   readonly #open = new OpenConnection();
-  readonly #earlier = new EarlierRun();
 
   constructor(options: BackendOptions & { readonly listenerFor?: ListenerFor | undefined }) {
     this.#options = options;
@@ -48,10 +48,7 @@ export class Backend {
     this.#idleTimer = new IdleTimer({
       clock: options.clock,
       idleMs: options.idleStopMs ?? 0,
-      isBusy: () =>
-        this.dispatcher.inFlightCalls.size > 0 ||
-        this.dispatcher.queued > 0 ||
-        this.#listener?.wouldLoseState() === true,
+      isBusy: () => this.dispatcher.isBusy || this.#listener?.wouldLoseState() === true,
       onIdle: () => {
         this.dispatcher.idleStop();
         options.idleStop?.();
@@ -62,6 +59,13 @@ export class Backend {
       lists: this.#lists,
       connection: () => this.dispatcher.connection,
       timeouts: () => this.dispatcher.listTimeouts,
+      // Approvals and trust depend on what the tool list says.
+      areRequired: () => this.rules.approvals !== undefined || this.rules.isTrusted === true,
+      onCaughtUp: () => {
+        // Clients that read the lists from the server know them.
+        this.#announceLists(LIST_KINDS);
+        this.#listener?.startSettled();
+      },
       onRead: (announced) => this.#announceLists(announced),
     });
   }
@@ -70,13 +74,12 @@ export class Backend {
     return this.#options.prefix;
   }
 
-  get isMisconfigured(): boolean {
-    return this.#options.isMisconfigured;
-  }
-
-  /** False until the first start has succeeded or failed. A list merged before may lack this server's entries. */
+  /**
+   * False until the first start has succeeded or failed, and while lists are read that no client needed before. A list
+   * merged before may lack this server's entries.
+   */
   get isStartSettled(): boolean {
-    return this.dispatcher.availability.isStartSettled;
+    return this.dispatcher.availability.isStartSettled && !this.#reader.isCatchingUp;
   }
 
   /** Whether no process will come, so that calls fail at once. False before the first start. */
@@ -86,27 +89,17 @@ export class Backend {
 
   /** Whether the lists are known, from the process or from the cache, or will stay unknown for now. */
   get hasKnownLists(): boolean {
-    return this.isStartSettled || this.#earlier.isEnough;
-  }
-
-  /** Servers with a smaller number start first. */
-  get startOrder(): number {
-    return this.#earlier.startOrder;
+    return this.isStartSettled || this.earlier.isEnough;
   }
 
   /** Whether the lists come from the cache of an earlier run, and no process of this run has confirmed them yet. */
   get isFromCache(): boolean {
-    return this.#earlier.catalogue !== undefined && !this.isUnavailable;
+    return this.earlier.catalogue !== undefined && !this.isUnavailable;
   }
 
   /** What the initialize result of the process says or, without a process, the cached one. */
   get handshake(): Pick<UpstreamConnection, 'capabilities' | 'instructions' | 'serverInfo'> | undefined {
-    return this.dispatcher.connection ?? this.#earlier.catalogue;
-  }
-
-  /** The entries under exposed names. */
-  get lists(): ServerLists {
-    return this.listsAs('exposed');
+    return this.dispatcher.connection ?? this.earlier.catalogue;
   }
 
   /** The entries under exposed or original names. A restarting server keeps its entries; an unavailable one has none. */
@@ -131,6 +124,14 @@ export class Backend {
     this.#lists.configure(this.#options);
     this.#idleTimer.configure(rules.idleStopMs ?? 0);
     this.#listener?.listsChanged();
+    if (this.#reader.areUnread) this.#listener?.unreadListsChanged();
+    this.#reader.catchUp();
+  }
+
+  /** A client uses this server from now on. With `readsLists`, the client reads the lists from the server itself. */
+  join(client: DownstreamClient, readsLists: boolean): void {
+    this.clients.add(client);
+    this.#reader.joined(readsLists);
   }
 
   /**
@@ -185,7 +186,7 @@ export class Backend {
   async loadCached(catalogue: CachedCatalogue): Promise<string | undefined> {
     const fault = await this.#lists.loadCached(catalogue, this.dispatcher.listTimeouts);
     if (fault !== undefined) return fault;
-    this.#earlier.catalogue = catalogue;
+    this.earlier.catalogue = catalogue;
     this.#listener?.listsChanged();
     this.#listener?.startSettled();
     return undefined;
@@ -193,18 +194,18 @@ export class Backend {
 
   /** No list waits for the first start of this server: in the last run, it failed or came too late. */
   expectLate(): void {
-    this.#earlier.isLate = true;
+    this.earlier.isLate = true;
     this.#listener?.startSettled();
   }
 
   /** A list was shown without this server, unless its lists are known. */
   missedFirstList(because: 'late' | 'failed'): void {
     if (this.hasKnownLists) return;
-    this.#earlier.isLate = true;
+    this.earlier.isLate = true;
     this.#options.onFirstListMissed?.(because);
   }
 
-  /** Reads the lists of a process before `attach`. A list that cannot be read is read again later. */
+  /** Reads the lists of a process before `attach`, if needed. A list that cannot be read is read again later. */
   async loadLists(connection: UpstreamConnection): Promise<void> {
     await this.#reader.loadAll(connection);
   }
@@ -216,16 +217,18 @@ export class Backend {
 
   /** Sends calls over this connection from now on. Its handshake is done and its lists were requested. */
   attach(connection: UpstreamConnection): void {
+    const isRestart = this.dispatcher.hasBeenUp;
     this.dispatcher.connect(connection);
     this.#reader.connected();
     this.#listener?.attached();
+    if (isRestart && this.#reader.areUnread) this.#listener?.unreadListsChanged();
   }
 
   /** Takes over a new state from the supervisor. */
   stateChanged(state: ServerState): void {
     const { isUnavailable: wasUnavailable, isStartSettled: wasStartSettled } = this;
     if (state === 'backoff' || state === 'parked') this.missedFirstList('failed');
-    if (state === 'ready') this.#earlier.catalogue = undefined;
+    if (state === 'ready') this.earlier.catalogue = undefined;
     this.dispatcher.stateChanged(state);
     if (state === 'ready') this.#idleTimer.start();
     else this.#idleTimer.stop();

@@ -3,6 +3,7 @@ import type { Edit } from '../../json/splice.js';
 import type { NotificationEnvelope } from '../../mcp/envelope.js';
 import { METHODS } from '../../mcp/methods.js';
 import { knowsTasks } from '../../mcp/revisions.js';
+import type { UpstreamConnection } from '../../upstream/port.js';
 import type { Backend } from '../registry/backend.js';
 import type { Tasks } from '../tasks/tasks.js';
 import type { LogLevelRouter } from './log-level-router.js';
@@ -26,8 +27,16 @@ export class NotificationRouter {
     this.#options = options;
   }
 
-  /** A client's notification goes to the client's servers, or to the server of the task that it names. */
-  fromClient(client: DownstreamClient, backends: readonly Backend[], notification: NotificationEnvelope): void {
+  /**
+   * A client's notification goes to the client's servers, or to the server of the task that it names. With `mayWait`, it
+   * waits with the client's calls for a server that is starting. Otherwise, such a server does not get it.
+   */
+  fromClient(
+    client: DownstreamClient,
+    backends: readonly Backend[],
+    notification: NotificationEnvelope,
+    mayWait: boolean,
+  ): void {
     const { tasks } = this.#options;
     if (notification.method === METHODS.taskStatus) {
       const holder = tasks.ofClients.holderOf(client, notification);
@@ -43,7 +52,11 @@ export class NotificationRouter {
       // A server that several clients share cannot know whose roots have changed.
       const isAmbiguous = notification.method === METHODS.rootsChanged && backend.clients.size > 1;
       if (isAmbiguous || !backend.clients.has(client)) continue;
-      backend.openConnection?.notify(notification, edits);
+      const { openConnection, dispatcher } = backend;
+      // A task ends with its process, so no other process knows the task that the edits name.
+      const waits = mayWait && edits.length === 0 && (openConnection === undefined || dispatcher.hasBacklog);
+      if (waits) hold(client, backend, notification);
+      else openConnection?.notify(notification, edits);
     }
   }
 
@@ -99,6 +112,18 @@ export class NotificationRouter {
   #isWanted(client: DownstreamClient, notification: NotificationEnvelope): boolean {
     return notification.method !== METHODS.message || this.#options.logs.isWanted(client, notification);
   }
+}
+
+/** Sends the notification to the next process, if the client is still there. */
+function hold(client: DownstreamClient, { clients, dispatcher }: Backend, notification: NotificationEnvelope): void {
+  const { start, end } = notification.span;
+  // The memory of the notification has another use by then.
+  const bytes = notification.bytes.slice(start, end);
+  const span = { start: 0, end: bytes.length };
+  const send = (connection: UpstreamConnection) => {
+    if (clients.has(client)) connection.notify({ bytes, span });
+  };
+  dispatcher.hold({ byteLength: bytes.length, send });
 }
 
 /** Sends the notification along a call of this client that is in flight on the server, or unsolicited. */

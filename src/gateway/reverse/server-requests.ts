@@ -1,5 +1,5 @@
 import type { DownstreamClient, Exchange, InputRequest, WithdrawInput } from '../../downstream/port.js';
-import { readText } from '../../json/json-text.js';
+import { readText, toBytes } from '../../json/json-text.js';
 import type { Edit } from '../../json/splice.js';
 import { RPC_CODES, RpcError } from '../../jsonrpc/rpc-error.js';
 import type { NotificationEnvelope, RequestEnvelope } from '../../mcp/envelope.js';
@@ -11,6 +11,8 @@ import type { Tasks } from '../tasks/tasks.js';
 
 /** Limit of remembered elicitations of one server. The oldest is forgotten first. */
 const MAX_ELICITATIONS = 256;
+
+const EMPTY_RESULT = toBytes('{}');
 
 /** The client that a server request is for. */
 interface Addressee {
@@ -27,7 +29,8 @@ interface Addressee {
  *
  * A request about a task goes to the owner of the task. Any other request goes to the client whose call is in flight on
  * the server, or without calls to the only client of the server. If several clients are possible, the request fails:
- * guessing could show one conversation's request in another.
+ * guessing could show one conversation's request in another. A `ping` goes to the only client of the server if that
+ * client sees the server unchanged and can be reached now; otherwise, the gateway answers it.
  */
 export class ServerRequests {
   readonly #tasks: Tasks;
@@ -47,6 +50,10 @@ export class ServerRequests {
       return;
     }
     const { request } = serverRequest;
+    if (addressee === 'gateway') {
+      serverRequest.succeed(EMPTY_RESULT);
+      return;
+    }
     const { client, cause, edits } = addressee;
     this.#noteElicitation(backend, request, client);
     const id = readText(request.bytes, request.id);
@@ -67,7 +74,9 @@ export class ServerRequests {
       },
       fail: (error) => {
         over();
-        serverRequest.fail(error);
+        // The server lives, whatever becomes of one client.
+        if (request.method === METHODS.ping) serverRequest.succeed(EMPTY_RESULT);
+        else serverRequest.fail(error);
       },
       progress: (notification) =>
         serverRequest.progress(notification, this.#tasks.towardServer(notification, client, backend)),
@@ -128,8 +137,13 @@ export class ServerRequests {
     if (pending?.size === 0) this.#pending.delete(backend);
   }
 
-  #addressee(backend: Backend, { request }: ServerRequest): Addressee | RpcError {
+  #addressee(backend: Backend, { request }: ServerRequest): Addressee | 'gateway' | RpcError {
     const { dispatcher, clients } = backend;
+    if (request.method === METHODS.ping) {
+      const [client, ...others] = clients;
+      const isRelayed = client?.takesPings === true && others.length === 0;
+      return isRelayed ? { client, cause: undefined, edits: [] } : 'gateway';
+    }
     if (TASK_METHODS.has(request.method)) {
       const target = this.#tasks.ofClients.target(request, backend);
       if (target === undefined) return new RpcError(RPC_CODES.invalidParams, 'Unknown task');

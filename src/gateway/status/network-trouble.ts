@@ -1,3 +1,5 @@
+import { ERROR_SIGNS } from '../../errors/error-signs.js';
+
 /** A cause of failed starts that a server's own output names, and its cure. Both are phrases of a sentence. */
 export interface NetworkTrouble {
   readonly problem: string;
@@ -9,18 +11,14 @@ const LAST_LINES = 20;
 
 const WHERE = 'in the environment that starts Trunkline, or in `defaults.env` of the configuration';
 
-/** What Node, npm, Python, Go and Rust write. Only the text that matches is shown again, since a line may say anything. */
+/** Only the text that matches is shown again, since a line may say anything. */
 const SIGNS: readonly (readonly [sign: RegExp, kind: string, cure: string])[] = [
   [
-    /SELF_SIGNED_CERT_IN_CHAIN|DEPTH_ZERO_SELF_SIGNED_CERT|UNABLE_TO_GET_ISSUER_CERT(?:_LOCALLY)?|UNABLE_TO_VERIFY_LEAF_SIGNATURE|CERT_UNTRUSTED|CERTIFICATE_VERIFY_FAILED|certificate verify failed|self[- ]signed certificate|unable to (?:get local issuer|verify the first) certificate|certificate signed by unknown authority|UnknownIssuer/i,
+    ERROR_SIGNS.certificate.text,
     'certificate',
     `behind a private certificate authority, set \`NODE_EXTRA_CA_CERTS\` (for Python, \`SSL_CERT_FILE\`) to the file with its certificates, ${WHERE}`,
   ],
-  [
-    /\b(?:ENOTFOUND|EAI_AGAIN|ENETUNREACH|EHOSTUNREACH|ETIMEDOUT|ECONNREFUSED|ECONNRESET)\b|could not resolve host|failure in name resolution|407 proxy authentication required/i,
-    'network',
-    `check the network connection; behind a proxy, set \`HTTPS_PROXY\`, ${WHERE}`,
-  ],
+  [ERROR_SIGNS.network.text, 'network', `check the network connection; behind a proxy, set \`HTTPS_PROXY\`, ${WHERE}`],
 ];
 
 /** Finds a certificate or network error in the last lines of a server's log; certificate errors come first. */

@@ -111,8 +111,9 @@ const FREE_RESOURCES =
 
 const IF_IT_FAILS_AGAIN = 'If it keeps failing, its log lines show why.';
 
-function adviseOnApproval({ lists, approval }: Backend): string {
-  const verdicts = [...(lists.tools.verdicts?.values() ?? [])];
+function adviseOnApproval(backend: Backend): string {
+  const { approval } = backend;
+  const verdicts = [...(backend.listsAs('exposed').tools.verdicts?.values() ?? [])];
   const withheld = verdicts.filter((verdict) => verdict !== 'approved').length;
   if (approval === undefined || withheld === 0) return '';
   return `${withheld} of its tools ${withheld === 1 ? 'waits' : 'wait'} for approval. ${approval.advice}`;

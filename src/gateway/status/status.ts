@@ -131,10 +131,11 @@ function sanitizerFor({ redact }: StatusFacts): (text: string) => string {
   return (text) => printable(redact(text));
 }
 
-function reportList(facts: StatusFacts, { key, lists, listFailures }: Backend, kind: ListKind): ListReport {
+function reportList(facts: StatusFacts, backend: Backend, kind: ListKind): ListReport {
   const { catalogs } = facts;
   const sanitize = sanitizerFor(facts);
-  const { withheld, denied, truncated, withHiddenCharacters } = lists[kind];
+  const { key, listFailures } = backend;
+  const { withheld, denied, truncated, withHiddenCharacters } = backend.listsAs('exposed')[kind];
   const failure = listFailures.find((each) => each.kind === kind);
   const shadowed = catalogs[kind].shadowed.filter((entry) => entry.key === key);
   return {

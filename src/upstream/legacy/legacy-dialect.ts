@@ -30,15 +30,7 @@ export const legacyDialect: Dialect = {
     channel.sendNotification(METHODS.initialized);
     return { kind: 'open', connection: new LegacyConnection(channel, generation, result, requestedRevision) };
   },
-
-  answer(serverRequest) {
-    if (serverRequest.request.method !== METHODS.ping) return false;
-    serverRequest.succeed(EMPTY_RESULT);
-    return true;
-  },
 };
-
-const EMPTY_RESULT = toBytes('{}');
 
 function toParams({ protocolVersion, clientInfo, capabilities, raw }: ClientProfile): unknown {
   if (raw === undefined) return { protocolVersion, capabilities, clientInfo };

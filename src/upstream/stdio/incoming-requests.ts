@@ -2,6 +2,7 @@ import { readText, type Span } from '../../json/json-text.js';
 import type { Edit, SplicedMessage } from '../../json/splice.js';
 import { errorMessage, resultMessage } from '../../jsonrpc/message.js';
 import type { NotificationEnvelope, RequestEnvelope } from '../../mcp/envelope.js';
+import { METHODS } from '../../mcp/methods.js';
 import type { DropCounters, ServerRequest } from '../port.js';
 
 export interface IncomingRequestsOptions {
@@ -16,14 +17,14 @@ export interface IncomingRequestsOptions {
 /** The requests that the server sends, until each is answered or the server cancels it. */
 export class IncomingRequests {
   readonly #options: IncomingRequestsOptions;
-  /** The ids of the requests that are not answered yet, as JSON tokens. */
+  /** The ids of the requests that are not answered yet, except pings, as JSON tokens. */
   readonly #unanswered = new Set<string>();
 
   constructor(options: IncomingRequestsOptions) {
     this.#options = options;
   }
 
-  /** How many requests of the server are not answered yet. */
+  /** How many requests of the server are not answered yet. No person has to answer a ping, so pings do not count. */
   get unanswered(): number {
     return this.#unanswered.size;
   }
@@ -31,7 +32,7 @@ export class IncomingRequests {
   /** Adds a request, and returns it in the form in which the gateway answers it. */
   add(request: RequestEnvelope): ServerRequest {
     const { bytes, tokens } = request;
-    this.#unanswered.add(readText(bytes, request.id));
+    if (request.method !== METHODS.ping) this.#unanswered.add(readText(bytes, request.id));
     const id = () => bytes.subarray(request.id.start, request.id.end);
     return {
       request,

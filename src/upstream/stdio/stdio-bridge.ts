@@ -199,7 +199,7 @@ export class StdioBridge implements Channel, ByteReader, LineSink {
     });
   }
 
-  notify({ bytes, span }: NotificationEnvelope, edits: readonly Edit[] = []): void {
+  notify({ bytes, span }: Pick<NotificationEnvelope, 'bytes' | 'span'>, edits: readonly Edit[] = []): void {
     if (this.#closed === undefined) this.#write({ bytes, span, edits });
   }
 

@@ -133,7 +133,7 @@ export class StdioDialer implements Dialer {
     }: Pick<BridgeEvents, 'silent' | 'violated'> & { pipeClosed(pipe: 'stdin' | 'stdout'): void },
   ): { readonly child: SpawnedChild; readonly bridge: StdioBridge; readonly work: WorkAccount } {
     const { clock, scan, unfinishedLines, bufferPool } = this.#options;
-    const { dialect, backpressure, events, hasManyConnections, onInternalError } = this.#options;
+    const { backpressure, events, hasManyConnections, onInternalError } = this.#options;
     const stdin = watchReader(spawned.stdin);
     stdin.on('error', () => pipeClosed('stdin'));
     const work = this.#options.workBudget.account({
@@ -166,9 +166,7 @@ export class StdioDialer implements Dialer {
       events: {
         ...health,
         fault: onInternalError,
-        request: (request) => {
-          if (!dialect.answer(request)) listener.request(request);
-        },
+        request: (request) => listener.request(request),
         notification: (notification) => listener.notification(notification),
         junk: (line, reason) => log.addJunk(line, reason),
       },

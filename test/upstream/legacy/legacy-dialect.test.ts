@@ -202,22 +202,3 @@ describe('an open connection', () => {
     expect(listener.told).toEqual(['"ok"']);
   });
 });
-
-describe('what a child asks of us', () => {
-  it.each(['1', '"p"', '9007199254740993', '1.0'])('ping is answered under the id %s', (id) => {
-    const { output, requests, say } = bridging();
-    say(`{"jsonrpc":"2.0","id":${id},"method":"ping"}`);
-    expect(requests.map((request) => legacyDialect.answer(request))).toEqual([true]);
-    expect(output.lines).toEqual([`{"jsonrpc":"2.0","id":${id},"result":{}}`]);
-  });
-
-  it.each(['sampling/createMessage', 'elicitation/create', 'roots/list', 'tasks/list', 'x"y'])(
-    '%s is left to a client, and nothing is said of it yet',
-    (method) => {
-      const { output, requests, say } = bridging();
-      say({ jsonrpc: '2.0', id: 4, method, params: {} });
-      expect(requests.map((request) => legacyDialect.answer(request))).toEqual([false]);
-      expect(output.lines).toEqual([]);
-    },
-  );
-});

@@ -1,0 +1,31 @@
+import { mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { ConfigPlace } from '../../src/app/config-place.js';
+import { ConfigError } from '../../src/config/config-error.js';
+
+let folder: string;
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'trunkline-place-'));
+});
+afterEach(() => rmSync(folder, { recursive: true }));
+
+describe('the place of the configuration of one run', () => {
+  it('is searched once: it stays, even if the file is gone later', () => {
+    const config = join(folder, 'trunkline.yaml');
+    writeFileSync(config, 'servers: {}');
+    const place = new ConfigPlace({ config });
+    expect(place.file).toBe(config);
+    renameSync(config, `${config}.old`);
+    expect(place.file).toBe(config);
+  });
+
+  it('is searched again as long as there is no file', () => {
+    const config = join(folder, 'trunkline.yaml');
+    const place = new ConfigPlace({ config });
+    expect(() => place.file).toThrow(ConfigError);
+    writeFileSync(config, 'servers: {}');
+    expect(place.file).toBe(config);
+  });
+});
