@@ -62,6 +62,15 @@ export class Endpoint {
     this.#options = options;
   }
 
+  /** Refuses what another program could read as a different request, whatever its path. */
+  readonly checkMessage = async (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply | undefined> => {
+    const { headers, httpVersion, rawHeaders } = request.raw;
+    const refusal =
+      guards.refuseTransferEncoding(headers['transfer-encoding'], httpVersion) ??
+      guards.refuseRepeatedHeader(headers, rawHeaders);
+    return refusal === undefined ? undefined : this.refuse(request, reply, refusal);
+  };
+
   /** Checks the headers before a byte of the body is read, and stores the principal on the request. */
   readonly admit = async (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply | undefined> => {
     const { bearer, clock, limits, names } = this.#options;
@@ -231,7 +240,6 @@ function sessionIdOf(request: FastifyRequest): string | undefined {
   return header(request, 'mcp-session-id');
 }
 
-/** A repeated header is joined by commas, so that its value matches nothing. */
 function header(request: FastifyRequest, name: string): string | undefined {
   const value = request.headers[name];
   return Array.isArray(value) ? value.join(', ') : value;

@@ -122,6 +122,7 @@ function createApp(listener: Listener, endpoint: Endpoint, core: HttpSessionPort
     return endpoint.refuse(request, reply, FAILED);
   });
   app.decorateRequest('principal', '');
+  app.addHook('onRequest', endpoint.checkMessage);
 
   for (const url of ['/mcp', '/mcp/:key']) app.all(url, { onRequest: endpoint.admit }, endpoint.serve);
   // For process monitors, which need no token and no allowed Host. These routes tell nothing but the state.
