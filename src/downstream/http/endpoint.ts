@@ -1,3 +1,4 @@
+import type { Socket } from 'node:net';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { SharedLimit } from '../../io/shared-limit.js';
 import { RPC_CODES } from '../../jsonrpc/rpc-error.js';
@@ -6,12 +7,13 @@ import type { EventSink } from '../../observe/events/event-bus.js';
 import type { Clock } from '../../timing/clock.js';
 import type { Deadlines } from '../../timing/deadlines.js';
 import type { BearerCheck } from './bearer.js';
+import { addressOf } from './connections.js';
 import type { Timed } from './event-connection.js';
 import { parseEventId } from './event-frame.js';
 import * as guards from './guards.js';
 import type { HttpSessionPort } from './http-session.js';
 import type { HttpLimits } from './limits.js';
-import { addressOf } from './listener.js';
+import type { RequestRates } from './rate-limit.js';
 import { readBody } from './read-body.js';
 import { type Refusal, refusalBody, retryAfter } from './refusal.js';
 import { Session } from './session.js';
@@ -25,8 +27,11 @@ export interface EndpointOptions {
   /** Bounds the incomplete bodies of all connections together. */
   readonly partialFrames?: SharedLimit | undefined;
   readonly bearer: BearerCheck;
+  readonly rates: RequestRates;
   readonly sessions: Sessions;
   readonly timers: Deadlines<Timed>;
+  /** Called for each request that was authenticated, with its connection. */
+  readonly onAuthenticated: (socket: Socket) => void;
   /** Known once the server listens. */
   readonly names: () => { readonly hosts: ReadonlySet<string>; readonly origins: ReadonlySet<string> };
   readonly events: EventSink;
@@ -73,7 +78,7 @@ export class Endpoint {
 
   /** Checks the headers before a byte of the body is read, and stores the principal on the request. */
   readonly admit = async (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply | undefined> => {
-    const { bearer, clock, limits, names } = this.#options;
+    const { bearer, rates, clock, limits, names, onAuthenticated } = this.#options;
     const { headers, method, raw } = request;
     const { hosts, origins } = names();
     const stranger = guards.refuseHost(headers.host, hosts) ?? guards.refuseOrigin(headers.origin, origins);
@@ -81,9 +86,13 @@ export class Endpoint {
 
     const admission = bearer.admit(headers.authorization, addressOf(raw.socket), clock.now());
     if ('refusal' in admission) return this.refuse(request, reply, admission.refusal);
-    request.setDecorator('principal', admission.principal);
+    onAuthenticated(raw.socket);
+    const { principal } = admission;
+    request.setDecorator('principal', principal);
 
-    const refusal = refuseHeaders(method, headers, limits.maxBodyBytes);
+    const refusal =
+      rates.refuse(principal, this.#senderOf(request, principal), clock.now()) ??
+      refuseHeaders(method, headers, limits.maxBodyBytes);
     return refusal === undefined ? undefined : this.refuse(request, reply, refusal);
   };
 
@@ -177,6 +186,16 @@ export class Endpoint {
     if (!(session instanceof Session)) return this.refuse(request, reply, session);
     this.#options.sessions.end(session, 'deleted');
     return reply.code(204).send();
+  }
+
+  /**
+   * Who shares the request limit of a token: each session, the requests that open one, and the requests of sessions that do
+   * not exist, whatever they name. A client cannot invent a share.
+   */
+  #senderOf(request: FastifyRequest, principal: string): unknown {
+    const id = sessionIdOf(request);
+    if (id === undefined) return 'no session';
+    return this.#options.sessions.find(id, principal, endpointOf(request)) ?? 'unknown session';
   }
 
   /** The session that the request names, or why the request is refused. */

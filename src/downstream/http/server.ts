@@ -7,11 +7,13 @@ import type { Clock } from '../../timing/clock.js';
 import { Deadlines } from '../../timing/deadlines.js';
 import { BearerCheck } from './bearer.js';
 import { allowedNames, checkBind, type HttpBind, literal } from './bind.js';
+import { addressOf } from './connections.js';
 import { Endpoint } from './endpoint.js';
 import type { Timed } from './event-connection.js';
 import type { HttpSessionPort } from './http-session.js';
 import { type ConfigurableLimits, FIXED_LIMITS, type FixedLimits } from './limits.js';
-import { addressOf, endBrokenConnection, Listener, listenAlso, portOf } from './listener.js';
+import { endBrokenConnection, Listener, listenAlso, portOf } from './listener.js';
+import { RequestRates } from './rate-limit.js';
 import { Sessions } from './sessions.js';
 
 export interface HttpTransportOptions {
@@ -61,8 +63,10 @@ export async function openHttpTransport(options: HttpTransportOptions): Promise<
     limits,
     partialFrames: options.partialFrames,
     bearer,
+    rates: new RequestRates(limits),
     sessions,
     timers,
+    onAuthenticated: (socket) => listener.authenticated(socket),
     names: () => {
       names ??= allowedNames(bind, portOf(app.server));
       return names;
