@@ -1,7 +1,9 @@
 import { type OnInternalError, reportInternalError } from '../../errors/error-boundary.js';
+import type { OversizedLine } from '../../io/line-decoder.js';
 import { type SplicedMessage, splicedLength } from '../../json/splice.js';
 import { batchMessage } from '../../jsonrpc/batch.js';
 import { errorMessage, type MessageSink, NULL_ID } from '../../jsonrpc/message.js';
+import { readMessageEnds } from '../../jsonrpc/message-ends.js';
 import { RPC_CODES, RpcError } from '../../jsonrpc/rpc-error.js';
 import { rejectionReply, type ScanEnvelope } from '../../mcp/envelope.js';
 import { EraSessions } from '../era-sessions.js';
@@ -69,10 +71,15 @@ export class ClientPipe implements TransportSession, ReplyChannel {
     }
   }
 
-  /** Answers a line that was too long to be read. */
-  refuseOversized(maxBytes: number): void {
-    const message = `Message larger than the limit of ${maxBytes} bytes`;
-    this.#sink.send(errorMessage(NULL_ID, new RpcError(RPC_CODES.invalidRequest, message)));
+  /** Answers a line that was dropped because it passed a limit: the request in it, if the ends of the line show its id. */
+  refuseOversized(line: OversizedLine, maxBytes: number): void {
+    const { kind, id = NULL_ID } = readMessageEnds(line);
+    const reason =
+      line.byteLength > maxBytes
+        ? `it is larger than the limit of ${maxBytes} bytes. Send less at once`
+        : 'the gateway receives too much data at once. Try again later';
+    const message = `The message was not read and had no effect: ${reason}`;
+    this.#sink.send(errorMessage(kind === 'request' ? id : NULL_ID, new RpcError(RPC_CODES.invalidRequest, message)));
   }
 
   get unwrittenBytes(): number {

@@ -1,7 +1,7 @@
 import { Socket } from 'node:net';
 import type { Readable, Writable } from 'node:stream';
 import type { BufferPool } from '../../io/buffer-pool.js';
-import { LineDecoder } from '../../io/line-decoder.js';
+import { LineDecoder, type OversizedLine } from '../../io/line-decoder.js';
 import type { SharedLimit } from '../../io/shared-limit.js';
 import type { Backpressure } from '../../io/streams/backpressure.js';
 import { FairWriter } from '../../io/streams/fair-writer.js';
@@ -77,7 +77,7 @@ export function openStdioTransport(options: StdioTransportOptions): StdioTranspo
       onFirstMessage();
       onFirstMessage = undefined;
     },
-    oversized: () => client.refuseOversized(maxLineBytes),
+    oversized: (dropped: OversizedLine) => client.refuseOversized(dropped, maxLineBytes),
   };
   const decoder = new LineDecoder({ sink: lines, maxLineBytes, sharedLimit: partialFrames, bufferPool });
   const input = readInto(options.input, decoder);

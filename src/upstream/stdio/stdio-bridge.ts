@@ -29,7 +29,6 @@ import {
 } from '../port.js';
 import { IncomingRequests } from './incoming-requests.js';
 import { OutgoingRequests, type PendingRequest } from './outgoing-requests.js';
-import { findIdInFragments } from './oversized-line.js';
 
 export interface BridgeEvents extends HealthEvents {
   /** The server sends a request. */
@@ -215,7 +214,7 @@ export class StdioBridge implements Channel, ByteReader, LineSink {
   oversized(fragment: OversizedLine): void {
     this.counters.oversized += 1;
     this.#withErrorBoundary(() => this.#events.junk(fragment.head, 'too-large'));
-    this.#outgoing.fail(findIdInFragments(fragment), 'response_too_large');
+    this.#outgoing.dropped(fragment);
     this.#health.brokenFrame();
   }
 

@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { copyInto, LineDecoder, type OversizedLine } from '../../../src/io/line-decoder.js';
-import { findIdInFragments } from '../../../src/upstream/stdio/oversized-line.js';
-import { growthOf, LINEAR } from '../../support/cpu-time.js';
+import { copyInto, LineDecoder, type OversizedLine } from '../../src/io/line-decoder.js';
+import { readMessageEnds } from '../../src/jsonrpc/message-ends.js';
+import { growthOf, LINEAR } from '../support/cpu-time.js';
 
 /** What the decoder leaves of a line that it drops. */
 function fragmentsOf(line: string): OversizedLine {
@@ -14,8 +14,10 @@ function fragmentsOf(line: string): OversizedLine {
   return fragment;
 }
 
-function find(line: string): number | undefined {
-  return findIdInFragments(fragmentsOf(line));
+/** The id of the answer, or of the request, in the line. */
+function find(line: string, wanted: 'request' | 'response' = 'response'): unknown {
+  const { kind, id } = readMessageEnds(fragmentsOf(line));
+  return kind === wanted && id !== undefined ? JSON.parse(Buffer.from(id).toString()) : undefined;
 }
 
 const id = fc.nat();
@@ -74,10 +76,9 @@ describe('the id of an answer that was too long', () => {
   });
 
   it.each([
-    ['a string', `{"jsonrpc":"2.0","id":"5","result":"${filler}"}`],
     ['null', `{"jsonrpc":"2.0","id":null,"error":"${filler}"}`],
-    ['a fraction', `{"jsonrpc":"2.0","id":5.5,"result":"${filler}"}`],
-    ['negative', `{"result":"${filler}","id":-5}`],
+    ['true', `{"result":"${filler}","id":true}`],
+    ['another one at the end', `{"jsonrpc":"2.0","id":1,"result":"${filler}","id":2}`],
     ['missing', `${filler}`],
   ])('is none when it is %s', (_, line) => {
     expect(find(line)).toBeUndefined();
@@ -97,5 +98,78 @@ describe('the id of an answer that was too long', () => {
       expect(find(line)).toBeUndefined();
     }, 100);
     expect(growth).toBeLessThan(LINEAR);
+  });
+});
+
+describe('the id of a request that was too long', () => {
+  const ids = fc.oneof(
+    fc.integer(),
+    fc.double({ noNaN: true, noDefaultInfinity: true }).filter((number) => !Object.is(number, -0)),
+    fc.uuid(),
+    fc.string({ maxLength: 60, unit: 'grapheme' }).filter((string) => !/["\\\p{Cc}]/u.test(string)),
+  );
+
+  it('is found where requests begin with it, in any order of their members', () => {
+    fc.assert(
+      fc.property(
+        ids,
+        space,
+        payload,
+        fc.shuffledSubarray(['jsonrpc', 'id', 'method'], { minLength: 3 }),
+        (...args) => {
+          const [id, gap, value, order] = args;
+          const members = { jsonrpc: '2.0', id, method: 'tools/call' } as Record<string, unknown>;
+          const head = order
+            .map((name) => `${gap}"${name}"${gap}:${gap}${JSON.stringify(members[name])}${gap},`)
+            .join('');
+          expect(find(`${gap}{${head}"params":${JSON.stringify([value, filler])}}`, 'request')).toEqual(id);
+        },
+      ),
+      { numRuns: 300 },
+    );
+  });
+
+  it('is found where requests end with it, in any order of their members', () => {
+    fc.assert(
+      fc.property(
+        ids,
+        space,
+        payload,
+        fc.shuffledSubarray(['jsonrpc', 'id', 'method'], { minLength: 2 }),
+        (...args) => {
+          const [id, gap, value, order] = args;
+          const members = { jsonrpc: '2.0', id, method: 'tools/call' } as Record<string, unknown>;
+          const tail = order
+            .map((name) => `${gap},${gap}"${name}"${gap}:${gap}${JSON.stringify(members[name])}`)
+            .join('');
+          const line = `{"params":${JSON.stringify([filler, value])}${tail}${gap}}${gap}`;
+          expect(find(line, 'request')).toEqual(order.includes('id') ? id : undefined);
+        },
+      ),
+      { numRuns: 300 },
+    );
+  });
+
+  it('is never taken from within the params, nor from an answer or a batch', () => {
+    fc.assert(
+      fc.property(payload, payload, (first, last) => {
+        const value = JSON.stringify([first, filler, last]);
+        for (const line of [
+          `{"jsonrpc":"2.0","method":"notifications/x","params":${value}}`,
+          `{"method":"x","params":{"id":99,"x":${value}}}`,
+          `{"method":"x","params":{"x":${value},"id":99}}`,
+          `{"jsonrpc":"2.0","id":7,"result":${value}}`,
+          `{"error":${value},"jsonrpc":"2.0","id":7}`,
+          `[{"jsonrpc":"2.0","id":7,"method":"x","params":${value}}]`,
+        ]) {
+          expect(find(line, 'request'), line).toBeUndefined();
+        }
+      }),
+      { numRuns: 300 },
+    );
+  });
+
+  it('is found with escapes at the beginning', () => {
+    expect(find(`{"id":"a\\"b\\\\","method":"x","params":"${filler}"}`, 'request')).toBe('a"b\\');
   });
 });
