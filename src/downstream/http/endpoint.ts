@@ -68,12 +68,13 @@ export class Endpoint {
   }
 
   /** Refuses what another program could read as a different request, whatever its path. */
-  readonly checkMessage = async (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply | undefined> => {
+  readonly checkMessage = (request: FastifyRequest, reply: FastifyReply, done: () => void): void => {
     const { headers, httpVersion, rawHeaders } = request.raw;
     const refusal =
       guards.refuseTransferEncoding(headers['transfer-encoding'], httpVersion) ??
       guards.refuseRepeatedHeader(headers, rawHeaders);
-    return refusal === undefined ? undefined : this.refuse(request, reply, refusal);
+    if (refusal === undefined) done();
+    else this.refuse(request, reply, refusal);
   };
 
   /** Checks the headers before a byte of the body is read, and stores the principal on the request. */
@@ -192,10 +193,10 @@ export class Endpoint {
    * Who shares the request limit of a token: each session, the requests that open one, and the requests of sessions that do
    * not exist, whatever they name. A client cannot invent a share.
    */
-  #senderOf(request: FastifyRequest, principal: string): unknown {
+  #senderOf(request: FastifyRequest, principal: string): string {
     const id = sessionIdOf(request);
     if (id === undefined) return 'no session';
-    return this.#options.sessions.find(id, principal, endpointOf(request)) ?? 'unknown session';
+    return this.#options.sessions.find(id, principal, endpointOf(request))?.id ?? 'unknown session';
   }
 
   /** The session that the request names, or why the request is refused. */

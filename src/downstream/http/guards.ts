@@ -1,3 +1,4 @@
+import { RPC_CODES } from '../../jsonrpc/rpc-error.js';
 import { isLegacyRevision, LEGACY_REVISIONS } from '../../mcp/revisions.js';
 import type { Refusal } from './refusal.js';
 
@@ -23,7 +24,7 @@ export function refuseRepeatedHeader(
   const names = rawHeaders.filter((_, index) => index % 2 === 0).map((name) => name.toLowerCase());
   const repeated = names.find((name, index) => SINGLE_HEADERS.has(name) && names.indexOf(name) !== index);
   if (repeated === undefined) return undefined;
-  return { status: 400, message: `The request has more than one header ${repeated}; send it once` };
+  return { status: 400, message: `The header ${repeated} is repeated; it must be sent once` };
 }
 
 /**
@@ -36,7 +37,8 @@ export function refuseTransferEncoding(encoding: Header, httpVersion: string): R
     return { status: 400, message: 'Transfer-Encoding needs HTTP/1.1', headers: CLOSE };
   }
   if (encoding.trim().toLowerCase() === 'chunked') return undefined;
-  return { status: 501, message: 'Transfer-Encoding must be chunked and nothing else', headers: CLOSE };
+  const message = 'Transfer-Encoding must be chunked and nothing else';
+  return { status: 501, code: RPC_CODES.invalidRequest, message, headers: CLOSE };
 }
 
 const CLOSE = { connection: 'close' };

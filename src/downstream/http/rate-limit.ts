@@ -15,8 +15,8 @@ export class RequestRates {
     this.#rate = rate;
   }
 
-  /** Counts a request. `sender` is an object for each session, and a text for what belongs to none. */
-  refuse(principal: string, sender: unknown, now: number): Refusal | undefined {
+  /** Counts a request. `sender` is the id of the session, or says why there is none. */
+  refuse(principal: string, sender: string, now: number): Refusal | undefined {
     let bucket = this.#buckets.get(principal);
     if (bucket === undefined) {
       const { requestBurst: burst, requestsPerSecond: perSecond } = this.#rate;
@@ -51,7 +51,7 @@ export class FairBucket {
   #tokens: number;
   #filledAt: number;
   /** Of the senders that have used some of their share, the least recent first. */
-  readonly #shares = new Map<unknown, Share>();
+  readonly #shares = new Map<string, Share>();
 
   constructor({ burst, perSecond, now }: { burst: number; perSecond: number; now: number }) {
     this.#reserve = Math.max(1, burst * RESERVE);
@@ -67,13 +67,13 @@ export class FairBucket {
   }
 
   /** Takes a token and returns 0, or returns the milliseconds until the sender may have one. */
-  take(sender: unknown, now: number): number {
+  take(sender: string, now: number): number {
     this.#tokens = Math.min(this.#capacity, this.#tokens + (now - this.#filledAt) * this.#perMs);
     this.#filledAt = now;
     const others = this.#shares.size - (this.#shares.has(sender) ? 1 : 0);
     const shares = others + 2;
     const sharePerMs = this.#perMs / shares;
-    // Senders that all begin at once take half of the reserve at most, however many they are.
+    // What a sender may use at once becomes less with each further one, so that many of them do not empty the reserve.
     const most = Math.max(1, this.#reserve / 2 / shares);
     const share = this.#shareOf(sender, now, sharePerMs, most);
     this.#forget(now - most / sharePerMs);
@@ -88,7 +88,7 @@ export class FairBucket {
     return 0;
   }
 
-  #shareOf(sender: unknown, now: number, perMs: number, most: number): Share {
+  #shareOf(sender: string, now: number, perMs: number, most: number): Share {
     const { tokens, filledAt } = this.#shares.get(sender) ?? { tokens: most, filledAt: now };
     const share = { tokens: Math.min(most, tokens + (now - filledAt) * perMs), filledAt: now };
     this.#shares.delete(sender);

@@ -38,7 +38,7 @@ describe('a bucket that senders share', () => {
         let given = 0;
         for (const [gap, sender] of requests) {
           now += gap;
-          given += passed(bucket, sender, 1, now);
+          given += passed(bucket, `${sender}`, 1, now);
         }
         expect(given).toBeLessThanOrEqual(15 + now / 10 + 1e-6);
       }),
@@ -54,7 +54,7 @@ describe('a bucket that senders share', () => {
         let due = from;
         const given = new Map<number, number>();
         for (let now = 0; now < 10_000; now += 5) {
-          for (let n = 0; n < flooders; n += 1) given.set(n, (given.get(n) ?? 0) + passed(bucket, n, 1, now));
+          for (let n = 0; n < flooders; n += 1) given.set(n, (given.get(n) ?? 0) + passed(bucket, `${n}`, 1, now));
           if (now < due) continue;
           expect(bucket.take('modest', now)).toBe(0);
           due = now + period;
@@ -71,7 +71,7 @@ describe('a bucket that senders share', () => {
   it('has tokens at once for a sender that is new, and does not remember those that went', () => {
     const bucket = new FairBucket({ burst: 100, perSecond: 50, now: 0 });
     expect(passed(bucket, 'flooder', 500, 0)).toBe(100);
-    for (let n = 0; n < 10; n += 1) expect(passed(bucket, n, 2, 0)).toBe(2);
+    for (let n = 0; n < 10; n += 1) expect(passed(bucket, `${n}`, 2, 0)).toBe(2);
     expect(bucket.senders).toBe(11);
     bucket.take('later', 2_000);
     expect(bucket.senders).toBe(1);
@@ -82,7 +82,7 @@ describe('a bucket that senders share', () => {
 const gaps = fc.array(fc.nat(50), { maxLength: 500 });
 
 /** How many of these requests pass. */
-function passed(bucket: FairBucket, sender: unknown, requests: number, now: number): number {
+function passed(bucket: FairBucket, sender: string, requests: number, now: number): number {
   let count = 0;
   for (let n = 0; n < requests; n += 1) count += bucket.take(sender, now) === 0 ? 1 : 0;
   return count;
