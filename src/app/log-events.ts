@@ -30,5 +30,6 @@ const HTTP_EVENTS = [
   'http.session-ended',
   'http.stream-cut',
   'http.connection-refused',
+  'http.connection-evicted',
   'http.connection-failed',
 ] as const satisfies readonly HttpEvent['kind'][];

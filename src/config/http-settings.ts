@@ -14,19 +14,27 @@ const httpSettings = z.strictObject(
       'Ends a session after this long without an in-flight request and without an open GET stream.',
       { min: '1s', max: '24h' },
     ),
-    maxConnections: count(HTTP_DEFAULTS.maxConnections, 'Open connections. One more is closed at once.', {
-      min: 1,
-      max: 65_535,
-    }),
+    maxConnections: count(
+      HTTP_DEFAULTS.maxConnections,
+      'Open connections. One more closes the oldest one without an authenticated request; if there is none, it is closed at once.',
+      {
+        min: 1,
+        max: 65_535,
+      },
+    ),
     requestsPerSecond: count(
       HTTP_DEFAULTS.requestsPerSecond,
       'Sustained request rate of one token, per second. Further requests are answered with 429.',
       { min: 1, max: 100_000 },
     ),
-    requestBurst: count(HTTP_DEFAULTS.requestBurst, 'Requests of one token that may arrive at once.', {
-      min: 1,
-      max: 100_000,
-    }),
+    requestBurst: count(
+      HTTP_DEFAULTS.requestBurst,
+      'Requests of one token that may arrive at once. Beside a session that uses them up, others have half as many more.',
+      {
+        min: 1,
+        max: 100_000,
+      },
+    ),
     maxBody: bytes(HTTP_DEFAULTS.maxBody, 'Largest request body. A larger one is answered with 413.', {
       min: '1KiB',
       max: '256MiB',

@@ -356,9 +356,21 @@ describe('exhaustion: a client that wants too much', () => {
     await expect.poll(() => place.statusOf(running, {}), { timeout: 5_000, interval: 200 }).toBe(200);
   });
 
-  it('is closed at once with one connection more than configured', async () => {
+  it('cannot keep a client with the token out by connections that it holds, and is closed for it', async () => {
+    const running = await serve({ gateway: { http: { maxConnections: 4 } } });
+    const sockets: RawConnection[] = [];
+    for (let n = 0; n < 6; n += 1) sockets.push(await connect(running, ''));
+    expect(await place.statusOf(running, {})).toBe(200);
+    await until('the oldest are closed', () => sockets.slice(0, 4).every(({ isClosed }) => isClosed));
+    expect(running.stderr).toContain('http connection-evicted');
+    for (const socket of sockets) socket.end();
+  });
+
+  it('is closed at once with one connection more than configured, if the others have sent the token', async () => {
     const running = await serve({ gateway: { http: { maxConnections: 2 } } });
-    const sockets = [await connect(running, ''), await connect(running, '')];
+    const head = headOf(running, place.headers()).replace(/^POST/, 'DELETE');
+    const sockets = [await connect(running, head), await connect(running, head)];
+    await until('both are answered', () => sockets.every(({ received }) => received.includes(' 405 ')));
     const third = await connect(running, '');
     await until('it is closed', () => third.isClosed);
     expect([third.received, ...sockets.map(({ isClosed }) => isClosed)]).toEqual(['', false, false]);

@@ -10,6 +10,16 @@ import { until } from '../support/processes.js';
 const CANARY = 'kanarienvogel';
 const secret = (name: string) => `${CANARY}-${name}`;
 
+/** What is left of a text in hexadecimal and in Base64, wherever the text begins in it. */
+function base64And(text: string): string[] {
+  const offsets = [0, 1, 2].map((offset) =>
+    Buffer.from('x'.repeat(offset) + text)
+      .toString('base64')
+      .slice(4, -4),
+  );
+  return [...offsets, Buffer.from(text).toString('hex')];
+}
+
 /** Answers `initialize` with an error that tells what it was given, and dies. */
 const TELLTALE = `
   process.stdin.once('data', () => {
@@ -53,11 +63,14 @@ describe('secrets', () => {
     const { folder } = gateway;
     await Promise.all(['telltale', 'missing'].map((key) => gateway?.untilState(key, 'parked')));
     await gateway.untilState('f', 'ready');
-    const text = `Authorization: Bearer ${secret('header')}\nCookie: session_token=${secret('cookie')}`;
-    await gateway.call('f__stderr', { text });
+    const escaped = JSON.stringify(JSON.stringify({ api_key: secret('nested'), cookie: `a=${secret('cookie')}; b=c` }));
+    const known = Buffer.from(`user:${env.API_KEY}:x`);
+    const forms = [known.toString('base64'), known.toString('base64url'), known.toString('hex')];
+    const headers = `Authorization: Bearer ${secret('header')}\nCookie: a=b; sid=${secret('cookie')}`;
+    await gateway.call('f__stderr', { text: [headers, escaped, ...forms, 'that is all'].join('\n') });
     await gateway.call('f__rpc_error');
     const log = () => readFileSync(join(folder, 'logs', 'x.log'), 'utf8');
-    await until('the log has what the server wrote', () => log().includes('Cookie: session_token='));
+    await until('the log has what the server wrote', () => log().includes('that is all'));
 
     const runFiles = () => readdirSync(join(folder, 'data', 'trunkline', 'run'));
     await until('the run file is there', () => runFiles().length > 0);
@@ -70,6 +83,7 @@ describe('secrets', () => {
     const texts = { log: log(), stderr: gateway.stderr, run: run.join(), failed: failed.raw, status: all.raw };
     for (const [where, written] of Object.entries({ ...texts, each: each.map((one) => one?.raw).join() })) {
       expect(written, where).not.toContain(CANARY);
+      for (const form of base64And(CANARY)) expect(written, where).not.toContain(form);
     }
     // It was there to be found.
     expect(texts.log).toContain('[redacted]');

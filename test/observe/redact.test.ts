@@ -80,6 +80,90 @@ describe('a value that the configuration hands out as a secret', () => {
   });
 });
 
+describe('a secret in another form', () => {
+  const SECRET = 'pass"word\\\\with spaces/ä+0f3a9c?';
+  const redact = redactorOf({ API_KEY: SECRET, OTHER_KEY: CANARY });
+  const repeated = <T>(value: T, times: number, step: (value: T) => T): T =>
+    times === 0 ? value : repeated(step(value), times - 1, step);
+
+  it.each([1, 2, 3, 4, 5])('is gone when it is escaped as in JSON %i times', (times) => {
+    const text = repeated(SECRET, times, (value) => JSON.stringify(value));
+    expect(redact(`is ${text}.`)).toMatch(/^is [\\"]*\[redacted\][\\"]*\.$/);
+    expect(redact(repeated(`is ${CANARY}`, times, (value) => JSON.stringify(value)))).not.toContain(CANARY);
+  });
+
+  it.each([
+    ['with escapes for single characters', '\\u0070\\u0061ss\\x22word\\\\with spaces\\/\\u00e4+0f3a9c?'],
+    ['percent-encoded', encodeURIComponent(SECRET)],
+    ['percent-encoded twice', encodeURIComponent(encodeURIComponent(SECRET))],
+    ['as a value of a form', new URLSearchParams({ a: SECRET }).toString().slice(2)],
+    ['with every byte percent-encoded', Buffer.from(SECRET).toString('hex').replace(/../g, '%$&')],
+    ['in lower case', encodeURIComponent(SECRET).replace(/%../g, (code) => code.toLowerCase())],
+    ['percent-encoded in JSON', JSON.stringify(JSON.stringify(encodeURIComponent(SECRET))).slice(3, -3)],
+    ['in JSON that is percent-encoded', encodeURIComponent(JSON.stringify(SECRET).slice(1, -1))],
+    ['hexadecimal', Buffer.from(SECRET).toString('hex')],
+    ['hexadecimal in capitals', Buffer.from(SECRET).toString('hex').toUpperCase()],
+  ])('is gone %s', (_what, form) => {
+    expect(redact(`is ${form}, and`)).toBe('is [redacted], and');
+  });
+
+  it('is gone in Base64 of either alphabet, at every position in a longer text', () => {
+    for (const encoding of ['base64', 'base64url'] as const) {
+      for (const secret of [SECRET, CANARY, `${CANARY}x`, `${CANARY}xy`, 'ÿþÿþÿþ>>>???']) {
+        const clean = redactorOf({ API_KEY: secret });
+        for (const before of ['', 'u', 'us', 'use', 'user:', 'user::']) {
+          for (const after of ['', 'x', 'xy', ':host']) {
+            const form = Buffer.from(before + secret + after).toString(encoding);
+            for (const text of [form, encodeURIComponent(form), JSON.stringify(form).replaceAll('/', '\\/')]) {
+              const left = clean(`is ${text} and`);
+              expect(left).toMatch(/^is \S*\[redacted\]\S* and$/);
+              // A character on either side has bits of the secret, so it goes as well.
+              const [head = '', tail = ''] = left.replace(/^is "?|"? and$/g, '').split('[redacted]');
+              expect(Buffer.from(before).toString('base64').startsWith(decodeURIComponent(head))).toBe(true);
+              const bitsAfter = after.length * 8;
+              expect(decodeURIComponent(tail).replace(/=+$/, '').length).toBeLessThanOrEqual(Math.ceil(bitsAfter / 6));
+            }
+          }
+        }
+      }
+    }
+  });
+
+  it('is gone as a whole when another secret begins in it', () => {
+    const both = redactorOf({ KEY_A: 'abcdefgh', KEY_B: 'efghijkl' });
+    expect(both('abcdefghijkl')).toBe('[redacted]');
+    expect(both('efghijkl abcdefgh')).toBe('[redacted] [redacted]');
+  });
+
+  it.each(['a\\\\b\\\\c', '100% of 5%', '%zz%41', 'C:\\\\Users\\\\ada', 'c2VjcmV0', '"\\u0041"'])(
+    'is not what merely has escapes: %s',
+    (text) => {
+      expect(redact(text)).toBe(text);
+    },
+  );
+
+  it('is looked for in a time that grows neither with the number of secrets nor faster than the text', () => {
+    const env = Object.fromEntries(Array.from({ length: 500 }, (_, n) => [`KEY_${n}`, `${CANARY}-${n}`]));
+    const many = redactorOf(env);
+    for (const piece of [
+      'a line of ordinary text, ',
+      '\\\\',
+      '%41',
+      '\\u0061',
+      '%5C%75',
+      'canary-0f3a9',
+      'Y2FuYXJ5',
+      '%25',
+    ]) {
+      const text = piece.repeat(16_384 / piece.length);
+      expect(
+        cpuMsOf(() => many(text)),
+        piece,
+      ).toBeLessThan(50);
+    }
+  });
+});
+
 describe('what looks like a secret', () => {
   it.each([
     'sk-proj-0123456789abcdefghij',
@@ -107,6 +191,19 @@ describe('what looks like a secret', () => {
     [`redis://:${CANARY}@host`, 'redis://:[redacted]@host'],
     [`run --api-key ${CANARY} --verbose`, 'run --api-key [redacted] --verbose'],
     [`run --auth-token "${CANARY}"`, 'run --auth-token "[redacted]"'],
+    [`"password": "${CANARY} and more"`, '"password": "[redacted]"'],
+    [`"password": "it's \\"${CANARY}\\"", "x": 1`, '"password": "[redacted]", "x": 1'],
+    [`{\\"api_key\\":\\"${CANARY}\\",\\"x\\":1}`, '{\\"api_key\\":\\"[redacted]\\",\\"x\\":1}'],
+    [`{\\\\\\"token\\\\\\": \\\\\\"${CANARY}\\\\\\"}`, '{\\\\\\"token\\\\\\": \\\\\\"[redacted]\\\\\\"}'],
+    [`{\\"Authorization\\":\\"Basic ${CANARY}\\"}`, '{\\"Authorization\\":\\"Basic [redacted]\\"}'],
+    [`> Cookie: theme=dark; sid=${CANARY}`, '> Cookie: [redacted]'],
+    [`< set-cookie: sid=${CANARY}; Path=/; HttpOnly`, '< set-cookie: [redacted]'],
+    [`Cookie: a=${CANARY}\nHost: x`, 'Cookie: [redacted]\nHost: x'],
+    [`{"cookie":"a=b; sid=${CANARY}","host":"x"}`, '{"cookie":"[redacted]","host":"x"}'],
+    [`{\\"cookie\\":\\"a=b; sid=${CANARY}\\"}`, '{\\"cookie\\":\\"[redacted]\\"}'],
+    [`'set-cookie': [ 'a=${CANARY}; Path=/', 'b=${CANARY}' ]`, "'set-cookie': [ '[redacted]', '[redacted]' ]"],
+    [`["Cookie","sid=${CANARY}","Host","x"]`, '["Cookie","[redacted]","Host","x"]'],
+    [`{"msg":"got Cookie: sid=${CANARY}; x=y","level":30}`, '{"msg":"got Cookie: [redacted]","level":30}'],
   ])('is gone by what stands before it: %s', (text, expected) => {
     expect(redactorOf()(text)).toBe(expected);
   });
@@ -114,6 +211,13 @@ describe('what looks like a secret', () => {
   it('is gone from a basic authorization as well', () => {
     expect(redactorOf()('Authorization: Basic Y2FuYXJ5OmNhbmFyeQ==')).not.toContain('Y2FuYXJ5');
   });
+
+  it.each(['cookie: accepted by all', 'a cookie is set', 'cookies: 3', 'token: "" x', 'secret: [ ]'])(
+    'is not what has such a name and no value: %s',
+    (text) => {
+      expect(redactorOf()(text)).toBe(text);
+    },
+  );
 
   it.each(['Server listening on port 3000', 'https://host:8080/path?x=1', 'tokens used: 12', 'sk-1', 'a@b.example'])(
     'is not what anybody could say: %s',
@@ -123,7 +227,20 @@ describe('what looks like a secret', () => {
   );
 
   it('is looked for in a time that grows with the text only', () => {
-    const pieces = ['a', 'a-', 'a.', 'eyJ-', '://', '--', 'password', 'eyJ', 'a://', 'x:', '--token ', 'token='];
+    const pieces = [
+      ...[
+        'token="',
+        "cookie='",
+        'cookie:a=',
+        'cookie:',
+        'cookie["',
+        'token=\\\\',
+        '\\\\"',
+        'cookie:["a",',
+        'authorization:',
+      ],
+      ...['a', 'a-', 'a.', 'eyJ-', '://', '--', 'password', 'eyJ', 'a://', 'x:', '--token ', 'token='],
+    ];
     const redact = redactorOf();
     for (const piece of pieces) {
       const text = piece.repeat(16_384 / piece.length);

@@ -1,13 +1,11 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
-import { FailureWindow, TokenBucket } from './rate-limit.js';
+import { FailureWindow } from './rate-limit.js';
 import { type Refusal, retryAfter } from './refusal.js';
 
 export interface BearerCheckOptions {
   /** Accepted tokens; empty when no authentication is required. */
   readonly tokens: readonly string[];
   readonly failedLoginsPerMinute: number;
-  readonly requestsPerSecond: number;
-  readonly requestBurst: number;
 }
 
 /** The principal, which is the hash of its token, or the refusal. */
@@ -23,27 +21,23 @@ const UNAUTHORIZED: Refusal = {
 };
 
 /**
- * Authenticates requests by the `Authorization` header and limits their rate.
+ * Authenticates requests by the `Authorization` header and limits failed logins.
  *
  * A valid token is accepted even from an address with too many failures: on loopback all clients have the same address,
  * and any local program could lock out the user. The length of the token protects it from being guessed.
  */
 export class BearerCheck {
-  readonly #options: BearerCheckOptions;
   readonly #hashes: readonly Buffer[];
   readonly #failures: FailureWindow;
-  /** One bucket per token, or a single one without authentication, so the map cannot grow. */
-  readonly #buckets = new Map<string, TokenBucket>();
 
-  constructor(options: BearerCheckOptions) {
-    this.#options = options;
-    this.#hashes = options.tokens.map(sha256);
-    this.#failures = new FailureWindow({ limit: options.failedLoginsPerMinute, windowMs: MINUTE_MS });
+  constructor({ tokens, failedLoginsPerMinute: limit }: BearerCheckOptions) {
+    this.#hashes = tokens.map(sha256);
+    this.#failures = new FailureWindow({ limit, windowMs: MINUTE_MS });
   }
 
   admit(authorization: string | undefined, address: string, now: number): Admission {
     const principal = this.#hashes.length === 0 ? 'anonymous' : this.#principal(authorization);
-    if (principal !== undefined) return this.#pace(principal, now);
+    if (principal !== undefined) return { principal };
     // A request without the header is no failed login: clients find out this way that a token is required.
     const waitMs = authorization === undefined ? 0 : this.#failures.count(address, now);
     if (waitMs === 0) return { refusal: UNAUTHORIZED };
@@ -58,15 +52,6 @@ export class BearerCheck {
       if (timingSafeEqual(hash, presented)) found = hash;
     }
     return found?.toString('hex');
-  }
-
-  #pace(principal: string, now: number): Admission {
-    const { requestBurst: capacity, requestsPerSecond: perSecond } = this.#options;
-    const bucket = this.#buckets.get(principal) ?? new TokenBucket({ capacity, perSecond, now });
-    this.#buckets.set(principal, bucket);
-    const waitMs = bucket.take(now);
-    if (waitMs === 0) return { principal };
-    return { refusal: { status: 429, message: 'Too many requests', headers: retryAfter(waitMs) } };
   }
 }
 

@@ -1,3 +1,4 @@
+import type { Socket } from 'node:net';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { FairMemory } from '../../io/fair-memory.js';
 import { RPC_CODES } from '../../jsonrpc/rpc-error.js';
@@ -6,12 +7,13 @@ import type { EventSink } from '../../observe/events/event-bus.js';
 import type { Clock } from '../../timing/clock.js';
 import type { Deadlines } from '../../timing/deadlines.js';
 import type { BearerCheck } from './bearer.js';
+import { addressOf } from './connections.js';
 import type { Timed } from './event-connection.js';
 import { parseEventId } from './event-frame.js';
 import * as guards from './guards.js';
 import type { HttpSessionPort } from './http-session.js';
 import type { HttpLimits } from './limits.js';
-import { addressOf } from './listener.js';
+import type { RequestRates } from './rate-limit.js';
 import { readBody } from './read-body.js';
 import { type Refusal, refusalBody, retryAfter } from './refusal.js';
 import { Session } from './session.js';
@@ -25,8 +27,11 @@ export interface EndpointOptions {
   /** Bounds the incomplete bodies of all requests together. */
   readonly requestBodies: FairMemory;
   readonly bearer: BearerCheck;
+  readonly rates: RequestRates;
   readonly sessions: Sessions;
   readonly timers: Deadlines<Timed>;
+  /** Called for each request that was authenticated, with its connection. */
+  readonly onAuthenticated: (socket: Socket) => void;
   /** Known once the server listens. */
   readonly names: () => { readonly hosts: ReadonlySet<string>; readonly origins: ReadonlySet<string> };
   readonly events: EventSink;
@@ -62,9 +67,19 @@ export class Endpoint {
     this.#options = options;
   }
 
+  /** Refuses what another program could read as a different request, whatever its path. */
+  readonly checkMessage = (request: FastifyRequest, reply: FastifyReply, done: () => void): void => {
+    const { headers, httpVersion, rawHeaders } = request.raw;
+    const refusal =
+      guards.refuseTransferEncoding(headers['transfer-encoding'], httpVersion) ??
+      guards.refuseRepeatedHeader(headers, rawHeaders);
+    if (refusal === undefined) done();
+    else this.refuse(request, reply, refusal);
+  };
+
   /** Checks the headers before a byte of the body is read, and stores the principal on the request. */
   readonly admit = async (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply | undefined> => {
-    const { bearer, clock, limits, names } = this.#options;
+    const { bearer, rates, clock, limits, names, onAuthenticated } = this.#options;
     const { headers, method, raw } = request;
     const { hosts, origins } = names();
     const stranger = guards.refuseHost(headers.host, hosts) ?? guards.refuseOrigin(headers.origin, origins);
@@ -72,9 +87,13 @@ export class Endpoint {
 
     const admission = bearer.admit(headers.authorization, addressOf(raw.socket), clock.now());
     if ('refusal' in admission) return this.refuse(request, reply, admission.refusal);
-    request.setDecorator('principal', admission.principal);
+    onAuthenticated(raw.socket);
+    const { principal } = admission;
+    request.setDecorator('principal', principal);
 
-    const refusal = refuseHeaders(method, headers, limits.maxBodyBytes);
+    const refusal =
+      rates.refuse(principal, this.#senderOf(request, principal), clock.now()) ??
+      refuseHeaders(method, headers, limits.maxBodyBytes);
     return refusal === undefined ? undefined : this.refuse(request, reply, refusal);
   };
 
@@ -171,6 +190,16 @@ export class Endpoint {
     return reply.code(204).send();
   }
 
+  /**
+   * Who shares the request limit of a token: each session, the requests that open one, and the requests of sessions that do
+   * not exist, whatever they name. A client cannot invent a share.
+   */
+  #senderOf(request: FastifyRequest, principal: string): string {
+    const id = sessionIdOf(request);
+    if (id === undefined) return 'no session';
+    return this.#options.sessions.find(id, principal, endpointOf(request))?.id ?? 'unknown session';
+  }
+
   /** The session that the request names, or why the request is refused. */
   #session(request: FastifyRequest, whenMissing: Refusal): Session | Refusal {
     const refusal = guards.refuseRevision(header(request, 'mcp-protocol-version'));
@@ -238,7 +267,6 @@ function sessionIdOf(request: FastifyRequest): string | undefined {
   return header(request, 'mcp-session-id');
 }
 
-/** A repeated header is joined by commas, so that its value matches nothing. */
 function header(request: FastifyRequest, name: string): string | undefined {
   const value = request.headers[name];
   return Array.isArray(value) ? value.join(', ') : value;

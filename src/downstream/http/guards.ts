@@ -1,8 +1,47 @@
+import { RPC_CODES } from '../../jsonrpc/rpc-error.js';
 import { isLegacyRevision, LEGACY_REVISIONS } from '../../mcp/revisions.js';
 import type { Refusal } from './refusal.js';
 
-/** A header value from Node, which joins repeated headers with commas. */
+/** A header value from Node. A request with a repeated header that counts here is refused before. */
 type Header = string | undefined;
+
+/** Headers that have one value. What a repeated one means depends on the program that reads it. */
+const SINGLE_HEADERS: ReadonlySet<string> = new Set([
+  ...['host', 'authorization', 'origin', 'content-type', 'content-length'],
+  ...['mcp-session-id', 'mcp-protocol-version', 'last-event-id'],
+]);
+
+/**
+ * Refuses a request that repeats a header with one value (RFC 9112, section 3.2, and RFC 9110, section 5.3). Node would
+ * use the first value or join them, and a proxy in front of Trunkline may have checked another one.
+ */
+export function refuseRepeatedHeader(
+  headers: Readonly<Record<string, unknown>>,
+  rawHeaders: readonly string[],
+): Refusal | undefined {
+  // Names and values alternate in the raw headers. Ordinary requests repeat no header, so one comparison decides.
+  if (Object.keys(headers).length * 2 === rawHeaders.length) return undefined;
+  const names = rawHeaders.filter((_, index) => index % 2 === 0).map((name) => name.toLowerCase());
+  const repeated = names.find((name, index) => SINGLE_HEADERS.has(name) && names.indexOf(name) !== index);
+  if (repeated === undefined) return undefined;
+  return { status: 400, message: `The header ${repeated} is repeated; it must be sent once` };
+}
+
+/**
+ * Refuses every transfer coding but `chunked` (RFC 9112, section 6.1). Nothing here decodes another one, and two programs
+ * that disagree about the end of a body can be made to see different requests. So the connection is closed.
+ */
+export function refuseTransferEncoding(encoding: Header, httpVersion: string): Refusal | undefined {
+  if (encoding === undefined) return undefined;
+  if (httpVersion !== '1.1') {
+    return { status: 400, message: 'Transfer-Encoding needs HTTP/1.1', headers: CLOSE };
+  }
+  if (encoding.trim().toLowerCase() === 'chunked') return undefined;
+  const message = 'Transfer-Encoding must be chunked and nothing else';
+  return { status: 501, code: RPC_CODES.invalidRequest, message, headers: CLOSE };
+}
+
+const CLOSE = { connection: 'close' };
 
 /**
  * Refuses DNS rebinding: a page that points its own name at this address sends its own name as `Host`.

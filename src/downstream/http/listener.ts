@@ -4,6 +4,7 @@ import * as https from 'node:https';
 import * as net from 'node:net';
 import type { EventSink } from '../../observe/events/event-bus.js';
 import type { HttpBind } from './bind.js';
+import { addressOf, Connections } from './connections.js';
 import type { HttpLimits } from './limits.js';
 
 /** How long idle connections stay open: longer than the minute that most proxies use. */
@@ -23,13 +24,16 @@ export interface ListenerOptions {
 export class Listener {
   readonly #options: ListenerOptions;
   readonly #servers: http.Server[] = [];
-  /** Accepted sockets; with TLS the encrypted side. */
-  readonly #raw = new Set<net.Socket>();
+  readonly #connections: Connections;
   /** Sockets that carry HTTP; with TLS the decrypted side. */
   readonly #http = new Set<net.Socket>();
 
   constructor(options: ListenerOptions) {
     this.#options = options;
+    const { limits, events } = options;
+    this.#connections = new Connections(limits.maxConnections, (socket) =>
+      events.emit({ kind: 'http.connection-evicted', address: addressOf(socket) }),
+    );
   }
 
   create(handler: http.RequestListener): http.Server {
@@ -43,11 +47,17 @@ export class Listener {
     };
     const server = tls === undefined ? http.createServer(options, handler) : this.#createTls(tls, options, handler);
     server.on('connection', (socket: net.Socket) => this.#accept(socket));
-    server.on(tls === undefined ? 'connection' : 'secureConnection', (socket: net.Socket) =>
-      this.#track(socket, this.#http),
-    );
+    server.on(tls === undefined ? 'connection' : 'secureConnection', (socket: net.Socket) => this.#track(socket));
+    if (tls !== undefined) {
+      server.on('secureConnection', (socket: net.Socket) => this.#connections.decrypted(socket));
+    }
     this.#servers.push(server);
     return server;
+  }
+
+  /** A request on this connection was authenticated, so the connection is not closed for others. */
+  authenticated(socket: net.Socket): void {
+    this.#connections.authenticated(socket);
   }
 
   /**
@@ -64,7 +74,7 @@ export class Listener {
   }
 
   destroy(): void {
-    for (const socket of this.#raw) socket.destroy();
+    this.#connections.destroy();
   }
 
   #createTls(
@@ -90,18 +100,15 @@ export class Listener {
   }
 
   #accept(socket: net.Socket): void {
-    if (this.#raw.size < this.#options.limits.maxConnections) {
-      this.#track(socket, this.#raw);
-      return;
-    }
+    if (this.#connections.accept(socket, this.#options.https !== undefined)) return;
     this.#options.events.emit({ kind: 'http.connection-refused', address: addressOf(socket) });
     socket.destroy();
   }
 
-  #track(socket: net.Socket, sockets: Set<net.Socket>): void {
+  #track(socket: net.Socket): void {
     if (socket.destroyed) return;
-    sockets.add(socket);
-    socket.once('close', () => sockets.delete(socket));
+    this.#http.add(socket);
+    socket.once('close', () => this.#http.delete(socket));
   }
 }
 
@@ -118,10 +125,6 @@ export function listenAlso(server: http.Server, host: string, port: number): Pro
 
 export function portOf(server: http.Server): number {
   return (server.address() as net.AddressInfo).port;
-}
-
-export function addressOf(socket: { readonly remoteAddress?: string | undefined }): string {
-  return socket.remoteAddress ?? 'unknown';
 }
 
 const STATUS_OF_FAULT: Readonly<Record<string, string>> = {

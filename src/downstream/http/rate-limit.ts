@@ -1,24 +1,107 @@
-/** A token bucket: allows a burst, then a number of requests per second. Times are milliseconds on a monotonic clock. */
-export class TokenBucket {
+import { type Refusal, retryAfter } from './refusal.js';
+
+export interface RequestRate {
+  readonly requestsPerSecond: number;
+  readonly requestBurst: number;
+}
+
+/** Limits the requests of each principal, and shares what it has among its sessions. */
+export class RequestRates {
+  readonly #rate: RequestRate;
+  /** One per token, or a single one without authentication, so the map cannot grow. */
+  readonly #buckets = new Map<string, FairBucket>();
+
+  constructor(rate: RequestRate) {
+    this.#rate = rate;
+  }
+
+  /** Counts a request. `sender` is the id of the session, or says why there is none. */
+  refuse(principal: string, sender: string, now: number): Refusal | undefined {
+    let bucket = this.#buckets.get(principal);
+    if (bucket === undefined) {
+      const { requestBurst: burst, requestsPerSecond: perSecond } = this.#rate;
+      bucket = new FairBucket({ burst, perSecond, now });
+      this.#buckets.set(principal, bucket);
+    }
+    const waitMs = bucket.take(sender, now);
+    return waitMs === 0 ? undefined : { status: 429, message: 'Too many requests', headers: retryAfter(waitMs) };
+  }
+}
+
+/** The part of the burst that comes on top for senders that stay within their shares. */
+const RESERVE = 1 / 2;
+
+interface Share {
+  tokens: number;
+  filledAt: number;
+}
+
+/**
+ * A token bucket that several senders share: a burst, then a number of requests per second. Times are milliseconds on a
+ * monotonic clock.
+ *
+ * A sender alone may use all of it. Beside others it is sure of an equal share of the rate, and may use in addition what
+ * they leave. Only requests within a share may use the reserve, so a sender without measure finds the bucket empty while
+ * the others do not. There is one share more than there are senders: it refills the reserve for the next one to come.
+ */
+export class FairBucket {
+  readonly #reserve: number;
   readonly #capacity: number;
   readonly #perMs: number;
   #tokens: number;
   #filledAt: number;
+  /** Of the senders that have used some of their share, the least recent first. */
+  readonly #shares = new Map<string, Share>();
 
-  constructor({ capacity, perSecond, now }: { capacity: number; perSecond: number; now: number }) {
-    this.#capacity = capacity;
+  constructor({ burst, perSecond, now }: { burst: number; perSecond: number; now: number }) {
+    this.#reserve = Math.max(1, burst * RESERVE);
+    this.#capacity = burst + this.#reserve;
     this.#perMs = perSecond / 1_000;
-    this.#tokens = capacity;
+    this.#tokens = this.#capacity;
     this.#filledAt = now;
   }
 
-  /** Takes a token and returns 0, or returns the milliseconds until the next token. */
-  take(now: number): number {
+  /** Senders that are remembered. */
+  get senders(): number {
+    return this.#shares.size;
+  }
+
+  /** Takes a token and returns 0, or returns the milliseconds until the sender may have one. */
+  take(sender: string, now: number): number {
     this.#tokens = Math.min(this.#capacity, this.#tokens + (now - this.#filledAt) * this.#perMs);
     this.#filledAt = now;
-    if (this.#tokens < 1) return (1 - this.#tokens) / this.#perMs;
+    const others = this.#shares.size - (this.#shares.has(sender) ? 1 : 0);
+    const shares = others + 2;
+    const sharePerMs = this.#perMs / shares;
+    // What a sender may use at once becomes less with each further one, so that many of them do not empty the reserve.
+    const most = Math.max(1, this.#reserve / 2 / shares);
+    const share = this.#shareOf(sender, now, sharePerMs, most);
+    this.#forget(now - most / sharePerMs);
+
+    const isWithinShare = share.tokens >= 1 && this.#tokens >= 1;
+    if (!isWithinShare && this.#tokens < this.#reserve + 1) {
+      const ofShare = Math.max((1 - share.tokens) / sharePerMs, (1 - this.#tokens) / this.#perMs);
+      return Math.min(ofShare, (this.#reserve + 1 - this.#tokens) / this.#perMs);
+    }
     this.#tokens -= 1;
+    share.tokens = Math.max(0, share.tokens - 1);
     return 0;
+  }
+
+  #shareOf(sender: string, now: number, perMs: number, most: number): Share {
+    const { tokens, filledAt } = this.#shares.get(sender) ?? { tokens: most, filledAt: now };
+    const share = { tokens: Math.min(most, tokens + (now - filledAt) * perMs), filledAt: now };
+    this.#shares.delete(sender);
+    this.#shares.set(sender, share);
+    return share;
+  }
+
+  /** A share that nobody has used since then is full, as that of a new sender is. */
+  #forget(before: number): void {
+    for (const [sender, { filledAt }] of this.#shares) {
+      if (filledAt > before) return;
+      this.#shares.delete(sender);
+    }
   }
 }
 

@@ -7,11 +7,13 @@ import type { Clock } from '../../timing/clock.js';
 import { Deadlines } from '../../timing/deadlines.js';
 import { BearerCheck } from './bearer.js';
 import { allowedNames, checkBind, type HttpBind, literal } from './bind.js';
+import { addressOf } from './connections.js';
 import { Endpoint } from './endpoint.js';
 import type { Timed } from './event-connection.js';
 import type { HttpSessionPort } from './http-session.js';
 import { type ConfigurableLimits, FIXED_LIMITS, type FixedLimits } from './limits.js';
-import { addressOf, endBrokenConnection, Listener, listenAlso, portOf } from './listener.js';
+import { endBrokenConnection, Listener, listenAlso, portOf } from './listener.js';
+import { RequestRates } from './rate-limit.js';
 import { Sessions } from './sessions.js';
 
 export interface HttpTransportOptions {
@@ -62,8 +64,10 @@ export async function openHttpTransport(options: HttpTransportOptions): Promise<
     limits,
     requestBodies,
     bearer,
+    rates: new RequestRates(limits),
     sessions,
     timers,
+    onAuthenticated: (socket) => listener.authenticated(socket),
     names: () => {
       names ??= allowedNames(bind, portOf(app.server));
       return names;
@@ -123,6 +127,7 @@ function createApp(listener: Listener, endpoint: Endpoint, core: HttpSessionPort
     return endpoint.refuse(request, reply, FAILED);
   });
   app.decorateRequest('principal', '');
+  app.addHook('onRequest', endpoint.checkMessage);
 
   for (const url of ['/mcp', '/mcp/:key']) app.all(url, { onRequest: endpoint.admit }, endpoint.serve);
   // For process monitors, which need no token and no allowed Host. These routes tell nothing but the state.

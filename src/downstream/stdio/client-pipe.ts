@@ -2,6 +2,7 @@ import { type OnInternalError, reportInternalError } from '../../errors/error-bo
 import { type SplicedMessage, splicedLength } from '../../json/splice.js';
 import { batchMessage } from '../../jsonrpc/batch.js';
 import { errorMessage, type MessageSink, NULL_ID } from '../../jsonrpc/message.js';
+import { type MessageEnds, readMessageEnds } from '../../jsonrpc/message-ends.js';
 import { RPC_CODES, RpcError } from '../../jsonrpc/rpc-error.js';
 import { rejectionReply, type ScanEnvelope } from '../../mcp/envelope.js';
 import { EraSessions } from '../era-sessions.js';
@@ -70,9 +71,10 @@ export class ClientPipe implements TransportSession, ReplyChannel {
     }
   }
 
-  /** Answers a line that was dropped unread. `message` says why. */
-  refuseLine(message: string): void {
-    this.#sink.send(errorMessage(NULL_ID, new RpcError(RPC_CODES.invalidRequest, message)));
+  /** Answers a line that was dropped, `message` says why: the request in it, if the ends of the line show its id. */
+  refuseLine(ends: MessageEnds, message: string): void {
+    const { kind, id = NULL_ID } = readMessageEnds(ends);
+    this.#sink.send(errorMessage(kind === 'request' ? id : NULL_ID, new RpcError(RPC_CODES.invalidRequest, message)));
   }
 
   get unwrittenBytes(): number {

@@ -6,6 +6,7 @@ import type { Backpressure } from '../../io/streams/backpressure.js';
 import { FairWriter } from '../../io/streams/fair-writer.js';
 import { readInto } from '../../io/streams/read-into.js';
 import type { EvictionReason, UnfinishedLines } from '../../io/unfinished-lines.js';
+import { type MessageEnds, readMessageEnds } from '../../jsonrpc/message-ends.js';
 import { ClientPipe, type ClientPipeOptions } from './client-pipe.js';
 
 export interface StdioTransportOptions
@@ -81,10 +82,12 @@ export function openStdioTransport(options: StdioTransportOptions): StdioTranspo
     },
   };
   const dropped: DroppedLineSink = {
-    oversized: ({ evicted }) => {
-      if (evicted === undefined) client.refuseLine(`Message larger than the limit of ${maxLineBytes} bytes`);
+    oversized: (line) => {
+      if (line.evicted === undefined) client.refuseLine(line, tooLarge(maxLineBytes));
+      // It was answered when it was dropped, but perhaps without the id, which only its end shows.
+      else if (!hasId(beginningOf(line.head)) && hasId(line)) client.refuseLine(line, WHY_EVICTED[line.evicted]);
     },
-    evicted: (_head, reason) => client.refuseLine(WHY_EVICTED[reason]),
+    evicted: (head, reason) => client.refuseLine(beginningOf(head), WHY_EVICTED[reason]),
   };
   const decoder = new LineDecoder({
     sink: lines,
@@ -110,6 +113,18 @@ export function openStdioTransport(options: StdioTransportOptions): StdioTranspo
     },
     close: end,
   };
+}
+
+function beginningOf(head: Uint8Array): MessageEnds {
+  return { head, tail: new Uint8Array(0) };
+}
+
+function hasId(ends: MessageEnds): boolean {
+  return readMessageEnds(ends).id !== undefined;
+}
+
+function tooLarge(maxLineBytes: number): string {
+  return `The message was not read and had no effect: it is larger than the limit of ${maxLineBytes} bytes. Send less at once`;
 }
 
 const WHY_EVICTED: Readonly<Record<EvictionReason, string>> = {

@@ -76,6 +76,7 @@ export type HttpEvent =
   /** A client did not read: its stream was cut, and it can resume what it has not read. */
   | { readonly kind: 'http.stream-cut'; readonly unwrittenBytes: number }
   | { readonly kind: 'http.connection-refused'; readonly address: string }
+  | { readonly kind: 'http.connection-evicted'; readonly address: string }
   /** The bytes were not HTTP, or came too slowly. */
   | { readonly kind: 'http.connection-failed'; readonly code: string; readonly address: string };
 

@@ -28,7 +28,7 @@ export class DroppedLines implements DroppedLineSink {
     const { counters, outgoing, health, log, isPaused } = this.#options;
     counters[reason === 'memory-limit' ? 'evicted' : 'stalled'] += 1;
     log(head, reason);
-    outgoing.fail(findIdInBeginning(head), FAILURES[reason]);
+    outgoing.dropped({ head, tail: NOTHING }, FAILURES[reason]);
     // A server that Trunkline does not read cannot finish its line.
     if (!isPaused()) health.brokenFrame();
   }
@@ -38,12 +38,12 @@ export class DroppedLines implements DroppedLineSink {
     meter.line(line.byteLength, false);
     if (line.evicted !== undefined) {
       // It is counted already, but perhaps only its end shows the id.
-      outgoing.fail(findIdInFragments(line), FAILURES[line.evicted]);
+      outgoing.dropped(line, FAILURES[line.evicted]);
       return;
     }
     counters.oversized += 1;
     log(line.head, 'too-large');
-    outgoing.fail(findIdInFragments(line), 'response_too_large');
+    outgoing.dropped(line, 'response_too_large');
     health.brokenFrame();
   }
 }
@@ -53,33 +53,4 @@ const FAILURES: Readonly<Record<EvictionReason, RequestFailure>> = {
   'line-timeout': 'response_unfinished',
 };
 
-/**
- * The id of the request that a dropped line answers, if the beginning or the end of the line shows it.
- *
- * In practice an answer starts or ends with its id, and its payload is the only other member. No string at the end of
- * the line can look like an id, because a quote inside a string is escaped.
- */
-export function findIdInFragments({ head, tail }: Pick<OversizedLine, 'head' | 'tail'>): number | undefined {
-  const first = findIdInBeginning(head);
-  if (first !== undefined) return first;
-  if (!PAYLOAD_FIRST.test(withoutGaps(head))) return undefined;
-  const last = ID_LAST.exec(withoutGaps(tail));
-  return last === null ? undefined : Number(last[1]);
-}
-
-/** The id of the request that an unfinished line answers, if the line begins with it. */
-function findIdInBeginning(head: Uint8Array): number | undefined {
-  const first = ID_FIRST.exec(withoutGaps(head));
-  return first === null ? undefined : Number(first[1]);
-}
-
-const LATIN1 = new TextDecoder('latin1');
-
-/** Removes white space, even inside strings, where the patterns do not match anyway. */
-function withoutGaps(bytes: Uint8Array): string {
-  return LATIN1.decode(bytes).replace(/[ \t\r]+/g, '');
-}
-
-const ID_FIRST = /^\{(?:"jsonrpc":"2\.0",)?"id":(\d{1,16}),"(?:result|error)":/;
-const PAYLOAD_FIRST = /^\{(?:"jsonrpc":"2\.0",)?"(?:result|error)":/;
-const ID_LAST = /,"id":(\d{1,16})(?:,"jsonrpc":"2\.0")?\}$/;
+const NOTHING = new Uint8Array(0);

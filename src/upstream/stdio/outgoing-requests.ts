@@ -2,6 +2,7 @@ import { type OnInternalError, reportInternalError } from '../../errors/error-bo
 import { isNumber, readText, type Span } from '../../json/json-text.js';
 import type { Edit } from '../../json/splice.js';
 import { AnsweredRequests, CorrelationTable } from '../../jsonrpc/correlation-table.js';
+import { type MessageEnds, readMessageEnds } from '../../jsonrpc/message-ends.js';
 import type { NotificationEnvelope, ResponseEnvelope } from '../../mcp/envelope.js';
 import type { Clock } from '../../timing/clock.js';
 import { Deadlines, type Due } from '../../timing/deadlines.js';
@@ -80,6 +81,13 @@ export class OutgoingRequests {
   /** The message that would have answered a request was dropped, so the request fails. `token` is the message's id. */
   answerMalformed(bytes: Uint8Array, token: Span): void {
     this.fail(readId(bytes, token), 'response_malformed');
+  }
+
+  /** A message was dropped before it was read. Fails the request that it answers, if its ends show which. */
+  dropped(ends: MessageEnds, reason: RequestFailure): void {
+    const { kind, id } = readMessageEnds(ends);
+    const answered = kind === 'response' && id !== undefined ? readId(id, { start: 0, end: id.length }) : undefined;
+    this.fail(answered, reason);
   }
 
   /** Fails a request that was sent, if there is one with this id. */

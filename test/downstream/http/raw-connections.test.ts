@@ -80,21 +80,6 @@ describe('a connection', () => {
     await readToEnd(socket);
   });
 
-  it('is refused beyond the limit, until another one closes', async () => {
-    const http = await serving({ limits: { maxConnections: 2 } });
-    const sockets = [await http.connect(), await http.connect()];
-    const third = await http.connect();
-    expect(await readToEnd(third)).toBe('');
-    expect(http.events).toContainEqual({ kind: 'http.connection-refused', address: '127.0.0.1' });
-    sockets[0]?.end();
-    const retry = () =>
-      http.post(INITIALIZE).then(
-        ({ status }) => status,
-        (error: Error) => error.message,
-      );
-    await expect.poll(retry).toBe(200);
-  });
-
   it.each([
     ['garbage', 'garbage\r\n\r\n', '400'],
     ['headers over 16 KiB', `POST /mcp HTTP/1.1\r\nHost: x\r\nX: ${'x'.repeat(16 * 1024)}\r\n\r\n`, '431'],

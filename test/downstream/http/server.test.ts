@@ -5,6 +5,7 @@ import * as https from 'node:https';
 import * as net from 'node:net';
 import { networkInterfaces, tmpdir } from 'node:os';
 import { join } from 'node:path';
+import * as tls from 'node:tls';
 import { promisify } from 'node:util';
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
@@ -53,10 +54,12 @@ describe('a front', () => {
     const other = addresses.includes('::1') ? '::1' : '127.0.0.1';
     const socket = net.connect(port, other);
     await once(socket, 'connect');
-    await http.connect();
+    const headers = Object.entries(http.headers()).map(([name, value]) => `${name}: ${value}\r\n`);
+    for (const client of [socket, await http.connect()]) {
+      client.write(`DELETE /mcp HTTP/1.1\r\n${headers.join('')}\r\n`);
+      expect(String(await once(client, 'data'))).toMatch(/^HTTP\/1\.1 405 /);
+    }
     expect(await readToEnd(await http.connect())).toBe('');
-    socket.write(`GET /mcp HTTP/1.1\r\nHost: localhost:${port}\r\n\r\n`);
-    expect(String(await once(socket, 'data'))).toMatch(/^HTTP\/1\.1 401 /);
     socket.write('garbage\r\n\r\n');
     expect(await readToEnd(socket)).toMatch(/^HTTP\/1\.1 400 /);
   });
@@ -184,6 +187,33 @@ describe('TLS', () => {
     socket.write('GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n');
     await once(socket, 'close');
     await expect.poll(() => http.events.map(({ kind }) => kind)).toContain('http.connection-failed');
+  });
+
+  it('closes connections on which nothing comes for others, and none that has sent a token', async () => {
+    const http = await serving({ bind: { https: files }, limits: { maxConnections: 2 } });
+    const ca = await readFile(files.certFile);
+    const connect = async () => {
+      const socket = tls.connect({ host: '127.0.0.1', servername: 'localhost', port: http.front.port, ca });
+      socket.on('error', () => {});
+      await once(socket, 'secureConnect');
+      return socket;
+    };
+    const headers = Object.entries(http.headers()).map(([name, value]) => `${name}: ${value}\r\n`);
+    const sendToken = async (socket: net.Socket) => {
+      socket.write(`DELETE /mcp HTTP/1.1\r\n${headers.join('')}\r\n`);
+      return String(await once(socket, 'data')).split(' ')[1];
+    };
+    const client = await connect();
+    expect(await sendToken(client)).toBe('405');
+    // One without a handshake, and one with a handshake and nothing else.
+    for (const next of [() => http.connect(), connect]) {
+      const stranger = (await next()).resume();
+      const later = await connect();
+      await expect.poll(() => stranger.closed).toBe(true);
+      later.destroy();
+      expect(await sendToken(client)).toBe('405');
+    }
+    client.destroy();
   });
 
   it('closes a connection on which no handshake comes', async () => {

@@ -209,4 +209,45 @@ describe('too many requests', () => {
     http.clock.advance(60_000);
     expect(await statuses(105)).toBe(5);
   });
+
+  it('of one session get 429 while the requests of others pass, and those that open a session', async () => {
+    const http = await serving();
+    const [flooding, other] = [await http.initialize(), await http.initialize()];
+    const flood = async (count: number) => {
+      const answers = await Promise.all(Array.from({ length: count }, (_, id) => http.post(request(id), flooding)));
+      return answers.filter(({ status }) => status === 200).length;
+    };
+    expect(await flood(150)).toBeGreaterThan(90);
+    expect(await flood(50)).toBe(0);
+    for (let second = 0; second < 5; second += 1) {
+      for (let id = 0; id < 5; id += 1) expect((await http.post(request(id), other)).status).toBe(200);
+      expect((await http.post(INITIALIZE)).status).toBe(200);
+      // The others leave most of the rate, and the session without measure gets all that they leave.
+      http.clock.advance(1_000);
+      const given = await flood(60);
+      expect(given).toBeGreaterThan(35);
+      expect(given).toBeLessThan(50);
+    }
+  });
+
+  it('under session ids that do not exist share one limit, and leave the rest to others', async () => {
+    const http = await serving();
+    const session = await http.initialize();
+    const unknown = await Promise.all(
+      Array.from({ length: 150 }, (_, n) => http.post(request(n), { 'mcp-session-id': `unknown ${n}` })),
+    );
+    expect(new Set(unknown.map(({ status }) => status))).toEqual(new Set([404, 429]));
+    expect(unknown.filter(({ status }) => status === 404).length).toBeLessThanOrEqual(100);
+    for (let id = 0; id < 5; id += 1) expect((await http.post(request(id), session)).status).toBe(200);
+    expect((await http.post(INITIALIZE)).status).toBe(200);
+  });
+
+  it('of another token do not count, although it knows the id of the session', async () => {
+    const http = await serving();
+    const session = await http.initialize();
+    const stranger = { ...session, authorization: `Bearer ${OTHER_TOKEN}` };
+    const answers = await Promise.all(Array.from({ length: 150 }, (_, id) => http.post(request(id), stranger)));
+    expect(answers.filter(({ status }) => status === 429)).toHaveLength(50);
+    expect((await http.post(request(1), session)).status).toBe(200);
+  });
 });

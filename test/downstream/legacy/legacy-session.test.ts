@@ -454,16 +454,6 @@ describe('a line that cannot be served', () => {
     client.say('', ' \r', '{"jsonrpc":"2.0","id":1,"result":{}}', '{"jsonrpc":"2.0","method":"notifications/other"}');
     expect(client.received.lines).toEqual([]);
   });
-
-  it('is answered when it was too long to be read', async () => {
-    const { client } = await serving();
-    client.session.refuseLine('Message larger than the limit of 1000 bytes');
-    expect(client.received.last).toEqual({
-      jsonrpc: '2.0',
-      id: null,
-      error: { code: -32600, message: 'Message larger than the limit of 1000 bytes' },
-    });
-  });
 });
 
 describe('a client that leaves', () => {

@@ -65,6 +65,33 @@ async function connected(revision: string, output?: Writable, unfinishedLines?: 
 
 const call = (id: number) => ({ jsonrpc: '2.0', id, method: 'tools/call', params: { name: 'a__x' } });
 
+describe('a line over the limit', () => {
+  const large = { name: 'a__x', arguments: { text: 'x'.repeat(1024 * 1024) } };
+
+  it.each([
+    ['begins', { jsonrpc: '2.0', id: 'a-7', method: 'tools/call', params: large }, 'a-7'],
+    ['ends', { method: 'tools/call', params: large, jsonrpc: '2.0', id: 7 }, 7],
+  ])('is answered under the id that it %s with, so that the request ends', async (_where, message, id) => {
+    const { say, answers, child } = await connected('2025-11-25');
+    await say(message);
+    const error = {
+      code: -32600,
+      message:
+        'The message was not read and had no effect: it is larger than the limit of 1048576 bytes. Send less at once',
+    };
+    expect(answers().at(-1)).toEqual({ jsonrpc: '2.0', id, error });
+    await say(call(8));
+    expect(child.calls).toHaveLength(1);
+  });
+
+  it('is answered under a null id if it is an answer, a batch, or no message', async () => {
+    const { say, ids } = await connected('2025-11-25');
+    await say({ jsonrpc: '2.0', id: 7, result: large }, [{ jsonrpc: '2.0', id: 7, method: 'x', params: large }]);
+    await say('x'.repeat(1024 * 1024 + 1));
+    expect(ids()).toEqual([null, null, null]);
+  });
+});
+
 describe('a client that closes stdin', () => {
   it('has left when it has the answers to all requests that it sent before', async () => {
     const { say, endInput, child, told, ids, transport } = await connected('2025-11-25');
@@ -168,7 +195,7 @@ describe('an unfinished message of a client', () => {
     const params = { _meta: { text: 'x'.repeat(300_000) } };
     await say({ jsonrpc: '2.0', id: 1, method: 'ping', params }, { jsonrpc: '2.0', id: 2, method: 'ping' });
     const message = expect.stringContaining('whose limit gateway.maxPartial is reached');
-    expect(answers()).toMatchObject([{ id: null, error: { message } }, { id: 2 }]);
+    expect(answers()).toMatchObject([{ id: 1, error: { message } }, { id: 2 }]);
   });
 
   it('holds nothing any more when the client has left', async () => {
