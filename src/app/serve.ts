@@ -1,4 +1,5 @@
 import { PendingGateway } from '../gateway/pending-gateway.js';
+import { endProcess } from './end-process.js';
 import type { GlobalOptions } from './global-options.js';
 import { knownInstructions } from './known-instructions.js';
 import { createPlatform } from './platform.js';
@@ -34,5 +35,5 @@ export async function serve(options: GlobalOptions, { stdio, http }: Transports)
 const SIGNALS = ['SIGTERM', 'SIGINT', 'SIGHUP'] as const;
 
 function leave(): void {
-  process.exit(0);
+  void endProcess(0);
 }
