@@ -29,7 +29,7 @@ export interface LockFileOptions {
   readonly configFile: string;
   /** Folder for the lock file when the folder of the configuration cannot be written. */
   readonly fallbackFolder: string;
-  /** Called with an empty file each time it is read. */
+  /** Called once with each empty file. */
   readonly onEmpty?: (file: string) => void;
 }
 
@@ -45,6 +45,7 @@ export class LockFile {
   readonly #path: string;
   readonly #fallbackPath: string;
   readonly #onEmpty: (file: string) => void;
+  readonly #empty = new Set<string>();
 
   constructor({ configFile, fallbackFolder, onEmpty = () => {} }: LockFileOptions) {
     this.#onEmpty = onEmpty;
@@ -83,7 +84,8 @@ export class LockFile {
     const text = readText(file);
     if (text === undefined) return new Map();
     if (!EMPTY.test(text)) return readLock(text, file);
-    this.#onEmpty(file);
+    if (!this.#empty.has(file)) this.#onEmpty(file);
+    this.#empty.add(file);
     return new Map();
   }
 }

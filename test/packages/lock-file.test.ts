@@ -54,8 +54,8 @@ describe('the lock file', () => {
       onEmpty: (file) => empty.push(file),
     });
     expect(lock.read()).toEqual(new Map());
-    expect(empty).toEqual([lock.path]);
     lock.lock('a', LOCKED);
+    expect(empty).toEqual([lock.path]);
     expect(lock.read()).toEqual(new Map([['a', LOCKED]]));
   });
 
