@@ -66,6 +66,8 @@ await build({
   input: {
     cli: path('src/cli/entry.ts'),
     main: path('src/cli/main.ts'),
+    // Runs in a thread of its own.
+    'check-thread': path('src/config/check-thread.ts'),
   },
   // The first stage and `main` are one file, since other files may use what stands there.
   preserveEntrySignatures: 'allow-extension',

@@ -55,10 +55,10 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   gateway: [...BASE, 'io', ...PORTS, ...MIDDLE],
   // What runs and keeps servers.
   supervision: ['timing'],
-  files: ['timing', 'errors', 'node', 'npm:chokidar'],
+  files: ['json', 'timing', 'errors', 'node', 'npm:chokidar'],
   process: ['json', 'timing', 'errors', 'files', 'supervision', 'node', 'npm:cross-spawn', 'npm:execa'],
   observe: ['json', 'timing', 'errors', 'observe/events', 'node', 'npm:pino'],
-  config: ['json', 'errors', 'supervision', 'gateway/dispatch', 'node', 'npm:semver', 'npm:yaml', 'npm:zod'],
+  config: ['json', 'errors', 'files', 'supervision', 'gateway/dispatch', 'node', 'npm:semver', 'npm:yaml', 'npm:zod'],
   cache: ['mcp', 'files', 'config', 'supervision', 'gateway/catalog', '.', 'node'],
   approvals: ['json', 'timing', 'files', 'config', 'cache', 'observe', 'gateway/catalog', 'node'],
   packages: ['json', 'timing', 'errors', 'supervision', 'process', 'files', 'config', 'observe', 'node', 'npm:semver'],

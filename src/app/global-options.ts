@@ -25,7 +25,8 @@ export function openLog({ verbosity, logFile }: GlobalOptions): OpenLog {
   try {
     return { logger: createLogger({ verbosity, redact, file: logFile }), secrets };
   } catch (cause) {
-    const reason = errorCode(cause) ?? 'unknown';
+    const code = errorCode(cause) ?? 'unknown';
+    const reason = code === 'ENXIO' ? 'it is a pipe that nobody reads, or a socket' : code;
     const hint = 'name a file in a folder that you may write to with --log-file FILE';
     throw new UsageError(`the log file ${logFile} cannot be written (${reason})`, hint, { cause });
   }

@@ -3,7 +3,7 @@ import { type CachedInstructions, readInstructions, writeInstructions } from '..
 import { readConfigText } from '../config/find-config.js';
 import { checksumOf, stateOf } from '../config/stamp.js';
 import type { ClientFacts } from '../downstream/port.js';
-import { readPrivateFile } from '../files/private-file.js';
+import { privateFile, readRegularFileSync } from '../files/regular-file.js';
 import { ABOUT } from '../gateway/about.js';
 import type { PendingGateway } from '../gateway/pending-gateway.js';
 import { Debounce } from '../timing/debounce.js';
@@ -30,7 +30,7 @@ export function knownInstructions(place: ConfigPlace, { profile }: ClientFacts):
 /** Whether the file is the same as in the last run, or was written again with the same text. */
 function isFor(configFile: string, { state, seal }: CachedInstructions): boolean {
   if (state === stateOf(configFile)) return true;
-  const secret = readPrivateFile(sealFile(), MAX_SEAL_BYTES);
+  const secret = readRegularFileSync(sealFile(), privateFile(MAX_SEAL_BYTES));
   if (secret.kind !== 'read') return false;
   return seal === sealOf(new TextDecoder().decode(secret.bytes).trim(), checksumOf(readConfigText(configFile)));
 }

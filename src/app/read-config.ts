@@ -27,9 +27,21 @@ export async function readConfigFile(file: string, checkedFiles?: CheckedFileCac
   return state === undefined ? config : { ...config, stamp: { state, checksum: checksumOf(text) } };
 }
 
+/** Calls can wait for the check of a text up to this length; a thread for it would take longer than the check. */
+const MAX_LENGTH_HERE = 16 * 1024;
+
 async function check(file: string, text: string, checkedFiles: CheckedFileCache | undefined): Promise<CheckedFile> {
-  const { checkFile } = await import('../config/check-file.js');
-  const checked = checkFile(text, file);
+  const checked = text.length > MAX_LENGTH_HERE ? await checkLarge(text, file) : await checkSmall(text, file);
   checkedFiles?.put(file, text, checked);
   return checked;
+}
+
+async function checkSmall(text: string, file: string): Promise<CheckedFile> {
+  const { checkFile } = await import('../config/check-file.js');
+  return checkFile(text, file);
+}
+
+async function checkLarge(text: string, file: string): Promise<CheckedFile> {
+  const { checkInThread } = await import('../config/check-in-thread.js');
+  return await checkInThread(text, file);
 }

@@ -1,5 +1,6 @@
 import { PendingGateway } from '../gateway/pending-gateway.js';
 import { ConfigPlace } from './config-place.js';
+import { endProcess } from './end-process.js';
 import type { GlobalOptions } from './global-options.js';
 import { knownInstructions } from './known-instructions.js';
 import { createPlatform } from './platform.js';
@@ -36,5 +37,5 @@ export async function serve(options: GlobalOptions, { stdio, http }: Transports)
 const SIGNALS = ['SIGTERM', 'SIGINT', 'SIGHUP'] as const;
 
 function leave(): void {
-  process.exit(0);
+  void endProcess(0);
 }

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { readPrivateFile } from '../files/private-file.js';
+import { privateFile, readRegularFileSync } from '../files/regular-file.js';
 import { createFileSync, replaceFileSync } from '../files/whole-file.js';
 import { isRecord } from '../json/is-record.js';
 import { parseJson } from '../json/parse-json.js';
@@ -60,10 +60,10 @@ export class ApprovalFile {
 
   /** Reads the approvals; `undefined` when there is no file. Throws an `ApprovalFileError`. */
   read(): Approved | undefined {
-    const found = readPrivateFile(this.path, MAX_FILE_BYTES);
+    const found = readRegularFileSync(this.path, privateFile(MAX_FILE_BYTES));
     if (found.kind === 'absent') return undefined;
     if (found.kind === 'unusable') throw new ApprovalFileError(`${this.path} is not used: ${found.reason}`);
-    const approved = parse(Buffer.from(found.bytes).toString());
+    const approved = parse(found.bytes.toString());
     if (approved === undefined)
       throw new ApprovalFileError(`${this.path} is not used: it is damaged or has another format`);
     return approved;

@@ -1,6 +1,6 @@
 import { readdir, rm, stat, utimes } from 'node:fs/promises';
 import { join } from 'node:path';
-import { readPrivateFile } from '../files/private-file.js';
+import { privateFile, readRegularFileSync } from '../files/regular-file.js';
 import { DRAFT_SUFFIX, replaceFile } from '../files/whole-file.js';
 
 export interface CacheFolderOptions {
@@ -38,9 +38,13 @@ export class CacheFolder {
   /** The content of a file, if it exists and can be used. */
   read(name: string): Uint8Array | undefined {
     const file = join(this.#options.folder, name);
-    const found = readPrivateFile(file, this.#options.maxFileBytes);
+    const found = readRegularFileSync(file, privateFile(this.#options.maxFileBytes));
     if (found.kind === 'unusable') this.#options.onIgnored(file, found.reason);
     if (found.kind !== 'read') return undefined;
+    if (found.bytes.every((byte) => byte === 0)) {
+      this.#options.onIgnored(file, 'it has no content, as after a power failure');
+      return undefined;
+    }
     if (Date.now() - found.modifiedAt > MARK_EVERY_MS) void markUsed(file);
     return found.bytes;
   }

@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { checksumOf } from '../config/stamp.js';
-import { readPrivateFile } from '../files/private-file.js';
+import { privateFile, readRegularFileSync } from '../files/regular-file.js';
 import { type ClientProfile, profileKey } from '../mcp/client-profile.js';
 import { VERSION } from '../version.js';
 import type { CacheFolder } from './cache-folder.js';
@@ -31,7 +31,7 @@ export const MAX_INSTRUCTIONS_FILE_BYTES = 256 * 1024;
  */
 export function readInstructions(folder: string, key: InstructionsKey): CachedInstructions | undefined {
   const facts = factsOf(key);
-  const found = readPrivateFile(join(folder, nameOf(facts)), MAX_INSTRUCTIONS_FILE_BYTES);
+  const found = readRegularFileSync(join(folder, nameOf(facts)), privateFile(MAX_INSTRUCTIONS_FILE_BYTES));
   if (found.kind !== 'read') return undefined;
   try {
     const { text, state, seal, ...others } = JSON.parse(new TextDecoder().decode(found.bytes)) as Record<

@@ -1,4 +1,5 @@
 import { parseArgs } from 'node:util';
+import { endProcess } from '../app/end-process.js';
 import type { GlobalOptions } from '../app/global-options.js';
 import { serve } from '../app/serve.js';
 import { VERSION } from '../version.js';
@@ -21,10 +22,10 @@ const OPTIONS = {
 /** Runs the command of the command line, and ends the process. */
 export async function main(): Promise<never> {
   try {
-    process.exit(await run(process.argv.slice(2)));
+    return await endProcess(await run(process.argv.slice(2)));
   } catch (error) {
     const { reportFault } = await import('./report-fault.js');
-    process.exit(reportFault(error));
+    return await endProcess(reportFault(error));
   }
 }
 

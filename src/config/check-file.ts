@@ -15,7 +15,8 @@ import {
   withDefaults,
 } from './schema.js';
 import { formatPath, locateFault, type Place, ServerFault } from './server-fault.js';
-import { type Path, parseYaml, type YamlSource } from './yaml-source.js';
+import type { Path } from './yaml-nodes.js';
+import { parseYaml, type YamlSource } from './yaml-source.js';
 
 /**
  * A checked configuration file: defaults are filled in, durations and sizes are numbers. Variables and packages of this
@@ -52,6 +53,17 @@ export interface CheckedFileCache {
  * its messages.
  */
 export function checkFile(text: string, file: string): CheckedFile {
+  try {
+    return checkText(text, file);
+  } catch (cause) {
+    // Parser and schema go down into a value by recursion, and collect mistakes as arguments of a call.
+    if (!(cause instanceof RangeError)) throw cause;
+    const message = 'the file is nested too deeply, or has too many mistakes to list them';
+    throw new ConfigError('config-invalid', file, [{ message }], { cause });
+  }
+}
+
+function checkText(text: string, file: string): CheckedFile {
   const source = parseYaml(text, file);
   const root = serversKey(source, file);
   const data = check(source, root, file);

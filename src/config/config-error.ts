@@ -31,8 +31,8 @@ export class ConfigError extends Error {
   readonly line: number | undefined;
   readonly column: number | undefined;
   readonly hint: string | undefined;
-  /** In the order of the file, never empty. */
-  readonly problems: readonly ConfigProblem[];
+  /** In the order of the file; instead of very many, the first of them and one that counts the others. */
+  readonly problems: readonly [ConfigProblem, ...ConfigProblem[]];
 
   constructor(
     code: ConfigErrorCode,
@@ -47,13 +47,23 @@ export class ConfigError extends Error {
     this.line = first.line;
     this.column = first.column;
     this.hint = first.hint;
-    this.problems = problems;
+    this.problems = bounded(problems);
   }
 
   /** All problems, each in the form of the message. */
   get report(): string {
     return this.problems.map((problem) => formatProblem(this.file, problem)).join('\n');
   }
+}
+
+/** More than anybody reads. A file can have a mistake in every second character, and the report goes to log and status. */
+const MAX_PROBLEMS = 100;
+
+function bounded(problems: ConfigError['problems']): ConfigError['problems'] {
+  const [first, ...others] = problems;
+  if (others.length <= MAX_PROBLEMS) return problems;
+  const more = others.length - MAX_PROBLEMS + 1;
+  return [first, ...others.slice(0, MAX_PROBLEMS - 1), { message: `${more} more mistakes are not listed` }];
 }
 
 /** Returns `FILE:LINE:COL: message`, with the hint indented on the next line. */

@@ -1,6 +1,6 @@
-import { readFileSync, statSync } from 'node:fs';
+import { type Stats, statSync } from 'node:fs';
 import { posix, win32 } from 'node:path';
-import { errorCode } from '../errors/error-text.js';
+import { kindOf, type ReadRules, readRegularFileSync } from '../files/regular-file.js';
 import { ConfigError } from './config-error.js';
 import type { Variables } from './expand.js';
 
@@ -51,6 +51,8 @@ export function findConfigFile({
       };
       throw new ConfigError('config-unreadable', file, [problem]);
     }
+    const stats = statOf(file);
+    if (stats !== undefined) throw notRegular(file, `${source} names ${kindOf(stats)}`);
     throw new ConfigError('config-not-found', file, [
       { message: `the file that ${source} names does not exist`, hint: `correct ${source}, or create the file` },
     ]);
@@ -86,36 +88,59 @@ function userFolders(env: Variables, home: string, platform: NodeJS.Platform): s
 }
 
 function isFileOnDisk(path: string): boolean {
-  try {
-    return statSync(path).isFile();
-  } catch {
-    // The file is missing, or its folder is not accessible.
-    return false;
-  }
+  return statOf(path)?.isFile() === true;
 }
 
 function isFolderOnDisk(path: string): boolean {
+  return statOf(path)?.isDirectory() === true;
+}
+
+function statOf(path: string): Stats | undefined {
   try {
-    return statSync(path).isDirectory();
+    return statSync(path);
   } catch {
-    return false;
+    // The file is missing, or its folder is not accessible.
+    return undefined;
   }
 }
 
+/**
+ * Far more than a person writes. Checking this much takes seconds of processor time, and its time and memory grow with
+ * the text.
+ */
+const MAX_CONFIG_BYTES = 1024 * 1024;
+
+/** Dotfile managers put a symbolic link in place of the file. */
+const RULES: ReadRules = { maxBytes: MAX_CONFIG_BYTES, followsLinks: true };
+
 /** Reads the text of a configuration file. Throws a `ConfigError` if the file cannot be read. */
 export function readConfigText(file: string): string {
-  try {
-    return readFileSync(file, 'utf8');
-  } catch (cause) {
-    const reason = errorCode(cause) ?? 'unknown';
-    if (reason === 'ENOENT') {
-      const problem = {
-        message: 'the file does not exist',
-        hint: 'create it, or name another file with --config FILE',
-      };
-      throw new ConfigError('config-not-found', file, [problem], { cause });
-    }
-    const message = `the file cannot be read (${reason}); check its path and its permissions`;
-    throw new ConfigError('config-unreadable', file, [{ message }], { cause });
+  const found = readRegularFileSync(file, RULES);
+  if (found.kind === 'read') return found.bytes.toString();
+  if (found.kind === 'absent') {
+    const problem = { message: 'the file does not exist', hint: 'create it, or name another file with --config FILE' };
+    throw new ConfigError('config-not-found', file, [problem]);
   }
+  const { fault, reason, cause } = found;
+  switch (fault) {
+    case 'not-regular':
+      throw notRegular(file, `the file cannot be read: ${reason}`);
+    case 'too-large':
+      throw new ConfigError('config-unreadable', file, [
+        {
+          message: 'the file is larger than 1 MiB, which is the limit for a configuration',
+          hint: 'remove what does not belong into it, or divide the servers among several configuration files',
+        },
+      ]);
+    default: {
+      const message = `the file cannot be read: ${reason}; check its path and its permissions`;
+      throw new ConfigError('config-unreadable', file, [{ message }], { cause });
+    }
+  }
+}
+
+/** A pipe can be read only once, but the file is read again whenever it changes. */
+function notRegular(file: string, message: string): ConfigError {
+  const hint = 'write the configuration into a file and name that file: Trunkline reads it again whenever it changes';
+  return new ConfigError('config-unreadable', file, [{ message, hint }]);
 }

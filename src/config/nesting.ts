@@ -1,7 +1,7 @@
-import { readFileSync, realpathSync, statSync } from 'node:fs';
+import { realpathSync, statSync } from 'node:fs';
 import { basename, delimiter, dirname, join, resolve } from 'node:path';
+import { readJsonFile } from '../files/json-file.js';
 import { isRecord } from '../json/is-record.js';
-import { parseJson } from '../json/parse-json.js';
 import type { ChildSpec } from '../supervision/child-spec.js';
 import type { Variables } from './expand.js';
 import { candidateFiles } from './find-config.js';
@@ -79,8 +79,7 @@ function locate(command: string, cwd: string, path: string): string {
 function isOwnProgram(file: string): boolean {
   const program = realPath(file);
   if (program === undefined || basename(program) !== 'cli.js') return false;
-  const manifest = join(dirname(program), '..', 'package.json');
-  const value = isFile(manifest) ? parseJson(readFileSync(manifest, 'utf8')) : undefined;
+  const value = readJsonFile(join(dirname(program), '..', 'package.json'));
   return isRecord(value) && value.name === 'trunkline';
 }
 

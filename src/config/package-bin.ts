@@ -1,6 +1,7 @@
-import { readFileSync, realpathSync } from 'node:fs';
+import { realpathSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { join, sep } from 'node:path';
+import { readJsonFile } from '../files/json-file.js';
 import { isRecord } from '../json/is-record.js';
 import type { PackageRequest } from '../supervision/child-spec.js';
 import type { FoundPackage } from './config.js';
@@ -107,12 +108,7 @@ function installedIn(parent: string, name: string): InstalledPackage | undefined
 
 /** `undefined` if the file is missing or incomplete, as after an interrupted installation. */
 function readManifest(file: string): Manifest | undefined {
-  let value: unknown;
-  try {
-    value = JSON.parse(readFileSync(file, 'utf8'));
-  } catch {
-    return undefined;
-  }
+  const value = readJsonFile(file);
   if (!isRecord(value)) return undefined;
   const { version, bin } = value;
   const isSound =

@@ -3,7 +3,8 @@ import { didYouMean, suggest } from '../json/suggest.js';
 import type { ConfigProblem } from './config-error.js';
 import { formatPath } from './server-fault.js';
 import { usableServerKey } from './server-key.js';
-import type { Path, YamlSource } from './yaml-source.js';
+import type { Path } from './yaml-nodes.js';
+import type { YamlSource } from './yaml-source.js';
 
 type Issue = z.core.$ZodIssue;
 

@@ -1,5 +1,5 @@
 import type { ServerProblem } from './config.js';
-import type { Path } from './yaml-source.js';
+import type { Path } from './yaml-nodes.js';
 
 /**
  * Why one server of the file cannot run; becomes the `problem` of its `ServerConfig`.

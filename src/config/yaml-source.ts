@@ -1,24 +1,12 @@
-import {
-  type Document,
-  type ErrorCode,
-  isAlias,
-  isMap,
-  isScalar,
-  isSeq,
-  LineCounter,
-  type Node,
-  parseDocument,
-  visit,
-} from 'yaml';
+import { type Document, type ErrorCode, LineCounter, parseDocument } from 'yaml';
 import { ConfigError, type ConfigProblem } from './config-error.js';
+import { type Path, YamlNodes } from './yaml-nodes.js';
 
 /** Lines and columns count from 1. */
 interface Position {
   readonly line: number;
   readonly column: number;
 }
-
-export type Path = readonly PropertyKey[];
 
 /** Parsed YAML with the position of each key and value. */
 export interface YamlSource {
@@ -32,16 +20,20 @@ export interface YamlSource {
 /** Parses one YAML document, which may be JSON. Throws a `ConfigError` with the name `file` if the text is not valid. */
 export function parseYaml(text: string, file: string): YamlSource {
   const lines = new LineCounter();
-  const document = parseDocument(text, { lineCounter: lines, prettyErrors: false, stringKeys: true });
+  // The library compares each key of a map with all others, which takes minutes for a map with very many.
+  const options = { lineCounter: lines, prettyErrors: false, stringKeys: true, uniqueKeys: false };
+  const document = parseDocument(text, options);
   const positionAt = (offset: number): Position => {
     const { line, col } = lines.linePos(offset);
     return { line, column: col };
   };
 
-  const [first, ...rest] = [...syntaxProblems(document, text, positionAt), ...referenceProblems(document, positionAt)];
+  const nodes = new YamlNodes(document.contents);
+  const nodeProblems = nodes.problems.map(({ message, offset }) => ({ message, ...positionAt(offset) }));
+  const [first, ...rest] = [...syntaxProblems(document, positionAt), ...nodeProblems];
   if (first !== undefined) throw new ConfigError('config-syntax', file, [first, ...rest]);
 
-  const find = (path: Path, part: 'key' | 'value') => positionAt(offsetOf(document, path, part));
+  const find = (path: Path, part: 'key' | 'value') => positionAt(nodes.offsetOf(path, part));
   return {
     value: toValue(document, file),
     positionOf: (path) => find(path, 'value'),
@@ -68,35 +60,11 @@ const PLAIN_WORDS: Partial<Record<ErrorCode, string>> = {
   UNEXPECTED_TOKEN: 'unexpected text; expected `key: value`, or quotes around a string with special characters',
 };
 
-function syntaxProblems({ errors, warnings }: Document, text: string, positionAt: PositionAt): ConfigProblem[] {
+function syntaxProblems({ errors, warnings }: Document, positionAt: PositionAt): ConfigProblem[] {
   return [...errors, ...warnings].map(({ code, pos: [offset] }) => {
-    const message =
-      code === 'DUPLICATE_KEY'
-        ? `the key \`${keyAt(text, offset)}\` is used twice; rename or remove one of the two`
-        : (PLAIN_WORDS[code] ?? 'this is not valid YAML; expected `key: value` lines');
+    const message = PLAIN_WORDS[code] ?? 'this is not valid YAML; expected `key: value` lines';
     return { message, ...positionAt(offset) };
   });
-}
-
-function keyAt(text: string, offset: number): string {
-  const { key = '' } = /^["']?(?<key>[^"':\s]*)/.exec(text.slice(offset))?.groups ?? {};
-  return key;
-}
-
-/** Reports aliases without an anchor, and the key `__proto__`. */
-function referenceProblems(document: Document, positionAt: PositionAt): ConfigProblem[] {
-  const problems: ConfigProblem[] = [];
-  const add = (node: Node, message: string) => problems.push({ message, ...positionAt(node.range?.[0] ?? 0) });
-  visit(document, {
-    Alias: (_, alias) => {
-      if (alias.resolve(document) === undefined) add(alias, 'this alias has no anchor; define the anchor above it');
-    },
-    Pair: (_, { key }) => {
-      if (isScalar(key) && key.value === '__proto__')
-        add(key, 'the key `__proto__` is not allowed; choose another key');
-    },
-  });
-  return problems;
 }
 
 function toValue(document: Document, file: string): unknown {
@@ -110,28 +78,3 @@ function toValue(document: Document, file: string): unknown {
 }
 
 const START: Position = { line: 1, column: 1 };
-
-function offsetOf(document: Document, path: Path, part: 'key' | 'value'): number {
-  let node: unknown = document.contents;
-  let offset = startOf(node) ?? 0;
-  for (const [depth, step] of path.entries()) {
-    const parent = isAlias(node) ? node.resolve(document) : node;
-    let key: unknown;
-    if (isMap(parent)) {
-      const pair = parent.items.find((item) => isScalar(item.key) && item.key.value === step);
-      key = pair?.key;
-      node = pair?.value;
-    } else {
-      node = isSeq(parent) ? parent.items[Number(step)] : undefined;
-    }
-    const wantsKey = depth === path.length - 1 && part === 'key';
-    const isEmpty = isScalar(node) && node.value === null;
-    // A path may lead to a missing value. The position is then that of its nearest ancestor.
-    offset = (wantsKey || isEmpty ? startOf(key) : undefined) ?? startOf(node) ?? startOf(key) ?? offset;
-  }
-  return offset;
-}
-
-function startOf(node: unknown): number | undefined {
-  return isMap(node) || isSeq(node) || isScalar(node) || isAlias(node) ? node.range?.[0] : undefined;
-}

@@ -1,12 +1,11 @@
 import { randomBytes } from 'node:crypto';
-import { open } from 'node:fs/promises';
-import { errorCode } from '../errors/error-text.js';
+import { privateFile, type ReadFile, readRegularFile } from './regular-file.js';
 import { createFile } from './whole-file.js';
 
 export type TokenFileErrorCode =
   /** The file cannot be read or created. */
   | 'token-file-unusable'
-  /** Other users can read or change it. */
+  /** Other users can read or change it, or it belongs to another user. */
   | 'token-file-exposed'
   /** Its content is not a token. */
   | 'token-file-malformed';
@@ -62,31 +61,34 @@ export async function storeToken(file: string, token: string): Promise<void> {
 
 /** Reads the token in the file; `undefined` when there is no file. */
 export async function readToken(file: string): Promise<string | undefined> {
-  let content: string;
-  try {
-    const handle = await open(file, 'r');
-    try {
-      const { mode, size } = await handle.stat();
-      // Windows has no such modes; there the permissions of the user's folder protect the file.
-      if (process.platform !== 'win32' && (mode & 0o077) !== 0) {
-        throw new TokenFileError(
-          'token-file-exposed',
-          `Other users can access the token file ${file}; remove it to get a new token, or run: chmod 600 ${file}`,
-        );
-      }
-      content = size > MAX_FILE_BYTES ? '' : await handle.readFile('latin1');
-    } finally {
-      await handle.close();
-    }
-  } catch (cause) {
-    if (cause instanceof TokenFileError) throw cause;
-    if (errorCode(cause) === 'ENOENT') return undefined;
-    throw new TokenFileError('token-file-unusable', `Cannot read the token file ${file}`, { cause });
-  }
-  const token = content.trim();
+  const found = await readRegularFile(file, privateFile(MAX_FILE_BYTES));
+  if (found.kind === 'absent') return undefined;
+  const token = contentOf(found, file).trim();
   if (TOKEN.test(token)) return token;
   throw new TokenFileError(
     'token-file-malformed',
     `The token file ${file} must hold one token of at least 43 letters, digits or characters of ._~+/-`,
   );
+}
+
+function contentOf(found: Exclude<ReadFile, { kind: 'absent' }>, file: string): string {
+  if (found.kind === 'read') return found.bytes.toString('latin1');
+  const { fault, reason, cause } = found;
+  switch (fault) {
+    // Not a token, either.
+    case 'too-large':
+      return '';
+    case 'exposed':
+      throw new TokenFileError(
+        'token-file-exposed',
+        `Other users can access the token file ${file}; remove it to get a new token, or run: chmod 600 ${file}`,
+      );
+    case 'foreign':
+      throw new TokenFileError(
+        'token-file-exposed',
+        `The token file ${file} belongs to another user, who can read and change it; remove it to get a new token, or make it yours with chown`,
+      );
+    default:
+      throw new TokenFileError('token-file-unusable', `Cannot use the token file ${file}: ${reason}`, { cause });
+  }
 }

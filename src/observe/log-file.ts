@@ -1,5 +1,6 @@
 import {
   closeSync,
+  constants,
   fstatSync,
   mkdirSync,
   openSync,
@@ -93,8 +94,11 @@ export class LogFile {
   }
 }
 
+const { O_WRONLY, O_APPEND, O_CREAT, O_NONBLOCK = 0 } = constants;
+
+/** A pipe that nobody reads is an error here, and so is a line that does not fit into it: neither may hold Trunkline. */
 function open(file: string): number {
-  return openSync(file, 'a', 0o600);
+  return openSync(file, O_WRONLY | O_APPEND | O_CREAT | O_NONBLOCK, 0o600);
 }
 
 function statOf(file: string): Stats | undefined {

@@ -17,8 +17,11 @@ export function openStore({ storeFolder }: PackagePlaces): PackageStore {
   return new PackageStore(storeFolder, { platform, arch, abi: versions.modules });
 }
 
-export function openLockFile({ configFile, locksFolder }: PackagePlaces): LockFile {
-  return new LockFile({ configFile, fallbackFolder: locksFolder });
+export function openLockFile(
+  { configFile, locksFolder }: PackagePlaces,
+  onEmpty: (file: string) => void = () => {},
+): LockFile {
+  return new LockFile({ configFile, fallbackFolder: locksFolder, onEmpty });
 }
 
 /** The key of a package in the lock file: `name`, or `name@` and the version, range or tag that the configuration asks for. */

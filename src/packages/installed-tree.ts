@@ -1,6 +1,7 @@
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import type { FoundPackage } from '../config/config.js';
+import { readJsonFile } from '../files/json-file.js';
 import { isRecord } from '../json/is-record.js';
 import type { PackageRequest } from '../supervision/child-spec.js';
 import { lockKey, openLockFile, openStore, type PackagePlaces } from './installed-packages.js';
@@ -47,17 +48,8 @@ function findLocked(request: PackageRequest, places: PackagePlaces): LockedPacka
 /** The package.json of the package that a file belongs to. */
 function manifestOf(file: string, name: string): Readonly<Record<string, unknown>> | undefined {
   for (let folder = dirname(file); folder !== dirname(folder); folder = dirname(folder)) {
-    const manifest = readJson(join(folder, 'package.json'));
+    const manifest = readJsonFile(join(folder, 'package.json'));
     if (isRecord(manifest) && manifest.name === name) return manifest;
   }
   return undefined;
-}
-
-function readJson(file: string): unknown {
-  try {
-    return JSON.parse(readFileSync(file, 'utf8'));
-  } catch {
-    // Missing, or not JSON: the package is in a folder above.
-    return undefined;
-  }
 }

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
-import { readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { errorCode } from '../errors/error-text.js';
+import { readRegularFileSync } from '../files/regular-file.js';
 import { replaceFileSync } from '../files/whole-file.js';
 import { isRecord } from '../json/is-record.js';
 
@@ -29,6 +29,8 @@ export interface LockFileOptions {
   readonly configFile: string;
   /** Folder for the lock file when the folder of the configuration cannot be written. */
   readonly fallbackFolder: string;
+  /** Called once with each empty file. */
+  readonly onEmpty?: (file: string) => void;
 }
 
 const LOCK_FILE_NAME = 'trunkline.lock';
@@ -42,8 +44,11 @@ const LOCK_FILE_NAME = 'trunkline.lock';
 export class LockFile {
   readonly #path: string;
   readonly #fallbackPath: string;
+  readonly #onEmpty: (file: string) => void;
+  readonly #empty = new Set<string>();
 
-  constructor({ configFile, fallbackFolder }: LockFileOptions) {
+  constructor({ configFile, fallbackFolder, onEmpty = () => {} }: LockFileOptions) {
+    this.#onEmpty = onEmpty;
     this.#path = join(dirname(configFile), LOCK_FILE_NAME);
     const digest = createHash('sha256').update(configFile).digest('hex').slice(0, 16);
     this.#fallbackPath = join(fallbackFolder, `${digest}.lock`);
@@ -56,7 +61,7 @@ export class LockFile {
 
   /** Reads all entries, by `lockKey`. Throws a `LockFileError`. */
   read(): ReadonlyMap<string, LockedPackage> {
-    return new Map([...readLock(this.#fallbackPath), ...readLock(this.#path)]);
+    return new Map([...this.#read(this.#fallbackPath), ...this.#read(this.#path)]);
   }
 
   /**
@@ -65,29 +70,47 @@ export class LockFile {
    */
   lock(spec: string, locked: LockedPackage): string {
     try {
-      writeLock(this.#path, new Map([...readLock(this.#path), [spec, locked]]));
+      writeLock(this.#path, new Map([...this.#read(this.#path), [spec, locked]]));
       return this.#path;
     } catch (error) {
-      if (!isUnwritable(error) || readLock(this.#path).has(spec)) throw error;
+      if (!isUnwritable(error) || this.#read(this.#path).has(spec)) throw error;
     }
-    writeLock(this.#fallbackPath, new Map([...readLock(this.#fallbackPath), [spec, locked]]));
+    writeLock(this.#fallbackPath, new Map([...this.#read(this.#fallbackPath), [spec, locked]]));
     return this.#fallbackPath;
+  }
+
+  /** An empty file locks nothing, just as none. Any other damage may be a conflict of versions, and is for its owner to mend. */
+  #read(file: string): ReadonlyMap<string, LockedPackage> {
+    const text = readText(file);
+    if (text === undefined) return new Map();
+    if (!EMPTY.test(text)) return readLock(text, file);
+    if (!this.#empty.has(file)) this.#onEmpty(file);
+    this.#empty.add(file);
+    return new Map();
   }
 }
 
 /** Version of the file format. */
 const LOCK_VERSION = 1;
 
-function readLock(file: string): ReadonlyMap<string, LockedPackage> {
-  let text: string;
-  try {
-    text = readFileSync(file, 'utf8');
-  } catch (cause) {
-    if (errorCode(cause) === 'ENOENT') return new Map();
-    throw new LockFileError(`${file} cannot be read (${errorCode(cause) ?? 'unknown'})`, 'correct its permissions', {
-      cause,
-    });
-  }
+/** More than npm's own lock file of a thousand packages. */
+const MAX_LOCK_BYTES = 64 * 1024 * 1024;
+
+/** Nothing, or what a file system leaves of a file that was not on the disk yet when the power failed. */
+const EMPTY = /^[\s\0]*$/;
+
+/** The text of a lock file; `undefined` if there is none. The file may be a link, as dotfile managers make them. */
+function readText(file: string): string | undefined {
+  const found = readRegularFileSync(file, { maxBytes: MAX_LOCK_BYTES, followsLinks: true });
+  if (found.kind === 'absent') return undefined;
+  if (found.kind === 'read') return found.bytes.toString();
+  const { fault, reason, cause } = found;
+  const hint =
+    fault === 'unreadable' ? 'correct its permissions' : 'restore it, or remove it to lock the newest versions';
+  throw new LockFileError(`${file} cannot be used: ${reason}`, hint, { cause });
+}
+
+function readLock(text: string, file: string): ReadonlyMap<string, LockedPackage> {
   const { lockVersion, packages } = parse(text, file);
   if (lockVersion !== LOCK_VERSION) {
     throw new LockFileError(`${file} was written by another version of Trunkline`, 'use that version');
@@ -136,7 +159,7 @@ function writeLock(file: string, packages: ReadonlyMap<string, LockedPackage>): 
   const sorted = [...packages].sort(([one], [other]) => (one < other ? -1 : 1));
   const text = JSON.stringify({ lockVersion: LOCK_VERSION, packages: Object.fromEntries(sorted) }, undefined, 1);
   // It holds no secrets, and belongs into version control.
-  replaceFileSync(file, `${text}\n`, { mode: 0o666 });
+  replaceFileSync(file, `${text}\n`, { mode: 0o666, flush: true });
 }
 
 function isUnwritable(error: unknown): boolean {

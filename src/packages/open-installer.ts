@@ -38,18 +38,24 @@ export function openInstaller({
       return { host, process: startTime === undefined ? undefined : { pid: process.pid, startTime } };
     },
     isRunning,
+    onTorn: (file, reason) =>
+      logger.warn({ file, reason }, 'a lock of the package store is torn, so nobody can hold it: it is passed over'),
   });
   const installer = new PackageInstaller({
     clock,
     store: openStore(places),
     storeLock,
-    lockFile: openLockFile(places),
+    lockFile: openLockFile(places, (file) =>
+      logger.warn({ file }, 'the lock file is empty, as after a power failure, so its packages are locked again'),
+    ),
     npm,
     onFallbackPath: (file) =>
       logger.warn(
         { file },
         'the folder of the configuration cannot be written, so the lock file is stored in the data folder',
       ),
+    onDamaged: (folder) =>
+      logger.warn({ folder }, 'an installed package is damaged, as after a power failure, so it is installed again'),
   });
   return { installer, npm };
 }

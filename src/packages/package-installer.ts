@@ -18,6 +18,8 @@ export interface PackageInstallerOptions {
   readonly npm: NpmClient;
   /** Called with the path of the lock file when it cannot be next to the configuration. */
   readonly onFallbackPath: (file: string) => void;
+  /** Called with the folder of an installed package that lacks a part, before it is installed again. */
+  readonly onDamaged: (folder: string) => void;
 }
 
 /** An installed package. */
@@ -79,13 +81,13 @@ export class PackageInstaller {
   }
 
   async #put(request: PackageRequest, known: LockedPackage | undefined, signal: AbortSignal): Promise<Obtained> {
-    const { npm, store } = this.#options;
+    const { npm, store, onDamaged } = this.#options;
     const { name, installScripts } = request;
     if (known !== undefined) {
       const wanted = { name, locked: known, installScripts };
-      if (store.has(wanted)) {
-        return { locked: known, program: programIn(store.folderOf(wanted), request), isNew: false };
-      }
+      const folder = store.folderOf(wanted);
+      if (store.isDamaged(wanted)) onDamaged(folder);
+      else if (store.has(wanted)) return { locked: known, program: programIn(folder, request), isNew: false };
     }
     return await this.#inStaging(async (staging) => {
       // npm checks the integrity of every package against the lock.

@@ -1,7 +1,9 @@
 import { createHash } from 'node:crypto';
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { existsSync, readdirSync } from 'node:fs';
 import { mkdir, mkdtemp, readdir, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
+import { readJsonFile } from '../files/json-file.js';
+import { isRecord } from '../json/is-record.js';
 import type { LockedPackage } from './lock-file.js';
 
 /** Identifies a package with its dependencies. */
@@ -24,7 +26,8 @@ export interface Machine {
  * The packages that Trunkline has installed, each with its dependencies in a folder named `name@version-digest`. The digest
  * covers the version and integrity of everything in the folder.
  *
- * A folder appears by one rename, so it is always complete, and it never changes. Several configurations share it.
+ * A folder appears by one rename and never changes, so it is complete unless the machine lost power before the disk had
+ * all of it. Several configurations share it.
  */
 export class PackageStore {
   readonly #folder: string;
@@ -44,8 +47,15 @@ export class PackageStore {
     return join(this.#folder, `${folderName(name, locked.version)}${digest}`);
   }
 
+  /** Whether the package is there and can be started. Servers wait for the answer, so only its package.json is read. */
   has(wanted: StoredPackage): boolean {
-    return existsSync(this.folderOf(wanted));
+    return isSound(this.folderOf(wanted), `node_modules/${wanted.name}`);
+  }
+
+  /** Whether the folder is there and lacks a part, as after a power failure: then the package is installed again. */
+  isDamaged(wanted: StoredPackage): boolean {
+    const folder = this.folderOf(wanted);
+    return existsSync(folder) && !isWhole(folder, wanted);
   }
 
   /** Finds this version when it was installed for another configuration. */
@@ -67,9 +77,14 @@ export class PackageStore {
     return await mkdtemp(join(folder, 'install-'));
   }
 
-  /** Moves a staging folder into the store. When the package is there already, the existing folder stays. */
+  /** Moves a staging folder into the store. When the package is there already, and whole, the existing folder stays. */
   async publish(staging: string, wanted: StoredPackage): Promise<string> {
     const folder = this.folderOf(wanted);
+    if (this.isDamaged(wanted)) {
+      const aside = await this.newStaging();
+      await rename(folder, join(aside, 'damaged'));
+      await this.discard(aside);
+    }
     try {
       await rename(staging, folder);
     } catch (error) {
@@ -91,6 +106,18 @@ export class PackageStore {
   }
 }
 
+/** Whether each package in the folder has its package.json. Optional packages of other machines have no folder. */
+function isWhole(folder: string, { name, locked }: StoredPackage): boolean {
+  const own = `node_modules/${name}`;
+  return Object.keys(locked.tree).every((path) => {
+    return isSound(folder, path) || (path !== own && !existsSync(join(folder, path)));
+  });
+}
+
+function isSound(folder: string, path: string): boolean {
+  return isRecord(readJsonFile(join(folder, path, 'package.json')));
+}
+
 const STAGING = '.staging';
 const DIGEST_LENGTH = 16;
 
@@ -110,16 +137,12 @@ function listed(folder: string): string[] {
 
 /** Reads npm's lock file in a folder; `undefined` when it does not contain the package. */
 export function readInstalled(folder: string, name: string): LockedPackage | undefined {
-  let value: { packages?: Record<string, { version?: unknown; integrity?: unknown }> };
-  try {
-    value = JSON.parse(readFileSync(join(folder, 'package-lock.json'), 'utf8'));
-  } catch {
-    // Missing, or not written by npm.
-    return undefined;
-  }
+  const value = readJsonFile(join(folder, 'package-lock.json'));
+  if (!isRecord(value) || !isRecord(value.packages)) return undefined;
   // The entry "" is the folder itself.
-  const { '': _, ...tree } = value.packages ?? {};
-  const { version, integrity } = tree[`node_modules/${name}`] ?? {};
+  const { '': _, ...tree } = value.packages;
+  const own = tree[`node_modules/${name}`];
+  const { version, integrity } = isRecord(own) ? own : {};
   return typeof version === 'string' && typeof integrity === 'string' ? { version, integrity, tree } : undefined;
 }
 

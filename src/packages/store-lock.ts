@@ -1,9 +1,11 @@
-import type { FileHandle } from 'node:fs/promises';
-import { mkdir, open, readdir, rm, utimes } from 'node:fs/promises';
+import { mkdir, readdir, rm, utimes } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
+import { readRegularFile } from '../files/regular-file.js';
 import { createFile, replaceFile } from '../files/whole-file.js';
-import type { RunProcess } from '../process/run-file.js';
+import { isRecord } from '../json/is-record.js';
+import { parseJson } from '../json/parse-json.js';
+import { isRunProcess, type RunProcess } from '../process/run-file.js';
 
 /** The process that holds a lock. */
 export interface LockOwner {
@@ -18,6 +20,8 @@ export interface StoreLockOptions {
   readonly self: () => Promise<LockOwner>;
   /** Whether a process of this host is running. */
   readonly isRunning: (process: RunProcess) => Promise<boolean>;
+  /** Called for a lock that names no owner and is not released. */
+  readonly onTorn: (file: string, reason: string) => void;
 }
 
 /** How often waiting processes check the lock. */
@@ -25,7 +29,9 @@ const POLL_MS = 200;
 /** How often the owner updates the time of the lock, for processes on other hosts. */
 const TOUCH_MS = 10_000;
 const STALE_AFTER_MS = 60_000;
-const LOCK_NAME = /^lock\.(\d+)$/;
+/** So few digits that the next number is another one. */
+const LOCK_NAME = /^lock\.(\d{1,15})$/;
+const MAX_LOCK_BYTES = 4_096;
 
 /**
  * Lets one process at a time install packages into a shared store.
@@ -33,6 +39,9 @@ const LOCK_NAME = /^lock\.(\d+)$/;
  * The file with the highest number is the lock. A process takes the lock by creating the next number, which is allowed
  * when the last lock was released or its owner is dead. The highest file is never removed, so two processes cannot both
  * replace a dead owner, as they could if they had to remove its file first.
+ *
+ * A lock file is complete on the disk before it has its name, so a torn one has no owner that lives: something else has
+ * damaged it. It counts as released.
  */
 export class StoreLock {
   readonly #options: StoreLockOptions;
@@ -70,35 +79,37 @@ export class StoreLock {
   }
 
   async #isFree(number: number): Promise<boolean> {
-    let handle: FileHandle;
-    try {
-      handle = await open(this.#file(number), 'r');
-    } catch {
-      // Removed by the owner of a later lock.
-      return false;
+    const file = this.#file(number);
+    const found = await readRegularFile(file, { maxBytes: MAX_LOCK_BYTES });
+    // Removed by the owner of a later lock.
+    if (found.kind === 'absent') return false;
+    if (found.kind === 'unusable') {
+      if (found.fault === 'unreadable') throw new Error(`the lock ${file} of the package store: ${found.reason}`);
+      this.#options.onTorn(file, found.reason);
+      return true;
     }
-    try {
-      const owner = parseOwner(await handle.readFile('utf8'));
-      if (owner === undefined) return true;
-      const { host } = await this.#options.self();
-      if (owner.host === host && owner.process !== undefined) return !(await this.#options.isRunning(owner.process));
-      // The owner is on another host, or the machine was restarted.
-      return Date.now() - (await handle.stat()).mtimeMs > STALE_AFTER_MS;
-    } finally {
-      await handle.close();
+    const owner = parseOwner(found.bytes.toString());
+    if (owner === 'released') return true;
+    if (owner === undefined) {
+      this.#options.onTorn(file, 'it names no owner');
+      return true;
     }
+    const { host } = await this.#options.self();
+    if (owner.host === host && owner.process !== undefined) return !(await this.#options.isRunning(owner.process));
+    // The owner is on another host, or the machine was restarted.
+    return Date.now() - found.modifiedAt > STALE_AFTER_MS;
   }
 
   /** Returns undefined when another process was faster. */
   async #take(number: number): Promise<(() => Promise<void>) | undefined> {
     const file = this.#file(number);
-    if (!(await createFile(file, JSON.stringify(await this.#options.self())))) return undefined;
+    if (!(await createFile(file, JSON.stringify(await this.#options.self()), { flush: true }))) return undefined;
     // Another process has taken and released a later lock since the last number was read, so this one does not count.
     if ((await this.#last()) !== number) {
       await rm(file, { force: true });
       return undefined;
     }
-    for (const earlier of await this.#numbers()) if (earlier < number) await rm(this.#file(earlier), { force: true });
+    for (const earlier of await this.#numbers()) if (earlier < number) await removed(this.#file(earlier));
     const timer = setInterval(() => void touch(file), TOUCH_MS);
     timer.unref();
     return async () => {
@@ -116,8 +127,16 @@ async function touch(file: string): Promise<void> {
   await utimes(file, now, now).catch(() => {});
 }
 
-/** Files are always complete, so a file without an owner is a released lock. */
-function parseOwner(text: string): LockOwner | undefined {
-  const value: unknown = JSON.parse(text);
-  return typeof value === 'object' && value !== null ? (value as LockOwner) : undefined;
+/** An earlier lock that cannot be removed, such as a folder, does no harm: the highest number counts. */
+async function removed(file: string): Promise<void> {
+  await rm(file, { force: true }).catch(() => {});
+}
+
+function parseOwner(text: string): LockOwner | 'released' | undefined {
+  const value = parseJson(text);
+  if (value === null) return 'released';
+  if (!isRecord(value) || typeof value.host !== 'string') return undefined;
+  const { host, process } = value;
+  if (process !== undefined && !isRunProcess(process)) return undefined;
+  return { host, process };
 }

@@ -88,7 +88,15 @@ export class OrphanGuard implements GroupGuard {
 
   /** Ends the groups of gateways that were killed together with their guardians. Never rejects. */
   async sweep(): Promise<void> {
-    const runs = await findRuns(this.#options.runFolder, this.#host);
+    const runs = await findRuns({
+      folder: this.#options.runFolder,
+      host: this.#host,
+      onIgnored: (file, reason) =>
+        this.#options.logger.warn(
+          { file, reason },
+          'a run file is ignored: what its Trunkline left behind may still run',
+        ),
+    });
     await Promise.all(
       runs.map(async ({ file, run }) => {
         if (await isRunning(run.gateway)) return;

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
-import type { Stats } from 'node:fs';
-import { open, readdir, rm } from 'node:fs/promises';
+import { readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
+import { privateFile, readRegularFile } from '../files/regular-file.js';
 import { DRAFT_SUFFIX, replaceFile } from '../files/whole-file.js';
 import { isRecord } from '../json/is-record.js';
 import { parseJson } from '../json/parse-json.js';
@@ -109,20 +109,36 @@ export interface FoundRun {
   readonly run: Run;
 }
 
+export interface FindRunsOptions {
+  readonly folder: string;
+  readonly host: string;
+  /** Called for a run file that cannot be used, so that nothing is known of what its gateway left behind. */
+  readonly onIgnored: (file: string, reason: string) => void;
+}
+
 /**
  * Reads the run files of all gateways on this host, running or not. Files that others could have written are ignored.
  * Damaged files and files of other hosts are left out, and removed when they are old. Never rejects.
  */
-export async function findRuns(folder: string, host: string): Promise<readonly FoundRun[]> {
+export async function findRuns({ folder, host, onIgnored }: FindRunsOptions): Promise<readonly FoundRun[]> {
   const names = await readdir(folder).catch((): string[] => []);
   const found: FoundRun[] = [];
   for (const name of names) {
+    const isDraft = name.includes('.json.') && name.endsWith(DRAFT_SUFFIX);
+    if (!name.endsWith('.json') && !isDraft) continue;
     const file = join(folder, name);
-    const read = await readRun(file).catch(() => undefined);
-    if (read === undefined) continue;
-    const ageMs = Date.now() - read.stats.mtimeMs;
-    if (read.run?.host === host) found.push({ file, run: read.run });
-    else if (ageMs > (read.run === undefined ? TORN_AFTER_MS : FOREIGN_FOR_MS)) await removeRun(file);
+    // The content decides which processes are killed, so nobody else may be able to write it.
+    const read = await readRegularFile(file, privateFile(MAX_FILE_BYTES));
+    if (read.kind === 'absent') continue;
+    if (read.kind === 'unusable') {
+      onIgnored(file, read.reason);
+      continue;
+    }
+    const run = isDraft ? undefined : parseRun(read.bytes.toString());
+    if (run === undefined && !isDraft) onIgnored(file, 'it is damaged or has another format');
+    const ageMs = Date.now() - read.modifiedAt;
+    if (run?.host === host) found.push({ file, run });
+    else if (ageMs > (run === undefined ? TORN_AFTER_MS : FOREIGN_FOR_MS)) await removeRun(file);
   }
   return found;
 }
@@ -130,23 +146,6 @@ export async function findRuns(folder: string, host: string): Promise<readonly F
 /** Removes a run file. Never rejects: the next gateway finds a file that could not be removed. */
 export async function removeRun(file: string): Promise<void> {
   await rm(file, { force: true }).catch(() => {});
-}
-
-/** Reads a run file or a draft; `undefined` for other files, and for files that another user could have written. */
-async function readRun(file: string): Promise<{ stats: Stats; run: Run | undefined } | undefined> {
-  const isDraft = file.includes('.json.') && file.endsWith(DRAFT_SUFFIX);
-  if (!file.endsWith('.json') && !isDraft) return undefined;
-  const handle = await open(file, 'r');
-  try {
-    const stats = await handle.stat();
-    // The content decides which processes are killed, so nobody else may be able to write it.
-    const isOurs = process.getuid === undefined || (stats.uid === process.getuid() && (stats.mode & 0o022) === 0);
-    if (!stats.isFile() || !isOurs) return undefined;
-    const isWhole = file.endsWith('.json') && stats.size <= MAX_FILE_BYTES;
-    return { stats, run: isWhole ? parseRun(await handle.readFile('utf8')) : undefined };
-  } finally {
-    await handle.close();
-  }
 }
 
 function parseRun(text: string): Run | undefined {
@@ -158,7 +157,7 @@ function parseRun(text: string): Run | undefined {
   return { host, gateway, groups: groups.filter(isRunProcess).filter(({ pid }) => pid > 1) };
 }
 
-function isRunProcess(value: unknown): value is RunProcess {
+export function isRunProcess(value: unknown): value is RunProcess {
   return (
     isRecord(value) && Number.isSafeInteger(value.pid) && Number(value.pid) > 0 && typeof value.startTime === 'string'
   );

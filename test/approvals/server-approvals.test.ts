@@ -92,6 +92,20 @@ describe('the tools of a server', () => {
     expect(next.approvals.facts.fault).toBeUndefined();
   });
 
+  it.each(['', '\0\0\0', '{"format":1,"tools":[['])(
+    'are none in a torn file, which nothing writes over: %j',
+    (torn) => {
+      const { path, judge: first } = judging();
+      first({ x: '1' });
+      writeFileSync(path, torn);
+      const { judge, approvals, told } = judging(path);
+      expect(judge({ x: '1', y: '1' })).toEqual({ x: 'unreadable', y: 'unreadable' });
+      expect(() => approvals.approve([{ name: 'x', definition: '1' }])).toThrow(path);
+      expect(told).toEqual([expect.stringContaining(path)]);
+      expect(readFileSync(path, 'utf8')).toBe(torn);
+    },
+  );
+
   it('stay approved in this run when the file is removed meanwhile', () => {
     const { judge, approvals, path } = judging();
     judge({ x: '1' });

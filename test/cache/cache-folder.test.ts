@@ -55,6 +55,16 @@ describe('a cache folder', () => {
     expect(ignored).toEqual(['the content is too large', 'it is too large']);
   });
 
+  it('takes nothing from a file that a power failure has emptied, and names the reason', () => {
+    const { folder, text, ignored } = caching();
+    mkdirSync(folder, { recursive: true });
+    for (const [name, content] of Object.entries({ a: '', b: '\0\0' })) {
+      writeFileSync(join(folder, name), content, { mode: 0o600 });
+    }
+    expect([text('a'), text('b')]).toEqual([undefined, undefined]);
+    expect(ignored).toEqual(Array(2).fill('it has no content, as after a power failure'));
+  });
+
   it.skipIf(process.platform === 'win32')('reads nothing that others can read or change, and no link', async () => {
     const { folder, cache, text, ignored } = caching();
     cache.write('a', Buffer.from('text'));

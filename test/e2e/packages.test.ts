@@ -1,4 +1,4 @@
-import { existsSync, readFileSync, rmSync } from 'node:fs';
+import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { lockOf, OFFLINE, PackagePlace } from '../support/package-place.js';
@@ -221,6 +221,36 @@ describe('what is locked', () => {
       state: 'misconfigured',
       problem: expect.stringMatching(/trunkline\.lock is not a valid lock file/),
     });
+  });
+});
+
+describe('after a power failure', () => {
+  beforeEach(copyPlace);
+
+  it('an empty store lock and an empty lock file are named and hold no installation', async () => {
+    place.registry.publish('other', { version: '2.0.0' });
+    writeFileSync(join(place.store, 'lock.99'), '');
+    const gateway = await place.start({ b: { package: 'other' } }, { folder: place.folderWith('') });
+    await gateway.untilState('b', 'ready');
+    expect(gateway.stderr).toContain(join(place.store, 'lock.99'));
+    expect(gateway.stderr).toContain('a lock of the package store is torn');
+    expect(gateway.stderr).toContain('the lock file is empty, as after a power failure');
+    expect(Object.keys(lockOf(gateway))).toEqual(['other']);
+  });
+
+  it('an installed package without content is installed again, as it is locked', async () => {
+    place.registry.publish('tool', { version: '1.0.1' });
+    const [name = ''] = place.stored();
+    for (const file of ['tool/package.json', 'dep/package.json']) {
+      writeFileSync(join(place.store, name, 'node_modules', file), '');
+    }
+    const gateway = await place.start({ a: { package: 'tool' } }, { folder: place.folderWith(lock) });
+    await gateway.untilState('a', 'ready');
+    expect(gateway.stderr).toContain('an installed package is damaged');
+    expect(place.stored()).toEqual([name]);
+    const dep = join(place.store, name, 'node_modules/dep/package.json');
+    expect(JSON.parse(readFileSync(dep, 'utf8')).version).toBe('3.0.0');
+    expect(place.staged()).toEqual([]);
   });
 });
 

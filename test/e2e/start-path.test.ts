@@ -9,6 +9,7 @@ import { until } from '../support/processes.js';
 const INITIALIZE = [
   ...['src/cli/entry.ts', 'src/cli/main.ts', 'src/version.ts', 'src/cli/http-options.ts'],
   ...['src/app/serve.ts', 'src/app/stdio-client.ts', 'src/app/usage-error.ts', 'src/app/platform.ts'],
+  'src/app/end-process.ts',
   ...['src/app/create-buffer-pool.ts', 'src/observe/system-clock.ts', 'src/observe/events/event-bus.ts'],
   ...['src/errors/', 'src/timing/', 'src/json/', 'src/jsonrpc/', 'src/io/', 'src/mcp/'],
   ...['src/downstream/legacy/', 'src/downstream/stdio/', 'src/downstream/failure.ts', 'src/app/choose-era.ts'],
@@ -20,7 +21,7 @@ const INITIALIZE = [
     'src/app/user-files.ts',
     'src/cache/instructions-cache.ts',
   ],
-  ...['src/files/private-file.ts', 'src/config/find-config.ts', 'src/config/config-error.ts', 'src/config/stamp.ts'],
+  ...['src/files/regular-file.ts', 'src/config/find-config.ts', 'src/config/config-error.ts', 'src/config/stamp.ts'],
 ];
 
 /** What must not be loaded before the first list is answered: it is most of what there is to load. */

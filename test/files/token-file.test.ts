@@ -1,4 +1,5 @@
-import { chmod, mkdir, mkdtemp, readdir, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises';
+import { execFileSync } from 'node:child_process';
+import { chmod, chown, mkdir, mkdtemp, readdir, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -71,16 +72,34 @@ describe('the token file', () => {
     expect(await readOrCreateToken(file)).toBe('own.token_'.repeat(5));
   });
 
-  it('that is no file, or in no place for one, is an error with its cause', async () => {
+  it('that is no file, or in no place for one, is an error that says so', async () => {
     await mkdir(file, { recursive: true, mode: 0o700 });
     await chmod(file, 0o700);
     await expect(readOrCreateToken(file)).rejects.toMatchObject({
       code: 'token-file-unusable',
-      cause: expect.anything(),
+      message: `Cannot use the token file ${file}: it is a folder, not a file`,
     });
     await writeFile(join(root, 'plain'), '');
     const below = join(root, 'plain', 'token');
     await expect(readOrCreateToken(below)).rejects.toMatchObject({ code: 'token-file-unusable' });
+  });
+
+  it.runIf(isPosix)('that is a pipe is refused at once', async () => {
+    await mkdir(dirname(file), { recursive: true });
+    execFileSync('mkfifo', ['-m', '600', file]);
+    await expect(readOrCreateToken(file)).rejects.toMatchObject({
+      code: 'token-file-unusable',
+      message: `Cannot use the token file ${file}: it is a pipe, not a regular file`,
+    });
+  });
+
+  it.runIf(process.getuid?.() === 0)('is refused when it belongs to another user, with what to do', async () => {
+    const token = await readOrCreateToken(file);
+    await chown(file, 4_711, 4_711);
+    const error = await readOrCreateToken(file).catch((reason: unknown) => reason);
+    expect(error).toMatchObject({ code: 'token-file-exposed' });
+    expect(String(error)).toContain(`${file} belongs to another user, who can read and change it; remove it`);
+    expect(String(error)).not.toContain(token);
   });
 
   it.runIf(isPosix)('is never written through a link that leads nowhere', async () => {

@@ -1,9 +1,14 @@
+import { execFileSync } from 'node:child_process';
 import {
+  closeSync,
+  constants,
   existsSync,
   mkdirSync,
   mkdtempSync,
+  openSync,
   readdirSync,
   readFileSync,
+  readSync,
   rmSync,
   statSync,
   symlinkSync,
@@ -98,6 +103,23 @@ describe('a log file', () => {
     for (let count = 0; count < 3; count += 1) log.write('lost\n');
     expect(internalErrors).toEqual([expect.objectContaining({ code: 'ENOSPC' })]);
   });
+
+  it.runIf(process.platform !== 'win32')(
+    'may be a pipe, which holds nobody: not before it is read, nor when it is full',
+    () => {
+      const pipe = join(folder, 'pipe');
+      execFileSync('mkfifo', [pipe]);
+      expect(() => open('pipe')).toThrow('ENXIO');
+      const reader = openSync(pipe, constants.O_RDONLY | constants.O_NONBLOCK);
+      const log = open('pipe');
+      log.write('first\n');
+      const chunk = Buffer.alloc(64);
+      expect(chunk.toString('utf8', 0, readSync(reader, chunk))).toBe('first\n');
+      for (let count = 0; count < 100; count += 1) log.write('x'.repeat(2_048));
+      expect(internalErrors).toEqual([expect.objectContaining({ code: 'EAGAIN' })]);
+      closeSync(reader);
+    },
+  );
 
   it('that cannot be renamed is no reason to stop: a line is lost, and the next one is tried', () => {
     const log = open();

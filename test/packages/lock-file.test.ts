@@ -1,4 +1,5 @@
-import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import { readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { type LockedPackage, LockFile } from '../../src/packages/lock-file.js';
@@ -43,6 +44,33 @@ describe('the lock file', () => {
     },
   );
 
+  it.each(['', '\n', '\0\0\0\0'])('that is empty, as after a power failure, is named and locks nothing: %j', (text) => {
+    const folder = folderWith({ 'trunkline.lock': text });
+    const empty: string[] = [];
+    const configFile = join(folder, 'trunkline.yaml');
+    const lock = new LockFile({
+      configFile,
+      fallbackFolder: join(folder, 'locks'),
+      onEmpty: (file) => empty.push(file),
+    });
+    expect(lock.read()).toEqual(new Map());
+    lock.lock('a', LOCKED);
+    expect(empty).toEqual([lock.path]);
+    expect(lock.read()).toEqual(new Map([['a', LOCKED]]));
+  });
+
+  it.runIf(process.platform !== 'win32')('that is a pipe is refused at once', () => {
+    const folder = folderWith();
+    execFileSync('mkfifo', [join(folder, 'trunkline.lock')]);
+    expect(() => lockIn(folder).read()).toThrow(/trunkline\.lock cannot be used: it is a pipe, not a regular file$/);
+  });
+
+  it.runIf(process.platform !== 'win32')('may be a link', () => {
+    const folder = folderWith({ elsewhere: lockWith(LOCKED) });
+    symlinkSync('elsewhere', join(folder, 'trunkline.lock'));
+    expect([...lockIn(folder).read().values()]).toEqual([LOCKED]);
+  });
+
   it.each([
     ['is torn', '{"lockVersion":1,"packages":{', 'is not a valid lock file'],
     ['is a list', '[]', 'is not a valid lock file'],
@@ -60,7 +88,7 @@ describe('the lock file', () => {
   });
 
   it('is as good as any after it was mended', () => {
-    const folder = folderWith({ 'trunkline.lock': '' });
+    const folder = folderWith({ 'trunkline.lock': '{' });
     const lock = lockIn(folder);
     expect(() => lock.read()).toThrow();
     writeFileSync(lock.path, lockWith(LOCKED));

@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import type { LockedPackage } from '../../src/packages/lock-file.js';
@@ -20,6 +20,10 @@ async function stage(store: PackageStore): Promise<string> {
     join(staging, 'package-lock.json'),
     JSON.stringify({ packages: { '': { dependencies: {} }, ...tree } }),
   );
+  for (const path of Object.keys(tree)) {
+    mkdirSync(join(staging, path), { recursive: true });
+    writeFileSync(join(staging, path, 'package.json'), '{}');
+  }
   return staging;
 }
 
@@ -66,6 +70,29 @@ describe('the store', () => {
     writeFileSync(join(first, 'mark'), '');
     expect(await store.publish(await stage(store), WANTED)).toBe(first);
     expect(existsSync(join(first, 'mark'))).toBe(true);
+  });
+
+  it.each([
+    ['its own package.json', 'node_modules/@a/tool/package.json', false],
+    ['the package.json of a dependency', 'node_modules/dep/package.json', true],
+  ])('replaces a folder in which %s is torn', async (_, file, isStarted) => {
+    const store = new PackageStore(folderWith(), MACHINE);
+    const folder = await store.publish(await stage(store), WANTED);
+    expect(store.isDamaged(WANTED)).toBe(false);
+    for (const torn of ['', '{"version":', '\0\0']) {
+      writeFileSync(join(folder, file), torn);
+      // To find each damage would take too long when a server is to be started.
+      expect([store.has(WANTED), store.isDamaged(WANTED)]).toEqual([isStarted, true]);
+      expect(await store.publish(await stage(store), WANTED)).toBe(folder);
+      expect([store.has(WANTED), store.isDamaged(WANTED)]).toEqual([true, false]);
+    }
+  });
+
+  it('does not miss an optional package of other machines', async () => {
+    const store = new PackageStore(folderWith(), MACHINE);
+    const folder = await store.publish(await stage(store), WANTED);
+    rmSync(join(folder, 'node_modules/dep'), { recursive: true });
+    expect([store.has(WANTED), store.isDamaged(WANTED)]).toEqual([true, false]);
   });
 
   it('does not hide why something could not be published', async () => {

@@ -1,5 +1,6 @@
-import { readdirSync, readFileSync, statSync, utimesSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { execFileSync } from 'node:child_process';
+import { mkdirSync, readdirSync, readFileSync, statSync, utimesSync, writeFileSync } from 'node:fs';
+import { basename, join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { type LockOwner, StoreLock } from '../../src/packages/store-lock.js';
 import type { RunProcess } from '../../src/process/run-file.js';
@@ -11,13 +12,15 @@ const NEVER = new AbortController().signal;
 interface Options {
   readonly self?: Partial<LockOwner>;
   readonly isRunning?: (process: RunProcess) => boolean;
+  readonly onTorn?: (name: string, reason: string) => void;
 }
 
-function lockIn(folder: string, { self = {}, isRunning = () => true }: Options = {}): StoreLock {
+function lockIn(folder: string, { self = {}, isRunning = () => true, onTorn = () => {} }: Options = {}): StoreLock {
   return new StoreLock({
     folder,
     self: async () => ({ host: HOST, process: { pid: 1, startTime: '1' }, ...self }),
     isRunning: async (process) => isRunning(process),
+    onTorn: (file, reason) => onTorn(basename(file), reason),
   });
 }
 
@@ -95,6 +98,45 @@ describe('the lock of the store', () => {
     expect(await isFree(lockIn(folder))).toBe(false);
     leave(folder, owner, 61_000);
     expect(await isFree(lockIn(folder))).toBe(true);
+  });
+
+  it.each([
+    ['empty', ''],
+    ['cut off', '{"host":"this mach'],
+    ['zeros', '\0\0\0\0'],
+    ['another value', '7'],
+    ['without a host', '{"process":{"pid":1,"startTime":"1"}}'],
+    ['with a broken owner', '{"host":"this machine","process":{"pid":"x"}}'],
+  ])('that is torn (%s) is named and passed over', async (_, text) => {
+    const folder = folderWith({ 'lock.7': text });
+    const torn: string[][] = [];
+    const lock = lockIn(folder, { onTorn: (...fault) => torn.push(fault) });
+    expect(await isFree(lock)).toBe(true);
+    expect(torn).toEqual([['lock.7', 'it names no owner']]);
+    expect(readdirSync(folder)).toEqual(['lock.8']);
+  });
+
+  it.runIf(process.platform !== 'win32')('that is a pipe is named and passed over', async () => {
+    const folder = folderWith();
+    execFileSync('mkfifo', [join(folder, 'lock.7')]);
+    const torn: string[][] = [];
+    expect(await isFree(lockIn(folder, { onTorn: (...fault) => torn.push(fault) }))).toBe(true);
+    expect(torn).toEqual([['lock.7', 'it is a pipe, not a regular file']]);
+    expect(readdirSync(folder)).toEqual(['lock.8']);
+  });
+
+  it('that is a folder is passed over, although it cannot be removed', async () => {
+    const folder = folderWith();
+    mkdirSync(join(folder, 'lock.7', 'in the way'), { recursive: true });
+    const lock = lockIn(folder);
+    expect([await isFree(lock), await isFree(lock)]).toEqual([true, true]);
+    expect(readdirSync(folder).sort()).toEqual(['lock.7', 'lock.9']);
+  });
+
+  it('has no number that is too large to count on', async () => {
+    const folder = folderWith({ [`lock.${'9'.repeat(20)}`]: '' });
+    expect(await isFree(lockIn(folder))).toBe(true);
+    expect(readdirSync(folder).sort()).toEqual(['lock.1', `lock.${'9'.repeat(20)}`]);
   });
 
   it('can be read by nobody else', async () => {

@@ -1,8 +1,9 @@
-import { mkdir, mkdtemp, readdir, readFile, rm, stat, utimes, writeFile } from 'node:fs/promises';
+import { execFileSync } from 'node:child_process';
+import { mkdir, mkdtemp, readdir, readFile, rm, stat, symlink, utimes, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { findRuns, RunFile } from '../../src/process/run-file.js';
+import { type FoundRun, findRuns, RunFile } from '../../src/process/run-file.js';
 
 const isPosix = process.platform !== 'win32';
 const HOST = 'this host';
@@ -12,11 +13,13 @@ const group = (pid: number) => ({ pid, startTime: `${pid}00` });
 let root: string;
 let folder: string;
 let internalErrors: unknown[];
+let ignored: [name: string, reason: string][];
 
 beforeEach(async () => {
   root = await mkdtemp(join(tmpdir(), 'trunkline-run-'));
   folder = join(root, 'data', 'run');
   internalErrors = [];
+  ignored = [];
 });
 
 afterEach(() => rm(root, { recursive: true, force: true }));
@@ -33,6 +36,10 @@ async function put(name: string, content: unknown, { mode = 0o600, ageMs = 0 } =
   await utimes(file, at, at);
 }
 
+async function runsIn(): Promise<readonly FoundRun[]> {
+  return await findRuns({ folder, host: HOST, onIgnored: (file, reason) => ignored.push([basename(file), reason]) });
+}
+
 async function names(): Promise<string[]> {
   return (await readdir(folder)).toSorted();
 }
@@ -45,7 +52,7 @@ describe('the run file', () => {
     file.remove(10);
     file.add(group(12));
     await file.settled();
-    const [found, ...others] = await findRuns(folder, HOST);
+    const [found, ...others] = await runsIn();
     expect(found?.run).toEqual({ ...OWNER, groups: [group(11), group(12)] });
     expect(others).toEqual([]);
     expect(await names()).toHaveLength(1);
@@ -55,7 +62,7 @@ describe('the run file', () => {
     expect(await names()).toEqual([]);
     file.add(group(13));
     await file.settled();
-    expect((await findRuns(folder, HOST))[0]?.run.groups).toEqual([group(13)]);
+    expect((await runsIn())[0]?.run.groups).toEqual([group(13)]);
   });
 
   it.runIf(isPosix)('is for its owner alone, and so is its folder', async () => {
@@ -76,7 +83,7 @@ describe('the run file', () => {
     const files = Array.from({ length: 5 }, () => open());
     for (const [index, file] of files.entries()) file.add(group(10 + index));
     await Promise.all(files.map((file) => file.settled()));
-    const pids = (await findRuns(folder, HOST)).flatMap(({ run }) => run.groups.map(({ pid }) => pid));
+    const pids = (await runsIn()).flatMap(({ run }) => run.groups.map(({ pid }) => pid));
     expect(pids.toSorted()).toEqual([10, 11, 12, 13, 14]);
   });
 
@@ -98,7 +105,7 @@ describe('the run file', () => {
     const file = open(null);
     file.add(group(10));
     await file.settled();
-    expect(await findRuns(folder, HOST)).toEqual([]);
+    expect(await runsIn()).toEqual([]);
     expect(internalErrors).toEqual([]);
   });
 
@@ -113,7 +120,7 @@ describe('the run file', () => {
     await rm(join(root, 'data'));
     file.remove(10);
     await file.settled();
-    expect((await findRuns(folder, HOST))[0]?.run.groups).toEqual([group(11), group(12)]);
+    expect((await runsIn())[0]?.run.groups).toEqual([group(11), group(12)]);
   });
 });
 
@@ -121,7 +128,7 @@ describe('what is found of other runs', () => {
   const run = { ...OWNER, groups: [group(10)] };
 
   it('is nothing without the folder', async () => {
-    expect(await findRuns(folder, HOST)).toEqual([]);
+    expect(await runsIn()).toEqual([]);
   });
 
   it('leaves out incomplete files, and removes them when they are too old to be written still', async () => {
@@ -132,8 +139,13 @@ describe('what is found of other runs', () => {
     await put('2-old.json.tmp', run, { ageMs: 120_000 });
     await put('3-good.json', run);
     await put('somebody-elses', torn, { ageMs: 120_000 });
-    expect(await findRuns(folder, HOST)).toEqual([{ file: join(folder, '3-good.json'), run }]);
+    expect(await runsIn()).toEqual([{ file: join(folder, '3-good.json'), run }]);
     expect(await names()).toEqual(['1-young.json', '2-young.json.tmp', '3-good.json', 'somebody-elses']);
+    const reason = 'it is damaged or has another format';
+    expect(ignored.toSorted()).toEqual([
+      ['1-old.json', reason],
+      ['1-young.json', reason],
+    ]);
   });
 
   it.each([
@@ -144,19 +156,19 @@ describe('what is found of other runs', () => {
     [{ ...run, groups: {} }],
   ])('leaves out what is no run: %j', async (content) => {
     await put('1-odd.json', content);
-    expect(await findRuns(folder, HOST)).toEqual([]);
+    expect(await runsIn()).toEqual([]);
   });
 
   it('ignores group ids that would signal other processes', async () => {
     const groups = [-5, 0, 1, 1.5, '7', null].map((pid) => ({ pid, startTime: '1' }));
     await put('1-odd.json', { ...run, groups: [...groups, { pid: 9 }, group(10)] });
-    expect((await findRuns(folder, HOST))[0]?.run.groups).toEqual([group(10)]);
+    expect((await runsIn())[0]?.run.groups).toEqual([group(10)]);
   });
 
   it('leaves out what other hosts wrote that share the folder, and removes it after a month', async () => {
     await put('1-new.json', { ...run, host: 'other' });
     await put('1-old.json', { ...run, host: 'other' }, { ageMs: 31 * 24 * 3_600_000 });
-    expect(await findRuns(folder, HOST)).toEqual([]);
+    expect(await runsIn()).toEqual([]);
     expect(await names()).toEqual(['1-new.json']);
   });
 
@@ -168,6 +180,19 @@ describe('what is found of other runs', () => {
     } finally {
       process.umask(umask);
     }
-    expect(await findRuns(folder, HOST)).toEqual([]);
+    expect(await runsIn()).toEqual([]);
+    expect(ignored.map(([, reason]) => reason)).toEqual(Array(2).fill('other users can read or change it'));
+  });
+
+  it.runIf(isPosix)('leaves out pipes and links, names them, and waits for neither', async () => {
+    await put('3-good.json', run);
+    execFileSync('mkfifo', [join(folder, '1-pipe.json'), join(folder, '1-x.json.0a.tmp')]);
+    await symlink('3-good.json', join(folder, '2-link.json'));
+    expect(await runsIn()).toEqual([{ file: join(folder, '3-good.json'), run }]);
+    expect(ignored.toSorted()).toEqual([
+      ['1-pipe.json', 'it is a pipe, not a regular file'],
+      ['1-x.json.0a.tmp', 'it is a pipe, not a regular file'],
+      ['2-link.json', 'it is a symbolic link, not a regular file'],
+    ]);
   });
 });

@@ -1,0 +1,104 @@
+import { closeSync, constants, fstatSync, openSync, readFileSync, type Stats } from 'node:fs';
+import { open } from 'node:fs/promises';
+import { errorCode } from '../errors/error-text.js';
+
+export interface ReadRules {
+  /** A larger file is not read. */
+  readonly maxBytes: number;
+  /** Whether the file must belong to this user, and be closed to others. */
+  readonly isPrivate?: boolean;
+  /** Whether the path may be a symbolic link. */
+  readonly followsLinks?: boolean;
+}
+
+export type FileFault = 'unreadable' | 'link' | 'not-regular' | 'foreign' | 'exposed' | 'too-large';
+
+/** The result of reading a file that may be missing, and that somebody may have replaced by something else. */
+export type ReadFile =
+  | { readonly kind: 'absent' }
+  | { readonly kind: 'unusable'; readonly fault: FileFault; readonly reason: string; readonly cause?: unknown }
+  | { readonly kind: 'read'; readonly bytes: Buffer; readonly modifiedAt: number };
+
+type Unusable = Extract<ReadFile, { kind: 'unusable' }>;
+
+/** Everything that Trunkline expects in a file that belongs to this user alone. */
+export function privateFile(maxBytes: number): ReadRules {
+  return { maxBytes, isPrivate: true };
+}
+
+/**
+ * Reads a regular file. Never throws, and never waits for another process: opening a pipe that nobody writes would wait
+ * without end, and reading it would take what is meant for somebody else. So pipes, devices, sockets and folders are
+ * refused; so are symbolic links, unless the rules allow them.
+ */
+export async function readRegularFile(file: string, rules: ReadRules): Promise<ReadFile> {
+  try {
+    const handle = await open(file, flagsFor(rules));
+    try {
+      const stats = await handle.stat();
+      return faultOf(stats, rules) ?? { kind: 'read', bytes: await handle.readFile(), modifiedAt: stats.mtimeMs };
+    } finally {
+      await handle.close();
+    }
+  } catch (error) {
+    return unread(error);
+  }
+}
+
+/** `readRegularFile`, for callers that must know the content at once. */
+export function readRegularFileSync(file: string, rules: ReadRules): ReadFile {
+  try {
+    const descriptor = openSync(file, flagsFor(rules));
+    try {
+      const stats = fstatSync(descriptor);
+      return faultOf(stats, rules) ?? { kind: 'read', bytes: readFileSync(descriptor), modifiedAt: stats.mtimeMs };
+    } finally {
+      closeSync(descriptor);
+    }
+  } catch (error) {
+    return unread(error);
+  }
+}
+
+/** Windows has neither of them, and no pipes among its files. */
+const { O_RDONLY, O_NOFOLLOW = 0, O_NONBLOCK = 0 } = constants;
+
+function flagsFor({ followsLinks = false }: ReadRules): number {
+  return O_RDONLY | O_NONBLOCK | (followsLinks ? 0 : O_NOFOLLOW);
+}
+
+function faultOf(stats: Stats, { maxBytes, isPrivate = false }: ReadRules): Unusable | undefined {
+  if (!stats.isFile()) return { kind: 'unusable', fault: 'not-regular', reason: `it is ${kindOf(stats)}` };
+  // Windows has neither owners nor modes; there the permissions of the user's folder protect the file.
+  if (isPrivate && process.getuid !== undefined) {
+    if (stats.uid !== process.getuid()) {
+      return { kind: 'unusable', fault: 'foreign', reason: 'it belongs to another user' };
+    }
+    if ((stats.mode & 0o077) !== 0) {
+      return { kind: 'unusable', fault: 'exposed', reason: 'other users can read or change it' };
+    }
+  }
+  if (stats.size <= maxBytes) return undefined;
+  return { kind: 'unusable', fault: 'too-large', reason: 'it is too large' };
+}
+
+/** What a path leads to that is not a regular file, in words. */
+export function kindOf(stats: Pick<Stats, 'isDirectory' | 'isFIFO' | 'isSocket'>): string {
+  if (stats.isDirectory()) return 'a folder, not a file';
+  if (stats.isFIFO()) return 'a pipe, not a regular file';
+  return stats.isSocket() ? 'a socket, not a regular file' : 'a device, not a regular file';
+}
+
+function unread(cause: unknown): ReadFile {
+  const code = errorCode(cause) ?? 'unknown';
+  if (code === 'ENOENT') return { kind: 'absent' };
+  // FreeBSD has another code for a symbolic link than all others.
+  if (code === 'ELOOP' || code === 'EMLINK') {
+    return { kind: 'unusable', fault: 'link', reason: 'it is a symbolic link, not a regular file', cause };
+  }
+  // A socket, or a device that is not there.
+  if (code === 'ENXIO') {
+    return { kind: 'unusable', fault: 'not-regular', reason: 'it is a socket or a device, not a regular file', cause };
+  }
+  return { kind: 'unusable', fault: 'unreadable', reason: `it cannot be read (${code})`, cause };
+}

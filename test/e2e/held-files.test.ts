@@ -1,0 +1,153 @@
+import { execFileSync } from 'node:child_process';
+import { mkdirSync, readdirSync, rmSync, statSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { afterEach, describe, expect, it } from 'vitest';
+import { CLI, GatewayProcess, type StartOptions } from '../support/gateway-process.js';
+import { until } from '../support/processes.js';
+
+// A pipe that nobody writes holds whoever opens it, as a network file system does that stops answering.
+
+const HANG = fileURLToPath(new URL('../fixtures/modules/hang-on-file.mjs', import.meta.url));
+const OPTIONS: StartOptions = { servers: { lab: {} }, args: ['-vv'] };
+
+let gateway: GatewayProcess | undefined;
+afterEach(async () => {
+  // One that is held would not end otherwise.
+  gateway?.kill('SIGKILL');
+  await gateway?.dispose();
+  gateway = undefined;
+});
+
+/** The folder of a run that has ended, with all the files that it leaves. */
+async function earlierRun(options = OPTIONS): Promise<string> {
+  gateway = await GatewayProcess.start(options);
+  await gateway.untilState('lab', 'ready');
+  const data = join(gateway.folder, 'data', 'trunkline');
+  await until('the catalogue is written', () => filesIn(join(data, 'catalogue')).length > 0);
+  await gateway.end();
+  return gateway.folder;
+}
+
+function filesIn(folder: string): string[] {
+  try {
+    return readdirSync(folder, { recursive: true, encoding: 'utf8' })
+      .map((name) => join(folder, name))
+      .filter((file) => statSync(file).isFile());
+  } catch {
+    return [];
+  }
+}
+
+async function untilLogged(text: string): Promise<void> {
+  await until(`"${text}" in the log`, () => gateway?.stderr.includes(text) === true);
+}
+
+function putPipe(file: string): void {
+  mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
+  rmSync(file, { force: true });
+  execFileSync('mkfifo', ['-m', '600', file]);
+}
+
+/** What a client does: it lists the tools and calls one. */
+async function useTools(served: GatewayProcess): Promise<void> {
+  const tools = await served.listTools();
+  expect(tools.map(({ name }) => name)).toContain('lab__echo');
+  const { message } = await served.call('lab__echo', { text: 'x' });
+  expect(message.result.isError).not.toBe(true);
+}
+
+describe.runIf(process.platform !== 'win32')('a pipe in place of', () => {
+  it.each([
+    ['the seal', 'seal'],
+    ['cached catalogues', 'catalogue'],
+    ['checked configurations', 'checked'],
+    ['cached instructions', 'instructions'],
+    ['run files, more of them than Node has threads for files', 'run'],
+  ])('%s holds neither start, list and call, nor the end at two signals', async (_, place) => {
+    const folder = await earlierRun();
+    const path = join(folder, 'data', 'trunkline', place);
+    const names = Array.from({ length: 6 }, (_each, at) => join(path, `${at}.json`));
+    const files = place === 'run' ? names : filesIn(path);
+    for (const file of place === 'seal' ? [path] : files) putPipe(file);
+
+    gateway = await GatewayProcess.start({ ...OPTIONS, folder });
+    await useTools(gateway);
+    await untilLogged('it is a pipe, not a regular file');
+    gateway.kill('SIGTERM');
+    gateway.kill('SIGTERM');
+    expect(await gateway.exited).toBe(0);
+  });
+
+  it('all of them at once does not hold the end of stdin', async () => {
+    const folder = await earlierRun();
+    const data = join(folder, 'data', 'trunkline');
+    for (const file of [...filesIn(data), join(data, 'run', '1.json')]) putPipe(file);
+    gateway = await GatewayProcess.start({ ...OPTIONS, folder });
+    await useTools(gateway);
+    expect(await gateway.end()).toBe(0);
+  });
+
+  it('approvals approves nothing, and holds nothing else', async () => {
+    const options = { ...OPTIONS, servers: { lab: { approval: 'required' } } };
+    const folder = await earlierRun(options);
+    const approvals = filesIn(join(folder, 'data', 'trunkline', 'approvals'));
+    expect(approvals).toHaveLength(1);
+    for (const file of approvals) putPipe(file);
+    gateway = await GatewayProcess.start({ ...options, folder });
+    await gateway.untilState('lab', 'ready');
+    expect((await gateway.listTools()).map(({ name }) => name)).not.toContain('lab__echo');
+    expect((await gateway.call('lab__echo', { text: 'x' })).message.result.isError).toBe(true);
+    gateway.kill('SIGTERM');
+    gateway.kill('SIGTERM');
+    expect(await gateway.exited).toBe(0);
+    for (const file of approvals) expect(statSync(file).isFIFO()).toBe(true);
+  });
+
+  it('the configuration is refused at once, and one in use stays in use', async () => {
+    gateway = await GatewayProcess.start(OPTIONS);
+    await useTools(gateway);
+    // The watcher begins after a second.
+    gateway.configure({ lab: {}, other: {} });
+    await untilLogged('applied the changed configuration');
+    await gateway.untilState('other', 'ready');
+    putPipe(gateway.file);
+    await untilLogged('it is a pipe, not a regular file');
+    await useTools(gateway);
+    expect(await gateway.end()).toBe(0);
+    expect(runCli(['check', '--config', gateway.file])).toContain('--config names a pipe, not a regular file');
+  });
+
+  it('the token or the log is refused at once', async () => {
+    const folder = await earlierRun();
+    const data = join(folder, 'data', 'trunkline');
+    putPipe(join(data, 'token'));
+    putPipe(join(folder, 'log'));
+    expect(runCli(['token'], { XDG_DATA_HOME: join(folder, 'data') })).toContain('it is a pipe, not a regular file');
+    const said = runCli(['check', '--config', join(folder, 'trunkline.yaml'), '--log-file', join(folder, 'log')]);
+    expect(said).toContain('cannot be written (it is a pipe that nobody reads, or a socket)');
+  });
+
+  it('a file that no read is careful about does not keep the process: it ends itself after its servers', async () => {
+    const folder = await earlierRun();
+    const held = join(folder, 'held');
+    putPipe(held);
+    const env = { NODE_OPTIONS: `--import ${HANG}`, HELD_FILE: held };
+    gateway = await GatewayProcess.start({ ...OPTIONS, folder, env });
+    await useTools(gateway);
+    expect(await gateway.end()).toBeNull();
+    expect(gateway.stderr).toContain('a file operation hangs, so Trunkline ends itself with SIGKILL');
+    expect(gateway.stderr).toContain('server stopped');
+    expect(gateway.leftovers()).toEqual([]);
+  });
+});
+
+/** What a command that fails writes to stderr. */
+function runCli(args: readonly string[], env: Readonly<Record<string, string>> = {}): string {
+  try {
+    execFileSync(process.execPath, [CLI, ...args], { env: { ...process.env, ...env }, stdio: 'pipe' });
+  } catch (error) {
+    return String((error as { stderr?: unknown }).stderr);
+  }
+  throw new Error('the command has not failed');
+}
