@@ -18,13 +18,14 @@ export interface Failed {
 }
 
 /** The lines that name the cause of the latest failure. Empty while the server runs, or if nothing failed. */
-export function causeOfFailure({ snapshot, log, redact }: Failed, max = MAX_LINES): readonly string[] {
+export function causeOfFailure(failed: Failed, max = MAX_LINES): readonly string[] {
+  const { snapshot, log, redact } = failed;
   const { state, consecutiveFailures } = snapshot;
-  const hasFailed = state === 'backoff' || state === 'parked';
+  const isDown = hasFailed(failed);
   const isRetried = state === 'starting' && consecutiveFailures > 0;
-  if (!hasFailed && !isRetried) return [];
+  if (!isDown && !isRetried) return [];
   // Reading the lines can complete a secret: colors and escapes are gone.
-  return causeLines(log.linesOf(hasFailed ? 'latest' : 'previous'), max).map(redact);
+  return causeLines(log.linesOf(isDown ? 'latest' : 'previous'), max).map(redact);
 }
 
 /** The cause as one line, for the failure of a call. */
@@ -39,27 +40,45 @@ export class StateLog {
   readonly #logger: Pick<Logger, 'info' | 'warn'>;
   /** The last logged state of each instance. */
   readonly #logged = new Map<string, ServerState>();
+  /** The failures whose process groups still end. */
+  readonly #ending = new Map<string, Failed>();
 
   constructor(logger: Pick<Logger, 'info' | 'warn'>) {
     this.#logger = logger;
   }
 
   changed(id: string, failed: Failed): void {
-    const { state, generation, pid, lastFailure, restarts, missing } = failed.snapshot;
-    const hasFailed = state === 'backoff' || state === 'parked';
+    const { state, pid } = failed.snapshot;
+    const ending = this.#ending.get(id);
+    this.#ending.delete(id);
     // While there is a pid, the last output of a failed server may not be read yet.
-    if (this.#logged.get(id) === state || (hasFailed && pid !== undefined)) return;
+    if (hasFailed(failed) && pid !== undefined) {
+      if (this.#logged.get(id) !== state) this.#ending.set(id, failed);
+      return;
+    }
+    // A group that ends after the delay of the restart: the next process starts in the tick in which the group has ended.
+    if (ending !== undefined && !hasFailed(failed)) this.#log(id, ending);
+    if (this.#logged.get(id) !== state) this.#log(id, failed);
+  }
+
+  #log(id: string, failed: Failed): void {
+    const { state, generation, pid, lastFailure, restarts, missing } = failed.snapshot;
     this.#logged.set(id, state);
     const facts = { server: id, state, generation, pid, restarts, ...(missing && { package: missing }) };
-    if (!hasFailed && state !== 'suspect') {
+    if (!hasFailed(failed) && state !== 'suspect') {
       this.#logger.info(facts, `server ${state}`);
       return;
     }
-    const { reason, code, signal } = (hasFailed ? lastFailure : undefined) ?? {};
+    const { reason, code, signal } = (hasFailed(failed) ? lastFailure : undefined) ?? {};
     this.#logger.warn({ ...facts, reason, code, signal, cause: causeOfFailure(failed) }, `server ${state}`);
   }
 
   forget(id: string): void {
     this.#logged.delete(id);
+    this.#ending.delete(id);
   }
+}
+
+function hasFailed({ snapshot: { state } }: Failed): boolean {
+  return state === 'backoff' || state === 'parked';
 }

@@ -69,4 +69,17 @@ describe('the log of states', () => {
     log.changed('a', failed({ state: 'suspect', pid: 8 }));
     expect(records).toHaveLength(4);
   });
+
+  it('has a failure also if the next process starts as soon as the group of the failed one has ended', () => {
+    const { records, log } = logging();
+    log.changed('a', failed({ state: 'starting', pid: 7 }));
+    log.changed('a', failed({ state: 'backoff', pid: 7 }, ['Error: no key']));
+    log.changed('a', failed({ state: 'starting', generation: 2, consecutiveFailures: 1 }));
+    log.changed('a', failed({ state: 'starting', generation: 2, consecutiveFailures: 1, pid: 8 }));
+    expect(records).toMatchObject([
+      { level: 30, msg: 'server starting' },
+      { level: 40, msg: 'server backoff', pid: 7, cause: ['Error: no key'] },
+      { level: 30, msg: 'server starting', generation: 2 },
+    ]);
+  });
 });
