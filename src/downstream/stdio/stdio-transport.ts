@@ -6,6 +6,8 @@ import type { SharedLimit } from '../../io/shared-limit.js';
 import type { Backpressure } from '../../io/streams/backpressure.js';
 import { FairWriter } from '../../io/streams/fair-writer.js';
 import { readInto } from '../../io/streams/read-into.js';
+import type { Clock } from '../../timing/clock.js';
+import { timedReader, type WorkTime } from '../../timing/work-time.js';
 import { ClientPipe, type ClientPipeOptions } from './client-pipe.js';
 
 export interface StdioTransportOptions
@@ -19,6 +21,9 @@ export interface StdioTransportOptions
   readonly partialFrames?: SharedLimit;
   /** Provides the memory that the client's messages are read into. */
   readonly bufferPool?: BufferPool;
+  readonly clock: Pick<Clock, 'now'>;
+  /** Learns how long the work on the client's messages takes. */
+  readonly workTime: WorkTime;
   /** The client's first message was received. Called once. */
   readonly onFirstMessage?: () => void;
   /** The client closed stdin. It may still wait for answers. Called at most once, before `onEnd`. */
@@ -80,7 +85,7 @@ export function openStdioTransport(options: StdioTransportOptions): StdioTranspo
     oversized: () => client.refuseOversized(maxLineBytes),
   };
   const decoder = new LineDecoder({ sink: lines, maxLineBytes, sharedLimit: partialFrames, bufferPool });
-  const input = readInto(options.input, decoder);
+  const input = readInto(options.input, timedReader(decoder, options, 'client', undefined));
   input.once('end', inputEnded);
   input.once('error', inputEnded);
   // EPIPE means that the client has left, which is not an error of the gateway.

@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { legacyEra } from '../../../src/downstream/legacy/legacy-session.js';
 import { openStdioTransport } from '../../../src/downstream/stdio/stdio-transport.js';
 import { Backpressure } from '../../../src/io/streams/backpressure.js';
+import { NO_WORK_TIME } from '../../../src/timing/work-time.js';
 import { scriptGateway } from '../../support/scripted-gateway.js';
 import { flush, lineOf, type Message, scan, writableTo } from '../../support/wire.js';
 
@@ -24,6 +25,8 @@ async function connected(revision: string, output?: Writable) {
     backpressure: new Backpressure(),
     maxLineBytes: 1024 * 1024,
     scan,
+    clock,
+    workTime: NO_WORK_TIME,
     chooseEra: () => era,
     principal: 'somebody',
     onInputEnd: () => told.push('input ended'),
