@@ -13,6 +13,7 @@ import type { ClientProfile } from '../mcp/client-profile.js';
 import type { Logger } from '../observe/logger.js';
 import { KnownSecrets, type SecretSource } from '../observe/redact.js';
 import type { OrphanGuard } from '../process/orphan-guard.js';
+import type { ResourceWatch } from '../process/resource-watch.js';
 import type { StopLadder } from '../supervision/launcher.js';
 import { VERSION } from '../version.js';
 import { ActiveConfig } from './active-config.js';
@@ -97,7 +98,7 @@ export function compose(options: ComposeOptions): Composition {
     catalogues,
     platform = createPlatform(),
   } = options;
-  const { clock, events, partialFrames, internalErrors } = platform;
+  const { clock, events, partialFrames, internalErrors, workTime } = platform;
   const { maxQueued, maxPartialBytes } = config.gateway;
   partialFrames.limitTo(maxPartialBytes);
   const waiting = new SharedLimit(maxQueued);
@@ -105,6 +106,7 @@ export function compose(options: ComposeOptions): Composition {
   secrets.know(config.servers.flatMap(secretsOf));
   const startedAt = clock.now();
   let orphanGuard: OrphanGuard | undefined;
+  let resources: ResourceWatch | undefined;
   const activeConfig = new ActiveConfig({ clock, config, fault: configFault, servesHttp: hasManyConnections });
   const { redact } = secrets;
   const approvals = new Approvals({
@@ -135,6 +137,8 @@ export function compose(options: ComposeOptions): Composition {
     waiting,
     partialFrames,
     internalErrorCount: internalErrors.count,
+    workTime,
+    usageOf: (pid) => resources?.readingOf(pid),
     catalogs,
     canRestart: activeConfig.config.gateway.restartTool,
     servers: [...backends.values()].map((backend) => ({
@@ -149,7 +153,10 @@ export function compose(options: ComposeOptions): Composition {
   });
   const runnable = () => activeConfig.config.servers.flatMap(({ key, child }) => (child === undefined ? [] : [key]));
   const makeOwnTools = (): OwnTool[] => [
-    createStatusTool(statusOf, activeConfig.notice),
+    createStatusTool(statusOf, {
+      notice: activeConfig.notice,
+      readUsage: async (pid) => await resources?.refresh(pid),
+    }),
     ...(activeConfig.config.gateway.restartTool ? [createRestartTool(runnable, (id) => instances.restart(id))] : []),
   ];
   let ownTools = makeOwnTools();
@@ -168,6 +175,7 @@ export function compose(options: ComposeOptions): Composition {
   });
   const gateway = new Gateway({
     clock,
+    workTime,
     ...poolNow(),
     ...settingsNow(),
     create: (...which) => instances.create(...which),
@@ -207,6 +215,7 @@ export function compose(options: ComposeOptions): Composition {
       waiting.limitTo(next.gateway.maxQueued);
       partialFrames.limitTo(next.gateway.maxPartialBytes);
       instances.change(next, changes.adjusted);
+      resources?.limitsChanged();
       if (isOther) apply(changes, notice, before.gateway.restartTool);
       return { ...changes, isOther, needsRestart: activeConfig.needsRestart };
     },
@@ -220,10 +229,12 @@ export function compose(options: ComposeOptions): Composition {
     start: async () => {
       const { OrphanGuard } = await import('../process/orphan-guard.js');
       const { networkVariables } = await import('../process/environment.js');
+      const { watchResources } = await import('./watch-resources.js');
       // Servers and npm can log what they get of these.
       secrets.know([{ env: networkVariables(environment), args: [] }]);
       const newGuard = new OrphanGuard({ clock, logger, runFolder });
-      await instances.load(newGuard);
+      resources = watchResources(clock, logger);
+      await instances.load(newGuard, resources);
       if (isStopped) return;
       orphanGuard = newGuard;
       gateway.start();

@@ -2,6 +2,8 @@ import { describe, expect, it } from 'vitest';
 import { CachedCatalogue, serializeCatalogue } from '../../src/gateway/catalog/cached-catalogue.js';
 import { createStatusTool } from '../../src/gateway/status/status-tool.js';
 import { SharedLimit } from '../../src/io/shared-limit.js';
+import { WorkMeter } from '../../src/timing/work-meter.js';
+import { FakeClock } from '../support/fake-clock.js';
 import { type GatewayScript, offering, scriptGateway, toolOf } from '../support/scripted-gateway.js';
 import { bytesOf, flush, type Message, scan } from '../support/wire.js';
 
@@ -377,6 +379,7 @@ describe('the status of a server', () => {
         partialFrames: new SharedLimit(9),
         internalErrorCount: 0,
       },
+      ...{ workTime: new WorkMeter({ clock: new FakeClock(), onHeld: () => {} }), usageOf: () => undefined },
       catalogs: gateway.catalogs,
       servers: [{ backend, lifecycle, problem: undefined, logLines: [], cause: [], droppedLogLines: 0, instances: [] }],
     }));

@@ -1,4 +1,5 @@
-import { outputOf } from './status-overview.js';
+import { describeBytes } from '../../json/describe-bytes.js';
+import { isNearLimits, outputOf } from './status-overview.js';
 import type { InstanceReport, ListReport, ServerReport } from './status-report.js';
 
 /** Names of withheld entries in the text about all servers. The text about one server has all names. */
@@ -17,7 +18,8 @@ export function renderProblem(server: ServerReport): string[] {
 
 /** A server without a problem about which there is something to know. Empty if there is nothing. */
 export function renderRemarks(server: ServerReport): string[] {
-  const rows = [restartRow(server), ...callRows(server), hiddenTextRow(server, BRIEF_NAMES)].filter(isTold);
+  const usage = isNearLimits(server) && usageRow(server);
+  const rows = [restartRow(server), usage, ...callRows(server), hiddenTextRow(server, BRIEF_NAMES)].filter(isTold);
   return rows.length === 0 ? [] : block(server, rows);
 }
 
@@ -35,6 +37,7 @@ export function renderServer(server: ServerReport): string[] {
       row('approval', `its first ${wereApproved(approval.approved)} approved automatically`),
     server.packageVersion !== null && row('version', server.packageVersion),
     processRow(server),
+    usageRow(server),
     server.problem === '' && restartRow(server),
     instances.length > 1 && row('processes', instances.map(describeInstance).join('; ')),
     trafficRow(server),
@@ -113,12 +116,15 @@ function wereApproved(count: number): string {
 }
 
 function describeFailure({ lastExit }: ServerReport, failure: string): string {
-  // The end of the process and the failure of the handshake can be noticed in either order.
-  const hasEnded = failure === 'exited' || failure.endsWith(': exited');
-  if (hasEnded) return lastExit === null ? 'it ended' : `it ended with ${describeExit(lastExit)}`;
+  if (isExit(failure)) return lastExit === null ? 'it ended' : `it ended with ${describeExit(lastExit)}`;
   return failure === 'start-timeout' || failure.endsWith(': timeout')
     ? 'it was not ready in time (setting `startTimeout`)'
     : failure;
+}
+
+/** The end of the process and the failure of the handshake can be noticed in either order. */
+function isExit(failure: string): boolean {
+  return failure === 'exited' || failure.endsWith(': exited');
 }
 
 function describeExit({ code, signal, secondsAgo }: NonNullable<ServerReport['lastExit']>): string {
@@ -164,10 +170,28 @@ function adviceRow({ advice }: ServerReport): Row {
   return advice !== '' && row('what to do', advice);
 }
 
-function restartRow({ restarts, lastExit }: ServerReport): Row {
+function restartRow(server: ServerReport): Row {
+  const { restarts, lastExit, lastFailure } = server;
   if (restarts === 0) return undefined;
+  const times = restarts === 1 ? 'once' : `${restarts} times`;
+  // An exit is told below, as the end of the process.
+  const reason =
+    lastFailure === null || isExit(lastFailure) ? '' : `; the last failure: ${describeFailure(server, lastFailure)}`;
   const end = lastExit === null ? '' : `; the last process ended with ${describeExit(lastExit)}`;
-  return row('restarted', `${restarts === 1 ? 'once' : `${restarts} times`}${end}`);
+  return row('restarted', `${times}${reason}${end}`);
+}
+
+/** What its processes use, and what they may use. */
+function usageRow({ usage, resourceLimits: { memoryBytes, processes } }: ServerReport): Row {
+  if (usage === null) return undefined;
+  const { cpuPercent } = usage;
+  const uses = [
+    `${describeBytes(usage.memoryBytes)} of memory${memoryBytes === null ? '' : ` (limit ${describeBytes(memoryBytes)})`}`,
+    cpuPercent !== null && `${cpuPercent} % of a processor`,
+    `${duration(usage.cpuSeconds)} of processor time in all`,
+    `${usage.processes} ${usage.processes === 1 ? 'process' : 'processes'}${processes === null ? '' : ` (limit ${processes})`}`,
+  ];
+  return row('uses', uses.filter(isTold).join(', '));
 }
 
 function processRow({ pid, uptimeSeconds, generation, protocolVersion }: ServerReport): Row {

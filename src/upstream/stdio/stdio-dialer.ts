@@ -9,8 +9,11 @@ import { createComputingProbe } from '../../process/computing-probe.js';
 import { endGroup } from '../../process/end-group.js';
 import { childEnvironment } from '../../process/environment.js';
 import type { GroupGuard } from '../../process/orphan-guard.js';
+import type { ResourceWatch } from '../../process/resource-watch.js';
 import { type SpawnedChild, spawnChild } from '../../process/spawn-child.js';
 import type { ChildSpec } from '../../supervision/child-spec.js';
+import { NO_LIMITS } from '../../supervision/resource-limits.js';
+import { timed, timedReader, type WorkTime } from '../../timing/work-time.js';
 import { LivenessProbe } from '../health/liveness-probe.js';
 import type { Dialect, Dialed, Dialer, DialOutcome, DialTarget, UpstreamListener } from '../port.js';
 import { type BridgeEvents, type BridgeOptions, StdioBridge } from './stdio-bridge.js';
@@ -21,6 +24,7 @@ export interface StdioDialerOptions
   readonly dialect: Dialect;
   readonly backpressure: Backpressure;
   readonly orphanGuard: GroupGuard;
+  readonly resources: Pick<ResourceWatch, 'add'>;
   readonly logger: Pick<Logger, 'debug' | 'error'>;
   /** The gateway's own environment. Servers get only the variables of an allowlist. */
   readonly environment: Readonly<Record<string, string | undefined>>;
@@ -28,6 +32,7 @@ export interface StdioDialerOptions
   readonly hasManyConnections: boolean;
   readonly onInternalError: OnInternalError;
   readonly events: EventSink;
+  readonly workTime: WorkTime;
 }
 
 /** After an exit, the rest of the output is read for this long. Requests that are still in flight then fail. */
@@ -45,8 +50,8 @@ export class StdioDialer implements Dialer {
   }
 
   dial(target: DialTarget, listener: UpstreamListener): Dialed {
-    const { clock, logger, orphanGuard } = this.#options;
-    const { spec, generation, log } = target;
+    const { clock, logger, orphanGuard, resources } = this.#options;
+    const { spec, generation, log, limits = () => NO_LIMITS } = target;
     let hasExited = false;
     let reportSpawnFailure: (failure: DialOutcome) => void = () => {};
     const spawnFailure = new Promise<DialOutcome>((resolve) => {
@@ -71,8 +76,13 @@ export class StdioDialer implements Dialer {
         },
       },
     );
-    if (spawned.pid === undefined) orphanGuard.retract();
-    else orphanGuard.add(spawned.pid);
+    let unwatch = () => {};
+    if (spawned.pid === undefined) {
+      orphanGuard.retract();
+    } else {
+      orphanGuard.add(spawned.pid);
+      unwatch = resources.add({ pid: spawned.pid, limits, onExceeded: giveUp });
+    }
     const { child, bridge } = this.#join(spawned, target, listener, {
       silent: () => livenessProbe.start(),
       violated: giveUp,
@@ -90,6 +100,7 @@ export class StdioDialer implements Dialer {
       isComputing: child.pid === undefined ? undefined : createComputingProbe(child.pid),
       connection: child.pid === undefined ? spawnFailure : this.#open(bridge, target, listener),
       end: async (ladder) => {
+        unwatch();
         // After an exit the bridge closes by itself, once the last output is read.
         if (!hasExited) bridge.close('stopped');
         // The next generation must not start while a process of this one may still run.
@@ -145,11 +156,11 @@ export class StdioDialer implements Dialer {
           log.add(`stdout (${reason}): ${new TextDecoder().decode(line.subarray(0, JUNK_BYTES))}`),
       },
     });
-    const stdout = readInto(spawned.stdout, bridge);
+    const stdout = readInto(spawned.stdout, timedReader(bridge, this.#options, 'output', spec.key));
     // The exit follows, and only the exit counts.
     stdout.on('error', () => {});
     backpressure.add(stdout, spec.key);
-    spawned.stderr.on('data', (chunk: Uint8Array) => log.write(chunk));
+    spawned.stderr.on('data', (chunk: Uint8Array) => timed(this.#options, 'stderr', spec.key, () => log.write(chunk)));
     spawned.stderr.once('close', () => log.end());
     return { child: { ...spawned, stdout }, bridge };
   }

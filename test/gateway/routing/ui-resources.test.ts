@@ -2,6 +2,8 @@ import { describe, expect, it } from 'vitest';
 import { reportStatus } from '../../../src/gateway/status/status.js';
 import { SharedLimit } from '../../../src/io/shared-limit.js';
 import { uiAlias } from '../../../src/mcp/ui-uri.js';
+import { WorkMeter } from '../../../src/timing/work-meter.js';
+import { FakeClock } from '../../support/fake-clock.js';
 import { type ServerScript, scriptGateway, toolOf } from '../../support/scripted-gateway.js';
 import { sha256 } from '../../support/sha256.js';
 import { flush, type Message } from '../../support/wire.js';
@@ -156,6 +158,8 @@ describe('a user interface that two servers have', () => {
       waiting: new SharedLimit(1),
       partialFrames: new SharedLimit(1),
       internalErrorCount: 0,
+      workTime: new WorkMeter({ clock: new FakeClock(), onHeld: () => {} }),
+      usageOf: () => undefined,
     };
     const report = reportStatus({ ...facts, catalogs: gateway.catalogs, servers });
     expect(report.servers.map(({ resources }) => [resources.exposed, resources.quarantined])).toEqual([

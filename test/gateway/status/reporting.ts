@@ -3,6 +3,7 @@ import { reportStatus } from '../../../src/gateway/status/status.js';
 import type { ProcessFacts, ServerFacts, StatusFacts } from '../../../src/gateway/status/status-facts.js';
 import type { StatusReport } from '../../../src/gateway/status/status-report.js';
 import { SharedLimit } from '../../../src/io/shared-limit.js';
+import { WorkMeter } from '../../../src/timing/work-meter.js';
 import { type ServerScript, scriptGateway } from '../../support/scripted-gateway.js';
 
 /** A server that runs for a minute. */
@@ -64,6 +65,8 @@ export async function given({
     waiting: new SharedLimit(1_024),
     partialFrames: new SharedLimit(1_000),
     internalErrorCount: 0,
+    workTime: new WorkMeter({ clock: { now: () => 0 }, onHeld: () => {} }),
+    usageOf: () => undefined,
     servers: [
       {
         backend: world.server('a').backend,
