@@ -33,7 +33,7 @@ const FRESH_MS = 1_000;
 /** An older reading says nothing about what the processor does now. */
 const STALE_MS = 60_000;
 /** Time between the two readings that show what the processor does now. */
-const PAIR_MS = 250;
+const PAIR_MS = 100;
 const READINGS_TO_EXCEED = 2;
 
 interface Watched {

@@ -85,7 +85,7 @@ describe('work that holds the event loop', () => {
     const stop = gateway.composition.platform.events.subscribe('message.relayed', ({ direction }) => {
       if (direction === 'from-server') aheadMs += 700;
     });
-    await client.call('f__answer', { nonce: 'n' });
+    await client.call('f__oversized', { bytes: 2_048 });
     stop();
     const held = gateway.log.map((line) => JSON.parse(line)).filter(({ work }) => work !== undefined);
     expect(held).toMatchObject([

@@ -51,9 +51,9 @@ describe('a group without limits', () => {
     await flush();
     expect(watch.readingOf(1)).toEqual(USAGE);
     usages.set(1, { ...USAGE, cpuMs: 50 });
-    await pass(250);
+    await pass(100);
     await refreshed;
-    expect(watch.readingOf(1)).toEqual({ ...USAGE, cpuMs: 50, cpuShare: 0.2 });
+    expect(watch.readingOf(1)).toEqual({ ...USAGE, cpuMs: 50, cpuShare: 0.5 });
     expect(requested).toEqual([[{ pid: 1, lookCloselyAboveBytes: 0 }], [{ pid: 1, lookCloselyAboveBytes: 0 }]]);
     expect(clock.pending).toBe(0);
   });
@@ -63,7 +63,7 @@ describe('a group without limits', () => {
     add(1, () => ({}));
     const both = Promise.all([watch.refresh(1), watch.refresh(1)]);
     await flush();
-    await pass(250);
+    await pass(100);
     await both;
     await watch.refresh(1);
     expect(requested).toHaveLength(2);
@@ -80,7 +80,7 @@ describe('a group without limits', () => {
     const remove = add(1, () => ({}));
     const refreshed = watch.refresh(1);
     await flush();
-    await pass(250);
+    await pass(100);
     await refreshed;
     remove();
     expect(watch.readingOf(1)).toBeUndefined();

@@ -80,7 +80,7 @@ describe('how long the pieces of work take', () => {
 });
 
 describe('work is measured', () => {
-  it('for each read of a stream', () => {
+  it('for each read of a stream that has at least 1 KiB', () => {
     const { clock, workTime } = meter();
     const read: number[] = [];
     const reader = timedReader(
@@ -96,8 +96,10 @@ describe('work is measured', () => {
       'a',
     );
     expect(reader.freeSpace).toHaveLength(8);
-    reader.filled(3);
-    expect(read).toEqual([3]);
+    reader.filled(1_023);
+    expect(workTime.longest).toBeUndefined();
+    reader.filled(1_024);
+    expect(read).toEqual([1_023, 1_024]);
     expect(workTime.longest).toMatchObject({ work: 'reading the output of a', ms: 40 });
   });
 
