@@ -35,7 +35,7 @@ const LIMITS = {
 export async function openInside(concurrency) {
   await Promise.all([loadBreaker(), loadQueue()]);
   const platform = createPlatform();
-  const { clock, scan, backpressure, unfinishedLines, bufferPool, internalErrors } = platform;
+  const { clock, workTime, scan, backpressure, unfinishedLines, bufferPool, internalErrors } = platform;
   platform.events.subscribe('internal.error', ({ error }) => console.error(error));
   const gateway = new Gateway({
     clock,
@@ -59,6 +59,8 @@ export async function openInside(concurrency) {
     maxLineBytes: 64 * MIB,
     unfinishedLines,
     bufferPool,
+    clock,
+    workTime,
     scan,
     chooseEra: createEraChooser(platform, gateway, { name: 'trunkline', version: '1.0.0' }),
     principal: 'local',

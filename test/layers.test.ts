@@ -30,7 +30,7 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   // The clients before us.
   downstream: [...TEXT, 'io', 'upstream'],
   'downstream/legacy': [...BASE, 'io', 'downstream', 'upstream'],
-  'downstream/stdio': [...TEXT, 'errors', 'io', 'io/streams', 'downstream', 'node'],
+  'downstream/stdio': [...TEXT, 'timing', 'errors', 'io', 'io/streams', 'downstream', 'node'],
   'downstream/http': [...BASE, 'io', 'io/streams', 'downstream', 'observe/events', 'node', 'npm:fastify'],
   // The servers behind us.
   upstream: [...TEXT, 'io', 'supervision'],

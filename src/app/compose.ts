@@ -14,6 +14,7 @@ import type { Logger } from '../observe/logger.js';
 import { KnownSecrets } from '../observe/redact.js';
 import type { SecretSource } from '../observe/secret-values.js';
 import type { OrphanGuard } from '../process/orphan-guard.js';
+import type { ResourceWatch } from '../process/resource-watch.js';
 import type { StopLadder } from '../supervision/launcher.js';
 import { VERSION } from '../version.js';
 import { ActiveConfig } from './active-config.js';
@@ -98,7 +99,7 @@ export function compose(options: ComposeOptions): Composition {
     catalogues,
     platform = createPlatform(),
   } = options;
-  const { clock, events, unfinishedLines, internalErrors } = platform;
+  const { clock, events, unfinishedLines, internalErrors, workTime } = platform;
   const limitUnfinishedLines = ({ maxPartialBytes, lineTimeoutMs }: Config['gateway']) => {
     unfinishedLines.memory.limitTo(maxPartialBytes);
     unfinishedLines.stalls.limitTo(lineTimeoutMs);
@@ -109,6 +110,7 @@ export function compose(options: ComposeOptions): Composition {
   secrets.know(config.servers.flatMap(secretsOf));
   const startedAt = clock.now();
   let orphanGuard: OrphanGuard | undefined;
+  let resources: ResourceWatch | undefined;
   const activeConfig = new ActiveConfig({ clock, config, fault: configFault, servesHttp: hasManyConnections });
   const { redact } = secrets;
   const approvals = new Approvals({
@@ -140,6 +142,8 @@ export function compose(options: ComposeOptions): Composition {
     partialFrames: unfinishedLines.memory,
     requestBodies: platform.requestBodies,
     internalErrorCount: internalErrors.count,
+    workTime,
+    usageOf: (pid) => resources?.readingOf(pid),
     catalogs,
     canRestart: activeConfig.config.gateway.restartTool,
     servers: [...backends.values()].map((backend) => ({
@@ -154,7 +158,10 @@ export function compose(options: ComposeOptions): Composition {
   });
   const runnable = () => activeConfig.config.servers.flatMap(({ key, child }) => (child === undefined ? [] : [key]));
   const makeOwnTools = (): OwnTool[] => [
-    createStatusTool(statusOf, activeConfig.notice),
+    createStatusTool(statusOf, {
+      notice: activeConfig.notice,
+      readUsage: async (pid) => await resources?.refresh(pid),
+    }),
     ...(activeConfig.config.gateway.restartTool ? [createRestartTool(runnable, (id) => instances.restart(id))] : []),
   ];
   let ownTools = makeOwnTools();
@@ -173,6 +180,7 @@ export function compose(options: ComposeOptions): Composition {
   });
   const gateway = new Gateway({
     clock,
+    workTime,
     ...poolNow(),
     ...settingsNow(),
     create: (...which) => instances.create(...which),
@@ -212,6 +220,7 @@ export function compose(options: ComposeOptions): Composition {
       waiting.limitTo(next.gateway.maxQueued);
       limitUnfinishedLines(next.gateway);
       instances.change(next, changes.adjusted);
+      resources?.limitsChanged();
       if (isOther) apply(changes, notice, before.gateway.restartTool);
       return { ...changes, isOther, needsRestart: activeConfig.needsRestart };
     },
@@ -225,10 +234,12 @@ export function compose(options: ComposeOptions): Composition {
     start: async () => {
       const { OrphanGuard } = await import('../process/orphan-guard.js');
       const { networkVariables } = await import('../process/environment.js');
+      const { watchResources } = await import('./watch-resources.js');
       // Servers and npm can log what they get of these.
       secrets.know([{ env: networkVariables(environment), args: [] }]);
       const newGuard = new OrphanGuard({ clock, logger, runFolder });
-      await instances.load(newGuard);
+      resources = watchResources(clock, logger);
+      await instances.load(newGuard, resources);
       if (isStopped) return;
       orphanGuard = newGuard;
       gateway.start();

@@ -12,6 +12,9 @@ export function logEvents(events: EventSource, logger: Logger): void {
   events.subscribe('lists.merged', ({ tools, only }) => {
     if (only === undefined) warnOfToolCount(tools);
   });
+  events.subscribe('loop.held', ({ work, ms, skipped }) => {
+    logger.warn({ work, ms, ...(skipped > 0 && { skipped }) }, 'one piece of work held up all servers and clients');
+  });
   events.subscribe('client.connected', ({ kind, ...client }) => logger.info(client, 'client connected'));
   events.subscribe('client.left', ({ kind, ...client }) => logger.info(client, 'client left'));
 }

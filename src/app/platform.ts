@@ -8,6 +8,8 @@ import { createScan, type ScanEnvelope } from '../mcp/envelope.js';
 import { EventBus } from '../observe/events/event-bus.js';
 import { systemClock } from '../observe/system-clock.js';
 import type { Clock } from '../timing/clock.js';
+import { WorkMeter } from '../timing/work-meter.js';
+import { timedClock } from '../timing/work-time.js';
 import { createBufferPool } from './create-buffer-pool.js';
 
 /** What the transports and the gateway share. It is small, since it loads before the first transport opens. */
@@ -24,6 +26,8 @@ export interface Platform {
   readonly bufferPool: BufferPool;
   readonly events: EventBus;
   readonly internalErrors: InternalErrorLog;
+  /** What holds the event loop, and for how long. */
+  readonly workTime: WorkMeter;
 }
 
 /** Used until the configuration is read. */
@@ -32,8 +36,12 @@ const LINE_TIMEOUT_MS = 30_000;
 
 export function createPlatform(): Platform {
   const events = new EventBus();
-  return {
+  const workTime = new WorkMeter({
     clock: systemClock,
+    onHeld: ({ work, ms, skipped }) => events.emit({ kind: 'loop.held', work, ms: Math.round(ms), skipped }),
+  });
+  return {
+    clock: timedClock(systemClock, workTime),
     scan: createScan(isUtf8),
     backpressure: new Backpressure(),
     unfinishedLines: new UnfinishedLines({
@@ -46,5 +54,6 @@ export function createPlatform(): Platform {
     bufferPool: createBufferPool(systemClock),
     events,
     internalErrors: new InternalErrorLog(events),
+    workTime,
   };
 }

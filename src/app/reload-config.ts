@@ -5,6 +5,7 @@ import { ConfigError } from '../config/config-error.js';
 import { candidateFiles } from '../config/find-config.js';
 import type { FileWatch } from '../files/watch-files.js';
 import type { Logger } from '../observe/logger.js';
+import { timed } from '../timing/work-time.js';
 import type { Composition } from './compose.js';
 import type { GlobalOptions } from './global-options.js';
 import { readConfig, readConfigFile } from './read-config.js';
@@ -80,7 +81,9 @@ async function applyFile(
 ): Promise<Config | undefined> {
   try {
     const config = await read();
-    const { needsRestart, ...changes } = composition.change(config);
+    const { needsRestart, ...changes } = timed(composition.platform, 'configuration', undefined, () =>
+      composition.change(config),
+    );
     if (changes.isOther) {
       logger.info(changes, 'applied the changed configuration');
       logConfig(config, logger);

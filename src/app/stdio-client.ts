@@ -38,6 +38,8 @@ export async function openStdioClient(platform: Platform, gateway: PendingGatewa
     maxLineBytes: MAX_LINE_BYTES,
     unfinishedLines: platform.unfinishedLines,
     bufferPool: platform.bufferPool,
+    clock: platform.clock,
+    workTime: platform.workTime,
     scan: platform.scan,
     chooseEra: createEraChooser(platform, gateway, IDENTITY),
     principal: LOCAL_USER,

@@ -18,9 +18,11 @@ import { ChildInstaller } from '../packages/child-installer.js';
 import type { PackagePlaces } from '../packages/installed-packages.js';
 import type { PackageInstaller } from '../packages/package-installer.js';
 import type { GroupGuard } from '../process/orphan-guard.js';
+import type { ResourceWatch } from '../process/resource-watch.js';
 import type { ChildSpec } from '../supervision/child-spec.js';
 import type { Launcher, StopLadder } from '../supervision/launcher.js';
 import { Supervisor } from '../supervision/supervisor.js';
+import { timed } from '../timing/work-time.js';
 import { loadBreaker } from '../upstream/health/circuit-breaker.js';
 import { BackendLauncher, type LaunchTarget } from './backend-launcher.js';
 import { rulesOf } from './backend-rules.js';
@@ -90,7 +92,7 @@ export class SupervisedBackends {
       launcher: {
         launch: (spec, ...launch) => {
           this.#instances.get(spec.key)?.log.beginAttempt();
-          return this.#launcher.launch(spec, ...launch);
+          return timed(platform, 'start', spec.key, () => this.#launcher.launch(spec, ...launch));
         },
       },
       installer: this.#installer,
@@ -135,7 +137,7 @@ export class SupervisedBackends {
   }
 
   /** Loads the code that starts servers, which the first answers to a client do not need. Call it before any start. */
-  async load(orphanGuard: GroupGuard): Promise<void> {
+  async load(orphanGuard: GroupGuard, resources: ResourceWatch): Promise<void> {
     const [{ StdioDialer }, { legacyDialect }] = await Promise.all([
       import('../upstream/stdio/stdio-dialer.js'),
       import('../upstream/legacy/legacy-dialect.js'),
@@ -145,7 +147,7 @@ export class SupervisedBackends {
     const dialect = legacyDialect;
     const dialer = new StdioDialer({
       ...platform,
-      ...{ dialect, orphanGuard, logger, environment, hasManyConnections, onInternalError },
+      ...{ dialect, orphanGuard, resources, logger, environment, hasManyConnections, onInternalError },
       workBudget: new WorkBudget(platform.clock),
     });
     this.#orphanGuard = orphanGuard;
@@ -168,7 +170,8 @@ export class SupervisedBackends {
       isFollowed: () => logger.level === 'debug',
     });
     const backend = this.#createBackend(server, id, listenerFor);
-    const instance: Instance = { server, backend, profile, log, cacheEntry: () => undefined, ...server.frames };
+    const limits = () => instance.server.limits;
+    const instance: Instance = { server, backend, profile, log, limits, cacheEntry: () => undefined, ...server.frames };
     this.#instances.set(id, instance);
     const { child } = server;
     if (child !== undefined) this.#supervisor.add({ ...this.#installer.completed(child), key: id });
@@ -196,6 +199,7 @@ export class SupervisedBackends {
     return {
       lifecycle: instance?.server.child === undefined ? undefined : this.#supervisor.snapshot(id),
       problem: instance?.server.problem,
+      limits: instance?.server.limits,
       packageVersion: this.#installer.versionOf(instance?.server.package),
       logLines: instance?.log.lines ?? [],
       cause: this.#explain(id, causeOfFailure) ?? [],
@@ -262,6 +266,7 @@ export class SupervisedBackends {
       key,
       id,
       clock: platform.clock,
+      workTime: platform.workTime,
       waiting,
       listenerFor,
       events: platform.events,

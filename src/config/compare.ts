@@ -52,7 +52,8 @@ function ofProcess({ child, problem, sharing, frames }: ServerConfig) {
 }
 
 /** The facts that apply at once, without another process. */
-function ofTrunkline({ child, prefix, tools, methods, trusted, calls, start, idleStopMs, approval }: ServerConfig) {
+function ofTrunkline(server: ServerConfig) {
+  const { child, prefix, tools, methods, trusted, calls, start, idleStopMs, approval, limits } = server;
   const { timeouts, restart } = child ?? {};
-  return { timeouts, restart, prefix, tools, methods, trusted, calls, start, idleStopMs, approval };
+  return { timeouts, restart, prefix, tools, methods, trusted, calls, start, idleStopMs, approval, limits };
 }

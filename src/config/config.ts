@@ -1,5 +1,6 @@
 import type { CallLimits } from '../gateway/dispatch/call-limits.js';
 import type { ChildSpec, PackageRequest } from '../supervision/child-spec.js';
+import type { ResourceLimits } from '../supervision/resource-limits.js';
 import type { Stamp } from './stamp.js';
 
 /** A configuration file, checked and resolved. Times are milliseconds, sizes bytes, paths absolute. */
@@ -38,6 +39,8 @@ export interface ServerConfig {
   readonly trusted: boolean;
   readonly calls: CallLimits;
   readonly frames: FrameLimits;
+  /** What the processes of one instance may use together. */
+  readonly limits: ResourceLimits;
   /** The variables that the entry refers to as `${NAME}`, with their values, so that secrets can be removed from logs. */
   readonly references: Readonly<Record<string, string>>;
 }

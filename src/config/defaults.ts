@@ -23,6 +23,7 @@ export const DEFAULTS = {
     parkedProbe: '5m',
     parkedProbeMax: '60m',
   },
+  limits: {},
 } as const;
 
 /** Defaults of the switches in the entry of a server. `defaults:` has none of them. */

@@ -19,8 +19,8 @@ export function duration(standard: string, description: string, range: Range<str
   });
 }
 
-/** A string such as `64MiB`, parsed to bytes. */
-export function bytes(standard: string, description: string, range: Range<string>) {
+/** A string such as `64MiB`, parsed to bytes. Leave `standard` undefined if there is no default. */
+export function bytes(standard: string | undefined, description: string, range: Range<string>) {
   return quantity(standard, description, range, {
     kind: 'a size',
     pattern: BYTES_PATTERN,
@@ -29,7 +29,7 @@ export function bytes(standard: string, description: string, range: Range<string
   });
 }
 
-/** A whole number. Leave `standard` undefined if the default depends on the machine. */
+/** A whole number. Leave `standard` undefined if there is no default, or it depends on the machine. */
 export function count(standard: number | undefined, description: string, { min, max }: Range<number>) {
   const expected = expects(`a whole number from ${min} to ${max}`, { quote: true });
   return z
@@ -85,7 +85,7 @@ interface Quantity {
 }
 
 function quantity(
-  standard: string,
+  standard: string | undefined,
   description: string,
   { min, max }: Range<string>,
   { kind, pattern, form, parse }: Quantity,
@@ -100,9 +100,10 @@ function quantity(
       z.regex(pattern, { error, abort: true }),
       z.refine(inRange, expects(`${kind} from ${min} to ${max}`, { quote: true })),
     );
-  return z
-    .pipe(written, z.transform(parse))
-    .register(z.globalRegistry, { description: `${description} From ${min} to ${max}.`, default: standard });
+  return z.pipe(written, z.transform(parse)).register(z.globalRegistry, {
+    description: `${description} From ${min} to ${max}.`,
+    ...(standard !== undefined && { default: standard }),
+  });
 }
 
 function isBareNumber(input: unknown): boolean {

@@ -101,7 +101,12 @@ function resolveServer(
     },
     references: resolved.child === undefined ? {} : references(entry, surroundings),
     frames: { maxFrameBytes: settings.maxFrame, maxUnwrittenBytes: settings.maxUnwritten },
+    limits: resourceLimits(settings),
   };
+}
+
+function resourceLimits({ limits: { memory, processes } }: ServerSettings): ServerConfig['limits'] {
+  return { ...(memory !== undefined && { memoryBytes: memory }), ...(processes !== undefined && { processes }) };
 }
 
 function references({ args = [], command = '', cwd = '', env = {} }: ServerEntry, { env: variables }: Surroundings) {

@@ -3,6 +3,7 @@ import { APPROVAL_MODES, SHARING_MODES, START_MODES } from './config.js';
 import { DEFAULTS, SWITCH_DEFAULTS } from './defaults.js';
 import { bytes, count, described, duration, expects, flag, list, oneOf, text } from './fields.js';
 import { gatewaySection } from './gateway-settings.js';
+import { limitSettings, limits } from './limit-settings.js';
 import { SERVER_KEY_MAX_LENGTH, SERVER_KEY_PATTERN, sameButForCase, serverKeyFault } from './server-key.js';
 
 const SIZE_RANGE = { min: '1KiB', max: '256MiB' };
@@ -104,6 +105,7 @@ const tunables = z.exactPartial(
     {
       ...settings.shape,
       restart,
+      limits,
     },
     expects('a map of settings'),
   ),
@@ -178,6 +180,7 @@ const serverFields = z.strictObject(
       }),
     ...settings.shape,
     restart,
+    limits,
   },
   expects('a map with `package` or `command`'),
 );
@@ -232,6 +235,7 @@ const defaults = z.exactPartial(
     {
       ...settings.shape,
       restart,
+      limits,
       env: described(
         variables,
         'Environment variables of all servers, and of npm when it installs a package. The `env` of a server overrides them.',
@@ -264,7 +268,7 @@ export type ServerEntry = z.output<typeof server>;
 export type Tunables = z.output<typeof tunables>;
 
 /** Built-in settings of a server, parsed by the same rules as the file. */
-export const BUILT_IN = z.extend(settings, { restart: restartSettings }).parse(DEFAULTS);
+export const BUILT_IN = z.extend(settings, { restart: restartSettings, limits: limitSettings }).parse(DEFAULTS);
 export type ServerSettings = typeof BUILT_IN;
 
 /** Merges settings: an entry overrides `defaults:`, which overrides the built-in settings. */
@@ -274,6 +278,7 @@ export function withDefaults(entry: Tunables, defaults: Tunables): ServerSetting
     ...defaults,
     ...entry,
     restart: { ...BUILT_IN.restart, ...defaults.restart, ...entry.restart },
+    limits: { ...BUILT_IN.limits, ...defaults.limits, ...entry.limits },
   };
 }
 

@@ -9,6 +9,7 @@ import { isRepeatable, METHODS, TASK_METHODS } from '../mcp/methods.js';
 import type { Hmac } from '../mcp/task-id.js';
 import type { EventSink } from '../observe/events/event-bus.js';
 import type { Clock } from '../timing/clock.js';
+import type { WorkTime } from '../timing/work-time.js';
 import type { Catalogs } from './catalog/catalogs.js';
 import { MergedLists } from './catalog/merged-lists.js';
 import { answerList } from './catalog/paged-list.js';
@@ -27,6 +28,7 @@ import type { Tasks } from './tasks/tasks.js';
 
 export interface ClientViewOptions {
   readonly clock: Clock;
+  readonly workTime?: WorkTime | undefined;
   /** In the order of the configuration. */
   readonly backends: readonly Backend[];
   readonly naming: ListNaming;
@@ -83,9 +85,8 @@ export class ClientView {
     this.#subscriptions = options.subscriptions;
     this.#logs = options.logs;
     this.#tasks = options.tasks;
-    const onMerged = (catalogs: Catalogs) => this.#merged(catalogs);
     this.#lists = new MergedLists(
-      { servers: backends, ownTools, naming, paging: { hmac }, onMerged },
+      { ...options, servers: backends, paging: { hmac }, onMerged: (catalogs) => this.#merged(catalogs) },
       before === undefined ? undefined : before.#lists,
     );
     this.#announcements = new ListAnnouncements({

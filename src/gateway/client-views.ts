@@ -5,7 +5,7 @@ import type { OwnTool } from './status/own-tool.js';
 export interface ClientViewsOptions
   extends Pick<
     ClientViewOptions,
-    'clock' | 'subscriptions' | 'logs' | 'tasks' | 'hmac' | 'onInternalError' | 'events'
+    'clock' | 'workTime' | 'subscriptions' | 'logs' | 'tasks' | 'hmac' | 'onInternalError' | 'events'
   > {
   readonly settings: () => { readonly ownTools: readonly OwnTool[]; readonly startupWaitMs: number };
 }

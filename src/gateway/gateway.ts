@@ -5,6 +5,7 @@ import { METHODS } from '../mcp/methods.js';
 import type { Hmac } from '../mcp/task-id.js';
 import { type EventSink, NO_EVENTS } from '../observe/events/event-bus.js';
 import type { Clock } from '../timing/clock.js';
+import type { WorkTime } from '../timing/work-time.js';
 import type { ServerRequest } from '../upstream/port.js';
 import { type Catalogs, mergeCatalogs } from './catalog/catalogs.js';
 import type { ClientView } from './client-view.js';
@@ -27,6 +28,7 @@ export interface GatewayOptions extends Omit<BackendPoolOptions, 'create'>, Gate
   /** Creates a backend with an id of its own. Its server learns of the client once `profile` resolves. */
   readonly create: (...args: [...Parameters<BackendPoolOptions['create']>, ListenerFor]) => RunningBackend;
   readonly clock: Clock;
+  readonly workTime?: WorkTime | undefined;
   /** Seals what ends with this process: cursors and the ids of clients' tasks. */
   readonly hmac: Hmac;
   /** Seals the ids of servers' tasks. Its key outlives this process, because clients may keep the ids. */
@@ -90,13 +92,11 @@ export class Gateway implements GatewayPort {
       aliasesOf: (client, { key }) => this.#clients.get(client)?.view.catalogs.ui.aliasesOf(key),
     });
     this.#views = new ClientViews({
-      clock: options.clock,
+      ...options,
       settings: () => this.#settings,
       subscriptions: this.#subscriptions,
       logs: this.#logs,
       tasks: this.#tasks,
-      hmac,
-      onInternalError,
       events: this.#events,
     });
     this.#pool = new BackendPool({

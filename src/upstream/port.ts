@@ -6,6 +6,7 @@ import type { NotificationEnvelope, RequestEnvelope, ResponseEnvelope } from '..
 import type { ServerDescription } from '../mcp/initialize-result.js';
 import type { ChildSpec } from '../supervision/child-spec.js';
 import type { ChildExit, Launched } from '../supervision/launcher.js';
+import type { ResourceLimits } from '../supervision/resource-limits.js';
 
 /*
  * The port to the servers behind the gateway.
@@ -43,6 +44,8 @@ export interface DialTarget {
   readonly maxFrameBytes: number;
   /** Requests fail as `overloaded` while more bytes than this wait for the server to read them. */
   readonly maxUnwrittenBytes: number;
+  /** What the processes of the server may use now; nothing is limited if absent. */
+  readonly limits?: () => ResourceLimits;
 }
 
 /** Where the output of a server goes that is no protocol message. */

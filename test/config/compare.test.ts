@@ -75,6 +75,7 @@ servers:
     ['concurrency', 'concurrency: 1'],
     ['stopGrace', 'stopGrace: 1s'],
     ['restart', 'restart: { budget: 1 }'],
+    ['limits', 'limits: { memory: 1GiB }'],
   ])('leaves the process alone when only %s changes', (_what, member) => {
     const after = BEFORE.replace('args: [one]', `args: [one], ${member}`);
     expect(changes(BEFORE, after)).toStrictEqual({ ...NOTHING, adjusted: ['a'], unchanged: ['b', 'c'] });

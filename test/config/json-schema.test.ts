@@ -38,7 +38,9 @@ describe('the JSON Schema for editors', () => {
     expect(env).toMatchObject({ type: 'object', additionalProperties: { type: 'string' } });
     expect(schema.definitions.Server.properties).toMatchObject(defaults);
     expect(Object.keys(defaults).sort()).toStrictEqual(Object.keys(BUILT_IN).sort());
-    const { restart, ...settings } = defaults;
+    // Nothing is limited by default.
+    const { restart, limits, ...settings } = defaults;
+    for (const limit of Object.values(limits?.properties ?? {})) expect(limit).not.toHaveProperty('default');
     for (const setting of Object.values({ ...settings, ...restart?.properties })) {
       expect(setting).toHaveProperty('default');
     }

@@ -45,6 +45,7 @@ describe('a server of the file', () => {
         },
         references: {},
         frames: { maxFrameBytes: 67_108_864, maxUnwrittenBytes: 4_194_304 },
+        limits: {},
       },
     ]);
     expect(config.warnings).toStrictEqual([]);
@@ -58,6 +59,14 @@ servers:
 `);
     expect(calls).toMatchObject({ idleTimeoutMs: 20_000, concurrency: 2, maxQueued: 64 });
     expect(child?.restart).toMatchObject({ budget: 3, firstDelayMs: 1000, maxDelayMs: 30_000 });
+  });
+
+  test('has no resource limits by default, and merges those that are set', () => {
+    const limited = 'defaults: { limits: { memory: 1GiB, processes: 64 } }\n';
+    const entry = 'servers: { own: { command: node, limits: { memory: 512MiB } } }\n';
+    expect(loadServer('servers: { own: { command: node } }\n').limits).toStrictEqual({});
+    expect(loadServer(entry).limits).toStrictEqual({ memoryBytes: 512 * 1024 ** 2 });
+    expect(loadServer(`${limited}${entry}`).limits).toStrictEqual({ memoryBytes: 512 * 1024 ** 2, processes: 64 });
   });
 
   test('tells what variables it refers to, so that they can be redacted, and how its command is written', () => {

@@ -209,6 +209,19 @@ describe('a value of the wrong kind', () => {
       'restart: { budget: 0 }',
       '4:24 servers.a.restart.budget: found the number 0; expected a whole number from 1 to 1000',
     ],
+    [
+      'limits: { memory: 512 }',
+      '4:23 servers.a.limits.memory: found the number 512 without a unit; expected a size with a unit, such as 512KiB, 4MB or 64MiB',
+    ],
+    [
+      'limits: { memory: 1KiB }',
+      '4:23 servers.a.limits.memory: found the string "1KiB"; expected a size from 1MiB to 4096GiB',
+    ],
+    [
+      'limits: { processes: 0 }',
+      '4:26 servers.a.limits.processes: found the number 0; expected a whole number from 1 to 65536',
+    ],
+    ['limits: 1GiB', '4:13 servers.a.limits: found a string; expected a map with `memory` or `processes`'],
     ['cwd: 1', '4:10 servers.a.cwd: found a number; expected the path of a folder'],
     ['cwd: ', '4:5 servers.a.cwd: found no value; expected the path of a folder'],
     ['bin: x', '4:5 servers.a.bin: found `bin` without `package`; add `package` or remove `bin`'],

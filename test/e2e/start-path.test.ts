@@ -27,7 +27,12 @@ const INITIALIZE = [
 /** What must not be loaded before the first list is answered: it is most of what there is to load. */
 const LATER = [
   ...['src/config/check-file.ts', 'src/config/schema.ts', 'src/config/fields.ts', 'src/config/yaml-source.ts'],
-  ...['src/config/http-settings.ts', 'src/config/gateway-settings.ts', 'src/config/empty-config.ts'],
+  ...[
+    'src/config/http-settings.ts',
+    'src/config/gateway-settings.ts',
+    'src/config/limit-settings.ts',
+    'src/config/empty-config.ts',
+  ],
   ...['src/config/problems.ts', 'src/app/serve-http.ts'],
   ...['src/upstream/stdio/', 'src/upstream/legacy/', 'src/process/', 'src/downstream/http/'],
   ...['src/cli/run-once.ts', 'src/cli/help.ts', 'src/cli/usage-errors.ts', 'src/app/local-client.ts'],

@@ -3,6 +3,8 @@ import { CachedCatalogue, serializeCatalogue } from '../../src/gateway/catalog/c
 import { createStatusTool } from '../../src/gateway/status/status-tool.js';
 import { FairMemory } from '../../src/io/fair-memory.js';
 import { SharedLimit } from '../../src/io/shared-limit.js';
+import { WorkMeter } from '../../src/timing/work-meter.js';
+import { FakeClock } from '../support/fake-clock.js';
 import { type GatewayScript, offering, scriptGateway, toolOf } from '../support/scripted-gateway.js';
 import { bytesOf, flush, type Message, scan } from '../support/wire.js';
 
@@ -379,6 +381,7 @@ describe('the status of a server', () => {
         requestBodies: new FairMemory(9),
         internalErrorCount: 0,
       },
+      ...{ workTime: new WorkMeter({ clock: new FakeClock(), onHeld: () => {} }), usageOf: () => undefined },
       catalogs: gateway.catalogs,
       servers: [{ backend, lifecycle, problem: undefined, logLines: [], cause: [], droppedLogBytes: 0, instances: [] }],
     }));

@@ -7,6 +7,8 @@ import { FairWriter } from '../../io/streams/fair-writer.js';
 import { readInto } from '../../io/streams/read-into.js';
 import type { EvictionReason, UnfinishedLines } from '../../io/unfinished-lines.js';
 import { type MessageEnds, readMessageEnds } from '../../jsonrpc/message-ends.js';
+import type { Clock } from '../../timing/clock.js';
+import { timedReader, type WorkTime } from '../../timing/work-time.js';
 import { ClientPipe, type ClientPipeOptions } from './client-pipe.js';
 
 export interface StdioTransportOptions
@@ -20,6 +22,9 @@ export interface StdioTransportOptions
   readonly unfinishedLines?: UnfinishedLines;
   /** Provides the memory that the client's messages are read into. */
   readonly bufferPool?: BufferPool;
+  readonly clock: Pick<Clock, 'now'>;
+  /** Learns how long the work on the client's messages takes. */
+  readonly workTime: WorkTime;
   /** The client's first message was received. Called once. */
   readonly onFirstMessage?: () => void;
   /** The client closed stdin. It may still wait for answers. Called at most once, before `onEnd`. */
@@ -97,7 +102,7 @@ export function openStdioTransport(options: StdioTransportOptions): StdioTranspo
     isPaused: () => input.isPaused(),
     bufferPool,
   });
-  const input = readInto(options.input, decoder);
+  const input = readInto(options.input, timedReader(decoder, options, 'client', undefined));
   input.once('end', inputEnded);
   input.once('error', inputEnded);
   // EPIPE means that the client has left, which is not an error of the gateway.

@@ -1,4 +1,6 @@
 import type { ListKind } from '../../mcp/lists.js';
+import type { Clock } from '../../timing/clock.js';
+import { NO_WORK_TIME, timed, type WorkTime } from '../../timing/work-time.js';
 import type { Catalog, OwnEntry } from './catalog.js';
 import { type Catalogs, mergeCatalogs } from './catalogs.js';
 import type { Paging } from './paged-list.js';
@@ -10,6 +12,9 @@ export interface MergedListsOptions {
   readonly ownTools: readonly OwnEntry[];
   readonly naming: ListNaming;
   readonly paging: Paging;
+  readonly clock: Pick<Clock, 'now'>;
+  /** Learns how long each merge takes. */
+  readonly workTime?: WorkTime | undefined;
   /** Called after each merge, except the one in the constructor. */
   readonly onMerged: (catalogs: Catalogs) => void;
 }
@@ -74,7 +79,9 @@ export class MergedLists {
   }
 
   #merge(before: Catalogs | undefined): Catalogs {
-    const { servers, ownTools, naming, paging } = this.#options;
-    return mergeCatalogs({ servers, ownTools, naming, paging, previous: before });
+    const { servers, ownTools, naming, paging, clock, workTime = NO_WORK_TIME } = this.#options;
+    return timed({ clock, workTime }, 'merge', undefined, () =>
+      mergeCatalogs({ servers, ownTools, naming, paging, previous: before }),
+    );
   }
 }

@@ -1,5 +1,6 @@
 import { LIST_KINDS, LISTS, type ListKind } from '../../mcp/lists.js';
 import type { Cancel, Clock } from '../../timing/clock.js';
+import { NO_WORK_TIME, timed, type WorkTime } from '../../timing/work-time.js';
 import type { RequestTimeouts, UpstreamConnection } from '../../upstream/port.js';
 import { EMPTY_LIST, type ExposureRules } from './exposed-list.js';
 import { listAllPages, type RawEntry } from './list-pages.js';
@@ -19,6 +20,12 @@ export interface ListFailure {
   readonly isBroken: boolean;
 }
 
+export interface OfferedListsOptions extends ExposureRules {
+  readonly clock: Clock;
+  /** Learns how long the lists take to parse. */
+  readonly workTime?: WorkTime | undefined;
+}
+
 /** Longest wait for the lists other than tools, after the tools, before the server counts as started. */
 const OTHER_LISTS_WAIT_MS = 1_000;
 
@@ -36,10 +43,12 @@ export class OfferedLists {
   /** The latest reads that failed. */
   readonly #failures = new Map<ListKind, ListFailure & { readonly source: ListSource }>();
   readonly #clock: Clock;
+  readonly #workTime: WorkTime;
 
-  constructor(options: ExposureRules & { readonly clock: Clock }) {
+  constructor(options: OfferedListsOptions) {
     this.#rules = options;
     this.#clock = options.clock;
+    this.#workTime = options.workTime ?? NO_WORK_TIME;
   }
 
   /** Returns the lists under exposed or original names. */
@@ -88,7 +97,7 @@ export class OfferedLists {
   /** Applies other rules to the lists. */
   configure(rules: ExposureRules): void {
     this.#rules = rules;
-    this.#lists = mapKinds((kind) => this.#lists[kind].withRules(rules));
+    this.#lists = this.#parse(() => mapKinds((kind) => this.#lists[kind].withRules(rules)));
   }
 
   /** All lists as this source sent them; `undefined` if one of them was not read from it. */
@@ -116,7 +125,7 @@ export class OfferedLists {
     this.#failures.delete(kind);
     this.#sources.set(kind, source);
     const isListed = list?.kind === 'listed';
-    this.#set(kind, isListed ? new ServedList(kind, list, this.#rules) : fixedList(EMPTY_LIST));
+    this.#set(kind, isListed ? this.#parse(() => new ServedList(kind, list, this.#rules)) : fixedList(EMPTY_LIST));
     if (isOffered) this.#entries.set(kind, isListed ? list.entries : []);
     else this.#entries.delete(kind);
     return undefined;
@@ -158,6 +167,10 @@ export class OfferedLists {
       cancel = this.#clock.schedule(waitMs, resolve);
     });
     await Promise.race([work, isOver]).finally(cancel);
+  }
+
+  #parse<T>(work: () => T): T {
+    return timed({ clock: this.#clock, workTime: this.#workTime }, 'list', this.#rules.key, work);
   }
 
   #set(kind: ListKind, list: ShownList): void {

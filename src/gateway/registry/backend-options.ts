@@ -1,5 +1,6 @@
 import type { CatalogueContent } from '../catalog/cached-catalogue.js';
 import type { ExposureRules } from '../catalog/exposed-list.js';
+import type { OfferedListsOptions } from '../catalog/offered-lists.js';
 import type { DispatcherOptions } from '../dispatch/dispatcher.js';
 
 /** Rules of the configuration for one server. They may change while its process runs. */
@@ -13,7 +14,11 @@ export interface BackendRules extends Pick<ExposureRules, 'policy' | 'approvals'
   readonly idleStopMs?: number;
 }
 
-export interface BackendOptions extends ExposureRules, DispatcherOptions, BackendRules {
+export interface BackendOptions
+  extends ExposureRules,
+    DispatcherOptions,
+    BackendRules,
+    Pick<OfferedListsOptions, 'workTime'> {
   /** Unique among the instances of all servers. The first instance of a server has the server's key. */
   readonly id: string;
   readonly prefix: string;

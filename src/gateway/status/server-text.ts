@@ -1,4 +1,5 @@
-import { outputOf } from './status-overview.js';
+import { describeBytes } from '../../json/describe-bytes.js';
+import { isNearLimits, outputOf } from './status-overview.js';
 import type { InstanceReport, ListReport, ServerReport } from './status-report.js';
 
 /** Names of withheld entries in the text about all servers. The text about one server has all names. */
@@ -21,6 +22,7 @@ export function renderProblem(server: ServerReport): string[] {
 export function renderRemarks(server: ServerReport): string[] {
   const rows = [
     restartRow(server),
+    isNearLimits(server) && usageRow(server),
     ...callRows(server),
     unfinishedRow(server),
     pausedRow(server),
@@ -43,6 +45,7 @@ export function renderServer(server: ServerReport): string[] {
       row('approval', `its first ${wereApproved(approval.approved)} approved automatically`),
     server.packageVersion !== null && row('version', server.packageVersion),
     processRow(server),
+    usageRow(server),
     !isDown(server) && restartRow(server),
     instances.length > 1 && row('processes', instances.map(describeInstance).join('; ')),
     trafficRow(server),
@@ -191,6 +194,19 @@ function restartRow(server: ServerReport): Row {
     lastFailure === null || isExit(lastFailure) ? '' : `; last failure: ${describeFailure(server, lastFailure)}`;
   const end = lastExit === null ? '' : `; the last process ended with ${describeExit(lastExit)}`;
   return row('restarted', `${restarts === 1 ? 'once' : `${restarts} times`}${why}${end}`);
+}
+
+/** What its processes use, and what they may use. */
+function usageRow({ usage, resourceLimits: { memoryBytes, processes } }: ServerReport): Row {
+  if (usage === null) return undefined;
+  const { cpuPercent } = usage;
+  const uses = [
+    `${describeBytes(usage.memoryBytes)} of memory${memoryBytes === null ? '' : ` (limit ${describeBytes(memoryBytes)})`}`,
+    cpuPercent !== null && `${cpuPercent} % of a processor`,
+    `${duration(usage.cpuSeconds)} of processor time in all`,
+    `${usage.processes} ${usage.processes === 1 ? 'process' : 'processes'}${processes === null ? '' : ` (limit ${processes})`}`,
+  ];
+  return row('uses', uses.filter(isTold).join(', '));
 }
 
 function processRow({ pid, uptimeSeconds, generation, protocolVersion }: ServerReport): Row {

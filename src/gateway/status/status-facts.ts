@@ -1,5 +1,6 @@
 import type { FairMemory } from '../../io/fair-memory.js';
 import type { SharedLimit } from '../../io/shared-limit.js';
+import type { WorkMeter } from '../../timing/work-meter.js';
 import type { Catalogs } from '../catalog/catalogs.js';
 import type { ServerState } from '../dispatch/availability.js';
 import type { Backend } from '../registry/backend.js';
@@ -27,6 +28,8 @@ export interface ServerFacts {
   readonly lifecycle: ProcessFacts | undefined;
   /** What is wrong with the configuration of this server, and how to fix it. */
   readonly problem: { readonly message: string; readonly hint: string } | undefined;
+  /** What the processes of one instance may use together. Absent if nothing is limited. */
+  readonly limits?: { readonly memoryBytes?: number; readonly processes?: number } | undefined;
   /** The exact version of the server's package. Absent if the server runs a command, or the package is not installed. */
   readonly packageVersion?: string | undefined;
   /** The last lines of stderr, and of stdout lines that were not messages. Without secrets, oldest first. */
@@ -45,6 +48,15 @@ export interface InstanceFacts {
   readonly lifecycle: ProcessFacts | undefined;
   /** Whether the instance waits for its first client. */
   readonly isUnclaimed: boolean;
+}
+
+/** What the process group of a server used at the latest reading. */
+export interface UsageFacts {
+  readonly memoryBytes: number;
+  readonly processes: number;
+  readonly cpuMs: number;
+  /** Share of one processor in the time before. Absent if there is only one reading. */
+  readonly cpuShare?: number;
 }
 
 /** State of the configuration file. */
@@ -75,6 +87,10 @@ export interface StatusFacts {
   /** Number of internal errors, each of which failed one request. */
   readonly internalErrorCount: number;
   readonly servers: readonly ServerFacts[];
+  /** What held the event loop. */
+  readonly workTime: Pick<WorkMeter, 'quantile' | 'holds' | 'longest'>;
+  /** What the process group with this pid used at the latest reading; `undefined` if it was not read. */
+  readonly usageOf: (pid: number) => UsageFacts | undefined;
   /** Whether the tool `trunkline__restart` is offered. */
   readonly canRestart: boolean;
 }

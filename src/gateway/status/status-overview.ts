@@ -34,7 +34,7 @@ export interface ListOverview {
 }
 
 export function overviewOf(report: StatusReport): StatusOverview {
-  const { version, uptimeSeconds, configFile, configInForce, limits, servers, ...others } = report;
+  const { version, uptimeSeconds, configFile, configInForce, limits, eventLoop, servers, ...others } = report;
   const refusing = Object.entries(limits).filter(([, { refused }]) => refused > 0);
   return {
     version,
@@ -43,6 +43,7 @@ export function overviewOf(report: StatusReport): StatusOverview {
       uptimeSeconds,
       configInForce: configInForce === 'current' ? null : configInForce,
       configFile: report.configFault === null ? null : configFile,
+      eventLoop: eventLoop.holds > 0 ? eventLoop : null,
       limits: Object.fromEntries(refusing),
     }),
     servers: splitByProblem(servers).flat().map(overviewOfServer),
@@ -61,6 +62,16 @@ function hasProblem(server: ServerReport): boolean {
     ({ quarantined, truncated, failure }) => quarantined.length > 0 || truncated !== null || failure !== null,
   );
   return problem !== '' || hasGap || (approval?.fault ?? null) !== null;
+}
+
+/** The share of a limit that is worth telling. */
+const NEAR = 0.8;
+
+/** Whether the processes of a server use most of what they may use. */
+export function isNearLimits({ usage, resourceLimits: { memoryBytes, processes } }: ServerReport): boolean {
+  if (usage === null) return false;
+  const isNear = (used: number, limit: number | null) => limit !== null && used >= limit * NEAR;
+  return isNear(usage.memoryBytes, memoryBytes) || isNear(usage.processes, processes);
 }
 
 /** The log lines of a server without those that only repeat its failure. */
@@ -87,6 +98,8 @@ function overviewOfServer(report: ServerReport): ServerOverview {
       fromLastRun: report.fromLastRun,
       breaker: breaker === 'closed' ? null : breaker,
       restarts,
+      usage: isNearLimits(report) ? report.usage : null,
+      resourceLimits: isNearLimits(report) ? report.resourceLimits : null,
       queued: report.queued,
       failures: report.failures,
       failureReasons: report.failureReasons,

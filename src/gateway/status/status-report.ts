@@ -29,7 +29,18 @@ export interface StatusReport {
   };
   /** Number of internal errors, each of which failed one request. */
   readonly internalErrorCount: number;
+  readonly eventLoop: EventLoopReport;
   readonly servers: readonly ServerReport[];
+}
+
+/** How long pieces of Trunkline's own work took. Everything else waits during a piece of work. */
+export interface EventLoopReport {
+  /** 99 % of the pieces of work took no longer, rounded up to a power of two; null if there was no work. */
+  readonly p99Ms: number | null;
+  /** Number of pieces of work of more than 500 ms. */
+  readonly holds: number;
+  /** The longest piece of work; null if none took 20 ms. */
+  readonly longest: { readonly work: string; readonly ms: number; readonly secondsAgo: number } | null;
 }
 
 export interface LimitReport {
@@ -69,6 +80,10 @@ export interface ServerReport {
   readonly restarts: number;
   /** The exact version of its package; null for a command. */
   readonly packageVersion: string | null;
+  /** What its processes use; null if they were not read. `cpuPercent` is the present share of one processor. */
+  readonly usage: UsageReport | null;
+  /** What its processes may use; null for what is not limited. */
+  readonly resourceLimits: { readonly memoryBytes: number | null; readonly processes: number | null };
   readonly protocolVersion: string | null;
   /** Whether the lists come from the cache of the last run, and no process of this run has confirmed them yet. */
   readonly fromLastRun: boolean;
@@ -116,6 +131,13 @@ export interface ServerReport {
   readonly instructions: string | null;
   /** The instances of this server: one per client profile, one per client, or one for all. */
   readonly instances: readonly InstanceReport[];
+}
+
+export interface UsageReport {
+  readonly memoryBytes: number;
+  readonly processes: number;
+  readonly cpuSeconds: number;
+  readonly cpuPercent: number | null;
 }
 
 export interface InstanceReport {

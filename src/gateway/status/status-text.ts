@@ -21,7 +21,12 @@ export function renderStatus(report: StatusReport): string {
 
 /** Renders the report about one server, with all that is known of it. */
 export function renderOneServer(report: StatusReport): string {
-  return [renderHead(report), ...renderGeneral(report), ...report.servers.flatMap(renderServer)].join('\n');
+  return [
+    renderHead(report),
+    ...renderGeneral(report),
+    ...renderEventLoop(report),
+    ...report.servers.flatMap(renderServer),
+  ].join('\n');
 }
 
 function renderHead({ version, uptimeSeconds, tools }: StatusReport): string {
@@ -63,11 +68,29 @@ function renderGeneral(report: StatusReport): string[] {
       `Request bodies refused: ${requestBodyBytes.refused}, the largest of the client that held the most first, because all incomplete bodies together reached ${requestBodyBytes.max} bytes (limit \`gateway.http.maxPartial\`).`,
     );
   }
+  lines.push(...renderHolds(report));
   if (report.internalErrorCount > 0)
     lines.push(
       `Internal errors in Trunkline: ${report.internalErrorCount}. Each failed one request; the log has the details.`,
     );
   return lines;
+}
+
+/** The event loop, if it was held so long that people notice. */
+function renderHolds({ eventLoop: { holds, longest } }: StatusReport): string[] {
+  if (holds === 0 || longest === null) return [];
+  const worst = `${longest.ms} ms, ${duration(longest.secondsAgo)} ago, by ${longest.work}`;
+  return [
+    `Trunkline was held up for more than 500 ms ${holds === 1 ? 'once' : `${holds} times`}; all servers and clients waited meanwhile. The longest was ${worst}.`,
+  ];
+}
+
+/** How long the pieces of Trunkline's own work took, if one of them is worth a name. */
+function renderEventLoop({ eventLoop: { p99Ms, longest } }: StatusReport): string[] {
+  if (longest === null) return [];
+  return [
+    `Event loop: 99 % of the work took up to ${p99Ms} ms at a time; the longest ${longest.ms} ms (${longest.work}).`,
+  ];
 }
 
 function renderConfig({ configFault, configFaultSeconds, configInForce, configNeedsRestart }: StatusReport): string[] {

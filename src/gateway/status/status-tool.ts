@@ -4,23 +4,35 @@ import type { StatusFacts } from './status-facts.js';
 import { overviewOf } from './status-overview.js';
 import { renderOneServer, renderStatus } from './status-text.js';
 
+export interface StatusToolOptions {
+  /** Comes before the description of the tool, because a model reads it there without a call. */
+  readonly notice?: string | undefined;
+  /** Reads what the process group with this pid uses now, for the facts that follow. */
+  readonly readUsage?: (pid: number) => Promise<void>;
+}
+
 /**
  * Makes `trunkline__status`, which shows what is wrong with the servers, the reason, and what to do; for one server it
- * shows everything. A `notice` comes before the description of the tool, because a model reads it there without a call.
+ * shows everything.
  */
-export function createStatusTool(facts: (visible: VisibleBackends) => StatusFacts, notice?: string): OwnTool {
+export function createStatusTool(
+  facts: (visible: VisibleBackends) => StatusFacts,
+  { notice, readUsage }: StatusToolOptions = {},
+): OwnTool {
   const description = notice === undefined ? DEFINITION.description : `${notice}\n\n${DEFINITION.description}`;
-  return createOwnTool({ ...DEFINITION, description }, (args, visible) => {
+  return createOwnTool({ ...DEFINITION, description }, async (args, visible) => {
     const now = facts(visible);
-    const chosen = readServerArgument(
-      args,
-      now.servers.map(({ backend }) => backend.key),
-    );
+    const keys = now.servers.map(({ backend }) => backend.key);
+    const chosen = readServerArgument(args, keys);
     if (chosen.fault !== undefined) return textResult(chosen.fault, true);
-    const report = reportStatus(now, chosen.server);
-    return chosen.server === undefined
-      ? { ...textResult(renderStatus(report)), structuredContent: { ...overviewOf(report) } }
-      : { ...textResult(renderOneServer(report)), structuredContent: { ...report } };
+    if (chosen.server === undefined) {
+      const report = reportStatus(now);
+      return { ...textResult(renderStatus(report)), structuredContent: { ...overviewOf(report) } };
+    }
+    const pid = now.servers.find(({ backend }) => backend.key === chosen.server)?.lifecycle?.pid;
+    if (pid !== undefined) await readUsage?.(pid);
+    const report = reportStatus(facts(visible), chosen.server);
+    return { ...textResult(renderOneServer(report)), structuredContent: { ...report } };
   });
 }
 

@@ -4,14 +4,16 @@ import type { ListKind } from '../../mcp/lists.js';
 import type { Shadowed } from '../catalog/catalog.js';
 import type { Backend } from '../registry/backend.js';
 import { assess } from './status-advice.js';
-import { type InstanceFacts, type ServerFacts, type StatusFacts, stateOf } from './status-facts.js';
+import { type InstanceFacts, type ProcessFacts, type ServerFacts, type StatusFacts, stateOf } from './status-facts.js';
 import type {
   ApprovalReport,
+  EventLoopReport,
   InstanceReport,
   LimitReport,
   ListReport,
   ServerReport,
   StatusReport,
+  UsageReport,
 } from './status-report.js';
 
 /** Reports the state of all servers, or of `server` alone with more log lines. */
@@ -31,7 +33,20 @@ export function reportStatus(facts: StatusFacts, server?: string): StatusReport 
       requestBodyBytes: reportMemory(facts.requestBodies),
     },
     internalErrorCount: facts.internalErrorCount,
+    eventLoop: reportEventLoop(facts),
     servers: chosen.map((one) => reportServer(facts, one, logLines)),
+  };
+}
+
+function reportEventLoop({ now, workTime }: StatusFacts): EventLoopReport {
+  const { holds, longest } = workTime;
+  return {
+    p99Ms: workTime.quantile(0.99) ?? null,
+    holds,
+    longest:
+      longest === undefined
+        ? null
+        : { work: longest.work, ms: Math.round(longest.ms), secondsAgo: seconds(now - longest.endedAt) },
   };
 }
 
@@ -70,6 +85,8 @@ function reportServer(facts: StatusFacts, one: ServerFacts, logLines: number): S
     generation: lifecycle?.generation ?? 0,
     restarts: lifecycle?.restarts ?? 0,
     packageVersion: one.packageVersion ?? null,
+    usage: reportUsage(facts, lifecycle),
+    resourceLimits: { memoryBytes: one.limits?.memoryBytes ?? null, processes: one.limits?.processes ?? null },
     protocolVersion: connection?.revision ?? null,
     fromLastRun: backend.isFromCache,
     breaker: breaker.state,
@@ -106,6 +123,14 @@ function reportServer(facts: StatusFacts, one: ServerFacts, logLines: number): S
         : printableLines(facts.redact(backend.handshake.instructions)),
     instances: one.instances.map((instance) => reportInstance(instance, backend)),
   };
+}
+
+function reportUsage({ usageOf }: StatusFacts, lifecycle: ProcessFacts | undefined): UsageReport | null {
+  const usage = lifecycle?.pid === undefined ? undefined : usageOf(lifecycle.pid);
+  if (usage === undefined) return null;
+  const { memoryBytes, processes, cpuMs, cpuShare } = usage;
+  const cpuPercent = cpuShare === undefined ? null : Math.round(cpuShare * 100);
+  return { memoryBytes, processes, cpuSeconds: seconds(cpuMs), cpuPercent };
 }
 
 function reportApproval({ approval }: Backend): ApprovalReport | null {

@@ -2,14 +2,14 @@ import type { DroppedLineSink, OversizedLine } from '../../io/line-decoder.js';
 import type { EvictionReason } from '../../io/unfinished-lines.js';
 import type { HealthMonitor } from '../health/health-monitor.js';
 import type { DropCounters, RequestFailure } from '../port.js';
+import type { FloodMeter } from './flood-meter.js';
 import type { OutgoingRequests } from './outgoing-requests.js';
-import type { WorkMeter } from './work-meter.js';
 
 export interface DroppedLinesOptions {
   readonly counters: DropCounters;
   readonly outgoing: OutgoingRequests;
   readonly health: HealthMonitor;
-  readonly meter: Pick<WorkMeter, 'line'>;
+  readonly meter: Pick<FloodMeter, 'line'>;
   /** Receives the beginning of each dropped line, for the log of the server. */
   readonly log: (head: Uint8Array, reason: 'too-large' | EvictionReason) => void;
   /** Whether Trunkline reads nothing from the server at the moment. */

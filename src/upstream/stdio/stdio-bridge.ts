@@ -29,9 +29,9 @@ import {
   type ServerRequest,
 } from '../port.js';
 import { DroppedLines } from './dropped-lines.js';
+import { FloodMeter } from './flood-meter.js';
 import { IncomingRequests } from './incoming-requests.js';
 import { OutgoingRequests, type PendingRequest } from './outgoing-requests.js';
-import { WorkMeter } from './work-meter.js';
 
 export interface BridgeEvents extends HealthEvents {
   /** The server sends a request. */
@@ -85,7 +85,7 @@ export class StdioBridge implements Channel, ByteReader, LineSink {
   readonly #health: HealthMonitor;
   readonly #clock: Clock;
   readonly #tap: MessageTap | undefined;
-  readonly #meter: WorkMeter;
+  readonly #meter: FloodMeter;
   /** When the bytes arrived that are being scanned. The clock is read once for all of them. */
   #readAt = 0;
   /** Bytes in these that are no message, from a server that logs to stdout. */
@@ -97,7 +97,7 @@ export class StdioBridge implements Channel, ByteReader, LineSink {
     this.#scan = scan;
     this.#output = output;
     this.#tap = options.tap;
-    this.#meter = new WorkMeter(clock, options.work);
+    this.#meter = new FloodMeter(clock, options.work);
     this.#clock = clock;
     this.#events = events;
     this.#maxUnwrittenBytes = maxUnwrittenBytes;

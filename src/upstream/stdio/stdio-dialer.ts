@@ -11,13 +11,16 @@ import { createComputingProbe } from '../../process/computing-probe.js';
 import { endGroup } from '../../process/end-group.js';
 import { childEnvironment } from '../../process/environment.js';
 import type { GroupGuard } from '../../process/orphan-guard.js';
+import type { ResourceWatch } from '../../process/resource-watch.js';
 import { type SpawnedChild, spawnChild } from '../../process/spawn-child.js';
 import type { ChildSpec } from '../../supervision/child-spec.js';
+import { NO_LIMITS } from '../../supervision/resource-limits.js';
+import { timedReader, type WorkTime } from '../../timing/work-time.js';
 import { LivenessProbe } from '../health/liveness-probe.js';
 import type { Dialect, Dialed, Dialer, DialOutcome, DialTarget, EndedBecause, UpstreamListener } from '../port.js';
 import { ClosedPipes } from './closed-pipes.js';
+import { inSmallReads, MeteredReader } from './flood-meter.js';
 import { type BridgeEvents, type BridgeOptions, StdioBridge } from './stdio-bridge.js';
-import { inSmallReads, MeteredReader } from './work-meter.js';
 
 export interface StdioDialerOptions
   extends Required<Pick<BridgeOptions, 'clock' | 'scan' | 'unfinishedLines' | 'bufferPool'>> {
@@ -27,6 +30,7 @@ export interface StdioDialerOptions
   readonly dialect: Dialect;
   readonly backpressure: Backpressure;
   readonly orphanGuard: GroupGuard;
+  readonly resources: Pick<ResourceWatch, 'add'>;
   readonly logger: Pick<Logger, 'debug' | 'error'>;
   /** The gateway's own environment. Servers get only the variables of an allowlist. */
   readonly environment: Readonly<Record<string, string | undefined>>;
@@ -34,6 +38,7 @@ export interface StdioDialerOptions
   readonly hasManyConnections: boolean;
   readonly onInternalError: OnInternalError;
   readonly events: EventSink;
+  readonly workTime: WorkTime;
 }
 
 /** After an exit, the rest of the output is read for this long. Requests that are still in flight then fail. */
@@ -50,8 +55,8 @@ export class StdioDialer implements Dialer {
   }
 
   dial(target: DialTarget, listener: UpstreamListener): Dialed {
-    const { clock, logger, orphanGuard } = this.#options;
-    const { spec, generation, log } = target;
+    const { clock, logger, orphanGuard, resources } = this.#options;
+    const { spec, generation, log, limits = () => NO_LIMITS } = target;
     let hasExited = false;
     let reportSpawnFailure: (failure: DialOutcome) => void = () => {};
     const spawnFailure = new Promise<DialOutcome>((resolve) => {
@@ -80,8 +85,13 @@ export class StdioDialer implements Dialer {
         },
       },
     );
-    if (spawned.pid === undefined) orphanGuard.retract();
-    else orphanGuard.add(spawned.pid);
+    let unwatch = () => {};
+    if (spawned.pid === undefined) {
+      orphanGuard.retract();
+    } else {
+      orphanGuard.add(spawned.pid);
+      unwatch = resources.add({ pid: spawned.pid, limits, onExceeded: giveUp });
+    }
     const { child, bridge, work } = this.#join(spawned, target, listener, {
       silent: () => livenessProbe.start(),
       violated: giveUp,
@@ -101,6 +111,7 @@ export class StdioDialer implements Dialer {
       connection: child.pid === undefined ? spawnFailure : this.#open(bridge, target, listener),
       end: async (ladder) => {
         closedPipes.end();
+        unwatch();
         // After an exit the bridge closes by itself, once the last output is read.
         if (!hasExited) bridge.close('stopped');
         // The next generation must not start while a process of this one may still run.
@@ -171,11 +182,12 @@ export class StdioDialer implements Dialer {
         junk: (line, reason) => log.addJunk(line, reason),
       },
     });
-    const stdout = readInto(spawned.stdout, inSmallReads(bridge, work));
+    const stdout = readInto(spawned.stdout, timedReader(inSmallReads(bridge, work), this.#options, 'output', spec.key));
     stdout.on('error', () => pipeClosed('stdout'));
     stdout.once('end', () => pipeClosed('stdout'));
     const stdoutHold = backpressure.add(stdout, spec.key);
-    const stderr = readInto(spawned.stderr, inSmallReads(new MeteredReader(log.stderr, work, clock), work));
+    const metered = inSmallReads(new MeteredReader(log.stderr, work, clock), work);
+    const stderr = readInto(spawned.stderr, timedReader(metered, this.#options, 'stderr', spec.key));
     stderr.on('error', () => {});
     stderr.once('close', () => log.end());
     return { child: { ...spawned, stdin, stdout, stderr }, bridge, work };

@@ -4,6 +4,7 @@ import { legacyEra } from '../../../src/downstream/legacy/legacy-session.js';
 import { openStdioTransport } from '../../../src/downstream/stdio/stdio-transport.js';
 import { Backpressure } from '../../../src/io/streams/backpressure.js';
 import { UnfinishedLines } from '../../../src/io/unfinished-lines.js';
+import { NO_WORK_TIME } from '../../../src/timing/work-time.js';
 import { FakeClock } from '../../support/fake-clock.js';
 import { scriptGateway } from '../../support/scripted-gateway.js';
 import { flush, lineOf, type Message, scan, writableTo } from '../../support/wire.js';
@@ -27,6 +28,8 @@ async function connected(revision: string, output?: Writable, unfinishedLines?: 
     maxLineBytes: 1024 * 1024,
     ...(unfinishedLines && { unfinishedLines }),
     scan,
+    clock,
+    workTime: NO_WORK_TIME,
     chooseEra: () => era,
     principal: 'somebody',
     onInputEnd: () => told.push('input ended'),

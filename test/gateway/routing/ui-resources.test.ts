@@ -3,6 +3,8 @@ import { reportStatus } from '../../../src/gateway/status/status.js';
 import { FairMemory } from '../../../src/io/fair-memory.js';
 import { SharedLimit } from '../../../src/io/shared-limit.js';
 import { uiAlias } from '../../../src/mcp/ui-uri.js';
+import { WorkMeter } from '../../../src/timing/work-meter.js';
+import { FakeClock } from '../../support/fake-clock.js';
 import { type ServerScript, scriptGateway, toolOf } from '../../support/scripted-gateway.js';
 import { sha256 } from '../../support/sha256.js';
 import { flush, type Message } from '../../support/wire.js';
@@ -158,6 +160,8 @@ describe('a user interface that two servers have', () => {
       partialFrames: new FairMemory(1),
       requestBodies: new FairMemory(1),
       internalErrorCount: 0,
+      workTime: new WorkMeter({ clock: new FakeClock(), onHeld: () => {} }),
+      usageOf: () => undefined,
     };
     const report = reportStatus({ ...facts, catalogs: gateway.catalogs, servers });
     expect(report.servers.map(({ resources }) => [resources.exposed, resources.quarantined])).toEqual([

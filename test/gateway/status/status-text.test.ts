@@ -151,6 +151,29 @@ describe('the text about all servers', () => {
     }
   });
 
+  it('tells of a server that uses most of what it may use, and of no other', async () => {
+    const MIB = 1024 ** 2;
+    const usage = { memoryBytes: 850 * MIB, processes: 3, cpuSeconds: 75, cpuPercent: 12 };
+    const near = { memoryBytes: 1024 * MIB, processes: null };
+    const far = { memoryBytes: 1100 * MIB, processes: 4 };
+    expect(await textWith({ usage, resourceLimits: near })).toContain(
+      '    uses: 850 MiB of memory (limit 1 GiB), 12 % of a processor, 1 min 15 s of processor time in all, 3 processes',
+    );
+    expect(await textWith({ usage, resourceLimits: far })).not.toContain('uses:');
+    expect(await textWith({ usage: null, resourceLimits: near })).not.toContain('uses:');
+    expect(await textWith({ usage, resourceLimits: { memoryBytes: null, processes: null } })).not.toContain('uses:');
+  });
+
+  it('tells of work that held the event loop for more than 500 ms', async () => {
+    const { report } = await given();
+    const longest = { work: 'parsing a list of a', ms: 812, secondsAgo: 240 };
+    const held = (holds: number) => renderStatus({ ...report(), eventLoop: { p99Ms: 2, holds, longest } });
+    expect(held(2)).toContain(
+      'Trunkline was held up for more than 500 ms 2 times; all servers and clients waited meanwhile. The longest was 812 ms, 4 min 0 s ago, by parsing a list of a.',
+    );
+    expect(held(0)).not.toContain('held up');
+  });
+
   it('counts the tools that the configuration denies, and the tools that were approved automatically', async () => {
     const { report } = await given({ script: { tools: ['read', 'secret'], filter: { deny: ['secret'] } } });
     expect(renderStatus(report())).toContain('Up: a (1 tool, 1 denied)');

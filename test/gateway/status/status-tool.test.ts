@@ -1,8 +1,10 @@
 import { describe, expect, it } from 'vitest';
 import { reportStatus } from '../../../src/gateway/status/status.js';
+import type { StatusFacts } from '../../../src/gateway/status/status-facts.js';
 import { overviewOf } from '../../../src/gateway/status/status-overview.js';
 import { renderOneServer, renderStatus } from '../../../src/gateway/status/status-text.js';
 import { createStatusTool } from '../../../src/gateway/status/status-tool.js';
+import { WorkMeter } from '../../../src/timing/work-meter.js';
 import { given, NOTHING_SEEN } from './reporting.js';
 
 describe('the tool trunkline__status', () => {
@@ -27,6 +29,36 @@ describe('the tool trunkline__status', () => {
     const report = reportStatus(make(), 'a');
     expect(result.structuredContent).toEqual(report);
     expect(result.content).toEqual([{ type: 'text', text: renderOneServer(report) }]);
+  });
+
+  it('reads what the processes use for the report about one server, and only for that', async () => {
+    const { make } = await given();
+    const readings: number[] = [];
+    const usage = { memoryBytes: 1024 ** 2, processes: 2, cpuMs: 1_400, cpuShare: 0.126 };
+    const facts = (): StatusFacts => ({ ...make(), usageOf: (pid) => (readings.includes(pid) ? usage : undefined) });
+    const tool = createStatusTool(facts, { readUsage: async (pid) => void readings.push(pid) });
+    await tool.call({}, NOTHING_SEEN);
+    expect(readings).toEqual([]);
+    const { structuredContent, content } = await tool.call({ server: 'a' }, NOTHING_SEEN);
+    expect(structuredContent).toMatchObject({
+      servers: [{ usage: { memoryBytes: 1024 ** 2, processes: 2, cpuSeconds: 1, cpuPercent: 13 } }],
+    });
+    expect(JSON.stringify(content)).toContain(
+      'uses: 1 MiB of memory, 13 % of a processor, 1 s of processor time in all, 2 processes',
+    );
+  });
+
+  it('names the longest piece of work of its own in the report about one server', async () => {
+    const { make } = await given();
+    const workTime = new WorkMeter({ clock: { now: () => 90_000 }, onHeld: () => {} });
+    workTime.measure('list', 'a', 34.4);
+    const result = await createStatusTool(() => ({ ...make(), workTime })).call({ server: 'a' }, NOTHING_SEEN);
+    expect(result.structuredContent).toMatchObject({
+      eventLoop: { p99Ms: 35, holds: 0, longest: { work: 'parsing a list of a', ms: 34, secondsAgo: 10 } },
+    });
+    expect(JSON.stringify(result.content)).toContain(
+      'Event loop: 99 % of the work took up to 35 ms at a time; the longest 34 ms (parsing a list of a).',
+    );
   });
 
   it('gives whole numbers only', async () => {

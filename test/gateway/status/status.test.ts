@@ -24,6 +24,8 @@ describe('the report', () => {
       generation: 1,
       restarts: 0,
       packageVersion: null,
+      usage: null,
+      resourceLimits: { memoryBytes: null, processes: null },
       protocolVersion: '2025-11-25',
       fromLastRun: false,
       breaker: 'closed',

@@ -15,7 +15,7 @@ const TINY_READ_BYTES = 512;
  *
  * A line that has not ended costs nothing: it may become an answer.
  */
-export class WorkMeter {
+export class FloodMeter {
   readonly #clock: Pick<Clock, 'now'>;
   readonly #work: Pick<WorkAccount, 'charge' | 'pausedMs'> | undefined;
   /** The weights of the lines of this read: those that answered a request, and the others. */

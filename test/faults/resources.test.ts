@@ -1,0 +1,100 @@
+import { describe, expect, it } from 'vitest';
+import { hurryingClock } from '../support/hurrying-clock.js';
+import { failureOf, InProcessGateway, textOf } from '../support/in-process-gateway.js';
+import { liveMembers, until } from '../support/processes.js';
+
+const SOON = { restart: { firstDelay: '20ms', maxDelay: '50ms', budget: 1_000 }, startTimeout: '300s' };
+
+/** The checks are 500 ms apart. */
+const clock = () => hurryingClock(10);
+
+describe.runIf(process.platform === 'linux')('a server that uses more than it may', () => {
+  it('is restarted for its memory, which its log and the status say, and its calls in flight fail', async () => {
+    const servers = { f: { ...SOON, limits: { memory: '300MiB' } }, other: {} };
+    const gateway = InProcessGateway.start({ servers, clock: clock() });
+    const client = await gateway.connect();
+    await gateway.untilState('f', 'ready');
+    const { pid: other } = await gateway.untilState('other', 'ready');
+    const silent = client.call('f__silent');
+    await client.call('f__eat', { mib: 400 });
+    expect(failureOf(await silent)).toMatchObject({ reason: 'child_exited', outcome: 'unknown' });
+    await until('it runs again', () => gateway.status('f').state === 'ready');
+    const reason = expect.stringMatching(/^it used 4\d\d(\.\d)? MiB of memory, limit 300 MiB$/);
+    expect(gateway.status('f')).toMatchObject({ generation: 2, restarts: 1, lastFailure: reason });
+    const logged = gateway.log.map((line) => JSON.parse(line)).filter(({ msg }) => msg === 'server backoff');
+    expect(logged).toMatchObject([{ level: 40, server: 'f', reason }]);
+    expect(textOf(await client.call('f__answer', { nonce: 'n' }))).toBe('n');
+    expect(gateway.status('other')).toMatchObject({ pid: other, restarts: 0, lastFailure: null });
+  });
+
+  it('is restarted for the number of its processes, and none of them is left', async () => {
+    const gateway = InProcessGateway.start({
+      servers: { f: { ...SOON, limits: { processes: 3 } } },
+      clock: clock(),
+    });
+    const client = await gateway.connect();
+    const { pid } = await gateway.untilState('f', 'ready');
+    await client.call('f__fork', { count: 2 });
+    await until('it was checked', () => gateway.status('f').usage?.processes === 3);
+    await client.call('f__fork', { count: 3 });
+    await until('it runs again', () => gateway.status('f').generation === 2 && gateway.status('f').state === 'ready');
+    expect(gateway.status('f')).toMatchObject({ lastFailure: 'it ran 6 processes, limit 3' });
+    expect(liveMembers([pid ?? 0])).toEqual([]);
+  });
+
+  it('is parked if it does so each time', async () => {
+    const restart = { ...SOON.restart, budget: 2 };
+    const gateway = InProcessGateway.start({
+      servers: { f: { ...SOON, restart, limits: { memory: '1MiB' } } },
+      clock: clock(),
+    });
+    await gateway.connect();
+    const report = await gateway.untilState('f', 'parked');
+    expect(report).toMatchObject({ generation: 2, lastFailure: expect.stringContaining('of memory, limit 1 MiB') });
+    expect(report.problem).toContain('It is parked, because it failed 2 times in a row');
+  });
+
+  it('runs on if it uses less at the next check', async () => {
+    const gateway = InProcessGateway.start({
+      servers: { f: { ...SOON, limits: { processes: 2 } } },
+      clock: clock(),
+    });
+    const client = await gateway.connect();
+    const { pid } = await gateway.untilState('f', 'ready');
+    await client.call('f__fork', { count: 2 });
+    await until('it was checked', () => gateway.status('f').usage?.processes === 3);
+    for (const { pid: member } of liveMembers([pid ?? 0])) if (member !== pid) process.kill(member, 'SIGKILL');
+    await until('it was checked again', () => gateway.status('f').usage?.processes === 1);
+    await client.call('f__fork', { count: 2 });
+    await until('it was checked again', () => gateway.status('f').usage?.processes === 3);
+    expect(gateway.status('f')).toMatchObject({ pid, generation: 1, state: 'ready' });
+  });
+});
+
+describe('work that holds the event loop', () => {
+  it('is named in the log and in the status: here, the output of a server', async () => {
+    let aheadMs = 0;
+    const real = hurryingClock(1);
+    const gateway = InProcessGateway.start({
+      servers: { f: {} },
+      clock: { ...real, now: () => real.now() + aheadMs },
+    });
+    const client = await gateway.connect();
+    await gateway.untilState('f', 'ready');
+    // Stands for work of 700 ms on what the server has written.
+    const stop = gateway.composition.platform.events.subscribe('message.relayed', ({ direction }) => {
+      if (direction === 'from-server') aheadMs += 700;
+    });
+    await client.call('f__oversized', { bytes: 2_048 });
+    stop();
+    const held = gateway.log.map((line) => JSON.parse(line)).filter(({ work }) => work !== undefined);
+    expect(held).toMatchObject([
+      { level: 40, work: 'reading the output of f', msg: 'one piece of work held up all servers and clients' },
+    ]);
+    expect(held[0].ms).toBeGreaterThanOrEqual(700);
+    expect(gateway.composition.status().workTime).toMatchObject({
+      holds: 1,
+      longest: { work: 'reading the output of f' },
+    });
+  });
+});

@@ -1,0 +1,179 @@
+import { describe, expect, it } from 'vitest';
+import type { UsageRequest } from '../../src/process/group-usage.js';
+import { ResourceWatch } from '../../src/process/resource-watch.js';
+import type { GroupUsage, ResourceLimits } from '../../src/supervision/resource-limits.js';
+import { FakeClock } from '../support/fake-clock.js';
+import { flush } from '../support/wire.js';
+
+const GIB = 1024 ** 3;
+const USAGE: GroupUsage = { memoryBytes: GIB / 2, processes: 3, cpuMs: 0 };
+
+function watching() {
+  const clock = new FakeClock();
+  const usages = new Map<number, GroupUsage>();
+  const requested: (readonly UsageRequest[])[] = [];
+  const unreadable: unknown[] = [];
+  const told: [pid: number, reason: string][] = [];
+  const system: { read: () => Promise<ReadonlyMap<number, GroupUsage> | undefined> } = { read: async () => usages };
+  const watch = new ResourceWatch({
+    clock,
+    readUsage: (requests) => {
+      requested.push(requests);
+      return system.read();
+    },
+    onUnreadable: (error) => unreadable.push(error),
+  });
+  const add = (pid: number, limits: () => ResourceLimits) => {
+    usages.set(pid, USAGE);
+    return watch.add({ pid, limits, onExceeded: (reason) => told.push([pid, reason]) });
+  };
+  const pass = async (ms: number) => {
+    clock.advance(ms);
+    await flush();
+  };
+  return { clock, usages, requested, unreadable, told, system, watch, add, pass };
+}
+
+describe('a group without limits', () => {
+  it('is not read while nobody asks', async () => {
+    const { clock, requested, add, pass } = watching();
+    add(1, () => ({}));
+    await pass(60_000);
+    expect(requested).toEqual([]);
+    expect(clock.pending).toBe(0);
+  });
+
+  it('is read twice when somebody asks, which shows what the processor does now', async () => {
+    const { clock, usages, requested, watch, add, pass } = watching();
+    add(1, () => ({}));
+    expect(watch.readingOf(1)).toBeUndefined();
+    const refreshed = watch.refresh(1);
+    await flush();
+    expect(watch.readingOf(1)).toEqual(USAGE);
+    usages.set(1, { ...USAGE, cpuMs: 50 });
+    await pass(100);
+    await refreshed;
+    expect(watch.readingOf(1)).toEqual({ ...USAGE, cpuMs: 50, cpuShare: 0.5 });
+    expect(requested).toEqual([[{ pid: 1, lookCloselyAboveBytes: 0 }], [{ pid: 1, lookCloselyAboveBytes: 0 }]]);
+    expect(clock.pending).toBe(0);
+  });
+
+  it('is read once for several who ask, not again within a second, and once later', async () => {
+    const { usages, requested, watch, add, pass } = watching();
+    add(1, () => ({}));
+    const both = Promise.all([watch.refresh(1), watch.refresh(1)]);
+    await flush();
+    await pass(100);
+    await both;
+    await watch.refresh(1);
+    expect(requested).toHaveLength(2);
+    await pass(1_000);
+    // Fewer than before: a process has ended, and its time with it.
+    usages.set(1, { ...USAGE, cpuMs: -10 });
+    await watch.refresh(1);
+    expect(requested).toHaveLength(3);
+    expect(watch.readingOf(1)?.cpuShare).toBe(0);
+  });
+
+  it('is forgotten when it is not watched any more', async () => {
+    const { requested, watch, add, pass } = watching();
+    const remove = add(1, () => ({}));
+    const refreshed = watch.refresh(1);
+    await flush();
+    await pass(100);
+    await refreshed;
+    remove();
+    expect(watch.readingOf(1)).toBeUndefined();
+    await watch.refresh(1);
+    expect(requested).toHaveLength(2);
+  });
+});
+
+describe('a group with limits', () => {
+  it('is read every 5 s, closely only above its limit, and together with others that have limits', async () => {
+    const { requested, add, pass } = watching();
+    add(1, () => ({ memoryBytes: GIB }));
+    add(2, () => ({ processes: 4 }));
+    add(3, () => ({}));
+    await pass(4_999);
+    expect(requested).toEqual([]);
+    await pass(1);
+    await pass(5_000);
+    const requests = [
+      { pid: 1, lookCloselyAboveBytes: GIB },
+      { pid: 2, lookCloselyAboveBytes: Number.POSITIVE_INFINITY },
+    ];
+    expect(requested).toEqual([requests, requests]);
+  });
+
+  it('is reported after two readings in a row above it, with what it used', async () => {
+    const { usages, told, add, pass } = watching();
+    add(1, () => ({ memoryBytes: GIB, processes: 64 }));
+    usages.set(1, { ...USAGE, memoryBytes: 1.2 * GIB });
+    await pass(5_000);
+    usages.set(1, USAGE);
+    await pass(5_000);
+    usages.set(1, { ...USAGE, memoryBytes: 1.2 * GIB });
+    await pass(5_000);
+    expect(told).toEqual([]);
+    usages.set(1, { ...USAGE, memoryBytes: 1.2 * GIB, processes: 65 });
+    await pass(5_000);
+    expect(told).toEqual([[1, 'it used 1.2 GiB of memory, limit 1 GiB; it ran 65 processes, limit 64']]);
+  });
+
+  it('may get other limits at any time', async () => {
+    const { clock, told, watch, add, pass } = watching();
+    let limits: ResourceLimits = {};
+    add(1, () => limits);
+    expect(clock.pending).toBe(0);
+    limits = { processes: 2 };
+    watch.limitsChanged();
+    await pass(10_000);
+    await pass(5_000);
+    expect(told).toEqual([[1, 'it ran 3 processes, limit 2']]);
+    limits = {};
+    watch.limitsChanged();
+    expect(clock.pending).toBe(0);
+  });
+
+  it('is not reported when it is not watched any more, and nothing is left', async () => {
+    const { clock, usages, told, add, pass } = watching();
+    const remove = add(1, () => ({ memoryBytes: 1 }));
+    await pass(5_000);
+    clock.advance(5_000);
+    // The reading is under way.
+    remove();
+    await flush();
+    expect(told).toEqual([]);
+    expect(clock.pending).toBe(0);
+    add(1, () => ({ memoryBytes: 1 }));
+    expect(clock.pending).toBe(1);
+    usages.clear();
+    await pass(5_000);
+    expect(told).toEqual([]);
+  });
+
+  it('that comes while others are read has one timer with them', async () => {
+    const { clock, add, pass } = watching();
+    const remove = add(1, () => ({ memoryBytes: 1 }));
+    clock.advance(5_000);
+    remove();
+    add(2, () => ({ memoryBytes: 1 }));
+    await flush();
+    expect(clock.pending).toBe(1);
+    await pass(5_000);
+    expect(clock.pending).toBe(1);
+  });
+
+  it('has no effect where the system does not tell, which is said once', async () => {
+    const { told, unreadable, system, add, pass } = watching();
+    const refused = new Error('EACCES');
+    system.read = () => Promise.reject(refused);
+    add(1, () => ({ memoryBytes: 1 }));
+    for (let times = 0; times < 3; times += 1) await pass(5_000);
+    system.read = async () => undefined;
+    await pass(5_000);
+    expect(unreadable).toEqual([refused]);
+    expect(told).toEqual([]);
+  });
+});
