@@ -7,6 +7,8 @@ const SMALL_READ_BYTES = 4 * 1024;
 
 /** What a line costs besides its bytes, in bytes that cost as much. */
 const LINE_WEIGHT = 64;
+/** What a byte costs that clients get unasked: it is written to them, and they have to read it. */
+const RELAY_MS_PER_BYTE = 0.008 / 1024;
 /** Many reads of so few bytes cost more than the bytes. */
 const TINY_READ_BYTES = 512;
 
@@ -21,6 +23,8 @@ export class FloodMeter {
   /** The weights of the lines of this read: those that answered a request, and the others. */
   #usefulWeight = 0;
   #idleWeight = 0;
+  /** Bytes of this read that clients may get unasked. */
+  #relayedBytes = 0;
   /** White space that was charged already, in bytes. */
   #blankBytes = 0;
 
@@ -38,16 +42,23 @@ export class FloodMeter {
     else this.#idleWeight += byteLength + LINE_WEIGHT;
   }
 
+  /** Clients may get so many bytes that they did not ask for. */
+  relayed(byteLength: number): void {
+    this.#relayedBytes += byteLength;
+  }
+
   /** A read is done. `blankBytes` is all white space so far; `readAt` is when the read began. */
   read(byteLength: number, blankBytes: number, readAt: number): void {
     const [useful, idle] = [this.#usefulWeight, this.#idleWeight + blankBytes - this.#blankBytes];
     this.#usefulWeight = 0;
     this.#idleWeight = 0;
     this.#blankBytes = blankBytes;
+    const relayMs = this.#relayedBytes * RELAY_MS_PER_BYTE;
+    this.#relayedBytes = 0;
     const isTiny = byteLength < TINY_READ_BYTES && useful === 0;
     if (idle === 0 && !isTiny) return;
     const part = idle === 0 ? 1 : idle / (idle + useful);
-    this.#work?.charge((this.#clock.now() - readAt + READ_MS) * part + idle * READ_MS_PER_BYTE);
+    this.#work?.charge((this.#clock.now() - readAt + READ_MS) * part + idle * READ_MS_PER_BYTE + relayMs);
   }
 
   /** Bytes were read and not looked at, because the server was given up. */

@@ -255,6 +255,7 @@ export class StdioBridge implements Channel, ByteReader, LineSink {
         this.#notification(message);
         return false;
       case 'request':
+        this.#meter.relayed(message.span.end - message.span.start);
         this.#events.request(this.#incoming.add(message));
         return false;
       case 'rejected':
@@ -272,6 +273,7 @@ export class StdioBridge implements Channel, ByteReader, LineSink {
     if (notification.method === METHODS.cancelled && requestId !== undefined) {
       this.#incoming.cancelled(notification.bytes, requestId);
     }
+    this.#meter.relayed(notification.span.end - notification.span.start);
     this.#events.notification(notification);
   }
 
