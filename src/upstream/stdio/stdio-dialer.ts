@@ -6,11 +6,13 @@ import { readInto } from '../../io/streams/read-into.js';
 import type { EventSink } from '../../observe/events/event-bus.js';
 import type { Logger } from '../../observe/logger.js';
 import { createComputingProbe } from '../../process/computing-probe.js';
+import { endFamily, type FamilyEnd } from '../../process/end-family.js';
 import { endGroup } from '../../process/end-group.js';
-import { childEnvironment } from '../../process/environment.js';
+import { childEnvironment, familyVariable } from '../../process/environment.js';
 import type { GroupGuard } from '../../process/orphan-guard.js';
 import { type SpawnedChild, spawnChild } from '../../process/spawn-child.js';
 import type { ChildSpec } from '../../supervision/child-spec.js';
+import type { StopLadder } from '../../supervision/launcher.js';
 import { LivenessProbe } from '../health/liveness-probe.js';
 import type { Dialect, Dialed, Dialer, DialOutcome, DialTarget, UpstreamListener } from '../port.js';
 import { type BridgeEvents, type BridgeOptions, StdioBridge } from './stdio-bridge.js';
@@ -21,7 +23,7 @@ export interface StdioDialerOptions
   readonly dialect: Dialect;
   readonly backpressure: Backpressure;
   readonly orphanGuard: GroupGuard;
-  readonly logger: Pick<Logger, 'debug' | 'error'>;
+  readonly logger: Pick<Logger, 'debug' | 'info' | 'error'>;
   /** The gateway's own environment. Servers get only the variables of an allowlist. */
   readonly environment: Readonly<Record<string, string | undefined>>;
   /** Whether each client has its own connection, as over HTTP. */
@@ -32,6 +34,8 @@ export interface StdioDialerOptions
 
 /** After an exit, the rest of the output is read for this long. Requests that are still in flight then fail. */
 const LAST_OUTPUT_MS = 80;
+/** How many of the processes that have left the group of a server the log names. */
+const SHOWN_PIDS = 10;
 /** How much of a line that is no message goes to the log. */
 const JUNK_BYTES = 1024;
 const UNRESPONSIVE = 'it answered neither three requests in a row nor a ping nor tools/list';
@@ -48,6 +52,7 @@ export class StdioDialer implements Dialer {
     const { clock, logger, orphanGuard } = this.#options;
     const { spec, generation, log } = target;
     let hasExited = false;
+    let isReported = false;
     let reportSpawnFailure: (failure: DialOutcome) => void = () => {};
     const spawnFailure = new Promise<DialOutcome>((resolve) => {
       reportSpawnFailure = resolve;
@@ -56,8 +61,9 @@ export class StdioDialer implements Dialer {
       bridge.close('exited');
       listener.unfit(reason);
     };
+    const mark = orphanGuard.announce();
     const spawned = spawnChild(
-      { ...spec, env: { ...this.#environmentOf(spec), ...orphanGuard.announce() } },
+      { ...spec, env: { ...this.#environmentOf(spec), ...familyVariable(mark) } },
       {
         onSpawnError: ({ message, isHostFault }) => {
           bridge.close('exited');
@@ -71,8 +77,9 @@ export class StdioDialer implements Dialer {
         },
       },
     );
-    if (spawned.pid === undefined) orphanGuard.retract();
-    else orphanGuard.add(spawned.pid);
+    const endsFamily = spawned.pid !== undefined && !spec.leaveRunning;
+    if (spawned.pid !== undefined) orphanGuard.add(spawned.pid, endsFamily ? mark : undefined);
+    if (!endsFamily) orphanGuard.release(mark);
     const { child, bridge } = this.#join(spawned, target, listener, {
       silent: () => livenessProbe.start(),
       violated: giveUp,
@@ -90,6 +97,7 @@ export class StdioDialer implements Dialer {
       isComputing: child.pid === undefined ? undefined : createComputingProbe(child.pid),
       connection: child.pid === undefined ? spawnFailure : this.#open(bridge, target, listener),
       end: async (ladder) => {
+        const startedAt = clock.now();
         // After an exit the bridge closes by itself, once the last output is read.
         if (!hasExited) bridge.close('stopped');
         // The next generation must not start while a process of this one may still run.
@@ -97,8 +105,24 @@ export class StdioDialer implements Dialer {
           logger.error({ server: spec.key, pid: child.pid }, 'a process of this server survives SIGKILL');
         }
         if (child.pid !== undefined) orphanGuard.remove(child.pid);
+        if (!endsFamily) return;
+        const familyEnd = await endFamily(mark, familyKillDelay(ladder, clock.now() - startedAt), clock);
+        orphanGuard.release(mark);
+        if (!isReported) this.#report(familyEnd, target);
+        isReported = true;
       },
     };
+  }
+
+  #report({ signaled, gone }: FamilyEnd, { spec, generation }: DialTarget): void {
+    const { logger } = this.#options;
+    const facts = { server: spec.key, generation, count: signaled.length, pids: signaled.slice(0, SHOWN_PIDS) };
+    if (!gone) {
+      const fault = 'processes outside of its group survive SIGKILL, or start others faster than Trunkline finds them';
+      logger.error(facts, `server may have left processes running: ${fault}`);
+    } else if (signaled.length > 0) {
+      logger.info(facts, "ended processes outside of the server's group; `leaveRunning: true` would keep them");
+    }
   }
 
   #environmentOf({ command, args, env }: ChildSpec): Record<string, string> {
@@ -176,4 +200,12 @@ export class StdioDialer implements Dialer {
       bridge.close('exited');
     });
   }
+}
+
+/** At least this long after SIGTERM comes SIGKILL, even when the group has taken all the time of the ladder. */
+const MIN_KILL_DELAY_MS = 250;
+
+/** Time from SIGTERM to SIGKILL for the family of a server whose group has ended: as in the ladder, or what is left of it. */
+function familyKillDelay({ termAfterMs, killAfterMs }: StopLadder, elapsedMs: number): number {
+  return Math.min(killAfterMs - termAfterMs, Math.max(killAfterMs - elapsedMs, MIN_KILL_DELAY_MS));
 }
