@@ -11,11 +11,12 @@ import '../bench/plain-node.mjs';
 import { describeMachine, table } from '../bench/page.mjs';
 import { garbage } from './garbage.mjs';
 import { killChildren } from './kill-children.mjs';
+import { killDaemons } from './kill-daemons.mjs';
 import { killGateway } from './kill-gateway.mjs';
 import { manyCalls } from './many-calls.mjs';
 import { neighbours } from './neighbours.mjs';
 
-const SOAKS = [killChildren, killGateway, manyCalls, garbage, neighbours];
+const SOAKS = [killChildren, killGateway, manyCalls, garbage, neighbours, killDaemons];
 
 const names = SOAKS.map(({ name }) => name);
 const asked = process.argv.slice(2).filter((arg) => names.includes(arg));

@@ -1,5 +1,5 @@
 import { spawn } from 'node:child_process';
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import { CLI, GatewayProcess, type StartOptions } from '../support/gateway-process.js';
@@ -130,6 +130,8 @@ describe.runIf(process.platform === 'linux')('processes of a server that have le
       expect(processesOf(`run=${gateway.folder}`).sort()).toEqual(daemonsOf(gateway).sort());
 
       await start({ servers: {}, env: { XDG_DATA_HOME: join(gateway.folder, 'data') } });
+      const runs = join(gateway.folder, 'data', 'trunkline', 'run');
+      await until('the next start has read the run file', () => readdirSync(runs).length === 0);
       expect(isThere()).toBe(true);
     } finally {
       killAll(gateway.folder);
