@@ -20,11 +20,10 @@ export interface Failed {
 /** The lines that name the cause of the latest failure. Empty while the server runs, or if nothing failed. */
 export function causeOfFailure({ snapshot, log, redact }: Failed, max = MAX_LINES): readonly string[] {
   const { state, consecutiveFailures } = snapshot;
-  const hasFailed = state === 'backoff' || state === 'parked';
   const isRetried = state === 'starting' && consecutiveFailures > 0;
-  if (!hasFailed && !isRetried) return [];
+  if (!hasFailed(state) && !isRetried) return [];
   // Reading the lines can complete a secret: colors and escapes are gone.
-  return causeLines(log.linesOf(hasFailed ? 'latest' : 'previous'), max).map(redact);
+  return causeLines(log.linesOf(hasFailed(state) ? 'latest' : 'previous'), max).map(redact);
 }
 
 /** The cause as one line, for the failure of a call. */
@@ -39,27 +38,46 @@ export class StateLog {
   readonly #logger: Pick<Logger, 'info' | 'warn'>;
   /** The last logged state of each instance. */
   readonly #logged = new Map<string, ServerState>();
+  /** Failures whose last output was not read yet when they were reported. */
+  readonly #unread = new Map<string, ChildSnapshot>();
 
   constructor(logger: Pick<Logger, 'info' | 'warn'>) {
     this.#logger = logger;
   }
 
   changed(id: string, failed: Failed): void {
-    const { state, generation, pid, lastFailure, restarts, missing } = failed.snapshot;
-    const hasFailed = state === 'backoff' || state === 'parked';
+    const { state, pid } = failed.snapshot;
+    if (this.#logged.get(id) === state) return;
     // While there is a pid, the last output of a failed server may not be read yet.
-    if (this.#logged.get(id) === state || (hasFailed && pid !== undefined)) return;
+    if (hasFailed(state) && pid !== undefined) {
+      this.#unread.set(id, failed.snapshot);
+      return;
+    }
+    // The end of its processes can take longer than the delay of the restart.
+    const unread = this.#unread.get(id);
+    this.#unread.delete(id);
+    if (unread !== undefined && !hasFailed(state)) this.#log(id, { ...unread, pid: undefined }, failed);
     this.#logged.set(id, state);
+    this.#log(id, failed.snapshot, failed);
+  }
+
+  #log(id: string, snapshot: ChildSnapshot, failed: Failed): void {
+    const { state, generation, pid, lastFailure, restarts, missing } = snapshot;
     const facts = { server: id, state, generation, pid, restarts, ...(missing && { package: missing }) };
-    if (!hasFailed && state !== 'suspect') {
+    if (!hasFailed(state) && state !== 'suspect') {
       this.#logger.info(facts, `server ${state}`);
       return;
     }
-    const { reason, code, signal } = (hasFailed ? lastFailure : undefined) ?? {};
+    const { reason, code, signal } = (hasFailed(state) ? lastFailure : undefined) ?? {};
     this.#logger.warn({ ...facts, reason, code, signal, cause: causeOfFailure(failed) }, `server ${state}`);
   }
 
   forget(id: string): void {
     this.#logged.delete(id);
+    this.#unread.delete(id);
   }
+}
+
+function hasFailed(state: ServerState): boolean {
+  return state === 'backoff' || state === 'parked';
 }

@@ -12,6 +12,8 @@ export interface FamilyEnd {
 
 /** How long processes are searched for after the first SIGKILL. */
 const CONFIRM_MS = 2_000;
+/** Failed searches in a row after which the processes are given up. */
+const MAX_FAILURES = 4;
 const FIRST_PAUSE_MS = 5;
 const LONGEST_PAUSE_MS = 100;
 
@@ -60,18 +62,28 @@ class FamilyEnding {
   async #run(): Promise<FamilyEnd> {
     let pauseMs = FIRST_PAUSE_MS;
     for (;;) {
-      // Without file descriptors, for example, nothing is known: the next search may tell.
-      const members = await findFamily(this.#mark).catch(() => undefined);
+      const members = await this.#find();
       const signaled = () => [...this.#signaled.keys()];
-      if (members?.length === 0) return { signaled: signaled(), gone: true };
+      if (members === undefined) return { signaled: signaled(), gone: false };
+      if (members.length === 0) return { signaled: signaled(), gone: true };
       const now = this.#clock.now();
       const isKilling = now >= this.#killAt;
       if (isKilling) this.#firstKillAt ??= now;
       if (now >= (this.#firstKillAt ?? now) + CONFIRM_MS) return { signaled: signaled(), gone: false };
-      for (const member of members ?? []) await this.#signal(member, isKilling ? 'SIGKILL' : 'SIGTERM');
+      for (const member of members) await this.#signal(member, isKilling ? 'SIGKILL' : 'SIGTERM');
       await this.#pause(isKilling ? FIRST_PAUSE_MS : Math.min(pauseMs, this.#killAt - now));
       pauseMs = Math.min(pauseMs * 2, LONGEST_PAUSE_MS);
     }
+  }
+
+  /** Undefined when the search fails again and again: without file descriptors, for example, nothing can be read. */
+  async #find(): Promise<readonly RunProcess[] | undefined> {
+    for (let failures = 0; failures < MAX_FAILURES; failures += 1) {
+      const members = await findFamily(this.#mark).catch(() => undefined);
+      if (members !== undefined) return members;
+      await this.#pause(FIRST_PAUSE_MS * 2 ** failures);
+    }
+    return undefined;
   }
 
   async #signal(member: RunProcess, signal: 'SIGTERM' | 'SIGKILL'): Promise<void> {

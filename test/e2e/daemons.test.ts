@@ -56,6 +56,8 @@ describe.runIf(process.platform === 'linux')('processes of a server that have le
     await gateway.untilServer('lab', 'is started again', ({ generation }) => generation > 1);
     expect(daemonsOf(gateway).filter((pid) => daemons.includes(pid))).toEqual([]);
     await gateway.untilState('lab', 'ready');
+    // The daemons ended later than the delay of the restart was over.
+    expect(gateway.stderr.match(/"msg":"server backoff"/g)).toHaveLength(1);
   });
 
   it('end when the server is restarted on request', async () => {

@@ -118,8 +118,8 @@ export class StdioDialer implements Dialer {
     const { logger } = this.#options;
     const facts = { server: spec.key, generation, count: signaled.length, pids: signaled.slice(0, SHOWN_PIDS) };
     if (!gone) {
-      const fault = 'processes outside of its group survive SIGKILL, or start others faster than Trunkline finds them';
-      logger.error(facts, `server may have left processes running: ${fault}`);
+      const causes = 'they survive SIGKILL, start others faster than Trunkline finds them, or cannot be searched for';
+      logger.error(facts, `processes outside of the server's group may still run: ${causes}`);
     } else if (signaled.length > 0) {
       logger.info(facts, "ended processes outside of the server's group; `leaveRunning: true` would keep them");
     }
