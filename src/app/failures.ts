@@ -47,21 +47,25 @@ export class StateLog {
 
   changed(id: string, failed: Failed): void {
     const { state, pid } = failed.snapshot;
-    if (this.#logged.get(id) === state) return;
+    const unread = this.#unread.get(id);
+    if (this.#logged.get(id) === state && unread === undefined) return;
     // While there is a pid, the last output of a failed server may not be read yet.
     if (hasFailed(state) && pid !== undefined) {
       this.#unread.set(id, failed.snapshot);
       return;
     }
     // The end of its processes can take longer than the delay of the restart.
-    const unread = this.#unread.get(id);
     this.#unread.delete(id);
-    if (unread !== undefined && !hasFailed(state)) this.#log(id, { ...unread, pid: undefined }, failed);
+    if (unread !== undefined && !hasFailed(state)) {
+      // The next attempt to run may or may not have begun its own output.
+      const latest = causeOfFailure({ ...failed, snapshot: unread });
+      this.#log(id, { ...unread, pid: undefined }, latest.length > 0 ? latest : causeOfFailure(failed));
+    }
     this.#logged.set(id, state);
-    this.#log(id, failed.snapshot, failed);
+    this.#log(id, failed.snapshot, hasFailed(state) || state === 'suspect' ? causeOfFailure(failed) : []);
   }
 
-  #log(id: string, snapshot: ChildSnapshot, failed: Failed): void {
+  #log(id: string, snapshot: ChildSnapshot, cause: readonly string[]): void {
     const { state, generation, pid, lastFailure, restarts, missing } = snapshot;
     const facts = { server: id, state, generation, pid, restarts, ...(missing && { package: missing }) };
     if (!hasFailed(state) && state !== 'suspect') {
@@ -69,7 +73,7 @@ export class StateLog {
       return;
     }
     const { reason, code, signal } = (hasFailed(state) ? lastFailure : undefined) ?? {};
-    this.#logger.warn({ ...facts, reason, code, signal, cause: causeOfFailure(failed) }, `server ${state}`);
+    this.#logger.warn({ ...facts, reason, code, signal, cause }, `server ${state}`);
   }
 
   forget(id: string): void {
