@@ -7,7 +7,7 @@ import { CLI } from './gateway.mjs';
 import { randomFrom } from './random.mjs';
 import { wait } from './wait.mjs';
 
-const LAB = fileURLToPath(new URL('../test/fixtures/servers/lab.mjs', import.meta.url));
+export const LAB = fileURLToPath(new URL('../test/fixtures/servers/lab.mjs', import.meta.url));
 const WITHIN_MS = 3_000;
 const CALLS_AT_ONCE = 8;
 
@@ -119,7 +119,7 @@ function callAllTheTime(client, random) {
 }
 
 /** Every process of a run that lives, the guardian included, as lines of `ps` that begin with the pid. */
-function living(folder, gatewayPid) {
+export function living(folder, gatewayPid) {
   const listing = execFileSync('ps', ['-A', '-ww', '-o', 'pid=,stat=,args='], { encoding: 'utf8' });
   return listing.split('\n').filter((line) => {
     const isOurs = line.includes(folder) || line.includes(`trunkline-guardian ${gatewayPid} `);

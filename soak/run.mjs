@@ -14,11 +14,22 @@ import { hostileServers } from './attacks/stdio/run.mjs';
 import { floods } from './floods.mjs';
 import { garbage } from './garbage.mjs';
 import { killChildren } from './kill-children.mjs';
+import { killDaemons } from './kill-daemons.mjs';
 import { killGateway } from './kill-gateway.mjs';
 import { manyCalls } from './many-calls.mjs';
 import { neighbours } from './neighbours.mjs';
 
-const SOAKS = [killChildren, killGateway, manyCalls, garbage, neighbours, floods, hostileServers, httpAttacks];
+const SOAKS = [
+  killChildren,
+  killGateway,
+  manyCalls,
+  garbage,
+  neighbours,
+  floods,
+  killDaemons,
+  hostileServers,
+  httpAttacks,
+];
 
 const names = SOAKS.map(({ name }) => name);
 const asked = process.argv.slice(2).filter((arg) => names.includes(arg));

@@ -46,9 +46,20 @@ function changeOf(before: ServerConfig | undefined, after: ServerConfig): Server
 
 /** The facts that cannot change while a process runs. */
 function ofProcess({ child, problem, sharing, frames }: ServerConfig) {
-  const { command, args, cwd, env, missing } = child ?? {};
+  const { command, args, cwd, env, missing, leaveRunning } = child ?? {};
   // A problem that only moved to another line is the same problem.
-  return { command, args, cwd, env, missing, sharing, frames, message: problem?.message, hint: problem?.hint };
+  return {
+    command,
+    args,
+    cwd,
+    env,
+    missing,
+    leaveRunning,
+    sharing,
+    frames,
+    message: problem?.message,
+    hint: problem?.hint,
+  };
 }
 
 /** The facts that apply at once, without another process. */

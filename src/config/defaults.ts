@@ -30,6 +30,7 @@ export const DEFAULTS = {
 export const SWITCH_DEFAULTS = {
   installScripts: false,
   trusted: false,
+  leaveRunning: false,
   disabled: false,
 } as const;
 

@@ -145,6 +145,7 @@ function childAndPackage(
     env: Object.fromEntries(variables),
     timeouts: { startMs: settings.startTimeout, stopGraceMs: settings.stopGrace, killAfterMs: STOP_KILL_AFTER_MS },
     restart: restartPolicy(settings),
+    leaveRunning: entry.leaveRunning ?? SWITCH_DEFAULTS.leaveRunning,
   };
   const { file, home } = surroundings;
   const nesting = checkNesting(child, { file, home, env, packageName: used?.request.name });

@@ -172,6 +172,10 @@ const serverFields = z.strictObject(
       SWITCH_DEFAULTS.trusted,
       'Trusts the annotations of the tools: if the server ends during a call of a tool that is marked readOnlyHint or idempotentHint, the call is sent once more.',
     ),
+    leaveRunning: flag(
+      SWITCH_DEFAULTS.leaveRunning,
+      'Keeps the processes that have left the process group of the server, such as daemons, when the server ends. Without it, they end with the server.',
+    ),
     disabled: flag(SWITCH_DEFAULTS.disabled, 'Ignores this server.'),
     type: z
       .literal('stdio', expects('stdio, the only supported transport', { quote: true }))

@@ -1,3 +1,14 @@
+/**
+ * Begins the name of the variable that marks the processes of one launch of a server. The mark is in the name and not in the
+ * value, so that a server of a nested Trunkline bears the marks of both.
+ */
+export const FAMILY_PREFIX = 'TRUNKLINE_FAMILY_';
+
+/** The variable that gives a process, and all processes that inherit its environment, a mark. */
+export function familyVariable(mark: string): Readonly<Record<string, string>> {
+  return { [FAMILY_PREFIX + mark]: '1' };
+}
+
 type Variables = Readonly<Record<string, string | undefined>>;
 
 export interface ChildEnvironmentOptions {
@@ -73,7 +84,11 @@ export function childEnvironment(options: ChildEnvironmentOptions): Record<strin
   for (const [name, value] of Object.entries(withoutOverridden(parent, declared))) {
     const key = canonical(name);
     const isWanted =
-      inherited.has(key) || key.startsWith('LC_') || isOfNetwork(name) || (runsNpm && isHarmlessNpmSetting(name));
+      inherited.has(key) ||
+      key.startsWith('LC_') ||
+      key.startsWith(FAMILY_PREFIX) ||
+      isOfNetwork(name) ||
+      (runsNpm && isHarmlessNpmSetting(name));
     // A value such as "() { …" is an exported shell function, which another shell would execute.
     if (isWanted && value !== undefined && !value.startsWith('()')) environment[key] = value;
   }

@@ -1,7 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
-import { randomBytes } from 'node:crypto';
 import type { Cancel, Clock } from '../timing/clock.js';
-import { POSIX_GUARDIAN, SPAWN_MARK, WINDOWS_GUARDIAN } from './guardian-script.js';
+import { posixGuardian, WINDOWS_GUARDIAN } from './guardian-script.js';
 
 /** The program of the guardian process. */
 export interface GuardianProgram {
@@ -27,9 +26,9 @@ const MAX_UNREAD_BYTES = 64 * 1024;
 const FAREWELL_MS = 300;
 
 /**
- * Starts the guardian process and tells it the process groups, so that no group outlives the gateway, even when the
- * gateway is killed: the guardian process, in its own session, reads a pipe from the gateway, and ends all registered
- * groups when the pipe closes.
+ * Starts the guardian process and tells it the process groups and the marks of their families, so that no process outlives
+ * the gateway, even when the gateway is killed: the guardian process, in its own session, reads a pipe from the gateway,
+ * and ends all registered groups and families when the pipe closes.
  *
  * It starts before the first group and is restarted when it ends. No method but `close` waits for it, and none throws.
  */
@@ -37,11 +36,7 @@ export class Guardian {
   readonly #options: GuardianOptions;
   readonly #program: GuardianProgram;
   readonly #groups = new Set<number>();
-  /** Distinguishes the spawns of this gateway from those of an earlier process with the same pid. */
-  readonly #id = `${process.pid}-${randomBytes(4).toString('hex')}`;
-  #spawns = 0;
-  /** Mark of the spawn in progress; empty when there is none. */
-  #announced = '';
+  readonly #marks = new Set<string>();
   #process: ChildProcess | undefined;
   #startedAt = 0;
   #troubles = 0;
@@ -60,27 +55,23 @@ export class Guardian {
   }
 
   /**
-   * Must be called right before a spawn. Returns a variable for the environment of the spawned process, by which the
-   * guardian process finds it when the gateway is killed before `add` or `retract`. One of these must be called in the
-   * same tick.
+   * Must be called right before a process with this mark in its environment is spawned: if the gateway is killed before
+   * `add`, the guardian process finds it by the mark.
    */
-  announce(): Readonly<Record<string, string>> {
-    this.#spawns += 1;
-    this.#announced = `${this.#id}-${this.#spawns}`;
+  addFamily(mark: string): void {
+    this.#marks.add(mark);
+    this.#tell(`+f${mark}\n`);
     this.#ensure();
-    this.#tell(`?${this.#announced}\n`);
-    return { [SPAWN_MARK]: this.#announced };
   }
 
-  /** Must be called when the announced spawn has failed. */
-  retract(): void {
-    this.#announced = '';
-    this.#tell('?\n');
+  /** Must be called when no process with this mark is left, or when they may outlive the gateway. */
+  removeFamily(mark: string): void {
+    this.#marks.delete(mark);
+    this.#tell(`-f${mark}\n`);
   }
 
   /** Must be called as soon as the group exists. */
   add(pgid: number): void {
-    this.#announced = '';
     this.#groups.add(pgid);
     this.#tell(`+${pgid}\n`);
     this.#ensure();
@@ -92,15 +83,15 @@ export class Guardian {
     this.#tell(`-${pgid}\n`);
   }
 
-  /** Ends the guardian process, which first ends the groups that are still registered. Resolves within 300 ms. */
+  /** Ends the guardian process, which first ends what is still registered. Resolves within 300 ms. */
   async close(): Promise<void> {
     this.#isClosed = true;
     this.#cancelStart?.();
     const guardian = this.#process;
     if (guardian === undefined) return;
     guardian.stdin?.end();
-    // A guardian process that still ends groups must not delay the exit of the gateway.
-    if (this.#groups.size > 0) return;
+    // A guardian process that still ends processes must not delay the exit of the gateway.
+    if (this.#isNeeded()) return;
     await new Promise<void>((resolve) => {
       const cancel = this.#options.clock.schedule(FAREWELL_MS, resolve);
       guardian.once('exit', () => {
@@ -108,6 +99,10 @@ export class Guardian {
         resolve();
       });
     });
+  }
+
+  #isNeeded(): boolean {
+    return this.#groups.size + this.#marks.size > 0;
   }
 
   /** Starts the guardian process at once: a group that it does not know is lost when the gateway is killed. */
@@ -145,8 +140,8 @@ export class Guardian {
 
   #spawn(): ChildProcess {
     const { command, args } = this.#program;
-    // Known groups are arguments: on the pipe they would be lost when the gateway is killed right after this spawn.
-    const known = [...[...this.#groups].map((pgid) => `+${pgid}`), `?${this.#announced}`];
+    // What is known are arguments: on the pipe it would be lost when the gateway is killed right after this spawn.
+    const known = [...[...this.#marks].map((mark) => `+f${mark}`), ...[...this.#groups].map((pgid) => `+${pgid}`)];
     return spawn(command, [...args, ...known], {
       // PATH is for `sleep`; Windows needs its whole environment to find programs.
       env: process.platform === 'win32' ? process.env : { PATH: `${process.env.PATH ?? ''}:/usr/bin:/bin` },
@@ -168,15 +163,15 @@ export class Guardian {
     this.#troubles += 1;
     this.#cancelStart = this.#options.clock.schedule(pauseMs, () => {
       this.#cancelStart = undefined;
-      if (this.#groups.size > 0) this.#start();
+      if (this.#isNeeded()) this.#start();
     });
   }
 }
 
-/** The program for a platform, as in `process.platform`. Registered groups are added after its last argument, the pid. */
+/** The program for a platform, as in `process.platform`. What is registered is added after its last argument, the pid. */
 export function guardianProgram(platform: string): GuardianProgram {
   const owner = ['trunkline-guardian', String(process.pid)];
   if (platform === 'win32') return { command: process.execPath, args: ['-e', WINDOWS_GUARDIAN, ...owner] };
   const shell = platform === 'android' ? '/system/bin/sh' : '/bin/sh';
-  return { command: shell, args: ['-c', POSIX_GUARDIAN, ...owner] };
+  return { command: shell, args: ['-c', posixGuardian(platform), ...owner] };
 }

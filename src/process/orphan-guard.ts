@@ -1,22 +1,26 @@
+import { randomBytes } from 'node:crypto';
 import type { Clock } from '../timing/clock.js';
+import { endFamily } from './end-family.js';
 import { isGroupAlive, signalGroup } from './end-group.js';
+import { familyVariable } from './environment.js';
+import { findFamily } from './find-family.js';
 import { Guardian } from './guardian.js';
 import { hostIdentity, identify, isRunning } from './process-identity.js';
-import { findRuns, RunFile, type RunProcess, removeRun } from './run-file.js';
+import { findRuns, type Run, RunFile, type RunProcess, removeRun } from './run-file.js';
 
-/** Registers the process groups that must not outlive the gateway. */
+/** Registers the process groups and families that must not outlive the gateway. */
 export interface GroupGuard {
   /**
-   * Call this right before the leader of a group is spawned, and put the result into the leader's environment. Call
-   * `retract` or `add` in the same tick.
+   * Call this right before the leader of a group is spawned, and put the `familyVariable` of the mark into the leader's
+   * environment. Each mark is new and cannot be guessed. Call `add` or `release` in the same tick.
    */
-  announce(): Readonly<Record<string, string>>;
-  /** The announced leader could not be spawned. */
-  retract(): void;
-  /** The leader was spawned. */
-  add(pgid: number): void;
-  /** No member of the group is left. */
+  announce(): string;
+  /** The leader was spawned. With a mark, its family must not outlive the gateway either. */
+  add(pgid: number, mark?: string): void;
+  /** No member of the group is left: the system can reuse its id from then on. */
   remove(pgid: number): void;
+  /** No member of the family is left, or its members may outlive the gateway. */
+  release(mark: string): void;
 }
 
 /** What the guard logs; a `Logger` fits. */
@@ -33,15 +37,17 @@ interface OrphanGuardOptions {
 }
 
 /**
- * Ends the process groups that a killed gateway leaves behind. The guardian ends them at once. If the guardian was
- * killed too, the next gateway finds the groups in the run file and ends them. No error here stops or delays the gateway.
+ * Ends the process groups and families that a killed gateway leaves behind. The guardian ends them at once. If the guardian was
+ * killed too, the next gateway finds them in the run file and ends them. No error here stops or delays the gateway.
  */
 export class OrphanGuard implements GroupGuard {
   readonly #options: OrphanGuardOptions;
   readonly #host = hostIdentity();
   readonly #guardian: Guardian;
   readonly #runFile: RunFile;
+  /** The groups that were not removed, and those whose families were not released. */
   readonly #groups = new Set<number>();
+  readonly #groupsOfMarks = new Map<string, number>();
 
   constructor(options: OrphanGuardOptions) {
     const { clock, logger, runFolder } = options;
@@ -60,57 +66,75 @@ export class OrphanGuard implements GroupGuard {
     this.#runFile = new RunFile({ folder: runFolder, owner, onFault });
   }
 
-  announce(): Readonly<Record<string, string>> {
-    return this.#guardian.announce();
+  announce(): string {
+    const mark = randomBytes(16).toString('hex');
+    this.#guardian.addFamily(mark);
+    return mark;
   }
 
-  retract(): void {
-    this.#guardian.retract();
-  }
-
-  add(pgid: number): void {
+  add(pgid: number, mark?: string): void {
     this.#groups.add(pgid);
+    if (mark !== undefined) this.#groupsOfMarks.set(mark, pgid);
     this.#guardian.add(pgid);
     void identify(pgid).then(
       (leader) => {
         if (leader !== undefined && this.#groups.has(pgid))
-          this.#runFile.add({ pid: pgid, startTime: leader.startTime });
+          this.#runFile.add({ pid: pgid, startTime: leader.startTime, ...(mark && { mark }) });
       },
       (err) => this.#options.logger.debug({ err, pgid }, 'not in the run file'),
     );
   }
 
   remove(pgid: number): void {
-    this.#groups.delete(pgid);
     this.#guardian.remove(pgid);
+    const hasFamily = [...this.#groupsOfMarks.values()].includes(pgid);
+    if (!hasFamily) this.#forget(pgid);
+  }
+
+  release(mark: string): void {
+    this.#guardian.removeFamily(mark);
+    const pgid = this.#groupsOfMarks.get(mark);
+    this.#groupsOfMarks.delete(mark);
+    if (pgid !== undefined) this.#forget(pgid);
+  }
+
+  #forget(pgid: number): void {
+    this.#groups.delete(pgid);
     this.#runFile.remove(pgid);
   }
 
-  /** Ends the groups of gateways that were killed together with their guardians. Never rejects. */
+  /** Ends what gateways left behind that were killed together with their guardians. Never rejects. */
   async sweep(): Promise<void> {
+    const { logger, runFolder } = this.#options;
     const runs = await findRuns({
-      folder: this.#options.runFolder,
+      folder: runFolder,
       host: this.#host,
       onIgnored: (file, reason) =>
-        this.#options.logger.warn(
-          { file, reason },
-          'a run file is ignored: what its Trunkline left behind may still run',
-        ),
+        logger.warn({ file, reason }, 'a run file is ignored: what its Trunkline left behind may still run'),
     });
     await Promise.all(
       runs.map(async ({ file, run }) => {
-        if (await isRunning(run.gateway)) return;
-        const remains = await Promise.all(
-          run.groups.map(async (leader) => ((await exists(leader)) ? [leader.pid] : [])),
-        );
-        const pgids = remains.flat();
-        if (pgids.length > 0) {
-          this.#options.logger.warn({ pgids, gateway: run.gateway.pid }, 'ending what a killed Trunkline left behind');
-        }
-        await endOrphans(pgids, this.#options.clock);
+        const isOwn = run.groups.some(({ mark }) => mark !== undefined && bears(mark));
+        // A server of the killed gateway started this one, which another gateway has to end.
+        if (isOwn || (await isRunning(run.gateway))) return;
+        await this.#endRun(run);
         await removeRun(file);
       }),
-    ).catch((err) => this.#options.logger.warn({ err }, 'what a killed Trunkline left behind may still run'));
+    ).catch((err) => logger.warn({ err }, 'what a killed Trunkline left behind may still run'));
+  }
+
+  async #endRun({ gateway, groups }: Run): Promise<void> {
+    const { clock, logger } = this.#options;
+    const leaders = await Promise.all(groups.map(async (leader) => ((await exists(leader)) ? [leader.pid] : [])));
+    const pgids = leaders.flat();
+    const marks = groups.flatMap(({ mark }) => mark ?? []);
+    const families = await Promise.all(marks.map((mark) => findFamily(mark)));
+    const pids = families.flat().map(({ pid }) => pid);
+    if (pgids.length + pids.length > 0) {
+      logger.warn({ pgids, pids, gateway: gateway.pid }, 'ending what a killed Trunkline left behind');
+    }
+    await endOrphans(pgids, clock);
+    await Promise.all(marks.map((mark) => endFamily(mark, ORPHAN_KILL_AFTER_MS, clock)));
   }
 
   /** Resolves when the guardian and the run file are gone, or at once if groups are left. */
@@ -122,6 +146,11 @@ export class OrphanGuard implements GroupGuard {
 /** Whether the process exists, even as a zombie. A group can outlive its leader, and keeps the leader's pid taken. */
 async function exists({ pid, startTime }: RunProcess): Promise<boolean> {
   return (await identify(pid))?.startTime === startTime;
+}
+
+/** Whether this process has inherited a mark. */
+function bears(mark: string): boolean {
+  return Object.keys(familyVariable(mark)).some((name) => name in process.env);
 }
 
 /** From SIGTERM to SIGKILL for what a killed gateway left behind, the same as in the guardian. */

@@ -12,7 +12,12 @@ export interface Run {
   readonly host: string;
   readonly gateway: RunProcess;
   /** The leaders of the groups; their pids are the ids of the groups. */
-  readonly groups: readonly RunProcess[];
+  readonly groups: readonly RunGroup[];
+}
+
+interface RunGroup extends RunProcess {
+  /** The mark of the group's family, if that may not outlive the gateway either. */
+  readonly mark?: string;
 }
 
 type RunOwner = Omit<Run, 'groups'>;
@@ -42,7 +47,7 @@ export class RunFile {
   readonly #options: RunFileOptions;
   /** Unique, even when a gateway in another pid namespace has the same pid. */
   readonly #name = `${process.pid}-${randomBytes(6).toString('hex')}.json`;
-  readonly #groups = new Map<number, RunProcess>();
+  readonly #groups = new Map<number, RunGroup>();
   #owner: RunOwner | undefined;
   #writing: Promise<void> | undefined;
   #isChanged = false;
@@ -52,7 +57,7 @@ export class RunFile {
     this.#options = options;
   }
 
-  add(group: RunProcess): void {
+  add(group: RunGroup): void {
     this.#groups.set(group.pid, group);
     this.#change();
   }
@@ -153,8 +158,13 @@ function parseRun(text: string): Run | undefined {
   if (!isRecord(value)) return undefined;
   const { host, gateway, groups } = value;
   if (typeof host !== 'string' || !isRunProcess(gateway) || !Array.isArray(groups)) return undefined;
+  return { host, gateway, groups: groups.filter(isRunGroup) };
+}
+
+function isRunGroup(value: unknown): value is RunGroup {
   // As group ids, 0 and 1 would signal the gateway's own group and every process.
-  return { host, gateway, groups: groups.filter(isRunProcess).filter(({ pid }) => pid > 1) };
+  if (!isRunProcess(value) || value.pid <= 1) return false;
+  return !('mark' in value) || (typeof value.mark === 'string' && /^[0-9a-f]{32}$/.test(value.mark));
 }
 
 export function isRunProcess(value: unknown): value is RunProcess {

@@ -14,6 +14,8 @@ export interface ChildSpec {
   readonly env: Readonly<Record<string, string>>;
   readonly timeouts: ChildTimeouts;
   readonly restart: RestartPolicy;
+  /** Whether processes that have left the group of the child may outlive it. */
+  readonly leaveRunning: boolean;
   /** The package to install before `command` can run. Its program then becomes the first of `args`. */
   readonly missing?: PackageRequest;
 }

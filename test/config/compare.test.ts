@@ -58,6 +58,7 @@ servers:
     ['args', 'a: { command: x, args: [two], env: { K: v } }'],
     ['env', 'a: { command: x, args: [one], env: { K: w } }'],
     ['sharing', 'a: { command: x, args: [one], env: { K: v }, sharing: all }'],
+    ['leaveRunning', 'a: { command: x, args: [one], env: { K: v }, leaveRunning: true }'],
     ['maxFrame', 'a: { command: x, args: [one], env: { K: v }, maxFrame: 1MiB }'],
     ['what is missing', `a: { command: x, args: [one], env: { K: "\${UNSET}" } }`],
   ])('asks for another process when %s changes', (_what, entry) => {

@@ -33,6 +33,7 @@ describe('a server of the file', () => {
             parkedProbeMaxMs: 3_600_000,
             demandEveryMs: 60_000,
           },
+          leaveRunning: false,
         },
         tools: { deny: [] },
         calls: {

@@ -138,7 +138,7 @@ describe('secrets', () => {
       }
       const seen = JSON.parse(readFileSync(file, 'utf8'));
       const allowed =
-        /^(HOME|LOGNAME|PATH|SHELL|TERM|USER|LANG|TMPDIR|TZ|LC_\w+|NODE_EXTRA_CA_CERTS|NODE_USE_(SYSTEM_CA|ENV_PROXY)|SSL_CERT_(FILE|DIR)|REQUESTS_CA_BUNDLE|(?:https?|all|no)_proxy|(?:HTTPS?|ALL|NO)_PROXY|DECLARED|TRUNKLINE_SPAWN)$/;
+        /^(HOME|LOGNAME|PATH|SHELL|TERM|USER|LANG|TMPDIR|TZ|LC_\w+|NODE_EXTRA_CA_CERTS|NODE_USE_(SYSTEM_CA|ENV_PROXY)|SSL_CERT_(FILE|DIR)|REQUESTS_CA_BUNDLE|(?:https?|all|no)_proxy|(?:HTTPS?|ALL|NO)_PROXY|DECLARED|TRUNKLINE_FAMILY_[0-9a-f]{32})$/;
       expect(Object.keys(seen).filter((name) => !allowed.test(name))).toEqual([]);
       expect(seen).toMatchObject({ DECLARED: 'yes', LC_ALL: 'C', HOME: place.folder, ...network });
     } finally {

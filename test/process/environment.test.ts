@@ -12,6 +12,12 @@ describe('childEnvironment', () => {
     expect(environment).toEqual({ ...harmless, PATH: '/opt/node/bin:/bin' });
   });
 
+  it('passes the marks of the Trunklines above on, so that these end what its servers leave behind', () => {
+    const marks = { TRUNKLINE_FAMILY_a1: '1', TRUNKLINE_FAMILY_b2: '1' };
+    const environment = childEnvironment({ ...posix, parent: { ...marks, TRUNKLINE_LOG: 'debug', PATH: '/bin' } });
+    expect(environment).toEqual({ ...marks, PATH: '/opt/node/bin:/bin' });
+  });
+
   it('skips functions that a shell exported', () => {
     const environment = childEnvironment({ ...posix, parent: { TERM: '() { :; }; evil', PATH: '/bin' } });
     expect(environment).not.toHaveProperty('TERM');

@@ -1,14 +1,15 @@
-import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
+import { type ChildProcess, type ChildProcessWithoutNullStreams, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { constants, tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it, onTestFinished } from 'vitest';
 import { Guardian, type GuardianProgram, guardianProgram } from '../../src/process/guardian.js';
-import { SPAWN_MARK } from '../../src/process/guardian-script.js';
 import { builtModule } from '../support/built-module.js';
 import { fixture, guardiansOf, killGroups, liveMembers, realClock, until } from '../support/processes.js';
 import { type Observed, spawnFixture } from './spawned.js';
+
+const MARK = '0123456789abcdef'.repeat(2);
 
 const opened: Guardian[] = [];
 const started: ChildProcess[] = [];
@@ -26,10 +27,26 @@ function open(program?: GuardianProgram): { guardian: Guardian; troubles: string
 }
 
 /** The guardian process alone, whose pipe the test holds. */
-function startGuardian({ command, args } = guardianProgram(process.platform)): ChildProcess {
-  const guardian = spawn(command, args, { stdio: ['pipe', 'ignore', 'ignore'], detached: true });
+function startGuardian({ command, args } = guardianProgram(process.platform), PATH = process.env.PATH): ChildProcess {
+  const guardian = spawn(command, args, { env: { PATH }, stdio: ['pipe', 'ignore', 'ignore'], detached: true });
   started.push(guardian);
   return guardian;
+}
+
+/** The guardian process on a system where one program is another one. */
+function startGuardianWith(name: string, text: string, program?: GuardianProgram): ChildProcess {
+  const folder = mkdtempSync(join(tmpdir(), 'trunkline-programs-'));
+  onTestFinished(() => rmSync(folder, { recursive: true }));
+  writeFileSync(join(folder, name), text, { mode: 0o755 });
+  return startGuardian(program, `${folder}:${process.env.PATH}`);
+}
+
+/** A process of a family, in a session of its own. */
+function spawnMarked(program: string, mark: string): ChildProcessWithoutNullStreams {
+  const env = { ...process.env, [`TRUNKLINE_FAMILY_${mark}`]: '1' };
+  const marked = spawn(process.execPath, [fixture(program)], { env, detached: true });
+  started.push(marked);
+  return marked;
 }
 
 async function stubborn(): Promise<Observed> {
@@ -68,33 +85,88 @@ describe('the guardian process', () => {
     const [one, other] = [spawnFixture('ignore-eof.mjs'), spawnFixture('ignore-eof.mjs')];
     await Promise.all([one.says('up'), other.says('up')]);
     const { command, args } = guardianProgram(process.platform);
-    const given = [`+${one.child.pid}`, `+${other.child.pid}`, '?'];
+    const given = [`+${one.child.pid}`, `+${other.child.pid}`];
     startGuardian({ command, args: [...args, ...given] }).stdin?.end(`-${other.child.pid}\n`);
     expect(await one.child.exit).toEqual({ code: null, signal: 'SIGTERM' });
     expect(other.live()).toHaveLength(1);
   });
 
   it.runIf(process.platform === 'linux')(
-    'finds a process that was being spawned by its mark, and no other',
+    'ends the processes with a registered mark, by SIGTERM first, and no other process',
     async () => {
-      const spawnMarked = (mark: string) =>
-        spawn(process.execPath, [fixture('ignore-sigterm.mjs')], {
-          env: { ...process.env, TRUNKLINE_SPAWN: mark },
-          detached: true,
-        });
-      const [announced, other] = [spawnMarked('12-ab-2'), spawnMarked('12-ab-1')];
-      started.push(announced, other);
-      await Promise.all([announced, other].map(({ stdout }) => once(stdout, 'data')));
+      const [known, gone] = [MARK.replace('0', 'a'), MARK.replace('0', 'b')];
+      const [polite, rude] = [spawnMarked('ignore-eof.mjs', known), spawnMarked('ignore-sigterm.mjs', known)];
+      const stranger = spawnMarked('ignore-sigterm.mjs', gone);
+      await Promise.all([polite, rude, stranger].map(({ stdout }) => once(stdout, 'data')));
+      const said = once(rude.stdout, 'data');
       const guardian = startGuardian();
-      guardian.stdin?.end('?12-ab-1\n+999999\n-999999\n?12-ab-2\n');
-      const [[, signal]] = await Promise.all([once(announced, 'exit'), once(guardian, 'exit')]);
-      expect(signal).toBe('SIGKILL');
-      expect(isAlive(other.pid ?? 0)).toBe(true);
+      guardian.stdin?.end(`+f${gone}\n+f${known}\n+999999\n-999999\n-f${gone}\n`);
+      const exits = await Promise.all([once(polite, 'exit'), once(rude, 'exit'), once(guardian, 'exit')]);
+      expect(exits.map(([, signal]) => signal)).toEqual(['SIGTERM', 'SIGKILL', null]);
+      expect(String((await said)[0])).toBe('SIGTERM ignored\n');
+      expect(isAlive(stranger.pid ?? 0)).toBe(true);
     },
   );
 
-  it.runIf(process.platform === 'linux').each(['?', '?;kill', '?nobody-1'])(
-    'ends when no process has the mark that was announced (%s)',
+  it.runIf(process.platform === 'linux')('sends a process one SIGTERM only, also through its group', async () => {
+    const group = spawnMarked('ignore-sigterm.mjs', MARK);
+    let said = '';
+    group.stdout.on('data', (text) => {
+      said += text;
+    });
+    await until('it runs', () => said === 'up\n');
+    startGuardian().stdin?.end(`+${group.pid}\n+f${MARK}\n`);
+    await once(group, 'close');
+    expect(said).toBe('up\nSIGTERM ignored\n');
+  });
+
+  it.runIf(process.platform === 'linux')(
+    'searches again, since a process may get its mark after a search',
+    async () => {
+      const marked = spawnMarked('ignore-eof.mjs', MARK);
+      await once(marked.stdout, 'data');
+      // Nothing is found by the first search of the environments.
+      const grep = '#!/bin/sh\nfor last; do :; done\ncase $last in /proc/*) mkdir "$0.searched" && exit 1 ;; esac\n';
+      const guardian = startGuardianWith('grep', `${grep}exec /bin/grep "$@"\n`);
+      guardian.stdin?.end(`+f${MARK}\n`);
+      expect((await once(marked, 'exit'))[1]).toBe('SIGTERM');
+      await once(guardian, 'exit');
+    },
+  );
+
+  it.runIf(process.platform === 'linux')('reads every environment where grep stops at a null byte', async () => {
+    const marked = spawnMarked('ignore-eof.mjs', MARK);
+    await once(marked.stdout, 'data');
+    // Like the grep of BusyBox in Alpine: the rest of a line after a null byte does not exist.
+    const grep = '#!/bin/sh\nfor last; do :; done\ncase $last in /proc/*) exit 1 ;; esac\n';
+    const guardian = startGuardianWith('grep', `${grep}sed 's/\\x00.*//' | /bin/grep "$@"\n`);
+    guardian.stdin?.end(`+f${MARK}\n`);
+    expect((await once(marked, 'exit'))[1]).toBe('SIGTERM');
+    await once(guardian, 'exit');
+  });
+
+  it.runIf(process.platform === 'linux')('takes the environment from `ps` on macOS', async () => {
+    // What ps prints on macOS: with -E, the environment behind the command line.
+    const ps = `#!/bin/bash
+      case " $* " in *' -A '*) pids=$(ls /proc | grep '^[0-9]') ;; *) pids=\${!#} ;; esac
+      for pid in $pids; do
+        case " $* " in
+          *' stat= '*) /bin/ps -o stat= -o pgid= -o lstart= -p $pid ;;
+          *' pid= '*) echo "  $pid $(tr '\\0' ' ' <"/proc/$pid/environ")" ;;
+          *) tr '\\0' ' ' <"/proc/$pid/environ" ;;
+        esac
+      done 2>/dev/null\n`;
+    const [marked, stranger] = [spawnMarked('ignore-eof.mjs', MARK), spawnMarked('ignore-eof.mjs', '5'.repeat(32))];
+    await Promise.all([marked, stranger].map(({ stdout }) => once(stdout, 'data')));
+    const guardian = startGuardianWith('ps', ps, guardianProgram('darwin'));
+    guardian.stdin?.end(`+f${MARK}\n`);
+    expect((await once(marked, 'exit'))[1]).toBe('SIGTERM');
+    await once(guardian, 'exit');
+    expect(isAlive(stranger.pid ?? 0)).toBe(true);
+  });
+
+  it.runIf(process.platform === 'linux').each(['+f', '+f;kill', `+f${MARK}`, '+f.*'])(
+    'ends when no process has the mark (%s)',
     async (line) => {
       const guardian = startGuardian();
       guardian.stdin?.end(`${line}\n`);
@@ -154,7 +226,7 @@ describe('the guardian process', () => {
       writeFileSync(join(folder, 'taskkill'), `#!/bin/sh\necho "$@" >> ${log}\n`, { mode: 0o755 });
       const { command, args } = guardianProgram('win32');
       const env = { PATH: `${folder}:/usr/bin:/bin` };
-      const guardian = spawn(command, [...args, '+103', '?'], {
+      const guardian = spawn(command, [...args, '+103', `+f${MARK}`], {
         env,
         stdio: ['pipe', 'ignore', 'inherit'],
         detached: true,
@@ -214,15 +286,16 @@ describe("the guardian's owner", () => {
       const program = 'echo "$@" >> "$0"; exec sleep 60';
       const { guardian } = open({ command: '/bin/sh', args: ['-c', program, told] });
       const starts = () => (existsSync(told) ? readFileSync(told, 'utf8').trimEnd().split('\n') : []);
-      const { [SPAWN_MARK]: mark } = guardian.announce();
+      guardian.addFamily(MARK);
       await until('the first one was told', () => starts().length === 1);
       guardian.add(999_999_998);
       guardian.add(999_999_999);
       process.kill(await processOf(guardian), 'SIGKILL');
       await until('the second one was told', () => starts().length === 2);
-      expect(starts()).toEqual([`?${mark}`, '+999999998 +999999999 ?']);
+      expect(starts()).toEqual([`+f${MARK}`, `+f${MARK} +999999998 +999999999`]);
       guardian.remove(999_999_998);
       guardian.remove(999_999_999);
+      guardian.removeFamily(MARK);
       process.kill(await processOf(guardian), 'SIGKILL');
     } finally {
       rmSync(folder, { recursive: true });

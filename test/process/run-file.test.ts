@@ -165,6 +165,15 @@ describe('what is found of other runs', () => {
     expect((await runsIn())[0]?.run.groups).toEqual([group(10)]);
   });
 
+  it('has the marks of families, and none for groups of earlier versions', async () => {
+    const groups = [group(10), { ...group(11), mark: 'a1'.repeat(16) }];
+    await put('1-mixed.json', {
+      ...run,
+      groups: [...groups, ...[7, '', 'x'.repeat(32)].map((mark) => ({ ...group(12), mark }))],
+    });
+    expect((await runsIn())[0]?.run.groups).toEqual(groups);
+  });
+
   it('leaves out what other hosts wrote that share the folder, and removes it after a month', async () => {
     await put('1-new.json', { ...run, host: 'other' });
     await put('1-old.json', { ...run, host: 'other' }, { ageMs: 31 * 24 * 3_600_000 });

@@ -18,6 +18,7 @@ export function sampleSpec(key = 'files'): ChildSpec {
       parkedProbeMaxMs: 3_600_000,
       demandEveryMs: 60_000,
     },
+    leaveRunning: false,
   };
 }
 

@@ -8,12 +8,14 @@ import type { WorkAccount, WorkBudget } from '../../io/work-budget.js';
 import type { EventSink } from '../../observe/events/event-bus.js';
 import type { Logger } from '../../observe/logger.js';
 import { createComputingProbe } from '../../process/computing-probe.js';
+import { endFamily, type FamilyEnd } from '../../process/end-family.js';
 import { endGroup } from '../../process/end-group.js';
-import { childEnvironment } from '../../process/environment.js';
+import { childEnvironment, familyVariable } from '../../process/environment.js';
 import type { GroupGuard } from '../../process/orphan-guard.js';
 import type { ResourceWatch } from '../../process/resource-watch.js';
 import { type SpawnedChild, spawnChild } from '../../process/spawn-child.js';
 import type { ChildSpec } from '../../supervision/child-spec.js';
+import type { StopLadder } from '../../supervision/launcher.js';
 import { NO_LIMITS } from '../../supervision/resource-limits.js';
 import { timedReader, type WorkTime } from '../../timing/work-time.js';
 import { LivenessProbe } from '../health/liveness-probe.js';
@@ -31,7 +33,7 @@ export interface StdioDialerOptions
   readonly backpressure: Backpressure;
   readonly orphanGuard: GroupGuard;
   readonly resources: Pick<ResourceWatch, 'add'>;
-  readonly logger: Pick<Logger, 'debug' | 'error'>;
+  readonly logger: Pick<Logger, 'debug' | 'info' | 'error'>;
   /** The gateway's own environment. Servers get only the variables of an allowlist. */
   readonly environment: Readonly<Record<string, string | undefined>>;
   /** Whether each client has its own connection, as over HTTP. */
@@ -43,6 +45,8 @@ export interface StdioDialerOptions
 
 /** After an exit, the rest of the output is read for this long. Requests that are still in flight then fail. */
 const LAST_OUTPUT_MS = 80;
+/** How many of the processes that have left the group of a server the log names. */
+const SHOWN_PIDS = 10;
 const UNRESPONSIVE = 'it answered neither three requests in a row nor a ping nor tools/list';
 const ENDLESS = 'for a minute it wrote more than Trunkline can read, without answering anything';
 
@@ -58,6 +62,7 @@ export class StdioDialer implements Dialer {
     const { clock, logger, orphanGuard, resources } = this.#options;
     const { spec, generation, log, limits = () => NO_LIMITS } = target;
     let hasExited = false;
+    let isReported = false;
     let reportSpawnFailure: (failure: DialOutcome) => void = () => {};
     const spawnFailure = new Promise<DialOutcome>((resolve) => {
       reportSpawnFailure = resolve;
@@ -68,8 +73,9 @@ export class StdioDialer implements Dialer {
       listener.unfit(because);
     };
     const closedPipes = new ClosedPipes({ clock, onUseless: giveUp });
+    const mark = orphanGuard.announce();
     const spawned = spawnChild(
-      { ...spec, env: { ...this.#environmentOf(spec), ...orphanGuard.announce() } },
+      { ...spec, env: { ...this.#environmentOf(spec), ...familyVariable(mark) } },
       {
         onSpawnError: ({ message, isHostFault }) => {
           bridge.close('exited');
@@ -85,13 +91,13 @@ export class StdioDialer implements Dialer {
         },
       },
     );
+    const endsFamily = spawned.pid !== undefined && !spec.leaveRunning;
     let unwatch = () => {};
-    if (spawned.pid === undefined) {
-      orphanGuard.retract();
-    } else {
-      orphanGuard.add(spawned.pid);
+    if (spawned.pid !== undefined) {
+      orphanGuard.add(spawned.pid, endsFamily ? mark : undefined);
       unwatch = resources.add({ pid: spawned.pid, limits, onExceeded: giveUp });
     }
+    if (!endsFamily) orphanGuard.release(mark);
     const { child, bridge, work } = this.#join(spawned, target, listener, {
       silent: () => livenessProbe.start(),
       violated: giveUp,
@@ -112,6 +118,7 @@ export class StdioDialer implements Dialer {
       end: async (ladder) => {
         closedPipes.end();
         unwatch();
+        const startedAt = clock.now();
         // After an exit the bridge closes by itself, once the last output is read.
         if (!hasExited) bridge.close('stopped');
         // The next generation must not start while a process of this one may still run.
@@ -119,8 +126,24 @@ export class StdioDialer implements Dialer {
           logger.error({ server: spec.key, pid: child.pid }, 'a process of this server survives SIGKILL');
         }
         if (child.pid !== undefined) orphanGuard.remove(child.pid);
+        if (!endsFamily) return;
+        const familyEnd = await endFamily(mark, familyKillDelay(ladder, clock.now() - startedAt), clock);
+        orphanGuard.release(mark);
+        if (!isReported) this.#report(familyEnd, target);
+        isReported = true;
       },
     };
+  }
+
+  #report({ signaled, gone }: FamilyEnd, { spec, generation }: DialTarget): void {
+    const { logger } = this.#options;
+    const facts = { server: spec.key, generation, count: signaled.length, pids: signaled.slice(0, SHOWN_PIDS) };
+    if (!gone) {
+      const causes = 'they survive SIGKILL, start others faster than Trunkline finds them, or cannot be searched for';
+      logger.error(facts, `processes outside of the server's group may still run: ${causes}`);
+    } else if (signaled.length > 0) {
+      logger.info(facts, "ended processes outside of the server's group; `leaveRunning: true` would keep them");
+    }
   }
 
   #environmentOf({ command, args, env }: ChildSpec): Record<string, string> {
@@ -215,4 +238,12 @@ export class StdioDialer implements Dialer {
       bridge.close('exited');
     });
   }
+}
+
+/** At least this long after SIGTERM comes SIGKILL, even when the group has taken all the time of the ladder. */
+const MIN_KILL_DELAY_MS = 250;
+
+/** Time from SIGTERM to SIGKILL for the family of a server whose group has ended: as in the ladder, or what is left of it. */
+function familyKillDelay({ termAfterMs, killAfterMs }: StopLadder, elapsedMs: number): number {
+  return Math.min(killAfterMs - termAfterMs, Math.max(killAfterMs - elapsedMs, MIN_KILL_DELAY_MS));
 }

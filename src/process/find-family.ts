@@ -1,0 +1,167 @@
+import { closeSync, openSync, readdirSync, readSync } from 'node:fs';
+import { errorCode } from '../errors/error-text.js';
+import { FAMILY_PREFIX } from './environment.js';
+import { identify } from './process-identity.js';
+import type { RunProcess } from './run-file.js';
+
+type Families = Map<string, RunProcess[]>;
+
+interface Request {
+  readonly mark: string;
+  readonly resolve: (members: readonly RunProcess[]) => void;
+  readonly reject: (error: unknown) => void;
+}
+
+let waiting: Request[] = [];
+let isSearching = false;
+
+/**
+ * Finds the processes that bear a mark, in whatever group and session: all that inherited their environment from the
+ * process that got the mark. Those that may not be read, because they belong to another user, are left out, and so is this
+ * process. Rejects when the system has no resources for the search, such as file descriptors.
+ *
+ * One search reads all processes and serves every mark that was requested before it began. It reads a few at a time, so that
+ * the event loop is never blocked for longer than a millisecond.
+ */
+export function findFamily(mark: string): Promise<readonly RunProcess[]> {
+  return new Promise((resolve, reject) => {
+    waiting.push({ mark, resolve, reject });
+    if (isSearching) return;
+    isSearching = true;
+    setImmediate(() => void searchForAll());
+  });
+}
+
+async function searchForAll(): Promise<void> {
+  while (waiting.length > 0) {
+    const requests = waiting;
+    waiting = [];
+    try {
+      const families: Families = new Map(requests.map(({ mark }) => [mark, []]));
+      await search(families);
+      for (const { mark, resolve } of requests) resolve(families.get(mark) ?? []);
+    } catch (error) {
+      for (const { reject } of requests) reject(error);
+    }
+  }
+  isSearching = false;
+}
+
+async function search(families: Families): Promise<void> {
+  if (process.platform === 'linux') await searchProc(families);
+  else if (process.platform === 'darwin') await searchByPs(families);
+}
+
+/** Processes that are read in one turn of the event loop. */
+const SLICE = 32;
+/** Times that processes which started during the search are looked for. */
+const MAX_ROUNDS = 5;
+
+async function searchProc(families: Families): Promise<void> {
+  const seen = new Set<string>([String(process.pid)]);
+  let unread = newPids(seen);
+  for (let round = 0; unread.length > 0 && round < MAX_ROUNDS; round += 1) {
+    const withoutEnvironment: string[] = [];
+    for (const [index, pid] of unread.entries()) {
+      if (index % SLICE === SLICE - 1) await new Promise(setImmediate);
+      const marks = marksOf(pid);
+      if (marks === undefined) withoutEnvironment.push(pid);
+      else if (marks.some((mark) => families.has(mark))) await addMember(families, pid);
+    }
+    // A process can hand its mark on and end before it is read. A process has no environment for a moment while it
+    // becomes another program; kernel threads and zombies never have one.
+    unread = [...newPids(seen), ...(round === 0 ? withoutEnvironment : [])];
+  }
+}
+
+function newPids(seen: Set<string>): string[] {
+  const pids = readdirSync('/proc').filter((name) => /^\d+$/.test(name) && !seen.has(name));
+  for (const pid of pids) seen.add(pid);
+  return pids;
+}
+
+/** Reads the environment again between two looks at the start time: the pid may belong to another process by now. */
+async function addMember(families: Families, pid: string): Promise<void> {
+  const before = await identify(Number(pid));
+  const marks = marksOf(pid) ?? [];
+  const after = await identify(Number(pid));
+  if (before === undefined || before.startTime !== after?.startTime) return;
+  for (const mark of marks) families.get(mark)?.push({ pid: Number(pid), startTime: before.startTime });
+}
+
+const chunk = Buffer.allocUnsafe(64 * 1024);
+const MARK_LENGTH = 32;
+const EQUALS = '='.charCodeAt(0);
+const VARIABLE_LENGTH = FAMILY_PREFIX.length + MARK_LENGTH + 1;
+/** The end of a chunk is read again with the next chunk, since a variable and the byte before it can be cut in two. */
+const OVERLAP = VARIABLE_LENGTH + 1;
+
+/** The marks that a process bears; empty if it may not be read or has ended, undefined if it has no environment. */
+function marksOf(pid: string): readonly string[] | undefined {
+  const file = openEnvironment(pid);
+  if (file === undefined) return [];
+  const marks: string[] = [];
+  try {
+    let kept = 0;
+    for (let total = 0; ; ) {
+      const read = readSync(file, chunk, kept, chunk.length - kept, null);
+      if (read === 0) return total === 0 ? undefined : marks;
+      collectMarks(chunk.subarray(0, kept + read), total === 0, marks);
+      total += read;
+      const end = kept + read;
+      kept = Math.min(end, OVERLAP);
+      chunk.copyWithin(0, end - kept, end);
+    }
+  } catch (error) {
+    if (isGone(error)) return [];
+    throw error;
+  } finally {
+    closeSync(file);
+  }
+}
+
+function openEnvironment(pid: string): number | undefined {
+  try {
+    return openSync(`/proc/${pid}/environ`, 'r');
+  } catch (error) {
+    if (isGone(error)) return undefined;
+    throw error;
+  }
+}
+
+/** The process has ended, or belongs to another user. */
+function isGone(error: unknown): boolean {
+  return ['ENOENT', 'ESRCH', 'EACCES', 'EPERM'].includes(errorCode(error) ?? '');
+}
+
+/** Adds the marks whose variables begin in these bytes, at the start of the environment or after a null byte. */
+function collectMarks(bytes: Buffer, isStart: boolean, marks: string[]): void {
+  for (let at = bytes.indexOf(FAMILY_PREFIX); at >= 0; at = bytes.indexOf(FAMILY_PREFIX, at + 1)) {
+    const isName = at === 0 ? isStart : bytes[at - 1] === 0;
+    if (!isName || bytes[at + VARIABLE_LENGTH - 1] !== EQUALS) continue;
+    const mark = bytes.toString('latin1', at + FAMILY_PREFIX.length, at + VARIABLE_LENGTH - 1);
+    if (!marks.includes(mark)) marks.push(mark);
+  }
+}
+
+/**
+ * macOS shows the environment of a process behind its command line, and that of programs of the system not at all. A process
+ * with the text of a mark in its arguments counts as a bearer. Untested on macOS.
+ */
+async function searchByPs(families: Families): Promise<void> {
+  const { execa } = await import('execa');
+  const args = ['-A', '-E', '-ww', '-o', 'pid=', '-o', 'command='];
+  const { stdout } = await execa('ps', args, {
+    env: { LC_ALL: 'C' },
+    stderr: 'ignore',
+    maxBuffer: Number.MAX_SAFE_INTEGER,
+  });
+  for (const line of stdout.split('\n')) {
+    if (!line.includes(FAMILY_PREFIX)) continue;
+    const pid = Number.parseInt(line, 10);
+    const identity = pid === process.pid ? undefined : await identify(pid);
+    if (identity === undefined || identity.isZombie) continue;
+    for (const [mark, members] of families)
+      if (line.includes(`${FAMILY_PREFIX}${mark}=`)) members.push({ pid, startTime: identity.startTime });
+  }
+}
