@@ -15,6 +15,7 @@ import { KnownSecrets } from '../observe/redact.js';
 import type { SecretSource } from '../observe/secret-values.js';
 import type { OrphanGuard } from '../process/orphan-guard.js';
 import type { ResourceWatch } from '../process/resource-watch.js';
+import type { SpawnHelper } from '../process/spawn-helper.js';
 import type { StopLadder } from '../supervision/launcher.js';
 import { VERSION } from '../version.js';
 import { ActiveConfig } from './active-config.js';
@@ -111,6 +112,7 @@ export function compose(options: ComposeOptions): Composition {
   const startedAt = clock.now();
   let orphanGuard: OrphanGuard | undefined;
   let resources: ResourceWatch | undefined;
+  let spawnHelper: SpawnHelper | undefined;
   const activeConfig = new ActiveConfig({ clock, config, fault: configFault, servesHttp: hasManyConnections });
   const { redact } = secrets;
   const approvals = new Approvals({
@@ -234,12 +236,14 @@ export function compose(options: ComposeOptions): Composition {
     start: async () => {
       const { OrphanGuard } = await import('../process/orphan-guard.js');
       const { networkVariables } = await import('../process/environment.js');
+      const { SpawnHelper } = await import('../process/spawn-helper.js');
       const { watchResources } = await import('./watch-resources.js');
       // Servers and npm can log what they get of these.
       secrets.know([{ env: networkVariables(environment), args: [] }]);
       const newGuard = new OrphanGuard({ clock, logger, runFolder });
       resources = watchResources(clock, logger);
-      await instances.load(newGuard, resources);
+      spawnHelper = new SpawnHelper(clock);
+      await instances.load({ orphanGuard: newGuard, resources, spawnHelper });
       if (isStopped) return;
       orphanGuard = newGuard;
       gateway.start();
@@ -251,6 +255,7 @@ export function compose(options: ComposeOptions): Composition {
       isStopped = true;
       gateway.close();
       await instances.stopAll(ladder);
+      spawnHelper?.close();
       await Promise.all([orphanGuard?.close(), catalogues?.settled(), approvals.close()]);
     },
   };

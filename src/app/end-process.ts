@@ -10,9 +10,7 @@ const POLL_MS = 20;
  * ended the servers before.
  */
 export async function endProcess(code: number): Promise<never> {
-  for (let waitedMs = 0; isFileOperationPending() && waitedMs < FILES_END_WITHIN_MS; waitedMs += POLL_MS) {
-    await new Promise((resolve) => setTimeout(resolve, POLL_MS));
-  }
+  await fileOperationsEnd();
   if (isFileOperationPending()) {
     // Its listeners write what the log still holds.
     process.emit('exit', code);
@@ -20,6 +18,13 @@ export async function endProcess(code: number): Promise<never> {
     process.kill(process.pid, 'SIGKILL');
   }
   process.exit(code);
+}
+
+/** Resolves when no file operation is pending, or after half a second. */
+export async function fileOperationsEnd(): Promise<void> {
+  for (let waitedMs = 0; isFileOperationPending() && waitedMs < FILES_END_WITHIN_MS; waitedMs += POLL_MS) {
+    await new Promise((resolve) => setTimeout(resolve, POLL_MS));
+  }
 }
 
 function isFileOperationPending(): boolean {

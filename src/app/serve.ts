@@ -1,6 +1,6 @@
 import { PendingGateway } from '../gateway/pending-gateway.js';
 import { ConfigPlace } from './config-place.js';
-import { endProcess } from './end-process.js';
+import { endProcess, fileOperationsEnd } from './end-process.js';
 import type { GlobalOptions } from './global-options.js';
 import { knownInstructions } from './known-instructions.js';
 import { createPlatform } from './platform.js';
@@ -20,7 +20,13 @@ export interface Transports {
  * the servers start, and it buffers the other requests. Loading code is most of the time that a client waits.
  */
 export async function serve(options: GlobalOptions, { stdio, http }: Transports): Promise<number> {
-  // Nothing runs yet, so a signal can end the process at once.
+  let left: Signal | undefined;
+  let isListening = false;
+  // Nothing runs yet, so a signal can end the process as soon as no file operation is pending.
+  const leave = (signal: Signal) => {
+    left = signal;
+    void fileOperationsEnd().then(() => isListening || endProcess(0));
+  };
   for (const signal of SIGNALS) process.on(signal, leave);
   const platform = createPlatform();
   const place = new ConfigPlace(options);
@@ -29,13 +35,12 @@ export async function serve(options: GlobalOptions, { stdio, http }: Transports)
   const { serveClients } = await import('./serve-clients.js');
   // A signal without a listener ends the process uncleanly, so these listeners stay until `serveClients` has its own.
   const onListening = () => {
+    isListening = true;
     for (const signal of SIGNALS) process.off(signal, leave);
+    if (left !== undefined) process.emit(left, left);
   };
   return await serveClients(options, { platform, place, gateway, client, http, onListening });
 }
 
 const SIGNALS = ['SIGTERM', 'SIGINT', 'SIGHUP'] as const;
-
-function leave(): void {
-  void endProcess(0);
-}
+type Signal = (typeof SIGNALS)[number];

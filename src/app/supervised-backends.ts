@@ -17,17 +17,19 @@ import type { Redact } from '../observe/redact.js';
 import { ChildInstaller } from '../packages/child-installer.js';
 import type { PackagePlaces } from '../packages/installed-packages.js';
 import type { PackageInstaller } from '../packages/package-installer.js';
-import type { GroupGuard } from '../process/orphan-guard.js';
-import type { ResourceWatch } from '../process/resource-watch.js';
 import type { ChildSpec } from '../supervision/child-spec.js';
 import type { Launcher, StopLadder } from '../supervision/launcher.js';
 import { Supervisor } from '../supervision/supervisor.js';
 import { timed } from '../timing/work-time.js';
 import { loadBreaker } from '../upstream/health/circuit-breaker.js';
+import type { StdioDialerOptions } from '../upstream/stdio/stdio-dialer.js';
 import { BackendLauncher, type LaunchTarget } from './backend-launcher.js';
 import { rulesOf } from './backend-rules.js';
 import { causeOfFailure, type Failed, StateLog, whyDown } from './failures.js';
 import type { Platform } from './platform.js';
+
+/** What starting processes needs. */
+type ProcessServices = Pick<StdioDialerOptions, 'orphanGuard' | 'resources' | 'spawnHelper'>;
 
 export interface SupervisedBackendsOptions {
   readonly config: Config;
@@ -71,7 +73,7 @@ export class SupervisedBackends {
   readonly #supervisor: Supervisor;
   readonly #stateLog: StateLog;
   #launcher: Launcher = NOT_LOADED;
-  #orphanGuard: GroupGuard | undefined;
+  #orphanGuard: ProcessServices['orphanGuard'] | undefined;
 
   constructor(options: SupervisedBackendsOptions) {
     const { config, platform, logger } = options;
@@ -137,7 +139,7 @@ export class SupervisedBackends {
   }
 
   /** Loads the code that starts servers, which the first answers to a client do not need. Call it before any start. */
-  async load(orphanGuard: GroupGuard, resources: ResourceWatch): Promise<void> {
+  async load(processes: ProcessServices): Promise<void> {
     const [{ StdioDialer }, { legacyDialect }] = await Promise.all([
       import('../upstream/stdio/stdio-dialer.js'),
       import('../upstream/legacy/legacy-dialect.js'),
@@ -147,10 +149,11 @@ export class SupervisedBackends {
     const dialect = legacyDialect;
     const dialer = new StdioDialer({
       ...platform,
-      ...{ dialect, orphanGuard, resources, logger, environment, hasManyConnections, onInternalError },
+      ...processes,
+      ...{ dialect, logger, environment, hasManyConnections, onInternalError },
       workBudget: new WorkBudget(platform.clock),
     });
-    this.#orphanGuard = orphanGuard;
+    this.#orphanGuard = processes.orphanGuard;
     this.#launcher = new BackendLauncher({ dialer, targets: this.#instances, logger, onInternalError });
   }
 

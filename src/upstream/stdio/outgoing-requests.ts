@@ -62,8 +62,8 @@ export class OutgoingRequests {
   }
 
   /**
-   * Settles the request that a response answers, and returns whether there is one; `at` is when it was read, in
-   * milliseconds on the clock.
+   * Settles the request that a response answers; `at` is when it was read, in milliseconds on the clock. Returns whether
+   * the request was sent and not answered before, also if it was abandoned meanwhile.
    */
   answered(response: ResponseEnvelope, at: number): boolean {
     const id = readId(response.bytes, response.id);
@@ -75,7 +75,7 @@ export class OutgoingRequests {
     const kind = this.#pending.stray(id, at);
     counters[kind] += 1;
     if (kind === 'late') onSignOfLife();
-    return false;
+    return kind === 'late';
   }
 
   /** The message that would have answered a request was dropped, so the request fails. `token` is the message's id. */

@@ -13,9 +13,10 @@ import { endGroup } from '../../process/end-group.js';
 import { childEnvironment, familyVariable } from '../../process/environment.js';
 import type { GroupGuard } from '../../process/orphan-guard.js';
 import type { ResourceWatch } from '../../process/resource-watch.js';
-import { type SpawnedChild, spawnChild } from '../../process/spawn-child.js';
+import { nothingSpawned, type SpawnedChild, type SpawnListeners, spawnChild } from '../../process/spawn-child.js';
+import type { SpawnHelper } from '../../process/spawn-helper.js';
 import type { ChildSpec } from '../../supervision/child-spec.js';
-import type { StopLadder } from '../../supervision/launcher.js';
+import type { ChildExit, StopLadder } from '../../supervision/launcher.js';
 import { NO_LIMITS } from '../../supervision/resource-limits.js';
 import { timedReader, type WorkTime } from '../../timing/work-time.js';
 import { LivenessProbe } from '../health/liveness-probe.js';
@@ -32,6 +33,7 @@ export interface StdioDialerOptions
   readonly dialect: Dialect;
   readonly backpressure: Backpressure;
   readonly orphanGuard: GroupGuard;
+  readonly spawnHelper: Pick<SpawnHelper, 'spawn'>;
   readonly resources: Pick<ResourceWatch, 'add'>;
   readonly logger: Pick<Logger, 'debug' | 'info' | 'error'>;
   /** The gateway's own environment. Servers get only the variables of an allowlist. */
@@ -50,6 +52,8 @@ const SHOWN_PIDS = 10;
 const UNRESPONSIVE = 'it answered neither three requests in a row nor a ping nor tools/list';
 const ENDLESS = 'for a minute it wrote more than Trunkline can read, without answering anything';
 
+type Spawn = (listeners: SpawnListeners) => SpawnedChild;
+
 /** Connects to servers by spawning them: one process group for each connection, with a `StdioBridge` on its pipes. */
 export class StdioDialer implements Dialer {
   readonly #options: StdioDialerOptions;
@@ -59,6 +63,39 @@ export class StdioDialer implements Dialer {
   }
 
   dial(target: DialTarget, listener: UpstreamListener): Dialed {
+    const { orphanGuard, spawnHelper } = this.#options;
+    const { spec, generation } = target;
+    const mark = orphanGuard.announce();
+    const request = { ...spec, env: { ...this.#environmentOf(spec), ...familyVariable(mark) } };
+    const spawnHere: Spawn = (listeners) => spawnChild(request, listeners);
+    // The gateway is small while it starts. Later, a fork of its own would hold up every server.
+    if (generation === 1) return this.#connect(target, listener, mark, spawnHere);
+    let dialed: Dialed | undefined;
+    let isEnding = false;
+    let onExit = (_exit: ChildExit) => {};
+    const started = spawnHelper
+      .spawn(request, (exit) => onExit(exit))
+      .then((child) => {
+        dialed = this.#connect(target, listener, mark, (listeners) => {
+          ({ onExit } = listeners);
+          return child ?? (isEnding ? nothingSpawned() : spawnHere(listeners));
+        });
+        return dialed;
+      });
+    return {
+      get pid() {
+        return dialed?.pid;
+      },
+      isComputing: () => dialed?.isComputing?.(),
+      connection: started.then(({ connection }) => connection),
+      end: async (ladder) => {
+        isEnding = true;
+        await (await started).end(ladder);
+      },
+    };
+  }
+
+  #connect(target: DialTarget, listener: UpstreamListener, mark: string, spawn: Spawn): Dialed {
     const { clock, logger, orphanGuard, resources } = this.#options;
     const { spec, generation, log, limits = () => NO_LIMITS } = target;
     let hasExited = false;
@@ -73,24 +110,20 @@ export class StdioDialer implements Dialer {
       listener.unfit(because);
     };
     const closedPipes = new ClosedPipes({ clock, onUseless: giveUp });
-    const mark = orphanGuard.announce();
-    const spawned = spawnChild(
-      { ...spec, env: { ...this.#environmentOf(spec), ...familyVariable(mark) } },
-      {
-        onSpawnError: ({ message, isHostFault }) => {
-          bridge.close('exited');
-          log.add(message);
-          reportSpawnFailure({ kind: 'failed', reason: message, isHostFault });
-        },
-        onExit: (exit) => {
-          hasExited = true;
-          work.close();
-          closedPipes.end();
-          this.#readLastOutput(child, bridge);
-          listener.closed(exit);
-        },
+    const spawned = spawn({
+      onSpawnError: ({ message, isHostFault }) => {
+        bridge.close('exited');
+        log.add(message);
+        reportSpawnFailure({ kind: 'failed', reason: message, isHostFault });
       },
-    );
+      onExit: (exit) => {
+        hasExited = true;
+        work.close();
+        closedPipes.end();
+        this.#readLastOutput(child, bridge);
+        listener.closed(exit);
+      },
+    });
     const endsFamily = spawned.pid !== undefined && !spec.leaveRunning;
     let unwatch = () => {};
     if (spawned.pid !== undefined) {
@@ -168,7 +201,7 @@ export class StdioDialer implements Dialer {
   ): { readonly child: SpawnedChild; readonly bridge: StdioBridge; readonly work: WorkAccount } {
     const { clock, scan, unfinishedLines, bufferPool } = this.#options;
     const { backpressure, events, hasManyConnections, onInternalError } = this.#options;
-    const stdin = watchReader(spawned.stdin);
+    const stdin = spawned.isStdinPlain === true ? spawned.stdin : watchReader(spawned.stdin);
     stdin.on('error', () => pipeClosed('stdin'));
     const work = this.#options.workBudget.account({
       pause: () => {

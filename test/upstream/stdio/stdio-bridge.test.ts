@@ -562,6 +562,15 @@ describe('the work that output causes', () => {
     expect(charges).toEqual([]);
   });
 
+  it('is not charged for a late answer, which the server was asked for', () => {
+    const { bridge, charges } = bridging();
+    sendCall(bridge).sent?.cancel();
+    copyInto(bridge, bytesOf(`${JSON.stringify(answerTo(1))}\n`));
+    expect(charges).toEqual([]);
+    copyInto(bridge, bytesOf(`${JSON.stringify(answerTo(1))}\n`));
+    expect(charges).toHaveLength(1);
+  });
+
   it('is not charged for the pieces of a line that has not ended, unless they are tiny', () => {
     const { bridge, charges } = bridging();
     copyInto(bridge, bytesOf(`{"x":"${'y'.repeat(4_000)}`));

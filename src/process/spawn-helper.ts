@@ -1,0 +1,270 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { closeSync, constants, mkdirSync, mkdtempSync, openSync, rm, rmSync } from 'node:fs';
+import { Socket } from 'node:net';
+import { constants as system, tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { PassThrough, type Writable } from 'node:stream';
+import type { ChildExit } from '../supervision/launcher.js';
+import type { Cancel, Clock } from '../timing/clock.js';
+import type { SpawnedChild, SpawnRequest } from './spawn-child.js';
+import { POSIX_SPAWN_HELPER, SETSID_VARIABLE } from './spawn-helper-script.js';
+
+/** Where the helper finds `setsid`, `mkfifo`, `cat` and `rm`. */
+const PATH = '/usr/bin:/bin:/usr/local/bin';
+/** A process that is not running after this is given up. */
+const START_MS = 5_000;
+/** How long after the end of its output a process is looked at that has not reported its exit. */
+const CHECK_MS = 1_000;
+const { O_RDWR, O_RDONLY, O_WRONLY, O_NONBLOCK } = constants;
+
+/**
+ * Starts processes by way of a small shell process, on Linux.
+ *
+ * Node forks to start a process, and holds the event loop meanwhile: 1 ms in a small gateway, 10 ms in one of 200 MiB.
+ * The fork of a shell takes next to nothing, since a shell is small, and holds nobody up. The price is some milliseconds
+ * before the process runs, and one more shell that waits for its end.
+ */
+export class SpawnHelper {
+  readonly #clock: Clock;
+  readonly #starts = new Map<string, Start>();
+  #helper: ChildProcess | undefined;
+  /** Folder of the named pipes. */
+  #root = '';
+  #count = 0;
+  #unread = '';
+  #isClosed = process.platform !== 'linux';
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  /**
+   * Starts a process. Resolves with `undefined` if the helper cannot do that. Nothing runs then, and the caller starts
+   * the process itself. `onExit` is not called before.
+   */
+  async spawn(request: SpawnRequest, onExit: (exit: ChildExit) => void): Promise<SpawnedChild | undefined> {
+    const command = toShellCommand(request);
+    const stdin = command === undefined ? undefined : this.#stdin();
+    if (command === undefined || stdin === undefined) return undefined;
+    this.#count += 1;
+    const id = String(this.#count);
+    const folder = join(this.#root, id);
+    mkdirSync(folder, { mode: 0o700 });
+    const start = new Start(this.#clock, folder, onExit);
+    this.#starts.set(id, start);
+    stdin.write(`${id}\n${folder}\n${command.split('\n').length}\n${command}\n`);
+    return await start.result;
+  }
+
+  /** Ends the helper. Processes that it has started keep running. */
+  close(): void {
+    this.#isClosed = true;
+    this.#helper?.stdin?.end();
+    this.#helper?.stdout?.destroy();
+    for (const start of this.#starts.values()) start.giveUp();
+    if (this.#root !== '') rmSync(this.#root, { recursive: true, force: true });
+  }
+
+  /** The stdin of the helper, which is started for the first process. */
+  #stdin(): Writable | undefined {
+    if (!this.#isClosed && this.#helper === undefined) this.#start();
+    const stdin = this.#helper?.stdin;
+    return !this.#isClosed && stdin?.writable === true ? stdin : undefined;
+  }
+
+  #start(): void {
+    try {
+      this.#root = mkdtempSync(join(tmpdir(), 'trunkline-spawn-'));
+      const helper = spawn('/bin/sh', ['-c', POSIX_SPAWN_HELPER, 'trunkline-spawn', this.#root], {
+        env: { PATH },
+        cwd: '/',
+        stdio: ['pipe', 'pipe', 'ignore'],
+        // Ctrl-C and signals to the gateway's group do not reach it.
+        detached: true,
+      });
+      this.#helper = helper;
+      // Whatever has happened to the helper, nothing more can be asked of it.
+      const ended = () => {
+        this.#isClosed = true;
+      };
+      helper.on('error', ended);
+      helper.once('exit', ended);
+      helper.stdin?.on('error', ended);
+      helper.stdout?.setEncoding('utf8').on('data', (text: string) => this.#read(text));
+      helper.unref();
+    } catch {
+      this.#isClosed = true;
+    }
+  }
+
+  #read(text: string): void {
+    const lines = `${this.#unread}${text}`.split('\n');
+    this.#unread = lines.pop() ?? '';
+    for (const line of lines) {
+      const [event, id = '', value] = line.split(' ');
+      this.#starts.get(id)?.told(event, Number(value));
+      if (event === 'exit') this.#starts.delete(id);
+    }
+  }
+}
+
+/** One process on its way, from the request to its exit. */
+class Start {
+  readonly result: Promise<SpawnedChild | undefined>;
+  readonly #clock: Clock;
+  readonly #folder: string;
+  readonly #onExit: (exit: ChildExit) => void;
+  readonly #cancelTimeout: Cancel;
+  #resolve: (child: SpawnedChild | undefined) => void = () => {};
+  #pid: number | undefined;
+  #isUp = false;
+  #isSettled = false;
+  /** The gateway's ends of the pipes. Of stdin, both ends until the process has opened it. */
+  #files: number[] = [];
+  #exited: (exit: ChildExit) => void = () => {};
+
+  constructor(clock: Clock, folder: string, onExit: (exit: ChildExit) => void) {
+    this.#clock = clock;
+    this.#folder = folder;
+    this.#onExit = onExit;
+    this.result = new Promise((resolve) => {
+      this.#resolve = resolve;
+    });
+    this.#cancelTimeout = clock.schedule(START_MS, () => this.giveUp());
+  }
+
+  /** The helper tells what has happened. `value` is a pid or an exit code. */
+  told(event: string | undefined, value: number): void {
+    if (event === 'made') this.#openPipes();
+    else if (event === 'pid') this.#pid = value;
+    else if (event === 'up') this.#isUp = true;
+    else if (event === 'exit') this.#end(toExit(value));
+    if (this.#pid === undefined) return;
+    if (this.#isSettled && !this.#isUp) kill(this.#pid);
+    else if (this.#isUp) this.#settle(this.#pid);
+  }
+
+  /** Starts nothing, or kills what is started. */
+  giveUp(): void {
+    if (this.#isSettled) return;
+    this.#isSettled = true;
+    if (this.#pid !== undefined) kill(this.#pid);
+    this.#cleanUp();
+    this.#resolve(undefined);
+  }
+
+  /** Opens the gateway's ends without waiting for the process. */
+  #openPipes(): void {
+    if (this.#isSettled) return;
+    try {
+      // A pipe with a reader only, or a writer only, would be at its end before the process has opened it.
+      this.#files.push(openSync(join(this.#folder, 'in'), O_RDWR | O_NONBLOCK));
+      this.#files.push(openSync(join(this.#folder, 'out'), O_RDONLY | O_NONBLOCK));
+      this.#files.push(openSync(join(this.#folder, 'err'), O_RDONLY | O_NONBLOCK));
+    } catch {
+      this.giveUp();
+    }
+  }
+
+  #settle(pid: number): void {
+    if (this.#isSettled) return;
+    const [both, out, err] = this.#files;
+    if (both === undefined || out === undefined || err === undefined) return;
+    this.#isSettled = true;
+    const stdin = this.#openStdin();
+    this.#files = [both];
+    this.#cleanUp();
+    const [stdout, stderr] = [out, err].map((fd) => new Socket({ fd, readable: true, writable: false }));
+    if (stdout === undefined || stderr === undefined) throw new Error('two pipes were opened');
+    for (const stream of [stdin, stdout, stderr]) stream.on('error', () => {});
+    let cancelCheck: Cancel = () => {};
+    const exit = new Promise<ChildExit>((resolve) => {
+      this.#exited = (childExit) => {
+        this.#exited = () => {};
+        cancelCheck();
+        this.#onExit(childExit);
+        resolve(childExit);
+      };
+    });
+    // The shell that waits for the process may have been killed.
+    stdout.once('close', () => {
+      cancelCheck = this.#clock.schedule(CHECK_MS, () => isGone(pid) && this.#exited(NO_EXIT));
+    });
+    this.#resolve({ pid, stdin, stdout, stderr, exit, isStdinPlain: true });
+  }
+
+  /** The end for writing only: with both ends, a process that closes its stdin would go unnoticed. */
+  #openStdin(): Socket | PassThrough {
+    try {
+      const fd = openSync(join(this.#folder, 'in'), O_WRONLY | O_NONBLOCK);
+      return new Socket({ fd, readable: false, writable: true });
+    } catch {
+      // The process has closed it already.
+      const closed = new PassThrough();
+      closed.destroy();
+      return closed;
+    }
+  }
+
+  #end(exit: ChildExit): void {
+    if (this.#isSettled) this.#exited(exit);
+    else this.giveUp();
+  }
+
+  #cleanUp(): void {
+    this.#cancelTimeout();
+    for (const fd of this.#files.splice(0)) closeSync(fd);
+    // In the background; the folder of all pipes is removed at the end in any case.
+    rm(this.#folder, { recursive: true, force: true }, () => {});
+  }
+}
+
+const NO_EXIT: ChildExit = { code: null, signal: null };
+
+/** A shell reports the end by a signal as 128 and its number. */
+function toExit(code: number): ChildExit {
+  const signal = Object.entries(system.signals).find(([, number]) => number === code - 128)?.[0];
+  return signal === undefined ? { code, signal: null } : { code: null, signal };
+}
+
+function kill(pid: number): void {
+  try {
+    process.kill(pid, 'SIGKILL');
+  } catch {
+    // It has ended.
+  }
+}
+
+function isGone(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return false;
+  } catch {
+    return true;
+  }
+}
+
+/** What a shell may call a variable. Some others are constants of some shells. */
+const NAME = /^[A-Za-z_][A-Za-z0-9_]*$/;
+const CONSTANTS = new Set(['UID', 'EUID', 'PPID', 'SHELLOPTS', 'BASHOPTS', 'BASH_VERSINFO', SETSID_VARIABLE]);
+
+/**
+ * The request as commands of a shell, with every text quoted. The environment is exported, not passed to `env`, because
+ * every user of the machine can read arguments. `undefined` if a shell cannot start the process in this way.
+ */
+function toShellCommand({ command, args, cwd, env }: SpawnRequest): string | undefined {
+  const names = Object.keys(env);
+  const texts = [command, ...args, cwd, ...Object.values(env)];
+  if (texts.some((text) => text.includes('\0'))) return undefined;
+  if (names.some((name) => !NAME.test(name) || CONSTANTS.has(name))) return undefined;
+  return [
+    `cd ${quote(cwd)} || exit 126`,
+    'unset PATH',
+    ...Object.entries(env).map(([name, value]) => `export ${name}=${quote(value)}`),
+    `exec "$${SETSID_VARIABLE}" ${[command, ...args].map(quote).join(' ')}`,
+  ].join('\n');
+}
+
+function quote(text: string): string {
+  return `'${text.replaceAll("'", `'\\''`)}'`;
+}
