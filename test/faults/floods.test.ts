@@ -98,7 +98,7 @@ describe('a server that does not read its stdin any more', () => {
     const calls = Array.from({ length: 12 }, () => client.call('f__answer', { text }));
     const isToldOf = (reason: string) => gateway.status('f').failureReasons[reason] ?? 0;
     await until('some are refused', () => isToldOf('overloaded') > 0);
-    const accepted = 12 - isToldOf('overloaded') - isToldOf('breaker_open');
+    const accepted = 12 - isToldOf('overloaded');
     // One write may be with the system already, and the one that passes the limit is accepted.
     expect(accepted).toBeGreaterThanOrEqual(Math.floor((4 * MIB) / text.length));
     expect(accepted).toBeLessThanOrEqual(Math.ceil((4 * MIB) / text.length) + 2);
@@ -106,9 +106,8 @@ describe('a server that does not read its stdin any more', () => {
     process.kill(pid ?? 0, 'SIGKILL');
     const failures = (await Promise.all(calls)).map(failureOf);
     const told = (reason: string) => failures.filter((failure) => failure.reason === reason);
-    // Four refused writes and one answer are enough for the breaker, which refuses the calls that come after.
-    expect(told('overloaded')).toHaveLength(4);
-    const refused = [...told('overloaded'), ...told('breaker_open')];
+    // The breaker stays closed: one client with large calls must not keep the others out.
+    const refused = told('overloaded');
     expect(refused.every(({ sent, outcome }) => !sent && outcome === 'not_sent')).toBe(true);
     expect(told('child_exited')).toHaveLength(12 - refused.length);
     expect(told('child_exited').every(({ sent, outcome }) => sent && outcome === 'unknown')).toBe(true);

@@ -13,6 +13,7 @@ import type { Call } from './call.js';
 import { type CallLimits, callTimeouts, taskTimeouts } from './call-limits.js';
 import type { CallCounters, Latencies } from './call-metrics.js';
 import { type InFlightCall, type InFlightCalls, isTaskResultWait } from './in-flight-calls.js';
+import { FAILURE_REASONS, isFailureOfServer } from './send-failures.js';
 
 /** What a failure says beyond its reason. */
 export type FailureWords = Pick<Failure, 'detail' | 'because'>;
@@ -206,11 +207,8 @@ class Attempt implements RequestHandler, InFlightCall {
       return;
     }
     fail(exchange, FAILURE_REASONS[outcome.reason], outcome.sent || earlier !== undefined, outcome);
-    // The breaker counts failures of a process that runs but does not answer. The end of a process is the supervisor's
-    // concern, and a task that outlasts the wait for its result is no failure of the process.
-    const isExpected = outcome.reason === 'timeout' && isTaskResultWait(exchange);
     // Counts before the call leaves: the next call must not start if this failure opens the breaker.
-    if (outcome.reason !== 'exited' && outcome.reason !== 'stopped' && !isExpected) breaker().failed();
+    if (isFailureOfServer(outcome.reason, exchange)) breaker().failed();
     leave(call);
   }
 
@@ -284,17 +282,3 @@ function toResult(outcome: Outcome): AttemptEnded['outcome'] {
 type AttemptEnded = Extract<GatewayEvent, { readonly kind: 'attempt.ended' }>;
 
 const SETTLED = Promise.resolve();
-
-type SendFailure = Exclude<Extract<Outcome, { kind: 'failed' }>['reason'], 'cancelled'>;
-
-/** What a request that the server did not answer means for the client. */
-export const FAILURE_REASONS: Readonly<Record<SendFailure, FailureReason>> = {
-  timeout: 'timeout',
-  exited: 'child_exited',
-  stopped: 'stopped',
-  overloaded: 'overloaded',
-  response_too_large: 'response_too_large',
-  response_dropped: 'response_dropped',
-  response_unfinished: 'response_unfinished',
-  response_malformed: 'response_malformed',
-};

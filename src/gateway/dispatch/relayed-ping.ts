@@ -1,8 +1,8 @@
 import type { Exchange } from '../../downstream/port.js';
 import { toBytes } from '../../json/json-text.js';
 import type { UpstreamConnection } from '../../upstream/port.js';
-import { FAILURE_REASONS } from './attempt.js';
 import type { Dispatcher } from './dispatcher.js';
+import { FAILURE_REASONS } from './send-failures.js';
 
 /** The server that a `ping` is for. */
 interface PingedServer {

@@ -39,7 +39,7 @@ export function loadBreaker(): Promise<typeof Opossum> {
 }
 
 /**
- * Stops calls to a server whose process runs but does not serve: timeouts, broken frames, refused writes.
+ * Stops calls to a server whose process runs but does not serve: timeouts, broken frames.
  *
  * While the breaker is closed, it only counts outcomes: a call waits for nothing, and no timer runs. When too many calls
  * fail, an opossum breaker takes over. It keeps the time, and runs the one trial that decides whether the breaker closes.
