@@ -93,7 +93,7 @@ describe('the tools of a server', () => {
   });
 
   it.each(['', '\0\0\0', '{"format":1,"tools":[['])(
-    'are none in a torn file, which nothing writes over: %j',
+    'F80: are none in a torn file, which nothing writes over: %j',
     (torn) => {
       const { path, judge: first } = judging();
       first({ x: '1' });

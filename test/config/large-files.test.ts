@@ -36,7 +36,7 @@ describe('a large configuration', () => {
     expect(growthOf(check, 25)).toBeLessThan(LINEAR);
   });
 
-  it('may have 1 MiB, and is not read beyond', () => {
+  it('F81: may have 1 MiB, and is not read beyond', () => {
     const text = `${SERVERS(1)}\n#`;
     const [most, more] = [0, 1].map((extra) => text.padEnd(1024 * 1024 + extra, 'x')) as [string, string];
     const folder = folderWith({ 'most.yaml': most, 'more.yaml': more });
@@ -49,7 +49,7 @@ describe('a large configuration', () => {
     );
   });
 
-  it('is refused when a few lines stand for more than memory holds', () => {
+  it('F81: is refused when a few lines stand for more than memory holds', () => {
     const variables = lines(2_000, (at) => `    V${at}: a`);
     const servers = lines(100, (at) => `  s${at}: {command: a, env: *all}`);
     const { message, line } = errorOf(`defaults:\n  env: &all\n${variables}\nservers:\n${servers}`);

@@ -49,7 +49,7 @@ function markOf(pid: number | undefined): string {
 }
 
 describe.runIf(process.platform === 'linux')('processes of a server that have left its group', () => {
-  it('end before the next process of the server starts, when the server is killed', async () => {
+  it('F70: end before the next process of the server starts, when the server is killed', async () => {
     const gateway = await startWithDaemons();
     const daemons = daemonsOf(gateway);
     process.kill((await gateway.status('lab')).pid, 'SIGKILL');
@@ -69,20 +69,20 @@ describe.runIf(process.platform === 'linux')('processes of a server that have le
     expect(gateway.stderr).toContain("ended processes outside of the server's group");
   });
 
-  it('have ended when the gateway has ended in the orderly way', async () => {
+  it('F70: have ended when the gateway has ended in the orderly way', async () => {
     const gateway = await startWithDaemons();
     expect(await gateway.end()).toBe(0);
     expect(daemonsOf(gateway)).toEqual([]);
     expect(guardiansOf(gateway.pid)).toEqual([]);
   });
 
-  it('are ended by the guardian when the gateway is killed', async () => {
+  it('F70: are ended by the guardian when the gateway is killed', async () => {
     const gateway = await startWithDaemons();
     gateway.kill('SIGKILL');
     await until('everything is gone', () => nothingLeft(gateway));
   });
 
-  it('are ended by the next start when gateway and guardian are killed, even if the server has ended', async () => {
+  it('F70: are ended by the next start when gateway and guardian are killed, even if the server has ended', async () => {
     const gateway = await startWithDaemons();
     const guardians = guardiansOf(gateway.pid);
     const { pid } = await gateway.status('lab');
@@ -118,7 +118,7 @@ describe.runIf(process.platform === 'linux')('processes of a server that have le
     }
   });
 
-  it('stay with `leaveRunning`, whatever ends the server, whose group ends as always', async () => {
+  it('F71: stay with `leaveRunning`, whatever ends the server, whose group ends as always', async () => {
     const gateway = await startWithDaemons({ servers: { lab: { ...LAB, leaveRunning: true } } });
     try {
       const daemons = daemonsOf(gateway);

@@ -64,7 +64,7 @@ describe.runIf(process.platform !== 'win32')('a pipe in place of', () => {
     ['checked configurations', 'checked'],
     ['cached instructions', 'instructions'],
     ['run files, more of them than Node has threads for files', 'run'],
-  ])('%s holds neither start, list and call, nor the end at two signals', async (_, place) => {
+  ])('F77: %s holds neither start, list and call, nor the end at two signals', async (_, place) => {
     const folder = await earlierRun();
     const path = join(folder, 'data', 'trunkline', place);
     const names = Array.from({ length: 6 }, (_each, at) => join(path, `${at}.json`));
@@ -79,7 +79,7 @@ describe.runIf(process.platform !== 'win32')('a pipe in place of', () => {
     expect(await gateway.exited).toBe(0);
   });
 
-  it('all of them at once does not hold the end of stdin', async () => {
+  it('F77: all of them at once does not hold the end of stdin', async () => {
     const folder = await earlierRun();
     const data = join(folder, 'data', 'trunkline');
     for (const file of [...filesIn(data), join(data, 'run', '1.json')]) putPipe(file);
@@ -88,7 +88,7 @@ describe.runIf(process.platform !== 'win32')('a pipe in place of', () => {
     expect(await gateway.end()).toBe(0);
   });
 
-  it('approvals approves nothing, and holds nothing else', async () => {
+  it('F77: approvals approves nothing, and holds nothing else', async () => {
     const options = { ...OPTIONS, servers: { lab: { approval: 'required' } } };
     const folder = await earlierRun(options);
     const approvals = filesIn(join(folder, 'data', 'trunkline', 'approvals'));
@@ -104,7 +104,7 @@ describe.runIf(process.platform !== 'win32')('a pipe in place of', () => {
     for (const file of approvals) expect(statSync(file).isFIFO()).toBe(true);
   });
 
-  it('the configuration is refused at once, and one in use stays in use', async () => {
+  it('F77: the configuration is refused at once, and one in use stays in use', async () => {
     gateway = await GatewayProcess.start(OPTIONS);
     await useTools(gateway);
     // The watcher begins after a second.
@@ -118,7 +118,7 @@ describe.runIf(process.platform !== 'win32')('a pipe in place of', () => {
     expect(runCli(['check', '--config', gateway.file])).toContain('--config names a pipe, not a regular file');
   });
 
-  it('the token or the log is refused at once', async () => {
+  it('F77: the token or the log is refused at once', async () => {
     const folder = await earlierRun();
     const data = join(folder, 'data', 'trunkline');
     putPipe(join(data, 'token'));
@@ -128,7 +128,7 @@ describe.runIf(process.platform !== 'win32')('a pipe in place of', () => {
     expect(said).toContain('cannot be written (it is a pipe that nobody reads, or a socket)');
   });
 
-  it('a file that no read is careful about does not keep the process: it ends itself after its servers', async () => {
+  it('F78: a file that no read is careful about does not keep the process: it ends itself after its servers', async () => {
     const folder = await earlierRun();
     const held = join(folder, 'held');
     putPipe(held);

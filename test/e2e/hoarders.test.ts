@@ -13,7 +13,7 @@ afterEach(() => end());
 describe('servers that hoard unfinished messages', () => {
   const HOARDERS = ['h1', 'h2', 'h3', 'h4', 'h5'];
 
-  it('lose them, as their own violations, and every answer of a sound neighbor arrives', async () => {
+  it('F60: lose them, as their own violations, and every answer of a sound neighbor arrives', async () => {
     const servers = Object.fromEntries([...HOARDERS, 'sound'].map((key) => [key, { program: FAULTY }]));
     const gateway = await GatewayProcess.start({ servers, gateway: { maxPartial: '16MiB' } });
     end = () => gateway.dispose();
@@ -48,7 +48,7 @@ describe('servers that hoard unfinished messages', () => {
     expect(failureOf(losses)).toMatchObject({ reason: 'response_dropped', sent: true, outcome: 'failed' });
   });
 
-  it('lose one of which no byte comes, and its memory is free', async () => {
+  it('F61: lose one of which no byte comes, and its memory is free', async () => {
     const gateway = await GatewayProcess.start({
       servers: { f: { program: FAULTY } },
       gateway: { lineTimeout: '1s' },
@@ -67,7 +67,7 @@ describe('servers that hoard unfinished messages', () => {
 });
 
 describe('a client over HTTP with many slow bodies', () => {
-  it('keeps neither the answers of servers nor the bodies of others out', async () => {
+  it('F62: keeps neither the answers of servers nor the bodies of others out', async () => {
     const gateway = await HttpGateway.start({
       servers: { sound: { program: FAULTY } },
       gateway: { maxPartial: '8MiB', http: { maxPartial: '8MiB', requestBurst: 1000 } },

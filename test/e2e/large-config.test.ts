@@ -50,7 +50,7 @@ describe('the thread that checks a large configuration', () => {
 });
 
 describe('a configuration that becomes large while Trunkline runs', () => {
-  it('is checked in a thread above 16 KiB and applied, and refused above 1 MiB, while servers go on', async () => {
+  it('F81: is checked in a thread above 16 KiB and applied, and refused above 1 MiB, while servers go on', async () => {
     const server = { lab: {} };
     const log = join(folderWith(), 'modules.log');
     const env = { NODE_OPTIONS: `--import ${HOOKS}`, MODULE_LOG: log };

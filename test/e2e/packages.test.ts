@@ -227,7 +227,7 @@ describe('what is locked', () => {
 describe('after a power failure', () => {
   beforeEach(copyPlace);
 
-  it('an empty store lock and an empty lock file are named and hold no installation', async () => {
+  it('F79: an empty store lock and an empty lock file are named and hold no installation', async () => {
     place.registry.publish('other', { version: '2.0.0' });
     writeFileSync(join(place.store, 'lock.99'), '');
     const gateway = await place.start({ b: { package: 'other' } }, { folder: place.folderWith('') });
@@ -238,7 +238,7 @@ describe('after a power failure', () => {
     expect(Object.keys(lockOf(gateway))).toEqual(['other']);
   });
 
-  it('an installed package without content is installed again, as it is locked', async () => {
+  it('F79: an installed package without content is installed again, as it is locked', async () => {
     place.registry.publish('tool', { version: '1.0.1' });
     const [name = ''] = place.stored();
     for (const file of ['tool/package.json', 'dep/package.json']) {

@@ -18,7 +18,7 @@ async function start(entry: Message = {}, options: Partial<InProcessOptions> = {
 }
 
 describe('a server that closes a pipe and lives on', () => {
-  it('is restarted when it closes its stdout, and the calls in flight learn why', async () => {
+  it('F65: is restarted when it closes its stdout, and the calls in flight learn why', async () => {
     const { gateway, client } = await start();
     const other = client.call('f__silent');
     const result = await client.call('f__close_stdout');
@@ -34,14 +34,14 @@ describe('a server that closes a pipe and lives on', () => {
     expect(lastExit?.signal).toBe('SIGTERM');
   });
 
-  it('is restarted when it closes its stdin, even if nothing is written to it', async () => {
+  it('F66: is restarted when it closes its stdin, even if nothing is written to it', async () => {
     const { gateway, client } = await start();
     expect(textOf(await client.call('f__close_stdin', { nonce: 'n' }))).toBe('n');
     await until('it is restarted', () => gateway.status('f').generation === 2);
     expect((await gateway.untilState('f', 'ready')).lastFailure).toBe(STDIN);
   });
 
-  it('gets no call that was made after it closed its stdin: the next process gets it', async () => {
+  it('F66: gets no call that was made after it closed its stdin: the next process gets it', async () => {
     const { gateway, client } = await start();
     await client.call('f__close_stdin', { nonce: 'close' });
     const nonces = ['a', 'b', 'c'];
@@ -51,7 +51,7 @@ describe('a server that closes a pipe and lives on', () => {
     expect(gateway.status('f')).toMatchObject({ generation: 2, lastFailure: STDIN });
   });
 
-  it('is restarted at once when it does so in its handshake', async () => {
+  it('F65: is restarted at once when it does so in its handshake', async () => {
     const args = ['-e', 'require("fs").closeSync(1); setInterval(() => {}, 1000)'];
     const gateway = InProcessGateway.start({ servers: { f: { command: 'node', args, stopGrace: '50ms' } } });
     await gateway.connect();
@@ -72,7 +72,7 @@ describe('a server that closes a pipe and lives on', () => {
 describe('a server that answers nothing and goes on printing', () => {
   const HURRIED = { clock: hurryingClock(20) };
 
-  it('is restarted after three timeouts in a row and two unanswered probes, whatever it prints', async () => {
+  it('F67: is restarted after three timeouts in a row and two unanswered probes, whatever it prints', async () => {
     const { gateway, client } = await start({ timeout: '2s' }, HURRIED);
     const calls = [client.call('f__rave'), client.call('f__answer'), client.call('f__answer')];
     for (const call of calls) expect(failureOf(await call).reason).toBe('timeout');
@@ -100,7 +100,7 @@ describe('calls that wait while their process ends', () => {
       ],
     ],
     ['writes a line without an end', { maxFrame: '1MiB' }, [['endless', 'child_exited']]],
-  ] as const)('go to the next process, once, if it %s', async (_, entry, faults) => {
+  ] as const)('F68: go to the next process, once, if it %s', async (_, entry, faults) => {
     const { gateway, client } = await start({ concurrency: 1, ...entry });
     const ending = faults.map(([tool]) => client.call(`f__${tool}`, { nonce: tool }));
     const nonces = ['a', 'b', 'c'];
@@ -112,7 +112,7 @@ describe('calls that wait while their process ends', () => {
     expect(gateway.status('f').generation).toBe(2);
   });
 
-  it('go to the next process, once, if they were sent, and no byte of them left for the process that ends', async () => {
+  it('F68: go to the next process, once, if they were sent, and no byte of them left for the process that ends', async () => {
     const { gateway, client } = await start();
     const { pid } = gateway.status('f');
     await client.call('f__stop_reading', { nonce: 'stop' });

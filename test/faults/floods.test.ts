@@ -58,7 +58,7 @@ describe('a server that writes without end and answers nothing', () => {
     ['requests', '{"jsonrpc":"2.0","id":"p","method":"ping"}\n', 1],
     ['blank lines on stderr', '\n', 2],
     ['text on stderr', 'x\n', 2],
-  ])('is read with pauses, and its neighbor is answered: %s', async (_, text, fd) => {
+  ])('F63: is read with pauses, and its neighbor is answered: %s', async (_, text, fd) => {
     const gateway = new InProcessGateway({ servers: { f: {}, g: {} } });
     end = () => gateway.end();
     const client = await gateway.connect();
@@ -73,7 +73,7 @@ describe('a server that writes without end and answers nothing', () => {
     await until('reading is paused again', () => pausedMs() > pausedBefore + 50);
   });
 
-  it('is restarted after a minute of it, with that reason', async () => {
+  it('F64: is restarted after a minute of it, with that reason', async () => {
     const gateway = new InProcessGateway({ servers: { f: {} }, clock: hurryingClock(30) });
     end = () => gateway.end();
     const client = await gateway.connect();
@@ -176,7 +176,7 @@ describe('clients that send more calls than the whole gateway may queue', () => 
 });
 
 describe('a server that does not finish a message', () => {
-  it('loses it after a while, but not while Trunkline does not read from the server', async () => {
+  it('F61: loses it after a while, but not while Trunkline does not read from the server', async () => {
     const time = new FakeClock();
     const schedule = (delayMs: number, task: () => void) => time.schedule(delayMs, task);
     const unfinishedLines = new UnfinishedLines({ maxBytes: 64 * MIB, timeoutMs: 30_000, schedule });

@@ -9,7 +9,7 @@ const SOON = { restart: { firstDelay: '20ms', maxDelay: '50ms', budget: 1_000 },
 const clock = () => hurryingClock(10);
 
 describe.runIf(process.platform === 'linux')('a server that uses more than it may', () => {
-  it('is restarted for its memory, which its log and the status say, and its calls in flight fail', async () => {
+  it('F69: is restarted for its memory, which its log and the status say, and its calls in flight fail', async () => {
     const servers = { f: { ...SOON, limits: { memory: '300MiB' } }, other: {} };
     const gateway = InProcessGateway.start({ servers, clock: clock() });
     const client = await gateway.connect();
@@ -27,7 +27,7 @@ describe.runIf(process.platform === 'linux')('a server that uses more than it ma
     expect(gateway.status('other')).toMatchObject({ pid: other, restarts: 0, lastFailure: null });
   });
 
-  it('is restarted for the number of its processes, and none of them is left', async () => {
+  it('F69: is restarted for the number of its processes, and none of them is left', async () => {
     const gateway = InProcessGateway.start({
       servers: { f: { ...SOON, limits: { processes: 3 } } },
       clock: clock(),
@@ -42,7 +42,7 @@ describe.runIf(process.platform === 'linux')('a server that uses more than it ma
     expect(liveMembers([pid ?? 0])).toEqual([]);
   });
 
-  it('is parked if it does so each time', async () => {
+  it('F69: is parked if it does so each time', async () => {
     const restart = { ...SOON.restart, budget: 2 };
     const gateway = InProcessGateway.start({
       servers: { f: { ...SOON, restart, limits: { memory: '1MiB' } } },
@@ -72,7 +72,7 @@ describe.runIf(process.platform === 'linux')('a server that uses more than it ma
 });
 
 describe('work that holds the event loop', () => {
-  it('is named in the log and in the status: here, the output of a server', async () => {
+  it('F82: is named in the log and in the status: here, the output of a server', async () => {
     let aheadMs = 0;
     const real = hurryingClock(1);
     const gateway = InProcessGateway.start({

@@ -11,7 +11,7 @@ describe('notifications of a client that sees one server unchanged, while no pro
       method === TOLD || method === 'tools/call' ? [params.n ?? params.name] : [],
     );
 
-  it('reach the next process in their place among the calls', async () => {
+  it('F72: reach the next process in their place among the calls', async () => {
     const { one, a } = await seeing();
     one.say(told(0));
     const before = a.child;
@@ -41,7 +41,7 @@ describe('notifications of a client that sees one server unchanged, while no pro
     expect(arrivals(a.child.received.messages)).toEqual([1, 2]);
   });
 
-  it('are sent once, and to no later process', async () => {
+  it('F72: are sent once, and to no later process', async () => {
     const { one, a } = await seeing();
     a.crash();
     one.say(told(1));
@@ -51,7 +51,7 @@ describe('notifications of a client that sees one server unchanged, while no pro
     expect(arrivals(third.received.messages)).toEqual([]);
   });
 
-  it('wait as long as a call', async () => {
+  it('F72: wait as long as a call', async () => {
     const { one, a, clock } = await seeing();
     a.crash();
     one.say(told(1));
@@ -61,7 +61,7 @@ describe('notifications of a client that sees one server unchanged, while no pro
     expect(arrivals((await a.start()).received.messages)).toEqual([2]);
   });
 
-  it('are dropped beyond 256, and beyond 1 MiB', async () => {
+  it('F72: are dropped beyond 256, and beyond 1 MiB', async () => {
     const { one, a } = await seeing();
     a.crash();
     for (let n = 0; n < 300; n += 1) one.say(told(n));

@@ -86,7 +86,7 @@ describe('a secret in another form', () => {
   const repeated = <T>(value: T, times: number, step: (value: T) => T): T =>
     times === 0 ? value : repeated(step(value), times - 1, step);
 
-  it.each([1, 2, 3, 4, 5])('is gone when it is escaped as in JSON %i times', (times) => {
+  it.each([1, 2, 3, 4, 5])('F55: is gone when it is escaped as in JSON %i times', (times) => {
     const text = repeated(SECRET, times, (value) => JSON.stringify(value));
     expect(redact(`is ${text}.`)).toMatch(/^is [\\"]*\[redacted\][\\"]*\.$/);
     expect(redact(repeated(`is ${CANARY}`, times, (value) => JSON.stringify(value)))).not.toContain(CANARY);
@@ -103,11 +103,11 @@ describe('a secret in another form', () => {
     ['in JSON that is percent-encoded', encodeURIComponent(JSON.stringify(SECRET).slice(1, -1))],
     ['hexadecimal', Buffer.from(SECRET).toString('hex')],
     ['hexadecimal in capitals', Buffer.from(SECRET).toString('hex').toUpperCase()],
-  ])('is gone %s', (_what, form) => {
+  ])('F55: is gone %s', (_what, form) => {
     expect(redact(`is ${form}, and`)).toBe('is [redacted], and');
   });
 
-  it('is gone in Base64 of either alphabet, at every position in a longer text', () => {
+  it('F55: is gone in Base64 of either alphabet, at every position in a longer text', () => {
     for (const encoding of ['base64', 'base64url'] as const) {
       for (const secret of [SECRET, CANARY, `${CANARY}x`, `${CANARY}xy`, 'ÿþÿþÿþ>>>???']) {
         const clean = redactorOf({ API_KEY: secret });
@@ -204,7 +204,7 @@ describe('what looks like a secret', () => {
     [`'set-cookie': [ 'a=${CANARY}; Path=/', 'b=${CANARY}' ]`, "'set-cookie': [ '[redacted]', '[redacted]' ]"],
     [`["Cookie","sid=${CANARY}","Host","x"]`, '["Cookie","[redacted]","Host","x"]'],
     [`{"msg":"got Cookie: sid=${CANARY}; x=y","level":30}`, '{"msg":"got Cookie: [redacted]","level":30}'],
-  ])('is gone by what stands before it: %s', (text, expected) => {
+  ])('F55: is gone by what stands before it: %s', (text, expected) => {
     expect(redactorOf()(text)).toBe(expected);
   });
 

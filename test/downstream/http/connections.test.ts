@@ -25,7 +25,7 @@ async function silent(http: Serving, count: number): Promise<net.Socket[]> {
 }
 
 describe('connections that never send a token', () => {
-  it('do not keep a client out, however many they are: the oldest is closed for a new one', async () => {
+  it('F73: do not keep a client out, however many they are: the oldest is closed for a new one', async () => {
     const http = await serving();
     const sockets = await silent(http, 300);
     const session = await http.initialize();
@@ -71,7 +71,7 @@ describe('connections that never send a token', () => {
 });
 
 describe('a connection with an authenticated request', () => {
-  it('is never closed for another one', async () => {
+  it('F73: is never closed for another one', async () => {
     const http = await serving({ limits: { maxConnections: 4 } });
     const clients = await silent(http, 2);
     for (const client of clients) expect(await sendToken(http, client)).toBe('405');

@@ -20,7 +20,7 @@ async function answerTo(
 
 describe('a transfer coding', () => {
   it.each(['gzip, chunked', 'gzip', 'identity, chunked', 'deflate,chunked'])(
-    'that is %s is refused, and the connection is closed',
+    'F75: that is %s is refused, and the connection is closed',
     async (coding) => {
       const http = await serving();
       const answer = await answerTo(http, [`Transfer-Encoding: ${coding}`], { body: CHUNKED });
@@ -63,7 +63,7 @@ describe('a header that has one value', () => {
     ['Mcp-Session-Id', 'x'],
     ['MCP-Protocol-Version', '2025-11-25'],
     ['Last-Event-ID', '1-1'],
-  ])('is refused when it is repeated: %s, with %s before it', async (name, value) => {
+  ])('F75: is refused when it is repeated: %s, with %s before it', async (name, value) => {
     const http = await serving();
     const again = {
       origin: `Origin: http://127.0.0.1:${http.front.port}`,

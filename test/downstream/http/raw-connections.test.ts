@@ -166,7 +166,7 @@ describe('a body', () => {
       return () => http.send('POST', '/mcp', { ...session, authorization }, body);
     }
 
-    it('is refused when another token needs its memory, and the other body is read', async () => {
+    it('F62: is refused when another token needs its memory, and the other body is read', async () => {
       const requestBodies = new FairMemory(0);
       const http = await serving({ requestBodies, limits: { maxPartialBytes: LIMIT } });
       const post = await joining(http, OTHER_TOKEN);

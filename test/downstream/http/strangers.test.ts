@@ -210,7 +210,7 @@ describe('too many requests', () => {
     expect(await statuses(105)).toBe(5);
   });
 
-  it('of one session get 429 while the requests of others pass, and those that open a session', async () => {
+  it('F74: of one session get 429 while the requests of others pass, and those that open a session', async () => {
     const http = await serving();
     const [flooding, other] = [await http.initialize(), await http.initialize()];
     const flood = async (count: number) => {

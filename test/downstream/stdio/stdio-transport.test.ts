@@ -74,7 +74,7 @@ describe('a line over the limit', () => {
   it.each([
     ['begins', { jsonrpc: '2.0', id: 'a-7', method: 'tools/call', params: large }, 'a-7'],
     ['ends', { method: 'tools/call', params: large, jsonrpc: '2.0', id: 7 }, 7],
-  ])('is answered under the id that it %s with, so that the request ends', async (_where, message, id) => {
+  ])('F76: is answered under the id that it %s with, so that the request ends', async (_where, message, id) => {
     const { say, answers, child } = await connected('2025-11-25');
     await say(message);
     const error = {
