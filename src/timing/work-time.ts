@@ -30,7 +30,7 @@ export function timed<T>({ clock, workTime }: Timing, kind: WorkKind, instance: 
   }
 }
 
-/** Takes the bytes of a stream: `ByteReader` in `src/io/line-decoder.ts`. */
+/** Takes the bytes of a stream: `ByteReader` in `src/io/byte-reader.ts`. */
 interface Reader {
   readonly freeSpace: Uint8Array;
   filled(byteLength: number): void;

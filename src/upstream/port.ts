@@ -1,4 +1,4 @@
-import type { ByteReader } from '../io/line-decoder.js';
+import type { ByteReader } from '../io/byte-reader.js';
 import type { Edit, SplicedMessage, TokenText } from '../json/splice.js';
 import type { RpcError } from '../jsonrpc/rpc-error.js';
 import type { ClientProfile } from '../mcp/client-profile.js';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { copyInto } from '../../src/io/line-decoder.js';
+import { copyInto } from '../../src/io/byte-reader.js';
 import { StdioBridge } from '../../src/upstream/stdio/stdio-bridge.js';
 import { cpuMsOf } from '../support/cpu-time.js';
 import { FakeClock } from '../support/fake-clock.js';

@@ -1,7 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { BufferPool, Lease } from '../../src/io/buffer-pool.js';
-import { copyInto, LineDecoder, type OversizedLine } from '../../src/io/line-decoder.js';
+import { copyInto } from '../../src/io/byte-reader.js';
+import { LineDecoder, type OversizedLine } from '../../src/io/line-decoder.js';
 import { type EvictionReason, UnfinishedLines } from '../../src/io/unfinished-lines.js';
 import { FakeClock } from '../support/fake-clock.js';
 import { repetitions } from '../support/repetitions.js';

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { copyInto } from '../../src/io/line-decoder.js';
+import { copyInto } from '../../src/io/byte-reader.js';
 import { ChildLog } from '../../src/observe/child-log.js';
 import { createRedactor } from '../../src/observe/redact.js';
 import { cpuMsOf } from '../support/cpu-time.js';

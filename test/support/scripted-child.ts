@@ -1,5 +1,5 @@
 // One server that the test plays, connected to a real `StdioBridge` in memory.
-import { copyInto } from '../../src/io/line-decoder.js';
+import { copyInto } from '../../src/io/byte-reader.js';
 import type { Clock } from '../../src/timing/clock.js';
 import { legacyDialect } from '../../src/upstream/legacy/legacy-dialect.js';
 import type { UpstreamConnection, UpstreamListener } from '../../src/upstream/port.js';

@@ -1,6 +1,6 @@
 import { type OnReadOpts, Socket, type SocketConstructorOpts } from 'node:net';
 import type { Readable, Writable } from 'node:stream';
-import { type ByteReader, copyInto } from '../line-decoder.js';
+import { type ByteReader, copyInto } from '../byte-reader.js';
 
 /**
  * Passes all bytes of a stream to `reader`. Returns the stream to pause, to resume and to listen to for the end: where

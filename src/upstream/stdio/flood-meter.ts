@@ -1,4 +1,4 @@
-import type { ByteReader } from '../../io/line-decoder.js';
+import type { ByteReader } from '../../io/byte-reader.js';
 import { READ_MS, READ_MS_PER_BYTE, type WorkAccount } from '../../io/work-budget.js';
 import type { Clock } from '../../timing/clock.js';
 

@@ -1,7 +1,6 @@
-import { type OnInternalError, reportInternalError, withErrorBoundary } from '../../errors/error-boundary.js';
-import { type ByteReader, LineDecoder, type LineDecoderOptions, type LineSink } from '../../io/line-decoder.js';
-import type { EvictionReason } from '../../io/unfinished-lines.js';
-import type { WorkAccount } from '../../io/work-budget.js';
+import { reportInternalError, withErrorBoundary } from '../../errors/error-boundary.js';
+import type { ByteReader } from '../../io/byte-reader.js';
+import { LineDecoder, type LineSink } from '../../io/line-decoder.js';
 import { Digits } from '../../json/digits.js';
 import { isObject } from '../../json/json-text.js';
 import type { Edit, SplicedMessage } from '../../json/splice.js';
@@ -15,7 +14,7 @@ import {
 } from '../../mcp/envelope.js';
 import { METHODS } from '../../mcp/methods.js';
 import type { Clock } from '../../timing/clock.js';
-import { type HealthEvents, HealthMonitor } from '../health/health-monitor.js';
+import { HealthMonitor } from '../health/health-monitor.js';
 import {
   type Channel,
   type CloseReason,
@@ -26,44 +25,12 @@ import {
   type RequestHandler,
   type RequestTimeouts,
   type SentRequest,
-  type ServerRequest,
 } from '../port.js';
+import type { BridgeEvents, BridgeOptions, MessageTap } from './bridge-options.js';
 import { DroppedLines } from './dropped-lines.js';
 import { FloodMeter } from './flood-meter.js';
 import { IncomingRequests } from './incoming-requests.js';
 import { OutgoingRequests, type PendingRequest } from './outgoing-requests.js';
-
-export interface BridgeEvents extends HealthEvents {
-  /** The server sends a request. */
-  request(request: ServerRequest): void;
-  /** The server sends a notification other than progress, which the bridge delivers itself. */
-  notification(notification: NotificationEnvelope): void;
-  /** The server writes a line that is no message. It belongs in the server's log only. */
-  junk(line: Uint8Array, reason: Rejection['reason'] | 'too-large' | EvictionReason): void;
-  /** A handler threw. The error affects only the message that it was called for. Without a listener it is thrown on. */
-  readonly fault?: OnInternalError;
-}
-
-export interface BridgeOptions extends Pick<LineDecoderOptions, 'unfinishedLines' | 'isPaused' | 'bufferPool'> {
-  readonly clock: Clock;
-  readonly scan: ScanEnvelope;
-  /** The server's stdin. */
-  readonly output: TrackedSink;
-  readonly events: BridgeEvents;
-  /** The longest line that the server may write, in bytes. */
-  readonly maxFrameBytes: number;
-  /** Requests fail as `overloaded` while more bytes than this wait for the server to read them. */
-  readonly maxUnwrittenBytes: number;
-  /** Is charged for output that answers nothing. */
-  readonly work?: Pick<WorkAccount, 'charge' | 'pausedMs'>;
-  readonly tap?: MessageTap;
-}
-
-/** Sees each line in both directions while it is on. */
-export interface MessageTap {
-  isOn(): boolean;
-  relayed(direction: 'to-server' | 'from-server', message: SplicedMessage): void;
-}
 
 /**
  * Speaks JSON-RPC over the two pipes of one server process, for as long as the process lives.

@@ -21,9 +21,10 @@ import { NO_LIMITS } from '../../supervision/resource-limits.js';
 import { timedReader, type WorkTime } from '../../timing/work-time.js';
 import { LivenessProbe } from '../health/liveness-probe.js';
 import type { Dialect, Dialed, Dialer, DialOutcome, DialTarget, EndedBecause, UpstreamListener } from '../port.js';
+import type { BridgeEvents, BridgeOptions } from './bridge-options.js';
 import { ClosedPipes } from './closed-pipes.js';
 import { inSmallReads, MeteredReader } from './flood-meter.js';
-import { type BridgeEvents, type BridgeOptions, StdioBridge } from './stdio-bridge.js';
+import { StdioBridge } from './stdio-bridge.js';
 
 export interface StdioDialerOptions
   extends Required<Pick<BridgeOptions, 'clock' | 'scan' | 'unfinishedLines' | 'bufferPool'>> {

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { LegacyExchange } from '../../../src/downstream/legacy/legacy-exchange.js';
 import type { DownstreamClient } from '../../../src/downstream/port.js';
 import { BufferPool } from '../../../src/io/buffer-pool.js';
-import { copyInto } from '../../../src/io/line-decoder.js';
+import { copyInto } from '../../../src/io/byte-reader.js';
 import { Backpressure } from '../../../src/io/streams/backpressure.js';
 import { FairWriter } from '../../../src/io/streams/fair-writer.js';
 import { idKey } from '../../../src/jsonrpc/id-key.js';

@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { PassThrough, type Readable } from 'node:stream';
 import { afterEach, describe, expect, it } from 'vitest';
-import type { ByteReader } from '../../../src/io/line-decoder.js';
+import type { ByteReader } from '../../../src/io/byte-reader.js';
 import { readInto, stopReading } from '../../../src/io/streams/read-into.js';
 import { until } from '../../support/processes.js';
 

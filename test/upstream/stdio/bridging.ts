@@ -1,4 +1,4 @@
-import { copyInto } from '../../../src/io/line-decoder.js';
+import { copyInto } from '../../../src/io/byte-reader.js';
 import { UnfinishedLines } from '../../../src/io/unfinished-lines.js';
 import { splice } from '../../../src/json/splice.js';
 import type { NotificationEnvelope } from '../../../src/mcp/envelope.js';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { copyInto } from '../../../src/io/line-decoder.js';
+import { copyInto } from '../../../src/io/byte-reader.js';
 import { UnfinishedLines } from '../../../src/io/unfinished-lines.js';
 import { FakeClock } from '../../support/fake-clock.js';
 import { bridging, sendCall } from './bridging.js';

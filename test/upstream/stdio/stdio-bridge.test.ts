@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { copyInto } from '../../../src/io/line-decoder.js';
+import { copyInto } from '../../../src/io/byte-reader.js';
 import { RpcError } from '../../../src/jsonrpc/rpc-error.js';
 import { EnvelopeRequest } from '../../../src/mcp/relayed-request.js';
 import { bytesOf, notificationOf, requestOf, responseOf } from '../../support/wire.js';
