@@ -139,22 +139,23 @@ describe('a front', () => {
 
 describe('TLS', () => {
   let folder: string;
-  let files: { certFile: string; keyFile: string };
+  let pems: { cert: Buffer; key: Buffer };
 
   beforeAll(async () => {
     folder = await mkdtemp(join(tmpdir(), 'trunkline-tls-'));
-    files = { certFile: join(folder, 'cert.pem'), keyFile: join(folder, 'key.pem') };
-    const key = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes', '-keyout', files.keyFile];
+    const [certFile, keyFile] = [join(folder, 'cert.pem'), join(folder, 'key.pem')];
+    const key = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes', '-keyout', keyFile];
     const cert = ['-x509', '-days', '1', '-subj', '/CN=localhost', '-addext', 'subjectAltName=DNS:localhost'];
-    await promisify(execFile)('openssl', ['req', ...key, ...cert, '-out', files.certFile]);
+    await promisify(execFile)('openssl', ['req', ...key, ...cert, '-out', certFile]);
+    pems = { cert: await readFile(certFile), key: await readFile(keyFile) };
   });
 
   afterAll(() => rm(folder, { recursive: true, force: true }));
 
   it('carries everything that plain HTTP does', async () => {
-    const http = await serving({ bind: { https: files } });
+    const http = await serving({ bind: { https: pems } });
     expect(http.front.url).toBe(`https://127.0.0.1:${http.front.port}`);
-    const ca = await readFile(files.certFile);
+    const ca = pems.cert;
     const send = async (headers: Record<string, string>, message: unknown) => {
       const { port } = http.front;
       const sent = https.request({
@@ -182,7 +183,7 @@ describe('TLS', () => {
   });
 
   it('is not spoken to in plain text', async () => {
-    const http = await serving({ bind: { https: files } });
+    const http = await serving({ bind: { https: pems } });
     const socket = await http.connect();
     socket.write('GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n');
     await once(socket, 'close');
@@ -190,8 +191,8 @@ describe('TLS', () => {
   });
 
   it('closes connections on which nothing comes for others, and none that has sent a token', async () => {
-    const http = await serving({ bind: { https: files }, limits: { maxConnections: 2 } });
-    const ca = await readFile(files.certFile);
+    const http = await serving({ bind: { https: pems }, limits: { maxConnections: 2 } });
+    const ca = pems.cert;
     const connect = async () => {
       const socket = tls.connect({ host: '127.0.0.1', servername: 'localhost', port: http.front.port, ca });
       socket.on('error', () => {});
@@ -217,7 +218,7 @@ describe('TLS', () => {
   });
 
   it('closes a connection on which no handshake comes', async () => {
-    const http = await serving({ bind: { https: files }, limits: { headersTimeoutMs: 100, checkIntervalMs: 20 } });
+    const http = await serving({ bind: { https: pems }, limits: { headersTimeoutMs: 100, checkIntervalMs: 20 } });
     await once(await http.connect(), 'close');
   });
 });
