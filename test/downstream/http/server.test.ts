@@ -1,6 +1,7 @@
 import { execFile } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { METHODS } from 'node:http';
 import * as https from 'node:https';
 import * as net from 'node:net';
 import { networkInterfaces, tmpdir } from 'node:os';
@@ -23,6 +24,28 @@ describe('the probes', () => {
     http.core.ready = false;
     expect((await http.send('GET', '/healthz', stranger)).status).toBe(200);
     expect((await http.send('GET', '/readyz', stranger)).status).toBe(503);
+  });
+});
+
+describe('a method that the endpoint does not serve', () => {
+  // CONNECT asks for a tunnel: Node closes the connection.
+  const served = ['POST', 'GET', 'DELETE', 'CONNECT'];
+
+  it.each(METHODS.filter((method) => !served.includes(method)))(
+    'is refused with the methods that it serves: %s',
+    async (method) => {
+      const http = await serving();
+      for (const path of ['/mcp', '/mcp/files']) {
+        const { status, headers } = await http.send(method, path);
+        expect([status, headers.allow]).toEqual([405, 'POST, GET, DELETE']);
+      }
+    },
+  );
+
+  it('is refused only with the token and an allowed Host', async () => {
+    const http = await serving();
+    expect((await http.send('PROPFIND', '/mcp', { authorization: undefined })).status).toBe(401);
+    expect((await http.send('PROPFIND', '/mcp', { host: 'evil.example' })).status).toBe(403);
   });
 });
 
