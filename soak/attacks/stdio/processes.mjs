@@ -127,13 +127,11 @@ export const processes = [
   },
   {
     name: 'a daemon that leaves the group',
-    mayLeave: true,
     onInitialized: () => helper({ detached: true, stdio: 'ignore' }).unref(),
   },
-  { name: 'a daemon that keeps the pipes', mayLeave: true, onInitialized: () => helper({ detached: true }).unref() },
+  { name: 'a daemon that keeps the pipes', onInitialized: () => helper({ detached: true }).unref() },
   {
     name: 'a daemon that writes answers after the server has died',
-    mayLeave: true,
     onCall: (id) => {
       const lines = `for(let i=0;i<3000;i++)process.stdout.write(JSON.stringify({jsonrpc:'2.0',id:i%${id + 50},result:{content:[{type:'text',text:'${MARK}'}]}})+'\\n')`;
       spawn(process.execPath, ['-e', `setTimeout(()=>{${lines}},300)`], { stdio: 'inherit', detached: true });
