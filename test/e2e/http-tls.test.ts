@@ -4,6 +4,7 @@ import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import type { IncomingMessage } from 'node:http';
 import * as https from 'node:https';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { createCertificate } from '../support/certificate.js';
 import { Place } from '../support/http-place.js';
 
 let place: Place;
@@ -40,19 +41,16 @@ describe('a file for TLS', () => {
   });
 
   it('may be a symbolic link, as programs that renew certificates leave it', async () => {
-    const [cert, key] = [place.file('cert-1.pem'), place.file('key-1.pem')];
-    const newKey = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes', '-keyout', key];
-    execFileSync('openssl', ['req', ...newKey, '-x509', '-subj', '/CN=localhost', '-out', cert], { stdio: 'ignore' });
-    symlinkSync(cert, certFile);
-    symlinkSync(key, keyFile);
+    const made = await createCertificate(place.file('.'));
+    symlinkSync(made.certFile, certFile);
+    symlinkSync(made.keyFile, keyFile);
     const { port } = await place.serve({ args: files() });
-    const checkServerIdentity = () => undefined;
     const request = https.get({
       host: '127.0.0.1',
+      servername: 'localhost',
       port,
       path: '/healthz',
-      ca: readFileSync(cert),
-      checkServerIdentity,
+      ca: readFileSync(made.certFile),
     });
     const [response] = (await once(request, 'response')) as [IncomingMessage];
     response.resume();

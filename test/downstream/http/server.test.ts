@@ -1,4 +1,3 @@
-import { execFile } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { METHODS } from 'node:http';
@@ -7,11 +6,11 @@ import * as net from 'node:net';
 import { networkInterfaces, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import * as tls from 'node:tls';
-import { promisify } from 'node:util';
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { HttpBindError } from '../../../src/downstream/http/bind.js';
+import { createCertificate } from '../../support/certificate.js';
 import { json } from './scripted-core.js';
 import { initializeRequest, notification, readAnswer, readToEnd, request, serving, TOKEN } from './serving.js';
 
@@ -166,10 +165,7 @@ describe('TLS', () => {
 
   beforeAll(async () => {
     folder = await mkdtemp(join(tmpdir(), 'trunkline-tls-'));
-    const [certFile, keyFile] = [join(folder, 'cert.pem'), join(folder, 'key.pem')];
-    const key = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes', '-keyout', keyFile];
-    const cert = ['-x509', '-days', '1', '-subj', '/CN=localhost', '-addext', 'subjectAltName=DNS:localhost'];
-    await promisify(execFile)('openssl', ['req', ...key, ...cert, '-out', certFile]);
+    const { certFile, keyFile } = await createCertificate(folder);
     pems = { cert: await readFile(certFile), key: await readFile(keyFile) };
   });
 
