@@ -3,6 +3,7 @@ import { HttpBindError, literal } from '../downstream/http/bind.js';
 import { createHttpClients } from '../downstream/http/http-client.js';
 import { type HttpTransport, openHttpTransport } from '../downstream/http/server.js';
 import { errorCode } from '../errors/error-text.js';
+import { readRegularFile } from '../files/regular-file.js';
 import { readOrCreateToken, TokenFileError } from '../files/token-file.js';
 import type { Logger } from '../observe/logger.js';
 import { IDENTITY } from '../version.js';
@@ -51,7 +52,7 @@ export async function serveHttp({ settings, limits, composition, logger }: Serve
         tokens: noAuth ? [] : [await readOrCreateToken(tokenFile())],
         allowedHosts,
         allowedOrigins,
-        ...(tls === undefined ? {} : { https: tls }),
+        ...(tls === undefined ? {} : { https: await readPems(tls) }),
       },
       limits,
       events: platform.events,
@@ -65,18 +66,29 @@ export async function serveHttp({ settings, limits, composition, logger }: Serve
   }
 }
 
+const PEM_HINT = 'pass readable PEM files with --tls-cert and --tls-key';
+/** Chains of certificates take some kilobytes. */
+const MAX_PEM_BYTES = 1024 * 1024;
+
+async function readPems({ certFile, keyFile }: NonNullable<HttpSettings['tls']>) {
+  return { cert: await readPem('--tls-cert', certFile), key: await readPem('--tls-key', keyFile) };
+}
+
+/** Programs that renew certificates put symbolic links where the certificates are expected. */
+async function readPem(option: string, file: string): Promise<Buffer> {
+  const found = await readRegularFile(file, { maxBytes: MAX_PEM_BYTES, followsLinks: true });
+  if (found.kind === 'read') return found.bytes;
+  const reason = found.kind === 'absent' ? 'it does not exist' : found.reason;
+  throw new UsageError(`cannot read the file ${file} of ${option}: ${reason}`, PEM_HINT);
+}
+
 function asUsageError(error: unknown, { host, port, tls }: HttpSettings): unknown {
   if (error instanceof HttpBindError || error instanceof TokenFileError) {
     return new UsageError(error.message, 'see `trunkline serve --help`', { cause: error });
   }
   const code = errorCode(error);
-  const isAboutTls =
-    error instanceof Error &&
-    tls !== undefined &&
-    ('path' in error || code === 'EISDIR' || code?.startsWith('ERR_OSSL'));
-  if (isAboutTls) {
-    const hint = 'pass readable PEM files with --tls-cert and --tls-key';
-    return new UsageError(`cannot read the TLS certificate or key (${error.message})`, hint, { cause: error });
+  if (error instanceof Error && tls !== undefined && code?.startsWith('ERR_OSSL')) {
+    return new UsageError(`cannot use the TLS certificate or key (${error.message})`, PEM_HINT, { cause: error });
   }
   const reason = code === undefined ? undefined : LISTEN_FAULTS.get(code);
   if (reason === undefined) return error;

@@ -226,7 +226,7 @@ export class Running {
 
   /** The address that the gateway prints when it listens. */
   get url(): string {
-    return /^Trunkline serves (http:\/\/\S+\/mcp)\b/m.exec(this.#stderr)?.[1] ?? '';
+    return /^Trunkline serves (https?:\/\/\S+\/mcp)\b/m.exec(this.#stderr)?.[1] ?? '';
   }
 
   get port(): number {

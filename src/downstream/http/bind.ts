@@ -14,8 +14,8 @@ export interface HttpBind {
   readonly allowedHosts: readonly string[];
   /** Additional values of `Origin`: scheme, host and port. */
   readonly allowedOrigins: readonly string[];
-  /** PEM files. */
-  readonly https?: { readonly certFile: string; readonly keyFile: string };
+  /** The certificate and its key, as PEM. */
+  readonly https?: { readonly cert: Buffer; readonly key: Buffer };
 }
 
 export type HttpBindErrorCode =

@@ -71,6 +71,7 @@ export class Endpoint {
   readonly checkMessage = (request: FastifyRequest, reply: FastifyReply, done: () => void): void => {
     const { headers, httpVersion, rawHeaders } = request.raw;
     const refusal =
+      guards.refuseHttpVersion(httpVersion) ??
       guards.refuseTransferEncoding(headers['transfer-encoding'], httpVersion) ??
       guards.refuseRepeatedHeader(headers, rawHeaders);
     if (refusal === undefined) done();
@@ -82,7 +83,10 @@ export class Endpoint {
     const { bearer, rates, clock, limits, names, onAuthenticated } = this.#options;
     const { headers, method, raw } = request;
     const { hosts, origins } = names();
-    const stranger = guards.refuseHost(headers.host, hosts) ?? guards.refuseOrigin(headers.origin, origins);
+    const stranger =
+      guards.refuseHost(headers.host, hosts) ??
+      guards.refuseTarget(request.url, hosts) ??
+      guards.refuseOrigin(headers.origin, origins);
     if (stranger !== undefined) return this.refuse(request, reply, stranger);
 
     const admission = bearer.admit(headers.authorization, addressOf(raw.socket), clock.now());

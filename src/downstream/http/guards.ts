@@ -28,6 +28,16 @@ export function refuseRepeatedHeader(
 }
 
 /**
+ * Refuses a request of another version (RFC 9110, section 15.6.6). Node accepts such a version in the request line,
+ * although the message then has the syntax of HTTP/1.1. So the connection is closed.
+ */
+export function refuseHttpVersion(httpVersion: string): Refusal | undefined {
+  if (httpVersion === '1.1' || httpVersion === '1.0') return undefined;
+  const message = 'The version of HTTP must be 1.1 or 1.0';
+  return { status: 505, code: RPC_CODES.invalidRequest, message, headers: CLOSE };
+}
+
+/**
  * Refuses every transfer coding but `chunked` (RFC 9112, section 6.1). Nothing here decodes another one, and two programs
  * that disagree about the end of a body can be made to see different requests. So the connection is closed.
  */
@@ -51,6 +61,16 @@ const CLOSE = { connection: 'close' };
 export function refuseHost(host: Header, allowed: ReadonlySet<string>): Refusal | undefined {
   if (host !== undefined && allowed.has(host.toLowerCase())) return undefined;
   return { status: 403, message: 'This Host is not allowed; see --allowed-host' };
+}
+
+/**
+ * Refuses an absolute target, such as `http://evil.example/mcp`, of a host that is not allowed. The host of the target
+ * counts instead of `Host` (RFC 9112, section 3.2.2). A proxy may have checked either of them, so both must be allowed.
+ */
+export function refuseTarget(target: string, allowed: ReadonlySet<string>): Refusal | undefined {
+  if (target.startsWith('/')) return undefined;
+  const [, host] = /^[a-z][a-z0-9+.-]*:\/\/([^/?#]*)/i.exec(target) ?? [];
+  return refuseHost(host, allowed);
 }
 
 /** Browsers send `Origin`, other programs do not. Sandboxed pages and files send `null`. */

@@ -1,4 +1,3 @@
-import { readFileSync } from 'node:fs';
 import * as http from 'node:http';
 import * as https from 'node:https';
 import * as net from 'node:net';
@@ -78,20 +77,12 @@ export class Listener {
   }
 
   #createTls(
-    { certFile, keyFile }: NonNullable<HttpBind['https']>,
+    pems: NonNullable<HttpBind['https']>,
     options: http.ServerOptions,
     handler: http.RequestListener,
   ): http.Server {
     const { limits, events } = this.#options;
-    const server = https.createServer(
-      {
-        ...options,
-        cert: readFileSync(certFile),
-        key: readFileSync(keyFile),
-        handshakeTimeout: limits.headersTimeoutMs,
-      },
-      handler,
-    );
+    const server = https.createServer({ ...options, ...pems, handshakeTimeout: limits.headersTimeoutMs }, handler);
     server.on('tlsClientError', (error: NodeJS.ErrnoException, socket) => {
       events.emit({ kind: 'http.connection-failed', code: error.code ?? error.name, address: addressOf(socket) });
       socket.destroy();

@@ -1,4 +1,4 @@
-import type { Server } from 'node:http';
+import { METHODS, type Server } from 'node:http';
 import { type FastifyInstance, fastify } from 'fastify';
 import type { FairMemory } from '../../io/fair-memory.js';
 import type { ScanEnvelope } from '../../mcp/envelope.js';
@@ -129,6 +129,8 @@ function createApp(listener: Listener, endpoint: Endpoint, core: HttpSessionPort
   app.decorateRequest('principal', '');
   app.addHook('onRequest', endpoint.checkMessage);
 
+  // Fastify knows the common methods only, and would answer others with 404. The endpoint answers them with 405.
+  for (const method of METHODS) if (!app.supportedMethods.includes(method)) app.addHttpMethod(method);
   for (const url of ['/mcp', '/mcp/:key']) app.all(url, { onRequest: endpoint.admit }, endpoint.serve);
   // For process monitors, which need no token and no allowed Host. These routes tell nothing but the state.
   app.get('/healthz', (_request, reply) => reply.send('ok'));

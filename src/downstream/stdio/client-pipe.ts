@@ -1,5 +1,5 @@
 import { type OnInternalError, reportInternalError } from '../../errors/error-boundary.js';
-import { type SplicedMessage, splicedLength } from '../../json/splice.js';
+import { type SplicedMessage, splice, splicedLength } from '../../json/splice.js';
 import { batchMessage } from '../../jsonrpc/batch.js';
 import { errorMessage, type MessageSink, NULL_ID } from '../../jsonrpc/message.js';
 import { type MessageEnds, readMessageEnds } from '../../jsonrpc/message-ends.js';
@@ -71,10 +71,17 @@ export class ClientPipe implements TransportSession, ReplyChannel {
     }
   }
 
-  /** Answers a line that was dropped, `message` says why: the request in it, if the ends of the line show its id. */
+  /**
+   * Answers a line that was dropped, `message` says why: the request in it, if the ends of the line show its id. If they
+   * show that it is the client's answer to a server request, that server request gets an error instead.
+   */
   refuseLine(ends: MessageEnds, message: string): void {
-    const { kind, id = NULL_ID } = readMessageEnds(ends);
-    this.#sink.send(errorMessage(kind === 'request' ? id : NULL_ID, new RpcError(RPC_CODES.invalidRequest, message)));
+    const { kind, id } = readMessageEnds(ends);
+    const refused = kind === 'request' ? id : undefined;
+    this.#sink.send(errorMessage(refused ?? NULL_ID, new RpcError(RPC_CODES.invalidRequest, message)));
+    if (kind !== 'response' || id === undefined) return;
+    const lost = new RpcError(RPC_CODES.internalError, `The client's answer is lost. ${message}`);
+    this.receive(splice(errorMessage(id, lost)));
   }
 
   get unwrittenBytes(): number {

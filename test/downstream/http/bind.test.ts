@@ -61,7 +61,7 @@ describe('the names that are let in', () => {
   });
 
   it('go without the port where clients leave it out', () => {
-    const https = { certFile: 'c', keyFile: 'k' };
+    const https = { cert: Buffer.from('c'), key: Buffer.from('k') };
     expect(allowedNames({ ...LOCAL, https }, 443).hosts).toContain('localhost');
     expect(allowedNames({ ...LOCAL, https }, 80).hosts).not.toContain('localhost');
     expect(allowedNames(LOCAL, 80).origins).toContain('http://localhost');

@@ -52,6 +52,23 @@ describe('a transfer coding', () => {
   });
 });
 
+describe('a version of HTTP', () => {
+  it.each(['2.0', '0.9'])('that is %s in a request line is refused on every path', async (version) => {
+    const http = await serving();
+    for (const path of ['/mcp', '/mcp/files', '/healthz', '/nowhere']) {
+      const answer = await answerTo(http, [], { version, path });
+      expect(answer).toMatch(/^HTTP\/1\.1 505 /);
+      expect(answer.toLowerCase()).toContain('\r\nconnection: close\r\n');
+    }
+    expect(http.core.endpoints).toEqual([]);
+  });
+
+  it('that is 1.0 is served', async () => {
+    const http = await serving();
+    expect(await answerTo(http, [], { version: '1.0' })).toMatch(/^HTTP\/1\.1 200 /);
+  });
+});
+
 describe('a header that has one value', () => {
   it.each([
     ['Host', 'evil.example'],

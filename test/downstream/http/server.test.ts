@@ -1,16 +1,16 @@
-import { execFile } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { METHODS } from 'node:http';
 import * as https from 'node:https';
 import * as net from 'node:net';
 import { networkInterfaces, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import * as tls from 'node:tls';
-import { promisify } from 'node:util';
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { HttpBindError } from '../../../src/downstream/http/bind.js';
+import { createCertificate } from '../../support/certificate.js';
 import { json } from './scripted-core.js';
 import { initializeRequest, notification, readAnswer, readToEnd, request, serving, TOKEN } from './serving.js';
 
@@ -23,6 +23,28 @@ describe('the probes', () => {
     http.core.ready = false;
     expect((await http.send('GET', '/healthz', stranger)).status).toBe(200);
     expect((await http.send('GET', '/readyz', stranger)).status).toBe(503);
+  });
+});
+
+describe('a method that the endpoint does not serve', () => {
+  // CONNECT asks for a tunnel: Node closes the connection.
+  const served = ['POST', 'GET', 'DELETE', 'CONNECT'];
+
+  it.each(METHODS.filter((method) => !served.includes(method)))(
+    'is refused with the methods that it serves: %s',
+    async (method) => {
+      const http = await serving();
+      for (const path of ['/mcp', '/mcp/files']) {
+        const { status, headers } = await http.send(method, path);
+        expect([status, headers.allow]).toEqual([405, 'POST, GET, DELETE']);
+      }
+    },
+  );
+
+  it('is refused only with the token and an allowed Host', async () => {
+    const http = await serving();
+    expect((await http.send('PROPFIND', '/mcp', { authorization: undefined })).status).toBe(401);
+    expect((await http.send('PROPFIND', '/mcp', { host: 'evil.example' })).status).toBe(403);
   });
 });
 
@@ -139,22 +161,20 @@ describe('a front', () => {
 
 describe('TLS', () => {
   let folder: string;
-  let files: { certFile: string; keyFile: string };
+  let pems: { cert: Buffer; key: Buffer };
 
   beforeAll(async () => {
     folder = await mkdtemp(join(tmpdir(), 'trunkline-tls-'));
-    files = { certFile: join(folder, 'cert.pem'), keyFile: join(folder, 'key.pem') };
-    const key = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes', '-keyout', files.keyFile];
-    const cert = ['-x509', '-days', '1', '-subj', '/CN=localhost', '-addext', 'subjectAltName=DNS:localhost'];
-    await promisify(execFile)('openssl', ['req', ...key, ...cert, '-out', files.certFile]);
+    const { certFile, keyFile } = await createCertificate(folder);
+    pems = { cert: await readFile(certFile), key: await readFile(keyFile) };
   });
 
   afterAll(() => rm(folder, { recursive: true, force: true }));
 
   it('carries everything that plain HTTP does', async () => {
-    const http = await serving({ bind: { https: files } });
+    const http = await serving({ bind: { https: pems } });
     expect(http.front.url).toBe(`https://127.0.0.1:${http.front.port}`);
-    const ca = await readFile(files.certFile);
+    const ca = pems.cert;
     const send = async (headers: Record<string, string>, message: unknown) => {
       const { port } = http.front;
       const sent = https.request({
@@ -182,7 +202,7 @@ describe('TLS', () => {
   });
 
   it('is not spoken to in plain text', async () => {
-    const http = await serving({ bind: { https: files } });
+    const http = await serving({ bind: { https: pems } });
     const socket = await http.connect();
     socket.write('GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n');
     await once(socket, 'close');
@@ -190,8 +210,8 @@ describe('TLS', () => {
   });
 
   it('closes connections on which nothing comes for others, and none that has sent a token', async () => {
-    const http = await serving({ bind: { https: files }, limits: { maxConnections: 2 } });
-    const ca = await readFile(files.certFile);
+    const http = await serving({ bind: { https: pems }, limits: { maxConnections: 2 } });
+    const ca = pems.cert;
     const connect = async () => {
       const socket = tls.connect({ host: '127.0.0.1', servername: 'localhost', port: http.front.port, ca });
       socket.on('error', () => {});
@@ -217,7 +237,7 @@ describe('TLS', () => {
   });
 
   it('closes a connection on which no handshake comes', async () => {
-    const http = await serving({ bind: { https: files }, limits: { headersTimeoutMs: 100, checkIntervalMs: 20 } });
+    const http = await serving({ bind: { https: pems }, limits: { headersTimeoutMs: 100, checkIntervalMs: 20 } });
     await once(await http.connect(), 'close');
   });
 });

@@ -32,6 +32,27 @@ describe('what a web page can send', () => {
   );
 
   it.each([
+    'http://evil.example/mcp',
+    'HTTP://evil.example:PORT/mcp',
+    'http://127.0.0.1.evil.example:PORT/mcp',
+    'http://127.0.0.1:PORT@evil.example/mcp',
+    'http://evil.example@127.0.0.1:PORT/mcp',
+    'http://127.0.0.1/mcp',
+  ])('is refused with the absolute target %s, whatever its Host is', async (target) => {
+    const http = await serving();
+    const path = target.replace('PORT', String(http.front.port));
+    expect((await http.post(INITIALIZE, {}, path)).status).toBe(403);
+    expect(http.core.endpoints).toEqual([]);
+  });
+
+  it('is served with an absolute target only if Host is allowed as well', async () => {
+    const http = await serving();
+    const target = `http://LocalHost:${http.front.port}/mcp`;
+    expect((await http.post(INITIALIZE, {}, target)).status).toBe(200);
+    expect((await http.post(INITIALIZE, { host: 'evil.example' }, target)).status).toBe(403);
+  });
+
+  it.each([
     'null',
     '',
     'http://127.0.0.1.evil.test',

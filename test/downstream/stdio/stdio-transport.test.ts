@@ -9,8 +9,17 @@ import { FakeClock } from '../../support/fake-clock.js';
 import { scriptGateway } from '../../support/scripted-gateway.js';
 import { flush, lineOf, type Message, scan, writableTo } from '../../support/wire.js';
 
+interface ConnectedOptions {
+  readonly output: Writable;
+  readonly unfinishedLines: UnfinishedLines;
+  readonly capabilities: object;
+}
+
 /** A client on two streams in memory, and the server that its calls go to. */
-async function connected(revision: string, output?: Writable, unfinishedLines?: UnfinishedLines) {
+async function connected(
+  revision: string,
+  { output, unfinishedLines, capabilities = {} }: Partial<ConnectedOptions> = {},
+) {
   const { clock, gateway, server, startAll } = scriptGateway({ servers: { a: { tools: ['x'] } } });
   await startAll();
   const written: Buffer[] = [];
@@ -48,7 +57,7 @@ async function connected(revision: string, output?: Writable, unfinishedLines?: 
       .filter((line) => line !== '')
       .map((line) => JSON.parse(line))
       .slice(1);
-  const params = { protocolVersion: revision, capabilities: {}, clientInfo: { name: 't', version: '1' } };
+  const params = { protocolVersion: revision, capabilities, clientInfo: { name: 't', version: '1' } };
   await say({ jsonrpc: '2.0', id: 0, method: 'initialize', params });
   await say({ jsonrpc: '2.0', method: 'notifications/initialized' });
   return {
@@ -92,6 +101,34 @@ describe('a line over the limit', () => {
     await say({ jsonrpc: '2.0', id: 7, result: large }, [{ jsonrpc: '2.0', id: 7, method: 'x', params: large }]);
     await say('x'.repeat(1024 * 1024 + 1));
     expect(ids()).toEqual([null, null, null]);
+  });
+});
+
+describe('an answer over the limit', () => {
+  const large = { roots: [{ uri: 'file:///x', name: 'x'.repeat(1024 * 1024) }] };
+
+  it.each([
+    ['begins', (id: number) => ({ jsonrpc: '2.0', id, result: large })],
+    ['ends', (id: number) => ({ result: large, jsonrpc: '2.0', id })],
+  ])('fails the server request with the id that it %s with, at once', async (_where, answerTo) => {
+    const { say, answers, child } = await connected('2025-11-25', { capabilities: { roots: {} } });
+    await say(call(1));
+    child.say({ jsonrpc: '2.0', id: 'q', method: 'roots/list' });
+    await flush();
+    const request = answers().find(({ method }) => method === 'roots/list');
+    await say(answerTo(request?.id));
+    const message =
+      "The client's answer is lost. The message was not read and had no effect: it is larger than the limit of 1048576 bytes. Send less at once";
+    expect(child.received.messages.at(-1)).toEqual({ jsonrpc: '2.0', id: 'q', error: { code: -32603, message } });
+    expect(answers().at(-1)).toMatchObject({ id: null, error: { code: -32600 } });
+  });
+
+  it('to no server request reaches no server', async () => {
+    const { say, child } = await connected('2025-11-25', { capabilities: { roots: {} } });
+    await say(call(1));
+    const before = child.received.messages.length;
+    await say({ jsonrpc: '2.0', id: 1, result: large }, { jsonrpc: '2.0', id: 'x', result: large });
+    expect(child.received.messages).toHaveLength(before);
   });
 });
 
@@ -142,7 +179,7 @@ describe('a client that closes stdin', () => {
     const output = writableTo((_, done) => {
       taken = done;
     });
-    const { say, endInput, child, told } = await connected('2025-11-25', output);
+    const { say, endInput, child, told } = await connected('2025-11-25', { output });
     taken();
     await say(call(1));
     await endInput();
@@ -180,7 +217,7 @@ describe('an unfinished message of a client', () => {
 
   it('is refused when no byte of it comes, and the next message is read', async () => {
     const { time, unfinishedLines } = limited();
-    const { input, say, answers } = await connected('2025-06-18', undefined, unfinishedLines);
+    const { input, say, answers } = await connected('2025-06-18', { unfinishedLines });
     input.write('{"jsonrpc":"2.0",');
     await flush();
     time.advance(40_000);
@@ -194,7 +231,7 @@ describe('an unfinished message of a client', () => {
 
   it('is refused when it holds the most of the memory for unfinished messages, and the next message is read', async () => {
     const { unfinishedLines } = limited();
-    const { say, answers } = await connected('2025-06-18', undefined, unfinishedLines);
+    const { say, answers } = await connected('2025-06-18', { unfinishedLines });
     const params = { _meta: { text: 'x'.repeat(300_000) } };
     await say({ jsonrpc: '2.0', id: 1, method: 'ping', params }, { jsonrpc: '2.0', id: 2, method: 'ping' });
     const message = expect.stringContaining('whose limit gateway.maxPartial is reached');
@@ -203,7 +240,7 @@ describe('an unfinished message of a client', () => {
 
   it('holds nothing any more when the client has left', async () => {
     const { time, unfinishedLines } = limited();
-    const { input, endInput } = await connected('2025-06-18', undefined, unfinishedLines);
+    const { input, endInput } = await connected('2025-06-18', { unfinishedLines });
     input.write('half');
     await flush();
     expect([unfinishedLines.memory.used, time.pending]).toEqual([4, 1]);

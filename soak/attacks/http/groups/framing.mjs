@@ -40,7 +40,7 @@ export const framing = {
       raw: chunked(({ body, size }) => `${size}\r\n${body}\r\n0\r\n\r\n`),
       expect: 200,
     },
-    { name: 'HTTP/0.9', ...line(() => 'GET /mcp\r\n\r\n'), expect: [400, 403, 'closed'] },
+    { name: 'HTTP/0.9', ...line(() => 'GET /mcp\r\n\r\n'), expect: [400, 403, 505, 'closed'] },
     { name: 'HTTP/1.0 with all headers', request: () => ({ version: 'HTTP/1.0' }), expect: [200, 400, 505] },
     {
       name: 'HTTP/1.0 without Host',

@@ -14,7 +14,8 @@ export const slowness = {
   name: 'slow clients',
   isSlow: true,
   together: 20,
-  limits: { receiveTimeout: '10s' },
+  // With the usual request rate, some of the 100 slow bodies would be refused instead of cut.
+  limits: { receiveTimeout: '10s', requestsPerSecond: 100_000, requestBurst: 100_000 },
   attacks: [
     {
       name: 'a head byte by byte',
