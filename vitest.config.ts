@@ -6,13 +6,13 @@ delete process.env.NODE_EXTRA_CA_CERTS;
 
 // Three projects: unit tests, tests of the HTTP transport, and tests with real processes. Each test of the last project
 // marks its processes with the name of its own folder, so that it finds what is left of them while other tests run.
-// Four files run at once on two processors, since most files wait for processes most of the time.
+// Five files run at once on two processors, since most files wait for processes most of the time.
 // The files of unit tests share the workers and their modules, because a new process takes longer than most of these
 // files. So a test has to restore what it replaces in its process, and a shared module must not register hooks when it is
 // loaded, which happens once in a worker. The files of the other projects have processes of their own.
 export default defineConfig({
   test: {
-    maxWorkers: 4,
+    maxWorkers: 5,
     projects: [
       {
         test: {

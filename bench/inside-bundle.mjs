@@ -1,4 +1,4 @@
-import { join, resolve } from 'node:path';
+import { basename, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { build } from 'rolldown';
 
@@ -8,16 +8,16 @@ const PROGRAM = fileURLToPath(new URL('inside-program.mjs', import.meta.url));
  * Puts what measures together with the code of a checkout, which needs its packages but no `dist`: that hides what is
  * measured. Resolves with the program's file.
  */
-export async function bundle(checkout, folder) {
+export async function bundle(checkout, folder, program = PROGRAM) {
   await build({
-    input: PROGRAM,
+    input: program,
     platform: 'node',
     plugins: [sourceOf(checkout)],
     resolve: { extensionAlias: { '.js': ['.ts', '.js'] } },
     output: { dir: folder, format: 'esm', entryFileNames: '[name].mjs', chunkFileNames: '[name].mjs', comments: false },
     logLevel: 'warn',
   });
-  return join(folder, 'inside-program.mjs');
+  return join(folder, basename(program));
 }
 
 /** What is imported from `../src` is taken from this checkout. */

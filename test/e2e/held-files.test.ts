@@ -6,7 +6,7 @@ import { afterEach, describe, expect, it } from 'vitest';
 import { CLI, GatewayProcess, type StartOptions } from '../support/gateway-process.js';
 import { until } from '../support/processes.js';
 
-// A pipe that nobody writes holds whoever opens it, as a network file system does that stops answering.
+// A pipe that nobody writes holds every program that opens it, like a network file system that stops answering.
 
 const HANG = fileURLToPath(new URL('../fixtures/modules/hang-on-file.mjs', import.meta.url));
 const OPTIONS: StartOptions = { servers: { lab: {} }, args: ['-vv'] };

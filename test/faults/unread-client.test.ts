@@ -83,7 +83,7 @@ describe('a client on stdin that sends requests and reads nothing, with no other
     });
     stdout.pause();
     const before = peakBytes(running);
-    const ids = Array.from({ length: 300 }, (_, count) => `${count}`.padEnd(MIB, '.'));
+    const ids = Array.from({ length: 150 }, (_, count) => `${count}`.padEnd(MIB, '.'));
     // The gateway answers a ping itself, with the id of the ping.
     for (const id of ids) stdin.write(`${JSON.stringify({ jsonrpc: '2.0', id, method: 'ping' })}\n`);
     await until('the gateway has stopped reading', () => peakBytes(running) - before > 64 * MIB);

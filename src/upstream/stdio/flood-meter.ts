@@ -2,8 +2,9 @@ import type { ByteReader } from '../../io/byte-reader.js';
 import { READ_MS, READ_MS_PER_BYTE, type WorkAccount } from '../../io/work-budget.js';
 import type { Clock } from '../../timing/clock.js';
 
-/** The most bytes for one read from a server in trouble: thousands of tiny lines would hold up its neighbors. */
+/** The most bytes for one read, at first and at most. */
 const SMALL_READ_BYTES = 4 * 1024;
+const LARGE_READ_BYTES = 256 * 1024;
 
 /** What a line costs besides its bytes, in bytes that cost as much. */
 const LINE_WEIGHT = 64;
@@ -90,14 +91,38 @@ export class MeteredReader implements ByteReader {
   }
 }
 
-/** Reads in small pieces while the server is in trouble over what it writes. Everybody else is read at full speed. */
-export function inSmallReads(reader: ByteReader, work: Pick<WorkAccount, 'isTroubled'>): ByteReader {
-  return {
-    get freeSpace() {
-      const { freeSpace } = reader;
-      return work.isTroubled ? freeSpace.subarray(0, SMALL_READ_BYTES) : freeSpace;
-    },
-    filled: (byteLength) => reader.filled(byteLength),
-    whenMoved: (listener) => reader.whenMoved?.(listener),
-  };
+/**
+ * Passes bytes to a reader, in pieces that grow with what they bring. Thousands of tiny lines in one piece would hold up
+ * every other server, so the first pieces are small. A piece that was full and cost the account nothing doubles the next
+ * one: it belongs to answers, or to a line that has not ended.
+ */
+export class PacedReader implements ByteReader {
+  readonly #reader: ByteReader;
+  readonly #work: Pick<WorkAccount, 'isTroubled' | 'chargedMs'>;
+  #maxBytes = SMALL_READ_BYTES;
+  #offeredBytes = 0;
+
+  constructor(reader: ByteReader, work: Pick<WorkAccount, 'isTroubled' | 'chargedMs'>) {
+    this.#reader = reader;
+    this.#work = work;
+  }
+
+  get freeSpace(): Uint8Array {
+    const { freeSpace } = this.#reader;
+    const offered = freeSpace.length > this.#maxBytes ? freeSpace.subarray(0, this.#maxBytes) : freeSpace;
+    this.#offeredBytes = offered.length;
+    return offered;
+  }
+
+  filled(byteLength: number): void {
+    const { chargedMs } = this.#work;
+    const wasFull = byteLength >= this.#offeredBytes;
+    this.#reader.filled(byteLength);
+    const isPaid = this.#work.chargedMs === chargedMs && !this.#work.isTroubled;
+    this.#maxBytes = wasFull && isPaid ? Math.min(this.#maxBytes * 2, LARGE_READ_BYTES) : SMALL_READ_BYTES;
+  }
+
+  whenMoved(listener: () => void): void {
+    this.#reader.whenMoved?.(listener);
+  }
 }

@@ -23,7 +23,7 @@ import { LivenessProbe } from '../health/liveness-probe.js';
 import type { Dialect, Dialed, Dialer, DialOutcome, DialTarget, EndedBecause, UpstreamListener } from '../port.js';
 import type { BridgeEvents, BridgeOptions } from './bridge-options.js';
 import { ClosedPipes } from './closed-pipes.js';
-import { inSmallReads, MeteredReader } from './flood-meter.js';
+import { MeteredReader, PacedReader } from './flood-meter.js';
 import { StdioBridge } from './stdio-bridge.js';
 
 export interface StdioDialerOptions
@@ -239,11 +239,14 @@ export class StdioDialer implements Dialer {
         junk: (line, reason) => log.addJunk(line, reason),
       },
     });
-    const stdout = readInto(spawned.stdout, timedReader(inSmallReads(bridge, work), this.#options, 'output', spec.key));
+    const stdout = readInto(
+      spawned.stdout,
+      timedReader(new PacedReader(bridge, work), this.#options, 'output', spec.key),
+    );
     stdout.on('error', () => pipeClosed('stdout'));
     stdout.once('end', () => pipeClosed('stdout'));
     const stdoutHold = backpressure.add(stdout, spec.key);
-    const metered = inSmallReads(new MeteredReader(log.stderr, work, clock), work);
+    const metered = new PacedReader(new MeteredReader(log.stderr, work, clock), work);
     const stderr = readInto(spawned.stderr, timedReader(metered, this.#options, 'stderr', spec.key));
     stderr.on('error', () => {});
     stderr.once('close', () => log.end());
