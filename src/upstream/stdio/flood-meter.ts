@@ -93,14 +93,13 @@ export class MeteredReader implements ByteReader {
 
 /**
  * Passes bytes to a reader, in pieces that grow with what they bring. Thousands of tiny lines in one piece would hold up
- * every other server, so the first pieces are small. A piece that was full and cost the account nothing doubles the next
- * one: it belongs to answers, or to a line that has not ended.
+ * every other server, so the first pieces are small. After a piece that cost the account nothing, the next one may be
+ * twice as large: it belongs to answers, or to a line that has not ended.
  */
 export class PacedReader implements ByteReader {
   readonly #reader: ByteReader;
   readonly #work: Pick<WorkAccount, 'isTroubled' | 'chargedMs'>;
   #maxBytes = SMALL_READ_BYTES;
-  #offeredBytes = 0;
 
   constructor(reader: ByteReader, work: Pick<WorkAccount, 'isTroubled' | 'chargedMs'>) {
     this.#reader = reader;
@@ -109,17 +108,16 @@ export class PacedReader implements ByteReader {
 
   get freeSpace(): Uint8Array {
     const { freeSpace } = this.#reader;
-    const offered = freeSpace.length > this.#maxBytes ? freeSpace.subarray(0, this.#maxBytes) : freeSpace;
-    this.#offeredBytes = offered.length;
-    return offered;
+    return freeSpace.length > this.#maxBytes ? freeSpace.subarray(0, this.#maxBytes) : freeSpace;
   }
 
   filled(byteLength: number): void {
     const { chargedMs } = this.#work;
-    const wasFull = byteLength >= this.#offeredBytes;
     this.#reader.filled(byteLength);
     const isPaid = this.#work.chargedMs === chargedMs && !this.#work.isTroubled;
-    this.#maxBytes = wasFull && isPaid ? Math.min(this.#maxBytes * 2, LARGE_READ_BYTES) : SMALL_READ_BYTES;
+    // Twice what came: a pipe holds less than the largest read.
+    const next = isPaid ? Math.min(byteLength * 2, LARGE_READ_BYTES) : 0;
+    this.#maxBytes = Math.max(next, SMALL_READ_BYTES);
   }
 
   whenMoved(listener: () => void): void {

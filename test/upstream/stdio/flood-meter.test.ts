@@ -24,9 +24,11 @@ describe('the size of a read', () => {
     expect(Array.from({ length: 9 }, () => read(0))).toEqual([4, 8, 16, 32, 64, 128, 256, 256, 256]);
   });
 
-  it('is small again after a read that was not full, and after one that answered nothing', () => {
+  it('follows what comes, and is small again after a read that answered nothing', () => {
     const { read } = reading();
-    expect([read(0), read(0), read(0, 100), read(0), read(0), read(0.1), read(0)]).toEqual([4, 8, 16, 4, 8, 16, 4]);
+    expect([read(0), read(0), read(0, 6 * KIB), read(0, 100), read(0), read(0), read(0.1), read(0)]).toEqual([
+      4, 8, 16, 12, 4, 8, 16, 4,
+    ]);
   });
 
   it('stays small for a server that floods', () => {
