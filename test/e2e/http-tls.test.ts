@@ -25,7 +25,7 @@ describe('a file for TLS', () => {
     ['a folder', () => mkdirSync(keyFile), 'it is a folder, not a file'],
     ['too large', () => writeFileSync(keyFile, ' '.repeat(1024 * 1024 + 1)), 'it is too large'],
     ['absent', () => {}, 'it does not exist'],
-  ])('that is %s ends the start with one line', async (_what, create, reason) => {
+  ])('F85: that is %s ends the start with one line', async (_what, create, reason) => {
     writeFileSync(certFile, 'a certificate');
     create();
     const hint = 'pass readable PEM files with --tls-cert and --tls-key';

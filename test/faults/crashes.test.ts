@@ -53,7 +53,7 @@ describe.runIf(process.platform === 'linux')('a server that is started again', (
   const parentOf = (pid: number | null | undefined) =>
     Number(/^PPid:\s+(\d+)$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]);
 
-  it('is started by a shell, not by a fork of the gateway, and serves and ends like before', async () => {
+  it('F86: is started by a shell, not by a fork of the gateway, and serves and ends like before', async () => {
     const gateway = InProcessGateway.start({ servers: { f: { ...SOON, stopGrace: '50ms' } } });
     const client = await gateway.connect();
     const first = await gateway.untilState('f', 'ready');

@@ -38,7 +38,7 @@ describe('what a web page can send', () => {
     'http://127.0.0.1:PORT@evil.example/mcp',
     'http://evil.example@127.0.0.1:PORT/mcp',
     'http://127.0.0.1/mcp',
-  ])('is refused with the absolute target %s, whatever its Host is', async (target) => {
+  ])('F83: is refused with the absolute target %s, whatever its Host is', async (target) => {
     const http = await serving();
     const path = target.replace('PORT', String(http.front.port));
     expect((await http.post(INITIALIZE, {}, path)).status).toBe(403);

@@ -110,7 +110,7 @@ describe('an answer over the limit', () => {
   it.each([
     ['begins', (id: number) => ({ jsonrpc: '2.0', id, result: large })],
     ['ends', (id: number) => ({ result: large, jsonrpc: '2.0', id })],
-  ])('fails the server request with the id that it %s with, at once', async (_where, answerTo) => {
+  ])('F84: fails the server request with the id that it %s with, at once', async (_where, answerTo) => {
     const { say, answers, child } = await connected('2025-11-25', { capabilities: { roots: {} } });
     await say(call(1));
     child.say({ jsonrpc: '2.0', id: 'q', method: 'roots/list' });
