@@ -53,7 +53,7 @@ async function search(families: Families): Promise<void> {
 }
 
 /** Processes that are read in one turn of the event loop. */
-const SLICE = 32;
+const SLICE = 8;
 /** Times that processes which started during the search are looked for. */
 const MAX_ROUNDS = 5;
 
