@@ -35,6 +35,9 @@ async function run({ calls, looks: lookCount, seed, folder }) {
   await gateway.open();
   const load = new MixedCalls({ client: gateway.client, random, keys: SERVERS, inFlight: IN_FLIGHT });
   const looks = [];
+  // From its second launch on, a server is started by a helper, which holds pipes of its own.
+  for (const { pid } of await gateway.statusOfAll()) process.kill(pid, 'SIGKILL');
+  await until(async () => (await gateway.statusOfAll()).every(({ restarts }) => restarts > 0), SETTLED_WITHIN_MS, 500);
   const start = await settled(gateway);
   const startedAt = performance.now();
   for (let look = 1; look <= lookCount; look += 1) {
