@@ -16,8 +16,8 @@ export interface Holder {
 /**
  * Memory that many holders use together, up to a limit.
  *
- * When the limit is reached, the owner with the most bytes loses: of its holders the largest, of
- * equals the oldest. So a holder with little always gets what it needs, however much others hoard.
+ * When the limit is reached, the owner with the most bytes loses: of its holders the largest, of equals the oldest. So a
+ * holder with little always gets what it needs, however much others hoard.
  */
 export class FairMemory {
   readonly #exemptBytes: number;

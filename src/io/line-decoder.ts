@@ -187,7 +187,7 @@ export class LineDecoder implements ByteReader {
 
   /**
    * Returns the position after the white space at `start`, where a line begins, and counts its newlines as blank lines.
-   * A search for each newline would cost a hundred times as much.
+   * A search for each newline would cost much more.
    */
   #skipBlank(bytes: Uint8Array, start: number): number {
     for (let position = start; ; position += 1) {

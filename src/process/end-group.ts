@@ -1,9 +1,8 @@
-import { readdirSync } from 'node:fs';
 import type { Readable } from 'node:stream';
 import { errorCode } from '../errors/error-text.js';
 import type { StopLadder } from '../supervision/launcher.js';
 import type { Cancel, Clock } from '../timing/clock.js';
-import { statFields } from './process-identity.js';
+import { listPids, statFields } from './process-identity.js';
 import type { SpawnedChild } from './spawn-child.js';
 
 export interface GroupEnd {
@@ -187,7 +186,7 @@ export function isGroupAlive(pgid: number): boolean {
 function hasLivingMember(pgid: number): boolean {
   try {
     // Starts with the highest pid, since a running group was most likely started recently.
-    return readdirSync('/proc').findLast((entry) => /^\d+$/.test(entry) && isLivingMember(entry, pgid)) !== undefined;
+    return listPids().findLast((pid) => isLivingMember(pid, pgid)) !== undefined;
   } catch {
     // /proc cannot be read (no free descriptors, not mounted): trust the kernel's answer to the signal.
     return true;

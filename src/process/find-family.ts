@@ -1,7 +1,7 @@
-import { closeSync, openSync, readdirSync, readSync } from 'node:fs';
+import { closeSync, openSync, readSync } from 'node:fs';
 import { errorCode } from '../errors/error-text.js';
 import { FAMILY_PREFIX } from './environment.js';
-import { identify } from './process-identity.js';
+import { identify, listPids } from './process-identity.js';
 import type { RunProcess } from './run-file.js';
 
 type Families = Map<string, RunProcess[]>;
@@ -75,7 +75,7 @@ async function searchProc(families: Families): Promise<void> {
 }
 
 function newPids(seen: Set<string>): string[] {
-  const pids = readdirSync('/proc').filter((name) => /^\d+$/.test(name) && !seen.has(name));
+  const pids = listPids().filter((pid) => !seen.has(pid));
   for (const pid of pids) seen.add(pid);
   return pids;
 }

@@ -1,4 +1,4 @@
-import { readFileSync, readlinkSync } from 'node:fs';
+import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { errorCode } from '../errors/error-text.js';
 
@@ -41,6 +41,11 @@ export function hostIdentity(): string {
     // A sandbox hides these files.
     return hostname();
   }
+}
+
+/** The pids of all processes on Linux, as in /proc. */
+export function listPids(): string[] {
+  return readdirSync('/proc').filter((name) => /^\d+$/.test(name));
 }
 
 /**

@@ -1,8 +1,7 @@
-import { readdirSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { setImmediate } from 'node:timers/promises';
 import type { ProcessRow } from '../supervision/resource-limits.js';
-import { statFields } from './process-identity.js';
+import { listPids, statFields } from './process-identity.js';
 
 /** A process with its resident memory, where the table of processes has it. */
 export interface TableRow extends ProcessRow {
@@ -54,8 +53,7 @@ function parseMemory(text: string, pattern: RegExp): number | undefined {
 
 async function readProc(): Promise<readonly ProcessRow[]> {
   const rows: ProcessRow[] = [];
-  const pids = readdirSync('/proc').filter((entry) => /^\d+$/.test(entry));
-  for (const [index, pid] of pids.entries()) {
+  for (const [index, pid] of listPids().entries()) {
     if (index % SLICE === SLICE - 1) await setImmediate();
     const row = toRow(pid, statFields(pid));
     if (row !== undefined) rows.push(row);

@@ -20,7 +20,7 @@ const { O_RDWR, O_RDONLY, O_WRONLY, O_NONBLOCK } = constants;
 /**
  * Starts processes by way of a small shell process, on Linux.
  *
- * Node forks to start a process, and holds the event loop meanwhile: 1 ms in a small gateway, 10 ms in one of 200 MiB.
+ * Node forks to start a process, and holds the event loop meanwhile, for longer the more memory the gateway has.
  * The fork of a shell takes next to nothing, since a shell is small, and holds nobody up. The price is some milliseconds
  * before the process runs, and one more shell that waits for its end.
  */
@@ -49,7 +49,12 @@ export class SpawnHelper {
     this.#count += 1;
     const id = String(this.#count);
     const folder = join(this.#root, id);
-    mkdirSync(folder, { mode: 0o700 });
+    try {
+      mkdirSync(folder, { mode: 0o700 });
+    } catch {
+      // The disk is full, or the system has tidied up the folder of temporary files.
+      return undefined;
+    }
     const start = new Start(this.#clock, folder, onExit);
     this.#starts.set(id, start);
     stdin.write(`${id}\n${folder}\n${command.split('\n').length}\n${command}\n`);
@@ -61,7 +66,7 @@ export class SpawnHelper {
     this.#isClosed = true;
     this.#helper?.stdin?.end();
     this.#helper?.stdout?.destroy();
-    for (const start of this.#starts.values()) start.giveUp();
+    this.#giveUpAll();
     if (this.#root !== '') rmSync(this.#root, { recursive: true, force: true });
   }
 
@@ -83,9 +88,10 @@ export class SpawnHelper {
         detached: true,
       });
       this.#helper = helper;
-      // Whatever has happened to the helper, nothing more can be asked of it.
+      // Whatever has happened to the helper, nothing more can be asked of it, and what was asked is not waited for.
       const ended = () => {
         this.#isClosed = true;
+        this.#giveUpAll();
       };
       helper.on('error', ended);
       helper.once('exit', ended);
@@ -95,6 +101,10 @@ export class SpawnHelper {
     } catch {
       this.#isClosed = true;
     }
+  }
+
+  #giveUpAll(): void {
+    for (const start of this.#starts.values()) start.giveUp();
   }
 
   #read(text: string): void {
@@ -119,6 +129,7 @@ class Start {
   #pid: number | undefined;
   #isUp = false;
   #isSettled = false;
+  #isGivenUp = false;
   /** The gateway's ends of the pipes. Of stdin, both ends until the process has opened it. */
   #files: number[] = [];
   #exited: (exit: ChildExit) => void = () => {};
@@ -138,9 +149,13 @@ class Start {
     if (event === 'made') this.#openPipes();
     else if (event === 'pid') this.#pid = value;
     else if (event === 'up') this.#isUp = true;
-    else if (event === 'exit') this.#end(toExit(value));
+    if (event === 'exit') {
+      this.#end(toExit(value));
+      return;
+    }
     if (this.#pid === undefined) return;
-    if (this.#isSettled && !this.#isUp) kill(this.#pid);
+    // The caller has started another process by now.
+    if (this.#isGivenUp) kill(this.#pid);
     else if (this.#isUp) this.#settle(this.#pid);
   }
 
@@ -148,6 +163,7 @@ class Start {
   giveUp(): void {
     if (this.#isSettled) return;
     this.#isSettled = true;
+    this.#isGivenUp = true;
     if (this.#pid !== undefined) kill(this.#pid);
     this.#cleanUp();
     this.#resolve(undefined);

@@ -1,22 +1,31 @@
-import { readdirSync } from 'node:fs';
+import { execFileSync, spawnSync } from 'node:child_process';
+import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { systemClock } from '../../src/observe/system-clock.js';
 import { endGroup } from '../../src/process/end-group.js';
 import type { SpawnedChild, SpawnRequest } from '../../src/process/spawn-child.js';
 import { SpawnHelper } from '../../src/process/spawn-helper.js';
 import type { ChildExit } from '../../src/supervision/launcher.js';
+import { FakeClock } from '../support/fake-clock.js';
 import { fixture, killGroups, liveMembers, until } from '../support/processes.js';
 
 const QUICK = { termAfterMs: 0, killAfterMs: 0 };
 let helper: SpawnHelper;
 const spawned: (number | undefined)[] = [];
+let temporary: string;
 beforeEach(() => {
+  // Helpers of other tests have folders in the usual place.
+  temporary = mkdtempSync(join(tmpdir(), 'trunkline-helper-'));
+  vi.stubEnv('TMPDIR', temporary);
   helper = new SpawnHelper(systemClock);
 });
 afterEach(() => {
   helper.close();
   killGroups(spawned.splice(0));
+  vi.unstubAllEnvs();
+  rmSync(temporary, { recursive: true, force: true });
 });
 
 async function start(request: Partial<SpawnRequest> & { readonly program?: string }) {
@@ -125,6 +134,38 @@ describe.runIf(process.platform === 'linux')('a process that the helper starts',
     helper.close();
     child.stdin.end();
     await until('the folder is gone', () => folders().every((name) => before.includes(name)));
+  });
+});
+
+describe.runIf(process.platform === 'linux')('a helper that is disturbed', () => {
+  const TRUE = { command: 'true', args: [], cwd: '/', env: {} };
+  const folders = () => readdirSync(tmpdir()).filter((name) => name.startsWith('trunkline-spawn-'));
+
+  it('leaves a process to the caller when its folder was tidied up', async () => {
+    await (await start({})).child.exit;
+    for (const name of folders()) rmSync(join(tmpdir(), name), { recursive: true });
+    expect(await helper.spawn(TRUE, () => {})).toBeUndefined();
+  });
+
+  it('leaves a process to the caller when it was killed', async () => {
+    await (await start({})).child.exit;
+    const [own] = folders();
+    const pids = execFileSync('pgrep', ['-f', `trunkline-spawn .*${own}`], { encoding: 'utf8' });
+    for (const pid of pids.trim().split('\n')) process.kill(Number(pid), 'SIGKILL');
+    await expect.poll(() => helper.spawn(TRUE, () => {}).then((child) => child === undefined)).toBe(true);
+  });
+
+  it('lets no process run that comes up after it was given up, because the caller has started another one', async () => {
+    const clock = new FakeClock();
+    const slow = new SpawnHelper(clock);
+    const first = slow.spawn({ ...TRUE, command: 'sleep', args: ['61.25'], env: { PATH: '/bin:/usr/bin' } }, () => {});
+    clock.advance(5_000);
+    expect(await first).toBeUndefined();
+    const second = await slow.spawn({ ...TRUE, env: { PATH: '/bin:/usr/bin' } }, () => {});
+    expect(second).toBeDefined();
+    const isRunning = () => spawnSync('pgrep', ['-fx', 'sleep 61.25']).status === 0;
+    await until('the first one is gone', () => !isRunning());
+    slow.close();
   });
 });
 
