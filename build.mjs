@@ -10,7 +10,8 @@ const path = (file) => fileURLToPath(new URL(file, import.meta.url));
 
 /** What is loaded one after the other while a client waits, each with all that it needs and that is not there yet. */
 const STAGES = [
-  { name: 'main', test: /src\/(app|cli)\/(main|serve|usage-error|http-options)\.ts$/ },
+  { name: 'main', test: /src\/(app|cli)\/(main|attach|usage-error|http-options)\.ts$/ },
+  { name: 'serve', test: /src\/app\/(serve|serve-hub|hub-process)\.ts$/ },
   { name: 'serve-clients', test: path('src/app/serve-clients.ts') },
   { name: 'servers', test: /src\/(upstream\/(stdio|legacy)|process)\/(stdio-dialer|legacy-dialect|orphan-guard)\.ts$/ },
 ];

@@ -3,6 +3,8 @@ import { defineConfig } from 'vitest/config';
 // Tests start many Node processes. Some machines set this variable, and Node 20 reads the certificates at every start; no
 // test needs them.
 delete process.env.NODE_EXTRA_CA_CERTS;
+// A test that is not about the hub has servers of its own, which end with it.
+process.env.TRUNKLINE_HUB = 'off';
 
 // Three projects: unit tests, tests of the HTTP transport, and tests with real processes. Each test of the last project
 // marks its processes with the name of its own folder, so that it finds what is left of them while other tests run.

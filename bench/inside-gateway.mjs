@@ -4,6 +4,7 @@ import { createEraChooser } from '../src/app/choose-era.js';
 import { createPlatform } from '../src/app/platform.js';
 import { createSeal } from '../src/app/seal.js';
 import { openStdioTransport } from '../src/downstream/stdio/stdio-transport.js';
+import { readInto } from '../src/io/streams/read-into.js';
 import { createToolPolicy } from '../src/gateway/catalog/tool-policy.js';
 import { loadQueue } from '../src/gateway/dispatch/concurrency-limit.js';
 import { Gateway } from '../src/gateway/gateway.js';
@@ -53,7 +54,7 @@ export async function openInside(concurrency) {
   const input = new Readable({ read: () => {} });
   const client = new InsideClient(`${KEY}__echo`, (chunk) => input.push(chunk));
   openStdioTransport({
-    input,
+    read: (reader) => readInto(input, reader),
     output: new Pipe((chunk) => client.receive(chunk)),
     backpressure,
     maxLineBytes: 64 * MIB,

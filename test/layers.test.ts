@@ -62,6 +62,10 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   cache: ['mcp', 'files', 'config', 'supervision', 'gateway/catalog', '.', 'node'],
   approvals: ['json', 'timing', 'files', 'config', 'cache', 'observe', 'gateway/catalog', 'node'],
   packages: ['json', 'timing', 'errors', 'supervision', 'process', 'files', 'config', 'observe', 'node', 'npm:semver'],
+  // One set of servers for many clients.
+  hub: ['errors', 'node'],
+  'hub/attach': ['json', 'errors', 'io', 'io/streams', 'hub', 'node'],
+  'hub/server': [...TEXT, 'timing', 'io', 'io/streams', 'downstream', 'downstream/stdio', 'hub', 'node'],
   // The composition root and the command line.
   app: ['*'],
   cli: ['*'],

@@ -9,7 +9,6 @@ import type { PendingGateway } from '../gateway/pending-gateway.js';
 import { Debounce } from '../timing/debounce.js';
 import type { Composition } from './compose.js';
 import type { ConfigPlace } from './config-place.js';
-import type { StdioClient } from './stdio-client.js';
 import { instructionsFolder, sealFile } from './user-files.js';
 
 /**
@@ -45,7 +44,7 @@ function sealOf(secret: string, checksum: number): number {
 export interface KeepInstructionsOptions {
   readonly composition: Pick<Composition, 'config' | 'platform' | 'cachedListsShown'>;
   readonly gateway: Pick<PendingGateway, 'newest'>;
-  readonly client: Pick<StdioClient, 'isGone'>;
+  readonly client: { readonly isGone: () => boolean };
   readonly folder: CacheFolder;
   /** The secret of this user. */
   readonly secret: string;

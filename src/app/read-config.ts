@@ -1,6 +1,7 @@
 import { resolve } from 'node:path';
 import type { CheckedFile, CheckedFileCache } from '../config/check-file.js';
 import type { Config } from '../config/config.js';
+import type { Variables } from '../config/expand.js';
 import { readConfigText } from '../config/find-config.js';
 import { resolveConfig } from '../config/resolve-config.js';
 import { checksumOf, stateOf } from '../config/stamp.js';
@@ -15,14 +16,18 @@ export async function readConfig(options: GlobalOptions, checkedFiles?: CheckedF
   return await readConfigFile(new ConfigPlace(options).file, checkedFiles);
 }
 
-/** Reads this configuration file. Throws a `ConfigError` when it is missing or has mistakes. */
-export async function readConfigFile(file: string, checkedFiles?: CheckedFileCache): Promise<Config> {
+/** Reads this configuration file, with these values for `${NAME}`. Throws a `ConfigError` when it is missing or has mistakes. */
+export async function readConfigFile(
+  file: string,
+  checkedFiles?: CheckedFileCache,
+  env: Variables = process.env,
+): Promise<Config> {
   // A file that changes in between has another state in the next run.
   const state = stateOf(file);
   const text = readConfigText(file);
   const checked = checkedFiles?.find(file, text) ?? (await check(file, text, checkedFiles));
   const store = installedPackages({ configFile: resolve(file), ...packageFolders() });
-  const context = { env: process.env, nodePath: process.execPath, ownFolder: OWN_FOLDER, store };
+  const context = { env, nodePath: process.execPath, ownFolder: OWN_FOLDER, store };
   const config = resolveConfig(file, checked, context);
   return state === undefined ? config : { ...config, stamp: { state, checksum: checksumOf(text) } };
 }

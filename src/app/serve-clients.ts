@@ -7,10 +7,10 @@ import type { Config } from '../config/config.js';
 import { ConfigError } from '../config/config-error.js';
 import type { HttpTransport } from '../downstream/http/server.js';
 import type { PendingGateway } from '../gateway/pending-gateway.js';
-import type { Logger } from '../observe/logger.js';
+import type { Logger, PreparedLogger } from '../observe/logger.js';
 import { type Composition, compose } from './compose.js';
 import type { ConfigPlace } from './config-place.js';
-import { drainClient } from './drain-client.js';
+import type { DrainOptions } from './drain-client.js';
 import { EXIT } from './exit-codes.js';
 import { type GlobalOptions, openLog } from './global-options.js';
 import { careForHeap } from './heap-care.js';
@@ -21,7 +21,6 @@ import { logConfig, reloadOnChange } from './reload-config.js';
 import { runToEnd } from './run-to-end.js';
 import { readSealSecret, type SealSecret } from './seal.js';
 import type { HttpSettings, ServeHttpOptions } from './serve-http.js';
-import type { StdioClient } from './stdio-client.js';
 import {
   approvalPlaces,
   catalogueFolder,
@@ -37,25 +36,38 @@ interface ClientSide {
   readonly place: ConfigPlace;
   readonly gateway: PendingGateway;
   /** Absent when only HTTP is served. */
-  readonly client: StdioClient | undefined;
+  readonly local: LocalClients | undefined;
   readonly http: HttpSettings | undefined;
   /** Must be called when new signal handlers are installed. */
   readonly onListening: () => void;
+}
+
+/** The clients on this machine: the one on stdin, or those of the hub. */
+export interface LocalClients {
+  /** Whether a client is there that can show its user what is wrong with the configuration. */
+  readonly isAttached: boolean;
+  /** Whether no client is left that needs a server, and none can come. */
+  readonly isGone: () => boolean;
+  /** The variables for `${NAME}` in the configuration. */
+  readonly environment: Readonly<Record<string, string | undefined>>;
+  /** Called with the log before anything is logged. */
+  readonly logTo: (logger: PreparedLogger) => void;
+  /** Called once the configuration is known. */
+  readonly configured: (config: Config) => void;
+  /** Resolves when no client is left and none can come. */
+  readonly served: (options: DrainOptions, composition: Composition) => Promise<void>;
 }
 
 /** Reads the configuration, starts the servers, and serves until the client leaves or a signal comes. */
 export async function serveClients(settings: GlobalOptions, clientSide: ClientSide): Promise<number> {
   careForHeap();
   const { logger, secrets } = openLog(settings);
-  if (clientSide.client !== undefined) logger.postpone();
-  void clientSide.client?.unread.then((unwrittenBytes) =>
-    logger.warn({ unwrittenBytes }, 'the client on stdin does not read: its session was closed'),
-  );
+  const { local } = clientSide;
+  local?.logTo(logger);
   const caches = openCaches(await readSealSecret(logger), clientSide.platform, logger);
-  const isAttached = clientSide.client !== undefined && !process.stdin.isTTY;
-  const { config, fault } = await usableConfig(clientSide.place, logger, caches.checkedFiles, isAttached);
+  const { config, fault } = await usableConfig(clientSide.place, logger, caches.checkedFiles, local);
   // The client has left, so no server is needed.
-  if (clientSide.client?.isGone() === true) return EXIT.ok;
+  if (local?.isGone() === true) return EXIT.ok;
   const composition = compose({
     config,
     logger,
@@ -69,7 +81,7 @@ export async function serveClients(settings: GlobalOptions, clientSide: ClientSi
     ...caches,
     ...(fault === undefined ? {} : { configFault: fault }),
   });
-  if (clientSide.client !== undefined && process.stdin.isTTY) process.stderr.write(`${describeForTerminal(config)}\n`);
+  local?.configured(config);
   const limits = config.gateway.http;
   const http =
     clientSide.http === undefined
@@ -87,14 +99,14 @@ export async function serveClients(settings: GlobalOptions, clientSide: ClientSi
       await Promise.all([http?.close(), unfollow(), caches.instructions?.settled()]);
     },
     work: async (ending) => {
-      const { client, gateway } = clientSide;
+      const { gateway } = clientSide;
       const { instructions: folder, secret } = caches;
       const hasClient = gateway.isAwaited;
       gateway.become(composition.gateway);
-      if (client !== undefined && folder !== undefined)
-        keepInstructions({ composition, gateway, client, folder, secret, ending });
+      if (local !== undefined && folder !== undefined)
+        keepInstructions({ composition, gateway, client: local, folder, secret, ending });
       if (hasClient) await cachedAnswersWritten(composition);
-      if (client?.isGone() === true) return EXIT.ok;
+      if (local?.isGone() === true) return EXIT.ok;
       await composition.start();
       // The servers boot meanwhile. Later the machine may be out of file descriptors, and loading could fail.
       await Promise.all([logger.prepare(), composition.prepare()]);
@@ -103,7 +115,7 @@ export async function serveClients(settings: GlobalOptions, clientSide: ClientSi
       if (config.gateway.watch) unfollow = reloadOnChange({ settings, composition, logger, file, checkedFiles });
       const { startupWaitMs } = config.gateway;
       const options = { ...clientSide.platform, gateway: composition.gateway, startupWaitMs, logger, ending };
-      const left = client === undefined ? NEVER : drainClient(client, options);
+      const left = local?.served(options, composition) ?? NEVER;
       await Promise.race([left, aborted(ending)]);
       return EXIT.ok;
     },
@@ -146,22 +158,18 @@ async function usableConfig(
   place: ConfigPlace,
   logger: Logger,
   checkedFiles: CheckedFileCache | undefined,
-  isClientAttached: boolean,
+  local: LocalClients | undefined,
 ): Promise<{ config: Config; fault?: string }> {
   try {
-    const config = await readConfigFile(place.file, checkedFiles);
+    const config = await readConfigFile(place.file, checkedFiles, local?.environment);
     logConfig(config, logger);
     return { config };
   } catch (error) {
-    if (!(error instanceof ConfigError) || !isClientAttached) throw error;
+    if (!(error instanceof ConfigError) || local?.isAttached !== true) throw error;
     logger.error({ code: error.code }, error.report);
     const { emptyConfig } = await import('../config/empty-config.js');
     return { config: emptyConfig(error.file), fault: error.report };
   }
-}
-
-function describeForTerminal({ file }: Config): string {
-  return `Trunkline waits for an MCP client on stdin. To use it, register the command \`trunkline --config ${file}\` in your MCP client. To test the servers, run \`trunkline check\`. Ctrl-C stops Trunkline.`;
 }
 
 /** The caches that earlier runs have filled, and the secret that protects them. */

@@ -4,8 +4,9 @@ import { endProcess, fileOperationsEnd } from './end-process.js';
 import type { GlobalOptions } from './global-options.js';
 import { knownInstructions } from './known-instructions.js';
 import { createPlatform } from './platform.js';
+import type { LocalClients } from './serve-clients.js';
 import type { HttpSettings } from './serve-http.js';
-import { openStdioClient } from './stdio-client.js';
+import { openStdioClient, type StdioClient } from './stdio-client.js';
 
 /** The transports to open; at least one. */
 export interface Transports {
@@ -39,7 +40,35 @@ export async function serve(options: GlobalOptions, { stdio, http }: Transports)
     for (const signal of SIGNALS) process.off(signal, leave);
     if (left !== undefined) process.emit(left, left);
   };
-  return await serveClients(options, { platform, place, gateway, client, http, onListening });
+  const local = client && onStdin(client);
+  return await serveClients(options, { platform, place, gateway, local, http, onListening });
+}
+
+/** The one client on stdin. */
+function onStdin(client: StdioClient): LocalClients {
+  const isPerson = process.stdin.isTTY;
+  return {
+    isAttached: !isPerson,
+    isGone: client.isGone,
+    environment: process.env,
+    logTo: (logger) => {
+      logger.postpone();
+      void client.unread.then((unwrittenBytes) =>
+        logger.warn({ unwrittenBytes }, 'the client on stdin does not read: its session was closed'),
+      );
+    },
+    configured: ({ file }) => {
+      if (isPerson) process.stderr.write(`${describeForTerminal(file)}\n`);
+    },
+    served: async (options) => {
+      const { drainClient } = await import('./drain-client.js');
+      await drainClient(client, options);
+    },
+  };
+}
+
+function describeForTerminal(file: string): string {
+  return `Trunkline waits for an MCP client on stdin. To use it, register the command \`trunkline --config ${file}\` in your MCP client. To test the servers, run \`trunkline check\`. Ctrl-C stops Trunkline.`;
 }
 
 const SIGNALS = ['SIGTERM', 'SIGINT', 'SIGHUP'] as const;

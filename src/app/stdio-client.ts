@@ -1,17 +1,18 @@
 import { openStdioTransport, type StdioTransport } from '../downstream/stdio/stdio-transport.js';
 import type { PendingGateway } from '../gateway/pending-gateway.js';
+import { readInto } from '../io/streams/read-into.js';
 import { IDENTITY } from '../version.js';
 import { createEraChooser } from './choose-era.js';
 import type { Platform } from './platform.js';
 
 /** A gateway must accept every message that a direct connection accepts. */
-const MAX_LINE_BYTES = 64 * 1024 * 1024;
+export const MAX_LINE_BYTES = 64 * 1024 * 1024;
 
 /** How long the start waits for the first message of a client that is already connected. */
 const FIRST_MESSAGE_MS = 30;
 
 /** Principal for the stdio client: the operating-system user that started the gateway. */
-const LOCAL_USER = 'local';
+export const LOCAL_USER = 'local';
 
 /** The client at the other end of stdin and stdout. */
 export interface StdioClient extends StdioTransport {
@@ -32,7 +33,7 @@ export async function openStdioClient(platform: Platform, gateway: PendingGatewa
   const [left, onLeft] = signal();
   const [unread, onUnread] = signal<number>();
   const transport = openStdioTransport({
-    input: process.stdin,
+    read: (reader) => readInto(process.stdin, reader),
     output: process.stdout,
     backpressure: platform.backpressure,
     maxLineBytes: MAX_LINE_BYTES,

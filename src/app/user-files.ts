@@ -43,7 +43,12 @@ export function checkedFolder(): string {
 }
 
 function inDataFolder(name: string): string {
-  return join(dataFolder({ env: process.env, home: homedir(), platform: process.platform }), name);
+  return join(userDataFolder(), name);
+}
+
+/** The folder for Trunkline's data of the user of this process. */
+export function userDataFolder(): string {
+  return dataFolder({ env: process.env, home: homedir(), platform: process.platform });
 }
 
 interface DataFolderOptions {

@@ -1,11 +1,12 @@
 import { parseArgs } from 'node:util';
+import { attach } from '../app/attach.js';
 import { endProcess } from '../app/end-process.js';
 import type { GlobalOptions } from '../app/global-options.js';
-import { serve } from '../app/serve.js';
+import type { Transports } from '../app/serve.js';
 import { VERSION } from '../version.js';
 import { HTTP_OPTIONS, readTransports } from './http-options.js';
 
-// A client waits while this loads, so only `serve` is imported statically; the other commands load on demand.
+// A client waits while this loads, so only the way to the hub is imported statically; the rest is loaded on demand.
 
 const OPTIONS = {
   config: { type: 'string', short: 'c' },
@@ -13,6 +14,8 @@ const OPTIONS = {
   'log-file': { type: 'string' },
   json: { type: 'boolean' },
   yes: { type: 'boolean', short: 'y' },
+  'no-hub': { type: 'boolean' },
+  place: { type: 'string' },
   out: { type: 'string' },
   ...HTTP_OPTIONS,
   version: { type: 'boolean' },
@@ -49,7 +52,11 @@ async function run(args: string[]): Promise<number> {
     case 'serve': {
       if (rest.length > 0) throw (await usage()).notFor(command, 'arguments');
       if (isJson) throw (await usage()).notFor(command, '`--json`');
-      return await serve(settings, readTransports(values));
+      return await serveOrAttach(settings, readTransports(values), values['no-hub'] === true);
+    }
+    case 'hub': {
+      const { hub } = await import('./hub.js');
+      return await hub(settings, rest, values.place);
     }
     case 'check': {
       if (isJson) throw (await usage()).notFor(command, '`--json`');
@@ -106,6 +113,16 @@ async function run(args: string[]): Promise<number> {
     default:
       throw (await usage()).unknownCommand(command);
   }
+}
+
+/** A client on stdin shares the hub of its configuration. At a terminal or over HTTP, there is nothing to share. */
+async function serveOrAttach(settings: GlobalOptions, transports: Transports, isAlone: boolean): Promise<number> {
+  const canShare =
+    !isAlone && process.env.TRUNKLINE_HUB !== 'off' && transports.http === undefined && !process.stdin.isTTY;
+  const failed = canShare ? await attach(settings) : { because: undefined };
+  if (failed === undefined) return 0;
+  const { serve } = await import('../app/serve.js');
+  return await serve(settings, transports);
 }
 
 async function parse(args: string[]) {

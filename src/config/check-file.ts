@@ -90,6 +90,9 @@ function checkText(text: string, file: string): CheckedFile {
       maxPartialBytes: gateway.maxPartial ?? GATEWAY_BUILT_IN.maxPartial,
       lineTimeoutMs: gateway.lineTimeout ?? GATEWAY_BUILT_IN.lineTimeout,
       maxInstructionsBytes: gateway.maxInstructions ?? GATEWAY_BUILT_IN.maxInstructions,
+      hub: gateway.hub ?? GATEWAY_BUILT_IN.hub,
+      hubIdleMs: gateway.hubIdle ?? GATEWAY_BUILT_IN.hubIdle,
+      hubClients: gateway.hubClients ?? GATEWAY_BUILT_IN.hubClients,
       http: toHttpConfig(gateway.http ?? {}),
     },
     warnings: [

@@ -89,6 +89,11 @@ export const APPROVAL_MODES = ['off', 'required'] as const;
 
 type ApprovalMode = (typeof APPROVAL_MODES)[number];
 
+/** Whether clients on stdin share one background process, the hub. */
+export const HUB_MODES = ['auto', 'off'] as const;
+
+type HubMode = (typeof HUB_MODES)[number];
+
 export interface FrameLimits {
   readonly maxFrameBytes: number;
   /** Bytes that may wait for a child that does not read its stdin. */
@@ -114,6 +119,12 @@ export interface GatewayConfig {
   readonly lineTimeoutMs: number;
   /** Size limit of the instructions for a client that sees all servers. 0 leaves out what servers say. */
   readonly maxInstructionsBytes: number;
+  /** Whether the clients on stdin share one background process. */
+  readonly hub: HubMode;
+  /** How long the shared process waits for the next client. 0 means forever. */
+  readonly hubIdleMs: number;
+  /** Clients that the shared process takes. */
+  readonly hubClients: number;
   readonly http: HttpConfig;
 }
 

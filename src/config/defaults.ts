@@ -43,6 +43,9 @@ export const GATEWAY_DEFAULTS = {
   maxPartial: '256MiB',
   lineTimeout: '30s',
   maxInstructions: '8KiB',
+  hub: 'auto',
+  hubIdle: '10m',
+  hubClients: 256,
 } as const;
 
 /** Defaults of `gateway.http`. */

@@ -1,6 +1,7 @@
 import * as z from 'zod/mini';
+import { HUB_MODES } from './config.js';
 import { GATEWAY_DEFAULTS } from './defaults.js';
-import { bytes, count, described, duration, expects, flag } from './fields.js';
+import { bytes, count, described, duration, expects, flag, oneOf } from './fields.js';
 import { httpSection } from './http-settings.js';
 
 const gatewaySettings = z.strictObject(
@@ -47,6 +48,21 @@ const gatewaySettings = z.strictObject(
       GATEWAY_DEFAULTS.maxInstructions,
       'Limit on the instructions that a client gets: a line about each server, and the instructions of the servers, of which the longest are cut. 0B leaves out everything that servers say.',
       { min: '0B', max: '64KiB' },
+    ),
+    hub: oneOf(
+      HUB_MODES,
+      GATEWAY_DEFAULTS.hub,
+      'Whether all clients on stdin share one background process with one set of servers (auto), or each starts its own (off).',
+    ),
+    hubIdle: duration(
+      GATEWAY_DEFAULTS.hubIdle,
+      'How long the shared background process waits for the next client before it ends. 0s means forever.',
+      { min: '0s', max: '24h' },
+    ),
+    hubClients: count(
+      GATEWAY_DEFAULTS.hubClients,
+      'Clients that the shared background process takes. Further clients start their own servers.',
+      { min: 1, max: 4096 },
     ),
     http: described(
       httpSection,

@@ -317,6 +317,9 @@ describe('the gateway', () => {
       maxPartialBytes: 268_435_456,
       lineTimeoutMs: 30_000,
       maxInstructionsBytes: 8_192,
+      hub: 'auto',
+      hubIdleMs: 600_000,
+      hubClients: 256,
       http: {
         maxSessions: 100,
         sessionIdleMs: 1_800_000,

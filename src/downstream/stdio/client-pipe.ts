@@ -4,7 +4,7 @@ import { batchMessage } from '../../jsonrpc/batch.js';
 import { errorMessage, type MessageSink, NULL_ID } from '../../jsonrpc/message.js';
 import { type MessageEnds, readMessageEnds } from '../../jsonrpc/message-ends.js';
 import { RPC_CODES, RpcError } from '../../jsonrpc/rpc-error.js';
-import { rejectionReply, type ScanEnvelope } from '../../mcp/envelope.js';
+import { type Envelope, type Rejection, rejectionReply, type ScanEnvelope } from '../../mcp/envelope.js';
 import { EraSessions } from '../era-sessions.js';
 import type { ChooseEra, ReplyChannel, TransportSession } from '../transport.js';
 
@@ -17,6 +17,11 @@ export interface ClientPipeOptions {
   readonly principal: string;
   /** The key of the one server that the client wants to see unchanged. */
   readonly server?: string | undefined;
+  /**
+   * Opens the channel for what a line of the client causes. It must pass on to the given channel, which is what every line
+   * has by default. `message` is absent for a line that was dropped.
+   */
+  readonly openReply?: ((pipe: ReplyChannel, message?: Envelope | Rejection) => ReplyChannel) | undefined;
   /** Called when the session has nothing left to serve. */
   readonly onGone?: (() => void) | undefined;
   /** Reports internal errors, each of which fails one message. Without it they are thrown to the caller. */
@@ -33,6 +38,7 @@ export class ClientPipe implements TransportSession, ReplyChannel {
   readonly #options: ClientPipeOptions;
   readonly #sink: MessageSink;
   readonly #sessions: EraSessions;
+  readonly #openReply: ClientPipeOptions['openReply'];
   #onAllAnswered: (() => void) | undefined;
 
   constructor(options: ClientPipeOptions) {
@@ -40,6 +46,7 @@ export class ClientPipe implements TransportSession, ReplyChannel {
     this.#sink = options.sink;
     this.principal = options.principal;
     this.server = options.server;
+    this.#openReply = options.openReply;
     this.#sessions = new EraSessions(options.chooseEra, this);
   }
 
@@ -58,13 +65,15 @@ export class ClientPipe implements TransportSession, ReplyChannel {
     // Errors are caught in place: a function for each message would cost more than the check.
     try {
       const message = this.#options.scan(bytes, start, end);
+      const reply = this.#openReply?.(this, message) ?? this;
       if (message.kind !== 'rejected') {
-        this.#sessions.of(message).receive(message, this);
+        if (!this.#sessions.of(message).receive(message, reply)) reply.withdraw();
       } else if (message.reason === 'batch') {
-        const received = this.#sessions.of(message).receiveBatch(message, (answers) => new BatchReply(this, answers));
-        if ('refused' in received) this.#sink.send(received.refused);
+        const received = this.#sessions.of(message).receiveBatch(message, (answers) => new BatchReply(reply, answers));
+        if ('refused' in received) reply.answer(received.refused);
+        else if (received.answers === 0) reply.withdraw();
       } else if (message.reason !== 'blank') {
-        this.#sink.send(rejectionReply(message));
+        reply.answer(rejectionReply(message));
       }
     } catch (error) {
       reportInternalError(error, this.#options.onInternalError);
@@ -81,7 +90,13 @@ export class ClientPipe implements TransportSession, ReplyChannel {
     this.#sink.send(errorMessage(refused ?? NULL_ID, new RpcError(RPC_CODES.invalidRequest, message)));
     if (kind !== 'response' || id === undefined) return;
     const lost = new RpcError(RPC_CODES.internalError, `The client's answer is lost. ${message}`);
-    this.receive(splice(errorMessage(id, lost)));
+    const answer = this.#options.scan(splice(errorMessage(id, lost)));
+    if (answer.kind === 'response') this.#sessions.of(answer).receive(answer, this);
+  }
+
+  /** The end of a line has come that was dropped. Call it once, after it was refused if it was. */
+  lineDropped(): void {
+    this.#openReply?.(this).withdraw();
   }
 
   get unwrittenBytes(): number {

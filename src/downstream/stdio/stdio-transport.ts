@@ -1,11 +1,12 @@
 import { Socket } from 'node:net';
 import type { Readable, Writable } from 'node:stream';
 import type { BufferPool } from '../../io/buffer-pool.js';
+import type { ByteReader } from '../../io/byte-reader.js';
 import { type DroppedLineSink, LineDecoder } from '../../io/line-decoder.js';
 import type { Backpressure } from '../../io/streams/backpressure.js';
 import { FairWriter } from '../../io/streams/fair-writer.js';
-import { readInto } from '../../io/streams/read-into.js';
 import type { EvictionReason, UnfinishedLines } from '../../io/unfinished-lines.js';
+import type { MessageSink } from '../../jsonrpc/message.js';
 import { type MessageEnds, readMessageEnds } from '../../jsonrpc/message-ends.js';
 import type { Clock } from '../../timing/clock.js';
 import { timedReader, type WorkTime } from '../../timing/work-time.js';
@@ -13,8 +14,11 @@ import { ClientPipe, type ClientPipeOptions } from './client-pipe.js';
 
 export interface StdioTransportOptions
   extends Pick<ClientPipeOptions, 'scan' | 'chooseEra' | 'principal' | 'onInternalError'> {
-  readonly input: Readable;
+  /** Begins to read: passes all bytes of the client to the reader, and returns the stream that they are from. */
+  readonly read: (reader: ByteReader) => Readable;
   readonly output: Writable;
+  /** Wraps the sink of the client, if lines are numbered. */
+  readonly framing?: ((sink: MessageSink) => Framing) | undefined;
   /** Pauses the servers while the client does not read, unless another client still reads. */
   readonly backpressure: Backpressure;
   readonly maxLineBytes: number;
@@ -33,6 +37,13 @@ export interface StdioTransportOptions
   readonly onEnd: () => void;
   /** The client does not read, so many bytes wait for it, and its session was closed. Its pipes stay open. Called once. */
   readonly onUnread?: (unwrittenBytes: number) => void;
+}
+
+/** How messages are written to a client that must know which of its lines each of them settles. */
+export interface Framing extends Required<Pick<ClientPipeOptions, 'openReply'>> {
+  readonly sink: MessageSink;
+  /** Writes something that the other side skips. */
+  readonly probe: () => void;
 }
 
 /** The open pipes of the client. */
@@ -61,7 +72,8 @@ export function openStdioTransport(options: StdioTransportOptions): StdioTranspo
     onUnread,
     input: { pause: () => input.pause(), resume: () => input.resume() },
   });
-  const client = new ClientPipe({ scan, chooseEra, principal, onInternalError, sink });
+  const framing = options.framing?.(sink);
+  const client = new ClientPipe({ scan, chooseEra, principal, onInternalError, sink, ...framing });
   let hasEnded = false;
   const end = () => {
     if (hasEnded) return;
@@ -91,6 +103,7 @@ export function openStdioTransport(options: StdioTransportOptions): StdioTranspo
       if (line.evicted === undefined) client.refuseLine(line, tooLarge(maxLineBytes));
       // It was answered when it was dropped, but perhaps without the id, which only its end shows.
       else if (!hasId(beginningOf(line.head)) && hasId(line)) client.refuseLine(line, WHY_EVICTED[line.evicted]);
+      client.lineDropped();
     },
     evicted: (head, reason) => client.refuseLine(beginningOf(head), WHY_EVICTED[reason]),
   };
@@ -102,7 +115,7 @@ export function openStdioTransport(options: StdioTransportOptions): StdioTranspo
     isPaused: () => input.isPaused(),
     bufferPool,
   });
-  const input = readInto(options.input, timedReader(decoder, options, 'client', undefined));
+  const input = options.read(timedReader(decoder, options, 'client', undefined));
   input.once('end', inputEnded);
   input.once('error', inputEnded);
   // EPIPE means that the client has left, which is not an error of the gateway.
@@ -114,7 +127,9 @@ export function openStdioTransport(options: StdioTransportOptions): StdioTranspo
       return client.inFlight;
     },
     probe: () => {
-      if (isPipe && !hasEnded && sink.unwrittenBytes === 0) output.write(' ');
+      if (hasEnded || sink.unwrittenBytes > 0) return;
+      if (framing !== undefined) framing.probe();
+      else if (isPipe) output.write(' ');
     },
     close: end,
   };

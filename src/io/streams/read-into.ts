@@ -1,5 +1,5 @@
 import { type OnReadOpts, Socket, type SocketConstructorOpts } from 'node:net';
-import type { Readable, Writable } from 'node:stream';
+import type { Duplex, Readable, Writable } from 'node:stream';
 import { type ByteReader, copyInto } from '../byte-reader.js';
 
 /**
@@ -16,6 +16,23 @@ export function readInto(stream: Readable, reader: ByteReader): Readable {
     stream.on('data', (chunk: Uint8Array) => copyInto(reader, chunk));
     return stream;
   }
+  return readHandle(stream, handle, reader, false);
+}
+
+/**
+ * Does the same with both directions of a connection that has not been read yet, such as one of a server with
+ * `pauseOnConnect`. Returns the stream to write to as well.
+ */
+export function readConnectionInto(stream: Duplex, reader: ByteReader): Duplex {
+  const handle = takeHandle(stream);
+  if (handle === undefined) {
+    stream.on('data', (chunk: Uint8Array) => copyInto(reader, chunk));
+    return stream;
+  }
+  return readHandle(stream, handle, reader, true);
+}
+
+function readHandle(stream: Readable, handle: Handle, reader: ByteReader, isWritable: boolean): Socket {
   // The old socket ends as if the other side had closed it, because others may wait for that. The handle stays open.
   stream.once('end', () => stream.destroy());
   stream.push(null);
@@ -23,7 +40,9 @@ export function readInto(stream: Readable, reader: ByteReader): Readable {
   const options: SocketConstructorOpts & { readonly handle: object; readonly onread: OnReadOpts } = {
     handle,
     readable: true,
-    writable: false,
+    writable: isWritable,
+    // The end of what the other side writes is not the end of what it reads.
+    allowHalfOpen: isWritable,
     onread: {
       buffer: () => reader.freeSpace,
       callback: (byteLength) => {
@@ -68,7 +87,7 @@ interface Handle {
 }
 
 /** Takes the handle out of the socket of a pipe, for a new socket. Returns `undefined` if the stream is not such a one. */
-export function takeHandle(stream: Readable | Writable): Handle | undefined {
+export function takeHandle(stream: Readable | Writable | Duplex): Handle | undefined {
   if (!(stream instanceof Socket) || 'isTTY' in stream) return undefined;
   const holder = stream as unknown as { _handle: Partial<Handle> | null };
   const handle = holder._handle;

@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { legacyEra } from '../../../src/downstream/legacy/legacy-session.js';
 import { openStdioTransport } from '../../../src/downstream/stdio/stdio-transport.js';
 import { Backpressure } from '../../../src/io/streams/backpressure.js';
+import { readInto } from '../../../src/io/streams/read-into.js';
 import { UnfinishedLines } from '../../../src/io/unfinished-lines.js';
 import { NO_WORK_TIME } from '../../../src/timing/work-time.js';
 import { FakeClock } from '../../support/fake-clock.js';
@@ -26,7 +27,7 @@ async function connected(
   const told: string[] = [];
   const input = new PassThrough();
   const transport = openStdioTransport({
-    input,
+    read: (reader) => readInto(input, reader),
     output:
       output ??
       writableTo((chunks, done) => {

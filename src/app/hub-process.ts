@@ -1,0 +1,62 @@
+import { dirname } from 'node:path';
+import { type ControlHello, movePredecessors } from '../hub/attach/control-client.js';
+import { hubLog } from '../hub/attach/start-hub.js';
+import { numberOf } from '../hub/place.js';
+import { serveControl } from '../hub/server/control-connection.js';
+import { HubListener, removeLeftovers } from '../hub/server/hub-listener.js';
+import { VERSION } from '../version.js';
+import type { GlobalOptions } from './global-options.js';
+import { hubCommands } from './hub-commands.js';
+import { HubLife } from './hub-life.js';
+import { createPlatform } from './platform.js';
+import { type RunningHub, serveHub } from './serve-hub.js';
+
+export interface HubProcessOptions {
+  /** The folder of this hub, which the process that starts it has made. */
+  readonly place: string;
+  /** The descriptor of the listening socket. */
+  readonly descriptor: number;
+}
+
+/** The background process that serves the clients of this user and this configuration. */
+export async function runHub(options: GlobalOptions, { place, descriptor }: HubProcessOptions): Promise<number> {
+  const platform = createPlatform();
+  const life = new HubLife(platform.clock);
+  const folder = dirname(place);
+  let onRunning: (hub: RunningHub) => void = () => {};
+  const running = new Promise<RunningHub>((resolve) => {
+    onRunning = resolve;
+  });
+  const commands = hubCommands({ running, life, platform, folder });
+  return await serveHub(
+    { ...options, logFile: options.logFile ?? hubLog(folder) },
+    {
+      platform,
+      life,
+      listen: (accept) => {
+        const listener = new HubListener({
+          place,
+          descriptor,
+          version: VERSION,
+          onHello: (hello, peer) => {
+            if (hello.role === 'client') return accept(hello, peer);
+            serveControl(peer, commands);
+            return undefined;
+          },
+        });
+        return {
+          ready: (hub) => {
+            onRunning(hub);
+            listener.markReady();
+            void movePredecessors(folder, numberOf(place), ownHello()).then(() => removeLeftovers(place, Date.now()));
+          },
+          close: () => listener.close(),
+        };
+      },
+    },
+  );
+}
+
+function ownHello(): ControlHello {
+  return { version: VERSION, pid: process.pid, folder: process.cwd(), environment: {}, resumed: 0 };
+}

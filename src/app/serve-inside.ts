@@ -1,0 +1,30 @@
+import type { Duplex } from 'node:stream';
+import type { Hello } from '../hub/wire.js';
+import { type ByteReader, copyInto } from '../io/byte-reader.js';
+import { endProcess } from './end-process.js';
+import type { GlobalOptions } from './global-options.js';
+import { HubLife } from './hub-life.js';
+import { createPlatform } from './platform.js';
+import { serveHub } from './serve-hub.js';
+
+/** Serves one client by a hub in this process, at the other end of `stream`, and ends the process after it. */
+export async function serveInside(
+  options: GlobalOptions,
+  hello: Omit<Hello, 'wire' | 'token'>,
+  because: string,
+  stream: Duplex,
+): Promise<void> {
+  const platform = createPlatform();
+  const life = new HubLife(platform.clock);
+  const code = await serveHub(options, {
+    platform,
+    life,
+    aloneBecause: because,
+    listen: (accept) => {
+      const handOver = (reader: ByteReader) => stream.on('data', (chunk: Uint8Array) => copyInto(reader, chunk));
+      accept({ ...hello, wire: 0, token: '' }, { stream, reader: { handOver }, welcome: () => {} });
+      return { ready: () => life.endAfterClients(), close: () => {} };
+    },
+  });
+  await endProcess(code);
+}

@@ -1,0 +1,193 @@
+import type { Duplex, Readable, Writable } from 'node:stream';
+import type { ByteReader } from '../../io/byte-reader.js';
+import { readInto } from '../../io/streams/read-into.js';
+import { AttachSession } from './attach-session.js';
+import type { FoundHub } from './find-hub.js';
+
+/** The end of a connection at which a client is served. */
+export interface Upstream {
+  readonly stream: Duplex;
+  /** Passes what comes from the hub to `reader`, from now on. */
+  readInto(reader: ByteReader): void;
+}
+
+export interface AttachClientOptions {
+  readonly input: Readable;
+  readonly output: Writable;
+  readonly first: Upstream;
+  /** Looks for a hub, the `resumed`th after the first. */
+  readonly find: (resumed: number) => Promise<FoundHub>;
+  /** Serves the client in this process from now on, because no hub can be had. */
+  readonly serveAlone: (because: string, resumed: number) => Upstream;
+  /** The clock, in milliseconds. */
+  readonly now: () => number;
+}
+
+/** More than this waits for a hub that does not read: the client is not read either. */
+const HIGH_WATER_BYTES = 1024 * 1024;
+const READ_BYTES = 64 * 1024;
+
+/** A hub that dies sooner than this after it took the client may have died of what the client sent. */
+const SHORT_MS = 2_000;
+/** So many hubs in a row that died so soon: the client had better serve itself. */
+const MAX_SHORT = 8;
+
+/**
+ * Joins a client on two pipes to a hub, for as long as the client is there. Hubs may die: the next one goes on with the
+ * session. Resolves when the client has left, or cannot read any more.
+ */
+export function attachClient(options: AttachClientOptions): Promise<void> {
+  return new Promise((resolve) => new Attachment(options, resolve).begin());
+}
+
+class Attachment {
+  readonly #options: AttachClientOptions;
+  readonly #onLeft: () => void;
+  readonly #session: AttachSession;
+  readonly #buffer = Buffer.allocUnsafeSlow(READ_BYTES);
+  #input: Readable | undefined;
+  #upstream: Upstream | undefined;
+  #isAlone = false;
+  /** A person has stopped the hub, and the client has needed none since. */
+  #isAsleep = false;
+  /** Why no other hub would take the client either. */
+  #refusal: string | undefined;
+  #hasInputEnded = false;
+  #hasLeft = false;
+  #resumed = 0;
+  #attachedAt = 0;
+  #shortLives = 0;
+
+  constructor(options: AttachClientOptions, onLeft: () => void) {
+    this.#options = options;
+    this.#onLeft = onLeft;
+    this.#session = new AttachSession({
+      toClient: (bytes) => this.#toClient(bytes),
+      toHub: (bytes) => this.#toHub(bytes),
+      onMoved: () => this.#upstream?.stream.destroy(),
+      onClosed: (because) => this.#closed(because),
+    });
+  }
+
+  begin(): void {
+    const { input, output, first } = this.#options;
+    output.on('error', () => this.#leave());
+    this.#attach(first);
+    const buffer = this.#buffer;
+    this.#input = readInto(input, {
+      freeSpace: buffer,
+      // The session keeps lines until they are settled, so they need memory of their own.
+      filled: (byteLength) => this.#fromClient(Buffer.from(buffer.subarray(0, byteLength))),
+    });
+    this.#input.once('end', () => this.#inputEnded());
+    this.#input.once('error', () => this.#inputEnded());
+  }
+
+  #attach(upstream: Upstream): void {
+    this.#upstream = upstream;
+    this.#attachedAt = this.#options.now();
+    const { stream } = upstream;
+    let isOver = false;
+    const over = () => {
+      if (isOver) return;
+      isOver = true;
+      stream.destroy();
+      this.#hubGone();
+    };
+    stream.on('error', over);
+    stream.once('end', over);
+    stream.once('close', over);
+    stream.on('drain', () => this.#input?.resume());
+    const session = this.#session;
+    upstream.readInto({
+      get freeSpace() {
+        return session.freeSpace;
+      },
+      filled: (byteLength) => session.fromHub(byteLength),
+    });
+    session.attached();
+    if (this.#hasInputEnded) stream.end();
+  }
+
+  /** Returns whether the bytes are still in use. */
+  #toClient(bytes: Uint8Array): boolean {
+    const { output } = this.#options;
+    output.write(bytes);
+    if (output.writableLength === 0) return false;
+    const stream = this.#upstream?.stream;
+    stream?.pause();
+    // Called once everything before it is written.
+    output.write(NOTHING, () => stream?.resume());
+    return true;
+  }
+
+  #toHub(bytes: Uint8Array): void {
+    const stream = this.#upstream?.stream;
+    stream?.write(bytes);
+    if ((stream?.writableLength ?? 0) > HIGH_WATER_BYTES) this.#input?.pause();
+  }
+
+  #inputEnded(): void {
+    if (this.#hasInputEnded) return;
+    this.#hasInputEnded = true;
+    if (this.#isAsleep) this.#leave();
+    else this.#upstream?.stream.end();
+  }
+
+  /** The hub closes the session. The end of the stream follows. */
+  #closed(because: string): void {
+    if (because === 'stopped') this.#isAsleep = true;
+    else this.#refusal = 'the configuration says `hub: off`';
+  }
+
+  #fromClient(bytes: Uint8Array): void {
+    this.#session.fromClient(bytes);
+    if (!this.#isAsleep || this.#upstream !== undefined) return;
+    this.#isAsleep = false;
+    void this.#resume();
+  }
+
+  #hubGone(): void {
+    if (this.#hasLeft) return;
+    this.#upstream = undefined;
+    this.#input?.resume();
+    if (!this.#isAlone) this.#session.detached();
+    if (this.#isAlone || (this.#hasInputEnded && this.#session.inFlight === 0)) {
+      this.#leave();
+      return;
+    }
+    this.#shortLives = this.#options.now() - this.#attachedAt < SHORT_MS ? this.#shortLives + 1 : 0;
+    this.#isAsleep &&= this.#session.inFlight === 0;
+    if (!this.#isAsleep) void this.#resume();
+  }
+
+  /** Goes on with the session at the next hub. */
+  async #resume(): Promise<void> {
+    this.#resumed += 1;
+    const found = await this.#findNext();
+    if (this.#hasLeft) return;
+    if (found.kind === 'none') this.#serveAlone(found.because);
+    else this.#attach({ stream: found.connection.socket, readInto: (reader) => found.connection.readInto(reader) });
+  }
+
+  async #findNext(): Promise<FoundHub> {
+    if (this.#refusal !== undefined) return { kind: 'none', because: this.#refusal };
+    if (this.#shortLives >= MAX_SHORT) return { kind: 'none', because: DIES };
+    return await this.#options.find(this.#resumed);
+  }
+
+  #serveAlone(because: string): void {
+    this.#isAlone = true;
+    this.#attach(this.#options.serveAlone(because, this.#resumed));
+  }
+
+  #leave(): void {
+    if (this.#hasLeft) return;
+    this.#hasLeft = true;
+    this.#upstream?.stream.destroy();
+    this.#options.output.write(NOTHING, () => this.#onLeft());
+  }
+}
+
+const NOTHING = new Uint8Array(0);
+const DIES = `the shared process has died ${MAX_SHORT} times in a row soon after it took this client`;

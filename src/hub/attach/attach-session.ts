@@ -1,0 +1,148 @@
+import { FRAME } from '../wire.js';
+import { type ClientLine, ClientLines, UnsettledLines } from './client-lines.js';
+import { FrameReader } from './frame-reader.js';
+import { fateOf } from './lost-lines.js';
+
+export interface AttachSessionOptions {
+  /** Writes to the client. The bytes may be overwritten after the call; `true` says that they must not be yet. */
+  readonly toClient: (bytes: Uint8Array) => boolean;
+  /** Writes to the hub that is attached. */
+  readonly toHub: (bytes: Uint8Array) => void;
+  /** Another hub serves from now on, and nothing is in flight on this one. */
+  readonly onMoved: () => void;
+  /** The hub has ended the session for good. */
+  readonly onClosed: (because: string) => void;
+}
+
+/**
+ * One client's session, which goes on when a hub dies: the next hub gets the lines that make up the session's state again,
+ * and every line that was in flight is either sent again or answered.
+ */
+export class AttachSession {
+  readonly #options: AttachSessionOptions;
+  readonly #lines: ClientLines;
+  #frames: FrameReader;
+  #unsettled = new UnsettledLines();
+  /** What the next hub must be told: the handshake, the log level, the subscriptions. By slots, in the order of sending. */
+  readonly #kept = new Map<string, ClientLine>();
+  /** Lines for the next hub. */
+  #waiting: ClientLine[] = [];
+  #isAttached = false;
+  #isMoving = false;
+  /** The line that the last message for the client answers. */
+  #answering: ClientLine | undefined;
+
+  constructor(options: AttachSessionOptions) {
+    this.#options = options;
+    this.#frames = this.#openFrames();
+    this.#lines = new ClientLines((line, isCut) => {
+      const pieces = Array.isArray(line) ? line : [line as Uint8Array];
+      const entry = { pieces, isCut, isReplay: false };
+      if (this.#isAttached) this.#unsettled.add(entry);
+      else this.#waiting.push(entry);
+    });
+  }
+
+  /** Lines of the client that no hub has settled. */
+  get inFlight(): number {
+    return this.#unsettled.size + this.#waiting.length;
+  }
+
+  /** Takes what the client has written next. Keeps views of `bytes`. */
+  fromClient(bytes: Uint8Array): void {
+    this.#lines.add(bytes);
+    if (this.#isAttached) this.#options.toHub(bytes);
+  }
+
+  /** Where to write what the hub sends next. */
+  get freeSpace(): Uint8Array {
+    return this.#frames.freeSpace;
+  }
+
+  /** The hub has sent so many bytes, which were written to `freeSpace`. */
+  fromHub(byteLength: number): void {
+    this.#frames.filled(byteLength);
+  }
+
+  /** A hub serves this client from now on. */
+  attached(): void {
+    this.#isAttached = true;
+    const lines = [...this.#kept.values(), ...this.#waiting.filter((line) => !this.#isKept(line))];
+    this.#waiting = [];
+    for (const line of lines) this.#send(line);
+    for (const piece of this.#lines.unfinished) this.#options.toHub(piece);
+  }
+
+  /** The hub is gone. Answers what may not be sent to another one. */
+  detached(): void {
+    const lost = this.#unsettled.all.filter(({ isReplay }) => !isReplay);
+    if (this.#frames.isWithinMessage) {
+      // The client skips the line, which is no message.
+      this.#options.toClient(NEWLINE);
+      if (this.#answering !== undefined) lost.unshift(this.#answering);
+    }
+    const unanswered = new Set(lost);
+    for (const [slot, line] of this.#kept) this.#kept.set(slot, { ...line, isReplay: !unanswered.has(line) });
+    const again: ClientLine[] = [];
+    for (const line of lost) {
+      const fate = this.#isKept(line) ? DROPPED : fateOf(line);
+      if (fate.kind === 'again') again.push(line);
+      if (fate.kind === 'answered') this.#options.toClient(Buffer.from(`${fate.answer}\n`));
+    }
+    this.#waiting = [...again, ...this.#waiting];
+    this.#unsettled = new UnsettledLines();
+    this.#frames = this.#openFrames();
+    this.#answering = undefined;
+    this.#isAttached = false;
+    this.#isMoving = false;
+  }
+
+  #isKept(line: ClientLine): boolean {
+    return [...this.#kept.values()].some(({ pieces }) => pieces === line.pieces);
+  }
+
+  #send(line: ClientLine): void {
+    this.#unsettled.add(line);
+    for (const piece of line.pieces) this.#options.toHub(piece);
+    this.#options.toHub(NEWLINE);
+  }
+
+  #openFrames(): FrameReader {
+    const frames = new FrameReader({
+      write: (bytes) => {
+        if (this.#options.toClient(bytes)) frames.lend();
+      },
+      message: (number) => {
+        const line = number === 0 ? undefined : this.#unsettled.get(number);
+        this.#answering = line;
+        if (line === undefined) return false;
+        this.#unsettled.settle(number);
+        if (this.#isMoving && this.#unsettled.size === 0) queueMicrotask(() => this.#move());
+        return line.isReplay;
+      },
+      control: (kind, number, payload) => this.#control(kind, number, payload),
+    });
+    return frames;
+  }
+
+  #control(kind: number, number: number, payload: string): void {
+    if (kind === FRAME.keep) {
+      const line = this.#unsettled.get(number);
+      // The latest line of a slot comes last, as the client has sent it.
+      this.#kept.delete(payload);
+      if (line !== undefined) this.#kept.set(payload, line);
+    } else if (kind === FRAME.moved) {
+      this.#isMoving = true;
+      this.#move();
+    } else if (kind === FRAME.closed) {
+      this.#options.onClosed(payload);
+    }
+  }
+
+  #move(): void {
+    if (this.#isMoving && this.#unsettled.size === 0) this.#options.onMoved();
+  }
+}
+
+const NEWLINE = Buffer.from('\n');
+const DROPPED = { kind: 'dropped' } as const;

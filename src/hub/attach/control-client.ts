@@ -1,0 +1,110 @@
+import { isRecord } from '../../json/is-record.js';
+import type { ControlReply, ControlRequest } from '../control.js';
+import { hubNumbers, latestHub } from '../place.js';
+import type { Hello } from '../wire.js';
+import { attachTo, type HubConnection } from './hub-connection.js';
+
+export type ControlHello = Omit<Hello, 'wire' | 'token' | 'role'>;
+
+/** A connection for commands. */
+export class HubControl {
+  readonly version: string;
+  readonly pid: number;
+  readonly #connection: HubConnection;
+  readonly #pending = new Map<number, Pending>();
+  #lastId = 0;
+
+  constructor(connection: HubConnection) {
+    this.#connection = connection;
+    this.version = connection.version;
+    this.pid = connection.pid;
+    const decoder = new TextDecoder();
+    const buffer = new Uint8Array(64 * 1024);
+    let text = '';
+    connection.readInto({
+      freeSpace: buffer,
+      filled: (byteLength) => {
+        text += decoder.decode(buffer.subarray(0, byteLength), { stream: true });
+        const lines = text.split('\n');
+        text = lines.pop() ?? '';
+        for (const line of lines) this.#received(line);
+      },
+    });
+    const ended = () => {
+      for (const { reject } of this.#pending.values()) reject(new Error('the hub ended before it answered'));
+      this.#pending.clear();
+    };
+    connection.socket.once('end', ended);
+    connection.socket.once('close', ended);
+  }
+
+  /** Resolves with the result. Rejects with what the hub says against it, as a sentence. */
+  request(command: string, params: Readonly<Record<string, unknown>> = {}, onEvent = NOBODY): Promise<unknown> {
+    this.#lastId += 1;
+    const request: ControlRequest = { id: this.#lastId, command, params };
+    return new Promise((resolve, reject) => {
+      this.#pending.set(request.id, { resolve, reject, onEvent });
+      this.#connection.socket.write(`${JSON.stringify(request)}\n`);
+    });
+  }
+
+  close(): void {
+    this.#connection.socket.destroy();
+  }
+
+  #received(line: string): void {
+    const reply: unknown = JSON.parse(line);
+    if (!isRecord(reply)) return;
+    const { id, ...answer } = reply as ControlReply & Record<string, unknown>;
+    const pending = this.#pending.get(id);
+    if ('event' in answer) {
+      pending?.onEvent(answer.event);
+      return;
+    }
+    this.#pending.delete(id);
+    if ('error' in answer) pending?.reject(new Error(String(answer.error)));
+    else pending?.resolve(answer.result);
+  }
+}
+
+interface Pending {
+  resolve(result: unknown): void;
+  reject(error: Error): void;
+  onEvent(event: unknown): void;
+}
+
+const NOBODY = (_event: unknown): void => {};
+
+/** Why no command can be given to a hub. */
+export type NoControl = 'not running' | 'silent' | 'refused';
+
+/** Connects to the hub of this folder for commands. Starts none. */
+export async function openControl(
+  folder: string,
+  hello: ControlHello,
+  number = latestHub(folder),
+): Promise<HubControl | NoControl> {
+  const attempt = await attachTo(folder, number, { ...hello, role: 'control' });
+  switch (attempt.kind) {
+    case 'attached':
+      return new HubControl(attempt.connection);
+    case 'silent':
+      return 'silent';
+    case 'refused':
+      return attempt.because === 'ending' ? 'not running' : 'refused';
+    default:
+      return 'not running';
+  }
+}
+
+/** Tells the hubs before this one that it serves from now on. Their clients come over when nothing is in flight. */
+export async function movePredecessors(folder: string, number: number, hello: ControlHello): Promise<void> {
+  for (const earlier of hubNumbers(folder)) {
+    if (earlier >= number) break;
+    const control = await openControl(folder, hello, earlier);
+    if (typeof control === 'string') continue;
+    // A hub that ends meanwhile has no clients either.
+    await control.request('move').catch(() => {});
+    control.close();
+  }
+}

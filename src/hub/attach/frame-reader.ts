@@ -1,0 +1,94 @@
+import { FRAME, FRAME_HEADER_BYTES, kindOf, lengthOf, readUint32 } from '../wire.js';
+
+/** Frames up to this size reach the client whole or not at all. Larger ones are passed on as they come. */
+const BUFFER_BYTES = 64 * 1024;
+
+/** Learns what the frames say. */
+export interface FrameSink {
+  /** The bytes for the client from one read. They are valid until the next read. */
+  write(bytes: Uint8Array): void;
+  /** A frame for the client has begun that settles this line; 0 for a message that settles none. Returns whether to drop it. */
+  message(line: number): boolean;
+  /** A frame has come that is not for the client. */
+  control(kind: number, line: number, payload: string): void;
+}
+
+/**
+ * Cuts what a hub writes into frames. Reads into a buffer of its own and moves the payloads together there, so that what is
+ * for the client is written in one go and nothing else is copied.
+ */
+export class FrameReader {
+  readonly #sink: FrameSink;
+  #buffer = Buffer.allocUnsafeSlow(BUFFER_BYTES);
+  /** The bytes at the beginning of the buffer that are the beginning of a frame. */
+  #begun = 0;
+  /** The bytes that are missing of a frame which is passed on as it comes, and whether it is dropped. */
+  #missing = 0;
+  #isDropped = false;
+  #isLent = false;
+
+  constructor(sink: FrameSink) {
+    this.#sink = sink;
+  }
+
+  get freeSpace(): Uint8Array {
+    return this.#buffer.subarray(this.#begun);
+  }
+
+  /** Whether the client got the beginning of a message without its end. */
+  get isWithinMessage(): boolean {
+    return this.#missing > 0 && !this.#isDropped;
+  }
+
+  /** Takes so many bytes, which were written to `freeSpace`. */
+  filled(byteLength: number): void {
+    const end = this.#begun + byteLength;
+    let read = 0;
+    let written = 0;
+    if (this.#missing > 0) {
+      read = Math.min(this.#missing, end);
+      this.#missing -= read;
+      written = this.#isDropped ? 0 : read;
+    }
+    while (end - read >= FRAME_HEADER_BYTES) {
+      const first = readUint32(this.#buffer, read);
+      const line = readUint32(this.#buffer, read + 4);
+      const length = lengthOf(first);
+      const start = read + FRAME_HEADER_BYTES;
+      const isWhole = end - start >= length;
+      if (!isWhole && length <= BUFFER_BYTES - FRAME_HEADER_BYTES) break;
+      if (kindOf(first) !== FRAME.message) {
+        // Frames of control are small. A newline ends their payload, too.
+        this.#sink.control(kindOf(first), line, this.#buffer.toString('utf8', start, start + length - 1));
+        read = start + length;
+        continue;
+      }
+      const isDropped = this.#sink.message(line) || length <= 1;
+      const next = Math.min(start + length, end);
+      if (!isDropped) {
+        this.#buffer.copyWithin(written, start, next);
+        written += next - start;
+      }
+      this.#missing = start + length - next;
+      this.#isDropped = isDropped;
+      read = next;
+    }
+    const rest = end - read;
+    if (written > 0) this.#sink.write(this.#buffer.subarray(0, written));
+    // The sink may hold on to what it was given.
+    if (this.#isLent) {
+      const next = Buffer.allocUnsafeSlow(BUFFER_BYTES);
+      next.set(this.#buffer.subarray(read, end));
+      this.#buffer = next;
+      this.#isLent = false;
+    } else if (rest > 0 && read > 0) {
+      this.#buffer.copyWithin(0, read, end);
+    }
+    this.#begun = rest;
+  }
+
+  /** The bytes of the last `write` are still in use: the next ones go to other memory. */
+  lend(): void {
+    this.#isLent = true;
+  }
+}

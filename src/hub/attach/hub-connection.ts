@@ -1,0 +1,136 @@
+import { readFileSync } from 'node:fs';
+import { connect, type Socket } from 'node:net';
+import { errorCode } from '../../errors/error-text.js';
+import { type ByteReader, copyInto } from '../../io/byte-reader.js';
+import { exists } from '../claim.js';
+import { hubFiles } from '../place.js';
+import { type Hello, type Refusal, type Welcome, WIRE } from '../wire.js';
+
+/** What became of an attempt to reach a hub. */
+export type Attempt =
+  | { readonly kind: 'attached'; readonly connection: HubConnection }
+  /** No process listens: the hub is dead, or has never been. */
+  | { readonly kind: 'dead' }
+  /** The hub ended before it answered. */
+  | { readonly kind: 'ended' }
+  /** The hub does not answer, although its process lives: it was stopped, or the machine is too slow. */
+  | { readonly kind: 'silent'; readonly afterMs: number }
+  | { readonly kind: 'refused'; readonly because: Refusal };
+
+export interface HubConnection {
+  readonly socket: Socket;
+  /** The version of the hub. */
+  readonly version: string;
+  readonly pid: number;
+  readonly number: number;
+  /** Passes what the hub sends from now on to `reader`. */
+  readInto(reader: ByteReader): void;
+}
+
+/** A hub that has served somebody answers at once, unless something keeps it from running. */
+const ANSWER_WITHIN_MS = 2_000;
+/** A hub that is starting has to load its code first. */
+const FIRST_ANSWER_WITHIN_MS = 15_000;
+
+/** Attaches to hub `number` of this folder. Never rejects. */
+export function attachTo(folder: string, number: number, hello: Omit<Hello, 'wire' | 'token'>): Promise<Attempt> {
+  const files = hubFiles(folder, number);
+  let token: string;
+  let waitMs: number;
+  try {
+    token = readFileSync(files.token, 'latin1');
+    waitMs = exists(files.ready) ? ANSWER_WITHIN_MS : FIRST_ANSWER_WITHIN_MS;
+  } catch {
+    return Promise.resolve({ kind: 'dead' });
+  }
+  return new Promise((resolve) => {
+    const welcome = new WelcomeReader((line, rest) => {
+      clearTimeout(timer);
+      const answer = parse(line);
+      if (answer === undefined) {
+        socket.destroy();
+        resolve({ kind: 'ended' });
+      } else if (!answer.ok) {
+        socket.destroy();
+        resolve({ kind: 'refused', because: answer.because });
+      } else {
+        const { version, pid } = answer;
+        const readInto = (next: ByteReader) => {
+          reader = next;
+          copyInto(next, rest);
+          socket.resume();
+        };
+        // Nothing may be read before the caller says where to.
+        socket.pause();
+        resolve({ kind: 'attached', connection: { socket, version, pid, number, readInto } });
+      }
+    });
+    let reader: ByteReader = welcome;
+    // Where Node writes the next bytes, and whose memory that is. It asks for the next memory right after a read.
+    let space = welcome.freeSpace;
+    let owner = reader;
+    const socket = connect({
+      path: files.socket,
+      // A client that has sent its last request still gets the answers.
+      allowHalfOpen: true,
+      onread: {
+        buffer: () => {
+          owner = reader;
+          space = owner.freeSpace;
+          return space;
+        },
+        callback: (byteLength) => {
+          if (owner === reader) reader.filled(byteLength);
+          else copyInto(reader, space.subarray(0, byteLength));
+          return true;
+        },
+      },
+    });
+    const timer = setTimeout(() => {
+      socket.destroy();
+      resolve({ kind: 'silent', afterMs: waitMs });
+    }, waitMs);
+    const over = (kind: 'dead' | 'ended') => {
+      clearTimeout(timer);
+      socket.destroy();
+      resolve({ kind });
+    };
+    socket.once('error', (error) => over(DEAD.has(errorCode(error) ?? '') ? 'dead' : 'ended'));
+    socket.once('end', () => over('ended'));
+    socket.once('close', () => over('ended'));
+    socket.write(`${JSON.stringify({ wire: WIRE, token, ...hello } satisfies Hello)}\n`);
+  });
+}
+
+const DEAD = new Set(['ECONNREFUSED', 'ENOENT', 'ENOTSOCK']);
+
+/** Reads one short line, and hands on what comes after it. */
+class WelcomeReader implements ByteReader {
+  readonly #buffer = Buffer.allocUnsafe(4096);
+  #filled = 0;
+  readonly #onLine: (line: string, rest: Uint8Array) => void;
+
+  constructor(onLine: (line: string, rest: Uint8Array) => void) {
+    this.#onLine = onLine;
+  }
+
+  get freeSpace(): Uint8Array {
+    return this.#buffer.subarray(this.#filled);
+  }
+
+  filled(byteLength: number): void {
+    this.#filled += byteLength;
+    const end = this.#buffer.subarray(0, this.#filled).indexOf(0x0a);
+    if (end === -1 && this.#filled < this.#buffer.length) return;
+    this.#onLine(this.#buffer.toString('utf8', 0, Math.max(end, 0)), this.#buffer.subarray(end + 1, this.#filled));
+  }
+}
+
+function parse(line: string): Welcome | undefined {
+  try {
+    const answer = JSON.parse(line);
+    return typeof answer === 'object' && answer !== null && 'ok' in answer ? answer : undefined;
+  } catch {
+    return undefined;
+  }
+}

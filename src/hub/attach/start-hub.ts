@@ -1,0 +1,66 @@
+import { spawn } from 'node:child_process';
+import { closeSync, constants, openSync } from 'node:fs';
+import type { Server } from 'node:net';
+import { homedir } from 'node:os';
+import { join } from 'node:path';
+import type { Claim } from '../claim.js';
+
+export interface StartHubOptions {
+  /** The folder of the hub. */
+  readonly folder: string;
+  /** The program and the arguments before those of a hub. */
+  readonly program: readonly string[];
+  /** The arguments that the hub has in common with this process, such as `--config`. */
+  readonly args: readonly string[];
+  readonly environment: Readonly<Record<string, string>>;
+}
+
+/** The descriptor on which a hub finds its listening socket. */
+export const LISTENER_DESCRIPTOR = 3;
+
+/** The log of the hubs of this folder. */
+export function hubLog(folder: string): string {
+  return join(folder, 'hub.log');
+}
+
+/**
+ * Starts a hub that outlives this process, and hands it the listening socket. Clients can connect at once: they wait in the
+ * queue of the socket until the hub accepts them.
+ */
+export function startHub({ number, listener }: Claim, options: StartHubOptions): void {
+  const { folder, program, args, environment } = options;
+  const log = openLog(hubLog(folder));
+  try {
+    const [command = process.execPath, ...first] = program;
+    const child = spawn(command, [...first, 'hub', 'serve', '--place', join(folder, String(number)), ...args], {
+      cwd: homedir(),
+      env: environment,
+      detached: true,
+      windowsHide: true,
+      stdio: ['ignore', 'ignore', log ?? 'ignore', descriptorOf(listener)],
+    });
+    // A hub that cannot be started is a dead hub: its socket is closed below, and nobody else holds it.
+    child.on('error', () => {});
+    child.unref();
+  } finally {
+    listener.close();
+    if (log !== undefined) closeSync(log);
+  }
+}
+
+const { O_WRONLY, O_APPEND, O_CREAT, O_NONBLOCK = 0, O_NOFOLLOW = 0 } = constants;
+
+/** A hub runs without a log, too: the disk may be full. */
+function openLog(file: string): number | undefined {
+  try {
+    return openSync(file, O_WRONLY | O_APPEND | O_CREAT | O_NONBLOCK | O_NOFOLLOW, 0o600);
+  } catch {
+    return undefined;
+  }
+}
+
+/** Node documents no way to pass a listening socket on to a program, but `spawn` takes any descriptor. */
+function descriptorOf(listener: Server): number {
+  const { _handle: handle } = listener as unknown as { _handle: { readonly fd: number } };
+  return handle.fd;
+}

@@ -1,0 +1,131 @@
+import { createHash } from 'node:crypto';
+import { lstatSync, mkdirSync, readdirSync } from 'node:fs';
+import { hostname, tmpdir, userInfo } from 'node:os';
+import { basename, join } from 'node:path';
+import { errorCode } from '../errors/error-text.js';
+import { WIRE } from './wire.js';
+
+export interface PlaceOptions {
+  /** The configuration file as the client names it, absolute. Two names of one file are two hubs. */
+  readonly configFile: string;
+  /** Trunkline's data folder. Hubs with different stores and approvals are different hubs. */
+  readonly dataFolder: string;
+  /** Overrides where the folders of hubs are; `TRUNKLINE_HUB_DIR`. */
+  readonly hubsFolder?: string | undefined;
+}
+
+/** Thrown if no folder can be used. The message is one phrase, fit for "the hub cannot be used, because …". */
+class PlaceError extends Error {
+  override readonly name = 'PlaceError';
+}
+
+/** The longest path that every system accepts for a socket. Node cuts longer ones without a word. */
+const MAX_SOCKET_PATH = process.platform === 'linux' ? 107 : 103;
+/** What follows the folder of a hub in the path of its socket: a number, or the name of a folder that is being prepared. */
+const LONGEST_SUFFIX = '/.4294967295-abcdefgh/s'.length;
+
+/**
+ * The folder of the hub of this user and this configuration, which only this user can enter. Creates it if necessary.
+ *
+ * Programs start their children with different environments, and all of them must find the same hub. So the folder does
+ * not depend on variables such as HOME, XDG_RUNTIME_DIR or TMPDIR: the home folder is the one of the password database.
+ * Where it cannot be written, or its path is too long for a socket, a folder below `/tmp` is used.
+ */
+export function hubFolder(options: PlaceOptions): string {
+  const key = hubKey(options);
+  const faults: string[] = [];
+  for (const hubs of options.hubsFolder === undefined ? usualFolders() : [options.hubsFolder]) {
+    const folder = join(hubs, key);
+    if (process.platform !== 'win32' && Buffer.byteLength(folder) + LONGEST_SUFFIX > MAX_SOCKET_PATH) {
+      faults.push(`the path ${hubs} is too long for a socket`);
+      continue;
+    }
+    const fault = makePrivate(hubs) ?? makePrivate(folder);
+    if (fault === undefined) return folder;
+    faults.push(fault);
+  }
+  throw new PlaceError(faults.join(', and '));
+}
+
+/** 16 hexadecimal digits. Everything by which two hubs have to differ is part of it. */
+function hubKey({ configFile, dataFolder }: PlaceOptions): string {
+  const parts = [WIRE, hostname(), process.getuid?.() ?? userInfo().username, configFile, dataFolder];
+  return createHash('sha256').update(JSON.stringify(parts)).digest('hex').slice(0, 16);
+}
+
+function usualFolders(): string[] {
+  const temporary = process.platform === 'win32' ? tmpdir() : '/tmp';
+  const fallback = join(temporary, `trunkline-${process.getuid?.() ?? 'hub'}`);
+  const home = homeOfUser();
+  return home === undefined ? [fallback] : [join(home, '.local', 'state', 'trunkline', 'run'), fallback];
+}
+
+/** The home folder in the password database; `undefined` if the user has no entry there. */
+function homeOfUser(): string | undefined {
+  try {
+    const { homedir } = userInfo();
+    return homedir === '' || homedir === '/' ? undefined : homedir;
+  } catch {
+    return undefined;
+  }
+}
+
+/** Creates the folder, or checks that nobody else can enter it. Returns what is wrong, as a phrase. */
+function makePrivate(folder: string): string | undefined {
+  try {
+    const stats = lstatSync(folder, { throwIfNoEntry: false });
+    if (stats === undefined) {
+      mkdirSync(folder, { recursive: true, mode: 0o700 });
+      return faultOf(folder);
+    }
+    return faultOf(folder);
+  } catch (error) {
+    return `the folder ${folder} cannot be created (${errorCode(error) ?? 'unknown error'})`;
+  }
+}
+
+function faultOf(folder: string): string | undefined {
+  const stats = lstatSync(folder);
+  if (stats.isSymbolicLink()) return `${folder} is a symbolic link`;
+  if (!stats.isDirectory()) return `${folder} is not a folder`;
+  const uid = process.getuid?.();
+  if (uid === undefined) return undefined;
+  if (stats.uid !== uid) return `the folder ${folder} belongs to another user`;
+  return (stats.mode & 0o077) === 0 ? undefined : `other users can enter the folder ${folder}`;
+}
+
+/** The numbers of the hubs that ever were in this folder and left something, in ascending order. */
+export function hubNumbers(folder: string): number[] {
+  const numbers = readdirSync(folder).flatMap((name) => (/^[1-9]\d{0,8}$/.test(name) ? [Number(name)] : []));
+  return numbers.sort((one, other) => one - other);
+}
+
+/** The number of the hub that clients have to use; 0 if there never was one. */
+export function latestHub(folder: string): number {
+  return hubNumbers(folder).at(-1) ?? 0;
+}
+
+/** The files of one hub. */
+export function hubFiles(folder: string, number: number) {
+  const own = join(folder, String(number));
+  return {
+    folder: own,
+    socket: socketPath(own),
+    token: join(own, 'token'),
+    /** Exists once the hub has served a client. */
+    ready: join(own, 'ready'),
+    /** Exists once the hub has ended on purpose. Nobody starts another one because of it until a client comes. */
+    ended: join(own, 'ended'),
+  };
+}
+
+/** Windows has no sockets in folders; a named pipe has a name of its own. */
+export function socketPath(folder: string): string {
+  if (process.platform !== 'win32') return join(folder, 's');
+  return `\\\\.\\pipe\\trunkline-${createHash('sha256').update(folder).digest('hex').slice(0, 32)}`;
+}
+
+/** The number of the hub with this folder. */
+export function numberOf(place: string): number {
+  return Number(basename(place));
+}

@@ -1,0 +1,68 @@
+import { isRecord } from '../../json/is-record.js';
+import type { ControlReply, ControlRequest } from '../control.js';
+import type { HubPeer } from './hub-listener.js';
+
+/** Carries out a command. `emit` sends an event. `signal` is aborted when the connection is closed. Throws for a person. */
+export type ControlCommand = (
+  params: Readonly<Record<string, unknown>>,
+  context: { readonly emit: (event: unknown) => void; readonly signal: AbortSignal },
+) => unknown;
+
+/** A command is short. */
+const MAX_LINE_LENGTH = 64 * 1024;
+/** Events are dropped while so many bytes wait for a reader that is too slow. */
+const MAX_UNREAD_BYTES = 1024 * 1024;
+
+/** Serves the commands of a person on one connection. */
+export function serveControl(peer: HubPeer, commands: Readonly<Record<string, ControlCommand>>): void {
+  const { stream, reader } = peer;
+  const closed = new AbortController();
+  stream.once('close', () => closed.abort());
+  const send = (reply: ControlReply) => {
+    if (stream.writable) stream.write(`${JSON.stringify(reply)}\n`);
+  };
+  const run = async ({ id, command, params }: ControlRequest) => {
+    try {
+      const known = Object.hasOwn(commands, command) ? commands[command] : undefined;
+      if (known === undefined)
+        throw new Error(`this hub does not know the command "${command}"; it may be an older one`);
+      const emit = (event: unknown) => {
+        if (stream.writableLength < MAX_UNREAD_BYTES) send({ id, event });
+      };
+      send({ id, result: (await known(params, { emit, signal: closed.signal })) ?? null });
+    } catch (error) {
+      send({ id, error: error instanceof Error ? error.message : String(error) });
+    }
+  };
+  peer.welcome();
+  const decoder = new TextDecoder();
+  const buffer = new Uint8Array(8 * 1024);
+  let text = '';
+  reader.handOver({
+    freeSpace: buffer,
+    filled: (byteLength) => {
+      text += decoder.decode(buffer.subarray(0, byteLength), { stream: true });
+      const lines = text.split('\n');
+      text = lines.pop() ?? '';
+      if (text.length > MAX_LINE_LENGTH) stream.destroy();
+      for (const line of lines) {
+        const request = readRequest(line);
+        if (request === undefined) stream.destroy();
+        else void run(request);
+      }
+    },
+  });
+  // Whoever has asked everything closes its end and waits for the results.
+  stream.once('end', () => stream.end());
+}
+
+function readRequest(line: string): ControlRequest | undefined {
+  try {
+    const request: unknown = JSON.parse(line);
+    if (!isRecord(request) || !isRecord(request.params)) return undefined;
+    const isSound = typeof request.id === 'number' && typeof request.command === 'string';
+    return isSound ? (request as unknown as ControlRequest) : undefined;
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,151 @@
+import type { ReplyChannel } from '../../downstream/transport.js';
+import { isString, readString, valuesAt } from '../../json/json-text.js';
+import { type SplicedMessage, splicedLength } from '../../json/splice.js';
+import { type MessageSink, notificationMessage, whole } from '../../jsonrpc/message.js';
+import type { Envelope, Rejection } from '../../mcp/envelope.js';
+import { METHODS } from '../../mcp/methods.js';
+import { type Closing, FRAME, type FrameKind, frameHeader, lineAfter } from '../wire.js';
+
+/** All of them are declared to every client of the merged lists. */
+const LIST_CHANGES = ['tools', 'prompts', 'resources'].map((list) => `notifications/${list}/list_changed`);
+const NOTHING = new Uint8Array(0);
+const START = { start: 0, end: 0 };
+/** Of the newline that ends every message. */
+const NEWLINE_BYTES = 1;
+
+/**
+ * Writes the messages for one client as frames, and numbers the client's lines, so that the attach process knows which of
+ * them the hub has settled.
+ */
+export class HubFraming {
+  readonly #sink: MessageSink;
+  readonly #isResumed: boolean;
+  #lastLine = 0;
+
+  /** `isResumed`: another hub served the client before, and the client has the lists of that one. */
+  constructor(sink: MessageSink, isResumed: boolean) {
+    this.#sink = sink;
+    this.#isResumed = isResumed;
+  }
+
+  /** For messages that settle no line. */
+  readonly sink: MessageSink = this.#makeSink();
+
+  readonly probe = (): void => this.#settle(0);
+
+  /** Tells the attach process that another hub serves from now on. */
+  moved(): void {
+    this.#control(FRAME.moved, 0, '');
+  }
+
+  /** Tells the attach process why the session ends. */
+  closed(because: Closing): void {
+    this.#control(FRAME.closed, 0, because);
+  }
+
+  /** The channel for the answer to the client's next line. */
+  readonly openReply = (pipe: ReplyChannel, message?: Envelope | Rejection): ReplyChannel => {
+    this.#lastLine = lineAfter(this.#lastLine);
+    const line = this.#lastLine;
+    if (message !== undefined && message.kind !== 'rejected' && message.kind !== 'response') this.#keep(message, line);
+    return new LineReply(pipe, {
+      answer: (answer, source) => this.#send(answer, source, line),
+      settle: () => this.#settle(line),
+    });
+  };
+
+  /** The lists of this hub may differ from those of the hub before. */
+  #announceLists(): void {
+    for (const method of LIST_CHANGES) this.#send(notificationMessage(method), undefined, 0);
+  }
+
+  #makeSink(): MessageSink {
+    const unwritten = () => this.#sink.unwrittenBytes;
+    return {
+      send: (message, source) => this.#send(message, source, 0),
+      get unwrittenBytes() {
+        return unwritten();
+      },
+    };
+  }
+
+  #send(message: SplicedMessage, source: string | undefined, line: number): void {
+    const text = frameHeader(FRAME.message, line, splicedLength(message) + NEWLINE_BYTES);
+    const at = { start: message.span.start, end: message.span.start };
+    // The first of the edits at one place is written first.
+    this.#sink.send({ ...message, edits: [{ span: at, text }, ...message.edits] }, source);
+  }
+
+  #settle(line: number): void {
+    this.#send(whole(NOTHING), undefined, line);
+  }
+
+  /** A newline follows the payload, as every message; it is part of the payload. */
+  #control(kind: FrameKind, line: number, payload: string): void {
+    const text = Buffer.from(payload);
+    const header = frameHeader(kind, line, text.length + NEWLINE_BYTES);
+    this.#sink.send({ bytes: text, span: { start: 0, end: text.length }, edits: [{ span: START, text: header }] });
+  }
+
+  /** What a session is made of: the next hub gets it before everything else. */
+  #keep(message: Exclude<Envelope, { kind: 'response' }>, line: number): void {
+    switch (message.method) {
+      case METHODS.initialized:
+        if (this.#isResumed) this.#announceLists();
+        this.#control(FRAME.keep, line, message.method);
+        break;
+      case METHODS.initialize:
+      case METHODS.setLevel:
+        this.#control(FRAME.keep, line, message.method);
+        break;
+      case METHODS.subscribe:
+        this.#control(FRAME.keep, line, subscriptionSlot(message));
+        break;
+      case METHODS.unsubscribe:
+        this.#control(FRAME.keep, 0, subscriptionSlot(message));
+        break;
+      default:
+    }
+  }
+}
+
+function subscriptionSlot({ bytes, params }: Exclude<Envelope, { kind: 'response' }>): string {
+  const [uri] = params === undefined ? [] : valuesAt(bytes, params, ['uri']);
+  return `subscription ${uri !== undefined && isString(bytes, uri) ? readString(bytes, uri) : ''}`;
+}
+
+interface Line {
+  answer(message: SplicedMessage, source?: string): void;
+  settle(): void;
+}
+
+/** The channel of one line. Everything else goes to the channel of the client. */
+class LineReply implements ReplyChannel {
+  readonly isShared = true;
+  readonly isUnheard = false;
+  readonly #pipe: ReplyChannel;
+  readonly #line: Line;
+
+  constructor(pipe: ReplyChannel, line: Line) {
+    this.#pipe = pipe;
+    this.#line = line;
+  }
+
+  get unwrittenBytes(): number {
+    return this.#pipe.unwrittenBytes;
+  }
+
+  send(message: SplicedMessage, source?: string): void {
+    this.#pipe.send(message, source);
+  }
+
+  answer(message: SplicedMessage, source?: string): void {
+    this.#line.answer(message, source);
+    this.#pipe.withdraw();
+  }
+
+  withdraw(): void {
+    this.#line.settle();
+    this.#pipe.withdraw();
+  }
+}

@@ -1,0 +1,119 @@
+import type { Duplex } from 'node:stream';
+import {
+  type Framing,
+  openStdioTransport,
+  type StdioTransport,
+  type StdioTransportOptions,
+} from '../../downstream/stdio/stdio-transport.js';
+import type { Cancel, Clock } from '../../timing/clock.js';
+import type { Closing, Hello, Refusal } from '../wire.js';
+import { HubFraming } from './framing.js';
+import type { HubPeer } from './hub-listener.js';
+
+export interface HubClientsOptions
+  extends Omit<StdioTransportOptions, 'read' | 'output' | 'framing' | 'onInputEnd' | 'onEnd' | 'onUnread' | 'clock'> {
+  readonly clock: Clock;
+  /** Clients beyond this number are refused. */
+  readonly maxClients: () => number;
+  readonly onUnread: (client: Hello, unwrittenBytes: number) => void;
+  /** Called when the number of clients has changed. */
+  readonly onChange: () => void;
+}
+
+/** A client of the hub. */
+export interface HubClient {
+  readonly hello: Hello;
+  /** When it came, in milliseconds on the clock. */
+  readonly since: number;
+  readonly transport: StdioTransport;
+}
+
+/** How long a client that has sent its last request still gets answers. */
+const DRAIN_MS = 2_000;
+/** How long a client may take to read what ends its session. */
+const LAST_WORDS_MS = 1_000;
+
+/** The clients that are attached to this hub, each with a session of its own. */
+export class HubClients {
+  readonly #options: HubClientsOptions;
+  readonly #clients = new Map<HubClient, HubFraming>();
+  #hasMoved = false;
+
+  constructor(options: HubClientsOptions) {
+    this.#options = options;
+  }
+
+  get all(): readonly HubClient[] {
+    return [...this.#clients.keys()];
+  }
+
+  get size(): number {
+    return this.#clients.size;
+  }
+
+  /** Opens the session of a client, or returns why it cannot be had. */
+  open(hello: Hello, { stream, reader, welcome }: HubPeer): Refusal | undefined {
+    const { clock, maxClients, onUnread, onChange, ...shared } = this.#options;
+    if (this.#clients.size >= maxClients()) return 'full';
+    welcome();
+    let framing: HubFraming | undefined;
+    let cancelDrain: Cancel = () => {};
+    const end = () => {
+      if (!this.#clients.delete(client)) return;
+      cancelDrain();
+      endStream(stream, clock);
+      onChange();
+    };
+    const transport = openStdioTransport({
+      ...shared,
+      clock,
+      output: stream,
+      read: (lines) => {
+        reader.handOver(lines);
+        return stream;
+      },
+      framing: (sink): Framing => {
+        framing = new HubFraming(sink, hello.resumed > 0);
+        return framing;
+      },
+      onInputEnd: () => {
+        cancelDrain = clock.schedule(DRAIN_MS, () => transport.close());
+      },
+      onEnd: end,
+      onUnread: (unwrittenBytes) => {
+        onUnread(hello, unwrittenBytes);
+        stream.destroy();
+      },
+    });
+    const client: HubClient = { hello, since: clock.now(), transport };
+    if (framing !== undefined) this.#clients.set(client, framing);
+    stream.once('close', () => transport.close());
+    if (this.#hasMoved) framing?.moved();
+    onChange();
+    return undefined;
+  }
+
+  /** Tells all clients that another hub serves from now on. They leave when nothing is in flight. */
+  move(): void {
+    if (this.#hasMoved) return;
+    this.#hasMoved = true;
+    for (const framing of this.#clients.values()) framing.moved();
+  }
+
+  /** Ends all sessions. Without a reason, the clients start another hub at once. */
+  close(because?: Closing): void {
+    for (const [{ transport }, framing] of this.#clients) {
+      if (because !== undefined) framing.closed(because);
+      transport.close();
+    }
+  }
+}
+
+/** Ends the connection once everything is written, or the client has had time to read. */
+function endStream(stream: Duplex, clock: Clock): void {
+  const cancel = clock.schedule(LAST_WORDS_MS, () => stream.destroy());
+  stream.end(() => {
+    cancel();
+    stream.destroy();
+  });
+}

@@ -1,0 +1,150 @@
+import { timingSafeEqual } from 'node:crypto';
+import { readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { createServer, type Server } from 'node:net';
+import { dirname, join } from 'node:path';
+import type { Duplex } from 'node:stream';
+import { readConnectionInto } from '../../io/streams/read-into.js';
+import { exists } from '../claim.js';
+import { hubFiles, hubNumbers, latestHub, numberOf } from '../place.js';
+import type { Hello, Refusal, Welcome } from '../wire.js';
+import { HelloReader } from './hello-reader.js';
+
+export interface HubListenerOptions {
+  /** The folder of this hub: the folder of the hubs of one configuration, and the number. */
+  readonly place: string;
+  /** The descriptor of the socket, which listens already. */
+  readonly descriptor: number;
+  readonly version: string;
+  /** Takes a connection whose hello was accepted, unless it returns why not. */
+  readonly onHello: (hello: Hello, connection: HubPeer) => Refusal | undefined;
+}
+
+/** The other end of an accepted connection. */
+export interface HubPeer {
+  readonly stream: Duplex;
+  /** Reads what follows the hello. */
+  readonly reader: Pick<HelloReader, 'handOver'>;
+  /** Answers the hello. Nothing may be written to the stream before. */
+  welcome(): void;
+}
+
+/** An attach process writes its hello at once. */
+const HELLO_WITHIN_MS = 5_000;
+/** Connections without a hello. Only this user can connect, so that more of them are a mistake. */
+const MAX_SILENT = 1_024;
+
+/** Accepts the connections of attach processes and commands. */
+export class HubListener {
+  readonly #options: HubListenerOptions;
+  readonly #server: Server;
+  readonly #token: Buffer;
+  readonly #silent = new Set<Duplex>();
+  #isEnding = false;
+
+  constructor(options: HubListenerOptions) {
+    this.#options = options;
+    this.#token = readFileSync(filesOf(options.place).token);
+    this.#server = createServer({ pauseOnConnect: true, allowHalfOpen: true }, (socket) => this.#connected(socket));
+    this.#server.listen({ fd: options.descriptor });
+    // Without file descriptors, a connection waits in the queue of the socket until there is one.
+    this.#server.on('error', () => {});
+  }
+
+  /** The hub has served a client. Those that come from now on expect a prompt answer. */
+  markReady(): void {
+    mark(filesOf(this.#options.place).ready);
+  }
+
+  /** Whether clients find a later hub. */
+  get isSucceeded(): boolean {
+    const { place } = this.#options;
+    return latestHub(dirname(place)) > numberOf(place);
+  }
+
+  /** Takes no more connections. Clients that come from now on start another hub. */
+  close(): void {
+    if (this.#isEnding) return;
+    this.#isEnding = true;
+    mark(filesOf(this.#options.place).ended);
+    this.#server.close();
+    for (const stream of this.#silent) stream.destroy();
+  }
+
+  #connected(socket: Duplex): void {
+    const reader = new HelloReader((hello) => {
+      clearTimeout(timer);
+      this.#silent.delete(stream);
+      const refusal = this.#refusalOf(hello) ?? this.#options.onHello(hello as Hello, peer);
+      if (refusal !== undefined) stream.end(welcomeLine({ ok: false, because: refusal }), () => stream.destroy());
+    });
+    const stream = readConnectionInto(socket, reader);
+    const { version } = this.#options;
+    const welcome = () => void stream.write(welcomeLine({ ok: true, version, pid: process.pid }));
+    const peer: HubPeer = { stream, reader, welcome };
+    const timer = setTimeout(() => stream.destroy(), HELLO_WITHIN_MS);
+    this.#silent.add(stream);
+    // The owner of the session listens, too. An error before the hello concerns nobody.
+    stream.on('error', () => {});
+    stream.once('close', () => {
+      clearTimeout(timer);
+      this.#silent.delete(stream);
+    });
+    const [oldest] = this.#silent;
+    if (this.#silent.size > MAX_SILENT) oldest?.destroy();
+  }
+
+  #refusalOf(hello: Hello | undefined): Refusal | undefined {
+    if (hello === undefined) return 'malformed';
+    const token = Buffer.from(hello.token);
+    if (token.length !== this.#token.length || !timingSafeEqual(token, this.#token)) return 'token';
+    return this.#isEnding ? 'ending' : undefined;
+  }
+}
+
+function welcomeLine(answer: Welcome): string {
+  return `${JSON.stringify(answer)}\n`;
+}
+
+function filesOf(place: string): ReturnType<typeof hubFiles> {
+  return hubFiles(dirname(place), numberOf(place));
+}
+
+/** Creates an empty file. Without it, clients are only less sure of the state of the hub. */
+function mark(file: string): void {
+  try {
+    writeFileSync(file, '', { mode: 0o600 });
+  } catch {
+    // The disk is full, or the folder was removed.
+  }
+}
+
+/** How long what a dead hub has left shows that it has failed: see `isHubFailing`. */
+const LEFTOVER_MS = 5 * 60_000;
+
+/** Removes what hubs and attach processes have left behind that ended without doing so. */
+export function removeLeftovers(place: string, now: number): void {
+  const folder = dirname(place);
+  for (const number of hubNumbers(folder)) {
+    const { folder: own, ended } = hubFiles(folder, number);
+    if (number < numberOf(place) && (exists(ended) || isOlder(own, now))) remove(own);
+  }
+  for (const name of readdirSync(folder)) {
+    if (/^\.\d+-/.test(name) && isOlder(join(folder, name), now)) remove(join(folder, name));
+  }
+}
+
+function isOlder(path: string, now: number): boolean {
+  const since = statSync(path, { throwIfNoEntry: false })?.mtimeMs;
+  return since !== undefined && now - since > LEFTOVER_MS;
+}
+
+/** Renamed first, so that nobody sees a part of it. */
+function remove(path: string): void {
+  try {
+    const doomed = join(dirname(path), `.${process.pid}-removed-${Date.now()}`);
+    renameSync(path, doomed);
+    rmSync(doomed, { recursive: true, force: true });
+  } catch {
+    // Somebody else removes it.
+  }
+}

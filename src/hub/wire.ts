@@ -1,0 +1,112 @@
+/*
+ * What an attach process and a hub say to each other over the hub's socket.
+ *
+ * The attach process writes one line, the hello, and the hub answers with one line. After that, bytes from the client
+ * follow unchanged, and the hub writes frames: eight bytes of header, then the payload. The header is the length of the
+ * payload in bytes (28 bits) with the kind of the frame (4 bits above them), and the number of the client's line that the
+ * frame is about, both as big-endian integers of 32 bits. Lines that hold nothing but white space have no number.
+ *
+ * A process of another version may be at the other end. A change that an older process would not understand needs another
+ * `WIRE`, which keeps the two apart.
+ */
+
+/** The number of this protocol. Hubs with different numbers have different folders. */
+export const WIRE = 1;
+
+/** The first line of an attach process. */
+export interface Hello {
+  readonly wire: number;
+  readonly token: string;
+  /** What the connection is for: a client's messages, or commands of a person. */
+  readonly role: 'client' | 'control';
+  readonly version: string;
+  readonly pid: number;
+  /** The client's working folder. */
+  readonly folder: string;
+  /** The variables that the configuration names. */
+  readonly environment: Readonly<Record<string, string>>;
+  /** How many hubs served this client before. More than 0: the client's handshake is replayed. */
+  readonly resumed: number;
+}
+
+/** The first line of a hub. */
+export type Welcome =
+  | { readonly ok: true; readonly version: string; readonly pid: number }
+  | { readonly ok: false; readonly because: Refusal };
+
+/** Why a hub does not take a client. */
+export type Refusal =
+  /** The configuration says `gateway: { hub: off }`. */
+  | 'off'
+  /** The hub has as many clients as it may have. */
+  | 'full'
+  /** The hub is about to end: look for its successor. */
+  | 'ending'
+  | 'token'
+  | 'malformed';
+
+export const FRAME_HEADER_BYTES = 8;
+
+/** The kinds of frames. */
+export const FRAME = {
+  /** A message for the client, with its newline. It settles the line if that is not 0. A lone newline only settles. */
+  message: 0,
+  /** The payload names a slot: the line must be sent again to the next hub. Line 0 empties the slot. */
+  keep: 1,
+  /** Another hub serves from now on: attach to it as soon as nothing is in flight. */
+  moved: 2,
+  /** The hub has closed the session: the payload is a `Closing`. */
+  closed: 3,
+} as const;
+
+/** Why a hub closes the session of a client that is there. */
+export type Closing =
+  /** A person has stopped the hub. The next one is started when the client needs it. */
+  | 'stopped'
+  /** The configuration says that there is no hub. */
+  | 'off';
+
+export type FrameKind = (typeof FRAME)[keyof typeof FRAME];
+
+const LENGTH_BITS = 28;
+const MAX_LENGTH = 2 ** LENGTH_BITS - 1;
+
+/** The header of a frame. Throws a `RangeError` for a payload of 256 MiB or more. */
+export function frameHeader(kind: FrameKind, line: number, length: number): Uint8Array {
+  if (length > MAX_LENGTH) throw new RangeError(`A frame of ${length} bytes is too large`);
+  const header = new Uint8Array(FRAME_HEADER_BYTES);
+  const first = kind * 2 ** LENGTH_BITS + length;
+  header[0] = first >>> 24;
+  header[1] = first >>> 16;
+  header[2] = first >>> 8;
+  header[3] = first;
+  header[4] = line >>> 24;
+  header[5] = line >>> 16;
+  header[6] = line >>> 8;
+  header[7] = line;
+  return header;
+}
+
+/** Reads the 32 bits at `at`. */
+export function readUint32(bytes: Uint8Array, at: number): number {
+  const [a = 0, b = 0, c = 0, d = 0] = [bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]];
+  return ((a << 24) | (b << 16) | (c << 8) | d) >>> 0;
+}
+
+export function kindOf(first: number): number {
+  return first >>> LENGTH_BITS;
+}
+
+export function lengthOf(first: number): number {
+  return first & MAX_LENGTH;
+}
+
+/** Line numbers start again after this one, since a header has 32 bits for them. 0 is no line. */
+const LAST_LINE = 2 ** 32 - 1;
+
+export function lineAfter(line: number): number {
+  return line === LAST_LINE ? 1 : line + 1;
+}
+
+/** The size limit of a hello: a thousand variables of ordinary length. */
+export const MAX_HELLO_BYTES = 256 * 1024;
