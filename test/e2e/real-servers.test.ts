@@ -29,7 +29,7 @@ linkOwnPackages(folder);
 describe('three real npm servers behind the built CLI', () => {
   const transport = new StdioClientTransport({
     command: process.execPath,
-    args: [CLI, '-c', config],
+    args: [CLI, '--no-hub', '-c', config],
     stderr: 'ignore',
   });
   const client = new Client({ name: 'test', version: '1' });
@@ -49,7 +49,7 @@ describe('three real npm servers behind the built CLI', () => {
   });
 
   it('list every field of every tool byte for byte, but for the names', async () => {
-    const [, line = ''] = await talk([CLI, '-c', config], {});
+    const [, line = ''] = await talk([CLI, '--no-hub', '-c', config], {});
     for (const [key, server] of Object.entries(SERVERS)) {
       for (const tool of await listDirectly(server)) {
         // What these servers write is what JSON.stringify writes, so this is the tool's own text.

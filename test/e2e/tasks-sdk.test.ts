@@ -32,7 +32,11 @@ const WAYS = {
     const file = join(folder, 'trunkline.yaml');
     writeFileSync(file, JSON.stringify({ servers: { sdk: { command: 'node', args: [SERVER] } } }));
     const env = { ...getDefaultEnvironment(), XDG_DATA_HOME: folder };
-    const transport = new StdioClientTransport({ command: process.execPath, args: [CLI, '--config', file], env });
+    const transport = new StdioClientTransport({
+      command: process.execPath,
+      args: [CLI, '--no-hub', '--config', file],
+      env,
+    });
     return { prefix: 'sdk__', transport };
   },
   'through Trunkline over HTTP': async () => {

@@ -1,4 +1,4 @@
-import { timingSafeEqual } from 'node:crypto';
+import { randomBytes, timingSafeEqual } from 'node:crypto';
 import { readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:net';
 import { dirname, join } from 'node:path';
@@ -141,7 +141,7 @@ function isOlder(path: string, now: number): boolean {
 /** Renamed first, so that nobody sees a part of it. */
 function remove(path: string): void {
   try {
-    const doomed = join(dirname(path), `.${process.pid}-removed-${Date.now()}`);
+    const doomed = join(dirname(path), `.${process.pid}-${randomBytes(4).toString('hex')}`);
     renameSync(path, doomed);
     rmSync(doomed, { recursive: true, force: true });
   } catch {

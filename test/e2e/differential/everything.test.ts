@@ -101,7 +101,9 @@ describe.each(['stdio', 'HTTP'])('server-everything does the same through Trunkl
 
   beforeAll(async () => {
     const overHttp = () => new StreamableHTTPClientTransport(new URL(gateway.url)) as Transport;
-    await relayed.connect(front === 'HTTP' ? overHttp() : overPipes(CLI, '--config', join(folder, 'trunkline.yaml')));
+    await relayed.connect(
+      front === 'HTTP' ? overHttp() : overPipes(CLI, '--no-hub', '--config', join(folder, 'trunkline.yaml')),
+    );
     await relayed.listTools();
   });
   afterAll(() => relayed.close());

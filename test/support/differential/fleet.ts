@@ -22,6 +22,7 @@ export const WAYS = [
   'directly',
   'over stdio',
   'over stdio with prefixes',
+  'over stdio through a hub',
   'over HTTP',
   'over HTTP to its own endpoint',
 ] as const;
@@ -112,7 +113,8 @@ export class Fleet {
     const entry = { command: 'node', args: server, ...(hasPrefix ? {} : { prefix: '' }) };
     // All scripts at once ask more often than a person does.
     const http = { requestsPerSecond: 10_000, requestBurst: 10_000 };
-    writeFileSync(config, JSON.stringify({ servers: { odd: entry }, gateway: { http } }));
+    // A hub that ends at once with its last client.
+    writeFileSync(config, JSON.stringify({ servers: { odd: entry }, gateway: { http, hubIdle: '1ms' } }));
 
     const prefix = hasPrefix ? 'odd__' : '';
     const peer = new Peer(prefix, await this.#opener(name, server, config));
@@ -123,6 +125,10 @@ export class Fleet {
 
   async #opener(name: WayName, server: readonly string[], config: string): Promise<(onMessage: OnMessage) => Wire> {
     if (name === 'directly') return (onMessage) => new StdioWire(server, onMessage);
+    if (name === 'over stdio through a hub') {
+      const env = { TRUNKLINE_HUB: 'auto', TRUNKLINE_HUB_DIR: join(this.#folder, 'hubs') };
+      return (onMessage) => new StdioWire([CLI, '--config', config], onMessage, env);
+    }
     if (!name.startsWith('over HTTP')) return (onMessage) => new StdioWire([CLI, '--config', config], onMessage);
     const gateway = await openHttpGateway(config);
     this.#gateways.push(gateway);

@@ -9,9 +9,9 @@ export class StdioWire implements Wire {
   readonly #process: ChildProcessWithoutNullStreams;
   readonly #exited: Promise<unknown>;
 
-  /** `args` are Node's. */
-  constructor(args: readonly string[], onMessage: OnMessage) {
-    this.#process = spawn(process.execPath, args, { stdio: ['pipe', 'pipe', 'pipe'] });
+  /** `args` are Node's; `env` is added to the environment of this process. */
+  constructor(args: readonly string[], onMessage: OnMessage, env: Readonly<Record<string, string>> = {}) {
+    this.#process = spawn(process.execPath, args, { stdio: ['pipe', 'pipe', 'pipe'], env: { ...process.env, ...env } });
     this.#exited = once(this.#process, 'exit');
     this.#process.stdin.on('error', () => {});
     this.#process.stderr.resume();
