@@ -22,5 +22,6 @@ export function emptyConfig(file: string | undefined): Config {
       http: toHttpConfig({}),
     },
     warnings: [],
+    serverFor: () => undefined,
   };
 }
