@@ -23,13 +23,11 @@ export type NotAttached = { readonly because: string | undefined } | undefined;
  */
 export async function attach(options: GlobalOptions): Promise<NotAttached> {
   let configFile: string;
-  let names: string[];
   let folder: string;
   try {
     configFile = new ConfigPlace(options).file;
     const text = readConfigText(configFile);
     if (SAYS_OFF.test(text)) return { because: undefined };
-    names = namesIn(text);
   } catch {
     // Whoever serves the client finds out again, and says so.
     return { because: undefined };
@@ -45,9 +43,9 @@ export async function attach(options: GlobalOptions): Promise<NotAttached> {
       folder,
       program: [process.execPath, ...process.execArgv, process.argv[1] ?? ''],
       args: ['--config', configFile, ...loggingArgs(options)],
-      environment: hubEnvironment(names),
+      environment: hubEnvironment(namesIn(configFile)),
     });
-  const find = (resumed: number) => findHub({ folder, hello: helloOf(names, resumed), start });
+  const find = (resumed: number) => findHub({ folder, hello: helloOf(configFile, resumed), start });
   const found = await find(0);
   if (found.kind === 'none') return { because: found.because };
   if (isNewer(VERSION, found.connection.version)) void startSuccessor(folder, found.connection.number, start);
@@ -58,7 +56,7 @@ export async function attach(options: GlobalOptions): Promise<NotAttached> {
     output: process.stdout,
     first: { stream: connection.socket, readInto: (reader) => connection.readInto(reader) },
     find,
-    serveAlone: (because, resumed) => serveInside(options, helloOf(names, resumed), because),
+    serveAlone: (because, resumed) => serveInside(options, helloOf(configFile, resumed), because),
     now: () => performance.now(),
   });
   return undefined;
@@ -76,20 +74,36 @@ async function startSuccessor(folder: string, number: number, start: (claim: Cla
 /** A line such as `hub: off`. The hub reads the file properly, and refuses clients if it means that. */
 const SAYS_OFF = /(?:^|[\s{,])["']?hub["']?\s*:\s*["']?off\b/;
 
-/** The names of all variables that the text refers to. */
-function namesIn(text: string): string[] {
+/** The names of all variables that the configuration refers to now. */
+function namesIn(configFile: string): string[] {
+  let text: string;
+  try {
+    text = readConfigText(configFile);
+  } catch {
+    // The hub says what is wrong with the file.
+    return [];
+  }
   return [...new Set([...text.matchAll(/\$\{([A-Za-z_][A-Za-z0-9_]*)/g)].map(([, name = '']) => name))];
 }
 
-function helloOf(names: readonly string[], resumed: number): Omit<Hello, 'wire' | 'token'> {
+function helloOf(configFile: string, resumed: number): Omit<Hello, 'wire' | 'token'> {
   const { env } = process;
   const environment = Object.fromEntries(
-    names.flatMap((name) => {
+    namesIn(configFile).flatMap((name) => {
       const value = env[name];
       return value === undefined ? [] : [[name, value]];
     }),
   );
-  return { role: 'client', version: VERSION, pid: process.pid, folder: process.cwd(), environment, resumed };
+  return { role: 'client', version: VERSION, pid: process.pid, folder: workingFolder(), environment, resumed };
+}
+
+/** The working folder may have been removed; a server that runs there cannot start then. */
+function workingFolder(): string {
+  try {
+    return process.cwd();
+  } catch {
+    return process.env.PWD ?? '';
+  }
 }
 
 /**

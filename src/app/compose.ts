@@ -1,7 +1,8 @@
 import { type ApprovalPlaces, Approvals } from '../approvals/approvals.js';
 import type { CatalogueCache } from '../cache/catalogue-cache.js';
 import { type ConfigChanges, compareConfigs } from '../config/compare.js';
-import type { Config, ServerConfig } from '../config/config.js';
+import type { Config } from '../config/config.js';
+import { variantOf } from '../config/variant.js';
 import { Gateway, type GatewaySettings } from '../gateway/gateway.js';
 import type { Backend } from '../gateway/registry/backend.js';
 import type { PoolChange } from '../gateway/registry/backend-pool.js';
@@ -12,13 +13,13 @@ import { SharedLimit } from '../io/shared-limit.js';
 import type { ClientProfile } from '../mcp/client-profile.js';
 import type { Logger } from '../observe/logger.js';
 import { KnownSecrets } from '../observe/redact.js';
-import type { SecretSource } from '../observe/secret-values.js';
 import type { OrphanGuard } from '../process/orphan-guard.js';
 import type { ResourceWatch } from '../process/resource-watch.js';
 import type { SpawnHelper } from '../process/spawn-helper.js';
 import type { StopLadder } from '../supervision/launcher.js';
 import { VERSION } from '../version.js';
 import { ActiveConfig } from './active-config.js';
+import { ConfiguredServers, secretsOf } from './configured-servers.js';
 import { logEvents } from './log-events.js';
 import { createPlatform, type Platform } from './platform.js';
 import { createSeal } from './seal.js';
@@ -123,15 +124,15 @@ export function compose(options: ComposeOptions): Composition {
   });
   const instances: SupervisedBackends = new SupervisedBackends({
     config,
+    configured: new ConfiguredServers(config, approvals),
     platform,
     logger,
-    redact,
+    secrets,
     waiting,
     environment,
     ...(packages && { packages }),
     hasManyConnections,
     catalogues,
-    approvals,
   });
 
   const statusOf = ({ backends, catalogs }: VisibleBackends): StatusFacts => ({
@@ -158,7 +159,8 @@ export function compose(options: ComposeOptions): Composition {
       })),
     })),
   });
-  const runnable = () => activeConfig.config.servers.flatMap(({ key, child }) => (child === undefined ? [] : [key]));
+  const runnable = ({ backends }: VisibleBackends) =>
+    [...backends.values()].flatMap(({ key, id }) => (instances.canRun(id) ? [key] : []));
   const makeOwnTools = (): OwnTool[] => [
     createStatusTool(statusOf, {
       notice: activeConfig.notice,
@@ -167,10 +169,12 @@ export function compose(options: ComposeOptions): Composition {
     ...(activeConfig.config.gateway.restartTool ? [createRestartTool(runnable, (id) => instances.restart(id))] : []),
   ];
   let ownTools = makeOwnTools();
-  const poolNow = (): Omit<PoolChange, 'replaced'> => ({
-    servers: activeConfig.config.servers.map(({ key, child, sharing }) => ({
-      key,
-      sharing: child === undefined ? 'all' : sharing,
+  const poolNow = (): Omit<PoolChange, 'replaced' | 'retired'> => ({
+    servers: activeConfig.config.servers.map((server) => ({
+      key: server.key,
+      sharing: server.sharing,
+      isMisconfigured: server.child === undefined,
+      variantOf: (origin) => variantOf(server, origin),
     })),
     idleStopMs: activeConfig.config.gateway.idleStopMs,
   });
@@ -192,11 +196,15 @@ export function compose(options: ComposeOptions): Composition {
     onInternalError: internalErrors.onInternalError,
     events,
   });
-  const apply = (changes: Pick<ConfigChanges, 'replaced'>, notice: string | undefined, hadRestartTool: boolean) => {
+  const apply = (
+    changes: Pick<PoolChange, 'replaced' | 'retired'>,
+    notice: string | undefined,
+    hadRestartTool: boolean,
+  ) => {
     const isOther = notice !== activeConfig.notice || hadRestartTool !== activeConfig.config.gateway.restartTool;
     // Unchanged tools stay the same objects; otherwise clients would be told that the list has changed.
     if (isOther) ownTools = makeOwnTools();
-    gateway.change({ ...poolNow(), replaced: new Set(changes.replaced) }, settingsNow());
+    gateway.change({ ...poolNow(), ...changes }, settingsNow());
   };
 
   let isStopped = false;
@@ -214,22 +222,25 @@ export function compose(options: ComposeOptions): Composition {
     },
     change: (next) => {
       const { notice, config: before } = activeConfig;
-      const changes = compareConfigs(instances.completed(before), instances.completed(next));
+      const ofInstances = instances.changesTo(next);
+      const changes = compareConfigs(instances.completed(before), instances.completed(next), ofInstances);
       const isOther = isChange(changes) || notice !== undefined;
       activeConfig.accept(next, isOther);
       // Secrets must be known before anything about the new servers is logged.
       secrets.know(next.servers.flatMap(secretsOf));
       waiting.limitTo(next.gateway.maxQueued);
       limitUnfinishedLines(next.gateway);
-      instances.change(next, changes.adjusted);
+      instances.change(next, ofInstances);
       resources?.limitsChanged();
-      if (isOther) apply(changes, notice, before.gateway.restartTool);
+      const retired = ofInstances.flatMap(({ id, change }) => (change === 'replaced' ? [id] : []));
+      const replaced = { replaced: new Set(changes.replaced), retired: new Set(retired) };
+      if (isOther) apply(replaced, notice, before.gateway.restartTool);
       return { ...changes, isOther, needsRestart: activeConfig.needsRestart };
     },
     refuse: (report) => {
       const { notice, config: before } = activeConfig;
       const isNews = activeConfig.refuse(report);
-      if (activeConfig.notice !== notice) apply({ replaced: [] }, notice, before.gateway.restartTool);
+      if (activeConfig.notice !== notice) apply(NOTHING_REPLACED, notice, before.gateway.restartTool);
       return isNews;
     },
     cachedListsShown: () => instances.cachedListsShown(),
@@ -261,10 +272,7 @@ export function compose(options: ComposeOptions): Composition {
   };
 }
 
-export function secretsOf({ child, references }: ServerConfig): SecretSource[] {
-  const fromFile = child === undefined ? [] : [child];
-  return [...fromFile, { env: references, args: [] }];
-}
+const NOTHING_REPLACED = { replaced: new Set<string>(), retired: new Set<string>() };
 
 function isChange({ added, removed, replaced, adjusted, isReordered, gateway }: ConfigChanges): boolean {
   return [added, removed, replaced, adjusted, gateway].some((keys) => keys.length > 0) || isReordered;

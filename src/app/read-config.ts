@@ -1,7 +1,6 @@
 import { resolve } from 'node:path';
 import type { CheckedFile, CheckedFileCache } from '../config/check-file.js';
-import type { Config } from '../config/config.js';
-import type { Variables } from '../config/expand.js';
+import type { Config, Origin } from '../config/config.js';
 import { readConfigText } from '../config/find-config.js';
 import { resolveConfig } from '../config/resolve-config.js';
 import { checksumOf, stateOf } from '../config/stamp.js';
@@ -11,23 +10,25 @@ import { ConfigPlace } from './config-place.js';
 import type { GlobalOptions } from './global-options.js';
 import { packageFolders } from './user-files.js';
 
-/** Finds and reads the configuration. Throws a `ConfigError` when there is none or it has mistakes. */
-export async function readConfig(options: GlobalOptions, checkedFiles?: CheckedFileCache): Promise<Config> {
-  return await readConfigFile(new ConfigPlace(options).file, checkedFiles);
+/** Finds and reads the configuration, as `readConfigFile` does. Throws a `ConfigError` when there is none. */
+export async function readConfig(options: GlobalOptions, ...rest: ReadOptions): Promise<Config> {
+  return await readConfigFile(new ConfigPlace(options).file, ...rest);
 }
 
-/** Reads this configuration file, with these values for `${NAME}`. Throws a `ConfigError` when it is missing or has mistakes. */
-export async function readConfigFile(
-  file: string,
-  checkedFiles?: CheckedFileCache,
-  env: Variables = process.env,
-): Promise<Config> {
+type ReadOptions = [checkedFiles?: CheckedFileCache | undefined, origin?: Origin | undefined];
+
+/**
+ * Reads this configuration file. Throws a `ConfigError` when it is missing or has mistakes. Without an origin, the servers
+ * get the variables and the working folder of this process.
+ */
+export async function readConfigFile(file: string, ...[checkedFiles, origin]: ReadOptions): Promise<Config> {
   // A file that changes in between has another state in the next run.
   const state = stateOf(file);
   const text = readConfigText(file);
   const checked = checkedFiles?.find(file, text) ?? (await check(file, text, checkedFiles));
   const store = installedPackages({ configFile: resolve(file), ...packageFolders() });
-  const context = { env, nodePath: process.execPath, ownFolder: OWN_FOLDER, store };
+  const environment = { env: process.env, ...(origin && { origin }) };
+  const context = { ...environment, nodePath: process.execPath, ownFolder: OWN_FOLDER, store };
   const config = resolveConfig(file, checked, context);
   return state === undefined ? config : { ...config, stamp: { state, checksum: checksumOf(text) } };
 }

@@ -1,6 +1,6 @@
 import { homedir } from 'node:os';
 import type { CheckedFileCache } from '../config/check-file.js';
-import type { Config } from '../config/config.js';
+import type { Config, Origin } from '../config/config.js';
 import { ConfigError } from '../config/config-error.js';
 import { candidateFiles } from '../config/find-config.js';
 import type { FileWatch } from '../files/watch-files.js';
@@ -12,11 +12,15 @@ import { readConfig, readConfigFile } from './read-config.js';
 
 export interface ReloadOptions {
   readonly settings: GlobalOptions;
-  readonly composition: Composition;
+  readonly composition: Pick<Composition, 'platform' | 'change' | 'refuse'>;
   readonly logger: Logger;
   /** The file that was read or rejected; undefined when no file was found. */
   readonly file: string | undefined;
   readonly checkedFiles: CheckedFileCache | undefined;
+  /** What the servers are resolved with, if not with the variables and the working folder of this process. */
+  readonly origin?: Origin;
+  /** Called with each configuration that was applied. */
+  readonly onApplied?: ((config: Config) => void) | undefined;
 }
 
 /** Watching starts after the first answers: loading the watcher would delay them. */
@@ -27,7 +31,7 @@ const BEGIN_AFTER_MS = 1_000;
  * reported and changes nothing.
  */
 export function reloadOnChange(options: ReloadOptions): () => Promise<void> {
-  const { settings, composition, logger, file, checkedFiles } = options;
+  const { settings, composition, logger, file, checkedFiles, origin, onApplied } = options;
   const { clock } = composition.platform;
   let watching: Promise<FileWatch> | undefined;
   let isOver = false;
@@ -39,7 +43,10 @@ export function reloadOnChange(options: ReloadOptions): () => Promise<void> {
   };
   // Once a file is chosen, it stays the same: a file in another place would be another set of servers.
   let chosen = file;
-  const read = () => (chosen === undefined ? readConfig(settings, checkedFiles) : readConfigFile(chosen, checkedFiles));
+  const read = () => {
+    const rest = [checkedFiles, origin] as const;
+    return chosen === undefined ? readConfig(settings, ...rest) : readConfigFile(chosen, ...rest);
+  };
   // One read at a time, so that the last state of the file wins.
   let reading = Promise.resolve();
   const reload = () => {
@@ -49,6 +56,7 @@ export function reloadOnChange(options: ReloadOptions): () => Promise<void> {
     if (isOver) return;
     const config = await applyFile(read, composition, logger);
     chosen ??= config?.file;
+    if (config !== undefined) onApplied?.(config);
     if (config?.gateway.watch !== false) return;
     logger.info('stopped watching the configuration file, because it says `watch: false`');
     void stop();
@@ -76,7 +84,7 @@ export function logConfig({ warnings, servers }: Config, logger: Logger): void {
 
 async function applyFile(
   read: () => Promise<Config>,
-  composition: Composition,
+  composition: ReloadOptions['composition'],
   logger: Logger,
 ): Promise<Config | undefined> {
   try {

@@ -3,7 +3,7 @@ import { CatalogueCache } from '../cache/catalogue-cache.js';
 import { ConfigCache } from '../cache/config-cache.js';
 import { MAX_INSTRUCTIONS_FILE_BYTES } from '../cache/instructions-cache.js';
 import type { CheckedFileCache } from '../config/check-file.js';
-import type { Config } from '../config/config.js';
+import type { Config, Origin } from '../config/config.js';
 import { ConfigError } from '../config/config-error.js';
 import type { HttpTransport } from '../downstream/http/server.js';
 import type { PendingGateway } from '../gateway/pending-gateway.js';
@@ -48,12 +48,14 @@ export interface LocalClients {
   readonly isAttached: boolean;
   /** Whether no client is left that needs a server, and none can come. */
   readonly isGone: () => boolean;
-  /** The variables for `${NAME}` in the configuration. */
-  readonly environment: Readonly<Record<string, string | undefined>>;
+  /** Where the client runs that the first servers are started for. Absent if its environment is that of this process. */
+  readonly origin?: Origin;
   /** Called with the log before anything is logged. */
   readonly logTo: (logger: PreparedLogger) => void;
   /** Called once the configuration is known. */
   readonly configured: (config: Config) => void;
+  /** Called with each configuration that was applied later. */
+  readonly reloaded?: (config: Config) => void;
   /** Resolves when no client is left and none can come. */
   readonly served: (options: DrainOptions, composition: Composition) => Promise<void>;
 }
@@ -112,7 +114,9 @@ export async function serveClients(settings: GlobalOptions, clientSide: ClientSi
       await Promise.all([logger.prepare(), composition.prepare()]);
       const file = config.file === '' ? undefined : config.file;
       const { checkedFiles } = caches;
-      if (config.gateway.watch) unfollow = reloadOnChange({ settings, composition, logger, file, checkedFiles });
+      const { origin, reloaded: onApplied } = local ?? {};
+      const reload = { settings, composition, logger, file, checkedFiles, onApplied, ...(origin && { origin }) };
+      if (config.gateway.watch) unfollow = reloadOnChange(reload);
       const { startupWaitMs } = config.gateway;
       const options = { ...clientSide.platform, gateway: composition.gateway, startupWaitMs, logger, ending };
       const left = local?.served(options, composition) ?? NEVER;
@@ -161,7 +165,7 @@ async function usableConfig(
   local: LocalClients | undefined,
 ): Promise<{ config: Config; fault?: string }> {
   try {
-    const config = await readConfigFile(place.file, checkedFiles, local?.environment);
+    const config = await readConfigFile(place.file, checkedFiles, local?.origin);
     logConfig(config, logger);
     return { config };
   } catch (error) {

@@ -1,3 +1,4 @@
+import type { Config } from '../config/config.js';
 import { PendingGateway } from '../gateway/pending-gateway.js';
 import { HubClients } from '../hub/server/hub-clients.js';
 import type { HubPeer } from '../hub/server/hub-listener.js';
@@ -37,6 +38,11 @@ export interface RunningHub {
   readonly composition: Composition;
 }
 
+/** The variables whose values each client sends. */
+function variablesIn({ servers }: Config): string[] {
+  return servers.flatMap(({ variables }) => variables);
+}
+
 const NOT_SHARED = 'this client does not share its servers with others';
 
 /** Clients until the configuration says how many there may be. */
@@ -62,6 +68,7 @@ export async function serveHub(options: GlobalOptions, { platform, life, listen,
   const first = new Promise<Hello>((resolve) => {
     onFirst = resolve;
   });
+  const known = new Set<string>();
   const source = listen((hello, peer) => {
     const refusal = life.refusal ?? clients.open(hello, peer);
     if (refusal === undefined) onFirst(hello);
@@ -83,16 +90,23 @@ export async function serveHub(options: GlobalOptions, { platform, life, listen,
     local: {
       isAttached: true,
       isGone: () => life.refusal === 'off',
-      environment: hello.environment,
+      origin: { environment: hello.environment, folder: hello.folder },
       logTo: (opened) => {
         logger = opened;
         if (aloneBecause !== undefined) opened.warn({ because: aloneBecause }, NOT_SHARED);
       },
       configured: (config) => {
+        for (const name of variablesIn(config)) known.add(name);
         if (aloneBecause !== undefined || config.gateway.hub !== 'off') return;
         life.end('off');
         clients.close('off');
         source.close();
+      },
+      reloaded: (config) => {
+        // The clients have sent the variables that the file named before.
+        const added = variablesIn(config).filter((name) => !known.has(name));
+        for (const name of added) known.add(name);
+        if (added.length > 0) clients.reattach();
       },
       served: async (_, composition) => {
         life.begin(() => composition.config.gateway);

@@ -50,7 +50,6 @@ function onStdin(client: StdioClient): LocalClients {
   return {
     isAttached: !isPerson,
     isGone: client.isGone,
-    environment: process.env,
     logTo: (logger) => {
       logger.postpone();
       void client.unread.then((unwrittenBytes) =>

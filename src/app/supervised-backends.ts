@@ -1,63 +1,60 @@
 import { createHash } from 'node:crypto';
-import type { Approvals } from '../approvals/approvals.js';
 import type { CatalogueCache, CatalogueCacheEntry } from '../cache/catalogue-cache.js';
-import type { Config, ServerConfig } from '../config/config.js';
+import type { Config, Origin, ServerConfig } from '../config/config.js';
 import { withErrorBoundary } from '../errors/error-boundary.js';
 import { loadQueue } from '../gateway/dispatch/concurrency-limit.js';
 import { Backend, type ListenerFor } from '../gateway/registry/backend.js';
-import type { BackendRules } from '../gateway/registry/backend-options.js';
 import type { RunningBackend } from '../gateway/registry/instances.js';
 import type { ServerFacts } from '../gateway/status/status-facts.js';
 import type { SharedLimit } from '../io/shared-limit.js';
-import { WorkBudget } from '../io/work-budget.js';
 import type { ClientProfile } from '../mcp/client-profile.js';
 import { ChildLog } from '../observe/child-log.js';
-import type { Logger } from '../observe/logger.js';
-import type { Redact } from '../observe/redact.js';
+import type { KnownSecrets } from '../observe/redact.js';
 import { ChildInstaller } from '../packages/child-installer.js';
 import type { PackagePlaces } from '../packages/installed-packages.js';
 import type { PackageInstaller } from '../packages/package-installer.js';
 import type { ChildSpec } from '../supervision/child-spec.js';
-import type { Launcher, StopLadder } from '../supervision/launcher.js';
+import type { StopLadder } from '../supervision/launcher.js';
 import { Supervisor } from '../supervision/supervisor.js';
-import { timed } from '../timing/work-time.js';
 import { loadBreaker } from '../upstream/health/circuit-breaker.js';
-import type { StdioDialerOptions } from '../upstream/stdio/stdio-dialer.js';
-import { BackendLauncher, type LaunchTarget } from './backend-launcher.js';
-import { rulesOf } from './backend-rules.js';
+import type { LaunchTarget } from './backend-launcher.js';
+import { type ConfiguredServers, type ServerChanged, secretsOf } from './configured-servers.js';
 import { causeOfFailure, type Failed, StateLog, whyDown } from './failures.js';
-import type { Platform } from './platform.js';
+import { LateLauncher, type LateLauncherOptions, type ProcessServices } from './late-launcher.js';
 
-/** What starting processes needs. */
-type ProcessServices = Pick<StdioDialerOptions, 'orphanGuard' | 'resources' | 'spawnHelper'>;
-
-export interface SupervisedBackendsOptions {
+export interface SupervisedBackendsOptions extends Omit<LateLauncherOptions, 'targets'> {
   readonly config: Config;
-  readonly platform: Platform;
-  readonly logger: Logger;
-  readonly redact: Redact;
+  readonly configured: ConfiguredServers;
+  /** Learns the secrets of clients. */
+  readonly secrets: KnownSecrets;
   /** Limits the waiting calls of all servers together. */
   readonly waiting: SharedLimit;
-  readonly environment: Readonly<Record<string, string | undefined>>;
   /** Where missing packages are installed. Absent if none are installed. */
   readonly packages?: Omit<PackagePlaces, 'configFile'>;
-  /** Whether each client has its own connection, as over HTTP. */
-  readonly hasManyConnections: boolean;
   /** The cached catalogues of earlier runs. Nothing is cached if absent. */
   readonly catalogues: CatalogueCache | undefined;
-  /** The approvals of tools, for servers that require them. */
-  readonly approvals: Approvals;
 }
 
 /** One backend with the log of its server. Processes come and go. */
 interface Instance extends LaunchTarget {
   readonly backend: Backend;
+  /** The origin of the client that the instance was created for. */
+  readonly origin: Origin | undefined;
   readonly log: ChildLog;
   server: ServerConfig;
   /** The cache for this server and its client. Evaluated late: a package may be installed by then. */
   cacheEntry: () => CatalogueCacheEntry | undefined;
   /** Resolves, once the cached catalogue is offered, with whether there was one. Absent if nothing runs. */
   shown?: Promise<boolean>;
+  /** Whether a change of the configuration has replaced or removed it. It may still have calls in flight. */
+  isRetired: boolean;
+  /** The secrets of its clients need not be known any more. */
+  forgetSecrets: () => void;
+}
+
+/** What another configuration changes for one instance. */
+export interface InstanceChange extends ServerChanged {
+  readonly id: string;
 }
 
 /**
@@ -66,19 +63,16 @@ interface Instance extends LaunchTarget {
  */
 export class SupervisedBackends {
   readonly #options: SupervisedBackendsOptions;
-  #servers: ReadonlyMap<string, ServerConfig> = new Map();
-  #configFile = '';
   readonly #instances = new Map<string, Instance>();
   readonly #installer: ChildInstaller;
   readonly #supervisor: Supervisor;
   readonly #stateLog: StateLog;
-  #launcher: Launcher = NOT_LOADED;
+  readonly #launcher: LateLauncher;
   #orphanGuard: ProcessServices['orphanGuard'] | undefined;
 
   constructor(options: SupervisedBackendsOptions) {
     const { config, platform, logger } = options;
     this.#options = options;
-    this.#know(config);
     this.#installer = new ChildInstaller({
       open: () => this.#openInstaller(),
       logger,
@@ -88,15 +82,11 @@ export class SupervisedBackends {
     platform.events.subscribe('server.changed', ({ instance }) => {
       this.#explain(instance, (failed) => this.#stateLog.changed(instance, failed));
     });
+    this.#launcher = new LateLauncher({ ...options, targets: this.#instances });
     this.#supervisor = new Supervisor({
       clock: platform.clock,
       random: Math.random,
-      launcher: {
-        launch: (spec, ...launch) => {
-          this.#instances.get(spec.key)?.log.beginAttempt();
-          return timed(platform, 'start', spec.key, () => this.#launcher.launch(spec, ...launch));
-        },
-      },
+      launcher: this.#launcher,
       installer: this.#installer,
       startLimit: config.gateway.startLimit,
       onChange: (id, snapshot) => {
@@ -109,15 +99,26 @@ export class SupervisedBackends {
     });
   }
 
-  /** Creates backends from this configuration from now on. Instances of the `adjusted` servers get its settings. */
-  change(config: Config, adjusted: readonly string[]): void {
-    this.#know(config);
+  /** What another configuration changes for each instance. */
+  changesTo(config: Config): readonly InstanceChange[] {
+    const current = [...this.#instances].filter(([, { isRetired }]) => !isRetired);
+    return current.map(([id, instance]) => ({
+      id,
+      ...this.#options.configured.changeOf(instance, config, (server) => this.#completed(server)),
+    }));
+  }
+
+  /** Creates backends from this configuration from now on. Its `changes` retire instances, or give them other settings. */
+  change(config: Config, changes: readonly InstanceChange[]): void {
+    this.#options.configured.use(config);
     this.#supervisor.startLimit = config.gateway.startLimit;
-    for (const [id, instance] of this.#instances) {
-      const server = this.#servers.get(instance.server.key);
-      if (server === undefined || !adjusted.includes(server.key)) continue;
+    for (const { id, change, server } of changes) {
+      const instance = this.#instances.get(id);
+      if (instance === undefined) continue;
+      instance.isRetired = change === 'replaced' || change === 'removed';
+      if (change !== 'adjusted' || server === undefined) continue;
       instance.server = server;
-      instance.backend.configure(this.#rulesOf(server));
+      instance.backend.configure(this.#options.configured.rulesOf(server));
       if (server.child !== undefined) this.#supervisor.adjust({ ...this.#installer.completed(server.child), key: id });
     }
   }
@@ -125,36 +126,19 @@ export class SupervisedBackends {
   /** The approvals of this server's tools changed. */
   approvalsChanged(key: string): void {
     for (const { server, backend } of this.#instances.values()) {
-      if (server.key === key) backend.configure(this.#rulesOf(server));
+      if (server.key === key) backend.configure(this.#options.configured.rulesOf(server));
     }
   }
 
   /** The configuration as it would be read now: packages that were installed since are no longer missing. */
   completed(config: Config): Config {
-    const servers = config.servers.map((server) => {
-      const { child } = server;
-      return child === undefined ? server : { ...server, child: this.#installer.completed(child) };
-    });
-    return { ...config, servers };
+    return { ...config, servers: config.servers.map((server) => this.#completed(server)) };
   }
 
   /** Loads the code that starts servers, which the first answers to a client do not need. Call it before any start. */
   async load(processes: ProcessServices): Promise<void> {
-    const [{ StdioDialer }, { legacyDialect }] = await Promise.all([
-      import('../upstream/stdio/stdio-dialer.js'),
-      import('../upstream/legacy/legacy-dialect.js'),
-    ]);
-    const { platform, logger, environment, hasManyConnections } = this.#options;
-    const { onInternalError } = platform.internalErrors;
-    const dialect = legacyDialect;
-    const dialer = new StdioDialer({
-      ...platform,
-      ...processes,
-      ...{ dialect, logger, environment, hasManyConnections, onInternalError },
-      workBudget: new WorkBudget(platform.clock),
-    });
     this.#orphanGuard = processes.orphanGuard;
-    this.#launcher = new BackendLauncher({ dialer, targets: this.#instances, logger, onInternalError });
+    await this.#launcher.load(processes);
   }
 
   /** Loads what calls need that wait or fail. */
@@ -162,19 +146,33 @@ export class SupervisedBackends {
     await Promise.all([loadBreaker(), loadQueue()]);
   }
 
-  create(key: string, id: string, profile: Promise<ClientProfile>, listenerFor: ListenerFor): RunningBackend {
-    const server = this.#servers.get(key);
+  create(
+    key: string,
+    id: string,
+    profile: Promise<ClientProfile>,
+    listenerFor: ListenerFor,
+    origin: Origin | undefined,
+  ): RunningBackend {
+    const { logger, secrets, platform, configured } = this.#options;
+    const server = configured.of(key, origin);
     if (server === undefined) throw new Error(`There is no server "${key}"`);
-    const { logger, redact, platform } = this.#options;
+    const forgetSecrets = secrets.knowWhile(secretsOf(server));
+    // The log of the configuration says why a server cannot run that is the same for all clients.
+    if (server.problem !== undefined && server !== configured.of(key, undefined))
+      logger.error({ server: id, ...server.problem }, 'this server cannot run for a client, with its variables');
     const log = new ChildLog({
-      redact,
+      redact: secrets.redact,
       now: () => platform.clock.now(),
       onLine: (line) => logger.debug({ server: id, line }, 'output'),
       isFollowed: () => logger.level === 'debug',
     });
     const backend = this.#createBackend(server, id, listenerFor);
-    const limits = () => instance.server.limits;
-    const instance: Instance = { server, backend, profile, log, limits, cacheEntry: () => undefined, ...server.frames };
+    const instance: Instance = {
+      ...{ server, origin, backend, profile, log, forgetSecrets, ...server.frames },
+      limits: () => instance.server.limits,
+      cacheEntry: () => undefined,
+      isRetired: false,
+    };
     this.#instances.set(id, instance);
     const { child } = server;
     if (child !== undefined) this.#supervisor.add({ ...this.#installer.completed(child), key: id });
@@ -208,6 +206,11 @@ export class SupervisedBackends {
       cause: this.#explain(id, causeOfFailure) ?? [],
       droppedLogBytes: instance?.log.droppedBytes ?? 0,
     };
+  }
+
+  /** Whether the server can run for the clients of this instance. */
+  canRun(id: string): boolean {
+    return this.#instances.get(id)?.server.child !== undefined;
   }
 
   restart(id: string): void {
@@ -248,24 +251,22 @@ export class SupervisedBackends {
 
   async #end(id: string): Promise<void> {
     if (this.#instances.get(id)?.server.child !== undefined) await this.#supervisor.remove(id);
+    this.#instances.get(id)?.forgetSecrets();
     this.#instances.delete(id);
     this.#stateLog.forget(id);
   }
 
-  #know({ file, servers }: Config): void {
-    this.#configFile = file;
-    this.#servers = new Map(servers.map((server) => [server.key, server]));
-  }
-
-  #rulesOf(server: ServerConfig): BackendRules {
-    return rulesOf(server, this.#configFile, this.#options.approvals);
+  /** The server as it would be resolved now: its package may have been installed since. */
+  #completed(server: ServerConfig): ServerConfig {
+    const { child } = server;
+    return child === undefined ? server : { ...server, child: this.#installer.completed(child) };
   }
 
   #createBackend(server: ServerConfig, id: string, listenerFor: ListenerFor): Backend {
     const { key, child } = server;
-    const { platform, waiting } = this.#options;
+    const { platform, waiting, configured } = this.#options;
     return new Backend({
-      ...this.#rulesOf(server),
+      ...configured.rulesOf(server),
       key,
       id,
       clock: platform.clock,
@@ -289,12 +290,6 @@ export class SupervisedBackends {
   #explain<T>(id: string, describe: (failed: Failed) => T): T | undefined {
     const { server, log } = this.#instances.get(id) ?? {};
     if (server?.child === undefined || log === undefined) return undefined;
-    return describe({ snapshot: this.#supervisor.snapshot(id), log, redact: this.#options.redact });
+    return describe({ snapshot: this.#supervisor.snapshot(id), log, redact: this.#options.secrets.redact });
   }
 }
-
-const NOT_LOADED: Launcher = {
-  launch: () => {
-    throw new Error('Nothing can be started yet');
-  },
-};

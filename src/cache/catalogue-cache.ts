@@ -102,11 +102,12 @@ export class CatalogueCache {
    * The catalogue of a server depends on the program that runs and on what the server learns about its client: revision,
    * capabilities and name. The client's version is left out, so that an updated client finds the cached catalogue too.
    */
-  #nameOf(server: ServerConfig, { command, args, cwd, env }: ChildSpec, profile: ClientProfile): string {
+  #nameOf(server: ServerConfig, { command, args, cwd, env, missing }: ChildSpec, profile: ClientProfile): string {
     const { protocolVersion, capabilities, clientInfo } = profile;
     const client = { capabilities, clientInfo: { name: clientInfo.name }, ...(protocolVersion && { protocolVersion }) };
     const variables = Object.entries(env).sort(([a], [b]) => (a < b ? -1 : 1));
-    const version = server.package?.found?.version ?? null;
+    // The program of a package that is not installed yet is not among the arguments.
+    const version = missing === undefined ? (server.package?.found?.version ?? null) : [missing.name, missing.version];
     const what = [command, args, cwd, variables, version, programsOf(command, args, cwd), profileKey(client, '')];
     const fingerprint = createHmac('sha256', this.#options.secret)
       .update(`trunkline catalogue\0${JSON.stringify(what)}`)

@@ -1,5 +1,5 @@
 import { constants } from 'node:os';
-import { secretsOf } from '../app/compose.js';
+import { secretsOf } from '../app/configured-servers.js';
 import { EXIT } from '../app/exit-codes.js';
 import { type GlobalOptions, openLog } from '../app/global-options.js';
 import { readConfig } from '../app/read-config.js';

@@ -16,12 +16,24 @@ export interface ConfigChanges {
   readonly gateway: readonly (keyof Config['gateway'])[];
 }
 
-/** Compares two configurations by their meaning. Comments, spaces and the order of keys do not count. */
-export function compareConfigs(before: Config, after: Config): ConfigChanges {
+/**
+ * Compares two configurations by their meaning. Comments, spaces and the order of keys do not count. `others` are the
+ * changes for clients with other variables: the largest change of each server counts.
+ */
+export function compareConfigs(
+  before: Config,
+  after: Config,
+  others: readonly { readonly key: string; readonly change: ServerChange | 'removed' }[] = [],
+): ConfigChanges {
   const known = new Map(before.servers.map((server) => [server.key, server]));
   const keys = new Set(after.servers.map(({ key }) => key));
-  const of = (change: ServerChange) =>
-    after.servers.filter((server) => changeOf(known.get(server.key), server) === change).map(({ key }) => key);
+  const largestOf = (server: ServerConfig) => {
+    const all = others.flatMap(({ key, change }) => (key === server.key ? [change] : []));
+    all.push(changeOf(known.get(server.key), server));
+    return LARGEST_FIRST.find((change) => all.includes(change));
+  };
+  const changes = after.servers.map((server) => ({ key: server.key, change: largestOf(server) }));
+  const of = (wanted: ServerChange) => changes.flatMap(({ key, change }) => (change === wanted ? [key] : []));
   const stayed = before.servers.map(({ key }) => key).filter((key) => keys.has(key));
   const stays = after.servers.map(({ key }) => key).filter((key) => known.has(key));
   const settings = Object.keys(after.gateway) as (keyof Config['gateway'])[];
@@ -36,9 +48,12 @@ export function compareConfigs(before: Config, after: Config): ConfigChanges {
   };
 }
 
-type ServerChange = 'added' | 'replaced' | 'adjusted' | 'unchanged';
+const LARGEST_FIRST = ['added', 'replaced', 'adjusted', 'unchanged'] as const;
 
-function changeOf(before: ServerConfig | undefined, after: ServerConfig): ServerChange {
+export type ServerChange = (typeof LARGEST_FIRST)[number];
+
+/** What changed between two states of one server. */
+export function changeOf(before: ServerConfig | undefined, after: ServerConfig): ServerChange {
   if (before === undefined) return 'added';
   if (!isDeepStrictEqual(ofProcess(before), ofProcess(after))) return 'replaced';
   return isDeepStrictEqual(ofTrunkline(before), ofTrunkline(after)) ? 'unchanged' : 'adjusted';
@@ -64,7 +79,7 @@ function ofProcess({ child, problem, sharing, frames }: ServerConfig) {
 
 /** The facts that apply at once, without another process. */
 function ofTrunkline(server: ServerConfig) {
-  const { child, prefix, tools, methods, trusted, calls, start, idleStopMs, approval, limits } = server;
+  const { child, prefix, tools, methods, trusted, calls, start, idleStopMs, approval, limits, variables } = server;
   const { timeouts, restart } = child ?? {};
-  return { timeouts, restart, prefix, tools, methods, trusted, calls, start, idleStopMs, approval, limits };
+  return { timeouts, restart, prefix, tools, methods, trusted, calls, start, idleStopMs, approval, limits, variables };
 }

@@ -13,6 +13,15 @@ export interface Config {
   readonly gateway: GatewayConfig;
   /** Warnings about accepted settings that are probably mistakes, each as `FILE:LINE:COL: message`. */
   readonly warnings: readonly string[];
+  /** Resolves one server for another origin; `undefined` if there is no such server. Checks nothing again. */
+  readonly serverFor: (key: string, origin: Origin) => ServerConfig | undefined;
+}
+
+/** What a server is resolved with: the values of `${NAME}`, and the working folder of the clients. */
+export interface Origin {
+  readonly environment: Readonly<Record<string, string | undefined>>;
+  /** Absolute; only `sharing: folder` uses it. */
+  readonly folder: string;
 }
 
 export interface ServerConfig {
@@ -41,8 +50,12 @@ export interface ServerConfig {
   readonly frames: FrameLimits;
   /** What the processes of one instance may use together. */
   readonly limits: ResourceLimits;
-  /** The variables that the entry refers to as `${NAME}`, with their values, so that secrets can be removed from logs. */
+  /** The names of all variables that the entry refers to as `${NAME}`, sorted. */
+  readonly variables: readonly string[];
+  /** Those of them that are set, with their values, so that secrets can be removed from logs. */
   readonly references: Readonly<Record<string, string>>;
+  /** With `sharing: folder`: the working folder of the clients. */
+  readonly folder?: string;
 }
 
 export interface ServerPackage {
@@ -75,7 +88,7 @@ export interface ToolFilter {
 }
 
 /** Which clients share a process of a server. */
-export const SHARING_MODES = ['profile', 'isolated', 'all'] as const;
+export const SHARING_MODES = ['profile', 'folder', 'isolated', 'all'] as const;
 
 type Sharing = (typeof SHARING_MODES)[number];
 

@@ -25,5 +25,6 @@ export function emptyConfig(file: string | undefined): Config {
       http: toHttpConfig({}),
     },
     warnings: [],
+    serverFor: () => undefined,
   };
 }

@@ -21,7 +21,7 @@ export function expand(text: string, variables: Variables): string {
         `write "$\${" for a literal "\${"; a default cannot contain { or }`,
       );
     }
-    const value = Object.hasOwn(variables, name) ? variables[name] : undefined;
+    const value = variableIn(name, variables);
     if (fallback !== undefined) return value || fallback;
     if (value !== undefined) return value;
     throw new ServerFault(
@@ -31,13 +31,13 @@ export function expand(text: string, variables: Variables): string {
   });
 }
 
-/** The variables that a text refers to, with their values. Variables that are not set are left out. */
-export function referencesIn(text: string, variables: Variables): Record<string, string> {
-  const found: Record<string, string> = {};
-  for (const { groups } of text.matchAll(REFERENCE)) {
-    const name = groups?.name;
-    const value = name !== undefined && Object.hasOwn(variables, name) ? variables[name] : undefined;
-    if (name !== undefined && value !== undefined) found[name] = value;
-  }
-  return found;
+/** The names of the variables that these texts refer to, sorted, each once. */
+export function namesIn(texts: readonly string[]): string[] {
+  const names = texts.flatMap((text) => [...text.matchAll(REFERENCE)].flatMap(({ groups }) => groups?.name ?? []));
+  return [...new Set(names)].sort();
+}
+
+/** The value of a variable; `undefined` if it is not set. */
+export function variableIn(name: string, variables: Variables): string | undefined {
+  return Object.hasOwn(variables, name) ? variables[name] : undefined;
 }

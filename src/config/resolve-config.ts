@@ -3,18 +3,20 @@ import { availableParallelism, homedir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
 import type { ChildSpec, PackageRequest } from '../supervision/child-spec.js';
 import type { CheckedFile, CheckedServer } from './check-file.js';
-import type { Config, ServerConfig, ServerProblem } from './config.js';
+import type { Config, Origin, ServerConfig, ServerProblem } from './config.js';
 import { formatProblem } from './config-error.js';
 import { DEMAND_EVERY_MS, MIN_START_LIMIT, STOP_KILL_AFTER_MS, SWITCH_DEFAULTS } from './defaults.js';
-import { expand, referencesIn, type Variables } from './expand.js';
+import { expand, namesIn, type Variables, variableIn } from './expand.js';
 import { checkNesting } from './nesting.js';
 import { findPackage, type InstalledPackages, parsePackage } from './package-bin.js';
 import type { ServerEntry, ServerSettings } from './schema.js';
 import { faultsAt, locateFault, ServerFault } from './server-fault.js';
 
 export interface LoadOptions {
-  /** The values of `${NAME}`. */
+  /** The variables of this process. */
   env: Variables;
+  /** What the servers are resolved with. Default: the variables and the working folder of this process. */
+  origin?: Origin;
   /** The Node that runs servers with a `package`. */
   nodePath: string;
   /** Folder of Trunkline itself, whose packages no server runs. */
@@ -24,13 +26,12 @@ export interface LoadOptions {
 }
 
 /**
- * Resolves a checked file on this machine and with these variables. If something is missing for one server, that server
- * gets a `problem`.
+ * Resolves a checked file on this machine. If something is missing for one server, that server gets a `problem`.
  */
 export function resolveConfig(
   file: string,
   checked: CheckedFile,
-  { env, nodePath, ownFolder, store }: LoadOptions,
+  { env, origin = { environment: env, folder: currentFolder() }, nodePath, ownFolder, store }: LoadOptions,
 ): Config {
   const surroundings = {
     file: resolve(file),
@@ -42,18 +43,31 @@ export function resolveConfig(
     store,
     sharedVariables: checked.sharedVariables,
   };
-  const servers = checked.servers.map((entry): ServerConfig => {
+  const resolveFor = (of: Origin, entry: CheckedServer): ServerConfig => {
     const { places, problem } = entry;
-    const server = resolveServer(entry, { ...surroundings, locate: (fault) => locateFault(fault, places) });
+    const server = resolveServer(entry, { ...surroundings, origin: of, locate: (fault) => locateFault(fault, places) });
     return problem === undefined ? server : { ...server, child: undefined, problem };
-  });
+  };
   const { startLimit, ...gateway } = checked.gateway;
   return {
     file: resolve(file),
-    servers,
+    servers: checked.servers.map((entry) => resolveFor(origin, entry)),
     gateway: { ...gateway, startLimit: startLimit ?? Math.max(MIN_START_LIMIT, availableParallelism()) },
     warnings: checked.warnings.map((warning) => formatProblem(file, warning)),
+    serverFor: (key, other) => {
+      const entry = checked.servers.find((server) => server.key === key);
+      return entry && resolveFor(other, entry);
+    },
   };
+}
+
+/** The working folder of this process; '' if it was removed. */
+function currentFolder(): string {
+  try {
+    return process.cwd();
+  } catch {
+    return '';
+  }
 }
 
 /** The facts about this machine that an entry of the file is resolved with. */
@@ -63,7 +77,10 @@ interface Surroundings {
   /** The folder of the configuration file. */
   folder: string;
   home: string;
+  /** The variables of this process. */
   env: Variables;
+  /** What the server is resolved with. */
+  origin: Origin;
   nodePath: string;
   ownFolder: string;
   /** The packages in Trunkline's own store. */
@@ -80,6 +97,8 @@ function resolveServer(
   surroundings: Surroundings,
 ): ServerConfig {
   const resolved = resolveChild(key, entry, settings, surroundings);
+  const { environment, folder } = surroundings.origin;
+  const variables = variablesOf(entry);
   return {
     key,
     prefix: entry.prefix ?? key,
@@ -99,7 +118,14 @@ function resolveServer(
       maxQueued: settings.maxQueued,
       maxWaitMs: settings.maxWait,
     },
-    references: resolved.child === undefined ? {} : references(entry, surroundings),
+    variables,
+    references: Object.fromEntries(
+      variables.flatMap((name) => {
+        const value = variableIn(name, environment);
+        return value === undefined ? [] : [[name, value]];
+      }),
+    ),
+    ...(settings.sharing === 'folder' && { folder }),
     frames: { maxFrameBytes: settings.maxFrame, maxUnwrittenBytes: settings.maxUnwritten },
     limits: resourceLimits(settings),
   };
@@ -109,9 +135,8 @@ function resourceLimits({ limits: { memory, processes } }: ServerSettings): Serv
   return { ...(memory !== undefined && { memoryBytes: memory }), ...(processes !== undefined && { processes }) };
 }
 
-function references({ args = [], command = '', cwd = '', env = {} }: ServerEntry, { env: variables }: Surroundings) {
-  const texts = [command, cwd, ...args, ...Object.values(env)];
-  return Object.assign({}, ...texts.map((text) => referencesIn(text, variables)));
+function variablesOf({ args = [], command = '', package: used = '', cwd = '', env = {} }: ServerEntry): string[] {
+  return namesIn([command, used, cwd, ...args, ...Object.values(env)]);
 }
 
 type Resolved = Pick<ServerConfig, 'child' | 'problem' | 'package'>;
@@ -131,17 +156,18 @@ function childAndPackage(
   settings: ServerSettings,
   surroundings: Surroundings,
 ): Resolved {
-  const { env, sharedVariables } = surroundings;
-  const args = (entry.args ?? []).map((arg, index) => faultsAt(['args', index], () => expand(arg, env)));
+  const { env, origin, sharedVariables } = surroundings;
+  const { environment } = origin;
+  const args = (entry.args ?? []).map((arg, index) => faultsAt(['args', index], () => expand(arg, environment)));
   const variables = Object.entries(entry.env ?? {}).map(
-    ([name, value]) => [name, faultsAt(['env', name], () => expand(value, env))] as const,
+    ([name, value]) => [name, faultsAt(['env', name], () => expand(value, environment))] as const,
   );
   const forNpm = Object.fromEntries(variables.filter(([name]) => sharedVariables.includes(name)));
   const { package: used, ...toRun } = program(entry, args, forNpm, settings, surroundings);
   const child = {
     key,
     ...toRun,
-    cwd: faultsAt(['cwd'], () => workingFolder(entry.cwd ?? '.', surroundings)),
+    cwd: faultsAt(['cwd'], () => workingFolder(entry, settings, surroundings)),
     env: Object.fromEntries(variables),
     timeouts: { startMs: settings.startTimeout, stopGraceMs: settings.stopGrace, killAfterMs: STOP_KILL_AFTER_MS },
     restart: restartPolicy(settings),
@@ -160,14 +186,18 @@ function program(
   args: readonly string[],
   forNpm: PackageRequest['env'],
   { installTimeout }: ServerSettings,
-  { folder, home, env, nodePath, ownFolder, store }: Surroundings,
+  { folder, home, origin: { environment }, nodePath, ownFolder, store }: Surroundings,
 ): Program {
   if (shown === undefined) {
     const label = firstWord(command);
-    return { command: faultsAt(['command'], () => commandPath(expand(command, env), folder, home)), label, args };
+    return {
+      command: faultsAt(['command'], () => commandPath(expand(command, environment), folder, home)),
+      label,
+      args,
+    };
   }
   return faultsAt(['package'], () => {
-    const wanted = parsePackage(expand(shown, env), shown);
+    const wanted = parsePackage(expand(shown, environment), shown);
     const request = { shown, ...wanted, bin, installScripts, env: forNpm, budgetMs: installTimeout };
     const found = findPackage({ request, configFolder: folder, ownFolder, ...(store && { store }) });
     if (found === undefined) return { command: nodePath, args, missing: request, package: { request } };
@@ -193,12 +223,23 @@ function commandPath(command: string, folder: string, home: string): string {
   return /^\.\.?[\\/]/.test(expanded) ? resolve(folder, expanded) : expanded;
 }
 
-function workingFolder(cwd: string, { folder, home, env }: Surroundings): string {
-  const path = resolve(folder, expandHome(expand(cwd, env), home));
+function workingFolder(entry: ServerEntry, { sharing }: ServerSettings, surroundings: Surroundings): string {
+  const { folder, home, origin } = surroundings;
+  if (sharing === 'folder' && entry.cwd === undefined) return folderOfClient(origin.folder);
+  const { cwd = '.' } = entry;
+  const path = resolve(folder, expandHome(expand(cwd, origin.environment), home));
   if (isFolder(path)) return path;
   throw new ServerFault(
     `the folder ${cwd} does not exist; expected a folder to run the server in`,
     `create the folder, or correct \`cwd\`, which is relative to ${folder}`,
+  );
+}
+
+function folderOfClient(path: string): string {
+  if (isFolder(path)) return path;
+  throw new ServerFault(
+    `the working folder of the client does not exist${path === '' ? '' : `: ${path}`}; with \`sharing: folder\`, the server runs there`,
+    'start the client in a folder that exists, or set `cwd`',
   );
 }
 

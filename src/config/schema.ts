@@ -48,7 +48,7 @@ const settings = z.strictObject({
   sharing: oneOf(
     SHARING_MODES,
     DEFAULTS.sharing,
-    'Which clients share a process of the server: clients that look identical to the server (profile), no clients (isolated), or all clients (all).',
+    'Which clients share a process of the server: clients that look identical to the server (profile), those of them that run in the same folder (folder), no clients (isolated), or all clients (all).',
   ),
   start: oneOf(
     START_MODES,
@@ -151,7 +151,7 @@ const serverFields = z.strictObject(
       'Arguments, passed without a shell. Relative paths are relative to `cwd`.',
     ),
     cwd: text(
-      'Working directory, relative to the folder of this file. Default: the folder of this file.',
+      'Working directory, relative to the folder of this file. Default: the folder of this file; with `sharing: folder`, the working folder of the client.',
       'the path of a folder',
     ),
     env: described(

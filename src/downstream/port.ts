@@ -24,6 +24,16 @@ export interface ClientFacts {
   readonly profile: ClientProfile;
   /** The key of the one server that the client wants to see unchanged. Absent: all servers, merged. */
   readonly server?: string | undefined;
+  /** Where the client's process runs. Absent for clients whose environment is the gateway's own. */
+  readonly origin?: ClientOrigin | undefined;
+}
+
+/** The environment and the working folder of a client's process. */
+export interface ClientOrigin {
+  /** The variables that the configuration names, with the client's values; unset ones are absent. */
+  readonly environment: Readonly<Record<string, string>>;
+  /** The client's working folder, absolute. */
+  readonly folder: string;
 }
 
 /** One client's session with the gateway. */

@@ -2,6 +2,7 @@ import type { SplicedMessage } from '../json/splice.js';
 import type { MessageSink } from '../jsonrpc/message.js';
 import type { RpcError } from '../jsonrpc/rpc-error.js';
 import type { Envelope, Rejection } from '../mcp/envelope.js';
+import type { ClientOrigin } from './port.js';
 
 /*
  * The port between transports and protocol eras. A transport (stdio, HTTP) reads messages and hands each one to
@@ -15,6 +16,8 @@ export interface TransportSession {
   readonly principal: string;
   /** The key of the one server that the client wants to see unchanged. Absent: all servers, merged. */
   readonly server?: string | undefined;
+  /** Where the client's process runs. Absent for clients whose environment is the gateway's own. */
+  readonly origin?: ClientOrigin | undefined;
   /** Whether a message that belongs to no request reaches the client now. */
   readonly isListening: boolean;
   /**

@@ -1,5 +1,13 @@
-import type { ClientFacts, DownstreamClient, Exchange, GatewayPort, GatewaySession } from '../downstream/port.js';
+import type {
+  ClientFacts,
+  ClientOrigin,
+  DownstreamClient,
+  Exchange,
+  GatewayPort,
+  GatewaySession,
+} from '../downstream/port.js';
 import type { OnInternalError } from '../errors/error-boundary.js';
+import type { ClientProfile } from '../mcp/client-profile.js';
 import type { NotificationEnvelope } from '../mcp/envelope.js';
 import { METHODS } from '../mcp/methods.js';
 import type { Hmac } from '../mcp/task-id.js';
@@ -8,6 +16,7 @@ import type { Clock } from '../timing/clock.js';
 import type { WorkTime } from '../timing/work-time.js';
 import type { ServerRequest } from '../upstream/port.js';
 import { type Catalogs, mergeCatalogs } from './catalog/catalogs.js';
+import { ClientBackends } from './client-backends.js';
 import type { ClientView } from './client-view.js';
 import { ClientViews } from './client-views.js';
 import { composeInstructions } from './instructions.js';
@@ -20,13 +29,19 @@ import { LogLevelRouter } from './reverse/log-level-router.js';
 import { NotificationRouter } from './reverse/notification-router.js';
 import { ServerRequests } from './reverse/server-requests.js';
 import { Subscriptions } from './reverse/subscriptions.js';
-import { instructingServer, serverHandshake } from './server-handshake.js';
+import { handshakeOf, instructingServer, serverHandshake } from './server-handshake.js';
 import type { OwnTool } from './status/own-tool.js';
 import { Tasks } from './tasks/tasks.js';
 
 export interface GatewayOptions extends Omit<BackendPoolOptions, 'create'>, GatewaySettings {
   /** Creates a backend with an id of its own. Its server learns of the client once `profile` resolves. */
-  readonly create: (...args: [...Parameters<BackendPoolOptions['create']>, ListenerFor]) => RunningBackend;
+  readonly create: (
+    server: string,
+    id: string,
+    profile: Promise<ClientProfile>,
+    listenerFor: ListenerFor,
+    origin: ClientOrigin | undefined,
+  ) => RunningBackend;
   readonly clock: Clock;
   readonly workTime?: WorkTime | undefined;
   /** Seals what ends with this process: cursors and the ids of clients' tasks. */
@@ -70,6 +85,7 @@ export class Gateway implements GatewayPort {
   readonly #serverRequests: ServerRequests;
   readonly #notifications: NotificationRouter;
   readonly #draining: Draining;
+  readonly #backends: ClientBackends;
   readonly #clients = new Map<DownstreamClient, Connected>();
   readonly #views: ClientViews;
   #isReady = false;
@@ -101,8 +117,10 @@ export class Gateway implements GatewayPort {
     });
     this.#pool = new BackendPool({
       ...options,
-      create: (key, id, profile) => options.create(key, id, profile, (backend) => this.#listenerFor(backend)),
+      create: (key, id, profile, origin) =>
+        options.create(key, id, profile, (backend) => this.#listenerFor(backend), origin),
     });
+    this.#backends = new ClientBackends({ pool: this.#pool, subscriptions: this.#subscriptions, logs: this.#logs });
   }
 
   /** All servers with their backends. */
@@ -129,14 +147,11 @@ export class Gateway implements GatewayPort {
   }
 
   open(client: DownstreamClient, facts: ClientFacts): GatewaySession {
-    const keys = facts.server === undefined ? [...this.#pool.keys] : [facts.server];
-    const backends = keys.map((key) => this.#pool.claim(key, client, facts));
+    const backends = this.#backends.join(client, facts);
     const view = this.#views.of(backends, facts.server !== undefined);
     view.clients.add(client);
     const connected: Connected = { facts, view };
     this.#clients.set(client, connected);
-    // A new client has no level yet, and gets what the servers send.
-    for (const backend of backends) this.#logs.adjust(backend);
     this.#report('client.connected', facts);
     const only = facts.server === undefined ? undefined : backends[0];
     const instructions = () => this.#instructions([...connected.view.backends.values()]);
@@ -209,17 +224,7 @@ export class Gateway implements GatewayPort {
   #moveClient(client: DownstreamClient, connected: Connected, hasOwnChanged: boolean): void {
     const { facts, view } = connected;
     const isAlone = facts.server !== undefined;
-    const keys = [...this.#pool.keys].filter((key) => !isAlone || key === facts.server);
-    const backends = keys.map((key) => {
-      const before = view.backends.get(key);
-      if (before !== undefined && this.#pool.includes(before)) return before;
-      const now = this.#pool.claim(key, client, facts);
-      this.#logs.adjust(now);
-      if (before === undefined) return now;
-      now.copyListsFrom(before);
-      this.#subscriptions.move(client, before, now);
-      return now;
-    });
+    const backends = this.#backends.move(client, facts, view.backends);
     const old = [...view.backends.values()];
     const isSame = backends.length === old.length && backends.every((backend, at) => backend === old[at]);
     if (isSame && (isAlone || !hasOwnChanged)) {
@@ -230,10 +235,9 @@ export class Gateway implements GatewayPort {
     connected.view.adopt(client, view);
   }
 
-  /** The handshake of the client's process, or of another process of the server until that one is ready. */
+  /** The handshake of the client's process, or of one that runs alike until that one is ready. */
   #handshake(own: Backend): Backend['handshake'] {
-    const all = [own, ...this.#pool.of(own.key)];
-    return (all.find(({ dispatcher }) => dispatcher.connection !== undefined) ?? own).handshake;
+    return handshakeOf([own, ...this.#pool.alike(own)]);
   }
 
   #instructions(backends: readonly Backend[]): string {
@@ -270,13 +274,8 @@ export class Gateway implements GatewayPort {
     this.#report('client.left', facts);
     view.clients.delete(client);
     const backends = [...view.backends.values(), ...this.#drainingOf(client)];
-    this.#subscriptions.drop(client, backends);
     this.#tasks.left(client, backends);
-    this.#logs.drop(client);
-    for (const backend of backends) {
-      this.#pool.release(backend, client);
-      this.#logs.adjust(backend);
-    }
+    this.#backends.leave(client, backends);
     if (view.clients.size === 0) this.#views.end(view);
   }
 

@@ -21,6 +21,11 @@ export async function serverHandshake(backend: Backend, waitMs: number): Promise
   return { kind: 'failed', failure };
 }
 
+/** The handshake of the first of these backends that has a process, or what the first one knows from the cache. */
+export function handshakeOf([own, ...others]: readonly [Backend, ...Backend[]]): Backend['handshake'] {
+  return ([own, ...others].find(({ dispatcher }) => dispatcher.connection !== undefined) ?? own).handshake;
+}
+
 /** What the instructions need of a backend and of a handshake of its server; nothing without a handshake. */
 export function instructingServer(backend: Backend, handshake: Backend['handshake']): InstructingServer[] {
   if (handshake === undefined) return [];

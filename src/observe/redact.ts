@@ -8,18 +8,65 @@ export type Redact = (text: string) => string;
 
 const REDACTED = '[redacted]';
 
+/** A server may write a secret for a while after the last client that brought it has left. */
+const MAX_OUTDATED = 256;
+
+interface Known {
+  readonly source: SecretSource;
+  /** How many need the source to be known. */
+  uses: number;
+}
+
 /** Collects secrets while the process runs: the log opens before the configuration is read. */
 export class KnownSecrets {
-  /** Secrets are never forgotten: output of a server can be logged long after its configuration has changed. */
-  readonly #sources = new Map<string, SecretSource>();
-  #redact = createRedactor([]);
+  /** By their content. */
+  readonly #sources = new Map<string, Known>();
+  /** The sources that nothing needs any more, the longest outdated first. */
+  readonly #outdated = new Set<string>();
+  /** Absent after a change. */
+  #redact: Redact | undefined;
 
+  /** Secrets of the configuration are never forgotten: output can be logged long after the configuration has changed. */
   know(sources: readonly SecretSource[]): void {
-    for (const { env, args } of sources) this.#sources.set(JSON.stringify([env, args]), { env, args });
-    this.#redact = createRedactor([...this.#sources.values()]);
+    this.knowWhile(sources);
   }
 
-  readonly redact: Redact = (text) => this.#redact(text);
+  /** Knows secrets of some clients until the returned function is called, and the latest of them for longer. */
+  knowWhile(sources: readonly SecretSource[]): () => void {
+    const keys = sources.map((source) => this.#use(source));
+    return () => {
+      for (const key of keys.splice(0)) this.#leave(key);
+    };
+  }
+
+  readonly redact: Redact = (text) => {
+    this.#redact ??= createRedactor([...this.#sources.values()].map(({ source }) => source));
+    return this.#redact(text);
+  };
+
+  #use({ env, args }: SecretSource): string {
+    const key = JSON.stringify([env, args]);
+    const known = this.#sources.get(key) ?? { source: { env, args }, uses: 0 };
+    if (known.uses === 0 && !this.#outdated.delete(key)) {
+      this.#sources.set(key, known);
+      this.#redact = undefined;
+    }
+    known.uses += 1;
+    return key;
+  }
+
+  #leave(key: string): void {
+    const known = this.#sources.get(key);
+    if (known === undefined) return;
+    known.uses -= 1;
+    if (known.uses > 0) return;
+    this.#outdated.add(key);
+    if (this.#outdated.size <= MAX_OUTDATED) return;
+    const [oldest = key] = this.#outdated;
+    this.#outdated.delete(oldest);
+    this.#sources.delete(oldest);
+    this.#redact = undefined;
+  }
 }
 
 /**

@@ -7,7 +7,7 @@ import type { ServerConfig } from '../../src/config/config.js';
 import type { ClientProfile } from '../../src/mcp/client-profile.js';
 import type { ChildSpec } from '../../src/supervision/child-spec.js';
 import { folderWith } from '../config/files.js';
-import { loadServer } from '../config/loading.js';
+import { load, loadServer } from '../config/loading.js';
 import { bytesOf, scan } from '../support/wire.js';
 
 const PROFILE: ClientProfile = {
@@ -70,6 +70,20 @@ describe('what a server offered in the last run', () => {
     const last = keeping('secret', folder);
     expect(last.catalogues.of(server, child, PROFILE).find()).toMatchObject({ capabilities: { tools: {} } });
     expect([...next.ignored, ...last.ignored]).toEqual([]);
+  });
+
+  it('is not that of another package which is not installed either', async () => {
+    const { folder, catalogues } = keeping();
+    const config = load(`servers: { own: { package: "\${PART}" } }`);
+    const entryOf = (PART: string, of = catalogues) => {
+      const server = config.serverFor('own', { environment: { PART }, folder: '/' });
+      if (server?.child === undefined) throw new Error('no child');
+      return of.of(server, server.child, PROFILE);
+    };
+    entryOf('one').putMissed('failed');
+    await catalogues.settled();
+    const next = keeping('secret', folder).catalogues;
+    expect([entryOf('one', next).find(), entryOf('two', next).find()]).toEqual(['missed', undefined]);
   });
 
   it('is remembered as missed when the server came too late in four runs', async () => {

@@ -77,9 +77,31 @@ servers:
     ['stopGrace', 'stopGrace: 1s'],
     ['restart', 'restart: { budget: 1 }'],
     ['limits', 'limits: { memory: 1GiB }'],
+    ['the naming of a variable', `env: { K: "\${UNSET:-v}" }`],
   ])('leaves the process alone when only %s changes', (_what, member) => {
-    const after = BEFORE.replace('args: [one]', `args: [one], ${member}`);
+    const entry = BEFORE.replace(member.startsWith('env') ? ', env: { K: v }' : /$^/, '');
+    const after = entry.replace('args: [one]', `args: [one], ${member}`);
     expect(changes(BEFORE, after)).toStrictEqual({ ...NOTHING, adjusted: ['a'], unchanged: ['b', 'c'] });
+  });
+
+  test('counts the largest change of each server, for clients with other variables too', () => {
+    const [before, after] = [load(BEFORE), load(BEFORE)];
+    const servers = after.servers.map((server) => ({
+      ...server,
+      child: before.servers.find(({ key }) => key === server.key)?.child,
+    }));
+    const others = (
+      ['a replaced', 'a unchanged', 'c adjusted', 'c replaced', 'b adjusted', 'gone removed'] as const
+    ).map((text) => {
+      const [key = '', change] = text.split(' ');
+      return { key, change: change as 'replaced' };
+    });
+    expect(compareConfigs(before, { ...after, servers }, others)).toStrictEqual({
+      ...NOTHING,
+      replaced: ['a', 'c'],
+      adjusted: ['b'],
+      unchanged: [],
+    });
   });
 
   test('counts a server that is disabled as removed', () => {

@@ -44,6 +44,7 @@ describe('a server of the file', () => {
           maxQueued: 64,
           maxWaitMs: 10_000,
         },
+        variables: [],
         references: {},
         frames: { maxFrameBytes: 67_108_864, maxUnwrittenBytes: 4_194_304 },
         limits: {},

@@ -253,6 +253,39 @@ describe('a server that is changed', () => {
     expect(updates).toHaveLength(1);
   });
 
+  it('is another one only for the clients whose variables it names from then on', async () => {
+    const capabilities = { resources: { subscribe: true }, logging: {}, tools: {} };
+    const a = { ...offering({ resources: [URI], capabilities }), tools: ['x'] };
+    const { change, servers, server, client, connect, clock } = await running({ a });
+    const other = await connect({ origin: { environment: { KEY: '1' }, folder: '/' } });
+    const process = server('a').child;
+    const replyTo = (child: typeof process) => child.reply('resources/subscribe');
+    other.request('s', 'resources/subscribe', { uri: URI });
+    replyTo(process);
+    for (const each of [client, other]) each.call('before', 'a__x');
+    await settle();
+    change({ ...servers, a: { ...servers.a, variables: ['KEY'] } });
+    await server('a~2').start();
+    // Nothing is lost of what was in flight, and what the other client had subscribed to has moved.
+    process.answer(0);
+    process.answer(1);
+    await settle();
+    expect([client, other].map((each) => each.answerTo('before')?.error)).toEqual([undefined, undefined]);
+    expect(process.asked('resources/unsubscribe').map(({ params }) => params.uri)).toEqual([URI]);
+    expect(
+      server('a~2')
+        .child.asked('resources/subscribe')
+        .map(({ params }) => params.uri),
+    ).toEqual([URI]);
+    for (const each of [client, other]) each.call('after', 'a__x');
+    await settle();
+    expect([process.calls.length, server('a~2').child.calls.length]).toEqual([3, 1]);
+    expect([...server('a').backend.clients]).toEqual([client.downstream]);
+    for (const each of [client, other]) each.session.close();
+    clock.advance(600_000);
+    expect([server('a').isEnded, server('a~2').isEnded]).toEqual([true, true]);
+  });
+
   it('is started only when the old process is gone if there may be only one', async () => {
     const { change, servers, server, client } = await running({ a: { sharing: 'all' } });
     client.call(1, 'a__x');

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { createRedactor } from '../../src/observe/redact.js';
+import { createRedactor, KnownSecrets } from '../../src/observe/redact.js';
 import { cpuMsOf } from '../support/cpu-time.js';
 
 const CANARY = 'canary-0f3a9c';
@@ -249,5 +249,40 @@ describe('what looks like a secret', () => {
         piece,
       ).toBeLessThan(50);
     }
+  });
+});
+
+describe('the secrets of clients', () => {
+  const source = (index: number) => [{ env: { API_KEY: `secret-${index}-of-a-client` }, args: [] }];
+  const text = 'secret-0-of-a-client';
+
+  it('are known while a server has them, and the latest of them for longer', () => {
+    const secrets = new KnownSecrets();
+    const forget = secrets.knowWhile(source(0));
+    for (let index = 1; index <= 1_000; index += 1) secrets.knowWhile(source(index))();
+    expect(secrets.redact(text)).toBe('[redacted]');
+    forget();
+    for (let index = 1_001; index <= 1_256; index += 1) {
+      expect(secrets.redact(text)).toBe('[redacted]');
+      secrets.knowWhile(source(index))();
+    }
+    expect(secrets.redact(text)).toBe(text);
+  });
+
+  it('stay known while another server has the same ones', () => {
+    const secrets = new KnownSecrets();
+    const [first] = [0, 0].map((index) => secrets.knowWhile(source(index)));
+    first?.();
+    first?.();
+    for (let index = 1; index <= 1_000; index += 1) secrets.knowWhile(source(index))();
+    expect(secrets.redact(text)).toBe('[redacted]');
+  });
+
+  it('are never forgotten if they are secrets of the configuration too', () => {
+    const secrets = new KnownSecrets();
+    secrets.know(source(0));
+    secrets.knowWhile(source(0))();
+    for (let index = 1; index <= 1_000; index += 1) secrets.knowWhile(source(index))();
+    expect(secrets.redact(text)).toBe('[redacted]');
   });
 });

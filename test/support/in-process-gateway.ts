@@ -8,8 +8,10 @@ import { fileURLToPath } from 'node:url';
 import { pino } from 'pino';
 import { onTestFinished } from 'vitest';
 import { createEraChooser } from '../../src/app/choose-era.js';
-import { type Composition, compose } from '../../src/app/compose.js';
+import { type Changed, type Composition, compose } from '../../src/app/compose.js';
 import { createPlatform } from '../../src/app/platform.js';
+import type { Config } from '../../src/config/config.js';
+import type { ClientOrigin } from '../../src/downstream/port.js';
 import { ClientPipe } from '../../src/downstream/stdio/client-pipe.js';
 import { reportStatus } from '../../src/gateway/status/status.js';
 import type { ServerReport } from '../../src/gateway/status/status-report.js';
@@ -39,6 +41,8 @@ export interface InProcessOptions {
   readonly unfinishedLines?: UnfinishedLines;
   /** In place of our own. */
   readonly environment?: Readonly<Record<string, string | undefined>>;
+  /** Whether servers may be unable to run with this environment. */
+  readonly mayHaveProblems?: boolean;
 }
 
 /** A change of a child, in milliseconds on the clock of the gateway. */
@@ -65,6 +69,7 @@ export class InProcessGateway {
   readonly log: string[] = [];
   readonly #left: NothingLeft;
   readonly #clients: InProcessClient[] = [];
+  readonly #environment: Readonly<Record<string, string | undefined>>;
 
   /** For the running test, after which it is ended. */
   static start(options: InProcessOptions): InProcessGateway {
@@ -73,16 +78,15 @@ export class InProcessGateway {
     return gateway;
   }
 
-  constructor({ servers, gateway = {}, clock, unfinishedLines, environment = process.env }: InProcessOptions) {
+  constructor(options: InProcessOptions) {
+    const { servers, gateway = {}, clock, unfinishedLines, environment = process.env, mayHaveProblems } = options;
     this.#left = new NothingLeft(this.folder);
     const platform = createPlatform();
     this.clock = new CountedClock(clock ?? platform.clock);
-    const file = this.file('trunkline.yaml');
-    const entries = Object.entries(servers).map(([key, entry]) => [key, this.#entry(entry)]);
-    writeFileSync(file, JSON.stringify({ servers: Object.fromEntries(entries), gateway }));
-    const config = loadConfig(file, { env: environment, nodePath: process.execPath });
+    this.#environment = environment;
+    const config = this.#load(servers, gateway);
     const problem = config.servers.find((server) => server.problem !== undefined)?.problem;
-    if (problem !== undefined) throw new Error(problem.message);
+    if (problem !== undefined && mayHaveProblems !== true) throw new Error(problem.message);
     this.composition = compose({
       config,
       platform: { ...platform, clock: this.clock, ...(unfinishedLines && { unfinishedLines }) },
@@ -111,9 +115,14 @@ export class InProcessGateway {
     }
   }
 
-  /** A client that is initialized. */
-  async connect(capabilities: Message = {}): Promise<InProcessClient> {
-    const client = new InProcessClient(this.composition, this.clock);
+  /** Applies another configuration. */
+  change(servers: Entries): Changed {
+    return this.composition.change(this.#load(servers, {}));
+  }
+
+  /** A client that is initialized; with an origin, its environment and its folder are not those of the gateway. */
+  async connect(capabilities: Message = {}, origin?: ClientOrigin): Promise<InProcessClient> {
+    const client = new InProcessClient(this.composition, this.clock, origin);
     this.#clients.push(client);
     const clientInfo = { name: 'test', version: '1' };
     await client.request('initialize', { protocolVersion: '2025-11-25', capabilities, clientInfo });
@@ -166,9 +175,16 @@ export class InProcessGateway {
     }
   }
 
+  #load(servers: Entries, gateway: Readonly<Record<string, unknown>>): Config {
+    const file = this.file('trunkline.yaml');
+    const entries = Object.entries(servers).map(([key, entry]) => [key, this.#entry(entry)]);
+    writeFileSync(file, JSON.stringify({ servers: Object.fromEntries(entries), gateway }));
+    return loadConfig(file, { env: this.#environment, nodePath: process.execPath });
+  }
+
   #entry(entry: Readonly<Record<string, unknown>>): object {
-    if ('command' in entry) return entry;
     const given = ((entry.args as string[] | undefined) ?? []).map((arg) => arg.replaceAll('RUN', this.folder));
+    if ('command' in entry) return { ...entry, args: given };
     return { ...entry, command: 'node', args: [FAULTY, ...given, `run=${this.folder}`] };
   }
 }
@@ -181,7 +197,7 @@ export class InProcessClient {
   readonly #waiting = new Map<string, (answer: Message) => void>();
   #lastId = 0;
 
-  constructor({ gateway, platform }: Composition, clock: Clock) {
+  constructor({ gateway, platform }: Composition, clock: Clock, origin: ClientOrigin | undefined) {
     const serverInfo = { name: 'trunkline', version: '1.2.3' };
     this.received.onLine = (line) => this.#receive(JSON.parse(line));
     this.session = new ClientPipe({
@@ -189,6 +205,7 @@ export class InProcessClient {
       chooseEra: createEraChooser({ ...platform, clock }, gateway, serverInfo),
       sink: this.received,
       principal: 'somebody',
+      origin,
       onInternalError: platform.internalErrors.onInternalError,
     });
   }

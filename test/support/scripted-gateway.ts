@@ -1,7 +1,7 @@
 // The whole gateway in memory: servers and clients that the test plays, on a clock that the test moves. No process is
 // started, so that most tests of the gateway belong here.
 import { legacyEra } from '../../src/downstream/legacy/legacy-session.js';
-import type { DownstreamClient, GatewayPort } from '../../src/downstream/port.js';
+import type { ClientOrigin, DownstreamClient, GatewayPort } from '../../src/downstream/port.js';
 import { ClientPipe } from '../../src/downstream/stdio/client-pipe.js';
 import type { EraSession } from '../../src/downstream/transport.js';
 import type { CatalogueContent } from '../../src/gateway/catalog/cached-catalogue.js';
@@ -44,6 +44,8 @@ export interface ServerScript {
   readonly isMisconfigured?: boolean;
   readonly isTrusted?: boolean;
   readonly sharing?: Sharing;
+  /** The variables that the configuration names for it. */
+  readonly variables?: readonly string[];
   /** Methods that the configuration says it answers. */
   readonly methods?: readonly string[];
   readonly retryInMs?: () => number | undefined;
@@ -101,6 +103,7 @@ interface ScriptedServerOptions {
   readonly profile: Promise<ClientProfile>;
   readonly events: EventSink;
   readonly listenerFor: ListenerFor;
+  readonly origin: ClientOrigin | undefined;
 }
 
 /** A backend whose processes the test starts and ends, in the order that supervision does. */
@@ -127,13 +130,20 @@ export class ScriptedServer {
   /** What its process is told of the client. */
   readonly profile: Promise<ClientProfile>;
   readonly id: string;
+  /** Of the client that it was created for. */
+  readonly origin: ClientOrigin | undefined;
   /** Whether the gateway wants its process to run. */
   isToRun = false;
   /** No client uses it any more. */
   isEnded = false;
 
-  constructor(key: string, script: ServerScript, { clock, id, profile, events, listenerFor }: ScriptedServerOptions) {
+  constructor(
+    key: string,
+    script: ServerScript,
+    { clock, id, profile, events, listenerFor, origin }: ScriptedServerOptions,
+  ) {
     this.id = id;
+    this.origin = origin;
     this.profile = profile;
     this.script = script;
     this.limits = { ...LIMITS, ...script.limits };
@@ -237,12 +247,20 @@ export function scriptGateway({
   /** By id: the key for the first of a server. */
   const scripted = new Map<string, ScriptedServer>();
   let scripts = servers;
-  const pooled = () => Object.entries(scripts).map(([key, { sharing = 'all' }]) => ({ key, sharing }));
+  const pooled = () =>
+    Object.entries(scripts).map(([key, { sharing = 'all', isMisconfigured = false, variables = [] }]) => ({
+      key,
+      sharing,
+      isMisconfigured,
+      variantOf: (origin: ClientOrigin = OWN_ORIGIN) =>
+        JSON.stringify([variables.map((name) => origin.environment[name]), sharing === 'folder' && origin.folder]),
+    }));
   const gateway = new Gateway({
     clock,
     servers: pooled(),
-    create: (key, id, profile, listenerFor) => {
-      const instance = new ScriptedServer(key, scripts[key] ?? {}, { clock, id, profile, events, listenerFor });
+    create: (key, id, profile, listenerFor, origin) => {
+      const options = { clock, id, profile, events, listenerFor, origin };
+      const instance = new ScriptedServer(key, scripts[key] ?? {}, options);
       scripted.set(id, instance);
       return {
         backend: instance.backend,
@@ -273,8 +291,9 @@ export function scriptGateway({
   /** Applies another configuration; the `replaced` servers get a new process. */
   const change = (next: GatewayScript['servers'], replaced: readonly string[] = [], settings: GlobalOptions = {}) => {
     scripts = next;
+    const retired = [...scripted.values()].flatMap(({ id, backend: { key } }) => (replaced.includes(key) ? [id] : []));
     gateway.change(
-      { servers: pooled(), replaced: new Set(replaced), idleStopMs: 600_000 },
+      { servers: pooled(), replaced: new Set(replaced), retired: new Set(retired), idleStopMs: 600_000 },
       { ownTools, startupWaitMs, maxInstructionsBytes: MAX_INSTRUCTIONS_BYTES, ...settings },
     );
   };
@@ -284,12 +303,16 @@ export function scriptGateway({
 
 const MAX_INSTRUCTIONS_BYTES = 8_192;
 
+/** Where the gateway itself runs. */
+export const OWN_ORIGIN: ClientOrigin = { environment: {}, folder: '/own' };
+
 type GlobalOptions = Partial<GatewaySettings>;
 
 /** Who a client is, and which server it wants to see alone. */
 export interface Who {
   readonly principal?: string;
   readonly server?: string;
+  readonly origin?: ClientOrigin | undefined;
 }
 
 /** A client that the test plays, at the other end of a real pipe and session. */
@@ -301,7 +324,7 @@ export class ScriptedClient {
   #downstream: DownstreamClient | undefined;
   #eraSession: EraSession | undefined;
 
-  constructor(gateway: GatewayPort, clock: FakeClock, { principal = 'somebody', server }: Who = {}) {
+  constructor(gateway: GatewayPort, clock: FakeClock, { principal = 'somebody', server, origin }: Who = {}) {
     const observed: GatewayPort = {
       open: (client, facts) => {
         this.#downstream = client;
@@ -323,6 +346,7 @@ export class ScriptedClient {
       sink: this.received,
       principal,
       server,
+      origin,
       onGone: () => {
         this.isGone = true;
       },

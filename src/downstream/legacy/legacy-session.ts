@@ -206,7 +206,8 @@ class LegacySession implements DownstreamClient, EraSession {
     this.#phase = 'initialized';
     const profile = readProfile(request);
     if (this.#transport.server === undefined) this.#serverRequests.declare(profile.capabilities);
-    const gatewaySession = gateway.open(this, { profile, server: this.#transport.server });
+    const { server, origin } = this.#transport;
+    const gatewaySession = gateway.open(this, { profile, server, origin });
     this.#gatewaySession = gatewaySession;
     const { initializeResult } = gatewaySession;
     if (initializeResult === undefined) {

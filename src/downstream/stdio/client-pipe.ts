@@ -6,6 +6,7 @@ import { type MessageEnds, readMessageEnds } from '../../jsonrpc/message-ends.js
 import { RPC_CODES, RpcError } from '../../jsonrpc/rpc-error.js';
 import { type Envelope, type Rejection, rejectionReply, type ScanEnvelope } from '../../mcp/envelope.js';
 import { EraSessions } from '../era-sessions.js';
+import type { ClientOrigin } from '../port.js';
 import type { ChooseEra, ReplyChannel, TransportSession } from '../transport.js';
 
 export interface ClientPipeOptions {
@@ -22,6 +23,8 @@ export interface ClientPipeOptions {
    * has by default. `message` is absent for a line that was dropped.
    */
   readonly openReply?: ((pipe: ReplyChannel, message?: Envelope | Rejection) => ReplyChannel) | undefined;
+  /** Where the client's process runs. Absent if its environment is the gateway's own. */
+  readonly origin?: ClientOrigin | undefined;
   /** Called when the session has nothing left to serve. */
   readonly onGone?: (() => void) | undefined;
   /** Reports internal errors, each of which fails one message. Without it they are thrown to the caller. */
@@ -35,6 +38,7 @@ export class ClientPipe implements TransportSession, ReplyChannel {
   readonly isListening = true;
   readonly principal: string;
   readonly server: string | undefined;
+  readonly origin: ClientOrigin | undefined;
   readonly #options: ClientPipeOptions;
   readonly #sink: MessageSink;
   readonly #sessions: EraSessions;
@@ -47,6 +51,7 @@ export class ClientPipe implements TransportSession, ReplyChannel {
     this.principal = options.principal;
     this.server = options.server;
     this.#openReply = options.openReply;
+    this.origin = options.origin;
     this.#sessions = new EraSessions(options.chooseEra, this);
   }
 

@@ -13,7 +13,7 @@ import { timedReader, type WorkTime } from '../../timing/work-time.js';
 import { ClientPipe, type ClientPipeOptions } from './client-pipe.js';
 
 export interface StdioTransportOptions
-  extends Pick<ClientPipeOptions, 'scan' | 'chooseEra' | 'principal' | 'onInternalError'> {
+  extends Pick<ClientPipeOptions, 'scan' | 'chooseEra' | 'principal' | 'onInternalError' | 'origin'> {
   /** Begins to read: passes all bytes of the client to the reader, and returns the stream that they are from. */
   readonly read: (reader: ByteReader) => Readable;
   readonly output: Writable;
@@ -62,7 +62,7 @@ export interface StdioTransport {
 /** Serves the one client at the other end of stdin and stdout. */
 export function openStdioTransport(options: StdioTransportOptions): StdioTransport {
   const { output, maxLineBytes, unfinishedLines, bufferPool, onEnd, onInputEnd } = options;
-  const { scan, chooseEra, principal, onInternalError } = options;
+  const { scan, chooseEra, principal, onInternalError, origin } = options;
   const backpressure = options.backpressure.client();
   const onUnread = (unwrittenBytes: number) => {
     client.close();
@@ -73,7 +73,7 @@ export function openStdioTransport(options: StdioTransportOptions): StdioTranspo
     input: { pause: () => input.pause(), resume: () => input.resume() },
   });
   const framing = options.framing?.(sink);
-  const client = new ClientPipe({ scan, chooseEra, principal, onInternalError, sink, ...framing });
+  const client = new ClientPipe({ scan, chooseEra, principal, onInternalError, origin, sink, ...framing });
   let hasEnded = false;
   const end = () => {
     if (hasEnded) return;

@@ -1,23 +1,24 @@
-import type { ClientFacts, DownstreamClient } from '../../downstream/port.js';
+import type { ClientFacts, ClientOrigin, DownstreamClient } from '../../downstream/port.js';
 import type { ClientProfile } from '../../mcp/client-profile.js';
 import type { Clock } from '../../timing/clock.js';
 import type { Backend } from './backend.js';
 import {
   ALL,
   Instance,
+  type InstanceOptions,
   type PooledServer,
   type RunningBackend,
-  type Scope,
   ServerInstances,
   type Sharing,
-  scopeOf,
 } from './instances.js';
 
 /** A new set of servers, from a new configuration. */
 export interface PoolChange {
   readonly servers: readonly PooledServer[];
-  /** Keys of the servers that need a new process. */
+  /** Keys of the servers whose program has changed for at least some clients. */
   readonly replaced: ReadonlySet<string>;
+  /** Ids of the instances whose clients need another process. */
+  readonly retired: ReadonlySet<string>;
   readonly idleStopMs: number;
 }
 
@@ -32,8 +33,13 @@ export interface BackendPoolOptions {
   readonly clock: Clock;
   /** In the order of the configuration. */
   readonly servers: readonly PooledServer[];
-  /** Creates a backend with a unique id. Its process waits for `profile` before the handshake. */
-  readonly create: (server: string, id: string, profile: Promise<ClientProfile>) => RunningBackend;
+  /** Creates a backend with a unique id. Its process runs as `origin` says, and waits for `profile` before the handshake. */
+  readonly create: (
+    server: string,
+    id: string,
+    profile: Promise<ClientProfile>,
+    origin: ClientOrigin | undefined,
+  ) => RunningBackend;
   /** The client profile that a server with `sharing: all` gets in the handshake. */
   readonly profileOfAll: ClientProfile;
   /** How long a process that no client uses waits for the next client, in milliseconds. */
@@ -64,7 +70,7 @@ export class BackendPool {
     this.#options = options;
     this.#idleStopMs = options.idleStopMs;
     this.#servers = new Map(options.servers.map((server) => [server.key, new ServerInstances(server)]));
-    for (const server of this.#servers.values()) this.#addFirst(server);
+    for (const [key, server] of this.#servers) this.#addFirst(key, server);
   }
 
   /** The servers' keys, in the order of the configuration. */
@@ -80,9 +86,22 @@ export class BackendPool {
     return this.#servers.get(key)?.sharing;
   }
 
-  /** Whether this backend is in the pool, so that clients may use it. */
+  /** Whether this backend is in the pool. */
   includes(backend: Backend): boolean {
     return this.#find(backend) !== undefined;
+  }
+
+  /** Whether a client that used this backend before a change of the servers may still use it. */
+  suits(backend: Backend, { origin }: ClientFacts): boolean {
+    const found = this.#find(backend);
+    return found !== undefined && found.instance.variant === found.server.variantOf(origin);
+  }
+
+  /** The backends of the same server that run with the same variables, in the same folder if that counts. */
+  alike(backend: Backend): readonly Backend[] {
+    const found = this.#find(backend);
+    const instances = [...(found?.server.instances ?? [])].filter(({ variant }) => variant === found?.instance.variant);
+    return instances.map(({ running }) => running.backend);
   }
 
   /** All backends of a server, the oldest first. May be empty. */
@@ -101,33 +120,33 @@ export class BackendPool {
     this.#isStarted = true;
     const all = [...this.#servers.values()].flatMap(({ instances }) => [...instances]);
     all.sort((one, other) => one.running.backend.earlier.startOrder - other.running.backend.earlier.startOrder);
-    for (const { running } of all) running.start();
+    for (const instance of all) instance.start();
   }
 
-  /** Switches to another set of servers. Servers that are neither removed nor replaced keep their backends. */
-  change({ servers, replaced, idleStopMs }: PoolChange): PoolChangeResult {
+  /** Switches to another set of servers. Backends that are neither removed nor replaced stay. */
+  change({ servers, replaced, retired: ids, idleStopMs }: PoolChange): PoolChangeResult {
     const before = this.#servers;
-    this.#idleStopMs = idleStopMs;
-    this.#servers = new Map(
-      servers.map((server) => {
-        const known = replaced.has(server.key) ? undefined : before.get(server.key);
-        return [server.key, known ?? new ServerInstances(server)];
-      }),
-    );
+    const now = new Map<string, ServerInstances>();
     const retired: RunningBackend[] = [];
     const deferred: string[] = [];
-    for (const [key, server] of before) {
-      if (this.#servers.get(key) === server) continue;
-      for (const instance of server.instances) {
-        instance.cancelIdle();
-        retired.push(instance.running);
-      }
-    }
-    for (const [key, server] of this.#servers) {
-      if (before.get(key) === server) continue;
+    this.#idleStopMs = idleStopMs;
+    this.#servers = now;
+    for (const pooled of servers) {
+      const { key } = pooled;
+      const known = before.get(key);
+      const leaving = known?.retire(({ running }) => ids.has(running.backend.id)) ?? [];
+      const isKept = known !== undefined && (known.instances.size > 0 || !replaced.has(key));
+      const server = isKept ? known : new ServerInstances(pooled);
+      server.configure(pooled);
+      now.set(key, server);
+      retired.push(...leaving.map(({ running }) => running));
+      if (isKept && leaving.length === 0) continue;
       server.isStartDeferred = server.sharing === 'all';
       if (server.isStartDeferred) deferred.push(key);
-      this.#addFirst(server);
+      if (!isKept || leaving.some(({ origin }) => origin === undefined)) this.#addFirst(key, server);
+    }
+    for (const [key, server] of before) {
+      if (!now.has(key)) retired.push(...server.retire(() => true).map(({ running }) => running));
     }
     return { retired, deferred };
   }
@@ -137,18 +156,22 @@ export class BackendPool {
     const server = this.#servers.get(key);
     if (server?.isStartDeferred !== true || this.#isClosed) return;
     server.isStartDeferred = false;
-    for (const { running } of server.instances) running.start();
+    for (const instance of server.instances) instance.start();
   }
 
   /** Assigns a backend of a server to a client, and returns it. Throws if there is no such server. */
   claim(key: string, client: DownstreamClient, facts: ClientFacts): Backend {
     const server = this.#servers.get(key);
     if (server === undefined) throw new Error(`There is no server "${key}"`);
-    const scope = scopeOf(server, client, facts);
-    const instance = this.#instanceFor(server, scope);
+    const scope = server.scopeOf(client, facts);
+    const instance = this.#instanceFor(key, server, {
+      origin: facts.origin,
+      variant: server.variantOf(facts.origin),
+      scope,
+    });
     instance.setProfile(facts.profile);
     instance.hasRoots = facts.profile.capabilities.roots !== undefined;
-    instance.cancelIdle();
+    instance.endWait();
     const { backend } = instance.running;
     // A process for all clients may get a client of the merged lists at any time.
     backend.join(client, facts.server !== undefined && scope !== ALL);
@@ -158,21 +181,25 @@ export class BackendPool {
 
   /**
    * Ends the use of a backend by a client. An instance that no client uses any more ends after `idleStopMs`, or at once
-   * if only this client could use it. An instance for all clients stays.
+   * if only this client could use it. The first instance for all clients stays.
    */
   release(backend: Backend, client: DownstreamClient): void {
     backend.clients.delete(client);
     const found = this.#find(backend);
     if (found === undefined || this.#isClosed || backend.clients.size > 0) return;
     const { server, instance } = found;
-    if (instance.scope === ALL) return;
-    if (typeof instance.scope !== 'string') {
+    const { staysWithoutClients } = instance;
+    if (staysWithoutClients === 'always') return;
+    if (staysWithoutClients === 'never') {
       this.#end(server, instance);
       return;
     }
-    instance.idleSince = this.#options.clock.now();
+    const now = this.#options.clock.now();
+    instance.endWait();
+    instance.idleSince = now;
     instance.cancelIdle = this.#options.clock.schedule(this.#idleStopMs, () => this.#end(server, instance));
-    const idle = [...server.instances].filter((each) => each.isIdle).sort((a, b) => a.idleSince - b.idleSince);
+    const idle = [...server.instances].filter(({ idleSince }) => idleSince !== undefined);
+    idle.sort((one, other) => (one.idleSince ?? now) - (other.idleSince ?? now));
     for (const each of idle.slice(0, -MAX_IDLE)) this.#end(server, each);
   }
 
@@ -194,25 +221,28 @@ export class BackendPool {
     this.#isClosed = true;
     for (const { instances } of this.#servers.values()) {
       for (const instance of instances) {
-        instance.cancelIdle();
+        instance.endWait();
         instance.running.backend.close();
       }
     }
   }
 
-  #instanceFor(server: ServerInstances, scope: Scope): Instance {
+  #instanceFor(key: string, server: ServerInstances, wanted: InstanceOptions): Instance {
     let unclaimed: Instance | undefined;
     for (const instance of server.instances) {
-      if (instance.scope === scope) return instance;
+      if (instance.variant !== wanted.variant) continue;
+      if (instance.scope === wanted.scope) return instance;
       if (instance.scope === undefined) unclaimed ??= instance;
     }
-    if (unclaimed === undefined) return this.#add(server, scope);
-    unclaimed.scope = scope;
+    if (unclaimed === undefined) return this.#add(key, server, wanted);
+    unclaimed.scope = wanted.scope;
     return unclaimed;
   }
 
-  #addFirst(server: ServerInstances): void {
-    this.#add(server, server.sharing === 'all' ? ALL : undefined);
+  #addFirst(key: string, server: ServerInstances): void {
+    const { firstScope } = server;
+    if (firstScope === undefined) return;
+    this.#add(key, server, { origin: undefined, variant: server.variantOf(undefined), ...firstScope });
   }
 
   #nextId(key: string): string {
@@ -221,18 +251,18 @@ export class BackendPool {
     return count === 1 ? key : `${key}~${count}`;
   }
 
-  #add(server: ServerInstances, scope: Scope | undefined): Instance {
+  #add(key: string, server: ServerInstances, options: InstanceOptions): Instance {
     const { create, profileOfAll } = this.#options;
-    const instance = new Instance(scope, (profile) => create(server.key, this.#nextId(server.key), profile));
-    if (scope === ALL) instance.setProfile(profileOfAll);
+    const instance = new Instance(options, (...of) => create(key, this.#nextId(key), ...of));
+    if (options.scope === ALL) instance.setProfile(profileOfAll);
     server.instances.add(instance);
-    if (this.#isStarted && !server.isStartDeferred) instance.running.start();
+    if (this.#isStarted && !server.isStartDeferred) instance.start();
     return instance;
   }
 
   #end({ instances }: ServerInstances, instance: Instance): void {
     instances.delete(instance);
-    instance.cancelIdle();
+    instance.endWait();
     instance.running.backend.close();
     void instance.running.end();
   }

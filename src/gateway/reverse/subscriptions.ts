@@ -86,6 +86,7 @@ export class Subscriptions {
     for (const { uri, clients } of this.#byBackend.get(from)?.values() ?? []) {
       const exposed = clients.get(client);
       if (exposed === undefined || !clients.delete(client)) continue;
+      if (clients.size === 0) this.#unsubscribe(from, uri);
       this.#change(to, uri, async (subscription) => {
         subscription.clients.set(client, exposed);
         if (subscription.clients.size === 1) this.#send(METHODS.subscribe, to, uri);
@@ -109,12 +110,16 @@ export class Subscriptions {
   drop(client: DownstreamClient, backends: Iterable<Backend>): void {
     for (const backend of backends) {
       for (const { uri, clients } of this.#byBackend.get(backend)?.values() ?? []) {
-        if (!clients.delete(client) || clients.size > 0) continue;
-        this.#change(backend, uri, async (subscription) => {
-          if (subscription.clients.size === 0) this.#send(METHODS.unsubscribe, backend, uri);
-        });
+        if (clients.delete(client) && clients.size === 0) this.#unsubscribe(backend, uri);
       }
     }
+  }
+
+  /** The last subscriber has gone. */
+  #unsubscribe(backend: Backend, uri: string): void {
+    this.#change(backend, uri, async ({ clients }) => {
+      if (clients.size === 0) this.#send(METHODS.unsubscribe, backend, uri);
+    });
   }
 
   #change(backend: Backend, uri: string, change: Change): void {

@@ -56,14 +56,17 @@ export function textResult(text: string, isError = false): CallToolResult {
 }
 
 /** Makes `trunkline__restart`, which restarts the calling client's process of a server. Offered only if configured. */
-export function createRestartTool(keysNow: () => readonly string[], restart: (id: string) => void): OwnTool {
-  return createOwnTool(DEFINITION, (args, { backends }) => {
-    const keys = keysNow();
+export function createRestartTool(
+  keysNow: (visible: VisibleBackends) => readonly string[],
+  restart: (id: string) => void,
+): OwnTool {
+  return createOwnTool(DEFINITION, (args, visible) => {
+    const keys = keysNow(visible);
     const chosen = readServerArgument(args, keys);
     if (chosen.fault !== undefined) return textResult(chosen.fault, true);
     if (chosen.server === undefined)
       return textResult(`The argument "server" is missing. Use one of: ${keys.join(', ')}.`, true);
-    const backend = backends.get(chosen.server);
+    const backend = visible.backends.get(chosen.server);
     if (backend === undefined)
       return textResult(`This client does not use server "${chosen.server}", so nothing was restarted.`, true);
     restart(backend.id);

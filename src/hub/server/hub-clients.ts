@@ -64,8 +64,10 @@ export class HubClients {
       endStream(stream, clock);
       onChange();
     };
+    const { environment, folder } = hello;
     const transport = openStdioTransport({
       ...shared,
+      origin: { environment, folder },
       clock,
       output: stream,
       read: (lines) => {
@@ -97,6 +99,11 @@ export class HubClients {
   move(): void {
     if (this.#hasMoved) return;
     this.#hasMoved = true;
+    for (const framing of this.#clients.values()) framing.moved();
+  }
+
+  /** Makes all clients attach again, with a new hello, as soon as nothing is in flight. */
+  reattach(): void {
     for (const framing of this.#clients.values()) framing.moved();
   }
 

@@ -1,16 +1,23 @@
 import { describe, expect, it } from 'vitest';
+import type { ClientOrigin } from '../../../src/downstream/port.js';
 import type { Sharing } from '../../../src/gateway/registry/instances.js';
-import { type ScriptedClient, scriptGateway } from '../../support/scripted-gateway.js';
+import { OWN_ORIGIN, type ScriptedClient, type ServerScript, scriptGateway } from '../../support/scripted-gateway.js';
 import { flush, type Message } from '../../support/wire.js';
 
 const ROOTS = { roots: { listChanged: true } };
 
 /** One server that is shared in this way. */
-function pooling(sharing: Sharing) {
-  const world = scriptGateway({ servers: { a: { tools: ['x'], sharing } } });
+function pooling(sharing: Sharing, script: Partial<ServerScript> = {}) {
+  const world = scriptGateway({ servers: { a: { tools: ['x'], sharing, ...script } } });
   const handshake = (capabilities: Message = {}, name = 't', principal = 'somebody') => {
     const client = world.connect({ principal });
     client.initialize('2025-11-25', capabilities, name);
+    return client;
+  };
+  /** A client that runs elsewhere; all of them look alike. */
+  const handshakeFrom = (origin: Partial<ClientOrigin>) => {
+    const client = world.connect({ origin: { ...OWN_ORIGIN, ...origin } });
+    client.initialize();
     return client;
   };
   /** Which process serves each client, by what reaches it. */
@@ -25,7 +32,7 @@ function pooling(sharing: Sharing) {
     client.received.take();
     return found;
   };
-  return { ...world, handshake, idOf };
+  return { ...world, handshake, handshakeFrom, idOf };
 }
 
 describe('a server shared by profile', () => {
@@ -182,5 +189,110 @@ describe('clients of different processes', () => {
     clock.advance(1_000);
     expect(one.received.last?.method).toBe('notifications/tools/list_changed');
     expect(other.received.messages).toHaveLength(1);
+  });
+});
+
+describe('a server that names variables', () => {
+  const NAMED = { variables: ['KEY'] };
+  const withKey = (KEY: string) => ({ environment: { KEY, OTHER: `with ${KEY}` } });
+
+  it.each<[Sharing]>([['profile'], ['folder'], ['all']])(
+    'and is shared by %s is a process for each set of values, shared by the clients that have them',
+    async (sharing) => {
+      const { handshakeFrom, idOf, server } = pooling(sharing, NAMED);
+      const clients = ['1', '2', '1'].map((key) => handshakeFrom(withKey(key)));
+      const ids = [];
+      for (const client of clients) ids.push(await idOf(client));
+      expect(ids[2]).toBe(ids[0]);
+      expect(ids[1]).not.toBe(ids[0]);
+      expect(ids.map((id) => server(id ?? '').origin?.environment.KEY)).toEqual(['1', '2', '1']);
+    },
+  );
+
+  it('is one process for clients that differ only in variables that it does not name', async () => {
+    const { handshakeFrom, idOf } = pooling('profile');
+    expect([await idOf(handshakeFrom(withKey('1'))), await idOf(handshakeFrom(withKey('2')))]).toEqual(['a', 'a']);
+  });
+
+  it('gives the process that runs already to no client with other values', async () => {
+    const { handshakeFrom, handshake, idOf } = pooling('profile', NAMED);
+    const ids = [await idOf(handshakeFrom(withKey('1'))), await idOf(handshake())];
+    expect(ids).toEqual(['a~2', 'a']);
+  });
+
+  it('gives the process that runs already to a client whose values are those of the gateway', async () => {
+    const { handshakeFrom, handshake, idOf, server } = pooling('profile', NAMED);
+    expect([await idOf(handshakeFrom({})), await idOf(handshake())]).toEqual(['a', 'a']);
+    expect(server('a').origin).toBeUndefined();
+  });
+
+  it('ends for values that no client has any more, even if all clients share it', () => {
+    const { handshakeFrom, server, clock } = pooling('all', NAMED);
+    handshakeFrom(withKey('1')).session.close();
+    clock.advance(599_999);
+    expect(server('a~2').isEnded).toBe(false);
+    clock.advance(1);
+    expect([server('a').isEnded, server('a~2').isEnded]).toEqual([false, true]);
+    expect(clock.pending).toBe(0);
+  });
+
+  it('says nothing in the handshake that a process with other values has said', async () => {
+    const { handshakeFrom, connect, server } = pooling('profile', { ...NAMED, hello: { instructions: 'Of one.' } });
+    handshakeFrom(withKey('1'));
+    await server('a~2').start();
+    const initialize = (key: string) => {
+      const client = connect({ origin: { ...OWN_ORIGIN, ...withKey(key) } });
+      return client.initialize('2025-11-25', { sampling: {} }).result.instructions;
+    };
+    expect(initialize('1')).toContain('Of one.');
+    expect(initialize('2')).not.toContain('Of one.');
+  });
+
+  it('is one backend without a process for clients for which it cannot run, and a process for the others', async () => {
+    const { handshakeFrom, handshake, server, ids } = pooling('profile', { ...NAMED, isMisconfigured: true });
+    for (const name of ['one', 'two']) handshake({}, name);
+    handshakeFrom({});
+    expect(ids()).toEqual(['a']);
+    handshakeFrom(withKey('1'));
+    expect(ids()).toEqual(['a', 'a~2']);
+    expect(server('a').backend.clients.size).toBe(3);
+  });
+});
+
+describe('a server shared by folder', () => {
+  it('is a process for each folder, shared by the clients that look alike to it there', async () => {
+    const { handshakeFrom, connect, idOf, server } = pooling('folder');
+    const [one, other, same] = [
+      handshakeFrom({ folder: '/x' }),
+      handshakeFrom({ folder: '/y' }),
+      handshakeFrom({ folder: '/x' }),
+    ];
+    const different = connect({ origin: { ...OWN_ORIGIN, folder: '/x' } });
+    different.initialize('2025-11-25', { sampling: {} });
+    const ids = [];
+    for (const client of [one, other, same, different]) ids.push((await idOf(client)) ?? '');
+    expect(ids).toEqual(['a', 'a~2', 'a', 'a~3']);
+    expect(ids.map((id) => server(id).origin?.folder)).toEqual(['/x', '/y', '/x', '/x']);
+  });
+
+  it('runs nowhere before its first client is there', () => {
+    const { gateway, handshakeFrom, ids, started } = pooling('folder');
+    gateway.start();
+    expect([ids(), gateway.isReady]).toEqual([[], true]);
+    handshakeFrom({ folder: '/x' });
+    expect(started).toEqual(['a']);
+  });
+
+  it('serves clients without a folder of their own in that of the gateway', async () => {
+    const { handshake, handshakeFrom, idOf } = pooling('folder');
+    expect([await idOf(handshake()), await idOf(handshakeFrom({ folder: '/own' }))]).toEqual(['a', 'a']);
+  });
+
+  it('is one process for all folders if it is shared by profile', async () => {
+    const { handshakeFrom, idOf } = pooling('profile');
+    expect([await idOf(handshakeFrom({ folder: '/x' })), await idOf(handshakeFrom({ folder: '/y' }))]).toEqual([
+      'a',
+      'a',
+    ]);
   });
 });

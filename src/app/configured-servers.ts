@@ -1,0 +1,67 @@
+import type { Approvals } from '../approvals/approvals.js';
+import { changeOf, type ServerChange } from '../config/compare.js';
+import type { Config, Origin, ServerConfig } from '../config/config.js';
+import { variantOf } from '../config/variant.js';
+import { createToolPolicy } from '../gateway/catalog/tool-policy.js';
+import type { BackendRules } from '../gateway/registry/backend-options.js';
+import type { SecretSource } from '../observe/secret-values.js';
+
+/** What another configuration changes for the clients of one origin. */
+export interface ServerChanged {
+  readonly key: string;
+  readonly change: ServerChange | 'removed';
+  /** The server in the other configuration. */
+  readonly server: ServerConfig | undefined;
+}
+
+/** The servers of the active configuration, as each client gets them: with its variables, and in its folder. */
+export class ConfiguredServers {
+  readonly #approvals: Approvals;
+  #config: Config;
+
+  constructor(config: Config, approvals: Approvals) {
+    this.#config = config;
+    this.#approvals = approvals;
+  }
+
+  use(config: Config): void {
+    this.#config = config;
+  }
+
+  /** The server for clients of this origin, in the active configuration or in another one. */
+  of(key: string, origin: Origin | undefined, config = this.#config): ServerConfig | undefined {
+    const own = config.servers.find((server) => server.key === key);
+    const isOwn = own === undefined || origin === undefined || variantOf(own, origin) === variantOf(own);
+    return isOwn ? own : config.serverFor(key, origin);
+  }
+
+  /** What another configuration changes for clients of this origin. `complete` adds what was installed since. */
+  changeOf(
+    { server: before, origin }: { readonly server: ServerConfig; readonly origin: Origin | undefined },
+    config: Config,
+    complete: (server: ServerConfig) => ServerConfig,
+  ): ServerChanged {
+    const { key } = before;
+    const server = this.of(key, origin, config);
+    return { key, change: server === undefined ? 'removed' : changeOf(complete(before), complete(server)), server };
+  }
+
+  /** The rules for the backends of a server. */
+  rulesOf(server: ServerConfig): BackendRules {
+    const { key, prefix, tools, methods, trusted, calls, idleStopMs, approval } = server;
+    return {
+      prefix,
+      limits: calls,
+      policy: createToolPolicy(tools),
+      answers: createToolPolicy({ allow: methods, deny: [] }),
+      isTrusted: trusted,
+      idleStopMs,
+      approvals: approval === 'off' ? undefined : this.#approvals.of(key, this.#config.file),
+    };
+  }
+}
+
+export function secretsOf({ child, references }: ServerConfig): SecretSource[] {
+  const fromFile = child === undefined ? [] : [child];
+  return [...fromFile, { env: references, args: [] }];
+}

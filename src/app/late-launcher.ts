@@ -1,0 +1,53 @@
+import { WorkBudget } from '../io/work-budget.js';
+import type { Logger } from '../observe/logger.js';
+import type { Launcher } from '../supervision/launcher.js';
+import { timed } from '../timing/work-time.js';
+import type { StdioDialerOptions } from '../upstream/stdio/stdio-dialer.js';
+import { BackendLauncher, type LaunchTarget } from './backend-launcher.js';
+import type { Platform } from './platform.js';
+
+/** What starting processes needs. */
+export type ProcessServices = Pick<StdioDialerOptions, 'orphanGuard' | 'resources' | 'spawnHelper'>;
+
+export interface LateLauncherOptions extends Pick<StdioDialerOptions, 'environment' | 'hasManyConnections'> {
+  readonly platform: Platform;
+  readonly logger: Logger;
+  /** By the keys of the specs that the supervisor launches. */
+  readonly targets: ReadonlyMap<string, LaunchTarget & { readonly log: { beginAttempt(): void } }>;
+}
+
+/** Launches servers with code that is loaded after the first answers to a client, which do not need it. */
+export class LateLauncher implements Launcher {
+  readonly #options: LateLauncherOptions;
+  #launcher: Launcher | undefined;
+
+  constructor(options: LateLauncherOptions) {
+    this.#options = options;
+  }
+
+  /** Loads the code. Call it before any launch. */
+  async load(processes: ProcessServices): Promise<void> {
+    const [{ StdioDialer }, { legacyDialect }] = await Promise.all([
+      import('../upstream/stdio/stdio-dialer.js'),
+      import('../upstream/legacy/legacy-dialect.js'),
+    ]);
+    const { platform, logger, environment, hasManyConnections, targets } = this.#options;
+    const { onInternalError } = platform.internalErrors;
+    const dialer = new StdioDialer({
+      ...platform,
+      ...processes,
+      ...{ dialect: legacyDialect, logger, environment, hasManyConnections, onInternalError },
+      workBudget: new WorkBudget(platform.clock),
+    });
+    this.#launcher = new BackendLauncher({ dialer, targets, logger, onInternalError });
+  }
+
+  launch(...[spec, ...launch]: Parameters<Launcher['launch']>): ReturnType<Launcher['launch']> {
+    const { targets, platform } = this.#options;
+    targets.get(spec.key)?.log.beginAttempt();
+    return timed(platform, 'start', spec.key, () => {
+      if (this.#launcher === undefined) throw new Error('Nothing can be started yet');
+      return this.#launcher.launch(spec, ...launch);
+    });
+  }
+}

@@ -1,0 +1,43 @@
+import { join } from 'node:path';
+import { pino } from 'pino';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { createPlatform } from '../../src/app/platform.js';
+import { reloadOnChange } from '../../src/app/reload-config.js';
+import type { Config } from '../../src/config/config.js';
+import { folderWith } from '../config/files.js';
+import { FakeClock } from '../support/fake-clock.js';
+import { until } from '../support/processes.js';
+
+describe('a configuration file that is read again', () => {
+  it('is resolved with the variables that Trunkline was started with, for every client by its own', async () => {
+    const file = join(
+      folderWith({ 'trunkline.yaml': `servers: { a: { command: "\${SOME_KEY}" } }` }),
+      'trunkline.yaml',
+    );
+    const read: Config[] = [];
+    const unchanged = { added: [], removed: [], replaced: [], adjusted: [], unchanged: [], gateway: [] };
+    const clock = new FakeClock();
+    const stop = reloadOnChange({
+      settings: { config: undefined, verbosity: 0, logFile: undefined },
+      composition: {
+        platform: { ...createPlatform(), clock },
+        change: (config) => {
+          read.push(config);
+          return { ...unchanged, isReordered: false, isOther: false, needsRestart: [] };
+        },
+        refuse: () => false,
+      },
+      logger: pino({ enabled: false }),
+      file,
+      checkedFiles: undefined,
+      origin: { environment: { SOME_KEY: '/own' }, folder: '/' },
+    });
+    onTestFinished(stop);
+    clock.advance(1_000);
+    await until('the file was read', () => read.length > 0);
+    const [config] = read;
+    expect(config?.servers[0]?.child?.command).toBe('/own');
+    const other = { environment: { SOME_KEY: '/other' }, folder: '/' };
+    expect(config?.serverFor('a', other)?.child?.command).toBe('/other');
+  });
+});
