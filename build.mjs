@@ -12,7 +12,10 @@ const path = (file) => fileURLToPath(new URL(file, import.meta.url));
 const STAGES = [
   { name: 'main', test: /src\/(app|cli)\/(main|serve|usage-error|http-options)\.ts$/ },
   { name: 'serve-clients', test: path('src/app/serve-clients.ts') },
-  { name: 'servers', test: /src\/(upstream\/(stdio|legacy)|process)\/(stdio-dialer|legacy-dialect|orphan-guard)\.ts$/ },
+  {
+    name: 'servers',
+    test: /src\/(upstream\/(stdio|legacy)|process)\/(stdio-dialer|legacy-dialect|orphan-guard|control-groups)\.ts$/,
+  },
 ];
 
 /**

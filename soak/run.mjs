@@ -11,6 +11,7 @@ import '../bench/plain-node.mjs';
 import { describeMachine, table } from '../bench/page.mjs';
 import { httpAttacks } from './attacks/http/run.mjs';
 import { hostileServers } from './attacks/stdio/run.mjs';
+import { controlGroups } from './control-groups.mjs';
 import { floods } from './floods.mjs';
 import { garbage } from './garbage.mjs';
 import { killChildren } from './kill-children.mjs';
@@ -29,6 +30,7 @@ const SOAKS = [
   killDaemons,
   hostileServers,
   httpAttacks,
+  controlGroups,
 ];
 
 const names = SOAKS.map(({ name }) => name);

@@ -13,6 +13,7 @@ import type { ClientProfile } from '../mcp/client-profile.js';
 import type { Logger } from '../observe/logger.js';
 import { KnownSecrets } from '../observe/redact.js';
 import type { SecretSource } from '../observe/secret-values.js';
+import type { ControlGroups } from '../process/control-groups.js';
 import type { OrphanGuard } from '../process/orphan-guard.js';
 import type { ResourceWatch } from '../process/resource-watch.js';
 import type { SpawnHelper } from '../process/spawn-helper.js';
@@ -111,6 +112,7 @@ export function compose(options: ComposeOptions): Composition {
   secrets.know(config.servers.flatMap(secretsOf));
   const startedAt = clock.now();
   let orphanGuard: OrphanGuard | undefined;
+  let controlGroups: ControlGroups | undefined;
   let resources: ResourceWatch | undefined;
   let spawnHelper: SpawnHelper | undefined;
   const activeConfig = new ActiveConfig({ clock, config, fault: configFault, servesHttp: hasManyConnections });
@@ -146,6 +148,7 @@ export function compose(options: ComposeOptions): Composition {
     internalErrorCount: internalErrors.count,
     workTime,
     usageOf: (pid) => resources?.readingOf(pid),
+    controlGroupOf: (pid) => controlGroups?.of(pid),
     catalogs,
     canRestart: activeConfig.config.gateway.restartTool,
     servers: [...backends.values()].map((backend) => ({
@@ -223,6 +226,7 @@ export function compose(options: ComposeOptions): Composition {
       limitUnfinishedLines(next.gateway);
       instances.change(next, changes.adjusted);
       resources?.limitsChanged();
+      void controlGroups?.limitsChanged();
       if (isOther) apply(changes, notice, before.gateway.restartTool);
       return { ...changes, isOther, needsRestart: activeConfig.needsRestart };
     },
@@ -235,20 +239,24 @@ export function compose(options: ComposeOptions): Composition {
     cachedListsShown: () => instances.cachedListsShown(),
     start: async () => {
       const { OrphanGuard } = await import('../process/orphan-guard.js');
+      const { ControlGroups } = await import('../process/control-groups.js');
       const { networkVariables } = await import('../process/environment.js');
       const { SpawnHelper } = await import('../process/spawn-helper.js');
       const { watchResources } = await import('./watch-resources.js');
       // Servers and npm can log what they get of these.
       secrets.know([{ env: networkVariables(environment), args: [] }]);
       const newGuard = new OrphanGuard({ clock, logger, runFolder });
+      controlGroups = new ControlGroups({ clock, logger, guard: newGuard });
       resources = watchResources(clock, logger);
       spawnHelper = new SpawnHelper(clock);
-      await instances.load({ orphanGuard: newGuard, resources, spawnHelper });
+      const processes = { orphanGuard: newGuard, controlGroups, resources, spawnHelper };
+      await Promise.all([instances.load(processes), controlGroups.prepare()]);
       if (isStopped) return;
       orphanGuard = newGuard;
       gateway.start();
       approvals.follow();
       void newGuard.sweep();
+      void controlGroups.sweep();
     },
     prepare: () => instances.prepare(),
     stop: async (ladder) => {
@@ -256,6 +264,7 @@ export function compose(options: ComposeOptions): Composition {
       gateway.close();
       await instances.stopAll(ladder);
       spawnHelper?.close();
+      await controlGroups?.close();
       await Promise.all([orphanGuard?.close(), catalogues?.settled(), approvals.close()]);
     },
   };
