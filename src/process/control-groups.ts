@@ -1,6 +1,6 @@
 import type { ResourceLimits } from '../supervision/resource-limits.js';
 import type { Clock } from '../timing/clock.js';
-import type { ControlGroup } from './control-group.js';
+import type { ControlGroup, Write } from './control-group.js';
 import type { ControlGroupLog, GatewayCgroup } from './gateway-cgroup.js';
 import { findDelegatedCgroup } from './own-cgroup.js';
 
@@ -12,6 +12,9 @@ export interface ControlGroupsOptions {
     guardControlGroups(folder: string): void;
     releaseControlGroups(): void;
   };
+  /** The folder of the group that was given to this process. A test has one of its own. */
+  readonly findOwn?: () => string | undefined;
+  readonly write?: Write;
 }
 
 /** The control group that holds a server, for the status. */
@@ -84,17 +87,25 @@ export class ControlGroups {
   }
 
   async #findDelegated(): Promise<GatewayCgroup | undefined> {
-    if (process.platform !== 'linux') return undefined;
-    const { clock, logger, guard } = this.#options;
+    const { logger, guard, findOwn = findOwnCgroup } = this.#options;
     try {
-      const uid = process.getuid?.() ?? -1;
-      const own = await findDelegatedCgroup({ proc: '/proc', pid: process.pid, uid });
+      const own = findOwn();
       if (own === undefined) return undefined;
       const { GatewayCgroup } = await import('./gateway-cgroup.js');
-      return await GatewayCgroup.open({ own, clock, logger, onMade: (folder) => guard.guardControlGroups(folder) });
+      return await GatewayCgroup.open({
+        ...this.#options,
+        own,
+        onMade: (folder) => guard.guardControlGroups(folder),
+      });
     } catch (err) {
       logger.debug({ err }, 'no control groups');
       return undefined;
     }
   }
+}
+
+function findOwnCgroup(): string | undefined {
+  const uid = process.getuid?.();
+  if (process.platform !== 'linux' || uid === undefined) return undefined;
+  return findDelegatedCgroup({ proc: '/proc', pid: process.pid, uid });
 }
