@@ -80,6 +80,31 @@ describe.runIf(process.platform === 'linux')('limits', () => {
     expect(group.enforced).toEqual(LIMITS);
   });
 
+  it('take no server out of its group again that gets there while the gateway moves', async () => {
+    const server = startChild();
+    const tree = new CgroupTree({ pids: [process.pid, server], controllers: 'memory pids' });
+    let meanwhile = async () => {};
+    const { gateway } = await open({
+      folder: tree.folder,
+      // The gateway moves itself first, and then what it has found beside it.
+      write: async (file, text) => {
+        if (text === String(process.pid)) await meanwhile();
+        return await tree.write(file, text);
+      },
+    });
+    const group = await makeGroup(gateway);
+    let adopting: Promise<void> | undefined;
+    meanwhile = async () => {
+      adopting = group.adopt(server, () => false);
+      // Time enough for a move in between, which must not happen.
+      for (let turns = 0; turns < 500 && group.leader === undefined; turns += 1) await new Promise(setImmediate);
+    };
+    await gateway.enforce(group, LIMITS);
+    await adopting;
+    expect(tree.pids(group.folder)).toEqual([server]);
+    expect(group.enforced).toEqual(LIMITS);
+  });
+
   it('are only checked if other programs are in the control group', async () => {
     const tree = new CgroupTree({ pids: [process.pid, process.ppid], controllers: 'memory pids' });
     const { gateway, logged } = await open(tree);

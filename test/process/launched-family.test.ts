@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest';
-import type { ControlGroup } from '../../../src/process/control-group.js';
-import type { ResourceLimits } from '../../../src/supervision/resource-limits.js';
-import type { DialTarget } from '../../../src/upstream/port.js';
-import { LaunchedFamily } from '../../../src/upstream/stdio/launched-family.js';
-import { spawnFixture } from '../../process/spawned.js';
-import { realClock, until } from '../../support/processes.js';
+import type { ControlGroup } from '../../src/process/control-group.js';
+import type { ResourceLimits } from '../../src/supervision/resource-limits.js';
+import type { DialTarget } from '../../src/upstream/port.js';
+import { LaunchedFamily } from '../../src/upstream/stdio/launched-family.js';
+import { realClock, until } from '../support/processes.js';
+import { spawnFixture } from './spawned.js';
 
 const NOW = { termAfterMs: 0, killAfterMs: 0 };
 const KILLED = { code: null, signal: 'SIGKILL' };

@@ -1,16 +1,16 @@
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
-import { createPlatform } from '../../../src/app/platform.js';
-import { WorkBudget } from '../../../src/io/work-budget.js';
-import type { ControlGroup } from '../../../src/process/control-group.js';
-import type { ChildSpec } from '../../../src/supervision/child-spec.js';
-import { legacyDialect } from '../../../src/upstream/legacy/legacy-dialect.js';
-import type { UpstreamListener } from '../../../src/upstream/port.js';
-import { StdioDialer } from '../../../src/upstream/stdio/stdio-dialer.js';
-import { SILENT_LISTENER } from '../../support/in-memory-upstream.js';
-import { until } from '../../support/processes.js';
+import { createPlatform } from '../../src/app/platform.js';
+import { WorkBudget } from '../../src/io/work-budget.js';
+import type { ControlGroup } from '../../src/process/control-group.js';
+import type { ChildSpec } from '../../src/supervision/child-spec.js';
+import { legacyDialect } from '../../src/upstream/legacy/legacy-dialect.js';
+import type { UpstreamListener } from '../../src/upstream/port.js';
+import { StdioDialer } from '../../src/upstream/stdio/stdio-dialer.js';
+import { SILENT_LISTENER } from '../support/in-memory-upstream.js';
+import { until } from '../support/processes.js';
 
-const LAB = fileURLToPath(new URL('../../fixtures/servers/lab.mjs', import.meta.url));
+const LAB = fileURLToPath(new URL('../fixtures/servers/lab.mjs', import.meta.url));
 const REASON = 'it needed more memory than its limit of 1 GiB, and the system killed it';
 
 /** A running server whose control group says why the kernel killed it. */
