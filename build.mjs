@@ -13,7 +13,10 @@ const STAGES = [
   { name: 'main', test: /src\/(app|cli)\/(main|attach|usage-error|http-options)\.ts$/ },
   { name: 'serve', test: /src\/app\/(serve|serve-hub|hub-process)\.ts$/ },
   { name: 'serve-clients', test: path('src/app/serve-clients.ts') },
-  { name: 'servers', test: /src\/(upstream\/(stdio|legacy)|process)\/(stdio-dialer|legacy-dialect|orphan-guard)\.ts$/ },
+  {
+    name: 'servers',
+    test: /src\/(upstream\/(stdio|legacy)|process)\/(stdio-dialer|legacy-dialect|orphan-guard|control-groups)\.ts$/,
+  },
 ];
 
 /**

@@ -13,6 +13,7 @@ import { SharedLimit } from '../io/shared-limit.js';
 import type { ClientProfile } from '../mcp/client-profile.js';
 import type { Logger } from '../observe/logger.js';
 import { KnownSecrets } from '../observe/redact.js';
+import type { ControlGroups } from '../process/control-groups.js';
 import type { OrphanGuard } from '../process/orphan-guard.js';
 import type { ResourceWatch } from '../process/resource-watch.js';
 import type { SpawnHelper } from '../process/spawn-helper.js';
@@ -112,6 +113,7 @@ export function compose(options: ComposeOptions): Composition {
   secrets.know(config.servers.flatMap(secretsOf));
   const startedAt = clock.now();
   let orphanGuard: OrphanGuard | undefined;
+  let controlGroups: ControlGroups | undefined;
   let resources: ResourceWatch | undefined;
   let spawnHelper: SpawnHelper | undefined;
   const activeConfig = new ActiveConfig({ clock, config, fault: configFault, servesHttp: hasManyConnections });
@@ -147,6 +149,7 @@ export function compose(options: ComposeOptions): Composition {
     internalErrorCount: internalErrors.count,
     workTime,
     usageOf: (pid) => resources?.readingOf(pid),
+    controlGroupOf: (pid) => controlGroups?.of(pid),
     catalogs,
     canRestart: activeConfig.config.gateway.restartTool,
     servers: [...backends.values()].map((backend) => ({
@@ -234,6 +237,7 @@ export function compose(options: ComposeOptions): Composition {
       resources?.limitsChanged();
       const retired = ofInstances.flatMap(({ id, change }) => (change === 'replaced' ? [id] : []));
       const replaced = { replaced: new Set(changes.replaced), retired: new Set(retired) };
+      void controlGroups?.limitsChanged();
       if (isOther) apply(replaced, notice, before.gateway.restartTool);
       return { ...changes, isOther, needsRestart: activeConfig.needsRestart };
     },
@@ -246,20 +250,24 @@ export function compose(options: ComposeOptions): Composition {
     cachedListsShown: () => instances.cachedListsShown(),
     start: async () => {
       const { OrphanGuard } = await import('../process/orphan-guard.js');
+      const { ControlGroups } = await import('../process/control-groups.js');
       const { networkVariables } = await import('../process/environment.js');
       const { SpawnHelper } = await import('../process/spawn-helper.js');
       const { watchResources } = await import('./watch-resources.js');
       // Servers and npm can log what they get of these.
       secrets.know([{ env: networkVariables(environment), args: [] }]);
       const newGuard = new OrphanGuard({ clock, logger, runFolder });
+      controlGroups = new ControlGroups({ clock, logger, guard: newGuard });
       resources = watchResources(clock, logger);
       spawnHelper = new SpawnHelper(clock);
-      await instances.load({ orphanGuard: newGuard, resources, spawnHelper });
+      const processes = { orphanGuard: newGuard, controlGroups, resources, spawnHelper };
+      await Promise.all([instances.load(processes), controlGroups.prepare()]);
       if (isStopped) return;
       orphanGuard = newGuard;
       gateway.start();
       approvals.follow();
       void newGuard.sweep();
+      void controlGroups.sweep();
     },
     prepare: () => instances.prepare(),
     stop: async (ladder) => {
@@ -267,6 +275,7 @@ export function compose(options: ComposeOptions): Composition {
       gateway.close();
       await instances.stopAll(ladder);
       spawnHelper?.close();
+      await controlGroups?.close();
       await Promise.all([orphanGuard?.close(), catalogues?.settled(), approvals.close()]);
     },
   };

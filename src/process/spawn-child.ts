@@ -7,7 +7,10 @@ import type { ChildSpec } from '../supervision/child-spec.js';
 import type { ChildExit } from '../supervision/launcher.js';
 
 /** What to run. `env` is the child's whole environment: nothing is inherited. */
-export type SpawnRequest = Pick<ChildSpec, 'command' | 'label' | 'args' | 'cwd' | 'env'>;
+export interface SpawnRequest extends Pick<ChildSpec, 'command' | 'label' | 'args' | 'cwd' | 'env'> {
+  /** The folder of the control group to start it in. Only the spawn helper can do that. */
+  readonly controlGroup?: string | undefined;
+}
 
 /** Exactly one of these is called, once, and never before `spawnChild` has returned. */
 export interface SpawnListeners {

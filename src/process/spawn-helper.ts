@@ -268,12 +268,15 @@ const CONSTANTS = new Set(['UID', 'EUID', 'PPID', 'SHELLOPTS', 'BASHOPTS', 'BASH
  * The request as commands of a shell, with every text quoted. The environment is exported, not passed to `env`, because
  * every user of the machine can read arguments. `undefined` if a shell cannot start the process in this way.
  */
-function toShellCommand({ command, args, cwd, env }: SpawnRequest): string | undefined {
+function toShellCommand({ command, args, cwd, env, controlGroup }: SpawnRequest): string | undefined {
   const names = Object.keys(env);
   const texts = [command, ...args, cwd, ...Object.values(env)];
   if (texts.some((text) => text.includes('\0'))) return undefined;
   if (names.some((name) => !NAME.test(name) || CONSTANTS.has(name))) return undefined;
+  // The shell itself enters the group, so that the process is born there. If it may not, it is looked at again later.
+  const enter = controlGroup === undefined ? [] : [`{ echo 0 >${quote(`${controlGroup}/cgroup.procs`)}; } 2>/dev/null`];
   return [
+    ...enter,
     `cd ${quote(cwd)} || exit 126`,
     'unset PATH',
     ...Object.entries(env).map(([name, value]) => `export ${name}=${quote(value)}`),

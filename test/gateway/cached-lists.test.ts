@@ -381,7 +381,8 @@ describe('the status of a server', () => {
         requestBodies: new FairMemory(9),
         internalErrorCount: 0,
       },
-      ...{ workTime: new WorkMeter({ clock: new FakeClock(), onHeld: () => {} }), usageOf: () => undefined },
+      ...{ workTime: new WorkMeter({ clock: new FakeClock(), onHeld: () => {} }) },
+      ...{ usageOf: () => undefined, controlGroupOf: () => undefined },
       catalogs: gateway.catalogs,
       servers: [{ backend, lifecycle, problem: undefined, logLines: [], cause: [], droppedLogBytes: 0, instances: [] }],
     }));

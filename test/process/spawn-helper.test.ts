@@ -1,5 +1,5 @@
 import { execFileSync, spawnSync } from 'node:child_process';
-import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
@@ -61,6 +61,26 @@ describe.runIf(process.platform === 'linux')('a process that the helper starts',
     for (const name of ['PWD', 'OLDPWD', 'SHLVL', '_']) delete seen[name];
     expect([seen, cwd]).toEqual([env, tmpdir()]);
     expect(given).toEqual(args);
+  });
+
+  it('enters its control group before it runs', async () => {
+    const folder = join(temporary, "it's a group");
+    mkdirSync(folder);
+    const procs = join(folder, 'cgroup.procs');
+    writeFileSync(procs, '');
+    const script = `process.stdout.write(require('node:fs').readFileSync(${JSON.stringify(procs)}))`;
+    const { child, text } = await start({ command: process.execPath, args: ['-e', script], controlGroup: folder });
+    await child.exit;
+    // The kernel takes 0 for the process that writes.
+    await until('its output', () => text() === '0\n');
+  });
+
+  it('starts all the same, and without a word, if its control group is gone', async () => {
+    const { child, text, errors } = await start({ program: 'end-on-eof.mjs', controlGroup: join(temporary, 'gone') });
+    await until('it is up', () => text().includes('up'));
+    child.stdin.end();
+    await child.exit;
+    expect(errors()).toBe('');
   });
 
   it('leads a session of its own', async () => {

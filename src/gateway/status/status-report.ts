@@ -84,6 +84,8 @@ export interface ServerReport {
   readonly usage: UsageReport | null;
   /** What its processes may use; null for what is not limited. */
   readonly resourceLimits: { readonly memoryBytes: number | null; readonly processes: number | null };
+  /** The control group (cgroup v2) that holds its processes, and which limits the system enforces there; null without one. */
+  readonly controlGroup: ControlGroupReport | null;
   readonly protocolVersion: string | null;
   /** Whether the lists come from the cache of the last run, and no process of this run has confirmed them yet. */
   readonly fromLastRun: boolean;
@@ -138,6 +140,11 @@ export interface UsageReport {
   readonly processes: number;
   readonly cpuSeconds: number;
   readonly cpuPercent: number | null;
+}
+
+export interface ControlGroupReport {
+  readonly folder: string;
+  readonly enforces: readonly ('memory' | 'processes')[];
 }
 
 export interface InstanceReport {

@@ -7,6 +7,7 @@ import { assess } from './status-advice.js';
 import { type InstanceFacts, type ProcessFacts, type ServerFacts, type StatusFacts, stateOf } from './status-facts.js';
 import type {
   ApprovalReport,
+  ControlGroupReport,
   EventLoopReport,
   InstanceReport,
   LimitReport,
@@ -87,6 +88,7 @@ function reportServer(facts: StatusFacts, one: ServerFacts, logLines: number): S
     packageVersion: one.packageVersion ?? null,
     usage: reportUsage(facts, lifecycle),
     resourceLimits: { memoryBytes: one.limits?.memoryBytes ?? null, processes: one.limits?.processes ?? null },
+    controlGroup: reportControlGroup(facts, lifecycle),
     protocolVersion: connection?.revision ?? null,
     fromLastRun: backend.isFromCache,
     breaker: breaker.state,
@@ -131,6 +133,17 @@ function reportUsage({ usageOf }: StatusFacts, lifecycle: ProcessFacts | undefin
   const { memoryBytes, processes, cpuMs, cpuShare } = usage;
   const cpuPercent = cpuShare === undefined ? null : Math.round(cpuShare * 100);
   return { memoryBytes, processes, cpuSeconds: seconds(cpuMs), cpuPercent };
+}
+
+function reportControlGroup(
+  { controlGroupOf }: StatusFacts,
+  lifecycle: ProcessFacts | undefined,
+): ControlGroupReport | null {
+  const group = lifecycle?.pid === undefined ? undefined : controlGroupOf(lifecycle.pid);
+  if (group === undefined) return null;
+  const { memoryBytes, processes } = group.enforced;
+  const memory = memoryBytes === undefined ? [] : (['memory'] as const);
+  return { folder: group.folder, enforces: [...memory, ...(processes === undefined ? [] : (['processes'] as const))] };
 }
 
 function reportApproval({ approval }: Backend): ApprovalReport | null {

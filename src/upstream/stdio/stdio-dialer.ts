@@ -8,15 +8,12 @@ import type { WorkAccount, WorkBudget } from '../../io/work-budget.js';
 import type { EventSink } from '../../observe/events/event-bus.js';
 import type { Logger } from '../../observe/logger.js';
 import { createComputingProbe } from '../../process/computing-probe.js';
-import { endFamily, type FamilyEnd } from '../../process/end-family.js';
-import { endGroup } from '../../process/end-group.js';
-import { childEnvironment, familyVariable } from '../../process/environment.js';
-import type { GroupGuard } from '../../process/orphan-guard.js';
+import { childEnvironment } from '../../process/environment.js';
 import type { ResourceWatch } from '../../process/resource-watch.js';
 import { nothingSpawned, type SpawnedChild, type SpawnListeners, spawnChild } from '../../process/spawn-child.js';
 import type { SpawnHelper } from '../../process/spawn-helper.js';
 import type { ChildSpec } from '../../supervision/child-spec.js';
-import type { ChildExit, StopLadder } from '../../supervision/launcher.js';
+import type { ChildExit } from '../../supervision/launcher.js';
 import { NO_LIMITS } from '../../supervision/resource-limits.js';
 import { timedReader, type WorkTime } from '../../timing/work-time.js';
 import { LivenessProbe } from '../health/liveness-probe.js';
@@ -24,16 +21,17 @@ import type { Dialect, Dialed, Dialer, DialOutcome, DialTarget, EndedBecause, Up
 import type { BridgeEvents, BridgeOptions } from './bridge-options.js';
 import { ClosedPipes } from './closed-pipes.js';
 import { MeteredReader, PacedReader } from './flood-meter.js';
+import { LaunchedFamily, type LaunchedFamilyOptions } from './launched-family.js';
 import { StdioBridge } from './stdio-bridge.js';
 
 export interface StdioDialerOptions
-  extends Required<Pick<BridgeOptions, 'clock' | 'scan' | 'unfinishedLines' | 'bufferPool'>> {
+  extends Required<Pick<BridgeOptions, 'clock' | 'scan' | 'unfinishedLines' | 'bufferPool'>>,
+    LaunchedFamilyOptions {
   /** Limits the time for output that answers nothing. */
   readonly workBudget: WorkBudget;
   /** The protocol era that the servers speak. */
   readonly dialect: Dialect;
   readonly backpressure: Backpressure;
-  readonly orphanGuard: GroupGuard;
   readonly spawnHelper: Pick<SpawnHelper, 'spawn'>;
   readonly resources: Pick<ResourceWatch, 'add'>;
   readonly logger: Pick<Logger, 'debug' | 'info' | 'error'>;
@@ -48,8 +46,6 @@ export interface StdioDialerOptions
 
 /** After an exit, the rest of the output is read for this long. Requests that are still in flight then fail. */
 const LAST_OUTPUT_MS = 80;
-/** How many of the processes that have left the group of a server the log names. */
-const SHOWN_PIDS = 10;
 const UNRESPONSIVE = 'it answered neither three requests in a row nor a ping nor tools/list';
 const ENDLESS = 'for a minute it wrote more than Trunkline can read, without answering anything';
 
@@ -64,20 +60,21 @@ export class StdioDialer implements Dialer {
   }
 
   dial(target: DialTarget, listener: UpstreamListener): Dialed {
-    const { orphanGuard, spawnHelper } = this.#options;
+    const { spawnHelper } = this.#options;
     const { spec, generation } = target;
-    const mark = orphanGuard.announce();
-    const request = { ...spec, env: { ...this.#environmentOf(spec), ...familyVariable(mark) } };
+    const family = new LaunchedFamily(this.#options, target);
+    const request = { ...spec, env: { ...this.#environmentOf(spec), ...family.variable } };
     const spawnHere: Spawn = (listeners) => spawnChild(request, listeners);
     // The gateway is small while it starts. Later, a fork of its own would hold up every server.
-    if (generation === 1) return this.#connect(target, listener, mark, spawnHere);
+    if (generation === 1) return this.#connect(target, listener, family, spawnHere);
     let dialed: Dialed | undefined;
     let isEnding = false;
     let onExit = (_exit: ChildExit) => {};
-    const started = spawnHelper
-      .spawn(request, (exit) => onExit(exit))
+    const started = family
+      .controlGroup()
+      .then((controlGroup) => spawnHelper.spawn({ ...request, controlGroup }, (exit) => onExit(exit)))
       .then((child) => {
-        dialed = this.#connect(target, listener, mark, (listeners) => {
+        dialed = this.#connect(target, listener, family, (listeners) => {
           ({ onExit } = listeners);
           return child ?? (isEnding ? nothingSpawned() : spawnHere(listeners));
         });
@@ -96,11 +93,10 @@ export class StdioDialer implements Dialer {
     };
   }
 
-  #connect(target: DialTarget, listener: UpstreamListener, mark: string, spawn: Spawn): Dialed {
-    const { clock, logger, orphanGuard, resources } = this.#options;
+  #connect(target: DialTarget, listener: UpstreamListener, family: LaunchedFamily, spawn: Spawn): Dialed {
+    const { clock, logger, resources } = this.#options;
     const { spec, generation, log, limits = () => NO_LIMITS } = target;
     let hasExited = false;
-    let isReported = false;
     let reportSpawnFailure: (failure: DialOutcome) => void = () => {};
     const spawnFailure = new Promise<DialOutcome>((resolve) => {
       reportSpawnFailure = resolve;
@@ -121,17 +117,15 @@ export class StdioDialer implements Dialer {
         hasExited = true;
         work.close();
         closedPipes.end();
-        this.#readLastOutput(child, bridge);
+        const because = family.outOfMemory(exit);
+        this.#readLastOutput(child, bridge, because);
+        if (because !== undefined) listener.unfit(because);
         listener.closed(exit);
       },
     });
-    const endsFamily = spawned.pid !== undefined && !spec.leaveRunning;
-    let unwatch = () => {};
-    if (spawned.pid !== undefined) {
-      orphanGuard.add(spawned.pid, endsFamily ? mark : undefined);
-      unwatch = resources.add({ pid: spawned.pid, limits, onExceeded: giveUp });
-    }
-    if (!endsFamily) orphanGuard.release(mark);
+    family.started(spawned);
+    const { pid } = spawned;
+    const unwatch = pid === undefined ? () => {} : resources.add({ pid, limits, onExceeded: giveUp });
     const { child, bridge, work } = this.#join(spawned, target, listener, {
       silent: () => livenessProbe.start(),
       violated: giveUp,
@@ -152,32 +146,11 @@ export class StdioDialer implements Dialer {
       end: async (ladder) => {
         closedPipes.end();
         unwatch();
-        const startedAt = clock.now();
         // After an exit the bridge closes by itself, once the last output is read.
         if (!hasExited) bridge.close('stopped');
-        // The next generation must not start while a process of this one may still run.
-        while (!(await endGroup(child, ladder, clock)).gone) {
-          logger.error({ server: spec.key, pid: child.pid }, 'a process of this server survives SIGKILL');
-        }
-        if (child.pid !== undefined) orphanGuard.remove(child.pid);
-        if (!endsFamily) return;
-        const familyEnd = await endFamily(mark, familyKillDelay(ladder, clock.now() - startedAt), clock);
-        orphanGuard.release(mark);
-        if (!isReported) this.#report(familyEnd, target);
-        isReported = true;
+        await family.end(child, ladder);
       },
     };
-  }
-
-  #report({ signaled, gone }: FamilyEnd, { spec, generation }: DialTarget): void {
-    const { logger } = this.#options;
-    const facts = { server: spec.key, generation, count: signaled.length, pids: signaled.slice(0, SHOWN_PIDS) };
-    if (!gone) {
-      const causes = 'they survive SIGKILL, start others faster than Trunkline finds them, or cannot be searched for';
-      logger.error(facts, `processes outside of the server's group may still run: ${causes}`);
-    } else if (signaled.length > 0) {
-      logger.info(facts, "ended processes outside of the server's group; `leaveRunning: true` would keep them");
-    }
   }
 
   #environmentOf({ command, args, env }: ChildSpec): Record<string, string> {
@@ -261,26 +234,18 @@ export class StdioDialer implements Dialer {
   }
 
   /** Answers may still be in the pipe. A grandchild that holds the pipe open must not delay the callers, though. */
-  #readLastOutput({ stdout }: SpawnedChild, bridge: StdioBridge): void {
+  #readLastOutput({ stdout }: SpawnedChild, bridge: StdioBridge, because: EndedBecause | undefined): void {
     const { clock, backpressure } = this.#options;
     backpressure.release(stdout);
     // The pipe may have been read to its end before the exit was noticed.
     if (stdout.closed) {
-      bridge.close('exited');
+      bridge.close('exited', because);
       return;
     }
-    const cancel = clock.schedule(LAST_OUTPUT_MS, () => bridge.close('exited'));
+    const cancel = clock.schedule(LAST_OUTPUT_MS, () => bridge.close('exited', because));
     stdout.once('close', () => {
       cancel();
-      bridge.close('exited');
+      bridge.close('exited', because);
     });
   }
-}
-
-/** At least this long after SIGTERM comes SIGKILL, even when the group has taken all the time of the ladder. */
-const MIN_KILL_DELAY_MS = 250;
-
-/** Time from SIGTERM to SIGKILL for the family of a server whose group has ended: as in the ladder, or what is left of it. */
-function familyKillDelay({ termAfterMs, killAfterMs }: StopLadder, elapsedMs: number): number {
-  return Math.min(killAfterMs - termAfterMs, Math.max(killAfterMs - elapsedMs, MIN_KILL_DELAY_MS));
 }

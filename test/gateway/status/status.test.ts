@@ -26,6 +26,7 @@ describe('the report', () => {
       packageVersion: null,
       usage: null,
       resourceLimits: { memoryBytes: null, processes: null },
+      controlGroup: null,
       protocolVersion: '2025-11-25',
       fromLastRun: false,
       breaker: 'closed',

@@ -1,0 +1,125 @@
+import type { Logger } from '../../observe/logger.js';
+import type { ControlGroup } from '../../process/control-group.js';
+import type { ControlGroups } from '../../process/control-groups.js';
+import { endFamily, type FamilyEnd } from '../../process/end-family.js';
+import { endGroup } from '../../process/end-group.js';
+import { familyVariable } from '../../process/environment.js';
+import type { GroupGuard } from '../../process/orphan-guard.js';
+import type { SpawnedChild } from '../../process/spawn-child.js';
+import type { ChildExit, StopLadder } from '../../supervision/launcher.js';
+import { NO_LIMITS } from '../../supervision/resource-limits.js';
+import type { Clock } from '../../timing/clock.js';
+import type { DialTarget, EndedBecause } from '../port.js';
+
+export interface LaunchedFamilyOptions {
+  readonly clock: Clock;
+  readonly logger: Pick<Logger, 'info' | 'error'>;
+  readonly orphanGuard: GroupGuard;
+  readonly controlGroups: Pick<ControlGroups, 'open'>;
+}
+
+/** How many of the processes that have left the group of a server the log names. */
+const SHOWN_PIDS = 10;
+
+/**
+ * All processes of one launch of a server, and their end: the process group, those that bear the mark of the launch, and
+ * those in its control group, where the system gives one.
+ */
+export class LaunchedFamily {
+  /** What to add to the environment of the first process. */
+  readonly variable: Readonly<Record<string, string>>;
+  readonly #options: LaunchedFamilyOptions;
+  readonly #target: DialTarget;
+  readonly #mark: string;
+  #opened: Promise<ControlGroup | undefined> | undefined;
+  #adopted: Promise<void> | undefined;
+  #group: ControlGroup | undefined;
+  #endsFamily = false;
+  #isReported = false;
+
+  /** Make this right before the launch. */
+  constructor(options: LaunchedFamilyOptions, target: DialTarget) {
+    this.#options = options;
+    this.#target = target;
+    this.#mark = options.orphanGuard.announce();
+    this.variable = familyVariable(this.#mark);
+  }
+
+  /** The control group to start the first process in; `undefined` if there is none. Never rejects. */
+  async controlGroup(): Promise<string | undefined> {
+    return (await this.#openGroup())?.folder;
+  }
+
+  /** Call this in the tick in which the first process was started, or in which that has failed. */
+  started({ pid, exit }: Pick<SpawnedChild, 'pid' | 'exit'>): void {
+    const { orphanGuard } = this.#options;
+    this.#endsFamily = pid !== undefined && !this.#target.spec.leaveRunning;
+    if (pid !== undefined) orphanGuard.add(pid, this.#endsFamily ? this.#mark : undefined);
+    if (!this.#endsFamily) orphanGuard.release(this.#mark);
+    if (pid !== undefined) this.#adopted = this.#adopt(pid, exit);
+  }
+
+  /** What the server did if the kernel ended it for its memory. Call this when its exit is reported. */
+  outOfMemory({ signal }: ChildExit): EndedBecause | undefined {
+    return signal === 'SIGKILL' ? this.#group?.outOfMemory() : undefined;
+  }
+
+  /** Ends all processes. Resolves when none is left, or none that can be ended. Never rejects. */
+  async end(child: SpawnedChild, ladder: StopLadder): Promise<void> {
+    const { clock, logger, orphanGuard } = this.#options;
+    const { spec } = this.#target;
+    const startedAt = clock.now();
+    // The next generation must not start while a process of this one may still run.
+    while (!(await endGroup(child, ladder, clock)).gone) {
+      logger.error({ server: spec.key, pid: child.pid }, 'a process of this server survives SIGKILL');
+    }
+    if (child.pid !== undefined) orphanGuard.remove(child.pid);
+    const group = await this.#opened;
+    await this.#adopted;
+    if (this.#endsFamily) {
+      const killAfterMs = familyKillDelay(ladder, clock.now() - startedAt);
+      const familyEnd = await endFamily(this.#mark, killAfterMs, clock, group);
+      orphanGuard.release(this.#mark);
+      if (!this.#isReported) this.#report(familyEnd);
+      this.#isReported = true;
+    }
+    await group?.remove();
+  }
+
+  #openGroup(): Promise<ControlGroup | undefined> {
+    const { spec, limits = () => NO_LIMITS } = this.#target;
+    // A group ends as a whole, also what may outlive the server.
+    if (spec.leaveRunning) return Promise.resolve(undefined);
+    this.#opened ??= this.#options.controlGroups.open(spec.key, limits);
+    return this.#opened;
+  }
+
+  async #adopt(pid: number, exit: Promise<ChildExit>): Promise<void> {
+    let hasExited = false;
+    void exit.then(() => {
+      hasExited = true;
+    });
+    this.#group = await this.#openGroup();
+    await this.#group?.adopt(pid, () => hasExited);
+  }
+
+  #report({ signaled, gone }: FamilyEnd): void {
+    const { logger } = this.#options;
+    const { spec, generation } = this.#target;
+    const facts = { server: spec.key, generation, count: signaled.length, pids: signaled.slice(0, SHOWN_PIDS) };
+    if (!gone) {
+      const causes = 'they survive SIGKILL, start others faster than Trunkline finds them, or cannot be searched for';
+      logger.error(facts, `processes outside of the server's group may still run: ${causes}`);
+    } else if (signaled.length > 0) {
+      logger.info(facts, "ended processes outside of the server's group; `leaveRunning: true` would keep them");
+    }
+  }
+}
+
+/** At least this long after SIGTERM comes SIGKILL, even when the group has taken all the time of the ladder. */
+const MIN_KILL_DELAY_MS = 250;
+
+/** Time from SIGTERM to SIGKILL for the family of a server whose group has ended: as in the ladder, or what is left of it. */
+function familyKillDelay({ termAfterMs, killAfterMs }: StopLadder, elapsedMs: number): number {
+  return Math.min(killAfterMs - termAfterMs, Math.max(killAfterMs - elapsedMs, MIN_KILL_DELAY_MS));
+}
