@@ -19,8 +19,8 @@ export class DelegatedGroup {
       this.#outside('mkdir "$1/$2"');
     } catch (error) {
       const why = `${error.stderr ?? error}`.trim();
-      const error = new Error(`This needs root, \`unshare\` and a kernel with cgroup v2 that may be mounted: ${why}`);
-      throw Object.assign(error, { isOfMachine: true });
+      const refusal = new Error(`This needs root, \`unshare\` and a kernel with cgroup v2 that may be mounted: ${why}`);
+      throw Object.assign(refusal, { isOfMachine: true });
     }
   }
 
