@@ -2,7 +2,7 @@ import { CacheFolder } from '../cache/cache-folder.js';
 import { CatalogueCache } from '../cache/catalogue-cache.js';
 import { ConfigCache } from '../cache/config-cache.js';
 import { MAX_INSTRUCTIONS_FILE_BYTES } from '../cache/instructions-cache.js';
-import type { CheckedFileCache } from '../config/check-file.js';
+import type { CheckedFileCache } from '../config/checked-file.js';
 import type { Config } from '../config/config.js';
 import { ConfigError } from '../config/config-error.js';
 import type { HttpTransport } from '../downstream/http/server.js';
