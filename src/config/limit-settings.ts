@@ -3,7 +3,7 @@ import { bytes, count, described, expects } from './fields.js';
 import { LIMIT_SETTINGS } from './settings.js';
 
 /** Limits of what the processes of a server use. There are none by default. */
-export const limitSettings = z.exactPartial(
+const limitSettings = z.exactPartial(
   z.strictObject(
     {
       memory: bytes(LIMIT_SETTINGS.memory, 'Most memory that the processes of the server may use together.'),
