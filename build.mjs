@@ -11,6 +11,9 @@ const path = (file) => fileURLToPath(new URL(file, import.meta.url));
 /** What is loaded one after the other while a client waits, each with all that it needs and that is not there yet. */
 const STAGES = [
   { name: 'main', test: /src\/(app|cli)\/(main|serve|usage-error|http-options)\.ts$/ },
+  { name: 'config', test: path('src/app/read-config.ts') },
+  // In the first run only: what starts the first servers while the gateway is loaded.
+  { name: 'head-start', test: path('src/app/head-start.ts') },
   { name: 'serve-clients', test: path('src/app/serve-clients.ts') },
   { name: 'servers', test: /src\/(upstream\/(stdio|legacy)|process)\/(stdio-dialer|legacy-dialect|orphan-guard)\.ts$/ },
 ];

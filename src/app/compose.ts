@@ -19,6 +19,7 @@ import type { SpawnHelper } from '../process/spawn-helper.js';
 import type { StopLadder } from '../supervision/launcher.js';
 import { VERSION } from '../version.js';
 import { ActiveConfig } from './active-config.js';
+import type { StartedServers } from './head-start.js';
 import { logEvents } from './log-events.js';
 import { createPlatform, type Platform } from './platform.js';
 import { createSeal } from './seal.js';
@@ -35,6 +36,8 @@ export interface ComposeOptions {
   readonly approvals: ApprovalPlaces;
   /** Where missing packages are installed; nothing is installed when absent. */
   readonly packages?: SupervisedBackendsOptions['packages'];
+  /** The servers that run already. */
+  readonly started?: StartedServers;
   /** Shared with a transport that is already open. */
   readonly platform?: Platform;
   /** Key for signing what clients store, such as task ids. The same key accepts what was signed before a restart. */
@@ -98,6 +101,7 @@ export function compose(options: ComposeOptions): Composition {
     onSealed = () => {},
     hasManyConnections = false,
     catalogues,
+    started,
     platform = createPlatform(),
   } = options;
   const { clock, events, unfinishedLines, internalErrors, workTime } = platform;
@@ -110,7 +114,7 @@ export function compose(options: ComposeOptions): Composition {
   logEvents(events, logger);
   secrets.know(config.servers.flatMap(secretsOf));
   const startedAt = clock.now();
-  let orphanGuard: OrphanGuard | undefined;
+  let orphanGuard: OrphanGuard | undefined = started?.guard;
   let resources: ResourceWatch | undefined;
   let spawnHelper: SpawnHelper | undefined;
   const activeConfig = new ActiveConfig({ clock, config, fault: configFault, servesHttp: hasManyConnections });
@@ -220,6 +224,8 @@ export function compose(options: ComposeOptions): Composition {
       // Secrets must be known before anything about the new servers is logged.
       secrets.know(next.servers.flatMap(secretsOf));
       waiting.limitTo(next.gateway.maxQueued);
+      // Such a process may be of a server that is removed or changed.
+      void started?.close();
       limitUnfinishedLines(next.gateway);
       instances.change(next, changes.adjusted);
       resources?.limitsChanged();
@@ -234,16 +240,18 @@ export function compose(options: ComposeOptions): Composition {
     },
     cachedListsShown: () => instances.cachedListsShown(),
     start: async () => {
-      const { OrphanGuard } = await import('../process/orphan-guard.js');
-      const { networkVariables } = await import('../process/environment.js');
-      const { SpawnHelper } = await import('../process/spawn-helper.js');
-      const { watchResources } = await import('./watch-resources.js');
+      const [{ OrphanGuard }, { networkVariables }, { SpawnHelper }, { watchResources }] = await Promise.all([
+        import('../process/orphan-guard.js'),
+        import('../process/environment.js'),
+        import('../process/spawn-helper.js'),
+        import('./watch-resources.js'),
+      ]);
       // Servers and npm can log what they get of these.
       secrets.know([{ env: networkVariables(environment), args: [] }]);
-      const newGuard = new OrphanGuard({ clock, logger, runFolder });
+      const newGuard = started?.guard ?? new OrphanGuard({ clock, logger, runFolder });
       resources = watchResources(clock, logger);
       spawnHelper = new SpawnHelper(clock);
-      await instances.load({ orphanGuard: newGuard, resources, spawnHelper });
+      await instances.load({ orphanGuard: newGuard, resources, spawnHelper, headStart: started });
       if (isStopped) return;
       orphanGuard = newGuard;
       gateway.start();
@@ -254,7 +262,7 @@ export function compose(options: ComposeOptions): Composition {
     stop: async (ladder) => {
       isStopped = true;
       gateway.close();
-      await instances.stopAll(ladder);
+      await Promise.all([instances.stopAll(ladder), started?.close(ladder)]);
       spawnHelper?.close();
       await Promise.all([orphanGuard?.close(), catalogues?.settled(), approvals.close()]);
     },

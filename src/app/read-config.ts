@@ -1,6 +1,7 @@
 import { resolve } from 'node:path';
 import type { CheckedFile, CheckedFileCache } from '../config/checked-file.js';
 import type { Config } from '../config/config.js';
+import { ConfigError } from '../config/config-error.js';
 import { readConfigText } from '../config/find-config.js';
 import { checkQuickly } from '../config/quick-check.js';
 import { resolveConfig } from '../config/resolve-config.js';
@@ -22,7 +23,7 @@ export async function readConfigFile(file: string, checkedFiles?: CheckedFileCac
   const state = stateOf(file);
   const text = readConfigText(file);
   const config = configWithoutFaults(file, text) ?? resolved(file, await checkedFile(file, text, checkedFiles));
-  return state === undefined ? config : { ...config, stamp: { state, checksum: checksumOf(text) } };
+  return stamped(config, state, text);
 }
 
 /** The configuration if there is nothing to say about the file, which needs neither the schema nor the YAML library. */
@@ -35,6 +36,24 @@ function configWithoutFaults(file: string, text: string): Config | undefined {
 function resolved(file: string, checked: CheckedFile): Config {
   const store = installedPackages({ configFile: resolve(file), ...packageFolders() });
   return resolveConfig(file, checked, { env: process.env, nodePath: process.execPath, ownFolder: OWN_FOLDER, store });
+}
+
+/** The same at once, without caches and threads; `undefined` unless the file can be read and there is nothing to say about it. */
+export function readPlainConfig(place: ConfigPlace): Config | undefined {
+  try {
+    const { file } = place;
+    const state = stateOf(file);
+    const text = readConfigText(file);
+    const config = configWithoutFaults(file, text);
+    return config && stamped(config, state, text);
+  } catch (error) {
+    if (error instanceof ConfigError) return undefined;
+    throw error;
+  }
+}
+
+function stamped(config: Config, state: string | undefined, text: string): Config {
+  return state === undefined ? config : { ...config, stamp: { state, checksum: checksumOf(text) } };
 }
 
 /** Calls can wait for the check of a text up to this length; a thread for it would take longer than the check. */

@@ -13,6 +13,7 @@ import type { ConfigPlace } from './config-place.js';
 import { drainClient } from './drain-client.js';
 import { EXIT } from './exit-codes.js';
 import { type GlobalOptions, openLog } from './global-options.js';
+import type { StartedServers } from './head-start.js';
 import { careForHeap } from './heap-care.js';
 import { keepInstructions } from './known-instructions.js';
 import type { Platform } from './platform.js';
@@ -39,6 +40,8 @@ interface ClientSide {
   /** Absent when only HTTP is served. */
   readonly client: StdioClient | undefined;
   readonly http: HttpSettings | undefined;
+  /** The servers that run already. */
+  readonly started: StartedServers | undefined;
   /** Must be called when new signal handlers are installed. */
   readonly onListening: () => void;
 }
@@ -53,9 +56,15 @@ export async function serveClients(settings: GlobalOptions, clientSide: ClientSi
   );
   const caches = openCaches(await readSealSecret(logger), clientSide.platform, logger);
   const isAttached = clientSide.client !== undefined && !process.stdin.isTTY;
-  const { config, fault } = await usableConfig(clientSide.place, logger, caches.checkedFiles, isAttached);
+  const { started } = clientSide;
+  started?.logTo(logger);
+  const { config, fault }: UsableConfig =
+    started ?? (await usableConfig(clientSide.place, logger, caches.checkedFiles, isAttached));
   // The client has left, so no server is needed.
-  if (clientSide.client?.isGone() === true) return EXIT.ok;
+  if (clientSide.client?.isGone() === true) {
+    await started?.close();
+    return EXIT.ok;
+  }
   const composition = compose({
     config,
     logger,
@@ -67,6 +76,7 @@ export async function serveClients(settings: GlobalOptions, clientSide: ClientSi
     approvals: approvalPlaces('serve'),
     packages: packageFolders(),
     ...caches,
+    ...(started && { started }),
     ...(fault === undefined ? {} : { configFault: fault }),
   });
   if (clientSide.client !== undefined && process.stdin.isTTY) process.stderr.write(`${describeForTerminal(config)}\n`);
@@ -137,6 +147,11 @@ function aborted(signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }));
 }
 
+interface UsableConfig {
+  readonly config: Config;
+  readonly fault?: string;
+}
+
 /**
  * Reads the configuration. When it has mistakes and a client is connected, returns an empty configuration and the report.
  *
@@ -147,7 +162,7 @@ async function usableConfig(
   logger: Logger,
   checkedFiles: CheckedFileCache | undefined,
   isClientAttached: boolean,
-): Promise<{ config: Config; fault?: string }> {
+): Promise<UsableConfig> {
   try {
     const config = await readConfigFile(place.file, checkedFiles);
     logConfig(config, logger);

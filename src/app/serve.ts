@@ -1,7 +1,9 @@
 import { PendingGateway } from '../gateway/pending-gateway.js';
+import type { Clock } from '../timing/clock.js';
 import { ConfigPlace } from './config-place.js';
 import { endProcess, fileOperationsEnd } from './end-process.js';
 import type { GlobalOptions } from './global-options.js';
+import type { StartedServers } from './head-start.js';
 import { knownInstructions } from './known-instructions.js';
 import { createPlatform } from './platform.js';
 import type { HttpSettings } from './serve-http.js';
@@ -32,6 +34,7 @@ export async function serve(options: GlobalOptions, { stdio, http }: Transports)
   const place = new ConfigPlace(options);
   const gateway = new PendingGateway((facts) => knownInstructions(place, facts));
   const client = stdio ? await openStdioClient(platform, gateway) : undefined;
+  const started = client !== undefined && gateway.isNew ? await startedServers(place, platform.clock) : undefined;
   const { serveClients } = await import('./serve-clients.js');
   // A signal without a listener ends the process uncleanly, so these listeners stay until `serveClients` has its own.
   const onListening = () => {
@@ -39,7 +42,13 @@ export async function serve(options: GlobalOptions, { stdio, http }: Transports)
     for (const signal of SIGNALS) process.off(signal, leave);
     if (left !== undefined) process.emit(left, left);
   };
-  return await serveClients(options, { platform, place, gateway, client, http, onListening });
+  return await serveClients(options, { platform, place, gateway, client, http, onListening, started });
+}
+
+/** Nothing is cached that could be listed before the servers start, so they start first. */
+async function startedServers(place: ConfigPlace, clock: Clock): Promise<StartedServers | undefined> {
+  const { startServers } = await import('./head-start.js');
+  return startServers(place, clock);
 }
 
 const SIGNALS = ['SIGTERM', 'SIGINT', 'SIGHUP'] as const;

@@ -29,7 +29,7 @@ import { causeOfFailure, type Failed, StateLog, whyDown } from './failures.js';
 import type { Platform } from './platform.js';
 
 /** What starting processes needs. */
-type ProcessServices = Pick<StdioDialerOptions, 'orphanGuard' | 'resources' | 'spawnHelper'>;
+type ProcessServices = Pick<StdioDialerOptions, 'orphanGuard' | 'resources' | 'spawnHelper' | 'headStart'>;
 
 export interface SupervisedBackendsOptions {
   readonly config: Config;

@@ -16,10 +16,8 @@ export function readInto(stream: Readable, reader: ByteReader): Readable {
     stream.on('data', (chunk: Uint8Array) => copyInto(reader, chunk));
     return stream;
   }
-  // The old socket ends as if the other side had closed it, because others may wait for that. The handle stays open.
-  stream.once('end', () => stream.destroy());
-  stream.push(null);
-  stream.resume();
+  // The handle stays open.
+  leave(stream);
   const options: SocketConstructorOpts & { readonly handle: object; readonly onread: OnReadOpts } = {
     handle,
     readable: true,
@@ -47,6 +45,31 @@ export function readInto(stream: Readable, reader: ByteReader): Readable {
   socket.once('close', () => reading.delete(socket));
   socket.resume();
   return socket;
+}
+
+/**
+ * Returns a stream with the same bytes, of which nothing is read until somebody does, for example with `readInto`. Call it
+ * in the tick in which the stream was made. Node itself begins to read the output of a process at once, and reads the rest of it
+ * away when the process has ended.
+ */
+export function holdUnread(stream: Readable): Readable {
+  const handle = takeHandle(stream);
+  if (handle === undefined) return stream;
+  leave(stream);
+  const options: SocketConstructorOpts & { readonly handle: object; readonly pauseOnCreate: boolean } = {
+    handle,
+    readable: true,
+    writable: false,
+    pauseOnCreate: true,
+  };
+  return new Socket(options);
+}
+
+/** Ends a socket without its handle as if the other side had closed it, because others may wait for that. */
+function leave(stream: Readable): void {
+  stream.once('end', () => stream.destroy());
+  stream.push(null);
+  stream.resume();
 }
 
 const reading = new Set<Socket>();

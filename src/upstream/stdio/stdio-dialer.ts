@@ -1,4 +1,3 @@
-import { dirname } from 'node:path';
 import type { OnInternalError } from '../../errors/error-boundary.js';
 import type { Backpressure } from '../../io/streams/backpressure.js';
 import { LineWriter } from '../../io/streams/line-writer.js';
@@ -10,12 +9,11 @@ import type { Logger } from '../../observe/logger.js';
 import { createComputingProbe } from '../../process/computing-probe.js';
 import { endFamily, type FamilyEnd } from '../../process/end-family.js';
 import { endGroup } from '../../process/end-group.js';
-import { childEnvironment, familyVariable } from '../../process/environment.js';
+import { environmentOf, familyVariable } from '../../process/environment.js';
 import type { GroupGuard } from '../../process/orphan-guard.js';
 import type { ResourceWatch } from '../../process/resource-watch.js';
 import { nothingSpawned, type SpawnedChild, type SpawnListeners, spawnChild } from '../../process/spawn-child.js';
 import type { SpawnHelper } from '../../process/spawn-helper.js';
-import type { ChildSpec } from '../../supervision/child-spec.js';
 import type { ChildExit, StopLadder } from '../../supervision/launcher.js';
 import { NO_LIMITS } from '../../supervision/resource-limits.js';
 import { timedReader, type WorkTime } from '../../timing/work-time.js';
@@ -24,6 +22,7 @@ import type { Dialect, Dialed, Dialer, DialOutcome, DialTarget, EndedBecause, Up
 import type { BridgeEvents, BridgeOptions } from './bridge-options.js';
 import { ClosedPipes } from './closed-pipes.js';
 import { MeteredReader, PacedReader } from './flood-meter.js';
+import type { HeadStart } from './head-start.js';
 import { StdioBridge } from './stdio-bridge.js';
 
 export interface StdioDialerOptions
@@ -35,6 +34,8 @@ export interface StdioDialerOptions
   readonly backpressure: Backpressure;
   readonly orphanGuard: GroupGuard;
   readonly spawnHelper: Pick<SpawnHelper, 'spawn'>;
+  /** The processes that run already. */
+  readonly headStart: Pick<HeadStart, 'take'> | undefined;
   readonly resources: Pick<ResourceWatch, 'add'>;
   readonly logger: Pick<Logger, 'debug' | 'info' | 'error'>;
   /** The gateway's own environment. Servers get only the variables of an allowlist. */
@@ -53,7 +54,13 @@ const SHOWN_PIDS = 10;
 const UNRESPONSIVE = 'it answered neither three requests in a row nor a ping nor tools/list';
 const ENDLESS = 'for a minute it wrote more than Trunkline can read, without answering anything';
 
-type Spawn = (listeners: SpawnListeners) => SpawnedChild;
+/** The process of a connection, which `connect` may have to spawn. */
+interface Process {
+  readonly mark: string;
+  /** Whether the guard knows its group already. */
+  readonly isGuarded?: boolean;
+  connect(listeners: SpawnListeners): SpawnedChild;
+}
 
 /** Connects to servers by spawning them: one process group for each connection, with a `StdioBridge` on its pipes. */
 export class StdioDialer implements Dialer {
@@ -64,23 +71,26 @@ export class StdioDialer implements Dialer {
   }
 
   dial(target: DialTarget, listener: UpstreamListener): Dialed {
-    const { orphanGuard, spawnHelper } = this.#options;
+    const { environment, headStart, orphanGuard, spawnHelper } = this.#options;
     const { spec, generation } = target;
+    const started = generation === 1 ? headStart?.take(spec) : undefined;
+    if (started !== undefined) return this.#connect(target, listener, started);
     const mark = orphanGuard.announce();
-    const request = { ...spec, env: { ...this.#environmentOf(spec), ...familyVariable(mark) } };
-    const spawnHere: Spawn = (listeners) => spawnChild(request, listeners);
+    const request = { ...spec, env: { ...environmentOf(spec, environment), ...familyVariable(mark) } };
+    const spawnHere = (listeners: SpawnListeners) => spawnChild(request, listeners);
     // The gateway is small while it starts. Later, a fork of its own would hold up every server.
-    if (generation === 1) return this.#connect(target, listener, mark, spawnHere);
+    if (generation === 1) return this.#connect(target, listener, { mark, connect: spawnHere });
     let dialed: Dialed | undefined;
     let isEnding = false;
     let onExit = (_exit: ChildExit) => {};
-    const started = spawnHelper
+    const spawned = spawnHelper
       .spawn(request, (exit) => onExit(exit))
       .then((child) => {
-        dialed = this.#connect(target, listener, mark, (listeners) => {
+        const connect = (listeners: SpawnListeners) => {
           ({ onExit } = listeners);
           return child ?? (isEnding ? nothingSpawned() : spawnHere(listeners));
-        });
+        };
+        dialed = this.#connect(target, listener, { mark, connect });
         return dialed;
       });
     return {
@@ -88,15 +98,16 @@ export class StdioDialer implements Dialer {
         return dialed?.pid;
       },
       isComputing: () => dialed?.isComputing?.(),
-      connection: started.then(({ connection }) => connection),
+      connection: spawned.then(({ connection }) => connection),
       end: async (ladder) => {
         isEnding = true;
-        await (await started).end(ladder);
+        await (await spawned).end(ladder);
       },
     };
   }
 
-  #connect(target: DialTarget, listener: UpstreamListener, mark: string, spawn: Spawn): Dialed {
+  #connect(target: DialTarget, listener: UpstreamListener, run: Process): Dialed {
+    const { mark, isGuarded = false } = run;
     const { clock, logger, orphanGuard, resources } = this.#options;
     const { spec, generation, log, limits = () => NO_LIMITS } = target;
     let hasExited = false;
@@ -111,7 +122,7 @@ export class StdioDialer implements Dialer {
       listener.unfit(because);
     };
     const closedPipes = new ClosedPipes({ clock, onUseless: giveUp });
-    const spawned = spawn({
+    const spawned = run.connect({
       onSpawnError: ({ message, isHostFault }) => {
         bridge.close('exited');
         log.add(message);
@@ -128,7 +139,7 @@ export class StdioDialer implements Dialer {
     const endsFamily = spawned.pid !== undefined && !spec.leaveRunning;
     let unwatch = () => {};
     if (spawned.pid !== undefined) {
-      orphanGuard.add(spawned.pid, endsFamily ? mark : undefined);
+      if (!isGuarded) orphanGuard.add(spawned.pid, endsFamily ? mark : undefined);
       unwatch = resources.add({ pid: spawned.pid, limits, onExceeded: giveUp });
     }
     if (!endsFamily) orphanGuard.release(mark);
@@ -178,16 +189,6 @@ export class StdioDialer implements Dialer {
     } else if (signaled.length > 0) {
       logger.info(facts, "ended processes outside of the server's group; `leaveRunning: true` would keep them");
     }
-  }
-
-  #environmentOf({ command, args, env }: ChildSpec): Record<string, string> {
-    return childEnvironment({
-      parent: this.#options.environment,
-      declared: env,
-      commandLine: [command, ...args],
-      nodeDirectory: dirname(process.execPath),
-      platform: process.platform,
-    });
   }
 
   /** Joins the pipes of a process to a new bridge. Must run in the tick of the spawn, or the first output is lost. */
