@@ -15,7 +15,10 @@ const STAGES = [
   // In the first run only: what starts the first servers while the gateway is loaded.
   { name: 'head-start', test: path('src/app/head-start.ts') },
   { name: 'serve-clients', test: path('src/app/serve-clients.ts') },
-  { name: 'servers', test: /src\/(upstream\/(stdio|legacy)|process)\/(stdio-dialer|legacy-dialect|orphan-guard)\.ts$/ },
+  {
+    name: 'servers',
+    test: /src\/(upstream|process|app)\/(.*\/)?(stdio-dialer|legacy-dialect|orphan-guard|spawn-helper|watch-resources)\.ts$/,
+  },
 ];
 
 /**

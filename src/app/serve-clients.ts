@@ -103,9 +103,10 @@ export async function serveClients(settings: GlobalOptions, clientSide: ClientSi
       gateway.become(composition.gateway);
       if (client !== undefined && folder !== undefined)
         keepInstructions({ composition, gateway, client, folder, secret, ending });
-      if (hasClient) await cachedAnswersWritten(composition);
+      if (hasClient && started === undefined) await cachedAnswersWritten(composition);
       if (client?.isGone() === true) return EXIT.ok;
       await composition.start();
+      if (started !== undefined && client !== undefined) await firstAnswers(clientSide.platform, client, ending);
       // The servers boot meanwhile. Later the machine may be out of file descriptors, and loading could fail.
       await Promise.all([logger.prepare(), composition.prepare()]);
       const file = config.file === '' ? undefined : config.file;
@@ -129,6 +130,34 @@ async function cachedAnswersWritten({ cachedListsShown }: Composition): Promise<
   // Requests that came meanwhile are read in the first turn of the event loop. Answers are written at the end of a turn.
   await nextTurn();
   await nextTurn();
+}
+
+/** The longest wait for the servers that had a head start. */
+const FIRST_ANSWERS_MS = 250;
+
+/**
+ * Waits until a server of the head start is ready or has failed. They have booted while the gateway was loaded, so loading
+ * more code now would hold up their first answers. Resolves at once if the client leaves.
+ */
+async function firstAnswers(
+  { clock, events }: Platform,
+  { inputEnded }: StdioClient,
+  ending: AbortSignal,
+): Promise<void> {
+  let stop = () => {};
+  const isOver = new Promise<void>((resolve) => {
+    const unsubscribe = events.subscribe(
+      'server.changed',
+      ({ snapshot }) => snapshot.state !== 'starting' && resolve(),
+    );
+    const cancel = clock.schedule(FIRST_ANSWERS_MS, resolve);
+    stop = () => {
+      unsubscribe();
+      cancel();
+    };
+  });
+  await Promise.race([isOver, inputEnded, aborted(ending)]);
+  stop();
 }
 
 function nextTurn(): Promise<void> {
