@@ -220,12 +220,12 @@ export function compose(options: ComposeOptions): Composition {
       const { notice, config: before } = activeConfig;
       const changes = compareConfigs(instances.completed(before), instances.completed(next));
       const isOther = isChange(changes) || notice !== undefined;
+      // A process that no server has taken yet may be of one that is removed or changed.
+      if (isOther) void started?.close();
       activeConfig.accept(next, isOther);
       // Secrets must be known before anything about the new servers is logged.
       secrets.know(next.servers.flatMap(secretsOf));
       waiting.limitTo(next.gateway.maxQueued);
-      // Such a process may be of a server that is removed or changed.
-      void started?.close();
       limitUnfinishedLines(next.gateway);
       instances.change(next, changes.adjusted);
       resources?.limitsChanged();
