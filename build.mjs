@@ -12,10 +12,13 @@ const path = (file) => fileURLToPath(new URL(file, import.meta.url));
 const STAGES = [
   { name: 'main', test: /src\/(app|cli)\/(main|attach|usage-error|http-options)\.ts$/ },
   { name: 'serve', test: /src\/app\/(serve|serve-hub|hub-process)\.ts$/ },
+  { name: 'config', test: path('src/app/read-config.ts') },
+  // In the first run only: what starts the first servers while the gateway is loaded.
+  { name: 'head-start', test: path('src/app/head-start.ts') },
   { name: 'serve-clients', test: path('src/app/serve-clients.ts') },
   {
     name: 'servers',
-    test: /src\/(upstream\/(stdio|legacy)|process)\/(stdio-dialer|legacy-dialect|orphan-guard|control-groups)\.ts$/,
+    test: /src\/(upstream|process|app)\/(.*\/)?(stdio-dialer|legacy-dialect|orphan-guard|control-groups|spawn-helper|watch-resources)\.ts$/,
   },
 ];
 

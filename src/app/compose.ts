@@ -21,6 +21,7 @@ import type { StopLadder } from '../supervision/launcher.js';
 import { VERSION } from '../version.js';
 import { ActiveConfig } from './active-config.js';
 import { ConfiguredServers, secretsOf } from './configured-servers.js';
+import type { StartedServers } from './head-start.js';
 import { logEvents } from './log-events.js';
 import { createPlatform, type Platform } from './platform.js';
 import { createSeal } from './seal.js';
@@ -37,6 +38,8 @@ export interface ComposeOptions {
   readonly approvals: ApprovalPlaces;
   /** Where missing packages are installed; nothing is installed when absent. */
   readonly packages?: SupervisedBackendsOptions['packages'];
+  /** The servers that run already. */
+  readonly started?: StartedServers;
   /** Shared with a transport that is already open. */
   readonly platform?: Platform;
   /** Key for signing what clients store, such as task ids. The same key accepts what was signed before a restart. */
@@ -100,6 +103,7 @@ export function compose(options: ComposeOptions): Composition {
     onSealed = () => {},
     hasManyConnections = false,
     catalogues,
+    started,
     platform = createPlatform(),
   } = options;
   const { clock, events, unfinishedLines, internalErrors, workTime } = platform;
@@ -112,8 +116,8 @@ export function compose(options: ComposeOptions): Composition {
   logEvents(events, logger);
   secrets.know(config.servers.flatMap(secretsOf));
   const startedAt = clock.now();
-  let orphanGuard: OrphanGuard | undefined;
   let controlGroups: ControlGroups | undefined;
+  let orphanGuard: OrphanGuard | undefined = started?.guard;
   let resources: ResourceWatch | undefined;
   let spawnHelper: SpawnHelper | undefined;
   const activeConfig = new ActiveConfig({ clock, config, fault: configFault, servesHttp: hasManyConnections });
@@ -228,6 +232,8 @@ export function compose(options: ComposeOptions): Composition {
       const ofInstances = instances.changesTo(next);
       const changes = compareConfigs(instances.completed(before), instances.completed(next), ofInstances);
       const isOther = isChange(changes) || notice !== undefined;
+      // A process that no server has taken yet may be of one that is removed or changed.
+      if (isOther) void started?.close();
       activeConfig.accept(next, isOther);
       // Secrets must be known before anything about the new servers is logged.
       secrets.know(next.servers.flatMap(secretsOf));
@@ -249,18 +255,21 @@ export function compose(options: ComposeOptions): Composition {
     },
     cachedListsShown: () => instances.cachedListsShown(),
     start: async () => {
-      const { OrphanGuard } = await import('../process/orphan-guard.js');
-      const { ControlGroups } = await import('../process/control-groups.js');
-      const { networkVariables } = await import('../process/environment.js');
-      const { SpawnHelper } = await import('../process/spawn-helper.js');
-      const { watchResources } = await import('./watch-resources.js');
+      const [{ OrphanGuard }, { ControlGroups }, { networkVariables }, { SpawnHelper }, { watchResources }] =
+        await Promise.all([
+          import('../process/orphan-guard.js'),
+          import('../process/control-groups.js'),
+          import('../process/environment.js'),
+          import('../process/spawn-helper.js'),
+          import('./watch-resources.js'),
+        ]);
       // Servers and npm can log what they get of these.
       secrets.know([{ env: networkVariables(environment), args: [] }]);
-      const newGuard = new OrphanGuard({ clock, logger, runFolder });
+      const newGuard = started?.guard ?? new OrphanGuard({ clock, logger, runFolder });
       controlGroups = new ControlGroups({ clock, logger, guard: newGuard });
       resources = watchResources(clock, logger);
       spawnHelper = new SpawnHelper(clock);
-      const processes = { orphanGuard: newGuard, controlGroups, resources, spawnHelper };
+      const processes = { orphanGuard: newGuard, controlGroups, resources, spawnHelper, headStart: started };
       await Promise.all([instances.load(processes), controlGroups.prepare()]);
       if (isStopped) return;
       orphanGuard = newGuard;
@@ -273,7 +282,7 @@ export function compose(options: ComposeOptions): Composition {
     stop: async (ladder) => {
       isStopped = true;
       gateway.close();
-      await instances.stopAll(ladder);
+      await Promise.all([instances.stopAll(ladder), started?.close(ladder)]);
       spawnHelper?.close();
       await controlGroups?.close();
       await Promise.all([orphanGuard?.close(), catalogues?.settled(), approvals.close()]);

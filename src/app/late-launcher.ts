@@ -7,7 +7,10 @@ import { BackendLauncher, type LaunchTarget } from './backend-launcher.js';
 import type { Platform } from './platform.js';
 
 /** What starting processes needs. */
-export type ProcessServices = Pick<StdioDialerOptions, 'orphanGuard' | 'controlGroups' | 'resources' | 'spawnHelper'>;
+export type ProcessServices = Pick<
+  StdioDialerOptions,
+  'orphanGuard' | 'controlGroups' | 'resources' | 'spawnHelper' | 'headStart'
+>;
 
 export interface LateLauncherOptions extends Pick<StdioDialerOptions, 'environment' | 'hasManyConnections'> {
   readonly platform: Platform;

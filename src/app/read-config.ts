@@ -1,7 +1,9 @@
 import { resolve } from 'node:path';
-import type { CheckedFile, CheckedFileCache } from '../config/check-file.js';
+import type { CheckedFile, CheckedFileCache } from '../config/checked-file.js';
 import type { Config, Origin } from '../config/config.js';
+import { ConfigError } from '../config/config-error.js';
 import { readConfigText } from '../config/find-config.js';
+import { checkQuickly } from '../config/quick-check.js';
 import { resolveConfig } from '../config/resolve-config.js';
 import { checksumOf, stateOf } from '../config/stamp.js';
 import { installedPackages } from '../packages/installed-packages.js';
@@ -25,20 +27,50 @@ export async function readConfigFile(file: string, ...[checkedFiles, origin]: Re
   // A file that changes in between has another state in the next run.
   const state = stateOf(file);
   const text = readConfigText(file);
-  const checked = checkedFiles?.find(file, text) ?? (await check(file, text, checkedFiles));
+  const config =
+    configWithoutFaults(file, text, origin) ?? resolved(file, await checkedFile(file, text, checkedFiles), origin);
+  return stamped(config, state, text);
+}
+
+/** The configuration if there is nothing to say about the file, which needs neither the schema nor the YAML library. */
+function configWithoutFaults(file: string, text: string, origin: Origin | undefined): Config | undefined {
+  const checked = checkQuickly(text);
+  const config = checked && resolved(file, checked, origin);
+  return config?.servers.some(({ problem }) => problem !== undefined) ? undefined : config;
+}
+
+function resolved(file: string, checked: CheckedFile, origin: Origin | undefined): Config {
   const store = installedPackages({ configFile: resolve(file), ...packageFolders() });
   const environment = { env: process.env, ...(origin && { origin }) };
-  const context = { ...environment, nodePath: process.execPath, ownFolder: OWN_FOLDER, store };
-  const config = resolveConfig(file, checked, context);
+  return resolveConfig(file, checked, { ...environment, nodePath: process.execPath, ownFolder: OWN_FOLDER, store });
+}
+
+/** The same at once, without caches and threads; `undefined` unless the file can be read and there is nothing to say about it. */
+export function readPlainConfig(place: ConfigPlace, origin: Origin | undefined): Config | undefined {
+  try {
+    const { file } = place;
+    const state = stateOf(file);
+    const text = readConfigText(file);
+    const config = configWithoutFaults(file, text, origin);
+    return config && stamped(config, state, text);
+  } catch (error) {
+    if (error instanceof ConfigError) return undefined;
+    throw error;
+  }
+}
+
+function stamped(config: Config, state: string | undefined, text: string): Config {
   return state === undefined ? config : { ...config, stamp: { state, checksum: checksumOf(text) } };
 }
 
 /** Calls can wait for the check of a text up to this length; a thread for it would take longer than the check. */
 const MAX_LENGTH_HERE = 16 * 1024;
 
-async function check(file: string, text: string, checkedFiles: CheckedFileCache | undefined): Promise<CheckedFile> {
+async function checkedFile(file: string, text: string, cache: CheckedFileCache | undefined): Promise<CheckedFile> {
+  const cached = cache?.find(file, text);
+  if (cached !== undefined) return cached;
   const checked = text.length > MAX_LENGTH_HERE ? await checkLarge(text, file) : await checkSmall(text, file);
-  checkedFiles?.put(file, text, checked);
+  cache?.put(file, text, checked);
   return checked;
 }
 

@@ -1,5 +1,5 @@
 import { homedir } from 'node:os';
-import type { CheckedFileCache } from '../config/check-file.js';
+import type { CheckedFileCache } from '../config/checked-file.js';
 import type { Config, Origin } from '../config/config.js';
 import { ConfigError } from '../config/config-error.js';
 import { candidateFiles } from '../config/find-config.js';

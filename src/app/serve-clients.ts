@@ -2,7 +2,7 @@ import { CacheFolder } from '../cache/cache-folder.js';
 import { CatalogueCache } from '../cache/catalogue-cache.js';
 import { ConfigCache } from '../cache/config-cache.js';
 import { MAX_INSTRUCTIONS_FILE_BYTES } from '../cache/instructions-cache.js';
-import type { CheckedFileCache } from '../config/check-file.js';
+import type { CheckedFileCache } from '../config/checked-file.js';
 import type { Config, Origin } from '../config/config.js';
 import { ConfigError } from '../config/config-error.js';
 import type { HttpTransport } from '../downstream/http/server.js';
@@ -13,6 +13,7 @@ import type { ConfigPlace } from './config-place.js';
 import type { DrainOptions } from './drain-client.js';
 import { EXIT } from './exit-codes.js';
 import { type GlobalOptions, openLog } from './global-options.js';
+import type { StartedServers } from './head-start.js';
 import { careForHeap } from './heap-care.js';
 import { keepInstructions } from './known-instructions.js';
 import type { Platform } from './platform.js';
@@ -38,6 +39,8 @@ interface ClientSide {
   /** Absent when only HTTP is served. */
   readonly local: LocalClients | undefined;
   readonly http: HttpSettings | undefined;
+  /** The servers that run already. */
+  readonly started: StartedServers | undefined;
   /** Must be called when new signal handlers are installed. */
   readonly onListening: () => void;
 }
@@ -48,6 +51,8 @@ export interface LocalClients {
   readonly isAttached: boolean;
   /** Whether no client is left that needs a server, and none can come. */
   readonly isGone: () => boolean;
+  /** Resolves when no client can send another request. */
+  readonly inputEnded: Promise<void>;
   /** Where the client runs that the first servers are started for. Absent if its environment is that of this process. */
   readonly origin?: Origin;
   /** Called with the log before anything is logged. */
@@ -67,9 +72,15 @@ export async function serveClients(settings: GlobalOptions, clientSide: ClientSi
   const { local } = clientSide;
   local?.logTo(logger);
   const caches = openCaches(await readSealSecret(logger), clientSide.platform, logger);
-  const { config, fault } = await usableConfig(clientSide.place, logger, caches.checkedFiles, local);
+  const { started } = clientSide;
+  started?.logTo(logger);
+  const { config, fault }: UsableConfig =
+    started ?? (await usableConfig(clientSide.place, logger, caches.checkedFiles, local));
   // The client has left, so no server is needed.
-  if (local?.isGone() === true) return EXIT.ok;
+  if (local?.isGone() === true) {
+    await started?.close();
+    return EXIT.ok;
+  }
   const composition = compose({
     config,
     logger,
@@ -81,6 +92,7 @@ export async function serveClients(settings: GlobalOptions, clientSide: ClientSi
     approvals: approvalPlaces('serve'),
     packages: packageFolders(),
     ...caches,
+    ...(started && { started }),
     ...(fault === undefined ? {} : { configFault: fault }),
   });
   local?.configured(config);
@@ -107,9 +119,10 @@ export async function serveClients(settings: GlobalOptions, clientSide: ClientSi
       gateway.become(composition.gateway);
       if (local !== undefined && folder !== undefined)
         keepInstructions({ composition, gateway, client: local, folder, secret, ending });
-      if (hasClient) await cachedAnswersWritten(composition);
+      if (hasClient && started === undefined) await cachedAnswersWritten(composition);
       if (local?.isGone() === true) return EXIT.ok;
       await composition.start();
+      if (started !== undefined && local !== undefined) await firstAnswers(clientSide.platform, local, ending);
       // The servers boot meanwhile. Later the machine may be out of file descriptors, and loading could fail.
       await Promise.all([logger.prepare(), composition.prepare()]);
       const file = config.file === '' ? undefined : config.file;
@@ -137,6 +150,34 @@ async function cachedAnswersWritten({ cachedListsShown }: Composition): Promise<
   await nextTurn();
 }
 
+/** The longest wait for the servers that had a head start. */
+const FIRST_ANSWERS_MS = 250;
+
+/**
+ * Waits until a server of the head start is ready or has failed. They have booted while the gateway was loaded, so loading
+ * more code now would hold up their first answers. Resolves at once if the client leaves.
+ */
+async function firstAnswers(
+  { clock, events }: Platform,
+  { inputEnded }: LocalClients,
+  ending: AbortSignal,
+): Promise<void> {
+  let stop = () => {};
+  const isOver = new Promise<void>((resolve) => {
+    const unsubscribe = events.subscribe(
+      'server.changed',
+      ({ snapshot }) => snapshot.state !== 'starting' && resolve(),
+    );
+    const cancel = clock.schedule(FIRST_ANSWERS_MS, resolve);
+    stop = () => {
+      unsubscribe();
+      cancel();
+    };
+  });
+  await Promise.race([isOver, inputEnded, aborted(ending)]);
+  stop();
+}
+
 function nextTurn(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve));
 }
@@ -153,6 +194,11 @@ function aborted(signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }));
 }
 
+interface UsableConfig {
+  readonly config: Config;
+  readonly fault?: string;
+}
+
 /**
  * Reads the configuration. When it has mistakes and a client is connected, returns an empty configuration and the report.
  *
@@ -163,7 +209,7 @@ async function usableConfig(
   logger: Logger,
   checkedFiles: CheckedFileCache | undefined,
   local: LocalClients | undefined,
-): Promise<{ config: Config; fault?: string }> {
+): Promise<UsableConfig> {
   try {
     const config = await readConfigFile(place.file, checkedFiles, local?.origin);
     logConfig(config, logger);

@@ -13,7 +13,8 @@ import type { GlobalOptions } from './global-options.js';
 import type { HubLife } from './hub-life.js';
 import { knownInstructions } from './known-instructions.js';
 import type { Platform } from './platform.js';
-import { LOCAL_USER, MAX_LINE_BYTES } from './stdio-client.js';
+import { startedServers } from './serve.js';
+import { FIRST_MESSAGE_MS, inTime, LOCAL_USER, MAX_LINE_BYTES, signal } from './stdio-client.js';
 
 export interface HubOptions {
   readonly platform: Platform;
@@ -53,12 +54,14 @@ export async function serveHub(options: GlobalOptions, { platform, life, listen,
   const place = new ConfigPlace(options);
   const gateway = new PendingGateway((facts) => knownInstructions(place, facts));
   let logger: Pick<Logger, 'warn'> | undefined;
+  const [firstMessage, onFirstMessage] = signal();
   const clients = new HubClients({
     ...platform,
     maxLineBytes: MAX_LINE_BYTES,
     chooseEra: createEraChooser(platform, gateway, IDENTITY),
     principal: LOCAL_USER,
     onInternalError: platform.internalErrors.onInternalError,
+    onFirstMessage,
     maxClients: () => life.settings?.hubClients ?? FIRST_CLIENTS,
     onUnread: ({ pid }, unwrittenBytes) =>
       logger?.warn({ pid, unwrittenBytes }, 'a client does not read: its session was closed'),
@@ -80,17 +83,22 @@ export async function serveHub(options: GlobalOptions, { platform, life, listen,
     source.close();
     return EXIT.ok;
   }
+  const origin = { environment: hello.environment, folder: hello.folder };
+  await inTime(firstMessage, FIRST_MESSAGE_MS);
+  const started = gateway.isNew ? await startedServers(place, platform.clock, origin) : undefined;
   const { serveClients } = await loading;
   return await serveClients(options, {
     platform,
     place,
     gateway,
     http: undefined,
+    started,
     onListening: () => {},
     local: {
       isAttached: true,
       isGone: () => life.refusal === 'off',
-      origin: { environment: hello.environment, folder: hello.folder },
+      inputEnded: life.over,
+      origin,
       logTo: (opened) => {
         logger = opened;
         if (aloneBecause !== undefined) opened.warn({ because: aloneBecause }, NOT_SHARED);

@@ -1,7 +1,10 @@
+import type { Origin } from '../config/config.js';
 import { PendingGateway } from '../gateway/pending-gateway.js';
+import type { Clock } from '../timing/clock.js';
 import { ConfigPlace } from './config-place.js';
 import { endProcess, fileOperationsEnd } from './end-process.js';
 import type { GlobalOptions } from './global-options.js';
+import type { StartedServers } from './head-start.js';
 import { knownInstructions } from './known-instructions.js';
 import { createPlatform } from './platform.js';
 import type { LocalClients } from './serve-clients.js';
@@ -33,6 +36,7 @@ export async function serve(options: GlobalOptions, { stdio, http }: Transports)
   const place = new ConfigPlace(options);
   const gateway = new PendingGateway((facts) => knownInstructions(place, facts));
   const client = stdio ? await openStdioClient(platform, gateway) : undefined;
+  const started = client !== undefined && gateway.isNew ? await startedServers(place, platform.clock) : undefined;
   const { serveClients } = await import('./serve-clients.js');
   // A signal without a listener ends the process uncleanly, so these listeners stay until `serveClients` has its own.
   const onListening = () => {
@@ -41,7 +45,7 @@ export async function serve(options: GlobalOptions, { stdio, http }: Transports)
     if (left !== undefined) process.emit(left, left);
   };
   const local = client && onStdin(client);
-  return await serveClients(options, { platform, place, gateway, local, http, onListening });
+  return await serveClients(options, { platform, place, gateway, local, http, onListening, started });
 }
 
 /** The one client on stdin. */
@@ -50,6 +54,7 @@ function onStdin(client: StdioClient): LocalClients {
   return {
     isAttached: !isPerson,
     isGone: client.isGone,
+    inputEnded: client.inputEnded,
     logTo: (logger) => {
       logger.postpone();
       void client.unread.then((unwrittenBytes) =>
@@ -68,6 +73,16 @@ function onStdin(client: StdioClient): LocalClients {
 
 function describeForTerminal(file: string): string {
   return `Trunkline waits for an MCP client on stdin. To use it, register the command \`trunkline --config ${file}\` in your MCP client. To test the servers, run \`trunkline check\`. Ctrl-C stops Trunkline.`;
+}
+
+/** Nothing is cached that could be listed before the servers start, so they start first. */
+export async function startedServers(
+  place: ConfigPlace,
+  clock: Clock,
+  origin?: Origin,
+): Promise<StartedServers | undefined> {
+  const { startServers } = await import('./head-start.js');
+  return startServers(place, clock, origin);
 }
 
 const SIGNALS = ['SIGTERM', 'SIGINT', 'SIGHUP'] as const;

@@ -9,7 +9,7 @@ import type { Platform } from './platform.js';
 export const MAX_LINE_BYTES = 64 * 1024 * 1024;
 
 /** How long the start waits for the first message of a client that is already connected. */
-const FIRST_MESSAGE_MS = 30;
+export const FIRST_MESSAGE_MS = 30;
 
 /** Principal for the stdio client: the operating-system user that started the gateway. */
 export const LOCAL_USER = 'local';
@@ -68,7 +68,7 @@ export async function openStdioClient(platform: Platform, gateway: PendingGatewa
 }
 
 /** A promise, and the function that resolves it. */
-function signal<T = void>(): [promise: Promise<T>, resolve: (value: T) => void] {
+export function signal<T = void>(): [promise: Promise<T>, resolve: (value: T) => void] {
   let resolve: (value: T) => void = () => {};
   const promise = new Promise<T>((settle) => {
     resolve = settle;
@@ -77,7 +77,7 @@ function signal<T = void>(): [promise: Promise<T>, resolve: (value: T) => void] 
 }
 
 /** Resolves when the promise does, or after `ms` milliseconds. */
-async function inTime(awaited: Promise<unknown>, ms: number): Promise<void> {
+export async function inTime(awaited: Promise<unknown>, ms: number): Promise<void> {
   let timer: NodeJS.Timeout | undefined;
   const tooLong = new Promise<void>((resolve) => {
     timer = setTimeout(resolve, ms);

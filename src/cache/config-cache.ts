@@ -1,7 +1,7 @@
 import { createCipheriv, createDecipheriv, createHmac, randomBytes } from 'node:crypto';
 import { statSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import type { CheckedFile, CheckedFileCache } from '../config/check-file.js';
+import type { CheckedFile, CheckedFileCache } from '../config/checked-file.js';
 import { VERSION } from '../version.js';
 import type { CacheFolder } from './cache-folder.js';
 

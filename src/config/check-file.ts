@@ -1,52 +1,24 @@
-import type * as z from 'zod/mini';
 import { isRecord } from '../json/is-record.js';
-import type { GatewayConfig, ServerProblem } from './config.js';
-import { ConfigError, type ConfigProblem } from './config-error.js';
-import { SWITCH_DEFAULTS } from './defaults.js';
-import { GATEWAY_BUILT_IN } from './gateway-settings.js';
-import { type HttpSection, toHttpConfig } from './http-settings.js';
-import { toProblems, unknownKeyHint } from './problems.js';
 import {
-  fileSchema,
-  type ServerEntry,
-  type ServerSettings,
-  sharedFileSchema,
-  type Tunables,
+  type CheckedFile,
+  type CheckedServer,
+  enabledServers,
+  type FileData,
+  type HttpSection,
+  overruledSettings,
+  type ServersKey,
+  toCheckedGateway,
+  toCheckedServer,
+  toHttpConfig,
   withDefaults,
-} from './schema.js';
+} from './checked-file.js';
+import type { ServerProblem } from './config.js';
+import { ConfigError, type ConfigProblem } from './config-error.js';
+import { toProblems, unknownKeyHint } from './problems.js';
+import { fileSchema, type ServerEntry, sharedFileSchema, type Tunables } from './schema.js';
 import { formatPath, locateFault, type Place, ServerFault } from './server-fault.js';
 import type { Path } from './yaml-nodes.js';
 import { parseYaml, type YamlSource } from './yaml-source.js';
-
-/**
- * A checked configuration file: defaults are filled in, durations and sizes are numbers. Variables and packages of this
- * machine are not resolved yet. It is plain data, so that it can be cached as JSON.
- */
-export interface CheckedFile {
-  /** In the order of the file, without those that are `disabled`. */
-  readonly servers: readonly CheckedServer[];
-  /** The names in `defaults.env`. */
-  readonly sharedVariables: readonly string[];
-  readonly gateway: Omit<GatewayConfig, 'startLimit'> & { readonly startLimit: number | null };
-  readonly warnings: readonly ConfigProblem[];
-}
-
-export interface CheckedServer {
-  readonly key: string;
-  /** With the variables of `defaults.env` in `env`. */
-  readonly entry: ServerEntry;
-  readonly settings: ServerSettings;
-  /** Why the server cannot run on any machine; set for remote servers. */
-  readonly problem?: ServerProblem;
-  /** Places of the entry and of its values that are resolved later. */
-  readonly places: readonly Place[];
-}
-
-/** Caches checked files. Checking takes longer than every other step of reading a configuration. */
-export interface CheckedFileCache {
-  find(file: string, text: string): CheckedFile | undefined;
-  put(file: string, text: string, checked: CheckedFile): void;
-}
 
 /**
  * Checks the text of a configuration file. Throws a `ConfigError` with all mistakes in the text; `file` is the name for
@@ -68,33 +40,18 @@ function checkText(text: string, file: string): CheckedFile {
   const root = serversKey(source, file);
   const data = check(source, root, file);
   const { defaults: { env: shared = {}, ...defaults } = {}, gateway = {} } = data;
-  const entries = Object.entries(data[root] ?? {}).filter(([, entry]) => !(entry.disabled ?? SWITCH_DEFAULTS.disabled));
+  const entries = enabledServers(data, root);
 
   const remote = remoteKeys(source.value, root);
   const servers = entries.map(([key, own]): CheckedServer => {
     const places = placesIn(own, shared, [root, key], source);
-    const entry = { ...own, env: { ...shared, ...own.env } };
     const problem: ServerProblem | undefined = remote.has(key) ? locateFault(remoteFault(), places) : undefined;
-    return { key, entry, settings: withDefaults(entry, defaults), places, ...(problem && { problem }) };
+    return { ...toCheckedServer(key, own, data), places, ...(problem && { problem }) };
   });
   return {
     servers,
     sharedVariables: Object.keys(shared),
-    gateway: {
-      startupWaitMs: gateway.startupWait ?? GATEWAY_BUILT_IN.startupWait,
-      idleStopMs: gateway.idleStop ?? GATEWAY_BUILT_IN.idleStop,
-      restartTool: gateway.restartTool ?? GATEWAY_BUILT_IN.restartTool,
-      watch: gateway.watch ?? GATEWAY_BUILT_IN.watch,
-      startLimit: gateway.startLimit ?? null,
-      maxQueued: gateway.maxQueued ?? GATEWAY_BUILT_IN.maxQueued,
-      maxPartialBytes: gateway.maxPartial ?? GATEWAY_BUILT_IN.maxPartial,
-      lineTimeoutMs: gateway.lineTimeout ?? GATEWAY_BUILT_IN.lineTimeout,
-      maxInstructionsBytes: gateway.maxInstructions ?? GATEWAY_BUILT_IN.maxInstructions,
-      hub: gateway.hub ?? GATEWAY_BUILT_IN.hub,
-      hubIdleMs: gateway.hubIdle ?? GATEWAY_BUILT_IN.hubIdle,
-      hubClients: gateway.hubClients ?? GATEWAY_BUILT_IN.hubClients,
-      http: toHttpConfig(gateway.http ?? {}),
-    },
+    gateway: toCheckedGateway(data),
     warnings: [
       ...unknownTopLevel(source, root),
       ...entries.flatMap(([key, entry]) => settingWarnings(entry, defaults, [root, key], source)),
@@ -102,8 +59,6 @@ function checkText(text: string, file: string): CheckedFile {
     ],
   };
 }
-
-type ServersKey = 'servers' | 'mcpServers';
 
 function serversKey({ value, positionOfKey }: YamlSource, file: string): ServersKey {
   if (!isRecord(value) || !Object.hasOwn(value, 'mcpServers')) return 'servers';
@@ -117,7 +72,7 @@ function serversKey({ value, positionOfKey }: YamlSource, file: string): Servers
   ]);
 }
 
-function check(source: YamlSource, root: ServersKey, file: string): z.output<typeof fileSchema> {
+function check(source: YamlSource, root: ServersKey, file: string): FileData {
   const { value } = source;
   if (value === null || (isRecord(value) && value[root] === null)) throw noServers(source, root, file);
   // A file of another program may contain settings of that program.
@@ -185,24 +140,15 @@ function settingWarnings(
   path: readonly string[],
   source: YamlSource,
 ): ConfigProblem[] {
-  const { timeout, maxTimeout, restart } = withDefaults(entry, defaults);
-  const pairs = [
-    ['timeout', timeout, 'maxTimeout', maxTimeout],
-    ['restart.firstDelay', restart.firstDelay, 'restart.maxDelay', restart.maxDelay],
-    ['restart.parkedProbe', restart.parkedProbe, 'restart.parkedProbeMax', restart.parkedProbeMax],
-  ] as const;
-  return pairs
-    .filter(([, value, , limit]) => value > limit)
-    .map(([name, , limitName]) => ({
-      message: `${formatPath(path)}: ${name} is longer than ${limitName}, so ${limitName} applies; change one of them`,
-      ...source.positionOfKey(path),
-    }));
+  return overruledSettings(withDefaults(entry, defaults)).map(([name, limitName]) => ({
+    message: `${formatPath(path)}: ${name} is longer than ${limitName}, so ${limitName} applies; change one of them`,
+    ...source.positionOfKey(path),
+  }));
 }
 
 /** Warnings about settings of the gateway that another setting makes ineffective. */
 function gatewayWarnings({ http }: { readonly http?: HttpSection }, source: YamlSource): ConfigProblem[] {
-  if (http === undefined) return [];
-  const { maxSessions, maxConnections } = toHttpConfig(http);
+  const { maxSessions, maxConnections } = toHttpConfig(http ?? {});
   if (maxSessions <= maxConnections) return [];
   const path = ['gateway', 'http'];
   return [

@@ -1,6 +1,6 @@
 import { Worker } from 'node:worker_threads';
 import { errorCode } from '../errors/error-text.js';
-import type { CheckedFile } from './check-file.js';
+import type { CheckedFile } from './checked-file.js';
 import { ConfigError, type ConfigErrorCode, type ConfigProblem } from './config-error.js';
 
 /** What the thread gets. */

@@ -1,17 +1,13 @@
 import * as z from 'zod/mini';
+import type { Choice, Count, Flag, Quantity } from './settings.js';
 import { BYTES_FORM, BYTES_PATTERN, DURATION_FORM, DURATION_PATTERN, parseBytes, parseDuration } from './units.js';
 
 // A file is parsed once, so compiling the schema to functions would take longer than it saves.
 z.config({ jitless: true });
 
-interface Range<T> {
-  min: T;
-  max: T;
-}
-
 /** A string such as `60s`, parsed to milliseconds. */
-export function duration(standard: string, description: string, range: Range<string> = { min: '1ms', max: '24h' }) {
-  return quantity(standard, description, range, {
+export function duration(setting: Quantity, description: string) {
+  return quantity(setting, description, {
     kind: 'a duration',
     pattern: DURATION_PATTERN,
     form: DURATION_FORM,
@@ -19,9 +15,9 @@ export function duration(standard: string, description: string, range: Range<str
   });
 }
 
-/** A string such as `64MiB`, parsed to bytes. Leave `standard` undefined if there is no default. */
-export function bytes(standard: string | undefined, description: string, range: Range<string>) {
-  return quantity(standard, description, range, {
+/** A string such as `64MiB`, parsed to bytes. */
+export function bytes(setting: Quantity, description: string) {
+  return quantity(setting, description, {
     kind: 'a size',
     pattern: BYTES_PATTERN,
     form: BYTES_FORM,
@@ -29,8 +25,8 @@ export function bytes(standard: string | undefined, description: string, range: 
   });
 }
 
-/** A whole number. Leave `standard` undefined if there is no default, or it depends on the machine. */
-export function count(standard: number | undefined, description: string, { min, max }: Range<number>) {
+/** A whole number. */
+export function count({ standard, min, max }: Count, description: string) {
   const expected = expects(`a whole number from ${min} to ${max}`, { quote: true });
   return z
     .int(expected)
@@ -38,18 +34,14 @@ export function count(standard: number | undefined, description: string, { min, 
     .register(z.globalRegistry, { description, ...(standard !== undefined && { default: standard }) });
 }
 
-export function flag(standard: boolean, description: string) {
+export function flag({ standard }: Flag, description: string) {
   return z
     .boolean(expects('true or false', { quote: true }))
     .register(z.globalRegistry, { description, default: standard });
 }
 
-/** One of the given words. */
-export function oneOf<const Words extends readonly string[]>(
-  words: Words,
-  standard: Words[number],
-  description: string,
-) {
+/** One of the words of a choice. */
+export function oneOf<Word extends string>({ words, standard }: Choice<Word>, description: string) {
   return z
     .enum(words, expects(`one of ${words.join(', ')}`, { quote: true }))
     .register(z.globalRegistry, { description, default: standard });
@@ -77,19 +69,14 @@ export function described<Schema extends z.ZodMiniType>(schema: Schema, descript
   return copy;
 }
 
-interface Quantity {
+interface Notation {
   kind: string;
   pattern: RegExp;
   form: string;
   parse: (text: string) => number;
 }
 
-function quantity(
-  standard: string | undefined,
-  description: string,
-  { min, max }: Range<string>,
-  { kind, pattern, form, parse }: Quantity,
-) {
+function quantity({ standard, min, max }: Quantity, description: string, { kind, pattern, form, parse }: Notation) {
   const inRange = (value: string) => parse(value) >= parse(min) && parse(value) <= parse(max);
   // A number without a unit is an error: some programs mean seconds by it, others milliseconds.
   const error = ({ input }: { input?: unknown }) =>

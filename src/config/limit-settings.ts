@@ -1,15 +1,13 @@
 import * as z from 'zod/mini';
 import { bytes, count, described, expects } from './fields.js';
+import { LIMIT_SETTINGS } from './settings.js';
 
 /** Limits of what the processes of a server use. There are none by default. */
-export const limitSettings = z.exactPartial(
+const limitSettings = z.exactPartial(
   z.strictObject(
     {
-      memory: bytes(undefined, 'Most memory that the processes of the server may use together.', {
-        min: '1MiB',
-        max: '4096GiB',
-      }),
-      processes: count(undefined, 'Most processes that the server may run at once.', { min: 1, max: 65_536 }),
+      memory: bytes(LIMIT_SETTINGS.memory, 'Most memory that the processes of the server may use together.'),
+      processes: count(LIMIT_SETTINGS.processes, 'Most processes that the server may run at once.'),
     },
     expects('a map with `memory` or `processes`'),
   ),

@@ -2,15 +2,15 @@ import { statSync } from 'node:fs';
 import { availableParallelism, homedir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
 import type { ChildSpec, PackageRequest } from '../supervision/child-spec.js';
-import type { CheckedFile, CheckedServer } from './check-file.js';
+import type { CheckedFile, CheckedServer, ServerSettings } from './checked-file.js';
 import type { Config, Origin, ServerConfig, ServerProblem } from './config.js';
 import { formatProblem } from './config-error.js';
-import { DEMAND_EVERY_MS, MIN_START_LIMIT, STOP_KILL_AFTER_MS, SWITCH_DEFAULTS } from './defaults.js';
 import { expand, namesIn, type Variables, variableIn } from './expand.js';
 import { checkNesting } from './nesting.js';
 import { findPackage, type InstalledPackages, parsePackage } from './package-bin.js';
-import type { ServerEntry, ServerSettings } from './schema.js';
+import type { ServerEntry } from './schema.js';
 import { faultsAt, locateFault, ServerFault } from './server-fault.js';
+import { DEMAND_EVERY_MS, MIN_START_LIMIT, STOP_KILL_AFTER_MS, SWITCHES } from './settings.js';
 
 export interface LoadOptions {
   /** The variables of this process. */
@@ -108,7 +108,7 @@ function resolveServer(
     idleStopMs: settings.idleStop,
     approval: settings.approval,
     methods: entry.methods ?? [],
-    trusted: entry.trusted ?? SWITCH_DEFAULTS.trusted,
+    trusted: entry.trusted ?? SWITCHES.trusted.standard,
     tools: { ...(entry.tools?.allow && { allow: entry.tools.allow }), deny: entry.tools?.deny ?? [] },
     calls: {
       idleTimeoutMs: settings.timeout,
@@ -171,7 +171,7 @@ function childAndPackage(
     env: Object.fromEntries(variables),
     timeouts: { startMs: settings.startTimeout, stopGraceMs: settings.stopGrace, killAfterMs: STOP_KILL_AFTER_MS },
     restart: restartPolicy(settings),
-    leaveRunning: entry.leaveRunning ?? SWITCH_DEFAULTS.leaveRunning,
+    leaveRunning: entry.leaveRunning ?? SWITCHES.leaveRunning.standard,
   };
   const { file, home } = surroundings;
   const nesting = checkNesting(child, { file, home, env, packageName: used?.request.name });
@@ -182,7 +182,7 @@ function childAndPackage(
 interface Program extends Pick<ChildSpec, 'command' | 'label' | 'args' | 'missing'>, Pick<ServerConfig, 'package'> {}
 
 function program(
-  { package: shown, bin, command = '', installScripts = SWITCH_DEFAULTS.installScripts }: ServerEntry,
+  { package: shown, bin, command = '', installScripts = SWITCHES.installScripts.standard }: ServerEntry,
   args: readonly string[],
   forNpm: PackageRequest['env'],
   { installTimeout }: ServerSettings,

@@ -1,99 +1,75 @@
 import * as z from 'zod/mini';
-import { APPROVAL_MODES, SHARING_MODES, START_MODES } from './config.js';
-import { DEFAULTS, SWITCH_DEFAULTS } from './defaults.js';
 import { bytes, count, described, duration, expects, flag, list, oneOf, text } from './fields.js';
 import { gatewaySection } from './gateway-settings.js';
-import { limitSettings, limits } from './limit-settings.js';
+import { limits } from './limit-settings.js';
 import { SERVER_KEY_MAX_LENGTH, SERVER_KEY_PATTERN, sameButForCase, serverKeyFault } from './server-key.js';
-
-const SIZE_RANGE = { min: '1KiB', max: '256MiB' };
+import { RESTART_SETTINGS, SERVER_SETTINGS, SWITCHES } from './settings.js';
 
 const settings = z.strictObject({
   timeout: duration(
-    DEFAULTS.timeout,
+    SERVER_SETTINGS.timeout,
     'How long a call may go without an answer or progress; progress restarts the timer.',
   ),
   maxTimeout: duration(
-    DEFAULTS.maxTimeout,
+    SERVER_SETTINGS.maxTimeout,
     'Longest duration of a call, with or without progress, and longest wait for the result of a task.',
   ),
-  startTimeout: duration(DEFAULTS.startTimeout, 'How long the server may take to answer initialize.', {
-    min: '1ms',
-    max: '300s',
-  }),
+  startTimeout: duration(SERVER_SETTINGS.startTimeout, 'How long the server may take to answer initialize.'),
   installTimeout: duration(
-    DEFAULTS.installTimeout,
+    SERVER_SETTINGS.installTimeout,
     'How long the installation of the package may take. The wait for other installations does not count.',
-    { min: '1s', max: '24h' },
   ),
-  listTimeout: duration(DEFAULTS.listTimeout, 'How long listing tools, resources or prompts may take.'),
-  concurrency: count(DEFAULTS.concurrency, 'Concurrency limit: calls that the server may work on at once.', {
-    min: 1,
-    max: 1024,
-  }),
+  listTimeout: duration(SERVER_SETTINGS.listTimeout, 'How long listing tools, resources or prompts may take.'),
+  concurrency: count(SERVER_SETTINGS.concurrency, 'Concurrency limit: calls that the server may work on at once.'),
   maxQueued: count(
-    DEFAULTS.maxQueued,
+    SERVER_SETTINGS.maxQueued,
     'Calls that may wait in the queue of this server. Further calls are refused at once.',
-    { min: 0, max: 1024 },
   ),
-  maxWait: duration(DEFAULTS.maxWait, 'Longest wait of a call in the queue.', { min: '0s', max: '24h' }),
+  maxWait: duration(SERVER_SETTINGS.maxWait, 'Longest wait of a call in the queue.'),
   stopGrace: duration(
-    DEFAULTS.stopGrace,
+    SERVER_SETTINGS.stopGrace,
     'Time between closing stdin and SIGTERM when the server is stopped. SIGKILL follows 3s later.',
-    {
-      min: '0s',
-      max: '10s',
-    },
   ),
   sharing: oneOf(
-    SHARING_MODES,
-    DEFAULTS.sharing,
+    SERVER_SETTINGS.sharing,
     'Which clients share a process of the server: clients that look identical to the server (profile), those of them that run in the same folder (folder), no clients (isolated), or all clients (all).',
   ),
   start: oneOf(
-    START_MODES,
-    DEFAULTS.start,
+    SERVER_SETTINGS.start,
     'When the server starts: together with Trunkline (eager) or at its first call (lazy).',
   ),
   idleStop: duration(
-    DEFAULTS.idleStop,
+    SERVER_SETTINGS.idleStop,
     'Stops the server after this long without a call; the next call starts it again. 0s disables this.',
-    { min: '0s', max: '24h' },
   ),
   approval: oneOf(
-    APPROVAL_MODES,
-    DEFAULTS.approval,
+    SERVER_SETTINGS.approval,
     'Whether new and changed tools are withheld until you approve them with `trunkline approve` (required) or not (off).',
   ),
   maxFrame: bytes(
-    DEFAULTS.maxFrame,
+    SERVER_SETTINGS.maxFrame,
     'Largest single message that the server may send. A larger one is dropped.',
-    SIZE_RANGE,
   ),
   maxUnwritten: bytes(
-    DEFAULTS.maxUnwritten,
+    SERVER_SETTINGS.maxUnwritten,
     'How much data may wait for a server that does not read its stdin.',
-    SIZE_RANGE,
   ),
 });
 
 const restartSettings = z.strictObject(
   {
-    firstDelay: duration(DEFAULTS.restart.firstDelay, 'Delay before the first restart. Doubles with each failure.'),
-    maxDelay: duration(DEFAULTS.restart.maxDelay, 'Longest delay before a restart.'),
-    budget: count(DEFAULTS.restart.budget, 'Consecutive failures after which the server is parked.', {
-      min: 1,
-      max: 1000,
-    }),
+    firstDelay: duration(RESTART_SETTINGS.firstDelay, 'Delay before the first restart. Doubles with each failure.'),
+    maxDelay: duration(RESTART_SETTINGS.maxDelay, 'Longest delay before a restart.'),
+    budget: count(RESTART_SETTINGS.budget, 'Consecutive failures after which the server is parked.'),
     stableAfter: duration(
-      DEFAULTS.restart.stableAfter,
+      RESTART_SETTINGS.stableAfter,
       'Time without a failure after which the count of failures starts at zero again.',
     ),
     parkedProbe: duration(
-      DEFAULTS.restart.parkedProbe,
+      RESTART_SETTINGS.parkedProbe,
       'Delay before the first retry of a parked server. Doubles with each retry.',
     ),
-    parkedProbeMax: duration(DEFAULTS.restart.parkedProbeMax, 'Longest delay between two retries of a parked server.'),
+    parkedProbeMax: duration(RESTART_SETTINGS.parkedProbeMax, 'Longest delay between two retries of a parked server.'),
   },
   expects('a map of restart settings'),
 );
@@ -143,7 +119,7 @@ const serverFields = z.strictObject(
     command: text('The program to run, instead of a package.', 'the program to run, as a string'),
     bin: text('Which program of the package to run, if the package has several.', 'the name of a program'),
     installScripts: flag(
-      SWITCH_DEFAULTS.installScripts,
+      SWITCHES.installScripts,
       'Runs the install scripts of this package and of its dependencies when they are installed.',
     ),
     args: list(
@@ -169,14 +145,14 @@ const serverFields = z.strictObject(
     ),
     tools: described(toolFilter, 'Which tools of this server to show.'),
     trusted: flag(
-      SWITCH_DEFAULTS.trusted,
+      SWITCHES.trusted,
       'Trusts the annotations of the tools: if the server ends during a call of a tool that is marked readOnlyHint or idempotentHint, the call is sent once more.',
     ),
     leaveRunning: flag(
-      SWITCH_DEFAULTS.leaveRunning,
+      SWITCHES.leaveRunning,
       'Keeps the processes that have left the process group of the server, such as daemons, when the server ends. Without it, they end with the server.',
     ),
-    disabled: flag(SWITCH_DEFAULTS.disabled, 'Ignores this server.'),
+    disabled: flag(SWITCHES.disabled, 'Ignores this server.'),
     type: z
       .literal('stdio', expects('stdio, the only supported transport', { quote: true }))
       .register(z.globalRegistry, {
@@ -270,21 +246,6 @@ export const sharedFileSchema = z.object(fileSchema.shape, expects('a map with `
 
 export type ServerEntry = z.output<typeof server>;
 export type Tunables = z.output<typeof tunables>;
-
-/** Built-in settings of a server, parsed by the same rules as the file. */
-export const BUILT_IN = z.extend(settings, { restart: restartSettings, limits: limitSettings }).parse(DEFAULTS);
-export type ServerSettings = typeof BUILT_IN;
-
-/** Merges settings: an entry overrides `defaults:`, which overrides the built-in settings. */
-export function withDefaults(entry: Tunables, defaults: Tunables): ServerSettings {
-  return {
-    ...BUILT_IN,
-    ...defaults,
-    ...entry,
-    restart: { ...BUILT_IN.restart, ...defaults.restart, ...entry.restart },
-    limits: { ...BUILT_IN.limits, ...defaults.limits, ...entry.limits },
-  };
-}
 
 /** A mistake that concerns several values. It is reported at a key: the last key of `path`, or the key of the map itself. */
 function aboutKey(message: string, ...path: string[]) {

@@ -13,9 +13,10 @@ export type EntryVerdict =
  * that they reject. One reason is an optional member that is null. A name with hidden characters is rejected too,
  * because it is not what it looks like.
  *
- * Checks shape and size only. Never compiles a server's schema and never runs a pattern in it.
+ * Checks shape and size only. Never compiles a server's schema and never runs a pattern in it. `ordinaryText` is the text
+ * of the entry if `isOrdinary`; it only saves time.
  */
-export function checkEntry(list: ListKind, entry: unknown): EntryVerdict {
+export function checkEntry(list: ListKind, entry: unknown, ordinaryText?: string): EntryVerdict {
   const { identity, required, members } = SHAPES[list];
   if (!isRecord(entry)) return { kind: 'unsound', name: undefined, reason: 'is not an object' };
   const name = entry[identity];
@@ -34,7 +35,8 @@ export function checkEntry(list: ListKind, entry: unknown): EntryVerdict {
   if (typeof entry.name === 'string' && hidesCharacters(entry.name)) {
     return { kind: 'unsound', name, reason: 'its name hides characters' };
   }
-  const fault = list === 'tools' ? findToolFault(entry) : undefined;
+  const isHarmless = list !== 'tools' || (ordinaryText !== undefined && hasHarmlessSchemas(ordinaryText, entry));
+  const fault = isHarmless ? undefined : findToolFault(entry);
   return fault === undefined ? { kind: 'sound', name, nullMembers } : { kind: 'unsound', name, reason: fault };
 }
 
@@ -117,8 +119,27 @@ function isObjectSchema(value: unknown): boolean {
 const MAX_SCHEMA_BYTES = 64 * 1024;
 const MAX_SCHEMA_DEPTH = 32;
 const MAX_SUBSCHEMAS = 1_000;
+/** The shortest subschema, and the comma behind it. */
+const LEAST_SUBSCHEMA = '{},';
 /** The most references in a row that apply to the same value. */
 const MAX_REFERENCES = 100;
+
+/** A text of this length has room for no more subschemas, and for no number whose usual form would be too long. */
+const MAX_HARMLESS_LENGTH = MAX_SUBSCHEMAS * LEAST_SUBSCHEMA.length;
+
+/** Whether neither schema of a tool can have a fault, which needs no text of them. */
+function hasHarmlessSchemas(text: string, { inputSchema, outputSchema }: Record<string, unknown>): boolean {
+  if (text.length > MAX_HARMLESS_LENGTH || text.includes('"$ref"')) return false;
+  return !isDeeper(inputSchema, MAX_SCHEMA_DEPTH) && !isDeeper(outputSchema, MAX_SCHEMA_DEPTH);
+}
+
+/** Whether a value has more levels of nesting. */
+function isDeeper(value: unknown, levels: number): boolean {
+  if (typeof value !== 'object' || value === null) return false;
+  if (levels === 0) return true;
+  for (const key in value) if (isDeeper((value as Record<string, unknown>)[key], levels - 1)) return true;
+  return false;
+}
 
 /**
  * Returns why a schema would stall or overflow a client that compiles it; `undefined` if it would not. Checks shape and
@@ -137,9 +158,6 @@ function findSchemaFault(member: string, schema: unknown): string | undefined {
     return `${member} has more than ${MAX_SUBSCHEMAS} subschemas`;
   return text.includes('"$ref"') && refersToItself(schema) ? `${member} refers to itself without end` : undefined;
 }
-
-/** The shortest subschema, and the comma behind it. */
-const LEAST_SUBSCHEMA = '{},';
 
 /** Keywords whose value is a schema, or a list of them. */
 const SUBSCHEMA_KEYWORDS: ReadonlySet<string> = new Set([

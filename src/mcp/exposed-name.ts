@@ -3,6 +3,7 @@ const MAX_LENGTH = 48;
 /** How many digits of a hash make a shortened name unique. */
 export const HASH_LENGTH = 8;
 const SEPARATOR = '__';
+const ALLOWED = /^[A-Za-z0-9_-]+$/;
 const FORBIDDEN = /[^A-Za-z0-9_-]+/g;
 
 /** Returns the SHA-256 of a text in lower-case hexadecimal. */
@@ -16,8 +17,8 @@ export type Sha256 = (text: string) => string;
  */
 export function exposedName(key: string, prefix: string, original: string, sha256: Sha256): string {
   const full = prefix === '' ? original : `${prefix}${SEPARATOR}${original}`;
+  if (full.length <= MAX_LENGTH && ALLOWED.test(full)) return full;
   const clean = full.replace(FORBIDDEN, '_');
-  if (clean === full && full.length <= MAX_LENGTH && full !== '') return full;
   const hash = sha256(`${key}\0${original}`).slice(0, HASH_LENGTH);
   return `${clean.slice(0, MAX_LENGTH - HASH_LENGTH - 1)}_${hash}`;
 }

@@ -1,3 +1,6 @@
+import { dirname } from 'node:path';
+import type { ChildSpec } from '../supervision/child-spec.js';
+
 /**
  * Begins the name of the variable that marks the processes of one launch of a server. The mark is in the name and not in the
  * value, so that a server of a nested Trunkline bears the marks of both.
@@ -68,6 +71,13 @@ const NPM_CREDENTIAL = /(?:_auth|_authtoken|_password|username|otp|key|keyfile|c
 const NPM_PACE = { npm_config_fetch_retry_mintimeout: '500', npm_config_fetch_retry_maxtimeout: '2000' };
 /** What another npx, which started the gateway, was told to run. */
 const NPM_TASK = /^npm_config_(?:package|call)$/i;
+
+/** The complete environment of a server's process, without its mark. */
+export function environmentOf({ command, args, env }: Pick<ChildSpec, 'command' | 'args' | 'env'>, parent: Variables) {
+  const { platform } = process;
+  const nodeDirectory = dirname(process.execPath);
+  return childEnvironment({ parent, declared: env, commandLine: [command, ...args], nodeDirectory, platform });
+}
 
 /**
  * The complete environment of a child: an allowlist of the gateway's variables, the `env` of its configuration, and a PATH

@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
+import { BUILT_IN } from '../../src/config/checked-file.js';
 import { jsonSchemaText } from '../../src/config/json-schema.js';
-import { BUILT_IN } from '../../src/config/schema.js';
 
 const ROOT = join(import.meta.dirname, '../..');
 

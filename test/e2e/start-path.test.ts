@@ -1,7 +1,8 @@
-import { readFileSync } from 'node:fs';
-import { join, sep } from 'node:path';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { basename, join, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { afterEach, describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it, onTestFinished } from 'vitest';
 import { GatewayProcess, type StartOptions } from '../support/gateway-process.js';
 import { until } from '../support/processes.js';
 
@@ -47,6 +48,12 @@ afterEach(async () => {
   gateway = undefined;
 });
 
+/** Starts a gateway that writes the URLs of the modules that it loads to a file, and each write to stdout. */
+async function startLogging(log: string, options: StartOptions): Promise<GatewayProcess> {
+  const hooks = fileURLToPath(new URL('../fixtures/modules/log-modules.mjs', import.meta.url));
+  return await GatewayProcess.start({ ...options, env: { NODE_OPTIONS: `--import ${hooks}`, MODULE_LOG: log } });
+}
+
 /** The modules that are loaded before each write to stdout in the second run. */
 async function secondRun(): Promise<{ initializeResult: string[]; list: string[] }> {
   const options: StartOptions = { servers: { lab: WITH_A_WARNING } };
@@ -56,9 +63,7 @@ async function secondRun(): Promise<{ initializeResult: string[]; list: string[]
   await first.end();
   const { folder } = first;
   const log = join(folder, 'modules.log');
-  const hooks = fileURLToPath(new URL('../fixtures/modules/log-modules.mjs', import.meta.url));
-  const env = { NODE_OPTIONS: `--import ${hooks}`, MODULE_LOG: log };
-  const second = await GatewayProcess.start({ ...options, folder, env });
+  const second = await startLogging(log, { ...options, folder });
   gateway = second;
   expect((await second.listTools()).length).toBeGreaterThan(1);
   await second.untilState('lab', 'ready');
@@ -98,13 +103,43 @@ describe('with nothing changed since the last run', () => {
     const { initializeResult, list } = await secondRun();
     expect(packagesOf(initializeResult)).toEqual([]);
     expect(packagesOf(list)).toEqual([]);
-    expect([ownFilesOf(initializeResult).length, ownFilesOf(list).length]).toEqual([2, 4]);
+    expect([ownFilesOf(initializeResult).length, ownFilesOf(list).length]).toEqual([2, 5]);
     const [initializeModules, listModules] = [modulesOf(initializeResult), modulesOf(list)];
     expect(initializeModules).toContain('src/downstream/legacy/legacy-session.ts');
     expect(listModules).toContain('src/gateway/catalog/catalog.ts');
     const isOf = (places: readonly string[]) => (module: string) => places.some((place) => module.startsWith(place));
     expect(initializeModules.filter((module) => !isOf(INITIALIZE)(module))).toEqual([]);
     expect(listModules.filter(isOf(LATER))).toEqual([]);
+  });
+});
+
+describe('with nothing known of the servers', () => {
+  it('they are started before the gateway is loaded, without what few configurations need', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'trunkline-modules-'));
+    onTestFinished(() => rmSync(folder, { recursive: true }));
+    const log = join(folder, 'modules.log');
+    gateway = await startLogging(log, { servers: { lab: {} } });
+    await gateway.untilState('lab', 'ready');
+    const urls = readFileSync(log, 'utf8').split('\n');
+    const files = ownFilesOf(urls).map((url) => basename(url));
+    const earlier = files.slice(0, files.indexOf('serve-clients.js'));
+    expect(earlier.sort()).toEqual(['cli.js', 'config.js', 'head-start.js', 'main.js', 'rolldown-runtime.js']);
+    expect(packagesOf(urls)).not.toContain('yaml');
+    expect(packagesOf(urls)).not.toContain('zod');
+  });
+
+  it('a server that has ended before the gateway is loaded is reported with its output', async () => {
+    const args = ['-c', 'echo "cannot find the key" >&2; exit 1'];
+    gateway = await GatewayProcess.start({ servers: { fails: { command: '/bin/sh', args, restart: { budget: 1 } } } });
+    await gateway.untilState('fails', 'parked');
+    const { result } = (await gateway.call('trunkline__status')).message;
+    expect(result.content[0].text).toContain('cannot find the key');
+  });
+
+  it('no server is left over when the client leaves at once', async () => {
+    gateway = await GatewayProcess.start({ servers: { lab: {} } });
+    // `dispose` looks for processes that were left behind.
+    expect(await gateway.end()).toBe(0);
   });
 });
 

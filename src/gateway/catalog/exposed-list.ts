@@ -5,6 +5,7 @@ import { checkEntry, type EntryVerdict } from '../../mcp/entry-check.js';
 import { exposedName, type Sha256 } from '../../mcp/exposed-name.js';
 import { hidesCharactersWithin } from '../../mcp/hidden-text.js';
 import { isNamed, type ListKind } from '../../mcp/lists.js';
+import { isOrdinary } from '../../mcp/ordinary-text.js';
 import { toolDefinition } from '../../mcp/tool-definition.js';
 import { isUiUri, uiAlias, uiPointers } from '../../mcp/ui-uri.js';
 import { MAX_ENTRY_BYTES, type RawEntry } from './list-pages.js';
@@ -96,8 +97,10 @@ export function exposeList(
   const seen = new Set<string>();
 
   list.entries.forEach((raw, index) => {
-    const value: unknown = JSON.parse(readText(raw.bytes, raw.span));
-    const verdict = verdictOn(kind, raw, value);
+    const text = readText(raw.bytes, raw.span);
+    const value: unknown = JSON.parse(text);
+    const ordinaryText = isOrdinary(text) ? text : undefined;
+    const verdict = verdictOn(kind, raw, value, ordinaryText);
     const { name } = verdict;
     if (name === undefined) {
       withheld.push({ name: `#${index + 1}`, reason: verdict.kind === 'unsound' ? verdict.reason : '' });
@@ -117,16 +120,16 @@ export function exposeList(
     const approval = verdicts?.get(name) ?? 'approved';
     if (approval !== 'approved') {
       withheld.push({ name, reason: WITHHELD_BECAUSE[approval] });
-      drafts.push({ exposed, original: name, message: undefined });
+      drafts.push({ exposed, original: name, message: undefined, hasUi: true });
       return;
     }
     if (kind === 'tools' && isTaskOnly(value)) taskOnly.add(name);
     if (kind === 'tools' && isRepeatable(value)) repeatable.add(name);
     if (verdict.kind === 'unsound') withheld.push({ name, reason: verdict.reason });
-    else if (hidesCharactersWithin(value)) withHiddenCharacters.push(exposed);
+    else if (ordinaryText === undefined && hidesCharactersWithin(value)) withHiddenCharacters.push(exposed);
     const newName = isRenamed ? exposed : undefined;
-    const message = verdict.kind === 'sound' ? rename(raw, newName, verdict.nullMembers) : undefined;
-    drafts.push({ exposed, original: name, message });
+    const message = verdict.kind === 'sound' ? renamed(raw, newName, verdict, ordinaryText) : undefined;
+    drafts.push({ exposed, original: name, message, hasUi: ordinaryText?.includes('ui://') !== false });
   });
   const entries = toEntries(kind, drafts, rules);
   return { entries, withheld, denied, truncated: list.truncated, withHiddenCharacters, taskOnly, repeatable, verdicts };
@@ -135,6 +138,8 @@ export function exposeList(
 /** An entry with its exposed name, before its bytes are written. */
 interface Draft extends Pick<ExposedEntry, 'exposed' | 'original'> {
   readonly message: SplicedMessage | undefined;
+  /** Whether it can have a `ui://` URI. */
+  readonly hasUi: boolean;
 }
 
 /** Writes all entries to one block of memory. Thousands of blocks would keep the garbage collector busy. */
@@ -142,11 +147,11 @@ function toEntries(kind: ListKind, drafts: readonly Draft[], rules: ExposureRule
   const lengths = drafts.map(({ message }) => (message === undefined ? 0 : splicedLength(message)));
   const block = new Uint8Array(lengths.reduce((total, length) => total + length, 0));
   let end = 0;
-  return drafts.map(({ exposed, original, message }) => {
+  return drafts.map(({ exposed, original, message, hasUi }) => {
     const start = end;
     if (message !== undefined) end = copySpliced(message, block, start);
     const entry = message === undefined ? undefined : block.subarray(start, end);
-    const ui = findUiReferences(kind, original, entry, rules);
+    const ui = hasUi ? findUiReferences(kind, original, entry, rules) : [];
     return { exposed, original, entry, ...(ui.length === 0 ? {} : { ui }) };
   });
 }
@@ -162,8 +167,13 @@ export function definitionsOf(entries: readonly RawEntry[], policy: ToolPolicy):
   return definitions;
 }
 
-function verdictOn(kind: ListKind, { isTooLarge }: RawEntry, value: unknown): EntryVerdict {
-  const verdict = checkEntry(kind, value);
+function verdictOn(
+  kind: ListKind,
+  { isTooLarge }: RawEntry,
+  value: unknown,
+  ordinaryText: string | undefined,
+): EntryVerdict {
+  const verdict = checkEntry(kind, value, ordinaryText);
   if (isTooLarge !== true) return verdict;
   return { kind: 'unsound', name: verdict.name, reason: `is larger than ${MAX_ENTRY_BYTES} bytes` };
 }
@@ -194,6 +204,27 @@ function findUiReferences(
   const spans = entry === undefined ? [undefined] : valuesAt(entry, whole, ['uri']);
   return spans.map((span) => toReference(name, span));
 }
+
+/** Returns a sound entry with its exposed name, if it needs one. */
+function renamed(
+  raw: RawEntry,
+  exposed: string | undefined,
+  { name, nullMembers }: Extract<EntryVerdict, { kind: 'sound' }>,
+  ordinaryText: string | undefined,
+): SplicedMessage {
+  const hasNameFirst =
+    nullMembers.length === 0 &&
+    ordinaryText?.startsWith(`${BEFORE_NAME}"${name}"`) &&
+    !ordinaryText.includes('"name"', BEFORE_NAME.length);
+  if (!hasNameFirst || exposed === undefined) return rename(raw, exposed, nullMembers);
+  const { bytes, span } = raw;
+  const start = span.start + BEFORE_NAME.length;
+  const value = { start, end: start + name.length + 2 };
+  return { bytes, span, edits: exposed === name ? [] : [{ span: value, text: toBytes(`"${exposed}"`) }] };
+}
+
+/** Most servers write an entry like this. */
+const BEFORE_NAME = '{"name":';
 
 /** Returns the entry with the exposed name and without the members of `nullMembers`. */
 function rename(

@@ -33,10 +33,8 @@ export function readConnectionInto(stream: Duplex, reader: ByteReader): Duplex {
 }
 
 function readHandle(stream: Readable, handle: Handle, reader: ByteReader, isWritable: boolean): Socket {
-  // The old socket ends as if the other side had closed it, because others may wait for that. The handle stays open.
-  stream.once('end', () => stream.destroy());
-  stream.push(null);
-  stream.resume();
+  // The handle stays open.
+  leave(stream);
   const options: SocketConstructorOpts & { readonly handle: object; readonly onread: OnReadOpts } = {
     handle,
     readable: true,
@@ -66,6 +64,31 @@ function readHandle(stream: Readable, handle: Handle, reader: ByteReader, isWrit
   socket.once('close', () => reading.delete(socket));
   socket.resume();
   return socket;
+}
+
+/**
+ * Returns a stream with the same bytes, of which nothing is read until somebody does, for example with `readInto`. Call it
+ * in the tick in which the stream was made. Node itself begins to read the output of a process at once, and reads the rest of it
+ * away when the process has ended.
+ */
+export function holdUnread(stream: Readable): Readable {
+  const handle = takeHandle(stream);
+  if (handle === undefined) return stream;
+  leave(stream);
+  const options: SocketConstructorOpts & { readonly handle: object; readonly pauseOnCreate: boolean } = {
+    handle,
+    readable: true,
+    writable: false,
+    pauseOnCreate: true,
+  };
+  return new Socket(options);
+}
+
+/** Ends a socket without its handle as if the other side had closed it, because others may wait for that. */
+function leave(stream: Readable): void {
+  stream.once('end', () => stream.destroy());
+  stream.push(null);
+  stream.resume();
 }
 
 const reading = new Set<Socket>();

@@ -31,17 +31,19 @@ export class LaunchedFamily {
   readonly #options: LaunchedFamilyOptions;
   readonly #target: DialTarget;
   readonly #mark: string;
+  readonly #isGuarded: boolean;
   #opened: Promise<ControlGroup | undefined> | undefined;
   #adopted: Promise<void> | undefined;
   #group: ControlGroup | undefined;
   #endsFamily = false;
   #isReported = false;
 
-  /** Make this right before the launch. */
-  constructor(options: LaunchedFamilyOptions, target: DialTarget) {
+  /** Make this right before the launch. `mark` is that of a process that runs already, and that the guard knows. */
+  constructor(options: LaunchedFamilyOptions, target: DialTarget, mark?: string) {
     this.#options = options;
     this.#target = target;
-    this.#mark = options.orphanGuard.announce();
+    this.#isGuarded = mark !== undefined;
+    this.#mark = mark ?? options.orphanGuard.announce();
     this.variable = familyVariable(this.#mark);
   }
 
@@ -54,8 +56,8 @@ export class LaunchedFamily {
   started({ pid, exit }: Pick<SpawnedChild, 'pid' | 'exit'>): void {
     const { orphanGuard } = this.#options;
     this.#endsFamily = pid !== undefined && !this.#target.spec.leaveRunning;
-    if (pid !== undefined) orphanGuard.add(pid, this.#endsFamily ? this.#mark : undefined);
-    if (!this.#endsFamily) orphanGuard.release(this.#mark);
+    if (pid !== undefined && !this.#isGuarded) orphanGuard.add(pid, this.#endsFamily ? this.#mark : undefined);
+    if (!this.#endsFamily && !this.#isGuarded) orphanGuard.release(this.#mark);
     if (pid !== undefined) this.#adopted = this.#adopt(pid, exit);
   }
 

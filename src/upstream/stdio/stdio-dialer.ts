@@ -1,4 +1,3 @@
-import { dirname } from 'node:path';
 import type { OnInternalError } from '../../errors/error-boundary.js';
 import type { Backpressure } from '../../io/streams/backpressure.js';
 import { LineWriter } from '../../io/streams/line-writer.js';
@@ -8,11 +7,10 @@ import type { WorkAccount, WorkBudget } from '../../io/work-budget.js';
 import type { EventSink } from '../../observe/events/event-bus.js';
 import type { Logger } from '../../observe/logger.js';
 import { createComputingProbe } from '../../process/computing-probe.js';
-import { childEnvironment } from '../../process/environment.js';
+import { environmentOf } from '../../process/environment.js';
 import type { ResourceWatch } from '../../process/resource-watch.js';
 import { nothingSpawned, type SpawnedChild, type SpawnListeners, spawnChild } from '../../process/spawn-child.js';
 import type { SpawnHelper } from '../../process/spawn-helper.js';
-import type { ChildSpec } from '../../supervision/child-spec.js';
 import type { ChildExit } from '../../supervision/launcher.js';
 import { NO_LIMITS } from '../../supervision/resource-limits.js';
 import { timedReader, type WorkTime } from '../../timing/work-time.js';
@@ -21,6 +19,7 @@ import type { Dialect, Dialed, Dialer, DialOutcome, DialTarget, EndedBecause, Up
 import type { BridgeEvents, BridgeOptions } from './bridge-options.js';
 import { ClosedPipes } from './closed-pipes.js';
 import { MeteredReader, PacedReader } from './flood-meter.js';
+import type { HeadStart } from './head-start.js';
 import { LaunchedFamily, type LaunchedFamilyOptions } from './launched-family.js';
 import { StdioBridge } from './stdio-bridge.js';
 
@@ -33,6 +32,8 @@ export interface StdioDialerOptions
   readonly dialect: Dialect;
   readonly backpressure: Backpressure;
   readonly spawnHelper: Pick<SpawnHelper, 'spawn'>;
+  /** The processes that run already. */
+  readonly headStart: Pick<HeadStart, 'take'> | undefined;
   readonly resources: Pick<ResourceWatch, 'add'>;
   readonly logger: Pick<Logger, 'debug' | 'info' | 'error'>;
   /** The gateway's own environment. Servers get only the variables of an allowlist. */
@@ -49,6 +50,7 @@ const LAST_OUTPUT_MS = 80;
 const UNRESPONSIVE = 'it answered neither three requests in a row nor a ping nor tools/list';
 const ENDLESS = 'for a minute it wrote more than Trunkline can read, without answering anything';
 
+/** Spawns the process of a connection, or hands over one that runs already. */
 type Spawn = (listeners: SpawnListeners) => SpawnedChild;
 
 /** Connects to servers by spawning them: one process group for each connection, with a `StdioBridge` on its pipes. */
@@ -60,10 +62,12 @@ export class StdioDialer implements Dialer {
   }
 
   dial(target: DialTarget, listener: UpstreamListener): Dialed {
-    const { spawnHelper } = this.#options;
+    const { environment, headStart, spawnHelper } = this.#options;
     const { spec, generation } = target;
-    const family = new LaunchedFamily(this.#options, target);
-    const request = { ...spec, env: { ...this.#environmentOf(spec), ...family.variable } };
+    const ahead = generation === 1 ? headStart?.take(spec) : undefined;
+    const family = new LaunchedFamily(this.#options, target, ahead?.mark);
+    if (ahead !== undefined) return this.#connect(target, listener, family, (listeners) => ahead.connect(listeners));
+    const request = { ...spec, env: { ...environmentOf(spec, environment), ...family.variable } };
     const spawnHere: Spawn = (listeners) => spawnChild(request, listeners);
     // The gateway is small while it starts. Later, a fork of its own would hold up every server.
     if (generation === 1) return this.#connect(target, listener, family, spawnHere);
@@ -151,16 +155,6 @@ export class StdioDialer implements Dialer {
         await family.end(child, ladder);
       },
     };
-  }
-
-  #environmentOf({ command, args, env }: ChildSpec): Record<string, string> {
-    return childEnvironment({
-      parent: this.#options.environment,
-      declared: env,
-      commandLine: [command, ...args],
-      nodeDirectory: dirname(process.execPath),
-      platform: process.platform,
-    });
   }
 
   /** Joins the pipes of a process to a new bridge. Must run in the tick of the spawn, or the first output is lost. */

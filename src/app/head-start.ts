@@ -1,0 +1,61 @@
+import type { Config, Origin } from '../config/config.js';
+import { OrphanGuard } from '../process/orphan-guard.js';
+import type { StopLadder } from '../supervision/launcher.js';
+import type { Clock } from '../timing/clock.js';
+import { HeadStart } from '../upstream/stdio/head-start.js';
+import type { ConfigPlace } from './config-place.js';
+import { readPlainConfig } from './read-config.js';
+import { runFolder } from './user-files.js';
+
+type Log = ConstructorParameters<typeof OrphanGuard>[0]['logger'];
+
+/** The first servers run already, while the gateway is loaded. */
+export interface StartedServers extends Pick<HeadStart, 'take'> {
+  /** What their specs are from. */
+  readonly config: Config;
+  readonly guard: OrphanGuard;
+  /** From then on, the guard logs here, also what it had to log before. */
+  logTo(logger: Log): void;
+  /** Ends the processes that no server has taken. */
+  close(ladder?: StopLadder): Promise<void>;
+}
+
+/** For processes of which nobody waits for anything. */
+const LADDER: StopLadder = { termAfterMs: 1_000, killAfterMs: 2_500 };
+
+/**
+ * Starts the first servers of a configuration about which there is nothing to say. Loading the gateway takes about as long
+ * as many a server takes to start, so a client waits for the longer of the two and not for both.
+ *
+ * Returns `undefined` if nothing was started: the gateway reads the configuration then, and reports what is wrong.
+ */
+export function startServers(place: ConfigPlace, clock: Clock, origin?: Origin): StartedServers | undefined {
+  const config = readPlainConfig(place, origin);
+  const specs = (config?.servers ?? []).flatMap(({ child, start, sharing }) => {
+    // A server for each folder starts with the first client of the folder.
+    const isLater = start !== 'eager' || sharing === 'folder';
+    return child === undefined || child.missing !== undefined || isLater ? [] : [child];
+  });
+  if (config === undefined || specs.length === 0) return undefined;
+  let logTo: (logger: Log) => void = () => {};
+  const logger = new Promise<Log>((resolve) => {
+    logTo = resolve;
+  });
+  const guard = new OrphanGuard({
+    clock,
+    logger: {
+      warn: (...record) => void logger.then((log) => log.warn(...record)),
+      debug: (...record) => void logger.then((log) => log.debug(...record)),
+    },
+    runFolder: runFolder(),
+  });
+  const started = new HeadStart({ guard, clock, environment: process.env });
+  for (const spec of specs.slice(0, config.gateway.startLimit)) started.spawn(spec);
+  return {
+    config,
+    guard,
+    logTo,
+    take: (spec) => started.take(spec),
+    close: (ladder = LADDER) => started.close(ladder),
+  };
+}

@@ -1,0 +1,125 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { exposeList } from '../../../src/gateway/catalog/exposed-list.js';
+import { createToolPolicy } from '../../../src/gateway/catalog/tool-policy.js';
+import { LIST_KINDS, type ListKind } from '../../../src/mcp/lists.js';
+import { cpuMsOf } from '../../support/cpu-time.js';
+import { repetitions } from '../../support/repetitions.js';
+import { sha256 } from '../../support/sha256.js';
+import { bytesOf } from '../../support/wire.js';
+
+const RULES = { key: 'k', prefix: 'k', policy: createToolPolicy({ deny: ['denied'] }), sha256 };
+
+function expose(kind: ListKind, texts: readonly string[]) {
+  const entries = texts.map((text) => {
+    const bytes = bytesOf(`[${text}]`);
+    return { bytes, span: { start: 1, end: bytes.length - 1 } };
+  });
+  return exposeList(kind, { entries, truncated: undefined }, RULES);
+}
+
+/** The same entry with one letter of its last key escaped, so that the text is not ordinary. */
+const unusual = (text: string) => text.replace(/"x-last":1\}$/, '"x-l\\u0061st":1}');
+
+/** What became of the entries, without how they are written. */
+function meaning(kind: ListKind, texts: readonly string[]) {
+  const { entries, ...rest } = expose(kind, texts);
+  const read = entries.map(({ entry, ui, ...names }) => ({
+    ...names,
+    entry: entry && JSON.parse(Buffer.from(entry).toString().replace('\\u0061', 'a')),
+    text: entry && Buffer.from(entry).toString().replace('\\u0061', 'a'),
+    ui: ui?.map(({ uri, alias }) => ({ uri, alias })),
+  }));
+  return { entries: read, ...rest };
+}
+
+const text = fc.constantFrom(
+  'a',
+  'b\nc',
+  '\u200b',
+  'é',
+  'ui://x/y',
+  '"',
+  '\\u0041',
+  'x'.repeat(60),
+  'denied',
+  '',
+  '\u0007',
+);
+const name = fc.oneof({ weight: 5, arbitrary: fc.constantFrom('read', 'write', 'a.b', 'a b', 'a"b', 'a\\b') }, text);
+const { schema } = fc.letrec((tie) => ({
+  schema: fc.record(
+    {
+      type: fc.constantFrom('object', 'string'),
+      properties: fc.dictionary(fc.constantFrom('name', 'limit', '$ref'), tie('schema'), { maxKeys: 2 }),
+      $ref: fc.constantFrom('#', '#/properties/name', 'x'),
+      allOf: fc.array(tie('schema'), { maxLength: 2 }),
+      description: text,
+    },
+    { requiredKeys: ['type'], noNullPrototype: true },
+  ),
+}));
+const deep = fc.nat({ max: 40 }).map((levels) => {
+  let value: object = { type: 'object' };
+  for (let level = 1; level < levels; level += 1) value = { type: 'object', not: value };
+  return value;
+});
+const members: Record<string, fc.Arbitrary<unknown>> = {
+  description: text,
+  title: fc.oneof(text, fc.constant(null)),
+  annotations: fc.constantFrom({ readOnlyHint: true }, { name: 'x' }),
+  outputSchema: fc.oneof(schema, deep),
+  _meta: fc.record({ ui: fc.record({ resourceUri: text }), name: text }),
+  execution: fc.constantFrom({ taskSupport: 'required' }, 1),
+  size: fc.nat(),
+};
+/** The text of an entry: the name stands first or later, or twice. */
+const entry = fc
+  .tuple(
+    fc.constantFrom('name', 'uri', 'uriTemplate'),
+    name,
+    fc.shuffledSubarray(Object.keys(members), { maxLength: 3 }),
+    fc.oneof(schema, deep),
+    fc.constantFrom('first', 'later', 'twice'),
+  )
+  .chain(([identity, value, keys, inputSchema, place]) =>
+    fc.tuple(...keys.map((key) => members[key] ?? fc.constant(1))).map((values) => {
+      const rest = [...keys.map((key, at) => [key, values[at]]), ['inputSchema', inputSchema], ['name', 'n']];
+      if (identity === 'name') rest.pop();
+      const own = [identity, value];
+      const all = place === 'first' ? [own, ...rest] : place === 'later' ? [...rest, own] : [own, ...rest, own];
+      return `{${[...all, ['x-last', 1]].map(([key, each]) => `${JSON.stringify(key)}:${JSON.stringify(each)}`).join()}}`;
+    }),
+  );
+
+describe('an ordinary entry', () => {
+  it('is checked and renamed just as one with an escaped letter', () => {
+    const numRuns = repetitions({ full: 20_000, short: 2_000 });
+    fc.assert(
+      fc.property(fc.constantFrom(...LIST_KINDS), fc.array(entry, { maxLength: 4 }), (kind, texts) => {
+        expect(texts.every((each) => each !== unusual(each))).toBe(true);
+        expect(meaning(kind, texts)).toEqual(meaning(kind, texts.map(unusual)));
+      }),
+      { numRuns },
+    );
+  });
+
+  it('takes less than two thirds of the work on it', () => {
+    const properties = { path: { type: 'string', description: 'What to read' }, limit: { type: 'integer' } };
+    const texts = Array.from({ length: 1_000 }, (_, at) =>
+      JSON.stringify({
+        name: `t${at}`,
+        description: 'x '.repeat(100),
+        inputSchema: { type: 'object', properties },
+        'x-last': 1,
+      }),
+    );
+    const others = texts.map(unusual);
+    const rounds = (list: readonly string[]) => {
+      for (let round = 0; round < 10; round += 1) expose('tools', list);
+    };
+    rounds(texts);
+    rounds(others);
+    expect(cpuMsOf(() => rounds(texts))).toBeLessThan((cpuMsOf(() => rounds(others)) * 2) / 3);
+  });
+});
