@@ -87,7 +87,7 @@ function parsedByLibrary(text: string): unknown {
 
 describe('what the plain parser returns', () => {
   it('is what the YAML library returns, for any text', () => {
-    const numRuns = repetitions({ full: 200_000, short: 20_000 });
+    const numRuns = repetitions({ full: 100_000, short: 5_000 });
     fc.assert(
       fc.property(writtenYaml(map), (text) => {
         const value = parsePlainYaml(text);

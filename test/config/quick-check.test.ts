@@ -133,7 +133,7 @@ gateway: { startupWait: 1s, watch: false, startLimit: 2, http: { maxSessions: 5 
 describe('the quick check', () => {
   test('returns what the schema returns, for any file, and nothing for a file with mistakes or warnings', () => {
     let sure = 0;
-    const numRuns = repetitions({ full: 100_000, short: 10_000 });
+    const numRuns = repetitions({ full: 30_000, short: 3_000 });
     fc.assert(
       fc.property(writtenYaml(file), (content) => {
         const checked = checkedQuickly(content);
