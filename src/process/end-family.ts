@@ -1,5 +1,6 @@
 import type { Clock } from '../timing/clock.js';
 import { findFamily } from './find-family.js';
+import type { FirstProcess } from './pid-order.js';
 import { identify } from './process-identity.js';
 import type { RunProcess } from './run-file.js';
 
@@ -24,12 +25,13 @@ const endings = new Map<string, FamilyEnding>();
  * when the group of the server has ended, so that a server can end its processes itself. Sends SIGTERM at once and SIGKILL
  * after `killAfterMs`; searches again until no process is found.
  *
- * A second call for the same mark joins the first one, and can bring SIGKILL forward. Never rejects.
+ * `first` is the process that got the mark, if it has ended; it makes the search cheaper. A second call for the same mark
+ * joins the first one, and can bring SIGKILL forward. Never rejects.
  */
-export function endFamily(mark: string, killAfterMs: number, clock: Clock): Promise<FamilyEnd> {
+export function endFamily(mark: string, killAfterMs: number, clock: Clock, first?: FirstProcess): Promise<FamilyEnd> {
   let ending = endings.get(mark);
   if (ending === undefined) {
-    ending = new FamilyEnding(mark, killAfterMs, clock);
+    ending = new FamilyEnding(mark, killAfterMs, clock, first);
     endings.set(mark, ending);
     void ending.result.then(() => endings.delete(mark));
   } else {
@@ -41,14 +43,16 @@ export function endFamily(mark: string, killAfterMs: number, clock: Clock): Prom
 class FamilyEnding {
   readonly result: Promise<FamilyEnd>;
   readonly #mark: string;
+  readonly #first: FirstProcess | undefined;
   readonly #clock: Clock;
   #killAt: number;
   #firstKillAt: number | undefined;
   readonly #signaled = new Map<number, RunProcess>();
   #wake: () => void = () => {};
 
-  constructor(mark: string, killAfterMs: number, clock: Clock) {
+  constructor(mark: string, killAfterMs: number, clock: Clock, first: FirstProcess | undefined) {
     this.#mark = mark;
+    this.#first = first;
     this.#clock = clock;
     this.#killAt = clock.now() + killAfterMs;
     this.result = this.#run();
@@ -79,7 +83,7 @@ class FamilyEnding {
   /** Undefined when the search fails again and again: without file descriptors, for example, nothing can be read. */
   async #find(): Promise<readonly RunProcess[] | undefined> {
     for (let failures = 0; failures < MAX_FAILURES; failures += 1) {
-      const members = await findFamily(this.#mark).catch(() => undefined);
+      const members = await findFamily(this.#mark, this.#first).catch(() => undefined);
       if (members !== undefined) return members;
       await this.#pause(FIRST_PAUSE_MS * 2 ** failures);
     }

@@ -12,6 +12,7 @@ import { endFamily, type FamilyEnd } from '../../process/end-family.js';
 import { endGroup } from '../../process/end-group.js';
 import { childEnvironment, familyVariable } from '../../process/environment.js';
 import type { GroupGuard } from '../../process/orphan-guard.js';
+import { type FirstProcess, tasksCounted } from '../../process/pid-order.js';
 import type { ResourceWatch } from '../../process/resource-watch.js';
 import { nothingSpawned, type SpawnedChild, type SpawnListeners, spawnChild } from '../../process/spawn-child.js';
 import type { SpawnHelper } from '../../process/spawn-helper.js';
@@ -53,6 +54,9 @@ const SHOWN_PIDS = 10;
 const UNRESPONSIVE = 'it answered neither three requests in a row nor a ping nor tools/list';
 const ENDLESS = 'for a minute it wrote more than Trunkline can read, without answering anything';
 
+/** The mark of a launch, and how many tasks the system had started before the launch. */
+type LaunchedFamily = Pick<FirstProcess, 'tasksBefore'> & { readonly mark: string };
+
 type Spawn = (listeners: SpawnListeners) => SpawnedChild;
 
 /** Connects to servers by spawning them: one process group for each connection, with a `StdioBridge` on its pipes. */
@@ -67,17 +71,18 @@ export class StdioDialer implements Dialer {
     const { orphanGuard, spawnHelper } = this.#options;
     const { spec, generation } = target;
     const mark = orphanGuard.announce();
+    const family: LaunchedFamily = { mark, tasksBefore: tasksCounted() };
     const request = { ...spec, env: { ...this.#environmentOf(spec), ...familyVariable(mark) } };
     const spawnHere: Spawn = (listeners) => spawnChild(request, listeners);
     // The gateway is small while it starts. Later, a fork of its own would hold up every server.
-    if (generation === 1) return this.#connect(target, listener, mark, spawnHere);
+    if (generation === 1) return this.#connect(target, listener, family, spawnHere);
     let dialed: Dialed | undefined;
     let isEnding = false;
     let onExit = (_exit: ChildExit) => {};
     const started = spawnHelper
       .spawn(request, (exit) => onExit(exit))
       .then((child) => {
-        dialed = this.#connect(target, listener, mark, (listeners) => {
+        dialed = this.#connect(target, listener, family, (listeners) => {
           ({ onExit } = listeners);
           return child ?? (isEnding ? nothingSpawned() : spawnHere(listeners));
         });
@@ -96,9 +101,10 @@ export class StdioDialer implements Dialer {
     };
   }
 
-  #connect(target: DialTarget, listener: UpstreamListener, mark: string, spawn: Spawn): Dialed {
+  #connect(target: DialTarget, listener: UpstreamListener, family: LaunchedFamily, spawn: Spawn): Dialed {
     const { clock, logger, orphanGuard, resources } = this.#options;
     const { spec, generation, log, limits = () => NO_LIMITS } = target;
+    const { mark, tasksBefore } = family;
     let hasExited = false;
     let isReported = false;
     let reportSpawnFailure: (failure: DialOutcome) => void = () => {};
@@ -161,7 +167,9 @@ export class StdioDialer implements Dialer {
         }
         if (child.pid !== undefined) orphanGuard.remove(child.pid);
         if (!endsFamily) return;
-        const familyEnd = await endFamily(mark, familyKillDelay(ladder, clock.now() - startedAt), clock);
+        const killAfterMs = familyKillDelay(ladder, clock.now() - startedAt);
+        const first = child.pid === undefined ? undefined : { pid: child.pid, tasksBefore };
+        const familyEnd = await endFamily(mark, killAfterMs, clock, first);
         orphanGuard.release(mark);
         if (!isReported) this.#report(familyEnd, target);
         isReported = true;
