@@ -26,7 +26,12 @@ console.log(describeMachine());
 console.log();
 if (process.platform === 'linux') {
   const costs = await costOfRestarts(folder);
-  console.log(table(['Processor time of one restart', 'ms'], costs.map(([what, ms]) => [what, shown(ms)])));
+  console.log(
+    table(
+      ['Processor time of one restart', 'ms'],
+      costs.map(([what, ms]) => [what, shown(ms)]),
+    ),
+  );
   console.log();
 }
 const kept = [];
