@@ -1,5 +1,6 @@
 // How long starting a process holds the event loop, by a fork of our own and by the helper, and how much memory makes of
-// that: `npm run bench:restarts`. A restart must not delay the calls of other servers.
+// that; and how much processor time a whole restart takes: `npm run bench:restarts`. A restart must not delay the calls of
+// other servers.
 import { mkdtempSync, realpathSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -7,6 +8,7 @@ import { fileURLToPath, pathToFileURL } from 'node:url';
 import './plain-node.mjs';
 import { bundle } from './inside-bundle.mjs';
 import { describeMachine, table } from './page.mjs';
+import { costOfRestarts } from './restart-cost.mjs';
 import { median, quantile } from './statistics.mjs';
 
 const STARTS = 60;
@@ -22,6 +24,16 @@ const { SpawnHelper, spawnChild, systemClock } = await import(pathToFileURL(file
 
 console.log(describeMachine());
 console.log();
+if (process.platform === 'linux') {
+  const costs = await costOfRestarts(folder);
+  console.log(
+    table(
+      ['Processor time of one restart', 'ms'],
+      costs.map(([what, ms]) => [what, shown(ms)]),
+    ),
+  );
+  console.log();
+}
 const kept = [];
 const rows = [];
 const helper = new SpawnHelper(systemClock);

@@ -1,49 +1,42 @@
-import { spawn } from 'node:child_process';
+import { fork, spawn } from 'node:child_process';
 import { rmSync, writeFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
 import { worker } from './gateway.mjs';
+
+const RESTARTER = fileURLToPath(new URL('./restarter.mjs', import.meta.url));
 
 /**
  * The same neighbours beside the gateway instead of behind it, as loud and ending as often: what they take of the
- * machine, and of whoever reads what they say, without a gateway having to do with them.
+ * machine, and of whoever reads what they say, without a gateway having to do with them. The client reads the chatty one,
+ * as it does with what a gateway passes on; a process of its own starts the crashing one, as the gateway is one.
  */
 export class Beside {
   #crashWhile;
-  #restartMs;
   #chatty = run(['name=chatty']);
-  #crashing;
-  #restart;
+  #restarter;
 
   /** `crashWhile` is a file of its own; `restartMs` passes between an end and the next start. */
   constructor({ crashWhile, restartMs }) {
     this.#crashWhile = crashWhile;
-    this.#restartMs = restartMs;
+    this.#restarter = fork(RESTARTER, [crashWhile, String(restartMs)]);
   }
 
   loud() {
     tell(this.#chatty, { id: 1, method: 'tools/call', params: { name: 'loud', arguments: {} } });
     writeFileSync(this.#crashWhile, '');
-    this.#startCrashing();
+    this.#restarter.send('begin');
   }
 
   quiet() {
     tell(this.#chatty, { id: 2, method: 'tools/call', params: { name: 'quiet', arguments: {} } });
     rmSync(this.#crashWhile, { force: true });
-    clearTimeout(this.#restart);
-    this.#crashing?.removeAllListeners('exit').kill('SIGKILL');
-    this.#crashing = undefined;
+    this.#restarter.send('stop');
   }
 
   close() {
     this.quiet();
     this.#chatty.kill('SIGKILL');
-  }
-
-  #startCrashing() {
-    this.#crashing = run(['name=crashing', `crash-while=${this.#crashWhile}`]);
-    tell(this.#crashing, { method: 'notifications/initialized' });
-    this.#crashing.once('exit', () => {
-      this.#restart = setTimeout(() => this.#startCrashing(), this.#restartMs);
-    });
+    this.#restarter.disconnect();
   }
 }
 

@@ -28,7 +28,11 @@ export async function replaceFile(file: string, content: string | Uint8Array, op
 /** Creates the file. Returns false, and changes nothing, when there is one already. */
 export async function createFile(file: string, content: string | Uint8Array, options?: WriteOptions): Promise<boolean> {
   // A rename would replace a file that another process created meanwhile; a link fails.
-  return await withDraft(file, content, options, (draft) => link(draft, file).then(() => true, unlessTaken));
+  return await withDraft(file, content, options, async (draft) => {
+    const isCreated = await link(draft, file).then(() => true, unlessTaken);
+    await removeDraft(draft);
+    return isCreated;
+  });
 }
 
 /** `replaceFile`, for callers that must know the outcome at once. */
@@ -54,6 +58,7 @@ function unlessTaken(error: unknown): false {
   throw error;
 }
 
+/** `place` must leave no draft behind, unless it rejects. Each step is a round trip through a thread, so none is done in vain. */
 async function withDraft<T>(
   file: string,
   content: string | Uint8Array,
@@ -61,12 +66,17 @@ async function withDraft<T>(
   place: (draft: string) => Promise<T>,
 ): Promise<T> {
   const draft = draftOf(file);
-  await mkdir(dirname(file), { recursive: true, mode: 0o700 });
+  const write = () => writeFile(draft, content, { mode, flush, flag: 'wx' });
   try {
-    await writeFile(draft, content, { mode, flush, flag: 'wx' });
+    await write().catch(async (error) => {
+      if (errorCode(error) !== 'ENOENT') throw error;
+      await mkdir(dirname(file), { recursive: true, mode: 0o700 });
+      await write();
+    });
     return await place(draft);
-  } finally {
+  } catch (error) {
     await removeDraft(draft);
+    throw error;
   }
 }
 

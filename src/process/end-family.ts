@@ -1,6 +1,7 @@
 import type { Clock } from '../timing/clock.js';
 import type { ControlGroup } from './control-group.js';
 import { findFamily } from './find-family.js';
+import type { FirstProcess } from './pid-order.js';
 import { identify } from './process-identity.js';
 import type { RunProcess } from './run-file.js';
 
@@ -23,6 +24,13 @@ type HoldingGroup = Pick<ControlGroup, 'members' | 'isEmpty' | 'kill'>;
 
 const endings = new Map<string, FamilyEnding>();
 
+/** What is known of a family besides its mark. */
+interface KnownOfFamily {
+  /** The process that got the mark, if it has ended: only younger processes are searched then. */
+  readonly first?: FirstProcess | undefined;
+  readonly controlGroup?: HoldingGroup | undefined;
+}
+
 /**
  * Ends the processes that bear a mark, and those in the control group: those that a server has started, also in groups and
  * sessions of their own. Call this when the group of the server has ended, so that a server can end its processes itself.
@@ -34,11 +42,11 @@ export function endFamily(
   mark: string,
   killAfterMs: number,
   clock: Clock,
-  controlGroup?: HoldingGroup,
+  { first, controlGroup }: KnownOfFamily = {},
 ): Promise<FamilyEnd> {
   let ending = endings.get(mark);
   if (ending === undefined) {
-    ending = new FamilyEnding(mark, killAfterMs, clock, controlGroup);
+    ending = new FamilyEnding(mark, killAfterMs, clock, { first, controlGroup });
     endings.set(mark, ending);
     void ending.result.then(() => endings.delete(mark));
   } else {
@@ -50,6 +58,7 @@ export function endFamily(
 class FamilyEnding {
   readonly result: Promise<FamilyEnd>;
   readonly #mark: string;
+  readonly #first: FirstProcess | undefined;
   readonly #clock: Clock;
   readonly #controlGroup: HoldingGroup | undefined;
   #killAt: number;
@@ -57,8 +66,9 @@ class FamilyEnding {
   readonly #signaled = new Map<number, RunProcess>();
   #wake: () => void = () => {};
 
-  constructor(mark: string, killAfterMs: number, clock: Clock, controlGroup: HoldingGroup | undefined) {
+  constructor(mark: string, killAfterMs: number, clock: Clock, { first, controlGroup }: KnownOfFamily) {
     this.#mark = mark;
+    this.#first = first;
     this.#clock = clock;
     this.#controlGroup = controlGroup;
     this.#killAt = clock.now() + killAfterMs;
@@ -93,7 +103,7 @@ class FamilyEnding {
   /** Undefined when the search fails again and again: without file descriptors, for example, nothing can be read. */
   async #find(): Promise<readonly RunProcess[] | undefined> {
     for (let failures = 0; failures < MAX_FAILURES; failures += 1) {
-      const searches = [findFamily(this.#mark), this.#controlGroup?.members() ?? []];
+      const searches = [findFamily(this.#mark, this.#first), this.#controlGroup?.members() ?? []];
       const found = await Promise.all(searches).catch(() => undefined);
       if (found !== undefined) return found.flat();
       await this.#pause(FIRST_PAUSE_MS * 2 ** failures);

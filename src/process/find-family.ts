@@ -1,6 +1,7 @@
 import { closeSync, openSync, readSync } from 'node:fs';
 import { errorCode } from '../errors/error-text.js';
 import { FAMILY_PREFIX } from './environment.js';
+import { countTasks, type FirstProcess, isInPidOrderSince } from './pid-order.js';
 import { identify, listPids } from './process-identity.js';
 import type { RunProcess } from './run-file.js';
 
@@ -8,6 +9,7 @@ type Families = Map<string, RunProcess[]>;
 
 interface Request {
   readonly mark: string;
+  readonly first: FirstProcess | undefined;
   readonly resolve: (members: readonly RunProcess[]) => void;
   readonly reject: (error: unknown) => void;
 }
@@ -20,12 +22,13 @@ let isSearching = false;
  * process that got the mark. Those that may not be read, because they belong to another user, are left out, and so is this
  * process. Rejects when the system has no resources for the search, such as file descriptors.
  *
- * One search reads all processes and serves every mark that was requested before it began. It reads a few at a time, so that
- * the event loop is never blocked for longer than a millisecond.
+ * `first` is the process that got the mark, if that process is known and has ended: all others are younger, so that older
+ * processes need not be read. One search serves every mark that was requested before it began. It reads a few processes at a
+ * time, so that the event loop is never blocked for longer than a millisecond.
  */
-export function findFamily(mark: string): Promise<readonly RunProcess[]> {
+export function findFamily(mark: string, first?: FirstProcess): Promise<readonly RunProcess[]> {
   return new Promise((resolve, reject) => {
-    waiting.push({ mark, resolve, reject });
+    waiting.push({ mark, first, resolve, reject });
     if (isSearching) return;
     isSearching = true;
     setImmediate(() => void searchForAll());
@@ -38,7 +41,7 @@ async function searchForAll(): Promise<void> {
     waiting = [];
     try {
       const families: Families = new Map(requests.map(({ mark }) => [mark, []]));
-      await search(families);
+      await search(families, requests);
       for (const { mark, resolve } of requests) resolve(families.get(mark) ?? []);
     } catch (error) {
       for (const { reject } of requests) reject(error);
@@ -47,8 +50,8 @@ async function searchForAll(): Promise<void> {
   isSearching = false;
 }
 
-async function search(families: Families): Promise<void> {
-  if (process.platform === 'linux') await searchProc(families);
+async function search(families: Families, requests: readonly Request[]): Promise<void> {
+  if (process.platform === 'linux') await searchProc(families, lowestPid(requests));
   else if (process.platform === 'darwin') await searchByPs(families);
 }
 
@@ -57,25 +60,44 @@ const SLICE = 8;
 /** Times that processes which started during the search are looked for. */
 const MAX_ROUNDS = 5;
 
-async function searchProc(families: Families): Promise<void> {
+/** The lowest pid that a bearer of these marks can have; 0 if that is unknown. */
+function lowestPid(requests: readonly Request[]): number {
+  let lowest = Number.POSITIVE_INFINITY;
+  for (const { first } of requests) {
+    if (first === undefined || !isInPidOrderSince(first)) {
+      // For the searches to come.
+      countTasks();
+      return 0;
+    }
+    lowest = Math.min(lowest, first.pid);
+  }
+  return lowest;
+}
+
+async function searchProc(families: Families, lowest: number): Promise<void> {
   const seen = new Set<string>([String(process.pid)]);
-  let unread = newPids(seen);
+  let unread = newPids(seen, lowest);
   for (let round = 0; unread.length > 0 && round < MAX_ROUNDS; round += 1) {
     const withoutEnvironment: string[] = [];
+    let haveEnded = false;
     for (const [index, pid] of unread.entries()) {
       if (index % SLICE === SLICE - 1) await new Promise(setImmediate);
       const marks = marksOf(pid);
-      if (marks === undefined) withoutEnvironment.push(pid);
+      if (marks === 'ended') haveEnded = true;
+      else if (marks === 'none') withoutEnvironment.push(pid);
       else if (marks.some((mark) => families.has(mark))) await addMember(families, pid);
     }
+    // /proc is listed in the order of the pids. So if pids are in the order of their starts, and every listed process
+    // could be read, nobody can have handed on its mark unseen.
+    if (lowest > 0 && !haveEnded && withoutEnvironment.length === 0) return;
     // A process can hand its mark on and end before it is read. A process has no environment for a moment while it
     // becomes another program; kernel threads and zombies never have one.
-    unread = [...newPids(seen), ...(round === 0 ? withoutEnvironment : [])];
+    unread = [...newPids(seen, lowest), ...(round === 0 ? withoutEnvironment : [])];
   }
 }
 
-function newPids(seen: Set<string>): string[] {
-  const pids = listPids().filter((pid) => !seen.has(pid));
+function newPids(seen: Set<string>, lowest: number): string[] {
+  const pids = listPids().filter((pid) => Number(pid) >= lowest && !seen.has(pid));
   for (const pid of pids) seen.add(pid);
   return pids;
 }
@@ -83,10 +105,11 @@ function newPids(seen: Set<string>): string[] {
 /** Reads the environment again between two looks at the start time: the pid may belong to another process by now. */
 async function addMember(families: Families, pid: string): Promise<void> {
   const before = await identify(Number(pid));
-  const marks = marksOf(pid) ?? [];
+  const marks = marksOf(pid);
   const after = await identify(Number(pid));
   if (before === undefined || before.startTime !== after?.startTime) return;
-  for (const mark of marks) families.get(mark)?.push({ pid: Number(pid), startTime: before.startTime });
+  for (const mark of typeof marks === 'string' ? [] : marks)
+    families.get(mark)?.push({ pid: Number(pid), startTime: before.startTime });
 }
 
 const chunk = Buffer.allocUnsafe(64 * 1024);
@@ -96,16 +119,16 @@ const VARIABLE_LENGTH = FAMILY_PREFIX.length + MARK_LENGTH + 1;
 /** The end of a chunk is read again with the next chunk, since a variable and the byte before it can be cut in two. */
 const OVERLAP = VARIABLE_LENGTH + 1;
 
-/** The marks that a process bears; empty if it may not be read or has ended, undefined if it has no environment. */
-function marksOf(pid: string): readonly string[] | undefined {
+/** The marks that a process bears; empty if it may not be read. `none`: it has no environment. */
+function marksOf(pid: string): readonly string[] | 'none' | 'ended' {
   const file = openEnvironment(pid);
-  if (file === undefined) return [];
+  if (typeof file === 'string') return file === 'hidden' ? [] : file;
   const marks: string[] = [];
   try {
     let kept = 0;
     for (let total = 0; ; ) {
       const read = readSync(file, chunk, kept, chunk.length - kept, null);
-      if (read === 0) return total === 0 ? undefined : marks;
+      if (read === 0) return total === 0 ? 'none' : marks;
       collectMarks(chunk.subarray(0, kept + read), total === 0, marks);
       total += read;
       const end = kept + read;
@@ -113,25 +136,26 @@ function marksOf(pid: string): readonly string[] | undefined {
       chunk.copyWithin(0, end - kept, end);
     }
   } catch (error) {
-    if (isGone(error)) return [];
+    if (hasEnded(error)) return 'ended';
     throw error;
   } finally {
     closeSync(file);
   }
 }
 
-function openEnvironment(pid: string): number | undefined {
+function openEnvironment(pid: string): number | 'hidden' | 'ended' {
   try {
     return openSync(`/proc/${pid}/environ`, 'r');
   } catch (error) {
-    if (isGone(error)) return undefined;
+    if (hasEnded(error)) return 'ended';
+    // The process belongs to another user.
+    if (['EACCES', 'EPERM'].includes(errorCode(error) ?? '')) return 'hidden';
     throw error;
   }
 }
 
-/** The process has ended, or belongs to another user. */
-function isGone(error: unknown): boolean {
-  return ['ENOENT', 'ESRCH', 'EACCES', 'EPERM'].includes(errorCode(error) ?? '');
+function hasEnded(error: unknown): boolean {
+  return ['ENOENT', 'ESRCH'].includes(errorCode(error) ?? '');
 }
 
 /** Adds the marks whose variables begin in these bytes, at the start of the environment or after a null byte. */

@@ -1,5 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process';
-import { closeSync, constants, mkdirSync, mkdtempSync, openSync, rm, rmSync } from 'node:fs';
+import { closeSync, constants, mkdtempSync, openSync, rmSync, unlinkSync } from 'node:fs';
 import { Socket } from 'node:net';
 import { constants as system, tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -7,7 +7,7 @@ import { PassThrough, type Writable } from 'node:stream';
 import type { ChildExit } from '../supervision/launcher.js';
 import type { Cancel, Clock } from '../timing/clock.js';
 import type { SpawnedChild, SpawnRequest } from './spawn-child.js';
-import { POSIX_SPAWN_HELPER, SETSID_VARIABLE } from './spawn-helper-script.js';
+import { POSIX_SPAWN_HELPER, toShellCommand } from './spawn-helper-script.js';
 
 /** Where the helper finds `setsid`, `mkfifo`, `cat` and `rm`. */
 const PATH = '/usr/bin:/bin:/usr/local/bin';
@@ -26,10 +26,12 @@ const { O_RDWR, O_RDONLY, O_WRONLY, O_NONBLOCK } = constants;
  */
 export class SpawnHelper {
   readonly #clock: Clock;
-  readonly #starts = new Map<string, Start>();
+  /** By ids. */
+  readonly #starts = new Map<number, Start>();
   #helper: ChildProcess | undefined;
   /** Folder of the named pipes. */
   #root = '';
+  /** Ids count up from 1. */
   #count = 0;
   #unread = '';
   #isClosed = process.platform !== 'linux';
@@ -47,18 +49,17 @@ export class SpawnHelper {
     const stdin = command === undefined ? undefined : this.#stdin();
     if (command === undefined || stdin === undefined) return undefined;
     this.#count += 1;
-    const id = String(this.#count);
-    const folder = join(this.#root, id);
-    try {
-      mkdirSync(folder, { mode: 0o700 });
-    } catch {
-      // The disk is full, or the system has tidied up the folder of temporary files.
-      return undefined;
-    }
-    const start = new Start(this.#clock, folder, onExit);
+    const id = this.#count;
+    const start = new Start(this.#clock, join(this.#root, String(id)), onExit);
     this.#starts.set(id, start);
-    stdin.write(`${id}\n${folder}\n${command.split('\n').length}\n${command}\n`);
+    stdin.write(`${id}\n${this.#lowestStarting()}\n${command.split('\n').length}\n${command}\n`);
     return await start.result;
+  }
+
+  #lowestStarting(): number {
+    // In the order of the ids.
+    for (const [id, { isStarting }] of this.#starts) if (isStarting) return id;
+    return this.#count;
   }
 
   /** Ends the helper. Processes that it has started keep running. */
@@ -111,9 +112,9 @@ export class SpawnHelper {
     const lines = `${this.#unread}${text}`.split('\n');
     this.#unread = lines.pop() ?? '';
     for (const line of lines) {
-      const [event, id = '', value] = line.split(' ');
-      this.#starts.get(id)?.told(event, Number(value));
-      if (event === 'exit') this.#starts.delete(id);
+      const [event, id, value] = line.split(' ');
+      this.#starts.get(Number(id))?.told(event, Number(value));
+      if (event === 'exit') this.#starts.delete(Number(id));
     }
   }
 }
@@ -122,7 +123,8 @@ export class SpawnHelper {
 class Start {
   readonly result: Promise<SpawnedChild | undefined>;
   readonly #clock: Clock;
-  readonly #folder: string;
+  /** Begins the names of its files. */
+  readonly #path: string;
   readonly #onExit: (exit: ChildExit) => void;
   readonly #cancelTimeout: Cancel;
   #resolve: (child: SpawnedChild | undefined) => void = () => {};
@@ -134,14 +136,19 @@ class Start {
   #files: number[] = [];
   #exited: (exit: ChildExit) => void = () => {};
 
-  constructor(clock: Clock, folder: string, onExit: (exit: ChildExit) => void) {
+  constructor(clock: Clock, path: string, onExit: (exit: ChildExit) => void) {
     this.#clock = clock;
-    this.#folder = folder;
+    this.#path = path;
     this.#onExit = onExit;
     this.result = new Promise((resolve) => {
       this.#resolve = resolve;
     });
     this.#cancelTimeout = clock.schedule(START_MS, () => this.giveUp());
+  }
+
+  /** Whether its pipes are still to be opened. */
+  get isStarting(): boolean {
+    return !this.#isSettled;
   }
 
   /** The helper tells what has happened. `value` is a pid or an exit code. */
@@ -155,8 +162,10 @@ class Start {
     }
     if (this.#pid === undefined) return;
     // The caller has started another process by now.
-    if (this.#isGivenUp) kill(this.#pid);
-    else if (this.#isUp) this.#settle(this.#pid);
+    if (this.#isGivenUp) {
+      kill(this.#pid);
+      this.#removePidFile();
+    } else if (this.#isUp) this.#settle(this.#pid);
   }
 
   /** Starts nothing, or kills what is started. */
@@ -174,9 +183,9 @@ class Start {
     if (this.#isSettled) return;
     try {
       // A pipe with a reader only, or a writer only, would be at its end before the process has opened it.
-      this.#files.push(openSync(join(this.#folder, 'in'), O_RDWR | O_NONBLOCK));
-      this.#files.push(openSync(join(this.#folder, 'out'), O_RDONLY | O_NONBLOCK));
-      this.#files.push(openSync(join(this.#folder, 'err'), O_RDONLY | O_NONBLOCK));
+      this.#files.push(openSync(`${this.#path}.in`, O_RDWR | O_NONBLOCK));
+      this.#files.push(openSync(`${this.#path}.out`, O_RDONLY | O_NONBLOCK));
+      this.#files.push(openSync(`${this.#path}.err`, O_RDONLY | O_NONBLOCK));
     } catch {
       this.giveUp();
     }
@@ -212,7 +221,7 @@ class Start {
   /** The end for writing only: with both ends, a process that closes its stdin would go unnoticed. */
   #openStdin(): Socket | PassThrough {
     try {
-      const fd = openSync(join(this.#folder, 'in'), O_WRONLY | O_NONBLOCK);
+      const fd = openSync(`${this.#path}.in`, O_WRONLY | O_NONBLOCK);
       return new Socket({ fd, readable: false, writable: true });
     } catch {
       // The process has closed it already.
@@ -230,8 +239,16 @@ class Start {
   #cleanUp(): void {
     this.#cancelTimeout();
     for (const fd of this.#files.splice(0)) closeSync(fd);
-    // In the background; the folder of all pipes is removed at the end in any case.
-    rm(this.#folder, { recursive: true, force: true }, () => {});
+    this.#removePidFile();
+  }
+
+  /** The helper would kill the process at its end, or another one that has the pid by then. */
+  #removePidFile(): void {
+    try {
+      unlinkSync(`${this.#path}.pid`);
+    } catch {
+      // There is none yet, or the system has tidied up the folder of temporary files.
+    }
   }
 }
 
@@ -258,32 +275,4 @@ function isGone(pid: number): boolean {
   } catch {
     return true;
   }
-}
-
-/** What a shell may call a variable. Some others are constants of some shells. */
-const NAME = /^[A-Za-z_][A-Za-z0-9_]*$/;
-const CONSTANTS = new Set(['UID', 'EUID', 'PPID', 'SHELLOPTS', 'BASHOPTS', 'BASH_VERSINFO', SETSID_VARIABLE]);
-
-/**
- * The request as commands of a shell, with every text quoted. The environment is exported, not passed to `env`, because
- * every user of the machine can read arguments. `undefined` if a shell cannot start the process in this way.
- */
-function toShellCommand({ command, args, cwd, env, controlGroup }: SpawnRequest): string | undefined {
-  const names = Object.keys(env);
-  const texts = [command, ...args, cwd, ...Object.values(env)];
-  if (texts.some((text) => text.includes('\0'))) return undefined;
-  if (names.some((name) => !NAME.test(name) || CONSTANTS.has(name))) return undefined;
-  // The shell itself enters the group, so that the process is born there. If it may not, it is looked at again later.
-  const enter = controlGroup === undefined ? [] : [`{ echo 0 >${quote(`${controlGroup}/cgroup.procs`)}; } 2>/dev/null`];
-  return [
-    ...enter,
-    `cd ${quote(cwd)} || exit 126`,
-    'unset PATH',
-    ...Object.entries(env).map(([name, value]) => `export ${name}=${quote(value)}`),
-    `exec "$${SETSID_VARIABLE}" ${[command, ...args].map(quote).join(' ')}`,
-  ].join('\n');
-}
-
-function quote(text: string): string {
-  return `'${text.replaceAll("'", `'\\''`)}'`;
 }

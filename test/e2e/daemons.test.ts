@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process';
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterEach, describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it, onTestFinished } from 'vitest';
 import { CLI, GatewayProcess, type StartOptions } from '../support/gateway-process.js';
 import { fixture, guardiansOf, killAll, processesOf, processesWith, until } from '../support/processes.js';
 
@@ -58,6 +58,27 @@ describe.runIf(process.platform === 'linux')('processes of a server that have le
     await gateway.untilState('lab', 'ready');
     // The daemons ended later than the delay of the restart was over.
     expect(gateway.stderr.match(/"msg":"server backoff"/g)).toHaveLength(1);
+  });
+
+  it('F70: end also when a restarted server is killed, and no older process is read for that', async () => {
+    const gateway = await startWithDaemons();
+    // Takes the mark of a later process. No process of a server can be older than the server.
+    const older = spawn('/bin/sh', ['-c', 'read -r mark; exec env "$mark" sleep 600']);
+    onTestFinished(() => void older.kill('SIGKILL'));
+    for (const generation of [2, 3]) {
+      const { pid } = await gateway.status('lab');
+      const daemons = daemonsOf(gateway);
+      if (generation === 3) {
+        older.stdin.write(`${markOf(pid)}\n`);
+        await until('it bears the mark', () => markOf(older.pid) === markOf(pid));
+      }
+      process.kill(pid, 'SIGKILL');
+      await gateway.untilServer('lab', 'is started again', (report) => report.generation >= generation);
+      expect(daemonsOf(gateway).filter((daemon) => daemons.includes(daemon))).toEqual([]);
+      await gateway.untilState('lab', 'ready');
+      await untilDaemons(gateway);
+    }
+    expect(older.exitCode ?? older.signalCode).toBeNull();
   });
 
   it('end when the server is restarted on request', async () => {
@@ -126,6 +147,8 @@ describe.runIf(process.platform === 'linux')('processes of a server that have le
       process.kill((await gateway.status('lab')).pid, 'SIGKILL');
       await gateway.untilServer('lab', 'is started again', ({ generation }) => generation > 1);
       expect(isThere()).toBe(true);
+      // Killed while it writes the run file, it would leave a draft, which the next start keeps for a minute.
+      await gateway.untilState('lab', 'ready');
       gateway.kill('SIGKILL');
       await until('the guardian is gone', () => guardiansOf(gateway.pid).length === 0);
       expect(isThere()).toBe(true);

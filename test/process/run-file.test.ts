@@ -65,6 +65,22 @@ describe('the run file', () => {
     expect((await runsIn())[0]?.run.groups).toEqual([group(13)]);
   });
 
+  it('is not written for the end of a group while others run', async () => {
+    const file = open();
+    file.add(group(10));
+    file.add(group(11));
+    await file.settled();
+    const [name = ''] = await names();
+    const { ino } = await stat(join(folder, name));
+    file.remove(10);
+    await file.settled();
+    // Each write makes another file.
+    expect((await stat(join(folder, name))).ino).toBe(ino);
+    file.add(group(12));
+    await file.settled();
+    expect((await runsIn())[0]?.run.groups).toEqual([group(11), group(12)]);
+  });
+
   it.runIf(isPosix)('is for its owner alone, and so is its folder', async () => {
     const umask = process.umask(0);
     try {

@@ -47,6 +47,15 @@ function collect(stream: SpawnedChild['stdout']): () => string {
   return () => Buffer.concat(chunks).toString();
 }
 
+function folders(): string[] {
+  return readdirSync(tmpdir()).filter((name) => name.startsWith('trunkline-spawn-'));
+}
+
+/** The files in the folder of the helper. */
+function names(): string[] {
+  return folders().flatMap((folder) => readdirSync(join(tmpdir(), folder)));
+}
+
 describe.runIf(process.platform === 'linux')('a process that the helper starts', () => {
   it('gets the given environment, folder and arguments, whatever characters they have', async () => {
     const script = 'console.log(JSON.stringify({ env: process.env, cwd: process.cwd(), args: process.argv.slice(1) }))';
@@ -147,8 +156,19 @@ describe.runIf(process.platform === 'linux')('a process that the helper starts',
     await until('all have spoken', () => many.every(({ text }, index) => text() === `${index}\n`));
   });
 
+  it('finds its pipes made together with those of the next ones, and no more of them with each start', async () => {
+    const counts: number[] = [];
+    for (let count = 0; count < 40; count += 1) {
+      const { child } = await start({});
+      counts.push(names().length);
+      await child.exit;
+    }
+    const batch = counts[0] ?? 0;
+    expect(batch).toBeGreaterThan(3);
+    expect(new Set(counts)).toEqual(new Set([batch]));
+  });
+
   it('leaves no pipe and no folder behind', async () => {
-    const folders = () => readdirSync(tmpdir()).filter((name) => name.startsWith('trunkline-spawn-'));
     const before = folders();
     const { child } = await start({ command: '/bin/cat' });
     helper.close();
@@ -159,8 +179,6 @@ describe.runIf(process.platform === 'linux')('a process that the helper starts',
 
 describe.runIf(process.platform === 'linux')('a helper that is disturbed', () => {
   const TRUE = { command: 'true', args: [], cwd: '/', env: {} };
-  const folders = () => readdirSync(tmpdir()).filter((name) => name.startsWith('trunkline-spawn-'));
-
   it('leaves a process to the caller when its folder was tidied up', async () => {
     await (await start({})).child.exit;
     for (const name of folders()) rmSync(join(tmpdir(), name), { recursive: true });
@@ -185,6 +203,8 @@ describe.runIf(process.platform === 'linux')('a helper that is disturbed', () =>
     expect(second).toBeDefined();
     const isRunning = () => spawnSync('pgrep', ['-fx', 'sleep 61.25']).status === 0;
     await until('the first one is gone', () => !isRunning());
+    // At its end, the helper kills the pids in these files, which other processes may have by then.
+    expect(names().filter((name) => name.endsWith('.pid'))).toEqual([]);
     slow.close();
   });
 });

@@ -5,6 +5,7 @@ import { endFamily, type FamilyEnd } from '../../process/end-family.js';
 import { endGroup } from '../../process/end-group.js';
 import { familyVariable } from '../../process/environment.js';
 import type { GroupGuard } from '../../process/orphan-guard.js';
+import { tasksCounted } from '../../process/pid-order.js';
 import type { SpawnedChild } from '../../process/spawn-child.js';
 import type { ChildExit, StopLadder } from '../../supervision/launcher.js';
 import { NO_LIMITS } from '../../supervision/resource-limits.js';
@@ -32,6 +33,8 @@ export class LaunchedFamily {
   readonly #target: DialTarget;
   readonly #mark: string;
   readonly #isGuarded: boolean;
+  /** How many tasks the system had started before the launch, if somebody had counted. */
+  readonly #tasksBefore: number | undefined;
   #opened: Promise<ControlGroup | undefined> | undefined;
   #adopted: Promise<void> | undefined;
   #group: ControlGroup | undefined;
@@ -43,6 +46,7 @@ export class LaunchedFamily {
     this.#options = options;
     this.#target = target;
     this.#isGuarded = mark !== undefined;
+    this.#tasksBefore = mark === undefined ? tasksCounted() : undefined;
     this.#mark = mark ?? options.orphanGuard.announce();
     this.variable = familyVariable(this.#mark);
   }
@@ -79,8 +83,9 @@ export class LaunchedFamily {
     const group = await this.#opened;
     await this.#adopted;
     if (this.#endsFamily) {
+      const first = child.pid === undefined ? undefined : { pid: child.pid, tasksBefore: this.#tasksBefore };
       const killAfterMs = familyKillDelay(ladder, clock.now() - startedAt);
-      const familyEnd = await endFamily(this.#mark, killAfterMs, clock, group);
+      const familyEnd = await endFamily(this.#mark, killAfterMs, clock, { first, controlGroup: group });
       orphanGuard.release(this.#mark);
       if (!this.#isReported) this.#report(familyEnd);
       this.#isReported = true;
