@@ -151,7 +151,7 @@ export class SupervisedBackends {
       ...platform,
       ...processes,
       ...{ dialect, logger, environment, hasManyConnections, onInternalError },
-      workBudget: new WorkBudget(platform.clock),
+      workBudget: new WorkBudget(platform.clock, setImmediate),
     });
     this.#orphanGuard = processes.orphanGuard;
     this.#launcher = new BackendLauncher({ dialer, targets: this.#instances, logger, onInternalError });

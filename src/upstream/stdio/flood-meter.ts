@@ -98,10 +98,10 @@ export class MeteredReader implements ByteReader {
  */
 export class PacedReader implements ByteReader {
   readonly #reader: ByteReader;
-  readonly #work: Pick<WorkAccount, 'isTroubled' | 'chargedMs'>;
+  readonly #work: Pick<WorkAccount, 'isTroubled' | 'isWaiting' | 'chargedMs'>;
   #maxBytes = SMALL_READ_BYTES;
 
-  constructor(reader: ByteReader, work: Pick<WorkAccount, 'isTroubled' | 'chargedMs'>) {
+  constructor(reader: ByteReader, work: Pick<WorkAccount, 'isTroubled' | 'isWaiting' | 'chargedMs'>) {
     this.#reader = reader;
     this.#work = work;
   }
@@ -114,7 +114,7 @@ export class PacedReader implements ByteReader {
   filled(byteLength: number): void {
     const { chargedMs } = this.#work;
     this.#reader.filled(byteLength);
-    const isPaid = this.#work.chargedMs === chargedMs && !this.#work.isTroubled;
+    const isPaid = this.#work.chargedMs === chargedMs && !this.#work.isTroubled && !this.#work.isWaiting;
     // Twice what came: a pipe holds less than the largest read.
     const next = isPaid ? Math.min(byteLength * 2, LARGE_READ_BYTES) : 0;
     this.#maxBytes = Math.max(next, SMALL_READ_BYTES);

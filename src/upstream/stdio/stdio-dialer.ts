@@ -25,6 +25,7 @@ import type { BridgeEvents, BridgeOptions } from './bridge-options.js';
 import { ClosedPipes } from './closed-pipes.js';
 import { MeteredReader, PacedReader } from './flood-meter.js';
 import { StdioBridge } from './stdio-bridge.js';
+import { YieldingReader } from './yielding-reader.js';
 
 export interface StdioDialerOptions
   extends Required<Pick<BridgeOptions, 'clock' | 'scan' | 'unfinishedLines' | 'bufferPool'>> {
@@ -210,6 +211,8 @@ export class StdioDialer implements Dialer {
         stderr.pause();
       },
       resume: () => {
+        yielding.proceed();
+        if (work.isWaiting) return;
         stdoutHold.resume();
         stderr.resume();
       },
@@ -239,9 +242,10 @@ export class StdioDialer implements Dialer {
         junk: (line, reason) => log.addJunk(line, reason),
       },
     });
+    const yielding = new YieldingReader(bridge, work);
     const stdout = readInto(
       spawned.stdout,
-      timedReader(new PacedReader(bridge, work), this.#options, 'output', spec.key),
+      timedReader(new PacedReader(yielding, work), this.#options, 'output', spec.key),
     );
     stdout.on('error', () => pipeClosed('stdout'));
     stdout.once('end', () => pipeClosed('stdout'));
