@@ -53,6 +53,11 @@ export class ReadBuffer {
     return this.#lease !== undefined;
   }
 
+  /** The first byte that was not taken, if there is one. */
+  get firstByte(): number {
+    return this.#memory[this.#start] ?? 0;
+  }
+
   /** The bytes that were read and not taken. */
   get bytes(): Uint8Array {
     // A plain array: a subarray of a Node buffer takes longer to make.
@@ -86,14 +91,14 @@ export class ReadBuffer {
     this.#end = this.#start;
   }
 
-  /** Drops the bytes and releases a large line's buffer. Call `prepareRead` before the next read. */
+  /** Drops the bytes and frees a large line's buffer. Call `prepareRead` before the next read. */
   dropLarge(): void {
     this.drop();
     const lease = this.#lease;
     if (lease === undefined) return;
     this.#moveTo(this.#bufferPool.slab());
     this.#lease = undefined;
-    lease.release();
+    lease.discard();
   }
 
   /** Makes sure that there is enough free space for the next read. */
@@ -113,12 +118,15 @@ export class ReadBuffer {
     return this.#memory.length - this.#end;
   }
 
-  /** Nobody else has seen the bytes that were not taken, so their old buffer can be released. */
+  /**
+   * Nobody else has seen the bytes that were not taken, so their old buffer can be freed. The next large line begins in
+   * one as large as this line needs, and has no use for it.
+   */
   #growTo(byteLength: number): void {
     const before = this.#lease;
     this.#lease = this.#bufferPool.lease(byteLength);
     this.#moveTo(this.#lease.memory);
-    before?.release();
+    before?.discard();
   }
 
   #moveTo(memory: Uint8Array): void {

@@ -16,7 +16,8 @@ const TINY_READ_BYTES = 512;
 /**
  * Measures the work on what a server writes to stdout, and charges the part of it that answered nothing.
  *
- * A line that has not ended costs nothing: it may become an answer.
+ * A line that has not ended costs nothing while a request waits for its answer, which the line may become. Otherwise it is
+ * charged as it comes.
  */
 export class FloodMeter {
   readonly #clock: Pick<Clock, 'now'>;
@@ -28,6 +29,8 @@ export class FloodMeter {
   #relayedBytes = 0;
   /** White space that was charged already, in bytes. */
   #blankBytes = 0;
+  /** What was charged already of the line that has not ended, in bytes. */
+  #chargedBytes = 0;
 
   constructor(clock: Pick<Clock, 'now'>, work: Pick<WorkAccount, 'charge' | 'pausedMs'> | undefined) {
     this.#clock = clock;
@@ -40,12 +43,23 @@ export class FloodMeter {
 
   line(byteLength: number, isAnswer: boolean): void {
     if (isAnswer) this.#usefulWeight += byteLength + LINE_WEIGHT;
-    else this.#idleWeight += byteLength + LINE_WEIGHT;
+    else this.#idleWeight += Math.max(0, byteLength - this.#chargedBytes) + LINE_WEIGHT;
+    this.#chargedBytes = 0;
   }
 
-  /** Clients may get so many bytes that they did not ask for. */
+  /**
+   * Of a line that has not ended, so many bytes came in this read. Nobody waits for it. If it is kept, clients get it when
+   * it has ended.
+   */
+  unfinished(byteLength: number, isKept: boolean): void {
+    this.#idleWeight += byteLength;
+    this.#chargedBytes += byteLength;
+    if (isKept) this.#relayedBytes += byteLength;
+  }
+
+  /** Clients may get so many bytes that they did not ask for. Call it before `line`. */
   relayed(byteLength: number): void {
-    this.#relayedBytes += byteLength;
+    this.#relayedBytes += Math.max(0, byteLength - this.#chargedBytes);
   }
 
   /** A read is done. `blankBytes` is all white space so far; `readAt` is when the read began. */
