@@ -212,7 +212,7 @@ describe('servers whose incomplete messages are larger than the common limit', (
       'Unfinished messages dropped: 1, the largest first, because all unfinished messages together reached 1048576 bytes (limit `gateway.maxPartial`).',
     );
     expect(result.content[0].text).toContain(
-      'unfinished messages dropped: 1 as the largest when the limit `gateway.maxPartial` was reached',
+      'unfinished messages dropped: 1 as the largest when the limit `gateway.maxPartial`, or that for messages without a call, was reached',
     );
   });
 });
