@@ -49,6 +49,8 @@ export class WorkBudget {
   /** The accounts that wait for the next turn. */
   readonly #held = new Set<WorkAccount>();
   #turnMs = 0;
+  /** When the last work of it was done. */
+  #spentAt = 0;
   #paidAt = 0;
   #cancelTimer: Cancel = () => {};
   #timerAt = Number.POSITIVE_INFINITY;
@@ -80,17 +82,22 @@ export class WorkBudget {
     const now = this.#clock.now();
     this.#pay(now);
     this.#needy.add(account);
-    this.#spendTurn(account, workMs);
+    this.#spendTurn(account, workMs, now);
     account.settle(now);
     if (!account.isPaused) return;
     this.#paused.add(account);
     this.#schedule(now);
   }
 
-  /** Turns are not told apart before the work is worth it: less in many turns also adds up, and costs a short wait. */
-  #spendTurn(spender: WorkAccount, workMs: number): void {
+  /**
+   * Time that was spent on something else counts against the work. So turns need not be told apart, and nobody waits
+   * who leaves others half of the time.
+   */
+  #spendTurn(spender: WorkAccount, workMs: number, now: number): void {
     const wasOver = this.#turnMs >= TURN_MS;
-    this.#turnMs += workMs;
+    const othersMs = wasOver ? 0 : Math.max(0, now - this.#spentAt - workMs);
+    this.#spentAt = now;
+    this.#turnMs = Math.max(0, this.#turnMs - othersMs) + workMs;
     if (this.#turnMs < TURN_MS) return;
     for (const account of wasOver ? [spender] : this.#needy) this.#hold(account);
     if (wasOver) return;

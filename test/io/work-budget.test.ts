@@ -170,6 +170,25 @@ describe('one turn of the event loop', () => {
     expect(accounts.map(({ pausedMs }) => pausedMs)).toEqual([0, 0, 0]);
   });
 
+  it('is not over while others have as much time', () => {
+    const { clock, accounts, told, tasks } = turning(2);
+    for (let message = 0; message < 100; message += 1) {
+      for (const account of accounts) {
+        clock.advance(0.8);
+        account.charge(0.4);
+      }
+      clock.advance(10);
+    }
+    expect([told, tasks]).toEqual([[], []]);
+    clock.advance(0.4);
+    accounts[0].charge(0.4);
+    clock.advance(0.4);
+    accounts[1].charge(0.4);
+    clock.advance(0.4);
+    accounts[0].charge(0.4);
+    expect([told.length, tasks.length]).toEqual([2, 1]);
+  });
+
   it('that is over lets no other server begin such work', () => {
     const { accounts, told, endTurn } = turning(3);
     const [one, asking, charged] = accounts;
