@@ -13,6 +13,7 @@ export const FLOODS = {
   'blanks and tabs': { out: ' \t \t\n' },
   'x lines': { out: 'x\n' },
   'lines of 80 letters': { out: `${'log line '.repeat(9)}\n` },
+  'a line of 300 letters, then 500 x lines': { out: `${'y'.repeat(300)}\n${'x\n'.repeat(500)}` },
   'lines of 8 KiB': { out: `${'y'.repeat(8 * KIB - 1)}\n` },
   'lines of 1 MiB': { out: `${'z'.repeat(MIB)}\n` },
   numbers: { out: (n) => `${n}\n` },
@@ -77,6 +78,7 @@ export const FLOODS = {
   // Lines without an end.
   'a line without an end': { out: 'x'.repeat(64 * KIB) },
   'a JSON text without an end': { first: '{"jsonrpc":"2.0","method":"x","params":{"a":"', out: 'x'.repeat(64 * KIB) },
+  'a batch without an end': { first: '[', out: '{"jsonrpc":"2.0","method":"x"},'.repeat(2_000) },
   'half of a 60 MiB line, then slow bytes': {
     first: `{"jsonrpc":"2.0","method":"x","params":{"a":"${'x'.repeat(30 * MIB)}`,
     out: 'x',

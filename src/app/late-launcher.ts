@@ -40,7 +40,7 @@ export class LateLauncher implements Launcher {
       ...platform,
       ...processes,
       ...{ dialect: legacyDialect, logger, environment, hasManyConnections, onInternalError },
-      workBudget: new WorkBudget(platform.clock),
+      workBudget: new WorkBudget(platform.clock, setImmediate),
     });
     this.#launcher = new BackendLauncher({ dialer, targets, logger, onInternalError });
   }

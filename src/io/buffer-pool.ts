@@ -71,7 +71,8 @@ export class BufferPool {
     this.#idleBytes = 0;
   }
 
-  readonly #onReleased = (memory: Uint8Array): void => this.#later(() => this.#keep(memory));
+  readonly #onReleased = (memory: Uint8Array, isKept: boolean): void =>
+    this.#later(() => (isKept ? this.#keep(memory) : this.#free(memory)));
 
   #keep(memory: Uint8Array): void {
     if (this.#idleBytes + memory.length > this.#maxIdleBytes) {
@@ -100,9 +101,13 @@ export class BufferPool {
 /** Memory of the buffer pool and how many leases on it are not released yet. */
 interface Loan {
   readonly memory: Uint8Array;
-  readonly onReleased: (memory: Uint8Array) => void;
+  readonly onReleased: OnReleased;
   holders: number;
+  /** Whether the memory may be used for another line. */
+  isKept: boolean;
 }
+
+type OnReleased = (memory: Uint8Array, isKept: boolean) => void;
 
 /** By the memory, so that a lease is found from any bytes of a line without passing through the code in between. */
 const leases = new WeakMap<ArrayBufferLike, Lease>();
@@ -126,10 +131,10 @@ export class Lease {
 
   /**
    * Makes the first lease on `memory`. `onReleased` is called once, when this lease and all that it is shared with are
-   * released.
+   * released; `isKept` is `false` if one of them was discarded.
    */
-  static on(memory: Uint8Array, onReleased: (memory: Uint8Array) => void): Lease {
-    const lease = new Lease({ memory, onReleased, holders: 1 });
+  static on(memory: Uint8Array, onReleased: OnReleased): Lease {
+    const lease = new Lease({ memory, onReleased, holders: 1, isKept: true });
     leases.set(memory.buffer, lease);
     return lease;
   }
@@ -160,6 +165,12 @@ export class Lease {
     loan.holders -= 1;
     if (loan.holders > 0) return;
     leases.delete(loan.memory.buffer);
-    loan.onReleased(loan.memory);
+    loan.onReleased(loan.memory, loan.isKept);
+  }
+
+  /** Gives up this lease, and has the memory freed instead of kept for another line. */
+  discard(): void {
+    if (!this.#isReleased) this.#loan.isKept = false;
+    this.release();
   }
 }

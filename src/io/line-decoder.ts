@@ -1,14 +1,13 @@
 import { BufferPool } from './buffer-pool.js';
 import type { ByteReader } from './byte-reader.js';
-import { ReadBuffer } from './read-buffer.js';
+import { LARGE_FROM_BYTES, ReadBuffer } from './read-buffer.js';
+import { type OversizedLine, SkippedLine } from './skipped-line.js';
 import { type EvictionReason, type UnfinishedLine, UnfinishedLines } from './unfinished-lines.js';
 
 const NEWLINE = 0x0a;
 const CARRIAGE_RETURN = 0x0d;
 const TAB = 0x09;
 const SPACE = 0x20;
-/** How many bytes of a dropped line are kept at either end: enough to find the id of the request that it answers. */
-const FRAGMENT_BYTES = 512;
 
 /** Receives the lines of a stream. */
 export interface LineSink {
@@ -22,28 +21,26 @@ export interface LineSink {
 /** Learns of the lines that were dropped. Reading continues after the newline of such a line. */
 export interface DroppedLineSink {
   /**
-   * A line was dropped, and its newline has come: it passed the limit for one line, or `evicted` has reported it before.
+   * A line was dropped, and its newline has come: it passed the limit for one line, or `evicted` or `text` has reported it
+   * before.
    */
   oversized(fragment: OversizedLine): void;
   /** An unfinished line was dropped, of which `head` is the beginning. Its rest is skipped; `oversized` reports its end. */
   evicted(head: Uint8Array, reason: EvictionReason): void;
-}
-
-/** Both ends of a dropped line. */
-export interface OversizedLine {
-  readonly head: Uint8Array;
-  readonly tail: Uint8Array;
-  readonly byteLength: number;
-  /** Why the line was dropped before it was finished; `undefined` if it passed the limit for one line. */
-  readonly evicted: EvictionReason | undefined;
+  /** A large unfinished line was dropped that begins, with `head`, like none that can be of use. Its rest is skipped. */
+  text?(head: Uint8Array): void;
 }
 
 export interface LineDecoderOptions {
   readonly sink: LineSink;
   readonly dropped?: DroppedLineSink;
   readonly maxLineBytes: number;
+  /** Whether a line that begins with this byte can be of use. Any other line is dropped when it is large. */
+  readonly canBegin?: ((byte: number) => boolean) | undefined;
   /** Bounds the unfinished lines of all decoders together. Without it, only the limit for one line applies. */
   readonly unfinishedLines?: UnfinishedLines | undefined;
+  /** Whether somebody waits for a line at the moment. Lines that nobody waits for get less memory. */
+  readonly isAwaited?: (() => boolean) | undefined;
   /** Whether nobody reads the stream at the moment. An unfinished line does not stall meanwhile. */
   readonly isPaused?: (() => boolean) | undefined;
   /** Where the decoder's memory comes from. */
@@ -61,6 +58,7 @@ export class LineDecoder implements ByteReader {
   readonly #sink: LineSink;
   readonly #dropped: DroppedLineSink;
   readonly #maxLineBytes: number;
+  readonly #canBegin: (byte: number) => boolean;
   readonly #buffer: ReadBuffer;
   /** The unfinished line, unless it was dropped, among those of all decoders. */
   readonly #unfinished: UnfinishedLine;
@@ -71,16 +69,21 @@ export class LineDecoder implements ByteReader {
   #blankLines = 0;
   #blankBytes = 0;
   #excessBytes = 0;
+  #isReading = false;
   #hasEnded = false;
 
   constructor(options: LineDecoderOptions) {
-    const { sink, dropped = NOBODY, maxLineBytes, unfinishedLines, isPaused = () => false, bufferPool } = options;
+    const { sink, dropped = NOBODY, maxLineBytes, unfinishedLines, bufferPool } = options;
+    const { canBegin = ANY_BYTE, isPaused = () => false, isAwaited = () => true } = options;
     this.#sink = sink;
     this.#dropped = dropped;
     this.#maxLineBytes = maxLineBytes;
+    this.#canBegin = canBegin;
     this.#buffer = new ReadBuffer(bufferPool ?? new BufferPool(), maxLineBytes);
     this.#unfinished = (unfinishedLines ?? boundless()).join({
+      maxLineBytes,
       isPaused,
+      isAwaited,
       evict: (reason) => this.#evictBetweenReads(reason),
     });
   }
@@ -104,7 +107,7 @@ export class LineDecoder implements ByteReader {
     return this.#blankBytes;
   }
 
-  /** Bytes of all lines beyond the limit for one line, including a line that has not ended. */
+  /** Bytes of all lines beyond what a line may have, including a line that has not ended. Large text may have none. */
   get excessBytes(): number {
     return this.#excessBytes + this.#excessOf(this.#skipped);
   }
@@ -112,6 +115,11 @@ export class LineDecoder implements ByteReader {
   /** Bytes of the unfinished line in memory. */
   get unfinishedBytes(): number {
     return this.#buffer.length;
+  }
+
+  /** Bytes of the unfinished line if it was dropped. */
+  get skippedBytes(): number {
+    return this.#skipped?.byteLength ?? 0;
   }
 
   get freeSpace(): Uint8Array {
@@ -125,6 +133,7 @@ export class LineDecoder implements ByteReader {
   filled(byteLength: number): void {
     if (this.#hasEnded) return;
     let isSearched = false;
+    this.#isReading = true;
     try {
       this.#search(byteLength);
       isSearched = true;
@@ -134,6 +143,7 @@ export class LineDecoder implements ByteReader {
       if (!isSearched) this.#buffer.drop();
       this.#keepUnfinished();
       this.#buffer.prepareRead();
+      this.#isReading = false;
     }
   }
 
@@ -147,7 +157,8 @@ export class LineDecoder implements ByteReader {
     if (lost > 0) this.#countDropped(lost);
     this.#skipped = undefined;
     this.#unfinished.leave();
-    this.#buffer.drop();
+    if (this.#isReading) this.#buffer.drop();
+    else this.#dropBetweenReads();
     return lost;
   }
 
@@ -220,7 +231,8 @@ export class LineDecoder implements ByteReader {
     const { length } = buffer;
     if (length === 0) return;
     if (this.#skipped === undefined && length <= this.#maxLineBytes) {
-      if (!this.#unfinished.grow(length)) this.#dropped.evicted(this.#drop('memory-limit'), 'memory-limit');
+      if (length > LARGE_FROM_BYTES && !this.#canBegin(buffer.firstByte)) this.#dropped.text?.(this.#drop());
+      else if (!this.#unfinished.grow(length)) this.#dropped.evicted(this.#drop('memory-limit'), 'memory-limit');
       return;
     }
     const skipped = this.#skip(buffer.bytes, 0, length);
@@ -232,37 +244,39 @@ export class LineDecoder implements ByteReader {
   /** Drops the unfinished line while the stream waits for its next bytes, for which there is other memory then. */
   #evictBetweenReads(reason: EvictionReason): void {
     const head = this.#drop(reason);
-    this.#buffer.prepareRead();
-    this.#onMoved();
+    this.#dropBetweenReads();
     this.#dropped.evicted(head, reason);
   }
 
-  /** Drops the unfinished line, and returns its beginning. Call `prepareRead` before the next read. */
-  #drop(reason: EvictionReason): Uint8Array {
+  #dropBetweenReads(): void {
+    this.#buffer.dropLarge();
+    this.#buffer.prepareRead();
+    this.#onMoved();
+  }
+
+  /**
+   * Drops the unfinished line, and returns its beginning. Without a reason, the line is text. Call `prepareRead` before
+   * the next read.
+   */
+  #drop(reason?: EvictionReason): Uint8Array {
     const { bytes, length } = this.#buffer;
     const skipped = this.#skip(bytes, 0, length);
     skipped.evicted = reason;
+    skipped.isText = reason === undefined;
     this.#unfinished.end();
     this.#buffer.dropLarge();
     return skipped.head;
   }
 
   #skip(bytes: Uint8Array, start: number, end: number): SkippedLine {
-    const head = bytes.slice(start, Math.min(end, start + FRAGMENT_BYTES));
-    const tail = bytes.slice(Math.max(start, end - FRAGMENT_BYTES), end);
-    const skipped = this.#skipped;
-    if (skipped === undefined) {
-      this.#skipped = { head, tail, byteLength: end - start, evicted: undefined };
-      return this.#skipped;
-    }
-    skipped.byteLength += end - start;
-    if (skipped.head.length < FRAGMENT_BYTES) skipped.head = joined(skipped.head, head).slice(0, FRAGMENT_BYTES);
-    skipped.tail = joined(skipped.tail, tail).slice(-FRAGMENT_BYTES);
-    return skipped;
+    this.#skipped ??= new SkippedLine();
+    this.#skipped.add(bytes, start, end);
+    return this.#skipped;
   }
 
-  #excessOf(skipped: { readonly byteLength: number } | undefined): number {
-    return skipped === undefined ? 0 : Math.max(0, skipped.byteLength - this.#maxLineBytes);
+  #excessOf(skipped: OversizedLine | undefined): number {
+    if (skipped === undefined) return 0;
+    return Math.max(0, skipped.byteLength - (skipped.isText ? 0 : this.#maxLineBytes));
   }
 
   #countDropped(byteLength: number): void {
@@ -271,15 +285,9 @@ export class LineDecoder implements ByteReader {
   }
 }
 
-/** A dropped line that has not ended. */
-interface SkippedLine {
-  head: Uint8Array;
-  tail: Uint8Array;
-  byteLength: number;
-  evicted: EvictionReason | undefined;
-}
-
 const NOBODY: DroppedLineSink = { oversized: () => {}, evicted: () => {} };
+
+const ANY_BYTE = () => true;
 
 /** For a decoder that shares nothing. */
 function boundless(): UnfinishedLines {
@@ -288,11 +296,4 @@ function boundless(): UnfinishedLines {
     timeoutMs: Number.POSITIVE_INFINITY,
     schedule: () => () => {},
   });
-}
-
-function joined(first: Uint8Array, second: Uint8Array): Uint8Array {
-  const both = new Uint8Array(first.length + second.length);
-  both.set(first);
-  both.set(second, first.length);
-  return both;
 }

@@ -4,6 +4,8 @@ import type { BufferPool, Lease } from './buffer-pool.js';
 export const LARGE_FROM_BYTES = 16 * 1024;
 /** A line that outgrows its buffer moves to one at least so many times as large, so that it moves only a few times. */
 const BUFFER_GROWTH = 2;
+/** A larger buffer that its line has outgrown is freed: it would hold memory that few other lines need. */
+const MAX_KEPT_BYTES = 2 * 1024 * 1024;
 /** The least free space for one read. */
 const MIN_READ_BYTES = 8 * 1024;
 /** The most bytes for one read, so that a read does not delay other work for long. */
@@ -53,6 +55,11 @@ export class ReadBuffer {
     return this.#lease !== undefined;
   }
 
+  /** The first byte that was not taken, if there is one. */
+  get firstByte(): number {
+    return this.#memory[this.#start] ?? 0;
+  }
+
   /** The bytes that were read and not taken. */
   get bytes(): Uint8Array {
     // A plain array: a subarray of a Node buffer takes longer to make.
@@ -86,14 +93,14 @@ export class ReadBuffer {
     this.#end = this.#start;
   }
 
-  /** Drops the bytes and releases a large line's buffer. Call `prepareRead` before the next read. */
+  /** Drops the bytes and frees a large line's buffer. Call `prepareRead` before the next read. */
   dropLarge(): void {
     this.drop();
     const lease = this.#lease;
     if (lease === undefined) return;
     this.#moveTo(this.#bufferPool.slab());
     this.#lease = undefined;
-    lease.release();
+    lease.discard();
   }
 
   /** Makes sure that there is enough free space for the next read. */
@@ -113,12 +120,13 @@ export class ReadBuffer {
     return this.#memory.length - this.#end;
   }
 
-  /** Nobody else has seen the bytes that were not taken, so their old buffer can be released. */
+  /** Nobody else has seen the bytes that were not taken, so their old buffer can be used again or freed. */
   #growTo(byteLength: number): void {
     const before = this.#lease;
     this.#lease = this.#bufferPool.lease(byteLength);
     this.#moveTo(this.#lease.memory);
-    before?.release();
+    if (before !== undefined && before.memory.length > MAX_KEPT_BYTES) before.discard();
+    else before?.release();
   }
 
   #moveTo(memory: Uint8Array): void {

@@ -9,6 +9,8 @@ export const READ_MS_PER_BYTE = 0.0008 / 1024;
 const SHARE = 0.08;
 /** What an account saves up while it spends nothing, in milliseconds. */
 const BURST_MS = 10;
+/** After so much work of all accounts in one turn of the event loop, they wait for the next turn, in milliseconds. */
+const TURN_MS = 1;
 /** A single charge that the machine made longer, such as one that another process interrupted, pauses no longer. */
 const MAX_DEBT_MS = 250;
 /** Shorter pauses would cost more than they save. */
@@ -19,9 +21,9 @@ const ENDLESS_MS = 60_000;
 const REST_MS = 1_000;
 
 export interface WorkAccountListener {
-  /** The account is in debt: its owner must cause no more work. */
+  /** The account has to wait: its owner must cause no more work. */
   pause(): void;
-  /** The debt is repaid. */
+  /** The account need not wait any more. */
   resume(): void;
   /** The account has been in debt again and again for a minute, without a second of rest. Called once. */
   endless(): void;
@@ -34,23 +36,35 @@ export interface WorkAccountListener {
  * server writes. So a flood waits in the pipe and in the server instead of delaying its neighbors. All accounts live on
  * one income, a share of the time that passes, which is divided evenly among those that are not full. Five floods
  * therefore take no more time than one.
+ *
+ * What the accounts have saved up is not spent at once: after a millisecond of work, all wait until everybody else had a
+ * turn.
  */
 export class WorkBudget {
   readonly #clock: Clock;
   /** The accounts that are not full. */
   readonly #needy = new Set<WorkAccount>();
   readonly #paused = new Set<WorkAccount>();
+  readonly #nextTurn: (task: () => void) => void;
+  /** The accounts that wait for the next turn. */
+  readonly #held = new Set<WorkAccount>();
+  #turnMs = 0;
+  /** When the last work of it was done. */
+  #spentAt = 0;
   #paidAt = 0;
   #cancelTimer: Cancel = () => {};
   #timerAt = Number.POSITIVE_INFINITY;
 
-  constructor(clock: Clock) {
+  /** `nextTurn` runs a task when everything else that is ready has had its turn. */
+  constructor(clock: Clock, nextTurn: (task: () => void) => void) {
     this.#clock = clock;
+    this.#nextTurn = nextTurn;
   }
 
   account(listener: WorkAccountListener): WorkAccount {
     return new WorkAccount(this.#clock, listener, {
-      spent: (account) => this.#spent(account),
+      spent: (account, workMs) => this.#spent(account, workMs),
+      isTurnOver: (account) => this.#isTurnOver(account),
       closed: (account) => this.#closed(account),
     });
   }
@@ -58,19 +72,52 @@ export class WorkBudget {
   #closed(account: WorkAccount): void {
     this.#needy.delete(account);
     this.#paused.delete(account);
+    this.#held.delete(account);
     if (this.#paused.size > 0) return;
     this.#cancelTimer();
     this.#timerAt = Number.POSITIVE_INFINITY;
   }
 
-  #spent(account: WorkAccount): void {
+  #spent(account: WorkAccount, workMs: number): void {
     const now = this.#clock.now();
     this.#pay(now);
     this.#needy.add(account);
+    this.#spendTurn(account, workMs, now);
     account.settle(now);
     if (!account.isPaused) return;
     this.#paused.add(account);
     this.#schedule(now);
+  }
+
+  /**
+   * Time that was spent on something else counts against the work. So turns need not be told apart, and nobody waits
+   * who leaves others half of the time.
+   */
+  #spendTurn(spender: WorkAccount, workMs: number, now: number): void {
+    const wasOver = this.#turnMs >= TURN_MS;
+    const othersMs = wasOver ? 0 : Math.max(0, now - this.#spentAt - workMs);
+    this.#spentAt = now;
+    this.#turnMs = Math.max(0, this.#turnMs - othersMs) + workMs;
+    if (this.#turnMs < TURN_MS) return;
+    for (const account of wasOver ? [spender] : this.#needy) this.#hold(account);
+    if (wasOver) return;
+    this.#nextTurn(() => {
+      this.#turnMs = 0;
+      const held = [...this.#held];
+      this.#held.clear();
+      for (const account of held) account.release();
+    });
+  }
+
+  #isTurnOver(account: WorkAccount): boolean {
+    if (this.#turnMs < TURN_MS) return false;
+    this.#hold(account);
+    return true;
+  }
+
+  #hold(account: WorkAccount): void {
+    this.#held.add(account);
+    account.hold();
   }
 
   /** Divides the income since the last payment. What nobody needs is lost. */
@@ -107,7 +154,8 @@ export class WorkBudget {
 }
 
 interface AccountOwner {
-  spent(account: WorkAccount): void;
+  spent(account: WorkAccount, workMs: number): void;
+  isTurnOver(account: WorkAccount): boolean;
   closed(account: WorkAccount): void;
 }
 
@@ -118,6 +166,7 @@ export class WorkAccount {
   readonly #owner: AccountOwner;
   #balance = BURST_MS;
   #pausedAt: number | undefined;
+  #isHeld = false;
   #pausedMs = 0;
   #chargedMs = 0;
   #isTroubled = false;
@@ -133,8 +182,19 @@ export class WorkAccount {
     this.#owner = owner;
   }
 
+  /** Whether the account is in debt, and waits until that is repaid. */
   get isPaused(): boolean {
     return this.#pausedAt !== undefined;
+  }
+
+  /** Whether the account waits: for the next turn, or because it is in debt. */
+  get isWaiting(): boolean {
+    return this.#isHeld || this.isPaused;
+  }
+
+  /** Whether no more work may be done now. The account waits then, although it has spent nothing. */
+  mustWait(): boolean {
+    return !this.#isClosed && (this.isWaiting || this.#owner.isTurnOver(this));
   }
 
   /** Whether the account was in debt and has not saved up the full amount since. */
@@ -165,7 +225,7 @@ export class WorkAccount {
     if (this.#isClosed) return;
     this.#chargedMs += workMs;
     this.#balance = Math.max(-MAX_DEBT_MS, this.#balance - workMs);
-    this.#owner.spent(this);
+    this.#owner.spent(this, workMs);
   }
 
   /** Takes what it needs of an amount. Returns how much that was. */
@@ -183,18 +243,35 @@ export class WorkAccount {
     else this.#pause(now);
   }
 
+  /** Waits for the next turn. */
+  hold(): void {
+    if (this.#isHeld) return;
+    const wasWaiting = this.isWaiting;
+    this.#isHeld = true;
+    if (!wasWaiting) this.#listener.pause();
+  }
+
+  /** The next turn has come. */
+  release(): void {
+    this.#isHeld = false;
+    if (!this.isWaiting) this.#listener.resume();
+  }
+
   /** The server is gone, and its last output is read: nothing is charged or paused any more. */
   close(): void {
+    const wasWaiting = this.isWaiting;
     this.#isClosed = true;
     this.#owner.closed(this);
+    this.#isHeld = false;
     if (this.isPaused) this.#resume();
+    else if (wasWaiting) this.#listener.resume();
   }
 
   #pause(now: number): void {
     this.#pausedAt = now;
     this.#isTroubled = true;
     if (now - this.#resumedAt > REST_MS) this.#floodSince = now;
-    this.#listener.pause();
+    if (!this.#isHeld) this.#listener.pause();
     if (this.#isReported || now - this.#floodSince < ENDLESS_MS) return;
     this.#isReported = true;
     this.#listener.endless();
@@ -204,6 +281,6 @@ export class WorkAccount {
     this.#pausedMs = this.pausedMs;
     this.#pausedAt = undefined;
     this.#resumedAt = this.#clock.now();
-    this.#listener.resume();
+    if (!this.#isHeld) this.#listener.resume();
   }
 }

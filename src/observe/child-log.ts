@@ -1,5 +1,6 @@
-import { RawOutput, type TakenLines } from './raw-output.js';
+import { RawOutput, type TakenLine, type TakenLines } from './raw-output.js';
 import type { Redact } from './redact.js';
+import { type StrayLine, StrayLines } from './stray-lines.js';
 
 const MAX_BYTES = 64 * 1024;
 const MAX_LINE_CHARACTERS = 8 * 1024;
@@ -11,8 +12,6 @@ const REDACTED_LINE = '[a long line that is full of secrets]';
 /** A server that writes more is looping, and must not slow down the others. */
 const MAX_LINES = 1_000;
 const PERIOD_MS = 1_000;
-/** How much of output that is no message is decoded. */
-const MAX_JUNK_BYTES = 1024;
 
 export interface ChildLogOptions {
   readonly redact: Redact;
@@ -20,7 +19,7 @@ export interface ChildLogOptions {
   readonly now: () => number;
   /** Called for each stored line. */
   readonly onLine?: (line: string) => void;
-  /** Whether `onLine` wants each line as it comes. Otherwise stderr is split into lines when somebody looks. */
+  /** Whether `onLine` wants each line as it comes. Otherwise output is made into lines when somebody looks. */
   readonly isFollowed?: () => boolean;
 }
 
@@ -28,8 +27,8 @@ export interface ChildLogOptions {
  * The last lines that one server wrote to stderr, and the lines on its stdout that were not messages.
  *
  * Secrets are removed before a line is stored. Long lines are cut, and the oldest lines are dropped when there are too
- * many. Of what a server writes to stderr, the last 64 KiB wait unsplit until somebody looks. At most 1,000 lines in a
- * second are taken; one line reports how much was dropped.
+ * many. Of what a server writes to stderr, the last 64 KiB wait unsplit until somebody looks, and so do the last 1,000
+ * lines of stdout. At most 1,000 lines in a second are taken; one line reports how much was dropped.
  */
 export class ChildLog {
   readonly #redact: Redact;
@@ -37,6 +36,7 @@ export class ChildLog {
   readonly #onLine: (line: string) => void;
   readonly #isFollowed: () => boolean;
   readonly #raw = new RawOutput();
+  readonly #stray = new StrayLines();
   readonly #lines: string[] = [];
   readonly #decoder = new TextDecoder();
   /** Where the lines of the latest attempt to run the server begin, and those of the attempt before it. */
@@ -107,20 +107,13 @@ export class ChildLog {
 
   /** Adds a line of stdout that is no message. */
   addJunk(bytes: Uint8Array, reason: string): void {
-    const room = this.#room;
-    if (room === 0) {
-      this.#drop(bytes.length);
-      return;
-    }
-    this.#read(room - 1);
-    this.#linesInPeriod += 1;
-    this.#reportDropped();
-    this.#addCut(`stdout (${reason}): ${this.#decoder.decode(bytes.subarray(0, MAX_JUNK_BYTES))}`, false);
+    this.#stray.add(bytes, reason, this.#raw.receivedBytes);
+    if (this.#isFollowed()) this.#read(this.#room);
   }
 
   /** The stream has ended; an unfinished line counts as a line. */
   end(): void {
-    this.#take(this.#raw.takeAll(MAX_LINES));
+    this.#take(this.#raw.takeAll(MAX_LINES), MAX_LINES);
     this.#reportDropped();
   }
 
@@ -134,18 +127,25 @@ export class ChildLog {
     return MAX_LINES - this.#linesInPeriod;
   }
 
-  /** Splits what came from stderr into lines, and takes the last `max` of them. */
+  /** Splits what came from stderr into lines, and takes the last `max` lines of both streams. */
   #read(max: number): void {
-    if (max > 0) this.#take(this.#raw.take(max));
+    if (max > 0) this.#take(this.#raw.take(max), max);
   }
 
-  #take({ lines, lostBytes }: TakenLines): void {
+  #take(raw: TakenLines, max: number): void {
+    const stray = this.#stray.take();
+    const all = inOrder(raw.lines, stray.lines);
+    const tooMany = all.splice(0, Math.max(0, all.length - max));
+    const lostBytes = tooMany.reduce((sum, line) => sum + lengthOf(line), raw.lostBytes + stray.lostBytes);
     if (lostBytes > 0) this.#drop(lostBytes);
-    if (lines.length === 0) return;
-    this.#linesInPeriod = Math.min(MAX_LINES, this.#linesInPeriod + lines.length);
+    if (all.length === 0) return;
+    this.#linesInPeriod = Math.min(MAX_LINES, this.#linesInPeriod + all.length);
     this.#reportDropped();
-    for (const line of lines)
-      this.#addCut(this.#decoder.decode(line.subarray(0, MAX_READ_BYTES)), line.length >= MAX_READ_BYTES);
+    for (const line of all) {
+      const text = this.#decoder.decode(line.bytes.subarray(0, MAX_READ_BYTES));
+      if ('reason' in line) this.#addCut(`stdout (${line.reason}): ${text}`, false);
+      else this.#addCut(text, line.bytes.length >= MAX_READ_BYTES);
+    }
   }
 
   #drop(byteLength: number): void {
@@ -176,4 +176,22 @@ export class ChildLog {
     }
     this.#onLine(line);
   }
+}
+
+/** The lines of both streams as they came. */
+function inOrder(raw: readonly TakenLine[], stray: readonly StrayLine[]): (TakenLine | StrayLine)[] {
+  const all: (TakenLine | StrayLine)[] = [];
+  let next = 0;
+  for (const line of stray) {
+    for (let before = raw[next]; before !== undefined && before.position <= line.position; before = raw[next]) {
+      all.push(before);
+      next += 1;
+    }
+    all.push(line);
+  }
+  return all.concat(raw.slice(next));
+}
+
+function lengthOf(line: TakenLine | StrayLine): number {
+  return 'byteLength' in line ? line.byteLength : line.bytes.length;
 }

@@ -5,9 +5,15 @@ const CARRIAGE_RETURN = 0x0d;
 const SPACE = 0x20;
 const TAB = 0x09;
 
+export interface TakenLine {
+  readonly bytes: Uint8Array;
+  /** How many bytes had come when the line was finished. */
+  readonly position: number;
+}
+
 /** Lines that were taken, oldest first. */
 export interface TakenLines {
-  readonly lines: readonly Uint8Array[];
+  readonly lines: readonly TakenLine[];
   /** Bytes of older lines that are lost: newer output took their place, or there were too many lines. */
   readonly lostBytes: number;
 }
@@ -25,8 +31,14 @@ export class RawOutput {
   /** Where the next byte goes. */
   #end = 0;
   #length = 0;
+  #receivedBytes = 0;
   #lostBytes = 0;
   #isHeadLost = false;
+
+  /** All bytes that came, kept or not. */
+  get receivedBytes(): number {
+    return this.#receivedBytes;
+  }
 
   /** Where to write the next bytes, from its beginning; never empty. */
   get freeSpace(): Uint8Array {
@@ -38,6 +50,7 @@ export class RawOutput {
   filled(byteLength: number): void {
     this.#end = (this.#end + byteLength) % MAX_BYTES;
     this.#length += byteLength;
+    this.#receivedBytes += byteLength;
     if (this.#length <= MAX_BYTES) return;
     this.#lostBytes += this.#length - MAX_BYTES;
     this.#length = MAX_BYTES;
@@ -49,15 +62,17 @@ export class RawOutput {
     const bytes = this.#bytes();
     const end = bytes.lastIndexOf(NEWLINE) + 1;
     if (end === 0) return { lines: [], lostBytes: this.#takeLost() };
+    const from = this.#receivedBytes - this.#length;
     this.#length -= end;
-    return this.#split(bytes.subarray(0, end), max);
+    return this.#split(bytes.subarray(0, end), from, max);
   }
 
   /** Takes everything; an unfinished line counts as a line. */
   takeAll(max: number): TakenLines {
     const bytes = this.#bytes();
+    const from = this.#receivedBytes - this.#length;
     this.#length = 0;
-    return this.#split(bytes, max);
+    return this.#split(bytes, from, max);
   }
 
   /** A copy of the bytes, in one piece. */
@@ -74,16 +89,17 @@ export class RawOutput {
     return bytes;
   }
 
-  #split(bytes: Uint8Array, max: number): TakenLines {
+  /** `from` is how many bytes had come before these. */
+  #split(bytes: Uint8Array, from: number, max: number): TakenLines {
     const first = this.#isHeadLost ? bytes.indexOf(NEWLINE) + 1 || bytes.length : 0;
     this.#isHeadLost = false;
-    const lines: Uint8Array[] = [];
+    const lines: TakenLine[] = [];
     let end = skipSpaceBack(bytes, bytes.length, first);
     let lostBytes = first;
     // From the end, so that the last lines win, without a look at those before.
     while (end > first && lines.length < max) {
       const start = Math.max(first, bytes.lastIndexOf(NEWLINE, end - 1) + 1);
-      lines.push(bytes.subarray(start, end));
+      lines.push({ bytes: bytes.subarray(start, end), position: from + end });
       if (lines.length === max) lostBytes = start;
       end = skipSpaceBack(bytes, start, first);
     }

@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import { UnfinishedLines } from '../../src/io/unfinished-lines.js';
+import { systemClock } from '../../src/observe/system-clock.js';
 import { FakeClock } from '../support/fake-clock.js';
 import { GatewayProcess } from '../support/gateway-process.js';
 import { hurryingClock } from '../support/hurrying-clock.js';
@@ -69,6 +70,29 @@ describe('a server that writes without end and answers nothing', () => {
     await until('reading is paused again', () => pausedMs() > pausedBefore + 50);
   });
 
+  it('is held no further than a message may be, with all others, if it is a message without an end', async () => {
+    const { gateway, client, unfinishedLines } = await sharing(['f1', 'f2', 'g']);
+    for (const key of ['f1', 'f2']) await client.call(`${key}__flood`, { text: '{' });
+    await until('one of them loses its line', () => unfinishedLines.unawaited.evictions > 0);
+    expect(unfinishedLines.unawaited.used).toBeLessThanOrEqual(MIB);
+    expect(unfinishedLines.memory.evictions).toBe(0);
+    // An answer that a call waits for may be as large as before.
+    expect(textOf(await client.call('g__oversized', { bytes: MIB })).length).toBeGreaterThan(MIB - 100);
+    const lost = ['f1', 'f2'].filter((key) => gateway.status(key).dropped.evicted === 1);
+    expect(lost).toHaveLength(1);
+    expect(gateway.status('g').dropped).toMatchObject({ evicted: 0, oversized: 0 });
+  });
+
+  it('is not held at all, and is paused, if it is text without a line end', async () => {
+    const { gateway, client, unfinishedLines } = await sharing(['f', 'g']);
+    await client.call('f__flood', { text: 'x' });
+    await until('reading is paused', () => gateway.pausedMs('f') > 0);
+    expect(unfinishedLines.memory.used).toBe(0);
+    expect(gateway.status('f').dropped).toMatchObject({ junk: 1, evicted: 0, oversized: 0 });
+    expect(textOf(await client.call('g__answer', { nonce: 'n' }))).toBe('n');
+    expect(gateway.status('f').log.at(-1)).toMatch(/^stdout \(not-json\): x+$/);
+  });
+
   it('F64: is restarted after a minute of it, with that reason', async () => {
     const gateway = new InProcessGateway({ servers: { f: {} }, clock: hurryingClock(30) });
     end = () => gateway.end();
@@ -82,6 +106,19 @@ describe('a server that writes without end and answers nothing', () => {
     );
   });
 });
+
+/** Servers whose messages may have 1 MiB, and as much together if no call waits for them. */
+async function sharing(keys: readonly string[]) {
+  const schedule = (delayMs: number, task: () => void) => systemClock.schedule(delayMs, task);
+  const unfinishedLines = new UnfinishedLines({ maxBytes: 64 * MIB, timeoutMs: 30_000, schedule });
+  unfinishedLines.unawaited.limitTo(MIB);
+  const servers = Object.fromEntries(keys.map((key) => [key, { maxFrame: '1MiB' }]));
+  const gateway = new InProcessGateway({ servers, unfinishedLines });
+  end = () => gateway.end();
+  const client = await gateway.connect();
+  for (const key of keys) await gateway.untilState(key, 'ready');
+  return { gateway, client, unfinishedLines };
+}
 
 describe('a server that does not read its stdin any more', () => {
   it('F43: is sent no more than 4 MiB, and every waiting call fails when it is killed', async () => {
@@ -212,7 +249,7 @@ describe('servers whose incomplete messages are larger than the common limit', (
       'Unfinished messages dropped: 1, the largest first, because all unfinished messages together reached 1048576 bytes (limit `gateway.maxPartial`).',
     );
     expect(result.content[0].text).toContain(
-      'unfinished messages dropped: 1 as the largest when the limit `gateway.maxPartial` was reached',
+      'unfinished messages dropped: 1 as the largest when the limit `gateway.maxPartial`, or that for messages without a call, was reached',
     );
   });
 });

@@ -84,6 +84,21 @@ describe('a buffer whose lease was released', () => {
   });
 });
 
+describe('a buffer whose lease was discarded', () => {
+  it('is freed, not kept, once all that it is shared with are released', () => {
+    const { bufferPool: pool, freed } = bufferPool();
+    const [first, other] = [pool.lease(128 * KIB), pool.lease(128 * KIB)];
+    const share = first.retain();
+    first.discard();
+    first.discard();
+    expect(freed).toEqual([]);
+    share.release();
+    other.release();
+    other.discard();
+    expect([freed.length, freed[0] === first.memory, pool.idleBytes]).toEqual([1, true, 128 * KIB]);
+  });
+});
+
 describe('a shared lease', () => {
   it('keeps the buffer until each share is released, in whatever order', () => {
     for (const order of [

@@ -2,7 +2,8 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { BufferPool, Lease } from '../../src/io/buffer-pool.js';
 import { copyInto } from '../../src/io/byte-reader.js';
-import { LineDecoder, type OversizedLine } from '../../src/io/line-decoder.js';
+import { LineDecoder, type LineDecoderOptions } from '../../src/io/line-decoder.js';
+import type { OversizedLine } from '../../src/io/skipped-line.js';
 import { type EvictionReason, UnfinishedLines } from '../../src/io/unfinished-lines.js';
 import { FakeClock } from '../support/fake-clock.js';
 import { repetitions } from '../support/repetitions.js';
@@ -13,7 +14,12 @@ const MIB = 1024 * 1024;
  * Everything that came out, as text and in order; dropped lines as their length in brackets, after the reason in brackets
  * if they were dropped unfinished.
  */
-function decoding(maxLineBytes = 1024, unfinishedLines?: UnfinishedLines, isPaused?: () => boolean) {
+function decoding(
+  maxLineBytes = 1024,
+  unfinishedLines?: UnfinishedLines,
+  isPaused?: () => boolean,
+  options: Pick<LineDecoderOptions, 'canBegin' | 'isAwaited'> = {},
+) {
   const lines: string[] = [];
   const dropped: OversizedLine[] = [];
   const heads: string[] = [];
@@ -29,8 +35,12 @@ function decoding(maxLineBytes = 1024, unfinishedLines?: UnfinishedLines, isPaus
       heads.push(text(head));
       lines.push(`[${reason}]`);
     },
+    text: (head: Uint8Array) => {
+      heads.push(text(head));
+      lines.push('[text]');
+    },
   };
-  const decoder = new LineDecoder({ sink, dropped: losses, maxLineBytes, unfinishedLines, isPaused });
+  const decoder = new LineDecoder({ sink, dropped: losses, maxLineBytes, unfinishedLines, isPaused, ...options });
   const push = (...chunks: (string | Uint8Array)[]) => {
     for (const chunk of chunks) copyInto(decoder, typeof chunk === 'string' ? Buffer.from(chunk) : chunk);
   };
@@ -299,6 +309,79 @@ describe('several decoders that share what they may hold', () => {
   });
 });
 
+describe('lines that nobody waits for', () => {
+  /** Four decoders of which those in `awaited` have somebody who waits. */
+  function waiting(awaited: readonly number[], maxLineBytes = 80 * MIB) {
+    const { unfinishedLines, memory } = sharing(1024 * MIB);
+    const isAwaited = (index: number) => () => awaited.includes(index);
+    const decoders = [0, 1, 2, 3].map((index) =>
+      decoding(maxLineBytes, unfinishedLines, undefined, { isAwaited: isAwaited(index) }),
+    ) as [Decoding, Decoding, Decoding, Decoding];
+    return { decoders, unfinishedLines, memory };
+  }
+  const half = new Uint8Array(30 * MIB);
+
+  it('hold no more together than the largest of them may: the oldest of the largest is dropped', () => {
+    const { decoders, unfinishedLines, memory } = waiting([]);
+    for (const { push } of decoders) push(half);
+    expect(decoders.map(({ lines }) => lines)).toEqual([['[memory-limit]'], ['[memory-limit]'], [], []]);
+    expect([memory.used, unfinishedLines.unawaited.used]).toEqual([60 * MIB, 60 * MIB]);
+    decoders[2].push('\n');
+    expect([memory.used, unfinishedLines.unawaited.used]).toEqual([30 * MIB, 30 * MIB]);
+  });
+
+  it('leave those alone that somebody waits for, and count no more once somebody does', () => {
+    const awaited = [0, 1];
+    const { decoders, unfinishedLines, memory } = waiting(awaited);
+    for (const { push } of decoders) push(half);
+    expect([memory.used, unfinishedLines.unawaited.used]).toEqual([120 * MIB, 60 * MIB]);
+    awaited.push(3);
+    decoders[3].push('x');
+    expect(unfinishedLines.unawaited.used).toBe(30 * MIB);
+    for (const { push, decoder } of decoders) {
+      push('\n');
+      decoder.end();
+    }
+    expect(decoders.map(({ lines }) => lines.length)).toEqual([1, 1, 1, 1]);
+    expect([memory.used, unfinishedLines.unawaited.used]).toEqual([0, 0]);
+  });
+
+  it('may be as long as a line may be, one at a time', () => {
+    const { decoders, unfinishedLines } = waiting([]);
+    for (const { lines, push } of decoders) {
+      push(half, half, new Uint8Array(20 * MIB));
+      expect(unfinishedLines.unawaited.used).toBe(80 * MIB);
+      push('\n');
+      expect(lines.map((line) => line.length)).toEqual([80 * MIB]);
+      lines.length = 0;
+    }
+  });
+});
+
+describe('a large line that begins like none that can be of use', () => {
+  const canBegin = (byte: number) => byte === '{'.charCodeAt(0);
+
+  it('is not stored, is reported once, and reading goes on after its newline', () => {
+    const { unfinishedLines, memory } = sharing(MIB);
+    const { decoder, lines, dropped, heads, push } = decoding(8 * MIB, unfinishedLines, undefined, { canBegin });
+    push(' text ', 'x'.repeat(20_000));
+    expect([lines, decoder.unfinishedBytes, memory.used]).toEqual([['[text]'], 0, 0]);
+    push('y'.repeat(MIB));
+    expect([decoder.skippedBytes, decoder.excessBytes]).toEqual([MIB + 20_005, MIB + 20_005]);
+    push('end\n{next}\n');
+    expect(lines).toEqual(['[text]', `[${MIB + 20_008}]`, '{next}']);
+    expect(heads[0]).toMatch(/^text x+$/);
+    expect(dropped[0]).toMatchObject({ isText: true, evicted: undefined });
+    expect([decoder.skippedBytes, decoder.excessBytes, decoder.droppedLines]).toEqual([0, MIB + 20_008, 1]);
+  });
+
+  it('is read like others while it is small, or when it comes at once', () => {
+    const { lines, push } = decoding(8 * MIB, undefined, undefined, { canBegin });
+    push('te', 'xt\n', 'x'.repeat(16_000), '\n', `{${'x'.repeat(100_000)}`, '}\n');
+    expect(lines.map((line) => line.length)).toEqual([4, 16_000, 100_002]);
+  });
+});
+
 describe('an unfinished line of which no byte comes', () => {
   it('is dropped after the timeout, gives its memory back, and reading goes on after its newline', () => {
     const { clock, unfinishedLines, memory } = sharing(8 * MIB);
@@ -412,7 +495,7 @@ describe('the memory that is read into', () => {
     expect(other.lines[0]?.buffer).toBe(first.buffer);
   });
 
-  it('is nobody else’s after the end either, because the reader may not have noticed', () => {
+  it('is nobody else’s after the end either', () => {
     const bufferPool = reused();
     const [one, other] = [reading(bufferPool), reading(bufferPool)];
     one.read('a'.repeat(MIB));
@@ -477,13 +560,19 @@ describe('the memory that is read into', () => {
     }
   });
 
-  it('is used again after a line that passed the limit', () => {
-    const bufferPool = reused();
-    const { lines, read } = reading(bufferPool, MIB);
-    read('a'.repeat(2 * MIB));
-    expect(bufferPool.idleBytes).toBeGreaterThan(0);
-    read('\nnext\n');
-    expect(lines.map(text)).toEqual(['next']);
+  it('is freed and not kept when a line outgrows it, passes the limit, or ends with its stream', () => {
+    const freed: number[] = [];
+    const bufferPool = new BufferPool({ maxIdleBytes: 64 * MIB, free: ({ length }) => void freed.push(length) });
+    const { decoder, lines, read } = reading(bufferPool, 16 * MIB);
+    read('a'.repeat(9 * MIB));
+    // Small buffers are of use to other lines.
+    expect([[...freed], bufferPool.idleBytes]).toEqual([[4 * MIB, 8 * MIB], (4096 - 64) * 1024]);
+    read(`${'a'.repeat(8 * MIB)}\nnext\n`);
+    expect(freed.at(-1)).toBeGreaterThanOrEqual(16 * MIB);
+    read('b'.repeat(100_000));
+    const before = freed.length;
+    decoder.end();
+    expect([lines.map(text), freed.length]).toEqual([['next'], before + 1]);
   });
 
   it('is never small, whatever was read', () => {

@@ -131,27 +131,47 @@ describe('a child that writes without end', () => {
     expect(lines.slice(1)).toEqual(Array.from({ length: 1_000 }, (_, index) => `line ${99_001 + index}`));
   });
 
-  it('has lines of stdout that are no messages among those of stderr, in order, and 1,000 in a second', () => {
-    const { log, wait } = logging(false);
+  it.each([true, false])('has stray lines of stdout among those of stderr, in order: followed %j', (isFollowed) => {
+    const { log } = logging(isFollowed);
     write(log, bytesOf('before\n'));
     log.addJunk(bytesOf('hello'), 'not-json');
-    write(log, bytesOf('after\n'));
-    expect(log.lines).toEqual(['before', 'stdout (not-json): hello', 'after']);
-    for (let count = 0; count < 2_000; count += 1) log.addJunk(bytesOf('junk'), 'not-json');
-    expect(log.droppedBytes).toBe((2_000 - 997) * 4);
-    wait(1_000);
-    log.addJunk(bytesOf('quiet again'), 'not-json');
-    expect(log.lines.slice(-2)).toEqual([
-      '[4012 bytes of output were dropped here: too much came at once]',
-      'stdout (not-json): quiet again',
-    ]);
+    write(log, bytesOf('after\nand ha'));
+    log.addJunk(bytesOf('again'), 'not-json');
+    write(log, bytesOf('lf\n'));
+    expect(log.lines).toEqual(['before', 'stdout (not-json): hello', 'after', 'stdout (not-json): again', 'and half']);
   });
 
-  it('has what was dropped last told when it ends', () => {
+  it('has the last 1,000 lines of stdout that are no messages, and decodes none before somebody looks', () => {
+    const { log, told } = logging(false);
+    for (let count = 1; count <= 100_000; count += 1) log.addJunk(bytesOf(`junk ${count}`), 'not-json');
+    write(log, bytesOf('stderr\n'));
+    expect([told, log.droppedBytes]).toEqual([[], 0]);
+    const { lines } = log;
+    expect(lines).toHaveLength(1_001);
+    expect(lines[0]).toBe(`[${log.droppedBytes} bytes of output were dropped here: too much came at once]`);
+    expect([lines[1], lines.at(-2), lines.at(-1)]).toEqual([
+      'stdout (not-json): junk 99002',
+      'stdout (not-json): junk 100000',
+      'stderr',
+    ]);
+    const written = Array.from({ length: 99_001 }, (_, index) => `junk ${index + 1}`).join('').length;
+    expect(log.droppedBytes).toBe(written);
+  });
+
+  it('has the beginnings of long lines of stdout, no more than 64 KiB of them', () => {
+    const { log } = logging(false);
+    for (let count = 0; count < 100; count += 1) log.addJunk(bytesOf('y'.repeat(1024 * 1024)), 'not-json');
+    // Of each, 1 KiB is kept, and the text before it is stored as well.
+    expect(log.lines.length).toBe(62);
+    expect(log.droppedBytes).toBe(36 * 1024 * 1024);
+  });
+
+  it('follows 1,000 lines of stdout in a second, and has the others when it ends', () => {
     const { log, told } = logging();
-    for (let count = 1; count <= 1_001; count += 1) log.addJunk(bytesOf('junk'), 'not-json');
+    for (let count = 1; count <= 1_001; count += 1) log.addJunk(bytesOf(`junk ${count}`), 'not-json');
+    expect(told).toHaveLength(1_000);
     log.end();
-    expect(told.at(-1)).toBe('[4 bytes of output were dropped here: too much came at once]');
+    expect(told.slice(1_000)).toEqual(['stdout (not-json): junk 1001']);
   });
 
   it.each(['\n', 'x\n', `${'x'.repeat(1_023)}\n`])('costs little more than a copy of what it writes: %j', (line) => {

@@ -241,7 +241,8 @@ function trafficRow({ calls, errors, inFlight, cancelled, repeated, latencyMs }:
 /** What was taken from the server because it did not finish its messages. */
 function unfinishedRow({ dropped: { evicted = 0, stalled = 0 } }: ServerReport): Row {
   const why = [
-    evicted > 0 && `${evicted} as the largest when the limit \`gateway.maxPartial\` was reached`,
+    evicted > 0 &&
+      `${evicted} as the largest when the limit \`gateway.maxPartial\`, or that for messages without a call, was reached`,
     stalled > 0 && `${stalled} because no byte came within \`gateway.lineTimeout\``,
   ];
   const told = why.filter(isTold);

@@ -1,4 +1,5 @@
-import type { DroppedLineSink, OversizedLine } from '../../io/line-decoder.js';
+import type { DroppedLineSink } from '../../io/line-decoder.js';
+import type { OversizedLine } from '../../io/skipped-line.js';
 import type { EvictionReason } from '../../io/unfinished-lines.js';
 import type { HealthMonitor } from '../health/health-monitor.js';
 import type { DropCounters, RequestFailure } from '../port.js';
@@ -11,7 +12,7 @@ export interface DroppedLinesOptions {
   readonly health: HealthMonitor;
   readonly meter: Pick<FloodMeter, 'line'>;
   /** Receives the beginning of each dropped line, for the log of the server. */
-  readonly log: (head: Uint8Array, reason: 'too-large' | EvictionReason) => void;
+  readonly log: (head: Uint8Array, reason: 'too-large' | 'not-json' | EvictionReason) => void;
   /** Whether Trunkline reads nothing from the server at the moment. */
   readonly isPaused: () => boolean;
 }
@@ -33,9 +34,16 @@ export class DroppedLines implements DroppedLineSink {
     if (!isPaused()) health.brokenFrame();
   }
 
+  text(head: Uint8Array): void {
+    const { counters, log } = this.#options;
+    counters.junk += 1;
+    log(head, 'not-json');
+  }
+
   oversized(line: OversizedLine): void {
     const { counters, outgoing, health, meter, log } = this.#options;
     meter.line(line.byteLength, false);
+    if (line.isText) return;
     if (line.evicted !== undefined) {
       // It is counted already, but perhaps only its end shows the id.
       outgoing.dropped(line, FAILURES[line.evicted]);

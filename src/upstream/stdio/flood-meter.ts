@@ -16,7 +16,8 @@ const TINY_READ_BYTES = 512;
 /**
  * Measures the work on what a server writes to stdout, and charges the part of it that answered nothing.
  *
- * A line that has not ended costs nothing: it may become an answer.
+ * A line that has not ended costs nothing while a request waits for its answer, which the line may become. Otherwise it is
+ * charged as it comes.
  */
 export class FloodMeter {
   readonly #clock: Pick<Clock, 'now'>;
@@ -28,6 +29,8 @@ export class FloodMeter {
   #relayedBytes = 0;
   /** White space that was charged already, in bytes. */
   #blankBytes = 0;
+  /** What was charged already of the line that has not ended, in bytes. */
+  #chargedBytes = 0;
 
   constructor(clock: Pick<Clock, 'now'>, work: Pick<WorkAccount, 'charge' | 'pausedMs'> | undefined) {
     this.#clock = clock;
@@ -40,12 +43,23 @@ export class FloodMeter {
 
   line(byteLength: number, isAnswer: boolean): void {
     if (isAnswer) this.#usefulWeight += byteLength + LINE_WEIGHT;
-    else this.#idleWeight += byteLength + LINE_WEIGHT;
+    else this.#idleWeight += Math.max(0, byteLength - this.#chargedBytes) + LINE_WEIGHT;
+    this.#chargedBytes = 0;
   }
 
-  /** Clients may get so many bytes that they did not ask for. */
+  /**
+   * Of a line that has not ended, so many bytes came in this read. Nobody waits for it. If it is kept, clients get it when
+   * it has ended.
+   */
+  unfinished(byteLength: number, isKept: boolean): void {
+    this.#idleWeight += byteLength;
+    this.#chargedBytes += byteLength;
+    if (isKept) this.#relayedBytes += byteLength;
+  }
+
+  /** Clients may get so many bytes that they did not ask for. Call it before `line`. */
   relayed(byteLength: number): void {
-    this.#relayedBytes += byteLength;
+    this.#relayedBytes += Math.max(0, byteLength - this.#chargedBytes);
   }
 
   /** A read is done. `blankBytes` is all white space so far; `readAt` is when the read began. */
@@ -98,10 +112,10 @@ export class MeteredReader implements ByteReader {
  */
 export class PacedReader implements ByteReader {
   readonly #reader: ByteReader;
-  readonly #work: Pick<WorkAccount, 'isTroubled' | 'chargedMs'>;
+  readonly #work: Pick<WorkAccount, 'isTroubled' | 'isWaiting' | 'chargedMs'>;
   #maxBytes = SMALL_READ_BYTES;
 
-  constructor(reader: ByteReader, work: Pick<WorkAccount, 'isTroubled' | 'chargedMs'>) {
+  constructor(reader: ByteReader, work: Pick<WorkAccount, 'isTroubled' | 'isWaiting' | 'chargedMs'>) {
     this.#reader = reader;
     this.#work = work;
   }
@@ -114,7 +128,7 @@ export class PacedReader implements ByteReader {
   filled(byteLength: number): void {
     const { chargedMs } = this.#work;
     this.#reader.filled(byteLength);
-    const isPaid = this.#work.chargedMs === chargedMs && !this.#work.isTroubled;
+    const isPaid = this.#work.chargedMs === chargedMs && !this.#work.isTroubled && !this.#work.isWaiting;
     // Twice what came: a pipe holds less than the largest read.
     const next = isPaid ? Math.min(byteLength * 2, LARGE_READ_BYTES) : 0;
     this.#maxBytes = Math.max(next, SMALL_READ_BYTES);

@@ -1,8 +1,9 @@
 import { reportInternalError, withErrorBoundary } from '../../errors/error-boundary.js';
 import type { ByteReader } from '../../io/byte-reader.js';
 import { LineDecoder, type LineSink } from '../../io/line-decoder.js';
+import { EXEMPT_BYTES } from '../../io/unfinished-lines.js';
 import { Digits } from '../../json/digits.js';
-import { isObject } from '../../json/json-text.js';
+import { isObject, OPEN_BRACE, OPEN_BRACKET } from '../../json/json-text.js';
 import type { Edit, SplicedMessage } from '../../json/splice.js';
 import { notificationMessage, requestMessage, type TrackedSink } from '../../jsonrpc/message.js';
 import {
@@ -93,7 +94,14 @@ export class StdioBridge implements Channel, ByteReader, LineSink {
       log: (head, reason) => this.#withErrorBoundary(() => events.junk(head, reason)),
       isPaused,
     });
-    this.#decoder = new LineDecoder({ ...options, sink: this, dropped, maxLineBytes: options.maxFrameBytes });
+    this.#decoder = new LineDecoder({
+      ...options,
+      sink: this,
+      dropped,
+      maxLineBytes: options.maxFrameBytes,
+      canBegin: (byte) => byte === OPEN_BRACE || byte === OPEN_BRACKET,
+      isAwaited: () => this.#outgoing.size > 0,
+    });
   }
 
   /** Requests that wait for an answer. */
@@ -139,6 +147,11 @@ export class StdioBridge implements Channel, ByteReader, LineSink {
     this.counters.blank = this.#decoder.blankLines;
     this.#health.exceeded(this.#decoder.excessBytes);
     if (this.#strayBytes > 0) this.#health.strayOutput(this.#strayBytes);
+    const { unfinishedBytes, skippedBytes } = this.#decoder;
+    // A line that was dropped answers nothing, nor does one that no request waits for.
+    const isUnawaited = unfinishedBytes > EXEMPT_BYTES && this.#outgoing.size === 0;
+    const uselessBytes = isUnawaited ? unfinishedBytes : skippedBytes;
+    if (uselessBytes > 0) this.#meter.unfinished(Math.min(byteLength, uselessBytes), isUnawaited);
     this.#meter.read(byteLength, this.#decoder.blankBytes, this.#readAt);
   }
 

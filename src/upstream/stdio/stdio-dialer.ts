@@ -22,6 +22,7 @@ import { MeteredReader, PacedReader } from './flood-meter.js';
 import type { HeadStart } from './head-start.js';
 import { LaunchedFamily, type LaunchedFamilyOptions } from './launched-family.js';
 import { StdioBridge } from './stdio-bridge.js';
+import { YieldingReader } from './yielding-reader.js';
 
 export interface StdioDialerOptions
   extends Required<Pick<BridgeOptions, 'clock' | 'scan' | 'unfinishedLines' | 'bufferPool'>>,
@@ -177,6 +178,8 @@ export class StdioDialer implements Dialer {
         stderr.pause();
       },
       resume: () => {
+        yielding.proceed();
+        if (work.isWaiting) return;
         stdoutHold.resume();
         stderr.resume();
       },
@@ -206,9 +209,10 @@ export class StdioDialer implements Dialer {
         junk: (line, reason) => log.addJunk(line, reason),
       },
     });
+    const yielding = new YieldingReader(bridge, work);
     const stdout = readInto(
       spawned.stdout,
-      timedReader(new PacedReader(bridge, work), this.#options, 'output', spec.key),
+      timedReader(new PacedReader(yielding, work), this.#options, 'output', spec.key),
     );
     stdout.on('error', () => pipeClosed('stdout'));
     stdout.once('end', () => pipeClosed('stdout'));

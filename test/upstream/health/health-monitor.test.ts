@@ -48,7 +48,7 @@ describe('a child', () => {
     ['a message that nests too deep', `{"jsonrpc":"2.0","method":"x","params":${'['.repeat(600)}${']'.repeat(600)}}`],
     ['a message with bytes that are no UTF-8', Buffer.from('{"jsonrpc":"2.0","method":"\xff"}', 'latin1')],
     ['an answer without a version', '{"id":1,"result":{}}'],
-    ['a line that is too large', 'x'.repeat(65 * 1024)],
+    ['a line that is too large', `{"a":"${'x'.repeat(65 * 1024)}`],
   ])('that writes %s three times is given up', (_, line) => {
     const { bridge, health } = bridging();
     const bytes = Buffer.concat([Buffer.from(line), Buffer.from('\n')]);
@@ -72,10 +72,17 @@ describe('a child', () => {
     expect(health).toEqual([]);
   });
 
+  it('whose line is longer than a message may be, but begins like none, is not', () => {
+    const { say, health } = bridging();
+    for (let count = 0; count < 100; count += 1) say('x'.repeat(65 * 1024));
+    expect(health).toEqual([]);
+  });
+
   it('whose line never ends is given up for what is beyond the limit, in whatever pieces it comes', () => {
     const { bridge, health } = bridging({ maxFrameBytes: MIB });
     const piece = Buffer.alloc(64 * 1024, 'x');
-    let bytes = 0;
+    let bytes = piece.length;
+    copyInto(bridge, Buffer.from(`{"a":"`.padEnd(bytes, 'x')));
     while (health.length === 0 && bytes < 100 * MIB) {
       copyInto(bridge, piece);
       bytes += piece.length;

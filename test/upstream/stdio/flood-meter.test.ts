@@ -4,7 +4,7 @@ import { PacedReader } from '../../../src/upstream/stdio/flood-meter.js';
 const KIB = 1024;
 
 function reading() {
-  const work = { isTroubled: false, chargedMs: 0 };
+  const work = { isTroubled: false, isWaiting: false, chargedMs: 0 };
   let cost = 0;
   const memory = new Uint8Array(1024 * KIB);
   const reader = new PacedReader({ freeSpace: memory, filled: () => (work.chargedMs += cost) }, work);

@@ -528,6 +528,8 @@ describe('the tap of a bridge', () => {
   });
 });
 
+const MIB_OF_TEXT = 1024 * 1024;
+
 describe('the work that output causes', () => {
   const NOTIFICATION = '{"jsonrpc":"2.0","method":"a"}\n';
 
@@ -560,6 +562,47 @@ describe('the work that output causes', () => {
     );
     expect(sent.every(({ listener }) => listener.told.length === 1)).toBe(true);
     expect(charges).toEqual([]);
+  });
+
+  const endless = (bytes: number) => Buffer.from('{"jsonrpc":"2.0","method":"x","params":"'.padEnd(bytes, 'x'));
+
+  it('is charged for an unfinished line as it comes, unless a request waits, and not again at its end', () => {
+    const MIB = 1024 * 1024;
+    const whole = bridging({ maxFrameBytes: 8 * MIB });
+    copyInto(whole.bridge, Buffer.concat([endless(4 * MIB), Buffer.from('"}\n')]));
+    const { bridge, charges, notifications } = bridging({ maxFrameBytes: 8 * MIB });
+    const sum = () => charges.reduce((all, ms) => all + ms, 0);
+    copyInto(bridge, endless(60_000));
+    expect(charges).toEqual([]);
+    copyInto(bridge, endless(4 * MIB - 60_000).fill('x'));
+    const before = sum();
+    expect(before).toBeGreaterThan(8 * 4);
+    copyInto(bridge, Buffer.from('"}\n'));
+    expect(notifications).toHaveLength(1);
+    // What the last piece costs, and the part that came while the line was small.
+    expect(sum() - before).toBeLessThan(1);
+
+    const waiting = bridging({ maxFrameBytes: 8 * MIB });
+    sendCall(waiting.bridge);
+    copyInto(waiting.bridge, endless(4 * MIB));
+    expect(waiting.charges).toEqual([]);
+  });
+
+  it('is charged for the rest of a dropped line, whoever waits, and large text is dropped at once as no message', () => {
+    const { bridge, charges, junk, health, say } = bridging({ maxFrameBytes: 8 * 1024 * 1024 });
+    const { listener } = sendCall(bridge);
+    copyInto(bridge, Buffer.alloc(16 * 1024, 'log '));
+    copyInto(bridge, Buffer.from('x'));
+    expect(junk.map(([line, reason]) => [line.slice(0, 8), reason])).toEqual([['log log ', 'not-json']]);
+    const before = charges.length;
+    copyInto(bridge, Buffer.alloc(MIB_OF_TEXT, 'log '));
+    expect(charges.length).toBeGreaterThan(before);
+    say('', { jsonrpc: '2.0', id: 1, result: {} });
+    expect(listener.outcomes.map(({ kind }) => kind)).toEqual(['answered']);
+    expect(bridge.counters).toMatchObject({ junk: 1, oversized: 0, evicted: 0 });
+    expect(health).toEqual([]);
+    copyInto(bridge, Buffer.alloc(16 * MIB_OF_TEXT, 'log '));
+    expect(health).toEqual(['it wrote more than 16 MiB that is no message to stdout within a minute']);
   });
 
   it('is not charged for a late answer, which the server was asked for', () => {
