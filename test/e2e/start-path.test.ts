@@ -128,7 +128,7 @@ describe('with nothing known of the servers', () => {
     expect(packagesOf(urls)).not.toContain('zod');
   });
 
-  it('a server that has ended before the gateway is loaded is reported with its output', async () => {
+  it('F93: a server that has ended before the gateway is loaded is reported with its output', async () => {
     const args = ['-c', 'echo "cannot find the key" >&2; exit 1'];
     gateway = await GatewayProcess.start({ servers: { fails: { command: '/bin/sh', args, restart: { budget: 1 } } } });
     await gateway.untilState('fails', 'parked');
@@ -136,7 +136,7 @@ describe('with nothing known of the servers', () => {
     expect(result.content[0].text).toContain('cannot find the key');
   });
 
-  it('no server is left over when the client leaves at once', async () => {
+  it('F94: no server is left over when the client leaves at once', async () => {
     gateway = await GatewayProcess.start({ servers: { lab: {} } });
     // `dispose` looks for processes that were left behind.
     expect(await gateway.end()).toBe(0);

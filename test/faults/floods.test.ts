@@ -70,7 +70,7 @@ describe('a server that writes without end and answers nothing', () => {
     await until('reading is paused again', () => pausedMs() > pausedBefore + 50);
   });
 
-  it('is held no further than a message may be, with all others, if it is a message without an end', async () => {
+  it('F96: is held no further than a message may be, with all others, if it is a message without an end', async () => {
     const { gateway, client, unfinishedLines } = await sharing(['f1', 'f2', 'g']);
     for (const key of ['f1', 'f2']) await client.call(`${key}__flood`, { text: '{' });
     await until('one of them loses its line', () => unfinishedLines.unawaited.evictions > 0);
@@ -83,7 +83,7 @@ describe('a server that writes without end and answers nothing', () => {
     expect(gateway.status('g').dropped).toMatchObject({ evicted: 0, oversized: 0 });
   });
 
-  it('is not held at all, and is paused, if it is text without a line end', async () => {
+  it('F97: is not held at all, and is paused, if it is text without a line end', async () => {
     const { gateway, client, unfinishedLines } = await sharing(['f', 'g']);
     await client.call('f__flood', { text: 'x' });
     await until('reading is paused', () => gateway.pausedMs('f') > 0);

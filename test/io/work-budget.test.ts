@@ -151,7 +151,7 @@ describe('one turn of the event loop', () => {
     return { clock, tasks, accounts, told, endTurn };
   }
 
-  it('has a millisecond of such work in all: then every server that causes it waits for the next turn', () => {
+  it('F98: has a millisecond of such work in all: then every server that causes it waits for the next turn', () => {
     const { accounts, told, endTurn } = turning(3);
     const [one, other, quiet] = accounts;
     one.charge(0.5);

@@ -52,7 +52,7 @@ const NAMING: Entries = {
 };
 
 describe('clients with different environments', () => {
-  it('each get a process with their own variables, and share the servers that name none', async () => {
+  it('F87: each get a process with their own variables, and share the servers that name none', async () => {
     const gateway = start(NAMING, { SECRET_KEY: 'of-the-gateway-1' });
     const from = (key: string) => ({ environment: { SECRET_KEY: key }, folder: gateway.folder });
     const one = await gateway.connect({}, from('of-client-one-1'));
@@ -73,7 +73,7 @@ describe('clients with different environments', () => {
     expect(new Set(plain.map(({ pid }) => pid)).size).toBe(1);
   });
 
-  it('find none of their secrets in the log or in the status', async () => {
+  it('F87: find none of their secrets in the log or in the status', async () => {
     const gateway = start(NAMING, { SECRET_KEY: 'of-the-gateway-1' });
     const keys = ['of-client-one-1', 'of-client-two-2'];
     const connect = (SECRET_KEY: string) =>
@@ -88,7 +88,7 @@ describe('clients with different environments', () => {
     for (const key of [...keys, 'of-the-gateway-1']) expect(seen).not.toContain(key);
   });
 
-  it('are told about a variable that only they lack, and the others keep their servers', async () => {
+  it('F88: are told about a variable that only they lack, and the others keep their servers', async () => {
     const gateway = start(NAMING, { SECRET_KEY: 'of-the-gateway-1' });
     const without = await gateway.connect({}, { environment: {}, folder: gateway.folder });
     const own = await gateway.connect();
@@ -167,7 +167,7 @@ describe('clients in different folders', () => {
     expect(new Set(plain.map(({ pid }) => pid)).size).toBe(1);
   });
 
-  it('are told if their folder is gone', async () => {
+  it('F89: are told if their folder is gone', async () => {
     const gateway = start({ a: { sharing: 'folder' } });
     const client = await gateway.connect({}, { environment: {}, folder: gateway.file('gone') });
     expect(await statusOf(client, 'a')).toMatchObject({

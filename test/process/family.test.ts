@@ -82,7 +82,7 @@ describe.runIf(process.platform === 'linux')('findFamily', () => {
     expect(found.map(({ pid }) => pid).sort()).toEqual(pids);
   });
 
-  it('reads all processes when pids may have started over, or that is unknown, for one of the marks', async () => {
+  it('F95: reads all processes when pids may have started over, or that is unknown, for one of the marks', async () => {
     const [mark, other] = [newMark(), newMark()];
     const older = await start('ignore-eof.mjs', { ...familyVariable(mark), ...familyVariable(other) });
     const tasksBefore = countTasks() ?? 0;
@@ -174,7 +174,7 @@ describe.runIf(process.platform === 'linux')('endFamily', () => {
     ]);
   });
 
-  it('also ends the processes in the control group, whatever their environment, the last ones all at once', async () => {
+  it('F90: also ends the processes in the control group, whatever their environment, the last ones all at once', async () => {
     const mark = newMark();
     const [polite, rude] = [await start('ignore-eof.mjs', {}), await start('ignore-sigterm.mjs', {})];
     const running = () => [polite, rude].filter(({ exitCode, signalCode }) => exitCode === null && signalCode === null);
@@ -205,7 +205,7 @@ describe.runIf(process.platform === 'linux')('endFamily', () => {
     expect(signaled.toSorted()).toEqual([polite.pid, rude.pid].toSorted());
   });
 
-  it('goes on while the control group is not empty, although nothing is found in it', async () => {
+  it('F90: goes on while the control group is not empty, although nothing is found in it', async () => {
     const clock = new FakeClock();
     let isEmpty = false;
     let kills = 0;

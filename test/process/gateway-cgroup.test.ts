@@ -157,7 +157,7 @@ describe.runIf(process.platform === 'linux')('what killed gateways have left', (
     expect(left.filter((name) => gone.some((each) => each.startsWith(name)))).toEqual([]);
   });
 
-  it('gets SIGTERM and then, two seconds later, the end by the kernel', async () => {
+  it('F91: gets SIGTERM and then, two seconds later, the end by the kernel', async () => {
     const child = spawn(process.execPath, [
       '-e',
       "process.on('SIGTERM', () => console.log('SIGTERM')); setInterval(() => {}, 1000); console.log('up')",

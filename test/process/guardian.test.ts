@@ -82,7 +82,7 @@ describe('the guardian process', () => {
     await until('the guardian process is gone', () => guardian.exitCode === 0);
   });
 
-  it('ends what runs in the control groups, and lets the kernel kill what is still there after two seconds', async () => {
+  it('F91: ends what runs in the control groups, and lets the kernel kill what is still there after two seconds', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'trunkline cgroup-'));
     onTestFinished(() => rmSync(folder, { recursive: true }));
     const [polite, rude] = [spawnFixture('ignore-eof.mjs'), await stubborn()];

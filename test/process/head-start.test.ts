@@ -85,7 +85,7 @@ describe('a process that was started ahead', () => {
     expect(seen.happened).toEqual(['exit 0']);
   });
 
-  it('keeps its output and its exit for the one who takes it, although it has ended before', async () => {
+  it('F93: keeps its output and its exit for the one who takes it, although it has ended before', async () => {
     const spec = specOf('/bin/sh', ['-c', 'echo "out of order"; exit 3']);
     headStart.spawn(spec);
     const pid = Number(/add (\d+)/.exec(told.join())?.[1]);

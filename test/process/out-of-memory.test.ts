@@ -31,7 +31,7 @@ async function connect(listener: Partial<UpstreamListener>) {
   const dialer = new StdioDialer({
     ...platform,
     dialect: legacyDialect,
-    workBudget: new WorkBudget(platform.clock),
+    workBudget: new WorkBudget(platform.clock, setImmediate),
     orphanGuard: { announce: () => '0'.repeat(32), add: () => {}, remove: () => {}, release: () => {} },
     controlGroups: { open: async () => group as unknown as ControlGroup },
     headStart: undefined,
@@ -68,7 +68,7 @@ async function connect(listener: Partial<UpstreamListener>) {
 }
 
 describe.runIf(process.platform !== 'win32')('a server that the kernel killed for its memory', () => {
-  it('is restarted for that reason, which its calls in flight get, too', async () => {
+  it('F92: is restarted for that reason, which its calls in flight get, too', async () => {
     const seen: string[] = [];
     const { dialed, connection } = await connect({
       unfit: (reason) => seen.push(reason),
