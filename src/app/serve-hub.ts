@@ -1,3 +1,4 @@
+import type { StdioTransport } from '../downstream/stdio/stdio-transport.js';
 import { PendingGateway } from '../gateway/pending-gateway.js';
 import { HubClients } from '../hub/server/hub-clients.js';
 import type { HubPeer } from '../hub/server/hub-listener.js';
@@ -7,6 +8,7 @@ import { IDENTITY } from '../version.js';
 import { createEraChooser } from './choose-era.js';
 import type { Composition } from './compose.js';
 import { ConfigPlace } from './config-place.js';
+import type { DrainOptions } from './drain-client.js';
 import { EXIT } from './exit-codes.js';
 import type { GlobalOptions } from './global-options.js';
 import type { HubLife } from './hub-life.js';
@@ -47,6 +49,10 @@ export async function serveHub(options: GlobalOptions, { platform, life, listen,
   const place = new ConfigPlace(options);
   const gateway = new PendingGateway((facts) => knownInstructions(place, facts));
   let logger: Pick<Logger, 'warn'> | undefined;
+  let onServing: (options: DrainOptions) => void = () => {};
+  const serving = new Promise<DrainOptions>((resolve) => {
+    onServing = resolve;
+  });
   const clients = new HubClients({
     ...platform,
     maxLineBytes: MAX_LINE_BYTES,
@@ -54,6 +60,11 @@ export async function serveHub(options: GlobalOptions, { platform, life, listen,
     principal: LOCAL_USER,
     onInternalError: platform.internalErrors.onInternalError,
     maxClients: () => life.settings?.hubClients ?? FIRST_CLIENTS,
+    limitDrain: (client, giveUp) => {
+      const over = new AbortController();
+      void drain(client, { serving, giveUp, over: over.signal });
+      return () => over.abort();
+    },
     onUnread: ({ pid }, unwrittenBytes) =>
       logger?.warn({ pid, unwrittenBytes }, 'a client does not read: its session was closed'),
     onChange: () => life.clientsChanged(clients.size),
@@ -94,7 +105,8 @@ export async function serveHub(options: GlobalOptions, { platform, life, listen,
         clients.close('off');
         source.close();
       },
-      served: async (_, composition) => {
+      served: async (options, composition) => {
+        onServing(options);
         life.begin(() => composition.config.gateway);
         source.ready({ clients, composition });
         await life.over;
@@ -103,4 +115,24 @@ export async function serveHub(options: GlobalOptions, { platform, life, listen,
       },
     },
   });
+}
+
+interface Drain {
+  /** Resolves when the servers are being started. */
+  readonly serving: Promise<DrainOptions>;
+  readonly giveUp: () => void;
+  readonly over: AbortSignal;
+}
+
+/** A client that has sent its last request gets the answers that a client alone on stdin would get. */
+async function drain(client: Pick<StdioTransport, 'inFlight'>, { serving, giveUp, over }: Drain): Promise<void> {
+  const [options, { limitDrain }] = await Promise.all([serving, import('./drain-client.js')]);
+  if (over.aborted) return;
+  const drained = {
+    get inFlight() {
+      return client.inFlight;
+    },
+    close: giveUp,
+  };
+  over.addEventListener('abort', limitDrain(drained, options, 'its session ends'));
 }

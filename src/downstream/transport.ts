@@ -15,6 +15,8 @@ export interface TransportSession {
   readonly principal: string;
   /** The key of the one server that the client wants to see unchanged. Absent: all servers, merged. */
   readonly server?: string | undefined;
+  /** The id of the first server request; 1 if absent. */
+  readonly firstRequestId?: number | undefined;
   /** Whether a message that belongs to no request reaches the client now. */
   readonly isListening: boolean;
   /**

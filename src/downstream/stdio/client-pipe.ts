@@ -22,6 +22,8 @@ export interface ClientPipeOptions {
    * has by default. `message` is absent for a line that was dropped.
    */
   readonly openReply?: ((pipe: ReplyChannel, message?: Envelope | Rejection) => ReplyChannel) | undefined;
+  /** The id of the first server request; 1 if absent. */
+  readonly firstRequestId?: number | undefined;
   /** Called when the session has nothing left to serve. */
   readonly onGone?: (() => void) | undefined;
   /** Reports internal errors, each of which fails one message. Without it they are thrown to the caller. */
@@ -35,6 +37,7 @@ export class ClientPipe implements TransportSession, ReplyChannel {
   readonly isListening = true;
   readonly principal: string;
   readonly server: string | undefined;
+  readonly firstRequestId: number | undefined;
   readonly #options: ClientPipeOptions;
   readonly #sink: MessageSink;
   readonly #sessions: EraSessions;
@@ -46,6 +49,7 @@ export class ClientPipe implements TransportSession, ReplyChannel {
     this.#sink = options.sink;
     this.principal = options.principal;
     this.server = options.server;
+    this.firstRequestId = options.firstRequestId;
     this.#openReply = options.openReply;
     this.#sessions = new EraSessions(options.chooseEra, this);
   }
