@@ -93,6 +93,7 @@ export async function serveHub(options: GlobalOptions, { platform, life, listen,
     onListening: () => {},
     local: {
       isAttached: true,
+      ignoresHangup: aloneBecause === undefined,
       isGone: () => life.refusal === 'off',
       environment: hello.environment,
       logTo: (opened) => {
@@ -109,6 +110,11 @@ export async function serveHub(options: GlobalOptions, { platform, life, listen,
         onServing(options);
         life.begin(() => composition.config.gateway);
         source.ready({ clients, composition });
+        // After a signal, the servers end. What clients write from now on is for the next hub.
+        options.ending.addEventListener('abort', () => {
+          clients.close('stopped');
+          life.end('ending');
+        });
         await life.over;
         source.close();
         clients.close();
