@@ -67,7 +67,7 @@ describe('a hub that ends by SIGTERM', () => {
     const ended = place.hubPid;
     const lost = client.call('lab__wait', { delayMs: 600_000 });
     // An answer to a later message shows that the hub has the call.
-    await client.call('lab__wait', { delayMs: 0 });
+    await client.call('lab__wait', { delayMs: 0, marker: 'sent' });
     process.kill(ended, 'SIGTERM');
     expect((await lost).message.result).toMatchObject({ isError: true });
     expect(await textOf(client.call('lab__wait', { delayMs: 0, marker: 'again' }))).toBe('again');
@@ -159,7 +159,7 @@ describe('a client of a hub', () => {
     expect((await textOf(client.call('lab__wait', { delayMs: 0, marker }))) === marker).toBe(true);
     expect(await textOf(client.call('lab__big', { bytes }))).toHaveLength(bytes);
     client.forget();
-    client.send(`[${toolsCall(801, 'lab__wait', { delayMs: 0 })},{"jsonrpc":"2.0","id":802,"method":"ping"}]`);
+    client.send(`[${toolsCall(801, 'lab__wait', { delayMs: 0, marker: 'x' })},{"jsonrpc":"2.0","id":802,"method":"ping"}]`);
     await until('the answer to the batch', () => client.received.length === 1);
     const answers = client.received[0]?.message as unknown as Message[];
     expect(answers.map(({ id }) => id).sort()).toEqual([801, 802]);
