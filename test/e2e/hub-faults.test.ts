@@ -159,7 +159,9 @@ describe('a client of a hub', () => {
     expect((await textOf(client.call('lab__wait', { delayMs: 0, marker }))) === marker).toBe(true);
     expect(await textOf(client.call('lab__big', { bytes }))).toHaveLength(bytes);
     client.forget();
-    client.send(`[${toolsCall(801, 'lab__wait', { delayMs: 0, marker: 'x' })},{"jsonrpc":"2.0","id":802,"method":"ping"}]`);
+    client.send(
+      `[${toolsCall(801, 'lab__wait', { delayMs: 0, marker: 'x' })},{"jsonrpc":"2.0","id":802,"method":"ping"}]`,
+    );
     await until('the answer to the batch', () => client.received.length === 1);
     const answers = client.received[0]?.message as unknown as Message[];
     expect(answers.map(({ id }) => id).sort()).toEqual([801, 802]);
