@@ -49,18 +49,25 @@ export async function attach(options: GlobalOptions): Promise<NotAttached> {
   const found = await find(0);
   if (found.kind === 'none') return { because: found.because };
   if (isNewer(VERSION, found.connection.version)) void startSuccessor(folder, found.connection.number, start);
-  for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.once(signal, () => process.exit(0));
+  const leave = () => process.exit(0);
+  for (const signal of SIGNALS) process.once(signal, leave);
   const { connection } = found;
   await attachClient({
     input: process.stdin,
     output: process.stdout,
     first: { stream: connection.socket, readInto: (reader) => connection.readInto(reader) },
     find,
-    serveAlone: (because, resumed) => serveInside(options, helloOf(configFile, resumed), because),
+    serveAlone: (because, resumed) => {
+      // Servers run in this process from now on, which ends them after a signal.
+      for (const signal of SIGNALS) process.off(signal, leave);
+      return serveInside(options, helloOf(configFile, resumed), because);
+    },
     now: () => performance.now(),
   });
   return undefined;
 }
+
+const SIGNALS = ['SIGTERM', 'SIGINT', 'SIGHUP'] as const;
 
 /**
  * Starts a hub of this version beside an older one, whose clients move to it when they have nothing in flight. The older

@@ -38,14 +38,18 @@ export async function drainClient(client: StdioClient, options: DrainOptions): P
   await client.left;
 }
 
-/** Closes the client when the drain is over. */
-function limitDrain(client: StdioClient, { clock, events, gateway, startupWaitMs, logger }: DrainOptions): Cancel {
+/** Closes the client when the drain is over. `end` says what ends then. */
+export function limitDrain(
+  client: Pick<StdioClient, 'inFlight' | 'close'>,
+  { clock, events, gateway, startupWaitMs, logger }: DrainOptions,
+  end = 'Trunkline ends',
+): Cancel {
   let cancelDrain: Cancel | undefined;
   let isWaitOver = false;
   const giveUp = () => {
     const unanswered = client.inFlight;
     const what = unanswered > 0 ? 'its last requests were not answered' : 'it did not read its last answers';
-    logger.warn({ unanswered }, `the client closed stdin, and ${what} within ${DRAIN_MS / 1_000} s: Trunkline ends`);
+    logger.warn({ unanswered }, `the client closed stdin, and ${what} within ${DRAIN_MS / 1_000} s: ${end}`);
     client.close();
   };
   const update = () => {

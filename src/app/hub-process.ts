@@ -20,6 +20,8 @@ export interface HubProcessOptions {
 
 /** The background process that serves the clients of this user and this configuration. */
 export async function runHub(options: GlobalOptions, { place, descriptor }: HubProcessOptions): Promise<number> {
+  // The terminal or the login that this process was started from may end. Nobody listens before the servers start.
+  process.on('SIGHUP', () => {});
   const platform = createPlatform();
   const life = new HubLife(platform.clock);
   const folder = dirname(place);

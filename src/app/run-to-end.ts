@@ -20,6 +20,8 @@ export interface Run {
   readonly work: (ending: AbortSignal) => Promise<number>;
   /** The exit code for a signal. */
   readonly onSignal: (signal: Signal) => number;
+  /** Whether the end of a terminal or of a login is no reason to end. */
+  readonly ignoresHangup?: boolean;
   /** Called when the signal handlers are installed. */
   readonly onListening?: () => void;
   /** Closes what does not belong to the composition, at the same time. */
@@ -52,6 +54,7 @@ export async function runToEnd(run: Run): Promise<number> {
     let signals = 0;
     for (const signal of SIGNALS) {
       process.on(signal, () => {
+        if (signal === 'SIGHUP' && run.ignoresHangup === true) return;
         signals += 1;
         if (signals > 1 || isStopped) killNow();
         end(signal, run.onSignal(signal));

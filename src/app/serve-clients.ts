@@ -47,6 +47,8 @@ interface ClientSide {
 
 /** The clients on this machine: the one on stdin, or those of the hub. */
 export interface LocalClients {
+  /** Whether the clients come from terminals that this process outlives. */
+  readonly ignoresHangup?: boolean;
   /** Whether a client is there that can show its user what is wrong with the configuration. */
   readonly isAttached: boolean;
   /** Whether no client is left that needs a server, and none can come. */
@@ -108,6 +110,7 @@ export async function serveClients(settings: GlobalOptions, clientSide: ClientSi
     // A signal is the normal way to end a server.
     onSignal: () => EXIT.ok,
     isOutputAwaited: false,
+    ignoresHangup: local?.ignoresHangup === true,
     onListening: clientSide.onListening,
     close: async () => {
       await Promise.all([http?.close(), unfollow(), caches.instructions?.settled()]);

@@ -1,4 +1,5 @@
 import type { Config } from '../config/config.js';
+import type { StdioTransport } from '../downstream/stdio/stdio-transport.js';
 import { PendingGateway } from '../gateway/pending-gateway.js';
 import { HubClients } from '../hub/server/hub-clients.js';
 import type { HubPeer } from '../hub/server/hub-listener.js';
@@ -8,6 +9,7 @@ import { IDENTITY } from '../version.js';
 import { createEraChooser } from './choose-era.js';
 import type { Composition } from './compose.js';
 import { ConfigPlace } from './config-place.js';
+import type { DrainOptions } from './drain-client.js';
 import { EXIT } from './exit-codes.js';
 import type { GlobalOptions } from './global-options.js';
 import type { HubLife } from './hub-life.js';
@@ -55,6 +57,10 @@ export async function serveHub(options: GlobalOptions, { platform, life, listen,
   const gateway = new PendingGateway((facts) => knownInstructions(place, facts));
   let logger: Pick<Logger, 'warn'> | undefined;
   const [firstMessage, onFirstMessage] = signal();
+  let onServing: (options: DrainOptions) => void = () => {};
+  const serving = new Promise<DrainOptions>((resolve) => {
+    onServing = resolve;
+  });
   const clients = new HubClients({
     ...platform,
     maxLineBytes: MAX_LINE_BYTES,
@@ -63,6 +69,11 @@ export async function serveHub(options: GlobalOptions, { platform, life, listen,
     onInternalError: platform.internalErrors.onInternalError,
     onFirstMessage,
     maxClients: () => life.settings?.hubClients ?? FIRST_CLIENTS,
+    limitDrain: (client, giveUp) => {
+      const over = new AbortController();
+      void drain(client, { serving, giveUp, over: over.signal });
+      return () => over.abort();
+    },
     onUnread: ({ pid }, unwrittenBytes) =>
       logger?.warn({ pid, unwrittenBytes }, 'a client does not read: its session was closed'),
     onChange: () => life.clientsChanged(clients.size),
@@ -96,6 +107,7 @@ export async function serveHub(options: GlobalOptions, { platform, life, listen,
     onListening: () => {},
     local: {
       isAttached: true,
+      ignoresHangup: aloneBecause === undefined,
       isGone: () => life.refusal === 'off',
       inputEnded: life.over,
       origin,
@@ -116,13 +128,39 @@ export async function serveHub(options: GlobalOptions, { platform, life, listen,
         for (const name of added) known.add(name);
         if (added.length > 0) clients.reattach();
       },
-      served: async (_, composition) => {
+      served: async (options, composition) => {
+        onServing(options);
         life.begin(() => composition.config.gateway);
         source.ready({ clients, composition });
+        // After a signal, the servers end. What clients write from now on is for the next hub.
+        options.ending.addEventListener('abort', () => {
+          clients.close('stopped');
+          life.end('ending');
+        });
         await life.over;
         source.close();
         clients.close();
       },
     },
   });
+}
+
+interface Drain {
+  /** Resolves when the servers are being started. */
+  readonly serving: Promise<DrainOptions>;
+  readonly giveUp: () => void;
+  readonly over: AbortSignal;
+}
+
+/** A client that has sent its last request gets the answers that a client alone on stdin would get. */
+async function drain(client: Pick<StdioTransport, 'inFlight'>, { serving, giveUp, over }: Drain): Promise<void> {
+  const [options, { limitDrain }] = await Promise.all([serving, import('./drain-client.js')]);
+  if (over.aborted) return;
+  const drained = {
+    get inFlight() {
+      return client.inFlight;
+    },
+    close: giveUp,
+  };
+  over.addEventListener('abort', limitDrain(drained, options, 'its session ends'));
 }

@@ -18,6 +18,8 @@ export interface TransportSession {
   readonly server?: string | undefined;
   /** Where the client's process runs. Absent for clients whose environment is the gateway's own. */
   readonly origin?: ClientOrigin | undefined;
+  /** The id of the first server request; 1 if absent. */
+  readonly firstRequestId?: number | undefined;
   /** Whether a message that belongs to no request reaches the client now. */
   readonly isListening: boolean;
   /**

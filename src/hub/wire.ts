@@ -64,7 +64,9 @@ export type Closing =
   /** A person has stopped the hub. The next one is started when the client needs it. */
   | 'stopped'
   /** The configuration says that there is no hub. */
-  | 'off';
+  | 'off'
+  /** The client has closed its end, and its last requests were not answered in time. */
+  | 'drained';
 
 export type FrameKind = (typeof FRAME)[keyof typeof FRAME];
 

@@ -11,7 +11,7 @@ type StrayKind = 'late' | 'duplicate' | 'unknown';
 /**
  * The requests sent to one peer that wait for an answer, by the id that the gateway gave them.
  *
- * Ids count up from 1 and are never reused, so a late answer cannot match another request.
+ * Ids count up from 1, or from another first id, and are never reused, so a late answer cannot match another request.
  */
 export class CorrelationTable<Request> {
   /**
@@ -28,7 +28,13 @@ export class CorrelationTable<Request> {
   #size = 0;
   /** The ids abandoned before their answer came, and when; the oldest is forgotten first. */
   readonly #abandoned = new Map<number, number>();
-  #lastId = 0;
+  readonly #firstId: number;
+  #lastId: number;
+
+  constructor(firstId = 1) {
+    this.#firstId = firstId;
+    this.#lastId = firstId - 1;
+  }
 
   get size(): number {
     return this.#size;
@@ -76,7 +82,7 @@ export class CorrelationTable<Request> {
 
   /** Classifies an answer whose id is not pending. Only the first answer to an abandoned id is late. */
   stray(id: number | undefined, now = 0): StrayKind {
-    if (!Number.isInteger(id) || id === undefined || id < 1 || id > this.#lastId) return 'unknown';
+    if (!Number.isInteger(id) || id === undefined || id < this.#firstId || id > this.#lastId) return 'unknown';
     this.#forget(now);
     return this.#abandoned.delete(id) ? 'late' : 'duplicate';
   }
@@ -101,7 +107,7 @@ export class CorrelationTable<Request> {
   /** All requests, oldest first. */
   *values(): IterableIterator<Request> {
     yield* this.#older.values();
-    for (let id = Math.max(1, this.#lastId - RECENT_IDS + 1); id <= this.#lastId; id += 1) {
+    for (let id = Math.max(this.#firstId, this.#lastId - RECENT_IDS + 1); id <= this.#lastId; id += 1) {
       const request = this.#recent[id % RECENT_IDS];
       if (request !== undefined) yield request;
     }

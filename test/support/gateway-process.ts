@@ -37,6 +37,8 @@ export interface StartOptions {
   readonly folder?: string;
   /** In a session and process group of its own, as a terminal would start it. */
   readonly detached?: boolean;
+  /** Lines may be no messages, because a message was cut off: they are in `broken`. */
+  readonly mayBreak?: boolean;
   /** How long `untilState` waits; 10 seconds if it is not given. */
   readonly stateWithinMs?: number;
 }
@@ -48,6 +50,9 @@ export interface StartOptions {
 export class GatewayProcess {
   /** Every line of stdout, in order. */
   readonly received: Received[] = [];
+  /** The lines that are no messages, if there may be some. */
+  readonly broken: string[] = [];
+  readonly #mayBreak: boolean;
   readonly folder: string;
   /** The configuration. */
   readonly file: string;
@@ -61,6 +66,7 @@ export class GatewayProcess {
 
   private constructor(options: StartOptions) {
     const { servers, gateway = {}, args = [], via = [], env = {}, detached = false, folder } = options;
+    this.#mayBreak = options.mayBreak ?? false;
     this.#stateWithinMs = options.stateWithinMs ?? 10_000;
     // Part of every command line below, so that what is left of a run can be found.
     this.folder = folder ?? mkdtempSync(join(tmpdir(), `trunkline-${randomUUID()}-`));
@@ -234,20 +240,33 @@ export class GatewayProcess {
   #read(chunk: Buffer): void {
     let start = 0;
     for (let end = chunk.indexOf(0x0a); end >= 0; end = chunk.indexOf(0x0a, start)) {
-      this.#partial.push(chunk.subarray(start, end));
-      this.#receive(Buffer.concat(this.#partial).toString());
+      const pieces = [...this.#partial, chunk.subarray(start, end)];
       this.#partial = [];
+      this.#receive(Buffer.concat(pieces).toString());
       start = end + 1;
     }
     this.#partial.push(chunk.subarray(start));
   }
 
   #receive(raw: string): void {
+    if (this.#mayBreak && !isJson(raw)) {
+      this.broken.push(raw);
+      return;
+    }
     const received = { raw, message: JSON.parse(raw) as Message, at: performance.now() };
     this.received.push(received);
     if (received.message.method !== undefined) return;
     const id = JSON.stringify(received.message.id);
     this.#waiting.get(id)?.(received);
     this.#waiting.delete(id);
+  }
+}
+
+function isJson(text: string): boolean {
+  try {
+    JSON.parse(text);
+    return true;
+  } catch {
+    return false;
   }
 }

@@ -82,7 +82,8 @@ class LegacySession implements DownstreamClient, EraSession {
     this.#options = options;
     this.#transport = transport;
     this.#listChanges = new ListChanges(options.clock, transport);
-    this.#serverRequests = new OutgoingServerRequests((message) => this.#sendUnsolicited(message));
+    const { firstRequestId } = transport;
+    this.#serverRequests = new OutgoingServerRequests((message) => this.#sendUnsolicited(message), firstRequestId);
   }
 
   get principal(): string {

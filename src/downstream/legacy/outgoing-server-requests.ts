@@ -20,14 +20,15 @@ type Send = (message: SplicedMessage) => void;
  */
 export class OutgoingServerRequests {
   readonly #sendUnsolicited: Send;
-  readonly #pending = new CorrelationTable<InputRequest>();
+  readonly #pending: CorrelationTable<InputRequest>;
   readonly #answered = new AnsweredRequests<InputRequest>();
   readonly #digits = new Digits();
   #capabilities: Readonly<Record<string, unknown>> | undefined;
 
   /** `sendUnsolicited` sends messages that no request of the client caused. */
-  constructor(sendUnsolicited: Send) {
+  constructor(sendUnsolicited: Send, firstId?: number) {
     this.#sendUnsolicited = sendUnsolicited;
+    this.#pending = new CorrelationTable(firstId);
   }
 
   /** Sets the capabilities that the client declared in `initialize`. Without them, the client gets every request. */

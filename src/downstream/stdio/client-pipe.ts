@@ -25,6 +25,8 @@ export interface ClientPipeOptions {
   readonly openReply?: ((pipe: ReplyChannel, message?: Envelope | Rejection) => ReplyChannel) | undefined;
   /** Where the client's process runs. Absent if its environment is the gateway's own. */
   readonly origin?: ClientOrigin | undefined;
+  /** The id of the first server request; 1 if absent. */
+  readonly firstRequestId?: number | undefined;
   /** Called when the session has nothing left to serve. */
   readonly onGone?: (() => void) | undefined;
   /** Reports internal errors, each of which fails one message. Without it they are thrown to the caller. */
@@ -39,6 +41,7 @@ export class ClientPipe implements TransportSession, ReplyChannel {
   readonly principal: string;
   readonly server: string | undefined;
   readonly origin: ClientOrigin | undefined;
+  readonly firstRequestId: number | undefined;
   readonly #options: ClientPipeOptions;
   readonly #sink: MessageSink;
   readonly #sessions: EraSessions;
@@ -50,6 +53,7 @@ export class ClientPipe implements TransportSession, ReplyChannel {
     this.#sink = options.sink;
     this.principal = options.principal;
     this.server = options.server;
+    this.firstRequestId = options.firstRequestId;
     this.#openReply = options.openReply;
     this.origin = options.origin;
     this.#sessions = new EraSessions(options.chooseEra, this);

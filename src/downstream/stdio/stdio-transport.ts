@@ -40,7 +40,7 @@ export interface StdioTransportOptions
 }
 
 /** How messages are written to a client that must know which of its lines each of them settles. */
-export interface Framing extends Required<Pick<ClientPipeOptions, 'openReply'>> {
+export interface Framing extends Required<Pick<ClientPipeOptions, 'openReply' | 'firstRequestId'>> {
   readonly sink: MessageSink;
   /** Writes something that the other side skips. */
   readonly probe: () => void;
@@ -57,6 +57,8 @@ export interface StdioTransport {
   probe(): void;
   /** Cancels the requests that were not answered. Calling it again does nothing. */
   close(): void;
+  /** Calls back once everything sent until now is written, or cannot be written any more. */
+  whenAllWritten(onAllWritten: () => void): void;
 }
 
 /** Serves the one client at the other end of stdin and stdout. */
@@ -73,7 +75,12 @@ export function openStdioTransport(options: StdioTransportOptions): StdioTranspo
     input: { pause: () => input.pause(), resume: () => input.resume() },
   });
   const framing = options.framing?.(sink);
-  const client = new ClientPipe({ scan, chooseEra, principal, onInternalError, origin, sink, ...framing });
+  const { openReply, firstRequestId } = framing ?? {};
+  const clientSink = framing?.sink ?? sink;
+  const client = new ClientPipe({
+    ...{ scan, chooseEra, principal, onInternalError, origin },
+    ...{ sink: clientSink, openReply, firstRequestId },
+  });
   let hasEnded = false;
   const end = () => {
     if (hasEnded) return;
@@ -132,6 +139,7 @@ export function openStdioTransport(options: StdioTransportOptions): StdioTranspo
       else if (isPipe) output.write(' ');
     },
     close: end,
+    whenAllWritten: (onAllWritten) => sink.whenAllWritten(onAllWritten),
   };
 }
 

@@ -47,9 +47,13 @@ class Attachment {
   readonly #buffer = Buffer.allocUnsafeSlow(READ_BYTES);
   #input: Readable | undefined;
   #upstream: Upstream | undefined;
+  /** Ends the connection to the hub. */
+  #leaveHub = (): void => {};
   #isAlone = false;
   /** A person has stopped the hub, and the client has needed none since. */
   #isAsleep = false;
+  /** The client has closed its end, and the hub has ended the session. */
+  #isDrained = false;
   /** Why no other hub would take the client either. */
   #refusal: string | undefined;
   #hasInputEnded = false;
@@ -64,7 +68,7 @@ class Attachment {
     this.#session = new AttachSession({
       toClient: (bytes) => this.#toClient(bytes),
       toHub: (bytes) => this.#toHub(bytes),
-      onMoved: () => this.#upstream?.stream.destroy(),
+      onMoved: () => this.#leaveHub(),
       onClosed: (because) => this.#closed(because),
     });
   }
@@ -94,6 +98,7 @@ class Attachment {
       stream.destroy();
       this.#hubGone();
     };
+    this.#leaveHub = over;
     stream.on('error', over);
     stream.once('end', over);
     stream.once('close', over);
@@ -106,6 +111,7 @@ class Attachment {
       filled: (byteLength) => session.fromHub(byteLength),
     });
     session.attached();
+    this.#input?.resume();
     if (this.#hasInputEnded) stream.end();
   }
 
@@ -137,6 +143,7 @@ class Attachment {
   /** The hub closes the session. The end of the stream follows. */
   #closed(because: string): void {
     if (because === 'stopped') this.#isAsleep = true;
+    else if (because === 'drained') this.#isDrained = true;
     else this.#refusal = 'the configuration says `hub: off`';
   }
 
@@ -150,7 +157,10 @@ class Attachment {
   #hubGone(): void {
     if (this.#hasLeft) return;
     this.#upstream = undefined;
-    this.#input?.resume();
+    if (this.#isDrained) {
+      this.#leave();
+      return;
+    }
     if (!this.#isAlone) this.#session.detached();
     if (this.#isAlone || (this.#hasInputEnded && this.#session.inFlight === 0)) {
       this.#leave();
@@ -158,12 +168,16 @@ class Attachment {
     }
     this.#shortLives = this.#options.now() - this.#attachedAt < SHORT_MS ? this.#shortLives + 1 : 0;
     this.#isAsleep &&= this.#session.inFlight === 0;
-    if (!this.#isAsleep) void this.#resume();
+    // What a sleeping client writes wakes it.
+    if (this.#isAsleep) this.#input?.resume();
+    else void this.#resume();
   }
 
   /** Goes on with the session at the next hub. */
   async #resume(): Promise<void> {
     this.#resumed += 1;
+    // What the client writes would have to be kept until there is a hub.
+    this.#input?.pause();
     const found = await this.#findNext();
     if (this.#hasLeft) return;
     if (found.kind === 'none') this.#serveAlone(found.because);
@@ -185,9 +199,15 @@ class Attachment {
     if (this.#hasLeft) return;
     this.#hasLeft = true;
     this.#upstream?.stream.destroy();
-    this.#options.output.write(NOTHING, () => this.#onLeft());
+    const tooLate = setTimeout(() => this.#onLeft(), READ_WITHIN_MS);
+    this.#options.output.write(NOTHING, () => {
+      clearTimeout(tooLate);
+      this.#onLeft();
+    });
   }
 }
 
+/** A client that leaves may take so long to read what was written for it. */
+const READ_WITHIN_MS = 3_000;
 const NOTHING = new Uint8Array(0);
 const DIES = `the shared process has died ${MAX_SHORT} times in a row soon after it took this client`;

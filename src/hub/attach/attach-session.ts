@@ -8,7 +8,7 @@ export interface AttachSessionOptions {
   readonly toClient: (bytes: Uint8Array) => boolean;
   /** Writes to the hub that is attached. */
   readonly toHub: (bytes: Uint8Array) => void;
-  /** Another hub serves from now on, and nothing is in flight on this one. */
+  /** Another hub serves from now on, and nothing is in flight on this one: call `detached` at once. */
   readonly onMoved: () => void;
   /** The hub has ended the session for good. */
   readonly onClosed: (because: string) => void;
@@ -23,7 +23,7 @@ export class AttachSession {
   readonly #lines: ClientLines;
   #frames: FrameReader;
   #unsettled = new UnsettledLines();
-  /** What the next hub must be told: the handshake, the log level, the subscriptions. By slots, in the order of sending. */
+  /** What the next hub must be told: the handshake, the log level, the subscriptions. By slots, in the order in which they were first sent. */
   readonly #kept = new Map<string, ClientLine>();
   /** Lines for the next hub. */
   #waiting: ClientLine[] = [];
@@ -62,6 +62,9 @@ export class AttachSession {
   /** The hub has sent so many bytes, which were written to `freeSpace`. */
   fromHub(byteLength: number): void {
     this.#frames.filled(byteLength);
+    if (!this.#isMoving || this.#unsettled.size > 0 || this.#frames.isWithinFrame) return;
+    this.#isMoving = false;
+    this.#options.onMoved();
   }
 
   /** A hub serves this client from now on. */
@@ -117,7 +120,6 @@ export class AttachSession {
         this.#answering = line;
         if (line === undefined) return false;
         this.#unsettled.settle(number);
-        if (this.#isMoving && this.#unsettled.size === 0) queueMicrotask(() => this.#move());
         return line.isReplay;
       },
       control: (kind, number, payload) => this.#control(kind, number, payload),
@@ -128,19 +130,14 @@ export class AttachSession {
   #control(kind: number, number: number, payload: string): void {
     if (kind === FRAME.keep) {
       const line = this.#unsettled.get(number);
-      // The latest line of a slot comes last, as the client has sent it.
-      this.#kept.delete(payload);
-      if (line !== undefined) this.#kept.set(payload, line);
+      // A slot keeps its place: if this hub dies within the replay, the next one still gets the handshake first.
+      if (line === undefined) this.#kept.delete(payload);
+      else this.#kept.set(payload, line);
     } else if (kind === FRAME.moved) {
       this.#isMoving = true;
-      this.#move();
     } else if (kind === FRAME.closed) {
       this.#options.onClosed(payload);
     }
-  }
-
-  #move(): void {
-    if (this.#isMoving && this.#unsettled.size === 0) this.#options.onMoved();
   }
 }
 

@@ -40,6 +40,11 @@ export class FrameReader {
     return this.#missing > 0 && !this.#isDropped;
   }
 
+  /** Whether a frame has begun and not ended. */
+  get isWithinFrame(): boolean {
+    return this.#missing > 0 || this.#begun > 0;
+  }
+
   /** Takes so many bytes, which were written to `freeSpace`. */
   filled(byteLength: number): void {
     const end = this.#begun + byteLength;

@@ -40,8 +40,9 @@ export function attachTo(folder: string, number: number, hello: Omit<Hello, 'wir
   try {
     token = readFileSync(files.token, 'latin1');
     waitMs = exists(files.ready) ? ANSWER_WITHIN_MS : FIRST_ANSWER_WITHIN_MS;
-  } catch {
-    return Promise.resolve({ kind: 'dead' });
+  } catch (error) {
+    // Without file descriptors, for example, nothing is known of the hub.
+    return Promise.resolve({ kind: DEAD.has(errorCode(error) ?? '') ? 'dead' : 'ended' });
   }
   return new Promise((resolve) => {
     const welcome = new WelcomeReader((line, rest) => {
@@ -102,7 +103,7 @@ export function attachTo(folder: string, number: number, hello: Omit<Hello, 'wir
   });
 }
 
-const DEAD = new Set(['ECONNREFUSED', 'ENOENT', 'ENOTSOCK']);
+const DEAD = new Set(['ECONNREFUSED', 'ENOENT', 'ENOTDIR', 'ENOTSOCK']);
 
 /** Reads one short line, and hands on what comes after it. */
 class WelcomeReader implements ByteReader {

@@ -1,5 +1,5 @@
 import { spawn } from 'node:child_process';
-import { closeSync, constants, openSync } from 'node:fs';
+import { accessSync, closeSync, constants, openSync } from 'node:fs';
 import type { Server } from 'node:net';
 import { homedir } from 'node:os';
 import { join } from 'node:path';
@@ -33,7 +33,7 @@ export function startHub({ number, listener }: Claim, options: StartHubOptions):
   try {
     const [command = process.execPath, ...first] = program;
     const child = spawn(command, [...first, 'hub', 'serve', '--place', join(folder, String(number)), ...args], {
-      cwd: homedir(),
+      cwd: workingFolder(folder),
       env: environment,
       detached: true,
       windowsHide: true,
@@ -45,6 +45,17 @@ export function startHub({ number, listener }: Claim, options: StartHubOptions):
   } finally {
     listener.close();
     if (log !== undefined) closeSync(log);
+  }
+}
+
+/** A process cannot be started in a folder that does not exist, such as the home folder of a user without one. */
+function workingFolder(folder: string): string {
+  const home = homedir();
+  try {
+    accessSync(home, constants.X_OK);
+    return home;
+  } catch {
+    return folder;
   }
 }
 

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import type { ReplyChannel } from '../../downstream/transport.js';
 import { isString, readString, valuesAt } from '../../json/json-text.js';
 import { type SplicedMessage, splicedLength } from '../../json/splice.js';
@@ -9,6 +10,8 @@ import { type Closing, FRAME, type FrameKind, frameHeader, lineAfter } from '../
 /** All of them are declared to every client of the merged lists. */
 const LIST_CHANGES = ['tools', 'prompts', 'resources'].map((list) => `notifications/${list}/list_changed`);
 const NOTHING = new Uint8Array(0);
+/** More server requests than a person answers in a year. The ids of a thousand hubs fit into 32 bits with a sign. */
+const REQUESTS_PER_HUB = 2 ** 20;
 const START = { start: 0, end: 0 };
 /** Of the newline that ends every message. */
 const NEWLINE_BYTES = 1;
@@ -19,13 +22,20 @@ const NEWLINE_BYTES = 1;
  */
 export class HubFraming {
   readonly #sink: MessageSink;
-  readonly #isResumed: boolean;
+  /** How many hubs served the client before. It has the lists of the last one. */
+  readonly #resumed: number;
   #lastLine = 0;
+  #hasHandshake = false;
+  #hasEnded = false;
 
-  /** `isResumed`: another hub served the client before, and the client has the lists of that one. */
-  constructor(sink: MessageSink, isResumed: boolean) {
+  constructor(sink: MessageSink, resumed: number) {
     this.#sink = sink;
-    this.#isResumed = isResumed;
+    this.#resumed = resumed;
+  }
+
+  /** A late answer to a request of an earlier hub must not be taken for the answer to one of this hub. */
+  get firstRequestId(): number {
+    return 1 + this.#resumed * REQUESTS_PER_HUB;
   }
 
   /** For messages that settle no line. */
@@ -38,9 +48,13 @@ export class HubFraming {
     this.#control(FRAME.moved, 0, '');
   }
 
-  /** Tells the attach process why the session ends. */
-  closed(because: Closing): void {
-    this.#control(FRAME.closed, 0, because);
+  /**
+   * The session ends, and the attach process is told why. What is cancelled from now on is not settled: the attach process
+   * answers it, or the next hub does.
+   */
+  end(because?: Closing): void {
+    if (because !== undefined) this.#control(FRAME.closed, 0, because);
+    this.#hasEnded = true;
   }
 
   /** The channel for the answer to the client's next line. */
@@ -50,7 +64,9 @@ export class HubFraming {
     if (message !== undefined && message.kind !== 'rejected' && message.kind !== 'response') this.#keep(message, line);
     return new LineReply(pipe, {
       answer: (answer, source) => this.#send(answer, source, line),
-      settle: () => this.#settle(line),
+      settle: () => {
+        if (!this.#hasEnded) this.#settle(line);
+      },
     });
   };
 
@@ -91,10 +107,14 @@ export class HubFraming {
   #keep(message: Exclude<Envelope, { kind: 'response' }>, line: number): void {
     switch (message.method) {
       case METHODS.initialized:
-        if (this.#isResumed) this.#announceLists();
+        if (this.#resumed > 0) this.#announceLists();
         this.#control(FRAME.keep, line, message.method);
         break;
       case METHODS.initialize:
+        // Further ones are refused.
+        if (!this.#hasHandshake) this.#control(FRAME.keep, line, message.method);
+        this.#hasHandshake = true;
+        break;
       case METHODS.setLevel:
         this.#control(FRAME.keep, line, message.method);
         break;
@@ -111,7 +131,9 @@ export class HubFraming {
 
 function subscriptionSlot({ bytes, params }: Exclude<Envelope, { kind: 'response' }>): string {
   const [uri] = params === undefined ? [] : valuesAt(bytes, params, ['uri']);
-  return `subscription ${uri !== undefined && isString(bytes, uri) ? readString(bytes, uri) : ''}`;
+  const text = uri !== undefined && isString(bytes, uri) ? readString(bytes, uri) : '';
+  // A URI may be of any length, but frames of control are small.
+  return `subscription ${createHash('sha256').update(text).digest('base64url')}`;
 }
 
 interface Line {

@@ -15,6 +15,8 @@ export interface HubClientsOptions
   readonly clock: Clock;
   /** Clients beyond this number are refused. */
   readonly maxClients: () => number;
+  /** Calls back when a client that has sent its last request has had enough time for the answers. */
+  readonly limitDrain: (client: Pick<StdioTransport, 'inFlight'>, giveUp: () => void) => Cancel;
   readonly onUnread: (client: Hello, unwrittenBytes: number) => void;
   /** Called when the number of clients has changed. */
   readonly onChange: () => void;
@@ -28,15 +30,19 @@ export interface HubClient {
   readonly transport: StdioTransport;
 }
 
-/** How long a client that has sent its last request still gets answers. */
-const DRAIN_MS = 2_000;
+interface OpenSession {
+  readonly framing: HubFraming;
+  /** Ends the session, and tells the client why. */
+  close(because?: Closing): void;
+}
+
 /** How long a client may take to read what ends its session. */
 const LAST_WORDS_MS = 1_000;
 
 /** The clients that are attached to this hub, each with a session of its own. */
 export class HubClients {
   readonly #options: HubClientsOptions;
-  readonly #clients = new Map<HubClient, HubFraming>();
+  readonly #clients = new Map<HubClient, OpenSession>();
   #hasMoved = false;
 
   constructor(options: HubClientsOptions) {
@@ -53,15 +59,19 @@ export class HubClients {
 
   /** Opens the session of a client, or returns why it cannot be had. */
   open(hello: Hello, { stream, reader, welcome }: HubPeer): Refusal | undefined {
-    const { clock, maxClients, onUnread, onChange, ...shared } = this.#options;
+    const { clock, maxClients, limitDrain, onUnread, onChange, ...shared } = this.#options;
     if (this.#clients.size >= maxClients()) return 'full';
     welcome();
     let framing: HubFraming | undefined;
+    const close = (because?: Closing) => {
+      framing?.end(because);
+      transport.close();
+    };
     let cancelDrain: Cancel = () => {};
     const end = () => {
       if (!this.#clients.delete(client)) return;
       cancelDrain();
-      endStream(stream, clock);
+      endStream(stream, transport, clock);
       onChange();
     };
     const { environment, folder } = hello;
@@ -75,11 +85,11 @@ export class HubClients {
         return stream;
       },
       framing: (sink): Framing => {
-        framing = new HubFraming(sink, hello.resumed > 0);
+        framing = new HubFraming(sink, hello.resumed);
         return framing;
       },
       onInputEnd: () => {
-        cancelDrain = clock.schedule(DRAIN_MS, () => transport.close());
+        cancelDrain = limitDrain(transport, () => close('drained'));
       },
       onEnd: end,
       onUnread: (unwrittenBytes) => {
@@ -88,7 +98,7 @@ export class HubClients {
       },
     });
     const client: HubClient = { hello, since: clock.now(), transport };
-    if (framing !== undefined) this.#clients.set(client, framing);
+    if (framing !== undefined) this.#clients.set(client, { framing, close });
     stream.once('close', () => transport.close());
     if (this.#hasMoved) framing?.moved();
     onChange();
@@ -99,28 +109,24 @@ export class HubClients {
   move(): void {
     if (this.#hasMoved) return;
     this.#hasMoved = true;
-    for (const framing of this.#clients.values()) framing.moved();
+    for (const { framing } of this.#clients.values()) framing.moved();
   }
 
   /** Makes all clients attach again, with a new hello, as soon as nothing is in flight. */
   reattach(): void {
-    for (const framing of this.#clients.values()) framing.moved();
+    for (const { framing } of this.#clients.values()) framing.moved();
   }
 
   /** Ends all sessions. Without a reason, the clients start another hub at once. */
   close(because?: Closing): void {
-    for (const [{ transport }, framing] of this.#clients) {
-      if (because !== undefined) framing.closed(because);
-      transport.close();
-    }
+    for (const session of this.#clients.values()) session.close(because);
   }
 }
 
 /** Ends the connection once everything is written, or the client has had time to read. */
-function endStream(stream: Duplex, clock: Clock): void {
+function endStream(stream: Duplex, transport: StdioTransport, clock: Clock): void {
+  if (stream.closed) return;
   const cancel = clock.schedule(LAST_WORDS_MS, () => stream.destroy());
-  stream.end(() => {
-    cancel();
-    stream.destroy();
-  });
+  stream.once('close', cancel);
+  transport.whenAllWritten(() => stream.end(() => stream.destroy()));
 }

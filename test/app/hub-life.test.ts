@@ -1,0 +1,64 @@
+import { describe, expect, it } from 'vitest';
+import { HubLife } from '../../src/app/hub-life.js';
+import { FakeClock } from '../support/fake-clock.js';
+import { flush } from '../support/wire.js';
+
+function living(hubIdleMs = 1_000) {
+  const clock = new FakeClock();
+  const life = new HubLife(clock);
+  const ends: string[] = [];
+  void life.over.then(() => ends.push('over'));
+  void life.unused.then(() => ends.push('unused'));
+  const begin = () => life.begin(() => ({ hub: 'auto', hubIdleMs, hubClients: 8 }));
+  return { clock, life, ends, begin };
+}
+
+describe('the life of a hub', () => {
+  it('ends when the last client has been gone for the idle time, and no client is taken from then on', async () => {
+    const { clock, life, ends, begin } = living();
+    life.clientsChanged(1);
+    begin();
+    clock.advance(5_000);
+    life.clientsChanged(0);
+    clock.advance(999);
+    life.clientsChanged(1);
+    clock.advance(5_000);
+    life.clientsChanged(0);
+    clock.advance(999);
+    await flush();
+    expect([ends, life.refusal]).toEqual([[], undefined]);
+    clock.advance(1);
+    await flush();
+    expect([ends, life.refusal]).toEqual([['over'], 'ending']);
+  });
+
+  it('has no end without clients if the idle time is 0', async () => {
+    const { clock, life, ends, begin } = living(0);
+    life.clientsChanged(1);
+    begin();
+    life.clientsChanged(0);
+    clock.advance(10 ** 9);
+    await flush();
+    expect(ends).toEqual(['unused']);
+  });
+
+  it('is told if no client comes at all', async () => {
+    const { clock, ends } = living();
+    clock.advance(30_000);
+    await flush();
+    expect(ends).toEqual(['unused']);
+  });
+
+  it('ends with its last client when another hub takes over, and takes none meanwhile', async () => {
+    const { life, ends, begin } = living();
+    begin();
+    life.clientsChanged(2);
+    life.endAfterClients();
+    life.clientsChanged(1);
+    await flush();
+    expect([ends, life.refusal]).toEqual([[], 'ending']);
+    life.clientsChanged(0);
+    await flush();
+    expect(ends).toEqual(['over']);
+  });
+});

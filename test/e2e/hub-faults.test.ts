@@ -1,0 +1,222 @@
+import { spawn } from 'node:child_process';
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterEach, describe, expect, it } from 'vitest';
+import { CLI, type Message } from '../support/gateway-process.js';
+import { HubPlace } from '../support/hub-place.js';
+import { until } from '../support/processes.js';
+
+const places: HubPlace[] = [];
+
+function shared(...[options]: ConstructorParameters<typeof HubPlace>): HubPlace {
+  const place = new HubPlace(options);
+  places.push(place);
+  return place;
+}
+
+afterEach(async () => {
+  for (const place of places.splice(0)) await place.dispose();
+});
+
+const LAB = { servers: { lab: {} } };
+
+async function textOf(answer: Promise<{ message: Message }>): Promise<string> {
+  return (await answer).message.result.content[0].text;
+}
+
+function toolsCall(id: number, name: string, args: Message = {}): string {
+  return JSON.stringify({ jsonrpc: '2.0', id, method: 'tools/call', params: { name, arguments: args } });
+}
+
+describe('a hub that is killed', () => {
+  it('leaves its clients to the next one, which takes no late answer for its own', async () => {
+    const place = shared(LAB);
+    const [one, other] = [await place.client({}, { handshake: false }), await place.client()];
+    await one.initialize('2025-11-25', { roots: {} });
+    await one.listTools();
+    const killed = place.hubPid;
+    void one.call('lab__ask', { method: 'roots/list' });
+    const lost = one.call('lab__wait', { delayMs: 600_000 });
+    const asked = (count: number) => until('a server request', () => one.notifications('roots/list').length === count);
+    await asked(1);
+    process.kill(killed, 'SIGKILL');
+    expect((await lost).message.result).toMatchObject({
+      isError: true,
+      _meta: { 'trunkline/failure': { reason: 'hub_exited', outcome: 'unknown' } },
+    });
+    // The next hub says so when it has taken over.
+    await until('the next hub', () => other.notifications('notifications/tools/list_changed').length > 0);
+    expect(await textOf(other.call('lab__wait', { delayMs: 0, marker: 'again' }))).toBe('again');
+    expect(place.hubPid).not.toBe(killed);
+
+    const answer = one.call('lab__ask', { method: 'roots/list' });
+    await asked(2);
+    const [first, second] = one.notifications('roots/list').map(({ message }) => message.id);
+    one.send(JSON.stringify({ jsonrpc: '2.0', id: first, result: { roots: ['late'] } }));
+    one.send(JSON.stringify({ jsonrpc: '2.0', id: second, result: { roots: ['right'] } }));
+    expect(await textOf(answer)).toContain('right');
+    expect(readdirSync(place.hubFolder).filter((name) => /^\d+$/.test(name))).toEqual(['1', '2']);
+  });
+});
+
+describe('a hub that ends by SIGTERM', () => {
+  it('is replaced when a client needs one, and calls in flight are answered', async () => {
+    const place = shared(LAB);
+    const client = await place.client();
+    await client.listTools();
+    const ended = place.hubPid;
+    const lost = client.call('lab__wait', { delayMs: 600_000 });
+    // An answer to a later message shows that the hub has the call.
+    await client.call('lab__wait', { delayMs: 0, marker: 'sent' });
+    process.kill(ended, 'SIGTERM');
+    expect((await lost).message.result).toMatchObject({ isError: true });
+    expect(await textOf(client.call('lab__wait', { delayMs: 0, marker: 'again' }))).toBe('again');
+    await until('the first hub ends', () => !place.hubPids.includes(ended));
+    expect(place.hubPid).not.toBe(ended);
+  });
+});
+
+describe('a hub that is stopped by SIGSTOP', () => {
+  it('keeps its clients, while a new client is served alone and no second hub is started', async () => {
+    const place = shared(LAB);
+    const before = await place.client();
+    await before.listTools();
+    process.kill(place.hubPid, 'SIGSTOP');
+    const waiting = before.call('lab__wait', { delayMs: 0, marker: 'late' });
+    const alone = await place.client();
+    expect(await textOf(alone.call('lab__wait', { delayMs: 0, marker: 'alone' }))).toBe('alone');
+    expect(place.hubPids).toHaveLength(1);
+    process.kill(place.hubPid, 'SIGCONT');
+    expect(await textOf(waiting)).toBe('late');
+  });
+});
+
+describe('a hub that fails at every start', () => {
+  it('is started three times, and then the client serves itself', async () => {
+    const place = shared(LAB);
+    const preload = join(place.folder, 'fail.cjs');
+    mkdirSync(place.folder, { recursive: true });
+    writeFileSync(preload, "if (process.argv.includes('--place')) process.exit(1);");
+    const client = await place.client({ env: { NODE_OPTIONS: `--require ${preload}` } });
+    expect(await textOf(client.call('lab__wait', { delayMs: 0, marker: 'alone' }))).toBe('alone');
+    expect(place.hubPids).toEqual([]);
+    expect(readdirSync(place.hubFolder).filter((name) => /^\d+$/.test(name))).toEqual(['1', '2', '3']);
+  });
+});
+
+describe('a hub that may not serve a client', () => {
+  it('is not started with `hub: off`, and takes as many clients as `hubClients` says', async () => {
+    const off = shared({ ...LAB, gateway: { hub: 'off' } });
+    await (await off.client()).listTools();
+    expect(off.hubPids).toEqual([]);
+
+    const full = shared({ ...LAB, gateway: { hubClients: 1 } });
+    await (await full.client()).listTools();
+    await (await full.client()).listTools();
+    await until('two servers', () => full.serverPids('lab.mjs').length === 2);
+    expect(full.hubPids).toHaveLength(1);
+  });
+});
+
+describe('a client of a hub', () => {
+  it('that closes stdin at once gets the answers of a server that starts slowly', async () => {
+    const place = shared({ servers: { lab: { args: ['slow=3000'] } } });
+    const client = await place.client();
+    const answer = client.call('lab__wait', { delayMs: 0, marker: 'late' });
+    const code = client.end();
+    expect(await textOf(answer)).toBe('late');
+    expect(await code).toBe(0);
+  });
+
+  it('that is killed within a line is forgotten with its calls, and the hub ends when it is idle', async () => {
+    const place = shared({ ...LAB, gateway: { hubIdle: '100ms' } });
+    const client = await place.client();
+    await client.listTools();
+    client.send(toolsCall(900, 'lab__wait', { delayMs: 600_000 }));
+    client.send('{"jsonrpc":"2.0","id":901,"method":"tools/call",'.repeat(2));
+    client.kill('SIGKILL');
+    await until('the hub ends', () => place.hubPids.length === 0);
+    // A hub that has ended in order is replaced by the next client.
+    expect(await (await place.client()).listTools()).not.toEqual([]);
+    expect(place.hubPids).toHaveLength(1);
+  });
+
+  it('that ends by SIGTERM leaves the hub to others', async () => {
+    const place = shared(LAB);
+    const [one, other] = [await place.client(), await place.client()];
+    one.kill('SIGTERM');
+    expect(await one.exited).toBe(0);
+    expect(await textOf(other.call('lab__wait', { delayMs: 0, marker: 'here' }))).toBe('here');
+  });
+
+  it('sends and gets messages of 10 MiB, and batches', async () => {
+    const place = shared(LAB);
+    const client = await place.client({}, { handshake: false });
+    await client.initialize('2025-03-26');
+    await client.listTools();
+    const bytes = 10 * 1024 * 1024;
+    const marker = 'm'.repeat(bytes);
+    expect((await textOf(client.call('lab__wait', { delayMs: 0, marker }))) === marker).toBe(true);
+    expect(await textOf(client.call('lab__big', { bytes }))).toHaveLength(bytes);
+    client.forget();
+    client.send(
+      `[${toolsCall(801, 'lab__wait', { delayMs: 0, marker: 'x' })},{"jsonrpc":"2.0","id":802,"method":"ping"}]`,
+    );
+    await until('the answer to the batch', () => client.received.length === 1);
+    const answers = client.received[0]?.message as unknown as Message[];
+    expect(answers.map(({ id }) => id).sort()).toEqual([801, 802]);
+  });
+
+  it('that reads nothing delays no other, loses no answer without a word, and goes on when it reads again', async () => {
+    const place = shared(LAB);
+    const [silent, other] = [await place.client({ mayBreak: true }), await place.client()];
+    await silent.listTools();
+    silent.pauseReading();
+    const answers = Array.from({ length: 12 }, () => silent.call('lab__big', { bytes: 10 * 1024 * 1024 }));
+    for (let count = 0; count < 50; count += 1)
+      expect(await textOf(other.call('lab__wait', { delayMs: 0, marker: `${count}` }))).toBe(`${count}`);
+    silent.resumeReading();
+    const texts = await Promise.all(answers.map((answer) => textOf(answer)));
+    for (const text of texts)
+      expect(text).toMatch(/^x{10485760}$|^Trunkline was restarted while this call was in flight/);
+    expect(await textOf(silent.call('lab__wait', { delayMs: 0, marker: 'on' }))).toBe('on');
+  });
+});
+
+describe('the process of a hub', () => {
+  it('has no marks of an outer Trunkline, is in a session of its own, and ignores the end of a terminal', async () => {
+    const place = shared(LAB);
+    const client = await place.client({ env: { TRUNKLINE_FAMILY_outer: '1' } });
+    await client.listTools();
+    const pid = place.hubPid;
+    expect(readFileSync(`/proc/${pid}/environ`, 'utf8')).not.toContain('TRUNKLINE_FAMILY');
+    const [, , , session] = readFileSync(`/proc/${pid}/stat`, 'latin1').split(') ')[1]?.split(' ') ?? [];
+    expect(Number(session)).toBe(pid);
+    process.kill(pid, 'SIGHUP');
+    expect(await textOf(client.call('lab__wait', { delayMs: 0, marker: 'here' }))).toBe('here');
+    expect(place.hubPid).toBe(pid);
+  });
+
+  it('answers a client that is a shell pipe', async () => {
+    const place = shared(LAB);
+    const first = await place.client();
+    await first.listTools();
+    const lines = [
+      '{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"test","version":"1"}}}',
+      '{"jsonrpc":"2.0","method":"notifications/initialized"}',
+      toolsCall(2, 'lab__wait', { delayMs: 50, marker: 'piped' }),
+    ];
+    const env = { ...process.env, TRUNKLINE_HUB: 'auto', TRUNKLINE_HUB_DIR: place.hubs };
+    const data = { XDG_DATA_HOME: join(place.folder, 'data') };
+    const child = spawn(process.execPath, [CLI, '--config', first.file], { env: { ...env, ...data } });
+    let output = '';
+    child.stdout.on('data', (chunk) => {
+      output += chunk;
+    });
+    const ended = new Promise((resolve) => child.once('close', resolve));
+    child.stdin.end(`${lines.join('\n')}\n`);
+    expect(await ended).toBe(0);
+    expect(output).toContain('"text":"piped"');
+    expect(place.serverPids('lab.mjs')).toHaveLength(1);
+  });
+});

@@ -1,0 +1,48 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { isNewer } from '../../src/hub/attach/version-order.js';
+import { FRAME, frameHeader, kindOf, lengthOf, lineAfter, readUint32 } from '../../src/hub/wire.js';
+
+describe('the header of a frame', () => {
+  it('is read as it was written, for every kind, line and length', () => {
+    const kinds = fc.constantFrom(...Object.values(FRAME));
+    const lines = fc.integer({ min: 0, max: 2 ** 32 - 1 });
+    fc.assert(
+      fc.property(kinds, lines, fc.integer({ min: 0, max: 2 ** 28 - 1 }), (kind, line, length) => {
+        const header = frameHeader(kind, line, length);
+        const first = readUint32(header, 0);
+        expect([kindOf(first), lengthOf(first), readUint32(header, 4)]).toEqual([kind, length, line]);
+      }),
+    );
+  });
+
+  it('is refused for a payload whose length does not fit', () => {
+    expect(() => frameHeader(FRAME.message, 1, 2 ** 28)).toThrow(RangeError);
+  });
+});
+
+describe('the numbers of lines', () => {
+  it('begin again at 1 after the last that fits, since 0 is no line', () => {
+    expect([lineAfter(0), lineAfter(1), lineAfter(2 ** 32 - 2), lineAfter(2 ** 32 - 1)]).toEqual([
+      1,
+      2,
+      2 ** 32 - 1,
+      1,
+    ]);
+  });
+});
+
+describe('a version', () => {
+  it.each([
+    ['1.2.3', '1.2.2', true],
+    ['1.10.0', '1.9.9', true],
+    ['2.0.0', '1.99.99', true],
+    ['1.2.3', '1.2.3', false],
+    ['1.2.2', '1.2.3', false],
+    ['1.2.3-beta.2', '1.2.3-beta.1', false],
+    ['1.2.4-beta.1', '1.2.3', true],
+    ['nonsense', '1.2.3', false],
+  ])('%s after %s: %s', (version, than, expected) => {
+    expect(isNewer(version, than)).toBe(expected);
+  });
+});
