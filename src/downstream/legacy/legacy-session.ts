@@ -77,6 +77,7 @@ class LegacySession implements DownstreamClient, EraSession {
   #gatewaySession: GatewaySession | undefined;
   #phase: 'new' | 'initialized' | 'open' | 'closed' = 'new';
   #revision: string | undefined;
+  #profile: HandshakeProfile | undefined;
 
   constructor(options: LegacyEraOptions, transport: TransportSession) {
     this.#options = options;
@@ -91,6 +92,10 @@ class LegacySession implements DownstreamClient, EraSession {
 
   get revision(): string | undefined {
     return this.#revision;
+  }
+
+  get profile(): HandshakeProfile | undefined {
+    return this.#profile;
   }
 
   get takesPings(): boolean {
@@ -205,6 +210,7 @@ class LegacySession implements DownstreamClient, EraSession {
     }
     this.#phase = 'initialized';
     const profile = readProfile(request);
+    this.#profile = profile;
     if (this.#transport.server === undefined) this.#serverRequests.declare(profile.capabilities);
     const gatewaySession = gateway.open(this, { profile, server: this.#transport.server });
     this.#gatewaySession = gatewaySession;
