@@ -24,7 +24,6 @@ export type NotAttached = { readonly because: string | undefined } | undefined;
 export async function attach(options: GlobalOptions): Promise<NotAttached> {
   let configFile: string;
   let names: string[];
-  let folder: string;
   try {
     configFile = new ConfigPlace(options).file;
     const text = readConfigText(configFile);
@@ -34,19 +33,13 @@ export async function attach(options: GlobalOptions): Promise<NotAttached> {
     // Whoever serves the client finds out again, and says so.
     return { because: undefined };
   }
+  let folder: string;
   try {
-    const hubsFolder = process.env.TRUNKLINE_HUB_DIR;
-    folder = hubFolder({ configFile, dataFolder: userDataFolder(), hubsFolder });
+    folder = folderOfHub(configFile);
   } catch (error) {
     return { because: error instanceof Error ? error.message : String(error) };
   }
-  const start = (claim: Claim) =>
-    startHub(claim, {
-      folder,
-      program: [process.execPath, ...process.execArgv, process.argv[1] ?? ''],
-      args: ['--config', configFile, ...loggingArgs(options)],
-      environment: hubEnvironment(names),
-    });
+  const start = hubStarter(options, { configFile, folder, names });
   const find = (resumed: number) => findHub({ folder, hello: helloOf(names, resumed), start });
   const found = await find(0);
   if (found.kind === 'none') return { because: found.because };
@@ -64,6 +57,25 @@ export async function attach(options: GlobalOptions): Promise<NotAttached> {
   return undefined;
 }
 
+/** The folder of the hub of this configuration file. Throws if no folder can be used; the message is a phrase. */
+export function folderOfHub(configFile: string): string {
+  return hubFolder({ configFile, dataFolder: userDataFolder(), hubsFolder: process.env.TRUNKLINE_HUB_DIR });
+}
+
+/** Returns what starts the process of a hub. `names` are the variables that the configuration names. */
+export function hubStarter(
+  options: GlobalOptions,
+  { configFile, folder, names }: { configFile: string; folder: string; names: readonly string[] },
+): (claim: Claim) => void {
+  return (claim) =>
+    startHub(claim, {
+      folder,
+      program: [process.execPath, ...process.execArgv, process.argv[1] ?? ''],
+      args: ['--config', configFile, ...loggingArgs(options)],
+      environment: hubEnvironment(names),
+    });
+}
+
 /**
  * Starts a hub of this version beside an older one, whose clients move to it when they have nothing in flight. The older
  * one serves on if that fails.
@@ -77,11 +89,11 @@ async function startSuccessor(folder: string, number: number, start: (claim: Cla
 const SAYS_OFF = /(?:^|[\s{,])["']?hub["']?\s*:\s*["']?off\b/;
 
 /** The names of all variables that the text refers to. */
-function namesIn(text: string): string[] {
+export function namesIn(text: string): string[] {
   return [...new Set([...text.matchAll(/\$\{([A-Za-z_][A-Za-z0-9_]*)/g)].map(([, name = '']) => name))];
 }
 
-function helloOf(names: readonly string[], resumed: number): Omit<Hello, 'wire' | 'token'> {
+export function helloOf(names: readonly string[], resumed: number): Omit<Hello, 'wire' | 'token'> {
   const { env } = process;
   const environment = Object.fromEntries(
     names.flatMap((name) => {
