@@ -23,7 +23,6 @@ export type NotAttached = { readonly because: string | undefined } | undefined;
  */
 export async function attach(options: GlobalOptions): Promise<NotAttached> {
   let configFile: string;
-  let folder: string;
   try {
     configFile = new ConfigPlace(options).file;
     const text = readConfigText(configFile);
@@ -32,19 +31,13 @@ export async function attach(options: GlobalOptions): Promise<NotAttached> {
     // Whoever serves the client finds out again, and says so.
     return { because: undefined };
   }
+  let folder: string;
   try {
-    const hubsFolder = process.env.TRUNKLINE_HUB_DIR;
-    folder = hubFolder({ configFile, dataFolder: userDataFolder(), hubsFolder });
+    folder = folderOfHub(configFile);
   } catch (error) {
     return { because: error instanceof Error ? error.message : String(error) };
   }
-  const start = (claim: Claim) =>
-    startHub(claim, {
-      folder,
-      program: [process.execPath, ...process.execArgv, process.argv[1] ?? ''],
-      args: ['--config', configFile, ...loggingArgs(options)],
-      environment: hubEnvironment(namesIn(configFile)),
-    });
+  const start = hubStarter(options, { configFile, folder });
   const find = (resumed: number) => findHub({ folder, hello: helloOf(configFile, resumed), start });
   const found = await find(0);
   if (found.kind === 'none') return { because: found.because };
@@ -68,6 +61,25 @@ export async function attach(options: GlobalOptions): Promise<NotAttached> {
 }
 
 const SIGNALS = ['SIGTERM', 'SIGINT', 'SIGHUP'] as const;
+
+/** The folder of the hub of this configuration file. Throws if no folder can be used; the message is a phrase. */
+export function folderOfHub(configFile: string): string {
+  return hubFolder({ configFile, dataFolder: userDataFolder(), hubsFolder: process.env.TRUNKLINE_HUB_DIR });
+}
+
+/** Returns what starts the process of a hub. */
+export function hubStarter(
+  options: GlobalOptions,
+  { configFile, folder }: { readonly configFile: string; readonly folder: string },
+): (claim: Claim) => void {
+  return (claim) =>
+    startHub(claim, {
+      folder,
+      program: [process.execPath, ...process.execArgv, process.argv[1] ?? ''],
+      args: ['--config', configFile, ...loggingArgs(options)],
+      environment: hubEnvironment(namesIn(configFile)),
+    });
+}
 
 /**
  * Starts a hub of this version beside an older one, whose clients move to it when they have nothing in flight. The older
@@ -93,7 +105,7 @@ function namesIn(configFile: string): string[] {
   return [...new Set([...text.matchAll(/\$\{([A-Za-z_][A-Za-z0-9_]*)/g)].map(([, name = '']) => name))];
 }
 
-function helloOf(configFile: string, resumed: number): Omit<Hello, 'wire' | 'token'> {
+export function helloOf(configFile: string, resumed: number): Omit<Hello, 'wire' | 'token'> {
   const { env } = process;
   const environment = Object.fromEntries(
     namesIn(configFile).flatMap((name) => {

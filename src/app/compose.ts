@@ -7,7 +7,7 @@ import { Gateway, type GatewaySettings } from '../gateway/gateway.js';
 import type { Backend } from '../gateway/registry/backend.js';
 import type { PoolChange } from '../gateway/registry/backend-pool.js';
 import { createRestartTool, type OwnTool, type VisibleBackends } from '../gateway/status/own-tool.js';
-import type { StatusFacts } from '../gateway/status/status-facts.js';
+import type { ServiceFacts, StatusFacts } from '../gateway/status/status-facts.js';
 import { createStatusTool } from '../gateway/status/status-tool.js';
 import { SharedLimit } from '../io/shared-limit.js';
 import type { ClientProfile } from '../mcp/client-profile.js';
@@ -52,6 +52,8 @@ export interface ComposeOptions {
   readonly hasManyConnections?: boolean;
   /** The report about a configuration file that is rejected as a whole. */
   readonly configFault?: string;
+  /** How the clients are served, if the status should say so. */
+  readonly service?: () => ServiceFacts | undefined;
 }
 
 /** Client profile for a server process that all clients share: everything that the gateway can route to one of them. */
@@ -74,6 +76,10 @@ export interface Composition {
   /** Loads the rest of the code, which serving calls may need. Call it after `start`. */
   prepare(): Promise<void>;
   status(): StatusFacts;
+  /** Reads what all processes use now, for the status that is asked for next. */
+  readUsage(): Promise<void>;
+  /** Restarts all processes of a server. Returns whether there is one. */
+  restart(key: string): boolean;
   /** Applies another configuration; servers that it does not change keep running. */
   change(config: Config): Changed;
   /** Reports a file with mistakes and changes nothing else. Returns false when the same report was given before. */
@@ -98,6 +104,7 @@ export function compose(options: ComposeOptions): Composition {
     runFolder,
     packages,
     configFault,
+    service = () => undefined,
     secrets = new KnownSecrets(),
     secret,
     onSealed = () => {},
@@ -146,6 +153,7 @@ export function compose(options: ComposeOptions): Composition {
     startedAt,
     version: VERSION,
     config: activeConfig.facts,
+    service: service(),
     redact,
     waiting,
     partialFrames: unfinishedLines.memory,
@@ -226,6 +234,16 @@ export function compose(options: ComposeOptions): Composition {
       const oldest = [...gateway.pool.keys].flatMap((key) => gateway.pool.of(key).slice(0, 1));
       const backends = new Map<string, Backend>(oldest.map((backend) => [backend.key, backend]));
       return statusOf({ backends, catalogs: gateway.catalogs });
+    },
+    readUsage: async () => {
+      const backends = [...gateway.pool.keys].flatMap((key) => gateway.pool.of(key));
+      const pids = backends.flatMap((backend) => instances.factsOf(backend).lifecycle?.pid ?? []);
+      await Promise.all(pids.map((pid) => resources?.refresh(pid)));
+    },
+    restart: (key) => {
+      const running = gateway.pool.of(key).filter((backend) => instances.factsOf(backend).lifecycle !== undefined);
+      for (const { id } of running) instances.restart(id);
+      return running.length > 0;
     },
     change: (next) => {
       const { notice, config: before } = activeConfig;

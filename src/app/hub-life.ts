@@ -1,5 +1,5 @@
 import type { GatewayConfig } from '../config/config.js';
-import type { Refusal } from '../hub/wire.js';
+import type { Closing, Refusal } from '../hub/wire.js';
 import type { Cancel, Clock } from '../timing/clock.js';
 
 type Settings = Pick<GatewayConfig, 'hub' | 'hubIdleMs' | 'hubClients'>;
@@ -12,6 +12,7 @@ export class HubLife {
   readonly #clock: Pick<Clock, 'schedule'>;
   #settings: () => Settings | undefined = () => undefined;
   #refusal: Refusal | undefined;
+  #closing: Closing | undefined;
   #clients = 0;
   #cancelIdle: Cancel = () => {};
   #onOver: () => void = () => {};
@@ -38,6 +39,11 @@ export class HubLife {
     return this.#refusal;
   }
 
+  /** What the clients that are still there are told at the end; `undefined` if they need another hub at once. */
+  get closing(): Closing | undefined {
+    return this.#closing;
+  }
+
   /** The configuration is read. */
   begin(settings: () => Settings): void {
     this.#settings = settings;
@@ -59,6 +65,12 @@ export class HubLife {
   end(because: Refusal): void {
     this.#refusal = because;
     this.#onOver();
+  }
+
+  /** A person ends the hub. Its clients need no other one until they have something to send. */
+  stop(): void {
+    this.#closing = 'stopped';
+    this.end('ending');
   }
 
   /** Ends the hub once its last client has left. */

@@ -6,7 +6,6 @@ import { serveControl } from '../hub/server/control-connection.js';
 import { HubListener, removeLeftovers } from '../hub/server/hub-listener.js';
 import { VERSION } from '../version.js';
 import type { GlobalOptions } from './global-options.js';
-import { hubCommands } from './hub-commands.js';
 import { HubLife } from './hub-life.js';
 import { createPlatform } from './platform.js';
 import { type RunningHub, serveHub } from './serve-hub.js';
@@ -25,13 +24,25 @@ export async function runHub(options: GlobalOptions, { place, descriptor }: HubP
   const platform = createPlatform();
   const life = new HubLife(platform.clock);
   const folder = dirname(place);
+  const startedAt = platform.clock.now();
+  let runningHub: RunningHub | undefined;
   let onRunning: (hub: RunningHub) => void = () => {};
   const running = new Promise<RunningHub>((resolve) => {
-    onRunning = resolve;
+    onRunning = (hub) => {
+      runningHub = hub;
+      resolve(hub);
+    };
   });
-  const commands = hubCommands({ running, life, platform, folder });
+  const logFile = options.logFile ?? hubLog(folder);
+  const configFile = options.config ?? '';
+  const hub = () => runningHub;
+  // Loaded after the servers have begun to start: no client needs them.
+  const commands = async () => {
+    const { hubCommands } = await import('./hub-commands.js');
+    return hubCommands({ running, hub, life, platform, place, startedAt, configFile, logFile });
+  };
   return await serveHub(
-    { ...options, logFile: options.logFile ?? hubLog(folder) },
+    { ...options, logFile },
     {
       platform,
       life,
@@ -50,6 +61,8 @@ export async function runHub(options: GlobalOptions, { place, descriptor }: HubP
           ready: (hub) => {
             onRunning(hub);
             listener.markReady();
+            // Later the program may be gone, as after an update.
+            commands().catch(() => {});
             void movePredecessors(folder, numberOf(place), ownHello()).then(() => removeLeftovers(place, Date.now()));
           },
           close: () => listener.close(),

@@ -1,9 +1,9 @@
 import { ClientPipe } from '../downstream/stdio/client-pipe.js';
 import { readText, toBytes } from '../json/json-text.js';
-import { type SplicedMessage, splice } from '../json/splice.js';
+import { splice } from '../json/splice.js';
 import type { MessageSink } from '../jsonrpc/message.js';
-import { RpcError } from '../jsonrpc/rpc-error.js';
-import type { NotificationEnvelope, ResponseEnvelope, ScanEnvelope } from '../mcp/envelope.js';
+import { RPC_CODES, RpcError } from '../jsonrpc/rpc-error.js';
+import type { NotificationEnvelope, RequestEnvelope, ResponseEnvelope, ScanEnvelope } from '../mcp/envelope.js';
 import { METHODS } from '../mcp/methods.js';
 import { LATEST_LEGACY_REVISION } from '../mcp/revisions.js';
 import { VERSION } from '../version.js';
@@ -23,34 +23,60 @@ interface Pending {
   progress(progress: Progress): void;
 }
 
+/** Carries the client's messages. */
+export interface ClientConnection {
+  /** Takes one message, without a newline. */
+  send(message: Uint8Array): void;
+  close(): void;
+}
+
+/** What a client tells about itself. */
+export interface ToldProfile {
+  readonly protocolVersion?: string | undefined;
+  readonly capabilities: object;
+  readonly clientInfo: object;
+}
+
 /**
- * A client in the same process. It uses a session as every other client does, but without a pipe, so that a command shows
- * exactly what a client would get.
+ * A client for one command. It uses a session as every other client does, so that a command shows exactly what a client
+ * would get.
  */
 export class LocalClient {
   readonly #scan: ScanEnvelope;
-  readonly #session: ClientPipe;
+  readonly #connection: ClientConnection;
   readonly #pending = new Map<number, Pending>();
   #lastId = 0;
 
-  private constructor({ platform, gateway }: Composition) {
-    const { scan, internalErrors } = platform;
+  private constructor(scan: ScanEnvelope, connect: Connect) {
     this.#scan = scan;
-    const sink: MessageSink = { send: (message) => this.#receive(message), unwrittenBytes: 0 };
-    this.#session = new ClientPipe({
-      scan,
-      chooseEra: createEraChooser(platform, gateway, IDENTITY),
-      sink,
-      onInternalError: internalErrors.onInternalError,
-      principal: 'local',
+    this.#connection = connect(
+      (message) => this.#receive(message),
+      (error) => this.#fail(error),
+    );
+  }
+
+  /** A client of a gateway in this process, without a pipe. */
+  static async open({ platform, gateway }: Composition): Promise<LocalClient> {
+    const { scan, internalErrors } = platform;
+    return await LocalClient.connect(scan, (receive) => {
+      const sink: MessageSink = { send: (message) => receive(splice(message)), unwrittenBytes: 0 };
+      const session = new ClientPipe({
+        scan,
+        chooseEra: createEraChooser(platform, gateway, IDENTITY),
+        sink,
+        onInternalError: internalErrors.onInternalError,
+        principal: 'local',
+      });
+      return { send: (message) => session.receive(message), close: () => session.close() };
     });
   }
 
-  static async open(composition: Composition): Promise<LocalClient> {
-    const client = new LocalClient(composition);
-    const params = { protocolVersion: LATEST_LEGACY_REVISION, capabilities: {}, clientInfo: IDENTITY };
-    await client.request(METHODS.initialize, JSON.stringify(params));
-    client.#session.receive(toBytes(`{"jsonrpc":"2.0","method":"${METHODS.initialized}"}`));
+  /** Shakes hands over the connection that `connect` opens. */
+  static async connect(scan: ScanEnvelope, connect: Connect, profile: ToldProfile = OWN_PROFILE): Promise<LocalClient> {
+    const client = new LocalClient(scan, connect);
+    const { protocolVersion = LATEST_LEGACY_REVISION, capabilities, clientInfo } = profile;
+    await client.request(METHODS.initialize, JSON.stringify({ protocolVersion, capabilities, clientInfo }));
+    client.#send(`{"jsonrpc":"2.0","method":"${METHODS.initialized}"}`);
     return client;
   }
 
@@ -63,7 +89,7 @@ export class LocalClient {
     this.#lastId = id;
     return new Promise((resolve, reject) => {
       this.#pending.set(id, { resolve, reject, progress });
-      this.#session.receive(toBytes(`{"jsonrpc":"2.0","id":${id},"method":"${method}","params":${params}}`));
+      this.#send(`{"jsonrpc":"2.0","id":${id},"method":"${method}","params":${params}}`);
     });
   }
 
@@ -73,16 +99,32 @@ export class LocalClient {
 
   /** Cancels all pending requests. */
   close(): void {
-    this.#session.close();
-    const pending = [...this.#pending.values()];
-    this.#pending.clear();
-    for (const { reject } of pending) reject(new Error('The client was closed'));
+    this.#connection.close();
+    this.#fail(new Error('The client was closed'));
   }
 
-  #receive(spliced: SplicedMessage): void {
-    const message = this.#scan(splice(spliced));
+  #fail(error: Error): void {
+    const pending = [...this.#pending.values()];
+    this.#pending.clear();
+    for (const { reject } of pending) reject(error);
+  }
+
+  #send(message: string): void {
+    this.#connection.send(toBytes(message));
+  }
+
+  #receive(bytes: Uint8Array): void {
+    const message = this.#scan(bytes);
     if (message.kind === 'response') this.#answered(message);
+    else if (message.kind === 'request') this.#asked(message);
     else if (message.kind === 'notification' && message.method === METHODS.progress) this.#progressed(message);
+  }
+
+  /** Nobody is there to answer what a server requests. */
+  #asked({ bytes, id, method }: RequestEnvelope): void {
+    const error = { code: RPC_CODES.methodNotFound, message: 'A command line cannot answer requests of servers' };
+    const outcome = method === METHODS.ping ? '"result":{}' : `"error":${JSON.stringify(error)}`;
+    this.#send(`{"jsonrpc":"2.0","id":${readText(bytes, id)},${outcome}}`);
   }
 
   #answered({ bytes, id, result, error }: ResponseEnvelope): void {
@@ -104,7 +146,11 @@ export class LocalClient {
   }
 }
 
+/** `receive` takes a message for the client, `fail` the reason why no answer will come any more. */
+type Connect = (receive: (message: Uint8Array) => void, fail: (error: Error) => void) => ClientConnection;
+
 const IDENTITY = { name: 'trunkline-cli', version: VERSION };
+const OWN_PROFILE: ToldProfile = { capabilities: {}, clientInfo: IDENTITY };
 
 function toRpcError(json: string): RpcError {
   const { code, message, data } = JSON.parse(json);

@@ -7,6 +7,7 @@ import type { Config, Origin } from '../config/config.js';
 import { ConfigError } from '../config/config-error.js';
 import type { HttpTransport } from '../downstream/http/server.js';
 import type { PendingGateway } from '../gateway/pending-gateway.js';
+import type { ServiceFacts } from '../gateway/status/status-facts.js';
 import type { Logger, PreparedLogger } from '../observe/logger.js';
 import { type Composition, compose } from './compose.js';
 import type { ConfigPlace } from './config-place.js';
@@ -59,6 +60,8 @@ export interface LocalClients {
   readonly origin?: Origin;
   /** Called with the log before anything is logged. */
   readonly logTo: (logger: PreparedLogger) => void;
+  /** How the clients are served, for the status. `undefined` if there is nothing to say. */
+  readonly service: () => ServiceFacts | undefined;
   /** Called once the configuration is known. */
   readonly configured: (config: Config) => void;
   /** Called with each configuration that was applied later. */
@@ -67,12 +70,16 @@ export interface LocalClients {
   readonly served: (options: DrainOptions, composition: Composition) => Promise<void>;
 }
 
+const NOT_SHARED = 'this client does not share its servers with others';
+
 /** Reads the configuration, starts the servers, and serves until the client leaves or a signal comes. */
 export async function serveClients(settings: GlobalOptions, clientSide: ClientSide): Promise<number> {
   careForHeap();
   const { logger, secrets } = openLog(settings);
   const { local } = clientSide;
   local?.logTo(logger);
+  const service = local?.service();
+  if (service?.kind === 'alone') logger.warn({ because: service.because }, NOT_SHARED);
   const caches = openCaches(await readSealSecret(logger), clientSide.platform, logger);
   const { started } = clientSide;
   started?.logTo(logger);
@@ -95,6 +102,7 @@ export async function serveClients(settings: GlobalOptions, clientSide: ClientSi
     packages: packageFolders(),
     ...caches,
     ...(started && { started }),
+    service: () => local?.service(),
     ...(fault === undefined ? {} : { configFault: fault }),
   });
   local?.configured(config);

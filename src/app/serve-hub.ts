@@ -46,14 +46,13 @@ function variablesIn({ servers }: Config): string[] {
   return servers.flatMap(({ variables }) => variables);
 }
 
-const NOT_SHARED = 'this client does not share its servers with others';
-
 /** Clients until the configuration says how many there may be. */
 const FIRST_CLIENTS = 64;
 
 /** Serves many clients of this user and of one configuration, until the hub's life is over. */
 export async function serveHub(options: GlobalOptions, { platform, life, listen, aloneBecause }: HubOptions) {
   const place = new ConfigPlace(options);
+  const since = platform.clock.now();
   const gateway = new PendingGateway((facts) => knownInstructions(place, facts));
   let logger: Pick<Logger, 'warn'> | undefined;
   const [firstMessage, onFirstMessage] = signal();
@@ -89,7 +88,7 @@ export async function serveHub(options: GlobalOptions, { platform, life, listen,
     return refusal;
   });
   const loading = import('./serve-clients.js');
-  const hello = await Promise.race([first, life.unused]);
+  const hello = await Promise.race([first, life.unused, life.over.then(() => undefined)]);
   if (hello === undefined) {
     source.close();
     return EXIT.ok;
@@ -113,8 +112,11 @@ export async function serveHub(options: GlobalOptions, { platform, life, listen,
       origin,
       logTo: (opened) => {
         logger = opened;
-        if (aloneBecause !== undefined) opened.warn({ because: aloneBecause }, NOT_SHARED);
       },
+      service: () =>
+        aloneBecause === undefined
+          ? { kind: 'hub', pid: process.pid, since, clients: clients.size }
+          : { kind: 'alone', because: aloneBecause },
       configured: (config) => {
         for (const name of variablesIn(config)) known.add(name);
         if (aloneBecause !== undefined || config.gateway.hub !== 'off') return;
@@ -139,7 +141,7 @@ export async function serveHub(options: GlobalOptions, { platform, life, listen,
         });
         await life.over;
         source.close();
-        clients.close();
+        clients.close(life.closing);
       },
     },
   });

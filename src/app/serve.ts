@@ -22,8 +22,14 @@ export interface Transports {
  *
  * The stdio session opens before anything else is loaded: it answers `initialize` while the configuration is read and
  * the servers start, and it buffers the other requests. Loading code is most of the time that a client waits.
+ *
+ * `aloneBecause` says why no hub serves the client, if one should.
  */
-export async function serve(options: GlobalOptions, { stdio, http }: Transports): Promise<number> {
+export async function serve(
+  options: GlobalOptions,
+  { stdio, http }: Transports,
+  aloneBecause?: string,
+): Promise<number> {
   let left: Signal | undefined;
   let isListening = false;
   // Nothing runs yet, so a signal can end the process as soon as no file operation is pending.
@@ -44,12 +50,12 @@ export async function serve(options: GlobalOptions, { stdio, http }: Transports)
     for (const signal of SIGNALS) process.off(signal, leave);
     if (left !== undefined) process.emit(left, left);
   };
-  const local = client && onStdin(client);
+  const local = client && onStdin(client, aloneBecause);
   return await serveClients(options, { platform, place, gateway, local, http, onListening, started });
 }
 
-/** The one client on stdin. */
-function onStdin(client: StdioClient): LocalClients {
+/** The one client on stdin. `aloneBecause` says why no hub serves it, if one should. */
+function onStdin(client: StdioClient, aloneBecause: string | undefined): LocalClients {
   const isPerson = process.stdin.isTTY;
   return {
     isAttached: !isPerson,
@@ -61,6 +67,7 @@ function onStdin(client: StdioClient): LocalClients {
         logger.warn({ unwrittenBytes }, 'the client on stdin does not read: its session was closed'),
       );
     },
+    service: () => (aloneBecause === undefined ? undefined : { kind: 'alone', because: aloneBecause }),
     configured: ({ file }) => {
       if (isPerson) process.stderr.write(`${describeForTerminal(file)}\n`);
     },

@@ -62,6 +62,9 @@ export async function openStdioClient(platform: Platform, gateway: PendingGatewa
     get inFlight() {
       return transport.inFlight;
     },
+    get profile() {
+      return transport.profile;
+    },
     probe: () => transport.probe(),
     close: () => transport.close(),
   };

@@ -1,6 +1,7 @@
 import type { ContentBlock } from '@modelcontextprotocol/sdk/types.js';
 import { EXIT } from '../app/exit-codes.js';
 import type { GlobalOptions } from '../app/global-options.js';
+import type { HubClientForCommand } from '../app/hub-client.js';
 import type { Progress } from '../app/local-client.js';
 import { UsageError } from '../app/usage-error.js';
 import type { Config, ServerConfig } from '../config/config.js';
@@ -9,8 +10,9 @@ import { didYouMean, suggest } from '../json/suggest.js';
 import { RpcError } from '../jsonrpc/rpc-error.js';
 import { splitExposedName } from '../mcp/exposed-name.js';
 import { METHODS } from '../mcp/methods.js';
-import { forStream, tell } from './output.js';
+import { flushed, forStream, guardOutput, ProgressLine, tell } from './output.js';
 import { type Once, runOnce } from './run-once.js';
+import { runningHub } from './running-hub.js';
 import { reportFailures } from './tools.js';
 
 export interface CallOptions {
@@ -20,11 +22,18 @@ export interface CallOptions {
   readonly args: string | undefined;
   /** Prints the result as JSON. */
   readonly isJson: boolean;
+  /** Starts servers for this call, also if a hub runs. */
+  readonly isAlone: boolean;
 }
 
-/** `trunkline call`: calls one tool and prints its result. */
-export async function call(settings: GlobalOptions, { name, args = '{}', isJson }: CallOptions): Promise<number> {
+/** `trunkline call`: calls one tool, at the running hub if there is one, and prints its result. */
+export async function call(
+  settings: GlobalOptions,
+  { name, args = '{}', isJson, isAlone }: CallOptions,
+): Promise<number> {
   const object = toJsonObject(args === '-' ? await readStdin() : args);
+  const hub = isAlone ? undefined : await runningHub(settings);
+  if (hub !== undefined) return await callAtHub(hub, { name, object, isJson });
   return await runOnce(
     settings,
     (config) => possibleOwners(config, name),
@@ -38,14 +47,38 @@ export async function call(settings: GlobalOptions, { name, args = '{}', isJson 
         return code;
       } catch (error) {
         if (!(error instanceof RpcError)) throw error;
-        tell(`trunkline: ${error.message} (error ${error.code})`);
-        if (error.data !== undefined) tell(`  ${JSON.stringify(error.data)}`);
+        tellError(error);
         if (!suggestListed(once, name)) tell('  `trunkline tools` lists all tools');
         reportFailures(once);
         return EXIT.failed;
       }
     },
   );
+}
+
+async function callAtHub(
+  hub: HubClientForCommand,
+  { name, object, isJson }: { name: string; object: string; isJson: boolean },
+): Promise<number> {
+  guardOutput(() => {});
+  try {
+    const progressLine = new ProgressLine(process.stderr);
+    const code = printResult(await send({ client: hub.client, progressLine }, name, object), isJson);
+    await flushed();
+    return code;
+  } catch (error) {
+    if (!(error instanceof RpcError)) throw error;
+    tellError(error);
+    tell('  `trunkline tools` lists all tools, `trunkline status` says what is wrong with a server');
+    return EXIT.failed;
+  } finally {
+    hub.close();
+  }
+}
+
+function tellError({ message, code, data }: RpcError): void {
+  tell(`trunkline: ${message} (error ${code})`);
+  if (data !== undefined) tell(`  ${JSON.stringify(data)}`);
 }
 
 /** The servers whose prefix the name starts with; all servers when there is none. */
@@ -86,7 +119,11 @@ function parse(text: string): unknown {
 
 const EXAMPLE = `for example: trunkline call files__read_text_file '{"path": "notes.txt"}'`;
 
-async function send({ client, progressLine }: Once, name: string, object: string): Promise<Uint8Array> {
+async function send(
+  { client, progressLine }: Pick<Once, 'client' | 'progressLine'>,
+  name: string,
+  object: string,
+): Promise<Uint8Array> {
   const meta = progressLine.isVisible ? `,"_meta":{"progressToken":${client.nextId}}` : '';
   progressLine.show(`calling ${name}`);
   try {

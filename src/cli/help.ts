@@ -3,6 +3,12 @@ export const COMMANDS = [
   'check',
   'tools',
   'call',
+  'status',
+  'ps',
+  'logs',
+  'restart',
+  'stop',
+  'hub',
   'approve',
   'install',
   'update',
@@ -31,6 +37,12 @@ Usage:
   trunkline check [SERVER…]      start every server once and report problems
   trunkline tools [SERVER…]      list the tools of all servers
   trunkline call NAME [JSON]     call one tool and print its result
+  trunkline status               show what is wrong with the running servers, and what to do
+  trunkline ps                   list the hub, its clients and the processes of its servers
+  trunkline logs [SERVER]        print the log of the hub, or what concerns one server
+  trunkline restart SERVER       restart a running server
+  trunkline stop                 stop the hub and its servers
+  trunkline hub COMMAND          status, stop or restart of the hub itself
   trunkline approve [SERVER]     review new and changed tools, and approve them
   trunkline install [SERVER…]    install missing packages
   trunkline update [NAME]        update packages and report which tools change
@@ -52,9 +64,11 @@ const DETAILS: Readonly<Record<Command, string>> = {
   serve: `Usage: trunkline [serve] [OPTIONS]
 
 Serves an MCP client over stdin and stdout until the client closes stdin or a signal comes.
-This is the command to register in an MCP client. With --http it serves many clients over
+This is the command to register in an MCP client. All clients of one configuration share one
+set of servers, in a background process (the hub) that the first client starts. With --http it serves many clients over
 Streamable HTTP at /mcp instead: on the loopback interface and with a token by default.
 
+      --no-hub              start servers of its own for this client
       --http [HOST:]PORT    serve HTTP; without HOST on both loopback addresses
       --stdio               with --http: also serve stdin and stdout
       --no-auth             require no token; only on loopback addresses
@@ -141,17 +155,77 @@ Examples:
   tools: `Usage: trunkline tools [SERVER…] [OPTIONS]
 
 Lists the tools of all servers, or of the named servers, as a client sees them, and the
-server of each tool. Also lists the quarantined tools, with the reason.
+server of each tool. Also lists the quarantined tools, with the reason. Uses the hub if it
+runs; otherwise starts the servers for this list.
 
 Examples:
   trunkline tools
   trunkline tools files
   trunkline tools --json | jq -r '.tools[].name'`,
 
+  status: `Usage: trunkline status [OPTIONS]
+
+Shows the status of the running hub: which servers have a problem, why, and what to do. With
+--watch, redraws it every second on a terminal; elsewhere writes it again at each change.
+
+Examples:
+  trunkline status
+  trunkline status --watch
+  trunkline status --json | jq .servers`,
+
+  ps: `Usage: trunkline ps [OPTIONS]
+
+Lists the hub of the configuration, the clients that it serves, and the processes of its
+servers with what they use.
+
+Examples:
+  trunkline ps
+  trunkline ps --json | jq '.hub.clients[].name'`,
+
+  logs: `Usage: trunkline logs [SERVER] [OPTIONS]
+
+Prints the log of the hub, the oldest records first, also when no hub runs. With SERVER: the
+last output of that server, and only the records about it. On a terminal the records are
+text; elsewhere they are JSON, one on a line.
+
+Examples:
+  trunkline logs -f
+  trunkline logs files`,
+
+  restart: `Usage: trunkline restart SERVER [OPTIONS]
+
+Restarts a server of the running hub. Its calls in flight fail, and what it had in memory is
+lost. Clients stay connected.
+
+Example:
+  trunkline restart files`,
+
+  stop: `Usage: trunkline stop [OPTIONS]
+
+Stops the hub of the configuration and its servers; the same as \`trunkline hub stop\`. Clients
+stay connected: each starts a hub again when it has something to send.
+
+Examples:
+  trunkline stop
+  trunkline stop --all`,
+
+  hub: `Usage: trunkline hub status|stop|restart [OPTIONS]
+
+The hub is the background process that runs the servers for all clients of a configuration.
+  status   shows whether it runs, its version, and earlier hubs that still serve clients
+  stop     stops it and its servers
+  restart  starts another hub, as after an update of Trunkline. Clients move to it as soon as
+           nothing of theirs is in flight
+
+Examples:
+  trunkline hub status
+  trunkline hub restart`,
+
   call: `Usage: trunkline call NAME [JSON] [OPTIONS]
 
 Calls one tool and prints its result: text as text, everything else as JSON. The arguments
 are a JSON object; \`-\` reads it from stdin. The message of a failed tool goes to stderr.
+Uses the hub if it runs; otherwise starts the server for this call.
 
 Examples:
   trunkline call trunkline__status
@@ -160,11 +234,18 @@ Examples:
   trunkline call files__list_directory '{"path": "."}' --json`,
 };
 
+const ALONE_OPTION = '      --alone         start servers for this command, also if the hub runs';
+const ALL_OPTION = '      --all           with stop: every hub of yours, whatever its configuration';
 const JSON_OPTION = '      --json          print the result as JSON';
 
 const OWN_OPTIONS: Partial<Readonly<Record<Command, readonly string[]>>> = {
-  tools: [JSON_OPTION],
-  call: [JSON_OPTION],
+  tools: [JSON_OPTION, ALONE_OPTION],
+  call: [JSON_OPTION, ALONE_OPTION],
+  status: [JSON_OPTION, '      --watch         show the status again when it changes'],
+  ps: [JSON_OPTION],
+  logs: ['  -f, --follow        go on with what is logged from now on'],
+  stop: [ALL_OPTION],
+  hub: ['      --json          with status: print it as JSON', ALL_OPTION],
   schema: ['      --out FILE      write the schema to this file'],
   approve: ['  -y, --yes           approve without asking'],
 };
@@ -179,5 +260,6 @@ const EXIT_CODES = `Exit codes:
   0   all servers and calls succeeded
   1   a server or the call failed, or a tool is not approved
   2   the command line or the configuration has a mistake
+  3   no hub runs: status, ps, logs, restart, hub status and hub restart need one
   70  a bug in Trunkline
   When a signal ends a command other than serve: 128 plus the number of the signal.`;

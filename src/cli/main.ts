@@ -15,12 +15,27 @@ const OPTIONS = {
   json: { type: 'boolean' },
   yes: { type: 'boolean', short: 'y' },
   'no-hub': { type: 'boolean' },
+  alone: { type: 'boolean' },
+  all: { type: 'boolean' },
+  watch: { type: 'boolean' },
+  follow: { type: 'boolean', short: 'f' },
   place: { type: 'string' },
   out: { type: 'string' },
   ...HTTP_OPTIONS,
   version: { type: 'boolean' },
   help: { type: 'boolean', short: 'h' },
 } as const;
+
+/** The options that only these commands take. */
+const ONLY_FOR: Readonly<Partial<Record<keyof typeof OPTIONS, readonly string[]>>> = {
+  yes: ['approve'],
+  out: ['schema'],
+  'no-hub': ['serve'],
+  alone: ['call', 'tools'],
+  all: ['stop', 'hub'],
+  watch: ['status'],
+  follow: ['logs'],
+};
 
 /** Runs the command of the command line, and ends the process. */
 export async function main(): Promise<never> {
@@ -46,8 +61,11 @@ async function run(args: string[]): Promise<number> {
   const isJson = values.json === true;
   const isHttp = Object.keys(HTTP_OPTIONS).some((option) => Object.hasOwn(values, option));
   if (isHttp && command !== 'serve') throw (await usage()).notFor(command, 'HTTP options');
-  if (values.yes && command !== 'approve') throw (await usage()).notFor(command, '`--yes`');
-  if (values.out !== undefined && command !== 'schema') throw (await usage()).notFor(command, '`--out`');
+  for (const [option, commands] of Object.entries(ONLY_FOR)) {
+    if (Object.hasOwn(values, option) && !commands.includes(command))
+      throw (await usage()).notFor(command, `\`--${option}\``);
+  }
+  const isAlone = values.alone === true;
   switch (command) {
     case 'serve': {
       if (rest.length > 0) throw (await usage()).notFor(command, 'arguments');
@@ -55,8 +73,42 @@ async function run(args: string[]): Promise<number> {
       return await serveOrAttach(settings, readTransports(values), values['no-hub'] === true);
     }
     case 'hub': {
-      const { hub } = await import('./hub.js');
-      return await hub(settings, rest, values.place);
+      if (rest[0] === 'serve' && values.place !== undefined) {
+        const { serveAsHub } = await import('./hub.js');
+        return await serveAsHub(settings, values.place);
+      }
+      const { hubCommand } = await import('./hub-commands.js');
+      return await hubCommand(settings, rest, { isJson, isAll: values.all === true });
+    }
+    case 'stop': {
+      if (rest.length > 0) throw (await usage()).notFor(command, 'arguments');
+      if (isJson) throw (await usage()).notFor(command, '`--json`');
+      const { hubCommand } = await import('./hub-commands.js');
+      return await hubCommand(settings, [command], { isJson, isAll: values.all === true });
+    }
+    case 'ps': {
+      if (rest.length > 0) throw (await usage()).notFor(command, 'arguments');
+      const { ps } = await import('./hub-commands.js');
+      return await ps(settings, isJson);
+    }
+    case 'status': {
+      if (rest.length > 0) throw (await usage()).notFor(command, 'arguments');
+      const { status } = await import('./status.js');
+      return await status(settings, { isJson, isWatched: values.watch === true });
+    }
+    case 'logs': {
+      const [server, ...excess] = rest;
+      if (excess.length > 0) throw (await usage()).notFor(command, 'more than one server');
+      if (isJson) throw (await usage()).notFor(command, '`--json`');
+      const { logs } = await import('./logs.js');
+      return await logs(settings, { server, isFollowed: values.follow === true });
+    }
+    case 'restart': {
+      const [server, ...excess] = rest;
+      if (excess.length > 0) throw (await usage()).notFor(command, 'more than one server');
+      if (isJson) throw (await usage()).notFor(command, '`--json`');
+      const { restartServer } = await import('./hub-commands.js');
+      return await restartServer(settings, server);
     }
     case 'check': {
       if (isJson) throw (await usage()).notFor(command, '`--json`');
@@ -65,14 +117,14 @@ async function run(args: string[]): Promise<number> {
     }
     case 'tools': {
       const { tools } = await import('./tools.js');
-      return await tools(settings, rest, isJson);
+      return await tools(settings, rest, { isJson, isAlone });
     }
     case 'call': {
       const [name, json, ...excess] = rest;
       if (name === undefined) throw (await usage()).missingName();
       if (excess.length > 0) throw (await usage()).splitArguments();
       const { call } = await import('./call.js');
-      return await call(settings, { name, args: json, isJson });
+      return await call(settings, { name, args: json, isJson, isAlone });
     }
     case 'approve': {
       if (isJson) throw (await usage()).notFor(command, '`--json`');
@@ -122,7 +174,7 @@ async function serveOrAttach(settings: GlobalOptions, transports: Transports, is
   const failed = canShare ? await attach(settings) : { because: undefined };
   if (failed === undefined) return 0;
   const { serve } = await import('../app/serve.js');
-  return await serve(settings, transports);
+  return await serve(settings, transports, failed.because);
 }
 
 async function parse(args: string[]) {

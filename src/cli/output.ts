@@ -20,6 +20,23 @@ export function guardOutput(onFault: (error: Error) => void): void {
   process.stderr.on('error', () => {});
 }
 
+/** Prints text, and resolves when stdout has taken it: an exit before that would cut it off. */
+export function print(text: string): Promise<void> {
+  return new Promise((resolve) => {
+    // A reader may close its end early.
+    process.stdout.once('error', () => resolve());
+    process.stdout.write(`${text}\n`, () => resolve());
+  });
+}
+
+/** Resolves when stdout has taken everything that was written. */
+export function flushed(): Promise<void> {
+  return new Promise((resolve) => {
+    process.stdout.once('error', () => resolve());
+    process.stdout.write('', () => resolve());
+  });
+}
+
 /** Text from a server for stdout: unchanged for a file or a pipe, escaped for a terminal. */
 export function forStream(text: string, { isTTY }: { readonly isTTY?: boolean }): string {
   return isTTY ? printableLines(text) : text;

@@ -95,14 +95,22 @@ export async function runOnce(
 
 /** The servers with these keys; all servers when there are no names. */
 export function chooseServers({ servers }: Config, names: readonly string[]): readonly ServerConfig[] {
-  const keys = servers.map(({ key }) => key);
+  const chosen = chooseFrom(
+    servers.map(({ key }) => key),
+    names,
+  );
+  return servers.filter(({ key }) => chosen.includes(key));
+}
+
+/** These keys; all keys when there are no names. Throws a `UsageError` for a name that is no key. */
+export function chooseFrom(keys: readonly string[], names: readonly string[]): readonly string[] {
   for (const name of names) {
     if (keys.includes(name)) continue;
     const nearest = suggest(name, keys);
     const hint = nearest === undefined ? `the configuration has: ${keys.join(', ')}` : didYouMean(nearest);
     throw new UsageError(`there is no server \`${name}\` in the configuration`, hint);
   }
-  return names.length === 0 ? servers : servers.filter(({ key }) => names.includes(key));
+  return names.length === 0 ? keys : names;
 }
 
 /** A server that is started once: no restarts, no idle stop, and the short stop times of a command. */

@@ -2,28 +2,84 @@ import type { ListToolsResult } from '@modelcontextprotocol/sdk/types.js';
 import cliTruncate from 'cli-truncate';
 import { EXIT } from '../app/exit-codes.js';
 import type { GlobalOptions } from '../app/global-options.js';
+import type { HubClientForCommand } from '../app/hub-client.js';
 import type { LocalClient } from '../app/local-client.js';
 import { reportStatus } from '../gateway/status/status.js';
-import { readString, readText, visitElements, visitMembers } from '../json/json-text.js';
+import type { ServerReport } from '../gateway/status/status-report.js';
+import { readString, readText, toBytes, visitElements, visitMembers } from '../json/json-text.js';
 import { printable } from '../json/printable.js';
 import { LISTS } from '../mcp/lists.js';
 import { diagnose, diagnoseTools } from './diagnosis.js';
-import { forStream, table, tell } from './output.js';
-import { chooseServers, type Once, runOnce } from './run-once.js';
+import { forStream, print, table, tell } from './output.js';
+import { chooseFrom, chooseServers, type Once, runOnce } from './run-once.js';
+import { runningHub } from './running-hub.js';
 
-/** `trunkline tools`: prints the merged list of tools, as JSON or as a table. */
-export async function tools(settings: GlobalOptions, names: readonly string[], isJson: boolean): Promise<number> {
+export interface ToolsOptions {
+  readonly isJson: boolean;
+  /** Starts servers for this list, also if a hub runs. */
+  readonly isAlone: boolean;
+}
+
+/** `trunkline tools`: prints the merged list of tools, of the running hub if there is one, as JSON or as a table. */
+export async function tools(
+  settings: GlobalOptions,
+  names: readonly string[],
+  { isJson, isAlone }: ToolsOptions,
+): Promise<number> {
+  const hub = isAlone ? undefined : await runningHub(settings);
+  if (hub !== undefined) return await toolsOfHub(hub, names, isJson);
   return await runOnce(
     settings,
     (config) => chooseServers(config, names),
     async (once) => {
       const result = await listAllTools(once.client);
-      const text = isJson ? forStream(result, process.stdout) : describe(JSON.parse(result), once, names.length === 0);
+      const text = isJson
+        ? forStream(result, process.stdout)
+        : describe(JSON.parse(result), reportStatus(once.composition.status()).servers, names.length === 0);
       process.stdout.write(`${text}\n`);
       const hasFailed = reportFailures(once);
       return reportUnlisted(once) || hasFailed ? EXIT.failed : EXIT.ok;
     },
   );
+}
+
+/** The tools of the servers that run already. Those with a problem are named on stderr. */
+async function toolsOfHub(hub: HubClientForCommand, names: readonly string[], isJson: boolean): Promise<number> {
+  try {
+    const result = await listAllTools(hub.client);
+    const { servers } = await hub.report();
+    const chosen = chooseFrom(
+      servers.map(({ server }) => server),
+      names,
+    );
+    const reports = servers.filter(({ server }) => chosen.includes(server));
+    const listed = names.length === 0 ? result : onlyOf(result, reports);
+    await print(isJson ? forStream(listed, process.stdout) : describe(JSON.parse(listed), reports, names.length === 0));
+    const troubled = reports.filter(({ problem }) => problem !== '');
+    for (const { server, problem, advice } of troubled)
+      tell(`trunkline: server \`${server}\`: ${problem}${advice === '' ? '' : ` ${advice}`}`);
+    return troubled.length === 0 ? EXIT.ok : EXIT.failed;
+  } finally {
+    hub.close();
+  }
+}
+
+/** The entries of these servers, each as it came. */
+function onlyOf(result: string, servers: readonly ServerReport[]): string {
+  const names = new Set(servers.flatMap(({ tools: { exposed } }) => exposed));
+  const bytes = toBytes(result);
+  const entries: string[] = [];
+  visitMembers(bytes, 0, Number.POSITIVE_INFINITY, (_, list) => {
+    visitElements(bytes, list.start, Number.POSITIVE_INFINITY, (entry) => {
+      const text = readText(bytes, entry);
+      if (names.has(JSON.parse(text).name)) entries.push(text);
+    });
+  });
+  return listOf(entries);
+}
+
+function listOf(entries: readonly string[]): string {
+  return `{"${LISTS.tools.member}":[${entries.join(',')}]}`;
 }
 
 /** Requests all pages of `tools/list` and returns them as one result. */
@@ -40,7 +96,7 @@ export async function listAllTools(client: LocalClient): Promise<string> {
       }
     });
   }
-  return `{"${LISTS.tools.member}":[${entries.join(',')}]}`;
+  return listOf(entries);
 }
 
 /** Reports servers that did not start on stderr: all of them, or the one with this key. Returns whether there is one. */
@@ -70,8 +126,7 @@ export function reportUnlisted({ composition }: Once): boolean {
 }
 
 /** `withOwn` includes the tools of the gateway itself. */
-function describe(result: ListToolsResult, { composition }: Once, withOwn: boolean): string {
-  const { servers } = reportStatus(composition.status());
+function describe(result: ListToolsResult, servers: readonly ServerReport[], withOwn: boolean): string {
   const owners = new Map(servers.flatMap(({ server, tools: { exposed } }) => exposed.map((name) => [name, server])));
   const listed = result.tools.flatMap(({ name, title, description }) => {
     const owner = owners.get(name);

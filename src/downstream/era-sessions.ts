@@ -1,3 +1,4 @@
+import type { ClientProfile } from '../mcp/client-profile.js';
 import type { Envelope, Rejection } from '../mcp/envelope.js';
 import type { ChooseEra, Era, EraSession, TransportSession } from './transport.js';
 
@@ -19,6 +20,12 @@ export class EraSessions {
   /** The revision that the client negotiated; `undefined` before the handshake ends. */
   get revision(): string | undefined {
     for (const { revision } of this.#sessions.values()) if (revision !== undefined) return revision;
+    return undefined;
+  }
+
+  /** What the client told about itself; `undefined` before it did. */
+  get profile(): ClientProfile | undefined {
+    for (const { profile } of this.#sessions.values()) if (profile !== undefined) return profile;
     return undefined;
   }
 

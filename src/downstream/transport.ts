@@ -1,6 +1,7 @@
 import type { SplicedMessage } from '../json/splice.js';
 import type { MessageSink } from '../jsonrpc/message.js';
 import type { RpcError } from '../jsonrpc/rpc-error.js';
+import type { ClientProfile } from '../mcp/client-profile.js';
 import type { Envelope, Rejection } from '../mcp/envelope.js';
 import type { ClientOrigin } from './port.js';
 
@@ -50,6 +51,8 @@ export interface ReplyChannel extends MessageSink {
 export interface EraSession {
   /** The negotiated revision; `undefined` before the handshake ends. */
   readonly revision: string | undefined;
+  /** What the client told about itself; `undefined` before it did. */
+  readonly profile: ClientProfile | undefined;
   /** Requests that were not answered yet. */
   readonly inFlight: number;
   /** Takes one message. Returns whether `reply` gets an answer; `reply` may be used before this returns. */

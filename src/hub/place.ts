@@ -47,6 +47,18 @@ export function hubFolder(options: PlaceOptions): string {
   throw new PlaceError(faults.join(', and '));
 }
 
+/** The folders of all hubs of this user that ever were and left something, whatever their configuration. */
+export function allHubFolders(hubsFolder: string | undefined): string[] {
+  return (hubsFolder === undefined ? usualFolders() : [hubsFolder]).flatMap((hubs) => {
+    try {
+      return readdirSync(hubs).flatMap((name) => (/^[0-9a-f]{16}$/.test(name) ? [join(hubs, name)] : []));
+    } catch {
+      // No hub has ever been there.
+      return [];
+    }
+  });
+}
+
 /** 16 hexadecimal digits. Everything by which two hubs have to differ is part of it. */
 function hubKey({ configFile, dataFolder }: PlaceOptions): string {
   const parts = [WIRE, hostname(), process.getuid?.() ?? userInfo().username, configFile, dataFolder];
@@ -112,6 +124,8 @@ export function hubFiles(folder: string, number: number) {
     folder: own,
     socket: socketPath(own),
     token: join(own, 'token'),
+    /** Has the id of the process. It only informs: who listens on the socket is the hub. */
+    pid: join(own, 'pid'),
     /** Exists once the hub has served a client. */
     ready: join(own, 'ready'),
     /** Exists once the hub has ended on purpose. Nobody starts another one because of it until a client comes. */

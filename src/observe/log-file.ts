@@ -14,7 +14,7 @@ import { dirname } from 'node:path';
 
 /** Five files of this size at most, the current one included. */
 const MAX_FILE_BYTES = 10 * 1024 * 1024;
-const MAX_FILES = 5;
+export const MAX_LOG_FILES = 5;
 
 export interface LogFileOptions {
   readonly file: string;
@@ -45,7 +45,7 @@ export class LogFile {
   #isTorn = false;
 
   /** Throws when the file cannot be opened. */
-  constructor({ file, maxFileBytes = MAX_FILE_BYTES, maxFiles = MAX_FILES, onFault }: LogFileOptions) {
+  constructor({ file, maxFileBytes = MAX_FILE_BYTES, maxFiles = MAX_LOG_FILES, onFault }: LogFileOptions) {
     mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
     this.#maxFileBytes = maxFileBytes;
     this.#maxFiles = maxFiles;

@@ -22,6 +22,7 @@ function waiting() {
     isGone: () => false,
     inFlight: 1,
     probe: () => void said.push(`probe at ${clock.now()}`),
+    profile: undefined,
     close: () => {
       said.push(`close at ${clock.now()}`);
       leave();

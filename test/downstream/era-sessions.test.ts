@@ -27,6 +27,7 @@ class NamedEra implements Era {
     this.opened.push(transport);
     return {
       revision: this.name === 'new' ? undefined : this.name,
+      profile: undefined,
       inFlight: 2,
       receive: (message, reply) => {
         reply.answer(whole(bytesOf(JSON.stringify({ by: this.name }))));

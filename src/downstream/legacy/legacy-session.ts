@@ -77,6 +77,7 @@ class LegacySession implements DownstreamClient, EraSession {
   #gatewaySession: GatewaySession | undefined;
   #phase: 'new' | 'initialized' | 'open' | 'closed' = 'new';
   #revision: string | undefined;
+  #profile: HandshakeProfile | undefined;
 
   constructor(options: LegacyEraOptions, transport: TransportSession) {
     this.#options = options;
@@ -92,6 +93,10 @@ class LegacySession implements DownstreamClient, EraSession {
 
   get revision(): string | undefined {
     return this.#revision;
+  }
+
+  get profile(): HandshakeProfile | undefined {
+    return this.#profile;
   }
 
   get takesPings(): boolean {
@@ -206,6 +211,7 @@ class LegacySession implements DownstreamClient, EraSession {
     }
     this.#phase = 'initialized';
     const profile = readProfile(request);
+    this.#profile = profile;
     if (this.#transport.server === undefined) this.#serverRequests.declare(profile.capabilities);
     const { server, origin } = this.#transport;
     const gatewaySession = gateway.open(this, { profile, server, origin });

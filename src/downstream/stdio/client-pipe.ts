@@ -4,6 +4,7 @@ import { batchMessage } from '../../jsonrpc/batch.js';
 import { errorMessage, type MessageSink, NULL_ID } from '../../jsonrpc/message.js';
 import { type MessageEnds, readMessageEnds } from '../../jsonrpc/message-ends.js';
 import { RPC_CODES, RpcError } from '../../jsonrpc/rpc-error.js';
+import type { ClientProfile } from '../../mcp/client-profile.js';
 import { type Envelope, type Rejection, rejectionReply, type ScanEnvelope } from '../../mcp/envelope.js';
 import { EraSessions } from '../era-sessions.js';
 import type { ClientOrigin } from '../port.js';
@@ -61,6 +62,11 @@ export class ClientPipe implements TransportSession, ReplyChannel {
 
   get revision(): string | undefined {
     return this.#sessions.revision;
+  }
+
+  /** What the client told about itself; `undefined` before it did. */
+  get profile(): ClientProfile | undefined {
+    return this.#sessions.profile;
   }
 
   /** Requests that were not answered yet. */

@@ -8,6 +8,7 @@ import { FairWriter } from '../../io/streams/fair-writer.js';
 import type { EvictionReason, UnfinishedLines } from '../../io/unfinished-lines.js';
 import type { MessageSink } from '../../jsonrpc/message.js';
 import { type MessageEnds, readMessageEnds } from '../../jsonrpc/message-ends.js';
+import type { ClientProfile } from '../../mcp/client-profile.js';
 import type { Clock } from '../../timing/clock.js';
 import { timedReader, type WorkTime } from '../../timing/work-time.js';
 import { ClientPipe, type ClientPipeOptions } from './client-pipe.js';
@@ -50,6 +51,8 @@ export interface Framing extends Required<Pick<ClientPipeOptions, 'openReply' | 
 export interface StdioTransport {
   /** Requests that were not answered yet. */
   readonly inFlight: number;
+  /** What the client told about itself; `undefined` before it did. */
+  readonly profile: ClientProfile | undefined;
   /**
    * Finds out whether somebody still reads stdout, which a pipe tells only to those who write: writes a space, unless
    * something is being written. JSON allows spaces before a message. When nobody reads, `onEnd` follows.
@@ -132,6 +135,9 @@ export function openStdioTransport(options: StdioTransportOptions): StdioTranspo
   return {
     get inFlight() {
       return client.inFlight;
+    },
+    get profile() {
+      return client.profile;
     },
     probe: () => {
       if (hasEnded || sink.unwrittenBytes > 0) return;

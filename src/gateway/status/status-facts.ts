@@ -77,11 +77,19 @@ export interface ConfigFacts {
   readonly needsRestart: readonly string[];
 }
 
+/** How clients on this machine are served. Times are milliseconds on the monotonic clock. */
+export type ServiceFacts =
+  | { readonly kind: 'hub'; readonly pid: number; readonly since: number; readonly clients: number }
+  /** The client should share servers with others, and cannot. `because` is a sentence without a period. */
+  | { readonly kind: 'alone'; readonly because: string };
+
 export interface StatusFacts {
   readonly now: number;
   readonly startedAt: number;
   readonly version: string;
   readonly config: ConfigFacts;
+  /** Absent if the client asked for servers of its own, or for HTTP. */
+  readonly service?: ServiceFacts | undefined;
   readonly catalogs: Catalogs;
   /** Removes secrets from texts of servers. */
   readonly redact: (text: string) => string;

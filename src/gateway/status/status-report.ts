@@ -8,6 +8,10 @@ import type { ServerState } from '../dispatch/availability.js';
 export interface StatusReport {
   readonly version: string;
   readonly uptimeSeconds: number;
+  /** The hub that serves the client. Null without one. */
+  readonly hub: HubReport | null;
+  /** Why the client has servers of its own although it should share them. Null if it shares them, or need not. */
+  readonly aloneBecause: string | null;
   readonly configFile: string | null;
   /** What is wrong with the current configuration file. */
   readonly configFault: string | null;
@@ -41,6 +45,13 @@ export interface EventLoopReport {
   readonly holds: number;
   /** The longest piece of work; null if none took 20 ms. */
   readonly longest: { readonly work: string; readonly ms: number; readonly secondsAgo: number } | null;
+}
+
+/** The process that serves all clients of one configuration. */
+export interface HubReport {
+  readonly pid: number;
+  readonly uptimeSeconds: number;
+  readonly clients: number;
 }
 
 export interface LimitReport {

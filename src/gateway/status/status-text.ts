@@ -52,7 +52,7 @@ function countServers(servers: readonly ServerReport[]): string {
 /** What concerns Trunkline as a whole and is not as it should be. */
 function renderGeneral(report: StatusReport): string[] {
   const { waitingCalls, partialFrameBytes, requestBodyBytes } = report.limits;
-  const lines = renderConfig(report);
+  const lines = [...renderService(report), ...renderConfig(report)];
   if (waitingCalls.refused > 0) {
     lines.push(
       `Calls refused: ${waitingCalls.refused}, because ${waitingCalls.max} calls were waiting already (limit \`gateway.maxQueued\`).`,
@@ -91,6 +91,13 @@ function renderEventLoop({ eventLoop: { p99Ms, longest } }: StatusReport): strin
   return [
     `Event loop: 99 % of the work took up to ${p99Ms} ms at a time; the longest ${longest.ms} ms (${longest.work}).`,
   ];
+}
+
+/** How the client is served, unless it asked for servers of its own. */
+function renderService({ hub, aloneBecause }: StatusReport): string[] {
+  if (aloneBecause !== null) return [`Not shared: this client has servers of its own, because ${aloneBecause}.`];
+  if (hub === null) return [];
+  return [`Served by the hub: pid ${hub.pid}, up ${duration(hub.uptimeSeconds)}, ${plural(hub.clients, 'client')}.`];
 }
 
 function renderConfig({ configFault, configFaultSeconds, configInForce, configNeedsRestart }: StatusReport): string[] {

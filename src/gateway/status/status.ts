@@ -25,6 +25,7 @@ export function reportStatus(facts: StatusFacts, server?: string): StatusReport 
   return {
     version: facts.version,
     uptimeSeconds: seconds(facts.now - facts.startedAt),
+    ...reportService(facts),
     ...reportConfig(facts),
     tools,
     advice: adviseOnToolCount(tools),
@@ -49,6 +50,13 @@ function reportEventLoop({ now, workTime }: StatusFacts): EventLoopReport {
         ? null
         : { work: longest.work, ms: Math.round(longest.ms), secondsAgo: seconds(now - longest.endedAt) },
   };
+}
+
+function reportService({ now, service, redact }: StatusFacts): Pick<StatusReport, 'hub' | 'aloneBecause'> {
+  if (service?.kind !== 'hub')
+    return { hub: null, aloneBecause: service === undefined ? null : redact(service.because) };
+  const { pid, since, clients } = service;
+  return { hub: { pid, uptimeSeconds: seconds(now - since), clients }, aloneBecause: null };
 }
 
 function reportMemory({ used, max, evictions }: FairMemory): LimitReport {

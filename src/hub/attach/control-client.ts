@@ -1,4 +1,5 @@
 import { isRecord } from '../../json/is-record.js';
+import { parseJson } from '../../json/parse-json.js';
 import type { ControlReply, ControlRequest } from '../control.js';
 import { hubNumbers, latestHub } from '../place.js';
 import type { Hello } from '../wire.js';
@@ -10,6 +11,9 @@ export type ControlHello = Omit<Hello, 'wire' | 'token' | 'role'>;
 export class HubControl {
   readonly version: string;
   readonly pid: number;
+  readonly number: number;
+  /** Resolves when the connection is closed, as when the process of the hub has ended. */
+  readonly closed: Promise<void>;
   readonly #connection: HubConnection;
   readonly #pending = new Map<number, Pending>();
   #lastId = 0;
@@ -18,6 +22,7 @@ export class HubControl {
     this.#connection = connection;
     this.version = connection.version;
     this.pid = connection.pid;
+    this.number = connection.number;
     const decoder = new TextDecoder();
     const buffer = new Uint8Array(64 * 1024);
     let text = '';
@@ -30,12 +35,18 @@ export class HubControl {
         for (const line of lines) this.#received(line);
       },
     });
+    let onClosed: () => void = () => {};
+    this.closed = new Promise((resolve) => {
+      onClosed = resolve;
+    });
     const ended = () => {
-      for (const { reject } of this.#pending.values()) reject(new Error('the hub ended before it answered'));
+      onClosed();
+      for (const { reject } of this.#pending.values()) reject(new Error('The hub ended before it answered.'));
       this.#pending.clear();
     };
     connection.socket.once('end', ended);
     connection.socket.once('close', ended);
+    connection.socket.on('error', () => {});
   }
 
   /** Resolves with the result. Rejects with what the hub says against it, as a sentence. */
@@ -53,7 +64,7 @@ export class HubControl {
   }
 
   #received(line: string): void {
-    const reply: unknown = JSON.parse(line);
+    const reply = parseJson(line);
     if (!isRecord(reply)) return;
     const { id, ...answer } = reply as ControlReply & Record<string, unknown>;
     const pending = this.#pending.get(id);

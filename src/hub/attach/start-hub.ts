@@ -1,9 +1,10 @@
 import { spawn } from 'node:child_process';
-import { accessSync, closeSync, constants, openSync } from 'node:fs';
+import { accessSync, closeSync, constants, openSync, writeFileSync } from 'node:fs';
 import type { Server } from 'node:net';
 import { homedir } from 'node:os';
 import { join } from 'node:path';
 import type { Claim } from '../claim.js';
+import { hubFiles } from '../place.js';
 
 export interface StartHubOptions {
   /** The folder of the hub. */
@@ -41,6 +42,7 @@ export function startHub({ number, listener }: Claim, options: StartHubOptions):
     });
     // A hub that cannot be started is a dead hub: its socket is closed below, and nobody else holds it.
     child.on('error', () => {});
+    if (child.pid !== undefined) notePid(hubFiles(folder, number).pid, child.pid);
     child.unref();
   } finally {
     listener.close();
@@ -56,6 +58,15 @@ function workingFolder(folder: string): string {
     return home;
   } catch {
     return folder;
+  }
+}
+
+/** So that a person can find a hub that does not answer. */
+function notePid(file: string, pid: number): void {
+  try {
+    writeFileSync(file, String(pid), { mode: 0o600 });
+  } catch {
+    // The disk is full.
   }
 }
 

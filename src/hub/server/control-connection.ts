@@ -13,8 +13,10 @@ const MAX_LINE_LENGTH = 64 * 1024;
 /** Events are dropped while so many bytes wait for a reader that is too slow. */
 const MAX_UNREAD_BYTES = 1024 * 1024;
 
-/** Serves the commands of a person on one connection. */
-export function serveControl(peer: HubPeer, commands: Readonly<Record<string, ControlCommand>>): void {
+export type ControlCommands = Readonly<Record<string, ControlCommand>>;
+
+/** Serves the commands of a person on one connection. `load` is called for each command. */
+export function serveControl(peer: HubPeer, load: () => Promise<ControlCommands>): void {
   const { stream, reader } = peer;
   const closed = new AbortController();
   stream.once('close', () => closed.abort());
@@ -23,6 +25,7 @@ export function serveControl(peer: HubPeer, commands: Readonly<Record<string, Co
   };
   const run = async ({ id, command, params }: ControlRequest) => {
     try {
+      const commands = await load();
       const known = Object.hasOwn(commands, command) ? commands[command] : undefined;
       if (known === undefined)
         throw new Error(`this hub does not know the command "${command}"; it may be an older one`);

@@ -20,8 +20,10 @@ describe('the overview', () => {
 
   it('of 30 healthy servers has no more than 1.5 kB', async () => {
     const keys = Array.from({ length: 30 }, (_, index) => `server-${index}`);
-    const overview = overviewOf(await manyReady(keys));
+    const hub = { pid: 4_194_304, uptimeSeconds: 100_000, clients: 100 };
+    const overview = overviewOf({ ...(await manyReady(keys)), hub });
     expect(JSON.stringify(overview).length).toBeLessThanOrEqual(1_500);
+    expect(overview.hub).toEqual(hub);
     expect(overview.servers.map(({ server }) => server)).toEqual(keys);
   });
 

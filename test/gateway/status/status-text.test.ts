@@ -31,9 +31,22 @@ describe('the text about all servers', () => {
     );
   });
 
+  it('says after the head which hub serves the client, or why the client has servers of its own', async () => {
+    const report = await manyReady(['a']);
+    const hub = { pid: 4711, uptimeSeconds: 61, clients: 3 };
+    expect(renderStatus({ ...report, hub }).split('\n')[1]).toBe(
+      'Served by the hub: pid 4711, up 1 min 1 s, 3 clients.',
+    );
+    expect(renderOneServer({ ...report, hub }).split('\n')[1]).toMatch(/^Served by the hub: pid 4711/);
+    expect(renderStatus({ ...report, aloneBecause: 'the disk is full' }).split('\n')[1]).toBe(
+      'Not shared: this client has servers of its own, because the disk is full.',
+    );
+  });
+
   it('of 30 healthy servers with long names has no more than 1.5 kB', async () => {
     const keys = Array.from({ length: 30 }, (_, index) => `some-long-server-key-${index}`);
-    const report = await manyReady(keys, ['one', 'two', 'three', 'four', 'five']);
+    const hub = { pid: 4_194_304, uptimeSeconds: 100_000, clients: 100 };
+    const report = { ...(await manyReady(keys, ['one', 'two', 'three', 'four', 'five'])), hub };
     expect(report.advice).toContain('150 tools are listed');
     const text = renderStatus(report);
     expect(text.length).toBeLessThanOrEqual(1_500);

@@ -1,0 +1,110 @@
+import { EXIT } from '../app/exit-codes.js';
+import type { GlobalOptions } from '../app/global-options.js';
+import { allHubs, findHubSite, type HubSite, notedPid, reachHub, starterFor } from '../app/running-hub.js';
+import { plural } from '../gateway/status/server-text.js';
+import type { HubControl } from '../hub/attach/control-client.js';
+import { claimSuccessor } from '../hub/claim.js';
+import type { HubDescription } from '../hub/control.js';
+import { hubNumbers } from '../hub/place.js';
+import { endHubProcess } from '../process/end-hub-process.js';
+import { withHub } from './hub-access.js';
+import { REFUSED, silentText } from './hub-text.js';
+import { tell } from './output.js';
+
+/** `trunkline hub stop`: ends the hub of the configuration, and the earlier ones that still drain. */
+export async function stopHub(options: GlobalOptions): Promise<number> {
+  const { configFile, folder } = findHubSite(options);
+  const outcomes = await stopAllOf(folder);
+  if (outcomes.length === 0) tell(`No hub runs for ${configFile}, so there is nothing to stop.`);
+  return outcomes.every(Boolean) ? EXIT.ok : EXIT.failed;
+}
+
+/** `trunkline stop --all`: ends every hub of this user, whatever its configuration. */
+export async function stopEveryHub(): Promise<number> {
+  const outcomes = await Promise.all(allHubs().map(stopAllOf));
+  if (outcomes.flat().length === 0) tell('No hub of yours runs, so there is nothing to stop.');
+  return outcomes.flat().every(Boolean) ? EXIT.ok : EXIT.failed;
+}
+
+/** Ends all hubs of one folder. Returns for each of those that ran whether it ended. */
+async function stopAllOf(folder: string): Promise<boolean[]> {
+  const outcomes = await Promise.all(hubNumbers(folder).map((number) => stopOne(folder, number)));
+  return outcomes.flatMap((outcome) => outcome ?? []);
+}
+
+/** Returns whether the hub ended; `undefined` if it does not run. */
+async function stopOne(folder: string, number: number): Promise<boolean | undefined> {
+  const control = await reachHub(folder, number);
+  if (control === 'not running') return undefined;
+  if (control === 'silent') return await killSilent(folder, number);
+  if (control === 'refused') {
+    tell(`trunkline: ${REFUSED}`);
+    return false;
+  }
+  const { configFile } = await describe(control);
+  const { clients } = (await control.request('stop')) as { clients: number };
+  // Its process ends after those of its servers.
+  await control.closed;
+  tell(`Stopped the hub of ${configFile} (pid ${control.pid}) and its servers.${whatClientsDo(clients)}`);
+  return true;
+}
+
+function whatClientsDo(clients: number): string {
+  if (clients === 0) return '';
+  const who = clients === 1 ? '1 client stays connected and starts' : `${clients} clients stay connected and start`;
+  return ` ${who} a hub again with the next message.`;
+}
+
+/** Its guardian ends its servers. */
+async function killSilent(folder: string, number: number): Promise<boolean> {
+  const pid = notedPid(folder, number);
+  if (pid !== undefined && (await endHubProcess(pid, folder))) {
+    tell(`The hub (pid ${pid}) did not answer, so it was killed. Its servers end with it.`);
+    return true;
+  }
+  tell(`trunkline: ${silentText(pid)}`);
+  return false;
+}
+
+/** `trunkline hub restart`: another hub serves from now on. The clients move to it when nothing is in flight. */
+export async function restartHub(options: GlobalOptions): Promise<number> {
+  return await withHub(options, async ({ site, control }) => {
+    const { clients, pid } = await describe(control);
+    if (clients.length === 0) {
+      await control.request('stop');
+      await control.closed;
+      tell(`Stopped the hub (pid ${pid}), which had no client. The next client that connects starts another one.`);
+      return EXIT.ok;
+    }
+    const next = await startNext(options, site, control);
+    if (next === undefined) {
+      tell('trunkline: The new hub did not start, so the clients stay at the old one. `trunkline logs` says why.');
+      return EXIT.failed;
+    }
+    const { clients: moving } = (await control.request('move')) as { clients: number };
+    tell(
+      `A new hub (pid ${next.pid}, version ${next.version}) serves from now on. The old one (pid ${pid}) ends when nothing is in flight for its ${plural(moving, 'client')}.`,
+    );
+    return EXIT.ok;
+  });
+}
+
+/** Starts the successor, unless another process has just done so. */
+async function startNext(
+  options: GlobalOptions,
+  site: HubSite,
+  { number }: HubControl,
+): Promise<HubDescription | undefined> {
+  const start = starterFor(options, site);
+  const claim = await claimSuccessor(site.folder, number);
+  if (claim !== undefined) start(claim);
+  const control = await reachHub(site.folder);
+  if (typeof control === 'string' || control.number <= number) return undefined;
+  const description = await describe(control);
+  control.close();
+  return description;
+}
+
+async function describe(control: HubControl): Promise<HubDescription> {
+  return (await control.request('describe')) as HubDescription;
+}

@@ -1,0 +1,91 @@
+import { existsSync } from 'node:fs';
+import { EXIT } from '../app/exit-codes.js';
+import type { GlobalOptions } from '../app/global-options.js';
+import { findHubSite, reachHub } from '../app/running-hub.js';
+import { UsageError } from '../app/usage-error.js';
+import { logLines } from '../files/log-lines.js';
+import type { StatusReport } from '../gateway/status/status-report.js';
+import type { HubControl } from '../hub/attach/control-client.js';
+import type { HubDescription } from '../hub/control.js';
+import { isRecord } from '../json/is-record.js';
+import { parseJson } from '../json/parse-json.js';
+import { printable } from '../json/printable.js';
+import { didYouMean, suggest } from '../json/suggest.js';
+import { MAX_LOG_FILES } from '../observe/log-file.js';
+import { toText } from '../observe/log-text.js';
+import { print, tell } from './output.js';
+
+export interface LogsOptions {
+  /** Shows only what concerns this server. */
+  readonly server: string | undefined;
+  readonly isFollowed: boolean;
+}
+
+/** `trunkline logs`: prints the log of the hub, which outlives it, and the last output of a server. */
+export async function logs(options: GlobalOptions, { server, isFollowed }: LogsOptions): Promise<number> {
+  const site = findHubSite(options);
+  const known = await askHub(site.folder, server);
+  const file = known?.logFile ?? site.logFile;
+  if (!existsSync(file) && !isFollowed) {
+    tell(`There is no log at ${file} yet: no hub of ${site.configFile} has written anything. A client starts the hub.`);
+    return known === undefined ? EXIT.noHub : EXIT.ok;
+  }
+  const isTerminal = process.stdout.isTTY === true;
+  // `head` closes its end early.
+  process.stdout.once('error', () => process.exit(EXIT.ok));
+  for (const text of outputText(known?.output ?? [], server ?? '', isTerminal)) await print(text);
+  for await (const line of logLines({ file, maxFiles: MAX_LOG_FILES, isFollowed })) {
+    const text = logText(line, server, isTerminal);
+    if (text !== undefined) await print(text);
+  }
+  return EXIT.ok;
+}
+
+interface Known {
+  readonly logFile: string;
+  /** The last output of the server, if one was named. */
+  readonly output: readonly string[];
+}
+
+/** What the running hub knows. `undefined` if there is none to ask: its log is there all the same. */
+async function askHub(folder: string, server: string | undefined): Promise<Known | undefined> {
+  const control = await reachHub(folder);
+  if (typeof control === 'string') return undefined;
+  try {
+    const { logFile, hasStarted } = (await control.request('describe')) as HubDescription;
+    if (server === undefined || !hasStarted) return { logFile, output: [] };
+    const { servers } = (await control.request('report', { server })) as StatusReport;
+    const [report] = servers;
+    if (report === undefined) throw await unknownServer(control, server);
+    return { logFile, output: [...report.cause, ...report.log] };
+  } finally {
+    control.close();
+  }
+}
+
+async function unknownServer(control: HubControl, server: string): Promise<UsageError> {
+  const { servers } = (await control.request('report')) as StatusReport;
+  const keys = servers.map((each) => each.server);
+  const nearest = suggest(server, keys);
+  const hint = nearest === undefined ? `its servers are: ${keys.join(', ')}` : didYouMean(nearest);
+  return new UsageError(`the hub has no server \`${server}\``, hint);
+}
+
+/** The last output of a server: with a heading on a terminal, as records elsewhere. */
+export function outputText(lines: readonly string[], server: string, isTerminal: boolean): string[] {
+  if (!isTerminal) return lines.map((line) => JSON.stringify({ server, msg: 'output', line }));
+  return lines.length === 0 ? [] : [`The last output of ${server}:`, ...lines.map((line) => `  | ${line}`), ''];
+}
+
+/** A line of the log for stdout: text on a terminal, the record as it is elsewhere. `undefined` if it is not wanted. */
+export function logText(line: string, server: string | undefined, isTerminal: boolean): string | undefined {
+  const record = parseJson(line);
+  if (server !== undefined && !(isRecord(record) && isOf(server, record.server))) return undefined;
+  if (!isTerminal) return line;
+  return isRecord(record) && record.time !== undefined ? toText(record).trimEnd() : printable(line);
+}
+
+/** Instances of one server are called `KEY`, `KEY~2`, `KEY~3`. */
+function isOf(server: string, instance: unknown): boolean {
+  return typeof instance === 'string' && (instance === server || instance.startsWith(`${server}~`));
+}

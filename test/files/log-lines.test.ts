@@ -1,0 +1,49 @@
+import { appendFileSync, mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { logLines } from '../../src/files/log-lines.js';
+
+let folder: string;
+let file: string;
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'trunkline-log-lines-'));
+  file = join(folder, 'hub.log');
+});
+afterEach(() => rmSync(folder, { recursive: true, force: true }));
+
+async function all(): Promise<string[]> {
+  const lines: string[] = [];
+  for await (const line of logLines({ file, maxFiles: 5, isFollowed: false })) lines.push(line);
+  return lines;
+}
+
+describe('the lines of a log', () => {
+  it('come from all of its files, the oldest first, and none from a log that does not exist', async () => {
+    expect(await all()).toEqual([]);
+    writeFileSync(`${file}.2`, 'one\ntwo\n');
+    writeFileSync(`${file}.1`, 'three\n');
+    writeFileSync(file, `four\n${'long'.repeat(50_000)}\n`);
+    writeFileSync(`${file}.5`, 'not one of the five files\n');
+    expect(await all()).toEqual(['one', 'two', 'three', 'four', 'long'.repeat(50_000)]);
+  });
+
+  it('go on when the file is rotated, even several times between two looks, or begins to exist', async () => {
+    const lines = logLines({ file, maxFiles: 5, isFollowed: true });
+    const first = lines.next();
+    writeFileSync(file, 'one\nhal');
+    expect((await first).value).toBe('one');
+    const second = lines.next();
+    appendFileSync(file, 'f\n');
+    expect((await second).value).toBe('half');
+    const third = lines.next();
+    appendFileSync(file, 'last of the first file\n');
+    renameSync(file, `${file}.2`);
+    writeFileSync(`${file}.1`, 'second file\n');
+    writeFileSync(file, 'third file\n');
+    expect((await third).value).toBe('last of the first file');
+    expect((await lines.next()).value).toBe('second file');
+    expect((await lines.next()).value).toBe('third file');
+    await lines.return(undefined);
+  });
+});
