@@ -8,7 +8,7 @@ import { memoryPair } from '../hub/memory-pair.js';
 import { hubFolder } from '../hub/place.js';
 import type { Hello } from '../hub/wire.js';
 import { type ByteReader, copyInto } from '../io/byte-reader.js';
-import { FAMILY_PREFIX } from '../process/environment.js';
+import { FAMILY_PREFIX } from '../process/family-prefix.js';
 import { VERSION } from '../version.js';
 import { ConfigPlace } from './config-place.js';
 import type { GlobalOptions } from './global-options.js';
@@ -48,14 +48,17 @@ export async function attach(options: GlobalOptions): Promise<NotAttached> {
       environment: hubEnvironment(names),
     });
   const find = (resumed: number) => findHub({ folder, hello: helloOf(names, resumed), start });
-  const found = await find(0);
+  const finding = find(0);
+  // Node makes these when they are asked for, which takes about as long as the hub needs to answer.
+  const { stdin: input, stdout: output } = process;
+  const found = await finding;
   if (found.kind === 'none') return { because: found.because };
   if (isNewer(VERSION, found.connection.version)) void startSuccessor(folder, found.connection.number, start);
   for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.once(signal, () => process.exit(0));
   const { connection } = found;
   await attachClient({
-    input: process.stdin,
-    output: process.stdout,
+    input,
+    output,
     first: { stream: connection.socket, readInto: (reader) => connection.readInto(reader) },
     find,
     serveAlone: (because, resumed) => serveInside(options, helloOf(names, resumed), because),
