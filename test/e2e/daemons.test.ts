@@ -151,7 +151,7 @@ describe.runIf(process.platform === 'linux')('the servers of a Trunkline behind 
     const args = [lab, 'stubborn', 'daemons', `run=${gateway.folder}`];
     writeFileSync(file, JSON.stringify({ servers: { lab: { command: 'node', args } } }));
     const env = { XDG_DATA_HOME: join(nested, 'data') };
-    const inner = { command: 'node', args: [CLI, '--config', file], env, restart: { firstDelay: '1ms' } };
+    const inner = { command: 'node', args: [CLI, '--no-hub', '--config', file], env, restart: { firstDelay: '1ms' } };
     gateway.configure({ inner });
     await gateway.untilStatus('the nested one is there', ({ servers }) => servers?.length === 1);
     await gateway.untilState('inner', 'ready');
