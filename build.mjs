@@ -10,8 +10,9 @@ const path = (file) => fileURLToPath(new URL(file, import.meta.url));
 
 /** What is loaded one after the other while a client waits, each with all that it needs and that is not there yet. */
 const STAGES = [
-  { name: 'main', test: /src\/(app|cli)\/(main|attach|usage-error|http-options)\.ts$/ },
-  { name: 'serve', test: /src\/app\/(serve|serve-hub|hub-process)\.ts$/ },
+  { name: 'main', test: /src\/(app|cli)\/(main|attach|usage-error|http-options|exit-codes)\.ts$/ },
+  { name: 'serve', test: path('src/app/serve.ts') },
+  { name: 'hub-process', test: /src\/app\/(serve-hub|hub-process)\.ts$/ },
   { name: 'config', test: path('src/app/read-config.ts') },
   // In the first run only: what starts the first servers while the gateway is loaded.
   { name: 'head-start', test: path('src/app/head-start.ts') },
@@ -73,10 +74,11 @@ await build({
   input: {
     cli: path('src/cli/entry.ts'),
     main: path('src/cli/main.ts'),
+    serve: path('src/app/serve.ts'),
     // Runs in a thread of its own.
     'check-thread': path('src/config/check-thread.ts'),
   },
-  // The first stage and `main` are one file, since other files may use what stands there.
+  // The first two stages and these are two files, since other files may use what stands there.
   preserveEntrySignatures: 'allow-extension',
   platform: 'node',
   external: (id) => id.startsWith('node:') || NOT_BUNDLED.test(id),

@@ -8,7 +8,7 @@ const STEPS = 4;
 const root = new URL('..', import.meta.url).pathname;
 const ways = [
   ['direct', [`${root}node_modules/@modelcontextprotocol/server-everything/dist/index.js`], ''],
-  ['Trunkline', [`${root}dist/cli.js`, '--config', `${root}config/demo.yaml`], 'everything__'],
+  ['Trunkline', [`${root}dist/cli.js`, '--no-hub', '--config', `${root}config/demo.yaml`], 'everything__'],
 ];
 
 for (const [label, args, prefix] of ways) {

@@ -92,7 +92,7 @@ function openPlace(client) {
 }
 
 function registeredTrunkline({ folder, log }) {
-  const args = [CLI, '--config', join(folder, 'trunkline.yaml'), '-v', '--log-file', log];
+  const args = [CLI, '--no-hub', '--config', join(folder, 'trunkline.yaml'), '-v', '--log-file', log];
   return { name: NAME, command: process.execPath, args, env: {} };
 }
 

@@ -91,7 +91,7 @@ async function compare(inspector, token) {
   const prefix = `${KEY}__`;
   const withToken = (text) => ['--transport', 'http', '--header', `Authorization: Bearer ${text}`];
   const ways = [
-    { way: 'stdio', target: [process.execPath, CLI], after: ['--', '--config', server.config], prefix },
+    { way: 'stdio', target: [process.execPath, CLI], after: ['--', '--no-hub', '--config', server.config], prefix },
     { way: 'HTTP', target: [server.url], headers: withToken(token), prefix },
   ];
   const passed = { stdio: 0, HTTP: 0 };

@@ -38,7 +38,7 @@ export async function startTrunkline(servers, options = []) {
     const config = join(folder, 'trunkline.yaml');
     // JSON is YAML.
     writeFileSync(config, JSON.stringify({ servers }));
-    const env = { ...process.env, HOME: folder, XDG_DATA_HOME: join(folder, 'data') };
+    const env = { ...process.env, HOME: folder, XDG_DATA_HOME: join(folder, 'data'), TRUNKLINE_HUB: 'off' };
     const port = await freePort();
     const args = [CLI, 'serve', '--config', config, '--http', `127.0.0.1:${port}`, ...options];
     const server = await startServer(args, port, { env, onClosed: removeFolder });

@@ -16,7 +16,7 @@ const seenPids = new Set();
 
 const transport = new StdioClientTransport({
   command: process.execPath,
-  args: [`${root}dist/cli.js`, '--config', `${root}config/demo.yaml`],
+  args: [`${root}dist/cli.js`, '--no-hub', '--config', `${root}config/demo.yaml`],
   stderr: 'pipe',
 });
 createInterface({ input: transport.stderr }).on('line', showLog);

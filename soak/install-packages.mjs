@@ -29,7 +29,12 @@ class Gateway {
 
   constructor(env = {}) {
     this.stderr = '';
-    const inherited = { ...process.env, XDG_DATA_HOME: place, npm_config_cache: join(place, 'npm-cache') };
+    const inherited = {
+      ...process.env,
+      XDG_DATA_HOME: place,
+      npm_config_cache: join(place, 'npm-cache'),
+      TRUNKLINE_HUB: 'off',
+    };
     this.process = spawn(process.execPath, [CLI, '--config', config, '-v'], { env: { ...inherited, ...env } });
     this.process.stderr.on('data', (chunk) => {
       this.stderr += chunk;

@@ -9,6 +9,7 @@ import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import '../bench/plain-node.mjs';
 import { describeMachine, table } from '../bench/page.mjs';
+import { attachAtOnce } from './attach-at-once.mjs';
 import { httpAttacks } from './attacks/http/run.mjs';
 import { hostileServers } from './attacks/stdio/run.mjs';
 import { controlGroups } from './control-groups.mjs';
@@ -17,8 +18,10 @@ import { garbage } from './garbage.mjs';
 import { killChildren } from './kill-children.mjs';
 import { killDaemons } from './kill-daemons.mjs';
 import { killGateway } from './kill-gateway.mjs';
+import { killHub } from './kill-hub.mjs';
 import { manyCalls } from './many-calls.mjs';
 import { neighbours } from './neighbours.mjs';
+import { unreadClient } from './unread-client.mjs';
 
 const SOAKS = [
   killChildren,
@@ -30,6 +33,9 @@ const SOAKS = [
   killDaemons,
   hostileServers,
   httpAttacks,
+  killHub,
+  attachAtOnce,
+  unreadClient,
   controlGroups,
 ];
 

@@ -8,7 +8,7 @@ import { memoryPair } from '../hub/memory-pair.js';
 import { hubFolder } from '../hub/place.js';
 import type { Hello } from '../hub/wire.js';
 import { type ByteReader, copyInto } from '../io/byte-reader.js';
-import { FAMILY_PREFIX } from '../process/environment.js';
+import { FAMILY_PREFIX } from '../process/family-prefix.js';
 import { VERSION } from '../version.js';
 import { ConfigPlace } from './config-place.js';
 import type { GlobalOptions } from './global-options.js';
@@ -39,15 +39,18 @@ export async function attach(options: GlobalOptions): Promise<NotAttached> {
   }
   const start = hubStarter(options, { configFile, folder });
   const find = (resumed: number) => findHub({ folder, hello: helloOf(configFile, resumed), start });
-  const found = await find(0);
+  const finding = find(0);
+  // Node makes these when they are asked for, which takes about as long as the hub needs to answer.
+  const { stdin: input, stdout: output } = process;
+  const found = await finding;
   if (found.kind === 'none') return { because: found.because };
   if (isNewer(VERSION, found.connection.version)) void startSuccessor(folder, found.connection.number, start);
   const leave = () => process.exit(0);
   for (const signal of SIGNALS) process.once(signal, leave);
   const { connection } = found;
   await attachClient({
-    input: process.stdin,
-    output: process.stdout,
+    input,
+    output,
     first: { stream: connection.socket, readInto: (reader) => connection.readInto(reader) },
     find,
     serveAlone: (because, resumed) => {

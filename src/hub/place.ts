@@ -1,4 +1,3 @@
-import { createHash } from 'node:crypto';
 import { lstatSync, mkdirSync, readdirSync } from 'node:fs';
 import { hostname, tmpdir, userInfo } from 'node:os';
 import { basename, join } from 'node:path';
@@ -62,7 +61,17 @@ export function allHubFolders(hubsFolder: string | undefined): string[] {
 /** 16 hexadecimal digits. Everything by which two hubs have to differ is part of it. */
 function hubKey({ configFile, dataFolder }: PlaceOptions): string {
   const parts = [WIRE, hostname(), process.getuid?.() ?? userInfo().username, configFile, dataFolder];
-  return createHash('sha256').update(JSON.stringify(parts)).digest('hex').slice(0, 16);
+  return fingerprint(JSON.stringify(parts));
+}
+
+/**
+ * FNV-1a with 64 bits, as 16 hexadecimal digits. Every client waits for this, and `node:crypto` takes longer to load than
+ * everything else of ours. It keeps apart what one user configures; nothing secret depends on it.
+ */
+function fingerprint(text: string): string {
+  let sum = 0xcbf29ce484222325n;
+  for (const byte of Buffer.from(text)) sum = BigInt.asUintN(64, (sum ^ BigInt(byte)) * 0x100000001b3n);
+  return sum.toString(16).padStart(16, '0');
 }
 
 function usualFolders(): string[] {
@@ -136,7 +145,7 @@ export function hubFiles(folder: string, number: number) {
 /** Windows has no sockets in folders; a named pipe has a name of its own. */
 export function socketPath(folder: string): string {
   if (process.platform !== 'win32') return join(folder, 's');
-  return `\\\\.\\pipe\\trunkline-${createHash('sha256').update(folder).digest('hex').slice(0, 32)}`;
+  return `\\\\.\\pipe\\trunkline-${fingerprint(folder)}`;
 }
 
 /** The number of the hub with this folder. */

@@ -75,18 +75,23 @@ const MAX_LENGTH = 2 ** LENGTH_BITS - 1;
 
 /** The header of a frame. Throws a `RangeError` for a payload of 256 MiB or more. */
 export function frameHeader(kind: FrameKind, line: number, length: number): Uint8Array {
-  if (length > MAX_LENGTH) throw new RangeError(`A frame of ${length} bytes is too large`);
   const header = new Uint8Array(FRAME_HEADER_BYTES);
-  const first = kind * 2 ** LENGTH_BITS + length;
-  header[0] = first >>> 24;
-  header[1] = first >>> 16;
-  header[2] = first >>> 8;
-  header[3] = first;
-  header[4] = line >>> 24;
-  header[5] = line >>> 16;
-  header[6] = line >>> 8;
-  header[7] = line;
+  writeFrameHeader(header, 0, kind, line, length);
   return header;
+}
+
+/** Writes the same to `target` from `at` on. */
+export function writeFrameHeader(target: Uint8Array, at: number, kind: FrameKind, line: number, length: number): void {
+  if (length > MAX_LENGTH) throw new RangeError(`A frame of ${length} bytes is too large`);
+  writeUint32(target, at, kind * 2 ** LENGTH_BITS + length);
+  writeUint32(target, at + 4, line);
+}
+
+function writeUint32(target: Uint8Array, at: number, value: number): void {
+  target[at] = value >>> 24;
+  target[at + 1] = value >>> 16;
+  target[at + 2] = value >>> 8;
+  target[at + 3] = value;
 }
 
 /** Reads the 32 bits at `at`. */

@@ -1,11 +1,6 @@
 import { dirname } from 'node:path';
 import type { ChildSpec } from '../supervision/child-spec.js';
-
-/**
- * Begins the name of the variable that marks the processes of one launch of a server. The mark is in the name and not in the
- * value, so that a server of a nested Trunkline bears the marks of both.
- */
-export const FAMILY_PREFIX = 'TRUNKLINE_FAMILY_';
+import { FAMILY_PREFIX } from './family-prefix.js';
 
 /** The variable that gives a process, and all processes that inherit its environment, a mark. */
 export function familyVariable(mark: string): Readonly<Record<string, string>> {

@@ -1,4 +1,4 @@
-import { FAMILY_PREFIX } from './environment.js';
+import { FAMILY_PREFIX } from './family-prefix.js';
 
 /**
  * The guardian on POSIX systems: a shell script, since a shell needs little memory and exists everywhere.

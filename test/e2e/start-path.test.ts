@@ -2,13 +2,16 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { basename, join, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { afterEach, describe, expect, it, onTestFinished } from 'vitest';
+import { afterAll, afterEach, describe, expect, it, onTestFinished } from 'vitest';
 import { GatewayProcess, type StartOptions } from '../support/gateway-process.js';
-import { until } from '../support/processes.js';
+import { processesWith, until } from '../support/processes.js';
 
 /** What the answer to `initialize` needs of ours. A client waits for every one of these, each time. */
 const INITIALIZE = [
   ...['src/cli/entry.ts', 'src/cli/main.ts', 'src/version.ts', 'src/cli/http-options.ts'],
+  // The way to the hub, which is loaded before it is known whether there is one.
+  ...['src/app/attach.ts', 'src/hub/attach/', 'src/hub/claim.ts', 'src/hub/place.ts', 'src/hub/wire.ts'],
+  ...['src/hub/memory-pair.ts', 'src/process/family-prefix.ts', 'src/app/exit-codes.ts'],
   ...['src/app/serve.ts', 'src/app/stdio-client.ts', 'src/app/usage-error.ts', 'src/app/platform.ts'],
   'src/app/end-process.ts',
   ...['src/app/create-buffer-pool.ts', 'src/observe/system-clock.ts', 'src/observe/events/event-bus.ts'],
@@ -25,6 +28,27 @@ const INITIALIZE = [
   ...['src/files/regular-file.ts', 'src/config/find-config.ts', 'src/config/config-error.ts', 'src/config/stamp.ts'],
 ];
 
+/** What a client waits for that attaches to a running hub. Each client has a process with this for as long as it lives. */
+const ATTACH = [
+  ...['src/cli/entry.ts', 'src/cli/main.ts', 'src/version.ts', 'src/cli/http-options.ts', 'src/app/usage-error.ts'],
+  ...[
+    'src/app/attach.ts',
+    'src/app/exit-codes.ts',
+    'src/app/end-process.ts',
+    'src/app/config-place.ts',
+    'src/app/user-files.ts',
+  ],
+  ...['src/config/find-config.ts', 'src/config/config-error.ts', 'src/files/regular-file.ts'],
+  ...['src/hub/attach/', 'src/hub/claim.ts', 'src/hub/place.ts', 'src/hub/wire.ts', 'src/hub/memory-pair.ts'],
+  ...[
+    'src/process/family-prefix.ts',
+    'src/errors/error-text.ts',
+    'src/io/byte-reader.ts',
+    'src/io/streams/read-into.ts',
+  ],
+  'src/json/',
+];
+
 /** What must not be loaded before the first list is answered: it is most of what there is to load. */
 const LATER = [
   ...['src/config/check-file.ts', 'src/config/schema.ts', 'src/config/fields.ts', 'src/config/yaml-source.ts'],
@@ -35,18 +59,25 @@ const LATER = [
     'src/config/empty-config.ts',
   ],
   ...['src/config/problems.ts', 'src/app/serve-http.ts'],
-  ...['src/upstream/stdio/', 'src/upstream/legacy/', 'src/process/', 'src/downstream/http/'],
+  ...['src/upstream/stdio/', 'src/upstream/legacy/', 'src/downstream/http/'],
+  ...['src/process/environment.ts', 'src/process/guardian.ts', 'src/process/spawn-child.ts'],
   ...['src/cli/run-once.ts', 'src/cli/help.ts', 'src/cli/usage-errors.ts', 'src/app/local-client.ts'],
 ];
 
 /** Something to say before the first list, as with many tools or settings that do not fit one another. */
 const WITH_A_WARNING = { timeout: '20m', maxTimeout: '10m' };
 
+/** What only those need that start a hub. */
+const SLOW_TO_LOAD = ['node:crypto', 'node:child_process'];
+
 let gateway: GatewayProcess | undefined;
+const hubs = mkdtempSync(join(tmpdir(), 'th-'));
+const HUB = { TRUNKLINE_HUB: 'auto', TRUNKLINE_HUB_DIR: hubs };
 afterEach(async () => {
   await gateway?.dispose();
   gateway = undefined;
 });
+afterAll(() => rmSync(hubs, { recursive: true, force: true }));
 
 /** Starts a gateway that writes the URLs of the modules that it loads to a file, and each write to stdout. */
 async function startLogging(log: string, options: StartOptions): Promise<GatewayProcess> {
@@ -99,11 +130,11 @@ function modulesOf(urls: readonly string[]): string[] {
 }
 
 describe('with nothing changed since the last run', () => {
-  it('the first answers need two files each, no package, and nothing that starts servers or checks a configuration', async () => {
+  it('the first answers need three and two files, no package, and nothing that starts servers or checks a configuration', async () => {
     const { initializeResult, list } = await secondRun();
     expect(packagesOf(initializeResult)).toEqual([]);
     expect(packagesOf(list)).toEqual([]);
-    expect([ownFilesOf(initializeResult).length, ownFilesOf(list).length]).toEqual([2, 5]);
+    expect([ownFilesOf(initializeResult).length, ownFilesOf(list).length]).toEqual([3, 6]);
     const [initializeModules, listModules] = [modulesOf(initializeResult), modulesOf(list)];
     expect(initializeModules).toContain('src/downstream/legacy/legacy-session.ts');
     expect(listModules).toContain('src/gateway/catalog/catalog.ts');
@@ -140,6 +171,45 @@ describe('with nothing known of the servers', () => {
     gateway = await GatewayProcess.start({ servers: { lab: {} } });
     // `dispose` looks for processes that were left behind.
     expect(await gateway.end()).toBe(0);
+  });
+});
+
+/** Attaches with a log of what is loaded, while the hub runs. Returns what was loaded before the first write to stdout. */
+async function attachToRunningHub(): Promise<string[]> {
+  const servers = { lab: {} };
+  const first = await GatewayProcess.start({ servers, env: HUB });
+  gateway = first;
+  await first.listTools();
+  const { folder } = first;
+  const log = join(folder, 'modules.log');
+  const hooks = fileURLToPath(new URL('../fixtures/modules/log-modules.mjs', import.meta.url));
+  const env = { ...HUB, NODE_OPTIONS: `--import ${hooks}`, MODULE_LOG: log };
+  const second = await GatewayProcess.start({ servers, folder, env });
+  await second.listTools();
+  await Promise.all([first.end(), second.end()]);
+  for (const { pid, args } of processesWith(folder)) if (args.includes(' hub serve ')) process.kill(pid, 'SIGTERM');
+  const [loaded = ''] = readFileSync(log, 'utf8').split('written\n');
+  return loaded.split('\n').filter(Boolean);
+}
+
+/** The modules of Node that our files take when they are loaded. */
+function builtinsOf(urls: readonly string[]): string[] {
+  return ownFilesOf(urls).flatMap((url) =>
+    [...readFileSync(fileURLToPath(url), 'utf8').matchAll(/^const .* = process\.getBuiltinModule\("(.*)"\);$/gm)].map(
+      ([, name = '']) => name,
+    ),
+  );
+}
+
+describe('a client that attaches to a running hub', () => {
+  it('needs two files, nothing of the gateway, and no module of Node that takes long to load', async () => {
+    const loaded = await attachToRunningHub();
+    expect(packagesOf(loaded)).toEqual([]);
+    expect(ownFilesOf(loaded).length).toBe(2);
+    expect(modulesOf(loaded)).toContain('src/hub/attach/attach-session.ts');
+    expect(modulesOf(loaded).filter((module) => !ATTACH.some((place) => module.startsWith(place)))).toEqual([]);
+    expect(builtinsOf(loaded)).toContain('node:net');
+    expect(builtinsOf(loaded).filter((name) => SLOW_TO_LOAD.includes(name))).toEqual([]);
   });
 });
 

@@ -1,4 +1,3 @@
-import { spawn } from 'node:child_process';
 import { accessSync, closeSync, constants, openSync, writeFileSync } from 'node:fs';
 import type { Server } from 'node:net';
 import { homedir } from 'node:os';
@@ -31,6 +30,8 @@ export function hubLog(folder: string): string {
 export function startHub({ number, listener }: Claim, options: StartHubOptions): void {
   const { folder, program, args, environment } = options;
   const log = openLog(hubLog(folder));
+  // Most attach processes find a hub, and the module takes longer to load than all of ours.
+  const { spawn } = process.getBuiltinModule('node:child_process');
   try {
     const [command = process.execPath, ...first] = program;
     const child = spawn(command, [...first, 'hub', 'serve', '--place', join(folder, String(number)), ...args], {

@@ -5,7 +5,15 @@ import { type SplicedMessage, splicedLength } from '../../json/splice.js';
 import { type MessageSink, notificationMessage, whole } from '../../jsonrpc/message.js';
 import type { Envelope, Rejection } from '../../mcp/envelope.js';
 import { METHODS } from '../../mcp/methods.js';
-import { type Closing, FRAME, type FrameKind, frameHeader, lineAfter } from '../wire.js';
+import {
+  type Closing,
+  FRAME,
+  FRAME_HEADER_BYTES,
+  type FrameKind,
+  frameHeader,
+  lineAfter,
+  writeFrameHeader,
+} from '../wire.js';
 
 /** All of them are declared to every client of the merged lists. */
 const LIST_CHANGES = ['tools', 'prompts', 'resources'].map((list) => `notifications/${list}/list_changed`);
@@ -13,6 +21,8 @@ const NOTHING = new Uint8Array(0);
 /** More server requests than a person answers in a year. The ids of a thousand hubs fit into 32 bits with a sign. */
 const REQUESTS_PER_HUB = 2 ** 20;
 const START = { start: 0, end: 0 };
+/** Headers are parts of larger memory, since an array of its own for each costs more than the header. */
+const HEADERS_BYTES = 512 * FRAME_HEADER_BYTES;
 /** Of the newline that ends every message. */
 const NEWLINE_BYTES = 1;
 
@@ -27,6 +37,9 @@ export class HubFraming {
   #lastLine = 0;
   #hasHandshake = false;
   #hasEnded = false;
+  /** Memory for headers, and how much of it is used. What was sent may wait, so nothing is used twice. */
+  #headers = NOTHING;
+  #headersEnd = 0;
 
   constructor(sink: MessageSink, resumed: number) {
     this.#sink = sink;
@@ -86,10 +99,18 @@ export class HubFraming {
   }
 
   #send(message: SplicedMessage, source: string | undefined, line: number): void {
-    const text = frameHeader(FRAME.message, line, splicedLength(message) + NEWLINE_BYTES);
-    const at = { start: message.span.start, end: message.span.start };
+    if (this.#headersEnd === this.#headers.length) {
+      this.#headers = new Uint8Array(HEADERS_BYTES);
+      this.#headersEnd = 0;
+    }
+    const text = this.#headers;
+    const part = { start: this.#headersEnd, end: this.#headersEnd + FRAME_HEADER_BYTES };
+    this.#headersEnd = part.end;
+    writeFrameHeader(text, part.start, FRAME.message, line, splicedLength(message) + NEWLINE_BYTES);
+    const { bytes, span, edits, lease } = message;
+    const at = { start: span.start, end: span.start };
     // The first of the edits at one place is written first.
-    this.#sink.send({ ...message, edits: [{ span: at, text }, ...message.edits] }, source);
+    this.#sink.send({ bytes, span, edits: [{ span: at, text, part }, ...edits], lease }, source);
   }
 
   #settle(line: number): void {
