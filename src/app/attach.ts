@@ -25,8 +25,8 @@ export async function attach(options: GlobalOptions): Promise<NotAttached> {
   let configFile: string;
   try {
     configFile = new ConfigPlace(options).file;
-    const text = readConfigText(configFile);
-    if (SAYS_OFF.test(text)) return { because: undefined };
+    const isWanted = process.env.TRUNKLINE_HUB === 'auto' || SAYS_AUTO.test(readConfigText(configFile));
+    if (!isWanted) return { because: undefined };
   } catch {
     // Whoever serves the client finds out again, and says so.
     return { because: undefined };
@@ -93,8 +93,8 @@ async function startSuccessor(folder: string, number: number, start: (claim: Cla
   if (claim !== undefined) start(claim);
 }
 
-/** A line such as `hub: off`. The hub reads the file properly, and refuses clients if it means that. */
-const SAYS_OFF = /(?:^|[\s{,])["']?hub["']?\s*:\s*["']?off\b/;
+/** A line such as `hub: auto`. The hub reads the file properly, and refuses clients if the file does not mean that. */
+const SAYS_AUTO = /(?:^|[\s{,])["']?hub["']?\s*:\s*["']?auto\b/;
 
 /** The names of all variables that the configuration refers to now. */
 function namesIn(configFile: string): string[] {

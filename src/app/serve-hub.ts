@@ -119,7 +119,8 @@ export async function serveHub(options: GlobalOptions, { platform, life, listen,
           : { kind: 'alone', because: aloneBecause },
       configured: (config) => {
         for (const name of variablesIn(config)) known.add(name);
-        if (aloneBecause !== undefined || config.gateway.hub !== 'off') return;
+        const isWanted = process.env.TRUNKLINE_HUB === 'auto' || config.gateway.hub === 'auto';
+        if (aloneBecause !== undefined || isWanted) return;
         life.end('off');
         clients.close('off');
         source.close();

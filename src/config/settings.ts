@@ -110,7 +110,7 @@ export const GATEWAY_SETTINGS = {
   maxPartial: bytes('256MiB', '1MiB', '16GiB'),
   lineTimeout: duration('30s', '1s', '1h'),
   maxInstructions: bytes('8KiB', '0B', '64KiB'),
-  hub: choice(HUB_MODES, 'auto'),
+  hub: choice(HUB_MODES, 'off'),
   hubIdle: duration('10m', '0s', '24h'),
   hubClients: count(256, 1, 4096),
 };

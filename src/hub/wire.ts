@@ -36,7 +36,7 @@ export type Welcome =
 
 /** Why a hub does not take a client. */
 export type Refusal =
-  /** The configuration says `gateway: { hub: off }`. */
+  /** The configuration does not say `gateway: { hub: auto }`. */
   | 'off'
   /** The hub has as many clients as it may have. */
   | 'full'
@@ -63,7 +63,7 @@ export const FRAME = {
 export type Closing =
   /** A person has stopped the hub. The next one is started when the client needs it. */
   | 'stopped'
-  /** The configuration says that there is no hub. */
+  /** The configuration does not want a hub. */
   | 'off'
   /** The client has closed its end, and its last requests were not answered in time. */
   | 'drained';

@@ -318,7 +318,7 @@ describe('the gateway', () => {
       maxPartialBytes: 268_435_456,
       lineTimeoutMs: 30_000,
       maxInstructionsBytes: 8_192,
-      hub: 'auto',
+      hub: 'off',
       hubIdleMs: 600_000,
       hubClients: 256,
       http: {

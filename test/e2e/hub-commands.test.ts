@@ -216,7 +216,7 @@ describe('with a running hub', () => {
     expect(stderr).toBe('trunkline: There is no server "none". The servers of the hub are: one, two.\n');
   });
 
-  it('logs prints what the hub logged about a server, and follows the log through a rotation', async () => {
+  it('F111: logs prints what the hub logged about a server, and follows the log through a rotation', async () => {
     await connect('claude');
     await place.run(['call', 'one__die']);
     const { logFile } = (await json(['hub', 'status', '--json'])).hub;
@@ -260,7 +260,7 @@ describe('with a running hub', () => {
     expect(moved).toMatchObject({ number: 2, clients: [{ pid: client.pid, name: 'claude' }] });
   });
 
-  it('hub status shows an earlier hub that waits for a call in flight', async () => {
+  it('F110: hub status shows an earlier hub that waits for a call in flight', async () => {
     const client = await connect('claude');
     const [old] = hubPids();
     write(client, { id: 3, method: 'tools/call', params: { name: 'two__wait', arguments: { delayMs: 600_000 } } });
@@ -310,7 +310,7 @@ describe('a hub that is suspended', () => {
     process.kill(suspended, 'SIGSTOP');
   });
 
-  it('is named with what to do, and call goes on alone', async () => {
+  it('F101: is named with what to do, and call goes on alone', async () => {
     const { code, stderr } = await place.run(['status']);
     expect(code).toBe(1);
     expect(stderr).toBe(
@@ -323,7 +323,7 @@ describe('a hub that is suspended', () => {
     );
   });
 
-  it('is killed by stop, with its servers', async () => {
+  it('F102: is killed by stop, with its servers', async () => {
     const { code, stderr } = await place.run(['stop']);
     expect({ code, stderr }).toEqual({
       code: 0,
@@ -334,7 +334,7 @@ describe('a hub that is suspended', () => {
 });
 
 describe('a client that cannot use the hub', () => {
-  it('is served alone; the status and one warning say why', async () => {
+  it('F109: is served alone; the status and one warning say why', async () => {
     const file = join(hubs, 'file');
     writeFileSync(file, '');
     place.env.TRUNKLINE_HUB_DIR = file;

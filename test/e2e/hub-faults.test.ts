@@ -29,7 +29,7 @@ function toolsCall(id: number, name: string, args: Message = {}): string {
 }
 
 describe('a hub that is killed', () => {
-  it('leaves its clients to the next one, which takes no late answer for its own', async () => {
+  it('F99: leaves its clients to the next one, which takes no late answer for its own', async () => {
     const place = shared(LAB);
     const [one, other] = [await place.client({}, { handshake: false }), await place.client()];
     await one.initialize('2025-11-25', { roots: {} });
@@ -60,7 +60,7 @@ describe('a hub that is killed', () => {
 });
 
 describe('a hub that ends by SIGTERM', () => {
-  it('is replaced when a client needs one, and calls in flight are answered', async () => {
+  it('F100: is replaced when a client needs one, and calls in flight are answered', async () => {
     const place = shared(LAB);
     const client = await place.client();
     await client.listTools();
@@ -77,7 +77,7 @@ describe('a hub that ends by SIGTERM', () => {
 });
 
 describe('a hub that is stopped by SIGSTOP', () => {
-  it('keeps its clients, while a new client is served alone and no second hub is started', async () => {
+  it('F101: keeps its clients, while a new client is served alone and no second hub is started', async () => {
     const place = shared(LAB);
     const before = await place.client();
     await before.listTools();
@@ -92,7 +92,7 @@ describe('a hub that is stopped by SIGSTOP', () => {
 });
 
 describe('a hub that fails at every start', () => {
-  it('is started three times, and then the client serves itself', async () => {
+  it('F103: is started three times, and then the client serves itself', async () => {
     const place = shared(LAB);
     const preload = join(place.folder, 'fail.cjs');
     mkdirSync(place.folder, { recursive: true });
@@ -128,7 +128,7 @@ describe('a client of a hub', () => {
     expect(await code).toBe(0);
   });
 
-  it('that is killed within a line is forgotten with its calls, and the hub ends when it is idle', async () => {
+  it('F105: that is killed within a line is forgotten with its calls, and the hub ends when it is idle', async () => {
     const place = shared({ ...LAB, gateway: { hubIdle: '100ms' } });
     const client = await place.client();
     await client.listTools();
@@ -167,7 +167,7 @@ describe('a client of a hub', () => {
     expect(answers.map(({ id }) => id).sort()).toEqual([801, 802]);
   });
 
-  it('that reads nothing delays no other, loses no answer without a word, and goes on when it reads again', async () => {
+  it('F104: that reads nothing delays no other, loses no answer without a word, and goes on when it reads again', async () => {
     const place = shared(LAB);
     const [silent, other] = [await place.client({ mayBreak: true }), await place.client()];
     await silent.listTools();
@@ -184,7 +184,7 @@ describe('a client of a hub', () => {
 });
 
 describe('the process of a hub', () => {
-  it('has no marks of an outer Trunkline, is in a session of its own, and ignores the end of a terminal', async () => {
+  it('F106: has no marks of an outer Trunkline, is in a session of its own, and ignores the end of a terminal', async () => {
     const place = shared(LAB);
     const client = await place.client({ env: { TRUNKLINE_FAMILY_outer: '1' } });
     await client.listTools();

@@ -49,7 +49,7 @@ function knock(number: number): Promise<string> {
 const drafts = () => readdirSync(folder).filter((name) => name.startsWith('.'));
 
 describe('the right to start a hub', () => {
-  it('goes to one of fifty that claim it at once, round after round, and the others leave nothing', async () => {
+  it('F107: goes to one of fifty that claim it at once, round after round, and the others leave nothing', async () => {
     for (let round = 1; round <= 5; round += 1) {
       const latest = latestHub(folder);
       const all = await Promise.all(Array.from({ length: 50 }, () => claim(latest)));

@@ -24,7 +24,7 @@ describe('the folder of a hub', () => {
     for (const folder of [hubs, ...keys]) expect(statSync(folder).mode & 0o777).toBe(0o700);
   });
 
-  it('is refused if others can enter it, or the folder that it is in', () => {
+  it('F109: is refused if others can enter it, or the folder that it is in', () => {
     const hubs = join(base, 'hubs');
     const own = place(hubs);
     chmodSync(own, 0o710);

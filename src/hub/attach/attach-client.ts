@@ -144,7 +144,7 @@ class Attachment {
   #closed(because: string): void {
     if (because === 'stopped') this.#isAsleep = true;
     else if (because === 'drained') this.#isDrained = true;
-    else this.#refusal = 'the configuration says `hub: off`';
+    else this.#refusal = 'the configuration does not say `hub: auto`';
   }
 
   #fromClient(bytes: Uint8Array): void {

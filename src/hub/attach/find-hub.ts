@@ -55,7 +55,7 @@ function none(because: string): FoundHub {
 }
 
 const WHY_REFUSED = {
-  off: 'the configuration says `hub: off`',
+  off: 'the configuration does not say `hub: auto`',
   full: 'the shared process has as many clients as it may have',
   token: 'the shared process did not accept the token of its own file',
   malformed: 'the shared process did not understand this one',

@@ -78,7 +78,7 @@ const STATE = ['initialize', 'notifications/initialized', 'resources/subscribe']
 const call = (id: number) => ({ id, method: 'tools/call', params: { name: 'x' } });
 
 describe('the state of a session', () => {
-  it('reaches the next hub in its order, although the hub before it died after a part of it', () => {
+  it('F108: reaches the next hub in its order, although the hub before it died after a part of it', () => {
     const served = new Served();
     served.begin();
     served.next();
