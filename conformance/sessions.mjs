@@ -52,10 +52,10 @@ try {
   );
 
   const atOnce = await Promise.all(Array.from({ length: SESSIONS }, () => look()));
-  judge('at once, with nothing cached and no hub', atOnce);
+  await judge('at once, with nothing cached and no hub', atOnce);
   const inTurn = [];
   for (let session = 0; session < SESSIONS; session += 1) inTurn.push(await look());
-  judge('in turn', inTurn);
+  await judge('in turn', inTurn);
 } finally {
   for (const { pid } of processes().filter(({ command }) => command.includes('hub serve')))
     process.kill(pid, 'SIGTERM');
@@ -82,18 +82,25 @@ async function look() {
   return { own: found.find(({ name }) => name === NAME), seconds: (performance.now() - before) / 1000 };
 }
 
-function judge(how, sessions) {
+async function judge(how, sessions) {
   for (const { own, seconds } of sessions) {
     const said = own === undefined ? 'the client does not mention the server' : own.said;
     say(`  ${how}: ${said} in ${seconds.toFixed(1)} s`);
     if (own?.isGood !== true) fail('a session is not connected');
   }
-  const all = processes();
-  const hubs = all.filter(({ command }) => command.includes('hub serve')).length;
-  const running = all.filter(({ isServer }) => isServer).length;
-  say(`  ${how}: ${hubs} hub, ${running} processes of servers`);
+  const hubs = processes().filter(({ command }) => command.includes('hub serve')).length;
+  const atEnd = serverCount();
+  // A session with roots has processes of its own of the servers that ask for roots, which end with the session.
+  const giveUpAt = performance.now() + END_WITHIN_MS;
+  while (serverCount() > servers.goodKeys.length && performance.now() < giveUpAt) await sleep(POLL_MS);
+  const running = serverCount();
+  say(`  ${how}: ${hubs} hub, ${running} processes of servers, ${atEnd} at the end of the last session`);
   if (hubs !== 1) fail(`${hubs} hubs run`);
   if (running !== servers.goodKeys.length) fail(`${running} processes of servers run, not ${servers.goodKeys.length}`);
+}
+
+function serverCount() {
+  return processes().filter(({ isServer }) => isServer).length;
 }
 
 /** All processes of this run. The first process of a server leads a group, and its environment has a mark of Trunkline's. */
