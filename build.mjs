@@ -12,7 +12,6 @@ const path = (file) => fileURLToPath(new URL(file, import.meta.url));
 const STAGES = [
   { name: 'main', test: /src\/(app|cli)\/(main|attach|usage-error|http-options|exit-codes)\.ts$/ },
   { name: 'serve', test: path('src/app/serve.ts') },
-  { name: 'hub-process', test: /src\/app\/(serve-hub|hub-process)\.ts$/ },
   { name: 'config', test: path('src/app/read-config.ts') },
   // In the first run only: what starts the first servers while the gateway is loaded.
   { name: 'head-start', test: path('src/app/head-start.ts') },
@@ -21,6 +20,7 @@ const STAGES = [
     name: 'servers',
     test: /src\/(upstream|process|app)\/(.*\/)?(stdio-dialer|legacy-dialect|orphan-guard|control-groups|spawn-helper|watch-resources)\.ts$/,
   },
+  { name: 'hub-process', test: /src\/app\/(serve-hub|hub-process)\.ts$/ },
 ];
 
 /**

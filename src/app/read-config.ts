@@ -32,9 +32,12 @@ export async function readConfigFile(file: string, ...[checkedFiles, origin]: Re
   return stamped(config, state, text);
 }
 
+/** Calls can wait for the check of a text up to this length; a thread for it would take longer than the check. */
+const MAX_LENGTH_HERE = 16 * 1024;
+
 /** The configuration if there is nothing to say about the file, which needs neither the schema nor the YAML library. */
 function configWithoutFaults(file: string, text: string, origin: Origin | undefined): Config | undefined {
-  const checked = checkQuickly(text);
+  const checked = text.length > MAX_LENGTH_HERE ? undefined : checkQuickly(text);
   const config = checked && resolved(file, checked, origin);
   return config?.servers.some(({ problem }) => problem !== undefined) ? undefined : config;
 }
@@ -62,9 +65,6 @@ export function readPlainConfig(place: ConfigPlace, origin: Origin | undefined):
 function stamped(config: Config, state: string | undefined, text: string): Config {
   return state === undefined ? config : { ...config, stamp: { state, checksum: checksumOf(text) } };
 }
-
-/** Calls can wait for the check of a text up to this length; a thread for it would take longer than the check. */
-const MAX_LENGTH_HERE = 16 * 1024;
 
 async function checkedFile(file: string, text: string, cache: CheckedFileCache | undefined): Promise<CheckedFile> {
   const cached = cache?.find(file, text);

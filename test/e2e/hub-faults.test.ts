@@ -105,10 +105,13 @@ describe('a hub that fails at every start', () => {
 });
 
 describe('a hub that may not serve a client', () => {
-  it('is not started with `hub: off`, and takes as many clients as `hubClients` says', async () => {
-    const off = shared({ ...LAB, gateway: { hub: 'off' } });
+  it('is started with `hub: auto` and not with `hub: off`, and takes as many clients as `hubClients` says', async () => {
+    const off = shared({ ...LAB, gateway: { hub: 'off' }, env: { TRUNKLINE_HUB: '' } });
     await (await off.client()).listTools();
     expect(off.hubPids).toEqual([]);
+    const on = shared({ ...LAB, gateway: { hub: 'auto' }, env: { TRUNKLINE_HUB: '' } });
+    await (await on.client()).listTools();
+    expect(on.hubPids).toHaveLength(1);
 
     const full = shared({ ...LAB, gateway: { hubClients: 1 } });
     await (await full.client()).listTools();

@@ -154,7 +154,9 @@ describe('with nothing known of the servers', () => {
     const urls = readFileSync(log, 'utf8').split('\n');
     const files = ownFilesOf(urls).map((url) => basename(url));
     const earlier = files.slice(0, files.indexOf('serve-clients.js'));
-    expect(earlier.sort()).toEqual(['cli.js', 'config.js', 'head-start.js', 'main.js', 'rolldown-runtime.js']);
+    expect(earlier.sort()).toEqual([
+      ...['cli.js', 'config.js', 'head-start.js', 'main.js', 'rolldown-runtime.js', 'serve.js'],
+    ]);
     expect(packagesOf(urls)).not.toContain('yaml');
     expect(packagesOf(urls)).not.toContain('zod');
   });

@@ -68,6 +68,7 @@ describe('a clock that jumps', () => {
     const files = readdirSync(src, { recursive: true, encoding: 'utf8' }).filter((file) => file.endsWith('.ts'));
     const code = (file: string) => readFileSync(join(src, file), 'utf8').replace(/\/\*[\s\S]*?\*\/|\/\/.*$/gm, '');
     expect(files.filter((file) => /\bDate\b|hrtime/.test(code(file))).sort()).toEqual([
+      join('app', 'hub-commands.ts'),
       join('app', 'hub-process.ts'),
       join('cache', 'cache-folder.ts'),
       join('hub', 'attach', 'find-hub.ts'),
