@@ -6,12 +6,15 @@ delete process.env.NODE_EXTRA_CA_CERTS;
 // A test that is not about the hub has servers of its own, which end with it.
 process.env.TRUNKLINE_HUB = 'off';
 
-// Three projects: unit tests, tests of the HTTP transport, and tests with real processes. Each test of the last project
+// Four projects: unit tests, tests of the HTTP transport, tests with real processes, and tests of commands. Each test of the last two
 // marks its processes with the name of its own folder, so that it finds what is left of them while other tests run.
 // Five files run at once on two processors, since most files wait for processes most of the time.
 // The files of unit tests share the workers and their modules, because a new process takes longer than most of these
 // files. So a test has to restore what it replaces in its process, and a shared module must not register hooks when it is
 // loaded, which happens once in a worker. The files of the other projects have processes of their own.
+/** Tests that run the program dozens of times, for its commands. `npm test` has three minutes, so they run on their own. */
+const COMMANDS = ['examples', 'hub-commands', 'package-commands'].map((name) => `test/e2e/${name}.test.ts`);
+
 export default defineConfig({
   test: {
     maxWorkers: 5,
@@ -39,6 +42,15 @@ export default defineConfig({
         test: {
           name: 'process',
           include: ['test/process/**/*.test.ts', 'test/e2e/**/*.test.ts', 'test/faults/**/*.test.ts'],
+          exclude: COMMANDS,
+          testTimeout: 30_000,
+          hookTimeout: 30_000,
+        },
+      },
+      {
+        test: {
+          name: 'commands',
+          include: COMMANDS,
           testTimeout: 30_000,
           hookTimeout: 30_000,
         },
