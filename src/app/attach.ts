@@ -1,5 +1,6 @@
 import { readConfigText } from '../config/find-config.js';
 import { attachClient, type Upstream } from '../hub/attach/attach-client.js';
+import type { ControlHello } from '../hub/attach/control-client.js';
 import { findHub } from '../hub/attach/find-hub.js';
 import { startHub } from '../hub/attach/start-hub.js';
 import { isNewer } from '../hub/attach/version-order.js';
@@ -28,7 +29,7 @@ export async function attach(options: GlobalOptions): Promise<NotAttached> {
     const isWanted = process.env.TRUNKLINE_HUB === 'auto' || SAYS_AUTO.test(readConfigText(configFile));
     if (!isWanted) return { because: undefined };
   } catch {
-    // Whoever serves the client finds out again, and says so.
+    // The process that serves the client reads the file again, and says what is wrong with it.
     return { because: undefined };
   }
   let folder: string;
@@ -44,7 +45,10 @@ export async function attach(options: GlobalOptions): Promise<NotAttached> {
   const { stdin: input, stdout: output } = process;
   const found = await finding;
   if (found.kind === 'none') return { because: found.because };
-  if (isNewer(VERSION, found.connection.version)) void startSuccessor(folder, found.connection.number, start);
+  if (isNewer(VERSION, found.connection.version)) {
+    const { number } = found.connection;
+    void startSuccessor(folder, { number, hello: helloOf(configFile, 0), start });
+  }
   const leave = () => process.exit(0);
   for (const signal of SIGNALS) process.once(signal, leave);
   const { connection } = found;
@@ -88,9 +92,20 @@ export function hubStarter(
  * Starts a hub of this version beside an older one, whose clients move to it when they have nothing in flight. The older
  * one serves on if that fails.
  */
-async function startSuccessor(folder: string, number: number, start: (claim: Claim) => void): Promise<void> {
+async function startSuccessor(
+  folder: string,
+  {
+    number,
+    hello,
+    start,
+  }: { readonly number: number; readonly hello: ControlHello; readonly start: (claim: Claim) => void },
+): Promise<void> {
   const claim = await claimSuccessor(folder, number).catch(() => undefined);
-  if (claim !== undefined) start(claim);
+  if (claim === undefined) return;
+  start(claim);
+  // Clients that move before the next hub runs wait in the queue of its socket.
+  const { movePredecessors } = await import('../hub/attach/control-client.js');
+  await movePredecessors(folder, claim.number, hello);
 }
 
 /** A line such as `hub: auto`. The hub reads the file properly, and refuses clients if the file does not mean that. */

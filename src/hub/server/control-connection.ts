@@ -55,7 +55,7 @@ export function serveControl(peer: HubPeer, load: () => Promise<ControlCommands>
       }
     },
   });
-  // Whoever has asked everything closes its end and waits for the results.
+  // A command closes its end after its last request, and waits for the results.
   stream.once('end', () => stream.end());
 }
 
