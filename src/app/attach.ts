@@ -1,10 +1,8 @@
 import { readConfigText } from '../config/find-config.js';
 import { attachClient, type Upstream } from '../hub/attach/attach-client.js';
-import type { ControlHello } from '../hub/attach/control-client.js';
 import { findHub } from '../hub/attach/find-hub.js';
 import { startHub } from '../hub/attach/start-hub.js';
-import { isNewer } from '../hub/attach/version-order.js';
-import { type Claim, claimSuccessor } from '../hub/claim.js';
+import type { Claim } from '../hub/claim.js';
 import { memoryPair } from '../hub/memory-pair.js';
 import { hubFolder } from '../hub/place.js';
 import type { Hello } from '../hub/wire.js';
@@ -45,13 +43,12 @@ export async function attach(options: GlobalOptions): Promise<NotAttached> {
   const { stdin: input, stdout: output } = process;
   const found = await finding;
   if (found.kind === 'none') return { because: found.because };
-  if (isNewer(VERSION, found.connection.version)) {
-    const { number } = found.connection;
-    void startSuccessor(folder, { number, hello: helloOf(configFile, 0), start });
-  }
+  const { connection } = found;
+  // Of another version, which happens once for each update.
+  if (connection.version !== VERSION)
+    void import('./succeed-hub.js').then(({ succeedOlder }) => succeedOlder(folder, connection, start));
   const leave = () => process.exit(0);
   for (const signal of SIGNALS) process.once(signal, leave);
-  const { connection } = found;
   await attachClient({
     input,
     output,
@@ -86,26 +83,6 @@ export function hubStarter(
       args: ['--config', configFile, ...loggingArgs(options)],
       environment: hubEnvironment(namesIn(configFile)),
     });
-}
-
-/**
- * Starts a hub of this version beside an older one, whose clients move to it when they have nothing in flight. The older
- * one serves on if that fails.
- */
-async function startSuccessor(
-  folder: string,
-  {
-    number,
-    hello,
-    start,
-  }: { readonly number: number; readonly hello: ControlHello; readonly start: (claim: Claim) => void },
-): Promise<void> {
-  const claim = await claimSuccessor(folder, number).catch(() => undefined);
-  if (claim === undefined) return;
-  start(claim);
-  // Clients that move before the next hub runs wait in the queue of its socket.
-  const { movePredecessors } = await import('../hub/attach/control-client.js');
-  await movePredecessors(folder, claim.number, hello);
 }
 
 /** A line such as `hub: auto`. The hub reads the file properly, and refuses clients if the file does not mean that. */

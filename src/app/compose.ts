@@ -1,6 +1,6 @@
 import { type ApprovalPlaces, Approvals } from '../approvals/approvals.js';
 import type { CatalogueCache } from '../cache/catalogue-cache.js';
-import { type ConfigChanges, compareConfigs } from '../config/compare.js';
+import { type ConfigChanges, compareConfigs, isChange } from '../config/compare.js';
 import type { Config } from '../config/config.js';
 import { variantOf } from '../config/variant.js';
 import { Gateway, type GatewaySettings } from '../gateway/gateway.js';
@@ -13,10 +13,6 @@ import { SharedLimit } from '../io/shared-limit.js';
 import type { ClientProfile } from '../mcp/client-profile.js';
 import type { Logger } from '../observe/logger.js';
 import { KnownSecrets } from '../observe/redact.js';
-import type { ControlGroups } from '../process/control-groups.js';
-import type { OrphanGuard } from '../process/orphan-guard.js';
-import type { ResourceWatch } from '../process/resource-watch.js';
-import type { SpawnHelper } from '../process/spawn-helper.js';
 import type { StopLadder } from '../supervision/launcher.js';
 import { VERSION } from '../version.js';
 import { ActiveConfig } from './active-config.js';
@@ -25,6 +21,7 @@ import type { StartedServers } from './head-start.js';
 import { logEvents } from './log-events.js';
 import { createPlatform, type Platform } from './platform.js';
 import { createSeal } from './seal.js';
+import { ServerProcesses } from './server-processes.js';
 import { SupervisedBackends, type SupervisedBackendsOptions } from './supervised-backends.js';
 
 export interface ComposeOptions {
@@ -123,10 +120,7 @@ export function compose(options: ComposeOptions): Composition {
   logEvents(events, logger);
   secrets.know(config.servers.flatMap(secretsOf));
   const startedAt = clock.now();
-  let controlGroups: ControlGroups | undefined;
-  let orphanGuard: OrphanGuard | undefined = started?.guard;
-  let resources: ResourceWatch | undefined;
-  let spawnHelper: SpawnHelper | undefined;
+  const processes = new ServerProcesses({ clock, logger, secrets, environment, runFolder, started });
   const activeConfig = new ActiveConfig({ clock, config, fault: configFault, servesHttp: hasManyConnections });
   const { redact } = secrets;
   const approvals = new Approvals({
@@ -160,8 +154,8 @@ export function compose(options: ComposeOptions): Composition {
     requestBodies: platform.requestBodies,
     internalErrorCount: internalErrors.count,
     workTime,
-    usageOf: (pid) => resources?.readingOf(pid),
-    controlGroupOf: (pid) => controlGroups?.of(pid),
+    usageOf: (pid) => processes.usageOf(pid),
+    controlGroupOf: (pid) => processes.controlGroupOf(pid),
     catalogs,
     canRestart: activeConfig.config.gateway.restartTool,
     servers: [...backends.values()].map((backend) => ({
@@ -179,7 +173,7 @@ export function compose(options: ComposeOptions): Composition {
   const makeOwnTools = (): OwnTool[] => [
     createStatusTool(statusOf, {
       notice: activeConfig.notice,
-      readUsage: async (pid) => await resources?.refresh(pid),
+      readUsage: (pid) => processes.refreshUsage(pid),
     }),
     ...(activeConfig.config.gateway.restartTool ? [createRestartTool(runnable, (id) => instances.restart(id))] : []),
   ];
@@ -238,7 +232,7 @@ export function compose(options: ComposeOptions): Composition {
     readUsage: async () => {
       const backends = [...gateway.pool.keys].flatMap((key) => gateway.pool.of(key));
       const pids = backends.flatMap((backend) => instances.factsOf(backend).lifecycle?.pid ?? []);
-      await Promise.all(pids.map((pid) => resources?.refresh(pid)));
+      await Promise.all(pids.map((pid) => processes.refreshUsage(pid)));
     },
     restart: (key) => {
       const running = gateway.pool.of(key).filter((backend) => instances.factsOf(backend).lifecycle !== undefined);
@@ -258,10 +252,9 @@ export function compose(options: ComposeOptions): Composition {
       waiting.limitTo(next.gateway.maxQueued);
       limitUnfinishedLines(next.gateway);
       instances.change(next, ofInstances);
-      resources?.limitsChanged();
+      processes.limitsChanged();
       const retired = ofInstances.flatMap(({ id, change }) => (change === 'replaced' ? [id] : []));
       const replaced = { replaced: new Set(changes.replaced), retired: new Set(retired) };
-      void controlGroups?.limitsChanged();
       if (isOther) apply(replaced, notice, before.gateway.restartTool);
       return { ...changes, isOther, needsRestart: activeConfig.needsRestart };
     },
@@ -273,43 +266,21 @@ export function compose(options: ComposeOptions): Composition {
     },
     cachedListsShown: () => instances.cachedListsShown(),
     start: async () => {
-      const [{ OrphanGuard }, { ControlGroups }, { networkVariables }, { SpawnHelper }, { watchResources }] =
-        await Promise.all([
-          import('../process/orphan-guard.js'),
-          import('../process/control-groups.js'),
-          import('../process/environment.js'),
-          import('../process/spawn-helper.js'),
-          import('./watch-resources.js'),
-        ]);
-      // Servers and npm can log what they get of these.
-      secrets.know([{ env: networkVariables(environment), args: [] }]);
-      const newGuard = started?.guard ?? new OrphanGuard({ clock, logger, runFolder });
-      controlGroups = new ControlGroups({ clock, logger, guard: newGuard });
-      resources = watchResources(clock, logger);
-      spawnHelper = new SpawnHelper(clock);
-      const processes = { orphanGuard: newGuard, controlGroups, resources, spawnHelper, headStart: started };
-      await Promise.all([instances.load(processes), controlGroups.prepare()]);
+      const services = await processes.load();
+      await Promise.all([instances.load(services), processes.prepare()]);
       if (isStopped) return;
-      orphanGuard = newGuard;
       gateway.start();
       approvals.follow();
-      void newGuard.sweep();
-      void controlGroups.sweep();
+      processes.sweep();
     },
     prepare: () => instances.prepare(),
     stop: async (ladder) => {
       isStopped = true;
       gateway.close();
       await Promise.all([instances.stopAll(ladder), started?.close(ladder)]);
-      spawnHelper?.close();
-      await controlGroups?.close();
-      await Promise.all([orphanGuard?.close(), catalogues?.settled(), approvals.close()]);
+      await Promise.all([processes.close(), catalogues?.settled(), approvals.close()]);
     },
   };
 }
 
 const NOTHING_REPLACED = { replaced: new Set<string>(), retired: new Set<string>() };
-
-function isChange({ added, removed, replaced, adjusted, isReordered, gateway }: ConfigChanges): boolean {
-  return [added, removed, replaced, adjusted, gateway].some((keys) => keys.length > 0) || isReordered;
-}

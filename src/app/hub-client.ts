@@ -1,6 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 import type { StatusReport } from '../gateway/status/status-report.js';
 import type { HubControl } from '../hub/attach/control-client.js';
+import { WHY_REFUSED } from '../hub/attach/find-hub.js';
 import { FrameReader } from '../hub/attach/frame-reader.js';
 import { attachTo, type HubConnection } from '../hub/attach/hub-connection.js';
 import { RPC_CODES, RpcError } from '../jsonrpc/rpc-error.js';
@@ -39,7 +40,7 @@ export async function openHubClient(options: GlobalOptions): Promise<OpenedClien
     const attempt = await attachTo(folder, control.number, hello);
     if (attempt.kind !== 'attached') {
       control.close();
-      return { kind: 'refused', because: attempt.kind === 'refused' ? WHY[attempt.because] : 'it is ending' };
+      return { kind: 'refused', because: WHY_REFUSED[attempt.kind === 'refused' ? attempt.because : 'ending'] };
     }
     const connection = attempt.connection;
     const client = await LocalClient.connect(createScan(isUtf8), (...on) => overFrames(connection, ...on), profile);
@@ -55,14 +56,6 @@ export async function openHubClient(options: GlobalOptions): Promise<OpenedClien
     return { kind: 'refused', because: error.message };
   }
 }
-
-const WHY = {
-  off: 'the configuration says `hub: off`',
-  full: 'it has as many clients as it may have',
-  ending: 'it is ending',
-  token: 'it does not accept the token of its own file',
-  malformed: 'it does not understand this version',
-};
 
 /**
  * The profile of a client of the hub. Servers are shared by clients with equal profiles, so that a command with a profile of

@@ -1,5 +1,5 @@
 import { dirname } from 'node:path';
-import { type ControlHello, movePredecessors } from '../hub/attach/control-client.js';
+import { movePredecessors } from '../hub/attach/control-client.js';
 import { hubLog } from '../hub/attach/start-hub.js';
 import { numberOf } from '../hub/place.js';
 import { serveControl } from '../hub/server/control-connection.js';
@@ -63,15 +63,11 @@ export async function runHub(options: GlobalOptions, { place, descriptor }: HubP
             listener.markReady();
             // Later the program may be gone, as after an update.
             commands().catch(() => {});
-            void movePredecessors(folder, numberOf(place), ownHello()).then(() => removeLeftovers(place, Date.now()));
+            void movePredecessors(folder, numberOf(place), VERSION).then(() => removeLeftovers(place, Date.now()));
           },
           close: () => listener.close(),
         };
       },
     },
   );
-}
-
-function ownHello(): ControlHello {
-  return { version: VERSION, pid: process.pid, folder: process.cwd(), environment: {}, resumed: 0 };
 }

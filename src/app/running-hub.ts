@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { errorMessage } from '../errors/error-text.js';
-import { type ControlHello, type HubControl, type NoControl, openControl } from '../hub/attach/control-client.js';
+import { type HubControl, type NoControl, openControl } from '../hub/attach/control-client.js';
 import { hubLog } from '../hub/attach/start-hub.js';
 import type { Claim } from '../hub/claim.js';
 import { allHubFolders, hubFiles, hubNumbers, latestHub } from '../hub/place.js';
@@ -37,7 +37,7 @@ export function allHubs(): string[] {
 
 /** Connects to the hub that clients find, or to an earlier one. Starts none. */
 export async function reachHub(folder: string, number?: number): Promise<HubControl | NoControl> {
-  return await openControl(folder, ownHello(), number);
+  return await openControl(folder, VERSION, number);
 }
 
 /** The numbers of the hubs before the one that clients find. Most of them have ended. */
@@ -58,8 +58,4 @@ export function notedPid(folder: string, number = latestHub(folder)): number | u
 /** Returns what starts the process of a hub with this configuration. */
 export function starterFor(options: GlobalOptions, { configFile, folder }: HubSite): (claim: Claim) => void {
   return hubStarter(options, { configFile, folder });
-}
-
-function ownHello(): ControlHello {
-  return { version: VERSION, pid: process.pid, folder: process.cwd(), environment: {}, resumed: 0 };
 }

@@ -15,7 +15,6 @@ import type { GlobalOptions } from './global-options.js';
 import type { HubLife } from './hub-life.js';
 import { knownInstructions } from './known-instructions.js';
 import type { Platform } from './platform.js';
-import { startedServers } from './serve.js';
 import { FIRST_MESSAGE_MS, inTime, LOCAL_USER, MAX_LINE_BYTES, signal } from './stdio-client.js';
 
 export interface HubOptions {
@@ -56,10 +55,7 @@ export async function serveHub(options: GlobalOptions, { platform, life, listen,
   const gateway = new PendingGateway((facts) => knownInstructions(place, facts));
   let logger: Pick<Logger, 'warn'> | undefined;
   const [firstMessage, onFirstMessage] = signal();
-  let onServing: (options: DrainOptions) => void = () => {};
-  const serving = new Promise<DrainOptions>((resolve) => {
-    onServing = resolve;
-  });
+  const [serving, onServing] = signal<DrainOptions>();
   const clients = new HubClients({
     ...platform,
     maxLineBytes: MAX_LINE_BYTES,
@@ -77,10 +73,7 @@ export async function serveHub(options: GlobalOptions, { platform, life, listen,
       logger?.warn({ pid, unwrittenBytes }, 'a client does not read: its session was closed'),
     onChange: () => life.clientsChanged(clients.size),
   });
-  let onFirst: (hello: Hello) => void = () => {};
-  const first = new Promise<Hello>((resolve) => {
-    onFirst = resolve;
-  });
+  const [first, onFirst] = signal<Hello>();
   const known = new Set<string>();
   const source = listen((hello, peer) => {
     const refusal = life.refusal ?? clients.open(hello, peer);
@@ -95,7 +88,8 @@ export async function serveHub(options: GlobalOptions, { platform, life, listen,
   }
   const origin = { environment: hello.environment, folder: hello.folder };
   await inTime(firstMessage, FIRST_MESSAGE_MS);
-  const started = gateway.isNew ? await startedServers(place, platform.clock, origin) : undefined;
+  const { startServers } = await import('./head-start.js');
+  const started = gateway.isNew ? startServers(place, platform.clock, origin) : undefined;
   const { serveClients } = await loading;
   return await serveClients(options, {
     platform,

@@ -1,4 +1,3 @@
-import type { Origin } from '../config/config.js';
 import { PendingGateway } from '../gateway/pending-gateway.js';
 import type { Clock } from '../timing/clock.js';
 import { ConfigPlace } from './config-place.js';
@@ -83,13 +82,9 @@ function describeForTerminal(file: string): string {
 }
 
 /** Nothing is cached that could be listed before the servers start, so they start first. */
-export async function startedServers(
-  place: ConfigPlace,
-  clock: Clock,
-  origin?: Origin,
-): Promise<StartedServers | undefined> {
+async function startedServers(place: ConfigPlace, clock: Clock): Promise<StartedServers | undefined> {
   const { startServers } = await import('./head-start.js');
-  return startServers(place, clock, origin);
+  return startServers(place, clock);
 }
 
 const SIGNALS = ['SIGTERM', 'SIGINT', 'SIGHUP'] as const;

@@ -1,8 +1,8 @@
 import { EXIT } from '../app/exit-codes.js';
 import type { GlobalOptions } from '../app/global-options.js';
+import type { HubDescription } from '../app/hub-answers.js';
 import { earlierHubs, findHubSite, type HubSite, notedPid, reachHub } from '../app/running-hub.js';
 import type { HubControl, NoControl } from '../hub/attach/control-client.js';
-import type { HubDescription } from '../hub/control.js';
 import type { HubFacts } from './hub-text.js';
 import { noHubText, REFUSED, silentText } from './hub-text.js';
 import { tell } from './output.js';

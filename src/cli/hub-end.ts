@@ -1,10 +1,10 @@
 import { EXIT } from '../app/exit-codes.js';
 import type { GlobalOptions } from '../app/global-options.js';
+import type { HubDescription } from '../app/hub-answers.js';
 import { allHubs, findHubSite, type HubSite, notedPid, reachHub, starterFor } from '../app/running-hub.js';
 import { plural } from '../gateway/status/server-text.js';
 import type { HubControl } from '../hub/attach/control-client.js';
 import { claimSuccessor } from '../hub/claim.js';
-import type { HubDescription } from '../hub/control.js';
 import { hubNumbers } from '../hub/place.js';
 import { endHubProcess } from '../process/end-hub-process.js';
 import { withHub } from './hub-access.js';

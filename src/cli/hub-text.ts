@@ -1,5 +1,6 @@
+import type { ClientDescription, HubDescription } from '../app/hub-answers.js';
+import type { ProcessReport } from '../gateway/status/process-list.js';
 import { duration, plural } from '../gateway/status/server-text.js';
-import type { ClientDescription, HubDescription, ProcessDescription } from '../hub/control.js';
 import { describeBytes } from '../json/describe-bytes.js';
 import { printable } from '../json/printable.js';
 import { table } from './output.js';
@@ -61,16 +62,7 @@ function clientRow({ name, version, pid, uptimeSeconds, inFlight }: ClientDescri
   return [...told, String(pid), duration(uptimeSeconds), String(inFlight)];
 }
 
-function serverRow({
-  id,
-  state,
-  pid,
-  memoryBytes,
-  cpuPercent,
-  processes,
-  calls,
-  clients,
-}: ProcessDescription): string[] {
+function serverRow({ id, state, pid, memoryBytes, cpuPercent, processes, calls, clients }: ProcessReport): string[] {
   return [
     id,
     state,

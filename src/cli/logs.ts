@@ -1,12 +1,12 @@
 import { existsSync } from 'node:fs';
 import { EXIT } from '../app/exit-codes.js';
 import type { GlobalOptions } from '../app/global-options.js';
+import type { HubDescription } from '../app/hub-answers.js';
 import { findHubSite, reachHub } from '../app/running-hub.js';
 import { UsageError } from '../app/usage-error.js';
 import { logLines } from '../files/log-lines.js';
 import type { StatusReport } from '../gateway/status/status-report.js';
 import type { HubControl } from '../hub/attach/control-client.js';
-import type { HubDescription } from '../hub/control.js';
 import { isRecord } from '../json/is-record.js';
 import { parseJson } from '../json/parse-json.js';
 import { printable } from '../json/printable.js';

@@ -1,7 +1,7 @@
 import { EXIT } from '../app/exit-codes.js';
 import type { GlobalOptions } from '../app/global-options.js';
+import type { HubDescription, StatusAnswer } from '../app/hub-answers.js';
 import type { HubControl } from '../hub/attach/control-client.js';
-import type { HubDescription, StatusAnswer } from '../hub/control.js';
 import { printableLines } from '../json/printable.js';
 import { withHub } from './hub-access.js';
 import { print, tell } from './output.js';

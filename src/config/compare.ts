@@ -83,3 +83,8 @@ function ofTrunkline(server: ServerConfig) {
   const { timeouts, restart } = child ?? {};
   return { timeouts, restart, prefix, tools, methods, trusted, calls, start, idleStopMs, approval, limits, variables };
 }
+
+/** Whether anything is different. */
+export function isChange({ added, removed, replaced, adjusted, isReordered, gateway }: ConfigChanges): boolean {
+  return [added, removed, replaced, adjusted, gateway].some((keys) => keys.length > 0) || isReordered;
+}

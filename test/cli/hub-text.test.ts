@@ -1,13 +1,14 @@
 import { describe, expect, it } from 'vitest';
+import type { ClientDescription, HubDescription } from '../../src/app/hub-answers.js';
 import { hubText, processText, silentText } from '../../src/cli/hub-text.js';
 import { logText, outputText } from '../../src/cli/logs.js';
 import { withoutTimes } from '../../src/cli/status.js';
-import type { ClientDescription, HubDescription, ProcessDescription } from '../../src/hub/control.js';
+import type { ProcessReport } from '../../src/gateway/status/process-list.js';
 
 const CLIENT: ClientDescription = {
   ...{ name: 'claude', version: '2.1', pid: 20, since: '2026-01-01T00:00:00.000Z', uptimeSeconds: 61, inFlight: 2 },
 };
-const SERVER: ProcessDescription = {
+const SERVER: ProcessReport = {
   ...{ server: 'files', id: 'files~2', state: 'ready', pid: 30, memoryBytes: 2 ** 21, cpuPercent: 4, processes: 3 },
   ...{ calls: 7, inFlight: 1, clients: 1 },
 };
@@ -43,7 +44,14 @@ describe('the text about the hub', () => {
 
   it('lists clients and processes, with a dash for what is not known and without control characters', () => {
     const strange = { ...CLIENT, name: 'evil\u001b[2J', version: null };
-    const idle = { ...SERVER, state: 'idle', pid: null, memoryBytes: null, cpuPercent: null, processes: null };
+    const idle: ProcessReport = {
+      ...SERVER,
+      state: 'idle',
+      pid: null,
+      memoryBytes: null,
+      cpuPercent: null,
+      processes: null,
+    };
     const hub = { ...HUB, clients: [strange], servers: [SERVER, idle] };
     const lines = processText({ hub, draining: [] }).split('\n');
     expect(lines).toEqual([

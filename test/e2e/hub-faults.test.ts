@@ -1,9 +1,10 @@
 import { spawn } from 'node:child_process';
-import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import { CLI, type Message } from '../support/gateway-process.js';
 import { HubPlace } from '../support/hub-place.js';
+import { copyInto } from '../support/own-copy.js';
 import { until } from '../support/processes.js';
 
 const places: HubPlace[] = [];
@@ -118,6 +119,24 @@ describe('a hub that may not serve a client', () => {
     await (await full.client()).listTools();
     await until('two servers', () => full.serverPids('lab.mjs').length === 2);
     expect(full.hubPids).toHaveLength(1);
+  });
+});
+
+describe('a client of a later version', () => {
+  it('F112: starts a hub of its version, to which the other clients move with their sessions', async () => {
+    const place = shared(LAB);
+    const older = await place.client();
+    await older.listTools();
+    const before = place.hubPid;
+    const later = mkdtempSync(join(place.folder, 'later-'));
+    const program = copyInto(later, '999.0.0');
+    const via = ['/bin/sh', '-c', `node=$1; shift 2; exec "$node" '${program}' "$@"`, 'sh'];
+    const newer = await place.client({ via });
+    await until('the older hub ends', () => !place.hubPids.includes(before));
+    expect(place.hubPids).toHaveLength(1);
+    for (const client of [older, newer])
+      expect(await textOf(client.call('lab__wait', { delayMs: 0, marker: 'moved' }))).toBe('moved');
+    expect(place.serverPids('lab.mjs')).toHaveLength(1);
   });
 });
 

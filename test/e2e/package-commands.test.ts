@@ -1,7 +1,8 @@
-import { cpSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { cpSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
-import { CLI, Workplace } from '../cli/cli-run.js';
+import { Workplace } from '../cli/cli-run.js';
+import { copyInto } from '../support/own-copy.js';
 import { lockOf, OFFLINE } from '../support/package-place.js';
 import { processesOf, until } from '../support/processes.js';
 import { Registry } from '../support/registry.js';
@@ -83,7 +84,7 @@ describe('install', () => {
 
   it('takes no package of the clone that Trunkline runs in', async () => {
     registry.publish('tool', { version: '1.0.0' });
-    place.cli = cloneInto(place.folder);
+    place.cli = copyInto(place.folder);
     mkdirSync(join(place.folder, 'node_modules/tool'));
     writeFileSync(join(place.folder, 'node_modules/tool/package.json'), '{"version":"0.9.0","bin":"package.json"}');
     place.configure({ a: { package: 'tool' } });
@@ -321,16 +322,3 @@ describe('update', () => {
     );
   });
 });
-
-/** Puts the built program into a folder, with what it needs to run. Returns the program. */
-function cloneInto(folder: string): string {
-  const manifest = join(import.meta.dirname, '../../package.json');
-  cpSync(manifest, join(folder, 'package.json'));
-  cpSync(dirname(CLI), join(folder, 'dist'), { recursive: true });
-  for (const name of Object.keys(JSON.parse(readFileSync(manifest, 'utf8')).dependencies)) {
-    const link = join(folder, 'node_modules', name);
-    mkdirSync(dirname(link), { recursive: true });
-    symlinkSync(join(dirname(manifest), 'node_modules', name), link);
-  }
-  return join(folder, 'dist/cli.js');
-}

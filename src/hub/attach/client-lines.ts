@@ -37,11 +37,6 @@ export class ClientLines {
     return this.#pieces;
   }
 
-  /** Whether the last line has not ended. */
-  get isWithinLine(): boolean {
-    return this.#bytes > 0;
-  }
-
   /** Takes what the client has written next. Keeps views of `bytes`. */
   add(bytes: Uint8Array): void {
     let start = 0;
@@ -94,7 +89,7 @@ export class UnsettledLines {
     return this.#lines.size;
   }
 
-  /** The line that is sent next. Returns its number. */
+  /** The line that is sent next. */
   add(line: ClientLine): void {
     this.#last = lineAfter(this.#last);
     this.#lines.set(this.#last, line);

@@ -2,10 +2,7 @@ import { isRecord } from '../../json/is-record.js';
 import { parseJson } from '../../json/parse-json.js';
 import type { ControlReply, ControlRequest } from '../control.js';
 import { hubNumbers, latestHub } from '../place.js';
-import type { Hello } from '../wire.js';
 import { attachTo, type HubConnection } from './hub-connection.js';
-
-export type ControlHello = Omit<Hello, 'wire' | 'token' | 'role'>;
 
 /** A connection for commands. */
 export class HubControl {
@@ -89,13 +86,15 @@ const NOBODY = (_event: unknown): void => {};
 /** Why no command can be given to a hub. */
 export type NoControl = 'not running' | 'silent' | 'refused';
 
-/** Connects to the hub of this folder for commands. Starts none. */
+/** Connects to the hub of this folder for commands. Starts none. `version` is that of this process. */
 export async function openControl(
   folder: string,
-  hello: ControlHello,
+  version: string,
   number = latestHub(folder),
 ): Promise<HubControl | NoControl> {
-  const attempt = await attachTo(folder, number, { ...hello, role: 'control' });
+  // Commands use none of the variables and folders of the person.
+  const person = { pid: process.pid, folder: '', environment: {}, resumed: 0 };
+  const attempt = await attachTo(folder, number, { ...person, role: 'control', version });
   switch (attempt.kind) {
     case 'attached':
       return new HubControl(attempt.connection);
@@ -109,10 +108,10 @@ export async function openControl(
 }
 
 /** Tells the hubs before this one that it serves from now on. Their clients come over when nothing is in flight. */
-export async function movePredecessors(folder: string, number: number, hello: ControlHello): Promise<void> {
+export async function movePredecessors(folder: string, number: number, version: string): Promise<void> {
   for (const earlier of hubNumbers(folder)) {
     if (earlier >= number) break;
-    const control = await openControl(folder, hello, earlier);
+    const control = await openControl(folder, version, earlier);
     if (typeof control === 'string') continue;
     // A hub that ends meanwhile has no clients either.
     await control.request('move').catch(() => {});

@@ -1,6 +1,6 @@
 import { claimSuccessor, isHubFailing } from '../claim.js';
 import { latestHub } from '../place.js';
-import type { Hello } from '../wire.js';
+import type { Hello, Refusal } from '../wire.js';
 import { type Attempt, attachTo, type HubConnection } from './hub-connection.js';
 
 export interface FindHubOptions {
@@ -12,8 +12,6 @@ export interface FindHubOptions {
    * process has the listener, since this process would accept the connections.
    */
   readonly start: (claim: NonNullable<Awaited<ReturnType<typeof claimSuccessor>>>) => void;
-  /** Connect only to a hub with at least this number. */
-  readonly from?: number;
 }
 
 export type FoundHub =
@@ -27,14 +25,15 @@ const MAX_ATTEMPTS = 50;
 const RETRY_MS = 10;
 
 /** Attaches to the hub of this folder, and starts one if none runs. Never rejects. */
-export async function findHub({ folder, hello, start, from = 1 }: FindHubOptions): Promise<FoundHub> {
+export async function findHub({ folder, hello, start }: FindHubOptions): Promise<FoundHub> {
   try {
     for (let attempts = 0; attempts < MAX_ATTEMPTS; attempts += 1) {
       const latest = latestHub(folder);
-      const attempt: Attempt = latest < from ? { kind: 'dead' } : await attachTo(folder, latest, hello);
+      const attempt: Attempt = latest === 0 ? { kind: 'dead' } : await attachTo(folder, latest, hello);
       if (attempt.kind === 'attached') return attempt;
       const isEnding = attempt.kind === 'refused' && attempt.because === 'ending';
-      if (attempt.kind === 'refused' && attempt.because !== 'ending') return none(WHY_REFUSED[attempt.because]);
+      if (attempt.kind === 'refused' && attempt.because !== 'ending')
+        return none(`the shared process did not take the client: ${WHY_REFUSED[attempt.because]}`);
       if (attempt.kind === 'silent') return none(silence(attempt.afterMs));
       if (isHubFailing(folder, Date.now())) return none(FAILING);
       if (attempt.kind !== 'dead' && !isEnding) {
@@ -54,11 +53,13 @@ function none(because: string): FoundHub {
   return { kind: 'none', because };
 }
 
-const WHY_REFUSED = {
+/** Why a hub refuses a client; *it* is the hub. */
+export const WHY_REFUSED: Readonly<Record<Refusal, string>> = {
   off: 'the configuration does not say `hub: auto`',
-  full: 'the shared process has as many clients as it may have',
-  token: 'the shared process did not accept the token of its own file',
-  malformed: 'the shared process did not understand this one',
+  full: 'it has as many clients as it may have',
+  ending: 'it is ending',
+  token: 'it does not accept the token of its own file',
+  malformed: 'it does not understand this version',
 };
 
 const FAILING =

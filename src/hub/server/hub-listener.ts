@@ -5,7 +5,7 @@ import { dirname, join } from 'node:path';
 import type { Duplex } from 'node:stream';
 import { readConnectionInto } from '../../io/streams/read-into.js';
 import { exists } from '../claim.js';
-import { hubFiles, hubNumbers, latestHub, numberOf } from '../place.js';
+import { hubFiles, hubNumbers, numberOf } from '../place.js';
 import type { Hello, Refusal, Welcome } from '../wire.js';
 import { HelloReader } from './hello-reader.js';
 
@@ -53,12 +53,6 @@ export class HubListener {
   /** The hub has served a client. Those that come from now on expect a prompt answer. */
   markReady(): void {
     mark(filesOf(this.#options.place).ready);
-  }
-
-  /** Whether clients find a later hub. */
-  get isSucceeded(): boolean {
-    const { place } = this.#options;
-    return latestHub(dirname(place)) > numberOf(place);
   }
 
   /** Takes no more connections. Clients that come from now on start another hub. */

@@ -1,0 +1,91 @@
+import type { KnownSecrets } from '../observe/redact.js';
+import type { ControlGroups } from '../process/control-groups.js';
+import type { OrphanGuard } from '../process/orphan-guard.js';
+import type { ResourceWatch } from '../process/resource-watch.js';
+import type { SpawnHelper } from '../process/spawn-helper.js';
+import type { Clock } from '../timing/clock.js';
+import type { StartedServers } from './head-start.js';
+import type { LateLauncherOptions, ProcessServices } from './late-launcher.js';
+
+export interface ServerProcessesOptions extends Pick<LateLauncherOptions, 'environment' | 'logger'> {
+  readonly clock: Clock;
+  /** Learns what servers and npm can log of the environment. */
+  readonly secrets: Pick<KnownSecrets, 'know'>;
+  readonly runFolder: string;
+  /** The servers that run already. */
+  readonly started: StartedServers | undefined;
+}
+
+/** What guards, groups, measures and starts the processes of all servers. Loaded when the first server starts. */
+export class ServerProcesses {
+  readonly #options: ServerProcessesOptions;
+  #orphanGuard: OrphanGuard | undefined;
+  #controlGroups: ControlGroups | undefined;
+  #resources: ResourceWatch | undefined;
+  #spawnHelper: SpawnHelper | undefined;
+
+  constructor(options: ServerProcessesOptions) {
+    this.#options = options;
+    this.#orphanGuard = options.started?.guard;
+  }
+
+  /** Loads the code, and resolves with what starts a server. Call `prepare` before any start. */
+  async load(): Promise<ProcessServices> {
+    const [{ OrphanGuard }, { ControlGroups }, { networkVariables }, { SpawnHelper }, { watchResources }] =
+      await Promise.all([
+        import('../process/orphan-guard.js'),
+        import('../process/control-groups.js'),
+        import('../process/environment.js'),
+        import('../process/spawn-helper.js'),
+        import('./watch-resources.js'),
+      ]);
+    const { clock, logger, secrets, environment, runFolder, started } = this.#options;
+    secrets.know([{ env: networkVariables(environment), args: [] }]);
+    this.#orphanGuard ??= new OrphanGuard({ clock, logger, runFolder });
+    this.#controlGroups = new ControlGroups({ clock, logger, guard: this.#orphanGuard });
+    this.#resources = watchResources(clock, logger);
+    this.#spawnHelper = new SpawnHelper(clock);
+    return {
+      orphanGuard: this.#orphanGuard,
+      controlGroups: this.#controlGroups,
+      resources: this.#resources,
+      spawnHelper: this.#spawnHelper,
+      headStart: started,
+    };
+  }
+
+  async prepare(): Promise<void> {
+    await this.#controlGroups?.prepare();
+  }
+
+  /** Ends what gateways have left behind that were killed. */
+  sweep(): void {
+    void this.#orphanGuard?.sweep();
+    void this.#controlGroups?.sweep();
+  }
+
+  usageOf(pid: number): ReturnType<ResourceWatch['readingOf']> {
+    return this.#resources?.readingOf(pid);
+  }
+
+  controlGroupOf(pid: number): ReturnType<ControlGroups['of']> {
+    return this.#controlGroups?.of(pid);
+  }
+
+  /** Reads what this process uses now. */
+  async refreshUsage(pid: number): Promise<void> {
+    await this.#resources?.refresh(pid);
+  }
+
+  limitsChanged(): void {
+    this.#resources?.limitsChanged();
+    void this.#controlGroups?.limitsChanged();
+  }
+
+  /** Call this when all servers have ended. */
+  async close(): Promise<void> {
+    this.#spawnHelper?.close();
+    await this.#controlGroups?.close();
+    await this.#orphanGuard?.close();
+  }
+}
