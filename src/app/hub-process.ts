@@ -58,9 +58,10 @@ export async function runHub(options: GlobalOptions, { place, descriptor }: HubP
           },
         });
         return {
+          // A hub that hangs from now on is no slow start: clients wait for it no longer than for any other.
+          answering: () => listener.markReady(),
           ready: (hub) => {
             onRunning(hub);
-            listener.markReady();
             // Later the program may be gone, as after an update.
             commands().catch(() => {});
             void movePredecessors(folder, numberOf(place), VERSION).then(() => removeLeftovers(place, Date.now()));

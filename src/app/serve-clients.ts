@@ -64,6 +64,8 @@ export interface LocalClients {
   readonly service: () => ServiceFacts | undefined;
   /** Called once the configuration is known. */
   readonly configured: (config: Config) => void;
+  /** Called when clients get answers from now on: first what is cached, and then what the servers say. */
+  readonly answering?: () => void;
   /** Called with each configuration that was applied later. */
   readonly reloaded?: (config: Config) => void;
   /** Resolves when no client is left and none can come. */
@@ -128,6 +130,7 @@ export async function serveClients(settings: GlobalOptions, clientSide: ClientSi
       const { instructions: folder, secret } = caches;
       const hasClient = gateway.isAwaited;
       gateway.become(composition.gateway);
+      local?.answering?.();
       if (local !== undefined && folder !== undefined)
         keepInstructions({ composition, gateway, client: local, folder, secret, ending });
       if (hasClient && started === undefined) await cachedAnswersWritten(composition);

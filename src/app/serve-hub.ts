@@ -28,7 +28,9 @@ export interface HubOptions {
 
 /** Where the clients of a hub come from. */
 export interface ClientSource {
-  /** The servers are being started, and clients get answers. */
+  /** Clients get answers from now on. */
+  answering(): void;
+  /** The servers are being started. */
   ready(hub: RunningHub): void;
   /** Takes no more clients. */
   close(): void;
@@ -119,6 +121,7 @@ export async function serveHub(options: GlobalOptions, { platform, life, listen,
         clients.close('off');
         source.close();
       },
+      answering: () => source.answering(),
       reloaded: (config) => {
         // The clients have sent the variables that the file named before.
         const added = variablesIn(config).filter((name) => !known.has(name));

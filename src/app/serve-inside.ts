@@ -23,7 +23,7 @@ export async function serveInside(
     listen: (accept) => {
       const handOver = (reader: ByteReader) => stream.on('data', (chunk: Uint8Array) => copyInto(reader, chunk));
       accept({ ...hello, wire: 0, token: '' }, { stream, reader: { handOver }, welcome: () => {} });
-      return { ready: () => life.endAfterClients(), close: () => {} };
+      return { answering: () => {}, ready: () => life.endAfterClients(), close: () => {} };
     },
   });
   await endProcess(code);

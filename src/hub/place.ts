@@ -135,7 +135,7 @@ export function hubFiles(folder: string, number: number) {
     token: join(own, 'token'),
     /** Has the id of the process. It only informs: who listens on the socket is the hub. */
     pid: join(own, 'pid'),
-    /** Exists once the hub has served a client. */
+    /** Exists once the hub gives its clients answers. */
     ready: join(own, 'ready'),
     /** Exists once the hub has ended on purpose. Nobody starts another one because of it until a client comes. */
     ended: join(own, 'ended'),

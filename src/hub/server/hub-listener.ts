@@ -50,7 +50,7 @@ export class HubListener {
     this.#server.on('error', () => {});
   }
 
-  /** The hub has served a client. Those that come from now on expect a prompt answer. */
+  /** Clients get answers from now on, and those that come expect a prompt one. */
   markReady(): void {
     mark(filesOf(this.#options.place).ready);
   }
