@@ -60,7 +60,8 @@ export class HubPlace {
   /** The ids of the hubs that run. */
   async hubs() {
     const own = (await processes()).filter(({ args }) => args.includes(`--place ${this.folder}/`));
-    const pids = own.map(({ pid }) => pid);
+    // A process that a hub is starting has the command line of the hub until it runs its own program.
+    const pids = own.filter(({ parent }) => !own.some(({ pid }) => pid === parent)).map(({ pid }) => pid);
     for (const pid of pids) this.#hubs.add(pid);
     return pids;
   }
@@ -98,9 +99,10 @@ export function kill(pid, signal) {
 
 /** Everything that runs on this machine and is no zombie. */
 async function processes() {
-  const { stdout } = await run('ps', ['-A', '-ww', '-o', 'pid=,stat=,args='], { maxBuffer: MAX_LISTING_BYTES });
+  const { stdout } = await run('ps', ['-A', '-ww', '-o', 'pid=,ppid=,stat=,args='], { maxBuffer: MAX_LISTING_BYTES });
   return stdout.split('\n').flatMap((line) => {
-    const [, pid, state, args] = /^\s*(\d+) (\S+)\s+(.*)$/.exec(line) ?? [];
-    return args === undefined || state.startsWith('Z') ? [] : [{ pid: Number(pid), args, line: line.slice(0, 300) }];
+    const [, pid, parent, state, args] = /^\s*(\d+)\s+(\d+) (\S+)\s+(.*)$/.exec(line) ?? [];
+    if (args === undefined || state.startsWith('Z')) return [];
+    return [{ pid: Number(pid), parent: Number(parent), args, line: line.slice(0, 300) }];
   });
 }
