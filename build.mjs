@@ -23,20 +23,8 @@ const STAGES = [
   { name: 'hub-process', test: /src\/app\/(serve-hub|hub-process)\.ts$/ },
 ];
 
-/**
- * Takes what we need of Node's own modules without an `import`, which reads each of a module's exports, and so loads
- * parts of Node that nobody asked for, such as the streams of `node:fs`.
- */
-const lightBuiltins = {
-  name: 'light-builtins',
-  renderChunk: (code) =>
-    code.replaceAll(/^import (\{.*\}) from ("node:[\w/]+");$/gm, (_, names, module) => {
-      return `const ${names.replaceAll(' as ', ': ')} = process.getBuiltinModule(${module});`;
-    }),
-};
-
 /** Packages that stay as they are installed: they are loaded after the first answers, or never. */
-const NOT_BUNDLED = /^(?:fastify|chokidar|@modelcontextprotocol\/sdk)(?:\/|$)/;
+const NOT_BUNDLED = /^(?:fastify|@modelcontextprotocol\/sdk)(?:\/|$)/;
 
 /** Writes the licenses of the bundled packages, which have to be passed on with their code. */
 const licenses = {
@@ -55,6 +43,14 @@ function licenseOf(folder) {
   if (file === undefined) throw new Error(`${name} is bundled, but it has no license file`);
   return `${name} ${version} (${license})\n\n${readFileSync(join(folder, file), 'utf8').trim()}\n\n`;
 }
+
+/** Says that the files are CommonJS modules, although their names end as those of ES modules do. */
+const moduleType = {
+  name: 'module-type',
+  generateBundle() {
+    this.emitFile({ type: 'asset', fileName: 'package.json', source: '{ "type": "commonjs" }\n' });
+  },
+};
 
 /** A letter beyond Latin-1 makes Node keep all of a file in two bytes each. */
 const ascii = {
@@ -90,12 +86,13 @@ await build({
   output: {
     dir: path('dist'),
     cleanDir: true,
-    format: 'esm',
+    // Node needs 3 to 4 ms less to start a CommonJS module. The package itself has ES modules.
+    format: 'cjs',
     entryFileNames: '[name].js',
     chunkFileNames: '[name].js',
     // Node reads and scans every character of a file, and keeps it for as long as it runs.
     comments: false,
-    plugins: [lightBuiltins, ascii, licenses],
+    plugins: [ascii, licenses, moduleType],
     codeSplitting: {
       groups: STAGES.map((stage, at) => ({ ...stage, priority: STAGES.length - at })),
     },

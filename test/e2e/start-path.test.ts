@@ -189,7 +189,9 @@ async function attachToRunningHub(): Promise<string[]> {
   const second = await GatewayProcess.start({ servers, folder, env });
   await second.listTools();
   await Promise.all([first.end(), second.end()]);
-  for (const { pid, args } of processesWith(folder)) if (args.includes(' hub serve ')) process.kill(pid, 'SIGTERM');
+  const hubsHere = () => processesWith(folder).filter(({ args }) => args.includes(' hub serve '));
+  for (const { pid } of hubsHere()) process.kill(pid, 'SIGTERM');
+  await until('the hub has ended', () => hubsHere().length === 0);
   const [loaded = ''] = readFileSync(log, 'utf8').split('written\n');
   return loaded.split('\n').filter(Boolean);
 }
@@ -197,7 +199,7 @@ async function attachToRunningHub(): Promise<string[]> {
 /** The modules of Node that our files take when they are loaded. */
 function builtinsOf(urls: readonly string[]): string[] {
   return ownFilesOf(urls).flatMap((url) =>
-    [...readFileSync(fileURLToPath(url), 'utf8').matchAll(/^const .* = process\.getBuiltinModule\("(.*)"\);$/gm)].map(
+    [...readFileSync(fileURLToPath(url), 'utf8').matchAll(/^let \w+ = require\("(.*)"\);$/gm)].map(
       ([, name = '']) => name,
     ),
   );
