@@ -1,5 +1,4 @@
-import { closeSync, constants, fstatSync, openSync, readFileSync, type Stats } from 'node:fs';
-import { open } from 'node:fs/promises';
+import { closeSync, constants, fstatSync, openSync, promises, readFileSync, type Stats } from 'node:fs';
 import { errorCode } from '../errors/error-text.js';
 
 export interface ReadRules {
@@ -33,7 +32,8 @@ export function privateFile(maxBytes: number): ReadRules {
  */
 export async function readRegularFile(file: string, rules: ReadRules): Promise<ReadFile> {
   try {
-    const handle = await open(file, flagsFor(rules));
+    // Taken here, since Node loads what is behind it with the first use.
+    const handle = await promises.open(file, flagsFor(rules));
     try {
       const stats = await handle.stat();
       return faultOf(stats, rules) ?? { kind: 'read', bytes: await handle.readFile(), modifiedAt: stats.mtimeMs };
