@@ -26,6 +26,8 @@ export interface AttachClientOptions {
 /** More than this waits for a hub that does not read: the client is not read either. */
 const HIGH_WATER_BYTES = 1024 * 1024;
 const READ_BYTES = 64 * 1024;
+/** The hub is not read while so many writes of one read each wait for the client. Two keep both sides busy. */
+const MAX_UNWRITTEN = 3;
 
 /** A hub that dies sooner than this after it took the client may have died of what the client sent. */
 const SHORT_MS = 2_000;
@@ -49,6 +51,8 @@ class Attachment {
   #upstream: Upstream | undefined;
   /** Ends the connection to the hub. */
   #leaveHub = (): void => {};
+  /** Writes that the client has not taken. */
+  #unwritten = 0;
   #isAlone = false;
   /** A person has stopped the hub, and the client has needed none since. */
   #isAsleep = false;
@@ -66,7 +70,7 @@ class Attachment {
     this.#options = options;
     this.#onLeft = onLeft;
     this.#session = new AttachSession({
-      toClient: (bytes) => this.#toClient(bytes),
+      toClient: (bytes, lend) => this.#toClient(bytes, lend),
       toHub: (bytes) => this.#toHub(bytes),
       onMoved: () => this.#leaveHub(),
       onClosed: (because) => this.#closed(because),
@@ -115,16 +119,19 @@ class Attachment {
     if (this.#hasInputEnded) stream.end();
   }
 
-  /** Returns whether the bytes are still in use. */
-  #toClient(bytes: Uint8Array): boolean {
+  #toClient(bytes: Uint8Array, lend: () => () => void): void {
     const { output } = this.#options;
     output.write(bytes);
-    if (output.writableLength === 0) return false;
-    const stream = this.#upstream?.stream;
-    stream?.pause();
+    if (output.writableLength === 0) return;
+    const giveBack = lend();
+    this.#unwritten += 1;
+    if (this.#unwritten >= MAX_UNWRITTEN) this.#upstream?.stream.pause();
     // Called once everything before it is written.
-    output.write(NOTHING, () => stream?.resume());
-    return true;
+    output.write(NOTHING, () => {
+      giveBack();
+      this.#unwritten -= 1;
+      this.#upstream?.stream.resume();
+    });
   }
 
   #toHub(bytes: Uint8Array): void {

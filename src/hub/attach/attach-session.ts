@@ -4,8 +4,11 @@ import { FrameReader } from './frame-reader.js';
 import { fateOf } from './lost-lines.js';
 
 export interface AttachSessionOptions {
-  /** Writes to the client. The bytes may be overwritten after the call; `true` says that they must not be yet. */
-  readonly toClient: (bytes: Uint8Array) => boolean;
+  /**
+   * Writes to the client. The bytes may be overwritten after the call, unless it calls `lend`: then when what `lend` has
+   * returned is called.
+   */
+  readonly toClient: (bytes: Uint8Array, lend: () => () => void) => void;
   /** Writes to the hub that is attached. */
   readonly toHub: (bytes: Uint8Array) => void;
   /** Another hub serves from now on, and nothing is in flight on this one: call `detached` at once. */
@@ -81,7 +84,7 @@ export class AttachSession {
     const lost = this.#unsettled.all.filter(({ isReplay }) => !isReplay);
     if (this.#frames.isWithinMessage) {
       // The client skips the line, which is no message.
-      this.#options.toClient(NEWLINE);
+      this.#options.toClient(NEWLINE, KEPT);
       if (this.#answering !== undefined) lost.unshift(this.#answering);
     }
     const unanswered = new Set(lost);
@@ -90,7 +93,7 @@ export class AttachSession {
     for (const line of lost) {
       const fate = this.#isKept(line) ? DROPPED : fateOf(line);
       if (fate.kind === 'again') again.push(line);
-      if (fate.kind === 'answered') this.#options.toClient(Buffer.from(`${fate.answer}\n`));
+      if (fate.kind === 'answered') this.#options.toClient(Buffer.from(`${fate.answer}\n`), KEPT);
     }
     this.#waiting = [...again, ...this.#waiting];
     this.#unsettled = new UnsettledLines();
@@ -112,9 +115,7 @@ export class AttachSession {
 
   #openFrames(): FrameReader {
     const frames = new FrameReader({
-      write: (bytes) => {
-        if (this.#options.toClient(bytes)) frames.lend();
-      },
+      write: (bytes) => this.#options.toClient(bytes, lend),
       message: (number) => {
         const line = number === 0 ? undefined : this.#unsettled.get(number);
         this.#answering = line;
@@ -124,6 +125,7 @@ export class AttachSession {
       },
       control: (kind, number, payload) => this.#control(kind, number, payload),
     });
+    const lend = () => frames.lend();
     return frames;
   }
 
@@ -142,4 +144,6 @@ export class AttachSession {
 }
 
 const NEWLINE = Buffer.from('\n');
+/** Nobody writes to these bytes again. */
+const KEPT = () => () => {};
 const DROPPED = { kind: 'dropped' } as const;

@@ -2,10 +2,12 @@ import { FRAME, FRAME_HEADER_BYTES, kindOf, lengthOf, readUint32 } from '../wire
 
 /** Frames up to this size reach the client whole or not at all. Larger ones are passed on as they come. */
 const BUFFER_BYTES = 64 * 1024;
+/** Memory that was lent and given back is kept for so many reads. */
+const MAX_SPARE = 4;
 
 /** Learns what the frames say. */
 export interface FrameSink {
-  /** The bytes for the client from one read. They are valid until the next read. */
+  /** The bytes for the client from one read. They are valid until the next read, or until they are given back: see `lend`. */
   write(bytes: Uint8Array): void;
   /** A frame for the client has begun that settles this line; 0 for a message that settles none. Returns whether to drop it. */
   message(line: number): boolean;
@@ -19,13 +21,14 @@ export interface FrameSink {
  */
 export class FrameReader {
   readonly #sink: FrameSink;
-  #buffer = Buffer.allocUnsafeSlow(BUFFER_BYTES);
+  #buffer: Buffer<ArrayBuffer> = Buffer.allocUnsafeSlow(BUFFER_BYTES);
   /** The bytes at the beginning of the buffer that are the beginning of a frame. */
   #begun = 0;
   /** The bytes that are missing of a frame which is passed on as it comes, and whether it is dropped. */
   #missing = 0;
   #isDropped = false;
   #isLent = false;
+  readonly #spare: Buffer<ArrayBuffer>[] = [];
 
   constructor(sink: FrameSink) {
     this.#sink = sink;
@@ -80,9 +83,8 @@ export class FrameReader {
     }
     const rest = end - read;
     if (written > 0) this.#sink.write(this.#buffer.subarray(0, written));
-    // The sink may hold on to what it was given.
     if (this.#isLent) {
-      const next = Buffer.allocUnsafeSlow(BUFFER_BYTES);
+      const next = this.#spare.pop() ?? Buffer.allocUnsafeSlow(BUFFER_BYTES);
       next.set(this.#buffer.subarray(read, end));
       this.#buffer = next;
       this.#isLent = false;
@@ -92,8 +94,15 @@ export class FrameReader {
     this.#begun = rest;
   }
 
-  /** The bytes of the last `write` are still in use: the next ones go to other memory. */
-  lend(): void {
+  /**
+   * The bytes of this `write` stay in use: the next ones go to other memory. Returns what to call when they are not in use
+   * any more.
+   */
+  lend(): () => void {
     this.#isLent = true;
+    const lent = this.#buffer;
+    return () => {
+      if (this.#spare.length < MAX_SPARE) this.#spare.push(lent);
+    };
   }
 }
