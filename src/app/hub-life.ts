@@ -6,11 +6,14 @@ type Settings = Pick<GatewayConfig, 'hub' | 'hubIdleMs' | 'hubClients'>;
 
 /** The process that starts a hub attaches to it at once. */
 const FIRST_CLIENT_WITHIN_MS = 30_000;
+/** A hub without clients looks for its configuration file so often. */
+const LOOK_EVERY_MS = 10_000;
 
 /** How long a hub goes on: until its last client has been gone for a while, or somebody tells it to end. */
 export class HubLife {
   readonly #clock: Pick<Clock, 'schedule'>;
   #settings: () => Settings | undefined = () => undefined;
+  #hasConfig: () => boolean = () => true;
   #refusal: Refusal | undefined;
   #closing: Closing | undefined;
   #clients = 0;
@@ -44,9 +47,10 @@ export class HubLife {
     return this.#closing;
   }
 
-  /** The configuration is read. */
-  begin(settings: () => Settings): void {
+  /** The configuration is read. Without its file, no client can come: `hasConfig` says whether it is still there. */
+  begin(settings: () => Settings, hasConfig: () => boolean): void {
     this.#settings = settings;
+    this.#hasConfig = hasConfig;
     this.clientsChanged(this.#clients);
   }
 
@@ -54,11 +58,20 @@ export class HubLife {
     this.#clients = clients;
     this.#cancelIdle();
     this.#cancelIdle = () => {};
-    const idleMs = this.settings?.hubIdleMs ?? 0;
     if (clients > 0) return;
     // A hub that refuses clients has no reason to wait for one.
     if (this.#refusal !== undefined) this.#onOver();
-    else if (idleMs > 0) this.#cancelIdle = this.#clock.schedule(idleMs, () => this.end('ending'));
+    else if (this.settings !== undefined) this.#wait(this.settings.hubIdleMs || Number.POSITIVE_INFINITY);
+  }
+
+  /** Waits for a client as long as one can come. */
+  #wait(leftMs: number): void {
+    if (leftMs <= 0 || !this.#hasConfig()) {
+      this.end('ending');
+      return;
+    }
+    const stepMs = Math.min(leftMs, LOOK_EVERY_MS);
+    this.#cancelIdle = this.#clock.schedule(stepMs, () => this.#wait(leftMs - stepMs));
   }
 
   /** Ends the hub. */

@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs';
 import type { Config } from '../config/config.js';
 import type { StdioTransport } from '../downstream/stdio/stdio-transport.js';
 import { PendingGateway } from '../gateway/pending-gateway.js';
@@ -130,7 +131,10 @@ export async function serveHub(options: GlobalOptions, { platform, life, listen,
       },
       served: async (options, composition) => {
         onServing(options);
-        life.begin(() => composition.config.gateway);
+        life.begin(
+          () => composition.config.gateway,
+          () => existsSync(place.file),
+        );
         source.ready({ clients, composition });
         // After a signal, the servers end. What clients write from now on is for the next hub.
         options.ending.addEventListener('abort', () => {

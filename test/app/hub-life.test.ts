@@ -9,8 +9,14 @@ function living(hubIdleMs = 1_000) {
   const ends: string[] = [];
   void life.over.then(() => ends.push('over'));
   void life.unused.then(() => ends.push('unused'));
-  const begin = () => life.begin(() => ({ hub: 'auto', hubIdleMs, hubClients: 8 }));
-  return { clock, life, ends, begin };
+  const config = { isThere: true };
+  const begin = () => {
+    life.begin(
+      () => ({ hub: 'auto', hubIdleMs, hubClients: 8 }),
+      () => config.isThere,
+    );
+  };
+  return { clock, life, ends, begin, config };
 }
 
 describe('the life of a hub', () => {
@@ -37,9 +43,26 @@ describe('the life of a hub', () => {
     life.clientsChanged(1);
     begin();
     life.clientsChanged(0);
-    clock.advance(10 ** 9);
+    clock.advance(10 ** 7);
     await flush();
     expect(ends).toEqual(['unused']);
+  });
+
+  it.each([0, 60_000])('ends without its configuration file once it has no client; idle time %i', async (hubIdleMs) => {
+    const { clock, life, ends, begin, config } = living(hubIdleMs);
+    life.clientsChanged(1);
+    begin();
+    config.isThere = false;
+    clock.advance(10_000);
+    await flush();
+    expect(ends).toEqual([]);
+    config.isThere = true;
+    life.clientsChanged(0);
+    clock.advance(9_000);
+    config.isThere = false;
+    clock.advance(10_000);
+    await flush();
+    expect([ends, life.refusal]).toEqual([['over'], 'ending']);
   });
 
   it('is told if no client comes at all', async () => {
