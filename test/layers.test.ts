@@ -66,6 +66,8 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   hub: ['errors', 'node'],
   'hub/attach': ['json', 'errors', 'io', 'io/streams', 'hub', 'node'],
   'hub/server': [...TEXT, 'timing', 'io', 'io/streams', 'downstream', 'downstream/stdio', 'hub', 'node'],
+  // The programs before us, and the files in which they keep their servers.
+  clients: ['json', 'errors', 'files', 'node', 'npm:jsonc-parser', 'npm:smol-toml', 'npm:yaml'],
   // The composition root and the command line.
   app: ['*'],
   cli: ['*'],
