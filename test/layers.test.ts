@@ -71,6 +71,7 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   // The composition root and the command line.
   app: ['*'],
   cli: ['*'],
+  'cli/commands': ['*'],
   '.': ['node'],
 };
 /** Packages and folders that single gateway folders need besides. */

@@ -5,6 +5,7 @@ import { renderStatus } from '../gateway/status/status-text.js';
 import { numberOf } from '../hub/place.js';
 import type { ControlCommands } from '../hub/server/control-connection.js';
 import type { HubClient } from '../hub/server/hub-clients.js';
+import { suggest } from '../json/suggest.js';
 import type { Clock } from '../timing/clock.js';
 import { VERSION } from '../version.js';
 import type { Composition } from './compose.js';
@@ -76,10 +77,11 @@ export function hubCommands(options: HubCommandsOptions): ControlCommands {
       const { composition } = await running;
       if (composition.restart(String(server))) return null;
       const keys = composition.config.servers.map(({ key }) => key);
+      const nearest = suggest(String(server), keys);
       throw new Error(
         keys.includes(String(server))
           ? `The server "${server}" cannot be started, because its entry in the configuration is wrong: \`trunkline status\` says how.`
-          : `There is no server "${server}". The servers of the hub are: ${keys.join(', ')}.`,
+          : `There is no server "${server}". ${nearest === undefined ? `The servers of the hub are: ${keys.join(', ')}.` : `Did you mean "${nearest}"?`}`,
       );
     },
     /** Another hub serves from now on: this one ends when its clients have moved there. */

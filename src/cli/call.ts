@@ -1,25 +1,28 @@
-import type { ContentBlock } from '@modelcontextprotocol/sdk/types.js';
+import { createHash } from 'node:crypto';
+import type { ContentBlock, ListToolsResult } from '@modelcontextprotocol/sdk/types.js';
 import { EXIT } from '../app/exit-codes.js';
 import type { GlobalOptions } from '../app/global-options.js';
 import type { HubClientForCommand } from '../app/hub-client.js';
-import type { Progress } from '../app/local-client.js';
+import type { LocalClient, Progress } from '../app/local-client.js';
+import { readConfig } from '../app/read-config.js';
 import { UsageError } from '../app/usage-error.js';
 import type { Config, ServerConfig } from '../config/config.js';
-import { errorMessage } from '../errors/error-text.js';
 import { didYouMean, suggest } from '../json/suggest.js';
 import { RpcError } from '../jsonrpc/rpc-error.js';
-import { splitExposedName } from '../mcp/exposed-name.js';
+import { exposedName, splitExposedName } from '../mcp/exposed-name.js';
 import { METHODS } from '../mcp/methods.js';
+import { type CallArguments, objectOf, readArguments, toJsonObject } from './call-arguments.js';
 import { flushed, forStream, guardOutput, ProgressLine, tell } from './output.js';
-import { type Once, runOnce } from './run-once.js';
+import { reportFault } from './report-fault.js';
+import { chooseFrom, type Once, runOnce } from './run-once.js';
 import { runningHub } from './running-hub.js';
-import { reportFailures } from './tools.js';
+import { listAllTools, reportFailures } from './tools.js';
 
 export interface CallOptions {
-  /** The exposed name of the tool. */
+  /** The exposed name of the tool, or the key of its server, a dot and the server's own name of the tool. */
   readonly name: string;
-  /** JSON, or `-` for JSON on stdin. */
-  readonly args: string | undefined;
+  /** The arguments of the call, as they were typed. */
+  readonly words: readonly string[];
   /** Prints the result as JSON. */
   readonly isJson: boolean;
   /** Starts servers for this call, also if a hub runs. */
@@ -27,13 +30,13 @@ export interface CallOptions {
 }
 
 /** `trunkline call`: calls one tool, at the running hub if there is one, and prints its result. */
-export async function call(
-  settings: GlobalOptions,
-  { name, args = '{}', isJson, isAlone }: CallOptions,
-): Promise<number> {
-  const object = toJsonObject(args === '-' ? await readStdin() : args);
+export async function call(settings: GlobalOptions, options: CallOptions): Promise<number> {
+  const given = readArguments(options.words);
+  const args = given.kind === 'stdin' ? { kind: 'object' as const, text: toJsonObject(await readStdin()) } : given;
+  const { isJson, isAlone } = options;
+  const name = options.name.includes('.') ? exposedNameOf(options.name, await readConfig(settings)) : options.name;
   const hub = isAlone ? undefined : await runningHub(settings);
-  if (hub !== undefined) return await callAtHub(hub, { name, object, isJson });
+  if (hub !== undefined) return await callAtHub(hub, { name, args, isJson });
   return await runOnce(
     settings,
     (config) => possibleOwners(config, name),
@@ -42,10 +45,11 @@ export async function call(
       // The gateway would report that the server failed too often, but it was started only once.
       if (owner !== undefined && reportFailures(once, owner)) return EXIT.failed;
       try {
-        const code = printResult(await send(once, name, object), isJson);
+        const code = printResult(await send(once, name, await objectFor(once.client, name, args)), isJson);
         if (code !== EXIT.ok) suggestListed(once, name);
         return code;
       } catch (error) {
+        if (error instanceof UsageError) return reportFault(error);
         if (!(error instanceof RpcError)) throw error;
         tellError(error);
         if (!suggestListed(once, name)) tell('  `trunkline tools` lists all tools');
@@ -56,13 +60,17 @@ export async function call(
   );
 }
 
+/** What is needed besides the name. */
+type ReadArguments = Exclude<CallArguments, { kind: 'stdin' }>;
+
 async function callAtHub(
   hub: HubClientForCommand,
-  { name, object, isJson }: { name: string; object: string; isJson: boolean },
+  { name, args, isJson }: { name: string; args: ReadArguments; isJson: boolean },
 ): Promise<number> {
   guardOutput(() => {});
   try {
     const progressLine = new ProgressLine(process.stderr);
+    const object = await objectFor(hub.client, name, args);
     const code = printResult(await send({ client: hub.client, progressLine }, name, object), isJson);
     await flushed();
     return code;
@@ -74,6 +82,21 @@ async function callAtHub(
   } finally {
     hub.close();
   }
+}
+
+/** The exposed name of `SERVER.TOOL`. Keys of servers contain no dot. Throws a `UsageError` for an unknown server. */
+function exposedNameOf(name: string, { servers }: Pick<Config, 'servers'>): string {
+  const at = name.indexOf('.');
+  const [key = ''] = chooseFrom([...servers.map((server) => server.key), 'trunkline'], [name.slice(0, at)]);
+  const prefix = servers.find((server) => server.key === key)?.prefix ?? key;
+  return exposedName(key, prefix, name.slice(at + 1), (text) => createHash('sha256').update(text).digest('hex'));
+}
+
+/** The arguments as JSON. The types of pairs come from the schema of the tool, if its server lists it. */
+async function objectFor(client: LocalClient, name: string, args: ReadArguments): Promise<string> {
+  if (args.kind === 'object') return args.text;
+  const { tools } = JSON.parse(await listAllTools(client)) as ListToolsResult;
+  return objectOf(args.pairs, tools.find((tool) => tool.name === name)?.inputSchema);
 }
 
 function tellError({ message, code, data }: RpcError): void {
@@ -97,27 +120,6 @@ async function readStdin(): Promise<string> {
     throw new UsageError('the arguments on stdin are not UTF-8', 'save the file as UTF-8', { cause });
   }
 }
-
-/** Returns the text of a JSON object on one line; numbers and the order of members do not change. */
-function toJsonObject(text: string): string {
-  const value = parse(text);
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
-    const found = value === null ? 'null' : Array.isArray(value) ? 'an array' : `a ${typeof value}`;
-    throw new UsageError(`the arguments of a call must be a JSON object; found ${found}`, EXAMPLE);
-  }
-  // Strings in valid JSON contain no line breaks.
-  return text.replace(/[\r\n]/g, ' ');
-}
-
-function parse(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch (cause) {
-    throw new UsageError(`the arguments of a call must be a JSON object: ${errorMessage(cause)}`, EXAMPLE, { cause });
-  }
-}
-
-const EXAMPLE = `for example: trunkline call files__read_text_file '{"path": "notes.txt"}'`;
 
 async function send(
   { client, progressLine }: Pick<Once, 'client' | 'progressLine'>,

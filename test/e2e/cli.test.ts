@@ -343,6 +343,17 @@ describe('call', () => {
     expect(await place.run(['call', 'good__echo', args])).toEqual({ code: 0, stdout: `${args}\n`, stderr: '' });
   });
 
+  it('takes the server and its name of the tool, and pairs with the types of its schema', async () => {
+    place.configure({ good: 'ok' });
+    const called = await place.run(['call', 'good.echo', 'text=5', 'n:=5']);
+    expect(called).toEqual({ code: 0, stdout: '{"text":"5","n":5}\n', stderr: '' });
+    expect(await place.run(['call', 'godo.echo'])).toEqual({
+      code: 2,
+      stdout: '',
+      stderr: 'trunkline: there is no server `godo` in the configuration; did you mean `good`?\n',
+    });
+  });
+
   it('reads arguments from stdin, over several lines', async () => {
     place.configure({ good: 'ok' });
     const { code, stdout } = await place.run(['call', 'good__echo', '-'], '{\n"a": 1\r\n}');

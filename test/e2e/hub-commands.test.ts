@@ -111,7 +111,7 @@ describe('without a running hub', () => {
 
   it.each([
     [['hub'], '`trunkline hub` needs a command; use `trunkline hub status`'],
-    [['hub', 'sotp'], 'there is no command `hub sotp`; use `trunkline hub status`'],
+    [['hub', 'sotp'], 'there is no command `hub sotp`; did you mean `hub stop`?'],
     [['restart'], '`trunkline restart` needs the key of a server; `trunkline ps` lists the servers'],
     [['ps', '--watch'], '`trunkline ps` takes no `--watch`; see `trunkline ps --help`'],
     [['check', '--alone'], '`trunkline check` takes no `--alone`; see `trunkline check --help`'],
@@ -213,7 +213,7 @@ describe('with a running hub', () => {
     expect(serverPids()).toContain(servers[1].pid);
     const { code, stderr } = await place.run(['restart', 'none']);
     expect(code).toBe(1);
-    expect(stderr).toBe('trunkline: There is no server "none". The servers of the hub are: one, two.\n');
+    expect(stderr).toBe('trunkline: There is no server "none". Did you mean "one"?\n');
   });
 
   it('F111: logs prints what the hub logged about a server, and follows the log through a rotation', async () => {

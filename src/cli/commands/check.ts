@@ -1,0 +1,16 @@
+import { type DefineCommand, GROUPS } from '../command.js';
+
+export const checkCommand: DefineCommand = (program) =>
+  program
+    .command('check')
+    .argument('[SERVER...]', 'keys of servers; without them, all servers')
+    .helpGroup(GROUPS.tools)
+    .summary('start every server once and report problems')
+    .description(
+      'Checks the configuration and starts every server, or the named servers, once. Shows the time to ready and the number of listed, quarantined and denied tools. For each server that fails, shows the cause, its last output, and what to do.',
+    )
+    .example('trunkline check', 'trunkline check files memory --config ~/servers.yaml')
+    .runs(async ({ settings, words }) => {
+      const { check } = await import('../check.js');
+      return await check(settings, words);
+    });

@@ -1,0 +1,25 @@
+import { type DefineCommand, GROUPS } from '../command.js';
+
+/** For its help and for its mistakes: a command line without a mistake serves before this program is loaded. */
+export const serveCommand: DefineCommand = (program) =>
+  program
+    .command('serve')
+    .helpGroup(GROUPS.serving)
+    .summary('serve an MCP client over stdin and stdout')
+    .description(
+      `Serves an MCP client over stdin and stdout until the client closes stdin or a signal comes. This is the command to register in an MCP client. All clients of one configuration share one set of servers, in a background process (the hub) that the first client starts. With --http it serves many clients over Streamable HTTP at /mcp instead: on the loopback interface and with a token by default.`,
+    )
+    .option('--no-hub', 'start servers of its own for this client')
+    .option('--http <[HOST:]PORT>', 'serve HTTP; without HOST on both loopback addresses')
+    .option('--stdio', 'with --http: also serve stdin and stdout')
+    .option('--no-auth', 'require no token; only on loopback addresses')
+    .option(
+      '--allowed-host <HOST>',
+      'accept this Host header too, with its port; repeatable. Required for addresses that other machines can reach',
+    )
+    .option('--allowed-origin <URL>', 'accept this Origin header too; repeatable')
+    .option('--tls-cert <FILE>', 'serve HTTPS with this certificate (PEM); needs --tls-key')
+    .option('--tls-key <FILE>', 'the private key (PEM) of the certificate')
+    .example('trunkline', 'trunkline serve --config ~/servers.yaml -v --log-file ~/trunkline.log')
+    .example('trunkline --http 7411')
+    .runs(() => Promise.reject(new Error('The command serve was not recognized')));

@@ -1,0 +1,17 @@
+import { type DefineCommand, GROUPS } from '../command.js';
+
+export const statusCommand: DefineCommand = (program) =>
+  program
+    .command('status')
+    .helpGroup(GROUPS.running)
+    .summary('show what is wrong with the running servers, and what to do')
+    .description(
+      'Shows the status of the running hub: which servers have a problem, why, and what to do. With --watch, redraws it every second on a terminal; elsewhere writes it again at each change.',
+    )
+    .option('--json', 'print the status as JSON')
+    .option('--watch', 'show the status again when it changes')
+    .example('trunkline status', 'trunkline status --watch', 'trunkline status --json | jq .servers')
+    .runs<{ json: true; watch: true }>(async ({ settings, options }) => {
+      const { status } = await import('../status.js');
+      return await status(settings, { isJson: options.json === true, isWatched: options.watch === true });
+    });

@@ -1,0 +1,71 @@
+import { describe, expect, it } from 'vitest';
+import { UsageError } from '../../src/app/usage-error.js';
+import type { CliCommand } from '../../src/cli/command.js';
+import { helpText } from '../../src/cli/command-help.js';
+import { readCommandLine } from '../../src/cli/command-line.js';
+import { createProgram } from '../../src/cli/program.js';
+
+const program = createProgram();
+
+function allCommands(command: CliCommand): CliCommand[] {
+  return [command, ...command.commands.flatMap((each) => allCommands(each as CliCommand))];
+}
+
+function mistakeIn(...args: string[]): string {
+  try {
+    readCommandLine(createProgram(), args);
+  } catch (error) {
+    if (error instanceof UsageError) return `${error.message}; ${error.hint}`;
+  }
+  return 'none';
+}
+
+describe('the help', () => {
+  it.each(allCommands(program).map((command) => [command.path, command] as const))(
+    'of `%s` has a description, examples and exit codes, and fits into 80 columns',
+    (path, command) => {
+      const text = helpText(command, 80);
+      expect(command.description()).not.toBe('');
+      expect(command.examples.length).toBeGreaterThan(0);
+      expect(text.startsWith(`Usage: ${path.replace(' serve', ' [serve]')} `)).toBe(true);
+      for (const heading of ['Examples:', 'Exit codes:', '-c, --config FILE']) expect(text).toContain(heading);
+      const wrapped = text.slice(0, text.indexOf('Examples:'));
+      expect(wrapped.split('\n').filter((line) => line.length > 80)).toEqual([]);
+    },
+  );
+
+  it('says of every command in a few words what it does, under a heading', () => {
+    for (const command of allCommands(program).slice(1)) {
+      expect(command.summary()).toMatch(/^[a-z].*[^.]$/);
+      if (command.parent === program) expect(command.helpGroup()).toMatch(/^[A-Z].*:$/);
+    }
+  });
+});
+
+describe('a command line', () => {
+  it.each([
+    [['tools', 'files', '--json'], 'trunkline tools', ['tools', 'files', '--json']],
+    [['--json', 'tools', 'files'], 'trunkline tools', ['tools', '--json', 'files']],
+    [['-c', 'x.yaml', 'hub', '--json', 'status'], 'trunkline hub status', ['hub', 'status', '-c', 'x.yaml', '--json']],
+    [['--out', 'check', 'schema'], 'trunkline schema', ['schema', '--out', 'check']],
+    [['call', 'a', '--', '-x'], 'trunkline call', ['call', 'a', '--', '-x']],
+    [['check', 'check'], 'trunkline check', ['check', 'check']],
+  ])('%j may have its options anywhere', (args, path, ordered) => {
+    const line = readCommandLine(createProgram(), args);
+    expect([line.command.path, line.args]).toEqual([path, ordered]);
+  });
+
+  it.each([
+    [['chekc'], 'there is no command `chekc`; did you mean `check`?'],
+    [['hub', 'sotp'], 'none'],
+    [['--confg', 'x'], 'there is no option `--confg`; did you mean `--config`?'],
+    [['--jsn', 'tols'], 'there is no option `--jsn`; did you mean `--json`?'],
+    [['check', '--jso'], 'there is no option `--jso`; see `trunkline --help`'],
+    [['restart', '--follow'], '`trunkline restart` takes no `--follow`; see `trunkline restart --help`'],
+    [['hub', 'status', '--all'], '`trunkline hub status` takes no `--all`; see `trunkline hub status --help`'],
+    [['--http'], '`--http` needs a value; write `--http [HOST:]PORT`'],
+    [['logs', '--follow=yes'], '`--follow` takes no value; write `--follow` alone'],
+  ])('%j is explained', (args, message) => {
+    expect(mistakeIn(...args)).toBe(message);
+  });
+});
