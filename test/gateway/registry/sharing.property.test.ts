@@ -37,6 +37,7 @@ const step = fc.oneof(
   { weight: 4, arbitrary: fc.record({ do: fc.constant('detach' as const), which }) },
   { weight: 2, arbitrary: fc.record({ do: fc.constant('wait' as const), ms: fc.nat(IDLE_STOP_MS) }) },
   { weight: 1, arbitrary: fc.record({ do: fc.constant('ask for roots' as const), which }) },
+  { weight: 1, arbitrary: fc.record({ do: fc.constant('die' as const) }) },
   {
     weight: 1,
     arbitrary: fc.record({ do: fc.constant('reload' as const), named, replaced: fc.subarray([...MODES]) }),
@@ -50,20 +51,25 @@ class World {
   named: readonly (readonly string[])[];
   /** Whether the servers have changed, or ask for roots: then clients that could share may each keep what they have. */
   isAsAtFirst = true;
-  readonly gateway: ReturnType<typeof scriptGateway>;
+  gateway: ReturnType<typeof scriptGateway>;
 
   constructor(variables: readonly (readonly string[])[]) {
     this.named = variables;
-    this.gateway = scriptGateway({ servers: this.#servers });
-    this.gateway.gateway.start();
+    this.gateway = this.#start();
   }
 
   async take(one: Step): Promise<void> {
     switch (one.do) {
       case 'attach': {
-        const client = this.gateway.connect({ origin: one.looks.origin });
-        client.initialize('2025-11-25', one.looks.capabilities, one.looks.name);
-        this.clients.push({ ...one.looks, client });
+        this.#attach(one.looks);
+        break;
+      }
+      case 'die': {
+        // The process of the gateway is gone with its servers. Its clients attach to the next one.
+        const left = this.clients.splice(0);
+        this.gateway = this.#start();
+        this.isAsAtFirst = true;
+        for (const { name, capabilities, origin } of left) this.#attach({ name, capabilities, origin });
         break;
       }
       case 'detach':
@@ -87,6 +93,18 @@ class World {
         this.isAsAtFirst = false;
     }
     await flush();
+  }
+
+  #start(): ReturnType<typeof scriptGateway> {
+    const gateway = scriptGateway({ servers: this.#servers });
+    gateway.gateway.start();
+    return gateway;
+  }
+
+  #attach(looks: Looks): void {
+    const client = this.gateway.connect({ origin: looks.origin });
+    client.initialize('2025-11-25', looks.capabilities, looks.name);
+    this.clients.push({ ...looks, client });
   }
 
   backendOf({ client }: Attached, mode: Sharing) {
@@ -131,7 +149,7 @@ function expectInvariants(world: World): void {
   }
 }
 
-describe('clients with profiles, variables and folders of their own that come and go', () => {
+describe('clients with profiles, variables and folders of their own that come and go, as does the hub', () => {
   it('share a process only where the mode of the server, its variables and the folder allow it', async () => {
     await fc.assert(
       fc.asyncProperty(named, fc.array(step, { maxLength: 40 }), async (variables, steps) => {
