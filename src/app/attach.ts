@@ -109,7 +109,8 @@ export function helloOf(configFile: string, resumed: number): Omit<Hello, 'wire'
       return value === undefined ? [] : [[name, value]];
     }),
   );
-  return { role: 'client', version: VERSION, pid: process.pid, folder: workingFolder(), environment, resumed };
+  const path = env.PATH ?? '';
+  return { role: 'client', version: VERSION, pid: process.pid, folder: workingFolder(), environment, path, resumed };
 }
 
 /** The working folder may have been removed; a server that runs there cannot start then. */

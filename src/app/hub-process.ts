@@ -1,9 +1,10 @@
-import { dirname } from 'node:path';
+import { delimiter, dirname, isAbsolute } from 'node:path';
 import { movePredecessors } from '../hub/attach/control-client.js';
 import { hubLog } from '../hub/attach/start-hub.js';
 import { numberOf } from '../hub/place.js';
 import { serveControl } from '../hub/server/control-connection.js';
 import { HubListener, removeLeftovers } from '../hub/server/hub-listener.js';
+import { withFolders } from '../hub/server/search-path.js';
 import { VERSION } from '../version.js';
 import type { GlobalOptions } from './global-options.js';
 import { HubLife } from './hub-life.js';
@@ -52,7 +53,11 @@ export async function runHub(options: GlobalOptions, { place, descriptor }: HubP
           descriptor,
           version: VERSION,
           onHello: (hello, peer) => {
-            if (hello.role === 'client') return accept(hello, peer);
+            if (hello.role === 'client') {
+              // A desktop program knows fewer folders than a shell, and either may have started the hub.
+              process.env.PATH = withFolders(process.env.PATH ?? '', hello.path ?? '', { delimiter, isAbsolute });
+              return accept(hello, peer);
+            }
             serveControl(peer, commands);
             return undefined;
           },

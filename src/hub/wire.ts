@@ -25,6 +25,8 @@ export interface Hello {
   readonly folder: string;
   /** The variables that the configuration names. */
   readonly environment: Readonly<Record<string, string>>;
+  /** Where the client looks for programs: the hub looks there, too. Older processes do not send it. */
+  readonly path?: string;
   /** How many hubs served this client before. More than 0: the client's handshake is replayed. */
   readonly resumed: number;
 }

@@ -219,6 +219,19 @@ describe('the process of a hub', () => {
     expect(place.hubPid).toBe(pid);
   });
 
+  it('looks for programs where any of its clients does, once a server starts again', async () => {
+    const place = shared(LAB);
+    const first = await place.client();
+    await first.untilState('lab', 'ready');
+    const second = await place.client({ env: { PATH: `/opt/of-the-second:${process.env.PATH}` } });
+    await second.listTools();
+    const [pid = 0] = place.serverPids('lab');
+    process.kill(pid, 'SIGKILL');
+    await until('the server runs again', () => place.serverPids('lab').some((other) => other !== pid));
+    const [restarted = 0] = place.serverPids('lab').filter((other) => other !== pid);
+    expect(readFileSync(`/proc/${restarted}/environ`, 'utf8')).toMatch(/PATH=[^\0]*:\/opt\/of-the-second\0/);
+  });
+
   it('answers a client that is a shell pipe', async () => {
     const place = shared(LAB);
     const first = await place.client();
