@@ -1,7 +1,7 @@
 // Builds `dist`. What is loaded between the spawn and the first answers decides how long a client waits, and a few
 // large files load several times faster than many small ones, so our files are bundled, and the packages that they
 // import, too. What the first answers do not need stays in files of its own, behind an `import()`. `tsc` checks the types.
-import { chmodSync, readdirSync, readFileSync } from 'node:fs';
+import { chmodSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { build } from 'rolldown';
@@ -23,25 +23,51 @@ const STAGES = [
   { name: 'hub-process', test: /src\/app\/(serve-hub|hub-process)\.ts$/ },
 ];
 
-/** Packages that stay as they are installed: they are loaded after the first answers, or never. */
-const NOT_BUNDLED = /^(?:fastify|@modelcontextprotocol\/sdk)(?:\/|$)/;
+/** The packages that are loaded with `require`, because somebody cannot wait for an `import()`: names of files in `dist`. */
+const required = new Map();
 
-/** Writes the licenses of the bundled packages, which have to be passed on with their code. */
-const licenses = {
-  name: 'licenses',
+/** Gives each package that our files load with `require` a CommonJS file of its own in `dist`. */
+const requiredPackages = {
+  name: 'required-packages',
+  transform: {
+    filter: { code: 'createRequire(' },
+    handler: (code) =>
+      code.replaceAll(/(?<=createRequire\(import\.meta\.url\)\(')[^']+(?='\))/g, (name) => {
+        const file = name.replace(/\.js$/, '').replaceAll('/', '-');
+        required.set(file, name);
+        return `./${file}.cjs`;
+      }),
+  },
+};
+
+/** The folders of the packages that are bundled. Their licenses have to be passed on with their code. */
+const bundledFolders = new Set();
+
+const bundledPackages = {
+  name: 'bundled-packages',
   generateBundle(_, files) {
-    const modules = Object.values(files).flatMap((file) => (file.type === 'chunk' ? file.moduleIds : []));
-    const folders = modules.flatMap((id) => /^.*\/node_modules\/(?:@[^/]+\/)?[^/]+/.exec(id)?.[0] ?? []);
-    const source = [...new Set(folders)].sort().map(licenseOf).join('\n');
-    this.emitFile({ type: 'asset', fileName: 'third-party-licenses.txt', source });
+    for (const id of Object.values(files).flatMap(({ moduleIds = [] }) => moduleIds)) {
+      const [folder] = /^.*[\\/]node_modules[\\/](?:@[^\\/]+[\\/])?[^\\/]+/.exec(id) ?? [];
+      if (folder !== undefined) bundledFolders.add(folder);
+    }
   },
 };
 
 function licenseOf(folder) {
-  const { name, version, license } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'));
-  const file = readdirSync(folder).find((each) => /^licen[cs]e/i.test(each));
-  if (file === undefined) throw new Error(`${name} is bundled, but it has no license file`);
-  return `${name} ${version} (${license})\n\n${readFileSync(join(folder, file), 'utf8').trim()}\n\n`;
+  const { name, version, license, author } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'));
+  const files = readdirSync(folder).filter((file) => /^(?:licen[cs]e|copying|notice)/i.test(file));
+  const texts = files.map((file) => readFileSync(join(folder, file), 'utf8').trim());
+  if (texts.length === 0) texts.push(declaredLicense(name, license, author));
+  return `${name} ${version} (${license})\n\n${texts.join('\n\n')}\n\n`;
+}
+
+/** For a package that names the MIT license in its package.json, and has no file with the text. */
+function declaredLicense(name, license, author) {
+  const holder = author?.name ?? author;
+  if (license !== 'MIT' || holder === undefined) throw new Error(`${name} is bundled, but it has no license file`);
+  return readFileSync(path('LICENSE'), 'utf8')
+    .trim()
+    .replace(/^Copyright.*$/m, `Copyright (c) ${holder}`);
 }
 
 /** Says that the files are CommonJS modules, although their names end as those of ES modules do. */
@@ -66,6 +92,15 @@ function escaped(unit) {
   return `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`;
 }
 
+/** What both builds have in common. */
+const COMMON = {
+  platform: 'node',
+  external: /^node:/,
+  logLevel: 'warn',
+};
+/** Node reads and scans every character of a file, and keeps it for as long as it runs. */
+const OUTPUT = { comments: false };
+
 await build({
   input: {
     cli: path('src/cli/entry.ts'),
@@ -76,27 +111,35 @@ await build({
   },
   // The first two stages and these are two files, since other files may use what stands there.
   preserveEntrySignatures: 'allow-extension',
-  platform: 'node',
-  external: (id) => id.startsWith('node:') || NOT_BUNDLED.test(id),
+  ...COMMON,
+  plugins: [requiredPackages],
   resolve: {
     extensionAlias: { '.js': ['.ts', '.js'] },
     // Its ES modules. For Node it offers CommonJS only, which a bundler cannot shake.
     alias: { yaml: path('node_modules/yaml/browser/index.js') },
   },
   output: {
+    ...OUTPUT,
     dir: path('dist'),
     cleanDir: true,
     // Node needs 3 to 4 ms less to start a CommonJS module. The package itself has ES modules.
     format: 'cjs',
     entryFileNames: '[name].js',
     chunkFileNames: '[name].js',
-    // Node reads and scans every character of a file, and keeps it for as long as it runs.
-    comments: false,
-    plugins: [ascii, licenses, moduleType],
+    plugins: [ascii, bundledPackages, moduleType],
     codeSplitting: {
       groups: STAGES.map((stage, at) => ({ ...stage, priority: STAGES.length - at })),
     },
   },
-  logLevel: 'warn',
 });
+for (const [file, name] of required) {
+  await build({
+    input: name,
+    ...COMMON,
+    output: { ...OUTPUT, file: path(`dist/${file}.cjs`), format: 'cjs', plugins: [ascii, bundledPackages] },
+  });
+}
+// Two folders can have the same version of a package.
+const texts = new Set([...bundledFolders].map(licenseOf));
+writeFileSync(path('dist/THIRD-PARTY-LICENSES.txt'), [...texts].sort().join('\n'));
 chmodSync(path('dist/cli.js'), 0o755);

@@ -85,7 +85,7 @@ export function isExact(request: PackageRequest): request is PackageRequest & { 
 function isInRange(version: string | undefined, range: string): boolean {
   if (version === undefined || EXACT_VERSION.test(range)) return false;
   // Loaded late, because few configurations have both a range and a package in `node_modules`.
-  const satisfies: typeof import('semver').satisfies = createRequire(import.meta.url)('semver/functions/satisfies');
+  const satisfies: typeof import('semver').satisfies = createRequire(import.meta.url)('semver/functions/satisfies.js');
   return satisfies(version, range);
 }
 

@@ -74,7 +74,6 @@ class LateLogger implements PreparedLogger {
   }
 
   async prepare(): Promise<void> {
-    pino ??= (await import('pino')).pino;
     this.#openNow();
   }
 
@@ -138,7 +137,7 @@ function cleanRecord(line: string, redact: Redact, isTerminal: boolean): string 
 
 let pino: typeof Pino | undefined;
 
-/** Loads pino synchronously, for a record that cannot wait. Several times slower than `import`, which loads one file. */
+/** Loads pino synchronously, for a record that cannot wait. The build puts it into one file. */
 function requirePino(): typeof Pino {
   return createRequire(import.meta.url)('pino').pino;
 }

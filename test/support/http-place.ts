@@ -30,6 +30,8 @@ export interface Finished {
 }
 
 export interface ServeOptions {
+  /** What runs instead of the built CLI. */
+  readonly program?: string;
   readonly servers?: Record<string, object>;
   readonly gateway?: object;
   readonly address?: readonly string[];
@@ -99,12 +101,13 @@ export class Place {
 
   /** Resolves when it listens. */
   async serve({
+    program,
     servers = { lab: this.lab() },
     gateway = {},
     address = ['--http', '127.0.0.1:0'],
     args = [],
   }: ServeOptions = {}): Promise<Running> {
-    const running = this.#start([...this.configure(servers, gateway), ...address, ...args]);
+    const running = this.#start([...this.configure(servers, gateway), ...address, ...args], program);
     await running.untilListening();
     return running;
   }
@@ -192,8 +195,8 @@ export class Place {
     }
   }
 
-  #start(args: readonly string[]): Running {
-    const running = new Running(spawn(process.execPath, [CLI, ...args], { env: this.#environment }));
+  #start(args: readonly string[], program = CLI): Running {
+    const running = new Running(spawn(process.execPath, [program, ...args], { env: this.#environment }));
     this.#running.push(running);
     return running;
   }
