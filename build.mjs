@@ -70,6 +70,16 @@ function declaredLicense(name, license, author) {
     .replace(/^Copyright.*$/m, `Copyright (c) ${holder}`);
 }
 
+/** Drops the loading of helpers of which a file uses none. */
+const noIdleHelpers = {
+  name: 'no-idle-helpers',
+  generateBundle: (_, files) => {
+    for (const file of Object.values(files)) {
+      if (file.type === 'chunk') file.code = file.code.replace(/^require\("\.\/rolldown-runtime\.js"\);\n/m, '');
+    }
+  },
+};
+
 /** Says that the files are CommonJS modules, although their names end as those of ES modules do. */
 const moduleType = {
   name: 'module-type',
@@ -126,7 +136,7 @@ await build({
     format: 'cjs',
     entryFileNames: '[name].js',
     chunkFileNames: '[name].js',
-    plugins: [ascii, bundledPackages, moduleType],
+    plugins: [noIdleHelpers, ascii, bundledPackages, moduleType],
     codeSplitting: {
       groups: STAGES.map((stage, at) => ({ ...stage, priority: STAGES.length - at })),
     },
