@@ -25,7 +25,7 @@ export function readArguments(words: readonly string[]): CallArguments {
   const [first = '{}', ...more] = words;
   const isJson = JSON_START.test(first) || (more.length === 0 && !PAIR.test(first));
   if (isJson) {
-    if (more.length > 0) throw new UsageError('`trunkline call` takes a name and one JSON object', QUOTES);
+    if (more.length > 0) throw new UsageError('`trunkline call` takes a tool and one JSON object', QUOTES);
     return first === '-' ? { kind: 'stdin' } : { kind: 'object', text: toJsonObject(first) };
   }
   const pairs = words.map((word) => {
@@ -37,7 +37,7 @@ export function readArguments(words: readonly string[]): CallArguments {
   return { kind: 'pairs', pairs };
 }
 
-const QUOTES = `put quotes around the JSON: trunkline call NAME '{"path": "notes.txt"}'`;
+const QUOTES = `put quotes around the JSON: trunkline call TOOL '{"path": "notes.txt"}'`;
 const PAIRS_EXAMPLE = 'for example: trunkline call files.read_text_file path=notes.txt head:=5';
 const JSON_EXAMPLE = `for example: trunkline call files__read_text_file '{"path": "notes.txt"}'`;
 

@@ -1,5 +1,5 @@
 import { parseArgs } from 'node:util';
-import type { Option } from 'commander';
+import { Help, type Option } from 'commander';
 import { UsageError } from '../app/usage-error.js';
 import { didYouMean, suggest } from '../json/suggest.js';
 import type { CliCommand } from './command.js';
@@ -40,6 +40,19 @@ export function readCommandLine(program: CliCommand, args: readonly string[]): C
     isHelpWanted,
     isVersionWanted,
   };
+}
+
+/** The words of a command line that are neither options nor their values. It may have mistakes. */
+export function wordsOf(program: CliCommand, args: readonly string[]): readonly string[] {
+  return tokensOf(program, args).flatMap((token) => (token.kind === 'positional' ? [token.value] : []));
+}
+
+/** The value of an option in a command line that may have mistakes. */
+export function valueIn(program: CliCommand, args: readonly string[], option: string): string | undefined {
+  const all = tokensOf(program, args).flatMap((token) =>
+    token.kind === 'option' && token.name === option ? [token.value] : [],
+  );
+  return all.at(-1);
 }
 
 type OptionToken = Extract<ReturnType<typeof tokensOf>[number], { kind: 'option' }>;
@@ -97,7 +110,7 @@ export function unknownCommand(parent: CliCommand, word: string): UsageError {
     return new UsageError(`\`${word}\` is not a command`, `to use this configuration, run: trunkline --config ${word}`);
   }
   const prefix = parent.parent === null ? '' : `${parent.name()} `;
-  const names = parent.commands.map((each) => each.name());
+  const names = new Help().visibleCommands(parent).map((each) => each.name());
   const nearest = suggest(word, names);
   const hint = nearest === undefined ? seeCommands(parent) : didYouMean(`${prefix}${nearest}`);
   return new UsageError(`there is no command \`${prefix}${word}\``, hint);
@@ -123,6 +136,18 @@ export function notFor(command: CliCommand, what: string): UsageError {
 export function excessArguments(command: CliCommand): UsageError {
   const [first] = command.registeredArguments;
   return notFor(command, first === undefined ? 'arguments' : `more than one ${first.name().toLowerCase()}`);
+}
+
+/** A word that is none of the choices for its argument; `undefined` if all words are. */
+export function wrongChoice(command: CliCommand): UsageError | undefined {
+  for (const [at, { argChoices: choices }] of command.registeredArguments.entries()) {
+    const word = command.args[at];
+    if (choices === undefined || word === undefined || choices.includes(word)) continue;
+    const nearest = suggest(word, choices);
+    const hint = nearest === undefined ? `use ${choices.join(', ')}` : didYouMean(nearest);
+    return new UsageError(`\`${command.path}\` does not take \`${word}\``, hint);
+  }
+  return undefined;
 }
 
 const SEE_HELP = 'see `trunkline --help`';

@@ -3,10 +3,11 @@ import { UsageError } from '../app/usage-error.js';
 import { VERSION } from '../version.js';
 import { CliCommand, type DefineCommand } from './command.js';
 import { helpText } from './command-help.js';
-import { excessArguments, missingCommand, readCommandLine, unknownCommand } from './command-line.js';
+import { excessArguments, missingCommand, readCommandLine, unknownCommand, wrongChoice } from './command-line.js';
 import { approveCommand } from './commands/approve.js';
 import { callCommand } from './commands/call.js';
 import { checkCommand } from './commands/check.js';
+import { completionCommand } from './commands/completion.js';
 import { helpCommand } from './commands/help.js';
 import { hubCommand } from './commands/hub.js';
 import { installCommand } from './commands/install.js';
@@ -28,7 +29,7 @@ const COMMANDS: readonly DefineCommand[] = [
   ...[serveCommand, checkCommand, toolsCommand, callCommand, approveCommand],
   ...[statusCommand, psCommand, logsCommand, restartCommand, stopCommand, hubCommand],
   ...[installCommand, updateCommand, outdatedCommand],
-  ...[schemaCommand, tokenCommand, helpCommand],
+  ...[schemaCommand, tokenCommand, completionCommand, helpCommand],
 ];
 
 /** The command line of Trunkline. Nothing that a command needs to run is loaded yet. */
@@ -83,6 +84,9 @@ function explain({ code, message }: CommanderError, command: CliCommand): UsageE
     case 'commander.help':
       return missingCommand(command);
     default:
-      return new UsageError(message.replace(/^error: /, ''), `see \`${command.path} --help\``);
+      return (
+        wrongChoice(command) ??
+        new UsageError(message.replace(/^error: /, '').replace(/\.$/, ''), `see \`${command.path} --help\``)
+      );
   }
 }

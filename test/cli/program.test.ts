@@ -1,3 +1,4 @@
+import { Help } from 'commander';
 import { describe, expect, it } from 'vitest';
 import { UsageError } from '../../src/app/usage-error.js';
 import type { CliCommand } from '../../src/cli/command.js';
@@ -8,7 +9,7 @@ import { createProgram } from '../../src/cli/program.js';
 const program = createProgram();
 
 function allCommands(command: CliCommand): CliCommand[] {
-  return [command, ...command.commands.flatMap((each) => allCommands(each as CliCommand))];
+  return [command, ...new Help().visibleCommands(command).flatMap((each) => allCommands(each as CliCommand))];
 }
 
 function mistakeIn(...args: string[]): string {

@@ -3,7 +3,7 @@ import { type DefineCommand, GROUPS } from '../command.js';
 export const callCommand: DefineCommand = (program) =>
   program
     .command('call')
-    .argument('<NAME>', 'the name of the tool, as `trunkline tools` lists it, or SERVER.TOOL')
+    .argument('<TOOL>', 'the name of the tool, as `trunkline tools` lists it, or SERVER.TOOL')
     .argument('[ARGUMENT...]', 'KEY=TEXT, KEY:=JSON, or one JSON object; - reads the object from stdin')
     .needs('the name of a tool', '`trunkline tools` lists them')
     .helpGroup(GROUPS.tools)
