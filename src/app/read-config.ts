@@ -7,6 +7,7 @@ import { checkQuickly } from '../config/quick-check.js';
 import { resolveConfig } from '../config/resolve-config.js';
 import { checksumOf, stateOf } from '../config/stamp.js';
 import { installedPackages } from '../packages/installed-packages.js';
+import { serverNode } from '../process/server-node.js';
 import { OWN_FOLDER } from '../version.js';
 import { ConfigPlace } from './config-place.js';
 import type { GlobalOptions } from './global-options.js';
@@ -45,7 +46,7 @@ function configWithoutFaults(file: string, text: string, origin: Origin | undefi
 function resolved(file: string, checked: CheckedFile, origin: Origin | undefined): Config {
   const store = installedPackages({ configFile: resolve(file), ...packageFolders() });
   const environment = { env: process.env, ...(origin && { origin }) };
-  return resolveConfig(file, checked, { ...environment, nodePath: process.execPath, ownFolder: OWN_FOLDER, store });
+  return resolveConfig(file, checked, { ...environment, nodePath: serverNode().path, ownFolder: OWN_FOLDER, store });
 }
 
 /** The same at once, without caches and threads; `undefined` unless the file can be read and there is nothing to say about it. */

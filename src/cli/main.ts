@@ -21,6 +21,8 @@ const OPTIONS = {
 
 /** Runs the command of the command line, and ends the process. */
 export async function main(): Promise<never> {
+  // In a desktop program, `process.execPath` may be Electron. Our own processes run as Node with this; servers do not get it.
+  if (process.versions.electron !== undefined) process.env.ELECTRON_RUN_AS_NODE = '1';
   try {
     return await endProcess(await run(process.argv.slice(2)));
   } catch (error) {

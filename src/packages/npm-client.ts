@@ -6,6 +6,7 @@ import { parseJson } from '../json/parse-json.js';
 import { endGroup } from '../process/end-group.js';
 import { npmEnvironment } from '../process/environment.js';
 import type { GroupGuard } from '../process/orphan-guard.js';
+import { serverNode } from '../process/server-node.js';
 import { spawnChild } from '../process/spawn-child.js';
 import type { PackageRequest } from '../supervision/child-spec.js';
 import type { Clock } from '../timing/clock.js';
@@ -117,17 +118,18 @@ export class NpmClient {
     signal: AbortSignal,
   ): Promise<NpmResult> {
     const { clock, orphanGuard } = this.#options;
-    const environment = npmEnvironment(this.#options.environment, declared);
-    const npm = findNpm(process.execPath, environment.PATH ?? environment.Path);
+    const node = serverNode();
+    const environment = npmEnvironment({ ...this.#options.environment, ...node.variables }, declared);
+    const npm = findNpm(node.path, environment.PATH ?? environment.Path);
     if (npm === undefined) {
       throw new NpmFault({
-        message: 'npm was not found next to Node or in PATH',
-        hint: 'install Node together with npm',
+        message: `npm was not found next to Node (${node.path}) or in PATH`,
+        hint: 'install Node.js, which brings npm, then restart Trunkline',
       });
     }
     const result = await runNpm({
       npm,
-      nodePath: process.execPath,
+      nodePath: node.path,
       args: [...args, ...ALWAYS, '--prefix', cwd],
       cwd,
       env: args.includes(SCRIPTS_ON) ? { ...environment, ...ALL_SCRIPTS } : environment,

@@ -1,6 +1,7 @@
 import { dirname } from 'node:path';
 import type { ChildSpec } from '../supervision/child-spec.js';
 import { FAMILY_PREFIX } from './family-prefix.js';
+import { serverNode } from './server-node.js';
 
 /** The variable that gives a process, and all processes that inherit its environment, a mark. */
 export function familyVariable(mark: string): Readonly<Record<string, string>> {
@@ -16,7 +17,7 @@ export interface ChildEnvironmentOptions {
   readonly declared: Readonly<Record<string, string>>;
   /** The command and its arguments, which decide whether the settings of npm are needed. */
   readonly commandLine: readonly string[];
-  /** Folder of the running Node; it comes first in the PATH of the child. */
+  /** Folder of the Node that runs packages; it comes first in the PATH of the child. */
   readonly nodeDirectory: string;
   /** As in `process.platform`. */
   readonly platform: string;
@@ -68,15 +69,20 @@ const NPM_PACE = { npm_config_fetch_retry_mintimeout: '500', npm_config_fetch_re
 const NPM_TASK = /^npm_config_(?:package|call)$/i;
 
 /** The complete environment of a server's process, without its mark. */
-export function environmentOf({ command, args, env }: Pick<ChildSpec, 'command' | 'args' | 'env'>, parent: Variables) {
+export function environmentOf(
+  { command, args, env }: Pick<ChildSpec, 'command' | 'args' | 'env'>,
+  parent: Variables,
+  node = serverNode(),
+): Record<string, string> {
   const { platform } = process;
-  const nodeDirectory = dirname(process.execPath);
-  return childEnvironment({ parent, declared: env, commandLine: [command, ...args], nodeDirectory, platform });
+  const nodeDirectory = dirname(node.path);
+  const declared = command === node.path ? { ...node.variables, ...env } : env;
+  return childEnvironment({ parent, declared, commandLine: [command, ...args], nodeDirectory, platform });
 }
 
 /**
  * The complete environment of a child: an allowlist of the gateway's variables, the `env` of its configuration, and a PATH
- * on which `node` is the Node that runs the gateway.
+ * on which `node` is the Node that runs packages, usually the one that runs the gateway.
  */
 export function childEnvironment(options: ChildEnvironmentOptions): Record<string, string> {
   const { parent, declared, commandLine, nodeDirectory, platform } = options;
