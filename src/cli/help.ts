@@ -1,3 +1,5 @@
+import { RECORD_DETAILS, RECORD_OPTIONS } from './record-help.js';
+
 export const COMMANDS = [
   'serve',
   'check',
@@ -6,6 +8,10 @@ export const COMMANDS = [
   'status',
   'ps',
   'logs',
+  'activity',
+  'record',
+  'inspect',
+  'replay',
   'restart',
   'stop',
   'hub',
@@ -40,6 +46,10 @@ Usage:
   trunkline status               show what is wrong with the running servers, and what to do
   trunkline ps                   list the hub, its clients and the processes of its servers
   trunkline logs [SERVER]        print the log of the hub, or what concerns one server
+  trunkline activity             show the log of calls
+  trunkline record -o FILE       record all messages of the hub
+  trunkline inspect [FILE]       show the messages of a recording, or of the hub as they pass
+  trunkline replay FILE          replay a recording as a server or as its clients
   trunkline restart SERVER       restart a running server
   trunkline stop                 stop the hub and its servers
   trunkline hub COMMAND          status, stop or restart of the hub itself
@@ -61,6 +71,7 @@ Without --config, Trunkline uses the file named by the variable TRUNKLINE_CONFIG
 trunkline.yaml in the current folder, or trunkline.yaml in your configuration folder.`;
 
 const DETAILS: Readonly<Record<Command, string>> = {
+  ...RECORD_DETAILS,
   serve: `Usage: trunkline [serve] [OPTIONS]
 
 Serves an MCP client over stdin and stdout until the client closes stdin or a signal comes.
@@ -69,6 +80,8 @@ set of servers, in a background process (the hub) that the first client starts. 
 Streamable HTTP at /mcp instead: on the loopback interface and with a token by default.
 
       --no-hub              start servers of its own for this client
+      --record FILE         record all messages to this file; implies --no-hub
+      --max SIZE            with --record: keep the newest messages, SIZE in all (100MiB)
       --http [HOST:]PORT    serve HTTP; without HOST on both loopback addresses
       --stdio               with --http: also serve stdin and stdout
       --no-auth             require no token; only on loopback addresses
@@ -239,6 +252,7 @@ const ALL_OPTION = '      --all           with stop: every hub of yours, whateve
 const JSON_OPTION = '      --json          print the result as JSON';
 
 const OWN_OPTIONS: Partial<Readonly<Record<Command, readonly string[]>>> = {
+  ...RECORD_OPTIONS,
   tools: [JSON_OPTION, ALONE_OPTION],
   call: [JSON_OPTION, ALONE_OPTION],
   status: [JSON_OPTION, '      --watch         show the status again when it changes'],

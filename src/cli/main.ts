@@ -19,8 +19,14 @@ const OPTIONS = {
   all: { type: 'boolean' },
   watch: { type: 'boolean' },
   follow: { type: 'boolean', short: 'f' },
+  server: { type: 'string' },
+  record: { type: 'string' },
+  max: { type: 'string' },
+  'as-server': { type: 'string' },
+  'as-client': { type: 'boolean' },
+  ignore: { type: 'string', multiple: true },
   place: { type: 'string' },
-  out: { type: 'string' },
+  out: { type: 'string', short: 'o' },
   ...HTTP_OPTIONS,
   version: { type: 'boolean' },
   help: { type: 'boolean', short: 'h' },
@@ -29,12 +35,18 @@ const OPTIONS = {
 /** The options that only these commands take. */
 const ONLY_FOR: Readonly<Partial<Record<keyof typeof OPTIONS, readonly string[]>>> = {
   yes: ['approve'],
-  out: ['schema'],
+  out: ['schema', 'record'],
   'no-hub': ['serve'],
+  server: ['activity', 'inspect'],
+  record: ['serve'],
+  max: ['serve', 'record'],
+  'as-server': ['replay'],
+  'as-client': ['replay'],
+  ignore: ['replay'],
   alone: ['call', 'tools'],
   all: ['stop', 'hub'],
   watch: ['status'],
-  follow: ['logs'],
+  follow: ['logs', 'activity', 'inspect'],
 };
 
 /** Runs the command of the command line, and ends the process. */
@@ -70,7 +82,9 @@ async function run(args: string[]): Promise<number> {
     case 'serve': {
       if (rest.length > 0) throw (await usage()).notFor(command, 'arguments');
       if (isJson) throw (await usage()).notFor(command, '`--json`');
-      return await serveOrAttach(settings, readTransports(values), values['no-hub'] === true);
+      const recorded = values.record === undefined ? {} : await (await recording()).recordingOptions(values);
+      const isAlone = values['no-hub'] === true || values.record !== undefined;
+      return await serveOrAttach({ ...settings, ...recorded }, readTransports(values), isAlone);
     }
     case 'hub': {
       if (rest[0] === 'serve' && values.place !== undefined) {
@@ -103,6 +117,11 @@ async function run(args: string[]): Promise<number> {
       const { logs } = await import('./logs.js');
       return await logs(settings, { server, isFollowed: values.follow === true });
     }
+    case 'activity':
+    case 'record':
+    case 'inspect':
+    case 'replay':
+      return await (await recording()).recordingCommand(settings, command, rest, values);
     case 'restart': {
       const [server, ...excess] = rest;
       if (excess.length > 0) throw (await usage()).notFor(command, 'more than one server');
@@ -187,6 +206,10 @@ async function parse(args: string[]) {
 
 function usage() {
   return import('./usage-errors.js');
+}
+
+function recording() {
+  return import('./recording.js');
 }
 
 async function printHelp([word]: readonly string[]): Promise<number> {
