@@ -3,6 +3,7 @@ import type { CatalogueCache } from '../cache/catalogue-cache.js';
 import { type ConfigChanges, compareConfigs, isChange } from '../config/compare.js';
 import type { Config } from '../config/config.js';
 import { variantOf } from '../config/variant.js';
+import { CallFeed } from '../gateway/call-feed.js';
 import { Gateway, type GatewaySettings } from '../gateway/gateway.js';
 import type { Backend } from '../gateway/registry/backend.js';
 import type { PoolChange } from '../gateway/registry/backend-pool.js';
@@ -66,6 +67,10 @@ export interface Composition {
   /** The active configuration. */
   readonly config: Config;
   readonly approvals: Pick<Approvals, 'of'>;
+  /** Finds the known secrets in what is recorded. */
+  readonly secrets: Pick<KnownSecrets, 'find' | 'redact'>;
+  /** The calls of all clients, for the call log. */
+  readonly calls: CallFeed;
   /** Resolves when the cached catalogues are listed to the clients. */
   cachedListsShown(): Promise<void>;
   /** Loads the code that starts processes, and starts every server. */
@@ -178,6 +183,7 @@ export function compose(options: ComposeOptions): Composition {
     ...(activeConfig.config.gateway.restartTool ? [createRestartTool(runnable, (id) => instances.restart(id))] : []),
   ];
   let ownTools = makeOwnTools();
+  const calls = new CallFeed(() => clock.now());
   const poolNow = (): Omit<PoolChange, 'replaced' | 'retired'> => ({
     servers: activeConfig.config.servers.map((server) => ({
       key: server.key,
@@ -204,6 +210,7 @@ export function compose(options: ComposeOptions): Composition {
     hmac: createSeal(),
     onInternalError: internalErrors.onInternalError,
     events,
+    calls,
   });
   const apply = (
     changes: Pick<PoolChange, 'replaced' | 'retired'>,
@@ -224,6 +231,8 @@ export function compose(options: ComposeOptions): Composition {
       return activeConfig.config;
     },
     approvals,
+    secrets,
+    calls,
     status: () => {
       const oldest = [...gateway.pool.keys].flatMap((key) => gateway.pool.of(key).slice(0, 1));
       const backends = new Map<string, Backend>(oldest.map((backend) => [backend.key, backend]));

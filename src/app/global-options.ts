@@ -10,6 +10,9 @@ export interface GlobalOptions {
   /** How often `-v` was given. */
   readonly verbosity: number;
   readonly logFile: string | undefined;
+  /** The file that all messages are recorded to, and how many bytes it may have. */
+  readonly record?: string | undefined;
+  readonly recordMax?: number | undefined;
 }
 
 /** A logger, and the secrets that it removes from every record. */

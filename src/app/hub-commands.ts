@@ -12,6 +12,7 @@ import type { Composition } from './compose.js';
 import type { ClientDescription, HubDescription, StatusAnswer } from './hub-answers.js';
 import type { HubLife } from './hub-life.js';
 import type { Platform } from './platform.js';
+import { recordingCommands } from './recording-commands.js';
 import type { RunningHub } from './serve-hub.js';
 
 export interface HubCommandsOptions {
@@ -84,6 +85,7 @@ export function hubCommands(options: HubCommandsOptions): ControlCommands {
           : `There is no server "${server}". ${nearest === undefined ? `The servers of the hub are: ${keys.join(', ')}.` : `Did you mean "${nearest}"?`}`,
       );
     },
+    ...recordingCommands(running),
     /** Another hub serves from now on: this one ends when its clients have moved there. */
     move: async () => {
       const { clients } = await running;

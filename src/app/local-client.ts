@@ -66,6 +66,7 @@ export class LocalClient {
         sink,
         onInternalError: internalErrors.onInternalError,
         principal: 'local',
+        messages: platform.messages,
       });
       return { send: (message) => session.receive(message), close: () => session.close() };
     });

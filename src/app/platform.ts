@@ -2,6 +2,7 @@ import { isUtf8 } from 'node:buffer';
 import { InternalErrorLog } from '../errors/internal-error-log.js';
 import type { BufferPool } from '../io/buffer-pool.js';
 import { FairMemory } from '../io/fair-memory.js';
+import { MessageFeed } from '../io/message-feed.js';
 import { Backpressure } from '../io/streams/backpressure.js';
 import { UnfinishedLines } from '../io/unfinished-lines.js';
 import { createScan, type ScanEnvelope } from '../mcp/envelope.js';
@@ -25,6 +26,8 @@ export interface Platform {
   /** Buffers for server output. */
   readonly bufferPool: BufferPool;
   readonly events: EventBus;
+  /** The messages at the edges, for recordings. */
+  readonly messages: MessageFeed;
   readonly internalErrors: InternalErrorLog;
   /** What holds the event loop, and for how long. */
   readonly workTime: WorkMeter;
@@ -53,6 +56,7 @@ export function createPlatform(): Platform {
     requestBodies: new FairMemory(0),
     bufferPool: createBufferPool(systemClock),
     events,
+    messages: new MessageFeed(() => systemClock.now()),
     internalErrors: new InternalErrorLog(events),
     workTime,
   };

@@ -17,6 +17,7 @@ import { type GlobalOptions, openLog } from './global-options.js';
 import type { StartedServers } from './head-start.js';
 import { careForHeap } from './heap-care.js';
 import { keepInstructions } from './known-instructions.js';
+import { Observers } from './observers.js';
 import type { Platform } from './platform.js';
 import { readConfigFile } from './read-config.js';
 import { logConfig, reloadOnChange } from './reload-config.js';
@@ -108,6 +109,8 @@ export async function serveClients(settings: GlobalOptions, clientSide: ClientSi
     ...(fault === undefined ? {} : { configFault: fault }),
   });
   local?.configured(config);
+  const observers = new Observers({ composition, settings, logger });
+  await observers.apply(config);
   const limits = config.gateway.http;
   const http =
     clientSide.http === undefined
@@ -123,7 +126,7 @@ export async function serveClients(settings: GlobalOptions, clientSide: ClientSi
     ignoresHangup: local?.ignoresHangup === true,
     onListening: clientSide.onListening,
     close: async () => {
-      await Promise.all([http?.close(), unfollow(), caches.instructions?.settled()]);
+      await Promise.all([http?.close(), unfollow(), caches.instructions?.settled(), observers.close()]);
     },
     work: async (ending) => {
       const { gateway } = clientSide;
@@ -141,7 +144,11 @@ export async function serveClients(settings: GlobalOptions, clientSide: ClientSi
       await Promise.all([logger.prepare(), composition.prepare()]);
       const file = config.file === '' ? undefined : config.file;
       const { checkedFiles } = caches;
-      const { origin, reloaded: onApplied } = local ?? {};
+      const { origin } = local ?? {};
+      const onApplied = (applied: Config) => {
+        local?.reloaded?.(applied);
+        void observers.apply(applied);
+      };
       const reload = { settings, composition, logger, file, checkedFiles, onApplied, ...(origin && { origin }) };
       if (config.gateway.watch) unfollow = reloadOnChange(reload);
       const { startupWaitMs } = config.gateway;

@@ -40,6 +40,7 @@ export async function serveHttp({ settings, limits, composition, logger }: Serve
       core: createHttpClients({
         scan: platform.scan,
         backpressure: platform.backpressure,
+        messages: platform.messages,
         chooseEra: createEraChooser(platform, gateway, IDENTITY),
         hasServer: (key) => gateway.pool.has(key),
         isReady: () => gateway.isReady,

@@ -53,6 +53,7 @@ const FIRST_CLIENTS = 64;
 
 /** Serves many clients of this user and of one configuration, until the hub's life is over. */
 export async function serveHub(options: GlobalOptions, { platform, life, listen, aloneBecause }: HubOptions) {
+  platform.messages.hold();
   const place = new ConfigPlace(options);
   const since = platform.clock.now();
   const gateway = new PendingGateway((facts) => knownInstructions(place, facts));

@@ -38,6 +38,7 @@ export async function serve(
   };
   for (const signal of SIGNALS) process.on(signal, leave);
   const platform = createPlatform();
+  platform.messages.hold();
   const place = new ConfigPlace(options);
   const gateway = new PendingGateway((facts) => knownInstructions(place, facts));
   const client = stdio ? await openStdioClient(platform, gateway) : undefined;

@@ -41,6 +41,7 @@ export async function openStdioClient(platform: Platform, gateway: PendingGatewa
     bufferPool: platform.bufferPool,
     clock: platform.clock,
     workTime: platform.workTime,
+    messages: platform.messages,
     scan: platform.scan,
     chooseEra: createEraChooser(platform, gateway, IDENTITY),
     principal: LOCAL_USER,

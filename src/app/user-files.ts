@@ -27,6 +27,11 @@ export function catalogueFolder(): string {
   return inDataFolder('catalogue');
 }
 
+/** File of the call log. */
+export function callLogFile(): string {
+  return inDataFolder('calls.jsonl');
+}
+
 /** Folder of cached instructions. */
 export function instructionsFolder(): string {
   return inDataFolder('instructions');

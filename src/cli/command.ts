@@ -19,6 +19,7 @@ export const GROUPS = {
   serving: 'Serving clients:',
   tools: 'Servers and their tools:',
   running: 'What runs now:',
+  messages: 'Calls and messages:',
   packages: 'Packages:',
   setup: 'Setup:',
 } as const;

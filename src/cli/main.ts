@@ -14,6 +14,8 @@ const OPTIONS = {
   verbose: { type: 'boolean', short: 'v', multiple: true },
   'log-file': { type: 'string' },
   'no-hub': { type: 'boolean' },
+  record: { type: 'string' },
+  max: { type: 'string' },
   place: { type: 'string' },
   ...HTTP_OPTIONS,
   version: { type: 'boolean' },
@@ -48,7 +50,10 @@ async function run(args: string[]): Promise<number> {
     const { serveAsHub } = await import('./hub.js');
     return await serveAsHub(settings, values.place ?? '');
   }
-  return await serveOrAttach(settings, values, values['no-hub'] === true);
+  if (values.record === undefined && values.max === undefined)
+    return await serveOrAttach(settings, values, values['no-hub'] === true);
+  const { recordingOptions } = await import('./recording.js');
+  return await serveOrAttach({ ...settings, ...recordingOptions(values) }, values, true);
 }
 
 /** The command line if it asks to serve, or for the version, and has no mistake. */

@@ -24,8 +24,12 @@ export function guardOutput(onFault: (error: Error) => void): void {
 export function print(text: string): Promise<void> {
   return new Promise((resolve) => {
     // A reader may close its end early.
-    process.stdout.once('error', () => resolve());
-    process.stdout.write(`${text}\n`, () => resolve());
+    const over = () => {
+      process.stdout.off('error', over);
+      resolve();
+    };
+    process.stdout.once('error', over);
+    process.stdout.write(`${text}\n`, over);
   });
 }
 

@@ -4,16 +4,20 @@ import { VERSION } from '../version.js';
 import { CliCommand, type DefineCommand } from './command.js';
 import { helpText } from './command-help.js';
 import { excessArguments, missingCommand, readCommandLine, unknownCommand, wrongChoice } from './command-line.js';
+import { activityCommand } from './commands/activity.js';
 import { approveCommand } from './commands/approve.js';
 import { callCommand } from './commands/call.js';
 import { checkCommand } from './commands/check.js';
 import { completionCommand } from './commands/completion.js';
 import { helpCommand } from './commands/help.js';
 import { hubCommand } from './commands/hub.js';
+import { inspectCommand } from './commands/inspect.js';
 import { installCommand } from './commands/install.js';
 import { logsCommand } from './commands/logs.js';
 import { outdatedCommand } from './commands/outdated.js';
 import { psCommand } from './commands/ps.js';
+import { recordCommand } from './commands/record.js';
+import { replayCommand } from './commands/replay.js';
 import { restartCommand } from './commands/restart.js';
 import { schemaCommand } from './commands/schema.js';
 import { serveCommand } from './commands/serve.js';
@@ -28,6 +32,7 @@ import { print } from './output.js';
 const COMMANDS: readonly DefineCommand[] = [
   ...[serveCommand, checkCommand, toolsCommand, callCommand, approveCommand],
   ...[statusCommand, psCommand, logsCommand, restartCommand, stopCommand, hubCommand],
+  ...[activityCommand, inspectCommand, recordCommand, replayCommand],
   ...[installCommand, updateCommand, outdatedCommand],
   ...[schemaCommand, tokenCommand, completionCommand, helpCommand],
 ];

@@ -114,6 +114,8 @@ export function toCheckedGateway({ gateway = {} }: FileData): CheckedFile['gatew
     hub: settings.hub,
     hubIdleMs: settings.hubIdle,
     hubClients: settings.hubClients,
+    callLog: settings.callLog,
+    ...(gateway.record !== undefined && { record: gateway.record }),
     http: toHttpConfig(gateway.http ?? {}),
   };
 }

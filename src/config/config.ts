@@ -107,6 +107,11 @@ export const HUB_MODES = ['auto', 'off'] as const;
 
 type HubMode = (typeof HUB_MODES)[number];
 
+/** What the call log says of each call: nothing, everything but its content, or its content, too. */
+export const CALL_LOG_MODES = ['off', 'metadata', 'full'] as const;
+
+export type CallLogMode = (typeof CALL_LOG_MODES)[number];
+
 export interface FrameLimits {
   readonly maxFrameBytes: number;
   /** Bytes that may wait for a child that does not read its stdin. */
@@ -138,6 +143,9 @@ export interface GatewayConfig {
   readonly hubIdleMs: number;
   /** Clients that the shared process takes. */
   readonly hubClients: number;
+  readonly callLog: CallLogMode;
+  /** The file that all messages are recorded to. */
+  readonly record?: string;
   readonly http: HttpConfig;
 }
 

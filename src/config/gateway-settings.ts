@@ -1,5 +1,5 @@
 import * as z from 'zod/mini';
-import { bytes, count, described, duration, expects, flag, oneOf } from './fields.js';
+import { bytes, count, described, duration, expects, flag, oneOf, text } from './fields.js';
 import { httpSection } from './http-settings.js';
 import { GATEWAY_SETTINGS, START_LIMIT } from './settings.js';
 
@@ -46,6 +46,14 @@ const gatewaySettings = z.strictObject(
     hubClients: count(
       GATEWAY_SETTINGS.hubClients,
       'Clients that the shared background process takes. Further clients start their own servers.',
+    ),
+    callLog: oneOf(
+      GATEWAY_SETTINGS.callLog,
+      'Writes a line about each call to calls.jsonl in the data folder: without (metadata) or with (full) its arguments and its result. `trunkline activity` shows it.',
+    ),
+    record: text(
+      'Records all messages to this file, without the known secrets. Relative to the folder of this file.',
+      'the path of a file',
     ),
     http: described(
       httpSection,

@@ -31,7 +31,8 @@ export function checkNesting(
 ): Readonly<Record<string, string>> {
   const path = child.env.PATH ?? env.PATH ?? env.Path ?? '';
   const args = packageName === 'trunkline' ? child.args : ownArguments(child, path);
-  if (args === undefined) return {};
+  // A server that is replayed reads no configuration.
+  if (args === undefined || args.includes('--as-server')) return {};
   const own = realPath(file) ?? file;
   const parents = [...(env[PARENTS] ?? '').split(delimiter).filter(Boolean), own];
   const nested = realPath(configOf(args, child, env.HOME ?? env.USERPROFILE ?? home));

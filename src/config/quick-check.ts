@@ -139,6 +139,7 @@ const fileKeys: Readonly<Record<keyof FileData, Read>> = {
   gateway: mapOf({
     ...tableOf(GATEWAY_SETTINGS),
     startLimit: (value) => readSetting(START_LIMIT, value) ?? unsure(),
+    record: readText,
     http: mapOf(tableOf(HTTP_SETTINGS)),
   }),
 };

@@ -48,11 +48,16 @@ export function resolveConfig(
     const server = resolveServer(entry, { ...surroundings, origin: of, locate: (fault) => locateFault(fault, places) });
     return problem === undefined ? server : { ...server, child: undefined, problem };
   };
-  const { startLimit, ...gateway } = checked.gateway;
+  const { startLimit, record, ...gateway } = checked.gateway;
+  const { folder, home } = surroundings;
   return {
     file: resolve(file),
     servers: checked.servers.map((entry) => resolveFor(origin, entry)),
-    gateway: { ...gateway, startLimit: startLimit ?? Math.max(MIN_START_LIMIT, availableParallelism()) },
+    gateway: {
+      ...gateway,
+      ...(record !== undefined && { record: resolve(folder, expandHome(record, home)) }),
+      startLimit: startLimit ?? Math.max(MIN_START_LIMIT, availableParallelism()),
+    },
     warnings: checked.warnings.map((warning) => formatProblem(file, warning)),
     serverFor: (key, other) => {
       const entry = checked.servers.find((server) => server.key === key);

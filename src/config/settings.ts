@@ -1,4 +1,4 @@
-import { APPROVAL_MODES, HUB_MODES, SHARING_MODES, START_MODES } from './config.js';
+import { APPROVAL_MODES, CALL_LOG_MODES, HUB_MODES, SHARING_MODES, START_MODES } from './config.js';
 import { BYTES_PATTERN, DURATION_PATTERN, parseBytes, parseDuration } from './units.js';
 
 // The settings of a configuration file: kind, default and range. The schema and the quick check read these tables.
@@ -113,6 +113,7 @@ export const GATEWAY_SETTINGS = {
   hub: choice(HUB_MODES, 'off'),
   hubIdle: duration('10m', '0s', '24h'),
   hubClients: count(256, 1, 4096),
+  callLog: choice(CALL_LOG_MODES, 'off'),
 };
 
 /** Its default is the number of CPU cores, but at least `MIN_START_LIMIT`. */

@@ -17,6 +17,10 @@ export class ExchangeDecorator implements Exchange {
     return this.#exchange.request;
   }
 
+  get requestId(): string {
+    return this.#exchange.requestId;
+  }
+
   get client(): DownstreamClient {
     return this.#exchange.client;
   }

@@ -96,6 +96,8 @@ export interface DownstreamClient {
  */
 export interface Exchange {
   readonly request: RelayedRequest;
+  /** The id that the client gave the request, as JSON. Only for people: the era matches answers. */
+  readonly requestId: string;
   /** The client that sent the request. */
   readonly client: DownstreamClient;
   /** Whether the request was answered or cancelled. Nothing more is sent for it then, except progress of a task. */

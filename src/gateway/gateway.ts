@@ -15,6 +15,7 @@ import { type EventSink, NO_EVENTS } from '../observe/events/event-bus.js';
 import type { Clock } from '../timing/clock.js';
 import type { WorkTime } from '../timing/work-time.js';
 import type { ServerRequest } from '../upstream/port.js';
+import { type CallFeed, NO_CALLS } from './call-feed.js';
 import { type Catalogs, mergeCatalogs } from './catalog/catalogs.js';
 import { ClientBackends } from './client-backends.js';
 import type { ClientView } from './client-view.js';
@@ -51,6 +52,7 @@ export interface GatewayOptions extends Omit<BackendPoolOptions, 'create'>, Gate
   /** Reports internal errors, each of which fails one request. */
   readonly onInternalError?: OnInternalError;
   readonly events?: EventSink;
+  readonly calls?: CallFeed;
 }
 
 /** Settings that a new configuration may change. */
@@ -93,9 +95,9 @@ export class Gateway implements GatewayPort {
   constructor(options: GatewayOptions) {
     this.#options = options;
     this.#settings = options;
-    this.#events = options.events ?? NO_EVENTS;
+    const { seal, hmac, onInternalError, events = NO_EVENTS } = options;
+    this.#events = events;
     this.#draining = new Draining(options.clock);
-    const { seal, hmac, onInternalError } = options;
     this.#subscriptions = new Subscriptions(onInternalError);
     const isPersonal = ({ key }: Backend) => this.#pool.sharingOf(key) !== 'all';
     this.#tasks = new Tasks({ seal, runSeal: hmac, isPersonal });
@@ -130,8 +132,7 @@ export class Gateway implements GatewayPort {
 
   /** The merged lists of the oldest backend of each server. */
   get catalogs(): Catalogs {
-    const { hmac } = this.#options;
-    const { ownTools } = this.#settings;
+    const [{ hmac }, { ownTools }] = [this.#options, this.#settings];
     return mergeCatalogs({ servers: this.#oldest, ownTools, naming: 'exposed', paging: { hmac } });
   }
 
@@ -161,7 +162,7 @@ export class Gateway implements GatewayPort {
         return instructions();
       },
       initializeResult: only && serverHandshake(only, this.#settings.startupWaitMs),
-      serve: (exchange) => connected.view.serve(exchange),
+      serve: (this.#options.calls ?? NO_CALLS).session(connected),
       notified: (notification) => {
         const all = [...connected.view.backends.values(), ...this.#drainingOf(client)];
         this.#notifications.fromClient(client, all, notification, only !== undefined);

@@ -6,7 +6,18 @@ import { type SecretSource, secretsOf } from './secret-values.js';
 /** Removes secrets from a text before it enters a log. */
 export type Redact = (text: string) => string;
 
-const REDACTED = '[redacted]';
+/** Where secrets are in a text. */
+export interface FoundSecrets {
+  /** Those that the configuration or a client has told. */
+  readonly known: readonly Span[];
+  /** What only looks like a secret. */
+  readonly likely: readonly Span[];
+}
+
+export type FindSecrets = (text: string) => FoundSecrets;
+
+/** Stands where a secret was. */
+export const REDACTED = '[redacted]';
 
 /** A server may write a secret for a while after the last client that brought it has left. */
 const MAX_OUTDATED = 256;
@@ -24,7 +35,7 @@ export class KnownSecrets {
   /** The sources that nothing needs any more, the longest outdated first. */
   readonly #outdated = new Set<string>();
   /** Absent after a change. */
-  #redact: Redact | undefined;
+  #find: FindSecrets | undefined;
 
   /** Secrets of the configuration are never forgotten: output can be logged long after the configuration has changed. */
   know(sources: readonly SecretSource[]): void {
@@ -39,17 +50,19 @@ export class KnownSecrets {
     };
   }
 
-  readonly redact: Redact = (text) => {
-    this.#redact ??= createRedactor([...this.#sources.values()].map(({ source }) => source));
-    return this.#redact(text);
+  readonly find: FindSecrets = (text) => {
+    this.#find ??= createFinder([...this.#sources.values()].map(({ source }) => source));
+    return this.#find(text);
   };
+
+  readonly redact: Redact = (text) => withoutSecrets(text, this.find(text));
 
   #use({ env, args }: SecretSource): string {
     const key = JSON.stringify([env, args]);
     const known = this.#sources.get(key) ?? { source: { env, args }, uses: 0 };
     if (known.uses === 0 && !this.#outdated.delete(key)) {
       this.#sources.set(key, known);
-      this.#redact = undefined;
+      this.#find = undefined;
     }
     known.uses += 1;
     return key;
@@ -65,7 +78,7 @@ export class KnownSecrets {
     const [oldest = key] = this.#outdated;
     this.#outdated.delete(oldest);
     this.#sources.delete(oldest);
-    this.#redact = undefined;
+    this.#find = undefined;
   }
 }
 
@@ -74,11 +87,18 @@ export class KnownSecrets {
  * like a secret.
  */
 export function createRedactor(sources: readonly SecretSource[]): Redact {
+  const find = createFinder(sources);
+  return (text) => withoutSecrets(text, find(text));
+}
+
+function createFinder(sources: readonly SecretSource[]): FindSecrets {
   const findKnown = createSecretFinder(sources.flatMap(secretsOf));
-  return (text) => {
-    const spans = [...findKnown(text), ...findSecretShapes(text)];
-    return spans.length === 0 ? text : withoutSpans(text, spans);
-  };
+  return (text) => ({ known: findKnown(text), likely: findSecretShapes(text) });
+}
+
+export function withoutSecrets(text: string, { known, likely }: FoundSecrets): string {
+  const spans = [...known, ...likely];
+  return spans.length === 0 ? text : withoutSpans(text, spans);
 }
 
 /** Spans that overlap are one: half of a secret must not remain because another one begins in it. */

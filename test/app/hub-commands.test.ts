@@ -13,7 +13,7 @@ function waitingHub() {
     running: new Promise(() => {}),
     hub: () => undefined,
   });
-  const context = { emit: () => {}, signal: new AbortController().signal };
+  const context = { emit: () => true, signal: new AbortController().signal };
   return { clock, life, run: (command: string, params = {}) => commands[command]?.(params, context) };
 }
 

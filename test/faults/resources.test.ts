@@ -82,8 +82,8 @@ describe('work that holds the event loop', () => {
     const client = await gateway.connect();
     await gateway.untilState('f', 'ready');
     // Stands for work of 700 ms on what the server has written.
-    const stop = gateway.composition.platform.events.subscribe('message.relayed', ({ direction }) => {
-      if (direction === 'from-server') aheadMs += 700;
+    const stop = gateway.composition.platform.messages.observe(({ direction }) => {
+      if (direction === 's>g') aheadMs += 700;
     });
     await client.call('f__oversized', { bytes: 2_048 });
     stop();

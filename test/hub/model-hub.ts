@@ -79,6 +79,7 @@ export class ModelHub {
       send: () => {},
       answer: () => {},
       withdraw: () => {},
+      passing: () => {},
     };
     const reply = this.#framing.openReply(channel, scan(bytesOf(line)));
     if ([message].flat().some(isRequest)) this.pending.push({ message, reply });

@@ -178,6 +178,7 @@ class InMemoryRequest implements RelayedRequest {
 
 /** An exchange that records what happens to its request. */
 export class InMemoryExchange implements Exchange {
+  readonly requestId = '1';
   readonly request: RelayedRequest;
   readonly client: DownstreamClient;
   readonly wantsProgress: boolean;

@@ -9,7 +9,7 @@ export const schemaCommand: DefineCommand = (program) =>
     .description(
       'Prints the JSON Schema of the configuration, with which editors complete keys, describe them and mark mistakes. With --out, writes the schema to a file, and says which line of the configuration refers to it.',
     )
-    .option('--out <FILE>', 'write the schema to this file')
+    .option('-o, --out <FILE>', 'write the schema to this file')
     .example('trunkline schema > trunkline.schema.json')
     .example('trunkline schema --out ~/.config/trunkline/trunkline.schema.json')
     .runs<{ out: string }>(async ({ options }) => {

@@ -10,6 +10,8 @@ export const serveCommand: DefineCommand = (program) =>
       `Serves an MCP client over stdin and stdout until the client closes stdin or a signal comes. This is the command to register in an MCP client. All clients of one configuration share one set of servers, in a background process (the hub) that the first client starts. With --http it serves many clients over Streamable HTTP at /mcp instead: on the loopback interface and with a token by default.`,
     )
     .option('--no-hub', 'start servers of its own for this client')
+    .option('--record <FILE>', 'record all messages to this file; implies --no-hub')
+    .option('--max <SIZE>', 'with --record: keep the newest messages, SIZE in all (100MiB)')
     .option('--http <[HOST:]PORT>', 'serve HTTP; without HOST on both loopback addresses')
     .option('--stdio', 'with --http: also serve stdin and stdout')
     .option('--no-auth', 'require no token; only on loopback addresses')

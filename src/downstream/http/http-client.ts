@@ -1,3 +1,4 @@
+import type { FeedConnection, MessageFeed } from '../../io/message-feed.js';
 import type { Backpressure, ClientBackpressure } from '../../io/streams/backpressure.js';
 import type { SplicedMessage } from '../../json/splice.js';
 import type { MessageSink } from '../../jsonrpc/message.js';
@@ -13,6 +14,8 @@ export interface HttpClientsOptions {
   readonly scan: ScanEnvelope;
   readonly chooseEra: ChooseEra;
   readonly backpressure: Backpressure;
+  /** Shows the messages to recordings. */
+  readonly messages: MessageFeed;
   readonly hasServer: (key: string) => boolean;
   /** Whether the first start of every server has ended. */
   readonly isReady: () => boolean;
@@ -20,19 +23,19 @@ export interface HttpClientsOptions {
 
 /** Opens the sessions behind the HTTP endpoints: `/mcp` serves all servers, `/mcp/<key>` one server unchanged. */
 export function createHttpClients(options: HttpClientsOptions): HttpSessionPort {
-  const { scan, chooseEra, backpressure, hasServer, isReady } = options;
+  const { scan, chooseEra, backpressure, messages, hasServer, isReady } = options;
   return {
     isReady,
     beginsSession: (message) => chooseEra(message).beginsSession(message),
     refusalWithoutSession: (request) => chooseEra(request).refusalWithoutSession(request.method),
     openSession: (server, principal, onGone) =>
       server === undefined || hasServer(server)
-        ? new HttpClient({ scan, chooseEra, backpressure, server, principal, onGone })
+        ? new HttpClient({ scan, chooseEra, backpressure, messages, server, principal, onGone })
         : undefined,
   };
 }
 
-interface HttpClientOptions extends Pick<HttpClientsOptions, 'scan' | 'chooseEra' | 'backpressure'> {
+interface HttpClientOptions extends Pick<HttpClientsOptions, 'scan' | 'chooseEra' | 'backpressure' | 'messages'> {
   readonly server: string | undefined;
   readonly principal: string;
   readonly onGone: () => void;
@@ -44,6 +47,7 @@ class HttpClient implements HttpClientSession, TransportSession {
   readonly server: string | undefined;
   readonly #options: HttpClientOptions;
   readonly #sessions: EraSessions;
+  readonly #connection: FeedConnection;
   readonly #unsolicited: UnsolicitedBuffer;
   /** Never pauses, because the streams of a client that does not read are cut. It keeps other clients from pausing. */
   readonly #backpressure: ClientBackpressure;
@@ -56,6 +60,8 @@ class HttpClient implements HttpClientSession, TransportSession {
     this.#unsolicited = new UnsolicitedBuffer(options.scan);
     this.#backpressure = options.backpressure.client();
     this.#sessions = new EraSessions(options.chooseEra, this);
+    const client = () => this.#sessions.profile?.clientInfo;
+    this.#connection = { number: options.messages.nextConnection(), server: options.server, client };
   }
 
   get revision(): string | undefined {
@@ -66,7 +72,11 @@ class HttpClient implements HttpClientSession, TransportSession {
     return this.#stream !== undefined;
   }
 
-  receive(body: Uint8Array, reply: ReplyChannel): Received {
+  receive(body: Uint8Array, channel: ReplyChannel): Received {
+    const { messages } = this.#options;
+    const reply = messages.isObserved ? new ObservedReply(channel, messages, this.#connection) : channel;
+    if (messages.isObserved)
+      messages.passed('c>g', { bytes: body, span: { start: 0, end: body.length }, edits: [] }, this.#connection);
     const message = this.#scan(body);
     if (message.kind !== 'rejected') {
       // A client without a GET stream gets the server requests of its tasks when it waits for a task's result.
@@ -83,6 +93,8 @@ class HttpClient implements HttpClientSession, TransportSession {
   }
 
   send(message: SplicedMessage): void {
+    const { messages } = this.#options;
+    if (messages.isObserved) messages.passed('g>c', message, this.#connection);
     if (this.#stream === undefined) this.#unsolicited.add(message);
     else this.#stream.send(message);
   }
@@ -103,5 +115,42 @@ class HttpClient implements HttpClientSession, TransportSession {
     if (scanned.kind === 'rejected' && scanned.reason !== 'batch') return scanned;
     const line = onOneLine(body);
     return line === body ? scanned : scan(line);
+  }
+}
+
+/** Shows what is sent on a channel. There is one for each POST, while somebody observes. */
+class ObservedReply implements ReplyChannel {
+  readonly isShared: boolean;
+  readonly #reply: ReplyChannel;
+  readonly #messages: MessageFeed;
+  readonly #connection: FeedConnection;
+
+  constructor(reply: ReplyChannel, messages: MessageFeed, connection: FeedConnection) {
+    this.isShared = reply.isShared;
+    this.#reply = reply;
+    this.#messages = messages;
+    this.#connection = connection;
+  }
+
+  get isUnheard(): boolean {
+    return this.#reply.isUnheard;
+  }
+
+  get unwrittenBytes(): number {
+    return this.#reply.unwrittenBytes;
+  }
+
+  send(message: SplicedMessage, source?: string): void {
+    this.#messages.passed('g>c', message, this.#connection);
+    this.#reply.send(message, source);
+  }
+
+  answer(message: SplicedMessage, source?: string): void {
+    this.#messages.passed('g>c', message, this.#connection);
+    this.#reply.answer(message, source);
+  }
+
+  withdraw(): void {
+    this.#reply.withdraw();
   }
 }

@@ -1,6 +1,6 @@
 import { Lease } from '../../io/buffer-pool.js';
 import { LARGE_FROM_BYTES } from '../../io/read-buffer.js';
-import type { Span } from '../../json/json-text.js';
+import { readText, type Span } from '../../json/json-text.js';
 import type { Edit, SplicedMessage } from '../../json/splice.js';
 import type { IdKey } from '../../jsonrpc/id-key.js';
 import { errorMessage, resultMessage } from '../../jsonrpc/message.js';
@@ -66,6 +66,10 @@ export class LegacyExchange implements Exchange {
     this.#reply = reply;
     this.#clock = clock;
     this.#owner = owner;
+  }
+
+  get requestId(): string {
+    return readText(this.#envelope.bytes, this.#envelope.id);
   }
 
   get isSettled(): boolean {

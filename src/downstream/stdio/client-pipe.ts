@@ -1,4 +1,5 @@
 import { type OnInternalError, reportInternalError } from '../../errors/error-boundary.js';
+import type { FeedConnection, MessageFeed } from '../../io/message-feed.js';
 import { type SplicedMessage, splice, splicedLength } from '../../json/splice.js';
 import { batchMessage } from '../../jsonrpc/batch.js';
 import { errorMessage, type MessageSink, NULL_ID } from '../../jsonrpc/message.js';
@@ -23,19 +24,27 @@ export interface ClientPipeOptions {
    * Opens the channel for what a line of the client causes. It must pass on to the given channel, which is what every line
    * has by default. `message` is absent for a line that was dropped.
    */
-  readonly openReply?: ((pipe: ReplyChannel, message?: Envelope | Rejection) => ReplyChannel) | undefined;
+  readonly openReply?: ((pipe: PipeReply, message?: Envelope | Rejection) => ReplyChannel) | undefined;
   /** Where the client's process runs. Absent if its environment is the gateway's own. */
   readonly origin?: ClientOrigin | undefined;
   /** The id of the first server request; 1 if absent. */
   readonly firstRequestId?: number | undefined;
   /** Called when the session has nothing left to serve. */
   readonly onGone?: (() => void) | undefined;
+  /** Shows the messages to recordings. */
+  readonly messages?: MessageFeed | undefined;
   /** Reports internal errors, each of which fails one message. Without it they are thrown to the caller. */
   readonly onInternalError?: OnInternalError | undefined;
 }
 
+/** The channel of every line of a client. */
+export interface PipeReply extends ReplyChannel {
+  /** Call this with each message that goes to the client without `send` and `answer`: recordings see it. */
+  passing(message: SplicedMessage): void;
+}
+
 /** One client on a duplex byte stream, such as stdin and stdout. Each line in either direction is one message. */
-export class ClientPipe implements TransportSession, ReplyChannel {
+export class ClientPipe implements TransportSession, PipeReply {
   readonly isShared = true;
   readonly isUnheard = false;
   readonly isListening = true;
@@ -46,6 +55,8 @@ export class ClientPipe implements TransportSession, ReplyChannel {
   readonly #options: ClientPipeOptions;
   readonly #sink: MessageSink;
   readonly #sessions: EraSessions;
+  readonly #messages: MessageFeed | undefined;
+  readonly #connection: FeedConnection;
   readonly #openReply: ClientPipeOptions['openReply'];
   #onAllAnswered: (() => void) | undefined;
 
@@ -58,6 +69,9 @@ export class ClientPipe implements TransportSession, ReplyChannel {
     this.#openReply = options.openReply;
     this.origin = options.origin;
     this.#sessions = new EraSessions(options.chooseEra, this);
+    this.#messages = options.messages;
+    const client = () => this.profile?.clientInfo;
+    this.#connection = { number: options.messages?.nextConnection() ?? 0, server: options.server, client };
   }
 
   get revision(): string | undefined {
@@ -79,6 +93,8 @@ export class ClientPipe implements TransportSession, ReplyChannel {
     if (this.#sessions.isClosed) return;
     // Errors are caught in place: a function for each message would cost more than the check.
     try {
+      if (this.#messages?.isObserved)
+        this.#messages.passed('c>g', { bytes, span: { start, end }, edits: [] }, this.#connection);
       const message = this.#options.scan(bytes, start, end);
       const reply = this.#openReply?.(this, message) ?? this;
       if (message.kind !== 'rejected') {
@@ -102,7 +118,7 @@ export class ClientPipe implements TransportSession, ReplyChannel {
   refuseLine(ends: MessageEnds, message: string): void {
     const { kind, id } = readMessageEnds(ends);
     const refused = kind === 'request' ? id : undefined;
-    this.#sink.send(errorMessage(refused ?? NULL_ID, new RpcError(RPC_CODES.invalidRequest, message)));
+    this.send(errorMessage(refused ?? NULL_ID, new RpcError(RPC_CODES.invalidRequest, message)));
     if (kind !== 'response' || id === undefined) return;
     const lost = new RpcError(RPC_CODES.internalError, `The client's answer is lost. ${message}`);
     const answer = this.#options.scan(splice(errorMessage(id, lost)));
@@ -118,11 +134,17 @@ export class ClientPipe implements TransportSession, ReplyChannel {
     return this.#sink.unwrittenBytes;
   }
 
+  passing(message: SplicedMessage): void {
+    if (this.#messages?.isObserved) this.#messages.passed('g>c', message, this.#connection);
+  }
+
   send(message: SplicedMessage, source?: string): void {
+    this.passing(message);
     this.#sink.send(message, source);
   }
 
   answer(message: SplicedMessage, source?: string): void {
+    this.passing(message);
     this.#sink.send(message, source);
     this.#settled();
   }

@@ -2,11 +2,15 @@ import { isRecord } from '../../json/is-record.js';
 import type { ControlReply, ControlRequest } from '../control.js';
 import type { HubPeer } from './hub-listener.js';
 
-/** Carries out a command. `emit` sends an event. `signal` is aborted when the connection is closed. Throws for a person. */
-export type ControlCommand = (
-  params: Readonly<Record<string, unknown>>,
-  context: { readonly emit: (event: unknown) => void; readonly signal: AbortSignal },
-) => unknown;
+export interface ControlContext {
+  /** Sends an event. Returns false for one that was dropped, because the reader is too slow. */
+  readonly emit: (event: unknown) => boolean;
+  /** Aborted when the connection is closed. */
+  readonly signal: AbortSignal;
+}
+
+/** Carries out a command. Throws for a person. */
+export type ControlCommand = (params: Readonly<Record<string, unknown>>, context: ControlContext) => unknown;
 
 /** A command is short. */
 const MAX_LINE_LENGTH = 64 * 1024;
@@ -30,7 +34,9 @@ export function serveControl(peer: HubPeer, load: () => Promise<ControlCommands>
       if (known === undefined)
         throw new Error(`this hub does not know the command "${command}"; it may be an older one`);
       const emit = (event: unknown) => {
-        if (stream.writableLength < MAX_UNREAD_BYTES) send({ id, event });
+        const hasRoom = stream.writableLength < MAX_UNREAD_BYTES;
+        if (hasRoom) send({ id, event });
+        return hasRoom;
       };
       send({ id, result: (await known(params, { emit, signal: closed.signal })) ?? null });
     } catch (error) {

@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import type { PipeReply } from '../../downstream/stdio/client-pipe.js';
 import type { ReplyChannel } from '../../downstream/transport.js';
 import { isString, readString, valuesAt } from '../../json/json-text.js';
 import { type SplicedMessage, splicedLength } from '../../json/splice.js';
@@ -71,12 +72,15 @@ export class HubFraming {
   }
 
   /** The channel for the answer to the client's next line. */
-  readonly openReply = (pipe: ReplyChannel, message?: Envelope | Rejection): ReplyChannel => {
+  readonly openReply = (pipe: PipeReply, message?: Envelope | Rejection): ReplyChannel => {
     this.#lastLine = lineAfter(this.#lastLine);
     const line = this.#lastLine;
     if (message !== undefined && message.kind !== 'rejected' && message.kind !== 'response') this.#keep(message, line);
     return new LineReply(pipe, {
-      answer: (answer, source) => this.#send(answer, source, line),
+      answer: (answer, source) => {
+        pipe.passing(answer);
+        this.#send(answer, source, line);
+      },
       settle: () => {
         if (!this.#hasEnded) this.#settle(line);
       },

@@ -1,19 +1,17 @@
-import type { SplicedMessage } from '../../json/splice.js';
 import type { ChildSnapshot } from '../../supervision/child-state.js';
 
 /**
  * Everything that happens in the gateway and that somebody may want to know: to log it, count it, show it or record it.
  *
- * Events hold no secrets: no arguments or results of calls, no tokens and no session ids. `message.relayed` is the one
- * exception, for recordings that a person asks for. Durations are milliseconds. `server` is a key of the configuration and
- * `instance` names one process of that server.
+ * Events hold no secrets: no arguments or results of calls, no tokens and no session ids. Messages themselves are no events
+ * (`io/message-feed.ts`). Durations are milliseconds. `server` is a key of the configuration and `instance` names one
+ * process of that server.
  */
 export type GatewayEvent =
   | CallEvent
   | ServerEvent
   | SessionEvent
   | HttpEvent
-  | MessageEvent
   | LoopEvent
   /** An error in Trunkline itself. It failed one request and nothing else. */
   | { readonly kind: 'internal.error'; readonly error: unknown };
@@ -91,14 +89,4 @@ export interface LoopEvent {
   readonly work: string;
   readonly ms: number;
   readonly skipped: number;
-}
-
-/** One message between the gateway and a server: a tap for recordings and live views. */
-export interface MessageEvent {
-  readonly kind: 'message.relayed';
-  readonly direction: 'to-server' | 'from-server';
-  /** The id of the instance that the message goes to or comes from. */
-  readonly instance: string;
-  /** Its bytes are good only while the event is handled: their memory is used again afterwards. */
-  readonly message: SplicedMessage;
 }

@@ -1,10 +1,10 @@
 import type { OnInternalError } from '../../errors/error-boundary.js';
+import type { Direction, MessageFeed } from '../../io/message-feed.js';
 import type { Backpressure } from '../../io/streams/backpressure.js';
 import { LineWriter } from '../../io/streams/line-writer.js';
 import { readInto } from '../../io/streams/read-into.js';
 import { watchReader } from '../../io/streams/watch-reader.js';
 import type { WorkAccount, WorkBudget } from '../../io/work-budget.js';
-import type { EventSink } from '../../observe/events/event-bus.js';
 import type { Logger } from '../../observe/logger.js';
 import { createComputingProbe } from '../../process/computing-probe.js';
 import { environmentOf } from '../../process/environment.js';
@@ -42,7 +42,8 @@ export interface StdioDialerOptions
   /** Whether each client has its own connection, as over HTTP. */
   readonly hasManyConnections: boolean;
   readonly onInternalError: OnInternalError;
-  readonly events: EventSink;
+  /** Shows the messages to recordings. */
+  readonly messages: MessageFeed;
   readonly workTime: WorkTime;
 }
 
@@ -50,6 +51,8 @@ export interface StdioDialerOptions
 const LAST_OUTPUT_MS = 80;
 const UNRESPONSIVE = 'it answered neither three requests in a row nor a ping nor tools/list';
 const ENDLESS = 'for a minute it wrote more than Trunkline can read, without answering anything';
+
+const DIRECTIONS = { 'to-server': 'g>s', 'from-server': 's>g' } as const satisfies Record<string, Direction>;
 
 /** Spawns the process of a connection, or hands over one that runs already. */
 type Spawn = (listeners: SpawnListeners) => SpawnedChild;
@@ -161,7 +164,7 @@ export class StdioDialer implements Dialer {
   /** Joins the pipes of a process to a new bridge. Must run in the tick of the spawn, or the first output is lost. */
   #join(
     spawned: SpawnedChild,
-    { spec, log, maxFrameBytes, maxUnwrittenBytes }: DialTarget,
+    { spec, generation, log, maxFrameBytes, maxUnwrittenBytes }: DialTarget,
     listener: UpstreamListener,
     {
       pipeClosed,
@@ -169,7 +172,8 @@ export class StdioDialer implements Dialer {
     }: Pick<BridgeEvents, 'silent' | 'violated'> & { pipeClosed(pipe: 'stdin' | 'stdout'): void },
   ): { readonly child: SpawnedChild; readonly bridge: StdioBridge; readonly work: WorkAccount } {
     const { clock, scan, unfinishedLines, bufferPool } = this.#options;
-    const { backpressure, events, hasManyConnections, onInternalError } = this.#options;
+    const { backpressure, messages, hasManyConnections, onInternalError } = this.#options;
+    const connection = { number: messages.nextConnection(), server: spec.key, generation };
     const stdin = spawned.isStdinPlain === true ? spawned.stdin : watchReader(spawned.stdin);
     stdin.on('error', () => pipeClosed('stdin'));
     const work = this.#options.workBudget.account({
@@ -197,9 +201,8 @@ export class StdioDialer implements Dialer {
       bufferPool,
       work,
       tap: {
-        isOn: () => events.wants('message.relayed'),
-        relayed: (direction, message) =>
-          events.emit({ kind: 'message.relayed', direction, instance: spec.key, message }),
+        isOn: () => messages.isObserved,
+        relayed: (direction, message) => messages.passed(DIRECTIONS[direction], message, connection),
       },
       events: {
         ...health,

@@ -1,0 +1,78 @@
+import type { Config } from '../config/config.js';
+import type { Composition } from './compose.js';
+import type { GlobalOptions } from './global-options.js';
+
+export interface ObserversOptions {
+  readonly composition: Pick<Composition, 'platform' | 'calls' | 'gateway' | 'config' | 'secrets'>;
+  readonly settings: Pick<GlobalOptions, 'record' | 'recordMax'>;
+  readonly logger: {
+    info(facts: object, text: string): void;
+    warn(facts: object, text: string): void;
+    error(facts: object, text: string): void;
+  };
+}
+
+/** What records, of one kind: what for, and how to end it. */
+interface Running {
+  readonly key: string;
+  readonly close: () => Promise<void>;
+}
+
+/**
+ * The recording and the call log that the configuration or the command line asks for. Nothing of them is loaded if there
+ * are none.
+ */
+export class Observers {
+  readonly #options: ObserversOptions;
+  #recording: Running | undefined;
+  #callLog: Running | undefined;
+  /** Changes happen one after the other. */
+  #changes: Promise<void> = Promise.resolve();
+
+  constructor(options: ObserversOptions) {
+    this.#options = options;
+  }
+
+  /** Follows the configuration. Never rejects: a recording that fails must not end the gateway. */
+  apply(config: Config): Promise<void> {
+    this.#changes = this.#changes.then(() => this.#apply(config));
+    return this.#changes;
+  }
+
+  async close(): Promise<void> {
+    await this.#changes;
+    await Promise.all([this.#recording?.close(), this.#callLog?.close()]);
+  }
+
+  async #apply({ gateway }: Config): Promise<void> {
+    const { settings, composition, logger } = this.#options;
+    const file = settings.record ?? gateway.record;
+    const failed = (what: string) => (err: unknown) => {
+      logger.error({ err }, `${what} cannot be written; calls are served as usual`);
+      return undefined;
+    };
+    this.#recording = await renew(this.#recording, file, async (key) => {
+      const { recordTo } = await import('./record-to.js');
+      const recorder = await recordTo(key, settings.recordMax, this.#options);
+      logger.info({ file: key }, 'recording all messages');
+      return { key, close: () => recorder.close() };
+    }).catch(failed('the recording'));
+    if (this.#recording === undefined) composition.platform.messages.letGo();
+    const mode = gateway.callLog === 'off' ? undefined : gateway.callLog;
+    this.#callLog = await renew(this.#callLog, mode, async (key) => {
+      const { logCalls } = await import('./record-to.js');
+      return { key, close: await logCalls(key === 'full', this.#options) };
+    }).catch(failed('the call log'));
+  }
+}
+
+/** Ends what runs if something else is wanted, and begins that. */
+async function renew(
+  running: Running | undefined,
+  wanted: string | undefined,
+  begin: (wanted: string) => Promise<Running>,
+): Promise<Running | undefined> {
+  if (running?.key === wanted) return running;
+  await running?.close();
+  return wanted === undefined ? undefined : await begin(wanted);
+}

@@ -1,0 +1,69 @@
+import { createHash } from 'node:crypto';
+import type { Config } from '../config/config.js';
+import { LATEST_LEGACY_REVISION } from '../mcp/revisions.js';
+import type { Redact } from '../observe/redact.js';
+import { CallLog, openCallFile } from '../record/call-log.js';
+import { serverOf } from '../record/format.js';
+import { Recorder, type RecorderOptions } from '../record/recorder.js';
+import { createRecording, DEFAULT_MAX_BYTES } from '../record/recording-file.js';
+import { VERSION } from '../version.js';
+import type { ObserversOptions } from './observers.js';
+import { callLogFile } from './user-files.js';
+
+/** Records all messages of this process to a file, until the recorder is closed. Rejects if the file cannot be written. */
+export async function recordTo(
+  file: string,
+  maxBytes: number = DEFAULT_MAX_BYTES,
+  { composition, logger }: Pick<ObserversOptions, 'composition' | 'logger'>,
+): Promise<Recorder> {
+  const { config, secrets } = composition;
+  const sink = await createRecording(file, maxBytes, {
+    version: VERSION,
+    configDigest: digestOf(config, secrets.redact),
+    servers: config.servers.map(({ key }) => key),
+    revision: LATEST_LEGACY_REVISION,
+  });
+  const onFault = (err: unknown) =>
+    logger.warn({ err, file }, 'the recording cannot be written; messages are missing in it');
+  return showMessages(composition, { sink, onFault });
+}
+
+/** Passes all messages on to a sink as the lines of a recording. */
+export function showMessages(
+  { platform, secrets }: Pick<ObserversOptions['composition'], 'platform' | 'secrets'>,
+  options: Pick<RecorderOptions, 'sink' | 'server' | 'onFault'>,
+): Recorder {
+  const { messages, clock } = platform;
+  return new Recorder({ ...options, feed: messages, findSecrets: secrets.find, now: () => clock.now() });
+}
+
+/** Writes the call log until the returned function is called. */
+export async function logCalls(
+  wantsContent: boolean,
+  { composition, logger }: ObserversOptions,
+): Promise<() => Promise<void>> {
+  const { calls, gateway, secrets } = composition;
+  const file = callLogFile();
+  const log = new CallLog({
+    sink: await openCallFile(file),
+    wantsContent,
+    redact: secrets.redact,
+    generationOf: (instance) =>
+      gateway.pool.of(serverOf(instance)).find(({ id }) => id === instance)?.dispatcher.availability.generation,
+    onFault: (err) => logger.warn({ err, file }, 'the call log cannot be written; calls are missing in it'),
+  });
+  calls.observer = log;
+  return async () => {
+    calls.observer = undefined;
+    await log.close();
+  };
+}
+
+/** The variables of the servers are left out: a digest of few possible values tells the value. */
+function digestOf({ servers }: Config, redact: Redact): string {
+  const programs = servers.map(({ key, child }) => [key, child?.command, child?.args, Object.keys(child?.env ?? {})]);
+  return createHash('sha256')
+    .update(redact(JSON.stringify(programs)))
+    .digest('hex')
+    .slice(0, 16);
+}

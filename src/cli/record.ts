@@ -1,0 +1,49 @@
+import { resolve } from 'node:path';
+import { EXIT } from '../app/exit-codes.js';
+import type { GlobalOptions } from '../app/global-options.js';
+import type { RecordCounts } from '../app/recording-commands.js';
+import { withHub } from './hub-access.js';
+import { ProgressLine, tell } from './output.js';
+
+export interface RecordOptions {
+  readonly file: string;
+  readonly maxBytes: number | undefined;
+}
+
+/** `trunkline record`: records all messages of the running hub until Ctrl-C. The hub writes the file. */
+export async function record(settings: GlobalOptions, { file, maxBytes }: RecordOptions): Promise<number> {
+  const path = resolve(file);
+  return await withHub(settings, async ({ control, site }) => {
+    const progress = new ProgressLine(process.stderr);
+    let last: RecordCounts = { written: 0, dropped: 0 };
+    let isFirst = true;
+    const recording = control.request('record', { file: path, max: maxBytes }, (event) => {
+      last = event as RecordCounts;
+      if (isFirst) tell(`Recording all messages of the hub of ${site.configFile} to ${path}. Ctrl-C ends this.`);
+      isFirst = false;
+      progress.show(countsText(last));
+    });
+    const stopped = interrupted().then(async () => {
+      last = ((await control.request('stopRecording', { file: path })) as RecordCounts | null) ?? last;
+    });
+    try {
+      await Promise.race([recording, stopped]);
+    } finally {
+      progress.clear();
+    }
+    tell(`${path} has ${countsText(last)}.`);
+    return last.dropped > 0 ? EXIT.failed : EXIT.ok;
+  });
+}
+
+/** What a recording has, and what is missing in it. */
+export function countsText({ written, dropped, fault }: RecordCounts): string {
+  const missing = dropped === 0 ? '' : `; ${dropped} are missing, because the disk was too slow or full`;
+  return `${written} messages${missing}${fault === undefined ? '' : ` (${fault})`}`;
+}
+
+function interrupted(): Promise<void> {
+  return new Promise((resolve) => {
+    for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.once(signal, () => resolve());
+  });
+}

@@ -1,0 +1,173 @@
+import { ExchangeDecorator } from '../downstream/exchange-decorator.js';
+import type { Failure } from '../downstream/failure.js';
+import type { ClientFacts, Exchange } from '../downstream/port.js';
+import { readString, readText, type Span } from '../json/json-text.js';
+import { type Edit, splicedLength } from '../json/splice.js';
+import { RpcError } from '../jsonrpc/rpc-error.js';
+import { isErrorResponse, type ResponseEnvelope } from '../mcp/envelope.js';
+import { METHODS } from '../mcp/methods.js';
+
+/** A call of a client, from its arrival at the gateway to its answer. */
+export interface EndedCall {
+  readonly client: CallingClient;
+  /** The backend that it went to last; `undefined` if it went to none. */
+  readonly instance: string | undefined;
+  /** The generation of the server that a failure is about. */
+  readonly generation: number | undefined;
+  readonly method: string;
+  /** The tool or the prompt, under the name that the client used. */
+  readonly name: string | undefined;
+  /** As JSON. */
+  readonly requestId: string;
+  /** `tool_error` is a tool result with `isError`, `rpc_error` a JSON-RPC error; `failed`: the gateway answered. */
+  readonly outcome: 'ok' | 'tool_error' | 'rpc_error' | 'failed' | 'cancelled';
+  /** Why it failed. */
+  readonly reason: string | undefined;
+  readonly durationMs: number;
+  readonly bytesIn: number;
+  readonly bytesOut: number;
+  /** The parameters and the result, as JSON, if they are wanted. Cut, and not redacted. */
+  readonly params: Excerpt | undefined;
+  readonly result: Excerpt | undefined;
+}
+
+/** The beginning of a text. */
+export interface Excerpt {
+  readonly text: string;
+  readonly isCut: boolean;
+}
+
+export interface CallingClient {
+  readonly name: string;
+  readonly version: string;
+  /** Counts the sessions of this process. */
+  readonly session: number;
+}
+
+export interface CallObserver {
+  /** Whether parameters and results are wanted. */
+  readonly wantsContent: boolean;
+  ended(call: EndedCall): void;
+}
+
+/** Requests that do something, or get something, for a model. Lists and polls are not. */
+const CALLS: readonly string[] = [METHODS.callTool, METHODS.getPrompt, METHODS.readResource, METHODS.complete];
+/** More is read than is shown, so that a secret at the cut is recognized. */
+const MAX_READ_BYTES = 16 * 1024;
+
+/** Shows the calls of all clients to the call log. While there is none, a request costs one comparison. */
+export class CallFeed {
+  readonly now: () => number;
+  observer: CallObserver | undefined;
+  #sessions = 0;
+
+  /** `now` are milliseconds on the monotonic clock. */
+  constructor(now: () => number) {
+    this.now = now;
+  }
+
+  /** Returns what passes the requests of one session on to its client's view, which can become another one. */
+  session(connected: ConnectedClient): (exchange: Exchange) => void {
+    this.#sessions += 1;
+    const { name, version } = connected.facts.profile.clientInfo;
+    const client = { name: String(name), version: String(version), session: this.#sessions };
+    return (exchange) => {
+      const { observer } = this;
+      const isWanted = observer !== undefined && CALLS.includes(exchange.request.method);
+      connected.view.serve(isWanted ? new ObservedExchange(exchange, { client, observer, now: this.now }) : exchange);
+    };
+  }
+}
+
+/** For gateways without a call log, such as those of most tests. */
+export const NO_CALLS = new CallFeed(() => 0);
+
+interface ConnectedClient {
+  readonly facts: Pick<ClientFacts, 'profile'>;
+  readonly view: { serve(exchange: Exchange): void };
+}
+
+interface Observation {
+  readonly client: CallingClient;
+  readonly observer: CallObserver;
+  readonly now: () => number;
+}
+
+/** A request whose end is reported. */
+class ObservedExchange extends ExchangeDecorator {
+  readonly #observation: Observation;
+  readonly #startedAt: number;
+  /** Read at once: the memory of a large request is used again when it was written. */
+  readonly #facts: Pick<EndedCall, 'method' | 'name' | 'requestId' | 'bytesIn' | 'params'>;
+  #instance: string | undefined;
+  #hasEnded = false;
+
+  constructor(exchange: Exchange, observation: Observation) {
+    super(exchange);
+    this.#observation = observation;
+    this.#startedAt = observation.now();
+    const { method, bytes, params, tokens } = exchange.request;
+    this.#facts = {
+      method,
+      name: tokens.name && readString(bytes, tokens.name),
+      requestId: exchange.requestId,
+      bytesIn: params === undefined ? 0 : params.end - params.start,
+      params: this.#excerpt(bytes, params),
+    };
+    super.onCancel(() => this.#end('cancelled'));
+  }
+
+  override route(source: string): void {
+    this.#instance = source;
+    super.route(source);
+  }
+
+  override answer(response: ResponseEnvelope, edits: readonly Edit[] = []): void {
+    const failed = response.error === undefined ? 'tool_error' : 'rpc_error';
+    const { bytes, result, error } = response;
+    this.#end(isErrorResponse(response) ? failed : 'ok', {
+      bytesOut: splicedLength({ ...response, edits }),
+      result: this.#excerpt(bytes, result ?? error),
+    });
+    super.answer(response, edits);
+  }
+
+  override succeed(result: Uint8Array): void {
+    const span = { start: 0, end: result.length };
+    this.#end('ok', { bytesOut: result.length, result: this.#excerpt(result, span) });
+    super.succeed(result);
+  }
+
+  override fail(failure: RpcError | Failure): void {
+    if (failure instanceof RpcError) this.#end('rpc_error', { reason: failure.message });
+    else this.#end('failed', { reason: failure.reason, generation: failure.generation });
+    super.fail(failure);
+  }
+
+  override onCancel(listener: Parameters<Exchange['onCancel']>[0]): void {
+    super.onCancel((notification) => {
+      this.#end('cancelled');
+      listener(notification);
+    });
+  }
+
+  #excerpt(bytes: Uint8Array, span: Span | undefined): Excerpt | undefined {
+    if (span === undefined || !this.#observation.observer.wantsContent) return undefined;
+    const end = Math.min(span.end, span.start + MAX_READ_BYTES);
+    return { text: readText(bytes, { start: span.start, end }), isCut: end < span.end };
+  }
+
+  #end(
+    outcome: EndedCall['outcome'],
+    found: Partial<Pick<EndedCall, 'bytesOut' | 'result' | 'reason' | 'generation'>> = {},
+  ): void {
+    if (this.#hasEnded || this.isSettled) return;
+    this.#hasEnded = true;
+    const { client, observer, now } = this.#observation;
+    observer.ended({
+      ...{ client, outcome, instance: this.#instance, durationMs: now() - this.#startedAt },
+      ...this.#facts,
+      ...{ generation: found.generation, reason: found.reason, bytesOut: found.bytesOut ?? 0, result: found.result },
+    });
+  }
+}

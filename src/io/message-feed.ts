@@ -1,0 +1,113 @@
+import type { SplicedMessage } from '../json/splice.js';
+
+/** Which way a message goes: between a client and the gateway (`c`, `g`), or between the gateway and a server (`s`). */
+export type Direction = 'c>g' | 'g>c' | 'g>s' | 's>g';
+
+/** The connection that a message travels on. */
+export interface FeedConnection {
+  /** Tells the connections of one process apart. */
+  readonly number: number;
+  /** The server at the other end, or the only server that the client at the other end sees. */
+  readonly server?: string | undefined;
+  /** The launch of the server. */
+  readonly generation?: number;
+  /** What the client says of itself; `undefined` before it did, and for servers. */
+  readonly client?: () => { readonly name?: unknown; readonly version?: unknown } | undefined;
+}
+
+/** One message at an edge of the gateway, exactly as it was read or as it is written. */
+export interface PassingMessage {
+  /** Milliseconds on the clock. */
+  readonly at: number;
+  readonly direction: Direction;
+  /** Its bytes are good only while the observer runs: their memory is used again afterwards. */
+  readonly message: SplicedMessage;
+  readonly connection: FeedConnection;
+}
+
+export type MessageObserver = (passing: PassingMessage) => void;
+
+/** The messages that `hold` keeps for the first observer. More than these come only from a client that does not wait. */
+const MAX_HELD = 64;
+const MAX_HELD_BYTES = 256 * 1024;
+
+/**
+ * Shows every message at the edges of the gateway to those who record or watch them. While there are none, `observer` is
+ * absent, and a message costs one comparison: an edge calls `passed` only if `isObserved`.
+ */
+export class MessageFeed {
+  readonly #now: () => number;
+  readonly #observers = new Set<MessageObserver>();
+  #observer: MessageObserver | undefined;
+  #held: PassingMessage[] | undefined;
+  #heldBytes = 0;
+  #connections = 0;
+
+  /** `now` are milliseconds on the monotonic clock. */
+  constructor(now: () => number) {
+    this.#now = now;
+  }
+
+  get isObserved(): boolean {
+    return this.#observer !== undefined;
+  }
+
+  nextConnection(): number {
+    this.#connections += 1;
+    return this.#connections;
+  }
+
+  passed(direction: Direction, message: SplicedMessage, connection: FeedConnection): void {
+    this.#observer?.({ at: this.#now(), direction, message, connection });
+  }
+
+  /**
+   * Copies the first messages until it is known whether somebody records: a client's handshake comes before the
+   * configuration is read. The first observer gets them; `letGo` drops them.
+   */
+  hold(): void {
+    this.#held ??= [];
+    this.#update();
+  }
+
+  letGo(): void {
+    this.#held = undefined;
+    this.#update();
+  }
+
+  /** Returns how to stop. */
+  observe(observer: MessageObserver): () => void {
+    const held = this.#held ?? [];
+    this.#held = undefined;
+    this.#observers.add(observer);
+    this.#update();
+    for (const passing of held) observer(passing);
+    return () => {
+      this.#observers.delete(observer);
+      this.#update();
+    };
+  }
+
+  #update(): void {
+    const [only, ...others] = this.#observers;
+    if (others.length > 0) this.#observer = (passing) => this.#toAll(passing);
+    else this.#observer = only ?? (this.#held && ((passing) => this.#keep(passing)));
+  }
+
+  #toAll(passing: PassingMessage): void {
+    for (const observer of this.#observers) observer(passing);
+  }
+
+  #keep(passing: PassingMessage): void {
+    const { message } = passing;
+    const { start, end } = message.span;
+    this.#heldBytes += end - start;
+    if (this.#held === undefined || this.#held.length >= MAX_HELD || this.#heldBytes > MAX_HELD_BYTES) return;
+    const edits = message.edits.map(({ span: { start: from, end: to }, text, part }) => ({
+      span: { start: from - start, end: to - start },
+      text: part === undefined ? text.slice() : text.slice(part.start, part.end),
+    }));
+    const copy = { bytes: message.bytes.slice(start, end), span: { start: 0, end: end - start }, edits };
+    this.#held.push({ ...passing, message: copy });
+  }
+}

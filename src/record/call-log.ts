@@ -1,0 +1,114 @@
+import { createHash, randomBytes } from 'node:crypto';
+import type { CallObserver, EndedCall, Excerpt } from '../gateway/call-feed.js';
+import type { Redact } from '../observe/redact.js';
+import { serverOf } from './format.js';
+import { LineQueue, type LineSink } from './line-queue.js';
+import { RotatedFile } from './rotated-file.js';
+
+/** Five files of this size at most, the current one included. */
+const MAX_FILE_BYTES = 10 * 1024 * 1024;
+export const MAX_CALL_FILES = 5;
+const MAX_WAITING_BYTES = 4 * 1024 * 1024;
+/** What a line has besides arguments and result. */
+const LINE_BYTES = 400;
+const MAX_CONTENT_CHARACTERS = 4 * 1024;
+/** The last part of a cut text is dropped: it can be half a secret, which no pattern recognizes. */
+const DROPPED_CHARACTERS = 4 * 1024;
+
+/** One line of the call log. */
+export interface LoggedCall {
+  readonly time: string;
+  /** Name and version of the client. */
+  readonly client: string;
+  /** The same for all calls of one session. */
+  readonly session: string;
+  /** Absent for Trunkline's own tools, and for what no server has. */
+  readonly server?: string;
+  readonly method: string;
+  /** The name that the client used, of a tool or of a prompt. */
+  readonly tool?: string;
+  readonly outcome: EndedCall['outcome'];
+  readonly reason?: string;
+  readonly ms: number;
+  /** Bytes of the parameters and of the answer. */
+  readonly in: number;
+  readonly out: number;
+  /** As JSON. */
+  readonly id: string;
+  readonly gen?: number;
+  readonly arguments?: string;
+  readonly result?: string;
+}
+
+export interface CallLogOptions {
+  readonly sink: LineSink;
+  /** Whether arguments and results are written, too. */
+  readonly wantsContent: boolean;
+  readonly redact: Redact;
+  /** The generation of a running server. */
+  readonly generationOf: (instance: string) => number | undefined;
+  readonly onFault: (error: unknown) => void;
+}
+
+/** Opens the file of the call log, which all gateways of this user share. */
+export async function openCallFile(file: string): Promise<LineSink> {
+  return await RotatedFile.open({ file, maxFileBytes: MAX_FILE_BYTES, maxFiles: MAX_CALL_FILES, isShared: true });
+}
+
+/** Writes one line for each call. */
+export class CallLog implements CallObserver {
+  readonly wantsContent: boolean;
+  readonly #options: CallLogOptions;
+  readonly #queue: LineQueue;
+  readonly #salt = randomBytes(8);
+
+  constructor(options: CallLogOptions) {
+    this.#options = options;
+    this.wantsContent = options.wantsContent;
+    const { sink, onFault } = options;
+    const describeGap = (dropped: number) => JSON.stringify({ time: new Date().toISOString(), dropped });
+    this.#queue = new LineQueue({ sink, maxBytes: MAX_WAITING_BYTES, describeGap, onFault });
+  }
+
+  ended(call: EndedCall): void {
+    const { params, result, instance, generation } = call;
+    this.#queue.offer(LINE_BYTES + (params?.text.length ?? 0) + (result?.text.length ?? 0), () => {
+      const time = new Date().toISOString();
+      const gen = generation ?? (instance === undefined ? undefined : this.#options.generationOf(instance));
+      return () => JSON.stringify(this.#line(call, time, gen));
+    });
+  }
+
+  async close(): Promise<void> {
+    await this.#queue.close();
+  }
+
+  #line(call: EndedCall, time: string, gen: number | undefined): LoggedCall {
+    const { client, instance, method, name, outcome, reason, durationMs, bytesIn, bytesOut, params, result } = call;
+    const { redact } = this.#options;
+    return {
+      ...{ time, client: redact(`${client.name}/${client.version}`), session: this.#sessionOf(client.session) },
+      ...(instance !== undefined && { server: serverOf(instance) }),
+      method,
+      ...(name !== undefined && { tool: redact(name) }),
+      outcome,
+      ...(reason !== undefined && { reason: redact(reason) }),
+      ...{ ms: Math.round(durationMs * 10) / 10, in: bytesIn, out: bytesOut, id: redact(call.requestId) },
+      ...(gen !== undefined && { gen }),
+      ...(params !== undefined && { arguments: this.#clean(params) }),
+      ...(result !== undefined && { result: this.#clean(result) }),
+    };
+  }
+
+  #clean({ text, isCut }: Excerpt): string {
+    const redacted = this.#options.redact(text);
+    const certain = isCut ? redacted.slice(0, -DROPPED_CHARACTERS) : redacted;
+    return certain.length > MAX_CONTENT_CHARACTERS || isCut
+      ? `${certain.slice(0, MAX_CONTENT_CHARACTERS)}… [cut]`
+      : certain;
+  }
+
+  #sessionOf(session: number): string {
+    return createHash('sha256').update(this.#salt).update(String(session)).digest('hex').slice(0, 8);
+  }
+}

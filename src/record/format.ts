@@ -1,0 +1,91 @@
+import { isUtf8 } from 'node:buffer';
+import type { Direction } from '../io/message-feed.js';
+import { isRecord } from '../json/is-record.js';
+import { parseJson } from '../json/parse-json.js';
+
+/*
+ * The lines of a recording: one header, then entries, all of them JSON. A reader ignores members and kinds of lines that it
+ * does not know; a change that an older reader would misread needs another `FORMAT`. Nothing here depends on what a message
+ * says, so that messages of every protocol era can be recorded.
+ */
+
+export const FORMAT = 1;
+
+/** The first line of a file. */
+export interface Header {
+  readonly trunkline: 'recording';
+  readonly format: number;
+  /** The same in all parts of one recording. */
+  readonly recording: string;
+  /** Counts from 1. Later parts follow when a file is full; the newest two are kept. */
+  readonly part: number;
+  /** Says that earlier messages are missing. */
+  readonly note?: string;
+  /** The version of Trunkline that recorded. */
+  readonly version: string;
+  readonly startedAt: string;
+  /** Of the configured servers, without secrets. Equal digests mean equal servers. */
+  readonly configDigest: string;
+  readonly servers: readonly string[];
+  /** The latest protocol revision that Trunkline speaks. */
+  readonly revision: string;
+}
+
+/** One message. */
+export interface Entry {
+  /** Milliseconds since 1970. */
+  readonly t: number;
+  readonly dir: Direction;
+  /** The key of the server; at a client, the only server that it sees. */
+  readonly server?: string | undefined;
+  /** Which instance of the server, if there are several. */
+  readonly instance?: string | undefined;
+  /** The launch of the server. */
+  readonly gen?: number | undefined;
+  /** Tells connections apart. */
+  readonly conn: number;
+  /** Name and version of the client. */
+  readonly client?: string | undefined;
+  /** The exact text, without the line feed; without the secrets. */
+  readonly raw?: string;
+  /** The bytes of a message that is not UTF-8. */
+  readonly base64?: string;
+  /** The size of a message that is too large for a recording. */
+  readonly omitted?: number;
+}
+
+export function describeGap(lines: number): string {
+  return JSON.stringify({ t: Date.now(), dropped: lines });
+}
+
+/** The content of an entry: text, or Base64. Latin 1 shows all bytes to `clean` that are not UTF-8. */
+export function contentOf(bytes: Uint8Array, clean: (text: string) => string): Pick<Entry, 'raw' | 'base64'> {
+  if (isUtf8(bytes)) return { raw: clean(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString('utf8')) };
+  const text = clean(Buffer.from(bytes).toString('latin1'));
+  return { base64: Buffer.from(text, 'latin1').toString('base64') };
+}
+
+/** What a line of a file says. `undefined` for one that was not written whole, or that this version does not know. */
+export type RecordedLine =
+  | { readonly kind: 'header'; readonly header: Header }
+  | { readonly kind: 'entry'; readonly entry: Entry }
+  | { readonly kind: 'gap'; readonly dropped: number };
+
+export function parseLine(line: string): RecordedLine | undefined {
+  const value = parseJson(line);
+  if (!isRecord(value)) return undefined;
+  if (value.trunkline === 'recording') return { kind: 'header', header: value as unknown as Header };
+  if (typeof value.dropped === 'number') return { kind: 'gap', dropped: value.dropped };
+  if (typeof value.dir !== 'string' || typeof value.conn !== 'number') return undefined;
+  return { kind: 'entry', entry: value as unknown as Entry };
+}
+
+/** The text of a message; `undefined` if it was too large. */
+export function textOf({ raw, base64 }: Entry): string | undefined {
+  return raw ?? (base64 === undefined ? undefined : Buffer.from(base64, 'base64').toString('utf8'));
+}
+
+/** Instances of one server are called `KEY`, `KEY~2`, `KEY~3`. */
+export function serverOf(instance: string): string {
+  return instance.replace(/~\d+$/, '');
+}

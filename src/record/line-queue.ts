@@ -1,0 +1,116 @@
+/** Where lines go. Both may fail, and take as long as they need. */
+export interface LineSink {
+  /** Takes whole lines, each with its line feed. */
+  write(text: string): Promise<void>;
+  close(): Promise<void>;
+}
+
+export interface LineQueueOptions {
+  readonly sink: LineSink;
+  /** More than so many bytes do not wait: further lines are dropped. */
+  readonly maxBytes: number;
+  /** The line that says how many lines are missing at its place. */
+  readonly describeGap: (lines: number) => string;
+  /** Called for the first of a series of writes that fail. */
+  readonly onFault: (error: unknown) => void;
+}
+
+/** Longer pieces would hold the event loop while their lines are made. */
+const MAX_PIECE_BYTES = 64 * 1024;
+
+interface Waiting {
+  readonly bytes: number;
+  readonly render: () => string;
+}
+
+/**
+ * Writes lines behind the back of those who have them: a line is made and written later, in small pieces, and nobody waits
+ * for the disk. When too much waits, lines are dropped, and a line says how many.
+ */
+export class LineQueue {
+  readonly #options: LineQueueOptions;
+  #waiting: Waiting[] = [];
+  #waitingBytes = 0;
+  #gap = 0;
+  #dropped = 0;
+  #written = 0;
+  #isFaulty = false;
+  #isClosed = false;
+  #work: Promise<void> | undefined;
+
+  constructor(options: LineQueueOptions) {
+    this.#options = options;
+  }
+
+  /** Lines that were dropped in all. */
+  get dropped(): number {
+    return this.#dropped;
+  }
+
+  get written(): number {
+    return this.#written;
+  }
+
+  /** `take` is called at once if there is room, and copies what the line needs. It returns what makes the line. */
+  offer(bytes: number, take: () => () => string): void {
+    if (this.#isClosed) return;
+    if (this.#waitingBytes + bytes > this.#options.maxBytes) {
+      this.#drop(1);
+      return;
+    }
+    this.#waitingBytes += bytes;
+    this.#waiting.push({ bytes, render: take() });
+    this.#work ??= this.#drain();
+  }
+
+  /** Writes what waits. Resolves when that is done. */
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    await this.#work;
+    if (this.#gap > 0) await this.#write('', 0);
+    await this.#options.sink.close().catch(this.#options.onFault);
+  }
+
+  async #drain(): Promise<void> {
+    while (this.#waiting.length > 0) {
+      await nextTurn();
+      let text = '';
+      let lines = 0;
+      let at = 0;
+      for (; at < this.#waiting.length && text.length < MAX_PIECE_BYTES; at += 1) {
+        const next = this.#waiting[at];
+        this.#waitingBytes -= next?.bytes ?? 0;
+        text += `${next?.render()}\n`;
+        lines += 1;
+      }
+      this.#waiting = this.#waiting.slice(at);
+      await this.#write(text, lines);
+    }
+    this.#work = undefined;
+  }
+
+  async #write(text: string, lines: number): Promise<void> {
+    const { sink, describeGap, onFault } = this.#options;
+    const gap = this.#gap;
+    this.#gap = 0;
+    try {
+      await sink.write(gap > 0 ? `${describeGap(gap)}\n${text}` : text);
+      this.#written += lines;
+      this.#isFaulty = false;
+    } catch (error) {
+      this.#gap += gap;
+      this.#drop(lines);
+      if (!this.#isFaulty) onFault(error);
+      this.#isFaulty = true;
+    }
+  }
+
+  #drop(lines: number): void {
+    this.#gap += lines;
+    this.#dropped += lines;
+  }
+}
+
+function nextTurn(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve));
+}

@@ -1,0 +1,110 @@
+import { constants } from 'node:fs';
+import { type FileHandle, mkdir, open, rename, stat } from 'node:fs/promises';
+import { dirname } from 'node:path';
+import type { LineSink } from './line-queue.js';
+
+export interface RotatedFileOptions {
+  readonly file: string;
+  readonly maxFileBytes: number;
+  /** How many files there may be, the newest included. */
+  readonly maxFiles: number;
+  /** Makes the first line of each file. `part` counts from 1. */
+  readonly header?: (part: number) => string;
+  /** Whether other processes may write to the same file. Otherwise a file that is there becomes `FILE.1`. */
+  readonly isShared: boolean;
+}
+
+const { O_WRONLY, O_APPEND, O_CREAT, O_EXCL, O_NOFOLLOW = 0 } = constants;
+const NEWLINE = 0x0a;
+
+/**
+ * A file that only its owner can read and that does not grow without end: when it is full it becomes `FILE.1`, the previous
+ * `FILE.1` becomes `FILE.2`, and the oldest one goes. Each write ends with a whole line, or the next one begins a new line.
+ */
+export class RotatedFile implements LineSink {
+  readonly #options: RotatedFileOptions;
+  #handle: FileHandle;
+  #length = 0;
+  #part = 1;
+  #isTorn = false;
+
+  private constructor(options: RotatedFileOptions, handle: FileHandle) {
+    this.#options = options;
+    this.#handle = handle;
+  }
+
+  /** Rejects when the file cannot be written. */
+  static async open(options: RotatedFileOptions): Promise<RotatedFile> {
+    const { file, isShared } = options;
+    await mkdir(dirname(file), { recursive: true, mode: 0o700 });
+    if (!isShared) await shift(options);
+    const opened = new RotatedFile(options, await openAt(options));
+    opened.#length = (await opened.#handle.stat()).size;
+    await opened.#begin();
+    return opened;
+  }
+
+  async write(text: string): Promise<void> {
+    const bytes = Buffer.from(this.#isTorn ? `\n${text}` : text);
+    if (this.#length > 0 && this.#length + bytes.length > this.#options.maxFileBytes) await this.#rotate();
+    await this.#append(bytes);
+  }
+
+  async close(): Promise<void> {
+    await this.#handle.close();
+  }
+
+  /** A full disk takes a part of the text first. */
+  async #append(bytes: Uint8Array): Promise<void> {
+    let written = 0;
+    try {
+      while (written < bytes.length) written += (await this.#handle.write(bytes, written)).bytesWritten;
+    } finally {
+      this.#length += written;
+      if (written > 0) this.#isTorn = bytes[written - 1] !== NEWLINE;
+    }
+  }
+
+  async #begin(): Promise<void> {
+    const header = this.#options.header?.(this.#part);
+    if (header !== undefined) await this.#append(Buffer.from(`${header}\n`));
+  }
+
+  async #rotate(): Promise<void> {
+    const isOurs = isSame(await statOf(this.#options.file), await this.#handle.stat());
+    if (isOurs) await shift(this.#options);
+    else if (!this.#options.isShared) throw new Error(`another process writes to ${this.#options.file}`);
+    const handle = await openAt(this.#options);
+    await this.#handle.close();
+    this.#handle = handle;
+    this.#length = (await handle.stat()).size;
+    this.#isTorn = false;
+    this.#part += 1;
+    await this.#begin();
+  }
+}
+
+/** Renames each file to the next number. The oldest one is overwritten. */
+async function shift({ file, maxFiles }: RotatedFileOptions): Promise<void> {
+  for (let number = maxFiles - 1; number >= 1; number -= 1) {
+    const younger = number === 1 ? file : `${file}.${number - 1}`;
+    if ((await statOf(younger)) !== undefined) await rename(younger, `${file}.${number}`);
+  }
+}
+
+async function openAt({ file, isShared }: RotatedFileOptions): Promise<FileHandle> {
+  return await open(file, O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | (isShared ? 0 : O_EXCL), 0o600);
+}
+
+interface Place {
+  readonly ino: number;
+  readonly dev: number;
+}
+
+async function statOf(file: string): Promise<Place | undefined> {
+  return await stat(file).catch(() => undefined);
+}
+
+function isSame(one: Place | undefined, other: Place): boolean {
+  return one?.ino === other.ino && one.dev === other.dev;
+}

@@ -1,0 +1,72 @@
+import { isUtf8 } from 'node:buffer';
+import { isRecord } from '../json/is-record.js';
+import { readText, type Span, toBytes } from '../json/json-text.js';
+import { parseJson } from '../json/parse-json.js';
+import { splice } from '../json/splice.js';
+import { createScan, type Envelope, messagesOf } from '../mcp/envelope.js';
+
+const scan = createScan(isUtf8);
+
+/** The messages of one line: those of a batch, or one, or none if the text is no message. */
+export function messagesIn(text: string): readonly Envelope[] {
+  const scanned = scan(toBytes(text));
+  if (scanned.kind !== 'rejected') return [scanned];
+  return scanned.reason === 'batch'
+    ? messagesOf(scanned, scan).flatMap((each) => (each.kind === 'rejected' ? [] : [each]))
+    : [];
+}
+
+export function idOf({ bytes, id }: Envelope & { readonly id: Span }): string {
+  return readText(bytes, id);
+}
+
+/** The parameters of a request or a notification. */
+export function paramsOf(message: Exclude<Envelope, { kind: 'response' }>): unknown {
+  return message.params && parseJson(readText(message.bytes, message.params));
+}
+
+/** The result or the error of a response, as a value. */
+export function outcomeOf({ bytes, result, error }: Extract<Envelope, { kind: 'response' }>): unknown {
+  const read = (span: Span | undefined) => span && parseJson(readText(bytes, span));
+  return error === undefined ? { result: read(result) } : { error: read(error) };
+}
+
+/** The message with another text in the place of one of its tokens. Everything else stays as it was recorded. */
+export function withToken({ bytes, span }: Envelope, token: Span, text: string): string {
+  return Buffer.from(splice({ bytes, span, edits: [{ span: token, text: toBytes(text) }] })).toString();
+}
+
+/**
+ * What makes two requests the same: the method, and the parameters without `_meta`, in which clients put tokens and traces.
+ * The order of members does not count, nor whether parameters are empty or absent.
+ */
+export function matchKey(method: string, params: unknown): string {
+  if (!isRecord(params)) return params === undefined ? method : `${method} ${canonical(params)}`;
+  const { _meta, ...rest } = params;
+  return Object.keys(rest).length === 0 ? method : `${method} ${canonical(rest)}`;
+}
+
+/** The JSON text of a value with the members of each object in one order. */
+export function canonical(value: unknown): string {
+  if (Array.isArray(value)) return `[${value.map(canonical).join(',')}]`;
+  if (!isRecord(value)) return JSON.stringify(value) ?? 'null';
+  const members = Object.keys(value)
+    .sort()
+    .map((key) => `${JSON.stringify(key)}:${canonical(value[key])}`);
+  return `{${members.join(',')}}`;
+}
+
+/** Whether a text is the recorded one, in which secrets were replaced by `redacted`: it stands for any text. */
+export function matchesRedacted(recorded: string, text: string, redacted: string): boolean {
+  const [first = '', ...rest] = recorded.split(redacted);
+  const last = rest.pop();
+  if (last === undefined) return recorded === text;
+  if (!text.startsWith(first) || !text.endsWith(last)) return false;
+  let position = first.length;
+  for (const piece of rest) {
+    const found = text.indexOf(piece, position);
+    if (found === -1) return false;
+    position = found + piece.length;
+  }
+  return position <= text.length - last.length;
+}
