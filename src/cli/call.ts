@@ -12,7 +12,7 @@ import { RpcError } from '../jsonrpc/rpc-error.js';
 import { exposedName, splitExposedName } from '../mcp/exposed-name.js';
 import { METHODS } from '../mcp/methods.js';
 import { type CallArguments, objectOf, readArguments, toJsonObject } from './call-arguments.js';
-import { flushed, forStream, guardOutput, ProgressLine, tell } from './output.js';
+import { elapsed, flushed, forStream, guardOutput, ProgressLine, tell } from './output.js';
 import { reportFault } from './report-fault.js';
 import { chooseFrom, type Once, runOnce } from './run-once.js';
 import { runningHub } from './running-hub.js';
@@ -127,13 +127,19 @@ async function send(
   object: string,
 ): Promise<Uint8Array> {
   const meta = progressLine.isVisible ? `,"_meta":{"progressToken":${client.nextId}}` : '';
-  progressLine.show(`calling ${name}`);
+  let shown = `calling ${name}`;
+  const since = performance.now();
+  const show = () => progressLine.show(`${shown}, ${elapsed(since)}`);
+  const timer = setInterval(show, 1_000);
+  show();
   try {
     const params = `{"name":${JSON.stringify(name)},"arguments":${object}${meta}}`;
     return await client.request(METHODS.callTool, params, (progress) => {
-      progressLine.show(`calling ${name}: ${describeProgress(progress)}`);
+      shown = `calling ${name}: ${describeProgress(progress)}`;
+      show();
     });
   } finally {
+    clearInterval(timer);
     progressLine.clear();
   }
 }

@@ -6,12 +6,17 @@ import { reportStatus } from '../gateway/status/status.js';
 import type { ServerReport } from '../gateway/status/status-report.js';
 import { installedTree } from '../packages/installed-tree.js';
 import { type Diagnosis, diagnose, diagnoseTools, outputOf } from './diagnosis.js';
-import { table } from './output.js';
 import { remarksOn } from './package-remarks.js';
 import { chooseServers, type Once, runOnce } from './run-once.js';
+import { type Cell, table } from './table.js';
+import { type Look, lookOf, stateCell } from './terminal.js';
 
 /** `trunkline check`: starts every server once and reports the result. */
-export async function check(settings: GlobalOptions, names: readonly string[]): Promise<number> {
+export async function check(
+  settings: GlobalOptions,
+  names: readonly string[],
+  { isJson }: { readonly isJson: boolean },
+): Promise<number> {
   return await runOnce(
     settings,
     (config) => chooseServers(config, names),
@@ -20,14 +25,16 @@ export async function check(settings: GlobalOptions, names: readonly string[]): 
         const report = reportOn(once, server.key);
         const diagnosis = diagnose(once.config.file, server, report);
         const packageRemarks = remarksOnPackage(server, once.config.file);
-        return { report, diagnosis, unlisted: diagnoseTools(report), packageRemarks };
+        const readyAfterMs = once.starts.readyAfterMs(server.key);
+        return { server, report, diagnosis, unlisted: diagnoseTools(report), packageRemarks, readyAfterMs };
       });
-      const rows = results.map(({ report, diagnosis }, at) => {
-        const isNear = once.config.servers[at]?.package?.found?.place === 'near';
-        return toRow(report, diagnosis, isNear, once.starts.readyAfterMs(report.server));
-      });
-      const remarks = results.flatMap(toRemarks);
-      process.stdout.write(`${[table([HEAD, ...rows]), ...remarks].join('\n')}\n`);
+      const look = lookOf(process.stdout);
+      const text = isJson
+        ? JSON.stringify({ configFile: once.config.file, servers: results.map(toFacts) })
+        : [table([HEAD, ...results.map((result) => toRow(result, look))], look), ...results.flatMap(toRemarks)].join(
+            '\n',
+          );
+      process.stdout.write(`${text}\n`);
       const isFine = results.every(({ diagnosis, unlisted }) => diagnosis === undefined && unlisted === undefined);
       return isFine ? EXIT.ok : EXIT.failed;
     },
@@ -35,12 +42,14 @@ export async function check(settings: GlobalOptions, names: readonly string[]): 
 }
 
 interface Result {
+  readonly server: ServerConfig;
   readonly report: ServerReport;
   readonly diagnosis: Diagnosis | undefined;
   /** Why the server does not list its tools, although it is ready. */
   readonly unlisted: Diagnosis | undefined;
   /** Why the package of the server may not work. */
   readonly packageRemarks: readonly string[];
+  readonly readyAfterMs: number | undefined;
 }
 
 const HEAD = ['SERVER', 'STATE', 'VERSION', 'PROTOCOL', 'READY AFTER', 'TOOLS', 'QUARANTINED', 'DENIED'];
@@ -51,20 +60,43 @@ function reportOn({ composition }: Once, key: string): ServerReport {
   return report;
 }
 
+/** What `--json` prints about one server. What is not known is null. */
+function toFacts({ report, diagnosis, unlisted, packageRemarks, readyAfterMs }: Result) {
+  const { server, packageVersion, protocolVersion, tools } = report;
+  const fault = diagnosis ?? unlisted;
+  const isListed = fault === undefined;
+  return {
+    server,
+    state: stateOf(report, diagnosis),
+    packageVersion,
+    protocolVersion: diagnosis === undefined ? protocolVersion : null,
+    readyAfterMs: diagnosis === undefined && readyAfterMs !== undefined ? Math.round(readyAfterMs) : null,
+    tools: isListed ? tools.exposed : null,
+    quarantined: isListed ? tools.quarantined : null,
+    denied: isListed ? tools.denied : null,
+    problem: fault?.reason ?? null,
+    advice: fault?.hint ?? null,
+    output: fault === undefined ? [] : outputOf(report),
+    remarks: [...packageRemarks, ...(fault === undefined ? remarksOnLists(report) : [])],
+  };
+}
+
+function stateOf({ state }: ServerReport, diagnosis: Diagnosis | undefined): 'ready' | 'failed' | 'misconfigured' {
+  if (diagnosis === undefined) return 'ready';
+  return state === 'misconfigured' ? state : 'failed';
+}
+
 /** A version that is not in `node_modules` is the one in the lock file. */
-function toRow(
-  { server, state, packageVersion, protocolVersion, tools }: ServerReport,
-  diagnosis: Diagnosis | undefined,
-  isNear: boolean,
-  readyAfterMs: number | undefined,
-): string[] {
+function toRow({ server: config, report, diagnosis, readyAfterMs }: Result, look: Look): Cell[] {
+  const { server, packageVersion, protocolVersion, tools } = report;
+  const isNear = config.package?.found?.place === 'near';
   const version = packageVersion === null ? '-' : `${packageVersion}${isNear ? ' (node_modules)' : ''}`;
-  if (diagnosis !== undefined)
-    return [server, state === 'misconfigured' ? state : 'failed', version, '-', '-', '-', '-', '-'];
+  const state = stateCell(stateOf(report, diagnosis), look);
+  if (diagnosis !== undefined) return [server, state, version, '-', '-', '-', '-', '-'];
   // The entries of a list that fails are those of an earlier run.
   const isKnown = tools.failure === null;
   const counts = [tools.exposed, tools.quarantined, tools.denied].map(({ length }) => (isKnown ? String(length) : '-'));
-  return [server, 'ready', version, protocolVersion ?? '-', `${Math.round(readyAfterMs ?? 0)} ms`, ...counts];
+  return [server, state, version, protocolVersion ?? '-', `${Math.round(readyAfterMs ?? 0)} ms`, ...counts];
 }
 
 function remarksOnPackage({ package: used }: ServerConfig, configFile: string): string[] {
@@ -74,29 +106,35 @@ function remarksOnPackage({ package: used }: ServerConfig, configFile: string): 
 
 /** The lines below the table about one server. */
 function toRemarks({ report, diagnosis, unlisted, packageRemarks }: Result): string[] {
-  const { server, tools, prompts, resources, resourceTemplates, dropped } = report;
+  const { server } = report;
   const onPackage = packageRemarks.map((remark) => `  ${remark}`);
   const fault = diagnosis ?? unlisted;
   if (fault !== undefined) {
     const output = outputOf(report).filter((line) => line !== fault.reason);
     return ['', `${server}: ${fault.reason}`, ...output.map((line) => `  | ${line}`), `  ${fault.hint}`, ...onPackage];
   }
+  const remarks = [...remarksOnLists(report).map((remark) => `  ${remark}`), ...onPackage];
+  return remarks.length === 0 ? [] : ['', `${server}:`, ...remarks];
+}
+
+/** What is worth knowing about the lists and the output of a server that works. */
+function remarksOnLists(report: ServerReport): string[] {
+  const { tools, prompts, resources, resourceTemplates, dropped } = report;
   const junk = dropped.junk ?? 0;
   const failures = [prompts, resources, resourceTemplates].flatMap(({ failure }) => failure ?? []);
-  const remarks = failures.map((failure) => `  a list of it cannot be read: ${failure}`);
-  remarks.push(...tools.quarantined.map(({ name, reason }) => `  quarantined ${name}: ${reason}`));
-  if (report.approval !== null && report.advice !== '') remarks.push(`  ${report.advice}`);
-  if (tools.truncated !== null) remarks.push(`  its list of tools is incomplete: ${tools.truncated}`);
+  const remarks = failures.map((failure) => `a list of it cannot be read: ${failure}`);
+  remarks.push(...tools.quarantined.map(({ name, reason }) => `quarantined ${name}: ${reason}`));
+  if (report.approval !== null && report.advice !== '') remarks.push(report.advice);
+  if (tools.truncated !== null) remarks.push(`its list of tools is incomplete: ${tools.truncated}`);
   if (tools.hiding.length > 0) {
     remarks.push(
-      `  the descriptions of these tools contain invisible characters, which a model reads: ${tools.hiding.join(', ')}`,
+      `the descriptions of these tools contain invisible characters, which a model reads: ${tools.hiding.join(', ')}`,
     );
   }
   if (junk > 0) {
     remarks.push(
-      `  skipped ${junk} ${junk === 1 ? 'line' : 'lines'} of its stdout, which must have MCP messages only; it should log to stderr`,
+      `skipped ${junk} ${junk === 1 ? 'line' : 'lines'} of its stdout, which must have MCP messages only; it should log to stderr`,
     );
   }
-  remarks.push(...onPackage);
-  return remarks.length === 0 ? [] : ['', `${server}:`, ...remarks];
+  return remarks;
 }

@@ -1,18 +1,26 @@
 import { type Argument, type Command, Help, type Option } from 'commander';
 import type { CliCommand } from './command.js';
+import { type Look, paint } from './terminal.js';
 
 /** The most columns of a line that is easy to read. */
 const MAX_WIDTH = 100;
+const DEFAULT_WIDTH = 80;
 
 /** The text of `--help`: usage, description, commands, options, examples and exit codes. */
-export function helpText(command: CliCommand, width = process.stdout.columns || 80): string {
-  const help = new CommandHelp();
-  help.helpWidth = Math.min(width, MAX_WIDTH);
+export function helpText(command: CliCommand, look: Look): string {
+  const help = new CommandHelp(look);
+  help.helpWidth = Math.min(look.width ?? DEFAULT_WIDTH, MAX_WIDTH);
   return help.formatHelp(command, help);
 }
 
 class CommandHelp extends Help {
   override showGlobalOptions = true;
+  readonly #look: Look;
+
+  constructor(look: Look) {
+    super();
+    this.#look = look;
+  }
 
   override formatHelp(command: CliCommand, helper: Help): string {
     const termWidth = this.padWidth(command, helper);
@@ -42,7 +50,10 @@ class CommandHelp extends Help {
       ...(command.examples.length === 0 ? [] : [['Examples:', ...command.examples.map((line) => `  ${line}`)]]),
       EXIT_CODES,
     ];
-    return sections.map((lines) => lines.join('\n')).join('\n\n');
+    // Every section but the usage and the description begins with a heading.
+    const [usage = [], about = [], ...headed] = sections;
+    const styled = headed.map(([heading = '', ...lines]) => [paint(this.#look, 'bold', heading), ...lines]);
+    return [usage, about, ...styled].map((lines) => lines.join('\n')).join('\n\n');
   }
 
   override commandUsage(command: Command): string {

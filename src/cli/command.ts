@@ -1,6 +1,7 @@
 import { Command } from 'commander';
 import type { GlobalOptions } from '../app/global-options.js';
 import { UsageError } from '../app/usage-error.js';
+import { setQuiet } from './output.js';
 
 /** What a command gets when it runs. */
 export interface Invocation<Options> {
@@ -71,7 +72,8 @@ export class CliCommand extends Command {
 
   runs<Options>(run: (invocation: Invocation<Options>) => Promise<number>): this {
     return this.action(async () => {
-      const { config, verbose = 0, logFile } = this.optsWithGlobals();
+      const { config, verbose = 0, logFile, quiet = false } = this.optsWithGlobals();
+      setQuiet(quiet);
       const settings: GlobalOptions = { config, verbosity: verbose, logFile };
       const { args, root } = this;
       root.exitCode = await run({ settings, words: args, options: this.opts<Partial<Options>>(), program: root });

@@ -3,7 +3,8 @@ import type { GlobalOptions } from '../app/global-options.js';
 import { VERSION } from '../version.js';
 import { describeHubs, withHub } from './hub-access.js';
 import { hubText, processText } from './hub-text.js';
-import { print, tell } from './output.js';
+import { note, print } from './output.js';
+import { lookOf } from './terminal.js';
 
 /** `trunkline hub status`: which hub runs, and whether earlier ones still drain. */
 export async function hubStatus(options: GlobalOptions, isJson: boolean): Promise<number> {
@@ -18,7 +19,7 @@ export async function hubStatus(options: GlobalOptions, isJson: boolean): Promis
 export async function ps(options: GlobalOptions, isJson: boolean): Promise<number> {
   return await withHub(options, async (reached) => {
     const facts = await describeHubs(reached, true);
-    await print(isJson ? JSON.stringify(facts) : processText(facts));
+    await print(isJson ? JSON.stringify(facts) : processText(facts, lookOf(process.stdout)));
     return EXIT.ok;
   });
 }
@@ -27,7 +28,7 @@ export async function ps(options: GlobalOptions, isJson: boolean): Promise<numbe
 export async function restartServer(options: GlobalOptions, server: string): Promise<number> {
   return await withHub(options, async ({ control }) => {
     await control.request('restart', { server });
-    tell(
+    note(
       `Server "${server}" is being restarted. Its calls in flight fail. \`trunkline status\` shows when it is ready.`,
     );
     return EXIT.ok;

@@ -9,20 +9,20 @@ import { hubNumbers } from '../hub/place.js';
 import { endHubProcess } from '../process/end-hub-process.js';
 import { withHub } from './hub-access.js';
 import { REFUSED, silentText } from './hub-text.js';
-import { tell } from './output.js';
+import { note, tell, waiting } from './output.js';
 
 /** `trunkline hub stop`: ends the hub of the configuration, and the earlier ones that still drain. */
 export async function stopHub(options: GlobalOptions): Promise<number> {
   const { configFile, folder } = findHubSite(options);
   const outcomes = await stopAllOf(folder);
-  if (outcomes.length === 0) tell(`No hub runs for ${configFile}, so there is nothing to stop.`);
+  if (outcomes.length === 0) note(`No hub runs for ${configFile}, so there is nothing to stop.`);
   return outcomes.every(Boolean) ? EXIT.ok : EXIT.failed;
 }
 
 /** `trunkline stop --all`: ends every hub of this user, whatever its configuration. */
 export async function stopEveryHub(): Promise<number> {
   const outcomes = await Promise.all(allHubs().map(stopAllOf));
-  if (outcomes.flat().length === 0) tell('No hub of yours runs, so there is nothing to stop.');
+  if (outcomes.flat().length === 0) note('No hub of yours runs, so there is nothing to stop.');
   return outcomes.flat().every(Boolean) ? EXIT.ok : EXIT.failed;
 }
 
@@ -44,8 +44,8 @@ async function stopOne(folder: string, number: number): Promise<boolean | undefi
   const { configFile } = await describe(control);
   const { clients } = (await control.request('stop')) as { clients: number };
   // Its process ends after those of its servers.
-  await control.closed;
-  tell(`Stopped the hub of ${configFile} (pid ${control.pid}) and its servers.${whatClientsDo(clients)}`);
+  await waiting(`waiting for the end of the hub (pid ${control.pid}) and its servers`, control.closed);
+  note(`Stopped the hub of ${configFile} (pid ${control.pid}) and its servers.${whatClientsDo(clients)}`);
   return true;
 }
 
@@ -73,16 +73,16 @@ export async function restartHub(options: GlobalOptions): Promise<number> {
     if (clients.length === 0) {
       await control.request('stop');
       await control.closed;
-      tell(`Stopped the hub (pid ${pid}), which had no client. The next client that connects starts another one.`);
+      note(`Stopped the hub (pid ${pid}), which had no client. The next client that connects starts another one.`);
       return EXIT.ok;
     }
-    const next = await startNext(options, site, control);
+    const next = await waiting('starting another hub', startNext(options, site, control));
     if (next === undefined) {
       tell('trunkline: The new hub did not start, so the clients stay at the old one. `trunkline logs` says why.');
       return EXIT.failed;
     }
     const { clients: moving } = (await control.request('move')) as { clients: number };
-    tell(
+    note(
       `A new hub (pid ${next.pid}, version ${next.version}) serves from now on. The old one (pid ${pid}) ends when nothing is in flight for its ${plural(moving, 'client')}.`,
     );
     return EXIT.ok;

@@ -3,7 +3,8 @@ import type { ProcessReport } from '../gateway/status/process-list.js';
 import { duration, plural } from '../gateway/status/server-text.js';
 import { describeBytes } from '../json/describe-bytes.js';
 import { printable } from '../json/printable.js';
-import { table } from './output.js';
+import { type Cell, table } from './table.js';
+import { type Look, PLAIN, stateCell } from './terminal.js';
 
 export interface HubFacts {
   readonly hub: HubDescription;
@@ -33,10 +34,10 @@ export function hubText({ hub, draining }: HubFacts, version: string): string {
 const NOT_STARTED = 'none yet: the hub waits for its first client';
 
 /** Text of `trunkline ps`. */
-export function processText({ hub, draining }: HubFacts): string {
+export function processText({ hub, draining }: HubFacts, look: Look = PLAIN): string {
   const hubs = [hub, ...draining];
-  const sections = [
-    table([
+  const sections: Cell[][][] = [
+    [
       ['HUB', 'VERSION', 'UP', 'CONFIGURATION'],
       ...hubs.map((each) => [
         String(each.pid),
@@ -44,17 +45,17 @@ export function processText({ hub, draining }: HubFacts): string {
         duration(each.uptimeSeconds),
         each === hub ? each.configFile : 'an earlier hub, which still serves clients',
       ]),
-    ]),
-    table([
+    ],
+    [
       ['CLIENT', 'VERSION', 'PID', 'ATTACHED FOR', 'IN FLIGHT'],
       ...hubs.flatMap(({ clients }) => clients.map(clientRow)),
-    ]),
-    table([
+    ],
+    [
       ['SERVER', 'STATE', 'PID', 'MEMORY', 'CPU', 'PROCESSES', 'CALLS', 'CLIENTS'],
-      ...hubs.flatMap(({ servers }) => servers.map(serverRow)),
-    ]),
+      ...hubs.flatMap(({ servers }) => servers.map((server) => serverRow(server, look))),
+    ],
   ];
-  return sections.join('\n\n');
+  return sections.map((rows) => table(rows, look)).join('\n\n');
 }
 
 function clientRow({ name, version, pid, uptimeSeconds, inFlight }: ClientDescription): string[] {
@@ -62,10 +63,11 @@ function clientRow({ name, version, pid, uptimeSeconds, inFlight }: ClientDescri
   return [...told, String(pid), duration(uptimeSeconds), String(inFlight)];
 }
 
-function serverRow({ id, state, pid, memoryBytes, cpuPercent, processes, calls, clients }: ProcessReport): string[] {
+function serverRow(server: ProcessReport, look: Look): Cell[] {
+  const { id, state, pid, memoryBytes, cpuPercent, processes, calls, clients } = server;
   return [
     id,
-    state,
+    stateCell(state, look),
     orUnknown(pid),
     memoryBytes === null ? UNKNOWN : describeBytes(memoryBytes),
     cpuPercent === null ? UNKNOWN : `${cpuPercent} %`,

@@ -3,14 +3,20 @@ import type { GlobalOptions } from '../app/global-options.js';
 import { causeLines } from '../observe/cause-lines.js';
 import { installedTree, storedTree } from '../packages/installed-tree.js';
 import { InstallFault } from '../packages/package-installer.js';
-import { forStream, table, tell } from './output.js';
+import { forStream, tell, waiting } from './output.js';
 import { listRemarks, lookUpNewest, remarksOn } from './package-remarks.js';
 import { type PackagedServer, type PackageWork, workOnPackages } from './package-work.js';
 import { chooseServers } from './run-once.js';
 import { progressBar } from './start-progress.js';
+import { type Cell, table } from './table.js';
+import { lookOf } from './terminal.js';
 
 /** `trunkline install`: installs missing packages and reports the result for each server. */
-export async function install(settings: GlobalOptions, names: readonly string[]): Promise<number> {
+export async function install(
+  settings: GlobalOptions,
+  names: readonly string[],
+  { isJson }: { readonly isJson: boolean },
+): Promise<number> {
   return await workOnPackages(
     settings,
     (config) => chooseServers(config, names),
@@ -18,10 +24,8 @@ export async function install(settings: GlobalOptions, names: readonly string[])
       const results: Result[] = [];
       for (const [index, server] of work.servers.entries()) results.push(await installOne(server, index, work));
       work.progressLine.clear();
-      const rows = results.map(({ server, outcome }) => [server.key, server.package.request.shown, outcome]);
-      const remarks = listRemarks(results.map(({ server, remarks = [] }) => ({ key: server.key, remarks })));
-      const text = `${table([['SERVER', 'PACKAGE', 'RESULT'], ...rows])}\n${remarks}`;
-      process.stdout.write(forStream(text, process.stdout));
+      const text = isJson ? `${JSON.stringify({ servers: results.map(toFacts) })}\n` : describe(results);
+      process.stdout.write(text);
       for (const { fault } of results) if (fault !== undefined) reportInstallFault(fault, work);
       return results.some(({ fault }) => fault !== undefined) ? EXIT.failed : EXIT.ok;
     },
@@ -40,29 +44,56 @@ const MAX_ERROR_LINES = 8;
 
 interface Result {
   readonly server: PackagedServer;
-  readonly outcome: string;
+  readonly result: 'installed' | 'present' | 'near' | 'failed';
+  readonly version?: string | undefined;
   /** Why the installed package may not work. */
   readonly remarks?: readonly string[];
   readonly fault?: InstallFault;
 }
 
+/** What `--json` prints about one server. */
+function toFacts({ server, result, version = undefined, remarks = [], fault }: Result) {
+  const facts = { server: server.key, package: server.package.request.shown, result, version: version ?? null };
+  return { ...facts, remarks, failure: fault?.message ?? null };
+}
+
+function describe(results: readonly Result[]): string {
+  const look = lookOf(process.stdout);
+  const rows = results.map(({ server, ...result }): Cell[] => [
+    server.key,
+    server.package.request.shown,
+    { text: OUTCOMES[result.result](result.version), format: result.result === 'failed' ? 'red' : undefined },
+  ]);
+  const remarks = listRemarks(results.map(({ server, remarks = [] }) => ({ key: server.key, remarks })));
+  return `${table([['SERVER', 'PACKAGE', 'RESULT'], ...rows], look)}\n${forStream(remarks, process.stdout)}`;
+}
+
+const OUTCOMES = {
+  installed: (version = '') => `installed ${version}`,
+  present: (version = '') => `already installed: ${version}`,
+  near: (version = 'some version') => `${version} is in node_modules, which takes precedence`,
+  failed: () => 'failed',
+};
+
 async function installOne(server: PackagedServer, index: number, work: PackageWork): Promise<Result> {
   const { servers, installer, places, progressLine, ending } = work;
   const { request, found } = server.package;
   if (found?.place === 'near') {
-    const outcome = `${found.version ?? 'some version'} is in node_modules, which takes precedence`;
-    return { server, outcome, remarks: remarksOn(request, installedTree(request, found, places)) };
+    const remarks = remarksOn(request, installedTree(request, found, places));
+    return { server, result: 'near', version: found.version, remarks };
   }
-  progressLine.show(`${progressBar(index, servers.length)} ${index} of ${servers.length}; installing ${request.shown}`);
+  const progress = `${progressBar(index, servers.length)} ${index} of ${servers.length}; installing ${request.shown}`;
+  progressLine.show(progress);
   try {
-    const { locked, isNew } = await installer.obtain(request, ending);
-    const outcome = `${isNew ? 'installed' : 'already installed:'} ${locked.version}`;
+    const { locked, isNew } = await waiting(progress, installer.obtain(request, ending), progressLine);
+    const [result, { version }] = [isNew ? ('installed' as const) : ('present' as const), locked];
     const isNewestWanted = isNew && request.version === undefined;
     const onNewest = isNewestWanted ? await lookUpNewest(request, locked.version, work) : undefined;
     const onInstalled = remarksOn(request, storedTree(request, locked, places));
-    return { server, outcome, remarks: onNewest === undefined ? onInstalled : [onNewest, ...onInstalled] };
+    const remarks = onNewest === undefined ? onInstalled : [onNewest, ...onInstalled];
+    return { server, result, version, remarks };
   } catch (error) {
     if (!(error instanceof InstallFault)) throw error;
-    return { server, outcome: 'failed', fault: error };
+    return { server, result: 'failed', fault: error };
   }
 }

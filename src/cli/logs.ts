@@ -14,15 +14,18 @@ import { didYouMean, suggest } from '../json/suggest.js';
 import { MAX_LOG_FILES } from '../observe/log-file.js';
 import { toText } from '../observe/log-text.js';
 import { print, tell } from './output.js';
+import { colorOf, type Look, lookOf, paint } from './terminal.js';
 
 export interface LogsOptions {
   /** Shows only what concerns this server. */
   readonly server: string | undefined;
   readonly isFollowed: boolean;
+  /** Prints records as JSON, also on a terminal. */
+  readonly isJson: boolean;
 }
 
 /** `trunkline logs`: prints the log of the hub, which outlives it, and the last output of a server. */
-export async function logs(options: GlobalOptions, { server, isFollowed }: LogsOptions): Promise<number> {
+export async function logs(options: GlobalOptions, { server, isFollowed, isJson }: LogsOptions): Promise<number> {
   const site = findHubSite(options);
   const known = await askHub(site.folder, server);
   const file = known?.logFile ?? site.logFile;
@@ -30,12 +33,12 @@ export async function logs(options: GlobalOptions, { server, isFollowed }: LogsO
     tell(`There is no log at ${file} yet: no hub of ${site.configFile} has written anything. A client starts the hub.`);
     return known === undefined ? EXIT.noHub : EXIT.ok;
   }
-  const isTerminal = process.stdout.isTTY === true;
+  const look = isJson || process.stdout.isTTY !== true ? undefined : lookOf(process.stdout);
   // `head` closes its end early.
   process.stdout.once('error', () => process.exit(EXIT.ok));
-  for (const text of outputText(known?.output ?? [], server ?? '', isTerminal)) await print(text);
+  for (const text of outputText(known?.output ?? [], server ?? '', look !== undefined)) await print(text);
   for await (const line of logLines({ file, maxFiles: MAX_LOG_FILES, isFollowed })) {
-    const text = logText(line, server, isTerminal);
+    const text = logText(line, server, look);
     if (text !== undefined) await print(text);
   }
   return EXIT.ok;
@@ -77,12 +80,25 @@ export function outputText(lines: readonly string[], server: string, isTerminal:
   return lines.length === 0 ? [] : [`The last output of ${server}:`, ...lines.map((line) => `  | ${line}`), ''];
 }
 
-/** A line of the log for stdout: text on a terminal, the record as it is elsewhere. `undefined` if it is not wanted. */
-export function logText(line: string, server: string | undefined, isTerminal: boolean): string | undefined {
+/**
+ * A line of the log for stdout: text for a terminal, with each server in a color of its own; the record as it is without
+ * a look. `undefined` if it is not wanted.
+ */
+export function logText(line: string, server: string | undefined, look: Look | undefined): string | undefined {
   const record = parseJson(line);
   if (server !== undefined && !(isRecord(record) && isOf(server, record.server))) return undefined;
-  if (!isTerminal) return line;
-  return isRecord(record) && record.time !== undefined ? toText(record).trimEnd() : printable(line);
+  if (look === undefined) return line;
+  if (!isRecord(record) || record.time === undefined) return printable(line);
+  const text = toText(record).trimEnd();
+  const { server: named } = record;
+  if (typeof named !== 'string') return text;
+  // The name comes first after the time and the level.
+  return text.replace(`${printable(named)}: `, (name) => paint(look, colorOf(keyOf(named)), name));
+}
+
+/** The key of a server, of which its instances have the same color. */
+function keyOf(instance: string): string {
+  return instance.replace(/~\d+$/, '');
 }
 
 /** Instances of one server are called `KEY`, `KEY~2`, `KEY~3`. */

@@ -7,16 +7,18 @@ import { installedTree } from '../packages/installed-tree.js';
 import { NpmFault, newestOf, type PublishedVersions } from '../packages/npm-client.js';
 import { fitsNode, nodeRangeIn } from '../packages/package-needs.js';
 import type { PackageRequest } from '../supervision/child-spec.js';
-import { forStream, table, tell } from './output.js';
+import { elapsed, forStream, tell } from './output.js';
 import { listRemarks, remarkOnNewest, remarksOn } from './package-remarks.js';
 import { workOnPackages } from './package-work.js';
 import { progressBar } from './start-progress.js';
+import { type Cell, table } from './table.js';
+import { lookOf } from './terminal.js';
 
 /** Each lookup is a process of npm. */
 const CONCURRENCY = 4;
 
 /** `trunkline outdated`: lists the installed, the newest accepted and the newest version of each package. */
-export async function outdated(settings: GlobalOptions): Promise<number> {
+export async function outdated(settings: GlobalOptions, { isJson }: { readonly isJson: boolean }): Promise<number> {
   return await workOnPackages(
     settings,
     ({ servers }) => servers,
@@ -26,6 +28,7 @@ export async function outdated(settings: GlobalOptions): Promise<number> {
       const faults: string[] = [];
       const queue = new PQueue({ concurrency: CONCURRENCY });
       let done = 0;
+      const since = performance.now();
       const lookUp = async (request: PackageRequest) => {
         const { name } = request;
         try {
@@ -35,30 +38,54 @@ export async function outdated(settings: GlobalOptions): Promise<number> {
           faults.push(`trunkline: cannot look up the versions of ${name}: ${error.message}`);
         }
         done += 1;
-        progressLine.show(`${progressBar(done, requests.size)} ${done} of ${requests.size} looked up`);
+        progressLine.show(
+          `${progressBar(done, requests.size)} ${done} of ${requests.size} looked up, ${elapsed(since)}`,
+        );
       };
       await queue.addAll([...requests.values()].map((request) => () => lookUp(request)));
       progressLine.clear();
-      const rows = servers.map(({ key, package: { request, found } }) => {
-        const place = found === undefined ? 'not installed' : found.place === 'near' ? 'node_modules' : 'store';
-        const versions = published.get(request.name);
-        const [wanted, newest] =
-          versions === undefined ? [] : [newestAccepted(request, versions), versions.tags.latest];
-        return [key, request.shown, found?.version ?? '-', wanted ?? '?', newest ?? '?', place];
-      });
-      const text = table([['SERVER', 'PACKAGE', 'INSTALLED', 'WANTED', 'NEWEST', 'WHERE'], ...rows]);
-      const remarks = servers.map(({ key, package: { request, found } }) => {
+      const facts = servers.map(({ key, package: { request, found } }): PackageFacts => {
         const versions = published.get(request.name);
         const known = versions && newestOf(versions);
         const onNewest = known && remarkOnNewest(request, known, found?.version);
         const onInstalled = remarksOn(request, installedTree(request, found, places));
-        return { key, remarks: onNewest === undefined ? onInstalled : [onNewest, ...onInstalled] };
+        return {
+          server: key,
+          package: request.shown,
+          installed: found?.version ?? null,
+          wanted: (versions && newestAccepted(request, versions)) ?? null,
+          newest: versions?.tags.latest ?? null,
+          where: found === undefined ? null : found.place === 'near' ? 'node_modules' : 'store',
+          remarks: onNewest === undefined ? onInstalled : [onNewest, ...onInstalled],
+        };
       });
-      process.stdout.write(forStream(`${text}\n${listRemarks(remarks)}`, process.stdout));
+      process.stdout.write(isJson ? `${JSON.stringify({ servers: facts })}\n` : describe(facts));
       for (const fault of faults) tell(fault);
       return faults.length > 0 ? EXIT.failed : EXIT.ok;
     },
   );
+}
+
+/** What `--json` prints about one server. What is not known is null. */
+interface PackageFacts {
+  readonly server: string;
+  readonly package: string;
+  readonly installed: string | null;
+  readonly wanted: string | null;
+  readonly newest: string | null;
+  readonly where: 'node_modules' | 'store' | null;
+  readonly remarks: readonly string[];
+}
+
+function describe(servers: readonly PackageFacts[]): string {
+  const rows = servers.map(({ server, package: shown, installed, wanted, newest, where }): Cell[] => {
+    const isBehind = wanted !== null && installed !== null && wanted !== installed;
+    const accepted: Cell = { text: wanted ?? '?', format: isBehind ? 'yellow' : undefined };
+    return [server, shown, installed ?? '-', accepted, newest ?? '?', where ?? 'not installed'];
+  });
+  const head = ['SERVER', 'PACKAGE', 'INSTALLED', 'WANTED', 'NEWEST', 'WHERE'];
+  const remarks = listRemarks(servers.map((each) => ({ key: each.server, remarks: each.remarks })));
+  return `${table([head, ...rows], lookOf(process.stdout))}\n${forStream(remarks, process.stdout)}`;
 }
 
 /** The version that `trunkline update` would install, by the rules of npm: the tag `latest` goes first if it is in the range. */

@@ -1,11 +1,22 @@
 import type { WriteStream } from 'node:tty';
 import cliTruncate from 'cli-truncate';
-import stringWidth from 'string-width';
 import { printable, printableLines } from '../json/printable.js';
 
 /** Writes lines for the user to stderr. Control and invisible characters are escaped. */
 export function tell(text: string): void {
   process.stderr.write(`${printableLines(text)}\n`);
+}
+
+let isQuiet = false;
+
+/** With `--quiet`, only results, warnings and failures are written. Set once, before a command runs. */
+export function setQuiet(quiet: boolean): void {
+  isQuiet = quiet;
+}
+
+/** Tells the user that all went well, unless that is not wanted. */
+export function note(text: string): void {
+  if (!isQuiet) tell(text);
 }
 
 /**
@@ -46,31 +57,13 @@ export function forStream(text: string, { isTTY }: { readonly isTTY?: boolean })
   return isTTY ? printableLines(text) : text;
 }
 
-/** Aligns columns, two spaces apart. */
-export function table(rows: readonly (readonly string[])[]): string {
-  const widths: number[] = [];
-  for (const row of rows) {
-    row.forEach((cell, column) => {
-      widths[column] = Math.max(widths[column] ?? 0, stringWidth(cell));
-    });
-  }
-  return rows.map((row) => formatRow(row, widths)).join('\n');
-}
-
-function formatRow(row: readonly string[], widths: readonly number[]): string {
-  return row
-    .map((cell, column) => cell + ' '.repeat((widths[column] ?? 0) - stringWidth(cell)))
-    .join('  ')
-    .trimEnd();
-}
-
 /** A line on a terminal that is overwritten with each update and cleared at the end. Does nothing without a terminal. */
 export class ProgressLine {
   readonly #stream: WriteStream | undefined;
   #isShown = false;
 
   constructor(stream: NodeJS.WriteStream & { isTTY?: boolean }) {
-    this.#stream = stream.isTTY ? stream : undefined;
+    this.#stream = stream.isTTY && !isQuiet ? stream : undefined;
   }
 
   get isVisible(): boolean {
@@ -87,4 +80,21 @@ export class ProgressLine {
     if (this.#isShown) this.#stream?.write('\r\x1b[K');
     this.#isShown = false;
   }
+}
+
+/** Shows on a terminal what is being waited for, and for how long, from the first second on. */
+export async function waiting<T>(what: string, work: Promise<T>, line = new ProgressLine(process.stderr)): Promise<T> {
+  const since = performance.now();
+  const timer = setInterval(() => line.show(`${what}, ${elapsed(since)}`), 1_000);
+  try {
+    return await work;
+  } finally {
+    clearInterval(timer);
+    line.clear();
+  }
+}
+
+/** The time since `since`, as `12 s`. */
+export function elapsed(since: number): string {
+  return `${Math.round((performance.now() - since) / 1_000)} s`;
 }

@@ -27,6 +27,7 @@ import { tokenCommand } from './commands/token.js';
 import { toolsCommand } from './commands/tools.js';
 import { updateCommand } from './commands/update.js';
 import { print } from './output.js';
+import { lookOf } from './terminal.js';
 
 /** All commands, in the order of the overview. Each is one file in `commands`. */
 const COMMANDS: readonly DefineCommand[] = [
@@ -49,6 +50,7 @@ Without --config, Trunkline uses the file named by the variable TRUNKLINE_CONFIG
     .option('-c, --config <FILE>', 'use this configuration')
     .option('-v, --verbose', 'log events to stderr; -vv logs everything', (_, earlier: number) => earlier + 1, 0)
     .option('--log-file <FILE>', 'append the log to this file instead')
+    .option('-q, --quiet', 'print results and failures only: no progress, and nothing about success')
     .option('--version', 'print the version')
     .option('-h, --help', 'print this help')
     .example('trunkline check', 'trunkline tools files', 'trunkline call files.read_text_file path=notes.txt')
@@ -66,7 +68,7 @@ export async function runProgram(args: readonly string[]): Promise<number> {
   const program = createProgram();
   const line = readCommandLine(program, args);
   if (line.isVersionWanted || line.isHelpWanted) {
-    await print(line.isVersionWanted ? VERSION : helpText(line.command));
+    await print(line.isVersionWanted ? VERSION : helpText(line.command, lookOf(process.stdout)));
     return 0;
   }
   try {

@@ -3,7 +3,7 @@ import { UsageError } from '../app/usage-error.js';
 import { jsonSchemaText } from '../config/json-schema.js';
 import { errorCode } from '../errors/error-text.js';
 import { replaceFile } from '../files/whole-file.js';
-import { tell } from './output.js';
+import { note } from './output.js';
 
 /**
  * `trunkline schema`: returns the JSON Schema of the configuration, or writes it to a file and says how to refer to it.
@@ -19,7 +19,7 @@ export async function schema(out: string | undefined): Promise<string | undefine
       cause,
     });
   }
-  tell(`Wrote ${file}. For completion in your editor, make this the first line of trunkline.yaml:`);
-  tell(`  # yaml-language-server: $schema=${file}`);
+  note(`Wrote ${file}. For completion in your editor, make this the first line of trunkline.yaml:`);
+  note(`  # yaml-language-server: $schema=${file}`);
   return undefined;
 }

@@ -1,5 +1,5 @@
 import type { ChildSnapshot } from '../supervision/child-state.js';
-import type { ProgressLine } from './output.js';
+import { elapsed, type ProgressLine } from './output.js';
 
 /** Shows on a terminal how many servers have started, and which package is being installed for how long. */
 export class StartProgress {
@@ -7,6 +7,7 @@ export class StartProgress {
   readonly #total: number;
   readonly #installing = new Map<string, { readonly shown: string; readonly since: number }>();
   readonly #timer: NodeJS.Timeout;
+  readonly #since = performance.now();
   #pending: readonly string[];
 
   constructor(line: ProgressLine, keys: readonly string[]) {
@@ -44,8 +45,8 @@ export class StartProgress {
     const [first] = this.#installing.values();
     const activity =
       first === undefined
-        ? `waiting for ${this.#pending.join(', ')}`
-        : `installing ${first.shown}, ${Math.round((performance.now() - first.since) / 1000)} s`;
+        ? `waiting for ${this.#pending.join(', ')}, ${elapsed(this.#since)}`
+        : `installing ${first.shown}, ${elapsed(first.since)}`;
     this.#line.show(`${progressBar(done, this.#total)} ${done} of ${this.#total} started; ${activity}`);
   }
 }

@@ -1,5 +1,4 @@
 import type { ListToolsResult } from '@modelcontextprotocol/sdk/types.js';
-import cliTruncate from 'cli-truncate';
 import { EXIT } from '../app/exit-codes.js';
 import type { GlobalOptions } from '../app/global-options.js';
 import type { HubClientForCommand } from '../app/hub-client.js';
@@ -10,9 +9,11 @@ import { readString, readText, toBytes, visitElements, visitMembers } from '../j
 import { printable } from '../json/printable.js';
 import { LISTS } from '../mcp/lists.js';
 import { diagnose, diagnoseTools } from './diagnosis.js';
-import { forStream, print, table, tell } from './output.js';
+import { forStream, print, tell, waiting } from './output.js';
 import { chooseFrom, chooseServers, type Once, runOnce } from './run-once.js';
 import { runningHub } from './running-hub.js';
+import { table } from './table.js';
+import { lookOf } from './terminal.js';
 
 export interface ToolsOptions {
   readonly isJson: boolean;
@@ -46,7 +47,7 @@ export async function tools(
 /** The tools of the servers that run already. Those with a problem are named on stderr. */
 async function toolsOfHub(hub: HubClientForCommand, names: readonly string[], isJson: boolean): Promise<number> {
   try {
-    const result = await listAllTools(hub.client);
+    const result = await waiting('waiting for the lists of the hub', listAllTools(hub.client));
     const { servers } = await hub.report();
     const chosen = chooseFrom(
       servers.map(({ server }) => server),
@@ -139,9 +140,6 @@ function describe(result: ListToolsResult, servers: readonly ServerReport[], wit
   );
   const sections = [[['TOOL', 'SERVER', 'DESCRIPTION'], ...listed]];
   if (quarantined.length > 0) sections.push([['QUARANTINED', 'SERVER', 'REASON'], ...quarantined]);
-  return sections.map((rows) => table(rows).split('\n').map(toWidth).join('\n')).join('\n\n');
-}
-
-function toWidth(line: string): string {
-  return process.stdout.isTTY ? cliTruncate(line, process.stdout.columns || 80) : line;
+  const look = lookOf(process.stdout);
+  return sections.map((rows) => table(rows, look)).join('\n\n');
 }

@@ -54,7 +54,7 @@ export class Workplace {
   }
 
   start(args: readonly string[]): { process: ChildProcessWithoutNullStreams; finished: Promise<Finished> } {
-    const { TRUNKLINE_CONFIG: _, ...inherited } = process.env;
+    const { TRUNKLINE_CONFIG: _, FORCE_COLOR: _forced, NO_COLOR: _none, ...inherited } = process.env;
     const env = { ...inherited, HOME: this.folder, XDG_CONFIG_HOME: join(this.folder, 'none'), ...this.env };
     const child = spawn(process.execPath, [this.cli, ...args], { cwd: this.folder, env });
     const stdout: Buffer[] = [];

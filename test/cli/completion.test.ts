@@ -32,7 +32,7 @@ describe('completion', () => {
     ['approve files ', ['read', 'write']],
     ['approve files read w', ['write']],
     ['logs --fo', ['--follow']],
-    ['status --', ['--json', '--watch', '--config', '--verbose', '--log-file', '--version', '--help']],
+    ['status --', ['--json', '--watch', '--config', '--verbose', '--log-file', '--quiet', '--version', '--help']],
     ['completion ', ['bash', 'zsh', 'fish']],
     ['help hub st', ['status', 'stop']],
     ['schema --out ', []],

@@ -3,6 +3,7 @@ import type { ClientDescription, HubDescription } from '../../src/app/hub-answer
 import { hubText, processText, silentText } from '../../src/cli/hub-text.js';
 import { logText, outputText } from '../../src/cli/logs.js';
 import { withoutTimes } from '../../src/cli/status.js';
+import { PLAIN } from '../../src/cli/terminal.js';
 import type { ProcessReport } from '../../src/gateway/status/process-list.js';
 
 const CLIENT: ClientDescription = {
@@ -86,16 +87,16 @@ describe('a line of the log', () => {
     JSON.stringify({ level: 40, time: '2026-01-01T10:20:30Z', server, msg: 'it ended' });
 
   it('is shown as it is to a program, and as text on a terminal', () => {
-    expect(logText(record('files'), undefined, false)).toBe(record('files'));
-    expect(logText(record('files'), undefined, true)).toMatch(/^\d\d:\d\d:\d\d warn {2}files: it ended$/);
-    expect(logText('no \u0007record', undefined, true)).toBe('no \\u{7}record');
+    expect(logText(record('files'), undefined, undefined)).toBe(record('files'));
+    expect(logText(record('files'), undefined, PLAIN)).toMatch(/^\d\d:\d\d:\d\d warn {2}files: it ended$/);
+    expect(logText('no \u0007record', undefined, PLAIN)).toBe('no \\u{7}record');
   });
 
   it('is left out if another server is wanted; the instances of a server count as that server', () => {
-    expect(logText(record('files'), 'files', false)).toBeDefined();
-    expect(logText(record('files~2'), 'files', false)).toBeDefined();
-    expect(logText(record('files2'), 'files', false)).toBeUndefined();
-    expect(logText('no record', 'files', false)).toBeUndefined();
+    expect(logText(record('files'), 'files', undefined)).toBeDefined();
+    expect(logText(record('files~2'), 'files', undefined)).toBeDefined();
+    expect(logText(record('files2'), 'files', undefined)).toBeUndefined();
+    expect(logText('no record', 'files', undefined)).toBeUndefined();
   });
 
   it('of the output of a server is a record for a program', () => {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { forStream, ProgressLine, table } from '../../src/cli/output.js';
+import { forStream, ProgressLine } from '../../src/cli/output.js';
 
 describe('text of a server', () => {
   const text = 'one\u001b[2J\u202e\r\n\ttwo\n';
@@ -27,25 +27,5 @@ describe('a progress line', () => {
     const terminal = { isTTY: true, columns: columns + 1, write: (text: string) => written.push(text) };
     new ProgressLine(terminal as unknown as NodeJS.WriteStream).show(line);
     expect(written).toEqual([`\r\x1b[K${expected}`]);
-  });
-});
-
-describe('a table', () => {
-  it('counts the columns that a terminal needs, not the characters', () => {
-    expect(
-      table([
-        ['漢字', 'x'],
-        ['e\u0301', 'y'],
-      ]),
-    ).toBe('漢字  x\ne\u0301     y');
-  });
-
-  it('is as wide as it has to be', () => {
-    expect(
-      table([
-        ['A', 'LONG', 'C'],
-        ['aaa', 'b', ''],
-      ]),
-    ).toBe('A    LONG  C\naaa  b');
   });
 });

@@ -1,3 +1,5 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { Help } from 'commander';
 import { describe, expect, it } from 'vitest';
 import { UsageError } from '../../src/app/usage-error.js';
@@ -25,7 +27,7 @@ describe('the help', () => {
   it.each(allCommands(program).map((command) => [command.path, command] as const))(
     'of `%s` has a description, examples and exit codes, and fits into 80 columns',
     (path, command) => {
-      const text = helpText(command, 80);
+      const text = helpText(command, { width: 80, isColored: false });
       expect(command.description()).not.toBe('');
       expect(command.examples.length).toBeGreaterThan(0);
       expect(text.startsWith(`Usage: ${path.replace(' serve', ' [serve]')} `)).toBe(true);
@@ -61,12 +63,32 @@ describe('a command line', () => {
     [['hub', 'sotp'], 'none'],
     [['--confg', 'x'], 'there is no option `--confg`; did you mean `--config`?'],
     [['--jsn', 'tols'], 'there is no option `--jsn`; did you mean `--json`?'],
-    [['check', '--jso'], 'there is no option `--jso`; see `trunkline --help`'],
+    [['restart', '--jso'], 'there is no option `--jso`; see `trunkline --help`'],
     [['restart', '--follow'], '`trunkline restart` takes no `--follow`; see `trunkline restart --help`'],
     [['hub', 'status', '--all'], '`trunkline hub status` takes no `--all`; see `trunkline hub status --help`'],
     [['--http'], '`--http` needs a value; write `--http [HOST:]PORT`'],
     [['logs', '--follow=yes'], '`--follow` takes no value; write `--follow` alone'],
   ])('%j is explained', (args, message) => {
     expect(mistakeIn(...args)).toBe(message);
+  });
+});
+
+describe('the page of the commands', () => {
+  const page = readFileSync(join(import.meta.dirname, '../../docs/commands.md'), 'utf8');
+  const leaves = allCommands(program).filter(({ commands }) => commands.length === 0);
+
+  it.each(leaves.map((command) => [command.path, command] as const))(
+    'has a row for `%s` with its options',
+    (path, command) => {
+      const row = page.split('\n').find((line) => line.startsWith(`| \`${path}\` |`)) ?? '';
+      const options = [...(row.split('|').at(-2) ?? '').matchAll(/`(--[\w-]+)`/g)].map(([, option]) => option);
+      expect(options).toEqual(command.options.map(({ long }) => long));
+    },
+  );
+
+  it('has the shape of every JSON', () => {
+    const shapes = page.slice(page.indexOf('## JSON'));
+    const withJson = leaves.filter(({ options }) => options.some(({ long }) => long === '--json'));
+    for (const { path } of withJson) expect(shapes).toContain(`\`${path.replace('trunkline ', '')}\``);
   });
 });

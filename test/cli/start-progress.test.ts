@@ -45,7 +45,7 @@ describe('the progress of starts', () => {
     progress.remaining(['a']);
     progress.end();
     expect(shown()).toEqual([
-      '[--------------------] 0 of 2 started; waiting for a, b',
+      '[--------------------] 0 of 2 started; waiting for a, b, 0 s',
       '[--------------------] 0 of 2 started; installing pkg, 0 s',
       '[--------------------] 0 of 2 started; installing pkg, 1 s',
       '[--------------------] 0 of 2 started; installing pkg, 2 s',

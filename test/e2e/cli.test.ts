@@ -35,7 +35,7 @@ describe('the command line', () => {
     [['check', '--config'], '`--config` needs a value; write `--config FILE`'],
     [['--config', '-v'], '`--config` needs a value; write `--config FILE`'],
     [['tools', '--json=yes'], '`--json` takes no value; write `--json` alone'],
-    [['check', '--json'], '`trunkline check` takes no `--json`; see `trunkline check --help`'],
+    [['token', '--json'], '`trunkline token` takes no `--json`; see `trunkline token --help`'],
     [['serve', 'now'], '`trunkline serve` takes no arguments; see `trunkline serve --help`'],
     [['call'], '`trunkline call` needs the name of a tool; `trunkline tools` lists them'],
     [['help', 'tols'], 'there is no command `tols`; did you mean `tools`?'],
@@ -219,6 +219,18 @@ describe('check', () => {
     const answer = 'answered {"code":-32603,"message":"tools/list: no network"}';
     expect(stdout).toContain(`\noffline: it runs, but its tools cannot be listed: tools/list: ${answer}\n`);
     expect(stdout).toContain('calls by name still reach it');
+  });
+
+  it('prints the same as JSON', async () => {
+    place.configure({ good: { fixture: 'ok', tools: { deny: ['secret'] } }, bad: 'no-key' });
+    const { code, stdout, stderr } = await place.run(['check', '--json', '--quiet']);
+    expect({ code, stderr }).toEqual({ code: 1, stderr: '' });
+    const { configFile, servers } = JSON.parse(stdout);
+    expect(configFile).toBe(join(place.folder, 'trunkline.yaml'));
+    expect(servers).toEqual([
+      expect.objectContaining({ server: 'good', state: 'ready', denied: ['secret'], problem: null, output: [] }),
+      expect.objectContaining({ server: 'bad', state: 'failed', tools: null, output: ['Error: ACME_KEY is not set'] }),
+    ]);
   });
 
   it('accepts a banner on stdout, and mentions it', async () => {

@@ -2,6 +2,7 @@ import { type DefineCommand, GROUPS } from '../command.js';
 import { helpText } from '../command-help.js';
 import { unknownCommand } from '../command-line.js';
 import { print } from '../output.js';
+import { lookOf } from '../terminal.js';
 
 export const helpCommand: DefineCommand = (program) =>
   program
@@ -15,6 +16,6 @@ export const helpCommand: DefineCommand = (program) =>
       const { command, named } = program.find(words);
       const unknown = words[named];
       if (unknown !== undefined) throw unknownCommand(command, unknown);
-      await print(helpText(command));
+      await print(helpText(command, lookOf(process.stdout)));
       return 0;
     });

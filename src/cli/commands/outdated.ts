@@ -8,8 +8,9 @@ export const outdatedCommand: DefineCommand = (program) =>
     .description(
       "Lists the packages of all servers: the installed version, the version that `trunkline update` would install, the newest version, and whether the package is in node_modules next to the configuration or in Trunkline's own store.",
     )
-    .example('trunkline outdated')
-    .runs(async ({ settings }) => {
+    .option('--json', 'print the versions as JSON')
+    .example('trunkline outdated', `trunkline outdated --json | jq '.servers[] | select(.installed != .wanted)'`)
+    .runs<{ json: true }>(async ({ settings, options }) => {
       const { outdated } = await import('../outdated.js');
-      return await outdated(settings);
+      return await outdated(settings, { isJson: options.json === true });
     });
