@@ -21,6 +21,7 @@ export const GROUPS = {
   tools: 'Servers and their tools:',
   running: 'What runs now:',
   messages: 'Calls and messages:',
+  clients: 'Clients on this machine:',
   packages: 'Packages:',
   setup: 'Setup:',
 } as const;

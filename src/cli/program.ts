@@ -9,6 +9,7 @@ import { approveCommand } from './commands/approve.js';
 import { callCommand } from './commands/call.js';
 import { checkCommand } from './commands/check.js';
 import { completionCommand } from './commands/completion.js';
+import { connectCommand, disconnectCommand, undoCommand } from './commands/connect.js';
 import { helpCommand } from './commands/help.js';
 import { hubCommand } from './commands/hub.js';
 import { inspectCommand } from './commands/inspect.js';
@@ -34,6 +35,7 @@ const COMMANDS: readonly DefineCommand[] = [
   ...[serveCommand, checkCommand, toolsCommand, callCommand, approveCommand],
   ...[statusCommand, psCommand, logsCommand, restartCommand, stopCommand, hubCommand],
   ...[activityCommand, inspectCommand, recordCommand, replayCommand],
+  ...[connectCommand, disconnectCommand, undoCommand],
   ...[installCommand, updateCommand, outdatedCommand],
   ...[schemaCommand, tokenCommand, completionCommand, helpCommand],
 ];

@@ -37,19 +37,22 @@ export function withEntry(text: string, place: ClientPlace, name: string, entry:
 /** Removes an entry; returns the same text if there is none. What is not a part of the entry stays, also an empty parent. */
 export function withoutEntry(text: string, place: ClientPlace, name: string): string {
   return edited(text, place, (content, data) => {
-    if (!hasEntry(data, place, name)) return { content, expected: data };
+    if (entryIn(content, place, name) === undefined) return { content, expected: data };
     const expected = changed(data, place.path, (servers) => take(servers, place, name));
     return { content: EDITORS[place.format].remove(content, place, name), expected };
   });
 }
 
-/** The entry of this name as the file has it. */
+/** The entry of this name as the file has it; empty if it is no object, and `undefined` if there is none. */
 export function entryIn(text: string, place: ClientPlace, name: string): Entry | undefined {
   const servers = serversAt(parseFile(place.format, text), place.path);
-  const entry = Array.isArray(servers)
-    ? servers.find((each: unknown) => isRecord(each) && each.name === name)
-    : isRecord(servers) && Object.hasOwn(servers, name) && servers[name];
-  return isRecord(entry) ? entry : undefined;
+  if (Array.isArray(servers)) {
+    const found: unknown = servers.find((each: unknown) => isRecord(each) && each.name === name);
+    return isRecord(found) ? found : undefined;
+  }
+  if (!isRecord(servers) || !Object.hasOwn(servers, name)) return undefined;
+  const entry = servers[name];
+  return isRecord(entry) ? entry : {};
 }
 
 type Edit = (content: string, data: unknown) => { content: string; expected: unknown };
@@ -89,12 +92,6 @@ function plain(value: unknown): unknown {
   if (value === undefined || value === null) return null;
   if (typeof value !== 'object' || value instanceof Date) return value;
   return Object.fromEntries(Object.entries(value).map(([name, each]) => [name, plain(each)]));
-}
-
-function hasEntry(data: unknown, { path }: ClientPlace, name: string): boolean {
-  const servers = serversAt(data, path);
-  if (Array.isArray(servers)) return servers.some((each: unknown) => isRecord(each) && each.name === name);
-  return isRecord(servers) && Object.hasOwn(servers, name);
 }
 
 function serversAt(data: unknown, path: readonly string[]): unknown {

@@ -1,17 +1,10 @@
-import { type ReadFile, readRegularFile } from '../files/regular-file.js';
+import { readRegularFile } from '../files/regular-file.js';
 import { isRecord } from '../json/is-record.js';
+import { MAX_FILE_BYTES } from './client-file.js';
 import { clientPlaces } from './client-places.js';
 import type { ClientPlace, ClientSystem, FoundServer, FoundServers, UnreadablePlace } from './found-server.js';
 import { parseFile } from './parse-file.js';
 import { serversIn, valueAt } from './read-servers.js';
-
-/** Claude Code keeps the history of all projects in its file. */
-const MAX_FILE_BYTES = 64 * 1024 * 1024;
-
-/** Reads a client's file: whoever calls this decides what each outcome means. */
-export function readClientFile(file: string): Promise<ReadFile> {
-  return readRegularFile(file, { maxBytes: MAX_FILE_BYTES, followsLinks: true });
-}
 
 /** The servers in the files of all clients. A file that cannot be read is reported, and never an error. */
 export async function findServers(system: ClientSystem): Promise<FoundServers> {
@@ -23,7 +16,7 @@ export async function findServers(system: ClientSystem): Promise<FoundServers> {
   const unreadable: UnreadablePlace[] = [];
   for (const [file, places] of placesOfFile) {
     const [place] = places;
-    const found = await readClientFile(file);
+    const found = await readRegularFile(file, { maxBytes: MAX_FILE_BYTES, followsLinks: true });
     if (place === undefined || found.kind === 'absent') continue;
     if (found.kind === 'unusable') {
       unreadable.push({ place, because: found.reason });
