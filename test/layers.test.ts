@@ -70,6 +70,7 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   clients: ['json', 'errors', 'files', 'node', 'npm:jsonc-parser', 'npm:smol-toml', 'npm:yaml'],
   // Editing the configuration, and what can be taken into it.
   'config-edit': ['json', 'errors', 'files', 'config', 'node', 'npm:yaml'],
+  import: ['json', 'errors', 'config', 'config-edit', 'clients', 'observe', 'node'],
   // The composition root and the command line.
   app: ['*'],
   cli: ['*'],

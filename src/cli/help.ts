@@ -9,6 +9,11 @@ export const COMMANDS = [
   'restart',
   'stop',
   'hub',
+  'import',
+  'add',
+  'remove',
+  'enable',
+  'disable',
   'approve',
   'install',
   'update',
@@ -43,6 +48,10 @@ Usage:
   trunkline restart SERVER       restart a running server
   trunkline stop                 stop the hub and its servers
   trunkline hub COMMAND          status, stop or restart of the hub itself
+  trunkline import               take the servers of your other clients over
+  trunkline add NAME PACKAGE     add a server to the configuration
+  trunkline remove SERVER        remove a server from the configuration
+  trunkline enable SERVER        use a disabled server again; \`disable\` ignores one
   trunkline approve [SERVER]     review new and changed tools, and approve them
   trunkline install [SERVER…]    install missing packages
   trunkline update [NAME]        update packages and report which tools change
@@ -96,6 +105,51 @@ Examples:
 
 Prints the bearer token for clients of \`trunkline serve --http\`, and creates the token if
 there is none. The token is stored in a file that only you can read.`,
+
+  import: `Usage: trunkline import [--from CLIENT|FILE|-] [--server NAME]… [OPTIONS]
+
+Takes the MCP servers of your other clients over into the configuration of Trunkline, and
+creates it if there is none. Lists them first and asks. The files of the clients stay as
+they are. Secrets go into trunkline.env beside the configuration, which only you can read.
+
+      --from CLIENT|FILE|-   only from this client, such as claude-desktop, from this file, or from stdin
+      --server NAME          only this server, by its name in the client; repeatable
+      --dry-run              only list them
+      --json                 print the plan as JSON; with --yes, also write
+  -y, --yes                  write without asking
+
+Examples:
+  trunkline import --dry-run
+  trunkline import --from claude-desktop --server github`,
+
+  add: `Usage: trunkline add [NAME] PACKAGE [OPTIONS] [-- ARGS…]
+       trunkline add NAME [OPTIONS] -- COMMAND [ARGS…]
+       trunkline add [NAME] REGISTRY-NAME [OPTIONS] [-- ARGS…]
+
+Adds a server to the configuration: an npm package, a command, the address of a remote
+server, or a server of the official MCP registry, such as io.github.user/server. Keeps the
+comments of the file and everything else.
+
+      --env NAME=VALUE   a variable of the server; repeatable. Secrets go into trunkline.env.
+                         NAME alone stands for the variable of your environment
+      --dry-run          print what would be added
+
+Examples:
+  trunkline add files @modelcontextprotocol/server-filesystem -- ~/notes
+  trunkline add weather -- python3 /opt/weather/server.py
+  trunkline add io.github.user/server --env API_KEY=…`,
+
+  remove: `Usage: trunkline remove SERVER
+
+Removes a server from the configuration. Everything else in the file stays as it is.`,
+
+  enable: `Usage: trunkline enable SERVER
+
+Makes Trunkline use a disabled server again.`,
+
+  disable: `Usage: trunkline disable SERVER
+
+Makes Trunkline ignore a server, which stays in the configuration.`,
 
   approve: `Usage: trunkline approve [SERVER [TOOL…]] [OPTIONS]
 

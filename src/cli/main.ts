@@ -21,6 +21,10 @@ const OPTIONS = {
   follow: { type: 'boolean', short: 'f' },
   place: { type: 'string' },
   out: { type: 'string' },
+  from: { type: 'string' },
+  server: { type: 'string', multiple: true },
+  env: { type: 'string', multiple: true },
+  'dry-run': { type: 'boolean' },
   ...HTTP_OPTIONS,
   version: { type: 'boolean' },
   help: { type: 'boolean', short: 'h' },
@@ -28,7 +32,11 @@ const OPTIONS = {
 
 /** The options that only these commands take. */
 const ONLY_FOR: Readonly<Partial<Record<keyof typeof OPTIONS, readonly string[]>>> = {
-  yes: ['approve'],
+  yes: ['approve', 'import'],
+  from: ['import'],
+  server: ['import'],
+  env: ['add'],
+  'dry-run': ['add', 'import'],
   out: ['schema'],
   'no-hub': ['serve'],
   alone: ['call', 'tools'],
@@ -149,6 +157,33 @@ async function run(args: string[]): Promise<number> {
       if (isJson) throw (await usage()).notFor(command, '`--json`');
       const { outdated } = await import('./outdated.js');
       return await outdated(settings);
+    }
+    case 'add': {
+      if (isJson) throw (await usage()).notFor(command, '`--json`');
+      const behind = args.includes('--') ? args.slice(args.indexOf('--') + 1) : undefined;
+      const words = rest.slice(0, rest.length - (behind?.length ?? 0));
+      const { add } = await import('./add.js');
+      return await add(settings, { words, rest: behind, env: values.env ?? [], isDryRun: values['dry-run'] === true });
+    }
+    case 'remove':
+    case 'enable':
+    case 'disable': {
+      const [server, ...excess] = rest;
+      if (excess.length > 0) throw (await usage()).notFor(command, 'more than one server');
+      if (isJson) throw (await usage()).notFor(command, '`--json`');
+      const { changeServer } = await import('./change-server.js');
+      return await changeServer(settings, command, server);
+    }
+    case 'import': {
+      if (rest.length > 0) throw (await usage()).notFor(command, 'arguments');
+      const { importServers } = await import('./import.js');
+      return await importServers(settings, {
+        from: values.from,
+        servers: values.server ?? [],
+        isDryRun: values['dry-run'] === true,
+        isJson,
+        isYes: values.yes === true,
+      });
     }
     case 'schema': {
       if (rest.length > 0) throw (await usage()).notFor(command, 'arguments');

@@ -8,6 +8,9 @@ type Options = NonNullable<ParseArgsConfig['options']>;
 /** Names for the values of options that are not files. */
 const VALUE_OF = new Map([
   ['http', '[HOST:]PORT'],
+  ['from', 'CLIENT|FILE|-'],
+  ['server', 'NAME'],
+  ['env', 'NAME=VALUE'],
   ['allowed-host', 'HOST'],
   ['allowed-origin', 'URL'],
 ]);
