@@ -1,4 +1,5 @@
 import { homedir } from 'node:os';
+import { isDeepStrictEqual } from 'node:util';
 import type { CheckedFileCache } from '../config/checked-file.js';
 import type { Config, Origin } from '../config/config.js';
 import { ConfigError } from '../config/config-error.js';
@@ -27,7 +28,7 @@ export interface ReloadOptions {
 const BEGIN_AFTER_MS = 1_000;
 
 /**
- * Applies the configuration file whenever it changes, until the returned function is called. A file with mistakes is
+ * Applies the configuration file whenever it or one of its environment files changes, until the returned function is called. A file with mistakes is
  * reported and changes nothing.
  */
 export function reloadOnChange(options: ReloadOptions): () => Promise<void> {
@@ -57,16 +58,28 @@ export function reloadOnChange(options: ReloadOptions): () => Promise<void> {
     const config = await applyFile(read, composition, logger);
     chosen ??= config?.file;
     if (config !== undefined) onApplied?.(config);
+    if (config !== undefined) follow(config.envFiles);
     if (config?.gateway.watch !== false) return;
     logger.info('stopped watching the configuration file, because it says `watch: false`');
     void stop();
+  };
+  const places = file === undefined ? candidates() : [file];
+  let watched: readonly string[] = places;
+  const follow = (envFiles: readonly string[]) => {
+    const files = [...places, ...envFiles];
+    if (isDeepStrictEqual(files, watched)) return;
+    watched = files;
+    watching = watching?.then(async (earlier) => {
+      await earlier.close();
+      return await begin();
+    });
   };
   const begin = async () => {
     const { watchFiles } = await import('../files/watch-files.js');
     const onError = (err: unknown) =>
       logger.warn({ err }, 'the configuration file cannot be watched; restart Trunkline to apply changes');
-    const watch = watchFiles({ files: file === undefined ? candidates() : [file], clock, onChange: reload, onError });
-    // The file may have changed between the first read and now.
+    const watch = watchFiles({ files: watched, clock, onChange: reload, onError });
+    // A file may have changed between the first read and now.
     void watch.ready.then(reload);
     return watch;
   };

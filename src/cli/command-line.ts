@@ -9,6 +9,8 @@ import { placeholders } from './command-help.js';
 export interface CommandLine {
   readonly command: CliCommand;
   readonly args: readonly string[];
+  /** The words after `--`; `undefined` if there is no `--`. */
+  readonly behind: readonly string[] | undefined;
   readonly isHelpWanted: boolean;
   readonly isVersionWanted: boolean;
 }
@@ -33,10 +35,12 @@ export function readCommandLine(program: CliCommand, args: readonly string[]): C
   const [isHelpWanted = false, isVersionWanted = false] = ['help', 'version'].map((name) =>
     options.some((token) => token.name === name),
   );
+  const terminator = tokens.find(({ kind }) => kind === 'option-terminator');
   const first = words.slice(0, named).map(({ index }) => index);
   return {
     command: words.length === 0 && isHelpWanted ? program : command,
     args: [...first.map((index) => args[index] ?? ''), ...args.filter((_, index) => !first.includes(index))],
+    behind: terminator && args.slice(terminator.index + 1),
     isHelpWanted,
     isVersionWanted,
   };

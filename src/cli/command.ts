@@ -8,6 +8,8 @@ export interface Invocation<Options> {
   readonly settings: GlobalOptions;
   /** The words after the name of the command. */
   readonly words: readonly string[];
+  /** Those of them that stand after `--`; `undefined` if there is no `--`. */
+  readonly behind: readonly string[] | undefined;
   readonly options: Partial<Options>;
   readonly program: CliCommand;
 }
@@ -21,6 +23,7 @@ export const GROUPS = {
   tools: 'Servers and their tools:',
   running: 'What runs now:',
   messages: 'Calls and messages:',
+  configuration: 'The configuration:',
   clients: 'Clients on this machine:',
   packages: 'Packages:',
   setup: 'Setup:',
@@ -30,6 +33,8 @@ export const GROUPS = {
 export class CliCommand extends Command {
   /** Exit code of the command that ran. Set at the root. */
   exitCode = 0;
+  /** The words after `--` in the command line. Set at the root. */
+  behind: readonly string[] | undefined;
   readonly examples: string[] = [];
   #missing: { readonly what: string; readonly hint: string } | undefined;
 
@@ -77,7 +82,13 @@ export class CliCommand extends Command {
       setQuiet(quiet);
       const settings: GlobalOptions = { config, verbosity: verbose, logFile };
       const { args, root } = this;
-      root.exitCode = await run({ settings, words: args, options: this.opts<Partial<Options>>(), program: root });
+      root.exitCode = await run({
+        settings,
+        words: args,
+        behind: root.behind,
+        options: this.opts<Partial<Options>>(),
+        program: root,
+      });
     });
   }
 }

@@ -5,13 +5,16 @@ import { CliCommand, type DefineCommand } from './command.js';
 import { helpText } from './command-help.js';
 import { excessArguments, missingCommand, readCommandLine, unknownCommand, wrongChoice } from './command-line.js';
 import { activityCommand } from './commands/activity.js';
+import { addCommand } from './commands/add.js';
 import { approveCommand } from './commands/approve.js';
 import { callCommand } from './commands/call.js';
+import { disableCommand, enableCommand, removeCommand } from './commands/change-server.js';
 import { checkCommand } from './commands/check.js';
 import { completionCommand } from './commands/completion.js';
 import { connectCommand, disconnectCommand, undoCommand } from './commands/connect.js';
 import { helpCommand } from './commands/help.js';
 import { hubCommand } from './commands/hub.js';
+import { importCommand } from './commands/import.js';
 import { inspectCommand } from './commands/inspect.js';
 import { installCommand } from './commands/install.js';
 import { logsCommand } from './commands/logs.js';
@@ -35,7 +38,8 @@ const COMMANDS: readonly DefineCommand[] = [
   ...[serveCommand, checkCommand, toolsCommand, callCommand, approveCommand],
   ...[statusCommand, psCommand, logsCommand, restartCommand, stopCommand, hubCommand],
   ...[activityCommand, inspectCommand, recordCommand, replayCommand],
-  ...[connectCommand, disconnectCommand, undoCommand],
+  ...[addCommand, removeCommand, enableCommand, disableCommand],
+  ...[importCommand, connectCommand, disconnectCommand, undoCommand],
   ...[installCommand, updateCommand, outdatedCommand],
   ...[schemaCommand, tokenCommand, completionCommand, helpCommand],
 ];
@@ -73,6 +77,7 @@ export async function runProgram(args: readonly string[]): Promise<number> {
     await print(line.isVersionWanted ? VERSION : helpText(line.command, lookOf(process.stdout)));
     return 0;
   }
+  program.behind = line.behind;
   try {
     await program.parseAsync(line.args, { from: 'user' });
   } catch (error) {

@@ -39,12 +39,12 @@ function checkText(text: string, file: string): CheckedFile {
   const source = parseYaml(text, file);
   const root = serversKey(source, file);
   const data = check(source, root, file);
-  const { defaults: { env: shared = {}, ...defaults } = {}, gateway = {} } = data;
+  const { defaults: { env: shared = {}, envFile, ...defaults } = {}, gateway = {} } = data;
   const entries = enabledServers(data, root);
 
   const remote = remoteKeys(source.value, root);
   const servers = entries.map(([key, own]): CheckedServer => {
-    const places = placesIn(own, shared, [root, key], source);
+    const places = placesIn(own, { env: shared, ...(envFile !== undefined && { envFile }) }, [root, key], source);
     const problem: ServerProblem | undefined = remote.has(key) ? locateFault(remoteFault(), places) : undefined;
     return { ...toCheckedServer(key, own, data), places, ...(problem && { problem }) };
   });
@@ -107,28 +107,32 @@ function unknownTopLevel({ value, positionOfKey }: YamlSource, root: ServersKey)
     }));
 }
 
-/** The place of the entry, then the places of all its values that are resolved later, those of `defaults.env` at the end. */
+/** The place of the entry, then the places of all its values that are resolved later, those of `defaults` at the end. */
 function placesIn(
   entry: ServerEntry,
-  shared: Readonly<Record<string, string>>,
+  shared: Required<Pick<ServerEntry, 'env'>> & Pick<ServerEntry, 'envFile'>,
   root: Path,
   { positionOf, positionOfKey }: YamlSource,
 ): readonly Place[] {
   const resolved: Path[] = [
     ...(entry.args ?? []).map((_, index) => ['args', index]),
     ...Object.keys(entry.env ?? {}).map((name) => ['env', name]),
+    ...(shared.envFile === undefined || entry.envFile !== undefined ? [['envFile']] : []),
     ['cwd'],
     ['command'],
     ['package'],
   ];
   const inside = resolved.map((steps) => [...root, ...steps]);
-  const inherited = Object.keys(shared).filter((name) => !Object.hasOwn(entry.env ?? {}, name));
+  const inherited = Object.keys(shared.env)
+    .filter((name) => !Object.hasOwn(entry.env ?? {}, name))
+    .map((name) => ['env', name]);
+  if (shared.envFile !== undefined && entry.envFile === undefined) inherited.push(['envFile']);
   return [
     { path: root, ...positionOfKey(root) },
     ...inside.map((path) => ({ path, ...positionOf(path) })),
-    ...inherited.map((name) => {
-      const origin = ['defaults', 'env', name];
-      return { path: [...root, 'env', name], origin, ...positionOf(origin) };
+    ...inherited.map((steps) => {
+      const origin = ['defaults', ...steps];
+      return { path: [...root, ...steps], origin, ...positionOf(origin) };
     }),
   ];
 }

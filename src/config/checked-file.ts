@@ -29,7 +29,7 @@ export interface CheckedFile {
 
 export interface CheckedServer {
   readonly key: string;
-  /** With the variables of `defaults.env` in `env`. */
+  /** With the variables of `defaults.env` in `env`, and with `defaults.envFile` if it has no `envFile` of its own. */
   readonly entry: ServerEntry;
   readonly settings: ServerSettings;
   /** Why the server cannot run on any machine; set for remote servers. */
@@ -92,8 +92,8 @@ export function toCheckedServer(
   own: ServerEntry,
   { defaults = {} }: FileData,
 ): Omit<CheckedServer, 'places'> {
-  const { env: shared, ...tunables } = defaults;
-  const entry = { ...own, env: { ...shared, ...own.env } };
+  const { env: shared, envFile, ...tunables } = defaults;
+  const entry = { ...(envFile !== undefined && { envFile }), ...own, env: { ...shared, ...own.env } };
   return { key, entry, settings: withDefaults(entry, tunables) };
 }
 

@@ -13,6 +13,8 @@ export interface Config {
   readonly gateway: GatewayConfig;
   /** Warnings about accepted settings that are probably mistakes, each as `FILE:LINE:COL: message`. */
   readonly warnings: readonly string[];
+  /** The environment files that servers use; absolute. */
+  readonly envFiles: readonly string[];
   /** Resolves one server for another origin; `undefined` if there is no such server. Checks nothing again. */
   readonly serverFor: (key: string, origin: Origin) => ServerConfig | undefined;
 }
@@ -50,9 +52,9 @@ export interface ServerConfig {
   readonly frames: FrameLimits;
   /** What the processes of one instance may use together. */
   readonly limits: ResourceLimits;
-  /** The names of all variables that the entry refers to as `${NAME}`, sorted. */
+  /** The names of all variables that the entry refers to as `${NAME}`, without those of its `envFile`, sorted. */
   readonly variables: readonly string[];
-  /** Those of them that are set, with their values, so that secrets can be removed from logs. */
+  /** The values of all references, also of those to its `envFile`, so that secrets can be removed from logs. */
   readonly references: Readonly<Record<string, string>>;
   /** With `sharing: folder`: the working folder of the clients. */
   readonly folder?: string;

@@ -10,6 +10,7 @@ export function emptyConfig(file: string | undefined): Config {
     servers: [],
     gateway: { ...toCheckedGateway({}), startupWaitMs: 0, idleStopMs: 0, startLimit: MIN_START_LIMIT },
     warnings: [],
+    envFiles: [],
     serverFor: () => undefined,
   };
 }

@@ -26,7 +26,7 @@ export function expand(text: string, variables: Variables): string {
     if (value !== undefined) return value;
     throw new ServerFault(
       `the environment variable ${name} is not set`,
-      `set ${name} in the environment that starts Trunkline, or give it a default: \${${name}:-default}`,
+      `set ${name} in the environment that starts Trunkline or in an \`envFile\`, or give it a default: \${${name}:-default}`,
     );
   });
 }

@@ -76,6 +76,13 @@ export function candidateFiles({ cwd, env, home, platform }: Omit<FindConfigOpti
   return folders.flatMap((folder) => FILE_NAMES.map((name) => path.join(folder, name)));
 }
 
+/** The file to create for a user who has none yet. */
+export function userConfigFile({ env, home, platform }: Pick<FindConfigOptions, 'env' | 'home' | 'platform'>): string {
+  const [folder = home] = userFolders(env, home, platform);
+  const [name = ''] = FILE_NAMES;
+  return (platform === 'win32' ? win32 : posix).join(folder, name);
+}
+
 function userFolders(env: Variables, home: string, platform: NodeJS.Platform): string[] {
   if (platform === 'win32') {
     return [win32.join(env.APPDATA || win32.join(home, 'AppData', 'Roaming'), 'trunkline')];

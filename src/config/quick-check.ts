@@ -109,6 +109,7 @@ const entryKeys: Readonly<Record<keyof ServerEntry, Read>> = {
   args: listOf(readAnyText),
   cwd: readText,
   env: readVariables,
+  envFile: readText,
   prefix: only(''),
   methods: listOf(readText),
   tools: mapOf({ allow: listOf(readText), deny: listOf(readText) }),
@@ -135,7 +136,7 @@ const fileKeys: Readonly<Record<keyof FileData, Read>> = {
   $schema: readText,
   servers: readServers,
   mcpServers: readServers,
-  defaults: mapOf({ ...tunables, env: readVariables }),
+  defaults: mapOf({ ...tunables, env: readVariables, envFile: readText }),
   gateway: mapOf({
     ...tableOf(GATEWAY_SETTINGS),
     startLimit: (value) => readSetting(START_LIMIT, value) ?? unsure(),

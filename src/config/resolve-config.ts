@@ -5,7 +5,8 @@ import type { ChildSpec, PackageRequest } from '../supervision/child-spec.js';
 import type { CheckedFile, CheckedServer, ServerSettings } from './checked-file.js';
 import type { Config, Origin, ServerConfig, ServerProblem } from './config.js';
 import { formatProblem } from './config-error.js';
-import { expand, namesIn, type Variables, variableIn } from './expand.js';
+import { EnvFiles } from './env-file.js';
+import { expand, type Variables } from './expand.js';
 import { checkNesting } from './nesting.js';
 import { findPackage, type InstalledPackages, parsePackage } from './package-bin.js';
 import type { ServerEntry } from './schema.js';
@@ -33,6 +34,7 @@ export function resolveConfig(
   checked: CheckedFile,
   { env, origin = { environment: env, folder: currentFolder() }, nodePath, ownFolder, store }: LoadOptions,
 ): Config {
+  const envFiles = new EnvFiles(dirname(resolve(file)));
   const surroundings = {
     file: resolve(file),
     folder: dirname(resolve(file)),
@@ -42,6 +44,7 @@ export function resolveConfig(
     ownFolder,
     store,
     sharedVariables: checked.sharedVariables,
+    envFiles,
   };
   const resolveFor = (of: Origin, entry: CheckedServer): ServerConfig => {
     const { places, problem } = entry;
@@ -58,7 +61,8 @@ export function resolveConfig(
       ...(record !== undefined && { record: resolve(folder, expandHome(record, home)) }),
       startLimit: startLimit ?? Math.max(MIN_START_LIMIT, availableParallelism()),
     },
-    warnings: checked.warnings.map((warning) => formatProblem(file, warning)),
+    warnings: [...checked.warnings.map((warning) => formatProblem(file, warning)), ...envFiles.warnings],
+    envFiles: envFiles.paths,
     serverFor: (key, other) => {
       const entry = checked.servers.find((server) => server.key === key);
       return entry && resolveFor(other, entry);
@@ -92,6 +96,7 @@ interface Surroundings {
   store: InstalledPackages | undefined;
   /** The names in `defaults.env`. */
   sharedVariables: readonly string[];
+  envFiles: EnvFiles;
   /** Adds the position in the file to a fault of this server. */
   locate: (fault: ServerFault) => ServerProblem;
 }
@@ -101,9 +106,14 @@ function resolveServer(
   { key, entry, settings }: Pick<CheckedServer, 'key' | 'entry' | 'settings'>,
   surroundings: Surroundings,
 ): ServerConfig {
-  const resolved = resolveChild(key, entry, settings, surroundings);
-  const { environment, folder } = surroundings.origin;
-  const variables = variablesOf(entry);
+  const { origin, home, envFiles } = surroundings;
+  const { variables, references, fault } = envFiles.variablesOf(entry, origin.environment, home);
+  const { folder } = origin;
+  const known = { ...surroundings, origin: { folder, environment: references } };
+  const resolved = resolveChild(() => {
+    if (fault !== undefined) throw fault;
+    return childAndPackage(key, entry, settings, known);
+  }, known);
   return {
     key,
     prefix: entry.prefix ?? key,
@@ -124,12 +134,7 @@ function resolveServer(
       maxWaitMs: settings.maxWait,
     },
     variables,
-    references: Object.fromEntries(
-      variables.flatMap((name) => {
-        const value = variableIn(name, environment);
-        return value === undefined ? [] : [[name, value]];
-      }),
-    ),
+    references,
     ...(settings.sharing === 'folder' && { folder }),
     frames: { maxFrameBytes: settings.maxFrame, maxUnwrittenBytes: settings.maxUnwritten },
     limits: resourceLimits(settings),
@@ -140,18 +145,14 @@ function resourceLimits({ limits: { memory, processes } }: ServerSettings): Serv
   return { ...(memory !== undefined && { memoryBytes: memory }), ...(processes !== undefined && { processes }) };
 }
 
-function variablesOf({ args = [], command = '', package: used = '', cwd = '', env = {} }: ServerEntry): string[] {
-  return namesIn([command, used, cwd, ...args, ...Object.values(env)]);
-}
-
 type Resolved = Pick<ServerConfig, 'child' | 'problem' | 'package'>;
 
-function resolveChild(key: string, entry: ServerEntry, settings: ServerSettings, surroundings: Surroundings): Resolved {
+function resolveChild(resolveIt: () => Resolved, { locate }: Surroundings): Resolved {
   try {
-    return childAndPackage(key, entry, settings, surroundings);
+    return resolveIt();
   } catch (fault) {
     if (!(fault instanceof ServerFault)) throw fault;
-    return { child: undefined, problem: surroundings.locate(fault) };
+    return { child: undefined, problem: locate(fault) };
   }
 }
 

@@ -97,6 +97,11 @@ const variables = z.record(
   expects('a map of environment variables'),
 );
 
+const envFile = text(
+  `A file with lines NAME=VALUE, relative to the folder of this file. \${NAME} in an entry stands for the value in that file, or else for the one in the environment. Keep secrets there.`,
+  'the path of a file',
+);
+
 const toolFilter = z.exactPartial(
   z.strictObject(
     {
@@ -134,6 +139,7 @@ const serverFields = z.strictObject(
       variables,
       'Environment variables of the server. Apart from a few harmless ones, such as PATH and HOME, and those of certificates and proxies, it gets no others.',
     ),
+    envFile,
     prefix: z
       .literal('', expects('"", which means no prefix; leave it out to use the key as the prefix', { quote: true }))
       .register(z.globalRegistry, {
@@ -220,6 +226,7 @@ const defaults = z.exactPartial(
         variables,
         'Environment variables of all servers, and of npm when it installs a package. The `env` of a server overrides them.',
       ),
+      envFile,
     },
     expects('a map of settings'),
   ),

@@ -6,6 +6,8 @@ export interface ReadRules {
   readonly maxBytes: number;
   /** Whether the file must belong to this user, and be closed to others. */
   readonly isPrivate?: boolean;
+  /** Whether nobody else may be able to change the file. Others may be able to read it. */
+  readonly isGuarded?: boolean;
   /** Whether the path may be a symbolic link. */
   readonly followsLinks?: boolean;
 }
@@ -16,7 +18,13 @@ export type FileFault = 'unreadable' | 'link' | 'not-regular' | 'foreign' | 'exp
 export type ReadFile =
   | { readonly kind: 'absent' }
   | { readonly kind: 'unusable'; readonly fault: FileFault; readonly reason: string; readonly cause?: unknown }
-  | { readonly kind: 'read'; readonly bytes: Buffer; readonly modifiedAt: number };
+  | {
+      readonly kind: 'read';
+      readonly bytes: Buffer;
+      readonly modifiedAt: number;
+      /** Always false on Windows. */
+      readonly isReadableByOthers: boolean;
+    };
 
 type Unusable = Extract<ReadFile, { kind: 'unusable' }>;
 
@@ -36,7 +44,7 @@ export async function readRegularFile(file: string, rules: ReadRules): Promise<R
     const handle = await promises.open(file, flagsFor(rules));
     try {
       const stats = await handle.stat();
-      return faultOf(stats, rules) ?? { kind: 'read', bytes: await handle.readFile(), modifiedAt: stats.mtimeMs };
+      return faultOf(stats, rules) ?? read(await handle.readFile(), stats);
     } finally {
       await handle.close();
     }
@@ -51,7 +59,7 @@ export function readRegularFileSync(file: string, rules: ReadRules): ReadFile {
     const descriptor = openSync(file, flagsFor(rules));
     try {
       const stats = fstatSync(descriptor);
-      return faultOf(stats, rules) ?? { kind: 'read', bytes: readFileSync(descriptor), modifiedAt: stats.mtimeMs };
+      return faultOf(stats, rules) ?? read(readFileSync(descriptor), stats);
     } finally {
       closeSync(descriptor);
     }
@@ -67,7 +75,12 @@ function flagsFor({ followsLinks = false }: ReadRules): number {
   return O_RDONLY | O_NONBLOCK | (followsLinks ? 0 : O_NOFOLLOW);
 }
 
-function faultOf(stats: Stats, { maxBytes, isPrivate = false }: ReadRules): Unusable | undefined {
+function read(bytes: Buffer, { mode, mtimeMs }: Stats): ReadFile {
+  const isReadableByOthers = process.getuid !== undefined && (mode & 0o044) !== 0;
+  return { kind: 'read', bytes, modifiedAt: mtimeMs, isReadableByOthers };
+}
+
+function faultOf(stats: Stats, { maxBytes, isPrivate = false, isGuarded = false }: ReadRules): Unusable | undefined {
   if (!stats.isFile()) return { kind: 'unusable', fault: 'not-regular', reason: `it is ${kindOf(stats)}` };
   // Windows has neither owners nor modes; there the permissions of the user's folder protect the file.
   if (isPrivate && process.getuid !== undefined) {
@@ -77,6 +90,9 @@ function faultOf(stats: Stats, { maxBytes, isPrivate = false }: ReadRules): Unus
     if ((stats.mode & 0o077) !== 0) {
       return { kind: 'unusable', fault: 'exposed', reason: 'other users can read or change it' };
     }
+  }
+  if (isGuarded && process.getuid !== undefined && (stats.mode & 0o022) !== 0) {
+    return { kind: 'unusable', fault: 'exposed', reason: 'other users can change it' };
   }
   if (stats.size <= maxBytes) return undefined;
   return { kind: 'unusable', fault: 'too-large', reason: 'it is too large' };

@@ -1,3 +1,4 @@
+import { chmodSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pino } from 'pino';
 import { describe, expect, it, onTestFinished } from 'vitest';
@@ -8,36 +9,57 @@ import { folderWith } from '../config/files.js';
 import { FakeClock } from '../support/fake-clock.js';
 import { until } from '../support/processes.js';
 
+/** Reads this file whenever it changes, until the test is finished. */
+function reloading(file: string) {
+  const read: Config[] = [];
+  const unchanged = { added: [], removed: [], replaced: [], adjusted: [], unchanged: [], gateway: [] };
+  const clock = new FakeClock();
+  const stop = reloadOnChange({
+    settings: { config: undefined, verbosity: 0, logFile: undefined },
+    composition: {
+      platform: { ...createPlatform(), clock },
+      change: (config) => {
+        read.push(config);
+        return { ...unchanged, isReordered: false, isOther: false, needsRestart: [] };
+      },
+      refuse: () => false,
+    },
+    logger: pino({ enabled: false }),
+    file,
+    checkedFiles: undefined,
+    origin: { environment: { SOME_KEY: '/own' }, folder: '/' },
+  });
+  onTestFinished(stop);
+  return { read, clock };
+}
+
 describe('a configuration file that is read again', () => {
   it('is resolved with the variables that Trunkline was started with, for every client by its own', async () => {
     const file = join(
       folderWith({ 'trunkline.yaml': `servers: { a: { command: "\${SOME_KEY}" } }` }),
       'trunkline.yaml',
     );
-    const read: Config[] = [];
-    const unchanged = { added: [], removed: [], replaced: [], adjusted: [], unchanged: [], gateway: [] };
-    const clock = new FakeClock();
-    const stop = reloadOnChange({
-      settings: { config: undefined, verbosity: 0, logFile: undefined },
-      composition: {
-        platform: { ...createPlatform(), clock },
-        change: (config) => {
-          read.push(config);
-          return { ...unchanged, isReordered: false, isOther: false, needsRestart: [] };
-        },
-        refuse: () => false,
-      },
-      logger: pino({ enabled: false }),
-      file,
-      checkedFiles: undefined,
-      origin: { environment: { SOME_KEY: '/own' }, folder: '/' },
-    });
-    onTestFinished(stop);
+    const { read, clock } = reloading(file);
     clock.advance(1_000);
     await until('the file was read', () => read.length > 0);
     const [config] = read;
     expect(config?.servers[0]?.child?.command).toBe('/own');
     const other = { environment: { SOME_KEY: '/other' }, folder: '/' };
     expect(config?.serverFor('a', other)?.child?.command).toBe('/other');
+  });
+
+  it('is also read again when one of its environment files changes', async () => {
+    const text = `servers: { a: { command: node, env: { A: "\${TOKEN}" }, envFile: my.env } }`;
+    const folder = folderWith({ 'trunkline.yaml': text, 'my.env': 'TOKEN=before\n' });
+    chmodSync(join(folder, 'my.env'), 0o600);
+    const { read, clock } = reloading(join(folder, 'trunkline.yaml'));
+    clock.advance(1_000);
+    // The environment file is watched after the configuration was read, which is read once more then.
+    await until('both files are watched', () => read.length === 2);
+    writeFileSync(join(folder, 'my.env'), 'TOKEN=after\n');
+    await until('the environment file was read again', () => {
+      clock.advance(100);
+      return read.at(-1)?.servers[0]?.child?.env.A === 'after';
+    });
   });
 });

@@ -34,9 +34,9 @@ describe('the JSON Schema for editors', () => {
   });
 
   test('offers the same settings for `defaults` as for a server, and a default for each', () => {
-    const { env, ...defaults } = schema.properties?.defaults?.properties ?? {};
+    const { env, envFile, ...defaults } = schema.properties?.defaults?.properties ?? {};
     expect(env).toMatchObject({ type: 'object', additionalProperties: { type: 'string' } });
-    expect(schema.definitions.Server.properties).toMatchObject(defaults);
+    expect(schema.definitions.Server.properties).toMatchObject({ ...defaults, envFile });
     expect(Object.keys(defaults).sort()).toStrictEqual(Object.keys(BUILT_IN).sort());
     // Nothing is limited by default.
     const { restart, limits, ...settings } = defaults;

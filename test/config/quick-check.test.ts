@@ -68,6 +68,7 @@ const optional = {
   args: texts,
   cwd: someText,
   env: variables,
+  envFile: someText,
   prefix: fc.constantFrom('', 'x'),
   methods: texts,
   tools: some({ allow: texts, deny: texts, only: texts }),
@@ -93,7 +94,7 @@ const file = fc
     servers,
     some({
       $schema: someText,
-      defaults: some({ ...tunables, env: variables }),
+      defaults: some({ ...tunables, env: variables, envFile: someText }),
       gateway: some({
         ...settings(GATEWAY_SETTINGS),
         startLimit: valuesOf(START_LIMIT),

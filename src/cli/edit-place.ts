@@ -1,0 +1,41 @@
+import { homedir } from 'node:os';
+import { resolve } from 'node:path';
+import { ConfigPlace } from '../app/config-place.js';
+import type { GlobalOptions } from '../app/global-options.js';
+import { ConfigError } from '../config/config-error.js';
+import { userConfigFile } from '../config/find-config.js';
+import { type OpenConfig, openConfig, saveConfig } from '../config-edit/config-file.js';
+import { EnvDraft } from '../config-edit/env-draft.js';
+import { tell } from './output.js';
+
+/** The configuration to edit, and its environment file. */
+export interface EditPlace {
+  readonly config: OpenConfig;
+  readonly secrets: EnvDraft;
+}
+
+/** Opens the configuration that Trunkline would use, or the one to create if there is none. Throws a `ConfigError`. */
+export function openEditPlace({ config: named }: GlobalOptions): EditPlace {
+  const config = openConfig(fileToEdit(named));
+  return { config, secrets: EnvDraft.open(config.file, config.text, homedir()) };
+}
+
+function fileToEdit(named: string | undefined): string {
+  try {
+    return new ConfigPlace({ config: named }).file;
+  } catch (error) {
+    if (!(error instanceof ConfigError) || error.code !== 'config-not-found') throw error;
+    const { env, platform } = process;
+    const wanted = named ?? env.TRUNKLINE_CONFIG;
+    return wanted ? resolve(wanted) : userConfigFile({ env, home: homedir(), platform });
+  }
+}
+
+/** Writes both files, the secrets first: an entry without its secrets would not start. */
+export function saveEdit({ config, secrets }: EditPlace, edited: string): void {
+  secrets.save();
+  saveConfig(config, edited);
+  if (secrets.added.length > 0) {
+    tell(`Wrote ${secrets.added.join(', ')} to ${secrets.file}, which only you can read. Do not commit it.`);
+  }
+}

@@ -1,0 +1,163 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline/promises';
+import { parseEnv } from 'node:util';
+import { EXIT } from '../app/exit-codes.js';
+import type { GlobalOptions } from '../app/global-options.js';
+import { UsageError } from '../app/usage-error.js';
+import type { FoundServers } from '../clients/found-server.js';
+import { isOurselves } from '../clients/identity.js';
+import { thisSystem } from '../clients/this-system.js';
+import { checkEdited } from '../config-edit/config-file.js';
+import { editConfig, entriesIn } from '../config-edit/edit-config.js';
+import { describeRun, variablesOf } from '../import/describe.js';
+import { type PlannedServer, planImport, type Verdict } from '../import/plan.js';
+import { printable } from '../json/printable.js';
+import { didYouMean, suggest } from '../json/suggest.js';
+import { OWN_FOLDER } from '../version.js';
+import { type EditPlace, openEditPlace, saveEdit } from './edit-place.js';
+import { serversFrom } from './import-sources.js';
+import { print, tell } from './output.js';
+import { table } from './table.js';
+import { lookOf } from './terminal.js';
+
+export interface ImportOptions {
+  /** The name of a client, a file, or `-` for stdin; all clients when absent. */
+  readonly from: string | undefined;
+  /** Names of servers; all when empty. */
+  readonly servers: readonly string[];
+  readonly isDryRun: boolean;
+  readonly isJson: boolean;
+  /** Writes without asking. */
+  readonly isYes: boolean;
+}
+
+/** `trunkline import`: takes the servers of other clients over into the configuration. */
+export async function importServers(settings: GlobalOptions, options: ImportOptions): Promise<number> {
+  const place = openEditPlace(settings);
+  const system = thisSystem();
+  const found = await serversFrom(options.from, system);
+  requireNames(options.servers, found);
+  const plan = planImport({
+    ...{ system, found: found.servers, names: options.servers, secrets: place.secrets, env: process.env },
+    present: entriesIn(place.config.text ?? ''),
+    isOurselves: (run) => isOurselves(run, join(OWN_FOLDER, 'dist', 'cli.js')),
+    readEnvFile,
+  });
+  const added = plan.filter(({ entry }) => entry !== undefined);
+  const edited = added.reduce((text, { key = '', entry = {}, comment }) => {
+    return editConfig(text, place.config.file, { kind: 'add', key, entry, comment });
+  }, place.config.text ?? '');
+  if (added.length > 0) checkEdited(place.config, edited);
+
+  if (!options.isJson) report(plan, found, place);
+  const isWritten = added.length > 0 && !options.isDryRun && (options.isYes || (await agrees(added.length, place)));
+  if (isWritten) saveEdit(place, edited);
+  if (options.isJson) await print(JSON.stringify(toJson(plan, found, place, isWritten), undefined, 2));
+  else if (isWritten) tellWritten(added, place);
+  return isWritten || options.isDryRun || added.length === 0 ? EXIT.ok : EXIT.failed;
+}
+
+function readEnvFile(file: string): Readonly<Record<string, string | undefined>> | undefined {
+  try {
+    return parseEnv(readFileSync(file, 'utf8'));
+  } catch {
+    // The plan says so.
+    return undefined;
+  }
+}
+
+function requireNames(names: readonly string[], { servers }: FoundServers): void {
+  const known = servers.map(({ name }) => name);
+  const unknown = names.find((name) => !known.includes(name));
+  if (unknown === undefined) return;
+  const nearest = suggest(unknown, known);
+  throw new UsageError(
+    `no client has a server \`${unknown}\``,
+    nearest === undefined ? '`trunkline import --dry-run` lists all' : didYouMean(nearest),
+  );
+}
+
+const WORDS: Readonly<Record<Verdict, string>> = {
+  new: 'new',
+  renamed: 'new',
+  same: 'known',
+  skipped: 'skipped',
+  cannot: 'cannot',
+};
+
+function report(plan: readonly PlannedServer[], { unreadable }: FoundServers, { config }: EditPlace): void {
+  const rows = plan.map(({ found, run, verdict, key, because, entry }) => {
+    const renamed = verdict === 'renamed' ? ` as ${key}` : '';
+    const disabled = entry?.disabled === true ? ', disabled' : '';
+    const reason = because === '' ? '' : `: ${because}`;
+    return [
+      printable(found.name),
+      `${found.place.title} (${found.place.scope})`,
+      printable(describeRun(found.run, run)),
+      variablesOf(found.run).map(printable).join(' ') || '-',
+      `${WORDS[verdict]}${renamed}${disabled}${reason}`,
+    ];
+  });
+  if (rows.length === 0) tell('No servers were found.');
+  else
+    tell(
+      table([['NAME', 'CLIENT', 'RUNS', 'VARIABLES', 'VERDICT'], ...rows], {
+        ...lookOf(process.stderr),
+        isColored: false,
+      }),
+    );
+  for (const { place, because } of unreadable) tell(`${place.title}: ${place.file} cannot be read: ${because}`);
+  const count = plan.filter(({ entry }) => entry !== undefined).length;
+  if (rows.length > 0) tell(`\n${count} of ${rows.length} would be added to ${config.file}.`);
+}
+
+async function agrees(count: number, { config }: EditPlace): Promise<boolean> {
+  if (!process.stdin.isTTY || !process.stderr.isTTY) {
+    tell('Nothing was written. To add them without a question, use --yes.');
+    return false;
+  }
+  const lines = createInterface({ input: process.stdin, output: process.stderr });
+  try {
+    const answer = await lines.question(`Add ${count === 1 ? 'it' : 'them'} to ${config.file}? [y/N] `);
+    return /^\s*y(?:es)?\s*$/i.test(answer);
+  } finally {
+    lines.close();
+  }
+}
+
+function tellWritten(added: readonly PlannedServer[], { config, secrets }: EditPlace): void {
+  tell(`Added ${added.length} ${added.length === 1 ? 'server' : 'servers'} to ${config.file}.`);
+  for (const { key, unset = [] } of added) {
+    if (unset.length > 0) tell(`  ${key}: set ${unset.join(', ')} in ${secrets.file} or in your environment`);
+  }
+  tell('`trunkline check` starts each of them once. Then remove them from your clients, or each tool exists twice.');
+}
+
+/** No values: names of variables only. */
+function toJson(
+  plan: readonly PlannedServer[],
+  { unreadable }: FoundServers,
+  { config, secrets }: EditPlace,
+  isWritten: boolean,
+) {
+  return {
+    config: config.file,
+    envFile: secrets.added.length > 0 ? secrets.file : null,
+    written: isWritten,
+    servers: plan.map(({ found, run, verdict, key, because, entry, unset = [] }) => ({
+      name: found.name,
+      client: found.place.client,
+      scope: found.place.scope,
+      file: found.place.file,
+      verdict,
+      key: key ?? null,
+      because: because === '' ? null : because,
+      runs: describeRun(found.run, run),
+      variables: variablesOf(found.run),
+      unset,
+      disabled: entry?.disabled === true,
+    })),
+    unreadable: unreadable.map(({ place, because }) => ({ client: place.client, file: place.file, because })),
+  };
+}
