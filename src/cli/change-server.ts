@@ -23,19 +23,19 @@ export async function changeServer(
   const edit: ConfigEdit =
     command === 'remove' ? { kind: 'remove', key } : { kind: 'disable', key, isDisabled: command === 'disable' };
   const before = entriesIn(text);
-  const edited = editConfig(text, file, edit);
-  if (edited === text) {
-    tell(`${key} is ${command}d already.`);
-    return EXIT.ok;
-  }
-  if (command === 'remove' && Object.keys(before).length === 1) {
+  if (command === 'remove' && Object.hasOwn(before, key) && Object.keys(before).length === 1) {
     throw new UsageError(
       `${key} is the only server, and a configuration needs one`,
       `use \`trunkline disable ${key}\`, or delete ${file}`,
     );
   }
+  const edited = editConfig(text, file, edit);
+  if (edited === text) {
+    tell(`${key} is ${command}d already.`);
+    return EXIT.ok;
+  }
   saveConfig(config, edited);
-  tell(`${DONE[command]} ${key} in ${file}.`);
+  tell(`${DONE[command]} ${key} ${command === 'remove' ? 'from' : 'in'} ${file}.`);
   if (command === 'remove') {
     const left = namesOf(before[key]).filter((name) => Object.hasOwn(secrets.values, name));
     const others = new Set(Object.values(entriesIn(edited)).flatMap(namesOf));

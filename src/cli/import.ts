@@ -51,11 +51,13 @@ export async function importServers(settings: GlobalOptions, options: ImportOpti
   if (added.length > 0) checkEdited(place.config, edited);
 
   if (!options.isJson) report(plan, found, place);
-  const isWritten = added.length > 0 && !options.isDryRun && (options.isYes || (await agrees(added.length, place)));
+  // A program that reads JSON answers no question.
+  const isDryRun = options.isDryRun || (options.isJson && !options.isYes);
+  const isWritten = added.length > 0 && !isDryRun && (options.isYes || (await agrees(added.length, place)));
   if (isWritten) saveEdit(place, edited);
   if (options.isJson) await print(JSON.stringify(toJson(plan, found, place, isWritten), undefined, 2));
   else if (isWritten) tellWritten(added, place);
-  return isWritten || options.isDryRun || added.length === 0 ? EXIT.ok : EXIT.failed;
+  return isWritten || isDryRun || added.length === 0 ? EXIT.ok : EXIT.failed;
 }
 
 function readEnvFile(file: string): Readonly<Record<string, string | undefined>> | undefined {

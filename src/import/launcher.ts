@@ -28,7 +28,7 @@ export function packageOf(
 }
 
 const PLAIN_OPTION = /^(?:-y|--yes|-q|--quiet|--prefer-online|--prefer-offline|--)$/;
-const SPEC = /^((?:@[a-z0-9~-][\w.~-]*\/)?[a-z0-9~-][\w.~-]*)(?:@([^/:]*))?$/i;
+const SPEC = /^((?:@[a-z0-9~][\w.~-]*\/)?[a-z0-9~][\w.~-]*)(?:@([^/:]*))?$/i;
 const EXACT = /^\d+\.\d+\.\d+(?:[-+][\w.+-]+)?$/;
 const TAG = /^[a-z][\w.-]*$/i;
 

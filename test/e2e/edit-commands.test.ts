@@ -1,0 +1,88 @@
+import { once } from 'node:events';
+import { mkdirSync, readFileSync, statSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { afterEach, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
+import { Workplace } from '../cli/cli-run.js';
+
+const PEER = fileURLToPath(new URL('../fixtures/cli/ok.mjs', import.meta.url));
+
+let place: Workplace;
+beforeEach(() => {
+  place = new Workplace();
+});
+afterEach(() => place.dispose());
+
+const read = (name: string) => readFileSync(join(place.folder, name), 'utf8');
+
+describe('import', () => {
+  it('creates a configuration that runs, with the secrets in a file of its own', async () => {
+    mkdirSync(join(place.folder, '.cursor'));
+    const servers = {
+      'my server': { command: process.execPath, args: [PEER, `run=${place.folder}`], env: { API_TOKEN: 'canary-7f3a', LEVEL: 'info' } },
+      trunkline: { command: 'trunkline' },
+    };
+    place.write('.cursor/mcp.json', JSON.stringify({ mcpServers: servers }));
+    const first = await place.run(['import']);
+    expect(first).toMatchObject({ code: 1, stdout: '' });
+    expect(first.stderr).toContain('Nothing was written.');
+    const { code, stderr } = await place.run(['import', '--yes']);
+    expect(code).toBe(0);
+    expect(stderr).toMatch(/my server +Cursor \(user\) .* API_TOKEN LEVEL +new as my-server\n/);
+    expect(stderr).toMatch(/trunkline .* skipped: it is Trunkline itself\n/);
+    expect(first.stderr + stderr).not.toContain('canary');
+    expect(read('none/trunkline/trunkline.env')).toBe('MY_SERVER_API_TOKEN=canary-7f3a\n');
+    expect(read('none/trunkline/trunkline.yaml')).not.toContain('canary');
+    for (const name of ['env', 'yaml']) {
+      expect(statSync(join(place.folder, `none/trunkline/trunkline.${name}`)).mode & 0o777).toBe(0o600);
+    }
+    expect(await place.run(['check'])).toMatchObject({ code: 0, stdout: expect.stringMatching(/\nmy-server +ready/) });
+  });
+
+  it('prints its plan as JSON, for servers on stdin', async () => {
+    const input = JSON.stringify({ mcpServers: { a: { command: 'node', args: ['--key=canary-7f3a'] } } });
+    const { code, stdout } = await place.run(['import', '--from', '-', '--json'], input);
+    expect(code).toBe(0);
+    expect(JSON.parse(stdout)).toMatchObject({ written: false, servers: [{ name: 'a', key: 'a', verdict: 'new' }] });
+    expect(stdout).not.toContain('canary');
+  });
+});
+
+describe('add, disable, enable and remove', () => {
+  it('change one server and no other byte', async () => {
+    const text = '# mine\nservers:\n  files: {command: node} # keep\n';
+    place.write('trunkline.yaml', text);
+    expect(await place.run(['add', 'time', '--env', 'ZONE=utc', '--', 'uvx', '--quiet', 'time'])).toMatchObject({
+      code: 0,
+    });
+    const added = `${text}  time:\n    command: uvx\n    args: [--quiet, time]\n    env:\n      ZONE: utc\n`;
+    expect(read('trunkline.yaml')).toBe(added);
+    await place.run(['disable', 'time']);
+    expect(read('trunkline.yaml')).toBe(`${added}    disabled: true\n`);
+    await place.run(['enable', 'time']);
+    expect(read('trunkline.yaml')).toBe(added);
+    await place.run(['remove', 'time']);
+    expect(read('trunkline.yaml')).toBe(text);
+    const last = await place.run(['remove', 'files']);
+    expect(last).toMatchObject({ code: 2, stderr: expect.stringContaining('files is the only server') });
+    const unknown = await place.run(['disable', 'flies']);
+    expect(unknown).toMatchObject({ code: 2, stderr: expect.stringContaining('did you mean `files`?') });
+  });
+
+  it('add a server of the registry', async () => {
+    const server = {
+      name: 'io.github.ada/notes',
+      packages: [{ registryType: 'npm', identifier: 'notes', version: '1.0.0' }],
+    };
+    const registry = createServer((_, response) => response.end(JSON.stringify({ server }))).listen(0, '127.0.0.1');
+    await once(registry, 'listening');
+    onTestFinished(() => {
+      registry.close();
+    });
+    place.env.TRUNKLINE_REGISTRY_URL = `http://127.0.0.1:${(registry.address() as AddressInfo).port}`;
+    const { code, stdout } = await place.run(['add', 'io.github.ada/notes', '--dry-run', '--', '/notes']);
+    expect({ code, stdout }).toEqual({ code: 0, stdout: 'notes:\n  package: notes@1.0.0\n  args: [/notes]\n' });
+  });
+});
