@@ -15,9 +15,19 @@ import { type Look, lookOf, stateCell } from './terminal.js';
 export async function check(
   settings: GlobalOptions,
   names: readonly string[],
-  { isJson }: { readonly isJson: boolean },
+  options: { readonly isJson: boolean },
 ): Promise<number> {
-  return await runOnce(
+  return (await tryServers(settings, names, options)).exitCode;
+}
+
+/** Starts every server, or the named ones, once, and reports the result. `sound`: those that start and list their tools. */
+export async function tryServers(
+  settings: GlobalOptions,
+  names: readonly string[],
+  { isJson }: { readonly isJson: boolean },
+): Promise<{ readonly exitCode: number; readonly sound: readonly string[] }> {
+  const sound: string[] = [];
+  const exitCode = await runOnce(
     settings,
     (config) => chooseServers(config, names),
     async (once) => {
@@ -35,10 +45,12 @@ export async function check(
             '\n',
           );
       process.stdout.write(`${text}\n`);
-      const isFine = results.every(({ diagnosis, unlisted }) => diagnosis === undefined && unlisted === undefined);
-      return isFine ? EXIT.ok : EXIT.failed;
+      const fine = results.filter(({ diagnosis, unlisted }) => diagnosis === undefined && unlisted === undefined);
+      sound.push(...fine.map(({ server }) => server.key));
+      return fine.length === results.length ? EXIT.ok : EXIT.failed;
     },
   );
+  return { exitCode, sound };
 }
 
 interface Result {

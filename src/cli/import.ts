@@ -32,14 +32,28 @@ export interface ImportOptions {
   readonly isYes: boolean;
 }
 
-/** `trunkline import`: takes the servers of other clients over into the configuration. */
-export async function importServers(settings: GlobalOptions, options: ImportOptions): Promise<number> {
+/** What an import would do. */
+export interface PreparedImport {
+  readonly place: EditPlace;
+  readonly found: FoundServers;
+  readonly plan: readonly PlannedServer[];
+  /** The servers that are to be written. */
+  readonly added: readonly PlannedServer[];
+  /** The configuration with them. */
+  readonly edited: string;
+}
+
+/** Finds the servers and decides what becomes of each. Writes nothing. */
+export async function prepareImport(
+  settings: GlobalOptions,
+  { from, servers }: Pick<ImportOptions, 'from' | 'servers'>,
+): Promise<PreparedImport> {
   const place = openEditPlace(settings);
   const system = thisSystem();
-  const found = await serversFrom(options.from, system);
-  requireNames(options.servers, found);
+  const found = await serversFrom(from, system);
+  requireNames(servers, found);
   const plan = planImport({
-    ...{ system, found: found.servers, names: options.servers, secrets: place.secrets, env: process.env },
+    ...{ system, found: found.servers, names: servers, secrets: place.secrets, env: process.env },
     present: entriesIn(place.config.text ?? ''),
     isOurselves: (run) => isOurselves(run, join(OWN_FOLDER, 'dist', 'cli.js')),
     readEnvFile,
@@ -49,15 +63,30 @@ export async function importServers(settings: GlobalOptions, options: ImportOpti
     return editConfig(text, place.config.file, { kind: 'add', key, entry, comment });
   }, place.config.text ?? '');
   if (added.length > 0) checkEdited(place.config, edited);
+  return { place, found, plan, added, edited };
+}
 
-  if (!options.isJson) report(plan, found, place);
+/** `trunkline import`: takes the servers of other clients over into the configuration. */
+export async function importServers(settings: GlobalOptions, options: ImportOptions): Promise<number> {
+  const prepared = await prepareImport(settings, options);
+  const { place, found, plan, added, edited } = prepared;
+  if (!options.isJson) reportPlan(prepared);
   // A program that reads JSON answers no question.
   const isDryRun = options.isDryRun || (options.isJson && !options.isYes);
   const isWritten = added.length > 0 && !isDryRun && (options.isYes || (await agrees(added.length, place)));
   if (isWritten) saveEdit(place, edited);
   if (options.isJson) await print(JSON.stringify(toJson(plan, found, place, isWritten), undefined, 2));
-  else if (isWritten) tellWritten(added, place);
+  else if (isWritten) {
+    tellWritten(added, place);
+    tell('`trunkline check` starts each of them once. Then remove them from your clients, or each tool exists twice.');
+  }
   return isWritten || isDryRun || added.length === 0 ? EXIT.ok : EXIT.failed;
+}
+
+/** Writes what was prepared, and says so. */
+export function writeImport({ place, added, edited }: PreparedImport): void {
+  saveEdit(place, edited);
+  tellWritten(added, place);
 }
 
 function readEnvFile(file: string): Readonly<Record<string, string | undefined>> | undefined {
@@ -88,7 +117,8 @@ const WORDS: Readonly<Record<Verdict, string>> = {
   cannot: 'cannot',
 };
 
-function report(plan: readonly PlannedServer[], { unreadable }: FoundServers, { config }: EditPlace): void {
+/** Tells what becomes of each server that was found. */
+export function reportPlan({ plan, found: { unreadable }, place: { config } }: PreparedImport): void {
   const rows = plan.map(({ found, run, verdict, key, because, entry }) => {
     const renamed = verdict === 'renamed' ? ` as ${key}` : '';
     const disabled = entry?.disabled === true ? ', disabled' : '';
@@ -133,7 +163,6 @@ function tellWritten(added: readonly PlannedServer[], { config, secrets }: EditP
   for (const { key, unset = [] } of added) {
     if (unset.length > 0) tell(`  ${key}: set ${unset.join(', ')} in ${secrets.file} or in your environment`);
   }
-  tell('`trunkline check` starts each of them once. Then remove them from your clients, or each tool exists twice.');
 }
 
 /** No values: names of variables only. */

@@ -15,6 +15,7 @@ import { connectCommand, disconnectCommand, undoCommand } from './commands/conne
 import { helpCommand } from './commands/help.js';
 import { hubCommand } from './commands/hub.js';
 import { importCommand } from './commands/import.js';
+import { initCommand } from './commands/init.js';
 import { inspectCommand } from './commands/inspect.js';
 import { installCommand } from './commands/install.js';
 import { logsCommand } from './commands/logs.js';
@@ -39,7 +40,7 @@ const COMMANDS: readonly DefineCommand[] = [
   ...[statusCommand, psCommand, logsCommand, restartCommand, stopCommand, hubCommand],
   ...[activityCommand, inspectCommand, recordCommand, replayCommand],
   ...[addCommand, removeCommand, enableCommand, disableCommand],
-  ...[importCommand, connectCommand, disconnectCommand, undoCommand],
+  ...[initCommand, importCommand, connectCommand, disconnectCommand, undoCommand],
   ...[installCommand, updateCommand, outdatedCommand],
   ...[schemaCommand, tokenCommand, completionCommand, helpCommand],
 ];
