@@ -131,7 +131,7 @@ export function compose(options: ComposeOptions): Composition {
   });
   const instances: SupervisedBackends = new SupervisedBackends({
     config,
-    configured: new ConfiguredServers(config, approvals),
+    configured: new ConfiguredServers(config, approvals, logger),
     platform,
     logger,
     secrets,

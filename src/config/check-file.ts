@@ -17,6 +17,7 @@ import { ConfigError, type ConfigProblem } from './config-error.js';
 import { toProblems, unknownKeyHint } from './problems.js';
 import { fileSchema, type ServerEntry, sharedFileSchema, type Tunables } from './schema.js';
 import { formatPath, locateFault, type Place, ServerFault } from './server-fault.js';
+import { valuePaths } from './tool-shapes.js';
 import type { Path } from './yaml-nodes.js';
 import { parseYaml, type YamlSource } from './yaml-source.js';
 
@@ -120,6 +121,7 @@ function placesIn(
     ['cwd'],
     ['command'],
     ['package'],
+    ...valuePaths(entry.tools),
   ];
   const inside = resolved.map((steps) => [...root, ...steps]);
   const inherited = Object.keys(shared).filter((name) => !Object.hasOwn(entry.env ?? {}, name));

@@ -42,6 +42,8 @@ export interface ServerConfig {
   /** Whether tools need approval. */
   readonly approval: ApprovalMode;
   readonly tools: ToolFilter;
+  /** The form in which the tools are shown and called, with the values of variables. Absent if nothing is changed. */
+  readonly shapes?: ToolShapes;
   /** Globs over methods that this server answers although MCP does not define them. */
   readonly methods: readonly string[];
   /** Whether the annotations of its tools are trusted. */
@@ -85,6 +87,21 @@ export interface ServerProblem {
 export interface ToolFilter {
   readonly allow?: readonly string[];
   readonly deny: readonly string[];
+}
+
+/** How tools are shown and called, by original names. */
+export interface ToolShapes {
+  readonly rename?: Readonly<Record<string, string>>;
+  readonly describe?: Readonly<Record<string, string | { readonly append: string }>>;
+  readonly params?: Readonly<Record<string, ParamShapes>>;
+}
+
+/** How the parameters of a tool are shown, and their values. */
+export interface ParamShapes {
+  readonly hide?: readonly string[];
+  readonly set?: Readonly<Record<string, unknown>>;
+  readonly default?: Readonly<Record<string, unknown>>;
+  readonly describe?: Readonly<Record<string, string>>;
 }
 
 /** Which clients share a process of a server. */

@@ -10,7 +10,7 @@ import {
 } from './checked-file.js';
 import { parsePlainYaml } from './plain-yaml.js';
 import type { ServerEntry } from './schema.js';
-import { sameButForCase, serverKeyFault } from './server-key.js';
+import { sameButForCase, serverKeyFault, TOOL_NAME } from './server-key.js';
 import {
   GATEWAY_SETTINGS,
   HTTP_SETTINGS,
@@ -94,6 +94,14 @@ function mapEntries(value: unknown, read: (key: string, value: unknown) => unkno
 const readVariables: Read = (value) =>
   mapEntries(value, (name, each) => (/^[^=\0]+$/.test(name) ? readAnyText(each) : unsure()));
 
+const valuesOf =
+  (read: Read): Read =>
+  (value) =>
+    mapEntries(value, (_, each) => read(each));
+
+const readAppended: Read = (value) =>
+  isRecord(value) && Object.hasOwn(value, 'append') ? mapOf({ append: readText })(value) : unsure();
+
 const tunables = {
   ...tableOf(SERVER_SETTINGS),
   restart: mapOf(tableOf(RESTART_SETTINGS)),
@@ -111,7 +119,20 @@ const entryKeys: Readonly<Record<keyof ServerEntry, Read>> = {
   env: readVariables,
   prefix: only(''),
   methods: listOf(readText),
-  tools: mapOf({ allow: listOf(readText), deny: listOf(readText) }),
+  tools: mapOf({
+    allow: listOf(readText),
+    deny: listOf(readText),
+    rename: valuesOf((name) => (typeof name === 'string' && TOOL_NAME.test(name) ? name : unsure())),
+    describe: valuesOf((value) => (typeof value === 'string' ? readText(value) : readAppended(value))),
+    params: valuesOf(
+      mapOf({
+        hide: listOf(readText),
+        set: valuesOf((value) => value),
+        default: valuesOf((value) => value),
+        describe: valuesOf(readText),
+      }),
+    ),
+  }),
   type: only('stdio'),
 };
 

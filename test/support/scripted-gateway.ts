@@ -5,7 +5,9 @@ import type { ClientOrigin, DownstreamClient, GatewayPort } from '../../src/down
 import { ClientPipe } from '../../src/downstream/stdio/client-pipe.js';
 import type { EraSession } from '../../src/downstream/transport.js';
 import type { CatalogueContent } from '../../src/gateway/catalog/cached-catalogue.js';
+import type { ToolApprovals } from '../../src/gateway/catalog/tool-approval.js';
 import { createToolPolicy, type ToolPolicyRules } from '../../src/gateway/catalog/tool-policy.js';
+import { type ToolShapes, ToolShaping } from '../../src/gateway/catalog/tool-shaping.js';
 import type { ServerState } from '../../src/gateway/dispatch/availability.js';
 import type { CallLimits } from '../../src/gateway/dispatch/call-limits.js';
 import { Gateway, type GatewaySettings } from '../../src/gateway/gateway.js';
@@ -40,6 +42,9 @@ export interface ServerScript {
   readonly hello?: Message;
   readonly prefix?: string;
   readonly filter?: ToolPolicyRules;
+  /** How the configuration shapes its tools. */
+  readonly shapes?: ToolShapes;
+  readonly approvals?: ToolApprovals;
   readonly limits?: Partial<CallLimits>;
   readonly isMisconfigured?: boolean;
   readonly isTrusted?: boolean;
@@ -159,6 +164,8 @@ export class ScriptedServer {
       events,
       listenerFor,
       policy: createToolPolicy(script.filter ?? { deny: [] }),
+      shaping: script.shapes && new ToolShaping({ shapes: script.shapes }),
+      approvals: script.approvals,
       answers: createToolPolicy({ allow: script.methods ?? [], deny: [] }),
       sha256,
       isMisconfigured: script.isMisconfigured ?? false,

@@ -112,6 +112,8 @@ export interface ServerReport {
   readonly repeated: number;
   readonly latencyMs: { readonly p50: number; readonly p95: number } | null;
   readonly tools: ListReport;
+  /** What the configuration says about tools that the server does not have. */
+  readonly unshaped: readonly string[];
   /** State of the tool approvals; null if the tools need no approval. */
   readonly approval: ApprovalReport | null;
   readonly prompts: ListReport;

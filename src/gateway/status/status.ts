@@ -106,6 +106,7 @@ function reportServer(facts: StatusFacts, one: ServerFacts, logLines: number): S
     failureReasons: Object.fromEntries(backend.dispatcher.failureReasons),
     latencyMs: p50 === undefined || p95 === undefined ? null : { p50: Math.round(p50), p95: Math.round(p95) },
     tools: reportList(facts, backend, 'tools'),
+    unshaped: (backend.knownListsAs('exposed').tools.unshaped ?? []).map(sanitize),
     approval: reportApproval(backend),
     prompts: reportList(facts, backend, 'prompts'),
     resources: reportList(facts, backend, 'resources'),
