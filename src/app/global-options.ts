@@ -10,6 +10,8 @@ export interface GlobalOptions {
   /** How often `-v` was given. */
   readonly verbosity: number;
   readonly logFile: string | undefined;
+  /** The view of the configuration that the client on stdin, or the command, asks for. */
+  readonly view?: string | undefined;
 }
 
 /** A logger, and the secrets that it removes from every record. */

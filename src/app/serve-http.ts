@@ -42,6 +42,7 @@ export async function serveHttp({ settings, limits, composition, logger }: Serve
         backpressure: platform.backpressure,
         chooseEra: createEraChooser(platform, gateway, IDENTITY),
         hasServer: (key) => gateway.pool.has(key),
+        hasView: (name) => composition.config.gateway.views.some((view) => view.name === name),
         isReady: () => gateway.isReady,
       }),
       ...platform,

@@ -68,6 +68,7 @@ This is the command to register in an MCP client. All clients of one configurati
 set of servers, in a background process (the hub) that the first client starts. With --http it serves many clients over
 Streamable HTTP at /mcp instead: on the loopback interface and with a token by default.
 
+      --view NAME           show the client this view of the configuration
       --no-hub              start servers of its own for this client
       --http [HOST:]PORT    serve HTTP; without HOST on both loopback addresses
       --stdio               with --http: also serve stdin and stdout
@@ -238,9 +239,11 @@ const ALONE_OPTION = '      --alone         start servers for this command, also
 const ALL_OPTION = '      --all           with stop: every hub of yours, whatever its configuration';
 const JSON_OPTION = '      --json          print the result as JSON';
 
+const VIEW_OPTION = '      --view NAME     as a client with this view sees it';
+
 const OWN_OPTIONS: Partial<Readonly<Record<Command, readonly string[]>>> = {
-  tools: [JSON_OPTION, ALONE_OPTION],
-  call: [JSON_OPTION, ALONE_OPTION],
+  tools: [JSON_OPTION, ALONE_OPTION, VIEW_OPTION],
+  call: [JSON_OPTION, ALONE_OPTION, VIEW_OPTION],
   status: [JSON_OPTION, '      --watch         show the status again when it changes'],
   ps: [JSON_OPTION],
   logs: ['  -f, --follow        go on with what is logged from now on'],

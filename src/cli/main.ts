@@ -19,6 +19,7 @@ const OPTIONS = {
   all: { type: 'boolean' },
   watch: { type: 'boolean' },
   follow: { type: 'boolean', short: 'f' },
+  view: { type: 'string' },
   place: { type: 'string' },
   out: { type: 'string' },
   ...HTTP_OPTIONS,
@@ -31,6 +32,7 @@ const ONLY_FOR: Readonly<Partial<Record<keyof typeof OPTIONS, readonly string[]>
   yes: ['approve'],
   out: ['schema'],
   'no-hub': ['serve'],
+  view: ['serve', 'call', 'tools'],
   alone: ['call', 'tools'],
   all: ['stop', 'hub'],
   watch: ['status'],
@@ -57,6 +59,7 @@ async function run(args: string[]): Promise<number> {
     config: values.config,
     verbosity: values.verbose?.length ?? 0,
     logFile: values['log-file'],
+    view: values.view,
   };
   const isJson = values.json === true;
   const isHttp = Object.keys(HTTP_OPTIONS).some((option) => Object.hasOwn(values, option));

@@ -156,6 +156,19 @@ export interface GatewayConfig {
   /** Clients that the shared process takes. */
   readonly hubClients: number;
   readonly http: HttpConfig;
+  /** In the order of the file. */
+  readonly views: readonly ViewConfig[];
+  /** The views of clients that name none: globs for their names, in the order of the file. */
+  readonly clientViews: readonly { readonly client: string; readonly view: string }[];
+}
+
+/** Some of the servers, and some of their tools. */
+export interface ViewConfig {
+  readonly name: string;
+  /** Keys. Absent means all servers. */
+  readonly servers?: readonly string[];
+  /** Globs over names such as `KEY__TOOL`. Absent means all tools. */
+  readonly tools?: Partial<ToolFilter>;
 }
 
 /** Limits of the HTTP server, under the names that it uses. */

@@ -10,7 +10,7 @@ import {
 } from './checked-file.js';
 import { parsePlainYaml } from './plain-yaml.js';
 import type { ServerEntry } from './schema.js';
-import { sameButForCase, serverKeyFault, TOOL_NAME } from './server-key.js';
+import { sameButForCase, serverKeyFault, TOOL_NAME, VIEW_NAME } from './server-key.js';
 import {
   GATEWAY_SETTINGS,
   HTTP_SETTINGS,
@@ -22,6 +22,7 @@ import {
   START_LIMIT,
   SWITCHES,
 } from './settings.js';
+import { viewFaults } from './view-faults.js';
 
 /**
  * Checks a file without the schema and without the YAML library, which take most of the time from the start of Trunkline
@@ -51,6 +52,7 @@ function toCheckedFile(value: unknown): CheckedFile {
     // Only a fault needs a place. The file is checked again then.
     return { ...toCheckedServer(key, own, data), places: [{ path: [root, key], line: 1, column: 1 }] };
   });
+  if (viewFaults(data, root).length > 0) unsure();
   const gateway = toCheckedGateway(data);
   const hasWarnings =
     servers.some(({ settings }) => overruledSettings(settings).length > 0) ||
@@ -152,11 +154,18 @@ const readServers: Read = (value) => {
   return keys.length === 0 || sameButForCase(keys).length > 0 ? unsure() : servers;
 };
 
+const readView = mapOf({
+  servers: listOf(readText),
+  tools: mapOf({ allow: listOf(readText), deny: listOf(readText) }),
+});
+
 const fileKeys: Readonly<Record<keyof FileData, Read>> = {
   $schema: readText,
   servers: readServers,
   mcpServers: readServers,
   defaults: mapOf({ ...tunables, env: readVariables }),
+  views: (value) => mapEntries(value, (name, view) => (VIEW_NAME.test(name) ? readView(view) : unsure())),
+  clients: valuesOf(readText),
   gateway: mapOf({
     ...tableOf(GATEWAY_SETTINGS),
     startLimit: (value) => readSetting(START_LIMIT, value) ?? unsure(),

@@ -5,6 +5,7 @@ import { limits } from './limit-settings.js';
 import { SERVER_KEY_MAX_LENGTH, SERVER_KEY_PATTERN, sameButForCase, serverKeyFault } from './server-key.js';
 import { RESTART_SETTINGS, SERVER_SETTINGS, SWITCHES } from './settings.js';
 import { toolSettings } from './tool-settings.js';
+import { clients, views } from './view-settings.js';
 
 const settings = z.strictObject({
   timeout: duration(
@@ -222,6 +223,8 @@ export const fileSchema = z
         servers: described(servers, 'The servers to run, by key. The key becomes the prefix of the tool names.'),
         mcpServers: described(servers, 'Another name for `servers`, which other programs use.'),
         defaults: described(defaults, 'Default settings of all servers. An entry of a server overrides them.'),
+        views,
+        clients,
         gateway: described(gatewaySection, 'Settings of Trunkline itself.'),
       },
       expects('a map with `servers:`'),

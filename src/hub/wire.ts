@@ -25,6 +25,8 @@ export interface Hello {
   readonly folder: string;
   /** The variables that the configuration names. */
   readonly environment: Readonly<Record<string, string>>;
+  /** The view of the configuration that the client asks for. Absent if it asks for none. */
+  readonly view?: string;
   /** How many hubs served this client before. More than 0: the client's handshake is replayed. */
   readonly resumed: number;
 }

@@ -115,6 +115,16 @@ const file = fc
         http: some(settings(HTTP_SETTINGS)),
       }),
       mcpServers: servers,
+      views: fc.dictionary(
+        fc.oneof({ weight: 9, arbitrary: fc.constantFrom('v', 'w_1') }, fc.constant('a b')),
+        some({
+          servers: fc.array(fc.constantFrom('a', 'b-1', 'c')),
+          tools: some({ allow: texts, deny: texts }),
+          only: texts,
+        }),
+        { maxKeys: 2 },
+      ),
+      clients: fc.dictionary(fc.constantFrom('x*', 'y'), fc.constantFrom('v', 'w_1', ''), { maxKeys: 2 }),
       globalShortcut: someText,
     }),
   )
@@ -143,6 +153,8 @@ servers:
   b: { command: x, cwd: ., prefix: "", methods: [a/*], tools: { allow: [a], deny: [] }, type: stdio, trusted: true }
   c: { command: x, tools: { rename: { a: b }, describe: { a: t, b: { append: t } }, params: { a: { hide: [p], set: { p: [1, null] }, default: { q: { r: true } }, describe: { q: t } } } } }
 defaults: { env: { K: v }, restart: { budget: 3 }, limits: { memory: 1GiB, processes: 10 }, maxFrame: 1MiB }
+views: { v: {}, w: { servers: [a, b], tools: { allow: [a__*], deny: [] } } }
+clients: { "x*": v }
 gateway: { startupWait: 1s, watch: false, startLimit: 2, http: { maxSessions: 5 } }
 `;
 

@@ -9,6 +9,7 @@ import { isUiUri, uiPointers } from '../../mcp/ui-uri.js';
 import { Route } from '../catalog/catalog.js';
 import type { Catalogs } from '../catalog/catalogs.js';
 import type { ListNaming } from '../catalog/server-lists.js';
+import { mayCall, type ViewFilter } from '../catalog/view-filter.js';
 import type { EditAnswer, Handling } from '../dispatch/handling.js';
 import type { Backend } from '../registry/backend.js';
 import { KnownUris, ownerOfUri } from './resource-owner.js';
@@ -17,18 +18,27 @@ import type { Candidates } from './try-in-order.js';
 import { unchanged } from './unchanged.js';
 import { describeUnknownName, plainUnknownName } from './unknown-name.js';
 
+export interface RouterOptions {
+  readonly backends: ReadonlyMap<string, Backend>;
+  readonly naming: ListNaming;
+  /** The view of the configuration that the clients have. Absent if they see everything. */
+  readonly named?: ViewFilter | undefined;
+}
+
 /** Finds the server that a request is for by its name or URI; an error if there is none. */
 export class Router {
   readonly #backends: ReadonlyMap<string, Backend>;
   readonly #naming: ListNaming;
+  readonly #view: ViewFilter | undefined;
   readonly #uris: KnownUris;
   /** The server that has answered each method which MCP does not define. */
   readonly #methods: Map<string, string>;
 
   /** Takes over what `before` has learned about the same servers. */
-  constructor(backends: ReadonlyMap<string, Backend>, naming: ListNaming, before?: Router) {
+  constructor({ backends, naming, named }: RouterOptions, before?: Router) {
     this.#backends = backends;
     this.#naming = naming;
+    this.#view = named;
     const isThere = (key: string) => backends.has(key);
     this.#uris = before === undefined ? new KnownUris() : before.#uris.of(isThere);
     const methods = before === undefined ? [] : [...before.#methods];
@@ -44,8 +54,8 @@ export class Router {
       case METHODS.callTool: {
         const target = this.#byName(request, name, catalogs, 'tools');
         if (target instanceof RpcError) return target;
-        // The policy let listed tools through when the lists were merged.
-        if (!target.isListed && !target.backend.rules.policy(target.original)) {
+        // Policy and view let listed tools through when the lists were merged.
+        if (!target.isListed && !this.#mayCallUnlisted(target.original, target.backend)) {
           return new NotListed(RPC_CODES.invalidParams, plainUnknownName('tool', target.name));
         }
         const aliases = catalogs.ui.aliasesOf(target.backend.key);
@@ -67,6 +77,13 @@ export class Router {
       default:
         return this.#byMethod(request, catalogs);
     }
+  }
+
+  #mayCallUnlisted(original: string, backend: Backend): boolean {
+    if (!backend.rules.policy(original)) return false;
+    const { key, prefix } = backend;
+    const { tools } = backend.knownListsAs('exposed');
+    return this.#view === undefined || mayCall({ key, prefix, tools }, original, this.#view);
   }
 
   #byName(

@@ -2,6 +2,7 @@ import { RpcError } from '../../jsonrpc/rpc-error.js';
 import type { RelayedRequest } from '../../mcp/relayed-request.js';
 import type { Handling } from '../dispatch/handling.js';
 import type { Backend } from '../registry/backend.js';
+import type { Candidates } from './try-in-order.js';
 
 /** The server that a request is for, and what to replace in the request and its response. */
 export interface Target extends Handling {
@@ -23,4 +24,10 @@ export function shaped(target: Target & { readonly tool: string }, request: Rela
   if (shaping === undefined) return target;
   const values = shaping.editsOf(target.tool, request);
   return values instanceof RpcError ? values : { ...target, edits: [...target.edits, ...values] };
+}
+
+/** Whether a server that is still starting may turn out to be the right one. */
+export function mayChange(target: Target | Candidates | RpcError): boolean {
+  if (target instanceof RpcError) return target instanceof NotListed;
+  return 'candidates' in target || target.isGuess === true;
 }

@@ -26,6 +26,8 @@ export function reportStatus(facts: StatusFacts, server?: string): StatusReport 
     version: facts.version,
     uptimeSeconds: seconds(facts.now - facts.startedAt),
     ...reportService(facts),
+    view: facts.view?.name ?? null,
+    viewFault: facts.view?.fault ?? null,
     ...reportConfig(facts),
     tools,
     advice: adviseOnToolCount(tools),

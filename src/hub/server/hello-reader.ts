@@ -84,7 +84,7 @@ function readHello(line: string): Hello | undefined {
     return undefined;
   }
   if (!isRecord(hello) || hello.wire !== WIRE) return undefined;
-  const { token, role, version, pid, folder, environment, resumed } = hello;
+  const { token, role, version, pid, folder, environment, view, resumed } = hello;
   const isSound =
     typeof token === 'string' &&
     (role === 'client' || role === 'control') &&
@@ -92,6 +92,7 @@ function readHello(line: string): Hello | undefined {
     typeof pid === 'number' &&
     typeof folder === 'string' &&
     typeof resumed === 'number' &&
+    (view === undefined || typeof view === 'string') &&
     isRecord(environment) &&
     Object.values(environment).every((value) => typeof value === 'string');
   return isSound ? (hello as unknown as Hello) : undefined;
