@@ -37,7 +37,7 @@ export async function attach(options: GlobalOptions): Promise<NotAttached> {
     return { because: error instanceof Error ? error.message : String(error) };
   }
   const start = hubStarter(options, { configFile, folder });
-  const find = (resumed: number) => findHub({ folder, hello: helloOf(configFile, resumed), start });
+  const find = (resumed: number) => findHub({ folder, hello: helloOf(configFile, resumed, options.view), start });
   const finding = find(0);
   // Node makes these when they are asked for, which takes about as long as the hub needs to answer.
   const { stdin: input, stdout: output } = process;
@@ -57,7 +57,7 @@ export async function attach(options: GlobalOptions): Promise<NotAttached> {
     serveAlone: (because, resumed) => {
       // Servers run in this process from now on, which ends them after a signal.
       for (const signal of SIGNALS) process.off(signal, leave);
-      return serveInside(options, helloOf(configFile, resumed), because);
+      return serveInside(options, helloOf(configFile, resumed, options.view), because);
     },
     // `performance` would have to be loaded.
     now: () => process.uptime() * 1_000,
@@ -101,7 +101,7 @@ function namesIn(configFile: string): string[] {
   return [...new Set([...text.matchAll(/\$\{([A-Za-z_][A-Za-z0-9_]*)/g)].map(([, name = '']) => name))];
 }
 
-export function helloOf(configFile: string, resumed: number): Omit<Hello, 'wire' | 'token'> {
+export function helloOf(configFile: string, resumed: number, view?: string): Omit<Hello, 'wire' | 'token'> {
   const { env } = process;
   const environment = Object.fromEntries(
     namesIn(configFile).flatMap((name) => {
@@ -109,8 +109,8 @@ export function helloOf(configFile: string, resumed: number): Omit<Hello, 'wire'
       return value === undefined ? [] : [[name, value]];
     }),
   );
-  const path = env.PATH ?? '';
-  return { role: 'client', version: VERSION, pid: process.pid, folder: workingFolder(), environment, path, resumed };
+  const own = { version: VERSION, pid: process.pid, folder: workingFolder(), environment, path: env.PATH ?? '' };
+  return { role: 'client', ...own, ...(view !== undefined && { view }), resumed };
 }
 
 /** The working folder may have been removed; a server that runs there cannot start then. */

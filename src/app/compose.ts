@@ -2,9 +2,12 @@ import { type ApprovalPlaces, Approvals } from '../approvals/approvals.js';
 import type { CatalogueCache } from '../cache/catalogue-cache.js';
 import { type ConfigChanges, compareConfigs, isChange } from '../config/compare.js';
 import type { Config } from '../config/config.js';
+import { isInView } from '../config/in-view.js';
 import { variantOf } from '../config/variant.js';
 import { CallFeed } from '../gateway/call-feed.js';
-import { Gateway, type GatewaySettings } from '../gateway/gateway.js';
+import { Gateway } from '../gateway/gateway.js';
+import type { GatewaySettings } from '../gateway/gateway-options.js';
+import { NamedViews } from '../gateway/named-views.js';
 import type { Backend } from '../gateway/registry/backend.js';
 import type { PoolChange } from '../gateway/registry/backend-pool.js';
 import { createRestartTool, type OwnTool, type VisibleBackends } from '../gateway/status/own-tool.js';
@@ -46,6 +49,8 @@ export interface ComposeOptions {
   readonly onSealed?: () => void;
   /** Catalogues of earlier runs; nothing is cached when absent. */
   readonly catalogues?: CatalogueCache;
+  /** The view of the only client that there will be. Servers outside of it do not start. */
+  readonly onlyView?: string | undefined;
   /** Each client has its own connections, as over HTTP. */
   readonly hasManyConnections?: boolean;
   /** The report about a configuration file that is rejected as a whole. */
@@ -136,7 +141,7 @@ export function compose(options: ComposeOptions): Composition {
   });
   const instances: SupervisedBackends = new SupervisedBackends({
     config,
-    configured: new ConfiguredServers(config, approvals),
+    configured: new ConfiguredServers(config, approvals, logger),
     platform,
     logger,
     secrets,
@@ -147,7 +152,8 @@ export function compose(options: ComposeOptions): Composition {
     catalogues,
   });
 
-  const statusOf = ({ backends, catalogs }: VisibleBackends): StatusFacts => ({
+  const statusOf = ({ backends, catalogs, named }: VisibleBackends): StatusFacts => ({
+    view: named,
     now: clock.now(),
     startedAt,
     version: VERSION,
@@ -184,11 +190,14 @@ export function compose(options: ComposeOptions): Composition {
   ];
   let ownTools = makeOwnTools();
   const calls = new CallFeed(() => clock.now());
+  const makeViews = ({ views, clientViews }: Config['gateway']) => new NamedViews({ views, clients: clientViews });
+  let views = makeViews(config.gateway);
   const poolNow = (): Omit<PoolChange, 'replaced' | 'retired'> => ({
     servers: activeConfig.config.servers.map((server) => ({
       key: server.key,
       sharing: server.sharing,
       isMisconfigured: server.child === undefined,
+      waitsForClient: !isInView(activeConfig.config, server.key, options.onlyView),
       variantOf: (origin) => variantOf(server, origin),
     })),
     idleStopMs: activeConfig.config.gateway.idleStopMs,
@@ -197,6 +206,7 @@ export function compose(options: ComposeOptions): Composition {
     ownTools,
     startupWaitMs: activeConfig.config.gateway.startupWaitMs,
     notice: activeConfig.notice,
+    views,
     maxInstructionsBytes: activeConfig.config.gateway.maxInstructionsBytes,
   });
   const gateway = new Gateway({
@@ -264,6 +274,8 @@ export function compose(options: ComposeOptions): Composition {
       processes.limitsChanged();
       const retired = ofInstances.flatMap(({ id, change }) => (change === 'replaced' ? [id] : []));
       const replaced = { replaced: new Set(changes.replaced), retired: new Set(retired) };
+      // Clients of views that are the same keep what they see.
+      if (changes.gateway.some((name) => name === 'views' || name === 'clientViews')) views = makeViews(next.gateway);
       if (isOther) apply(replaced, notice, before.gateway.restartTool);
       return { ...changes, isOther, needsRestart: activeConfig.needsRestart };
     },

@@ -3,7 +3,9 @@ import { changeOf, type ServerChange } from '../config/compare.js';
 import type { Config, Origin, ServerConfig } from '../config/config.js';
 import { variantOf } from '../config/variant.js';
 import { createToolPolicy } from '../gateway/catalog/tool-policy.js';
+import { ToolShaping } from '../gateway/catalog/tool-shaping.js';
 import type { BackendRules } from '../gateway/registry/backend-options.js';
+import type { Logger } from '../observe/logger.js';
 import type { SecretSource } from '../observe/secret-values.js';
 
 /** What another configuration changes for the clients of one origin. */
@@ -17,15 +19,20 @@ export interface ServerChanged {
 /** The servers of the active configuration, as each client gets them: with its variables, and in its folder. */
 export class ConfiguredServers {
   readonly #approvals: Approvals;
+  readonly #logger: Pick<Logger, 'warn'>;
   #config: Config;
+  /** What was logged about the tools of this configuration. All instances of a server have the same tools. */
+  readonly #told = new Set<string>();
 
-  constructor(config: Config, approvals: Approvals) {
+  constructor(config: Config, approvals: Approvals, logger: Pick<Logger, 'warn'>) {
     this.#config = config;
     this.#approvals = approvals;
+    this.#logger = logger;
   }
 
   use(config: Config): void {
     this.#config = config;
+    this.#told.clear();
   }
 
   /** The server for clients of this origin, in the active configuration or in another one. */
@@ -48,7 +55,7 @@ export class ConfiguredServers {
 
   /** The rules for the backends of a server. */
   rulesOf(server: ServerConfig): BackendRules {
-    const { key, prefix, tools, methods, trusted, calls, idleStopMs, approval } = server;
+    const { key, prefix, tools, shapes, methods, trusted, calls, idleStopMs, approval } = server;
     return {
       prefix,
       limits: calls,
@@ -56,10 +63,23 @@ export class ConfiguredServers {
       answers: createToolPolicy({ allow: methods, deny: [] }),
       isTrusted: trusted,
       idleStopMs,
+      shaping: shapes && new ToolShaping({ shapes, onWarnings: (warnings) => this.#warn(key, warnings) }),
       approvals: approval === 'off' ? undefined : this.#approvals.of(key, this.#config.file),
     };
   }
+
+  #warn(server: string, warnings: readonly string[]): void {
+    for (const warning of warnings) {
+      const told = JSON.stringify([server, warning]);
+      if (this.#told.size >= MAX_TOLD || this.#told.has(told)) continue;
+      this.#told.add(told);
+      this.#logger.warn({ server }, `\`tools\` of this server: ${warning}`);
+    }
+  }
 }
+
+/** The texts contain names of the configuration only, but a server decides which of its tools are missing. */
+const MAX_TOLD = 1_000;
 
 export function secretsOf({ child, references }: ServerConfig): SecretSource[] {
   const fromFile = child === undefined ? [] : [child];

@@ -13,6 +13,8 @@ export interface GlobalOptions {
   /** The file that all messages are recorded to, and how many bytes it may have. */
   readonly record?: string | undefined;
   readonly recordMax?: number | undefined;
+  /** The view of the configuration that the client on stdin, or the command, asks for. */
+  readonly view?: string | undefined;
 }
 
 /** A logger, and the secrets that it removes from every record. */

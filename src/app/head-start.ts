@@ -1,4 +1,5 @@
 import type { Config, Origin } from '../config/config.js';
+import { isInView } from '../config/in-view.js';
 import { OrphanGuard } from '../process/orphan-guard.js';
 import type { StopLadder } from '../supervision/launcher.js';
 import type { Clock } from '../timing/clock.js';
@@ -20,6 +21,13 @@ export interface StartedServers extends Pick<HeadStart, 'take'> {
   close(ladder?: StopLadder): Promise<void>;
 }
 
+interface StartOptions {
+  readonly clock: Clock;
+  readonly origin?: Origin | undefined;
+  /** The view of the only client. */
+  readonly view?: string | undefined;
+}
+
 /** For processes of which nobody waits for anything. */
 const LADDER: StopLadder = { termAfterMs: 1_000, killAfterMs: 2_500 };
 
@@ -29,11 +37,11 @@ const LADDER: StopLadder = { termAfterMs: 1_000, killAfterMs: 2_500 };
  *
  * Returns `undefined` if nothing was started: the gateway reads the configuration then, and reports what is wrong.
  */
-export function startServers(place: ConfigPlace, clock: Clock, origin?: Origin): StartedServers | undefined {
+export function startServers(place: ConfigPlace, { clock, origin, view }: StartOptions): StartedServers | undefined {
   const config = readPlainConfig(place, origin);
-  const specs = (config?.servers ?? []).flatMap(({ child, start, sharing }) => {
+  const specs = (config?.servers ?? []).flatMap(({ key, child, start, sharing }) => {
     // A server for each folder starts with the first client of the folder.
-    const isLater = start !== 'eager' || sharing === 'folder';
+    const isLater = start !== 'eager' || sharing === 'folder' || (config !== undefined && !isInView(config, key, view));
     return child === undefined || child.missing !== undefined || isLater ? [] : [child];
   });
   if (config === undefined || specs.length === 0) return undefined;

@@ -15,10 +15,10 @@ import { instructionsFolder, sealFile } from './user-files.js';
  * The instructions for a client that connects before the configuration is read: those that such a client would have got
  * at the end of the last run, if the configuration file has not changed since.
  */
-export function knownInstructions(place: ConfigPlace, { profile }: ClientFacts): string {
+export function knownInstructions(place: ConfigPlace, { profile, view }: ClientFacts): string {
   try {
     const { file: configFile } = place;
-    const cached = readInstructions(instructionsFolder(), { configFile, profile });
+    const cached = readInstructions(instructionsFolder(), { configFile, profile, view });
     return cached !== undefined && isFor(configFile, cached) ? cached.text : ABOUT;
   } catch {
     // There is no configuration file, or no home folder. What follows the answer reports the reason.
@@ -70,7 +70,7 @@ export function keepInstructions(options: KeepInstructionsOptions): void {
     // Nothing is known of any server, which is less than what may be cached.
     if (text === ABOUT) return;
     const cached = { text, state: stamp.state, seal: sealOf(secret, stamp.checksum) };
-    writeInstructions(folder, { configFile, profile: facts.profile }, cached);
+    writeInstructions(folder, { configFile, profile: facts.profile, view: facts.view }, cached);
   };
   const debounce = new Debounce({ clock, delayMs: KEEP_EVERY_MS, everyMs: KEEP_EVERY_MS, run: keep });
   // Before that, less may be known than in the last run.

@@ -15,8 +15,11 @@ export function logEvents(events: EventSource, logger: Logger): void {
   events.subscribe('loop.held', ({ work, ms, skipped }) => {
     logger.warn({ work, ms, ...(skipped > 0 && { skipped }) }, 'one piece of work held up all servers and clients');
   });
-  events.subscribe('client.connected', ({ kind, ...client }) => logger.info(client, 'client connected'));
-  events.subscribe('client.left', ({ kind, ...client }) => logger.info(client, 'client left'));
+  events.subscribe('client.connected', ({ kind, fault, ...client }) => {
+    logger.info(client, 'client connected');
+    if (fault !== undefined) logger.error({ name: client.name }, fault);
+  });
+  events.subscribe('client.left', ({ kind, fault, ...client }) => logger.info(client, 'client left'));
 }
 
 /** Writes what happens at the HTTP transport to the log. */

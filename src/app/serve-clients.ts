@@ -17,6 +17,7 @@ import { type GlobalOptions, openLog } from './global-options.js';
 import type { StartedServers } from './head-start.js';
 import { careForHeap } from './heap-care.js';
 import { keepInstructions } from './known-instructions.js';
+import { requireView } from './known-view.js';
 import { Observers } from './observers.js';
 import type { Platform } from './platform.js';
 import { readConfigFile } from './read-config.js';
@@ -88,6 +89,8 @@ export async function serveClients(settings: GlobalOptions, clientSide: ClientSi
   started?.logTo(logger);
   const { config, fault }: UsableConfig =
     started ?? (await usableConfig(clientSide.place, logger, caches.checkedFiles, local));
+  // A client that is there learns it from the instructions and the status.
+  if (local?.isAttached !== true) requireView(config, settings.view);
   // The client has left, so no server is needed.
   if (local?.isGone() === true) {
     await started?.close();
@@ -100,6 +103,7 @@ export async function serveClients(settings: GlobalOptions, clientSide: ClientSi
     platform: clientSide.platform,
     environment: process.env,
     hasManyConnections: clientSide.http !== undefined,
+    onlyView: clientSide.http === undefined ? settings.view : undefined,
     runFolder: runFolder(),
     approvals: approvalPlaces('serve'),
     packages: packageFolders(),

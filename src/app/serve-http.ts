@@ -43,6 +43,7 @@ export async function serveHttp({ settings, limits, composition, logger }: Serve
         messages: platform.messages,
         chooseEra: createEraChooser(platform, gateway, IDENTITY),
         hasServer: (key) => gateway.pool.has(key),
+        hasView: (name) => composition.config.gateway.views.some((view) => view.name === name),
         isReady: () => gateway.isReady,
       }),
       ...platform,

@@ -93,7 +93,7 @@ export async function serveHub(options: GlobalOptions, { platform, life, listen,
   const origin = { environment: hello.environment, folder: hello.folder };
   await inTime(firstMessage, FIRST_MESSAGE_MS);
   const { startServers } = await import('./head-start.js');
-  const started = gateway.isNew ? startServers(place, platform.clock, origin) : undefined;
+  const started = gateway.isNew ? startServers(place, { clock: platform.clock, origin }) : undefined;
   const { serveClients } = await loading;
   return await serveClients(options, {
     platform,

@@ -41,8 +41,9 @@ export async function serve(
   platform.messages.hold();
   const place = new ConfigPlace(options);
   const gateway = new PendingGateway((facts) => knownInstructions(place, facts));
-  const client = stdio ? await openStdioClient(platform, gateway) : undefined;
-  const started = client !== undefined && gateway.isNew ? await startedServers(place, platform.clock) : undefined;
+  const client = stdio ? await openStdioClient(platform, gateway, options.view) : undefined;
+  const started =
+    client !== undefined && gateway.isNew ? await startedServers(place, platform.clock, options.view) : undefined;
   const { serveClients } = await import('./serve-clients.js');
   // A signal without a listener ends the process uncleanly, so these listeners stay until `serveClients` has its own.
   const onListening = () => {
@@ -83,9 +84,9 @@ function describeForTerminal(file: string): string {
 }
 
 /** Nothing is cached that could be listed before the servers start, so they start first. */
-async function startedServers(place: ConfigPlace, clock: Clock): Promise<StartedServers | undefined> {
+async function startedServers(place: ConfigPlace, clock: Clock, view?: string): Promise<StartedServers | undefined> {
   const { startServers } = await import('./head-start.js');
-  return startServers(place, clock);
+  return startServers(place, { clock, view });
 }
 
 const SIGNALS = ['SIGTERM', 'SIGINT', 'SIGHUP'] as const;

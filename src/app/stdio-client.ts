@@ -25,8 +25,12 @@ export interface StdioClient extends Omit<StdioTransport, 'whenAllWritten'> {
   readonly isGone: () => boolean;
 }
 
-/** Opens a session over stdin and stdout; resolves after the first message or after 30 ms. */
-export async function openStdioClient(platform: Platform, gateway: PendingGateway): Promise<StdioClient> {
+/** Opens a session over stdin and stdout, for a client of this view; resolves after the first message or after 30 ms. */
+export async function openStdioClient(
+  platform: Platform,
+  gateway: PendingGateway,
+  view?: string,
+): Promise<StdioClient> {
   let isGone = false;
   const [firstMessage, onFirstMessage] = signal();
   const [inputEnded, onInputEnd] = signal();
@@ -45,6 +49,7 @@ export async function openStdioClient(platform: Platform, gateway: PendingGatewa
     scan: platform.scan,
     chooseEra: createEraChooser(platform, gateway, IDENTITY),
     principal: LOCAL_USER,
+    view,
     onInternalError: platform.internalErrors.onInternalError,
     onFirstMessage,
     onInputEnd,

@@ -11,6 +11,8 @@ export interface InstructionsKey {
   readonly configFile: string;
   /** Servers may say other things to another kind of client. */
   readonly profile: ClientProfile;
+  /** The view that the client asks for. */
+  readonly view?: string | undefined;
 }
 
 export interface CachedInstructions {
@@ -58,14 +60,15 @@ export function writeInstructions(folder: CacheFolder, key: InstructionsKey, cac
 interface Facts {
   readonly version: string;
   readonly configFile: string;
+  /** The kind of client, and its view. */
   readonly client: string;
 }
 
 /** The client's version is left out, so that an updated client finds the file, too. */
-function factsOf({ configFile, profile }: InstructionsKey): Facts {
+function factsOf({ configFile, profile, view }: InstructionsKey): Facts {
   const { clientInfo, ...others } = profile;
-  const client = profileKey({ ...others, clientInfo: { name: clientInfo.name } }, '');
-  return { version: VERSION, configFile, client };
+  const kind = profileKey({ ...others, clientInfo: { name: clientInfo.name } }, '');
+  return { version: VERSION, configFile, client: view === undefined ? kind : `${view} ${kind}` };
 }
 
 /** One file for each configuration file and kind of client. If two have the same name, the facts tell them apart. */

@@ -138,6 +138,7 @@ function remarksOnLists(report: ServerReport): string[] {
   remarks.push(...tools.quarantined.map(({ name, reason }) => `quarantined ${name}: ${reason}`));
   if (report.approval !== null && report.advice !== '') remarks.push(report.advice);
   if (tools.truncated !== null) remarks.push(`its list of tools is incomplete: ${tools.truncated}`);
+  remarks.push(...report.unshaped.map((warning) => `\`tools\` of the configuration: ${warning}`));
   if (tools.hiding.length > 0) {
     remarks.push(
       `the descriptions of these tools contain invisible characters, which a model reads: ${tools.hiding.join(', ')}`,

@@ -78,9 +78,9 @@ export class CliCommand extends Command {
 
   runs<Options>(run: (invocation: Invocation<Options>) => Promise<number>): this {
     return this.action(async () => {
-      const { config, verbose = 0, logFile, quiet = false } = this.optsWithGlobals();
+      const { config, verbose = 0, logFile, view, quiet = false } = this.optsWithGlobals();
       setQuiet(quiet);
-      const settings: GlobalOptions = { config, verbosity: verbose, logFile };
+      const settings: GlobalOptions = { config, verbosity: verbose, logFile, view };
       const { args, root } = this;
       root.exitCode = await run({
         settings,

@@ -22,11 +22,16 @@ export interface HttpValues {
   readonly 'allowed-origin'?: readonly string[];
   readonly 'tls-cert'?: string;
   readonly 'tls-key'?: string;
+  /** The view of the client on stdin. */
+  readonly view?: string;
 }
 
 /** Decides which transports to open. Throws a `UsageError` when the options contradict each other. */
 export function readTransports(values: HttpValues): Transports {
   const { http, stdio = http === undefined } = values;
+  if (http !== undefined && !stdio && values.view !== undefined) {
+    throw new UsageError('`--view` is for the client on stdin', 'HTTP clients choose a view by the URL /mcp/v/NAME');
+  }
   if (http !== undefined) return { stdio, http: readHttp(http, values) };
   const [option] = Object.keys(values).filter((name) => name !== 'stdio' && Object.hasOwn(HTTP_OPTIONS, name));
   if (option === undefined) return { stdio, http: undefined };

@@ -14,6 +14,7 @@ const OPTIONS = {
   verbose: { type: 'boolean', short: 'v', multiple: true },
   'log-file': { type: 'string' },
   'no-hub': { type: 'boolean' },
+  view: { type: 'string' },
   record: { type: 'string' },
   max: { type: 'string' },
   place: { type: 'string' },
@@ -45,6 +46,7 @@ async function run(args: string[]): Promise<number> {
     config: values.config,
     verbosity: values.verbose?.length ?? 0,
     logFile: values['log-file'],
+    view: values.view,
   };
   if (command === 'hub serve') {
     const { serveAsHub } = await import('./hub.js');

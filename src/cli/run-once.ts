@@ -2,12 +2,14 @@ import { constants } from 'node:os';
 import { type Composition, compose } from '../app/compose.js';
 import { EXIT } from '../app/exit-codes.js';
 import { type GlobalOptions, openLog } from '../app/global-options.js';
+import { requireView } from '../app/known-view.js';
 import { LocalClient } from '../app/local-client.js';
 import { readConfig } from '../app/read-config.js';
 import { FINAL_LADDER, runToEnd } from '../app/run-to-end.js';
 import { UsageError } from '../app/usage-error.js';
 import { approvalPlaces, packageFolders, runFolder } from '../app/user-files.js';
 import type { Config, ServerConfig } from '../config/config.js';
+import { isInView } from '../config/in-view.js';
 import { didYouMean, suggest } from '../json/suggest.js';
 import { FirstStarts } from './first-starts.js';
 import { guardOutput, ProgressLine, tell } from './output.js';
@@ -44,7 +46,9 @@ export async function runOnce(
   if (!isLogWanted) logger.level = 'fatal';
   const whole = await readConfig(settings);
   for (const warning of whole.warnings) tell(warning);
-  const config = { ...whole, servers: choose(whole).map(triedOnce) };
+  requireView(whole, settings.view);
+  const chosen = choose(whole).filter(({ key }) => isInView(whole, key, settings.view));
+  const config = { ...whole, servers: chosen.map(triedOnce) };
 
   const progressLine = new ProgressLine(process.stderr);
   const keys = config.servers.flatMap(({ key, child }) => (child === undefined ? [] : [key]));
@@ -74,7 +78,7 @@ export async function runOnce(
     onSignal: (signal) => 128 + constants.signals[signal],
     isOutputAwaited: true,
     work: async (ending) => {
-      const client = await LocalClient.open(composition);
+      const client = await LocalClient.open(composition, settings.view);
       ending.addEventListener('abort', () => {
         progress.end();
         client.close();

@@ -17,6 +17,8 @@ import { ConfigError, type ConfigProblem } from './config-error.js';
 import { toProblems, unknownKeyHint } from './problems.js';
 import { fileSchema, type ServerEntry, sharedFileSchema, type Tunables } from './schema.js';
 import { formatPath, locateFault, type Place, ServerFault } from './server-fault.js';
+import { valuePaths } from './tool-shapes.js';
+import { viewFaults } from './view-faults.js';
 import type { Path } from './yaml-nodes.js';
 import { parseYaml, type YamlSource } from './yaml-source.js';
 
@@ -41,6 +43,12 @@ function checkText(text: string, file: string): CheckedFile {
   const data = check(source, root, file);
   const { defaults: { env: shared = {}, envFile, ...defaults } = {}, gateway = {} } = data;
   const entries = enabledServers(data, root);
+  const [first, ...rest] = viewFaults(data, root).map(({ path, message, hint }) => ({
+    message: `${formatPath(path)}: ${message}`,
+    hint,
+    ...source.positionOf(path),
+  }));
+  if (first !== undefined) throw new ConfigError('config-invalid', file, [first, ...rest]);
 
   const remote = remoteKeys(source.value, root);
   const servers = entries.map(([key, own]): CheckedServer => {
@@ -121,6 +129,7 @@ function placesIn(
     ['cwd'],
     ['command'],
     ['package'],
+    ...valuePaths(entry.tools),
   ];
   const inside = resolved.map((steps) => [...root, ...steps]);
   const inherited = Object.keys(shared.env)

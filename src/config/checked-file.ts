@@ -99,7 +99,7 @@ export function toCheckedServer(
 
 const GATEWAY_BUILT_IN = standardsOf(GATEWAY_SETTINGS);
 
-export function toCheckedGateway({ gateway = {} }: FileData): CheckedFile['gateway'] {
+export function toCheckedGateway({ gateway = {}, views = {}, clients = {} }: FileData): CheckedFile['gateway'] {
   const settings = { ...GATEWAY_BUILT_IN, ...gateway };
   return {
     startupWaitMs: settings.startupWait,
@@ -117,6 +117,8 @@ export function toCheckedGateway({ gateway = {} }: FileData): CheckedFile['gatew
     callLog: settings.callLog,
     ...(gateway.record !== undefined && { record: gateway.record }),
     http: toHttpConfig(gateway.http ?? {}),
+    views: Object.entries(views).map(([name, view]) => ({ name, ...view })),
+    clientViews: Object.entries(clients).map(([client, view]) => ({ client, view })),
   };
 }
 

@@ -79,9 +79,11 @@ function ofProcess({ child, problem, sharing, frames }: ServerConfig) {
 
 /** The facts that apply at once, without another process. */
 function ofTrunkline(server: ServerConfig) {
-  const { child, prefix, tools, methods, trusted, calls, start, idleStopMs, approval, limits, variables } = server;
+  const { child, prefix, tools, shapes, methods, trusted, calls, start, idleStopMs, approval, limits, variables } =
+    server;
   const { timeouts, restart } = child ?? {};
-  return { timeouts, restart, prefix, tools, methods, trusted, calls, start, idleStopMs, approval, limits, variables };
+  const ofTools = { prefix, tools, shapes, methods, trusted, approval };
+  return { timeouts, restart, ...ofTools, calls, start, idleStopMs, limits, variables };
 }
 
 /** Whether anything is different. */

@@ -44,6 +44,8 @@ export interface ServerConfig {
   /** Whether tools need approval. */
   readonly approval: ApprovalMode;
   readonly tools: ToolFilter;
+  /** The form in which the tools are shown and called, with the values of variables. Absent if nothing is changed. */
+  readonly shapes?: ToolShapes;
   /** Globs over methods that this server answers although MCP does not define them. */
   readonly methods: readonly string[];
   /** Whether the annotations of its tools are trusted. */
@@ -87,6 +89,21 @@ export interface ServerProblem {
 export interface ToolFilter {
   readonly allow?: readonly string[];
   readonly deny: readonly string[];
+}
+
+/** How tools are shown and called, by original names. */
+export interface ToolShapes {
+  readonly rename?: Readonly<Record<string, string>>;
+  readonly describe?: Readonly<Record<string, string | { readonly append: string }>>;
+  readonly params?: Readonly<Record<string, ParamShapes>>;
+}
+
+/** How the parameters of a tool are shown, and their values. */
+export interface ParamShapes {
+  readonly hide?: readonly string[];
+  readonly set?: Readonly<Record<string, unknown>>;
+  readonly default?: Readonly<Record<string, unknown>>;
+  readonly describe?: Readonly<Record<string, string>>;
 }
 
 /** Which clients share a process of a server. */
@@ -149,6 +166,19 @@ export interface GatewayConfig {
   /** The file that all messages are recorded to. */
   readonly record?: string;
   readonly http: HttpConfig;
+  /** In the order of the file. */
+  readonly views: readonly ViewConfig[];
+  /** The views of clients that name none: globs for their names, in the order of the file. */
+  readonly clientViews: readonly { readonly client: string; readonly view: string }[];
+}
+
+/** Some of the servers, and some of their tools. */
+export interface ViewConfig {
+  readonly name: string;
+  /** Keys. Absent means all servers. */
+  readonly servers?: readonly string[];
+  /** Globs over names such as `KEY__TOOL`. Absent means all tools. */
+  readonly tools?: Partial<ToolFilter>;
 }
 
 /** Limits of the HTTP server, under the names that it uses. */

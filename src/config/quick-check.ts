@@ -10,7 +10,7 @@ import {
 } from './checked-file.js';
 import { parsePlainYaml } from './plain-yaml.js';
 import type { ServerEntry } from './schema.js';
-import { sameButForCase, serverKeyFault } from './server-key.js';
+import { sameButForCase, serverKeyFault, TOOL_NAME, VIEW_NAME } from './server-key.js';
 import {
   GATEWAY_SETTINGS,
   HTTP_SETTINGS,
@@ -22,6 +22,7 @@ import {
   START_LIMIT,
   SWITCHES,
 } from './settings.js';
+import { viewFaults } from './view-faults.js';
 
 /**
  * Checks a file without the schema and without the YAML library, which take most of the time from the start of Trunkline
@@ -51,6 +52,7 @@ function toCheckedFile(value: unknown): CheckedFile {
     // Only a fault needs a place. The file is checked again then.
     return { ...toCheckedServer(key, own, data), places: [{ path: [root, key], line: 1, column: 1 }] };
   });
+  if (viewFaults(data, root).length > 0) unsure();
   const gateway = toCheckedGateway(data);
   const hasWarnings =
     servers.some(({ settings }) => overruledSettings(settings).length > 0) ||
@@ -94,6 +96,14 @@ function mapEntries(value: unknown, read: (key: string, value: unknown) => unkno
 const readVariables: Read = (value) =>
   mapEntries(value, (name, each) => (/^[^=\0]+$/.test(name) ? readAnyText(each) : unsure()));
 
+const valuesOf =
+  (read: Read): Read =>
+  (value) =>
+    mapEntries(value, (_, each) => read(each));
+
+const readAppended: Read = (value) =>
+  isRecord(value) && Object.hasOwn(value, 'append') ? mapOf({ append: readText })(value) : unsure();
+
 const tunables = {
   ...tableOf(SERVER_SETTINGS),
   restart: mapOf(tableOf(RESTART_SETTINGS)),
@@ -112,7 +122,20 @@ const entryKeys: Readonly<Record<keyof ServerEntry, Read>> = {
   envFile: readText,
   prefix: only(''),
   methods: listOf(readText),
-  tools: mapOf({ allow: listOf(readText), deny: listOf(readText) }),
+  tools: mapOf({
+    allow: listOf(readText),
+    deny: listOf(readText),
+    rename: valuesOf((name) => (typeof name === 'string' && TOOL_NAME.test(name) ? name : unsure())),
+    describe: valuesOf((value) => (typeof value === 'string' ? readText(value) : readAppended(value))),
+    params: valuesOf(
+      mapOf({
+        hide: listOf(readText),
+        set: valuesOf((value) => value),
+        default: valuesOf((value) => value),
+        describe: valuesOf(readText),
+      }),
+    ),
+  }),
   type: only('stdio'),
 };
 
@@ -132,11 +155,18 @@ const readServers: Read = (value) => {
   return keys.length === 0 || sameButForCase(keys).length > 0 ? unsure() : servers;
 };
 
+const readView = mapOf({
+  servers: listOf(readText),
+  tools: mapOf({ allow: listOf(readText), deny: listOf(readText) }),
+});
+
 const fileKeys: Readonly<Record<keyof FileData, Read>> = {
   $schema: readText,
   servers: readServers,
   mcpServers: readServers,
   defaults: mapOf({ ...tunables, env: readVariables, envFile: readText }),
+  views: (value) => mapEntries(value, (name, view) => (VIEW_NAME.test(name) ? readView(view) : unsure())),
+  clients: valuesOf(readText),
   gateway: mapOf({
     ...tableOf(GATEWAY_SETTINGS),
     startLimit: (value) => readSetting(START_LIMIT, value) ?? unsure(),

@@ -12,6 +12,7 @@ import { findPackage, type InstalledPackages, parsePackage } from './package-bin
 import type { ServerEntry } from './schema.js';
 import { faultsAt, locateFault, ServerFault } from './server-fault.js';
 import { DEMAND_EVERY_MS, MIN_START_LIMIT, STOP_KILL_AFTER_MS, SWITCHES } from './settings.js';
+import { resolveShapes } from './tool-shapes.js';
 
 export interface LoadOptions {
   /** The variables of this process. */
@@ -145,7 +146,7 @@ function resourceLimits({ limits: { memory, processes } }: ServerSettings): Serv
   return { ...(memory !== undefined && { memoryBytes: memory }), ...(processes !== undefined && { processes }) };
 }
 
-type Resolved = Pick<ServerConfig, 'child' | 'problem' | 'package'>;
+type Resolved = Pick<ServerConfig, 'child' | 'problem' | 'package' | 'shapes'>;
 
 function resolveChild(resolveIt: () => Resolved, { locate }: Surroundings): Resolved {
   try {
@@ -181,8 +182,9 @@ function childAndPackage(
   };
   const { file, home } = surroundings;
   const nesting = checkNesting(child, { file, home, env, packageName: used?.request.name });
+  const shapes = resolveShapes(entry.tools, (text) => expand(text, environment));
   const whole = { ...child, env: { ...child.env, ...nesting } };
-  return used === undefined ? { child: whole } : { child: whole, package: used };
+  return { child: whole, ...(used && { package: used }), ...(shapes && { shapes }) };
 }
 
 interface Program extends Pick<ChildSpec, 'command' | 'label' | 'args' | 'missing'>, Pick<ServerConfig, 'package'> {}

@@ -4,6 +4,8 @@ import { gatewaySection } from './gateway-settings.js';
 import { limits } from './limit-settings.js';
 import { SERVER_KEY_MAX_LENGTH, SERVER_KEY_PATTERN, sameButForCase, serverKeyFault } from './server-key.js';
 import { RESTART_SETTINGS, SERVER_SETTINGS, SWITCHES } from './settings.js';
+import { toolSettings } from './tool-settings.js';
+import { clients, views } from './view-settings.js';
 
 const settings = z.strictObject({
   timeout: duration(
@@ -102,19 +104,6 @@ const envFile = text(
   'the path of a file',
 );
 
-const toolFilter = z.exactPartial(
-  z.strictObject(
-    {
-      allow: list(
-        text('The name of a tool. `*` matches any characters.'),
-        'The only tools to show. Without it, all tools are shown.',
-      ),
-      deny: list(text('The name of a tool. `*` matches any characters.'), 'Tools to hide, even if `allow` names them.'),
-    },
-    expects('a map with `allow` or `deny`'),
-  ),
-);
-
 const serverFields = z.strictObject(
   {
     package: text(
@@ -149,7 +138,7 @@ const serverFields = z.strictObject(
       text('The name of a method. `*` matches any characters.'),
       'Methods that this server answers although MCP does not define them, such as the methods of an extension.',
     ),
-    tools: described(toolFilter, 'Which tools of this server to show.'),
+    tools: described(toolSettings, 'Which tools of this server to show, and in which form.'),
     trusted: flag(
       SWITCHES.trusted,
       'Trusts the annotations of the tools: if the server ends during a call of a tool that is marked readOnlyHint or idempotentHint, the call is sent once more.',
@@ -241,6 +230,8 @@ export const fileSchema = z
         servers: described(servers, 'The servers to run, by key. The key becomes the prefix of the tool names.'),
         mcpServers: described(servers, 'Another name for `servers`, which other programs use.'),
         defaults: described(defaults, 'Default settings of all servers. An entry of a server overrides them.'),
+        views,
+        clients,
         gateway: described(gatewaySection, 'Settings of Trunkline itself.'),
       },
       expects('a map with `servers:`'),

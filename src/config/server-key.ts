@@ -39,3 +39,9 @@ export function sameButForCase(keys: Iterable<string>): (readonly [later: string
   }
   return clashes;
 }
+
+/** A name that the configuration can give to a tool. */
+export const TOOL_NAME = /^[A-Za-z0-9_-]{1,64}$/;
+
+/** The name of a view, which is part of a URL. */
+export const VIEW_NAME = /^[A-Za-z0-9_-]{1,64}$/;

@@ -24,6 +24,8 @@ export interface ClientFacts {
   readonly profile: ClientProfile;
   /** The key of the one server that the client wants to see unchanged. Absent: all servers, merged. */
   readonly server?: string | undefined;
+  /** The view of the configuration that the client asks for by name. */
+  readonly view?: string | undefined;
   /** Where the client's process runs. Absent for clients whose environment is the gateway's own. */
   readonly origin?: ClientOrigin | undefined;
 }
@@ -83,7 +85,7 @@ export interface DownstreamClient {
   requireInput(input: InputRequest): WithdrawInput;
   /** Replaces the session that `GatewayPort.open` returned: use this one from now on, and close only this one. */
   sessionReplaced(session: GatewaySession): void;
-  /** The one server that the client wanted to see was removed from the configuration. The client should end its session. */
+  /** The server or view that the client asked for was removed from the configuration. The client should end its session. */
   gone(): void;
 }
 

@@ -17,6 +17,8 @@ export interface TransportSession {
   readonly principal: string;
   /** The key of the one server that the client wants to see unchanged. Absent: all servers, merged. */
   readonly server?: string | undefined;
+  /** The view of the configuration that the client asks for by name. */
+  readonly view?: string | undefined;
   /** Where the client's process runs. Absent for clients whose environment is the gateway's own. */
   readonly origin?: ClientOrigin | undefined;
   /** The id of the first server request; 1 if absent. */

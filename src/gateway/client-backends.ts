@@ -1,8 +1,14 @@
 import type { ClientFacts, DownstreamClient } from '../downstream/port.js';
+import type { NamedView } from './named-views.js';
 import type { Backend } from './registry/backend.js';
 import type { BackendPool } from './registry/backend-pool.js';
 import type { LogLevelRouter } from './reverse/log-level-router.js';
 import type { Subscriptions } from './reverse/subscriptions.js';
+
+/** Which servers a client sees. */
+type SomeServers = Pick<NamedView, 'showsServer'>;
+
+const ALL_SERVERS: SomeServers = { showsServer: () => true };
 
 export interface ClientBackendsOptions {
   readonly pool: BackendPool;
@@ -19,9 +25,9 @@ export class ClientBackends {
   }
 
   /** The backends of a new client. Throws if the one server that the client wants to see does not exist. */
-  join(client: DownstreamClient, facts: ClientFacts): Backend[] {
+  join(client: DownstreamClient, facts: ClientFacts, view: SomeServers = ALL_SERVERS): Backend[] {
     const { pool, logs } = this.#options;
-    const keys = facts.server === undefined ? [...pool.keys] : [facts.server];
+    const keys = facts.server === undefined ? [...pool.keys].filter((key) => view.showsServer(key)) : [facts.server];
     const backends = keys.map((key) => pool.claim(key, client, facts));
     // A new client has no level yet, and gets what the servers send.
     for (const backend of backends) logs.adjust(backend);
@@ -29,9 +35,18 @@ export class ClientBackends {
   }
 
   /** The backends of a client after the servers have changed: the same ones as before where the client may keep them. */
-  move(client: DownstreamClient, facts: ClientFacts, old: ReadonlyMap<string, Backend>): Backend[] {
+  move(
+    client: DownstreamClient,
+    facts: ClientFacts,
+    old: ReadonlyMap<string, Backend>,
+    view: SomeServers = ALL_SERVERS,
+  ): Backend[] {
     const { pool, subscriptions, logs } = this.#options;
-    const keys = [...pool.keys].filter((key) => facts.server === undefined || key === facts.server);
+    const isShown = (key: string) => (facts.server === undefined ? view.showsServer(key) : key === facts.server);
+    const keys = [...pool.keys].filter(isShown);
+    const hidden = [...old.values()].filter((before) => !isShown(before.key) && pool.includes(before));
+    subscriptions.drop(client, hidden);
+    for (const before of hidden) this.#release(client, before);
     return keys.map((key) => {
       const before = old.get(key);
       if (before !== undefined && pool.suits(before, facts)) return before;

@@ -16,10 +16,12 @@ import { answerList } from './catalog/paged-list.js';
 import type { ListNaming } from './catalog/server-lists.js';
 import { relayPing } from './dispatch/relayed-ping.js';
 import { ListAnnouncements } from './list-announcements.js';
+import type { NamedView } from './named-views.js';
 import type { Backend } from './registry/backend.js';
 import type { LogLevelRouter } from './reverse/log-level-router.js';
 import type { Subscriptions } from './reverse/subscriptions.js';
-import { completesNothing, NO_COMPLETIONS, NotListed, Router, type Target } from './routing/router.js';
+import { completesNothing, NO_COMPLETIONS, Router } from './routing/router.js';
+import { mayChange, type Target } from './routing/target.js';
 import { type Candidates, tryInOrder } from './routing/try-in-order.js';
 import { StartupQueue } from './startup-queue.js';
 import { calledTool, type OwnTool, readArguments } from './status/own-tool.js';
@@ -32,6 +34,8 @@ export interface ClientViewOptions {
   /** In the order of the configuration. */
   readonly backends: readonly Backend[];
   readonly naming: ListNaming;
+  /** The view of the configuration that the clients have. Absent if they see everything. */
+  readonly named?: NamedView | undefined;
   readonly ownTools: readonly OwnTool[];
   /** How long the first requests wait for servers that are still starting, in milliseconds. */
   readonly startupWaitMs: number;
@@ -75,18 +79,19 @@ export class ClientView {
   #before: ClientView | undefined;
 
   constructor(options: ClientViewOptions) {
-    const { clock, backends, naming, ownTools, startupWaitMs, hmac, before } = options;
+    const { clock, backends, named, ownTools, startupWaitMs, hmac, before } = options;
     this.#onInternalError = options.onInternalError;
     this.#options = options;
     this.#backends = new Map(backends.map((backend) => [backend.key, backend]));
     this.#ownTools = new Map(ownTools.map((tool) => [tool.name, tool]));
     this.#before = before;
-    this.#router = new Router(this.#backends, naming, before === undefined ? undefined : before.#router);
+    const facts = { ...options, backends: this.#backends };
+    this.#router = new Router(facts, before === undefined ? undefined : before.#router);
     this.#subscriptions = options.subscriptions;
     this.#logs = options.logs;
     this.#tasks = options.tasks;
     this.#lists = new MergedLists(
-      { ...options, servers: backends, paging: { hmac }, onMerged: (catalogs) => this.#merged(catalogs) },
+      { ...options, view: named, servers: backends, paging: { hmac }, onMerged: (catalogs) => this.#merged(catalogs) },
       before === undefined ? undefined : before.#lists,
     );
     this.#announcements = new ListAnnouncements({
@@ -111,8 +116,12 @@ export class ClientView {
   }
 
   /** Whether the clients see one server unchanged. */
-  get #isUnchanged(): boolean {
+  get isUnchanged(): boolean {
     return this.#options.naming === 'original';
+  }
+
+  get named(): NamedView | undefined {
+    return this.#options.named;
   }
 
   get backends(): ReadonlyMap<string, Backend> {
@@ -130,8 +139,8 @@ export class ClientView {
   serve(exchange: Exchange): void {
     const { method } = exchange.request;
     const list = requestedList(method);
-    if (list !== undefined && !this.#isUnchanged) this.#list(exchange, list);
-    else if (method === METHODS.setLevel && !this.#isUnchanged) this.#logs.setLevel(exchange, this.#backends.values());
+    if (list !== undefined && !this.isUnchanged) this.#list(exchange, list);
+    else if (method === METHODS.setLevel && !this.isUnchanged) this.#logs.setLevel(exchange, this.#backends.values());
     else if (method === METHODS.ping) relayPing(exchange, this.#options.backends[0]);
     else if (method === METHODS.listTasks)
       this.#runFor(exchange, this.#tasks.ofServers.list(exchange, this.#backends.values()));
@@ -147,13 +156,13 @@ export class ClientView {
 
   /** A server announced that its lists changed. Clients that see only this server can read them from it at once. */
   listsAnnounced([kind]: readonly ListKind[], notification: NotificationEnvelope): void {
-    if (!this.#isUnchanged || kind === undefined) return;
+    if (!this.isUnchanged || kind === undefined) return;
     for (const client of this.clients) client.listAnnounced(kind, notification);
   }
 
   /** The lists of a server that clients see unchanged may have changed, and the server has not announced it. */
   unreadListsChanged(): void {
-    if (!this.#isUnchanged) return;
+    if (!this.isUnchanged) return;
     for (const client of this.clients) for (const kind of LIST_KINDS) client.listChanged(kind);
   }
 
@@ -195,10 +204,10 @@ export class ClientView {
   #merged(catalogs: Catalogs): void {
     this.#learnsUris = this.#router.withResources.length > 1;
     const { events, backends } = this.#options;
-    const only = this.#isUnchanged ? backends[0]?.key : undefined;
+    const only = this.isUnchanged ? backends[0]?.key : undefined;
     if (events.wants('lists.merged')) events.emit({ kind: 'lists.merged', tools: catalogs.tools.size, only });
     // A client that sees one server unchanged reads the lists from the server, and gets the server's own announcements.
-    const isKnown = this.#isUnchanged && (this.#isAnnounced || !this.#wereListsRead);
+    const isKnown = this.isUnchanged && (this.#isAnnounced || !this.#wereListsRead);
     if (isKnown) this.#announcements.accept();
     else this.#announcements.announce();
     this.#wereListsRead ||= this.#lists.isSettled;
@@ -240,7 +249,7 @@ export class ClientView {
     const { backend, original } = target;
     if (uri !== undefined) {
       this.#subscriptions.serve(exchange, backend, original ?? subscribedTo, subscribedTo);
-    } else if (method === METHODS.complete && !this.#isUnchanged && completesNothing(backend)) {
+    } else if (method === METHODS.complete && !this.isUnchanged && completesNothing(backend)) {
       exchange.succeed(NO_COMPLETIONS);
     } else if (method === METHODS.setLevel) {
       this.#send(exchange, { ...target, ...this.#logs.relay(exchange, backend) });
@@ -285,12 +294,6 @@ export class ClientView {
   async #callOwnTool(tool: OwnTool, exchange: Exchange): Promise<void> {
     exchange.succeed(toBytes(JSON.stringify(await tool.call(readArguments(exchange.request), this))));
   }
-}
-
-/** Whether a server that is still starting may turn out to be the right one. */
-function mayChange(target: Target | Candidates | RpcError): boolean {
-  if (target instanceof RpcError) return target instanceof NotListed;
-  return 'candidates' in target || target.isGuess === true;
 }
 
 const KNOWN_METHODS: ReadonlySet<string> = new Set(Object.values(METHODS));

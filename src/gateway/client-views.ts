@@ -1,4 +1,5 @@
 import { ClientView, type ClientViewOptions } from './client-view.js';
+import type { NamedView } from './named-views.js';
 import type { Backend } from './registry/backend.js';
 import type { OwnTool } from './status/own-tool.js';
 
@@ -8,6 +9,13 @@ export interface ClientViewsOptions
     'clock' | 'workTime' | 'subscriptions' | 'logs' | 'tasks' | 'hmac' | 'onInternalError' | 'events'
   > {
   readonly settings: () => { readonly ownTools: readonly OwnTool[]; readonly startupWaitMs: number };
+}
+
+/** What tells apart client views with the same backends. */
+interface ViewKind {
+  readonly isAlone: boolean;
+  /** The view of the configuration. */
+  readonly named: NamedView | undefined;
 }
 
 /** All views, each for the clients that use the same backends. */
@@ -25,8 +33,8 @@ export class ClientViews {
   }
 
   /** The view of these backends; with `isAlone`, of a single unchanged server. A new view replaces `before`. */
-  of(backends: readonly Backend[], isAlone: boolean, before?: ClientView): ClientView {
-    const id = idOf(backends, isAlone);
+  of(backends: readonly Backend[], { isAlone, named }: ViewKind, before?: ClientView): ClientView {
+    const id = idOf(backends, { isAlone, named });
     const known = this.#views.get(id);
     if (known !== undefined) return known;
     const { settings, ...shared } = this.#options;
@@ -34,6 +42,7 @@ export class ClientViews {
     const view = new ClientView({
       ...shared,
       backends,
+      named,
       naming: isAlone ? 'original' : 'exposed',
       ownTools: isAlone ? [] : ownTools,
       startupWaitMs,
@@ -54,8 +63,9 @@ export class ClientViews {
     return all;
   }
 
-  add(view: ClientView, isAlone: boolean): void {
-    this.#views.set(idOf([...view.backends.values()], isAlone), view);
+  add(view: ClientView): void {
+    const { isUnchanged: isAlone, named } = view;
+    this.#views.set(idOf([...view.backends.values()], { isAlone, named }), view);
   }
 
   /** The view has no clients any more. */
@@ -69,6 +79,6 @@ export class ClientViews {
   }
 }
 
-function idOf(backends: readonly Backend[], isAlone: boolean): string {
-  return JSON.stringify([isAlone, ...backends.map((backend) => backend.id)]);
+function idOf(backends: readonly Backend[], { isAlone, named }: ViewKind): string {
+  return JSON.stringify([isAlone, named?.name, ...backends.map((backend) => backend.id)]);
 }

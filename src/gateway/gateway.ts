@@ -1,29 +1,19 @@
-import type {
-  ClientFacts,
-  ClientOrigin,
-  DownstreamClient,
-  Exchange,
-  GatewayPort,
-  GatewaySession,
-} from '../downstream/port.js';
-import type { OnInternalError } from '../errors/error-boundary.js';
-import type { ClientProfile } from '../mcp/client-profile.js';
+import type { ClientFacts, DownstreamClient, Exchange, GatewayPort, GatewaySession } from '../downstream/port.js';
 import type { NotificationEnvelope } from '../mcp/envelope.js';
 import { METHODS } from '../mcp/methods.js';
-import type { Hmac } from '../mcp/task-id.js';
 import { type EventSink, NO_EVENTS } from '../observe/events/event-bus.js';
-import type { Clock } from '../timing/clock.js';
-import type { WorkTime } from '../timing/work-time.js';
 import type { ServerRequest } from '../upstream/port.js';
-import { type CallFeed, NO_CALLS } from './call-feed.js';
+import { NO_CALLS } from './call-feed.js';
 import { type Catalogs, mergeCatalogs } from './catalog/catalogs.js';
 import { ClientBackends } from './client-backends.js';
 import type { ClientView } from './client-view.js';
 import { ClientViews } from './client-views.js';
+import type { GatewayOptions, GatewaySettings } from './gateway-options.js';
 import { composeInstructions } from './instructions.js';
-import type { Backend, ListenerFor } from './registry/backend.js';
+import { type NamedView, NamedViews } from './named-views.js';
+import type { Backend } from './registry/backend.js';
 import type { BackendListener } from './registry/backend-listener.js';
-import { BackendPool, type BackendPoolOptions, type PoolChange } from './registry/backend-pool.js';
+import { BackendPool, type PoolChange } from './registry/backend-pool.js';
 import { Draining } from './registry/draining.js';
 import type { RunningBackend } from './registry/instances.js';
 import { LogLevelRouter } from './reverse/log-level-router.js';
@@ -31,44 +21,13 @@ import { NotificationRouter } from './reverse/notification-router.js';
 import { ServerRequests } from './reverse/server-requests.js';
 import { Subscriptions } from './reverse/subscriptions.js';
 import { handshakeOf, instructingServer, serverHandshake } from './server-handshake.js';
-import type { OwnTool } from './status/own-tool.js';
 import { Tasks } from './tasks/tasks.js';
-
-export interface GatewayOptions extends Omit<BackendPoolOptions, 'create'>, GatewaySettings {
-  /** Creates a backend with an id of its own. Its server learns of the client once `profile` resolves. */
-  readonly create: (
-    server: string,
-    id: string,
-    profile: Promise<ClientProfile>,
-    listenerFor: ListenerFor,
-    origin: ClientOrigin | undefined,
-  ) => RunningBackend;
-  readonly clock: Clock;
-  readonly workTime?: WorkTime | undefined;
-  /** Seals what ends with this process: cursors and the ids of clients' tasks. */
-  readonly hmac: Hmac;
-  /** Seals the ids of servers' tasks. Its key outlives this process, because clients may keep the ids. */
-  readonly seal: Hmac;
-  /** Reports internal errors, each of which fails one request. */
-  readonly onInternalError?: OnInternalError;
-  readonly events?: EventSink;
-  readonly calls?: CallFeed;
-}
-
-/** Settings that a new configuration may change. */
-export interface GatewaySettings {
-  readonly ownTools: readonly OwnTool[];
-  /** How long the first requests wait for servers that are still starting, in milliseconds. */
-  readonly startupWaitMs: number;
-  /** Added to the instructions for every client, such as that the configuration cannot be used. */
-  readonly notice?: string | undefined;
-  /** Size limit of the instructions for a client that sees all servers; 0 leaves out what servers say. */
-  readonly maxInstructionsBytes: number;
-}
 
 /** A connected client. */
 interface Connected {
   readonly facts: ClientFacts;
+  /** The name of its view of the configuration, for the whole session; absent if it sees everything. */
+  readonly viewName: string | undefined;
   view: ClientView;
 }
 
@@ -148,14 +107,16 @@ export class Gateway implements GatewayPort {
   }
 
   open(client: DownstreamClient, facts: ClientFacts): GatewaySession {
-    const backends = this.#backends.join(client, facts);
-    const view = this.#views.of(backends, facts.server !== undefined);
+    const viewName = this.#viewNameFor(facts);
+    const named = this.#named(viewName);
+    const backends = this.#backends.join(client, facts, named);
+    const view = this.#views.of(backends, { isAlone: facts.server !== undefined, named });
     view.clients.add(client);
-    const connected: Connected = { facts, view };
+    const connected: Connected = { facts, viewName, view };
     this.#clients.set(client, connected);
-    this.#report('client.connected', facts);
+    this.#report('client.connected', connected);
     const only = facts.server === undefined ? undefined : backends[0];
-    const instructions = () => this.#instructions([...connected.view.backends.values()]);
+    const instructions = () => this.#instructions(connected.view);
     return {
       offered: backends.map((backend) => this.#handshake(backend)?.capabilities ?? {}),
       get instructions() {
@@ -223,16 +184,17 @@ export class Gateway implements GatewayPort {
 
   /** Gives a client its backends of the configured servers: the same ones as before where they stay. */
   #moveClient(client: DownstreamClient, connected: Connected, hasOwnChanged: boolean): void {
-    const { facts, view } = connected;
+    const { facts, viewName, view } = connected;
     const isAlone = facts.server !== undefined;
-    const backends = this.#backends.move(client, facts, view.backends);
+    const named = this.#named(viewName);
+    const backends = this.#backends.move(client, facts, view.backends, named);
     const old = [...view.backends.values()];
     const isSame = backends.length === old.length && backends.every((backend, at) => backend === old[at]);
-    if (isSame && (isAlone || !hasOwnChanged)) {
-      this.#views.add(view, isAlone);
+    if (isSame && named === view.named && (isAlone || !hasOwnChanged)) {
+      this.#views.add(view);
       return;
     }
-    connected.view = this.#views.of(backends, isAlone, view);
+    connected.view = this.#views.of(backends, { isAlone, named }, view);
     connected.view.adopt(client, view);
   }
 
@@ -241,10 +203,21 @@ export class Gateway implements GatewayPort {
     return handshakeOf([own, ...this.#pool.alike(own)]);
   }
 
-  #instructions(backends: readonly Backend[]): string {
+  /** The view that the client asked for, or that the configuration has for its name. */
+  #viewNameFor({ server, view, profile }: ClientFacts): string | undefined {
+    return server === undefined ? (view ?? this.#settings.views?.nameFor(profile.clientInfo.name)) : undefined;
+  }
+
+  #named(viewName: string | undefined): NamedView | undefined {
+    return viewName === undefined ? undefined : (this.#settings.views ?? NO_VIEWS).of(viewName);
+  }
+
+  #instructions({ backends, named }: ClientView): string {
     const { notice, maxInstructionsBytes: maxBytes } = this.#settings;
-    const servers = backends.flatMap((backend) => instructingServer(backend, this.#handshake(backend)));
-    return composeInstructions({ notice, servers, maxBytes });
+    const servers = [...backends.values()].flatMap((backend) =>
+      instructingServer(backend, this.#handshake(backend), named),
+    );
+    return composeInstructions({ notice: notice ?? named?.fault, servers, maxBytes });
   }
 
   #drainingOf(client: DownstreamClient): Backend[] {
@@ -260,7 +233,8 @@ export class Gateway implements GatewayPort {
   }
 
   /** Tells a client whose only server was removed, once all processes of that server have ended. */
-  #dismiss(client: DownstreamClient, { server }: ClientFacts): void {
+  #dismiss(client: DownstreamClient, { server, view }: ClientFacts): void {
+    if (view !== undefined && this.#named(view)?.fault !== undefined) client.gone();
     if (server === undefined || this.#pool.has(server)) return;
     void this.#draining.untilGone(server).then(() => {
       if (this.#clients.has(client) && !this.#pool.has(server)) client.gone();
@@ -270,9 +244,9 @@ export class Gateway implements GatewayPort {
   #left(client: DownstreamClient): void {
     const connected = this.#clients.get(client);
     if (connected === undefined) return;
-    const { view, facts } = connected;
+    const { view } = connected;
     this.#clients.delete(client);
-    this.#report('client.left', facts);
+    this.#report('client.left', connected);
     view.clients.delete(client);
     const backends = [...view.backends.values(), ...this.#drainingOf(client)];
     this.#tasks.left(client, backends);
@@ -280,10 +254,11 @@ export class Gateway implements GatewayPort {
     if (view.clients.size === 0) this.#views.end(view);
   }
 
-  #report(kind: 'client.connected' | 'client.left', { profile }: ClientFacts): void {
+  #report(kind: 'client.connected' | 'client.left', { facts, view: { named } }: Connected): void {
     if (!this.#events.wants(kind)) return;
-    const { name, version } = profile.clientInfo;
-    this.#events.emit({ kind, name: String(name), version: String(version), clients: this.#clients.size });
+    const { name, version } = facts.profile.clientInfo;
+    const client = { name: String(name), version: String(version), clients: this.#clients.size };
+    this.#events.emit({ kind, ...client, ...(named && { view: named.name, fault: named.fault }) });
   }
 
   #relayRequest(backend: Backend, serverRequest: ServerRequest): void {
@@ -298,3 +273,5 @@ export class Gateway implements GatewayPort {
     this.#notifications.fromServer(backend, notification);
   }
 }
+
+const NO_VIEWS = new NamedViews({ views: [], clients: [] });

@@ -1,5 +1,6 @@
 import type { ServerHandshake } from '../downstream/port.js';
 import type { ServerLists } from './catalog/server-lists.js';
+import { toolsInView, type ViewFilter } from './catalog/view-filter.js';
 import type { InstructingServer } from './instructions.js';
 import type { Backend } from './registry/backend.js';
 
@@ -27,7 +28,11 @@ export function handshakeOf([own, ...others]: readonly [Backend, ...Backend[]]):
 }
 
 /** What the instructions need of a backend and of a handshake of its server; nothing without a handshake. */
-export function instructingServer(backend: Backend, handshake: Backend['handshake']): InstructingServer[] {
+export function instructingServer(
+  backend: Backend,
+  handshake: Backend['handshake'],
+  view: ViewFilter | undefined,
+): InstructingServer[] {
   if (handshake === undefined) return [];
   const { key, prefix } = backend;
   const { instructions, serverInfo } = handshake;
@@ -38,7 +43,9 @@ export function instructingServer(backend: Backend, handshake: Backend['handshak
       ...serverInfo,
       key,
       prefix,
-      tools: listed(lists.tools).map(({ original }) => original),
+      tools: listed(toolsInView(key, lists.tools, view)).map(
+        ({ original }) => lists.tools.renamed?.get(original) ?? original,
+      ),
       prompts: listed(lists.prompts).length,
       resources: listed(lists.resources).length,
       instructions,

@@ -68,6 +68,7 @@ describe('cached instructions', () => {
     ['another configuration file is used', { configFile: '/home/somebody/other.yaml' }],
     ['the client is another one', { profile: { ...KEY.profile, clientInfo: { name: 'chat' } } }],
     ['the client has other capabilities', { profile: { ...KEY.profile, capabilities: {} } }],
+    ['the client has a view', { view: 'work' }],
     ['the client speaks another revision', { profile: { ...KEY.profile, protocolVersion: '2025-06-18' } }],
   ])('are not used when %s', async (_, others) => {
     await write('Be good.');

@@ -20,6 +20,13 @@ describe('which fronts are opened', () => {
     const { stdio: isStdio, http } = fronts(...args);
     expect([isStdio, http !== undefined]).toEqual([stdio, isHttp]);
   });
+
+  it('serve a view to a client on stdin only', () => {
+    const http = '7411';
+    expect(() => readTransports({ http, view: 'work' })).toThrow('`--view` is for the client on stdin');
+    expect(readTransports({ http, stdio: true, view: 'work' }).stdio).toBe(true);
+    expect(readTransports({ view: 'work' })).toEqual({ stdio: true, http: undefined });
+  });
 });
 
 describe('the address', () => {

@@ -321,6 +321,8 @@ describe('the gateway', () => {
       hub: 'off',
       hubIdleMs: 600_000,
       hubClients: 256,
+      views: [],
+      clientViews: [],
       http: {
         maxSessions: 100,
         sessionIdleMs: 1_800_000,

@@ -204,7 +204,10 @@ describe('a value of the wrong kind', () => {
       '4:12 servers.a.env.…: this is not a valid variable name; expected a name that is not empty and has no `=`',
     ],
     ['tools: { deny: x }', '4:20 servers.a.tools.deny: found a string; expected a list of strings'],
-    ['tools: x', '4:12 servers.a.tools: found a string; expected a map with `allow` or `deny`'],
+    [
+      'tools: x',
+      '4:12 servers.a.tools: found a string; expected a map with `allow`, `deny`, `rename`, `describe` or `params`',
+    ],
     [
       'restart: { budget: 0 }',
       '4:24 servers.a.restart.budget: found the number 0; expected a whole number from 1 to 1000',

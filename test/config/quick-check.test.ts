@@ -61,6 +61,21 @@ const tunables = {
   restart: some(settings(RESTART_SETTINGS)),
   limits: some(settings(LIMIT_SETTINGS)),
 };
+/** Of one tool. */
+const ofTool = (value: fc.Arbitrary<unknown>) => fc.dictionary(fc.constantFrom('a', 'b c'), value, { maxKeys: 2 });
+const shapes = {
+  rename: ofTool(fc.oneof({ weight: 9, arbitrary: fc.constantFrom('x', 'y_1-Z') }, someText, fc.constant('a b'))),
+  describe: ofTool(fc.oneof(someText, some({ append: someText }, 1), some({ append: someText, prepend: someText }))),
+  params: ofTool(
+    some({
+      hide: texts,
+      set: ofTool(fc.oneof(someText, texts, variables)),
+      default: ofTool(someText),
+      describe: ofTool(someText),
+      show: texts,
+    }),
+  ),
+};
 const optional = {
   ...tunables,
   ...settings(SWITCHES),
@@ -71,7 +86,7 @@ const optional = {
   envFile: someText,
   prefix: fc.constantFrom('', 'x'),
   methods: texts,
-  tools: some({ allow: texts, deny: texts, only: texts }),
+  tools: some({ allow: texts, deny: texts, only: texts, ...shapes }),
   type: fc.constantFrom('stdio', 'http'),
   url: someText,
   command: someText,
@@ -101,6 +116,16 @@ const file = fc
         http: some(settings(HTTP_SETTINGS)),
       }),
       mcpServers: servers,
+      views: fc.dictionary(
+        fc.oneof({ weight: 9, arbitrary: fc.constantFrom('v', 'w_1') }, fc.constant('a b')),
+        some({
+          servers: fc.array(fc.constantFrom('a', 'b-1', 'c')),
+          tools: some({ allow: texts, deny: texts }),
+          only: texts,
+        }),
+        { maxKeys: 2 },
+      ),
+      clients: fc.dictionary(fc.constantFrom('x*', 'y'), fc.constantFrom('v', 'w_1', ''), { maxKeys: 2 }),
       globalShortcut: someText,
     }),
   )
@@ -127,7 +152,10 @@ $schema: x
 servers:
   a: { package: "p@1", bin: b, installScripts: true, timeout: 1m, concurrency: 2, sharing: isolated, disabled: false }
   b: { command: x, cwd: ., prefix: "", methods: [a/*], tools: { allow: [a], deny: [] }, type: stdio, trusted: true }
+  c: { command: x, tools: { rename: { a: b }, describe: { a: t, b: { append: t } }, params: { a: { hide: [p], set: { p: [1, null] }, default: { q: { r: true } }, describe: { q: t } } } } }
 defaults: { env: { K: v }, restart: { budget: 3 }, limits: { memory: 1GiB, processes: 10 }, maxFrame: 1MiB }
+views: { v: {}, w: { servers: [a, b], tools: { allow: [a__*], deny: [] } } }
+clients: { "x*": v }
 gateway: { startupWait: 1s, watch: false, startLimit: 2, http: { maxSessions: 5 } }
 `;
 

@@ -5,10 +5,14 @@ import type { ClientOrigin, DownstreamClient, GatewayPort } from '../../src/down
 import { ClientPipe } from '../../src/downstream/stdio/client-pipe.js';
 import type { EraSession } from '../../src/downstream/transport.js';
 import type { CatalogueContent } from '../../src/gateway/catalog/cached-catalogue.js';
+import type { ToolApprovals } from '../../src/gateway/catalog/tool-approval.js';
 import { createToolPolicy, type ToolPolicyRules } from '../../src/gateway/catalog/tool-policy.js';
+import { type ToolShapes, ToolShaping } from '../../src/gateway/catalog/tool-shaping.js';
 import type { ServerState } from '../../src/gateway/dispatch/availability.js';
 import type { CallLimits } from '../../src/gateway/dispatch/call-limits.js';
-import { Gateway, type GatewaySettings } from '../../src/gateway/gateway.js';
+import { Gateway } from '../../src/gateway/gateway.js';
+import type { GatewaySettings } from '../../src/gateway/gateway-options.js';
+import type { NamedViews } from '../../src/gateway/named-views.js';
 import { Backend, type ListenerFor } from '../../src/gateway/registry/backend.js';
 import type { Sharing } from '../../src/gateway/registry/instances.js';
 import type { OwnTool } from '../../src/gateway/status/own-tool.js';
@@ -40,6 +44,9 @@ export interface ServerScript {
   readonly hello?: Message;
   readonly prefix?: string;
   readonly filter?: ToolPolicyRules;
+  /** How the configuration shapes its tools. */
+  readonly shapes?: ToolShapes;
+  readonly approvals?: ToolApprovals;
   readonly limits?: Partial<CallLimits>;
   readonly isMisconfigured?: boolean;
   readonly isTrusted?: boolean;
@@ -61,6 +68,7 @@ export interface GatewayScript {
   readonly ownTools?: readonly OwnTool[];
   readonly startupWaitMs?: number;
   readonly clock?: FakeClock;
+  readonly views?: NamedViews;
 }
 
 /** A tool as a server would list it. */
@@ -159,6 +167,8 @@ export class ScriptedServer {
       events,
       listenerFor,
       policy: createToolPolicy(script.filter ?? { deny: [] }),
+      shaping: script.shapes && new ToolShaping({ shapes: script.shapes }),
+      approvals: script.approvals,
       answers: createToolPolicy({ allow: script.methods ?? [], deny: [] }),
       sha256,
       isMisconfigured: script.isMisconfigured ?? false,
@@ -240,6 +250,7 @@ export function scriptGateway({
   ownTools = [],
   startupWaitMs = 10_000,
   clock = new FakeClock(),
+  views,
 }: GatewayScript) {
   const events = new EventBus();
   /** The ids of what was to run, in order. */
@@ -276,6 +287,7 @@ export function scriptGateway({
     ownTools,
     startupWaitMs,
     maxInstructionsBytes: MAX_INSTRUCTIONS_BYTES,
+    views,
     seal: sha256,
     hmac,
     events,
@@ -294,7 +306,7 @@ export function scriptGateway({
     const retired = [...scripted.values()].flatMap(({ id, backend: { key } }) => (replaced.includes(key) ? [id] : []));
     gateway.change(
       { servers: pooled(), replaced: new Set(replaced), retired: new Set(retired), idleStopMs: 600_000 },
-      { ownTools, startupWaitMs, maxInstructionsBytes: MAX_INSTRUCTIONS_BYTES, ...settings },
+      { ownTools, startupWaitMs, maxInstructionsBytes: MAX_INSTRUCTIONS_BYTES, views, ...settings },
     );
   };
   const connect = (facts: Who = {}) => new ScriptedClient(gateway, clock, facts);
@@ -312,6 +324,7 @@ type GlobalOptions = Partial<GatewaySettings>;
 export interface Who {
   readonly principal?: string;
   readonly server?: string;
+  readonly view?: string;
   readonly origin?: ClientOrigin | undefined;
 }
 
@@ -324,7 +337,7 @@ export class ScriptedClient {
   #downstream: DownstreamClient | undefined;
   #eraSession: EraSession | undefined;
 
-  constructor(gateway: GatewayPort, clock: FakeClock, { principal = 'somebody', server, origin }: Who = {}) {
+  constructor(gateway: GatewayPort, clock: FakeClock, { principal = 'somebody', server, view, origin }: Who = {}) {
     const observed: GatewayPort = {
       open: (client, facts) => {
         this.#downstream = client;
@@ -346,6 +359,7 @@ export class ScriptedClient {
       sink: this.received,
       principal,
       server,
+      view,
       origin,
       onGone: () => {
         this.isGone = true;

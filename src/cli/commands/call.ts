@@ -14,6 +14,7 @@ export const callCommand: DefineCommand = (program) =>
 KEY=TEXT passes text, or a number, true, false, an array or an object where the tool asks for one. The same KEY several times makes an array. KEY:=JSON passes the JSON value as it is.`,
     )
     .option('--json', 'print the result as the server sent it')
+    .option('--view <NAME>', 'as a client with this view sees it')
     .option('--alone', 'start a server for this call, also if the hub runs')
     .example('trunkline call trunkline__status')
     .example('trunkline call files.read_text_file path=notes.txt head:=5')

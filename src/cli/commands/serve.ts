@@ -9,6 +9,7 @@ export const serveCommand: DefineCommand = (program) =>
     .description(
       `Serves an MCP client over stdin and stdout until the client closes stdin or a signal comes. This is the command to register in an MCP client. All clients of one configuration share one set of servers, in a background process (the hub) that the first client starts. With --http it serves many clients over Streamable HTTP at /mcp instead: on the loopback interface and with a token by default.`,
     )
+    .option('--view <NAME>', 'show the client this view of the configuration')
     .option('--no-hub', 'start servers of its own for this client')
     .option('--record <FILE>', 'record all messages to this file; implies --no-hub')
     .option('--max <SIZE>', 'with --record: keep the newest messages, SIZE in all (100MiB)')

@@ -11,7 +11,7 @@ import { addressOf } from './connections.js';
 import type { Timed } from './event-connection.js';
 import { parseEventId } from './event-frame.js';
 import * as guards from './guards.js';
-import type { HttpSessionPort } from './http-session.js';
+import { endpointOfView, type HttpSessionPort, viewAt } from './http-session.js';
 import type { HttpLimits } from './limits.js';
 import type { RequestRates } from './rate-limit.js';
 import { readBody } from './read-body.js';
@@ -44,6 +44,10 @@ const MISSING_SESSION: Refusal = { status: 400, message: 'Mcp-Session-Id is miss
 const BATCH_WITHOUT_SESSION: Refusal = { status: 400, message: 'A batch needs Mcp-Session-Id; initialize comes alone' };
 const UNKNOWN_SESSION: Refusal = { status: 404, message: 'There is no such session; start a new one with initialize' };
 const UNKNOWN_SERVER: Refusal = { status: 404, message: 'There is no such server' };
+const UNKNOWN_VIEW: Refusal = {
+  status: 404,
+  message: 'There is no such view; the configuration names the views below `views:`',
+};
 const FULL: Refusal = { status: 503, message: 'Too many sessions', headers: retryAfter(30_000) };
 const OVERLOADED: Refusal = {
   status: 503,
@@ -155,7 +159,7 @@ export class Endpoint {
     const endpoint = endpointOf(request);
     const principal = principalOf(request);
     const client = core.openSession(endpoint, principal, () => sessions.end(session, 'removed'));
-    if (client === undefined) return this.refuse(request, reply, UNKNOWN_SERVER);
+    if (client === undefined) return this.refuse(request, reply, viewAt(endpoint) ? UNKNOWN_VIEW : UNKNOWN_SERVER);
     const onCut = (unwrittenBytes: number) => events.emit({ kind: 'http.stream-cut', unwrittenBytes });
     const session: Session = new Session({ client, principal, endpoint, clock, timers, limits, onCut });
     sessions.add(session);
@@ -262,9 +266,10 @@ function principalOf(request: FastifyRequest): string {
   return request.getDecorator<string>('principal');
 }
 
-/** The server's key, if the request came to the endpoint of one server. */
+/** The endpoint of one server or of a view that the request came to, as `HttpSessionPort.openSession` takes it. */
 function endpointOf(request: FastifyRequest): string | undefined {
-  return (request.params as { readonly key?: string }).key;
+  const { key, view } = request.params as { readonly key?: string; readonly view?: string };
+  return view === undefined ? key : endpointOfView(view);
 }
 
 function sessionIdOf(request: FastifyRequest): string | undefined {

@@ -7,7 +7,7 @@ import { METHODS } from '../../mcp/methods.js';
 import { EraSessions } from '../era-sessions.js';
 import type { ChooseEra, ReplyChannel, TransportSession } from '../transport.js';
 import { onOneLine } from './event-frame.js';
-import type { HttpClientSession, HttpSessionPort, Received } from './http-session.js';
+import { type HttpClientSession, type HttpSessionPort, type Received, viewAt } from './http-session.js';
 import { UnsolicitedBuffer } from './unsolicited-buffer.js';
 
 export interface HttpClientsOptions {
@@ -17,26 +17,30 @@ export interface HttpClientsOptions {
   /** Shows the messages to recordings. */
   readonly messages: MessageFeed;
   readonly hasServer: (key: string) => boolean;
+  readonly hasView: (name: string) => boolean;
   /** Whether the first start of every server has ended. */
   readonly isReady: () => boolean;
 }
 
-/** Opens the sessions behind the HTTP endpoints: `/mcp` serves all servers, `/mcp/<key>` one server unchanged. */
+/** Opens the sessions behind the HTTP endpoints: `/mcp` serves all servers, `/mcp/<key>` one, `/mcp/v/<name>` a view. */
 export function createHttpClients(options: HttpClientsOptions): HttpSessionPort {
-  const { scan, chooseEra, backpressure, messages, hasServer, isReady } = options;
+  const { scan, chooseEra, backpressure, messages, hasServer, hasView, isReady } = options;
   return {
     isReady,
     beginsSession: (message) => chooseEra(message).beginsSession(message),
     refusalWithoutSession: (request) => chooseEra(request).refusalWithoutSession(request.method),
-    openSession: (server, principal, onGone) =>
-      server === undefined || hasServer(server)
-        ? new HttpClient({ scan, chooseEra, backpressure, messages, server, principal, onGone })
-        : undefined,
+    openSession: (endpoint, principal, onGone) => {
+      const view = viewAt(endpoint);
+      const server = view === undefined ? endpoint : undefined;
+      if ((view !== undefined && !hasView(view)) || (server !== undefined && !hasServer(server))) return undefined;
+      return new HttpClient({ scan, chooseEra, backpressure, messages, server, view, principal, onGone });
+    },
   };
 }
 
 interface HttpClientOptions extends Pick<HttpClientsOptions, 'scan' | 'chooseEra' | 'backpressure' | 'messages'> {
   readonly server: string | undefined;
+  readonly view: string | undefined;
   readonly principal: string;
   readonly onGone: () => void;
 }
@@ -45,6 +49,7 @@ interface HttpClientOptions extends Pick<HttpClientsOptions, 'scan' | 'chooseEra
 class HttpClient implements HttpClientSession, TransportSession {
   readonly principal: string;
   readonly server: string | undefined;
+  readonly view: string | undefined;
   readonly #options: HttpClientOptions;
   readonly #sessions: EraSessions;
   readonly #connection: FeedConnection;
@@ -57,6 +62,7 @@ class HttpClient implements HttpClientSession, TransportSession {
     this.#options = options;
     this.principal = options.principal;
     this.server = options.server;
+    this.view = options.view;
     this.#unsolicited = new UnsolicitedBuffer(options.scan);
     this.#backpressure = options.backpressure.client();
     this.#sessions = new EraSessions(options.chooseEra, this);

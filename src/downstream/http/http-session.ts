@@ -31,10 +31,22 @@ export interface HttpSessionPort {
   /** The error for a request that was sent without a session id and opens no session. */
   refusalWithoutSession(request: RequestEnvelope): RpcError;
   /**
-   * Opens a session. `endpoint` is `undefined` for `/mcp`, or the server's key for `/mcp/<key>`; `principal` is the
-   * authenticated subject. Returns `undefined` when there is no such server. `onGone` is called when that server is
-   * removed from the configuration.
+   * Opens a session. `endpoint` is `undefined` for `/mcp`, the server's key for `/mcp/<key>`, or `endpointOfView` for
+   * `/mcp/v/<name>`; `principal` is the authenticated subject. Returns `undefined` when there is no such server or view.
+   * `onGone` is called when it is removed from the configuration.
    */
   openSession(endpoint: string | undefined, principal: string, onGone: () => void): HttpClientSession | undefined;
   isReady(): boolean;
+}
+
+/** No key of a server contains a slash. */
+const VIEWS = 'v/';
+
+export function endpointOfView(name: string): string {
+  return `${VIEWS}${name}`;
+}
+
+/** The name of the view, if this is the endpoint of one. */
+export function viewAt(endpoint: string | undefined): string | undefined {
+  return endpoint?.startsWith(VIEWS) === true ? endpoint.slice(VIEWS.length) : undefined;
 }

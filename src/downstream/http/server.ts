@@ -131,7 +131,7 @@ function createApp(listener: Listener, endpoint: Endpoint, core: HttpSessionPort
 
   // Fastify knows the common methods only, and would answer others with 404. The endpoint answers them with 405.
   for (const method of METHODS) if (!app.supportedMethods.includes(method)) app.addHttpMethod(method);
-  for (const url of ['/mcp', '/mcp/:key']) app.all(url, { onRequest: endpoint.admit }, endpoint.serve);
+  for (const url of ['/mcp', '/mcp/:key', '/mcp/v/:view']) app.all(url, { onRequest: endpoint.admit }, endpoint.serve);
   // For process monitors, which need no token and no allowed Host. These routes tell nothing but the state.
   app.get('/healthz', (_request, reply) => reply.send('ok'));
   app.get('/readyz', (_request, reply) => {

@@ -213,8 +213,8 @@ class LegacySession implements DownstreamClient, EraSession {
     const profile = readProfile(request);
     this.#profile = profile;
     if (this.#transport.server === undefined) this.#serverRequests.declare(profile.capabilities);
-    const { server, origin } = this.#transport;
-    const gatewaySession = gateway.open(this, { profile, server, origin });
+    const { server, view, origin } = this.#transport;
+    const gatewaySession = gateway.open(this, { profile, server, view, origin });
     this.#gatewaySession = gatewaySession;
     const { initializeResult } = gatewaySession;
     if (initializeResult === undefined) {

@@ -20,6 +20,8 @@ export interface ClientPipeOptions {
   readonly principal: string;
   /** The key of the one server that the client wants to see unchanged. */
   readonly server?: string | undefined;
+  /** The view of the configuration that the client asks for by name. */
+  readonly view?: string | undefined;
   /**
    * Opens the channel for what a line of the client causes. It must pass on to the given channel, which is what every line
    * has by default. `message` is absent for a line that was dropped.
@@ -50,6 +52,7 @@ export class ClientPipe implements TransportSession, PipeReply {
   readonly isListening = true;
   readonly principal: string;
   readonly server: string | undefined;
+  readonly view: string | undefined;
   readonly origin: ClientOrigin | undefined;
   readonly firstRequestId: number | undefined;
   readonly #options: ClientPipeOptions;
@@ -65,6 +68,7 @@ export class ClientPipe implements TransportSession, PipeReply {
     this.#sink = options.sink;
     this.principal = options.principal;
     this.server = options.server;
+    this.view = options.view;
     this.firstRequestId = options.firstRequestId;
     this.#openReply = options.openReply;
     this.origin = options.origin;

@@ -14,7 +14,10 @@ import { timedReader, type WorkTime } from '../../timing/work-time.js';
 import { ClientPipe, type ClientPipeOptions } from './client-pipe.js';
 
 export interface StdioTransportOptions
-  extends Pick<ClientPipeOptions, 'scan' | 'chooseEra' | 'principal' | 'onInternalError' | 'origin' | 'messages'> {
+  extends Pick<
+    ClientPipeOptions,
+    'scan' | 'chooseEra' | 'principal' | 'onInternalError' | 'origin' | 'view' | 'messages'
+  > {
   /** Begins to read: passes all bytes of the client to the reader, and returns the stream that they are from. */
   readonly read: (reader: ByteReader) => Readable;
   readonly output: Writable;
@@ -67,7 +70,7 @@ export interface StdioTransport {
 /** Serves the one client at the other end of stdin and stdout. */
 export function openStdioTransport(options: StdioTransportOptions): StdioTransport {
   const { output, maxLineBytes, unfinishedLines, bufferPool, onEnd, onInputEnd } = options;
-  const { scan, chooseEra, principal, onInternalError, origin, messages } = options;
+  const { scan, chooseEra, principal, onInternalError, origin, view, messages } = options;
   const backpressure = options.backpressure.client();
   const onUnread = (unwrittenBytes: number) => {
     client.close();
@@ -81,7 +84,7 @@ export function openStdioTransport(options: StdioTransportOptions): StdioTranspo
   const { openReply, firstRequestId } = framing ?? {};
   const clientSink = framing?.sink ?? sink;
   const client = new ClientPipe({
-    ...{ scan, chooseEra, principal, onInternalError, origin, messages },
+    ...{ scan, chooseEra, principal, onInternalError, origin, view, messages },
     ...{ sink: clientSink, openReply, firstRequestId },
   });
   let hasEnded = false;

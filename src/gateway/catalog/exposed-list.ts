@@ -11,6 +11,7 @@ import { isUiUri, uiAlias, uiPointers } from '../../mcp/ui-uri.js';
 import { MAX_ENTRY_BYTES, type RawEntry } from './list-pages.js';
 import { type ApprovalVerdict, type ToolApprovals, WITHHELD_BECAUSE } from './tool-approval.js';
 import type { ToolPolicy } from './tool-policy.js';
+import type { ListShaping, ToolShaping } from './tool-shaping.js';
 
 /** A `ui://` URI in an entry: the URI of a resource, or one that a tool refers to. */
 export interface UiReference {
@@ -56,6 +57,10 @@ export interface ExposedList {
   readonly taskOnly: ReadonlySet<string>;
   /** Original names of tools whose annotations say that a call may be repeated. */
   readonly repeatable: ReadonlySet<string>;
+  /** Names that clients see without a prefix, by original name, of the tools that the configuration renames. */
+  readonly renamed?: ReadonlyMap<string, string> | undefined;
+  /** Sentences about what the configuration shapes and the server does not have. */
+  readonly unshaped?: readonly string[] | undefined;
   /** Approval verdict of each tool by original name; absent if the tools need no approval. */
   readonly verdicts?: ReadonlyMap<string, ApprovalVerdict> | undefined;
 }
@@ -77,6 +82,8 @@ export interface ExposureRules {
   readonly policy: ToolPolicy;
   /** Absent if the tools need no approval. */
   readonly approvals?: ToolApprovals | undefined;
+  /** Absent if the tools are shown as the server lists them. */
+  readonly shaping?: ToolShaping | undefined;
   readonly sha256: Sha256;
 }
 
@@ -87,6 +94,7 @@ export function exposeList(
   rules: ExposureRules,
 ): ExposedList {
   const { key, prefix, policy, approvals, sha256 } = rules;
+  const shaping = kind === 'tools' ? beginShaping(list.entries, rules) : undefined;
   const verdicts = kind === 'tools' ? approvals?.judge(definitionsOf(list.entries, policy)) : undefined;
   const drafts: Draft[] = [];
   const withheld: WithheldEntry[] = [];
@@ -115,8 +123,9 @@ export function exposeList(
       return;
     }
     seen.add(name);
-    const isRenamed = isNamed(kind) && prefix !== undefined;
-    const exposed = isRenamed ? exposedName(key, prefix, name, sha256) : name;
+    const shown = shaping?.names.get(name) ?? name;
+    const isRenamed = (isNamed(kind) && prefix !== undefined) || shown !== name;
+    const exposed = isNamed(kind) && prefix !== undefined ? exposedName(key, prefix, shown, sha256) : shown;
     const approval = verdicts?.get(name) ?? 'approved';
     if (approval !== 'approved') {
       withheld.push({ name, reason: WITHHELD_BECAUSE[approval] });
@@ -128,11 +137,27 @@ export function exposeList(
     if (verdict.kind === 'unsound') withheld.push({ name, reason: verdict.reason });
     else if (ordinaryText === undefined && hidesCharactersWithin(value)) withHiddenCharacters.push(exposed);
     const newName = isRenamed ? exposed : undefined;
-    const message = verdict.kind === 'sound' ? renamed(raw, newName, verdict, ordinaryText) : undefined;
+    const shaped = verdict.kind === 'sound' ? shaping?.shape(name, raw) : undefined;
+    const before = shaped === undefined ? ordinaryText : undefined;
+    const message = verdict.kind === 'sound' ? renamed(shaped ?? raw, newName, verdict, before) : undefined;
     drafts.push({ exposed, original: name, message, hasUi: ordinaryText?.includes('ui://') !== false });
   });
   const entries = toEntries(kind, drafts, rules);
-  return { entries, withheld, denied, truncated: list.truncated, withHiddenCharacters, taskOnly, repeatable, verdicts };
+  return {
+    ...{ entries, withheld, denied, truncated: list.truncated, withHiddenCharacters, taskOnly, repeatable, verdicts },
+    ...(shaping && { renamed: shaping.names, unshaped: shaping.end() }),
+  };
+}
+
+function beginShaping(entries: readonly RawEntry[], { shaping, policy }: ExposureRules): ListShaping | undefined {
+  return shaping?.begin(namesOf(entries), policy);
+}
+
+function namesOf(entries: readonly RawEntry[]): string[] {
+  return entries.flatMap(({ bytes, span }): string[] => {
+    const { name } = JSON.parse(readText(bytes, span)) ?? {};
+    return typeof name === 'string' ? [name] : [];
+  });
 }
 
 /** An entry with its exposed name, before its bytes are written. */

@@ -5,12 +5,15 @@ import type { Catalog, OwnEntry } from './catalog.js';
 import { type Catalogs, mergeCatalogs } from './catalogs.js';
 import type { Paging } from './paged-list.js';
 import type { ListedServer, ListNaming } from './server-lists.js';
+import type { ViewFilter } from './view-filter.js';
 
 export interface MergedListsOptions {
   /** In the order of the configuration. */
   readonly servers: readonly ListedServer[];
   readonly ownTools: readonly OwnEntry[];
   readonly naming: ListNaming;
+  /** Which tools the clients see. Absent if they see all. */
+  readonly view?: ViewFilter | undefined;
   readonly paging: Paging;
   readonly clock: Pick<Clock, 'now'>;
   /** Learns how long each merge takes. */
@@ -79,9 +82,9 @@ export class MergedLists {
   }
 
   #merge(before: Catalogs | undefined): Catalogs {
-    const { servers, ownTools, naming, paging, clock, workTime = NO_WORK_TIME } = this.#options;
+    const { servers, ownTools, naming, view, paging, clock, workTime = NO_WORK_TIME } = this.#options;
     return timed({ clock, workTime }, 'merge', undefined, () =>
-      mergeCatalogs({ servers, ownTools, naming, paging, previous: before }),
+      mergeCatalogs({ servers, ownTools, naming, view, paging, previous: before }),
     );
   }
 }

@@ -3,15 +3,17 @@ import { readText, type Span, toBytes, visitElements } from '../../json/json-tex
 import type { Edit } from '../../json/splice.js';
 import { join } from '../../jsonrpc/message.js';
 import type { ResponseEnvelope } from '../../mcp/envelope.js';
-import { definitionsOf, type ExposureRules } from './exposed-list.js';
+import { definitionsOf, type ExposedList, type ExposureRules } from './exposed-list.js';
 
 /**
- * Edits one page of a server's tool list for a client that sees the server unchanged: removes the tools that the
- * configuration denies or a person has not approved. A page without such tools stays as it is, byte for byte.
+ * Edits one page of a server's tool list for a client that sees only this server: removes the tools that the
+ * configuration denies or a person has not approved, and shapes those that the configuration shapes. A page without such
+ * tools stays as it is, byte for byte. `known` is the list as far as it was read.
  */
-export function hideTools(
+export function editToolPage(
   { bytes, tokens: { resultTools } }: ResponseEnvelope,
-  { policy, approvals }: Pick<ExposureRules, 'policy' | 'approvals'>,
+  { policy, approvals, shaping }: Pick<ExposureRules, 'policy' | 'approvals' | 'shaping'>,
+  known: Pick<ExposedList, 'renamed'>,
 ): readonly Edit[] {
   if (resultTools === undefined) return [];
   const entries: Span[] = [];
@@ -23,8 +25,15 @@ export function hideTools(
     if (name === undefined) return approvals === undefined;
     return policy(name) && (verdicts === undefined || verdicts.get(name) === 'approved');
   });
-  if (shown.length === entries.length) return [];
-  const parts = shown.flatMap(({ start, end }, at) => [toBytes(at === 0 ? '' : ','), bytes.subarray(start, end)]);
+  const texts = shown.map((span) => {
+    const name = shaping === undefined ? undefined : nameOf(bytes, span);
+    return name === undefined ? undefined : shaping?.shapeWhole(name, { bytes, span }, known.renamed);
+  });
+  if (shown.length === entries.length && texts.every((text) => text === undefined)) return [];
+  const parts = shown.flatMap(({ start, end }, at) => [
+    toBytes(at === 0 ? '' : ','),
+    texts[at] ?? bytes.subarray(start, end),
+  ]);
   return [{ span: resultTools, text: join([toBytes('['), ...parts, toBytes(']')]) }];
 }
 

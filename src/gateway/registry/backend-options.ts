@@ -4,7 +4,9 @@ import type { OfferedListsOptions } from '../catalog/offered-lists.js';
 import type { DispatcherOptions } from '../dispatch/dispatcher.js';
 
 /** Rules of the configuration for one server. They may change while its process runs. */
-export interface BackendRules extends Pick<ExposureRules, 'policy' | 'approvals'>, Pick<DispatcherOptions, 'limits'> {
+export interface BackendRules
+  extends Pick<ExposureRules, 'policy' | 'approvals' | 'shaping'>,
+    Pick<DispatcherOptions, 'limits'> {
   readonly prefix: string;
   /** Whether the configuration says that this server answers a method which MCP does not define. */
   readonly answers?: (method: string) => boolean;
@@ -12,6 +14,11 @@ export interface BackendRules extends Pick<ExposureRules, 'policy' | 'approvals'
   readonly isTrusted?: boolean;
   /** Milliseconds without a call after which the process is stopped. 0 means never. */
   readonly idleStopMs?: number;
+}
+
+/** Whether something depends on what the tool list of the server says. */
+export function needsLists({ approvals, isTrusted, shaping }: BackendRules): boolean {
+  return approvals !== undefined || isTrusted === true || shaping !== undefined;
 }
 
 export interface BackendOptions

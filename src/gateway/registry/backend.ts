@@ -12,7 +12,7 @@ import { type ServerState, startsOnDemand, unavailableBecause } from '../dispatc
 import { Dispatcher } from '../dispatch/dispatcher.js';
 import type { Handling } from '../dispatch/handling.js';
 import type { BackendListener } from './backend-listener.js';
-import type { BackendOptions, BackendRules } from './backend-options.js';
+import { type BackendOptions, type BackendRules, needsLists } from './backend-options.js';
 import { EarlierRun } from './earlier-run.js';
 import { IdleTimer } from './idle-timer.js';
 import { OpenConnection } from './open-connection.js';
@@ -59,8 +59,7 @@ export class Backend {
       lists: this.#lists,
       connection: () => this.dispatcher.connection,
       timeouts: () => this.dispatcher.listTimeouts,
-      // Approvals and trust depend on what the tool list says.
-      areRequired: () => this.rules.approvals !== undefined || this.rules.isTrusted === true,
+      areRequired: () => needsLists(this.rules),
       onCaughtUp: () => {
         // Clients that read the lists from the server know them.
         this.#announceLists(LIST_KINDS);

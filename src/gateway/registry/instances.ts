@@ -18,6 +18,8 @@ export interface PooledServer {
   readonly sharing: Sharing;
   /** Whether the server cannot run for clients without an origin. */
   readonly isMisconfigured?: boolean;
+  /** Whether no instance is made before a client needs one. */
+  readonly waitsForClient?: boolean;
   /**
    * Identifies what the server is for clients of this origin: only clients with the same variant share a process,
    * whatever `sharing` says. If absent, the server is the same for all clients. The text may contain secrets.
@@ -87,9 +89,10 @@ export class ServerInstances {
 
   /**
    * The scope of the instance that exists before any client does: `undefined` if the first client decides. Absent if
-   * there is no such instance, because it would have to run in the folder of the first client.
+   * there is no such instance, because no client may need it, or it would have to run in the folder of the first client.
    */
   get firstScope(): { readonly scope: Scope | undefined } | undefined {
+    if (this.#server.waitsForClient === true) return undefined;
     if (this.sharing === 'all' || this.#hasNoProcess) return { scope: ALL };
     return this.sharing === 'folder' ? undefined : { scope: undefined };
   }

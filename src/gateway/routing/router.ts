@@ -2,47 +2,43 @@ import { isString, readString, readText, type Span, toBytes, valuesAt, visitElem
 import type { Edit } from '../../json/splice.js';
 import { RPC_CODES, RpcError } from '../../jsonrpc/rpc-error.js';
 import type { ResponseEnvelope } from '../../mcp/envelope.js';
-import { requestedList } from '../../mcp/lists.js';
 import { METHODS } from '../../mcp/methods.js';
 import type { RelayedRequest } from '../../mcp/relayed-request.js';
 import { type LegacyRevision, resourceNotFoundCode } from '../../mcp/revisions.js';
 import { isUiUri, uiPointers } from '../../mcp/ui-uri.js';
 import { Route } from '../catalog/catalog.js';
 import type { Catalogs } from '../catalog/catalogs.js';
-import { hideTools } from '../catalog/relayed-page.js';
 import type { ListNaming } from '../catalog/server-lists.js';
+import { mayCall, type ViewFilter } from '../catalog/view-filter.js';
 import type { EditAnswer, Handling } from '../dispatch/handling.js';
 import type { Backend } from '../registry/backend.js';
 import { KnownUris, ownerOfUri } from './resource-owner.js';
+import { NotListed, shaped, type Target } from './target.js';
 import type { Candidates } from './try-in-order.js';
+import { unchanged } from './unchanged.js';
 import { describeUnknownName, plainUnknownName } from './unknown-name.js';
 
-/** The server that a request is for, and what to replace in the request and its response. */
-export interface Target extends Handling {
-  readonly backend: Backend;
-  /** The original name or URI, if the request names one. */
-  readonly original?: string;
-  /** The original name of the tool, if the request calls one. */
-  readonly tool?: string;
-  /** No server lists what was requested; this one is the most likely. */
-  readonly isGuess?: boolean;
+export interface RouterOptions {
+  readonly backends: ReadonlyMap<string, Backend>;
+  readonly naming: ListNaming;
+  /** The view of the configuration that the clients have. Absent if they see everything. */
+  readonly named?: ViewFilter | undefined;
 }
-
-/** No server lists the name or URI. A server that is still starting may have it. */
-export class NotListed extends RpcError {}
 
 /** Finds the server that a request is for by its name or URI; an error if there is none. */
 export class Router {
   readonly #backends: ReadonlyMap<string, Backend>;
   readonly #naming: ListNaming;
+  readonly #view: ViewFilter | undefined;
   readonly #uris: KnownUris;
   /** The server that has answered each method which MCP does not define. */
   readonly #methods: Map<string, string>;
 
   /** Takes over what `before` has learned about the same servers. */
-  constructor(backends: ReadonlyMap<string, Backend>, naming: ListNaming, before?: Router) {
+  constructor({ backends, naming, named }: RouterOptions, before?: Router) {
     this.#backends = backends;
     this.#naming = naming;
+    this.#view = named;
     const isThere = (key: string) => backends.has(key);
     this.#uris = before === undefined ? new KnownUris() : before.#uris.of(isThere);
     const methods = before === undefined ? [] : [...before.#methods];
@@ -58,14 +54,14 @@ export class Router {
       case METHODS.callTool: {
         const target = this.#byName(request, name, catalogs, 'tools');
         if (target instanceof RpcError) return target;
-        // The policy let listed tools through when the lists were merged.
-        if (!target.isListed && !target.backend.rules.policy(target.original)) {
+        // Policy and view let listed tools through when the lists were merged.
+        if (!target.isListed && !this.#mayCallUnlisted(target.original, target.backend)) {
           return new NotListed(RPC_CODES.invalidParams, plainUnknownName('tool', target.name));
         }
         const aliases = catalogs.ui.aliasesOf(target.backend.key);
         const { backend, edits, original } = target;
         const editAnswer = aliases.size === 0 ? undefined : editToolResult(aliases);
-        return { backend, edits, original, tool: original, editAnswer };
+        return shaped({ backend, edits, original, tool: original, editAnswer }, request);
       }
       case METHODS.getPrompt:
         return this.#byName(request, name, catalogs, 'prompts');
@@ -81,6 +77,13 @@ export class Router {
       default:
         return this.#byMethod(request, catalogs);
     }
+  }
+
+  #mayCallUnlisted(original: string, backend: Backend): boolean {
+    if (!backend.rules.policy(original)) return false;
+    const { key, prefix } = backend;
+    const { tools } = backend.knownListsAs('exposed');
+    return this.#view === undefined || mayCall({ key, prefix, tools }, original, this.#view);
   }
 
   #byName(
@@ -203,21 +206,6 @@ export class Router {
 type NamedKind = 'tools' | 'prompts';
 
 const NOUNS = { tools: 'tool', prompts: 'prompt' } as const satisfies Record<NamedKind, string>;
-
-/**
- * The target of a request of a client that sees this server unchanged: the server gets every request as it is, listed or
- * not, and answers itself what is wrong with it. Only tools that the configuration denies do not exist.
- */
-function unchanged({ method, bytes, tokens }: RelayedRequest, backend: Backend): Target | RpcError {
-  if (requestedList(method) === 'tools')
-    return { backend, edits: [], editAnswer: (page) => hideTools(page, backend.rules) };
-  const { name } = tokens;
-  if (method !== METHODS.callTool || name === undefined || !isString(bytes, name)) return { backend, edits: [] };
-  const tool = readString(bytes, name);
-  return backend.rules.policy(tool)
-    ? { backend, edits: [], tool }
-    : new NotListed(RPC_CODES.invalidParams, plainUnknownName('tool', tool));
-}
 
 /** Limit of learned methods, since a client could send any number of them. More than any extension has. */
 const MAX_METHODS = 256;

@@ -10,6 +10,8 @@ export interface VisibleBackends {
   /** By server key. */
   readonly backends: ReadonlyMap<string, Backend>;
   readonly catalogs: Catalogs;
+  /** The view of the configuration that the client has; absent if it sees everything. `fault` is a sentence. */
+  readonly named?: { readonly name: string; readonly fault?: string | undefined } | undefined;
 }
 
 /** A tool of the gateway itself. Its name starts with `trunkline__`, which no server may use. */

@@ -149,15 +149,17 @@ function describeExit({ code, signal, secondsAgo }: NonNullable<ServerReport['la
 
 /** Entries that are missing from the lists, and lists that are incomplete. */
 function gapRows(server: ServerReport, max: number): Row[] {
-  return listsOf(server).flatMap(({ quarantined, truncated, failure }) => [
-    failure !== null && row('list failed', `${failure} (Trunkline asks again)`),
-    names(
-      'not listed',
-      quarantined.map(({ name, reason }) => `${name} (${reason})`),
-      max,
-    ),
-    truncated !== null && row('list cut short', truncated),
-  ]);
+  return listsOf(server)
+    .flatMap(({ quarantined, truncated, failure }) => [
+      failure !== null && row('list failed', `${failure} (Trunkline asks again)`),
+      names(
+        'not listed',
+        quarantined.map(({ name, reason }) => `${name} (${reason})`),
+        max,
+      ),
+      truncated !== null && row('list cut short', truncated),
+    ])
+    .concat(names('`tools` of the configuration', server.unshaped, max));
 }
 
 function hiddenTextRow(server: ServerReport, max: number): Row {

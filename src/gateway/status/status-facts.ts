@@ -91,6 +91,8 @@ export interface StatusFacts {
   /** Absent if the client asked for servers of its own, or for HTTP. */
   readonly service?: ServiceFacts | undefined;
   readonly catalogs: Catalogs;
+  /** The view of the configuration that the client has; absent if it sees everything. `fault` is a sentence. */
+  readonly view?: { readonly name: string; readonly fault?: string | undefined } | undefined;
   /** Removes secrets from texts of servers. */
   readonly redact: (text: string) => string;
   /** Calls that wait for admission, over all servers. */

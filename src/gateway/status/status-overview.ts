@@ -57,11 +57,11 @@ export function splitByProblem(servers: readonly ServerReport[]): [troubled: Ser
 
 /** Whether a person should look at this server: calls fail, or entries are not listed. */
 function hasProblem(server: ServerReport): boolean {
-  const { problem, approval, tools, prompts, resources, resourceTemplates } = server;
+  const { problem, approval, tools, prompts, resources, resourceTemplates, unshaped } = server;
   const hasGap = [tools, prompts, resources, resourceTemplates].some(
     ({ quarantined, truncated, failure }) => quarantined.length > 0 || truncated !== null || failure !== null,
   );
-  return problem !== '' || hasGap || (approval?.fault ?? null) !== null;
+  return problem !== '' || hasGap || unshaped.length > 0 || (approval?.fault ?? null) !== null;
 }
 
 /** The share of a limit that is worth telling. */
@@ -104,6 +104,7 @@ function overviewOfServer(report: ServerReport): ServerOverview {
       failures: report.failures,
       failureReasons: report.failureReasons,
       tools: overviewOfList(report.tools),
+      unshaped: report.unshaped,
       prompts: overviewOfList(report.prompts),
       resources: overviewOfList(report.resources),
       resourceTemplates: overviewOfList(report.resourceTemplates),

@@ -12,6 +12,10 @@ export interface StatusReport {
   readonly hub: HubReport | null;
   /** Why the client has servers of its own although it should share them. Null if it shares them, or need not. */
   readonly aloneBecause: string | null;
+  /** The view of the configuration that the client has. Null if it sees everything. */
+  readonly view: string | null;
+  /** Why the view shows nothing. Null if the configuration has it. */
+  readonly viewFault: string | null;
   readonly configFile: string | null;
   /** What is wrong with the current configuration file. */
   readonly configFault: string | null;
@@ -112,6 +116,8 @@ export interface ServerReport {
   readonly repeated: number;
   readonly latencyMs: { readonly p50: number; readonly p95: number } | null;
   readonly tools: ListReport;
+  /** What the configuration says about tools that the server does not have. */
+  readonly unshaped: readonly string[];
   /** State of the tool approvals; null if the tools need no approval. */
   readonly approval: ApprovalReport | null;
   readonly prompts: ListReport;

@@ -52,7 +52,7 @@ function countServers(servers: readonly ServerReport[]): string {
 /** What concerns Trunkline as a whole and is not as it should be. */
 function renderGeneral(report: StatusReport): string[] {
   const { waitingCalls, partialFrameBytes, requestBodyBytes } = report.limits;
-  const lines = [...renderService(report), ...renderConfig(report)];
+  const lines = [...renderService(report), ...renderView(report), ...renderConfig(report)];
   if (waitingCalls.refused > 0) {
     lines.push(
       `Calls refused: ${waitingCalls.refused}, because ${waitingCalls.max} calls were waiting already (limit \`gateway.maxQueued\`).`,
@@ -98,6 +98,12 @@ function renderService({ hub, aloneBecause }: StatusReport): string[] {
   if (aloneBecause !== null) return [`Not shared: this client has servers of its own, because ${aloneBecause}.`];
   if (hub === null) return [];
   return [`Served by the hub: pid ${hub.pid}, up ${duration(hub.uptimeSeconds)}, ${plural(hub.clients, 'client')}.`];
+}
+
+/** What part of the configuration the client sees. */
+function renderView({ view, viewFault }: StatusReport): string[] {
+  if (view === null) return [];
+  return [viewFault ?? `View: ${view}. Servers and tools outside of it are not for this client.`];
 }
 
 function renderConfig({ configFault, configFaultSeconds, configInForce, configNeedsRestart }: StatusReport): string[] {

@@ -6,7 +6,7 @@ import { idAt } from '../../mcp/task-id.js';
 import type { Outcome, UpstreamConnection } from '../../upstream/port.js';
 import type { Translation } from '../dispatch/handling.js';
 import type { Backend } from '../registry/backend.js';
-import type { Target } from '../routing/router.js';
+import type { Target } from '../routing/target.js';
 import type { Tasks } from './tasks.js';
 
 /** Added at the end of `params`, which contains the name of the tool. */

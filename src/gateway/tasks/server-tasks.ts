@@ -10,7 +10,7 @@ import type { Hmac } from '../../mcp/task-id.js';
 import { idAt, isTerminal, replaceId, unwrapTaskId, wrapTaskId } from '../../mcp/task-id.js';
 import { listAllPages } from '../catalog/list-pages.js';
 import type { Backend } from '../registry/backend.js';
-import type { Target } from '../routing/router.js';
+import type { Target } from '../routing/target.js';
 
 interface ServerTasksOptions {
   readonly seal: Hmac;

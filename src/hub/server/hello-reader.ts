@@ -84,7 +84,7 @@ function readHello(line: string): Hello | undefined {
     return undefined;
   }
   if (!isRecord(hello) || hello.wire !== WIRE) return undefined;
-  const { token, role, version, pid, folder, environment, path, resumed } = hello;
+  const { token, role, version, pid, folder, environment, path, view, resumed } = hello;
   const isSound =
     typeof token === 'string' &&
     (role === 'client' || role === 'control') &&
@@ -92,7 +92,7 @@ function readHello(line: string): Hello | undefined {
     typeof pid === 'number' &&
     typeof folder === 'string' &&
     typeof resumed === 'number' &&
-    (path === undefined || typeof path === 'string') &&
+    [path, view].every((optional) => optional === undefined || typeof optional === 'string') &&
     isRecord(environment) &&
     Object.values(environment).every((value) => typeof value === 'string');
   return isSound ? (hello as unknown as Hello) : undefined;

@@ -74,10 +74,11 @@ export class HubClients {
       endStream(stream, transport, clock);
       onChange();
     };
-    const { environment, folder } = hello;
+    const { environment, folder, view } = hello;
     const transport = openStdioTransport({
       ...shared,
       origin: { environment, folder },
+      view,
       clock,
       output: stream,
       read: (lines) => {

@@ -56,9 +56,19 @@ export type ServerEvent =
   | { readonly kind: 'lists.merged'; readonly tools: number; readonly only: string | undefined };
 
 export type SessionEvent =
-  /** A client has opened a session. `name` and `version` are what it says of itself; `clients` counts open sessions. */
-  | { readonly kind: 'client.connected'; readonly name: string; readonly version: string; readonly clients: number }
-  | { readonly kind: 'client.left'; readonly name: string; readonly version: string; readonly clients: number };
+  /** A client has opened a session. */
+  ({ readonly kind: 'client.connected' } & ClientOfSession) | ({ readonly kind: 'client.left' } & ClientOfSession);
+
+interface ClientOfSession {
+  /** What the client says of itself. */
+  readonly name: string;
+  readonly version: string;
+  /** The number of open sessions. */
+  readonly clients: number;
+  /** The view of the configuration that the client has, if it has one, and why that shows nothing. */
+  readonly view?: string | undefined;
+  readonly fault?: string | undefined;
+}
 
 /** What an operator of the HTTP transport may want to know. */
 export type HttpEvent =

@@ -12,7 +12,7 @@ export type OnRequest = (message: Message, reply: ReplyChannel, session: Scripte
 export class ScriptedCore implements HttpSessionPort {
   readonly sessions: ScriptedSession[] = [];
   readonly endpoints: (string | undefined)[] = [];
-  readonly servers = new Set<string | undefined>([undefined, 'files']);
+  readonly servers = new Set<string | undefined>([undefined, 'files', 'v/work']);
   ready = true;
   /** What requests other than `initialize` are answered with, and when. */
   onRequest: OnRequest = (message, reply) => {

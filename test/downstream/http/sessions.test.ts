@@ -129,6 +129,21 @@ describe('a session', () => {
     expect((await http.post(request(1), whole, '/mcp/files')).status).toBe(404);
   });
 
+  it('is opened at the endpoint of a view, and belongs to it', async () => {
+    const http = await serving();
+    const work = await http.initialize('2025-11-25', {}, '/mcp/v/work');
+    expect(http.core.endpoints).toEqual(['v/work']);
+    expect((await http.post(request(1), work, '/mcp/v/work')).status).toBe(200);
+    expect((await http.post(request(1), work)).status).toBe(404);
+  });
+
+  it('is refused with a sentence at the endpoint of a view that does not exist', async () => {
+    const http = await serving();
+    const { status, text } = await http.post(initializeRequest('2025-11-25'), {}, '/mcp/v/none');
+    expect(status).toBe(404);
+    expect(text).toContain('There is no such view; the configuration names the views below `views:`');
+  });
+
   it.each(['/mcp/none', '/mcp/', '/mcp/..%2f..', '/mcp/__proto__', '/mcp/%E0%A4%A', '/mcp/files/more', '/'])(
     'cannot be begun at %s',
     async (path) => {

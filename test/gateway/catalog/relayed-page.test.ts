@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { hideTools } from '../../../src/gateway/catalog/relayed-page.js';
+import { editToolPage } from '../../../src/gateway/catalog/relayed-page.js';
 import type { ApprovalFacts, ApprovalVerdict } from '../../../src/gateway/catalog/tool-approval.js';
 import { splice } from '../../../src/json/splice.js';
 import { responseOf } from '../../support/wire.js';
@@ -20,9 +20,9 @@ function approving(approved: Readonly<Record<string, string>>) {
   };
 }
 
-function relayed(result: string, rules: Partial<Parameters<typeof hideTools>[1]> = {}): string {
+function relayed(result: string, rules: Partial<Parameters<typeof editToolPage>[1]> = {}): string {
   const response = responseOf(`{"jsonrpc":"2.0","id":1,"result":${result}}`);
-  const edits = hideTools(response, { policy: (name) => name !== 'hidden', ...rules });
+  const edits = editToolPage(response, { policy: (name) => name !== 'hidden', ...rules }, {});
   const text = Buffer.from(splice({ bytes: response.bytes, span: response.span, edits })).toString();
   return text.slice('{"jsonrpc":"2.0","id":1,"result":'.length, -1);
 }

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { adviseOnToolCount, createToolCountWarning, reportStatus } from '../../../src/gateway/status/status.js';
+import { overviewOf } from '../../../src/gateway/status/status-overview.js';
 import { renderOneServer, renderStatus } from '../../../src/gateway/status/status-text.js';
 import { FairMemory } from '../../../src/io/fair-memory.js';
 import { SharedLimit } from '../../../src/io/shared-limit.js';
@@ -41,6 +42,7 @@ describe('the report', () => {
       latencyMs: null,
       tools: { ...NOTHING, exposed: ['a__read'] },
       approval: null,
+      unshaped: [],
       prompts: NOTHING,
       resources: NOTHING,
       resourceTemplates: NOTHING,
@@ -226,6 +228,16 @@ describe('what a limit refused', () => {
     });
     expect(one()?.tools).toMatchObject({ exposed: ['a__ok'], hiding: ['a__ok'] });
     expect(renderStatus(report())).toContain('    invisible characters in the description: a__ok');
+  });
+});
+
+describe('tools that the configuration shapes and the server does not have', () => {
+  it('are named in both texts, as a problem of the server', async () => {
+    const { one, report } = await given({ script: { tools: ['read'], shapes: { rename: { reed: 'x' } } } });
+    const told = 'there is no tool "reed"; did you mean `read`?';
+    expect(one()?.unshaped).toEqual([told]);
+    expect(renderStatus(report())).toContain(`    \`tools\` of the configuration: ${told}`);
+    expect(overviewOf(report()).servers[0]).toMatchObject({ server: 'a', unshaped: [told] });
   });
 });
 

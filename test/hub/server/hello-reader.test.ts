@@ -6,7 +6,7 @@ import { copyInto } from '../../../src/io/byte-reader.js';
 
 const HELLO: Hello = {
   ...({ wire: WIRE, token: 't', role: 'client', version: '1.0.0', pid: 1, folder: '/' } as const),
-  ...{ environment: { A: 'é'.repeat(9_000) }, resumed: 0 },
+  ...{ environment: { A: 'é'.repeat(9_000) }, view: 'work', resumed: 0 },
 };
 
 /** Reads `stream` in these pieces; what follows an accepted hello is passed on. */
@@ -52,6 +52,7 @@ describe('the hello of a connection', () => {
     ['without a token', JSON.stringify({ ...HELLO, token: undefined })],
     ['with another role', JSON.stringify({ ...HELLO, role: 'admin' })],
     ['with a variable that is no text', JSON.stringify({ ...HELLO, environment: { A: 1 } })],
+    ['with a view that is no text', JSON.stringify({ ...HELLO, view: 1 })],
     ['an array', '[]'],
   ])('is refused if it is %s', (_what, line) => {
     expect(read(Buffer.from(`${line}\n`), [10_000]).hellos).toEqual([undefined]);

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { legacyEra } from '../../../src/downstream/legacy/legacy-session.js';
+import { NamedViews } from '../../../src/gateway/named-views.js';
 import { AttachSession } from '../../../src/hub/attach/attach-session.js';
 import { memoryPair } from '../../../src/hub/memory-pair.js';
 import { HubClients } from '../../../src/hub/server/hub-clients.js';
@@ -11,7 +12,10 @@ import { scriptGateway } from '../../support/scripted-gateway.js';
 import { flush, lineOf, type Message, scan } from '../../support/wire.js';
 
 async function hub(maxClients = 8) {
-  const { clock, gateway, server, startAll } = scriptGateway({ servers: { a: { tools: ['x'] } } });
+  const { clock, gateway, server, startAll } = scriptGateway({
+    servers: { a: { tools: ['x'] } },
+    views: new NamedViews({ views: [{ name: 'none', servers: [] }], clients: [] }),
+  });
   await startAll();
   const era = legacyEra({ clock, scan, gateway, serverInfo: { name: 'trunkline', version: '1' } });
   let giveUp = () => {};
@@ -27,7 +31,7 @@ async function hub(maxClients = 8) {
     onUnread: () => {},
     onChange: () => {},
   });
-  const attach = (resumed = 0) => {
+  const attach = (resumed = 0, view?: string) => {
     const [here, there] = memoryPair();
     const received: Message[] = [];
     const closings: string[] = [];
@@ -56,7 +60,7 @@ async function hub(maxClients = 8) {
       folder: '/',
       environment: {},
     } as const;
-    const hello: Hello = { ...facts, resumed };
+    const hello: Hello = { ...facts, ...(view !== undefined && { view }), resumed };
     const refusal = clients.open(hello, {
       stream: there,
       reader: { handOver: (next) => there.on('data', (chunk: Uint8Array) => copyInto(next, chunk)) },
@@ -97,6 +101,17 @@ describe('the sessions of a hub', () => {
       expect(client.received.at(-1)).toMatchObject({ id: 1, result: { isError: true } });
     },
   );
+
+  it('show each client the view that its hello asks for', async () => {
+    const { attach } = await hub();
+    const tools = async (view?: string) => {
+      const client = attach(0, view);
+      await client.begin();
+      await client.say({ id: 1, method: 'tools/list' });
+      return client.received.at(-1)?.result.tools.length;
+    };
+    expect([await tools(), await tools('none')]).toEqual([1, 0]);
+  });
 
   it('whose client has closed its end and gets no answers in time are drained', async () => {
     const { attach, giveUp, clients } = await hub();

@@ -1,0 +1,16 @@
+import type { Config } from '../config/config.js';
+import { didYouMean, suggest } from '../json/suggest.js';
+import { UsageError } from './usage-error.js';
+
+/** Throws a `UsageError` if the command line names a view that the configuration does not have. */
+export function requireView({ gateway, file }: Config, view: string | undefined): void {
+  const names = gateway.views.map(({ name }) => name);
+  if (view === undefined || names.includes(view)) return;
+  const meant = suggest(view, names);
+  const known =
+    names.length === 0 ? `add it below \`views:\` in ${file}` : `the configuration has: ${names.join(', ')}`;
+  throw new UsageError(
+    `there is no view \`${view}\` in the configuration`,
+    meant === undefined ? known : didYouMean(meant),
+  );
+}

@@ -1,0 +1,174 @@
+import { isObject, type Span, toBytes } from '../../json/json-text.js';
+import { rewriteObject } from '../../json/rewrite-object.js';
+import type { Edit } from '../../json/splice.js';
+import type { RpcError } from '../../jsonrpc/rpc-error.js';
+import type { RelayedRequest } from '../../mcp/relayed-request.js';
+import { type Description, describedAs, hintFor, newDescription, type ParamShapes, ToolParams } from './tool-params.js';
+
+/** How tools of a server are shown and called in another form, by original name. */
+export interface ToolShapes {
+  /** The names that clients see, before the prefix. */
+  readonly rename?: Readonly<Record<string, string>>;
+  /** Descriptions that replace the server's, or that follow it. */
+  readonly describe?: Readonly<Record<string, Description>>;
+  readonly params?: Readonly<Record<string, ParamShapes>>;
+}
+
+export interface ToolShapingOptions {
+  readonly shapes: ToolShapes;
+  /** Called with sentences about what names nothing, once for each list of tools in which that is so. */
+  readonly onWarnings?: (warnings: readonly string[]) => void;
+}
+
+/** The form that the configuration gives to the tools of one server. Prepared once, for lists and for calls. */
+export class ToolShaping {
+  readonly #rename: ReadonlyMap<string, string>;
+  readonly #describe: ReadonlyMap<string, Description>;
+  readonly #params: ReadonlyMap<string, ToolParams>;
+  readonly #onWarnings: (warnings: readonly string[]) => void;
+
+  constructor({ shapes, onWarnings = () => {} }: ToolShapingOptions) {
+    this.#rename = new Map(Object.entries(shapes.rename ?? {}));
+    this.#describe = new Map(Object.entries(shapes.describe ?? {}));
+    this.#params = new Map(Object.entries(shapes.params ?? {}).map(([name, params]) => [name, new ToolParams(params)]));
+    this.#onWarnings = onWarnings;
+  }
+
+  /** The original name of a tool that clients see as `shown`, by the names of the server's list if it was read. */
+  originalOf(shown: string, renamed: ReadonlyMap<string, string> = this.#rename): string {
+    for (const [original, name] of renamed) if (name === shown) return original;
+    return shown;
+  }
+
+  /** Prepares the shaping of one list of tools: `listed` are the original names, of which clients may see some. */
+  begin(listed: readonly string[], maySee: (name: string) => boolean): ListShaping {
+    const warnings = this.#unknownTools(listed);
+    const names = this.#namesIn(new Set(listed.filter(maySee)), warnings);
+    return {
+      names,
+      shape: (name, entry) =>
+        this.shape(name, entry, (unknown) =>
+          warnings.push(...unknown.map((warning) => `the tool ${quoted(name)} ${warning}`)),
+        ),
+      end: () => {
+        if (warnings.length > 0) this.#onWarnings(warnings);
+        return warnings;
+      },
+    };
+  }
+
+  /** The entry as clients see it, except for its name; `undefined` if it stays as it is. */
+  shape(name: string, { bytes, span }: EntryBytes, onUnknown: OnUnknown = () => {}): EntryBytes | undefined {
+    const describe = this.#describe.get(name);
+    const params = this.#params.get(name);
+    if (describe === undefined && params === undefined) return undefined;
+    const shaped = shapeEntry(bytes, span, describe, params, onUnknown);
+    return { bytes: shaped, span: { start: 0, end: shaped.length } };
+  }
+
+  /** The same with its name, which is that of `renamed` if the list was read. */
+  shapeWhole(
+    name: string,
+    entry: EntryBytes,
+    renamed: ReadonlyMap<string, string> = this.#rename,
+  ): Uint8Array | undefined {
+    const shown = renamed.get(name);
+    const shaped = this.shape(name, entry);
+    if (shown === undefined) return shaped?.bytes;
+    const { bytes, span } = shaped ?? entry;
+    const change = (member: string) => (member === 'name' ? toBytes(quoted(shown)) : undefined);
+    return rewriteObject(bytes, span, { change });
+  }
+
+  /** The edits that put the values of the configuration into a call, or why the call cannot be made. */
+  editsOf(original: string, request: Pick<RelayedRequest, 'bytes' | 'params'>): readonly Edit[] | RpcError {
+    return this.#params.get(original)?.editsOf(request) ?? NO_EDITS;
+  }
+
+  /** Shown names by original names, for those that differ. A name that two tools would have stays with the first. */
+  #namesIn(listed: ReadonlySet<string>, warnings: string[]): ReadonlyMap<string, string> {
+    const names = new Map([...this.#rename].filter(([original]) => listed.has(original)));
+    for (let collision = findCollision(listed, names); collision !== undefined; ) {
+      const [original, owner] = collision;
+      warnings.push(
+        `the tool ${quoted(original)} keeps its name, because the tool ${quoted(owner)} has the name ${quoted(names.get(original) ?? '')}`,
+      );
+      names.delete(original);
+      collision = findCollision(listed, names);
+    }
+    for (const [original, name] of names) if (original === name) names.delete(original);
+    return names;
+  }
+
+  #unknownTools(listed: readonly string[]): string[] {
+    const known = new Set(listed);
+    const named = new Set([...this.#rename.keys(), ...this.#describe.keys(), ...this.#params.keys()]);
+    return [...named].filter((name) => !known.has(name)).map((name) => this.#explainUnknown(name, listed));
+  }
+
+  #explainUnknown(name: string, listed: readonly string[]): string {
+    const original = this.originalOf(name);
+    const hint =
+      original === name ? hintFor(name, listed) : `; it is the new name of ${quoted(original)}: use the original name`;
+    return `there is no tool ${quoted(name)}${hint}`;
+  }
+}
+
+/** The shaping of one list. */
+export interface ListShaping {
+  /** Shown names by original names, for those that differ. */
+  readonly names: ReadonlyMap<string, string>;
+  /** As `ToolShaping.shape`. */
+  readonly shape: (name: string, entry: EntryBytes) => EntryBytes | undefined;
+  /** All entries have been shaped. Returns sentences about what names nothing. */
+  readonly end: () => readonly string[];
+}
+
+interface EntryBytes {
+  readonly bytes: Uint8Array;
+  readonly span: Span;
+}
+
+/** A tool that must not be renamed, and the tool that has its new name. */
+function findCollision(listed: ReadonlySet<string>, names: ReadonlyMap<string, string>): [string, string] | undefined {
+  const owners = new Map<string, string>();
+  for (const original of listed) if (!names.has(original)) owners.set(original, original);
+  for (const [original, name] of names) {
+    const owner = owners.get(name);
+    if (owner !== undefined) return [original, owner];
+    owners.set(name, original);
+  }
+  return undefined;
+}
+
+type OnUnknown = (warnings: readonly string[]) => void;
+
+/** The entry of a tool with another description and other parameters. */
+function shapeEntry(
+  bytes: Uint8Array,
+  span: Span,
+  describe: Description | undefined,
+  params: ToolParams | undefined,
+  onUnknown: OnUnknown,
+): Uint8Array {
+  let hasSchema = false;
+  const shaped = rewriteObject(bytes, span, {
+    change: (name, value) => {
+      if (name === 'description' && describe !== undefined) return describedAs(describe, bytes, value);
+      if (name !== 'inputSchema' || params === undefined || !isObject(bytes, value)) return undefined;
+      hasSchema = true;
+      const { text, unknown } = params.shapeSchema(bytes, value);
+      onUnknown(unknown);
+      return text;
+    },
+    insert: (names) => (describe === undefined || names.has('description') ? [] : [newDescription(describe)]),
+  });
+  if (params !== undefined && !hasSchema) onUnknown(params.unknownAmong([]));
+  return shaped;
+}
+
+function quoted(name: string): string {
+  return JSON.stringify(name);
+}
+
+const NO_EDITS: readonly Edit[] = [];

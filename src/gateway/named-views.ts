@@ -1,0 +1,81 @@
+import { suggest } from '../json/suggest.js';
+import { createToolPolicy, type ToolPolicyRules } from './catalog/tool-policy.js';
+import type { ViewedTool, ViewFilter } from './catalog/view-filter.js';
+
+/** A view of the configuration: some of the servers, and some of their tools. */
+export interface ViewRules {
+  readonly name: string;
+  /** Keys of the servers. Absent means all. */
+  readonly servers?: readonly string[] | undefined;
+  /** Globs for names such as `KEY__TOOL`. */
+  readonly tools?: Partial<ToolPolicyRules> | undefined;
+}
+
+export interface NamedViewsOptions {
+  readonly views: readonly ViewRules[];
+  /** Which view a client gets that names none: globs for its name, in their order. */
+  readonly clients: readonly { readonly client: string; readonly view: string }[];
+}
+
+/** A view, as its clients have it. */
+export interface NamedView extends ViewFilter {
+  readonly name: string;
+  /** Why the view shows nothing: a sentence. Absent if the configuration has the view. */
+  readonly fault?: string | undefined;
+  showsServer(key: string): boolean;
+}
+
+/** The views of one configuration. Each of them is the same object as long as the configuration is. */
+export class NamedViews {
+  readonly #views: ReadonlyMap<string, NamedView>;
+  readonly #clients: readonly { readonly matches: (client: string) => boolean; readonly view: string }[];
+
+  constructor({ views, clients }: NamedViewsOptions) {
+    this.#views = new Map(views.map((rules) => [rules.name, toView(rules)]));
+    this.#clients = clients.map(({ client, view }) => ({
+      matches: createToolPolicy({ allow: [client], deny: [] }),
+      view,
+    }));
+  }
+
+  has(name: string): boolean {
+    return this.#views.has(name);
+  }
+
+  /** The view of this name. If the configuration has none, the view shows nothing. */
+  of(name: string): NamedView {
+    return this.#views.get(name) ?? unknownView(name, [...this.#views.keys()]);
+  }
+
+  /** The name of the view for a client that names none; `undefined` if it sees everything. */
+  nameFor(client: unknown): string | undefined {
+    if (typeof client !== 'string') return undefined;
+    return this.#clients.find(({ matches }) => matches(client))?.view;
+  }
+}
+
+function toView({ name, servers, tools }: ViewRules): NamedView {
+  const keys = servers && new Set(servers);
+  const showsServer = (key: string) => keys?.has(key) ?? true;
+  if (tools?.allow === undefined && tools?.deny === undefined) return { name, showsServer };
+  const isAllowed = tools.allow === undefined ? () => true : createToolPolicy({ allow: tools.allow, deny: [] });
+  // Each name of a tool counts, so that a name which was shortened hides nothing from a rule.
+  const isDenied = createToolPolicy({ allow: tools.deny ?? [], deny: [] });
+  const showsTool = (tool: ViewedTool) => {
+    const names = namesOf(tool);
+    return names.some(isAllowed) && !names.some(isDenied);
+  };
+  return { name, showsServer, showsTool };
+}
+
+function namesOf({ key, original, shown = original, exposed }: ViewedTool): string[] {
+  return [exposed, `${key}__${original}`, `${key}__${shown}`];
+}
+
+function unknownView(name: string, known: readonly string[]): NamedView {
+  const meant = suggest(name, known);
+  const names = known.length === 0 ? 'It has no views.' : `It has these views: ${known.join(', ')}.`;
+  const hint = meant === undefined ? '' : ` Did you mean \`${meant}\`?`;
+  const fault = `The configuration has no view ${JSON.stringify(name)}, so this client sees no servers.${hint} ${names}`;
+  return { name, fault, showsServer: () => false };
+}

@@ -1,0 +1,88 @@
+import { describe, expect, it } from 'vitest';
+import type { ApprovalVerdict } from '../../src/gateway/catalog/tool-approval.js';
+import { type ServerScript, scriptGateway, toolOf } from '../support/scripted-gateway.js';
+import { flush } from '../support/wire.js';
+import { seeing } from './seeing-one-server.js';
+
+const SEARCH = toolOf('search', {
+  inputSchema: { type: 'object', properties: { q: {}, owner: {} }, required: ['q', 'owner'] },
+});
+const SHAPES: ServerScript = {
+  tools: [SEARCH, 'plain'],
+  shapes: { rename: { search: 'find' }, params: { search: { hide: ['owner'], set: { owner: 'me' } } } },
+};
+
+async function shaping(script: Partial<ServerScript> = {}) {
+  const world = scriptGateway({ servers: { a: { ...SHAPES, ...script } } });
+  await world.startAll();
+  const client = world.connect();
+  client.initialize();
+  const sent = () =>
+    world
+      .server('a')
+      .child.asked('tools/call')
+      .map(({ params }) => params);
+  return { ...world, client, sent };
+}
+
+describe('a server whose tools the configuration shapes', () => {
+  it('gets calls under its own names and with the values of the configuration', async () => {
+    const { client, sent } = await shaping();
+    client.request(1, 'tools/list');
+    const [find] = client.answerTo(1)?.result.tools ?? [];
+    expect(find).toMatchObject({ name: 'a__find', inputSchema: { properties: { q: {} }, required: ['q'] } });
+    client.call(2, 'a__find', { arguments: { q: 'x', owner: 'you' } });
+    client.call(3, 'a__plain', { arguments: { owner: 'you' } });
+    expect(sent()).toEqual([
+      { name: 'search', arguments: { owner: 'me', q: 'x' } },
+      { name: 'plain', arguments: { owner: 'you' } },
+    ]);
+  });
+
+  it.each(['search', 'find', 'a__search'])('gets the values also if the client calls the tool %s', async (name) => {
+    const { client, sent } = await shaping({ prefix: name === 'a__search' ? 'a' : '' });
+    client.call(1, name, { arguments: { owner: 'you' } });
+    expect(sent()).toEqual([{ name: 'search', arguments: { owner: 'me' } }]);
+  });
+
+  it('is not asked if the arguments are no object', async () => {
+    const { client, sent } = await shaping();
+    client.call(1, 'a__find', { arguments: ['you'] });
+    expect(client.answerTo(1)?.error).toMatchObject({ code: -32602 });
+    expect(sent()).toEqual([]);
+  });
+
+  it('is judged by its own definitions', async () => {
+    const judged: string[] = [];
+    const approvals = {
+      facts: { tools: 0, isFirstUse: false, fault: undefined, advice: '' },
+      judge: (definitions: ReadonlyMap<string, string>) => {
+        judged.push(...definitions.values());
+        return new Map([...definitions.keys()].map((name): [string, ApprovalVerdict] => [name, 'approved']));
+      },
+    };
+    const { client, sent } = await shaping({ approvals });
+    expect(JSON.parse(judged[0] ?? '')).toEqual(JSON.parse(SEARCH));
+    client.call(1, 'a__find', {});
+    expect(sent()).toHaveLength(1);
+  });
+
+  it('is shaped for clients that see it alone, too', async () => {
+    const { one, child } = await seeing({
+      ...SHAPES,
+      pages: [`{"tools":[${SEARCH},{"name":"plain" ,"inputSchema":{"type":"object"}}]}`],
+    });
+    one.request(1, 'tools/list');
+    await flush();
+    expect(one.answerTo(1)?.result.tools).toEqual([
+      { name: 'find', inputSchema: { type: 'object', properties: { q: {} }, required: ['q'] } },
+      { name: 'plain', inputSchema: { type: 'object' } },
+    ]);
+    one.call(2, 'find', { arguments: { owner: 'you' } });
+    expect(
+      child()
+        .asked('tools/call')
+        .map(({ params }) => params),
+    ).toEqual([{ name: 'search', arguments: { owner: 'me' } }]);
+  });
+});
