@@ -68,6 +68,9 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   'hub/server': [...TEXT, 'timing', 'io', 'io/streams', 'downstream', 'downstream/stdio', 'hub', 'node'],
   // The programs before us, and the files in which they keep their servers.
   clients: ['json', 'errors', 'files', 'node', 'npm:jsonc-parser', 'npm:smol-toml', 'npm:yaml'],
+  // What passed, kept and played again.
+  record: ['json', 'errors', 'io', 'gateway', 'observe', 'node'],
+  replay: ['json', 'jsonrpc', 'mcp', 'observe', 'record', 'node'],
   // The composition root and the command line.
   app: ['*'],
   cli: ['*'],

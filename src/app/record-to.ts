@@ -5,7 +5,7 @@ import type { Redact } from '../observe/redact.js';
 import { CallLog, openCallFile } from '../record/call-log.js';
 import { serverOf } from '../record/format.js';
 import { Recorder, type RecorderOptions } from '../record/recorder.js';
-import { createRecording, DEFAULT_MAX_BYTES } from '../record/recording-file.js';
+import { createRecording, DEFAULT_MAX_BYTES, largestMessage } from '../record/recording-file.js';
 import { VERSION } from '../version.js';
 import type { ObserversOptions } from './observers.js';
 import { callLogFile } from './user-files.js';
@@ -14,7 +14,10 @@ import { callLogFile } from './user-files.js';
 export async function recordTo(
   file: string,
   maxBytes: number = DEFAULT_MAX_BYTES,
-  { composition, logger }: Pick<ObserversOptions, 'composition' | 'logger'>,
+  {
+    composition,
+    logger,
+  }: Pick<ObserversOptions, 'composition'> & { readonly logger: Pick<ObserversOptions['logger'], 'warn'> },
 ): Promise<Recorder> {
   const { config, secrets } = composition;
   const sink = await createRecording(file, maxBytes, {
@@ -25,13 +28,13 @@ export async function recordTo(
   });
   const onFault = (err: unknown) =>
     logger.warn({ err, file }, 'the recording cannot be written; messages are missing in it');
-  return showMessages(composition, { sink, onFault });
+  return showMessages(composition, { sink, onFault, maxMessageBytes: largestMessage(maxBytes) });
 }
 
 /** Passes all messages on to a sink as the lines of a recording. */
 export function showMessages(
   { platform, secrets }: Pick<ObserversOptions['composition'], 'platform' | 'secrets'>,
-  options: Pick<RecorderOptions, 'sink' | 'server' | 'onFault'>,
+  options: Pick<RecorderOptions, 'sink' | 'server' | 'onFault' | 'maxMessageBytes'>,
 ): Recorder {
   const { messages, clock } = platform;
   return new Recorder({ ...options, feed: messages, findSecrets: secrets.find, now: () => clock.now() });

@@ -23,11 +23,11 @@ export async function record(settings: GlobalOptions, { file, maxBytes }: Record
       isFirst = false;
       progress.show(countsText(last));
     });
-    const stopped = interrupted().then(async () => {
-      last = ((await control.request('stopRecording', { file: path })) as RecordCounts | null) ?? last;
-    });
+    void interrupted()
+      .then(() => control.request('stopRecording', { file: path }))
+      .catch(() => {});
     try {
-      await Promise.race([recording, stopped]);
+      last = (await recording) as RecordCounts;
     } finally {
       progress.clear();
     }
