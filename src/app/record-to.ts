@@ -7,17 +7,20 @@ import { serverOf } from '../record/format.js';
 import { Recorder, type RecorderOptions } from '../record/recorder.js';
 import { createRecording, DEFAULT_MAX_BYTES, largestMessage } from '../record/recording-file.js';
 import { VERSION } from '../version.js';
-import type { ObserversOptions } from './observers.js';
+import type { Composition } from './compose.js';
 import { callLogFile } from './user-files.js';
+
+/** What is recorded, and where it is said that a file cannot be written. */
+export interface RecordingContext {
+  readonly composition: Pick<Composition, 'platform' | 'calls' | 'gateway' | 'config' | 'secrets'>;
+  readonly logger: { warn(facts: object, text: string): void };
+}
 
 /** Records all messages of this process to a file, until the recorder is closed. Rejects if the file cannot be written. */
 export async function recordTo(
   file: string,
   maxBytes: number = DEFAULT_MAX_BYTES,
-  {
-    composition,
-    logger,
-  }: Pick<ObserversOptions, 'composition'> & { readonly logger: Pick<ObserversOptions['logger'], 'warn'> },
+  { composition, logger }: RecordingContext,
 ): Promise<Recorder> {
   const { config, secrets } = composition;
   const sink = await createRecording(file, maxBytes, {
@@ -33,7 +36,7 @@ export async function recordTo(
 
 /** Passes all messages on to a sink as the lines of a recording. */
 export function showMessages(
-  { platform, secrets }: Pick<ObserversOptions['composition'], 'platform' | 'secrets'>,
+  { platform, secrets }: Pick<Composition, 'platform' | 'secrets'>,
   options: Pick<RecorderOptions, 'sink' | 'server' | 'onFault' | 'maxMessageBytes'>,
 ): Recorder {
   const { messages, clock } = platform;
@@ -43,7 +46,7 @@ export function showMessages(
 /** Writes the call log until the returned function is called. */
 export async function logCalls(
   wantsContent: boolean,
-  { composition, logger }: ObserversOptions,
+  { composition, logger }: RecordingContext,
 ): Promise<() => Promise<void>> {
   const { calls, gateway, secrets } = composition;
   const file = callLogFile();

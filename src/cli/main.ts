@@ -82,7 +82,10 @@ async function run(args: string[]): Promise<number> {
     case 'serve': {
       if (rest.length > 0) throw (await usage()).notFor(command, 'arguments');
       if (isJson) throw (await usage()).notFor(command, '`--json`');
-      const recorded = values.record === undefined ? {} : await (await recording()).recordingOptions(values);
+      const recorded =
+        values.record === undefined && values.max === undefined
+          ? {}
+          : await (await recording()).recordingOptions(values);
       const isAlone = values['no-hub'] === true || values.record !== undefined;
       return await serveOrAttach({ ...settings, ...recorded }, readTransports(values), isAlone);
     }

@@ -19,7 +19,8 @@ export interface RecordingValues {
 
 /** What `serve --record` means. */
 export function recordingOptions({ record, max }: RecordingValues): Pick<GlobalOptions, 'record' | 'recordMax'> {
-  return { record: record && resolve(record), recordMax: readSize(max) };
+  if (record === undefined) throw new UsageError('`--max` works only with `--record`', 'add `--record FILE`');
+  return { record: resolve(record), recordMax: readSize(max) };
 }
 
 /** Runs one of the commands that show, record and replay messages. */

@@ -11,7 +11,7 @@ export interface Difference {
 }
 
 /** What stands for a value that is not there. */
-export const ABSENT = Symbol('absent');
+const ABSENT = Symbol('absent');
 
 /** Dates and times as programs write them. */
 const TIME = /\b\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:?\d\d)?)?/g;
