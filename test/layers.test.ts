@@ -71,6 +71,9 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   // Editing the configuration, and what can be taken into it.
   'config-edit': ['json', 'errors', 'files', 'config', 'node', 'npm:yaml'],
   import: ['json', 'errors', 'config', 'config-edit', 'clients', 'observe', 'node'],
+  // What passed, kept and played again.
+  record: ['json', 'errors', 'io', 'gateway', 'observe', 'node'],
+  replay: ['json', 'jsonrpc', 'mcp', 'observe', 'record', 'node'],
   // The composition root and the command line.
   app: ['*'],
   cli: ['*'],

@@ -2,7 +2,7 @@ import { delimiter, dirname, isAbsolute } from 'node:path';
 import { movePredecessors } from '../hub/attach/control-client.js';
 import { hubLog } from '../hub/attach/start-hub.js';
 import { numberOf } from '../hub/place.js';
-import { serveControl } from '../hub/server/control-connection.js';
+import { type ControlCommands, serveControl } from '../hub/server/control-connection.js';
 import { HubListener, removeLeftovers } from '../hub/server/hub-listener.js';
 import { withFolders } from '../hub/server/search-path.js';
 import { VERSION } from '../version.js';
@@ -38,9 +38,13 @@ export async function runHub(options: GlobalOptions, { place, descriptor }: HubP
   const configFile = options.config ?? '';
   const hub = () => runningHub;
   // Loaded after the servers have begun to start: no client needs them.
-  const commands = async () => {
-    const { hubCommands } = await import('./hub-commands.js');
-    return hubCommands({ running, hub, life, platform, place, startedAt, configFile, logFile });
+  let loaded: Promise<ControlCommands> | undefined;
+  const commands = () => {
+    // The same for all connections: one command can end what another one has begun.
+    loaded ??= import('./hub-commands.js').then(({ hubCommands }) =>
+      hubCommands({ running, hub, life, platform, place, startedAt, configFile, logFile }),
+    );
+    return loaded;
   };
   return await serveHub(
     { ...options, logFile },

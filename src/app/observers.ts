@@ -1,15 +1,11 @@
 import type { Config } from '../config/config.js';
-import type { Composition } from './compose.js';
+import type { Logger } from '../observe/logger.js';
 import type { GlobalOptions } from './global-options.js';
+import type { RecordingContext } from './record-to.js';
 
-export interface ObserversOptions {
-  readonly composition: Pick<Composition, 'platform' | 'calls' | 'gateway' | 'config' | 'secrets'>;
+export interface ObserversOptions extends RecordingContext {
   readonly settings: Pick<GlobalOptions, 'record' | 'recordMax'>;
-  readonly logger: {
-    info(facts: object, text: string): void;
-    warn(facts: object, text: string): void;
-    error(facts: object, text: string): void;
-  };
+  readonly logger: RecordingContext['logger'] & Pick<Logger, 'info' | 'error'>;
 }
 
 /** What records, of one kind: what for, and how to end it. */

@@ -5,16 +5,22 @@ import type { Redact } from '../observe/redact.js';
 import { CallLog, openCallFile } from '../record/call-log.js';
 import { serverOf } from '../record/format.js';
 import { Recorder, type RecorderOptions } from '../record/recorder.js';
-import { createRecording, DEFAULT_MAX_BYTES } from '../record/recording-file.js';
+import { createRecording, DEFAULT_MAX_BYTES, largestMessage } from '../record/recording-file.js';
 import { VERSION } from '../version.js';
-import type { ObserversOptions } from './observers.js';
+import type { Composition } from './compose.js';
 import { callLogFile } from './user-files.js';
+
+/** What is recorded, and where it is said that a file cannot be written. */
+export interface RecordingContext {
+  readonly composition: Pick<Composition, 'platform' | 'calls' | 'gateway' | 'config' | 'secrets'>;
+  readonly logger: { warn(facts: object, text: string): void };
+}
 
 /** Records all messages of this process to a file, until the recorder is closed. Rejects if the file cannot be written. */
 export async function recordTo(
   file: string,
   maxBytes: number = DEFAULT_MAX_BYTES,
-  { composition, logger }: Pick<ObserversOptions, 'composition' | 'logger'>,
+  { composition, logger }: RecordingContext,
 ): Promise<Recorder> {
   const { config, secrets } = composition;
   const sink = await createRecording(file, maxBytes, {
@@ -25,13 +31,13 @@ export async function recordTo(
   });
   const onFault = (err: unknown) =>
     logger.warn({ err, file }, 'the recording cannot be written; messages are missing in it');
-  return showMessages(composition, { sink, onFault });
+  return showMessages(composition, { sink, onFault, maxMessageBytes: largestMessage(maxBytes) });
 }
 
 /** Passes all messages on to a sink as the lines of a recording. */
 export function showMessages(
-  { platform, secrets }: Pick<ObserversOptions['composition'], 'platform' | 'secrets'>,
-  options: Pick<RecorderOptions, 'sink' | 'server' | 'onFault'>,
+  { platform, secrets }: Pick<Composition, 'platform' | 'secrets'>,
+  options: Pick<RecorderOptions, 'sink' | 'server' | 'onFault' | 'maxMessageBytes'>,
 ): Recorder {
   const { messages, clock } = platform;
   return new Recorder({ ...options, feed: messages, findSecrets: secrets.find, now: () => clock.now() });
@@ -40,7 +46,7 @@ export function showMessages(
 /** Writes the call log until the returned function is called. */
 export async function logCalls(
   wantsContent: boolean,
-  { composition, logger }: ObserversOptions,
+  { composition, logger }: RecordingContext,
 ): Promise<() => Promise<void>> {
   const { calls, gateway, secrets } = composition;
   const file = callLogFile();

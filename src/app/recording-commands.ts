@@ -1,5 +1,6 @@
 import type { ControlCommands, ControlContext } from '../hub/server/control-connection.js';
 import type { LineSink } from '../record/line-queue.js';
+import type { Composition } from './compose.js';
 import type { RunningHub } from './serve-hub.js';
 
 /** An event of the command `record`, and its result. */
@@ -15,54 +16,64 @@ const TELL_EVERY_MS = 1_000;
 
 /** The commands that record and show messages, whose code is loaded at the first of them. */
 export function recordingCommands(running: Promise<Pick<RunningHub, 'composition'>>): ControlCommands {
-  const recordings = new Map<string, () => Promise<RecordCounts>>();
+  const recordings = new Map<string, AbortController>();
   return {
     /** Records all messages to a file until the connection is closed, or until `stopRecording`. */
     record: async ({ file, max }, { emit, signal }) => {
-      const { composition } = await running;
-      const { recordTo } = await import('./record-to.js');
       const name = String(file);
       if (recordings.has(name)) throw new Error(`The hub records to ${name} already.`);
-      let fault: string | undefined;
-      const logger = {
-        warn: ({ err }: { err?: unknown }) => {
-          fault = String(err);
-        },
-        info: () => {},
-        error: () => {},
-      };
-      const recorder = await recordTo(name, typeof max === 'number' ? max : undefined, { composition, logger });
-      const counts = (): RecordCounts => {
-        const { written, dropped } = recorder.counts;
-        return { written, dropped, fault };
-      };
       const stopped = new AbortController();
-      recordings.set(name, async () => {
-        stopped.abort();
+      recordings.set(name, stopped);
+      try {
+        const { composition } = await running;
+        signal.addEventListener('abort', () => stopped.abort(), { once: true });
+        return await record(composition, { file: name, max, emit, until: stopped.signal });
+      } finally {
         recordings.delete(name);
-        await recorder.close();
-        return counts();
-      });
-      const over = AbortSignal.any([signal, stopped.signal]);
-      const timer = setInterval(() => emit(counts()), TELL_EVERY_MS);
-      emit(counts());
-      await aborted(over);
-      clearInterval(timer);
-      await recordings.get(name)?.();
-      return null;
+      }
     },
-    stopRecording: async ({ file }) => await recordings.get(String(file))?.(),
+    /** The command `record` has its result then. */
+    stopRecording: ({ file }) => recordings.get(String(file))?.abort(),
     /** Shows all messages, or those of one server, until the connection is closed. */
     messages: async ({ server }, { emit, signal }) => {
       const { composition } = await running;
       const { showMessages } = await import('./record-to.js');
       const only = typeof server === 'string' ? server : undefined;
       const shown = showMessages(composition, { sink: toPerson(emit), server: only, onFault: () => {} });
+      emit({ begun: true });
       await aborted(signal);
       await shown.close();
       return null;
     },
   };
+}
+
+interface RecordRequest {
+  readonly file: string;
+  readonly max: unknown;
+  readonly emit: ControlContext['emit'];
+  readonly until: AbortSignal;
+}
+
+async function record(composition: Composition, { file, max, emit, until }: RecordRequest): Promise<RecordCounts> {
+  const { recordTo } = await import('./record-to.js');
+  let fault: string | undefined;
+  const warn = ({ err }: { readonly err?: unknown }) => {
+    fault = String(err);
+  };
+  const logger = { warn };
+  const recorder = await recordTo(file, typeof max === 'number' ? max : undefined, { composition, logger });
+  const counts = (): RecordCounts => ({
+    written: recorder.counts.written,
+    dropped: recorder.counts.dropped,
+    fault,
+  });
+  const timer = setInterval(() => emit(counts()), TELL_EVERY_MS);
+  emit(counts());
+  await aborted(until);
+  clearInterval(timer);
+  await recorder.close();
+  return counts();
 }
 
 /** Each line is an event. The next one after a gap says how many are missing. */

@@ -38,10 +38,10 @@ async function inspectHub(
   show: (line: RecordedLine | undefined) => Promise<void>,
 ): Promise<number> {
   return await withHub(settings, async ({ control }) => {
-    tell('The messages of the running hub, from now on. Ctrl-C ends this.');
     await control.request('messages', { server }, (event) => {
       if (!isRecord(event)) return;
-      if (typeof event.line === 'string') void show(parseLine(event.line));
+      if (event.begun === true) tell('The messages of the running hub, from now on. Ctrl-C ends this.');
+      else if (typeof event.line === 'string') void show(parseLine(event.line));
       else if (typeof event.missing === 'number') void show({ kind: 'gap', dropped: event.missing });
     });
     return EXIT.ok;

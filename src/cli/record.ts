@@ -23,11 +23,11 @@ export async function record(settings: GlobalOptions, { file, maxBytes }: Record
       isFirst = false;
       progress.show(countsText(last));
     });
-    const stopped = interrupted().then(async () => {
-      last = ((await control.request('stopRecording', { file: path })) as RecordCounts | null) ?? last;
-    });
+    void interrupted()
+      .then(() => control.request('stopRecording', { file: path }))
+      .catch(() => {});
     try {
-      await Promise.race([recording, stopped]);
+      last = (await recording) as RecordCounts;
     } finally {
       progress.clear();
     }
@@ -37,7 +37,7 @@ export async function record(settings: GlobalOptions, { file, maxBytes }: Record
 }
 
 /** What a recording has, and what is missing in it. */
-export function countsText({ written, dropped, fault }: RecordCounts): string {
+function countsText({ written, dropped, fault }: RecordCounts): string {
   const missing = dropped === 0 ? '' : `; ${dropped} are missing, because the disk was too slow or full`;
   return `${written} messages${missing}${fault === undefined ? '' : ` (${fault})`}`;
 }

@@ -42,8 +42,8 @@ function notRecorded(server: string, { entries }: Recording): UsageError {
 /** The first list waits for all servers, so that the answers do not depend on how fast they start. */
 const STARTUP_WAIT_MS = 300_000;
 const TIMEOUT_MS = 120_000;
-/** Differ with each version of Trunkline. */
-const ALWAYS_IGNORED = ['serverInfo'];
+/** What a session begins with says the version of Trunkline, and which servers run already. */
+const ALWAYS_IGNORED = ['serverInfo', 'instructions'];
 
 /** `trunkline replay FILE --as-client`: sends what the clients sent to the configured gateway, and compares the answers. */
 export async function replayClient(settings: GlobalOptions, file: string, ignored: readonly string[]): Promise<number> {

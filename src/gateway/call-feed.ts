@@ -1,7 +1,7 @@
 import { ExchangeDecorator } from '../downstream/exchange-decorator.js';
 import type { Failure } from '../downstream/failure.js';
 import type { ClientFacts, Exchange } from '../downstream/port.js';
-import { readString, readText, type Span } from '../json/json-text.js';
+import { readString, readText, type Span, valuesAt } from '../json/json-text.js';
 import { type Edit, splicedLength } from '../json/splice.js';
 import { RpcError } from '../jsonrpc/rpc-error.js';
 import { isErrorResponse, type ResponseEnvelope } from '../mcp/envelope.js';
@@ -26,7 +26,7 @@ export interface EndedCall {
   readonly durationMs: number;
   readonly bytesIn: number;
   readonly bytesOut: number;
-  /** The parameters and the result, as JSON, if they are wanted. Cut, and not redacted. */
+  /** The arguments, or all parameters if there are none, and the result. As JSON, if they are wanted. Not redacted. */
   readonly params: Excerpt | undefined;
   readonly result: Excerpt | undefined;
 }
@@ -112,7 +112,7 @@ class ObservedExchange extends ExchangeDecorator {
       name: tokens.name && readString(bytes, tokens.name),
       requestId: exchange.requestId,
       bytesIn: params === undefined ? 0 : params.end - params.start,
-      params: this.#excerpt(bytes, params),
+      params: this.#excerpt(bytes, params && (valuesAt(bytes, params, ['arguments'])[0] ?? params)),
     };
     super.onCancel(() => this.#end('cancelled'));
   }
@@ -161,7 +161,8 @@ class ObservedExchange extends ExchangeDecorator {
     outcome: EndedCall['outcome'],
     found: Partial<Pick<EndedCall, 'bytesOut' | 'result' | 'reason' | 'generation'>> = {},
   ): void {
-    if (this.#hasEnded || this.isSettled) return;
+    // A cancellation is told after it has settled the exchange.
+    if (this.#hasEnded || (this.isSettled && outcome !== 'cancelled')) return;
     this.#hasEnded = true;
     const { client, observer, now } = this.#observation;
     observer.ended({

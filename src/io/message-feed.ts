@@ -105,9 +105,14 @@ export class MessageFeed {
     if (this.#held === undefined || this.#held.length >= MAX_HELD || this.#heldBytes > MAX_HELD_BYTES) return;
     const edits = message.edits.map(({ span: { start: from, end: to }, text, part }) => ({
       span: { start: from - start, end: to - start },
-      text: part === undefined ? text.slice() : text.slice(part.start, part.end),
+      text: copyOf(part === undefined ? text : text.subarray(part.start, part.end)),
     }));
-    const copy = { bytes: message.bytes.slice(start, end), span: { start: 0, end: end - start }, edits };
-    this.#held.push({ ...passing, message: copy });
+    const bytes = copyOf(message.bytes.subarray(start, end));
+    this.#held.push({ ...passing, message: { bytes, span: { start: 0, end: bytes.length }, edits } });
   }
+}
+
+/** `slice` of Node's own buffers copies nothing. */
+function copyOf(bytes: Uint8Array): Uint8Array {
+  return new Uint8Array(bytes);
 }

@@ -11,6 +11,8 @@ export interface RecorderOptions {
   readonly sink: LineSink;
   /** Shows only the messages to and from this server. */
   readonly server?: string | undefined;
+  /** The size of the largest message that has room; `MAX_MESSAGE_BYTES` if absent. */
+  readonly maxMessageBytes?: number | undefined;
   /** Milliseconds on the monotonic clock. */
   readonly now: () => number;
   readonly onFault: (error: unknown) => void;
@@ -19,7 +21,7 @@ export interface RecorderOptions {
 /** What waits for the disk. */
 const MAX_WAITING_BYTES = 16 * 1024 * 1024;
 /** A larger message is not recorded: removing its secrets would hold the event loop. */
-const MAX_MESSAGE_BYTES = 4 * 1024 * 1024;
+export const MAX_MESSAGE_BYTES = 4 * 1024 * 1024;
 /** What an entry has besides the message. */
 const ENTRY_BYTES = 200;
 
@@ -51,11 +53,11 @@ export class Recorder {
   }
 
   #passed({ at, direction: dir, message, connection }: PassingMessage): void {
-    const { server: only } = this.#options;
+    const { server: only, maxMessageBytes = MAX_MESSAGE_BYTES } = this.#options;
     const instance = connection.server;
     if (only !== undefined && (instance === undefined || serverOf(instance) !== only)) return;
     const length = splicedLength(message);
-    const isOmitted = length > MAX_MESSAGE_BYTES;
+    const isOmitted = length > maxMessageBytes;
     this.#queue.offer(ENTRY_BYTES + (isOmitted ? 0 : length), () => {
       const bytes = isOmitted ? undefined : splice(message);
       return () => {

@@ -4,6 +4,7 @@ import { createInterface } from 'node:readline';
 import { errorCode } from '../errors/error-text.js';
 import { type Entry, FORMAT, type Header, parseLine } from './format.js';
 import type { LineSink } from './line-queue.js';
+import { MAX_MESSAGE_BYTES } from './recorder.js';
 import { RotatedFile } from './rotated-file.js';
 
 export const DEFAULT_MAX_BYTES = 100 * 1024 * 1024;
@@ -13,6 +14,14 @@ export type About = Pick<Header, 'version' | 'configDigest' | 'servers' | 'revis
 
 /** The newest messages are in two files, each of which has half of the size. */
 const PARTS = 2;
+
+/** JSON makes up to six bytes of one, and a line must fit into half of the recording. */
+const SHARE_OF_MESSAGE = 16;
+
+/** The size of the largest message that has room in a recording of `maxBytes`. */
+export function largestMessage(maxBytes: number): number {
+  return Math.min(MAX_MESSAGE_BYTES, Math.floor(maxBytes / SHARE_OF_MESSAGE));
+}
 
 /**
  * Begins a recording of `maxBytes` at most. A recording that is there becomes `FILE.1`. Rejects when the file cannot be

@@ -25,6 +25,7 @@ export class RotatedFile implements LineSink {
   readonly #options: RotatedFileOptions;
   #handle: FileHandle;
   #length = 0;
+  #headerLength = 0;
   #part = 1;
   #isTorn = false;
 
@@ -45,9 +46,24 @@ export class RotatedFile implements LineSink {
   }
 
   async write(text: string): Promise<void> {
-    const bytes = Buffer.from(this.#isTorn ? `\n${text}` : text);
-    if (this.#length > 0 && this.#length + bytes.length > this.#options.maxFileBytes) await this.#rotate();
-    await this.#append(bytes);
+    let rest = Buffer.from(this.#isTorn ? `\n${text}` : text);
+    while (rest.length > 0) {
+      const fitting = this.#fitting(rest);
+      if (fitting > 0) {
+        await this.#append(rest.subarray(0, fitting));
+        rest = rest.subarray(fitting);
+      } else {
+        await this.#rotate();
+      }
+    }
+  }
+
+  /** How many bytes of these lines fit into the file. A new file takes any line. */
+  #fitting(lines: Buffer): number {
+    const room = this.#options.maxFileBytes - this.#length;
+    if (lines.length <= room) return lines.length;
+    const fitting = room > 0 ? lines.lastIndexOf(NEWLINE, room - 1) + 1 : 0;
+    return fitting === 0 && this.#length <= this.#headerLength ? lines.indexOf(NEWLINE) + 1 : fitting;
   }
 
   async close(): Promise<void> {
@@ -67,7 +83,10 @@ export class RotatedFile implements LineSink {
 
   async #begin(): Promise<void> {
     const header = this.#options.header?.(this.#part);
-    if (header !== undefined) await this.#append(Buffer.from(`${header}\n`));
+    this.#headerLength = 0;
+    if (header === undefined) return;
+    await this.#append(Buffer.from(`${header}\n`));
+    this.#headerLength = this.#length;
   }
 
   async #rotate(): Promise<void> {

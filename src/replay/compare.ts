@@ -11,7 +11,7 @@ export interface Difference {
 }
 
 /** What stands for a value that is not there. */
-export const ABSENT = Symbol('absent');
+const ABSENT = Symbol('absent');
 
 /** Dates and times as programs write them. */
 const TIME = /\b\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:?\d\d)?)?/g;
@@ -52,13 +52,23 @@ function memberOf(value: Readonly<Record<string, unknown>>, key: string): unknow
 }
 
 const LONGEST_VALUE = 100;
+/** How much of what two long texts have in common is shown. */
+const SHOWN_BEFORE = 20;
 
 /** Such as `result.content[0].text: "a" is now "b"`. */
 export function differenceText({ path, recorded, now }: Difference): string {
-  return `${path}: ${valueText(recorded)} is now ${valueText(now)}`;
+  const [before, after] = [valueText(recorded), valueText(now)];
+  let same = 0;
+  while (same < before.length && before[same] === after[same]) same += 1;
+  const start = before.length > LONGEST_VALUE && same > SHOWN_BEFORE ? same - SHOWN_BEFORE : 0;
+  return `${path}: ${excerpt(before, start)} is now ${excerpt(after, start)}`;
 }
 
 function valueText(value: unknown): string {
-  const text = value === ABSENT ? 'absent' : JSON.stringify(value);
-  return text.length > LONGEST_VALUE ? `${text.slice(0, LONGEST_VALUE)}…` : text;
+  return value === ABSENT ? 'absent' : JSON.stringify(value);
+}
+
+function excerpt(text: string, start: number): string {
+  const end = start + LONGEST_VALUE;
+  return `${start > 0 ? '…' : ''}${text.slice(start, end)}${end < text.length ? '…' : ''}`;
 }

@@ -129,7 +129,7 @@ function ownResult(method: string, params: unknown, script: ServerScript, server
 const LONGEST_PARAMS = 300;
 
 /** Why there is no answer, with the recorded request that was perhaps meant. */
-export function describeMissing(method: string, params: unknown, script: ServerScript, server: string): string {
+function describeMissing(method: string, params: unknown, script: ServerScript, server: string): string {
   const nearest = script.nearest(method, params);
   const missing = `The recording of "${server}" has no answer to ${requestText(method, params)}.`;
   return nearest === undefined

@@ -61,6 +61,7 @@ const LATER = [
   ...['src/config/problems.ts', 'src/app/serve-http.ts'],
   ...['src/upstream/stdio/', 'src/upstream/legacy/', 'src/downstream/http/'],
   ...['src/process/environment.ts', 'src/process/guardian.ts', 'src/process/spawn-child.ts'],
+  ...['src/record/', 'src/replay/', 'src/app/record-to.ts', 'src/cli/recording.ts'],
   ...['src/cli/run-once.ts', 'src/cli/help.ts', 'src/cli/usage-errors.ts', 'src/app/local-client.ts'],
 ];
 

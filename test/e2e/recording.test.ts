@@ -1,0 +1,113 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { afterEach, describe, expect, it } from 'vitest';
+import { CLI, type Finished, Workplace } from '../cli/cli-run.js';
+import { GatewayProcess } from '../support/gateway-process.js';
+import { HubPlace } from '../support/hub-place.js';
+
+const modules = fileURLToPath(new URL('../../node_modules/@modelcontextprotocol', import.meta.url));
+const demoFolder = fileURLToPath(new URL('../../demo', import.meta.url));
+const CANARY = 'canary-5b1f\\"q7';
+
+let gateway: GatewayProcess | undefined;
+let place: Workplace | undefined;
+let hubPlace: HubPlace | undefined;
+afterEach(async () => {
+  await gateway?.dispose();
+  gateway = undefined;
+  place?.dispose();
+  place = undefined;
+  await hubPlace?.dispose();
+  hubPlace = undefined;
+});
+
+/** The servers of the demo. */
+const demo = {
+  everything: { command: 'node', args: [`${modules}/server-everything/dist/index.js`], env: { API_KEY: CANARY } },
+  files: { command: 'node', args: [`${modules}/server-filesystem/dist/index.js`, 'files'], cwd: demoFolder },
+};
+
+describe('a recorded session of the demo', () => {
+  it('replays equal, with its servers and with stand-ins for them, and has none of the secrets', async () => {
+    gateway = await GatewayProcess.start({ servers: demo, args: ['--record', 'RUN/r/session.jsonl'] });
+    await gateway.request('tools/list');
+    await gateway.call('everything__get-sum', { a: 20, b: 22 });
+    await gateway.call('files__read_text_file', { path: 'hello.txt' });
+    await gateway.call('everything__echo', { message: JSON.stringify({ key: CANARY }) });
+    await gateway.request('tools/call', {
+      ...{ name: 'everything__trigger-long-running-operation', arguments: { duration: 0.2, steps: 2 } },
+      _meta: { progressToken: 'p' },
+    });
+    await gateway.end();
+    place = new Workplace();
+    const folder = join(gateway.folder, 'r');
+    const file = join(folder, 'session.jsonl');
+    expect(readdirSync(folder)).toEqual(['session.jsonl']);
+    expect(readFileSync(file, 'utf8')).not.toContain('canary');
+
+    const equal: Partial<Finished> = { code: 0, stdout: '6 answers compared, 0 different.\n' };
+    place.write('trunkline.yaml', JSON.stringify({ servers: demo }));
+    expect(await place.run(['replay', file, '--as-client'])).toMatchObject(equal);
+    const standIn = (key: string) => ({ command: 'node', args: [CLI, 'replay', file, '--as-server', key] });
+    const standIns = { everything: standIn('everything'), files: standIn('files') };
+    place.write('trunkline.yaml', JSON.stringify({ servers: standIns }));
+    expect(await place.run(['replay', file, '--as-client'])).toMatchObject(equal);
+
+    const calls = (text: string) => ['call', 'everything__echo', JSON.stringify({ message: text })];
+    const { code, stderr } = await place.run(calls('never said'));
+    expect(code).toBe(1);
+    expect(stderr).toContain('The recording of "everything" has no answer to tools/call');
+    const { stdout } = await place.run(['inspect', file, '--server', 'files']);
+    expect(stdout).toMatch(/→ server files gen 1: tools\/call \d+ \{"name":"read_text_file"/);
+    expect(stdout).not.toContain('get-sum');
+  });
+});
+
+describe('the running hub', () => {
+  it('is recorded and watched from now on, until Ctrl-C, and its calls are in the log', async () => {
+    hubPlace = new HubPlace({ servers: { lab: {} }, gateway: { hub: 'auto', callLog: 'full' } });
+    const client = await hubPlace.client();
+    await client.call('lab__echo', { before: 1 });
+    place = new Workplace();
+    Object.assign(place.env, {
+      TRUNKLINE_HUB_DIR: hubPlace.hubs,
+      TRUNKLINE_CONFIG: join(hubPlace.folder, 'trunkline.yaml'),
+      XDG_DATA_HOME: join(hubPlace.folder, 'data'),
+    });
+    const options = ['--config', join(hubPlace.folder, 'trunkline.yaml')];
+    const recording = place.start(['record', '-o', 'live.jsonl', ...options]);
+    const watching = place.start(['inspect', '--server', 'lab', ...options]);
+    await Promise.all([
+      place.says(recording.process, 'Recording all messages'),
+      place.says(watching.process, 'The messages of the running hub'),
+    ]);
+    const shown = new Promise<string>((resolve) => {
+      let text = '';
+      watching.process.stdout.on('data', (chunk: Buffer) => {
+        text += chunk;
+        if (text.includes('answer')) resolve(text);
+      });
+    });
+    await client.call('lab__echo', { during: 1 });
+    expect(await shown).toMatch(/→ server lab gen 1: tools\/call \d+ \{"name":"echo","arguments":\{"during":1\}\}/);
+    watching.process.kill('SIGINT');
+    recording.process.kill('SIGINT');
+    expect(await recording.finished).toMatchObject({
+      code: 0,
+      stderr: expect.stringContaining('live.jsonl has 4 messages.'),
+    });
+    await watching.finished;
+    const recorded = readFileSync(join(place.folder, 'live.jsonl'), 'utf8');
+    expect(recorded.split('\n').flatMap((line) => (line === '' ? [] : [JSON.parse(line).dir]))).toEqual([
+      ...[undefined, 'c>g', 'g>s', 's>g', 'g>c'],
+    ]);
+    expect(recorded).not.toContain('before');
+    const { stdout } = await place.run(['activity', '--json', '--server', 'lab', ...options]);
+    const calls = stdout.split('\n').flatMap((line) => (line === '' ? [] : [JSON.parse(line)]));
+    expect(calls).toMatchObject([
+      { tool: 'lab__echo', outcome: 'ok', client: 'test/1', arguments: '{"before":1}', gen: 1 },
+      { tool: 'lab__echo', arguments: '{"during":1}' },
+    ]);
+  });
+});
