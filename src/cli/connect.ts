@@ -7,11 +7,11 @@ import { UsageError } from '../app/usage-error.js';
 import { clientChangesFile } from '../app/user-files.js';
 import { type CarriedOut, carryOut } from '../clients/carry-out.js';
 import { type Change, ChangeJournal } from '../clients/change-journal.js';
-import { Refusal } from '../clients/client-file.js';
 import { CLIENTS, type Client, clientNamed } from '../clients/client-table.js';
 import { isInstalled } from '../clients/client-target.js';
 import { OWN_NAME, type OwnCommand, ownCommand } from '../clients/own-entry.js';
 import { type Plan, planConnect, planDisconnect } from '../clients/plan-change.js';
+import { Refusal } from '../clients/refusal.js';
 import { thisSystem } from '../clients/this-system.js';
 import { changesToUndo, type Undone, undoChange } from '../clients/undo-change.js';
 import { findConfigFile } from '../config/find-config.js';
@@ -176,6 +176,8 @@ async function tellReport(
   if (plan.entry !== undefined && own !== undefined) lines.push(`  starts: ${[own.command, ...own.args].join(' ')}`);
   if (done?.program !== undefined) lines.push(`  changed with ${shown(done.program)}`);
   if (done?.backup !== undefined) lines.push(`  backup: ${shown(done.backup)}`);
+  if (done?.isRecorded === false)
+    lines.push(`  undo does not know of this: ${shown(clientChangesFile())} cannot be written`);
   if (!isDryRun) lines.push(`  Restart ${title}.`);
   await print(lines.join('\n'));
 }

@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { TouchedEntry } from './change-journal.js';
-import { type ClientFile, Refusal, readClientFile, textOf } from './client-file.js';
+import { type ClientFile, readClientFile, textOf } from './client-file.js';
 import { placeIn, userFiles } from './client-places.js';
 import { type Client, clientNamed } from './client-table.js';
 import { isInstalled, targetFile, targetPlace } from './client-target.js';
@@ -9,6 +9,7 @@ import type { ClientPlace, ClientSystem, Entry, FoundServer } from './found-serv
 import { isOurselves } from './identity.js';
 import { OWN_NAME, type OwnCommand, ownEntry } from './own-entry.js';
 import { readEntry } from './read-entry.js';
+import { Refusal } from './refusal.js';
 
 /** What a command would do with one file of a client. */
 export type Plan = PlannedChange | NoChange;
@@ -123,7 +124,7 @@ export function placeAt(client: Client, file: string, path: readonly string[]): 
 }
 
 /** Trunkline's entry; `undefined` if there is none. Throws a `Refusal` if the entry of this name is another server. */
-export function ownIn(text: string, place: ClientPlace, cliPath: string): Entry | undefined {
+function ownIn(text: string, place: ClientPlace, cliPath: string): Entry | undefined {
   const entry = entryIn(text, place, OWN_NAME);
   if (entry === undefined) return undefined;
   const found = readEntry(place, OWN_NAME, entry);
@@ -137,8 +138,7 @@ async function planned(client: Client, file: string | undefined, plan: () => Pro
   try {
     return (await plan()) ?? { kind: 'unchanged', ...named, because: 'there is nothing to change' };
   } catch (error) {
-    // Errors of the editors are sentences without values, too.
-    if (error instanceof Error) return { kind: 'refused', ...named, because: error.message };
+    if (error instanceof Refusal) return { kind: 'refused', ...named, because: error.message };
     throw error;
   }
 }
