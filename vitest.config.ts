@@ -16,6 +16,7 @@ process.env.TRUNKLINE_HUB = 'off';
 const COMMANDS = [
   'approve',
   'cli',
+  'clients',
   'completion',
   'edit-commands',
   'examples',

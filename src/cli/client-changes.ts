@@ -4,11 +4,11 @@ import { EXIT } from '../app/exit-codes.js';
 import { clientChangesFile } from '../app/user-files.js';
 import { type CarriedOut, carryOut } from '../clients/carry-out.js';
 import { ChangeJournal } from '../clients/change-journal.js';
-import { Refusal } from '../clients/client-file.js';
 import type { Client } from '../clients/client-table.js';
 import type { FoundServer } from '../clients/found-server.js';
 import { type OwnCommand, ownCommand } from '../clients/own-entry.js';
 import { type Plan, planConnect, planTakeOut } from '../clients/plan-change.js';
+import { Refusal } from '../clients/refusal.js';
 import { thisSystem } from '../clients/this-system.js';
 import { print, tell } from './output.js';
 
@@ -102,6 +102,8 @@ async function tellReport(
   if (plan.entry !== undefined && own !== undefined) lines.push(`  starts: ${[own.command, ...own.args].join(' ')}`);
   if (done?.program !== undefined) lines.push(`  changed with ${shown(done.program)}`);
   if (done?.backup !== undefined) lines.push(`  backup: ${shown(done.backup)}`);
+  if (done?.isRecorded === false)
+    lines.push(`  undo does not know of this: ${shown(clientChangesFile())} cannot be written`);
   if (tellsRestart) lines.push(`  Restart ${title}.`);
   await print(lines.join('\n'));
 }

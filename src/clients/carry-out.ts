@@ -1,13 +1,13 @@
-import { rmSync } from 'node:fs';
 import { isDeepStrictEqual } from 'node:util';
 import type { ChangeJournal } from './change-journal.js';
-import { backUp, hashOf, isAsRead, Refusal, readClientFile, textOf, writeClientFile } from './client-file.js';
+import { backUp, dropBackup, hashOf, isAsRead, readClientFile, textOf, writeClientFile } from './client-file.js';
 import { programOf } from './client-target.js';
 import { entryIn, withEntry, withoutEntry } from './edit-file.js';
 import type { ClientSystem } from './found-server.js';
 import { OWN_NAME } from './own-entry.js';
 import type { PlannedChange } from './plan-change.js';
 import { readEntry } from './read-entry.js';
+import { Refusal } from './refusal.js';
 
 export interface CarryOutOptions {
   readonly system: ClientSystem;
@@ -25,6 +25,8 @@ export interface CarriedOut {
   readonly backup: string | undefined;
   /** The client's own program, if it has made the change. */
   readonly program: string | undefined;
+  /** Whether `undo` will know of the change. */
+  readonly isRecorded: boolean;
 }
 
 /** Makes a planned change, with a backup, and remembers it. Throws a `Refusal` if that is impossible. */
@@ -33,11 +35,11 @@ export async function carryOut(change: PlannedChange, options: CarryOutOptions):
   const { journal, run } = options;
   const { backup, program, written } = await makeChange(change, options);
   const record = { run, client: client.client, file: place.file, written: hashOf(written), entries };
-  await journal.add(backup === undefined ? record : { ...record, backup });
-  return { backup, program };
+  const isRecorded = await journal.add(backup === undefined ? record : { ...record, backup });
+  return { backup, program, isRecorded };
 }
 
-type Made = CarriedOut & { readonly written: Uint8Array };
+type Made = Omit<CarriedOut, 'isRecorded'> & { readonly written: Uint8Array };
 
 /** Makes a planned change, with a backup. Throws a `Refusal` if that is impossible; then the backup is removed. */
 export async function makeChange(
@@ -57,7 +59,7 @@ export async function makeChange(
     await writeClientFile(known, written);
     return { backup, program: undefined, written };
   } catch (error) {
-    if (backup !== undefined && (await isAsRead(known))) rmSync(backup, { force: true });
+    if (backup !== undefined && (await isAsRead(known))) dropBackup(backup);
     throw error;
   }
 }

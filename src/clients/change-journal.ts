@@ -1,4 +1,4 @@
-import { readRegularFile } from '../files/regular-file.js';
+import { privateFile, readRegularFile } from '../files/regular-file.js';
 import { replaceFile } from '../files/whole-file.js';
 import { isRecord } from '../json/is-record.js';
 import { parseJson } from '../json/parse-json.js';
@@ -36,13 +36,14 @@ export class ChangeJournal {
 
   /** A journal that is missing or damaged has no changes. */
   async read(): Promise<readonly Change[]> {
-    const found = await readRegularFile(this.#file, { maxBytes: MAX_BYTES });
+    const found = await readRegularFile(this.#file, privateFile(MAX_BYTES));
     const value = found.kind === 'read' ? parseJson(found.bytes.toString()) : undefined;
     return isRecord(value) && Array.isArray(value.changes) ? value.changes.filter(isChange) : [];
   }
 
-  async add(change: Change): Promise<void> {
-    await this.#write([...(await this.read()), change]);
+  /** Returns whether the change is recorded: the folder may not be writable. */
+  async add(change: Change): Promise<boolean> {
+    return await this.#write([...(await this.read()), change]);
   }
 
   async remove({ run, file, written }: Change): Promise<void> {
@@ -51,8 +52,12 @@ export class ChangeJournal {
     await this.#write(changes.filter((change) => !isIt(change)));
   }
 
-  async #write(changes: readonly Change[]): Promise<void> {
-    await replaceFile(this.#file, `${JSON.stringify({ changes: changes.slice(-MAX_CHANGES) }, null, 2)}\n`);
+  async #write(changes: readonly Change[]): Promise<boolean> {
+    const text = `${JSON.stringify({ changes: changes.slice(-MAX_CHANGES) }, null, 2)}\n`;
+    return await replaceFile(this.#file, text).then(
+      () => true,
+      () => false,
+    );
   }
 }
 

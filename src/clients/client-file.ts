@@ -1,9 +1,10 @@
 import { createHash } from 'node:crypto';
-import { chmodSync, lstatSync, readdirSync, realpathSync, rmSync, statSync, unlinkSync, writeFileSync } from 'node:fs';
+import { chmodSync, lstatSync, readdirSync, realpathSync, statSync, unlinkSync, writeFileSync } from 'node:fs';
 import { basename, dirname, isAbsolute, join, relative } from 'node:path';
 import { errorCode } from '../errors/error-text.js';
 import { readRegularFile } from '../files/regular-file.js';
 import { replaceFile } from '../files/whole-file.js';
+import { Refusal } from './refusal.js';
 
 /** Claude Code keeps the history of all projects in its file. */
 export const MAX_FILE_BYTES = 64 * 1024 * 1024;
@@ -19,11 +20,6 @@ export interface ClientFile {
   /** `undefined` if there is no file. */
   readonly bytes: Buffer | undefined;
   readonly mode: number;
-}
-
-/** The reason not to touch a file. The message is a part of a sentence and shows nothing of the file. */
-export class Refusal extends Error {
-  override readonly name = 'Refusal';
 }
 
 /** Reads a file in order to change it. Throws a `Refusal` if it is not a regular file of this user inside their home folder. */
@@ -101,7 +97,20 @@ export function backUp({ file, bytes, mode }: ClientFile, now: Date): string | u
 /** Removes a file that is as it was read. */
 export async function removeClientFile(known: ClientFile): Promise<void> {
   if (!(await isAsRead(known))) throw new Refusal('it has changed meanwhile; run this command again');
-  unlinkSync(known.file);
+  try {
+    unlinkSync(known.file);
+  } catch (error) {
+    throw new Refusal(`it cannot be removed (${errorCode(error) ?? 'unknown'})`);
+  }
+}
+
+/** Removes a backup that is not needed any more. It does no harm if it stays. */
+export function dropBackup(backup: string): void {
+  try {
+    unlinkSync(backup);
+  } catch {
+    // Somebody else has removed it, or nobody can.
+  }
 }
 
 function removeOldBackups(file: string, newest: string): void {
@@ -113,7 +122,7 @@ function removeOldBackups(file: string, newest: string): void {
   const ordered = others.sort(
     (one, other) => statSync(one).mtimeMs - statSync(other).mtimeMs || (one < other ? -1 : 1),
   );
-  for (const path of ordered.slice(0, Math.max(0, others.length - MAX_BACKUPS + 1))) rmSync(path, { force: true });
+  for (const path of ordered.slice(0, Math.max(0, others.length - MAX_BACKUPS + 1))) dropBackup(path);
 }
 
 /** Local time, as people look for it. */

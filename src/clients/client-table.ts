@@ -67,6 +67,7 @@ export const CLIENTS: readonly Client[] = [
         '{config}/Claude/claude_desktop_config.json',
       ],
     },
+    signs: ['{local}/Packages/Claude_*'],
     isCreatedByUsers: true,
   },
   {

@@ -1,12 +1,12 @@
 import { existsSync } from 'node:fs';
 import { dirname, join, sep } from 'node:path';
 import { isRecord } from '../json/is-record.js';
-import { Refusal } from './client-file.js';
 import { placeIn, resolvePath, userFiles } from './client-places.js';
 import type { Client } from './client-table.js';
 import type { ClientPlace, ClientSystem } from './found-server.js';
 import { parseFile } from './parse-file.js';
 import { valueAt } from './read-servers.js';
+import { Refusal } from './refusal.js';
 
 /** Whether a client has left signs on this machine: its file, the folder of the file, or its program. */
 export function isInstalled(client: Client, system: ClientSystem): boolean {

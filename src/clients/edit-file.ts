@@ -5,6 +5,7 @@ import { insertToml, removeToml } from './edit-toml.js';
 import { insertYaml, removeYaml } from './edit-yaml.js';
 import type { ClientPlace, EditedPlace, Entry } from './found-server.js';
 import { BYTE_ORDER_MARK, type Format, parseFile } from './parse-file.js';
+import { Refusal } from './refusal.js';
 
 interface Editor {
   /** Adds an entry, or replaces the one of this name. */
@@ -25,7 +26,7 @@ const EDITORS: Readonly<Record<Format, Editor>> = {
  * Adds an entry to the text of a client's file, or replaces the entry of this name. Every other character stays: comments,
  * order, indentation, line ends, a byte order mark, a missing line end at the end.
  *
- * Throws an `Error` if the text does not parse, or if it is written in a way that cannot be edited.
+ * Throws a `Refusal` if the text does not parse, or if it is written in a way that cannot be edited.
  */
 export function withEntry(text: string, place: ClientPlace, name: string, entry: Entry): string {
   return edited(text, place, (content, data) => {
@@ -62,7 +63,7 @@ function edited(text: string, { format, path }: ClientPlace, edit: Edit): string
   const mark = text.startsWith(BYTE_ORDER_MARK) ? BYTE_ORDER_MARK : '';
   const { content, expected } = edit(text.slice(mark.length), parseFile(format, text));
   if (!isDeepStrictEqual(comparable(parsedOr(format, content), path), comparable(expected, path))) {
-    throw new Error('it is written in a way that Trunkline cannot edit without changing more than its entry');
+    throw new Refusal('it is written in a way that Trunkline cannot edit without changing more than its entry');
   }
   return mark + content;
 }
@@ -128,6 +129,6 @@ function take(servers: unknown, { isList }: ClientPlace, name: string): unknown 
   return Object.fromEntries(Object.entries(servers ?? {}).filter(([each]) => each !== name));
 }
 
-function notAnObject(): Error {
-  return new Error('what should hold the servers is something else there');
+function notAnObject(): Refusal {
+  return new Refusal('what should hold the servers is something else there');
 }

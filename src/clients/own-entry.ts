@@ -94,7 +94,7 @@ function linksTo(real: string): string[] {
 function warningFor(command: string, isStable: boolean, program: string): string | undefined {
   const again = 'run this command again after that';
   if (/[\\/]_npx[\\/]/.test(program)) {
-    return `Trunkline runs from the cache of npx, which npm may clear; install it with \`npm install -g trunkline\`, and run \`trunkline connect\` again`;
+    return `Trunkline runs from the cache of npx, which npm may clear; install it, and run \`trunkline connect\` again`;
   }
   if (!isStable) return `${command} is gone when you remove this version of Node.js; ${again}`;
   if (MANAGED.test(program)) return `Trunkline is installed for one version of Node.js, and gone with it; ${again}`;

@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { TouchedEntry } from './change-journal.js';
-import { type ClientFile, Refusal, readClientFile, textOf } from './client-file.js';
+import { type ClientFile, readClientFile, textOf } from './client-file.js';
 import { placeIn, userFiles } from './client-places.js';
 import { type Client, clientNamed } from './client-table.js';
 import { isInstalled, targetFile, targetPlace } from './client-target.js';
@@ -9,6 +9,7 @@ import type { ClientPlace, ClientSystem, Entry, FoundServer } from './found-serv
 import { isOurselves } from './identity.js';
 import { OWN_NAME, type OwnCommand, ownEntry } from './own-entry.js';
 import { readEntry } from './read-entry.js';
+import { Refusal } from './refusal.js';
 
 /** What a command would do with one file of a client. */
 export type Plan = PlannedChange | NoChange;
@@ -51,24 +52,28 @@ export async function planConnect(
     return [{ kind: 'refused', client, because: `${client.title} is not installed here` }];
   }
   let target: string | undefined;
-  const plan = await planned(client, undefined, async () => {
-    target = targetFile(client, system);
-    const known = await readClientFile(target, system.home);
-    if (known.bytes === undefined && client.needsFile === true) {
-      throw new Refusal(`${client.title} has no ${target} yet; start ${client.title} once`);
-    }
-    const text = textOf(known);
-    const place = targetPlace(client, target, text);
-    const existing = ownIn(text, place, cliPath);
-    const fresh = ownEntry(client.shape, own);
-    if (existing !== undefined && isSame(existing, place, fresh)) {
-      return { kind: 'unchanged', client, file: target, because: 'Trunkline is already registered there' };
-    }
-    const entry = existing === undefined ? fresh : { ...enabled(existing), ...fresh };
-    const content = withEntry(text, place, OWN_NAME, entry);
-    const kind = existing === undefined ? 'add' : 'replace';
-    return { kind, client, place, known, content, entry, entries: [{ path: place.path, name: OWN_NAME }] };
-  });
+  const plan = await planned(
+    client,
+    () => target,
+    async () => {
+      target = targetFile(client, system);
+      const known = await readClientFile(target, system.home);
+      if (known.bytes === undefined && client.needsFile === true) {
+        throw new Refusal(`${client.title} has no ${target} yet; start ${client.title} once`);
+      }
+      const text = textOf(known);
+      const place = targetPlace(client, target, text);
+      const existing = ownIn(text, place, cliPath);
+      const fresh = ownEntry(client.shape, own);
+      if (existing !== undefined && isSame(existing, place, fresh)) {
+        return { kind: 'unchanged', client, file: target, because: 'Trunkline is already registered there' };
+      }
+      const entry = existing === undefined ? fresh : { ...enabled(existing), ...fresh };
+      const content = withEntry(text, place, OWN_NAME, entry);
+      const kind = existing === undefined ? 'add' : 'replace';
+      return { kind, client, place, known, content, entry, entries: [{ path: place.path, name: OWN_NAME }] };
+    },
+  );
   // An entry in a file that the client ignores only misleads.
   const stale = plan.kind === 'refused' ? [] : await planDisconnect(client, { system, cliPath });
   return [plan, ...stale.filter((each) => each.kind === 'remove' && each.place.file !== target)];
@@ -78,15 +83,19 @@ export async function planConnect(
 export async function planDisconnect(client: Client, { system, cliPath }: PlanOptions): Promise<Plan[]> {
   const plans: Plan[] = [];
   for (const file of userFiles(client, system, 'written')) {
-    const plan = await planned(client, file, async () => {
-      const known = await readClientFile(file, system.home);
-      if (known.bytes === undefined) return undefined;
-      const text = textOf(known);
-      const place = targetPlace(client, file, text);
-      if (ownIn(text, place, cliPath) === undefined) return undefined;
-      const content = withoutEntry(text, place, OWN_NAME);
-      return { kind: 'remove', client, place, known, content, entries: [{ path: place.path, name: OWN_NAME }] };
-    });
+    const plan = await planned(
+      client,
+      () => file,
+      async () => {
+        const known = await readClientFile(file, system.home);
+        if (known.bytes === undefined) return undefined;
+        const text = textOf(known);
+        const place = targetPlace(client, file, text);
+        if (ownIn(text, place, cliPath) === undefined) return undefined;
+        const content = withoutEntry(text, place, OWN_NAME);
+        return { kind: 'remove', client, place, known, content, entries: [{ path: place.path, name: OWN_NAME }] };
+      },
+    );
     if (plan.kind !== 'unchanged') plans.push(plan);
   }
   return plans.length > 0 ? plans : [{ kind: 'unchanged', client, because: 'Trunkline is not registered there' }];
@@ -103,15 +112,19 @@ export async function planTakeOut(
     const [place] = ofFile.map((each) => each.place);
     const client = place && clientNamed(place.client);
     if (place === undefined || client === undefined) continue;
-    const plan = await planned(client, file, async () => {
-      const known = await readClientFile(file, home);
-      const text = textOf(known);
-      const there = ofFile.filter((each) => entryIn(text, each.place, each.name) !== undefined);
-      if (there.length === 0) return undefined;
-      const content = there.reduce((shorter, each) => withoutEntry(shorter, each.place, each.name), text);
-      const entries = there.map((each) => ({ path: each.place.path, name: each.name }));
-      return { kind: 'remove', client, place, known, content, entries };
-    });
+    const plan = await planned(
+      client,
+      () => file,
+      async () => {
+        const known = await readClientFile(file, home);
+        const text = textOf(known);
+        const there = ofFile.filter((each) => entryIn(text, each.place, each.name) !== undefined);
+        if (there.length === 0) return undefined;
+        const content = there.reduce((shorter, each) => withoutEntry(shorter, each.place, each.name), text);
+        const entries = there.map((each) => ({ path: each.place.path, name: each.name }));
+        return { kind: 'remove', client, place, known, content, entries };
+      },
+    );
     plans.push(plan);
   }
   return plans;
@@ -123,7 +136,7 @@ export function placeAt(client: Client, file: string, path: readonly string[]): 
 }
 
 /** Trunkline's entry; `undefined` if there is none. Throws a `Refusal` if the entry of this name is another server. */
-export function ownIn(text: string, place: ClientPlace, cliPath: string): Entry | undefined {
+function ownIn(text: string, place: ClientPlace, cliPath: string): Entry | undefined {
   const entry = entryIn(text, place, OWN_NAME);
   if (entry === undefined) return undefined;
   const found = readEntry(place, OWN_NAME, entry);
@@ -131,14 +144,20 @@ export function ownIn(text: string, place: ClientPlace, cliPath: string): Entry 
   throw new Refusal(`its entry \`${OWN_NAME}\` is another server; rename or remove that entry first`);
 }
 
-/** Turns what stands in the way into a plan. */
-async function planned(client: Client, file: string | undefined, plan: () => Promise<Plan | undefined>): Promise<Plan> {
-  const named = file === undefined ? { client } : { client, file };
+/** Turns what stands in the way into a plan. The file may become known while planning. */
+async function planned(
+  client: Client,
+  file: () => string | undefined,
+  plan: () => Promise<Plan | undefined>,
+): Promise<Plan> {
+  const without = (kind: NoChange['kind'], because: string): Plan => {
+    const known = file();
+    return known === undefined ? { kind, client, because } : { kind, client, file: known, because };
+  };
   try {
-    return (await plan()) ?? { kind: 'unchanged', ...named, because: 'there is nothing to change' };
+    return (await plan()) ?? without('unchanged', 'there is nothing to change');
   } catch (error) {
-    // Errors of the editors are sentences without values, too.
-    if (error instanceof Error) return { kind: 'refused', ...named, because: error.message };
+    if (error instanceof Refusal) return without('refused', error.message);
     throw error;
   }
 }

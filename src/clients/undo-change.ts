@@ -1,11 +1,10 @@
-import { rmSync } from 'node:fs';
 import { readRegularFile } from '../files/regular-file.js';
 import { type CarryOutOptions, makeChange } from './carry-out.js';
 import type { Change, ChangeJournal, TouchedEntry } from './change-journal.js';
 import {
+  dropBackup,
   hashOf,
   MAX_FILE_BYTES,
-  Refusal,
   readClientFile,
   removeClientFile,
   textOf,
@@ -17,6 +16,7 @@ import { isOurselves } from './identity.js';
 import { OWN_NAME } from './own-entry.js';
 import { placeAt } from './plan-change.js';
 import { readEntry } from './read-entry.js';
+import { Refusal } from './refusal.js';
 
 export interface UndoOptions extends Pick<CarryOutOptions, 'system' | 'journal' | 'now' | 'runProgram'> {
   readonly cliPath: string;
@@ -64,7 +64,7 @@ async function restore({ file, backup, written }: Change, { system }: UndoOption
   const before = await readRegularFile(backup, { maxBytes: MAX_FILE_BYTES });
   if (before.kind !== 'read') return undefined;
   await writeClientFile(known, before.bytes);
-  rmSync(backup, { force: true });
+  dropBackup(backup);
   return 'restored';
 }
 
