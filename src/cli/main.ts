@@ -36,11 +36,11 @@ const ONLY_FOR: Readonly<Partial<Record<keyof typeof OPTIONS, readonly string[]>
   from: ['import'],
   server: ['import'],
   env: ['add'],
-  'dry-run': ['add', 'import'],
   out: ['schema'],
   'no-hub': ['serve'],
   alone: ['call', 'tools'],
-  all: ['stop', 'hub'],
+  all: ['stop', 'hub', 'connect', 'disconnect', 'undo'],
+  'dry-run': ['add', 'import', 'connect', 'disconnect'],
   watch: ['status'],
   follow: ['logs'],
 };
@@ -184,6 +184,15 @@ async function run(args: string[]): Promise<number> {
         isJson,
         isYes: values.yes === true,
       });
+    }
+    case 'connect':
+    case 'disconnect':
+    case 'undo': {
+      if (isJson && command !== 'connect') throw (await usage()).notFor(command, '`--json`');
+      const clients = await import('./connect.js');
+      const chosen = { clients: rest, isAll: values.all === true, isDryRun: values['dry-run'] === true, isJson };
+      if (command === 'connect') return await clients.connect(settings, chosen);
+      return command === 'undo' ? await clients.undo(chosen) : await clients.disconnect(chosen);
     }
     case 'schema': {
       if (rest.length > 0) throw (await usage()).notFor(command, 'arguments');
