@@ -30,7 +30,7 @@ describe('the documents', () => {
   });
 
   it('describe every folder of the source, in the order of their imports', () => {
-    const described = [...read('docs/architecture.md').matchAll(/^\| `src\/([\w/]*)` \|/gm)].map(
+    const described = [...read('docs/architecture.md').matchAll(/^\| `src\/([\w/-]*)` \|/gm)].map(
       ([, folder]) => folder,
     );
     const layers = read('test/layers.test.ts');
@@ -50,7 +50,7 @@ describe('the documents', () => {
 });
 
 /** A line of the table of allowed imports. */
-const RULE = /^ {2}'?([\w./]+)'?: \[/gm;
+const RULE = /^ {2}'?([\w./-]+)'?: \[/gm;
 
 /** The folders of the gateway, which the table of allowed imports generates. */
 function gatewayFolders(layers: string): string[] {

@@ -1,11 +1,14 @@
+import { homedir } from 'node:os';
 import { EXIT } from '../app/exit-codes.js';
 import type { GlobalOptions } from '../app/global-options.js';
 import { UsageError } from '../app/usage-error.js';
+import { ConfigError } from '../config/config-error.js';
 import { namesIn } from '../config/expand.js';
 import { saveConfig } from '../config-edit/config-file.js';
 import { type ConfigEdit, editConfig, entriesIn } from '../config-edit/edit-config.js';
+import { EnvDraft } from '../config-edit/env-draft.js';
 import { runOf } from '../import/plan.js';
-import { openEditPlace } from './edit-place.js';
+import { openConfigToEdit } from './edit-place.js';
 import { tell } from './output.js';
 
 /** `trunkline remove`, `enable` and `disable`: change one server of the configuration, and nothing else in the file. */
@@ -17,7 +20,7 @@ export async function changeServer(
   if (key === undefined) {
     throw new UsageError(`\`trunkline ${command}\` needs the name of a server`, 'see `trunkline check` for the names');
   }
-  const { config, secrets } = openEditPlace(settings);
+  const config = openConfigToEdit(settings);
   const { file, text } = config;
   if (text === undefined) throw new UsageError('there is no configuration yet', '`trunkline add` creates one');
   const edit: ConfigEdit =
@@ -36,17 +39,30 @@ export async function changeServer(
   }
   saveConfig(config, edited);
   tell(`${DONE[command]} ${key} ${command === 'remove' ? 'from' : 'in'} ${file}.`);
-  if (command === 'remove') {
-    const left = namesOf(before[key]).filter((name) => Object.hasOwn(secrets.values, name));
-    const others = new Set(Object.values(entriesIn(edited)).flatMap(namesOf));
-    const unused = left.filter((name) => !others.has(name));
-    if (unused.length > 0)
-      tell(`No server uses ${unused.join(', ')} in ${secrets.file} now; remove what you do not need.`);
-  }
+  if (command === 'remove') tellUnused(file, namesOf(before[key]), edited);
   return EXIT.ok;
 }
 
 const DONE = { remove: 'Removed', enable: 'Enabled', disable: 'Disabled' } as const;
+
+/** Names the variables of the environment file that only the removed server has used. */
+function tellUnused(configFile: string, names: readonly string[], edited: string): void {
+  const secrets = secretsBeside(configFile, edited);
+  const used = new Set(Object.values(entriesIn(edited)).flatMap(namesOf));
+  const unused = names.filter((name) => !used.has(name) && Object.hasOwn(secrets?.values ?? {}, name));
+  if (secrets === undefined || unused.length === 0) return;
+  tell(`No server uses ${unused.join(', ')} in ${secrets.file} now; remove what you do not need.`);
+}
+
+function secretsBeside(configFile: string, text: string): EnvDraft | undefined {
+  try {
+    return EnvDraft.open(configFile, text, homedir());
+  } catch (error) {
+    // The server is removed all the same.
+    if (error instanceof ConfigError) return undefined;
+    throw error;
+  }
+}
 
 function namesOf(entry: unknown): string[] {
   const run = runOf(entry);

@@ -15,8 +15,13 @@ export interface EditPlace {
 }
 
 /** Opens the configuration that Trunkline would use, or the one to create if there is none. Throws a `ConfigError`. */
-export function openEditPlace({ config: named }: GlobalOptions): EditPlace {
-  const config = openConfig(fileToEdit(named));
+export function openConfigToEdit({ config: named }: GlobalOptions): OpenConfig {
+  return openConfig(fileToEdit(named));
+}
+
+/** The same with its environment file, which may take secrets. Throws a `ConfigError` if one of them cannot be used. */
+export function openEditPlace(settings: GlobalOptions): EditPlace {
+  const config = openConfigToEdit(settings);
   return { config, secrets: EnvDraft.open(config.file, config.text, homedir()) };
 }
 

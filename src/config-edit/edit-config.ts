@@ -2,6 +2,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { type Document, isMap, isScalar, type Pair, parseDocument, type YAMLMap } from 'yaml';
 import type { ServersKey } from '../config/checked-file.js';
 import { ConfigError } from '../config/config-error.js';
+import { parseYaml } from '../config/yaml-source.js';
 import { isRecord } from '../json/is-record.js';
 import { didYouMean, suggest } from '../json/suggest.js';
 import {
@@ -27,14 +28,12 @@ export type ConfigEdit =
  * The text of a configuration with one server added, removed or disabled. All other bytes stay: comments, order and
  * indentation. Works for YAML and JSON. An added server can be removed again without a trace.
  *
- * Throws a `ConfigError` if there is no such server, or if the file is written in a way that cannot be edited so.
- * Whether the result is a valid configuration is for the caller to check.
+ * Throws a `ConfigError` if there is no such server, if the text has mistakes of syntax, or if it is written in a way that
+ * cannot be edited so. Whether the result is a valid configuration is for the caller to check.
  */
 export function editConfig(text: string, file: string, edit: ConfigEdit): string {
   const document = parse(text);
-  // The caller reports the mistakes of the text.
-  if (document.errors.length > 0) return text;
-  const value: unknown = document.toJS();
+  const { value } = document.errors.length > 0 ? parseYaml(text, file) : { value: valueIn(text) };
   const root = rootKey(value);
   if (edit.kind !== 'add') requireServer(edit.key, value, root, file);
   const edited = attempt(() => applied(text, document, root, edit));

@@ -9,7 +9,7 @@ import { cannotWrite, changedMeanwhile } from './config-file.js';
 import { sharedEnvFile } from './edit-config.js';
 
 /** The name of the file for secrets beside a configuration. */
-export const ENV_FILE_NAME = 'trunkline.env';
+const ENV_FILE_NAME = 'trunkline.env';
 
 /**
  * The environment file of a configuration, with values to be added at its end. Nothing is written before `save`, and what

@@ -146,7 +146,7 @@ export function runOf(entry: unknown): Run | undefined {
 }
 
 /** A valid key that is as similar to the name as possible. */
-export function keyFor(name: string, { program }: Run): string {
+function keyFor(name: string, { program }: Run): string {
   if (serverKeyFault(name) === undefined) return name;
   const used = 'package' in program ? program.package : program.command;
   const parts = used.split(/[\\/]/);

@@ -29,7 +29,7 @@ const SHORT_NUMBER = /^-?\d{1,6}(?:\.\d{1,6}){0,3}(?:ms|s|m|h|MB|kB)?$/;
 const PATH = /^(?:~?|\.{1,2}|[A-Za-z]:|\$\{HOME\})[\\/][^\s=?#]*$/;
 
 /** Whether an address has neither credentials nor a query, nor a part that looks random. */
-export function isPlainAddress(text: string): boolean {
+function isPlainAddress(text: string): boolean {
   if (!/^(?:https?|wss?):\/\//i.test(text) || !URL.canParse(text)) return false;
   const { username, password, search, hash, pathname } = new URL(text);
   return [username, password, search, hash].every((part) => part === '') && !pathname.split('/').some(looksRandom);

@@ -21,7 +21,11 @@ describe('import', () => {
   it('creates a configuration that runs, with the secrets in a file of its own', async () => {
     mkdirSync(join(place.folder, '.cursor'));
     const servers = {
-      'my server': { command: process.execPath, args: [PEER, `run=${place.folder}`], env: { API_TOKEN: 'canary-7f3a', LEVEL: 'info' } },
+      'my server': {
+        command: process.execPath,
+        args: [PEER, `run=${place.folder}`],
+        env: { API_TOKEN: 'canary-7f3a', LEVEL: 'info' },
+      },
       trunkline: { command: 'trunkline' },
     };
     place.write('.cursor/mcp.json', JSON.stringify({ mcpServers: servers }));
