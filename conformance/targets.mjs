@@ -97,7 +97,8 @@ function signalGroup(child, signal) {
   }
 }
 
-function freePort() {
+/** A port of 127.0.0.1 on which nothing listens. */
+export function freePort() {
   return new Promise((resolve, reject) => {
     const server = createServer().once('error', reject);
     server.listen(0, '127.0.0.1', () => {

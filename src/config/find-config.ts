@@ -18,6 +18,12 @@ export interface FindConfigOptions {
 
 const FILE_NAMES = ['trunkline.yaml', 'trunkline.yml'];
 
+/** What a Desktop extension is started with if the user has chosen no file, unless the value is empty. */
+const UNSET_IN_DESKTOP = /^\$\{user_config\.\w+\}$/;
+
+/** Trunkline may run inside of a desktop program, without a command `trunkline` in PATH. */
+const INIT = '`npx trunkline init` in a terminal takes over the servers of your MCP clients';
+
 /**
  * The absolute path of the configuration file to use.
  *
@@ -38,7 +44,7 @@ export function findConfigFile({
     ['--config', flag],
     ['TRUNKLINE_CONFIG', env.TRUNKLINE_CONFIG],
   ] as const) {
-    if (!named) continue;
+    if (!named || UNSET_IN_DESKTOP.test(named)) continue;
     const file = path.resolve(cwd, named);
     if (isFile(file)) return file;
     if (isFolder(file)) {
@@ -54,7 +60,10 @@ export function findConfigFile({
     const stats = statOf(file);
     if (stats !== undefined) throw notRegular(file, `${source} names ${kindOf(stats)}`);
     throw new ConfigError('config-not-found', file, [
-      { message: `the file that ${source} names does not exist`, hint: `correct ${source}, or create the file` },
+      {
+        message: `the file that ${source} names does not exist`,
+        hint: `correct ${source}, or create the file: ${INIT}`,
+      },
     ]);
   }
 
@@ -64,7 +73,7 @@ export function findConfigFile({
   throw new ConfigError('config-not-found', undefined, [
     {
       message: `no configuration file found; looked for\n${candidates.map((candidate) => `  ${candidate}`).join('\n')}`,
-      hint: `create ${candidates[0]}, or name a file with --config FILE or TRUNKLINE_CONFIG`,
+      hint: `create one: ${INIT}; or name a file with --config FILE or TRUNKLINE_CONFIG`,
     },
   ]);
 }

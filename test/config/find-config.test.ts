@@ -72,6 +72,15 @@ describe('findConfigFile', () => {
     );
   });
 
+  test.each(['', `$\{user_config.config}`])(
+    '--config %j, as of a Desktop extension without a file, names none',
+    (flag) => {
+      const file = '/home/ada/.config/trunkline/trunkline.yaml';
+      expect(find([file], { flag })).toBe(file);
+      expect(() => find([], { flag })).toThrow('no configuration file found');
+    },
+  );
+
   test('XDG_CONFIG_HOME replaces ~/.config, unless it is relative', () => {
     const files = ['/xdg/trunkline/trunkline.yaml', '/home/ada/.config/trunkline/trunkline.yml'];
     expect(find(files, { env: { XDG_CONFIG_HOME: '/xdg' } })).toBe(files[0]);
@@ -104,7 +113,7 @@ describe('findConfigFile', () => {
           '  /project/trunkline.yml',
           '  /home/ada/.config/trunkline/trunkline.yaml',
           '  /home/ada/.config/trunkline/trunkline.yml',
-          '  create /project/trunkline.yaml, or name a file with --config FILE or TRUNKLINE_CONFIG',
+          '  create one: `npx trunkline init` in a terminal takes over the servers of your MCP clients; or name a file with --config FILE or TRUNKLINE_CONFIG',
         ].join('\n'),
       }),
     );

@@ -85,7 +85,7 @@ describe('install', () => {
   it('takes no package of the clone that Trunkline runs in', async () => {
     registry.publish('tool', { version: '1.0.0' });
     place.cli = copyInto(place.folder);
-    mkdirSync(join(place.folder, 'node_modules/tool'));
+    mkdirSync(join(place.folder, 'node_modules/tool'), { recursive: true });
     writeFileSync(join(place.folder, 'node_modules/tool/package.json'), '{"version":"0.9.0","bin":"package.json"}');
     place.configure({ a: { package: 'tool' } });
     const { stdout } = await place.run(['install']);

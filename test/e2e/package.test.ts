@@ -1,8 +1,10 @@
+import { spawnSync } from 'node:child_process';
 import { mkdtempSync, readdirSync, readFileSync, realpathSync, rmSync } from 'node:fs';
 import { isBuiltin } from 'node:module';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
+import { VERSION } from '../../src/version.js';
 import { CLI } from '../support/gateway-process.js';
 import { Place } from '../support/http-place.js';
 import { copyInto } from '../support/own-copy.js';
@@ -47,5 +49,20 @@ describe('the built program', () => {
     const names = new Set([...licensed].map(([, name]) => name));
     expect(bundled).toContain('fastify');
     expect(bundled.filter((name) => !names.has(name))).toEqual([]);
+  });
+});
+
+/** Loaded first: makes Node look like that of Electron, and tells what children would inherit. */
+const ELECTRON = `data:text/javascript,
+  Object.defineProperty(process, 'versions', { value: { ...process.versions, electron: '39.0.0' } });
+  process.on('exit', () => process.stderr.write('inherited: ' + process.env.ELECTRON_RUN_AS_NODE));`;
+
+describe('the program, run by Electron', () => {
+  it('lets its own processes run as Node: the guardian on Windows, and the hub', () => {
+    const { stdout, stderr } = spawnSync(process.execPath, ['--import', ELECTRON, CLI, '--version'], {
+      encoding: 'utf8',
+      env: { PATH: process.env.PATH },
+    });
+    expect({ stdout: stdout.trim(), stderr }).toEqual({ stdout: VERSION, stderr: 'inherited: 1' });
   });
 });
