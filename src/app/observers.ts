@@ -1,11 +1,13 @@
 import type { Config } from '../config/config.js';
-import type { Logger } from '../observe/logger.js';
 import type { GlobalOptions } from './global-options.js';
 import type { RecordingContext } from './record-to.js';
 
 export interface ObserversOptions extends RecordingContext {
   readonly settings: Pick<GlobalOptions, 'record' | 'recordMax'>;
-  readonly logger: RecordingContext['logger'] & Pick<Logger, 'info' | 'error'>;
+  readonly logger: RecordingContext['logger'] & {
+    info(facts: object, text: string): void;
+    error(facts: object, text: string): void;
+  };
 }
 
 /** What records, of one kind: what for, and how to end it. */
