@@ -141,10 +141,14 @@ function endOfBlank(content: string, from: number): number {
   return end;
 }
 
-const TO_COMMA = /(?:\s|\/\/[^\n]*\n|\/\*[\s\S]*?\*\/)*(?=,)/y;
+const BLANK_OR_COMMENT = /\s+|\/\/[^\n]*|\/\*[\s\S]*?\*\//y;
 
 /** Where the next comma is, if nothing but blanks and comments comes before it. */
 function commaFrom(content: string, from: number): number | undefined {
-  TO_COMMA.lastIndex = from;
-  return TO_COMMA.test(content) ? TO_COMMA.lastIndex : undefined;
+  let at = from;
+  for (;;) {
+    BLANK_OR_COMMENT.lastIndex = at;
+    if (!BLANK_OR_COMMENT.test(content)) return content[at] === ',' ? at : undefined;
+    at = BLANK_OR_COMMENT.lastIndex;
+  }
 }

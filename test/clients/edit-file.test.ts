@@ -71,6 +71,7 @@ describe('an entry of JSON with comments', () => {
     ],
     ['{"mcpServers":{\n  "a": 1, // about a\n  "trunkline": {} }}', '{"mcpServers":{\n  "a": 1 // about a\n  }}'],
     ['{"mcpServers":{ // all\n  "trunkline": {} }}', '{"mcpServers":{ // all\n  }}'],
+    ['{"mcpServers":{ /* all */ "trunkline": {} /* a */ } /* b */ , "z": 1}', '{"mcpServers":{}, "z": 1}'],
     ['{"mcpServers":{ /* all */ "trunkline": {}, }}', '{"mcpServers":{ /* all */ }}'],
   ])('that was moved is removed with its comma: %j', (text, expected) => {
     const place = JSON_PLACE;
@@ -327,6 +328,36 @@ describe('any file with comments', () => {
           checkEdit((endsLine ? `${text}\n` : text).replaceAll('\n', lineEnd), YAML_PLACE);
         },
       ),
+      { numRuns: RUNS },
+    );
+  });
+
+  it('loses an entry that is anywhere among others, and nothing else, and it can be replaced', () => {
+    const names = fc.shuffledSubarray(['a', 'b', 'trunkline', 'c']);
+    const held = names.filter((all) => all.includes('trunkline'));
+    const values = fc.array(fc.constantFrom<object>({ k: 'x' }, { k: 'l\n[x]\n', z: { q: { r: 1 } } }, { k: ['a'] }), {
+      minLength: 4,
+      maxLength: 4,
+    });
+    fc.assert(
+      fc.property(held, values, decoration, lineEnds, fc.boolean(), (order, entries, choices, lineEnd, endsLine) => {
+        const all = Object.fromEntries(order.map((each, at) => [each, entries[at]]));
+        const { trunkline: _, ...others } = all;
+        const around = (own: object, key: string) => ({ x: 1, [key]: own, y: { t: [2] } });
+        const lines = (text: string) => (text.trimEnd() + (endsLine ? '\n' : '')).replaceAll('\n', lineEnd);
+        const yaml = new Document(around(all, 'extensions'), { aliasDuplicateObjects: false });
+        for (const [place, text] of [
+          [JSON_PLACE, writeJsonc(around(all, 'mcpServers'), cycle(choices), lineEnd)],
+          [TOML_PLACE, lines(stringify(around(all, 'mcp_servers')))],
+          [YAML_PLACE, lines(yaml.toString({ lineWidth: 0 }))],
+        ] as const) {
+          const key = place.path[0] ?? '';
+          const removed = parseFile(place.format, withoutEntry(text, place, 'trunkline'));
+          expect({ [key]: {}, ...(removed as object) }).toEqual(around(others, key));
+          const replaced = parseFile(place.format, withEntry(text, place, 'trunkline', ENTRY));
+          expect(replaced).toEqual(around({ ...others, trunkline: ENTRY }, key));
+        }
+      }),
       { numRuns: RUNS },
     );
   });
