@@ -32,19 +32,24 @@ export function guardOutput(onFault: (error: Error) => void): void {
 }
 
 /** Prints text, and resolves when stdout has taken it: an exit before that would cut it off. */
-export function print(text: string): Promise<void> {
-  return new Promise((resolve) => {
-    // A reader may close its end early.
-    process.stdout.once('error', () => resolve());
-    process.stdout.write(`${text}\n`, () => resolve());
-  });
+export async function print(text: string): Promise<void> {
+  await write(`${text}\n`);
 }
 
 /** Resolves when stdout has taken everything that was written. */
-export function flushed(): Promise<void> {
+export async function flushed(): Promise<void> {
+  await write('');
+}
+
+function write(text: string): Promise<void> {
   return new Promise((resolve) => {
-    process.stdout.once('error', () => resolve());
-    process.stdout.write('', () => resolve());
+    const done = () => {
+      process.stdout.off('error', done);
+      resolve();
+    };
+    // A reader may close its end early.
+    process.stdout.once('error', done);
+    process.stdout.write(text, done);
   });
 }
 
