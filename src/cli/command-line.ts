@@ -128,7 +128,7 @@ function seeCommands(command: CliCommand): string {
 }
 
 /** An option or argument that the command does not take. */
-export function notFor(command: CliCommand, what: string): UsageError {
+function notFor(command: CliCommand, what: string): UsageError {
   return new UsageError(`\`${command.path}\` takes no ${what}`, `see \`${command.path} --help\``);
 }
 
