@@ -34,9 +34,10 @@ export function readCommandLine(program: CliCommand, args: readonly string[]): C
     options.some((token) => token.name === name),
   );
   const first = words.slice(0, named).map(({ index }) => index);
+  const names = words.length === 0 ? [command.name()] : first.map((index) => args[index] ?? '');
   return {
     command: words.length === 0 && isHelpWanted ? program : command,
-    args: [...first.map((index) => args[index] ?? ''), ...args.filter((_, index) => !first.includes(index))],
+    args: [...names, ...args.filter((_, index) => !first.includes(index))],
     isHelpWanted,
     isVersionWanted,
   };
