@@ -10,7 +10,11 @@ const path = (file) => fileURLToPath(new URL(file, import.meta.url));
 
 /** What is loaded one after the other while a client waits, each with all that it needs and that is not there yet. */
 const STAGES = [
-  { name: 'main', test: /src\/(app|cli)\/(main|attach|usage-error|http-options|exit-codes)\.ts$/ },
+  // Two small files of `src/json` are there for the commands, which need nothing else of what serves.
+  {
+    name: 'main',
+    test: /src\/(app|cli|json)\/(main|attach|usage-error|http-options|exit-codes|printable|suggest)\.ts$/,
+  },
   { name: 'serve', test: path('src/app/serve.ts') },
   { name: 'config', test: path('src/app/read-config.ts') },
   // In the first run only: what starts the first servers while the gateway is loaded.

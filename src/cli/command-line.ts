@@ -37,9 +37,10 @@ export function readCommandLine(program: CliCommand, args: readonly string[]): C
   );
   const terminator = tokens.find(({ kind }) => kind === 'option-terminator');
   const first = words.slice(0, named).map(({ index }) => index);
+  const names = words.length === 0 ? [command.name()] : first.map((index) => args[index] ?? '');
   return {
     command: words.length === 0 && isHelpWanted ? program : command,
-    args: [...first.map((index) => args[index] ?? ''), ...args.filter((_, index) => !first.includes(index))],
+    args: [...names, ...args.filter((_, index) => !first.includes(index))],
     behind: terminator && args.slice(terminator.index + 1),
     isHelpWanted,
     isVersionWanted,
@@ -132,7 +133,7 @@ function seeCommands(command: CliCommand): string {
 }
 
 /** An option or argument that the command does not take. */
-export function notFor(command: CliCommand, what: string): UsageError {
+function notFor(command: CliCommand, what: string): UsageError {
   return new UsageError(`\`${command.path}\` takes no ${what}`, `see \`${command.path} --help\``);
 }
 

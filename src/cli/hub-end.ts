@@ -9,7 +9,8 @@ import { hubNumbers } from '../hub/place.js';
 import { endHubProcess } from '../process/end-hub-process.js';
 import { withHub } from './hub-access.js';
 import { REFUSED, silentText } from './hub-text.js';
-import { note, tell, waiting } from './output.js';
+import { note, tell } from './output.js';
+import { waiting } from './progress-line.js';
 
 /** `trunkline hub stop`: ends the hub of the configuration, and the earlier ones that still drain. */
 export async function stopHub(options: GlobalOptions): Promise<number> {

@@ -36,12 +36,26 @@ export async function logs(options: GlobalOptions, { server, isFollowed, isJson 
   const look = isJson || process.stdout.isTTY !== true ? undefined : lookOf(process.stdout);
   // `head` closes its end early.
   process.stdout.once('error', () => process.exit(EXIT.ok));
+  let printed = 0;
   for (const text of outputText(known?.output ?? [], server ?? '', look !== undefined)) await print(text);
   for await (const line of logLines({ file, maxFiles: MAX_LOG_FILES, isFollowed })) {
     const text = logText(line, server, look);
-    if (text !== undefined) await print(text);
+    if (text === undefined) continue;
+    printed += 1;
+    await print(text);
   }
+  // A server that was removed may have records; without a hub, the configuration alone tells a misspelled one.
+  if (printed === 0 && known === undefined && server !== undefined) await mustBeConfigured(options, server);
   return EXIT.ok;
+}
+
+/** Throws a `UsageError` with a suggestion if the configuration has no such server. */
+async function mustBeConfigured(options: GlobalOptions, server: string): Promise<void> {
+  const [{ readConfig }, { chooseServers }] = await Promise.all([
+    import('../app/read-config.js'),
+    import('./run-once.js'),
+  ]);
+  chooseServers(await readConfig(options), [server]);
 }
 
 interface Known {

@@ -15,7 +15,8 @@ import { type OpenedInstaller, openInstaller } from '../packages/open-installer.
 import { networkVariables } from '../process/environment.js';
 import { OrphanGuard } from '../process/orphan-guard.js';
 import type { StopLadder } from '../supervision/launcher.js';
-import { guardOutput, ProgressLine, tell } from './output.js';
+import { guardOutput, tell } from './output.js';
+import { ProgressLine } from './progress-line.js';
 
 /** The tools of a command that works on packages. */
 export interface PackageWork extends OpenedInstaller {

@@ -57,7 +57,7 @@ Without --config, Trunkline uses the file named by the variable TRUNKLINE_CONFIG
     .option('-c, --config <FILE>', 'use this configuration')
     .option('-v, --verbose', 'log events to stderr; -vv logs everything', (_, earlier: number) => earlier + 1, 0)
     .option('--log-file <FILE>', 'append the log to this file instead')
-    .option('-q, --quiet', 'print results and failures only: no progress, and nothing about success')
+    .option('-q, --quiet', 'print results and failures only: no progress, and nothing about success; not for serve')
     .option('--version', 'print the version')
     .option('-h, --help', 'print this help')
     .example('trunkline check', 'trunkline tools files', 'trunkline call files.read_text_file path=notes.txt')

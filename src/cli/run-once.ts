@@ -12,7 +12,8 @@ import type { Config, ServerConfig } from '../config/config.js';
 import { isInView } from '../config/in-view.js';
 import { didYouMean, suggest } from '../json/suggest.js';
 import { FirstStarts } from './first-starts.js';
-import { guardOutput, ProgressLine, tell } from './output.js';
+import { guardOutput, tell } from './output.js';
+import { ProgressLine } from './progress-line.js';
 import { StartProgress } from './start-progress.js';
 
 /** The tools of a command that needs servers; every server is ready or has failed. */

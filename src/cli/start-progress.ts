@@ -1,5 +1,5 @@
 import type { ChildSnapshot } from '../supervision/child-state.js';
-import { elapsed, type ProgressLine } from './output.js';
+import { elapsed, type ProgressLine } from './progress-line.js';
 
 /** Shows on a terminal how many servers have started, and which package is being installed for how long. */
 export class StartProgress {

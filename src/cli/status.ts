@@ -1,10 +1,11 @@
 import { EXIT } from '../app/exit-codes.js';
 import type { GlobalOptions } from '../app/global-options.js';
 import type { HubDescription, StatusAnswer } from '../app/hub-answers.js';
+import type { StatusReport } from '../gateway/status/status-report.js';
 import type { HubControl } from '../hub/attach/control-client.js';
 import { printableLines } from '../json/printable.js';
 import { withHub } from './hub-access.js';
-import { print, tell } from './output.js';
+import { forStream, print, tell } from './output.js';
 
 export interface StatusOptions {
   readonly isJson: boolean;
@@ -27,24 +28,49 @@ export async function status(options: GlobalOptions, { isJson, isWatched }: Stat
   });
 }
 
-/** Until the hub ends: redraws a terminal each second, and writes each change elsewhere. */
+/** Until the hub ends, or the user: a screen on a terminal; elsewhere, the status at each change. */
 async function watch(control: HubControl, isJson: boolean): Promise<number> {
-  const isTerminal = process.stdout.isTTY === true && !isJson;
+  const { stdin, stdout } = process;
+  const isScreen = !isJson && stdout.isTTY === true && stdin.isTTY === true && process.env.TERM !== 'dumb';
+  const code = await (isScreen ? watchOnScreen(control) : writeChanges(control, isJson));
+  if (code === EXIT.noHub)
+    tell('The hub has ended. The next client that connects, or has something to send, starts another one.');
+  return code;
+}
+
+async function watchOnScreen(control: HubControl): Promise<number> {
+  const { watchInTerminal } = await import('./watch/watch-terminal.js');
+  return await watchInTerminal({
+    input: process.stdin,
+    output: process.stdout,
+    readFacts: async () => {
+      const answers = await Promise.all([control.request('describe', { withUsage: true }), control.request('report')]);
+      const [hub, report] = answers as [HubDescription, StatusReport];
+      return { hub, report, at: performance.now() };
+    },
+    readLog: async (server) => {
+      const { servers } = (await control.request('report', { server })) as StatusReport;
+      return servers.flatMap(({ cause, log }) => (log.length > 0 ? log : cause));
+    },
+    restart: async (server) => {
+      await control.request('restart', { server });
+    },
+    hubEnded: control.closed,
+  });
+}
+
+async function writeChanges(control: HubControl, isJson: boolean): Promise<number> {
   process.stdout.once('error', () => process.exit(EXIT.ok));
   let shown: string | undefined;
   const show = ({ text, structure }: StatusAnswer) => {
     const now = withoutTimes(text);
-    if (isTerminal) process.stdout.write(`${TO_TOP}${printableLines(text)}\n`);
-    else if (now !== shown) process.stdout.write(`${isJson ? JSON.stringify(structure) : `${text}\n`}\n`);
+    const line = isJson ? JSON.stringify(structure) : forStream(`${text}\n`, process.stdout);
+    if (now !== shown) process.stdout.write(`${line}\n`);
     shown = now;
   };
   await control.request('status', { follow: true }, (event) => show(event as StatusAnswer)).catch(() => {});
-  tell('The hub has ended. The next client that connects, or has something to send, starts another one.');
   return EXIT.noHub;
 }
-
-/** Moves to the first line of the screen and clears it. */
-const TO_TOP = '\x1b[H\x1b[2J';
 
 /** The text without the ages in it, which change each second. */
 export function withoutTimes(text: string): string {

@@ -9,7 +9,8 @@ import { readString, readText, toBytes, visitElements, visitMembers } from '../j
 import { printable } from '../json/printable.js';
 import { LISTS } from '../mcp/lists.js';
 import { diagnose, diagnoseTools } from './diagnosis.js';
-import { forStream, print, tell, waiting } from './output.js';
+import { forStream, print, tell } from './output.js';
+import { waiting } from './progress-line.js';
 import { chooseFrom, chooseServers, type Once, runOnce } from './run-once.js';
 import { runningHub } from './running-hub.js';
 import { table } from './table.js';

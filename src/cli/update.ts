@@ -23,6 +23,7 @@ import { reportInstallFault } from './install.js';
 import { forStream, tell } from './output.js';
 import { lookUpNewest, remarksOn } from './package-remarks.js';
 import { type PackagedServer, type PackageWork, workOnPackages } from './package-work.js';
+import { waiting } from './progress-line.js';
 import { triedOnce } from './run-once.js';
 import { compareTools, type ToolChanges, type Tools } from './tool-changes.js';
 import { listAllTools } from './tools.js';
@@ -31,19 +32,51 @@ import { listAllTools } from './tools.js';
  * `trunkline update`: moves packages to their newest versions. Starts the old and the new version once to compare their
  * tools. A package whose update fails stays at its version.
  */
-export async function update(settings: GlobalOptions, name: string | undefined): Promise<number> {
+export async function update(
+  settings: GlobalOptions,
+  name: string | undefined,
+  { isJson }: { readonly isJson: boolean },
+): Promise<number> {
   return await workOnPackages(
     settings,
     (config) => chooseByName(config, name),
     async (work) => {
-      let hasFailed = false;
-      for (const servers of byPackage(work.servers)) {
+      const packages: UpdateFacts[] = [];
+      for (const [first, ...others] of byPackage(work.servers)) {
+        if (first === undefined) continue;
         work.ending.throwIfAborted();
-        if (!(await updateOne(servers, work))) hasFailed = true;
+        const servers = [first, ...others];
+        const { text, ...facts } = await updateOne(servers, first.package, work);
+        packages.push({ servers: servers.map(({ key }) => key), package: first.package.request.shown, ...facts });
+        if (!isJson && text !== undefined) process.stdout.write(`${forStream(text, process.stdout)}\n`);
       }
-      return hasFailed ? EXIT.failed : EXIT.ok;
+      if (isJson) process.stdout.write(`${JSON.stringify({ packages })}\n`);
+      return packages.some(({ result }) => result === 'failed') ? EXIT.failed : EXIT.ok;
     },
   );
+}
+
+/** What became of a package. Why one failed is written to stderr at once. */
+interface Outcome {
+  /** For stdout; undefined after a failure. */
+  readonly text?: string;
+  readonly result: 'installed' | 'updated' | 'current' | 'fixed' | 'near' | 'failed';
+  readonly from: string | null;
+  readonly to: string | null;
+  readonly changes: readonly ServerChanges[];
+  readonly remarks: readonly string[];
+}
+
+/** What `--json` prints about one package. */
+interface UpdateFacts extends Omit<Outcome, 'text'> {
+  readonly servers: readonly string[];
+  readonly package: string;
+}
+
+/** How the tools of a server differ in the new version; null if there is nothing to compare with. */
+interface ServerChanges {
+  readonly server: string;
+  readonly tools: ToolChanges | null;
 }
 
 /** Finds servers by key or by the name of their package. */
@@ -68,25 +101,29 @@ function byPackage(servers: readonly PackagedServer[]): Iterable<readonly Packag
   return groups.values();
 }
 
-/** Updates the package of a group. Returns false when that failed. */
-async function updateOne(servers: readonly PackagedServer[], work: PackageWork): Promise<boolean> {
+/** Updates the package of a group. */
+async function updateOne(
+  servers: readonly PackagedServer[],
+  { request, found }: PackagedServer['package'],
+  work: PackageWork,
+): Promise<Outcome> {
   const { installer, progressLine, ending, places } = work;
-  const [{ package: used } = { package: undefined }] = servers;
-  if (used === undefined) return true;
-  const { request, found } = used;
   const label = `${servers.map(({ key }) => key).join(', ')}: ${request.shown}`;
-  if (found?.place === 'near') return say(`${label} is in node_modules; use npm to update it`);
-  if (isExact(request)) return say(`${label} is a fixed version in the configuration`);
+  const same = { from: found?.version ?? null, to: found?.version ?? null, changes: [], remarks: [] };
+  if (found?.place === 'near')
+    return { ...same, result: 'near', text: `${label} is in node_modules; use npm to update it` };
+  if (isExact(request)) return { ...same, result: 'fixed', text: `${label} is a fixed version in the configuration` };
 
-  progressLine.show(`installing the newest ${request.shown}`);
+  const activity = `installing the newest ${request.shown}`;
+  progressLine.show(activity);
   let newest: Obtained;
   try {
-    newest = await installer.obtainNewest(request, ending);
+    newest = await waiting(activity, installer.obtainNewest(request, ending), progressLine);
   } catch (error) {
     progressLine.clear();
     if (!(error instanceof InstallFault)) throw error;
     reportInstallFault(error, work);
-    return false;
+    return { ...same, result: 'failed' };
   }
   const before = openLockFile(places).read().get(lockKey(request));
   const store = openStore(places);
@@ -95,34 +132,38 @@ async function updateOne(servers: readonly PackagedServer[], work: PackageWork):
   const remarks = [
     ...(onNewest === undefined ? [] : [onNewest]),
     ...remarksOn(request, storedTree(request, newest.locked, places)),
-  ].map((remark) => `  ${remark}`);
+  ];
+  const below = remarks.map((remark) => `  ${remark}`);
+  const versions = { from: before?.version ?? null, to: newest.locked.version, remarks };
   if (before !== undefined && folderOf(before) === folderOf(newest.locked)) {
     progressLine.clear();
     const limit = onNewest === undefined ? '' : ', the newest version for this Node';
-    return say([`${label} is up to date: ${before.version}${limit}`, ...remarks].join('\n'));
+    const text = [`${label} is up to date: ${before.version}${limit}`, ...below].join('\n');
+    return { ...versions, result: 'current', changes: [], text };
   }
   const report: string[] = [];
+  const changes: ServerChanges[] = [];
   for (const server of servers) {
     progressLine.show(`starting ${server.key} to compare its tools`);
     const outcome = await compareVersions(server, before && folderOf(before), folderOf(newest.locked), work);
     progressLine.clear();
     if ('refused' in outcome) {
-      for (const line of [...outcome.refused, ...remarks]) tell(line);
+      for (const line of [...outcome.refused, ...below]) tell(line);
       tell(`trunkline: ${label} ${before === undefined ? 'was not installed' : `stays at ${before.version}`}`);
-      return false;
+      return { ...versions, to: versions.from, result: 'failed', changes: [] };
     }
     report.push(...outcome.report);
+    changes.push({ server: server.key, tools: outcome.changes });
   }
   ending.throwIfAborted();
   await installer.lock(request, newest.locked, ending);
-  say([`${label} ${describeVersions(before, newest.locked)}`, ...report, ...remarks].join('\n'));
-  return true;
+  const text = [`${label} ${describeVersions(before, newest.locked)}`, ...report, ...below].join('\n');
+  return { ...versions, result: before === undefined ? 'installed' : 'updated', changes, text };
 }
 
-function say(text: string): true {
-  process.stdout.write(`${forStream(text, process.stdout)}\n`);
-  return true;
-}
+type Compared =
+  | { readonly report: readonly string[]; readonly changes: ToolChanges | null }
+  | { readonly refused: readonly string[] };
 
 /** Starts both versions with the settings of this server. An old version that does not start is not compared. */
 async function compareVersions(
@@ -130,7 +171,7 @@ async function compareVersions(
   oldFolder: string | undefined,
   newFolder: string,
   work: PackageWork,
-): Promise<{ readonly report: readonly string[] } | { readonly refused: readonly string[] }> {
+): Promise<Compared> {
   const after = await probeTools({ ...work, server: runFrom(server, newFolder) });
   if ('fault' in after) {
     const { reason, hint } = after.fault;
@@ -142,14 +183,17 @@ async function compareVersions(
       ],
     };
   }
-  if (oldFolder === undefined || server.package.found === undefined) return { report: [] };
+  if (oldFolder === undefined || server.package.found === undefined) return { report: [], changes: null };
   const before = await probeTools({ ...work, server: runFrom(server, oldFolder) });
   if ('fault' in before)
-    return { report: [`  ${server.key}: the old version does not list its tools, so they were not compared`] };
+    return {
+      report: [`  ${server.key}: the old version does not list its tools, so they were not compared`],
+      changes: null,
+    };
   const changes = compareTools(before.tools, after.tools);
   const isWithheld = server.approval === 'required' && changes.added.length + changes.changed.length > 0;
   const advice = `  ${server.key}: new and changed tools are withheld until you run \`trunkline approve ${server.key}\``;
-  return { report: [...describeChanges(server.key, changes), ...(isWithheld ? [advice] : [])] };
+  return { report: [...describeChanges(server.key, changes), ...(isWithheld ? [advice] : [])], changes };
 }
 
 /** Returns the server with the program of the package in this folder. */

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { forStream, ProgressLine } from '../../src/cli/output.js';
+import { forStream, print } from '../../src/cli/output.js';
+import { ProgressLine } from '../../src/cli/progress-line.js';
 
 describe('text of a server', () => {
   const text = 'one\u001b[2J\u202e\r\n\ttwo\n';
@@ -27,5 +28,13 @@ describe('a progress line', () => {
     const terminal = { isTTY: true, columns: columns + 1, write: (text: string) => written.push(text) };
     new ProgressLine(terminal as unknown as NodeJS.WriteStream).show(line);
     expect(written).toEqual([`\r\x1b[K${expected}`]);
+  });
+});
+
+describe('printing', () => {
+  it('leaves no listener on stdout, however many lines are printed', async () => {
+    const before = process.stdout.listenerCount('error');
+    for (let line = 0; line < 3; line += 1) await print('');
+    expect(process.stdout.listenerCount('error')).toBe(before);
   });
 });

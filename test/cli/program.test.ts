@@ -6,7 +6,7 @@ import { UsageError } from '../../src/app/usage-error.js';
 import type { CliCommand } from '../../src/cli/command.js';
 import { helpText } from '../../src/cli/command-help.js';
 import { readCommandLine } from '../../src/cli/command-line.js';
-import { createProgram } from '../../src/cli/program.js';
+import { createProgram, runProgram } from '../../src/cli/program.js';
 
 const program = createProgram();
 
@@ -70,6 +70,12 @@ describe('a command line', () => {
     [['logs', '--follow=yes'], '`--follow` takes no value; write `--follow` alone'],
   ])('%j is explained', (args, message) => {
     expect(mistakeIn(...args)).toBe(message);
+  });
+});
+
+describe('serving', () => {
+  it.each([[['serve', '-q']], [['--quiet']]])('%j is refused, because its log is all that it writes', async (args) => {
+    await expect(runProgram(args)).rejects.toThrow('`trunkline serve` takes no `--quiet`');
   });
 });
 

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import { ProgressLine } from '../../src/cli/output.js';
+import { ProgressLine } from '../../src/cli/progress-line.js';
 import { progressBar, StartProgress } from '../../src/cli/start-progress.js';
 import type { ChildSnapshot } from '../../src/supervision/child-state.js';
 import { Supervisor } from '../../src/supervision/supervisor.js';

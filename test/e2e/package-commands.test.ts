@@ -270,6 +270,24 @@ describe('update', () => {
     expect((await place.run(['update', 'a'])).stdout).toBe('a: tool is up to date: 1.1.0\n');
   });
 
+  it('prints the same as JSON, as install and outdated do', async () => {
+    const json = async (...args: string[]) => JSON.parse((await place.run([...args, '--json'])).stdout);
+    registry.publish('tool', { version: '1.1.0', tools: ['greet', 'leave', definition('Edits at once'), 'stay'] });
+    const outdated = { server: 'a', package: 'tool', installed: '1.0.0', wanted: '1.1.0', newest: '1.1.0' };
+    expect((await json('outdated')).servers[0]).toEqual({ ...outdated, where: 'store', remarks: [] });
+    const tools = { added: ['stay'], removed: [], changed: [{ name: 'edit', members: ['description'] }] };
+    expect(await json('update', 'a')).toEqual({
+      packages: [
+        {
+          ...{ servers: ['a'], package: 'tool', result: 'updated', from: '1.0.0', to: '1.1.0' },
+          ...{ changes: [{ server: 'a', tools }], remarks: [] },
+        },
+      ],
+    });
+    const present = { server: 'a', package: 'tool', result: 'present', version: '1.1.0', remarks: [], failure: null };
+    expect(await json('install', 'a')).toEqual({ servers: [present] });
+  });
+
   it('says which newer version needs another Node instead of only that the package is up to date', async () => {
     registry.publish('tool', { version: '2.0.0', node: '>=99' });
     const { code, stdout } = await place.run(['update', 'a']);

@@ -1,6 +1,7 @@
+import { UsageError } from '../../app/usage-error.js';
 import { type DefineCommand, GROUPS } from '../command.js';
 
-/** For its help and for its mistakes: a command line without a mistake serves before this program is loaded. */
+/** For its help and its mistakes: a command line that asks to serve is carried out before this program is loaded. */
 export const serveCommand: DefineCommand = (program) =>
   program
     .command('serve')
@@ -25,4 +26,7 @@ export const serveCommand: DefineCommand = (program) =>
     .option('--tls-key <FILE>', 'the private key (PEM) of the certificate')
     .example('trunkline', 'trunkline serve --config ~/servers.yaml -v --log-file ~/trunkline.log')
     .example('trunkline --http 7411')
-    .runs(() => Promise.reject(new Error('The command serve was not recognized')));
+    .runs(async () => {
+      // The only option of all commands that serving does not take: the log is what it writes.
+      throw new UsageError('`trunkline serve` takes no `--quiet`', 'without `-v` it logs warnings and errors only');
+    });

@@ -9,8 +9,9 @@ export const updateCommand: DefineCommand = (program) =>
     .description(
       'Installs the newest version of every package without a fixed version in the configuration, or only of the named server or package. With a range or a tag, it is the newest version that the range or the tag accepts. Starts the old and the new version once, reports which tools were added (+), removed (-) or changed (~), and locks the new version. A package that cannot be installed or started stays at its version. Restart Trunkline to use the new versions.',
     )
+    .option('--json', 'print the result as JSON')
     .example('trunkline update', 'trunkline update files')
-    .runs(async ({ settings, words: [name] }) => {
+    .runs<{ json: true }>(async ({ settings, words: [name], options }) => {
       const { update } = await import('../update.js');
-      return await update(settings, name);
+      return await update(settings, name, { isJson: options.json === true });
     });
