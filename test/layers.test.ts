@@ -24,11 +24,13 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   errors: ['jsonrpc', 'observe/events'],
   // The event bus knows the shapes of messages and of supervision, so that everybody may publish.
   'observe/events': ['json', 'supervision'],
+  // The stable codes of findings and failures, as data.
+  codes: [],
   // Bytes.
   io: ['json', 'jsonrpc', 'timing'],
   'io/streams': ['io', 'json', 'jsonrpc', 'node'],
   // The clients before us.
-  downstream: [...TEXT, 'io', 'upstream'],
+  downstream: [...TEXT, 'codes', 'io', 'upstream'],
   'downstream/legacy': [...BASE, 'io', 'downstream', 'upstream'],
   'downstream/stdio': [...TEXT, 'timing', 'errors', 'io', 'io/streams', 'downstream', 'node'],
   'downstream/http': [...BASE, 'io', 'io/streams', 'downstream', 'observe/events', 'node', 'npm:fastify'],
@@ -64,10 +66,27 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   packages: ['json', 'timing', 'errors', 'supervision', 'process', 'files', 'config', 'observe', 'node', 'npm:semver'],
   // One set of servers for many clients.
   hub: ['errors', 'node'],
-  'hub/attach': ['json', 'errors', 'io', 'io/streams', 'hub', 'node'],
+  'hub/attach': ['codes', 'json', 'errors', 'io', 'io/streams', 'hub', 'node'],
   'hub/server': [...TEXT, 'timing', 'io', 'io/streams', 'downstream', 'downstream/stdio', 'hub', 'node'],
   // The programs before us, and the files in which they keep their servers.
   clients: ['json', 'errors', 'files', 'node', 'npm:jsonc-parser', 'npm:smol-toml', 'npm:yaml'],
+  // What can be wrong on this machine. Each check gets what it needs; the command line hands it in.
+  doctor: [
+    ...[
+      'codes',
+      'json',
+      'errors',
+      'mcp',
+      'files',
+      'config',
+      'clients',
+      'packages',
+      'process',
+      'observe',
+      'supervision',
+    ],
+    ...['hub', 'gateway/status', 'node', 'npm:semver'],
+  ],
   // The composition root and the command line.
   app: ['*'],
   cli: ['*'],
@@ -76,7 +95,7 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
 /** Packages and folders that single gateway folders need besides. */
 const EXTRA: Readonly<Record<string, readonly string[]>> = {
   'gateway/dispatch': ['upstream/health', 'npm:p-queue'],
-  'gateway/status': ['upstream/health', 'npm:@modelcontextprotocol/sdk'],
+  'gateway/status': ['codes', 'upstream/health', 'npm:@modelcontextprotocol/sdk'],
 };
 
 /** Folders that know neither the platform nor the time: everything they need is handed to them. */

@@ -65,6 +65,7 @@ describe('the report', () => {
       log: [],
       droppedLogBytes: 0,
       problem: '',
+      code: null,
       advice: '',
       instructions: null,
       instances: [],
