@@ -11,6 +11,8 @@ export interface ClientPlace {
   readonly format: 'json' | 'jsonc' | 'toml' | 'yaml';
   /** The members that lead to the servers, such as `['mcpServers']`, or `['projects', '/home/me/x', 'mcpServers']`. */
   readonly path: readonly string[];
+  /** Whether the servers are a list whose entries have a `name`, as Continue has it. */
+  readonly isList?: boolean;
 }
 
 /** An entry of a client's file in one form for all clients. Values of variables and headers are secrets. */
@@ -23,7 +25,7 @@ export interface FoundServer {
   /** The tools that the client shows, if it names them. */
   readonly allowedTools?: readonly string[];
   readonly deniedTools?: readonly string[];
-  /** How the client writes variables in values: see section 3 of the format's page in `docs/clients.md`. */
+  /** How the client writes variables in values: see *Variables* in `docs/clients.md`. */
   readonly variables: 'none' | 'claude-code' | 'vscode' | 'cursor' | 'gemini';
 }
 

@@ -1,0 +1,108 @@
+import { existsSync, readdirSync } from 'node:fs';
+import { dirname, isAbsolute, join } from 'node:path';
+import { CLIENTS, type Client } from './client-table.js';
+import type { ClientPlace, ClientSystem } from './found-server.js';
+
+/** Every place in which a client may keep servers, whether the file exists or not. */
+export function clientPlaces(system: ClientSystem): ClientPlace[] {
+  const files = new Set<string>();
+  const places: ClientPlace[] = [];
+  for (const client of CLIENTS) {
+    for (const file of userFiles(client, system, 'all')) {
+      files.add(file);
+      places.push(...placesIn(client, 'user', file));
+    }
+  }
+  for (const client of CLIENTS) {
+    const file = projectFile(client, system);
+    // In the home folder, `.cursor/mcp.json` is the file of the user.
+    if (file !== undefined && !files.has(file)) places.push(...placesIn(client, 'project', file));
+  }
+  return places;
+}
+
+/** The files of the user: those to which entries are written, or all that the client may read. */
+export function userFiles(client: Client, system: ClientSystem, which: 'written' | 'all'): string[] {
+  const { user, alsoRead = [] } = client;
+  const lists = which === 'all' ? [user, alsoRead] : [user];
+  return lists.flatMap((list) => {
+    const paths = 'darwin' in list ? list[system.platform] : list;
+    return paths.flatMap((path) => resolvePath(path, system));
+  });
+}
+
+export function placeIn({ client, title, format, path, isList }: Client, scope: ClientPlace['scope'], file: string) {
+  const place: ClientPlace = { client, title, scope, file, format, path };
+  return isList === true ? { ...place, isList } : place;
+}
+
+/** The absolute paths that a path of the table stands for: one, unless it contains `*`. */
+export function resolvePath(path: string, system: ClientSystem): string[] {
+  const [root = '', ...parts] = path.split('/');
+  let found = [folderNamed(root.slice(1, -1), system)];
+  for (const part of parts) {
+    found = found.flatMap((folder) => (part.includes('*') ? matching(folder, part) : [join(folder, part)]));
+  }
+  return found;
+}
+
+function placesIn(client: Client, scope: ClientPlace['scope'], file: string): ClientPlace[] {
+  const place = placeIn(client, scope, file);
+  return client.otherPath === undefined ? [place] : [place, { ...place, path: client.otherPath }];
+}
+
+/** The nearest file of a project, from the current folder upwards. The home folder and what is above it are no project. */
+function projectFile({ project = [] }: Client, { cwd, home }: ClientSystem): string | undefined {
+  for (let folder = cwd; folder !== home; folder = dirname(folder)) {
+    const found = project.map((path) => join(folder, path)).find((file) => existsSync(file));
+    if (found !== undefined) return found;
+    if (folder === dirname(folder)) break;
+  }
+  return undefined;
+}
+
+function folderNamed(name: string, { platform, home, env }: ClientSystem): string {
+  const set = (variable: string) => {
+    const value = env[variable];
+    return value !== undefined && isAbsolute(value) ? value : undefined;
+  };
+  const xdg = () => set('XDG_CONFIG_HOME') ?? join(home, '.config');
+  switch (name) {
+    case 'home':
+      return home;
+    case 'dot-config':
+      return join(home, '.config');
+    case 'xdg':
+      return platform === 'linux' ? xdg() : join(home, '.config');
+    case 'config':
+      if (platform === 'darwin') return join(home, 'Library', 'Application Support');
+      return platform === 'linux' ? xdg() : (set('APPDATA') ?? join(home, 'AppData', 'Roaming'));
+    case 'local':
+      return set('LOCALAPPDATA') ?? join(home, 'AppData', 'Local');
+    case 'claude':
+      return set('CLAUDE_CONFIG_DIR') ?? home;
+    case 'codex':
+      return set('CODEX_HOME') ?? join(home, '.codex');
+    case 'cline':
+      return set('CLINE_DIR') ?? join(home, '.cline');
+    case 'copilot':
+      return set('COPILOT_HOME') ?? join(home, '.copilot');
+    case 'kimi':
+      return set('KIMI_CODE_HOME') ?? join(home, '.kimi-code');
+    case 'grok':
+      return set('GROK_HOME') ?? join(home, '.grok');
+    default:
+      throw new Error(`the table of clients names no folder {${name}}`);
+  }
+}
+
+/** Entries of a folder whose names match, sorted. None if the folder cannot be read. */
+function matching(folder: string, part: string): string[] {
+  const [before = '', after = ''] = part.split('*');
+  try {
+    const names = readdirSync(folder).filter((name) => name.startsWith(before) && name.endsWith(after));
+    return names.sort().map((name) => join(folder, name));
+  } catch {
+    return [];
+  }
+}

@@ -1,0 +1,85 @@
+import { type Node, type ParseError, parseTree } from 'jsonc-parser';
+import { parse as parseToml, TomlError } from 'smol-toml';
+import { LineCounter, parseDocument } from 'yaml';
+import type { ClientPlace } from './found-server.js';
+
+export type Format = ClientPlace['format'];
+
+export const BYTE_ORDER_MARK = '\ufeff';
+
+/**
+ * The content of a client's file. An empty file has no content: `undefined`. Comments and trailing commas are accepted in
+ * JSON, too, since several clients accept them.
+ *
+ * Throws an `Error` whose message names a line and shows nothing of the file.
+ */
+export function parseFile(format: Format, text: string): unknown {
+  const content = text.startsWith(BYTE_ORDER_MARK) ? text.slice(1) : text;
+  if (content.trim() === '') return undefined;
+  switch (format) {
+    case 'json':
+    case 'jsonc':
+      return jsonValue(parseJsonTree(content));
+    case 'toml':
+      return tomlValue(content);
+    case 'yaml':
+      return yamlValue(content);
+  }
+}
+
+/** The tree of JSON with comments. Throws an `Error` whose message shows nothing of the text. */
+export function parseJsonTree(content: string): Node {
+  const errors: ParseError[] = [];
+  const tree = safely('JSON', () => parseTree(content, errors, { allowTrailingComma: true, disallowComments: false }));
+  const [error] = errors;
+  if (error !== undefined || tree === undefined) throw mistake('JSON', lineAt(content, error?.offset ?? 0));
+  return tree;
+}
+
+/** The value of a node. A member `__proto__` is a member like any other. */
+function jsonValue({ type, value, children = [] }: Node): unknown {
+  if (type === 'array') return children.map(jsonValue);
+  if (type !== 'object') return value;
+  return Object.fromEntries(
+    children.map(({ children: [key, member] = [] }) => [key?.value, member && jsonValue(member)]),
+  );
+}
+
+function tomlValue(content: string): unknown {
+  try {
+    return parseToml(content, { integersAsBigInt: 'asNeeded' });
+  } catch (error) {
+    throw mistake('TOML', error instanceof TomlError ? error.line : undefined);
+  }
+}
+
+function yamlValue(content: string): unknown {
+  const lineCounter = new LineCounter();
+  return safely('YAML', () => {
+    const document = parseDocument(content, { prettyErrors: false, logLevel: 'silent', lineCounter });
+    const [error] = document.errors;
+    if (error !== undefined) throw mistake('YAML', lineCounter.linePos(error.pos[0]).line);
+    return document.toJS({ maxAliasCount: 100 });
+  });
+}
+
+/** Parsers throw when a file is nested too deeply, with messages that may show what is in it. */
+function safely<T>(language: string, parse: () => T): T {
+  try {
+    return parse();
+  } catch (error) {
+    throw error instanceof MistakeInFile ? error : mistake(language, undefined);
+  }
+}
+
+class MistakeInFile extends Error {}
+
+function mistake(language: string, line: number | undefined): Error {
+  return new MistakeInFile(
+    `it is not valid ${language}${line === undefined ? '' : `: the mistake is in line ${line}`}`,
+  );
+}
+
+function lineAt(content: string, offset: number): number {
+  return content.slice(0, offset).split('\n').length;
+}
