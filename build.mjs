@@ -84,8 +84,11 @@ await build({
   external: (id) => id.startsWith('node:') || NOT_BUNDLED.test(id),
   resolve: {
     extensionAlias: { '.js': ['.ts', '.js'] },
-    // Its ES modules. For Node it offers CommonJS only, which a bundler cannot shake.
-    alias: { yaml: path('node_modules/yaml/browser/index.js') },
+    // Their ES modules. For Node they offer CommonJS only, which a bundler cannot shake.
+    alias: {
+      yaml: path('node_modules/yaml/browser/index.js'),
+      'jsonc-parser': path('node_modules/jsonc-parser/lib/esm/main.js'),
+    },
   },
   output: {
     dir: path('dist'),

@@ -1,6 +1,7 @@
 export const COMMANDS = [
   'serve',
   'check',
+  'doctor',
   'tools',
   'call',
   'status',
@@ -35,6 +36,7 @@ as supervised processes and offers their tools as one list.
 Usage:
   trunkline [serve]              serve an MCP client over stdin and stdout
   trunkline check [SERVER…]      start every server once and report problems
+  trunkline doctor [SERVER…]     find out why something does not work, and how to mend it
   trunkline tools [SERVER…]      list the tools of all servers
   trunkline call NAME [JSON]     call one tool and print its result
   trunkline status               show what is wrong with the running servers, and what to do
@@ -81,6 +83,24 @@ Examples:
   trunkline
   trunkline serve --config ~/servers.yaml -v --log-file ~/trunkline.log
   trunkline --http 7411`,
+
+  doctor: `Usage: trunkline doctor [SERVER…] [OPTIONS]
+
+Checks everything between your clients and your servers: Node, npm, folders and limits of this
+machine, the configuration with its variables, commands and packages, the entries of clients,
+and the processes of Trunkline. Then starts every server once, or asks the running hub, and
+runs what each client has registered as that client runs it. Each finding has a stable code,
+its evidence, and what to do. Changes nothing, unless --fix is given. Shows no secrets.
+
+--fix changes the modes of secret files, removes files that killed runs have left, ends their
+processes, and installs damaged packages again. Everything else is named as a command.
+
+Exit code 1 means that there is at least one finding of the level fail.
+
+Examples:
+  trunkline doctor
+  trunkline doctor github --no-start
+  trunkline doctor --json > report.json`,
 
   schema: `Usage: trunkline schema [--out FILE]
 
@@ -239,6 +259,13 @@ const ALL_OPTION = '      --all           with stop: every hub of yours, whateve
 const JSON_OPTION = '      --json          print the result as JSON';
 
 const OWN_OPTIONS: Partial<Readonly<Record<Command, readonly string[]>>> = {
+  doctor: [
+    JSON_OPTION,
+    '      --fix           mend what is safe to mend',
+    '      --no-start      start neither servers nor the commands of clients',
+    '      --offline       do not use the network',
+    '      --codes         list all codes and what they mean',
+  ],
   tools: [JSON_OPTION, ALONE_OPTION],
   call: [JSON_OPTION, ALONE_OPTION],
   status: [JSON_OPTION, '      --watch         show the status again when it changes'],

@@ -21,6 +21,10 @@ const OPTIONS = {
   follow: { type: 'boolean', short: 'f' },
   place: { type: 'string' },
   out: { type: 'string' },
+  fix: { type: 'boolean' },
+  'no-start': { type: 'boolean' },
+  offline: { type: 'boolean' },
+  codes: { type: 'boolean' },
   ...HTTP_OPTIONS,
   version: { type: 'boolean' },
   help: { type: 'boolean', short: 'h' },
@@ -35,6 +39,10 @@ const ONLY_FOR: Readonly<Partial<Record<keyof typeof OPTIONS, readonly string[]>
   all: ['stop', 'hub'],
   watch: ['status'],
   follow: ['logs'],
+  fix: ['doctor'],
+  'no-start': ['doctor'],
+  offline: ['doctor'],
+  codes: ['doctor'],
 };
 
 /** Runs the command of the command line, and ends the process. */
@@ -114,6 +122,13 @@ async function run(args: string[]): Promise<number> {
       if (isJson) throw (await usage()).notFor(command, '`--json`');
       const { check } = await import('./check.js');
       return await check(settings, rest);
+    }
+    case 'doctor': {
+      const { doctor } = await import('./doctor.js');
+      return await doctor(settings, {
+        ...{ servers: rest, isJson, isFixing: values.fix === true, isStartless: values['no-start'] === true },
+        ...{ isOffline: values.offline === true, isCodes: values.codes === true },
+      });
     }
     case 'tools': {
       const { tools } = await import('./tools.js');

@@ -26,13 +26,14 @@ export interface Once {
 
 /**
  * Starts the chosen servers for one command, runs `work` when each of them is ready or has failed, and stops them. Failed
- * servers are not restarted. With `isReview`, the first tools of a server are not approved automatically.
+ * servers are not restarted. With `isReview`, the first tools of a server are not approved automatically; with `isQuiet`, the
+ * warnings about the configuration are left to the caller.
  */
 export async function runOnce(
   settings: GlobalOptions,
   choose: (config: Config) => readonly ServerConfig[],
   work: (once: Once) => Promise<number>,
-  { isReview = false } = {},
+  { isReview = false, isQuiet = false } = {},
 ): Promise<number> {
   let outputFault: Error | undefined;
   guardOutput((error) => {
@@ -43,7 +44,7 @@ export async function runOnce(
   const isLogWanted = settings.verbosity > 0 || settings.logFile !== undefined;
   if (!isLogWanted) logger.level = 'fatal';
   const whole = await readConfig(settings);
-  for (const warning of whole.warnings) tell(warning);
+  for (const warning of isQuiet ? [] : whole.warnings) tell(warning);
   const config = { ...whole, servers: choose(whole).map(triedOnce) };
 
   const progressLine = new ProgressLine(process.stderr);

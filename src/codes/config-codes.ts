@@ -56,7 +56,7 @@ export const CONFIG_CODES = {
   'TL-VAR-UNSET': {
     level: 'fail',
     means: 'A variable that the configuration refers to is not set.',
-    remedy: 'Set it where Trunkline is started, or give it a default: `${NAME:-default}`.',
+    remedy: 'Set it where Trunkline is started, or give it a default with `:-` after its name.',
   },
   'TL-VAR-EMPTY': {
     level: 'warn',

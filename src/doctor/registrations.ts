@@ -1,0 +1,79 @@
+import { existsSync, realpathSync } from 'node:fs';
+import { basename, dirname, isAbsolute, join, win32 } from 'node:path';
+import type { FoundCommand, FoundServer } from '../clients/found-server.js';
+import { readJsonFile } from '../files/json-file.js';
+import { isRecord } from '../json/is-record.js';
+import type { Machine } from './machine.js';
+
+/** An entry of a client that runs Trunkline, or connects to one. */
+export interface Registration {
+  readonly server: FoundServer;
+  /** The file of Trunkline's program that the entry names; `undefined` for a name such as `npx`, and for an address. */
+  readonly program: string | undefined;
+  /** The version at that place; `undefined` if nothing tells it. */
+  readonly version: string | undefined;
+}
+
+/** The entries that are Trunkline, whatever their names are. */
+export function findRegistrations(servers: readonly FoundServer[], machine: Pick<Machine, 'program'>): Registration[] {
+  return servers.flatMap((server): Registration[] => {
+    const { run, name } = server;
+    if (run.kind === 'remote') {
+      const isOwn = name === 'trunkline' && isLoopback(run.url);
+      return isOwn ? [{ server, program: undefined, version: undefined }] : [];
+    }
+    const program = programIn(run, machine);
+    if (program !== undefined) return [{ server, program, version: versionAt(program) }];
+    return namesTrunkline(run) ? [{ server, program: undefined, version: undefined }] : [];
+  });
+}
+
+/** `Claude Code (user, as trunkline)`. */
+export function titleOf({ server: { place, name } }: Registration): string {
+  return `${place.title} (${place.scope}, as ${name})`;
+}
+
+/** The value of an option of Trunkline in the arguments of an entry. */
+export function optionIn({ args }: FoundCommand, long: string, short: string): string | undefined {
+  const at = args.findIndex((arg) => arg === long || arg === short);
+  return at >= 0 ? args[at + 1] : args.find((arg) => arg.startsWith(`${long}=`))?.slice(long.length + 1);
+}
+
+function programIn({ command, args }: FoundCommand, { program }: Pick<Machine, 'program'>): string | undefined {
+  return [command, ...args.slice(0, 4)].find((word) => {
+    if (!isAbsolutePath(word)) return false;
+    if (realPath(word) === program) return true;
+    // Also where nothing is any more: then the entry is broken.
+    return (
+      /[\\/]trunkline[^\\/]*[\\/](?:.*[\\/])?cli\.js$/i.test(word) || /[\\/]trunkline(?:\.cmd|\.exe)?$/i.test(word)
+    );
+  });
+}
+
+function namesTrunkline({ command, args }: FoundCommand): boolean {
+  const name = basename(command).replace(/\.(?:cmd|exe)$/i, '');
+  if (name === 'trunkline') return true;
+  if (!/^(?:npx|npm|pnpx|pnpm|bunx|yarn)$/.test(name)) return false;
+  return args.some((arg) => /^(?:--package=)?trunkline(?:@[\w.^~-]+)?$/.test(arg));
+}
+
+function versionAt(program: string): string | undefined {
+  for (let folder = dirname(realPath(program) ?? program); folder !== dirname(folder); folder = dirname(folder)) {
+    const manifest = readJsonFile(join(folder, 'package.json'));
+    if (isRecord(manifest) && manifest.name === 'trunkline') return String(manifest.version);
+  }
+  return undefined;
+}
+
+/** Also of a path of Windows in a test on another system. */
+export function isAbsolutePath(path: string): boolean {
+  return isAbsolute(path) || /^[a-z]:[\\/]/i.test(path) || (path.startsWith('\\\\') && win32.isAbsolute(path));
+}
+
+function realPath(path: string): string | undefined {
+  return existsSync(path) ? realpathSync(path) : undefined;
+}
+
+function isLoopback(url: string): boolean {
+  return /^https?:\/\/(?:localhost|127\.0\.0\.1|\[::1\])(?::\d+)?(?:\/|$)/i.test(url);
+}
