@@ -10,9 +10,9 @@ import { checkClients, checkDuplicates } from '../doctor/clients.js';
 import { checkCommands } from '../doctor/commands.js';
 import { type ConfigSource, checkBrokenConfig, checkConfig } from '../doctor/config-file.js';
 import { desktopPath, shellPath } from '../doctor/desktop-path.js';
-import { type Finding, finding } from '../doctor/finding.js';
+import type { Finding } from '../doctor/finding.js';
 import { checkFolders } from '../doctor/folders.js';
-import { checkHub } from '../doctor/hub.js';
+import { checkHub, checkHubFolder } from '../doctor/hub.js';
 import { checkLimits, readLimits } from '../doctor/limits.js';
 import type { Machine } from '../doctor/machine.js';
 import { checkNetwork } from '../doctor/network.js';
@@ -159,11 +159,7 @@ function processChecks({ machine, hub }: DoctorFacts, now: number): Check[] {
   ];
   if (hub === undefined) return checks;
   const { facts, faults, logFile } = hub;
-  if (faults.length > 0 && facts === undefined)
-    checks.push({
-      about: 'the folder of the hub',
-      run: () => [finding('TL-HUB-FOLDER', `no hub can run: ${faults.join(', and ')}`)],
-    });
+  if (facts === undefined) checks.push({ about: 'the folder of the hub', run: () => checkHubFolder(faults) });
   if (facts !== undefined) checks.push({ about: 'the hub', run: async () => await checkHub(facts, machine.version) });
   if (logFile !== undefined)
     checks.push({ about: 'the log of the hub', run: async () => await checkRecentFaults(logFile, now) });

@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { EXIT } from '../app/exit-codes.js';
 import type { FoundCommand } from '../clients/found-server.js';
@@ -87,7 +88,9 @@ async function checkClientStarts(facts: DoctorFacts): Promise<Finding[]> {
     const { run, isDisabled, variables } = registration.server;
     // What the client would put in place of a variable is not known here.
     const hasVariables = variables !== 'none' && JSON.stringify(run).includes('${');
-    if (isDisabled || run.kind !== 'command' || hasVariables) continue;
+    // That a program does not exist has been said.
+    const isGone = registration.program !== undefined && !existsSync(registration.program);
+    if (isDisabled || run.kind !== 'command' || hasVariables || isGone) continue;
     const { command, args, env, cwd } = run;
     const key = JSON.stringify([command, args, env, cwd]);
     const known = byRun.get(key) ?? { run, titles: [] };

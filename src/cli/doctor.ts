@@ -8,10 +8,10 @@ import type { FoundServers } from '../clients/found-server.js';
 import { thisSystem } from '../clients/this-system.js';
 import type { Config } from '../config/config.js';
 import { ConfigError } from '../config/config-error.js';
-import { type Finding, finding } from '../doctor/finding.js';
+import type { Finding } from '../doctor/finding.js';
 import type { Machine } from '../doctor/machine.js';
 import { findRegistrations } from '../doctor/registrations.js';
-import { errorMessage } from '../errors/error-text.js';
+import { repair } from '../doctor/repair.js';
 import { printable } from '../json/printable.js';
 import { networkVariables } from '../process/environment.js';
 import { VERSION } from '../version.js';
@@ -58,14 +58,14 @@ export async function doctor(settings: GlobalOptions, options: DoctorOptions): P
   const registrations = findRegistrations(clients.servers, machine);
   const hub = config instanceof ConfigError ? undefined : await openDoctorHub(config.file);
   const facts = { settings, machine, config, servers: chosen, clients, registrations, hub };
-  const findings: Finding[] = [];
+  const found: Finding[] = [];
   try {
-    findings.push(...(await checkMachine(facts)));
-    if (!options.isStartless) findings.push(...(await checkStarts(facts)));
+    found.push(...(await checkMachine(facts)));
+    if (!options.isStartless) found.push(...(await checkStarts(facts)));
   } finally {
     hub?.close();
   }
-  if (options.isFixing) await repair(findings);
+  const findings = options.isFixing ? await repair(found) : found;
   const clean = (text: string) => printable(withoutHome(secrets.redact(text), machine.home));
   return await report(findings, clean, { machine, isJson: options.isJson });
 }
@@ -97,21 +97,6 @@ async function readConfigOrError(settings: GlobalOptions): Promise<Config | Conf
 /** Values in the files of clients are secrets, too. */
 function secretsOfClient({ run }: FoundServers['servers'][number]) {
   return [run.kind === 'command' ? { env: run.env, args: run.args } : { env: run.headers, args: [run.url] }];
-}
-
-/** Applies what the findings offer, and adds what came of it. A finding that was mended is no problem any more. */
-async function repair(findings: Finding[]): Promise<void> {
-  for (const [at, found] of [...findings.entries()]) {
-    if (found.repair === undefined) continue;
-    try {
-      await found.repair.apply();
-      const { level: _, ...rest } = found;
-      findings[at] = { ...rest, level: 'ok', remedy: '' };
-      findings.push(finding('TL-FIX-DONE', `${found.code}: ${found.repair.done}`));
-    } catch (error) {
-      findings.push(finding('TL-FIX-FAILED', `${found.code} could not be mended`, { evidence: [errorMessage(error)] }));
-    }
-  }
 }
 
 async function report(

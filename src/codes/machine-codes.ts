@@ -18,7 +18,7 @@ export const MACHINE_CODES = {
     means: 'Trunkline runs on the Node inside of a desktop program, which has no npm.',
     remedy: 'Install Node, and register Trunkline with it. Servers with `package` need its npm.',
   },
-  'TL-NPM-OK': { level: 'ok', means: 'npm is there.', remedy: 'Nothing to do.' },
+  'TL-NPM-OK': { level: 'ok', means: 'Packages can be installed: npm is there.', remedy: 'Nothing to do.' },
   'TL-NPM-MISSING': {
     level: 'warn',
     means: 'No npm was found, so no package can be installed.',
@@ -26,7 +26,7 @@ export const MACHINE_CODES = {
   },
   'TL-NPM-UNREACHABLE': {
     level: 'warn',
-    means: 'npm does not reach its registry.',
+    means: 'The registry of npm is not reached.',
     remedy: 'Check the network, the proxy and the setting `registry` of npm: `npm ping`.',
   },
   'TL-PATH-SHELL-ONLY': {

@@ -148,9 +148,4 @@ export const SERVER_CODES = {
     means: 'Tools of the server wait for your approval, and are not offered.',
     remedy: 'Review them: `trunkline approve SERVER`.',
   },
-  'TL-SERVER-LINGERS': {
-    level: 'warn',
-    means: 'The server did not end when it was told to, so Trunkline killed it.',
-    remedy: 'Nothing to do, unless it loses data; then raise `stopGrace`.',
-  },
 } as const satisfies CodeTable;

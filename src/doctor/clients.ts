@@ -1,6 +1,7 @@
 import { existsSync } from 'node:fs';
 import { connect } from 'node:net';
 import type { FoundCommand, FoundServer, FoundServers } from '../clients/found-server.js';
+import { identityOf } from '../clients/identity.js';
 import type { ServerConfig } from '../config/config.js';
 import { type Finding, finding } from './finding.js';
 import type { Machine } from './machine.js';
@@ -119,7 +120,7 @@ export function checkDuplicates(
   return found.servers.flatMap((server) => {
     const { place, name, run, isDisabled } = server;
     if (isDisabled || run.kind === 'remote' || !clients.has(place.client)) return [];
-    const key = ours.get(identityOf(run.command, run.args));
+    const key = ours.get(identityOf(run));
     if (key === undefined) return [];
     const text = `${place.title} runs \`${name}\` itself, which is server \`${key}\` of Trunkline, too`;
     return [finding('TL-CLIENT-DUPLICATE', text, { evidence: [place.file], remedy: removalOf(server) })];
@@ -127,17 +128,12 @@ export function checkDuplicates(
 }
 
 function identityOfOurs({ child, package: used }: ServerConfig): string {
-  if (used !== undefined) return `package ${used.request.name}`;
-  return child === undefined ? '' : identityOf(child.command, child.args);
-}
-
-/** The package that is run, whatever its version is, or else the command line. */
-function identityOf(command: string, args: readonly string[]): string {
-  const words = /(?:^|[\\/])cmd(?:\.exe)?$/i.test(command) && args[0] === '/c' ? args.slice(1) : [command, ...args];
-  const [program = '', ...rest] = words;
-  if (!/(?:^|[\\/])(?:npx|bunx|pnpx)(?:\.cmd)?$/i.test(program)) return words.join('\n');
-  const name = rest.find((word) => !word.startsWith('-')) ?? '';
-  return `package ${name.replace(/(?!^)@[^/]*$/, '')}`;
+  if (child === undefined) return '';
+  const { command, args, env } = child;
+  if (used === undefined) return identityOf({ kind: 'command', command, args, env });
+  // The program of an installed package is the first argument.
+  const own = used.found === undefined ? args : args.slice(1);
+  return identityOf({ kind: 'command', command: 'npx', args: [used.request.name, ...own], env });
 }
 
 function removalOf({ place, name }: FoundServer): string {

@@ -36,9 +36,18 @@ function checkRunning({ state }: HubFacts, version: string): Finding[] {
   }
 }
 
+/** Says why no hub can run: `faults` are phrases. */
+export function checkHubFolder(faults: readonly string[]): Finding[] {
+  return faults.length === 0 ? [] : [finding('TL-HUB-FOLDER', `no hub can run: ${faults.join(', and ')}`)];
+}
+
 async function checkStale({ folder, state, isAlive }: HubFacts): Promise<Finding[]> {
   // Windows removes the pipe of a process that has ended.
-  const left = hubNumbers(folder).filter((number) => existsSync(hubFiles(folder, number).socket));
+  const left = hubNumbers(folder).filter((number) => {
+    const { socket, ended } = hubFiles(folder, number);
+    // A hub that was stopped leaves its socket, too, and says that it has ended.
+    return existsSync(socket) && !existsSync(ended);
+  });
   const isLatestAlive = state.kind !== 'not running';
   const stale: number[] = [];
   for (const number of left) {

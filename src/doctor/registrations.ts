@@ -1,6 +1,7 @@
 import { existsSync, realpathSync } from 'node:fs';
-import { basename, dirname, isAbsolute, join, win32 } from 'node:path';
+import { dirname, isAbsolute, join, win32 } from 'node:path';
 import type { FoundCommand, FoundServer } from '../clients/found-server.js';
+import { isOurselves } from '../clients/identity.js';
 import { readJsonFile } from '../files/json-file.js';
 import { isRecord } from '../json/is-record.js';
 import type { Machine } from './machine.js';
@@ -22,9 +23,9 @@ export function findRegistrations(servers: readonly FoundServer[], machine: Pick
       const isOwn = name === 'trunkline' && isLoopback(run.url);
       return isOwn ? [{ server, program: undefined, version: undefined }] : [];
     }
-    const program = programIn(run, machine);
-    if (program !== undefined) return [{ server, program, version: versionAt(program) }];
-    return namesTrunkline(run) ? [{ server, program: undefined, version: undefined }] : [];
+    if (!isOurselves(run, machine.program)) return [];
+    const program = programIn(run);
+    return [{ server, program, version: program === undefined ? undefined : versionAt(program) }];
   });
 }
 
@@ -39,22 +40,11 @@ export function optionIn({ args }: FoundCommand, long: string, short: string): s
   return at >= 0 ? args[at + 1] : args.find((arg) => arg.startsWith(`${long}=`))?.slice(long.length + 1);
 }
 
-function programIn({ command, args }: FoundCommand, { program }: Pick<Machine, 'program'>): string | undefined {
-  return [command, ...args.slice(0, 4)].find((word) => {
-    if (!isAbsolutePath(word)) return false;
-    if (realPath(word) === program) return true;
-    // Also where nothing is any more: then the entry is broken.
-    return (
-      /[\\/]trunkline[^\\/]*[\\/](?:.*[\\/])?cli\.js$/i.test(word) || /[\\/]trunkline(?:\.cmd|\.exe)?$/i.test(word)
-    );
-  });
-}
-
-function namesTrunkline({ command, args }: FoundCommand): boolean {
-  const name = basename(command).replace(/\.(?:cmd|exe)$/i, '');
-  if (name === 'trunkline') return true;
-  if (!/^(?:npx|npm|pnpx|pnpm|bunx|yarn)$/.test(name)) return false;
-  return args.some((arg) => /^(?:--package=)?trunkline(?:@[\w.^~-]+)?$/.test(arg));
+/** The file of the program itself, whether it exists or not. */
+function programIn({ command, args }: FoundCommand): string | undefined {
+  return [command, ...args].find(
+    (word) => isAbsolutePath(word) && /[\\/](?:cli\.js|trunkline(?:\.cmd|\.exe)?)$/i.test(word),
+  );
 }
 
 function versionAt(program: string): string | undefined {

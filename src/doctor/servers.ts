@@ -14,12 +14,22 @@ export interface ObservedServer {
 
 const MAX_LINES = 20;
 
+/** States of a running hub's server in which nothing is wrong, and in which no tool works. */
+const PENDING: Readonly<Partial<Record<ServerReport['state'], Code>>> = {
+  installing: 'TL-SERVER-INSTALLING',
+  starting: 'TL-SERVER-STARTING',
+  stopped: 'TL-SERVER-STOPPED',
+};
+
 /** How far a server gets, what it does wrong, and what is not listed of it. */
 export function checkServer(observed: ObservedServer): Finding[] {
   const failure = failureOf(observed);
   const remarks = remarksOn(observed.report);
   if (failure !== undefined) return [failure, ...remarks];
-  const { server, state, tools, protocolVersion } = observed.report;
+  const { server, state, tools, protocolVersion, advice } = observed.report;
+  const pending = PENDING[state];
+  if (pending !== undefined)
+    return [finding(pending, `server \`${server}\` is ${state}`, { remedy: advice || undefined }), ...remarks];
   const start = observed.readyAfterMs === undefined ? state : `ready after ${Math.round(observed.readyAfterMs)} ms`;
   const phases = protocolVersion === null ? [] : [`handshake ${protocolVersion}`];
   const text = [`server \`${server}\`: ${start}`, ...phases, `${tools.exposed.length} tools`].join(', ');
@@ -64,12 +74,13 @@ function remarksOn(report: ServerReport): Finding[] {
   const { server, dropped, tools, prompts, resources, resourceTemplates, approval, advice } = report;
   const found: Finding[] = [];
   const of = `server \`${server}\``;
-  const junk = dropped.junk ?? 0;
+  // The counters of a server that has ended are gone; its log is there.
+  const stray = report.log.filter((line) => line.startsWith('stdout ('));
+  const junk = Math.max(dropped.junk ?? 0, stray.length);
   if (junk > 0) {
-    const evidence = report.log.slice(-3);
-    found.push(
-      finding('TL-SERVER-STDOUT', `${of} wrote ${lines(junk)} to stdout that are no MCP message`, { evidence }),
-    );
+    const evidence = stray.slice(0, 3);
+    const text = `${of} wrote ${lines(junk)} to stdout that ${junk === 1 ? 'is' : 'are'} no MCP message`;
+    found.push(finding('TL-SERVER-STDOUT', text, { evidence }));
   }
   const quarantined = [tools, prompts, resources, resourceTemplates].flatMap((list) => list.quarantined);
   if (quarantined.length > 0) {
