@@ -1,5 +1,4 @@
 import { chmodSync } from 'node:fs';
-import { dirname } from 'node:path';
 import { findServers } from '../../src/clients/find-servers.js';
 import type { Config } from '../../src/config/config.js';
 import { ConfigError } from '../../src/config/config-error.js';
@@ -147,9 +146,4 @@ export function failed(
 ): Finding[] {
   const report = reportOf({ state: 'parked', lastFailure, cause: lines, log: lines, protocolVersion: null });
   return checkServer({ report, diagnosis: { reason: `it failed: ${lastFailure}`, hint: 'see its output' }, ...rest });
-}
-
-/** The folder of a file, for tests that change its mode. */
-export function folderOf(file: string): string {
-  return dirname(file);
 }
