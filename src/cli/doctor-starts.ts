@@ -43,12 +43,17 @@ async function observe(facts: DoctorFacts): Promise<Observed> {
 async function startOnce({ settings, config, servers }: DoctorFacts): Promise<Observed> {
   const startable = servers.filter(({ child }) => child !== undefined && child.missing === undefined);
   let observed: Observed = { servers: [], tools: [] };
+  const endedBy = new Map<string, string | undefined>();
   if (config instanceof ConfigError || startable.length === 0) return observed;
   const keys = new Set(startable.map(({ key }) => key));
   await runOnce(
     settings,
     (whole) => whole.servers.filter(({ key }) => keys.has(key)),
     async ({ config: once, composition, client, starts }) => {
+      // The servers are stopped after this.
+      composition.platform.events.subscribe('server.changed', ({ instance, snapshot: { state, lastExit } }) => {
+        if (state === 'stopped') endedBy.set(instance, lastExit?.signal ?? undefined);
+      });
       const { servers: reports } = reportStatus(composition.status());
       const detailed = reports.map(({ server }) => reportStatus(composition.status(), server).servers[0]);
       const known = detailed.filter((report) => report !== undefined);
@@ -63,7 +68,8 @@ async function startOnce({ settings, config, servers }: DoctorFacts): Promise<Ob
     },
     { isReview: true, isQuiet: true },
   );
-  return observed;
+  const ended = observed.servers.map((one) => ({ ...one, endedBy: endedBy.get(one.report.server) }));
+  return { ...observed, servers: ended };
 }
 
 function toolsIn(list: string | undefined, reports: readonly ServerReport[]): ListedTool[] {

@@ -148,4 +148,9 @@ export const SERVER_CODES = {
     means: 'Tools of the server wait for your approval, and are not offered.',
     remedy: 'Review them: `trunkline approve SERVER`.',
   },
+  'TL-SERVER-LINGERS': {
+    level: 'warn',
+    means: 'The server ended neither when its stdin was closed nor at SIGTERM, so it was killed.',
+    remedy: 'Nothing to do, unless it loses data that way; then tell its author.',
+  },
 } as const satisfies CodeTable;

@@ -8,6 +8,8 @@ export interface ObservedServer {
   readonly report: ServerReport;
   /** From spawn to ready, in milliseconds; absent for a server of a running hub. */
   readonly readyAfterMs?: number | undefined;
+  /** The signal that ended it, if it did not end by itself when it was told to. */
+  readonly endedBy?: string | undefined;
   /** What happened and what to do, if the start failed. */
   readonly diagnosis?: { readonly reason: string; readonly hint: string } | undefined;
 }
@@ -24,7 +26,7 @@ const PENDING: Readonly<Partial<Record<ServerReport['state'], Code>>> = {
 /** How far a server gets, what it does wrong, and what is not listed of it. */
 export function checkServer(observed: ObservedServer): Finding[] {
   const failure = failureOf(observed);
-  const remarks = remarksOn(observed.report);
+  const remarks = [...remarksOn(observed.report), ...remarksOnEnd(observed)];
   if (failure !== undefined) return [failure, ...remarks];
   const { server, state, tools, protocolVersion, advice } = observed.report;
   const pending = PENDING[state];
@@ -100,6 +102,12 @@ function remarksOn(report: ServerReport): Finding[] {
       }),
     );
   return found;
+}
+
+/** Many servers end only at SIGTERM, which loses nothing. */
+function remarksOnEnd({ report: { server }, endedBy }: ObservedServer): Finding[] {
+  if (endedBy !== 'SIGKILL') return [];
+  return [finding('TL-SERVER-LINGERS', `server \`${server}\` did not end by itself and was killed`)];
 }
 
 function lines(count: number): string {

@@ -70,6 +70,7 @@ const ROWS: readonly (readonly [what: string, code: Code, findings: () => readon
     'TL-SERVER-TRUNCATED',
     () => seen({ tools: { ...NOTHING, truncated: 'more than 3 pages' } }),
   ],
+  ['has to be killed', 'TL-SERVER-LINGERS', () => checkServer({ report: reportOf(), endedBy: 'SIGKILL' })],
   [
     'waits for approval',
     'TL-SERVER-APPROVAL',

@@ -65,6 +65,7 @@ describe('the doctor', () => {
       crash: { ...node('console.error("API key is required: " + process.env.A_KEY)'), env: { A_KEY: secret } },
       mute: { ...node('console.log("hello"); setInterval(() => {}, 1000)'), startTimeout: '1s' },
       gone: { command: 'no-such-program' },
+      stays: node(`process.on('SIGTERM', () => {}); setInterval(() => {}, 1000); import(${JSON.stringify(LAB)})`),
     });
     write('.config/Claude/claude_desktop_config.json', {
       mcpServers: {
@@ -76,10 +77,10 @@ describe('the doctor', () => {
     expect(codes).toEqual(
       expect.arrayContaining([
         ...['TL-NODE-OK', 'TL-SECRET-LITERAL', 'TL-COMMAND-NOT-FOUND', 'TL-CLIENT-COMMAND', 'TL-SERVER-SPAWN'],
-        ...['TL-SERVER-UNAUTHORIZED', 'TL-SERVER-SILENT', 'TL-SERVER-STDOUT'],
+        ...['TL-SERVER-UNAUTHORIZED', 'TL-SERVER-SILENT', 'TL-SERVER-STDOUT', 'TL-SERVER-LINGERS'],
       ]),
     );
-    expect(codes.filter((one) => one === 'TL-SERVER-OK')).toHaveLength(2);
+    expect(codes.filter((one) => one === 'TL-SERVER-OK')).toHaveLength(3);
     expect(counts.fail).toBe(5);
     expect(stdout).not.toContain(secret);
     expect(stdout).not.toContain(place.folder);
