@@ -21,7 +21,7 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   timing: [],
   jsonrpc: ['json'],
   mcp: ['json', 'jsonrpc'],
-  errors: ['jsonrpc', 'observe/events'],
+  errors: ['jsonrpc', 'codes', 'observe/events'],
   // The event bus knows the shapes of messages and of supervision, so that everybody may publish.
   'observe/events': ['json', 'supervision'],
   // The stable codes of findings and failures, as data.

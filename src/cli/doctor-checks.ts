@@ -77,7 +77,7 @@ function machineChecks({ machine, config, servers }: DoctorFacts): Check[] {
 function npmFacts(machine: Machine, isNeeded: boolean) {
   const file = npmOf(machine);
   const ping = async () => {
-    const options = ['--loglevel=error', '--no-update-notifier', '--fetch-retries=0', '--fetch-timeout=3000'];
+    const options = ['--loglevel=error', '--no-update-notifier', '--fetch-retries=0', '--fetch-timeout=2500'];
     const { code, lines } = await runNpm({
       npm: file ?? '',
       nodePath: machine.node.path,
@@ -96,7 +96,7 @@ function npmFacts(machine: Machine, isNeeded: boolean) {
 }
 
 /** Leaves time to end npm within the limit of a check. */
-const PING_WITHIN_MS = 3_000;
+const PING_WITHIN_MS = 2_500;
 
 function brokenConfig(error: ConfigError): Check {
   return { about: 'the configuration', run: () => checkBrokenConfig(error) };

@@ -21,6 +21,8 @@ import { listAllTools } from './tools.js';
 
 /** Starts the servers, or asks the running hub about them; then runs what the clients would run. */
 export async function checkStarts(facts: DoctorFacts): Promise<readonly Finding[]> {
+  // Its servers run all the same, and must not run twice.
+  if (facts.hub?.state === 'silent') return [];
   const observed = await observe(facts);
   const onServers = observed.servers.flatMap(checkServer);
   return [...onServers, ...checkTools(observed.tools), ...(await checkClientStarts(facts))];
@@ -33,7 +35,7 @@ interface Observed {
 
 async function observe(facts: DoctorFacts): Promise<Observed> {
   const { hub, servers } = facts;
-  const reports = hub?.isRunning ? await hub.servers() : undefined;
+  const reports = await hub?.servers();
   if (reports === undefined) return await startOnce(facts);
   const chosen = reports.filter(({ server }) => servers.some(({ key }) => key === server));
   return { servers: chosen.map((report) => ({ report })), tools: toolsIn(await hub?.tools(), chosen) };
@@ -57,7 +59,8 @@ async function startOnce({ settings, config, servers }: DoctorFacts): Promise<Ob
       const { servers: reports } = reportStatus(composition.status());
       const detailed = reports.map(({ server }) => reportStatus(composition.status(), server).servers[0]);
       const known = detailed.filter((report) => report !== undefined);
-      const list = await listAllTools(client);
+      // The servers that list nothing have findings of their own.
+      const list = await listAllTools(client).catch(() => undefined);
       const all = known.map((report): ObservedServer => {
         const server = once.servers.find(({ key }) => key === report.server) as ServerConfig;
         const diagnosis = diagnose(once.file, server, report) ?? diagnoseTools(report);
@@ -120,7 +123,7 @@ const ROOT = process.platform === 'win32' ? 'C:\\' : '/';
 
 /** The command may attach to the hub that runs. It must not start one, which would outlive the doctor. */
 function sharesHub(run: FoundCommand, { hub, config }: DoctorFacts): boolean {
-  if (hub?.isRunning !== true || config instanceof ConfigError) return false;
+  if (hub?.state !== 'running' || config instanceof ConfigError) return false;
   const named = optionIn(run, '--config', '-c') ?? run.env.TRUNKLINE_CONFIG;
   return named !== undefined && resolve(ROOT, named) === config.file;
 }

@@ -22,7 +22,7 @@ export function findingsText(findings: readonly ReportedFinding[], isColored: bo
 
 function findingText({ level, code, sentence, evidence, remedy }: ReportedFinding, isColored: boolean): string {
   const word = level.padEnd(4);
-  const head = `${isColored ? styleText(STYLES[level], word) : word}  ${code}  ${sentence}`;
+  const head = `${isColored ? styleText(STYLES[level], word, { validateStream: false }) : word}  ${code}  ${sentence}`;
   const below = evidence.slice(0, MAX_LINES).flatMap((each) => each.split('\n').map((line) => `${INDENT}| ${line}`));
   return [head, ...below, ...(remedy === '' ? [] : [`${INDENT}${remedy}`])].join('\n');
 }

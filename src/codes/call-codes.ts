@@ -57,4 +57,9 @@ export const CALL_CODES = {
     means: 'The process that clients share ended during the call.',
     remedy: 'Check whether the call took effect before you repeat it. `trunkline logs` says why it ended.',
   },
+  'TL-CALL-INTERNAL': {
+    level: 'fail',
+    means: 'Trunkline failed at the request because of a bug of its own.',
+    remedy: 'Check whether the call took effect, and report the bug with the log: `trunkline logs`.',
+  },
 } as const satisfies CodeTable;

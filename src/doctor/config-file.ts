@@ -45,9 +45,13 @@ export function checkConfig(config: Config, source: ConfigSource, machine: Machi
   }
   if (servers.length === 0)
     found.push(finding('TL-CONFIG-EMPTY', 'the configuration has no servers', { evidence: [file] }));
-  const ok = finding('TL-CONFIG-OK', `the configuration comes from ${source} and has ${servers.length} servers`, {
-    evidence: [file],
-  });
+  const ok = finding(
+    'TL-CONFIG-OK',
+    `the configuration comes from ${source} and has ${servers.length === 1 ? '1 server' : `${servers.length} servers`}`,
+    {
+      evidence: [file],
+    },
+  );
   return found.some(({ level }) => level === 'fail') ? found : [ok, ...found];
 }
 
