@@ -126,7 +126,7 @@ export const SERVER_CODES = {
   'TL-SERVER-QUARANTINED': {
     level: 'warn',
     means: 'Entries of the server are not listed, because they are malformed or their names are taken.',
-    remedy: 'See the evidence. Two servers with `prefix: ""` must not have the same names.',
+    remedy: 'Read the reasons in the evidence. If a name is taken, deny the entry at one of the two servers.',
   },
   'TL-SERVER-HIDDEN-TEXT': {
     level: 'warn',

@@ -4,7 +4,7 @@ import { parseJson } from '../json/parse-json.js';
 import { systemClock } from '../observe/system-clock.js';
 import { endGroup } from '../process/end-group.js';
 import { spawnChild } from '../process/spawn-child.js';
-import { type Finding, finding } from './finding.js';
+import { counted, type Finding, finding } from './finding.js';
 import { type Machine, variableOf } from './machine.js';
 
 /** How the command of a client went that was run as the client runs it. */
@@ -160,7 +160,7 @@ export function checkClientStart(start: ClientStart, titles: readonly string[], 
   }
   const seconds = (start.afterMs / 1_000).toFixed(1);
   const tools = start.tools.filter((name) => !name.startsWith('trunkline__'));
-  const text = `started as ${who} does it, Trunkline listed ${tools.length} tools after ${seconds} s`;
+  const text = `started as ${who} does it, Trunkline listed ${counted(tools.length, 'tool')} after ${seconds} s`;
   if (start.afterMs > SLOW_MS) found.push(finding('TL-START-SLOW', text));
   if (tools.length === 0 && servers > 0)
     found.push(finding('TL-START-EMPTY', text, { evidence: start.output.slice(-5) }));

@@ -4,7 +4,7 @@ import type { Code } from '../codes/codes.js';
 import type { Config } from '../config/config.js';
 import { type ConfigError, type ConfigErrorCode, formatProblem } from '../config/config-error.js';
 import { candidateFiles } from '../config/find-config.js';
-import { type Finding, finding } from './finding.js';
+import { counted, type Finding, finding } from './finding.js';
 import type { Machine } from './machine.js';
 
 const CODE_OF_ERROR: Readonly<Record<ConfigErrorCode, Code>> = {
@@ -47,7 +47,7 @@ export function checkConfig(config: Config, source: ConfigSource, machine: Machi
     found.push(finding('TL-CONFIG-EMPTY', 'the configuration has no servers', { evidence: [file] }));
   const ok = finding(
     'TL-CONFIG-OK',
-    `the configuration comes from ${source} and has ${servers.length === 1 ? '1 server' : `${servers.length} servers`}`,
+    `the configuration comes from ${source} and has ${counted(servers.length, 'server')}`,
     {
       evidence: [file],
     },

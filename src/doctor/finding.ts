@@ -40,6 +40,11 @@ export function finding(code: Code, sentence: string, { evidence = [], remedy, r
   };
 }
 
+/** `1 tool`, `2 tools`. */
+export function counted(count: number, noun: string): string {
+  return `${count} ${noun}${count === 1 ? '' : 's'}`;
+}
+
 /** `files`, or `files and 2 more`. */
 export function someOf(names: readonly string[], max = 5): string {
   const shown = names.slice(0, max).join(', ');

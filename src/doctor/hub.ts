@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { hubFiles, hubNumbers, latestHub } from '../hub/place.js';
-import { type Finding, finding } from './finding.js';
+import { counted, type Finding, finding } from './finding.js';
 
 /** What answers at the place of the hub of a configuration. */
 export interface HubFacts {
@@ -23,7 +23,7 @@ export async function checkHub(facts: HubFacts, version: string): Promise<Findin
 function checkRunning({ state }: HubFacts, version: string): Finding[] {
   switch (state.kind) {
     case 'running': {
-      const text = `hub ${state.pid} serves ${state.clients === 1 ? '1 client' : `${state.clients} clients`}`;
+      const text = `hub ${state.pid} serves ${counted(state.clients, 'client')}`;
       if (state.version === version) return [finding('TL-HUB-OK', text)];
       return [finding('TL-HUB-VERSION', `${text} with version ${state.version}; this is ${version}`)];
     }
@@ -60,6 +60,6 @@ async function checkStale({ folder, state, isAlive }: HubFacts): Promise<Finding
   const apply = async () => {
     for (const socket of sockets) await rm(socket, { force: true });
   };
-  const repair = { done: `removed ${sockets.length} sockets of hubs that have ended`, apply };
+  const repair = { done: `removed ${counted(sockets.length, 'socket')} of hubs that have ended`, apply };
   return [finding('TL-HUB-STALE', 'a hub was killed and has left its socket', { evidence: sockets, repair })];
 }

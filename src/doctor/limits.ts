@@ -1,5 +1,5 @@
 import { readFile } from 'node:fs/promises';
-import { type Finding, finding } from './finding.js';
+import { counted, type Finding, finding } from './finding.js';
 
 /** What the system lets the processes of this user have. `undefined` if it is not limited, or not known. */
 export interface Limits {
@@ -23,7 +23,9 @@ export function checkLimits({ openFiles, processes, watches }: Limits, servers: 
   const found: Finding[] = [];
   const files = servers * FILES_OF_SERVER + OWN_FILES;
   if (openFiles !== undefined && openFiles < files)
-    found.push(finding('TL-LIMIT-FILES', `${openFiles} open files are allowed; ${servers} servers may need ${files}`));
+    found.push(
+      finding('TL-LIMIT-FILES', `${openFiles} open files are allowed; ${counted(servers, 'server')} may need ${files}`),
+    );
   const needed = servers * PROCESSES_OF_SERVER + OTHER_PROCESSES;
   if (processes !== undefined && processes < needed)
     found.push(finding('TL-LIMIT-PROCESSES', `${processes} processes are allowed; ${needed} may be needed`));

@@ -24,7 +24,7 @@ async function checkRun({ file, run }: FoundRun, sweep: () => Promise<void>): Pr
     return [finding('TL-RUN-STALE', text, { evidence: [file], repair })];
   }
   const evidence = [`pids ${[...pids].join(', ')}`, file];
-  const repair = { done: `ended ${pids.size} processes that were left behind`, apply: sweep };
-  const text = `${pids.size} processes of the killed Trunkline ${run.gateway.pid} still run`;
+  const repair = { done: `ended what was left behind`, apply: sweep };
+  const text = `processes of the killed Trunkline ${run.gateway.pid} still run`;
   return [finding('TL-RUN-ORPHANS', text, { evidence, repair })];
 }

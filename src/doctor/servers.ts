@@ -1,6 +1,6 @@
 import type { Code } from '../codes/codes.js';
 import type { ListReport, ServerReport } from '../gateway/status/status-report.js';
-import { type Finding, finding, someOf } from './finding.js';
+import { counted, type Finding, finding, someOf } from './finding.js';
 import { causeIn } from './server-causes.js';
 
 /** What is known of a server that was started for the doctor, or that the running hub has. */
@@ -34,7 +34,7 @@ export function checkServer(observed: ObservedServer): Finding[] {
     return [finding(pending, `server \`${server}\` is ${state}`, { remedy: advice || undefined }), ...remarks];
   const start = observed.readyAfterMs === undefined ? state : `ready after ${Math.round(observed.readyAfterMs)} ms`;
   const phases = protocolVersion === null ? [] : [`handshake ${protocolVersion}`];
-  const text = [`server \`${server}\`: ${start}`, ...phases, `${tools.exposed.length} tools`].join(', ');
+  const text = [`server \`${server}\`: ${start}`, ...phases, counted(tools.exposed.length, 'tool')].join(', ');
   return [finding('TL-SERVER-OK', text), ...remarks];
 }
 
@@ -81,13 +81,15 @@ function remarksOn(report: ServerReport): Finding[] {
   const junk = Math.max(dropped.junk ?? 0, stray.length);
   if (junk > 0) {
     const evidence = stray.slice(0, 3);
-    const text = `${of} wrote ${lines(junk)} to stdout that ${junk === 1 ? 'is' : 'are'} no MCP message`;
+    const text = `${of} wrote ${counted(junk, 'line')} to stdout that ${junk === 1 ? 'is' : 'are'} no MCP message`;
     found.push(finding('TL-SERVER-STDOUT', text, { evidence }));
   }
   const quarantined = [tools, prompts, resources, resourceTemplates].flatMap((list) => list.quarantined);
   if (quarantined.length > 0) {
     const evidence = quarantined.slice(0, 3).map(({ name, reason }) => `${name}: ${reason}`);
-    found.push(finding('TL-SERVER-QUARANTINED', `${quarantined.length} entries of ${of} are not listed`, { evidence }));
+    found.push(
+      finding('TL-SERVER-QUARANTINED', `entries of ${of} are not listed: ${quarantined.length}`, { evidence }),
+    );
   }
   if (tools.hiding.length > 0)
     found.push(finding('TL-SERVER-HIDDEN-TEXT', `tools of ${of} hide text: ${someOf(tools.hiding)}`));
@@ -97,7 +99,7 @@ function remarksOn(report: ServerReport): Finding[] {
   const waiting = /(\d+) of its tools waits? for approval/.exec(advice)?.[1];
   if (approval !== null && waiting !== undefined)
     found.push(
-      finding('TL-SERVER-APPROVAL', `${waiting} tools of ${of} wait for approval`, {
+      finding('TL-SERVER-APPROVAL', `tools of ${of} wait for approval: ${waiting}`, {
         remedy: `trunkline approve ${server}`,
       }),
     );
@@ -108,10 +110,6 @@ function remarksOn(report: ServerReport): Finding[] {
 function remarksOnEnd({ report: { server }, endedBy }: ObservedServer): Finding[] {
   if (endedBy !== 'SIGKILL') return [];
   return [finding('TL-SERVER-LINGERS', `server \`${server}\` did not end by itself and was killed`)];
-}
-
-function lines(count: number): string {
-  return count === 1 ? '1 line' : `${count} lines`;
 }
 
 function sentence(phrase: string): string {

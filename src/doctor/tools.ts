@@ -1,4 +1,4 @@
-import { type Finding, finding, someOf } from './finding.js';
+import { counted, type Finding, finding, someOf } from './finding.js';
 
 /** A tool as clients see it. */
 export interface ListedTool {
@@ -25,7 +25,7 @@ export function checkTools(tools: readonly ListedTool[]): Finding[] {
   const found: Finding[] = [];
   const long = tools.filter(({ name }) => name.length > LONGEST_NAME).map(({ name }) => name);
   if (long.length > 0) {
-    const text = `${long.length} tools have names of more than ${LONGEST_NAME} characters`;
+    const text = `${counted(long.length, 'tool')} with names of more than ${LONGEST_NAME} characters`;
     found.push(finding('TL-NAMES-LONG', text, { evidence: [someOf(long)] }));
   }
   const count = COUNTS.findLast((limit) => tools.length > limit);
@@ -43,7 +43,7 @@ export function checkTools(tools: readonly ListedTool[]): Finding[] {
   const wordy = tools.filter(({ descriptionBytes }) => descriptionBytes > MAX_DESCRIPTION_BYTES);
   if (wordy.length > 0) {
     const evidence = [someOf(wordy.map(({ name }) => name))];
-    const text = `${wordy.length} tools have descriptions of more than 2 KB`;
+    const text = `${counted(wordy.length, 'tool')} with descriptions of more than 2 KB`;
     found.push(finding('TL-SERVER-LONG-TEXT', text, { evidence }));
   }
   return found;

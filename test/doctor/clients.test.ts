@@ -156,7 +156,7 @@ describe('the command of a client', () => {
     expect(checkClientStart(started, ['Cursor'], 1)).toMatchObject([
       {
         code: 'TL-START-OK',
-        sentence: expect.stringMatching(/^started as Cursor does it, Trunkline listed 1 tools after/),
+        sentence: expect.stringMatching(/^started as Cursor does it, Trunkline listed 1 tool after/),
       },
     ]);
   });

@@ -143,13 +143,13 @@ const ROWS: readonly Row[] = [
       return checkPackages(servers, { places: home.places, remarksOn: () => [], install: async () => {} });
     },
   ],
-  ['long names', 'TL-NAMES-LONG', /1 tools have names/, () => checkTools(tools(1, 100, { name: 'x'.repeat(49) }))],
+  ['long names', 'TL-NAMES-LONG', /^1 tool with names/, () => checkTools(tools(1, 100, { name: 'x'.repeat(49) }))],
   ['many tools', 'TL-TOOLS-MANY', /81 tools are listed; some clients accept 80/, () => checkTools(tools(81))],
   ['a heavy list', 'TL-TOOLS-HEAVY', /about 25000 tokens/, () => checkTools(tools(10, 10_000))],
   [
     'long descriptions',
     'TL-SERVER-LONG-TEXT',
-    /1 tools have desc/,
+    /^1 tool with desc/,
     () => checkTools(tools(1, 100, { descriptionBytes: 3_000 })),
   ],
 ];
