@@ -37,6 +37,11 @@ export function approvalPlaces(purpose: ApprovalPlaces['purpose']): ApprovalPlac
   return { approvalsFolder: inDataFolder('approvals'), withheldFolder: inDataFolder('withheld'), purpose };
 }
 
+/** File that lists the changes of clients' files, for `trunkline undo`. */
+export function clientChangesFile(): string {
+  return inDataFolder('client-changes.json');
+}
+
 /** Folder of cached checked configurations. */
 export function checkedFolder(): string {
   return inDataFolder('checked');

@@ -14,6 +14,9 @@ export const COMMANDS = [
   'install',
   'update',
   'outdated',
+  'connect',
+  'disconnect',
+  'undo',
   'schema',
   'token',
 ] as const;
@@ -49,6 +52,9 @@ Usage:
   trunkline install [SERVER…]    install missing packages
   trunkline update [NAME]        update packages and report which tools change
   trunkline outdated             list installed, accepted and newest versions of packages
+  trunkline connect CLIENT…      register Trunkline with MCP clients on this machine
+  trunkline disconnect CLIENT…   remove Trunkline from clients
+  trunkline undo [CLIENT…]       take back the last change of clients' files
   trunkline schema               print the JSON Schema of the configuration
   trunkline token                print the token for HTTP clients
   trunkline help [COMMAND]       show help for a command
@@ -162,6 +168,35 @@ next to the configuration or in Trunkline's own store.
 Example:
   trunkline outdated`,
 
+  connect: `Usage: trunkline connect CLIENT…|--all [OPTIONS]
+
+Registers Trunkline with clients, for all projects: adds an entry \`trunkline\` to the file in
+which a client keeps its servers, and changes nothing else in it. With --config, clients use
+that configuration. Makes a backup beside the file. The client's other servers stay. Without a
+name, says which clients are installed. Restart a client afterwards.
+
+Examples:
+  trunkline connect claude-desktop cursor
+  trunkline connect --all --dry-run
+  trunkline connect codex --config ~/servers.yaml`,
+
+  disconnect: `Usage: trunkline disconnect CLIENT…|--all [OPTIONS]
+
+Removes Trunkline from clients. Makes a backup beside each file.
+
+Example:
+  trunkline disconnect cursor`,
+
+  undo: `Usage: trunkline undo [CLIENT…|--all] [OPTIONS]
+
+Takes back what the last \`connect\` or \`disconnect\` has changed, or the last one for each of the
+named clients. A file that nobody has changed since becomes byte for byte what it was; in
+every other file only Trunkline's entry changes.
+
+Examples:
+  trunkline undo
+  trunkline undo cursor`,
+
   check: `Usage: trunkline check [SERVER…] [OPTIONS]
 
 Checks the configuration and starts every server, or the named servers, once. Shows the
@@ -258,6 +293,9 @@ const ALONE_OPTION = '      --alone         start servers for this command, also
 const ALL_OPTION = '      --all           with stop: every hub of yours, whatever its configuration';
 const JSON_OPTION = '      --json          print the result as JSON';
 
+const EVERY_CLIENT = '      --all           every client';
+const DRY_RUN = '      --dry-run       show what would change, and change nothing';
+
 const OWN_OPTIONS: Partial<Readonly<Record<Command, readonly string[]>>> = {
   doctor: [
     JSON_OPTION,
@@ -273,6 +311,9 @@ const OWN_OPTIONS: Partial<Readonly<Record<Command, readonly string[]>>> = {
   logs: ['  -f, --follow        go on with what is logged from now on'],
   stop: [ALL_OPTION],
   hub: ['      --json          with status: print it as JSON', ALL_OPTION],
+  connect: [EVERY_CLIENT, DRY_RUN, JSON_OPTION],
+  disconnect: [EVERY_CLIENT, DRY_RUN],
+  undo: [EVERY_CLIENT],
   schema: ['      --out FILE      write the schema to this file'],
   approve: ['  -y, --yes           approve without asking'],
 };

@@ -25,6 +25,7 @@ const OPTIONS = {
   'no-start': { type: 'boolean' },
   offline: { type: 'boolean' },
   codes: { type: 'boolean' },
+  'dry-run': { type: 'boolean' },
   ...HTTP_OPTIONS,
   version: { type: 'boolean' },
   help: { type: 'boolean', short: 'h' },
@@ -36,7 +37,8 @@ const ONLY_FOR: Readonly<Partial<Record<keyof typeof OPTIONS, readonly string[]>
   out: ['schema'],
   'no-hub': ['serve'],
   alone: ['call', 'tools'],
-  all: ['stop', 'hub'],
+  all: ['stop', 'hub', 'connect', 'disconnect', 'undo'],
+  'dry-run': ['connect', 'disconnect'],
   watch: ['status'],
   follow: ['logs'],
   fix: ['doctor'],
@@ -164,6 +166,15 @@ async function run(args: string[]): Promise<number> {
       if (isJson) throw (await usage()).notFor(command, '`--json`');
       const { outdated } = await import('./outdated.js');
       return await outdated(settings);
+    }
+    case 'connect':
+    case 'disconnect':
+    case 'undo': {
+      if (isJson && command !== 'connect') throw (await usage()).notFor(command, '`--json`');
+      const clients = await import('./connect.js');
+      const chosen = { clients: rest, isAll: values.all === true, isDryRun: values['dry-run'] === true, isJson };
+      if (command === 'connect') return await clients.connect(settings, chosen);
+      return command === 'undo' ? await clients.undo(chosen) : await clients.disconnect(chosen);
     }
     case 'schema': {
       if (rest.length > 0) throw (await usage()).notFor(command, 'arguments');

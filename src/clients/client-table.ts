@@ -29,8 +29,10 @@ export interface Client {
   readonly signs?: readonly string[];
   /** Whether the client documents that the user creates the file, so that no other sign of it is needed. */
   readonly isCreatedByUsers?: boolean;
-  /** The client's own program, which can change the file while the client runs. */
-  readonly program?: 'claude' | 'codex' | 'gemini' | 'code';
+  /** Whether a file with servers alone would be no valid file of the client. */
+  readonly needsFile?: boolean;
+  /** The client's own program that changes the file: a running Claude Code writes its file anew all the time. */
+  readonly program?: 'claude' | 'codex';
 }
 
 export type Shape = 'plain' | 'claude-code' | 'vscode' | 'codex' | 'gemini' | 'zed' | 'cline' | NotPlain;
@@ -65,6 +67,7 @@ export const CLIENTS: readonly Client[] = [
         '{config}/Claude/claude_desktop_config.json',
       ],
     },
+    signs: ['{local}/Packages/Claude_*'],
     isCreatedByUsers: true,
   },
   {
@@ -94,7 +97,6 @@ export const CLIENTS: readonly Client[] = [
     user: ['{config}/Code/User/mcp.json'],
     alsoRead: ['{config}/Code/User/profiles/*/mcp.json'],
     project: ['.vscode/mcp.json'],
-    program: 'code',
   },
   {
     ...VS_CODE,
@@ -137,7 +139,6 @@ export const CLIENTS: readonly Client[] = [
     variables: 'gemini',
     user: ['{home}/.gemini/settings.json'],
     project: ['.gemini/settings.json'],
-    program: 'gemini',
   },
   {
     ...JSON_SERVERS,
@@ -223,6 +224,7 @@ export const CLIENTS: readonly Client[] = [
     format: 'yaml',
     path: ['extensions'],
     shape: 'goose',
+    needsFile: true,
     variables: 'claude-code',
     user: {
       darwin: ['{xdg}/goose/config.yaml'],
@@ -253,6 +255,7 @@ export const CLIENTS: readonly Client[] = [
     path: SERVERS,
     isList: true,
     shape: 'continue',
+    needsFile: true,
     variables: 'none',
     user: ['{home}/.continue/config.yaml'],
   },

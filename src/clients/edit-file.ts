@@ -5,6 +5,7 @@ import { insertToml, removeToml } from './edit-toml.js';
 import { insertYaml, removeYaml } from './edit-yaml.js';
 import type { ClientPlace, EditedPlace, Entry } from './found-server.js';
 import { BYTE_ORDER_MARK, type Format, parseFile } from './parse-file.js';
+import { Refusal } from './refusal.js';
 
 interface Editor {
   /** Adds an entry, or replaces the one of this name. */
@@ -25,7 +26,7 @@ const EDITORS: Readonly<Record<Format, Editor>> = {
  * Adds an entry to the text of a client's file, or replaces the entry of this name. Every other character stays: comments,
  * order, indentation, line ends, a byte order mark, a missing line end at the end.
  *
- * Throws an `Error` if the text does not parse, or if it is written in a way that cannot be edited.
+ * Throws a `Refusal` if the text does not parse, or if it is written in a way that cannot be edited.
  */
 export function withEntry(text: string, place: ClientPlace, name: string, entry: Entry): string {
   return edited(text, place, (content, data) => {
@@ -37,19 +38,22 @@ export function withEntry(text: string, place: ClientPlace, name: string, entry:
 /** Removes an entry; returns the same text if there is none. What is not a part of the entry stays, also an empty parent. */
 export function withoutEntry(text: string, place: ClientPlace, name: string): string {
   return edited(text, place, (content, data) => {
-    if (!hasEntry(data, place, name)) return { content, expected: data };
+    if (entryIn(content, place, name) === undefined) return { content, expected: data };
     const expected = changed(data, place.path, (servers) => take(servers, place, name));
     return { content: EDITORS[place.format].remove(content, place, name), expected };
   });
 }
 
-/** The entry of this name as the file has it. */
+/** The entry of this name as the file has it; empty if it is no object, and `undefined` if there is none. */
 export function entryIn(text: string, place: ClientPlace, name: string): Entry | undefined {
   const servers = serversAt(parseFile(place.format, text), place.path);
-  const entry = Array.isArray(servers)
-    ? servers.find((each: unknown) => isRecord(each) && each.name === name)
-    : isRecord(servers) && Object.hasOwn(servers, name) && servers[name];
-  return isRecord(entry) ? entry : undefined;
+  if (Array.isArray(servers)) {
+    const found: unknown = servers.find((each: unknown) => isRecord(each) && each.name === name);
+    return isRecord(found) ? found : undefined;
+  }
+  if (!isRecord(servers) || !Object.hasOwn(servers, name)) return undefined;
+  const entry = servers[name];
+  return isRecord(entry) ? entry : {};
 }
 
 type Edit = (content: string, data: unknown) => { content: string; expected: unknown };
@@ -59,7 +63,7 @@ function edited(text: string, { format, path }: ClientPlace, edit: Edit): string
   const mark = text.startsWith(BYTE_ORDER_MARK) ? BYTE_ORDER_MARK : '';
   const { content, expected } = edit(text.slice(mark.length), parseFile(format, text));
   if (!isDeepStrictEqual(comparable(parsedOr(format, content), path), comparable(expected, path))) {
-    throw new Error('it is written in a way that Trunkline cannot edit without changing more than its entry');
+    throw new Refusal('it is written in a way that Trunkline cannot edit without changing more than its entry');
   }
   return mark + content;
 }
@@ -89,12 +93,6 @@ function plain(value: unknown): unknown {
   if (value === undefined || value === null) return null;
   if (typeof value !== 'object' || value instanceof Date) return value;
   return Object.fromEntries(Object.entries(value).map(([name, each]) => [name, plain(each)]));
-}
-
-function hasEntry(data: unknown, { path }: ClientPlace, name: string): boolean {
-  const servers = serversAt(data, path);
-  if (Array.isArray(servers)) return servers.some((each: unknown) => isRecord(each) && each.name === name);
-  return isRecord(servers) && Object.hasOwn(servers, name);
 }
 
 function serversAt(data: unknown, path: readonly string[]): unknown {
@@ -131,6 +129,6 @@ function take(servers: unknown, { isList }: ClientPlace, name: string): unknown 
   return Object.fromEntries(Object.entries(servers ?? {}).filter(([each]) => each !== name));
 }
 
-function notAnObject(): Error {
-  return new Error('what should hold the servers is something else there');
+function notAnObject(): Refusal {
+  return new Refusal('what should hold the servers is something else there');
 }

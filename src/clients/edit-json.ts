@@ -1,6 +1,7 @@
 import type { Node } from 'jsonc-parser';
 import type { EditedPlace, Entry } from './found-server.js';
 import { parseJsonTree } from './parse-file.js';
+import { Refusal } from './refusal.js';
 
 /*
  * Edits of JSON with comments. `modify` of jsonc-parser formats the lines that it touches anew, so it would change what
@@ -71,7 +72,7 @@ function styleOf(content: string): Style {
 }
 
 function addMember(content: string, object: Node, name: string, value: unknown, style: Style): string {
-  if (object.type !== 'object') throw new Error('what should hold the servers is something else there');
+  if (object.type !== 'object') throw new Refusal('what should hold the servers is something else there');
   const last = object.children?.at(-1);
   const key = JSON.stringify(name);
   if (last !== undefined) {
@@ -102,7 +103,7 @@ function nested(path: readonly string[], entry: unknown): unknown {
 }
 
 function memberOf(object: Node, name: string): { property: Node; value: Node } | undefined {
-  if (object.type !== 'object') throw new Error('what should hold the servers is something else there');
+  if (object.type !== 'object') throw new Refusal('what should hold the servers is something else there');
   for (const property of object.children ?? []) {
     const [key, value] = property.children ?? [];
     if (key?.value === name && value !== undefined) return { property, value };

@@ -1,5 +1,6 @@
 import { Document, isCollection, isMap, isNode, isPair, isScalar, type Node, parseDocument, type YAMLMap } from 'yaml';
 import type { EditedPlace, Entry } from './found-server.js';
+import { Refusal } from './refusal.js';
 
 /*
  * Edits of YAML as text: the library finds the places and writes the entry. It would write the rest of the file anew.
@@ -7,7 +8,7 @@ import type { EditedPlace, Entry } from './found-server.js';
 
 export function insertYaml(content: string, { path, isList }: EditedPlace, name: string, entry: Entry): string {
   const [key = '', ...inner] = path;
-  if (inner.length > 0) throw new Error('Trunkline edits YAML only where the servers are at the top of the file');
+  if (inner.length > 0) throw new Refusal('Trunkline edits YAML only where the servers are at the top of the file');
   const item = isList === true ? [entry] : { [name]: entry };
   const existing = pieceOf(content, key, name);
   const servers = memberOf(content, key);
@@ -77,7 +78,7 @@ function nameOf(item: unknown): unknown {
 function memberOf(content: string, key: string): { value: unknown; keyEnd: number } | undefined {
   const { contents } = documentOf(content);
   if (contents === null) return undefined;
-  if (!isMap(contents)) throw new Error('what should hold the servers is something else there');
+  if (!isMap(contents)) throw new Refusal('what should hold the servers is something else there');
   const pair = (contents as YAMLMap<unknown, unknown>).items.find((each) => nameOf(each) === key);
   if (pair === undefined) return undefined;
   if (contents.flow === true) throw inBrackets();
@@ -154,6 +155,6 @@ function lineEndAt(content: string, at: number): string {
   return /\r?\n/.exec(content.slice(at))?.[0] ?? /\r?\n(?!.*\n)/s.exec(before)?.[0] ?? '\n';
 }
 
-function inBrackets(): Error {
-  return new Error('its servers are written in brackets, which Trunkline cannot edit');
+function inBrackets(): Refusal {
+  return new Refusal('its servers are written in brackets, which Trunkline cannot edit');
 }

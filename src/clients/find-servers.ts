@@ -1,17 +1,12 @@
-import { type ReadFile, readRegularFile } from '../files/regular-file.js';
+import { dirname } from 'node:path';
+import { readRegularFile } from '../files/regular-file.js';
 import { isRecord } from '../json/is-record.js';
+import { MAX_FILE_BYTES } from './client-file.js';
 import { clientPlaces } from './client-places.js';
 import type { ClientPlace, ClientSystem, FoundServer, FoundServers, UnreadablePlace } from './found-server.js';
 import { parseFile } from './parse-file.js';
 import { serversIn, valueAt } from './read-servers.js';
-
-/** Claude Code keeps the history of all projects in its file. */
-const MAX_FILE_BYTES = 64 * 1024 * 1024;
-
-/** Reads a client's file: whoever calls this decides what each outcome means. */
-export function readClientFile(file: string): Promise<ReadFile> {
-  return readRegularFile(file, { maxBytes: MAX_FILE_BYTES, followsLinks: true });
-}
+import { Refusal } from './refusal.js';
 
 /** The servers in the files of all clients. A file that cannot be read is reported, and never an error. */
 export async function findServers(system: ClientSystem): Promise<FoundServers> {
@@ -21,9 +16,10 @@ export async function findServers(system: ClientSystem): Promise<FoundServers> {
   }
   const servers: FoundServer[] = [];
   const unreadable: UnreadablePlace[] = [];
+  let claudeProjects: unknown;
   for (const [file, places] of placesOfFile) {
     const [place] = places;
-    const found = await readClientFile(file);
+    const found = await readRegularFile(file, { maxBytes: MAX_FILE_BYTES, followsLinks: true });
     if (place === undefined || found.kind === 'absent') continue;
     if (found.kind === 'unusable') {
       unreadable.push({ place, because: found.reason });
@@ -31,12 +27,23 @@ export async function findServers(system: ClientSystem): Promise<FoundServers> {
     }
     try {
       const data = parseFile(place.format, found.bytes.toString());
+      if (place.client === 'claude-code' && place.scope === 'user') claudeProjects = valueAt(data, ['projects']);
       servers.push(...[...places, ...localPlaces(place, data)].flatMap((each) => serversIn(each, data)));
     } catch (error) {
-      unreadable.push({ place, because: error instanceof Error ? error.message : String(error) });
+      unreadable.push({ place, because: error instanceof Refusal ? error.message : 'it cannot be understood' });
     }
   }
-  return { servers, unreadable };
+  return { servers: servers.map((server) => switchedOff(server, claudeProjects)), unreadable };
+}
+
+/** Claude Code lists what the user has switched off for a project in the file of the user. */
+function switchedOff(server: FoundServer, projects: unknown): FoundServer {
+  const { place, name } = server;
+  if (place.client !== 'claude-code' || place.scope === 'user') return server;
+  const isLocal = place.scope === 'local';
+  const folder = isLocal ? (place.path[1] ?? '') : dirname(place.file);
+  const list = valueAt(projects, [folder, isLocal ? 'disabledMcpServers' : 'disabledMcpjsonServers']);
+  return Array.isArray(list) && list.includes(name) ? { ...server, isDisabled: true } : server;
 }
 
 /** Claude Code keeps the servers that are local to a project in the file of the user. */

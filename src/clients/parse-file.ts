@@ -2,6 +2,7 @@ import { type Node, type ParseError, parseTree } from 'jsonc-parser';
 import { parse as parseToml, TomlError } from 'smol-toml';
 import { LineCounter, parseDocument } from 'yaml';
 import type { ClientPlace } from './found-server.js';
+import { Refusal } from './refusal.js';
 
 export type Format = ClientPlace['format'];
 
@@ -11,7 +12,7 @@ export const BYTE_ORDER_MARK = '\ufeff';
  * The content of a client's file. An empty file has no content: `undefined`. Comments and trailing commas are accepted in
  * JSON, too, since several clients accept them.
  *
- * Throws an `Error` whose message names a line and shows nothing of the file.
+ * Throws a `Refusal` whose message names a line and shows nothing of the file.
  */
 export function parseFile(format: Format, text: string): unknown {
   const content = text.startsWith(BYTE_ORDER_MARK) ? text.slice(1) : text;
@@ -27,7 +28,7 @@ export function parseFile(format: Format, text: string): unknown {
   }
 }
 
-/** The tree of JSON with comments. Throws an `Error` whose message shows nothing of the text. */
+/** The tree of JSON with comments. Throws a `Refusal` whose message shows nothing of the text. */
 export function parseJsonTree(content: string): Node {
   const errors: ParseError[] = [];
   const tree = safely('JSON', () => parseTree(content, errors, { allowTrailingComma: true, disallowComments: false }));
@@ -68,16 +69,12 @@ function safely<T>(language: string, parse: () => T): T {
   try {
     return parse();
   } catch (error) {
-    throw error instanceof MistakeInFile ? error : mistake(language, undefined);
+    throw error instanceof Refusal ? error : mistake(language, undefined);
   }
 }
 
-class MistakeInFile extends Error {}
-
-function mistake(language: string, line: number | undefined): Error {
-  return new MistakeInFile(
-    `it is not valid ${language}${line === undefined ? '' : `: the mistake is in line ${line}`}`,
-  );
+function mistake(language: string, line: number | undefined): Refusal {
+  return new Refusal(`it is not valid ${language}${line === undefined ? '' : `: the mistake is in line ${line}`}`);
 }
 
 function lineAt(content: string, offset: number): number {

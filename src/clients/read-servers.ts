@@ -4,18 +4,19 @@ import { clientNamed } from './client-table.js';
 import type { ClientPlace, FoundServer } from './found-server.js';
 import { type Format, parseFile } from './parse-file.js';
 import { readEntry } from './read-entry.js';
+import { Refusal } from './refusal.js';
 
 /**
  * The servers in the text of a client's file. For a client that Trunkline does not know, the format and the members that
  * lead to the servers are found by the name of the file and by its content.
  *
- * Throws an `Error` that says in one sentence why the text cannot be read, and shows nothing of it.
+ * Throws a `Refusal`, an `Error` that says in one sentence why the text cannot be read, and shows nothing of it.
  */
 export function readServers(place: ClientPlace, text: string): FoundServer[] {
   if (clientNamed(place.client) !== undefined) return serversIn(place, parseFile(place.format, text));
   const { format, data } = parseGuessed(place, text);
   const path = [place.path, ...USUAL_PATHS].find((each) => valueAt(data, each) !== undefined);
-  if (path === undefined) throw new Error(`it has no servers: no ${USUAL_NAMES}`);
+  if (path === undefined) throw new Refusal(`it has no servers: no ${USUAL_NAMES}`);
   const isList = Array.isArray(valueAt(data, path));
   return serversIn({ ...place, format, path, ...(isList && { isList }) }, data);
 }
@@ -23,8 +24,17 @@ export function readServers(place: ClientPlace, text: string): FoundServer[] {
 /** The servers in parsed data. */
 export function serversIn(place: ClientPlace, data: unknown): FoundServer[] {
   return namedEntries(place, valueAt(data, place.path)).flatMap(([name, entry]) => {
-    return readEntry(place, name, entry) ?? [];
+    const found = readEntry(place, name, entry);
+    if (found === undefined) return [];
+    return isLeftOut(place, name, data) ? { ...found, isDisabled: true } : found;
   });
+}
+
+/** Gemini CLI names the servers that it starts, or does not start, apart from the servers. */
+function isLeftOut({ client }: ClientPlace, name: string, data: unknown): boolean {
+  if (client !== 'gemini') return false;
+  const [allowed, excluded] = ['allowed', 'excluded'].map((list) => valueAt(data, ['mcp', list]));
+  return (Array.isArray(allowed) && !allowed.includes(name)) || (Array.isArray(excluded) && excluded.includes(name));
 }
 
 /** The value that the members lead to; `undefined` if there is none. */
@@ -63,7 +73,7 @@ function parseGuessed({ file, format }: ClientPlace, text: string): { format: Fo
       // Another format, then.
     }
   }
-  throw new Error('it is neither JSON, TOML nor YAML');
+  throw new Refusal('it is neither JSON, TOML nor YAML');
 }
 
 const FORMAT_OF: ReadonlyMap<string, Format> = new Map([

@@ -6,7 +6,7 @@ export const CLIENT_CODES = {
   'TL-CLIENT-NONE': {
     level: 'warn',
     means: 'No client has Trunkline registered.',
-    remedy: 'Register it; the README shows how.',
+    remedy: 'Register it: `trunkline connect CLIENT`. `trunkline connect` alone lists the clients.',
   },
   'TL-CLIENT-FILE': {
     level: 'fail',
@@ -16,12 +16,12 @@ export const CLIENT_CODES = {
   'TL-CLIENT-COMMAND': {
     level: 'fail',
     means: 'A client is told to run a program or a file that does not exist.',
-    remedy: 'Register Trunkline again, with absolute paths of Node and of Trunkline.',
+    remedy: 'Register Trunkline again: `trunkline connect CLIENT`.',
   },
   'TL-CLIENT-RELATIVE': {
     level: 'warn',
     means: 'A client is told to run a program by its name, which depends on the PATH that the client has.',
-    remedy: 'Register Trunkline with absolute paths.',
+    remedy: 'Register Trunkline again, with absolute paths: `trunkline connect CLIENT`.',
   },
   'TL-CLIENT-CONFIG': {
     level: 'fail',
@@ -31,7 +31,7 @@ export const CLIENT_CODES = {
   'TL-CLIENT-VERSION': {
     level: 'warn',
     means: 'A client runs another copy of Trunkline than this one.',
-    remedy: 'Register this one, or remove it, so that all clients run the same version.',
+    remedy: 'Register this one: `trunkline connect CLIENT`. All clients should run the same version.',
   },
   'TL-CLIENT-TWICE': {
     level: 'warn',

@@ -41,13 +41,16 @@ function checkCommand(run: FoundCommand, registration: Registration, machine: Ma
   const title = titleOf(registration);
   const found: Finding[] = [];
   const { file } = server.place;
+  const config = optionIn(run, '--config', '-c') ?? run.env.TRUNKLINE_CONFIG;
+  const remedy = remedyFor(server, config);
   const missing = [run.command, program].find(
     (path) => path !== undefined && isAbsolutePath(path) && !existsSync(path),
   );
-  if (missing !== undefined)
-    found.push(finding('TL-CLIENT-COMMAND', `${title} names what does not exist: ${missing}`, { evidence: [file] }));
+  if (missing !== undefined) {
+    const text = `${title} names what does not exist: ${missing}`;
+    found.push(finding('TL-CLIENT-COMMAND', text, { evidence: [file], remedy }));
+  }
   if (!isAbsolutePath(run.command)) {
-    const remedy = `Register \`command\`: ${machine.node.path} and as the first of \`args\`: ${machine.program}`;
     const text = `${title} runs \`${run.command}\`, which depends on the PATH of the client`;
     found.push(finding('TL-CLIENT-RELATIVE', text, { evidence: [file], remedy }));
   }
@@ -56,16 +59,21 @@ function checkCommand(run: FoundCommand, registration: Registration, machine: Ma
     found.push(
       finding('TL-NODE-VANISHING', `${title} runs a Node that may vanish: ${why}`, { evidence: [run.command] }),
     );
-  const config = optionIn(run, '--config', '-c') ?? run.env.TRUNKLINE_CONFIG;
   if (config !== undefined && isAbsolutePath(config) && !existsSync(config)) {
     const text = `${title} passes a configuration that does not exist`;
     found.push(finding('TL-CLIENT-CONFIG', text, { evidence: [config, file] }));
   }
   if (missing === undefined && version !== undefined && version !== machine.version) {
     const text = `${title} runs Trunkline ${version}; this is ${machine.version}`;
-    found.push(finding('TL-CLIENT-VERSION', text, { evidence: program === undefined ? [] : [program] }));
+    found.push(finding('TL-CLIENT-VERSION', text, { evidence: program === undefined ? [] : [program], remedy }));
   }
   return found;
+}
+
+/** `connect` writes the file of the user under its own name; other entries are the person's to edit. */
+function remedyFor({ place, name }: FoundServer, config: string | undefined): string | undefined {
+  if (place.scope !== 'user' || name !== 'trunkline') return undefined;
+  return `trunkline connect ${place.client}${config === undefined ? '' : ` --config ${config}`}`;
 }
 
 const CONNECT_WITHIN_MS = 1_000;

@@ -20,7 +20,7 @@ describe('the text of findings', () => {
       '',
       'Clients and processes',
       'warn  TL-CLIENT-NONE  no client has Trunkline registered',
-      '      Register it; the README shows how.',
+      '      Register it: `trunkline connect CLIENT`. `trunkline connect` alone lists the clients.',
       '',
       '1 problem and 1 warning.',
     ]);

@@ -1,10 +1,12 @@
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, symlinkSync } from 'node:fs';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { CLIENTS } from '../../src/clients/client-table.js';
 import { findServers } from '../../src/clients/find-servers.js';
-import type { ClientSystem, FoundServer } from '../../src/clients/found-server.js';
+import type { FoundServer } from '../../src/clients/found-server.js';
 import { readServers } from '../../src/clients/read-servers.js';
 import { thisSystem } from '../../src/clients/this-system.js';
+import { AMP, CODEX, CONTINUE, filesOn, GOOSE, JSON_ENTRY, OPENCODE, PLATFORMS, VS_CODE, ZED } from './client-files.js';
 import { ClientHome } from './client-home.js';
 
 let home: ClientHome;
@@ -13,131 +15,28 @@ beforeEach(() => {
 });
 afterEach(() => home.remove());
 
-const AS = 'Library/Application Support';
-const ROAMING = 'AppData/Roaming';
-const JSON_ENTRY = JSON.stringify({
-  mcpServers: { files: { command: 'npx', args: ['-y', 'files'], env: { KEY: 'v' } } },
-});
-const VS_CODE = `{
-  // mine
-  "inputs": [],
-  "servers": { "files": { "type": "stdio", "command": "npx", "args": ["-y", "files"], "env": { "KEY": "v" } }, },
-}`;
-const CODEX = `[mcp_servers.files]\ncommand = "npx"\nargs = ["-y", "files"]\nenv = { KEY = "v" }\n`;
-const ZED =
-  '{ "context_servers": { "files": { "command": { "path": "npx", "args": ["-y", "files"], "env": { "KEY": "v" } } } } }';
-const OPENCODE =
-  '{ "mcp": { "files": { "type": "local", "command": ["npx", "-y", "files"], "environment": { "KEY": "v" } } } }';
-const GOOSE = `extensions:
-  developer:
-    type: builtin
-    name: developer
-  files:
-    type: stdio
-    cmd: npx
-    args: [-y, files]
-    envs: { KEY: v }
-`;
-const CONTINUE = 'mcpServers:\n  - name: files\n    command: npx\n    args: [-y, files]\n    env:\n      KEY: v\n';
-const AMP = '{ "amp.mcpServers": { "files": { "command": "npx", "args": ["-y", "files"], "env": { "KEY": "v" } } } }';
-const CLINE = 'globalStorage/saoudrizwan.claude-dev/settings/cline_mcp_settings.json';
-
-type Files = Readonly<Record<ClientSystem['platform'], string>>;
-const everywhere = (file: string): Files => ({ darwin: file, linux: file, win32: file });
-/** Where each client keeps the same server on each system. */
-const USER_FILES: readonly (readonly [string, Files, string])[] = [
-  [
-    'claude-desktop',
-    {
-      darwin: `${AS}/Claude/claude_desktop_config.json`,
-      linux: '.config/Claude/claude_desktop_config.json',
-      win32: 'AppData/Local/Packages/Claude_pzs8sxrjxfjjc/LocalCache/Roaming/Claude/claude_desktop_config.json',
-    },
-    JSON_ENTRY,
-  ],
-  ['claude-code', everywhere('.claude.json'), JSON_ENTRY],
-  ['cursor', everywhere('.cursor/mcp.json'), JSON_ENTRY],
-  [
-    'vscode',
-    { darwin: `${AS}/Code/User/mcp.json`, linux: '.config/Code/User/mcp.json', win32: `${ROAMING}/Code/User/mcp.json` },
-    VS_CODE,
-  ],
-  [
-    'vscode-insiders',
-    {
-      darwin: `${AS}/Code - Insiders/User/mcp.json`,
-      linux: '.config/Code - Insiders/User/mcp.json',
-      win32: `${ROAMING}/Code - Insiders/User/mcp.json`,
-    },
-    VS_CODE,
-  ],
-  ['windsurf', everywhere('.codeium/windsurf/mcp_config.json'), JSON_ENTRY],
-  ['windsurf-jetbrains', everywhere('.codeium/mcp_config.json'), JSON_ENTRY],
-  ['codex', everywhere('.codex/config.toml'), CODEX],
-  ['gemini', everywhere('.gemini/settings.json'), JSON_ENTRY],
-  ['antigravity', everywhere('.gemini/antigravity/mcp_config.json'), JSON_ENTRY],
-  [
-    'zed',
-    {
-      darwin: '.config/zed/settings.json',
-      linux: '.config/zed/settings.json',
-      win32: `${ROAMING}/Zed/settings.json`,
-    },
-    ZED,
-  ],
-  [
-    'cline',
-    { darwin: `${AS}/Code/User/${CLINE}`, linux: `.config/Code/User/${CLINE}`, win32: `${ROAMING}/Code/User/${CLINE}` },
-    JSON_ENTRY,
-  ],
-  ['cline-cli', everywhere('.cline/data/settings/cline_mcp_settings.json'), JSON_ENTRY],
-  [
-    'opencode',
-    {
-      darwin: '.config/opencode/opencode.jsonc',
-      linux: '.config/opencode/opencode.json',
-      win32: 'AppData/Local/opencode/opencode.json',
-    },
-    OPENCODE,
-  ],
-  ['copilot', everywhere('.copilot/mcp-config.json'), JSON_ENTRY],
-  [
-    'goose',
-    {
-      darwin: '.config/goose/config.yaml',
-      linux: '.config/goose/config.yaml',
-      win32: `${ROAMING}/Block/goose/config/config.yaml`,
-    },
-    GOOSE,
-  ],
-  ['kiro', everywhere('.kiro/settings/mcp.json'), JSON_ENTRY],
-  ['lm-studio', everywhere('.lmstudio/mcp.json'), JSON_ENTRY],
-  ['continue', everywhere('.continue/config.yaml'), CONTINUE],
-  ['amp', everywhere('.config/amp/settings.json'), AMP],
-  ['kimi', everywhere('.kimi-code/mcp.json'), JSON_ENTRY],
-  ['grok', everywhere('.grok/config.toml'), CODEX],
-];
-const CASES = USER_FILES.flatMap(([client, files, content]) => {
-  return (['darwin', 'linux', 'win32'] as const).map((platform) => ({
-    client,
-    platform,
-    file: files[platform],
-    content,
-  }));
-});
-
 describe('the file of a user', () => {
-  it.each(CASES)('of $client is found on $platform', async ({ client, platform, file, content }) => {
-    const path = home.write(file, content);
+  it.each(PLATFORMS)('of each client is found on %s', async (platform) => {
+    const files = filesOn(platform);
+    for (const { file, content } of files) home.write(file, content);
     const { servers, unreadable } = await findServers(home.system(platform));
     expect(unreadable).toEqual([]);
-    expect(servers).toHaveLength(1);
-    expect(servers[0]).toMatchObject({
-      place: { client, scope: 'user', file: path },
-      name: 'files',
-      run: { kind: 'command', command: 'npx', args: ['-y', 'files'], env: { KEY: 'v' } },
-      isDisabled: false,
-    });
+    expect(
+      servers.map(({ place: { client, scope, file }, name, run }) => ({ client, scope, file, name, run })),
+    ).toEqual(
+      files.map(({ client, file }) => ({
+        client,
+        scope: 'user',
+        file: home.path(file),
+        name: 'files',
+        run: { kind: 'command', command: 'npx', args: ['-y', 'files'], env: { KEY: 'v' } },
+      })),
+    );
+  });
+
+  it('is known for every client of the table', () => {
+    const tested = filesOn('linux').map(({ client }) => client);
+    expect(CLIENTS.map(({ client }) => client).filter((client) => !tested.includes(client))).toEqual(['cline-cursor']);
   });
 
   it('is where the variables of the client say', async () => {
@@ -254,6 +153,26 @@ describe('an entry', () => {
       deniedTools: ['z'],
       run: { timeoutMs: 90_000 },
     });
+  });
+
+  it('of Claude Code that is switched off for its project is known', async () => {
+    const server = { a: { command: 'a' }, b: { command: 'b' } };
+    const folder = home.path('app');
+    home.write('app/.mcp.json', JSON.stringify({ mcpServers: server }));
+    const project = { mcpServers: server, disabledMcpServers: ['a'], disabledMcpjsonServers: ['b'] };
+    home.write('.claude.json', JSON.stringify({ projects: { [folder]: project } }));
+    const { servers } = await findServers(home.system('linux', { cwd: folder }));
+    expect(servers.filter(({ isDisabled }) => isDisabled).map(({ name, place }) => [name, place.scope])).toEqual([
+      ['a', 'local'],
+      ['b', 'project'],
+    ]);
+  });
+
+  it('of Gemini CLI that its lists of servers leave out is switched off', async () => {
+    const mcpServers = { a: { command: 'a' }, b: { command: 'b' }, c: { command: 'c' } };
+    home.write('.gemini/settings.json', JSON.stringify({ mcpServers, mcp: { allowed: ['a', 'b'], excluded: ['b'] } }));
+    const { servers } = await findServers(home.system());
+    expect(servers.map(({ isDisabled }) => isDisabled)).toEqual([false, true, true]);
   });
 
   it('that takes variables of the user by name refers to them', async () => {

@@ -125,6 +125,13 @@ describe('the clients', () => {
     await new Promise((resolve) => server.close(resolve));
   });
 
+  it('are told how to register Trunkline again, with the same configuration', async () => {
+    const config = home.write('servers.yaml', '');
+    expect(await registered({ command: 'node' }, ['--config', config])).toMatchObject([
+      { code: 'TL-CLIENT-RELATIVE', remedy: `trunkline connect claude-desktop --config ${config}` },
+    ]);
+  });
+
   it('are told how to remove a server that exists twice', async () => {
     home.configure({ a: { package: 'notes' } });
     const entry = { command: process.execPath, args: [home.install()] };

@@ -1,0 +1,110 @@
+import { existsSync, realpathSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Shape } from './client-table.js';
+import type { Entry } from './found-server.js';
+
+/** The name under which Trunkline is registered. */
+export const OWN_NAME = 'trunkline';
+
+/** What clients start, and what could make it disappear. */
+export interface OwnCommand {
+  readonly command: string;
+  readonly args: readonly string[];
+  /** A sentence for the user if the program may be gone one day. */
+  readonly warning?: string;
+}
+
+export interface OwnCommandOptions {
+  /** The Node.js that runs. */
+  readonly execPath: string;
+  /** Trunkline's program, as it was started. */
+  readonly cliPath: string;
+  /** The absolute path of the configuration, if clients need it. */
+  readonly config: string | undefined;
+}
+
+/**
+ * The command to register. Clients have another `PATH` and another folder than a shell, so all paths are absolute. Never a
+ * script of Windows (`.cmd`): some clients lose the arguments of one.
+ */
+export function ownCommand({ execPath, cliPath, config }: OwnCommandOptions): OwnCommand {
+  const program = realpathSync(cliPath);
+  const args = config === undefined ? [program] : [program, '--config', config];
+  const { command, isStable } = stableNode(execPath);
+  const warning = warningFor(command, isStable, program);
+  return warning === undefined ? { command, args } : { command, args, warning };
+}
+
+/** The entry that a client of this shape expects. */
+export function ownEntry(shape: Shape, { command, args }: Pick<OwnCommand, 'command' | 'args'>): Entry {
+  switch (shape) {
+    case 'plain':
+    case 'codex':
+    case 'gemini':
+    case 'cline':
+      return { command, args };
+    case 'claude-code':
+    case 'vscode':
+      return { type: 'stdio', command, args };
+    case 'zed':
+      return { source: 'custom', command, args, env: {} };
+    case 'opencode':
+      return { type: 'local', command: [command, ...args], enabled: true };
+    case 'copilot':
+      return { type: 'stdio', command, args, tools: ['*'] };
+    case 'goose':
+      return { name: OWN_NAME, type: 'stdio', cmd: command, args, enabled: true, timeout: 300 };
+    case 'continue':
+      return { name: OWN_NAME, type: 'stdio', command, args };
+    case 'kimi':
+      return { transport: 'stdio', command, args };
+  }
+}
+
+/** Folders in which version managers keep one version of Node.js. An update removes such a folder. */
+const MANAGED =
+  /[\\/](?:fnm_multishells|node-versions|\.?nvm|\.?volta|\.?asdf|mise|\.nodenv|\.?n[\\/]versions|nodist|scoop[\\/]apps)[\\/]/i;
+
+/** A path to the same Node.js that stays when another version is installed, if there is one. */
+function stableNode(execPath: string): { command: string; isStable: boolean } {
+  const real = realPath(execPath) ?? execPath;
+  const link = linksTo(real).find((path) => existsSync(path) && realPath(path) === real);
+  if (link !== undefined) return { command: link, isStable: true };
+  // The folder of fnm for one shell is gone when the shell ends.
+  const command = /fnm_multishells/.test(execPath) ? real : execPath;
+  return { command, isStable: !MANAGED.test(command) && !/[\\/]Cellar[\\/]/.test(real) };
+}
+
+function linksTo(real: string): string[] {
+  const [, prefix, formula] = /^(.*)\/Cellar\/([^/]+)\/[^/]+\/bin\/node$/.exec(real) ?? [];
+  if (prefix !== undefined && formula !== undefined) {
+    return [join(prefix, 'opt', formula, 'bin', 'node'), join(prefix, 'bin', 'node')];
+  }
+  const [, fnm] = /^(.*)[\\/]node-versions[\\/]/.exec(real) ?? [];
+  if (fnm !== undefined) {
+    const folder = join(fnm, 'aliases', 'default');
+    return [join(folder, 'bin', 'node'), join(folder, 'node.exe')];
+  }
+  const [, nvm] = /^(.*)\/versions\/node\/[^/]+\/bin\/node$/.exec(real) ?? [];
+  if (nvm !== undefined) return [join(nvm, 'current', 'bin', 'node')];
+  const [, installs] = /^(.*\/installs\/node)\/[^/]+\/bin\/node$/.exec(real) ?? [];
+  return installs === undefined ? [] : ['lts', 'latest'].map((name) => join(installs, name, 'bin', 'node'));
+}
+
+function warningFor(command: string, isStable: boolean, program: string): string | undefined {
+  const again = 'run this command again after that';
+  if (/[\\/]_npx[\\/]/.test(program)) {
+    return `Trunkline runs from the cache of npx, which npm may clear; install it, and run \`trunkline connect\` again`;
+  }
+  if (!isStable) return `${command} is gone when you remove this version of Node.js; ${again}`;
+  if (MANAGED.test(program)) return `Trunkline is installed for one version of Node.js, and gone with it; ${again}`;
+  return undefined;
+}
+
+function realPath(path: string): string | undefined {
+  try {
+    return realpathSync(path);
+  } catch {
+    return undefined;
+  }
+}
