@@ -18,6 +18,7 @@ const COMMANDS = [
   'cli',
   'clients',
   'completion',
+  'doctor',
   'edit-commands',
   'examples',
   'hub-commands',

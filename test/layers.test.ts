@@ -21,14 +21,16 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   timing: [],
   jsonrpc: ['json'],
   mcp: ['json', 'jsonrpc'],
-  errors: ['jsonrpc', 'observe/events'],
+  errors: ['jsonrpc', 'codes', 'observe/events'],
   // The event bus knows the shapes of messages and of supervision, so that everybody may publish.
   'observe/events': ['json', 'supervision'],
+  // The stable codes of findings and failures, as data.
+  codes: [],
   // Bytes.
   io: ['json', 'jsonrpc', 'timing'],
   'io/streams': ['io', 'json', 'jsonrpc', 'node'],
   // The clients before us.
-  downstream: [...TEXT, 'io', 'upstream'],
+  downstream: [...TEXT, 'codes', 'io', 'upstream'],
   'downstream/legacy': [...BASE, 'io', 'downstream', 'upstream'],
   'downstream/stdio': [...TEXT, 'timing', 'errors', 'io', 'io/streams', 'downstream', 'node'],
   'downstream/http': [...BASE, 'io', 'io/streams', 'downstream', 'observe/events', 'node', 'npm:fastify'],
@@ -64,7 +66,7 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   packages: ['json', 'timing', 'errors', 'supervision', 'process', 'files', 'config', 'observe', 'node', 'npm:semver'],
   // One set of servers for many clients.
   hub: ['errors', 'node'],
-  'hub/attach': ['json', 'errors', 'io', 'io/streams', 'hub', 'node'],
+  'hub/attach': ['codes', 'json', 'errors', 'io', 'io/streams', 'hub', 'node'],
   'hub/server': [...TEXT, 'timing', 'io', 'io/streams', 'downstream', 'downstream/stdio', 'hub', 'node'],
   // The programs before us, and the files in which they keep their servers.
   clients: ['json', 'errors', 'files', 'node', 'npm:jsonc-parser', 'npm:smol-toml', 'npm:yaml'],
@@ -74,6 +76,23 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   // What passed, kept and played again.
   record: ['json', 'errors', 'io', 'gateway', 'observe', 'node'],
   replay: ['json', 'jsonrpc', 'mcp', 'observe', 'record', 'node'],
+  // What can be wrong on this machine. Each check gets what it needs; the command line hands it in.
+  doctor: [
+    ...[
+      'codes',
+      'json',
+      'errors',
+      'mcp',
+      'files',
+      'config',
+      'clients',
+      'packages',
+      'process',
+      'observe',
+      'supervision',
+    ],
+    ...['hub', 'gateway/status', 'node', 'npm:semver'],
+  ],
   // The composition root and the command line.
   app: ['*'],
   cli: ['*'],
@@ -84,7 +103,7 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
 /** Packages and folders that single gateway folders need besides. */
 const EXTRA: Readonly<Record<string, readonly string[]>> = {
   'gateway/dispatch': ['upstream/health', 'npm:p-queue'],
-  'gateway/status': ['upstream/health', 'npm:@modelcontextprotocol/sdk'],
+  'gateway/status': ['codes', 'upstream/health', 'npm:@modelcontextprotocol/sdk'],
 };
 
 /** Folders that know neither the platform nor the time: everything they need is handed to them. */

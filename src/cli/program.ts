@@ -12,6 +12,7 @@ import { disableCommand, enableCommand, removeCommand } from './commands/change-
 import { checkCommand } from './commands/check.js';
 import { completionCommand } from './commands/completion.js';
 import { connectCommand, disconnectCommand, undoCommand } from './commands/connect.js';
+import { doctorCommand } from './commands/doctor.js';
 import { helpCommand } from './commands/help.js';
 import { hubCommand } from './commands/hub.js';
 import { importCommand } from './commands/import.js';
@@ -42,7 +43,7 @@ const COMMANDS: readonly DefineCommand[] = [
   ...[addCommand, removeCommand, enableCommand, disableCommand],
   ...[initCommand, importCommand, connectCommand, disconnectCommand, undoCommand],
   ...[installCommand, updateCommand, outdatedCommand],
-  ...[schemaCommand, tokenCommand, completionCommand, helpCommand],
+  ...[doctorCommand, schemaCommand, tokenCommand, completionCommand, helpCommand],
 ];
 
 /** The command line of Trunkline. Nothing that a command needs to run is loaded yet. */

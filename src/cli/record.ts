@@ -3,7 +3,8 @@ import { EXIT } from '../app/exit-codes.js';
 import type { GlobalOptions } from '../app/global-options.js';
 import type { RecordCounts } from '../app/recording-commands.js';
 import { withHub } from './hub-access.js';
-import { ProgressLine, tell } from './output.js';
+import { tell } from './output.js';
+import { ProgressLine } from './progress-line.js';
 
 export interface RecordOptions {
   readonly file: string;

@@ -29,13 +29,14 @@ export interface Once {
 
 /**
  * Starts the chosen servers for one command, runs `work` when each of them is ready or has failed, and stops them. Failed
- * servers are not restarted. With `isReview`, the first tools of a server are not approved automatically.
+ * servers are not restarted. With `isReview`, the first tools of a server are not approved automatically; with `isQuiet`, the
+ * warnings about the configuration are left to the caller.
  */
 export async function runOnce(
   settings: GlobalOptions,
   choose: (config: Config) => readonly ServerConfig[],
   work: (once: Once) => Promise<number>,
-  { isReview = false } = {},
+  { isReview = false, isQuiet = false } = {},
 ): Promise<number> {
   let outputFault: Error | undefined;
   guardOutput((error) => {
@@ -46,7 +47,7 @@ export async function runOnce(
   const isLogWanted = settings.verbosity > 0 || settings.logFile !== undefined;
   if (!isLogWanted) logger.level = 'fatal';
   const whole = await readConfig(settings);
-  for (const warning of whole.warnings) tell(warning);
+  for (const warning of isQuiet ? [] : whole.warnings) tell(warning);
   requireView(whole, settings.view);
   const chosen = choose(whole).filter(({ key }) => isInView(whole, key, settings.view));
   const config = { ...whole, servers: chosen.map(triedOnce) };

@@ -1,3 +1,4 @@
+import type { Code } from '../codes/codes.js';
 import { toBytes } from '../json/json-text.js';
 import { RPC_CODES, RpcError } from '../jsonrpc/rpc-error.js';
 
@@ -63,6 +64,7 @@ function factsOf(failure: Failure): Readonly<Record<string, unknown>> {
   const { reason, server, generation, sent, retryAfterMs, because } = failure;
   return {
     reason: reason === 'all_queues_full' ? 'queue_full' : reason,
+    code: CODES_OF_REASONS[reason],
     server,
     generation,
     sent,
@@ -71,6 +73,30 @@ function factsOf(failure: Failure): Readonly<Record<string, unknown>> {
     because,
   };
 }
+
+/** The stable code of each reason. What a code means is in `src/codes`, which no call needs. */
+export const CODES_OF_REASONS: Readonly<Record<FailureReason, Code>> = {
+  installing: 'TL-SERVER-INSTALLING',
+  not_installed: 'TL-SERVER-NOT-INSTALLED',
+  starting: 'TL-SERVER-STARTING',
+  restarting: 'TL-SERVER-RESTARTING',
+  parked: 'TL-SERVER-PARKED',
+  stopped: 'TL-SERVER-STOPPED',
+  misconfigured: 'TL-SERVER-MISCONFIGURED',
+  not_approved: 'TL-CALL-NOT-APPROVED',
+  unresponsive: 'TL-SERVER-UNRESPONSIVE',
+  breaker_open: 'TL-SERVER-BREAKER-OPEN',
+  queue_full: 'TL-CALL-QUEUE-FULL',
+  all_queues_full: 'TL-CALL-QUEUE-FULL',
+  queue_timeout: 'TL-CALL-QUEUE-TIMEOUT',
+  overloaded: 'TL-CALL-OVERLOADED',
+  timeout: 'TL-CALL-TIMEOUT',
+  child_exited: 'TL-CALL-EXITED',
+  response_too_large: 'TL-CALL-TOO-LARGE',
+  response_dropped: 'TL-CALL-DROPPED',
+  response_unfinished: 'TL-CALL-UNFINISHED',
+  response_malformed: 'TL-CALL-MALFORMED',
+};
 
 /** The message for the model and the person: what happened, whether the call may have run, and what to do. */
 export function describeFailure(failure: Failure): string {

@@ -46,6 +46,25 @@ export function hubFolder(options: PlaceOptions): string {
   throw new PlaceError(faults.join(', and '));
 }
 
+/** Where the hub of this user and this configuration is, or what keeps it from having a place. Creates nothing. */
+export function inspectHubFolder(options: PlaceOptions): {
+  readonly folder?: string;
+  readonly faults: readonly string[];
+} {
+  const key = hubKey(options);
+  const faults: string[] = [];
+  for (const hubs of options.hubsFolder === undefined ? usualFolders() : [options.hubsFolder]) {
+    const folder = join(hubs, key);
+    const fault = [hubs, folder]
+      .filter((path) => lstatSync(path, { throwIfNoEntry: false }))
+      .map(faultOf)
+      .find(Boolean);
+    if (fault === undefined) return lstatSync(folder, { throwIfNoEntry: false }) ? { folder, faults } : { faults };
+    faults.push(fault);
+  }
+  return { faults };
+}
+
 /** The folders of all hubs of this user that ever were and left something, whatever their configuration. */
 export function allHubFolders(hubsFolder: string | undefined): string[] {
   return (hubsFolder === undefined ? usualFolders() : [hubsFolder]).flatMap((hubs) => {

@@ -127,13 +127,20 @@ export interface FindRunsOptions {
   readonly host: string;
   /** Called for a run file that cannot be used, so that nothing is known of what its gateway left behind. */
   readonly onIgnored: (file: string, reason: string) => void;
+  /** Leaves old files of other hosts and damaged ones where they are. */
+  readonly isReadOnly?: boolean;
 }
 
 /**
  * Reads the run files of all gateways on this host, running or not. Files that others could have written are ignored.
- * Damaged files and files of other hosts are left out, and removed when they are old. Never rejects.
+ * Damaged files and files of other hosts are left out, and removed when they are old, unless this only reads. Never rejects.
  */
-export async function findRuns({ folder, host, onIgnored }: FindRunsOptions): Promise<readonly FoundRun[]> {
+export async function findRuns({
+  folder,
+  host,
+  onIgnored,
+  isReadOnly = false,
+}: FindRunsOptions): Promise<readonly FoundRun[]> {
   const names = await readdir(folder).catch((): string[] => []);
   const found: FoundRun[] = [];
   for (const name of names) {
@@ -151,7 +158,7 @@ export async function findRuns({ folder, host, onIgnored }: FindRunsOptions): Pr
     if (run === undefined && !isDraft) onIgnored(file, 'it is damaged or has another format');
     const ageMs = Date.now() - read.modifiedAt;
     if (run?.host === host) found.push({ file, run });
-    else if (ageMs > (run === undefined ? TORN_AFTER_MS : FOREIGN_FOR_MS)) await removeRun(file);
+    else if (!isReadOnly && ageMs > (run === undefined ? TORN_AFTER_MS : FOREIGN_FOR_MS)) await removeRun(file);
   }
   return found;
 }

@@ -39,6 +39,7 @@ describe('a failure', () => {
       _meta: {
         'trunkline/failure': {
           reason: 'timeout',
+          code: 'TL-CALL-TIMEOUT',
           server: 'files',
           generation: 3,
           sent: true,
@@ -54,7 +55,7 @@ describe('a failure', () => {
     expect(JSON.parse(JSON.stringify(error))).toEqual({
       code: -32603,
       message: expect.stringContaining('Server "files" has too many calls waiting'),
-      data: { reason: 'queue_full', server: 'files', sent: false, outcome: 'not_sent' },
+      data: { reason: 'queue_full', code: 'TL-CALL-QUEUE-FULL', server: 'files', sent: false, outcome: 'not_sent' },
     });
   });
 

@@ -4,7 +4,7 @@ import { ClientView } from '../../src/gateway/client-view.js';
 import { Backend } from '../../src/gateway/registry/backend.js';
 import { type InProcessClient, InProcessGateway, textOf } from '../support/in-process-gateway.js';
 
-const BUG = { code: -32603, data: { reason: 'internal', outcome: 'unknown' } };
+const BUG = { code: -32603, data: { reason: 'internal', code: 'TL-CALL-INTERNAL', outcome: 'unknown' } };
 
 let gateway: InProcessGateway;
 const escaped: unknown[] = [];

@@ -1,7 +1,17 @@
-import { chmodSync, chownSync, mkdirSync, mkdtempSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  chownSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { basename, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { hubFiles, hubFolder, hubNumbers, latestHub, numberOf } from '../../src/hub/place.js';
+import { hubFiles, hubFolder, hubNumbers, inspectHubFolder, latestHub, numberOf } from '../../src/hub/place.js';
 
 let base = '';
 
@@ -31,6 +41,17 @@ describe('the folder of a hub', () => {
     expect(() => place(hubs)).toThrow(`other users can enter the folder ${own}`);
     chmodSync(hubs, 0o701);
     expect(() => place(hubs)).toThrow(`other users can enter the folder ${hubs}`);
+  });
+
+  it('is found without being created, and with what is wrong with it', () => {
+    const hubs = join(base, 'hubs');
+    const options = { configFile: '/c.yaml', dataFolder: '/d', hubsFolder: hubs };
+    expect(inspectHubFolder(options)).toEqual({ faults: [] });
+    expect(existsSync(hubs)).toBe(false);
+    const own = place(hubs);
+    expect(inspectHubFolder(options)).toEqual({ folder: own, faults: [] });
+    chmodSync(own, 0o710);
+    expect(inspectHubFolder(options)).toEqual({ faults: [`other users can enter the folder ${own}`] });
   });
 
   it('is refused if it is a symbolic link or no folder', () => {

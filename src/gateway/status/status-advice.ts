@@ -1,3 +1,4 @@
+import type { Code } from '../../codes/codes.js';
 import type { Backend } from '../registry/backend.js';
 import { findNetworkTrouble } from './network-trouble.js';
 import { type ServerFacts, type StatusFacts, stateOf } from './status-facts.js';
@@ -6,16 +7,19 @@ import { type ServerFacts, type StatusFacts, stateOf } from './status-facts.js';
 export interface Assessment {
   /** What is wrong, and what that means for its tools. */
   readonly problem: string;
+  /** The stable code of the problem; null without one. */
+  readonly code: Code | null;
   /** What a person can do, or what Trunkline does without a person. */
   readonly advice: string;
 }
 
 /** Says what is wrong with a server, what that means, and what to do about it. */
 export function assess(facts: StatusFacts, server: ServerFacts): Assessment {
-  const { problem, advice } = assessState(facts, server);
+  const { problem, code, advice } = assessState(facts, server);
   const tools = assessTools(server.backend);
   return {
     problem: problem === '' ? tools.problem : problem,
+    code: code ?? tools.code,
     advice: [advice, tools.advice, adviseOnNetwork(server), adviseOnApproval(server.backend)].filter(Boolean).join(' '),
   };
 }
@@ -34,27 +38,35 @@ function assessState(facts: StatusFacts, { backend, lifecycle, problem, instance
     case 'parked':
       if (lifecycle?.missing !== undefined)
         return {
+          code: 'TL-SERVER-NOT-INSTALLED',
           problem: 'Its package could not be installed, so it does not run and its tools are not listed.',
           advice: `Fix the cause, then ${restart}, or run \`trunkline install\`. Without that, Trunkline tries again ${next}.`,
         };
       return {
+        code: 'TL-SERVER-PARKED',
         problem: `It is parked, because it failed ${times(lifecycle?.consecutiveFailures ?? 0)} in a row: ${itsTools(backend)} not listed.`,
         advice: `Fix the cause, then ${restart}. Without that, Trunkline tries again ${next}, and when one of its tools is called.`,
       };
     case 'backoff': {
       const problem = `It failed. ${untilItRuns(backend)}`;
       if (lifecycle?.lastFailure?.isHostFault === true)
-        return { problem: `${problem} ${SHORT_OF_RESOURCES}`, advice: FREE_RESOURCES };
-      return { problem, advice: `Trunkline restarts it automatically, ${next}. ${IF_IT_FAILS_AGAIN}` };
+        return { problem: `${problem} ${SHORT_OF_RESOURCES}`, code: 'TL-SERVER-RESOURCES', advice: FREE_RESOURCES };
+      const advice = `Trunkline restarts it automatically, ${next}. ${IF_IT_FAILS_AGAIN}`;
+      return { problem, code: 'TL-SERVER-RESTARTING', advice };
     }
     case 'starting':
       if (instances.some((instance) => instance.backend === backend && instance.isUnclaimed))
         return fine('Its process runs. The MCP handshake follows when the first client connects.');
       if ((lifecycle?.consecutiveFailures ?? 0) > 0)
-        return { problem: `It failed and is being started again. ${untilItRuns(backend)}`, advice: IF_IT_FAILS_AGAIN };
+        return {
+          code: 'TL-SERVER-RESTARTING',
+          problem: `It failed and is being started again. ${untilItRuns(backend)}`,
+          advice: IF_IT_FAILS_AGAIN,
+        };
       return fine(`It is still starting. ${untilItRuns(backend)}`);
     case 'suspect':
       return {
+        code: 'TL-SERVER-UNRESPONSIVE',
         problem: 'It has stopped answering, so new calls wait.',
         advice: 'Trunkline probes it, and restarts it if it does not answer.',
       };
@@ -63,6 +75,7 @@ function assessState(facts: StatusFacts, { backend, lifecycle, problem, instance
     case 'ready':
       if (backend.dispatcher.breaker.state === 'closed') return fine('');
       return {
+        code: 'TL-SERVER-BREAKER-OPEN',
         problem: 'It runs, but too many of its recent calls failed, so Trunkline refuses calls to it.',
         advice: `Trunkline accepts calls again when it answers a test request. To restart it now, ${restart}.`,
       };
@@ -75,6 +88,7 @@ function assessState(facts: StatusFacts, { backend, lifecycle, problem, instance
 /** Message and hint are phrases without a capital letter and without a period. */
 function assessConfiguration({ message, hint }: NonNullable<ServerFacts['problem']>): Assessment {
   return {
+    code: 'TL-SERVER-MISCONFIGURED',
     problem: `Its configuration is wrong: ${message}. It cannot run, so its tools are not listed.`,
     advice: `To fix it, ${hint}.`,
   };
@@ -95,13 +109,14 @@ function assessTools({ listFailures, approval }: Backend): Assessment {
       ? 'Calls of its tools by name are sent to it'
       : 'Its tools need approval, so none is called before it lists them';
   return {
+    code: 'TL-SERVER-LISTS',
     problem: 'It runs, but it does not list its tools.',
     advice: `${calls}. Its answer may say what it lacks, such as the network. Trunkline asks for the list again.`,
   };
 }
 
 function fine(advice: string): Assessment {
-  return { problem: '', advice };
+  return { problem: '', code: null, advice };
 }
 
 const SHORT_OF_RESOURCES = 'This machine lacks what a new process needs; the server is not to blame.';

@@ -80,7 +80,7 @@ export function outputOf({ log, lastFailure }: ServerReport): string[] {
 }
 
 function overviewOfServer(report: ServerReport): ServerOverview {
-  const { server, state, breaker, approval, restarts, problem, lastExit, lastFailure } = report;
+  const { server, state, breaker, approval, restarts, problem, code, lastExit, lastFailure } = report;
   // A server that was stopped because it was idle has exited, too.
   const hasFailed = problem !== '' || restarts > 0;
   return {
@@ -88,6 +88,7 @@ function overviewOfServer(report: ServerReport): ServerOverview {
     state,
     ...differing({
       problem,
+      code,
       advice: hasProblem(report) ? report.advice : '',
       lastFailure: hasFailed ? lastFailure : null,
       lastExit: hasFailed ? lastExit : null,

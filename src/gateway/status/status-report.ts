@@ -1,3 +1,4 @@
+import type { Code } from '../../codes/codes.js';
 import type { BreakerState } from '../../upstream/health/circuit-breaker.js';
 import type { ServerState } from '../dispatch/availability.js';
 
@@ -145,6 +146,8 @@ export interface ServerReport {
   readonly droppedLogBytes: number;
   /** What is wrong, and what that means for the tools of the server. Empty if nothing is wrong with its process. */
   readonly problem: string;
+  /** The stable code of the problem; null without one. */
+  readonly code: Code | null;
   /** What a person can do, or what Trunkline does. Empty if there is nothing to do. */
   readonly advice: string;
   readonly instructions: string | null;

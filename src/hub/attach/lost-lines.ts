@@ -1,3 +1,4 @@
+import type { Code } from '../../codes/codes.js';
 import { isRecord } from '../../json/is-record.js';
 import { readText, valuesAt } from '../../json/json-text.js';
 import type { ClientLine } from './client-lines.js';
@@ -60,7 +61,12 @@ function isRequest(message: unknown): message is Request {
 
 const TEXT =
   'Trunkline was restarted while this call was in flight: its shared process ended unexpectedly. Whether the call took effect is unknown: check before repeating it.';
-const FACTS = { reason: 'hub_exited', sent: true, outcome: 'unknown' };
+const FACTS = {
+  reason: 'hub_exited',
+  code: 'TL-CALL-HUB-EXITED' satisfies Code,
+  sent: true,
+  outcome: 'unknown',
+};
 
 /** `id` is JSON. */
 function failureText({ method, params }: Request, id: string): string {

@@ -31,7 +31,7 @@ function client() {
     void sent.push(Buffer.from(splice(message)).toString());
   const clients = createHttpClients({
     ...{ scan, messages, chooseEra: () => era, backpressure: new Backpressure() },
-    ...{ hasServer: () => true, isReady: () => true },
+    ...{ hasServer: () => true, hasView: () => true, isReady: () => true },
   });
   const session = clients.openSession('files', 'person', () => {});
   const reply: ReplyChannel = {

@@ -87,6 +87,7 @@ describe('a call to a process that runs', () => {
     expect(exchange.answers).toHaveLength(1);
     expect(exchange.failure).toEqual({
       reason: 'child_exited',
+      code: 'TL-CALL-EXITED',
       server: 'files',
       generation: 2,
       sent: true,

@@ -75,11 +75,26 @@ describe('the advice', () => {
     expect(one()?.problem).toContain('its 2 tools are not listed');
   });
 
+  it.each([
+    ['parked', {}, 'TL-SERVER-PARKED'],
+    ['parked', { missing: 'p@1' }, 'TL-SERVER-NOT-INSTALLED'],
+    ['backoff', {}, 'TL-SERVER-RESTARTING'],
+    ['backoff', { lastFailure: { reason: 'EMFILE', at: 0, isHostFault: true } }, 'TL-SERVER-RESOURCES'],
+    ['starting', { consecutiveFailures: 1 }, 'TL-SERVER-RESTARTING'],
+    ['suspect', {}, 'TL-SERVER-UNRESPONSIVE'],
+    ['starting', {}, null],
+    ['ready', {}, null],
+  ] as const)('comes with a stable code for a server that is %s (%j): %s', async (state, lifecycle, code) => {
+    const { one } = await given({ lifecycle: { state, ...RETRY, ...lifecycle } });
+    expect(one()?.code).toBe(code);
+  });
+
   it('is how to correct the configuration, if that is wrong', async () => {
     const problem = { message: 'the variable KEY is not set', hint: 'set KEY, or give it a default' };
     const { one } = await given({ problem, isStarted: false });
     expect(one()).toMatchObject({
       state: 'misconfigured',
+      code: 'TL-SERVER-MISCONFIGURED',
       problem: 'Its configuration is wrong: the variable KEY is not set. It cannot run, so its tools are not listed.',
       advice: 'To fix it, set KEY, or give it a default.',
     });

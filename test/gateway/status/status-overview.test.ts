@@ -39,6 +39,7 @@ describe('the overview', () => {
         ...{ server: 'a', state: 'backoff', restarts: 3, lastFailure: 'exited', retryInSeconds: 2 },
         ...{ lastExit: { code: 0, signal: null, secondsAgo: 1 }, log: ['Error: no key'] },
         problem: 'It failed. Its tools appear when it is ready.',
+        code: 'TL-SERVER-RESTARTING',
         advice: 'Trunkline restarts it automatically, in 2 s. If it keeps failing, its log lines show why.',
       },
       { server: 'b', state: 'stopped' },

@@ -67,6 +67,7 @@ describe('the report', () => {
       log: [],
       droppedLogBytes: 0,
       problem: '',
+      code: null,
       advice: '',
       instructions: null,
       instances: [],

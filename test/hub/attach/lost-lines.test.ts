@@ -9,7 +9,7 @@ function fate(message: unknown, isCut = false) {
   return found.kind === 'answered' ? JSON.parse(found.answer) : found.kind;
 }
 
-const FAILURE = { reason: 'hub_exited', sent: true, outcome: 'unknown' };
+const FAILURE = { reason: 'hub_exited', code: 'TL-CALL-HUB-EXITED', sent: true, outcome: 'unknown' };
 const call = (id: unknown, params: object = { name: 'x' }) => ({ jsonrpc: '2.0', id, method: 'tools/call', params });
 
 describe('a line whose hub has died', () => {

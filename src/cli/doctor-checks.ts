@@ -1,0 +1,176 @@
+import { dirname } from 'node:path';
+import type { GlobalOptions } from '../app/global-options.js';
+import { openLog } from '../app/global-options.js';
+import { packageFolders, runFolder, sealFile, tokenFile, userDataFolder } from '../app/user-files.js';
+import type { FoundServers } from '../clients/found-server.js';
+import type { Config, ServerConfig } from '../config/config.js';
+import { ConfigError } from '../config/config-error.js';
+import { checkTraps } from '../doctor/client-traps.js';
+import { checkClients, checkDuplicates } from '../doctor/clients.js';
+import { checkCommands } from '../doctor/commands.js';
+import { type ConfigSource, checkBrokenConfig, checkConfig } from '../doctor/config-file.js';
+import { desktopPath, shellPath } from '../doctor/desktop-path.js';
+import type { Finding } from '../doctor/finding.js';
+import { checkFolders } from '../doctor/folders.js';
+import { checkHub, checkHubFolder } from '../doctor/hub.js';
+import { checkLimits, readLimits } from '../doctor/limits.js';
+import type { Machine } from '../doctor/machine.js';
+import { checkNetwork } from '../doctor/network.js';
+import { checkNode, checkNpm, npmOf } from '../doctor/node.js';
+import { checkPackages, checkTwins } from '../doctor/packages.js';
+import { checkRuns } from '../doctor/processes.js';
+import { checkRecentFaults } from '../doctor/recent-faults.js';
+import type { Registration } from '../doctor/registrations.js';
+import { type Check, runChecks } from '../doctor/run-checks.js';
+import { checkEnvFiles, checkLiterals, checkSecretFiles } from '../doctor/secrets.js';
+import { checkVariables } from '../doctor/variables.js';
+import { systemClock } from '../observe/system-clock.js';
+import { installedTree } from '../packages/installed-tree.js';
+import { runNpm } from '../packages/npm-client.js';
+import { npmEnvironment } from '../process/environment.js';
+import { OrphanGuard } from '../process/orphan-guard.js';
+import type { DoctorHub } from './doctor-hub.js';
+import { remarksOn } from './package-remarks.js';
+import { workOnPackages } from './package-work.js';
+import { chooseServers } from './run-once.js';
+
+/** What all checks together need to know. */
+export interface DoctorFacts {
+  readonly settings: GlobalOptions;
+  readonly machine: Machine;
+  readonly config: Config | ConfigError;
+  /** The chosen servers; none without a configuration. */
+  readonly servers: readonly ServerConfig[];
+  readonly clients: FoundServers;
+  readonly registrations: readonly Registration[];
+  /** Absent without a configuration. */
+  readonly hub: DoctorHub | undefined;
+}
+
+/** Everything that can be found out without starting a server. */
+export async function checkMachine(facts: DoctorFacts): Promise<readonly Finding[]> {
+  const { config, registrations, machine, clients, servers } = facts;
+  const onConfig = config instanceof ConfigError ? [brokenConfig(config)] : configChecks(facts, config);
+  const now = Date.now();
+  return await runChecks([
+    ...machineChecks(facts),
+    ...onConfig,
+    { about: 'the clients', run: async () => await checkClients(clients, registrations, machine) },
+    { about: 'servers that exist twice', run: () => checkDuplicates(clients, registrations, servers) },
+    { about: 'settings and logs of clients', run: async () => await checkTraps(registrations, machine, now) },
+    ...processChecks(facts, now),
+  ]);
+}
+
+function machineChecks({ machine, config, servers }: DoctorFacts): Check[] {
+  const folders = { data: userDataFolder(), others: config instanceof ConfigError ? [] : [dirname(config.file)] };
+  const isNeeded = servers.some((server) => server.package !== undefined);
+  return [
+    { about: 'Node', run: () => checkNode(machine) },
+    { about: 'npm', run: async () => await checkNpm(machine, npmFacts(machine, isNeeded)) },
+    { about: 'folders', run: async () => await checkFolders(machine, folders) },
+    { about: 'limits', run: async () => checkLimits(await readLimits(), servers.length) },
+    { about: 'proxies and certificates', run: () => checkNetwork(machine) },
+  ];
+}
+
+function npmFacts(machine: Machine, isNeeded: boolean) {
+  const file = npmOf(machine);
+  const ping = async () => {
+    const options = ['--loglevel=error', '--no-update-notifier', '--fetch-retries=0', '--fetch-timeout=2500'];
+    const { code, lines } = await runNpm({
+      npm: file ?? '',
+      nodePath: machine.node.path,
+      args: ['ping', ...options],
+      cwd: machine.home,
+      env: npmEnvironment(machine.env, {}),
+      clock: systemClock,
+      signal: AbortSignal.timeout(PING_WITHIN_MS),
+      onBegun: () => {},
+      onGone: () => {},
+    });
+    if (code === 0) return [];
+    return lines.length > 0 ? lines : [`no answer within ${PING_WITHIN_MS / 1_000} s`];
+  };
+  return { file, ping, isNeeded };
+}
+
+/** Leaves time to end npm within the limit of a check. */
+const PING_WITHIN_MS = 2_500;
+
+function brokenConfig(error: ConfigError): Check {
+  return { about: 'the configuration', run: () => checkBrokenConfig(error) };
+}
+
+function configChecks({ settings, machine, servers }: DoctorFacts, config: Config): Check[] {
+  const { file } = config;
+  const tools = {
+    places: { ...packageFolders(), configFile: file },
+    remarksOn: ({ package: used }: ServerConfig) =>
+      used === undefined
+        ? []
+        : remarksOn(used.request, installedTree(used.request, used.found, { ...packageFolders(), configFile: file })),
+    install: async (keys: readonly string[]) => await installPackages({ ...settings, config: file }, keys),
+  };
+  return [
+    { about: 'the configuration', run: () => checkConfig({ ...config, servers }, sourceOf(settings), machine) },
+    { about: 'variables', run: () => checkVariables(servers) },
+    { about: 'secrets in the configuration', run: () => checkLiterals(file, machine) },
+    { about: 'files with variables', run: () => checkEnvFiles(file, servers, machine) },
+    {
+      about: 'commands',
+      run: async () => {
+        const [desktop, shell] = await Promise.all([desktopPath(machine), shellPath(machine)]);
+        return checkCommands(servers, { desktop, shell }, machine);
+      },
+    },
+    { about: 'packages', run: () => checkPackages(servers, tools) },
+    { about: 'servers that run the same', run: () => checkTwins(servers) },
+  ];
+}
+
+function sourceOf({ config }: GlobalOptions): ConfigSource {
+  if (config) return '--config';
+  return process.env.TRUNKLINE_CONFIG ? 'TRUNKLINE_CONFIG' : 'the usual places';
+}
+
+async function installPackages(settings: GlobalOptions, keys: readonly string[]): Promise<void> {
+  let fault: unknown;
+  await workOnPackages(
+    settings,
+    (config) => chooseServers(config, keys),
+    async ({ servers, installer, ending }) => {
+      try {
+        for (const server of servers) await installer.obtain(server.package.request, ending);
+      } catch (error) {
+        fault = error;
+      }
+      return 0;
+    },
+  );
+  if (fault !== undefined) throw fault;
+}
+
+function processChecks({ machine, hub }: DoctorFacts, now: number): Check[] {
+  const files = { tokenFile: tokenFile(), sealFile: sealFile() };
+  const checks: Check[] = [
+    { about: 'secret files', run: async () => await checkSecretFiles(files, machine) },
+    { about: 'processes of earlier runs', run: async () => await checkRuns(runFolder(), sweepRuns) },
+  ];
+  if (hub === undefined) return checks;
+  const { facts, faults, logFile } = hub;
+  if (facts === undefined) checks.push({ about: 'the folder of the hub', run: () => checkHubFolder(faults) });
+  if (facts !== undefined) checks.push({ about: 'the hub', run: async () => await checkHub(facts, machine.version) });
+  if (logFile !== undefined)
+    checks.push({ about: 'the log of the hub', run: async () => await checkRecentFaults(logFile, now) });
+  return checks;
+}
+
+/** Ends what killed gateways have left, as every start does. */
+async function sweepRuns(): Promise<void> {
+  const { logger } = openLog({ config: undefined, verbosity: 0, logFile: undefined });
+  logger.level = 'fatal';
+  const guard = new OrphanGuard({ clock: systemClock, logger, runFolder: runFolder() });
+  await guard.sweep();
+  await guard.close();
+}

@@ -1,0 +1,129 @@
+import { existsSync } from 'node:fs';
+import { resolve } from 'node:path';
+import { EXIT } from '../app/exit-codes.js';
+import type { FoundCommand } from '../clients/found-server.js';
+import type { ServerConfig } from '../config/config.js';
+import { ConfigError } from '../config/config-error.js';
+import { checkClientStart, clientEnvironment, startAsClient } from '../doctor/client-start.js';
+import { desktopPath } from '../doctor/desktop-path.js';
+import type { Finding } from '../doctor/finding.js';
+import { optionIn, titleOf } from '../doctor/registrations.js';
+import { checkServer, type ObservedServer } from '../doctor/servers.js';
+import { checkTools, type ListedTool } from '../doctor/tools.js';
+import { reportStatus } from '../gateway/status/status.js';
+import type { ServerReport } from '../gateway/status/status-report.js';
+import { isRecord } from '../json/is-record.js';
+import { parseJson } from '../json/parse-json.js';
+import { diagnose, diagnoseTools } from './diagnosis.js';
+import type { DoctorFacts } from './doctor-checks.js';
+import { runOnce } from './run-once.js';
+import { listAllTools } from './tools.js';
+
+/** Starts the servers, or asks the running hub about them; then runs what the clients would run. */
+export async function checkStarts(facts: DoctorFacts): Promise<readonly Finding[]> {
+  // Its servers run all the same, and must not run twice.
+  if (facts.hub?.state === 'silent') return [];
+  const observed = await observe(facts);
+  const onServers = observed.servers.flatMap(checkServer);
+  return [...onServers, ...checkTools(observed.tools), ...(await checkClientStarts(facts))];
+}
+
+interface Observed {
+  readonly servers: readonly ObservedServer[];
+  readonly tools: readonly ListedTool[];
+}
+
+async function observe(facts: DoctorFacts): Promise<Observed> {
+  const { hub, servers } = facts;
+  const reports = await hub?.servers();
+  if (reports === undefined) return await startOnce(facts);
+  const chosen = reports.filter(({ server }) => servers.some(({ key }) => key === server));
+  return { servers: chosen.map((report) => ({ report })), tools: toolsIn(await hub?.tools(), chosen) };
+}
+
+/** Starts what can run now: nothing is installed, and nothing is approved. */
+async function startOnce({ settings, config, servers }: DoctorFacts): Promise<Observed> {
+  const startable = servers.filter(({ child }) => child !== undefined && child.missing === undefined);
+  let observed: Observed = { servers: [], tools: [] };
+  const endedBy = new Map<string, string | undefined>();
+  if (config instanceof ConfigError || startable.length === 0) return observed;
+  const keys = new Set(startable.map(({ key }) => key));
+  await runOnce(
+    settings,
+    (whole) => whole.servers.filter(({ key }) => keys.has(key)),
+    async ({ config: once, composition, client, starts }) => {
+      // The servers are stopped after this.
+      composition.platform.events.subscribe('server.changed', ({ instance, snapshot: { state, lastExit } }) => {
+        if (state === 'stopped') endedBy.set(instance, lastExit?.signal ?? undefined);
+      });
+      const { servers: reports } = reportStatus(composition.status());
+      const detailed = reports.map(({ server }) => reportStatus(composition.status(), server).servers[0]);
+      const known = detailed.filter((report) => report !== undefined);
+      // The servers that list nothing have findings of their own.
+      const list = await listAllTools(client).catch(() => undefined);
+      const all = known.map((report): ObservedServer => {
+        const server = once.servers.find(({ key }) => key === report.server) as ServerConfig;
+        const diagnosis = diagnose(once.file, server, report) ?? diagnoseTools(report);
+        return { report, diagnosis, readyAfterMs: starts.readyAfterMs(report.server) };
+      });
+      observed = { servers: all, tools: toolsIn(list, known) };
+      return EXIT.ok;
+    },
+    { isReview: true, isQuiet: true },
+  );
+  const ended = observed.servers.map((one) => ({ ...one, endedBy: endedBy.get(one.report.server) }));
+  return { ...observed, servers: ended };
+}
+
+function toolsIn(list: string | undefined, reports: readonly ServerReport[]): ListedTool[] {
+  const owners = new Map(reports.flatMap(({ server, tools }) => tools.exposed.map((name) => [name, server] as const)));
+  const parsed = list === undefined ? undefined : parseJson(list);
+  const tools = isRecord(parsed) && Array.isArray(parsed.tools) ? parsed.tools : [];
+  return tools.flatMap((tool) => {
+    const name = isRecord(tool) ? String(tool.name) : '';
+    const server = owners.get(name);
+    if (server === undefined || !isRecord(tool)) return [];
+    const descriptionBytes = Buffer.byteLength(String(tool.description ?? ''));
+    return [{ server, name, size: JSON.stringify(tool).length, descriptionBytes }];
+  });
+}
+
+/** Each command once, also if several clients have it. One after the other, since each starts all servers. */
+async function checkClientStarts(facts: DoctorFacts): Promise<Finding[]> {
+  const { registrations, machine, config } = facts;
+  const path = await desktopPath(machine);
+  const byRun = new Map<string, { run: FoundCommand; titles: string[] }>();
+  for (const registration of registrations) {
+    const { run, isDisabled, variables } = registration.server;
+    // What the client would put in place of a variable is not known here.
+    const hasVariables = variables !== 'none' && JSON.stringify(run).includes('${');
+    // That a program does not exist has been said.
+    const isGone = registration.program !== undefined && !existsSync(registration.program);
+    if (isDisabled || run.kind !== 'command' || hasVariables || isGone) continue;
+    const { command, args, env, cwd } = run;
+    const key = JSON.stringify([command, args, env, cwd]);
+    const known = byRun.get(key) ?? { run, titles: [] };
+    known.titles.push(titleOf(registration));
+    byRun.set(key, known);
+  }
+  const servers = config instanceof ConfigError ? 0 : config.servers.length;
+  const found: Finding[] = [];
+  for (const { run, titles } of byRun.values()) {
+    const env = {
+      ...clientEnvironment(run, path, machine),
+      ...(sharesHub(run, facts) ? {} : { TRUNKLINE_HUB: 'off' }),
+    };
+    found.push(...checkClientStart(await startAsClient(run, env, ROOT), titles, servers));
+  }
+  return found;
+}
+
+/** Where desktop programs run their servers. */
+const ROOT = process.platform === 'win32' ? 'C:\\' : '/';
+
+/** The command may attach to the hub that runs. It must not start one, which would outlive the doctor. */
+function sharesHub(run: FoundCommand, { hub, config }: DoctorFacts): boolean {
+  if (hub?.state !== 'running' || config instanceof ConfigError) return false;
+  const named = optionIn(run, '--config', '-c') ?? run.env.TRUNKLINE_CONFIG;
+  return named !== undefined && resolve(ROOT, named) === config.file;
+}

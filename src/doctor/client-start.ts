@@ -1,0 +1,168 @@
+import type { FoundCommand } from '../clients/found-server.js';
+import { isRecord } from '../json/is-record.js';
+import { parseJson } from '../json/parse-json.js';
+import { systemClock } from '../observe/system-clock.js';
+import { endGroup } from '../process/end-group.js';
+import { spawnChild } from '../process/spawn-child.js';
+import { counted, type Finding, finding } from './finding.js';
+import { type Machine, variableOf } from './machine.js';
+
+/** How the command of a client went that was run as the client runs it. */
+export interface ClientStart {
+  readonly kind: 'listed' | 'failed';
+  /** From the spawn to the first list of tools, or to the failure. */
+  readonly afterMs: number;
+  /** Names of the tools in the first list. */
+  readonly tools: readonly string[];
+  /** Lines of stdout that are no messages. */
+  readonly junk: readonly string[];
+  /** The last lines of stderr. */
+  readonly output: readonly string[];
+  /** Why there is no list, as a phrase. */
+  readonly because: string;
+}
+
+/** Longer than the 10 s that Codex waits, shorter than the 30 s that others wait. */
+const LIST_WITHIN_MS = 20_000;
+const SLOW_MS = 10_000;
+const LADDER = { termAfterMs: 2_000, killAfterMs: 4_000 };
+const MAX_LINES = 200;
+const UNREAD_MS = 100;
+
+/** What a program of the desktop hands to an MCP server: the variables of the stdio client of the MCP SDK. */
+const INHERITED = ['HOME', 'LOGNAME', 'SHELL', 'TERM', 'USER', 'LANG', 'TMPDIR'];
+const INHERITED_ON_WINDOWS = [
+  ...['APPDATA', 'HOMEDRIVE', 'HOMEPATH', 'LOCALAPPDATA', 'PROCESSOR_ARCHITECTURE', 'SYSTEMDRIVE', 'SYSTEMROOT'],
+  ...['TEMP', 'USERNAME', 'USERPROFILE', 'PROGRAMFILES'],
+];
+
+/** The variables that the command gets, with the PATH of the desktop. */
+export function clientEnvironment(
+  run: FoundCommand,
+  path: string,
+  machine: Pick<Machine, 'env' | 'platform'>,
+): Record<string, string> {
+  const names = machine.platform === 'win32' ? INHERITED_ON_WINDOWS : INHERITED;
+  const inherited = names.flatMap((name) => {
+    const value = variableOf(machine, name);
+    return value === undefined ? [] : [[name, value] as const];
+  });
+  return { ...Object.fromEntries(inherited), PATH: path, ...run.env };
+}
+
+/** Runs the command, introduces a client, asks for the tools, and ends the command. Never rejects. */
+export async function startAsClient(run: FoundCommand, env: Record<string, string>, cwd: string): Promise<ClientStart> {
+  const startedAt = performance.now();
+  const junk: string[] = [];
+  const output: string[] = [];
+  let spawnError: string | undefined;
+  const answers = new Answers();
+  const child = spawnChild(
+    { command: run.command, args: run.args, cwd: run.cwd ?? cwd, env },
+    {
+      onSpawnError: ({ message }) => {
+        spawnError = message;
+        answers.fail(message);
+      },
+      onExit: ({ code, signal }) =>
+        answers.fail(signal === null ? `it ended with exit code ${code}` : `it ended by ${signal}`),
+    },
+  );
+  readLines(child.stdout, (line) => {
+    if (!answers.take(parseJson(line)) && line.trim() !== '' && junk.length < MAX_LINES) junk.push(line);
+  });
+  readLines(child.stderr, (line) => {
+    output.push(line);
+    if (output.length > MAX_LINES) output.shift();
+  });
+  const send = (message: object) => child.stdin.write(`${JSON.stringify({ jsonrpc: '2.0', ...message })}\n`);
+  const timer = setTimeout(() => answers.fail(`it did not answer within ${LIST_WITHIN_MS / 1_000} s`), LIST_WITHIN_MS);
+  const outcome = await introduce(send, answers);
+  clearTimeout(timer);
+  const afterMs = performance.now() - startedAt;
+  if (spawnError === undefined) await endGroup(child, LADDER, systemClock);
+  if (typeof outcome === 'string') return { kind: 'failed', afterMs, tools: [], junk, output, because: outcome };
+  return { kind: 'listed', afterMs, tools: outcome, junk, output, because: '' };
+}
+
+/** Resolves with the names of the tools, or with the reason why there are none. */
+async function introduce(send: (message: object) => void, answers: Answers): Promise<readonly string[] | string> {
+  const clientInfo = { name: 'trunkline-doctor', version: '1' };
+  send({ id: 1, method: 'initialize', params: { protocolVersion: '2025-06-18', capabilities: {}, clientInfo } });
+  const initialized = await answers.of(1);
+  if (typeof initialized === 'string') return initialized;
+  send({ method: 'notifications/initialized' });
+  send({ id: 2, method: 'tools/list' });
+  const listed = await answers.of(2);
+  if (typeof listed === 'string') return listed;
+  const tools = isRecord(listed.result) && Array.isArray(listed.result.tools) ? listed.result.tools : [];
+  return tools.flatMap((tool) => (isRecord(tool) ? [String(tool.name)] : []));
+}
+
+type Answer = Readonly<Record<string, unknown>>;
+
+/** The answers of the program by their ids, or the reason why none comes. */
+class Answers {
+  readonly #known = new Map<unknown, Answer>();
+  #reason: string | undefined;
+  #changed: () => void = () => {};
+
+  /** Whether this is a message. */
+  take(message: unknown): boolean {
+    if (!isRecord(message) || message.jsonrpc !== '2.0') return false;
+    if ('id' in message && !('method' in message)) this.#known.set(message.id, message);
+    this.#changed();
+    return true;
+  }
+
+  /** What the program wrote before it ended may still be unread, so the reason counts a moment later. */
+  fail(reason: string): void {
+    setTimeout(() => {
+      this.#reason ??= reason;
+      this.#changed();
+    }, UNREAD_MS);
+  }
+
+  async of(id: number): Promise<Answer | string> {
+    for (;;) {
+      const answer = this.#known.get(id);
+      if (answer !== undefined)
+        return isRecord(answer.error) ? `it answered with an error: ${String(answer.error.message)}` : answer;
+      if (this.#reason !== undefined) return this.#reason;
+      await new Promise<void>((resolve) => {
+        this.#changed = resolve;
+      });
+    }
+  }
+}
+
+function readLines(stream: NodeJS.ReadableStream, onLine: (line: string) => void): void {
+  let rest = '';
+  stream.setEncoding('utf8');
+  stream.on('data', (chunk: string) => {
+    const lines = (rest + chunk).split('\n');
+    rest = lines.pop() ?? '';
+    for (const line of lines) onLine(line.replace(/\r$/, ''));
+  });
+}
+
+/** What the start says about the entries of these clients. `servers` is the number of servers in the configuration. */
+export function checkClientStart(start: ClientStart, titles: readonly string[], servers: number): Finding[] {
+  const who = titles.join(' and ');
+  const found: Finding[] = [];
+  if (start.junk.length > 0)
+    found.push(
+      finding('TL-START-STDOUT', `what ${who} starts writes text to stdout`, { evidence: start.junk.slice(0, 3) }),
+    );
+  if (start.kind === 'failed') {
+    const evidence = start.output.slice(-20);
+    return [finding('TL-START-FAILED', `started as ${who} does it, ${start.because}`, { evidence }), ...found];
+  }
+  const seconds = (start.afterMs / 1_000).toFixed(1);
+  const tools = start.tools.filter((name) => !name.startsWith('trunkline__'));
+  const text = `started as ${who} does it, Trunkline listed ${counted(tools.length, 'tool')} after ${seconds} s`;
+  if (start.afterMs > SLOW_MS) found.push(finding('TL-START-SLOW', text));
+  if (tools.length === 0 && servers > 0)
+    found.push(finding('TL-START-EMPTY', text, { evidence: start.output.slice(-5) }));
+  return found.length > 0 ? found : [finding('TL-START-OK', text)];
+}

@@ -1,0 +1,87 @@
+import { existsSync, statSync } from 'node:fs';
+import { dirname, resolve } from 'node:path';
+import type { Code } from '../codes/codes.js';
+import type { Config } from '../config/config.js';
+import { type ConfigError, type ConfigErrorCode, formatProblem } from '../config/config-error.js';
+import { candidateFiles } from '../config/find-config.js';
+import { counted, type Finding, finding } from './finding.js';
+import type { Machine } from './machine.js';
+
+const CODE_OF_ERROR: Readonly<Record<ConfigErrorCode, Code>> = {
+  'config-not-found': 'TL-CONFIG-NOT-FOUND',
+  'config-unreadable': 'TL-CONFIG-UNREADABLE',
+  'config-syntax': 'TL-CONFIG-SYNTAX',
+  'config-invalid': 'TL-CONFIG-INVALID',
+};
+
+/** Says what is wrong with a configuration that cannot be used: one finding for each mistake. */
+export function checkBrokenConfig({ code, file, problems }: ConfigError): Finding[] {
+  return problems.map((problem) => {
+    const { hint, ...place } = problem;
+    const [first = '', ...looked] = formatProblem(file, place).split('\n');
+    const remedy = hint === undefined ? undefined : sentence(hint);
+    return finding(CODE_OF_ERROR[code], first, { evidence: looked.map((line) => line.trim()), remedy });
+  });
+}
+
+/** How the file was found. */
+export type ConfigSource = '--config' | 'TRUNKLINE_CONFIG' | 'the usual places';
+
+/** Checks a configuration that can be used: which file it is, its warnings, and the servers that cannot run. */
+export function checkConfig(config: Config, source: ConfigSource, machine: Machine): Finding[] {
+  const { file, servers, warnings } = config;
+  const found = [...checkShadowed(file, source, machine), ...checkModes(file, machine)];
+  for (const warning of warnings) {
+    const [text = '', ...hint] = warning.split('\n');
+    found.push(finding('TL-CONFIG-WARNING', text, { remedy: sentence(hint.join(' ').trim()) || undefined }));
+  }
+  for (const { key, problem } of servers) {
+    if (problem === undefined) continue;
+    const { hint, message, line, column } = problem;
+    const unset = /environment variable \S+ is not set$/.test(message);
+    const code = unset ? 'TL-VAR-UNSET' : 'TL-SERVER-MISCONFIGURED';
+    const evidence = [`${file}:${line}:${column}`];
+    found.push(finding(code, `server \`${key}\` cannot run: ${message}`, { evidence, remedy: sentence(hint) }));
+  }
+  if (servers.length === 0)
+    found.push(finding('TL-CONFIG-EMPTY', 'the configuration has no servers', { evidence: [file] }));
+  const ok = finding(
+    'TL-CONFIG-OK',
+    `the configuration comes from ${source} and has ${counted(servers.length, 'server')}`,
+    {
+      evidence: [file],
+    },
+  );
+  return found.some(({ level }) => level === 'fail') ? found : [ok, ...found];
+}
+
+/** A file that a flag names is meant; every other choice can surprise. */
+function checkShadowed(file: string, source: ConfigSource, machine: Machine): Finding[] {
+  if (source === '--config') return [];
+  const { cwd, env, home, platform } = machine;
+  const others = candidateFiles({ cwd, env, home, platform }).filter((each) => each !== file && existsSync(each));
+  return others.map((other) =>
+    finding('TL-CONFIG-SHADOWED', `${other} is not used, because ${file} comes first (${source})`, {
+      evidence: [file, other],
+    }),
+  );
+}
+
+function checkModes(file: string, { uid }: Machine): Finding[] {
+  if (uid === undefined) return [];
+  return [file, dirname(resolve(file))].flatMap((path) => {
+    const { mode } = statSync(path);
+    // Nobody can replace the files of others in a folder with the sticky bit.
+    const isOpen = (mode & 0o022) !== 0 && (mode & 0o1000) === 0;
+    // A group of its own for each user is usual on Linux, and a group that may write is, too.
+    if (!isOpen || (mode & 0o002) === 0) return [];
+    return [finding('TL-CONFIG-WRITABLE', `other users can write ${path}`, { remedy: `chmod go-w ${path}` })];
+  });
+}
+
+/** Hints are phrases without a capital letter and without a period. */
+function sentence(phrase: string): string {
+  if (phrase === '') return '';
+  const text = phrase[0]?.toUpperCase() + phrase.slice(1);
+  return /[.!?]$/.test(text) ? text : `${text}.`;
+}

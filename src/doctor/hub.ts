@@ -1,0 +1,65 @@
+import { existsSync } from 'node:fs';
+import { rm } from 'node:fs/promises';
+import { hubFiles, hubNumbers, latestHub } from '../hub/place.js';
+import { counted, type Finding, finding } from './finding.js';
+
+/** What answers at the place of the hub of a configuration. */
+export interface HubFacts {
+  readonly folder: string;
+  readonly state:
+    | { readonly kind: 'running'; readonly pid: number; readonly version: string; readonly clients: number }
+    | { readonly kind: 'silent'; readonly pid: number | undefined }
+    | { readonly kind: 'refused' }
+    | { readonly kind: 'not running' };
+  /** Whether the hub with this number answers. */
+  readonly isAlive: (number: number) => Promise<boolean>;
+}
+
+/** Whether a hub runs, is of this version, and whether killed ones have left their sockets. */
+export async function checkHub(facts: HubFacts, version: string): Promise<Finding[]> {
+  return [...checkRunning(facts, version), ...(await checkStale(facts))];
+}
+
+function checkRunning({ state }: HubFacts, version: string): Finding[] {
+  switch (state.kind) {
+    case 'running': {
+      const text = `hub ${state.pid} serves ${counted(state.clients, 'client')}`;
+      if (state.version === version) return [finding('TL-HUB-OK', text)];
+      return [finding('TL-HUB-VERSION', `${text} with version ${state.version}; this is ${version}`)];
+    }
+    case 'silent':
+      return [finding('TL-HUB-SILENT', `the hub${state.pid === undefined ? '' : ` ${state.pid}`} does not answer`)];
+    case 'refused':
+      return [finding('TL-HUB-VERSION', 'the hub does not take commands of this version')];
+    case 'not running':
+      return [];
+  }
+}
+
+/** Says why no hub can run: `faults` are phrases. */
+export function checkHubFolder(faults: readonly string[]): Finding[] {
+  return faults.length === 0 ? [] : [finding('TL-HUB-FOLDER', `no hub can run: ${faults.join(', and ')}`)];
+}
+
+async function checkStale({ folder, state, isAlive }: HubFacts): Promise<Finding[]> {
+  // Windows removes the pipe of a process that has ended.
+  const left = hubNumbers(folder).filter((number) => {
+    const { socket, ended } = hubFiles(folder, number);
+    // A hub that was stopped leaves its socket, too, and says that it has ended.
+    return existsSync(socket) && !existsSync(ended);
+  });
+  const isLatestAlive = state.kind !== 'not running';
+  const stale: number[] = [];
+  for (const number of left) {
+    const isUsed = number === latestHub(folder) ? isLatestAlive : await isAlive(number);
+    if (!isUsed) stale.push(number);
+  }
+  if (stale.length === 0) return [];
+  const sockets = stale.map((number) => hubFiles(folder, number).socket);
+  // The folder stays: the numbers of hubs only grow, so that nobody takes a new hub for an old one.
+  const apply = async () => {
+    for (const socket of sockets) await rm(socket, { force: true });
+  };
+  const repair = { done: `removed ${counted(sockets.length, 'socket')} of hubs that have ended`, apply };
+  return [finding('TL-HUB-STALE', 'a hub was killed and has left its socket', { evidence: sockets, repair })];
+}

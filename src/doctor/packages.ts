@@ -1,0 +1,77 @@
+import type { ServerConfig } from '../config/config.js';
+import { isRecord } from '../json/is-record.js';
+import { lockKey, openLockFile, openStore, type PackagePlaces } from '../packages/installed-packages.js';
+import { type LockedPackage, LockFileError } from '../packages/lock-file.js';
+import { type Finding, finding, someOf } from './finding.js';
+
+export interface PackageTools {
+  readonly places: PackagePlaces;
+  /** Why the installed package of a server may not work: one line each. */
+  readonly remarksOn: (server: ServerConfig) => readonly string[];
+  /** Installs the packages of these servers as they are locked. Rejects if that fails. */
+  readonly install: (keys: readonly string[]) => Promise<void>;
+}
+
+/** Whether the packages of the servers are installed and whole, and what their authors say about them. Needs no network. */
+export function checkPackages(servers: readonly ServerConfig[], tools: PackageTools): Finding[] {
+  const packaged = servers.filter((server) => server.package !== undefined);
+  if (packaged.length === 0) return [];
+  let locked: ReadonlyMap<string, LockedPackage>;
+  try {
+    locked = openLockFile(tools.places).read();
+  } catch (error) {
+    if (!(error instanceof LockFileError)) throw error;
+    return [finding('TL-LOCK-UNREADABLE', error.message, { remedy: error.hint })];
+  }
+  const found = packaged.flatMap((server) => checkPackage(server, locked, tools));
+  if (found.length > 0) return found;
+  return [finding('TL-PACKAGE-OK', `the packages of ${someOf(packaged.map(({ key }) => key))} are installed`)];
+}
+
+function checkPackage(
+  server: ServerConfig,
+  locked: ReadonlyMap<string, LockedPackage>,
+  { places, remarksOn, install }: PackageTools,
+): Finding[] {
+  const { key, package: used } = server;
+  if (used === undefined) return [];
+  const { request, found: place } = used;
+  const entry = place?.place === 'near' ? undefined : locked.get(lockKey(request));
+  const of = `the package ${request.shown} of server \`${key}\``;
+  const found: Finding[] = [];
+  if (entry !== undefined && openStore(places).isDamaged({ ...request, locked: entry })) {
+    const evidence = [openStore(places).folderOf({ ...request, locked: entry })];
+    const repair = { done: `installed ${request.shown} again`, apply: async () => await install([key]) };
+    const remedy = `trunkline install ${key}`;
+    found.push(finding('TL-PACKAGE-DAMAGED', `${of} lacks files`, { evidence, remedy, repair }));
+  } else if (place === undefined) {
+    found.push(finding('TL-PACKAGE-MISSING', `${of} is not installed`, { remedy: `trunkline install ${key}` }));
+  }
+  const words = entry === undefined ? undefined : deprecationIn(entry, request.name);
+  if (words !== undefined) found.push(finding('TL-PACKAGE-DEPRECATED', `${of} is deprecated`, { evidence: [words] }));
+  for (const remark of remarksOn(server))
+    found.push(finding('TL-PACKAGE-REMARK', `${of} may not work here`, { evidence: [remark] }));
+  return found;
+}
+
+/** npm notes the words of the author in its lock file. */
+function deprecationIn({ tree }: LockedPackage, name: string): string | undefined {
+  const own = tree[`node_modules/${name}`];
+  return isRecord(own) && typeof own.deprecated === 'string' ? own.deprecated : undefined;
+}
+
+/** Servers that run the same: their tools exist twice. */
+export function checkTwins(servers: readonly ServerConfig[]): Finding[] {
+  const byRun = new Map<string, string[]>();
+  for (const { key, child, package: used } of servers) {
+    if (child === undefined) continue;
+    // The folder matters only for what is not a package.
+    const what = used === undefined ? [child.command, child.cwd] : [used.request.name, used.request.bin];
+    const { TRUNKLINE_PARENTS: _, ...env } = child.env;
+    const args = used?.found === undefined ? child.args : child.args.slice(1);
+    const run = JSON.stringify([what, args, Object.entries(env).sort()]);
+    byRun.set(run, [...(byRun.get(run) ?? []), key]);
+  }
+  const twins = [...byRun.values()].filter((keys) => keys.length > 1);
+  return twins.map((keys) => finding('TL-SERVER-TWICE', `the servers ${keys.join(' and ')} run the same`));
+}

@@ -1,0 +1,116 @@
+import { existsSync, readdirSync, statSync } from 'node:fs';
+import { chmod } from 'node:fs/promises';
+import { dirname, isAbsolute, join, resolve } from 'node:path';
+import type { ServerConfig } from '../config/config.js';
+import { readConfigText } from '../config/find-config.js';
+import { parseYaml, type YamlSource } from '../config/yaml-source.js';
+import { readToken, TokenFileError } from '../files/token-file.js';
+import { isRecord } from '../json/is-record.js';
+import { findSecretShapes } from '../observe/secret-shapes.js';
+import { type Finding, finding, type Repair } from './finding.js';
+import type { Machine } from './machine.js';
+import { isPlaceholder } from './variables.js';
+
+/** Credentials that stand in the configuration itself, and whether others can read it then. */
+export function checkLiterals(file: string, { uid }: Pick<Machine, 'uid'>): Finding[] {
+  const source = parseYaml(readConfigText(file), file);
+  const literals = literalsIn(source);
+  const found = literals.map(({ path, line, column }) => {
+    const evidence = [`${file}:${line}:${column}`];
+    return finding('TL-SECRET-LITERAL', `${path.join('.')} looks like a credential`, { evidence });
+  });
+  if (literals.length > 0 && isReadableByOthers(file, uid)) found.push(exposed(file, 'TL-CONFIG-EXPOSED'));
+  return found;
+}
+
+interface Literal {
+  readonly path: readonly (string | number)[];
+  readonly line: number;
+  readonly column: number;
+}
+
+function literalsIn({ value, positionOf }: YamlSource): Literal[] {
+  if (!isRecord(value)) return [];
+  const shared = isRecord(value.defaults) ? envIn(['defaults'], value.defaults.env) : [];
+  const values = ['servers', 'mcpServers'].flatMap((root) =>
+    Object.entries(isRecord(value[root]) ? value[root] : {}).flatMap(([key, entry]) => {
+      if (!isRecord(entry)) return [];
+      const args = Array.isArray(entry.args) ? entry.args : [];
+      return [
+        ...envIn([root, key], entry.env),
+        ...args.map((arg, at) => ({ path: [root, key, 'args', at], name: '', text: arg as unknown })),
+      ];
+    }),
+  );
+  return [...shared, ...values].flatMap(({ path, name, text }) =>
+    typeof text === 'string' && isCredential(name, text) ? [{ path, ...positionOf(path) }] : [],
+  );
+}
+
+function envIn(path: readonly string[], env: unknown) {
+  if (!isRecord(env)) return [];
+  return Object.entries(env).map(([name, text]) => ({ path: [...path, 'env', name], name, text }));
+}
+
+/** Names whose values are secrets; `PATH`-like values, numbers and switches are not. */
+const SECRET_NAME = /(?:key|token|secret|passw(?:or)?d|credentials?|pat|dsn)$/i;
+const HARMLESS = /^(?:\d+|true|false|yes|no|on|off|[.~]?[\\/].*|[a-z]:\\.*|https?:\/\/[^@]*)$/i;
+
+function isCredential(name: string, text: string): boolean {
+  if (/\$\{/.test(text) || isPlaceholder(text) || text.length < 8) return false;
+  if (findSecretShapes(text).length > 0) return true;
+  return SECRET_NAME.test(name) && !HARMLESS.test(text) && !/\s/.test(text);
+}
+
+/** Files with variables that servers read, beside the configuration or named by an argument. */
+export function checkEnvFiles(
+  configFile: string,
+  servers: readonly ServerConfig[],
+  machine: Pick<Machine, 'uid'>,
+): Finding[] {
+  const folder = dirname(configFile);
+  const beside = readdirSync(folder).filter((name) => /^\.env(?:\.(?!example|sample|template)[\w-]+)?$/.test(name));
+  const named = servers.flatMap(({ child }) => {
+    if (child === undefined) return [];
+    return child.args.flatMap((arg, at) => {
+      const file = /^--env-file=(.+)$/.exec(arg)?.[1] ?? (child.args[at - 1] === '--env-file' ? arg : undefined);
+      return file === undefined ? [] : [isAbsolute(file) ? file : resolve(child.cwd, file)];
+    });
+  });
+  const files = new Set([...beside.map((name) => join(folder, name)), ...named]);
+  return [...files]
+    .filter((file) => isReadableByOthers(file, machine.uid))
+    .map((file) => exposed(file, 'TL-CONFIG-EXPOSED'));
+}
+
+/** The token for HTTP clients, and the key that protects caches. */
+export async function checkSecretFiles(
+  { tokenFile, sealFile }: { readonly tokenFile: string; readonly sealFile: string },
+  { uid }: Pick<Machine, 'uid'>,
+): Promise<Finding[]> {
+  const found = [tokenFile, sealFile]
+    .filter((file) => isReadableByOthers(file, uid))
+    .map((file) => exposed(file, 'TL-TOKEN-EXPOSED'));
+  try {
+    await readToken(tokenFile);
+  } catch (error) {
+    if (!(error instanceof TokenFileError)) throw error;
+    const isKnown = error.code === 'token-file-exposed' && found.length > 0;
+    if (!isKnown) {
+      const code = error.code === 'token-file-exposed' ? 'TL-TOKEN-EXPOSED' : 'TL-TOKEN-MALFORMED';
+      found.push(finding(code, error.message, { evidence: [tokenFile] }));
+    }
+  }
+  return found;
+}
+
+function isReadableByOthers(file: string, uid: number | undefined): boolean {
+  return uid !== undefined && existsSync(file) && (statSync(file).mode & 0o044) !== 0;
+}
+
+function exposed(file: string, code: 'TL-CONFIG-EXPOSED' | 'TL-TOKEN-EXPOSED'): Finding {
+  const repair: Repair = { done: `closed ${file} to other users`, apply: async () => await chmod(file, 0o600) };
+  const mode = (statSync(file).mode & 0o777).toString(8).padStart(4, '0');
+  const evidence = [`${file} has mode ${mode}`];
+  return finding(code, `other users can read ${file}`, { evidence, remedy: `chmod 600 ${file}`, repair });
+}

@@ -1,0 +1,28 @@
+import { describe, expect, it } from 'vitest';
+import type { DoctorFacts } from '../../src/cli/doctor-checks.js';
+import { checkStarts } from '../../src/cli/doctor-starts.js';
+import { reportOf } from '../doctor/doctor-home.js';
+
+const SERVER = { key: 's', child: { missing: undefined } };
+const hub = { faults: [], facts: undefined, logFile: undefined, tools: async () => undefined, close: () => {} };
+
+/** As if the configuration had one server and no client had Trunkline. */
+function given(members: object): DoctorFacts {
+  const facts = { servers: [SERVER], registrations: [], config: { file: '/c.yaml', servers: [SERVER] } };
+  return { ...facts, machine: { platform: 'win32', env: {} }, hub: { ...hub, ...members } } as unknown as DoctorFacts;
+}
+
+describe('servers', () => {
+  it('are not started while a hub runs that does not answer, since they may still run', async () => {
+    expect(await checkStarts(given({ state: 'silent', servers: () => Promise.reject(new Error('asked')) }))).toEqual(
+      [],
+    );
+  });
+
+  it('are those of the hub if one runs, and only the chosen ones', async () => {
+    const servers = async () => [reportOf(), reportOf({ server: 'other' })];
+    expect(await checkStarts(given({ state: 'running', servers }))).toMatchObject([
+      { code: 'TL-SERVER-OK', sentence: expect.stringMatching(/^server `s`: ready/) },
+    ]);
+  });
+});

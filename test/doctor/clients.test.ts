@@ -1,0 +1,207 @@
+import { utimesSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { Code } from '../../src/codes/codes.js';
+import { type ClientStart, checkClientStart, clientEnvironment, startAsClient } from '../../src/doctor/client-start.js';
+import type { Finding } from '../../src/doctor/finding.js';
+import { DoctorHome } from './doctor-home.js';
+
+let home: DoctorHome;
+beforeEach(() => {
+  home = new DoctorHome();
+});
+afterEach(() => home.remove());
+
+type Row = readonly [what: string, code: Code, says: RegExp, make: () => Promise<readonly Finding[]>];
+
+/** Registers this entry in Claude Desktop, with the installed copy as its program. */
+async function registered(
+  rest: Record<string, unknown> = {},
+  args: readonly string[] = [],
+): Promise<readonly Finding[]> {
+  home.register({ trunkline: { command: process.execPath, args: [home.install(), ...args], ...rest } });
+  return await home.checkClients();
+}
+
+async function claudeCode(): Promise<void> {
+  home.register({ trunkline: { command: process.execPath, args: [home.install()] } }, '.claude.json');
+}
+
+const ROWS: readonly Row[] = [
+  ['a correct entry', 'TL-CLIENT-OK', /^Claude Desktop \(user, as trunkline\) has/, async () => await registered()],
+  [
+    'a command without its path',
+    'TL-CLIENT-RELATIVE',
+    /runs `node`, which depends on the PATH/,
+    async () => await registered({ command: 'node' }),
+  ],
+  [
+    'a configuration that does not exist',
+    'TL-CLIENT-CONFIG',
+    /passes a configuration that does not exist/,
+    async () => await registered({}, ['--config', home.path('none.yaml')]),
+  ],
+  [
+    'another version',
+    'TL-CLIENT-VERSION',
+    /runs Trunkline 1\.9\.0; this is 2\.0\.0/,
+    async () => {
+      home.register({ trunkline: { command: process.execPath, args: [home.install('1.9.0', 'old/trunkline')] } });
+      return await home.checkClients();
+    },
+  ],
+  [
+    'a disabled entry',
+    'TL-CLIENT-DISABLED',
+    /has Trunkline disabled/,
+    async () => {
+      const entry = { command: process.execPath, args: [home.install()], disabled: true };
+      home.register({ trunkline: entry }, '.codeium/windsurf/mcp_config.json');
+      return await home.checkClients();
+    },
+  ],
+  [
+    'the file that the app of the Windows store ignores',
+    'TL-CLIENT-MSIX',
+    /does not read this file/,
+    async () => {
+      const entry = { command: process.execPath, args: [home.install()] };
+      home.register({ trunkline: entry }, 'AppData/Roaming/Claude/claude_desktop_config.json');
+      home.write('AppData/Local/Packages/Claude_x/LocalCache/Roaming/x', '');
+      return await home.checkClients({ platform: 'win32' });
+    },
+  ],
+  [
+    'a rule of Claude Code',
+    'TL-CLIENT-DENIED',
+    /the settings of Claude Code \(user, as trunkline\) forbid Trunkline/,
+    async () => {
+      await claudeCode();
+      home.write('.claude/settings.json', '{"permissions":{"deny":["Bash","mcp__trunkline"]}}');
+      return await home.checkClients();
+    },
+  ],
+  [
+    'a list of denied servers of Claude Code',
+    'TL-CLIENT-DENIED',
+    /forbid Trunkline/,
+    async () => {
+      await claudeCode();
+      home.write('.claude/settings.json', '{"deniedMcpServers":[{"serverName":"trunkline"}]}');
+      return await home.checkClients();
+    },
+  ],
+  [
+    'a log with a failure',
+    'TL-CLIENT-LOG',
+    /the log of Claude Desktop \(user, as trunkline\) shows a failure/,
+    async () => {
+      home.write('.config/Claude/logs/mcp-server-trunkline.log', 'hello\nspawn /x/node ENOENT\n');
+      return await registered();
+    },
+  ],
+];
+
+describe('the clients', () => {
+  it.each(ROWS)('are reported with %s: %s', async (_, code, says, make) => {
+    const found = (await make()).filter((one) => one.code === code);
+    expect(found.map(({ sentence }) => sentence)).toEqual([expect.stringMatching(says)]);
+  });
+
+  it('are not blamed for a log of last week, or for a failure before the last success', async () => {
+    const file = home.write('.config/Claude/logs/mcp-server-trunkline.log', 'spawn ENOENT\n');
+    utimesSync(file, 1, 1);
+    expect((await registered()).map(({ code }) => code)).toEqual(['TL-CLIENT-OK']);
+    home.write('.config/Claude/logs/mcp-server-trunkline.log', 'spawn ENOENT\n{"result":{"tools":[]}}\n');
+    expect((await registered()).map(({ code }) => code)).toEqual(['TL-CLIENT-OK']);
+  });
+
+  it('may use an address at which somebody listens', async () => {
+    const server = createServer((socket) => socket.destroy()).listen(0, '127.0.0.1');
+    await new Promise((resolve) => server.once('listening', resolve));
+    const { port } = server.address() as { port: number };
+    home.register({ trunkline: { url: `http://127.0.0.1:${port}/mcp` } }, '.cursor/mcp.json');
+    expect((await home.checkClients()).map(({ code }) => code)).toEqual(['TL-CLIENT-OK']);
+    await new Promise((resolve) => server.close(resolve));
+  });
+
+  it('are told how to register Trunkline again, with the same configuration', async () => {
+    const config = home.write('servers.yaml', '');
+    expect(await registered({ command: 'node' }, ['--config', config])).toMatchObject([
+      { code: 'TL-CLIENT-RELATIVE', remedy: `trunkline connect claude-desktop --config ${config}` },
+    ]);
+  });
+
+  it('are told how to remove a server that exists twice', async () => {
+    home.configure({ a: { package: 'notes' } });
+    const entry = { command: process.execPath, args: [home.install()] };
+    home.register({ trunkline: entry, notes: { command: 'npx', args: ['-y', 'notes@2'] } }, '.claude.json');
+    expect(await home.checkClients()).toContainEqual(
+      expect.objectContaining({ code: 'TL-CLIENT-DUPLICATE', remedy: 'claude mcp remove notes --scope user' }),
+    );
+  });
+});
+
+/** A server that answers the handshake, and lists a tool with this name. */
+const SERVER = `require('node:readline').createInterface({ input: process.stdin }).on('line', (line) => {
+  const { id, method } = JSON.parse(line);
+  const result = method === 'tools/list' ? { tools: [{ name: process.env.TOOL }] } : {};
+  if (id !== undefined) console.log(JSON.stringify({ jsonrpc: '2.0', id, result }));
+});`;
+
+async function start(script: string, env: Record<string, string> = {}): Promise<ClientStart> {
+  const run = { kind: 'command', command: process.execPath, args: ['-e', script], env: {} } as const;
+  return await startAsClient(run, env, home.folder);
+}
+
+const LISTED: ClientStart = { kind: 'listed', afterMs: 100, tools: ['a__b'], junk: [], output: [], because: '' };
+
+describe('the command of a client', () => {
+  it('is fine if it lists tools', async () => {
+    const started = await start(SERVER, { TOOL: 'a__b' });
+    expect(started).toMatchObject({ kind: 'listed', tools: ['a__b'], junk: [] });
+    expect(checkClientStart(started, ['Cursor'], 1)).toMatchObject([
+      {
+        code: 'TL-START-OK',
+        sentence: expect.stringMatching(/^started as Cursor does it, Trunkline listed 1 tool after/),
+      },
+    ]);
+  });
+
+  it('fails with its output if it ends', async () => {
+    const started = await start("console.error('no such file'); process.exit(3)");
+    expect(checkClientStart(started, ['Cursor'], 1)).toMatchObject([
+      {
+        code: 'TL-START-FAILED',
+        sentence: expect.stringMatching(/it ended with exit code 3/),
+        evidence: ['no such file'],
+      },
+    ]);
+  });
+
+  it('fails if there is no such program', async () => {
+    const run = { kind: 'command', command: home.path('none'), args: [], env: {} } as const;
+    const started = await startAsClient(run, {}, home.folder);
+    expect(checkClientStart(started, ['Cursor'], 1)).toMatchObject([
+      { code: 'TL-START-FAILED', sentence: expect.stringMatching(/ENOENT/) },
+    ]);
+  });
+
+  it('is reported if it lists late, or nothing but the tools of Trunkline itself', () => {
+    const late = { ...LISTED, afterMs: 12_000 };
+    expect(checkClientStart(late, ['Cursor'], 1)).toMatchObject([{ code: 'TL-START-SLOW' }]);
+    const empty = { ...LISTED, tools: ['trunkline__status'] };
+    expect(checkClientStart(empty, ['Cursor'], 1)).toMatchObject([{ code: 'TL-START-EMPTY' }]);
+    expect(checkClientStart(empty, ['Cursor'], 0)).toMatchObject([{ code: 'TL-START-OK' }]);
+  });
+
+  it('gets the variables of a desktop program, and those of its entry', () => {
+    const run = { kind: 'command', command: 'x', args: [], env: { A: '1' } } as const;
+    const env = { HOME: '/h', SECRET: 's', PATH: '/mine' };
+    expect(clientEnvironment(run, '/usr/bin', { platform: 'linux', env })).toEqual({
+      HOME: '/h',
+      PATH: '/usr/bin',
+      A: '1',
+    });
+  });
+});

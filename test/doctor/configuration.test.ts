@@ -1,0 +1,211 @@
+import { chmodSync, mkdirSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { Code } from '../../src/codes/codes.js';
+import { checkCommands } from '../../src/doctor/commands.js';
+import type { Finding } from '../../src/doctor/finding.js';
+import { checkPackages } from '../../src/doctor/packages.js';
+import { repair } from '../../src/doctor/repair.js';
+import { checkTools, type ListedTool } from '../../src/doctor/tools.js';
+import { isPlaceholder } from '../../src/doctor/variables.js';
+import { openLockFile, openStore } from '../../src/packages/installed-packages.js';
+import type { LockedPackage } from '../../src/packages/lock-file.js';
+import { DoctorHome } from './doctor-home.js';
+
+let home: DoctorHome;
+beforeEach(() => {
+  home = new DoctorHome();
+});
+afterEach(() => home.remove());
+
+type Row = readonly [what: string, code: Code, says: RegExp, make: () => readonly Finding[]];
+
+const LOCKED: LockedPackage = {
+  version: '1.0.0',
+  integrity: 'sha512-A',
+  tree: { 'node_modules/tool': { version: '1.0.0', integrity: 'sha512-A', deprecated: 'use @new/tool' } },
+};
+
+/** A server with the package `tool`, which is locked, and installed unless a file is missing. */
+function packaged({ isWhole = true, remarks = [] as string[] } = {}): readonly Finding[] {
+  home.configure({ a: { package: 'tool' } });
+  openLockFile(home.places).lock('tool', LOCKED);
+  const folder = openStore(home.places).folderOf({ name: 'tool', locked: LOCKED, installScripts: false });
+  mkdirSync(join(folder, 'node_modules/tool'), { recursive: true });
+  writeFileSync(join(folder, 'node_modules/tool/package.json'), isWhole ? '{"bin":"x.js"}' : '');
+  const { servers } = home.config();
+  return checkPackages(servers, { places: home.places, remarksOn: () => remarks, install: async () => {} });
+}
+
+function tools(count: number, size = 100, rest: Partial<ListedTool> = {}): ListedTool[] {
+  return Array.from({ length: count }, (_, at) => ({
+    server: 's',
+    name: `s__t${at}`,
+    size,
+    descriptionBytes: 10,
+    ...rest,
+  }));
+}
+
+const ROWS: readonly Row[] = [
+  [
+    'a folder in the place of the file',
+    'TL-CONFIG-UNREADABLE',
+    /cannot be read: it is a folder/,
+    () => {
+      mkdirSync(home.path('trunkline.yaml'));
+      return home.checkConfiguration();
+    },
+  ],
+  [
+    'a setting without effect',
+    'TL-CONFIG-WARNING',
+    /timeout is longer than maxTimeout/,
+    () => {
+      home.configure({ a: { command: 'node', timeout: '2h', maxTimeout: '1h' } });
+      return home.checkConfiguration();
+    },
+  ],
+  [
+    'no servers',
+    'TL-CONFIG-EMPTY',
+    /has no servers/,
+    () => {
+      home.configure({ a: { command: 'node', disabled: true } });
+      return home.checkConfiguration();
+    },
+  ],
+  [
+    'a file that everybody can write',
+    'TL-CONFIG-WRITABLE',
+    /other users can write .*trunkline\.yaml/,
+    () => {
+      home.configure({ a: { command: 'node' } }, 0o666);
+      return home.checkConfiguration();
+    },
+  ],
+  [
+    'an empty variable',
+    'TL-VAR-EMPTY',
+    /the variable KEY of server `a` is empty/,
+    () => {
+      home.configure({ a: { command: 'node', env: { KEY: '' } } });
+      return home.checkConfiguration();
+    },
+  ],
+  [
+    'a command beyond the border of WSL',
+    'TL-WSL-MIXED',
+    /between Windows and WSL/,
+    () => {
+      const command = home.executable('node.exe', '');
+      home.configure({ a: { command } });
+      const machine = home.machine({ env: { WSL_DISTRO_NAME: 'Debian' } });
+      return checkCommands(home.config().servers, { desktop: '/usr/bin', shell: undefined }, machine);
+    },
+  ],
+  ['an installed package', 'TL-PACKAGE-DEPRECATED', /is deprecated/, () => packaged()],
+  [
+    'a package that may not run here',
+    'TL-PACKAGE-REMARK',
+    /may not work here/,
+    () => packaged({ remarks: ['needs Node 24'] }),
+  ],
+  ['a package without its content', 'TL-PACKAGE-DAMAGED', /lacks files/, () => packaged({ isWhole: false })],
+  [
+    'a package that is not installed',
+    'TL-PACKAGE-MISSING',
+    /is not installed/,
+    () => {
+      home.configure({ a: { package: 'tool' } });
+      return home.checkConfiguration();
+    },
+  ],
+  [
+    'a package in node_modules',
+    'TL-PACKAGE-OK',
+    /the packages of a are installed/,
+    () => {
+      home.configure({ a: { package: 'tool' } });
+      home.write('node_modules/tool/package.json', '{"name":"tool","version":"1.0.0","bin":"x.js"}');
+      home.write('node_modules/tool/x.js', '');
+      return home.checkConfiguration();
+    },
+  ],
+  [
+    'a lock file with a conflict',
+    'TL-LOCK-UNREADABLE',
+    /trunkline\.lock/,
+    () => {
+      home.configure({ a: { package: 'tool' } });
+      const { servers } = home.config();
+      home.write('trunkline.lock', '<<<<<<< HEAD');
+      return checkPackages(servers, { places: home.places, remarksOn: () => [], install: async () => {} });
+    },
+  ],
+  ['long names', 'TL-NAMES-LONG', /^1 tool with names/, () => checkTools(tools(1, 100, { name: 'x'.repeat(49) }))],
+  ['many tools', 'TL-TOOLS-MANY', /81 tools are listed; some clients accept 80/, () => checkTools(tools(81))],
+  ['a heavy list', 'TL-TOOLS-HEAVY', /about 25000 tokens/, () => checkTools(tools(10, 10_000))],
+  [
+    'long descriptions',
+    'TL-SERVER-LONG-TEXT',
+    /^1 tool with desc/,
+    () => checkTools(tools(1, 100, { descriptionBytes: 3_000 })),
+  ],
+];
+
+describe('the configuration', () => {
+  it.each(ROWS)('is reported with %s: %s', (_, code, says, make) => {
+    const sentences = make().filter((found) => found.code === code);
+    expect(sentences.map(({ sentence }) => sentence)).toEqual([expect.stringMatching(says)]);
+  });
+
+  it('has evidence for what the author of a package says', () => {
+    expect(packaged()).toContainEqual(expect.objectContaining({ evidence: ['use @new/tool'] }));
+  });
+
+  it.each(['YOUR_API_KEY', '<token>', 'sk-...', 'xxxx', 'changeme', 'your-key-here', 'ghp_xxxxx', 'API_KEY', 'todo'])(
+    'takes %s for a placeholder',
+    (value) => expect(isPlaceholder(value)).toBe(true),
+  );
+
+  it.each([
+    'production',
+    'en',
+    'http://localhost:3000',
+    '/home/me/notes',
+    'gho_16C7e42F292c6912E7710c838347Ae',
+    'true',
+    'here',
+  ])('takes %s for a value', (value) => expect(isPlaceholder(value)).toBe(false));
+
+  it('does not take paths, switches and references for credentials', () => {
+    const env = {
+      KEY_FILE: '/home/me/some/file.pem',
+      API_KEY: '$' + '{API_KEY:-none}',
+      MAX_TOKENS: '100000000',
+      A_KEY: '/a/long/path',
+    };
+    home.configure({ a: { command: 'node', env } });
+    expect(home.checkConfiguration().map(({ code }) => code)).not.toContain('TL-SECRET-LITERAL');
+  });
+
+  it('is closed to others by `--fix` if it has a credential', async () => {
+    const file = home.configure({ a: { command: 'node', env: { API_KEY: 'abcdefgh12345678' } } });
+    chmodSync(file, 0o644);
+    const findings = home.checkConfiguration();
+    expect(findings).toContainEqual(
+      expect.objectContaining({ code: 'TL-CONFIG-EXPOSED', remedy: `chmod 600 ${file}` }),
+    );
+    const mended = await repair(findings);
+    expect(mended).toContainEqual(expect.objectContaining({ code: 'TL-FIX-DONE' }));
+    expect(statSync(file).mode & 0o777).toBe(0o600);
+    expect(home.checkConfiguration().map(({ code }) => code)).not.toContain('TL-CONFIG-EXPOSED');
+  });
+
+  it('is not suspected because of another file if an option names it', () => {
+    home.write('.config/trunkline/trunkline.yaml', 'servers: {}');
+    home.configure({ a: { command: 'node' } });
+    expect(home.checkConfiguration({ source: '--config' }).map(({ code }) => code)).toEqual(['TL-CONFIG-OK']);
+  });
+});

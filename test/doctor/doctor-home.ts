@@ -1,0 +1,149 @@
+import { chmodSync } from 'node:fs';
+import { findServers } from '../../src/clients/find-servers.js';
+import type { Config } from '../../src/config/config.js';
+import { ConfigError } from '../../src/config/config-error.js';
+import { checkTraps } from '../../src/doctor/client-traps.js';
+import { checkClients, checkDuplicates } from '../../src/doctor/clients.js';
+import { checkCommands } from '../../src/doctor/commands.js';
+import { type ConfigSource, checkBrokenConfig, checkConfig } from '../../src/doctor/config-file.js';
+import type { Finding } from '../../src/doctor/finding.js';
+import type { Machine } from '../../src/doctor/machine.js';
+import { checkPackages, checkTwins } from '../../src/doctor/packages.js';
+import { findRegistrations } from '../../src/doctor/registrations.js';
+import { checkEnvFiles, checkLiterals } from '../../src/doctor/secrets.js';
+import { checkServer, type ObservedServer } from '../../src/doctor/servers.js';
+import { checkVariables } from '../../src/doctor/variables.js';
+import type { ServerReport } from '../../src/gateway/status/status-report.js';
+import { ClientHome } from '../clients/client-home.js';
+import { loadConfig } from '../support/load-config.js';
+
+/** A home folder of its own, and the machine around it. */
+export class DoctorHome extends ClientHome {
+  readonly env: Record<string, string> = {};
+
+  /** This copy of Trunkline, as if it were installed here. */
+  get program(): string {
+    return this.path('lib/trunkline/dist/cli.js');
+  }
+
+  machine(rest: Partial<Machine> = {}): Machine {
+    return {
+      ...{ platform: 'linux', home: this.folder, cwd: this.folder, env: this.env, uid: process.getuid?.() },
+      node: { version: '22.4.0', path: process.execPath, isElectron: false },
+      ...{ program: this.program, version: '2.0.0', isOffline: true },
+      ...rest,
+    };
+  }
+
+  /** Installs a copy of Trunkline with this version. */
+  install(version = '2.0.0', folder = 'lib/trunkline'): string {
+    this.write(`${folder}/package.json`, JSON.stringify({ name: 'trunkline', version }));
+    return this.write(`${folder}/dist/cli.js`, '');
+  }
+
+  /** Writes the configuration; a text is written as it is. */
+  configure(servers: string | Record<string, unknown>, mode = 0o600): string {
+    const text = typeof servers === 'string' ? servers : JSON.stringify({ servers });
+    const file = this.write('trunkline.yaml', text);
+    chmodSync(file, mode);
+    return file;
+  }
+
+  config(file = this.path('trunkline.yaml')): Config {
+    return loadConfig(file, { env: this.env, nodePath: process.execPath });
+  }
+
+  /** A program that can be run, in a folder of this home. */
+  executable(file: string, text: string, mode = 0o755): string {
+    const path = this.write(file, text);
+    chmodSync(path, mode);
+    return path;
+  }
+
+  /** Everything that the configuration alone tells. */
+  checkConfiguration({
+    source = 'the usual places',
+    shell,
+  }: {
+    source?: ConfigSource;
+    shell?: string;
+  } = {}): Finding[] {
+    const file = this.path('trunkline.yaml');
+    const machine = this.machine();
+    try {
+      const config = this.config(file);
+      const { servers } = config;
+      return [
+        ...checkConfig(config, source, machine),
+        ...checkVariables(servers),
+        ...checkLiterals(file, machine),
+        ...checkEnvFiles(file, servers, machine),
+        ...checkCommands(servers, { desktop: '/usr/bin:/bin', shell }, machine),
+        ...checkPackages(servers, { places: this.places, remarksOn: () => [], install: async () => {} }),
+        ...checkTwins(servers),
+      ];
+    } catch (error) {
+      if (error instanceof ConfigError) return checkBrokenConfig(error);
+      throw error;
+    }
+  }
+
+  get places() {
+    const configFile = this.path('trunkline.yaml');
+    return { configFile, storeFolder: this.path('store'), locksFolder: this.path('locks') };
+  }
+
+  /** Writes the servers of a client's file. */
+  register(servers: Record<string, unknown>, file = '.config/Claude/claude_desktop_config.json'): string {
+    return this.write(file, JSON.stringify({ mcpServers: servers }));
+  }
+
+  /** Everything that the files of the clients tell. */
+  async checkClients(rest: Partial<Machine> = {}): Promise<Finding[]> {
+    const machine = this.machine(rest);
+    const { platform, home, cwd, env } = machine;
+    const found = await findServers({ platform, home, cwd, env });
+    const registrations = findRegistrations(found.servers, machine);
+    const servers = (() => {
+      try {
+        return this.config().servers;
+      } catch {
+        return [];
+      }
+    })();
+    return [
+      ...(await checkClients(found, registrations, machine)),
+      ...checkDuplicates(found, registrations, servers),
+      ...(await checkTraps(registrations, machine, Date.now())),
+    ];
+  }
+}
+
+const NOTHING = { exposed: [], quarantined: [], denied: [], truncated: null, failure: null, hiding: [] };
+
+/** The report about a server `s` that is well, except for these members. */
+export function reportOf(members: Partial<ServerReport> = {}): ServerReport {
+  return {
+    ...{ server: 's', state: 'ready', pid: 1, uptimeSeconds: 1, generation: 1, restarts: 0, packageVersion: null },
+    ...{ usage: null, resourceLimits: { memoryBytes: null, processes: null }, controlGroup: null, unshaped: [] },
+    ...{ protocolVersion: '2025-11-25', fromLastRun: false, breaker: 'closed', inFlight: 0, queued: 0, calls: 0 },
+    ...{ errors: 0, failures: 0, failureReasons: {}, cancelled: 0, repeated: 0, latencyMs: null },
+    ...{ tools: { ...NOTHING, exposed: ['s__a'] }, prompts: NOTHING, resources: NOTHING, resourceTemplates: NOTHING },
+    ...{ approval: null, dropped: {}, pausedSeconds: 0, lastExit: null, lastFailure: null, retryInSeconds: null },
+    ...{ installing: null, cause: [], log: [], droppedLogBytes: 0, problem: '', code: null, advice: '' },
+    ...{ instructions: null, instances: [] },
+    ...members,
+  };
+}
+
+export { NOTHING };
+
+/** A server whose start failed for this reason, after it had printed these lines. */
+export function failed(
+  lastFailure: string,
+  lines: readonly string[] = [],
+  rest: Partial<ObservedServer> = {},
+): Finding[] {
+  const report = reportOf({ state: 'parked', lastFailure, cause: lines, log: lines, protocolVersion: null });
+  return checkServer({ report, diagnosis: { reason: `it failed: ${lastFailure}`, hint: 'see its output' }, ...rest });
+}

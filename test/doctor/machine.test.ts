@@ -1,0 +1,189 @@
+import { chmodSync, mkdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { Code } from '../../src/codes/codes.js';
+import { desktopPath, shellPath } from '../../src/doctor/desktop-path.js';
+import { type Finding, finding } from '../../src/doctor/finding.js';
+import { checkFolders, diskFindings } from '../../src/doctor/folders.js';
+import { checkLimits, readLimits } from '../../src/doctor/limits.js';
+import { checkNetwork } from '../../src/doctor/network.js';
+import { checkNode, checkNpm } from '../../src/doctor/node.js';
+import { repair } from '../../src/doctor/repair.js';
+import { runChecks } from '../../src/doctor/run-checks.js';
+import { DoctorHome } from './doctor-home.js';
+
+let home: DoctorHome;
+beforeEach(() => {
+  home = new DoctorHome();
+});
+afterEach(() => home.remove());
+
+const node = { version: '22.4.0', path: '/usr/bin/node', isElectron: false };
+const npm = { file: '/usr/lib/npm-cli.js', isNeeded: true, ping: async (): Promise<string[]> => [] };
+
+type Row = readonly [
+  what: string,
+  code: Code,
+  says: RegExp,
+  make: () => readonly Finding[] | Promise<readonly Finding[]>,
+];
+
+const ROWS: readonly Row[] = [
+  ['a Node that fits', 'TL-NODE-OK', /Node 22\.4\.0 fits/, () => checkNode({ node })],
+  [
+    'the Node of a desktop program',
+    'TL-NODE-ELECTRON',
+    /is a part of a desktop program/,
+    () => checkNode({ node: { ...node, isElectron: true } }),
+  ],
+  ['an npm that reaches its registry', 'TL-NPM-OK', /reaches its registry/, () => checkNpm({ isOffline: false }, npm)],
+  ['no npm', 'TL-NPM-MISSING', /no npm next to/, () => checkNpm({ isOffline: true }, { ...npm, file: undefined })],
+  [
+    'an npm without a network',
+    'TL-NPM-UNREACHABLE',
+    /does not reach/,
+    () => checkNpm({ isOffline: false }, { ...npm, ping: async () => ['npm error code ENOTFOUND'] }),
+  ],
+  [
+    'folders that can be used',
+    'TL-DIR-OK',
+    /can be used/,
+    () => checkFolders(home.machine(), { data: home.path('data/none/yet'), others: [] }),
+  ],
+  [
+    'a folder of another user',
+    'TL-DIR-FOREIGN',
+    /belongs to the user with the id/,
+    () => checkFolders(home.machine({ uid: 4_321_987 }), { data: home.folder, others: [] }),
+  ],
+  [
+    'a folder in which others can write',
+    'TL-DIR-EXPOSED',
+    /other users can write into/,
+    () => {
+      mkdirSync(home.path('open'));
+      chmodSync(home.path('open'), 0o777);
+      return checkFolders(home.machine(), { data: home.path('open'), others: [] });
+    },
+  ],
+  [
+    'a full disk',
+    'TL-DISK-LOW',
+    /^100 MB are free$/,
+    () => diskFindings({ folder: '/d', freeBytes: 100 << 20, type: 0 }),
+  ],
+  [
+    'a home on a network file system',
+    'TL-HOME-NETWORK',
+    /\(NFS\)/,
+    () => diskFindings({ folder: '/d', freeBytes: 2 ** 40, type: 0x6969 }),
+  ],
+  [
+    'a home that OneDrive copies',
+    'TL-HOME-SYNCED',
+    /OneDrive/,
+    () => checkFolders(home.machine({ platform: 'win32' }), { data: home.path('OneDrive/AppData'), others: [] }),
+  ],
+  [
+    'a low limit of files',
+    'TL-LIMIT-FILES',
+    /256 open files are allowed; 10 servers may need 576/,
+    () => checkLimits({ openFiles: 256 }, 10),
+  ],
+  [
+    'a low limit of processes',
+    'TL-LIMIT-PROCESSES',
+    /300 processes are allowed; 416/,
+    () => checkLimits({ processes: 300 }, 10),
+  ],
+  ['a low limit of watches', 'TL-LIMIT-WATCHES', /only 100 files/, () => checkLimits({ watches: 100 }, 10)],
+  [
+    'a proxy that is no URL',
+    'TL-PROXY-MALFORMED',
+    /^HTTP_PROXY is not a URL$/,
+    () => checkNetwork({ platform: 'linux', env: { HTTP_PROXY: 'proxy:8080', NO_PROXY: 'localhost' } }),
+  ],
+  [
+    'a check that does not end',
+    'TL-DOCTOR-TIMEOUT',
+    /the check of waiting did not end within 0\.001 s/,
+    () => runChecks([{ about: 'waiting', limitMs: 1, run: () => new Promise(() => {}) }]),
+  ],
+  [
+    'a check with a bug',
+    'TL-DOCTOR-FAILED',
+    /the check of nothing failed/,
+    () =>
+      runChecks([
+        {
+          about: 'nothing',
+          run: () => {
+            throw new Error('a bug');
+          },
+        },
+      ]),
+  ],
+  [
+    'what was mended',
+    'TL-FIX-DONE',
+    /^TL-RUN-STALE: removed it$/,
+    () => repair([finding('TL-RUN-STALE', 'x', { repair: { done: 'removed it', apply: async () => {} } })]),
+  ],
+  [
+    'what could not be mended',
+    'TL-FIX-FAILED',
+    /^TL-RUN-STALE could not be mended$/,
+    () =>
+      repair([
+        finding('TL-RUN-STALE', 'x', { repair: { done: 'removed it', apply: () => Promise.reject(new Error('no')) } }),
+      ]),
+  ],
+];
+
+describe('the machine', () => {
+  it.each(ROWS)('is reported with %s: %s', async (_, code, says, make) => {
+    const findings = await make();
+    expect(findings.filter((found) => found.code === code).map(({ sentence }) => sentence)).toEqual([
+      expect.stringMatching(says),
+    ]);
+  });
+
+  it('has limits that are enough for a few servers, where they are known', async () => {
+    expect(checkLimits({}, 100)).toEqual([]);
+    expect(typeof (await readLimits()).openFiles).toBe(process.platform === 'linux' ? 'number' : 'undefined');
+  });
+
+  it('asks the registry neither offline nor without packages', async () => {
+    const ping = () => Promise.reject(new Error('must not be asked'));
+    expect(await checkNpm({ isOffline: true }, { ...npm, ping })).toMatchObject([{ code: 'TL-NPM-OK' }]);
+    expect(await checkNpm({ isOffline: false }, { ...npm, ping, isNeeded: false })).toMatchObject([
+      { code: 'TL-NPM-OK' },
+    ]);
+  });
+
+  it('exempts itself from a proxy in several ways', () => {
+    for (const NO_PROXY of ['localhost', 'intern, 127.0.0.1', '*', '::1']) {
+      expect(checkNetwork({ platform: 'linux', env: { HTTPS_PROXY: 'http://p:1', NO_PROXY } })).toEqual([]);
+    }
+  });
+});
+
+describe('the PATH', () => {
+  it('of the shell is read although its profile prints', async () => {
+    const shell = home.executable('sh', '#!/bin/sh\necho Welcome\nPATH=/one:/two\nshift\neval "$1"\n');
+    const asked = { platform: 'linux', env: { SHELL: shell }, home: home.folder } as const;
+    expect(await shellPath(asked)).toBe('/one:/two');
+  });
+
+  it('of a shell that cannot be started is not known', async () => {
+    const asked = { platform: 'linux', env: { SHELL: home.path('none') }, home: home.folder } as const;
+    expect(await shellPath(asked)).toBeUndefined();
+    expect(await shellPath({ ...asked, env: {} })).toBeUndefined();
+  });
+
+  it('of the desktop has folders of the system', async () => {
+    expect(await desktopPath({ platform: 'linux', env: { PATH: join('/none') }, home: home.folder })).toContain(
+      '/usr/bin',
+    );
+  });
+});

@@ -1,0 +1,130 @@
+import { spawn } from 'node:child_process';
+import { existsSync, mkdirSync } from 'node:fs';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { checkHub, checkHubFolder, type HubFacts } from '../../src/doctor/hub.js';
+import { checkRuns } from '../../src/doctor/processes.js';
+import { checkRecentFaults } from '../../src/doctor/recent-faults.js';
+import { repair } from '../../src/doctor/repair.js';
+import { checkSecretFiles } from '../../src/doctor/secrets.js';
+import { hostIdentity, identify } from '../../src/process/process-identity.js';
+import { DoctorHome } from './doctor-home.js';
+
+let home: DoctorHome;
+beforeEach(() => {
+  home = new DoctorHome();
+});
+afterEach(() => home.remove());
+
+function hub(state: HubFacts['state']): HubFacts {
+  mkdirSync(home.path('hub'), { recursive: true });
+  return { folder: home.path('hub'), state, isAlive: async () => false };
+}
+
+describe('the hub', () => {
+  it.each([
+    [{ kind: 'running', pid: 7, version: '2.0.0', clients: 1 }, 'TL-HUB-OK', /^hub 7 serves 1 client$/],
+    [
+      { kind: 'running', pid: 7, version: '1.0.0', clients: 2 },
+      'TL-HUB-VERSION',
+      /with version 1\.0\.0; this is 2\.0\.0$/,
+    ],
+    [{ kind: 'refused' }, 'TL-HUB-VERSION', /does not take commands/],
+    [{ kind: 'silent', pid: 7 }, 'TL-HUB-SILENT', /^the hub 7 does not answer$/],
+  ] as const)('that is %j has the code %s', async (state, code, says) => {
+    expect(await checkHub(hub(state), '2.0.0')).toMatchObject([{ code, sentence: expect.stringMatching(says) }]);
+  });
+
+  it('without a folder cannot run', () => {
+    expect(checkHubFolder(['x is a symbolic link'])).toMatchObject([{ code: 'TL-HUB-FOLDER' }]);
+    expect(checkHubFolder([])).toEqual([]);
+  });
+
+  it('that was killed leaves a socket, which `--fix` removes; one that was stopped leaves nothing to do', async () => {
+    const socket = home.write('hub/1/s', '');
+    home.write('hub/2/s', '');
+    home.write('hub/2/ended', '');
+    const findings = await checkHub(hub({ kind: 'not running' }), '2.0.0');
+    expect(findings).toMatchObject([{ code: 'TL-HUB-STALE', evidence: [socket] }]);
+    expect(await repair(findings)).toMatchObject([{ level: 'ok' }, { code: 'TL-FIX-DONE' }]);
+    expect(existsSync(socket)).toBe(false);
+    expect(existsSync(home.path('hub/2/s'))).toBe(true);
+  });
+
+  it('that runs keeps its socket', async () => {
+    home.write('hub/1/s', '');
+    const running = { kind: 'running', pid: 7, version: '2.0.0', clients: 1 } as const;
+    expect(await checkHub(hub(running), '2.0.0')).toMatchObject([{ code: 'TL-HUB-OK' }]);
+  });
+
+  it('has errors of the last day in its log', async () => {
+    const now = Date.UTC(2026, 0, 2);
+    const record = (level: number, time: number, msg: string) => JSON.stringify({ level, time, msg });
+    const lines = [
+      record(50, now - 2 * 86_400_000, 'old'),
+      record(30, now, 'fine'),
+      record(40, now - 1_000, 'server parked'),
+    ];
+    const file = home.write('hub.log', `${lines.join('\n')}\n`);
+    const findings = await checkRecentFaults(file, now);
+    expect(findings).toMatchObject([{ code: 'TL-RECENT-FAULTS', evidence: [expect.stringMatching(/server parked$/)] }]);
+    expect(await checkRecentFaults(home.path('none.log'), now)).toEqual([]);
+  });
+});
+
+describe('a Trunkline that was killed', () => {
+  const GONE = { pid: 4_194_000, startTime: '1' };
+  const write = (name: string, groups: object[], gateway: object = GONE) => {
+    return home.write(`run/${name}.json`, JSON.stringify({ host: hostIdentity(), gateway, groups }), 0o600);
+  };
+
+  it('leaves a run file, which `--fix` removes', async () => {
+    const file = write('a', [GONE]);
+    const findings = await checkRuns(home.path('run'), async () => {});
+    expect(findings).toMatchObject([{ code: 'TL-RUN-STALE', evidence: [file] }]);
+    await repair(findings);
+    expect(existsSync(file)).toBe(false);
+  });
+
+  it('leaves servers, which `--fix` ends', async () => {
+    const orphan = spawn(process.execPath, ['-e', 'setInterval(() => {}, 1000)'], { detached: true, stdio: 'ignore' });
+    try {
+      const { pid = 0 } = orphan;
+      write('b', [{ pid, startTime: (await identify(pid))?.startTime }]);
+      let swept = 0;
+      const sweep = async () => {
+        swept += 1;
+      };
+      const findings = await checkRuns(home.path('run'), sweep);
+      expect(findings).toMatchObject([{ code: 'TL-RUN-ORPHANS', evidence: [`pids ${pid}`, expect.any(String)] }]);
+      await repair(findings);
+      expect(swept).toBe(1);
+    } finally {
+      orphan.kill('SIGKILL');
+    }
+  });
+
+  it('is not one that runs', async () => {
+    const own = { pid: process.pid, startTime: (await identify(process.pid))?.startTime };
+    write('c', [GONE], own);
+    expect(await checkRuns(home.path('run'), async () => {})).toEqual([]);
+  });
+
+  it('loses no file to a look, however old and damaged', async () => {
+    const file = home.write('run/old.json', 'nonsense', 0o600);
+    const { utimesSync } = await import('node:fs');
+    utimesSync(file, 1, 1);
+    await checkRuns(home.path('run'), async () => {});
+    expect(existsSync(file)).toBe(true);
+  });
+});
+
+describe('the token file', () => {
+  it('with something else in it has its code', async () => {
+    const tokenFile = home.write('token', 'short', 0o600);
+    const findings = await checkSecretFiles({ tokenFile, sealFile: home.path('none') }, home.machine());
+    expect(findings).toMatchObject([{ code: 'TL-TOKEN-MALFORMED' }]);
+    expect(
+      await checkSecretFiles({ tokenFile: home.path('none'), sealFile: home.path('none') }, home.machine()),
+    ).toEqual([]);
+  });
+});

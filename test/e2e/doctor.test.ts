@@ -1,0 +1,153 @@
+import { chmodSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { CLI, Workplace } from '../cli/cli-run.js';
+import { killAll, processesOf, processesWith, until } from '../support/processes.js';
+
+const LAB = fileURLToPath(new URL('../fixtures/servers/lab.mjs', import.meta.url));
+
+let place: Workplace;
+let hubs: string;
+beforeEach(() => {
+  place = new Workplace();
+  hubs = mkdtempSync(join(tmpdir(), 'tl-'));
+  Object.assign(place.env, {
+    TRUNKLINE_HUB_DIR: hubs,
+    XDG_CONFIG_HOME: join(place.folder, '.config'),
+    XDG_DATA_HOME: '',
+  });
+});
+afterEach(async () => {
+  await until('no process is left', () => processesOf(place.folder).length === 0);
+  killAll(hubs);
+  place.dispose();
+  rmSync(hubs, { recursive: true, force: true });
+});
+
+function write(name: string, value: unknown): string {
+  mkdirSync(dirname(join(place.folder, name)), { recursive: true });
+  return place.write(name, JSON.stringify(value));
+}
+
+interface Report {
+  readonly counts: Readonly<Record<string, number>>;
+  readonly findings: readonly { level: string; code: string; sentence: string; evidence: string[]; remedy: string }[];
+}
+
+async function examine(args: readonly string[] = []) {
+  const finished = await place.run(['doctor', '--json', '--offline', ...args]);
+  expect(finished.stderr).toBe('');
+  const report = JSON.parse(finished.stdout) as Report;
+  return { code: finished.code, stdout: finished.stdout, codes: report.findings.map(({ code }) => code), ...report };
+}
+
+describe('the doctor', () => {
+  it('tells a new user what is missing, and leaves nothing in the home folder', async () => {
+    const { code, stdout, stderr } = await place.run(['doctor', '--offline']);
+    expect({ code, stderr }).toEqual({ code: 1, stderr: '' });
+    expect(stdout).toContain(
+      'fail  TL-CONFIG-NOT-FOUND  no configuration file found; looked for\n      | ~/trunkline.yaml\n',
+    );
+    expect(stdout).toContain('warn  TL-CLIENT-NONE  no client has Trunkline registered\n');
+    expect(stdout).toMatch(/\n\n1 problem and 1 warning\.\n$/);
+    expect(stdout).not.toContain(place.folder);
+    expect(readdirSync(place.folder)).toEqual([]);
+  });
+
+  it('finds the broken ones among the servers, and shows no secret', async () => {
+    const node = (script: string) => ({ command: 'node', args: ['-e', script, `run=${place.folder}`] });
+    const secret = 'gho_16C7e42F292c6912E7710c838347Ae178B4a';
+    place.configure({
+      one: { command: 'node', args: [LAB, `run=${place.folder}`] },
+      two: { command: 'node', args: [LAB, `run=${place.folder}`, 'two'] },
+      crash: { ...node('console.error("API key is required: " + process.env.A_KEY)'), env: { A_KEY: secret } },
+      mute: { ...node('console.log("hello"); setInterval(() => {}, 1000)'), startTimeout: '1s' },
+      gone: { command: 'no-such-program' },
+      stays: node(`process.on('SIGTERM', () => {}); setInterval(() => {}, 1000); import(${JSON.stringify(LAB)})`),
+    });
+    write('.config/Claude/claude_desktop_config.json', {
+      mcpServers: {
+        trunkline: { command: process.execPath, args: ['/none/trunkline/dist/cli.js'], env: { T: secret } },
+      },
+    });
+    const { code, codes, counts, stdout, findings } = await examine();
+    expect(code).toBe(1);
+    expect(codes).toEqual(
+      expect.arrayContaining([
+        ...['TL-NODE-OK', 'TL-SECRET-LITERAL', 'TL-COMMAND-NOT-FOUND', 'TL-CLIENT-COMMAND', 'TL-SERVER-SPAWN'],
+        ...['TL-SERVER-UNAUTHORIZED', 'TL-SERVER-SILENT', 'TL-SERVER-STDOUT', 'TL-SERVER-LINGERS'],
+      ]),
+    );
+    expect(codes.filter((one) => one === 'TL-SERVER-OK')).toHaveLength(3);
+    expect(counts.fail).toBe(5);
+    expect(stdout).not.toContain(secret);
+    expect(stdout).not.toContain(place.folder);
+    expect(findings.find((one) => one.code === 'TL-CLIENT-COMMAND')?.evidence).toEqual([
+      '~/.config/Claude/claude_desktop_config.json',
+    ]);
+  });
+
+  it('runs what a client has registered as the client does it, and leaves no hub', async () => {
+    const config = join(place.folder, 'trunkline.yaml');
+    write('trunkline.yaml', {
+      gateway: { hub: 'auto' },
+      servers: { one: { command: 'node', args: [LAB, `run=${place.folder}`] } },
+    });
+    chmodSync(config, 0o600);
+    const entry = { command: process.execPath, args: [CLI, '--config', config] };
+    write('.cursor/mcp.json', { mcpServers: { trunkline: entry } });
+    const { code, codes } = await examine();
+    expect({ code, codes }).toMatchObject({ code: 0, codes: expect.arrayContaining(['TL-START-OK', 'TL-SERVER-OK']) });
+    expect(readdirSync(hubs)).toEqual([]);
+  });
+
+  it('asks the running hub instead of starting servers a second time', async () => {
+    const one = { command: 'node', args: [LAB, `run=${place.folder}`] };
+    write('trunkline.yaml', { gateway: { hub: 'auto' }, servers: { one } });
+    place.env.TRUNKLINE_HUB = 'auto';
+    const { process: client, finished } = place.start([]);
+    const params = { protocolVersion: '2025-11-25', capabilities: {}, clientInfo: { name: 'x', version: '1' } };
+    client.stdin.write(`${JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'initialize', params })}\n`);
+    client.stdin.write('{"jsonrpc":"2.0","method":"notifications/initialized"}\n');
+    client.stdin.write('{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"one__echo","arguments":{}}}\n');
+    let out = '';
+    client.stdout.on('data', (chunk: Buffer) => {
+      out += chunk;
+    });
+    await until('the client is served', () => /"id": ?2\b/.test(out));
+    const before = place.leftovers().map(({ pid }) => pid);
+    const { codes, findings } = await examine();
+    expect(codes).toEqual(expect.arrayContaining(['TL-HUB-OK', 'TL-SERVER-OK']));
+    expect(findings.find((each) => each.code === 'TL-SERVER-OK')?.sentence).toMatch(/^server `one`: ready, handshake/);
+    expect(place.leftovers().map(({ pid }) => pid)).toEqual(before);
+    client.stdin.end();
+    await finished;
+    await place.run(['stop']);
+    await until('the hub is gone', () => processesWith(hubs).length === 0);
+  });
+
+  it('mends with `--fix` what is safe to mend', async () => {
+    place.configure({ one: 'ok' });
+    const token = join(place.folder, '.local/share/trunkline/token');
+    mkdirSync(dirname(token), { recursive: true });
+    writeFileSync(token, `${'a'.repeat(43)}\n`);
+    chmodSync(token, 0o644);
+    expect((await examine(['--no-start'])).codes).toContain('TL-TOKEN-EXPOSED');
+    expect(statSync(token).mode & 0o777).toBe(0o644);
+    const { code, codes } = await examine(['--no-start', '--fix']);
+    expect({ code, codes }).toMatchObject({ code: 0, codes: expect.arrayContaining(['TL-FIX-DONE']) });
+    expect(statSync(token).mode & 0o777).toBe(0o600);
+  });
+
+  it('rejects a server that does not exist, and its options for other commands', async () => {
+    place.configure({ one: 'ok' });
+    expect(await place.run(['doctor', 'onne'])).toMatchObject({
+      code: 2,
+      stdout: '',
+      stderr: expect.stringContaining('did you mean `one`'),
+    });
+    expect(await place.run(['check', '--fix'])).toMatchObject({ code: 2, stdout: '' });
+  });
+});
