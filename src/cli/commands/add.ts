@@ -5,8 +5,10 @@ export const addCommand: DefineCommand = (program) =>
   program
     .command('add')
     .argument('[NAME]', 'its key in the configuration; without it, Trunkline takes one from the package')
-    .argument('[PACKAGE]', 'an npm package, the address of a remote server, or a name of the official MCP registry')
-    .argument('[ARGS...]', 'after `--`: a command with its arguments, or the arguments of the package')
+    .argument(
+      '[PACKAGE...]',
+      'an npm package, the address of a remote server, or a name of the official MCP registry; after `--`: the arguments of the package, or a command with its arguments',
+    )
     .helpGroup(GROUPS.configuration)
     .summary('add a server to the configuration')
     .description(
