@@ -32,7 +32,7 @@ export function checkNesting(
   const path = child.env.PATH ?? env.PATH ?? env.Path ?? '';
   const args = packageName === 'trunkline' ? child.args : ownArguments(child, path);
   // A server that is replayed reads no configuration.
-  if (args === undefined || args.includes('--as-server')) return {};
+  if (args === undefined || args.some((arg) => /^--as-server(?:=|$)/.test(arg))) return {};
   const own = realPath(file) ?? file;
   const parents = [...(env[PARENTS] ?? '').split(delimiter).filter(Boolean), own];
   const nested = realPath(configOf(args, child, env.HOME ?? env.USERPROFILE ?? home));

@@ -1,5 +1,5 @@
 import { availableParallelism } from 'node:os';
-import { dirname, join } from 'node:path';
+import { dirname, join, resolve } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { load, loadServer } from './loading.js';
 
@@ -338,6 +338,14 @@ describe('the gateway', () => {
         replayBytes: 2_097_152,
       },
     });
+  });
+
+  test('records to a file in the folder of the configuration, unless the path says otherwise', () => {
+    const of = (record: string) =>
+      load(`servers: { a: { command: x } }\ngateway: { callLog: full, record: ${record} }`);
+    const { file, gateway } = of('sub/r.jsonl');
+    expect(gateway).toMatchObject({ callLog: 'full', record: join(dirname(file), 'sub', 'r.jsonl') });
+    expect(of('/r.jsonl').gateway.record).toBe(resolve('/r.jsonl'));
   });
 
   test('takes what the file says', () => {

@@ -30,6 +30,13 @@ function entryOf(entry: object, { env = {}, files = {} }: { env?: Record<string,
 
 describe('a server that is Trunkline itself with the same configuration', () => {
   test.each([
+    { args: ['replay', 'r.jsonl', '--as-server', 'files'] },
+    { args: ['replay', '--as-server=files', 'r.jsonl'] },
+  ])('is allowed if it replays a recording, which needs no configuration: $args', ({ args }) => {
+    expect(entryOf({ command: 'trunkline', args }).self.problem).toBeUndefined();
+  });
+
+  test.each([
     ['by its name', { command: 'trunkline' }],
     ['by its name and the file', { command: 'trunkline', args: ['serve', '--config', 'trunkline.yaml'] }],
     ['by a link in PATH', { command: 'tl', args: ['-c', './trunkline.yaml'] }],
