@@ -61,8 +61,8 @@ const LATER = [
   ...['src/config/problems.ts', 'src/app/serve-http.ts'],
   ...['src/upstream/stdio/', 'src/upstream/legacy/', 'src/downstream/http/'],
   ...['src/process/environment.ts', 'src/process/guardian.ts', 'src/process/spawn-child.ts'],
-  ...['src/record/', 'src/replay/', 'src/app/record-to.ts', 'src/cli/recording.ts'],
-  ...['src/cli/run-once.ts', 'src/cli/help.ts', 'src/cli/usage-errors.ts', 'src/app/local-client.ts'],
+  ...['src/record/', 'src/replay/', 'src/app/record-to.ts', 'src/cli/recording.ts', 'src/clients/', 'src/doctor/'],
+  ...['src/cli/run-once.ts', 'src/cli/program.ts', 'src/cli/command', 'src/cli/output.ts', 'src/app/local-client.ts'],
 ];
 
 /** Something to say before the first list, as with many tools or settings that do not fit one another. */
