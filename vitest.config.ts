@@ -13,9 +13,19 @@ process.env.TRUNKLINE_HUB = 'off';
 // files. So a test has to restore what it replaces in its process, and a shared module must not register hooks when it is
 // loaded, which happens once in a worker. The files of the other projects have processes of their own.
 /** Tests that run the program dozens of times, for its commands. `npm test` has three minutes, so they run on their own. */
-const COMMANDS = ['approve', 'cli', 'clients', 'completion', 'doctor', 'edit-commands', 'examples', 'hub-commands', 'package-commands', 'recording'].map(
-  (name) => `test/e2e/${name}.test.ts`,
-);
+const COMMANDS = [
+  'approve',
+  'cli',
+  'clients',
+  'completion',
+  'doctor',
+  'edit-commands',
+  'examples',
+  'hub-commands',
+  'init',
+  'package-commands',
+  'recording',
+].map((name) => `test/e2e/${name}.test.ts`);
 
 export default defineConfig({
   test: {

@@ -1,0 +1,74 @@
+import { mkdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { CLI, Workplace } from '../cli/cli-run.js';
+
+const LAB = fileURLToPath(new URL('../fixtures/servers/lab.mjs', import.meta.url));
+const DESKTOP = '.config/Claude/claude_desktop_config.json';
+const SECRET = 'sk-live-0123456789abcdefghij';
+
+let work: Workplace;
+beforeEach(() => {
+  work = new Workplace();
+  const folders = { XDG_DATA_HOME: join(work.folder, 'data'), XDG_CONFIG_HOME: join(work.folder, '.config') };
+  Object.assign(work.env, { ...folders, USERPROFILE: work.folder, APPDATA: join(work.folder, '.config'), PATH: '' });
+  mkdirSync(join(work.folder, '.config/Claude'), { recursive: true });
+  mkdirSync(join(work.folder, '.cursor'));
+});
+afterEach(() => work.dispose());
+
+/** A file of Claude Desktop with a server that works and one that does not. */
+function desktopFile(): string {
+  const works = { command: process.execPath, args: [LAB], env: { LAB_API_KEY: SECRET } };
+  const broken = { command: process.execPath, args: ['/nowhere/server.js'] };
+  return `${JSON.stringify({ mcpServers: { works, broken }, theme: 'dark' }, null, 2)}\n`;
+}
+
+describe('trunkline init', () => {
+  it('imports, tries and registers in one command, leaves what does not work in the clients, and can be undone', async () => {
+    const desktop = work.write(DESKTOP, desktopFile());
+    const cursorText = JSON.stringify({
+      mcpServers: { same: { command: process.execPath, args: [LAB], env: { LAB_API_KEY: SECRET } } },
+    });
+    const cursor = work.write('.cursor/mcp.json', cursorText);
+    const { code, stdout, stderr } = await work.run(['init', '--yes']);
+
+    // One server does not start.
+    expect(code).toBe(1);
+    expect(stderr).toContain('broken: did not start, so the clients keep their own entries');
+    expect(`${stdout}${stderr}`).not.toContain(SECRET);
+    const own = { command: process.execPath, args: [CLI] };
+    const { mcpServers, theme } = JSON.parse(readFileSync(desktop, 'utf8'));
+    expect([Object.keys(mcpServers).sort(), mcpServers.trunkline, theme]).toEqual([
+      ['broken', 'trunkline'],
+      own,
+      'dark',
+    ]);
+    expect(JSON.parse(readFileSync(cursor, 'utf8'))).toEqual({ mcpServers: { trunkline: own } });
+    const config = readFileSync(join(work.folder, '.config/trunkline/trunkline.yaml'), 'utf8');
+    expect(config).toContain('  works:\n');
+    expect(config).not.toContain(SECRET);
+    expect((await work.run(['tools', 'works', '--alone'])).stdout).toContain('works__');
+
+    await work.run(['undo']);
+    expect(readFileSync(desktop, 'utf8')).toBe(desktopFile());
+    expect(readFileSync(cursor, 'utf8')).toBe(cursorText);
+  });
+
+  it('only shows what it would do with --dry-run, and needs a terminal or --yes', async () => {
+    const desktop = work.write(DESKTOP, desktopFile());
+    const { code, stderr } = await work.run(['init', '--dry-run']);
+    expect({ code, stderr }).toEqual({
+      code: 0,
+      stderr: expect.stringContaining('registers itself with Claude Desktop'),
+    });
+    expect(readFileSync(desktop, 'utf8')).toBe(desktopFile());
+    expect(await work.run(['init'])).toMatchObject({ code: 2, stderr: expect.stringContaining('add --yes') });
+  });
+
+  it('says how to go on where there is neither a server nor a configuration', async () => {
+    const { code, stderr } = await work.run(['init', '--yes']);
+    expect({ code, stderr }).toEqual({ code: 1, stderr: expect.stringContaining('`trunkline add NAME PACKAGE`') });
+  });
+});
