@@ -3,6 +3,7 @@ import type { CheckedFileCache } from '../config/checked-file.js';
 import type { Config, Origin } from '../config/config.js';
 import { ConfigError } from '../config/config-error.js';
 import { candidateFiles } from '../config/find-config.js';
+import { stateOf } from '../config/stamp.js';
 import type { FileWatch } from '../files/watch-files.js';
 import type { Logger } from '../observe/logger.js';
 import { timed } from '../timing/work-time.js';
@@ -16,6 +17,8 @@ export interface ReloadOptions {
   readonly logger: Logger;
   /** The file that was read or rejected; undefined when no file was found. */
   readonly file: string | undefined;
+  /** The state of the file when it was read; absent if it was rejected. */
+  readonly state?: string | undefined;
   readonly checkedFiles: CheckedFileCache | undefined;
   /** What the servers are resolved with, if not with the variables and the working folder of this process. */
   readonly origin?: Origin;
@@ -31,7 +34,7 @@ const BEGIN_AFTER_MS = 1_000;
  * reported and changes nothing.
  */
 export function reloadOnChange(options: ReloadOptions): () => Promise<void> {
-  const { settings, composition, logger, file, checkedFiles, origin, onApplied } = options;
+  const { settings, composition, logger, file, state, checkedFiles, origin, onApplied } = options;
   const { clock } = composition.platform;
   let watching: Promise<FileWatch> | undefined;
   let isOver = false;
@@ -66,8 +69,12 @@ export function reloadOnChange(options: ReloadOptions): () => Promise<void> {
     const onError = (err: unknown) =>
       logger.warn({ err }, 'the configuration file cannot be watched; restart Trunkline to apply changes');
     const watch = watchFiles({ files: file === undefined ? candidates() : [file], clock, onChange: reload, onError });
-    // The file may have changed between the first read and now.
-    void watch.ready.then(reload);
+    // The file may have changed between the first read and now. Without a change, no secret is read a second time.
+    const isSame = () => file !== undefined && state !== undefined && stateOf(file) === state;
+    void watch.ready.then(() => {
+      logger.debug('watching the configuration file');
+      if (!isSame()) reload();
+    });
     return watch;
   };
   const cancel = clock.schedule(BEGIN_AFTER_MS, () => {

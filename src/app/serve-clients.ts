@@ -146,7 +146,8 @@ export async function serveClients(settings: GlobalOptions, clientSide: ClientSi
       const file = config.file === '' ? undefined : config.file;
       const { checkedFiles } = caches;
       const { origin, reloaded: onApplied } = local ?? {};
-      const reload = { settings, composition, logger, file, checkedFiles, onApplied, ...(origin && { origin }) };
+      const { state } = config.stamp ?? {};
+      const reload = { settings, composition, logger, file, state, checkedFiles, onApplied, ...(origin && { origin }) };
       if (config.gateway.watch) unfollow = reloadOnChange(reload);
       const { startupWaitMs } = config.gateway;
       const options = { ...clientSide.platform, gateway: composition.gateway, startupWaitMs, logger, ending };

@@ -14,6 +14,7 @@ export const COMMANDS = [
   'update',
   'outdated',
   'schema',
+  'secret',
   'token',
 ] as const;
 export type Command = (typeof COMMANDS)[number];
@@ -48,6 +49,7 @@ Usage:
   trunkline update [NAME]        update packages and report which tools change
   trunkline outdated             list installed, accepted and newest versions of packages
   trunkline schema               print the JSON Schema of the configuration
+  trunkline secret COMMAND       set, list or remove the secrets of the configuration
   trunkline token                print the token for HTTP clients
   trunkline help [COMMAND]       show help for a command
 
@@ -92,6 +94,18 @@ configuration refers to it.
 Examples:
   trunkline schema > trunkline.schema.json
   trunkline schema --out ~/.config/trunkline/trunkline.schema.json`,
+
+  secret: `Usage: trunkline secret set NAME
+       trunkline secret list
+       trunkline secret remove NAME
+
+Stores secrets in a file that only you can read. The configuration refers to one as
+\${secret:NAME}. \`set\` reads the value from stdin, or asks for it without showing what you
+type. \`list\` prints the names.
+
+Examples:
+  trunkline secret set GITHUB_TOKEN
+  pass show github/token | trunkline secret set GITHUB_TOKEN`,
 
   token: `Usage: trunkline token
 

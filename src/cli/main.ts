@@ -160,6 +160,11 @@ async function run(args: string[]): Promise<number> {
       const text = await schema(values.out);
       return text === undefined ? 0 : await print(text);
     }
+    case 'secret': {
+      if (isJson) throw (await usage()).notFor(command, '`--json`');
+      const { secret } = await import('./secret.js');
+      return await secret(rest);
+    }
     case 'token': {
       if (rest.length > 0) throw (await usage()).notFor(command, 'arguments');
       const { token } = await import('./token.js');

@@ -8,6 +8,7 @@ type Options = NonNullable<ParseArgsConfig['options']>;
 /** Names for the values of options that are not files. */
 const VALUE_OF = new Map([
   ['http', '[HOST:]PORT'],
+  ['view', 'NAME'],
   ['allowed-host', 'HOST'],
   ['allowed-origin', 'URL'],
 ]);

@@ -56,6 +56,8 @@ export interface ServerConfig {
   readonly variables: readonly string[];
   /** Those of them that are set, with their values, so that secrets can be removed from logs. */
   readonly references: Readonly<Record<string, string>>;
+  /** Values that are secrets, whatever they look like. Absent if there are none. */
+  readonly secrets?: Readonly<Record<string, string>>;
   /** With `sharing: folder`: the working folder of the clients. */
   readonly folder?: string;
 }
