@@ -37,7 +37,7 @@ export function isInView(
   key: string,
   view: string | undefined,
 ): boolean {
-  if (view === undefined) return true;
+  if (view === undefined || view === '') return true;
   const found = views.find(({ name }) => name === view);
   return found !== undefined && (found.servers === undefined || found.servers.includes(key));
 }

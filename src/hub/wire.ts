@@ -25,7 +25,7 @@ export interface Hello {
   readonly folder: string;
   /** The variables that the configuration names. */
   readonly environment: Readonly<Record<string, string>>;
-  /** The view of the configuration that the client asks for. Absent if it asks for none. */
+  /** The view of the configuration that the client asks for; '' asks for everything. Absent if it asks for nothing. */
   readonly view?: string;
   /** How many hubs served this client before. More than 0: the client's handshake is replayed. */
   readonly resumed: number;
