@@ -81,7 +81,9 @@ export class ConfiguredServers {
 /** The texts contain names of the configuration only, but a server decides which of its tools are missing. */
 const MAX_TOLD = 1_000;
 
-export function secretsOf({ child, references }: ServerConfig): SecretSource[] {
+export function secretsOf({ child, references, secrets = {} }: ServerConfig): SecretSource[] {
   const fromFile = child === undefined ? [] : [child];
-  return [...fromFile, { env: references, args: [] }];
+  // By these names, each value counts as a secret.
+  const named = Object.fromEntries(Object.entries(secrets).map(([name, value]) => [`secret ${name}`, value]));
+  return [...fromFile, { env: { ...references, ...named }, args: [] }];
 }

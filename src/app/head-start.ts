@@ -1,5 +1,5 @@
 import type { Config, Origin } from '../config/config.js';
-import { isInView } from '../config/in-view.js';
+import { isInView } from '../config/views.js';
 import { OrphanGuard } from '../process/orphan-guard.js';
 import type { StopLadder } from '../supervision/launcher.js';
 import type { Clock } from '../timing/clock.js';

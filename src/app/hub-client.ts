@@ -35,7 +35,7 @@ export async function openHubClient(options: GlobalOptions): Promise<OpenedClien
   if (control === 'silent') return { kind: 'refused', because: 'it does not answer' };
   if (control === 'refused') return { kind: 'refused', because: 'it does not take commands of this version' };
   try {
-    const hello = helloOf(configFile, 0, options.view);
+    const hello = helloOf(configFile, 0, options.view ?? '');
     const profile = await profileToUse(control);
     const attempt = await attachTo(folder, control.number, hello);
     if (attempt.kind !== 'attached') {

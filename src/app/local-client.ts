@@ -55,8 +55,8 @@ export class LocalClient {
     );
   }
 
-  /** A client of a gateway in this process, without a pipe. It has the view of this name. */
-  static async open({ platform, gateway }: Composition, view?: string): Promise<LocalClient> {
+  /** A client of a gateway in this process, without a pipe. It has the view of this name, or sees everything. */
+  static async open({ platform, gateway }: Composition, view = ''): Promise<LocalClient> {
     const { scan, internalErrors } = platform;
     return await LocalClient.connect(scan, (receive) => {
       const sink: MessageSink = { send: (message) => receive(splice(message)), unwrittenBytes: 0 };

@@ -2,16 +2,18 @@ import { resolve } from 'node:path';
 import type { CheckedFile, CheckedFileCache } from '../config/checked-file.js';
 import type { Config, Origin } from '../config/config.js';
 import { ConfigError } from '../config/config-error.js';
+import { textsOf } from '../config/entry-texts.js';
+import { secretNamesIn } from '../config/expand.js';
 import { readConfigText } from '../config/find-config.js';
 import { checkQuickly } from '../config/quick-check.js';
-import { resolveConfig } from '../config/resolve-config.js';
+import { type LoadOptions, resolveConfig } from '../config/resolve-config.js';
 import { checksumOf, stateOf } from '../config/stamp.js';
 import { installedPackages } from '../packages/installed-packages.js';
 import { serverNode } from '../process/server-node.js';
 import { OWN_FOLDER } from '../version.js';
 import { ConfigPlace } from './config-place.js';
 import type { GlobalOptions } from './global-options.js';
-import { packageFolders } from './user-files.js';
+import { packageFolders, secretFile } from './user-files.js';
 
 /** Finds and reads the configuration, as `readConfigFile` does. Throws a `ConfigError` when there is none. */
 export async function readConfig(options: GlobalOptions, ...rest: ReadOptions): Promise<Config> {
@@ -28,8 +30,7 @@ export async function readConfigFile(file: string, ...[checkedFiles, origin]: Re
   // A file that changes in between has another state in the next run.
   const state = stateOf(file);
   const text = readConfigText(file);
-  const config =
-    configWithoutFaults(file, text, origin) ?? resolved(file, await checkedFile(file, text, checkedFiles), origin);
+  const config = configWithoutFaults(file, text, origin) ?? (await configWithSecrets(file, text, checkedFiles, origin));
   return stamped(config, state, text);
 }
 
@@ -43,9 +44,29 @@ function configWithoutFaults(file: string, text: string, origin: Origin | undefi
   return config?.servers.some(({ problem }) => problem !== undefined) ? undefined : config;
 }
 
-function resolved(file: string, checked: CheckedFile, origin: Origin | undefined): Config {
+/** Checks the file in full, and reads the secrets that it refers to. */
+async function configWithSecrets(
+  file: string,
+  text: string,
+  checkedFiles: CheckedFileCache | undefined,
+  origin: Origin | undefined,
+): Promise<Config> {
+  const checked = await checkedFile(file, text, checkedFiles);
+  const names = secretNamesIn(checked.servers.flatMap(({ entry }) => textsOf(entry)));
+  if (names.length === 0) return resolved(file, checked, origin);
+  const { readSecrets } = await import('../config/read-secrets.js');
+  const places = { configFile: resolve(file), secretFile: secretFile(), env: process.env };
+  return resolved(file, checked, origin, await readSecrets(names, checked, places));
+}
+
+function resolved(
+  file: string,
+  checked: CheckedFile,
+  origin: Origin | undefined,
+  secrets?: LoadOptions['secrets'],
+): Config {
   const store = installedPackages({ configFile: resolve(file), ...packageFolders() });
-  const environment = { env: process.env, ...(origin && { origin }) };
+  const environment = { env: process.env, ...(origin && { origin }), ...(secrets && { secrets }) };
   return resolveConfig(file, checked, { ...environment, nodePath: serverNode().path, ownFolder: OWN_FOLDER, store });
 }
 

@@ -4,6 +4,7 @@ import type { CheckedFileCache } from '../config/checked-file.js';
 import type { Config, Origin } from '../config/config.js';
 import { ConfigError } from '../config/config-error.js';
 import { candidateFiles } from '../config/find-config.js';
+import { stateOf } from '../config/stamp.js';
 import type { FileWatch } from '../files/watch-files.js';
 import type { Logger } from '../observe/logger.js';
 import { timed } from '../timing/work-time.js';
@@ -17,6 +18,10 @@ export interface ReloadOptions {
   readonly logger: Logger;
   /** The file that was read or rejected; undefined when no file was found. */
   readonly file: string | undefined;
+  /** The state of the file when it was read; absent if it was rejected. */
+  readonly state?: string | undefined;
+  /** The environment files that were read then. */
+  readonly envFiles?: readonly string[] | undefined;
   readonly checkedFiles: CheckedFileCache | undefined;
   /** What the servers are resolved with, if not with the variables and the working folder of this process. */
   readonly origin?: Origin;
@@ -32,7 +37,7 @@ const BEGIN_AFTER_MS = 1_000;
  * reported and changes nothing.
  */
 export function reloadOnChange(options: ReloadOptions): () => Promise<void> {
-  const { settings, composition, logger, file, checkedFiles, origin, onApplied } = options;
+  const { settings, composition, logger, file, state, envFiles = [], checkedFiles, origin, onApplied } = options;
   const { clock } = composition.platform;
   let watching: Promise<FileWatch> | undefined;
   let isOver = false;
@@ -64,9 +69,9 @@ export function reloadOnChange(options: ReloadOptions): () => Promise<void> {
     void stop();
   };
   const places = file === undefined ? candidates() : [file];
-  let watched: readonly string[] = places;
-  const follow = (envFiles: readonly string[]) => {
-    const files = [...places, ...envFiles];
+  let watched: readonly string[] = [...places, ...envFiles];
+  const follow = (named: readonly string[]) => {
+    const files = [...places, ...named];
     if (isDeepStrictEqual(files, watched)) return;
     watched = files;
     watching = watching?.then(async (earlier) => {
@@ -79,8 +84,12 @@ export function reloadOnChange(options: ReloadOptions): () => Promise<void> {
     const onError = (err: unknown) =>
       logger.warn({ err }, 'the configuration file cannot be watched; restart Trunkline to apply changes');
     const watch = watchFiles({ files: watched, clock, onChange: reload, onError });
-    // A file may have changed between the first read and now.
-    void watch.ready.then(reload);
+    // A file may have changed between the first read and now. Without a change, no secret is read a second time.
+    const isSame = () => places.length === watched.length && file !== undefined && stateOf(file) === state;
+    void watch.ready.then(() => {
+      logger.debug('watching the configuration file');
+      if (state === undefined || !isSame()) reload();
+    });
     return watch;
   };
   const cancel = clock.schedule(BEGIN_AFTER_MS, () => {

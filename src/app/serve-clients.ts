@@ -153,7 +153,9 @@ export async function serveClients(settings: GlobalOptions, clientSide: ClientSi
         local?.reloaded?.(applied);
         void observers.apply(applied);
       };
-      const reload = { settings, composition, logger, file, checkedFiles, onApplied, ...(origin && { origin }) };
+      const { envFiles, stamp: { state } = {} } = config;
+      const read = { file, state, envFiles, checkedFiles, onApplied, ...(origin && { origin }) };
+      const reload = { settings, composition, logger, ...read };
       if (config.gateway.watch) unfollow = reloadOnChange(reload);
       const { startupWaitMs } = config.gateway;
       const options = { ...clientSide.platform, gateway: composition.gateway, startupWaitMs, logger, ending };

@@ -7,6 +7,11 @@ export function tokenFile(): string {
   return inDataFolder('token');
 }
 
+/** File of the secrets that `trunkline secret set` has stored. */
+export function secretFile(): string {
+  return inDataFolder('secrets');
+}
+
 /** File of the key that signs task ids and protects the caches. */
 export function sealFile(): string {
   return inDataFolder('seal');

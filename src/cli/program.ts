@@ -26,6 +26,7 @@ import { recordCommand } from './commands/record.js';
 import { replayCommand } from './commands/replay.js';
 import { restartCommand } from './commands/restart.js';
 import { schemaCommand } from './commands/schema.js';
+import { secretCommand } from './commands/secret.js';
 import { serveCommand } from './commands/serve.js';
 import { statusCommand } from './commands/status.js';
 import { stopCommand } from './commands/stop.js';
@@ -40,7 +41,7 @@ const COMMANDS: readonly DefineCommand[] = [
   ...[serveCommand, checkCommand, toolsCommand, callCommand, approveCommand],
   ...[statusCommand, psCommand, logsCommand, restartCommand, stopCommand, hubCommand],
   ...[activityCommand, inspectCommand, recordCommand, replayCommand],
-  ...[addCommand, removeCommand, enableCommand, disableCommand],
+  ...[addCommand, removeCommand, enableCommand, disableCommand, secretCommand],
   ...[initCommand, importCommand, connectCommand, disconnectCommand, undoCommand],
   ...[installCommand, updateCommand, outdatedCommand],
   ...[doctorCommand, schemaCommand, tokenCommand, completionCommand, helpCommand],

@@ -9,7 +9,7 @@ import { FINAL_LADDER, runToEnd } from '../app/run-to-end.js';
 import { UsageError } from '../app/usage-error.js';
 import { approvalPlaces, packageFolders, runFolder } from '../app/user-files.js';
 import type { Config, ServerConfig } from '../config/config.js';
-import { isInView } from '../config/in-view.js';
+import { isInView } from '../config/views.js';
 import { didYouMean, suggest } from '../json/suggest.js';
 import { FirstStarts } from './first-starts.js';
 import { guardOutput, tell } from './output.js';

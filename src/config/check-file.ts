@@ -18,7 +18,7 @@ import { toProblems, unknownKeyHint } from './problems.js';
 import { fileSchema, type ServerEntry, sharedFileSchema, type Tunables } from './schema.js';
 import { formatPath, locateFault, type Place, ServerFault } from './server-fault.js';
 import { valuePaths } from './tool-shapes.js';
-import { viewFaults } from './view-faults.js';
+import { viewFaults } from './views.js';
 import type { Path } from './yaml-nodes.js';
 import { parseYaml, type YamlSource } from './yaml-source.js';
 
@@ -59,6 +59,7 @@ function checkText(text: string, file: string): CheckedFile {
   return {
     servers,
     sharedVariables: Object.keys(shared),
+    secretCommands: data.secretCommand ?? {},
     gateway: toCheckedGateway(data),
     warnings: [
       ...unknownTopLevel(source, root),

@@ -23,6 +23,8 @@ export interface CheckedFile {
   readonly servers: readonly CheckedServer[];
   /** The names in `defaults.env`. */
   readonly sharedVariables: readonly string[];
+  /** The words of the commands that print secrets, by the names of the secrets. */
+  readonly secretCommands: Readonly<Record<string, readonly string[]>>;
   readonly gateway: Omit<GatewayConfig, 'startLimit'> & { readonly startLimit: number | null };
   readonly warnings: readonly ConfigProblem[];
 }

@@ -58,6 +58,8 @@ export interface ServerConfig {
   readonly variables: readonly string[];
   /** The values of all references, also of those to its `envFile`, so that secrets can be removed from logs. */
   readonly references: Readonly<Record<string, string>>;
+  /** Values that are secrets, whatever they look like. Absent if there are none. */
+  readonly secrets?: Readonly<Record<string, string>>;
   /** With `sharing: folder`: the working folder of the clients. */
   readonly folder?: string;
 }

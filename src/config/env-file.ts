@@ -1,10 +1,10 @@
 import { resolve } from 'node:path';
 import { parseEnv } from 'node:util';
 import { type ReadRules, readRegularFileSync } from '../files/regular-file.js';
+import { textsOf } from './entry-texts.js';
 import { namesIn, type Variables, variableIn } from './expand.js';
 import type { ServerEntry } from './schema.js';
 import { ServerFault } from './server-fault.js';
-import { textsIn } from './tool-shapes.js';
 
 /** Far more than anybody has. Dotfile managers put a symbolic link in place of the file. */
 export const ENV_FILE_RULES: ReadRules = { maxBytes: 1024 * 1024, followsLinks: true, isGuarded: true };
@@ -37,8 +37,8 @@ export class EnvFiles {
    * server is the same whatever program has started Trunkline. An entry that refers to no variable does not need the file.
    */
   variablesOf(entry: ServerEntry, environment: Variables, home: string): ReferredVariables {
-    const { args = [], command = '', package: used = '', cwd = '', env = {}, tools, envFile } = entry;
-    const names = namesIn([command, used, cwd, ...args, ...Object.values(env), ...textsIn(tools)]);
+    const { envFile } = entry;
+    const names = namesIn(textsOf(entry));
     const read = envFile === undefined || names.length === 0 ? undefined : this.#readOnce(envFile, home);
     const fault = read instanceof ServerFault ? read : undefined;
     const inFile = read === undefined || read instanceof ServerFault ? {} : read.values;

@@ -22,7 +22,7 @@ import {
   START_LIMIT,
   SWITCHES,
 } from './settings.js';
-import { viewFaults } from './view-faults.js';
+import { viewFaults } from './views.js';
 
 /**
  * Checks a file without the schema and without the YAML library, which take most of the time from the start of Trunkline
@@ -32,6 +32,7 @@ import { viewFaults } from './view-faults.js';
  * `undefined` for every other file, for which `checkFile` has the mistakes or the warnings, and also for some without any.
  */
 export function checkQuickly(text: string): CheckedFile | undefined {
+  if (text.includes('${secret:')) return undefined;
   const value = parsePlainYaml(text);
   if (value === undefined) return undefined;
   try {
@@ -58,7 +59,7 @@ function toCheckedFile(value: unknown): CheckedFile {
     servers.some(({ settings }) => overruledSettings(settings).length > 0) ||
     gateway.http.maxSessions > gateway.http.maxConnections;
   if (hasWarnings || (data.servers === undefined) === (data.mcpServers === undefined)) unsure();
-  return { servers, sharedVariables: Object.keys(data.defaults?.env ?? {}), gateway, warnings: [] };
+  return { servers, sharedVariables: Object.keys(data.defaults?.env ?? {}), secretCommands: {}, gateway, warnings: [] };
 }
 
 /** Returns the value as the schema would, or throws `UNSURE`. */
@@ -167,6 +168,8 @@ const fileKeys: Readonly<Record<keyof FileData, Read>> = {
   defaults: mapOf({ ...tunables, env: readVariables, envFile: readText }),
   views: (value) => mapEntries(value, (name, view) => (VIEW_NAME.test(name) ? readView(view) : unsure())),
   clients: valuesOf(readText),
+  // Secrets have to be read before the file can be resolved.
+  secretCommand: unsure,
   gateway: mapOf({
     ...tableOf(GATEWAY_SETTINGS),
     startLimit: (value) => readSetting(START_LIMIT, value) ?? unsure(),

@@ -5,10 +5,12 @@ import type { ChildSpec, PackageRequest } from '../supervision/child-spec.js';
 import type { CheckedFile, CheckedServer, ServerSettings } from './checked-file.js';
 import type { Config, Origin, ServerConfig, ServerProblem } from './config.js';
 import { formatProblem } from './config-error.js';
+import { secretValuesOf } from './entry-texts.js';
 import { EnvFiles } from './env-file.js';
-import { expand, type Variables } from './expand.js';
+import { expand as expandIn, type ReadSecret, type Variables } from './expand.js';
 import { checkNesting } from './nesting.js';
 import { findPackage, type InstalledPackages, parsePackage } from './package-bin.js';
+import type { Secret } from './read-secrets.js';
 import type { ServerEntry } from './schema.js';
 import { faultsAt, locateFault, ServerFault } from './server-fault.js';
 import { DEMAND_EVERY_MS, MIN_START_LIMIT, STOP_KILL_AFTER_MS, SWITCHES } from './settings.js';
@@ -25,6 +27,8 @@ export interface LoadOptions {
   ownFolder: string;
   /** The packages in Trunkline's own store. */
   store?: InstalledPackages;
+  /** The secrets that the file refers to. */
+  secrets?: ReadonlyMap<string, Secret>;
 }
 
 /**
@@ -33,7 +37,7 @@ export interface LoadOptions {
 export function resolveConfig(
   file: string,
   checked: CheckedFile,
-  { env, origin = { environment: env, folder: currentFolder() }, nodePath, ownFolder, store }: LoadOptions,
+  { env, origin = { environment: env, folder: currentFolder() }, nodePath, ownFolder, store, secrets }: LoadOptions,
 ): Config {
   const envFiles = new EnvFiles(dirname(resolve(file)));
   const surroundings = {
@@ -44,12 +48,17 @@ export function resolveConfig(
     nodePath,
     ownFolder,
     store,
+    secrets,
     sharedVariables: checked.sharedVariables,
     envFiles,
   };
   const resolveFor = (of: Origin, entry: CheckedServer): ServerConfig => {
     const { places, problem } = entry;
-    const server = resolveServer(entry, { ...surroundings, origin: of, locate: (fault) => locateFault(fault, places) });
+    const server = resolveServer(entry, {
+      ...surroundings,
+      origin: of,
+      locate: (fault) => locateFault(fault, places),
+    });
     return problem === undefined ? server : { ...server, child: undefined, problem };
   };
   const { startLimit, record, ...gateway } = checked.gateway;
@@ -95,6 +104,9 @@ interface Surroundings {
   ownFolder: string;
   /** The packages in Trunkline's own store. */
   store: InstalledPackages | undefined;
+  secrets: ReadonlyMap<string, Secret> | undefined;
+  /** Replaces the variables and secrets in a text. */
+  expand: (text: string) => string;
   /** The names in `defaults.env`. */
   sharedVariables: readonly string[];
   envFiles: EnvFiles;
@@ -105,16 +117,17 @@ interface Surroundings {
 /** Resolves one server of the file. The result has no `child` if something that the server needs is missing. */
 function resolveServer(
   { key, entry, settings }: Pick<CheckedServer, 'key' | 'entry' | 'settings'>,
-  surroundings: Surroundings,
+  surroundings: Omit<Surroundings, 'expand'>,
 ): ServerConfig {
   const { origin, home, envFiles } = surroundings;
   const { variables, references, fault } = envFiles.variablesOf(entry, origin.environment, home);
   const { folder } = origin;
-  const known = { ...surroundings, origin: { folder, environment: references } };
+  const expand = (text: string) => expandIn(text, references, readerOf(surroundings.secrets));
   const resolved = resolveChild(() => {
     if (fault !== undefined) throw fault;
-    return childAndPackage(key, entry, settings, known);
-  }, known);
+    return childAndPackage(key, entry, settings, { ...surroundings, expand });
+  }, surroundings);
+  const secrets = secretValuesOf(entry, references, surroundings.secrets);
   return {
     key,
     prefix: entry.prefix ?? key,
@@ -136,6 +149,7 @@ function resolveServer(
     },
     variables,
     references,
+    ...(Object.keys(secrets).length > 0 && { secrets }),
     ...(settings.sharing === 'folder' && { folder }),
     frames: { maxFrameBytes: settings.maxFrame, maxUnwrittenBytes: settings.maxUnwritten },
     limits: resourceLimits(settings),
@@ -146,9 +160,20 @@ function resourceLimits({ limits: { memory, processes } }: ServerSettings): Serv
   return { ...(memory !== undefined && { memoryBytes: memory }), ...(processes !== undefined && { processes }) };
 }
 
+function readerOf(secrets: ReadonlyMap<string, Secret> = new Map()): ReadSecret {
+  return (name) => {
+    const secret = secrets.get(name) ?? {
+      fault: `the secret ${name} was not read`,
+      hint: 'save the configuration again',
+    };
+    if ('fault' in secret) throw new ServerFault(secret.fault, secret.hint);
+    return secret.value;
+  };
+}
+
 type Resolved = Pick<ServerConfig, 'child' | 'problem' | 'package' | 'shapes'>;
 
-function resolveChild(resolveIt: () => Resolved, { locate }: Surroundings): Resolved {
+function resolveChild(resolveIt: () => Resolved, { locate }: Pick<Surroundings, 'locate'>): Resolved {
   try {
     return resolveIt();
   } catch (fault) {
@@ -163,11 +188,10 @@ function childAndPackage(
   settings: ServerSettings,
   surroundings: Surroundings,
 ): Resolved {
-  const { env, origin, sharedVariables } = surroundings;
-  const { environment } = origin;
-  const args = (entry.args ?? []).map((arg, index) => faultsAt(['args', index], () => expand(arg, environment)));
+  const { env, expand, sharedVariables } = surroundings;
+  const args = (entry.args ?? []).map((arg, index) => faultsAt(['args', index], () => expand(arg)));
   const variables = Object.entries(entry.env ?? {}).map(
-    ([name, value]) => [name, faultsAt(['env', name], () => expand(value, environment))] as const,
+    ([name, value]) => [name, faultsAt(['env', name], () => expand(value))] as const,
   );
   const forNpm = Object.fromEntries(variables.filter(([name]) => sharedVariables.includes(name)));
   const { package: used, ...toRun } = program(entry, args, forNpm, settings, surroundings);
@@ -182,7 +206,7 @@ function childAndPackage(
   };
   const { file, home } = surroundings;
   const nesting = checkNesting(child, { file, home, env, packageName: used?.request.name });
-  const shapes = resolveShapes(entry.tools, (text) => expand(text, environment));
+  const shapes = resolveShapes(entry.tools, expand);
   const whole = { ...child, env: { ...child.env, ...nesting } };
   return { child: whole, ...(used && { package: used }), ...(shapes && { shapes }) };
 }
@@ -194,18 +218,18 @@ function program(
   args: readonly string[],
   forNpm: PackageRequest['env'],
   { installTimeout }: ServerSettings,
-  { folder, home, origin: { environment }, nodePath, ownFolder, store }: Surroundings,
+  { folder, home, expand, nodePath, ownFolder, store }: Surroundings,
 ): Program {
   if (shown === undefined) {
     const label = firstWord(command);
     return {
-      command: faultsAt(['command'], () => commandPath(expand(command, environment), folder, home)),
+      command: faultsAt(['command'], () => commandPath(expand(command), folder, home)),
       label,
       args,
     };
   }
   return faultsAt(['package'], () => {
-    const wanted = parsePackage(expand(shown, environment), shown);
+    const wanted = parsePackage(expand(shown), shown);
     const request = { shown, ...wanted, bin, installScripts, env: forNpm, budgetMs: installTimeout };
     const found = findPackage({ request, configFolder: folder, ownFolder, ...(store && { store }) });
     if (found === undefined) return { command: nodePath, args, missing: request, package: { request } };
@@ -232,10 +256,10 @@ function commandPath(command: string, folder: string, home: string): string {
 }
 
 function workingFolder(entry: ServerEntry, { sharing }: ServerSettings, surroundings: Surroundings): string {
-  const { folder, home, origin } = surroundings;
+  const { folder, home, expand, origin } = surroundings;
   if (sharing === 'folder' && entry.cwd === undefined) return folderOfClient(origin.folder);
   const { cwd = '.' } = entry;
-  const path = resolve(folder, expandHome(expand(cwd, origin.environment), home));
+  const path = resolve(folder, expandHome(expand(cwd), home));
   if (isFolder(path)) return path;
   throw new ServerFault(
     `the folder ${cwd} does not exist; expected a folder to run the server in`,

@@ -2,6 +2,7 @@ import * as z from 'zod/mini';
 import { bytes, count, described, duration, expects, flag, list, oneOf, text } from './fields.js';
 import { gatewaySection } from './gateway-settings.js';
 import { limits } from './limit-settings.js';
+import { secretCommand } from './secret-settings.js';
 import { SERVER_KEY_MAX_LENGTH, SERVER_KEY_PATTERN, sameButForCase, serverKeyFault } from './server-key.js';
 import { RESTART_SETTINGS, SERVER_SETTINGS, SWITCHES } from './settings.js';
 import { toolSettings } from './tool-settings.js';
@@ -230,6 +231,7 @@ export const fileSchema = z
         servers: described(servers, 'The servers to run, by key. The key becomes the prefix of the tool names.'),
         mcpServers: described(servers, 'Another name for `servers`, which other programs use.'),
         defaults: described(defaults, 'Default settings of all servers. An entry of a server overrides them.'),
+        secretCommand,
         views,
         clients,
         gateway: described(gatewaySection, 'Settings of Trunkline itself.'),

@@ -24,7 +24,7 @@ export interface ClientFacts {
   readonly profile: ClientProfile;
   /** The key of the one server that the client wants to see unchanged. Absent: all servers, merged. */
   readonly server?: string | undefined;
-  /** The view of the configuration that the client asks for by name. */
+  /** The view of the configuration that the client asks for by name; '' asks for everything. */
   readonly view?: string | undefined;
   /** Where the client's process runs. Absent for clients whose environment is the gateway's own. */
   readonly origin?: ClientOrigin | undefined;

@@ -205,7 +205,8 @@ export class Gateway implements GatewayPort {
 
   /** The view that the client asked for, or that the configuration has for its name. */
   #viewNameFor({ server, view, profile }: ClientFacts): string | undefined {
-    return server === undefined ? (view ?? this.#settings.views?.nameFor(profile.clientInfo.name)) : undefined;
+    if (server !== undefined || view === '') return undefined;
+    return view ?? this.#settings.views?.nameFor(profile.clientInfo.name);
   }
 
   #named(viewName: string | undefined): NamedView | undefined {
@@ -234,7 +235,7 @@ export class Gateway implements GatewayPort {
 
   /** Tells a client whose only server was removed, once all processes of that server have ended. */
   #dismiss(client: DownstreamClient, { server, view }: ClientFacts): void {
-    if (view !== undefined && this.#named(view)?.fault !== undefined) client.gone();
+    if (view !== undefined && view !== '' && this.#named(view)?.fault !== undefined) client.gone();
     if (server === undefined || this.#pool.has(server)) return;
     void this.#draining.untilGone(server).then(() => {
       if (this.#clients.has(client) && !this.#pool.has(server)) client.gone();

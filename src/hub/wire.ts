@@ -27,7 +27,7 @@ export interface Hello {
   readonly environment: Readonly<Record<string, string>>;
   /** Where the client looks for programs: the hub looks there, too. Older processes do not send it. */
   readonly path?: string;
-  /** The view of the configuration that the client asks for. Absent if it asks for none. */
+  /** The view of the configuration that the client asks for; '' asks for everything. Absent if it asks for nothing. */
   readonly view?: string;
   /** How many hubs served this client before. More than 0: the client's handshake is replayed. */
   readonly resumed: number;

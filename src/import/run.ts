@@ -41,7 +41,8 @@ export function isRelative(arg: string): boolean {
 
 function resolved(text: string, variables: Variables): string {
   try {
-    return expand(text, variables);
+    // Two texts that name a secret are the same.
+    return expand(text, variables, (name) => `\${secret:${name}}`);
   } catch (error) {
     // A variable that is not set: two texts that name it are the same.
     if (error instanceof ServerFault) return text;

@@ -1,10 +1,12 @@
 import { chmodSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { pino } from 'pino';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { createPlatform } from '../../src/app/platform.js';
 import { reloadOnChange } from '../../src/app/reload-config.js';
 import type { Config } from '../../src/config/config.js';
+import { stateOf } from '../../src/config/stamp.js';
 import { folderWith } from '../config/files.js';
 import { FakeClock } from '../support/fake-clock.js';
 import { until } from '../support/processes.js';
@@ -61,5 +63,40 @@ describe('a configuration file that is read again', () => {
       clock.advance(100);
       return read.at(-1)?.servers[0]?.child?.env.A === 'after';
     });
+  });
+
+  it('is read once as long as it does not change, so that commands for secrets run once', async () => {
+    const text = (port: number) => `servers: { a: { command: node, args: ["${port}"] } }`;
+    const file = join(folderWith({ 'trunkline.yaml': text(1) }), 'trunkline.yaml');
+    const read: Config[] = [];
+    const logged: string[] = [];
+    const unchanged = { added: [], removed: [], replaced: [], adjusted: [], unchanged: [], gateway: [] };
+    const clock = new FakeClock();
+    const stop = reloadOnChange({
+      settings: { config: undefined, verbosity: 0, logFile: undefined },
+      composition: {
+        platform: { ...createPlatform(), clock },
+        change: (config) => {
+          read.push(config);
+          return { ...unchanged, isReordered: false, isOther: false, needsRestart: [] };
+        },
+        refuse: () => false,
+      },
+      logger: pino({ level: 'debug' }, { write: (line: string) => logged.push(line) }),
+      file,
+      state: stateOf(file),
+      checkedFiles: undefined,
+    });
+    onTestFinished(stop);
+    clock.advance(1_000);
+    await until('the file is watched', () => logged.some((line) => line.includes('watching the configuration file')));
+    await nextTurn();
+    expect(read).toEqual([]);
+    writeFileSync(file, text(2));
+    await until('the change is read', () => {
+      clock.advance(1_000);
+      return read.length > 0;
+    });
+    expect(read.map(({ servers }) => servers[0]?.child?.args)).toEqual(read.map(() => ['2']));
   });
 });

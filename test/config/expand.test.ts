@@ -1,7 +1,9 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { expand } from '../../src/config/expand.js';
+import { expand as expandWith, type Variables } from '../../src/config/expand.js';
 import { ServerFault } from '../../src/config/server-fault.js';
+
+const expand = (text: string, variables: Variables) => expandWith(text, variables, (secret) => `<${secret}>`);
 
 const name = fc.stringMatching(/^[A-Za-z_][A-Za-z0-9_]*$/);
 const textWithoutReference = fc.string().filter((text) => !text.includes('${'));
@@ -17,6 +19,9 @@ describe('expand', () => {
     { text: `\${A:-other}`, result: 'one' },
     { text: `\${EMPTY}`, result: '' },
     { text: `\${EMPTY:-other}`, result: 'other' },
+    { text: `\${secret:KEY_1}!`, result: '<KEY_1>!' },
+    { text: `\${secret:-}`, result: '' },
+    { text: `$\${secret:KEY}`, result: `\${secret:KEY}` },
     { text: `$\${A}`, result: `\${A}` },
     { text: `$\${`, result: `\${` },
   ])('turns $text into $result', ({ text, result }) => {
@@ -32,12 +37,20 @@ describe('expand', () => {
     );
   });
 
-  test.each([`\${`, `\${}`, `\${A`, `\${1}`, `\${A-b}`, `\${A:b}`, `\${A:-\${B}}`, `\${ A }`])(
-    'refuses %s, as it starts no variable',
-    (text) => {
-      expect(() => expand(text, { A: 'one', B: 'two' })).toThrow(ServerFault);
-    },
-  );
+  test.each([
+    `\${`,
+    `\${}`,
+    `\${A`,
+    `\${1}`,
+    `\${A-b}`,
+    `\${A:b}`,
+    `\${secret:}`,
+    `\${secret:a-b}`,
+    `\${A:-\${B}}`,
+    `\${ A }`,
+  ])('refuses %s, as it starts no variable', (text) => {
+    expect(() => expand(text, { A: 'one', B: 'two' })).toThrow(ServerFault);
+  });
 
   test('what every object inherits is not a variable', () => {
     expect(() => expand(`\${constructor}`, {})).toThrow('the environment variable constructor is not set');

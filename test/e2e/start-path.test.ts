@@ -59,6 +59,8 @@ const LATER = [
     'src/config/empty-config.ts',
   ],
   ...['src/config/problems.ts', 'src/app/serve-http.ts'],
+  ...['src/config/tool-settings.ts', 'src/config/view-settings.ts', 'src/config/secret-settings.ts'],
+  ...['src/config/read-secrets.ts', 'src/config/secret-command.ts', 'src/files/secret-file.ts', 'src/cli/secret.ts'],
   ...['src/upstream/stdio/', 'src/upstream/legacy/', 'src/downstream/http/'],
   ...['src/process/environment.ts', 'src/process/guardian.ts', 'src/process/spawn-child.ts'],
   ...['src/record/', 'src/replay/', 'src/app/record-to.ts', 'src/cli/recording.ts', 'src/clients/', 'src/doctor/'],

@@ -130,6 +130,7 @@ describe('the view of a client', () => {
   it.each([
     ['that it asks for', { view: 'work' }, 'cursor', 6],
     ['that the configuration has for its name: the first that matches', {}, 'cursor-vscode', 3],
+    ['that it asks for: everything', { view: '' }, 'cursor', 9],
     ['is everything for other names', {}, 'claude', 9],
     ['is no view for a client of one server', { server: 'c' }, 'cursor', undefined],
   ])('is the one %s', async (_, who: Who, name, count) => {

@@ -1,5 +1,6 @@
 import { didYouMean, suggest } from '../json/suggest.js';
 import type { FileData, ServersKey } from './checked-file.js';
+import type { Config } from './config.js';
 
 /** A name in the file that names nothing. */
 export interface ViewFault {
@@ -28,4 +29,15 @@ function fault(path: ViewFault['path'], kind: 'server' | 'view', name: string, k
   const others = known.length === 0 ? `add it below \`${kind}s:\`` : `use one of: ${known.join(', ')}`;
   const hint = meant === undefined ? others : didYouMean(meant);
   return { path, message: `there is no ${kind} \`${name}\``, hint };
+}
+
+/** Whether clients of this view see the server. Without a view, they see every server; in an unknown one, none. */
+export function isInView(
+  { gateway: { views } }: Pick<Config, 'gateway'>,
+  key: string,
+  view: string | undefined,
+): boolean {
+  if (view === undefined || view === '') return true;
+  const found = views.find(({ name }) => name === view);
+  return found !== undefined && (found.servers === undefined || found.servers.includes(key));
 }

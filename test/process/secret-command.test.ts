@@ -1,0 +1,93 @@
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { readSecrets, type Secret } from '../../src/config/read-secrets.js';
+import { writeSecretFile } from '../../src/files/secret-file.js';
+
+let folder: string;
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'secrets-'));
+});
+afterEach(() => rmSync(folder, { recursive: true, force: true }));
+
+const NODE = process.execPath;
+
+/** A command that runs this program. */
+const program = (code: string): string[] => [NODE, '-e', code];
+
+async function read(
+  names: readonly string[],
+  secretCommands: Record<string, readonly string[]> = {},
+  timeoutMs?: number,
+) {
+  const secrets = await readSecrets(
+    names,
+    { secretCommands },
+    {
+      configFile: join(folder, 'trunkline.yaml'),
+      secretFile: join(folder, 'secrets'),
+      env: { PATH: process.env.PATH, TELL: 'env' },
+      ...(timeoutMs !== undefined && { timeoutMs }),
+    },
+  );
+  return Object.fromEntries(secrets);
+}
+
+describe('a secret with a command', () => {
+  test('is what the command prints, without the line break at its end', async () => {
+    expect(
+      await read(['A', 'B', 'C'], {
+        A: program('console.log("one two")'),
+        B: program('process.stdout.write(process.env.TELL + "\\n\\n")'),
+        C: program('process.stdout.write(require("path").basename(process.cwd()))'),
+      }),
+    ).toEqual({ A: { value: 'one two' }, B: { value: 'env\n' }, C: { value: folder.split('/').at(-1) } });
+  });
+
+  test('is printed once, and only if something refers to it', async () => {
+    const count = (name: string) =>
+      program(`require("fs").appendFileSync("runs", ${JSON.stringify(name)}); console.log(1)`);
+    await read(['A', 'B'], { A: count('a'), B: count('b'), C: count('c') });
+    expect(readFileSync(join(folder, 'runs'), 'utf8')).toBe('ab');
+  });
+
+  test('does not pass through a shell, and gets nothing on stdin', async () => {
+    const code = 'process.stdin.on("data", () => {}).on("end", () => console.log(process.argv[1]))';
+    expect(await read(['A'], { A: [...program(code), '$HOME; echo x'] })).toEqual({ A: { value: '$HOME; echo x' } });
+  });
+
+  const fault = (name: string, reason: string): Secret => ({
+    fault: `the command of the secret ${name} failed: ${reason}`,
+    hint: `run the command below \`secretCommand.${name}\` in a terminal to see why`,
+  });
+
+  test.each([
+    [
+      'fails',
+      program('console.log("hunter2"); console.error("hunter2"); process.exit(3)'),
+      'it ended with exit code 3',
+    ],
+    ['prints nothing', program(''), 'it printed nothing'],
+    ['prints too much', program('process.stdout.write("x".repeat(70000))'), 'it printed more than 64 KiB'],
+    ['does not exist', ['./nowhere-to-be-found'], 'its program was not found'],
+    [
+      'is killed',
+      program('process.kill(process.pid, "SIGTERM"); setInterval(() => {}, 1000)'),
+      'it was ended by SIGTERM',
+    ],
+  ])('is absent if the command %s, and nothing of the output is told', async (_, command, reason) => {
+    expect(await read(['A'], { A: command })).toEqual({ A: fault('A', reason) });
+  });
+
+  test('is absent if the command takes too long', async () => {
+    expect(await read(['A'], { A: program('setInterval(() => {}, 1000)') }, 100)).toEqual({
+      A: fault('A', 'it took longer than 0.1 s'),
+    });
+  });
+
+  test('gives way to a command', async () => {
+    await writeSecretFile(join(folder, 'secrets'), new Map([['A', 'stored']]));
+    expect(await read(['A'], { A: program('console.log("printed")') })).toEqual({ A: { value: 'printed' } });
+  });
+});
