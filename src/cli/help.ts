@@ -273,7 +273,7 @@ const ALONE_OPTION = '      --alone         start servers for this command, also
 const ALL_OPTION = '      --all           with stop: every hub of yours, whatever its configuration';
 const JSON_OPTION = '      --json          print the result as JSON';
 
-const EVERY_CLIENT = '      --all           every client';
+const EVERY_CLIENT = '      --all           every client that is installed here';
 const DRY_RUN = '      --dry-run       show what would change, and change nothing';
 
 const OWN_OPTIONS: Partial<Readonly<Record<Command, readonly string[]>>> = {
@@ -299,7 +299,7 @@ const OPTIONS = `  -c, --config FILE   use this configuration
 
 const EXIT_CODES = `Exit codes:
   0   all servers and calls succeeded
-  1   a server or the call failed, or a tool is not approved
+  1   a server, the call or a change failed, or a tool is not approved
   2   the command line or the configuration has a mistake
   3   no hub runs: status, ps, logs, restart, hub status and hub restart need one
   70  a bug in Trunkline
