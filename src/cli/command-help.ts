@@ -92,7 +92,7 @@ export function placeholders(flags: string): string {
 const EXIT_CODES = [
   'Exit codes:',
   '  0   all servers and calls succeeded',
-  '  1   a server or the call failed, or a tool is not approved',
+  '  1   a server, the call or a change failed, a tool is not approved, or the doctor found a problem',
   '  2   the command line or the configuration has a mistake',
   '  3   no hub runs: status, ps, logs, restart, hub status and hub restart need one',
   '  70  a bug in Trunkline',

@@ -81,8 +81,8 @@ const content = (file: string) => readFileSync(home.path(file), 'utf8');
 describe('connecting a client', () => {
   it.each(PLATFORMS)('of any kind on %s, and undoing it, leaves every byte as it was', async (platform) => {
     const system = home.system(platform);
-    const files = filesOn(platform).map((each) => ({ ...each, path: home.write(each.file, each.content, 0o640) }));
-    for (const { path } of files) chmodSync(path, 0o640);
+    const files = filesOn(platform).map((each) => ({ ...each, path: home.write(each.file, each.content, 0o664) }));
+    for (const { path } of files) chmodSync(path, 0o664);
     for (const { client } of files) {
       expect([client, ...(await change(await plansFor(client, system), { system }))]).toEqual([client, 'add']);
     }
@@ -93,7 +93,7 @@ describe('connecting a client', () => {
       files.map(({ client }) => [client, ['/usr/bin/node', cliPath]]),
     );
     for (const { path, content: before } of files) {
-      expect(statSync(path).mode & 0o777).toBe(0o640);
+      expect(statSync(path).mode & 0o777).toBe(0o664);
       const [backup = ''] = readdirSync(dirname(path)).filter((name) =>
         name.startsWith(`${basename(path)}.trunkline-`),
       );

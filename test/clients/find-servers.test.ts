@@ -71,6 +71,12 @@ describe('the file of a project', () => {
     expect(servers[1]?.place.file).toBe(project);
   });
 
+  it('is not read twice if variables make it the file of the user', async () => {
+    home.write('app/.codex/config.toml', CODEX);
+    const system = home.system('linux', { cwd: home.path('app'), env: { CODEX_HOME: home.path('app/.codex') } });
+    expect((await findServers(system)).servers.map(({ place }) => place.scope)).toEqual(['user']);
+  });
+
   it('may be the file of the user: Claude Code keeps servers of single projects there', async () => {
     const entry = { command: 'a' };
     home.write('.claude.json', JSON.stringify({ projects: { '/w/x': { mcpServers: { one: entry } }, '/w/y': {} } }));
