@@ -94,8 +94,8 @@ function checkOption({ name, rawName, value, inlineValue }: OptionToken, command
   if (option === undefined) throw notFor(command, `\`${rawName}\``);
   if (!option.required && value !== undefined)
     throw new UsageError(`\`${rawName}\` takes no value`, `write \`${rawName}\` alone`);
-  // In `--config --verbose` the value of `--config` is most likely missing.
-  const isAmbiguous = inlineValue === false && value?.startsWith('-') === true;
+  // In `--config --verbose` the value of `--config` is most likely missing. `-` is stdin.
+  const isAmbiguous = inlineValue === false && /^-./.test(value ?? '');
   if (option.required && (value === undefined || isAmbiguous)) {
     const placeholder = placeholders(option.flags).split(' ').at(-1);
     throw new UsageError(`\`${rawName}\` needs a value`, `write \`${rawName} ${placeholder}\``);
