@@ -48,22 +48,25 @@ describe('the life of a hub', () => {
     expect(ends).toEqual(['unused']);
   });
 
-  it.each([0, 60_000])('ends without its configuration file once it has no client; idle time %i', async (hubIdleMs) => {
-    const { clock, life, ends, begin, config } = living(hubIdleMs);
-    life.clientsChanged(1);
-    begin();
-    config.isThere = false;
-    clock.advance(10_000);
-    await flush();
-    expect(ends).toEqual([]);
-    config.isThere = true;
-    life.clientsChanged(0);
-    clock.advance(9_000);
-    config.isThere = false;
-    clock.advance(10_000);
-    await flush();
-    expect([ends, life.refusal]).toEqual([['over'], 'ending']);
-  });
+  it.each([0, 60_000])(
+    'F134: ends without its configuration file once it has no client; idle time %i',
+    async (hubIdleMs) => {
+      const { clock, life, ends, begin, config } = living(hubIdleMs);
+      life.clientsChanged(1);
+      begin();
+      config.isThere = false;
+      clock.advance(10_000);
+      await flush();
+      expect(ends).toEqual([]);
+      config.isThere = true;
+      life.clientsChanged(0);
+      clock.advance(9_000);
+      config.isThere = false;
+      clock.advance(10_000);
+      await flush();
+      expect([ends, life.refusal]).toEqual([['over'], 'ending']);
+    },
+  );
 
   it('is told if no client comes at all', async () => {
     const { clock, ends } = living();

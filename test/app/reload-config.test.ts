@@ -50,7 +50,7 @@ describe('a configuration file that is read again', () => {
     expect(config?.serverFor('a', other)?.child?.command).toBe('/other');
   });
 
-  it('is also read again when one of its environment files changes', async () => {
+  it('F114: is also read again when one of its environment files changes', async () => {
     const text = `servers: { a: { command: node, env: { A: "\${TOKEN}" }, envFile: my.env } }`;
     const folder = folderWith({ 'trunkline.yaml': text, 'my.env': 'TOKEN=before\n' });
     chmodSync(join(folder, 'my.env'), 0o600);

@@ -13,7 +13,7 @@ function given(members: object): DoctorFacts {
 }
 
 describe('servers', () => {
-  it('are not started while a hub runs that does not answer, since they may still run', async () => {
+  it('F123: are not started while a hub runs that does not answer, since they may still run', async () => {
     expect(await checkStarts(given({ state: 'silent', servers: () => Promise.reject(new Error('asked')) }))).toEqual(
       [],
     );

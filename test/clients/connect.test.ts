@@ -172,7 +172,7 @@ describe('connecting a client', () => {
 });
 
 describe('a file is left alone', () => {
-  it('if it has changed since the preview', async () => {
+  it('F118: if it has changed since the preview', async () => {
     home.write('.cursor/mcp.json', JSON_ENTRY);
     const plans = await plansFor('cursor');
     home.write('.cursor/mcp.json', `${JSON_ENTRY}\n`);
@@ -197,7 +197,7 @@ describe('a file is left alone', () => {
   });
 
   it.skipIf(process.platform === 'win32')(
-    'if it is a link out of the home folder, a link to nothing, or a pipe',
+    'F119: if it is a link out of the home folder, a link to nothing, or a pipe',
     async () => {
       const outside = new ClientHome();
       for (const folder of ['.cursor', '.lmstudio', '.kimi-code']) mkdirSync(home.path(folder));
@@ -253,7 +253,7 @@ describe('Claude Desktop on Windows', () => {
 });
 
 describe('undoing', () => {
-  it('a change of a file that has changed since removes the entry of Trunkline only', async () => {
+  it('F120: a change of a file that has changed since removes the entry of Trunkline only', async () => {
     home.write('.cursor/mcp.json', JSON_ENTRY);
     await change(await plansFor('cursor'));
     const later = content('.cursor/mcp.json').replace('"KEY":"v"', '"KEY":"w"');
@@ -367,7 +367,7 @@ describe("a client's own program", () => {
     expect(JSON.parse(content('.claude.json'))).toEqual({ mcpServers: {}, sessions: 2 });
   });
 
-  it('is replaced by an edit of the file if it fails', async () => {
+  it('F121: is replaced by an edit of the file if it fails', async () => {
     home.write('.claude.json', '{"a":  1}');
     const { system } = playClaude('');
     const failing: RunProgram = () => Promise.resolve(false);

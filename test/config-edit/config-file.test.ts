@@ -36,7 +36,7 @@ describe('an edited configuration', () => {
     expect(readdirSync(folder).sort()).toEqual(['real.yaml', 'trunkline.yaml']);
   });
 
-  it('with a mistake is not written', () => {
+  it('F116: with a mistake is not written', () => {
     const file = join(folderWith({ 'trunkline.yaml': TEXT }), 'trunkline.yaml');
     expect(() => saveConfig(openConfig(file), 'servers: { a: { comand: x } }')).toThrow('did you mean `command`?');
     expect(readFileSync(file, 'utf8')).toBe(TEXT);
@@ -47,7 +47,7 @@ describe('an edited configuration', () => {
     expect(() => saveConfig(openConfig(file), 'servers: { a: 1 }\n\n\ngatway: {}\n')).toThrow(':3:1: unknown key');
   });
 
-  it('is not written over what another program has written meanwhile', () => {
+  it('F115: is not written over what another program has written meanwhile', () => {
     const file = join(folderWith({ 'trunkline.yaml': TEXT }), 'trunkline.yaml');
     const open = openConfig(file);
     writeFileSync(file, `${TEXT}# mine\n`);

@@ -121,7 +121,7 @@ describe('an edit', () => {
     ['servers: &all\n  a: &a\n    command: x\n  b: *a\n', { kind: 'disable', key: 'a', isDisabled: true }],
     ['servers: &all\n  a: &a\n    command: x\n  b: *a\n', { kind: 'remove', key: 'a' }],
     ['servers:\n  ? a\n  : command: x\n  b: { command: y }\n', { kind: 'remove', key: 'a' }],
-  ])('that would change more than its server is refused: %j', (text, edit) => {
+  ])('F116: that would change more than its server is refused: %j', (text, edit) => {
     expect(() => edited(text, edit)).toThrow(/cannot edit without changing more than/);
   });
 

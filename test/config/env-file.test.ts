@@ -80,7 +80,7 @@ describe('an environment file', () => {
       'the environment file ./own.env has a mistake in line 3: expected NAME=VALUE',
       0o600,
     ],
-  ])('that %s stops only the servers that need it', (_, files, message, mode) => {
+  ])('F113: that %s stops only the servers that need it', (_, files, message, mode) => {
     const text = TEXT.replace('envFile: shared.env', '');
     const { one, two, three } = load(files, { text, mode });
     expect(one?.problem).toMatchObject({ message: `servers.one.envFile: ${message}`, line: 3, column: 91 });

@@ -187,3 +187,19 @@ describe('the PATH', () => {
     );
   });
 });
+
+describe('checks', () => {
+  it('F124: that hang or have a bug keep none of the others from being told', async () => {
+    const found = await runChecks([
+      { about: 'waiting', limitMs: 1, run: () => new Promise(() => {}) },
+      {
+        about: 'nothing',
+        run: () => {
+          throw new Error('a bug');
+        },
+      },
+      { about: 'the rest', run: () => [finding('TL-NODE-OLD', 'it is old')] },
+    ]);
+    expect(found.map(({ code }) => code)).toEqual(['TL-DOCTOR-TIMEOUT', 'TL-DOCTOR-FAILED', 'TL-NODE-OLD']);
+  });
+});

@@ -39,7 +39,7 @@ describe('the hub', () => {
     expect(checkHubFolder([])).toEqual([]);
   });
 
-  it('that was killed leaves a socket, which `--fix` removes; one that was stopped leaves nothing to do', async () => {
+  it('F125: that was killed leaves a socket, which `--fix` removes; one that was stopped leaves nothing to do', async () => {
     const socket = home.write('hub/1/s', '');
     home.write('hub/2/s', '');
     home.write('hub/2/ended', '');
@@ -85,7 +85,7 @@ describe('a Trunkline that was killed', () => {
     expect(existsSync(file)).toBe(false);
   });
 
-  it('leaves servers, which `--fix` ends', async () => {
+  it('F125: leaves servers, which `--fix` ends', async () => {
     const orphan = spawn(process.execPath, ['-e', 'setInterval(() => {}, 1000)'], { detached: true, stdio: 'ignore' });
     try {
       const { pid = 0 } = orphan;

@@ -26,7 +26,7 @@ function desktopFile(): string {
 }
 
 describe('trunkline init', () => {
-  it('imports, tries and registers in one command, leaves what does not work in the clients, and can be undone', async () => {
+  it('F122: imports, tries and registers in one command, leaves what does not work in the clients, and can be undone', async () => {
     const desktop = work.write(DESKTOP, desktopFile());
     const cursorText = JSON.stringify({
       mcpServers: { same: { command: process.execPath, args: [LAB], env: { LAB_API_KEY: SECRET } } },

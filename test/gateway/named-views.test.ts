@@ -139,7 +139,7 @@ describe('the view of a client', () => {
     else expect(await tools()).toHaveLength(count);
   });
 
-  it('shows nothing if the configuration does not have it, and says so', async () => {
+  it('F130: shows nothing if the configuration does not have it, and says so', async () => {
     const { tools, hello } = await viewing({ view: 'wrok' });
     expect(await tools()).toEqual([]);
     expect(hello.result.instructions).toContain(
@@ -174,7 +174,7 @@ describe('the view of a client', () => {
     expect(client.isGone).toBe(false);
   });
 
-  it('shows nothing any more when it leaves the configuration, and its session ends', async () => {
+  it('F130: shows nothing any more when it leaves the configuration, and its session ends', async () => {
     const { change, tools, client } = await viewing({ view: 'work' });
     change(SERVERS, [], { views: new NamedViews({ views: [], clients: [] }) });
     expect(await tools()).toEqual([]);

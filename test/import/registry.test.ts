@@ -63,7 +63,7 @@ describe('the official registry', () => {
     await expect(fetchServer('io.github.eve/other', address)).rejects.toMatchObject({ hint: 'check the name' });
   });
 
-  it('that does not answer, or not as a registry, is named', async () => {
+  it('F117: that does not answer, or not as a registry, is named', async () => {
     const address = await registryWith({ '/v0.1/servers/a.b%2Fc/versions/latest': ['?'] });
     await expect(fetchServer('a.b/c', address)).rejects.toThrow(`the answer of ${address} is not that of a registry`);
     await expect(fetchServer('a.b/c', 'http://127.0.0.1:1')).rejects.toThrow(/127\.0\.0\.1:1 cannot be reached/);

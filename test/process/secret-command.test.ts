@@ -76,7 +76,7 @@ describe('a secret with a command', () => {
       program('process.kill(process.pid, "SIGTERM"); setInterval(() => {}, 1000)'),
       'it was ended by SIGTERM',
     ],
-  ])('is absent if the command %s, and nothing of the output is told', async (_, command, reason) => {
+  ])('F129: is absent if the command %s, and nothing of the output is told', async (_, command, reason) => {
     expect(await read(['A'], { A: command })).toEqual({ A: fault('A', reason) });
   });
 

@@ -31,7 +31,7 @@ describe('the Node that runs packages', () => {
     expect(found).toEqual({ path: '/opt/node/bin/node', variables: {} });
   });
 
-  it('is the first in PATH if Electron runs Trunkline', () => {
+  it('F133: is the first in PATH if Electron runs Trunkline', () => {
     const env = { PATH: '/opt/tools:/bin:/usr/bin' };
     expect(choose(['/usr/bin/node', '/bin/node'], { env })).toEqual({ path: '/bin/node', variables: {} });
   });
@@ -63,7 +63,7 @@ describe('the Node that runs packages', () => {
     expect(choose([file], { platform: 'win32', home: 'C:\\Users\\ada', env }).path).toBe(file);
   });
 
-  it('is Electron itself, told to be a Node, if the user has none', () => {
+  it('F133: is Electron itself, told to be a Node, if the user has none', () => {
     expect(choose([])).toEqual({ path: HELPER, variables: { ELECTRON_RUN_AS_NODE: '1' } });
   });
 });

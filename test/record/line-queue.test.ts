@@ -49,7 +49,7 @@ describe('a queue of lines', () => {
     expect(written).toEqual(['one', 'two']);
   });
 
-  it('drops what has no room while the disk is slow, and says where and how much', async () => {
+  it('F126: drops what has no room while the disk is slow, and says where and how much', async () => {
     const { queue, written, offer, slow, proceed } = disk();
     slow(true);
     offer('first');
@@ -71,7 +71,7 @@ describe('a queue of lines', () => {
     expect(queue.dropped).toBe(1);
   });
 
-  it('counts what a failing disk loses, reports the first fault, and goes on when the disk works again', async () => {
+  it('F126: counts what a failing disk loses, reports the first fault, and goes on when the disk works again', async () => {
     const { queue, written, faults, offer, fail } = disk();
     const full = new Error('ENOSPC');
     fail(full);

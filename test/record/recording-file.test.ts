@@ -80,7 +80,7 @@ describe('a recording', () => {
     expect(entries).toMatchObject([{ base64: 'e/99' }, { omitted: 5 * 1024 * 1024 + 2 }]);
   });
 
-  it('has no secret, as it is, escaped, in JSON in a text, or between bytes that are no text', async () => {
+  it('F128: has no secret, as it is, escaped, in JSON in a text, or between bytes that are no text', async () => {
     const secret = 'canary "q" \\ 7f3';
     const recorder = await recording({ secret });
     pass(JSON.stringify({ result: secret }));
@@ -95,7 +95,7 @@ describe('a recording', () => {
     expect(entries).toHaveLength(4);
   });
 
-  it('that is full keeps its newest messages and says that earlier ones are missing', async () => {
+  it('F127: that is full keeps its newest messages and says that earlier ones are missing', async () => {
     const recorder = await recording({ max: 20_000 });
     for (let count = 0; count < 1_000; count += 1) {
       pass(`{"id":${count}}`);

@@ -56,7 +56,7 @@ describe('status --watch on a terminal', () => {
     expect(input.listenerCount('keypress') + output.listenerCount('resize')).toBe(0);
   });
 
-  it('ends with the hub, and can be left before the first look', async () => {
+  it('F132: ends with the hub, and can be left before the first look', async () => {
     const ended = start(Promise.resolve());
     expect(await ended.code).toBe(3);
     expect(ended.written.at(-1)).toBe(LEFT);

@@ -161,13 +161,13 @@ describe('a call of a tool whose parameters have values', () => {
     },
   );
 
-  it('has them in each member of that name, because servers differ in which of them they take', () => {
+  it('F131: has them in each member of that name, because servers differ in which of them they take', () => {
     expect(called('{"name":"t","arguments":{"a":2},"\\u0061rguments":{"b":3}}', { set: { a: 1 } })).toBe(
       '{"name":"t","arguments":{"a":1},"\\u0061rguments":{"a":1,"b":3}}',
     );
   });
 
-  it.each(['[]', '"x"', '7', 'true'])('fails if the arguments are %s', (args) => {
+  it.each(['[]', '"x"', '7', 'true'])('F131: fails if the arguments are %s', (args) => {
     expect(called(`{"name":"t","arguments":${args}}`, { set: { a: 1 } })).toMatchObject({ code: -32602 });
   });
 
