@@ -72,12 +72,12 @@ describe('a server request', () => {
   });
 
   it('may wait for a person longer than the timeout of a call', async () => {
-    const server = { timeout: '200ms' };
-    gateway = await GatewayProcess.start({ servers: { lab: server, other: server } }, { handshake: false });
+    const servers = { lab: { timeout: '1500ms' }, other: { timeout: '800ms' } };
+    gateway = await GatewayProcess.start({ servers }, { handshake: false });
     await gateway.initialize('2025-11-25', { elicitation: {} });
     await gateway.listTools();
     const { input, call } = await ask('elicitation/create', { message: 'Take your time' });
-    // Calls of another server run into the same timeout, one after the other: twice its time has passed then.
+    // Two calls of another server run into its timeout, one after the other: more than the time of the first has passed then.
     for (let round = 0; round < 2; round += 1) {
       const { message } = await gateway.call('other__wait', { delayMs: 60_000 });
       expect(message.result._meta['trunkline/failure'].reason).toBe('timeout');
