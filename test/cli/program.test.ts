@@ -1,11 +1,12 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Help } from 'commander';
-import { describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it } from 'vitest';
 import { UsageError } from '../../src/app/usage-error.js';
 import type { CliCommand } from '../../src/cli/command.js';
 import { helpText } from '../../src/cli/command-help.js';
 import { readCommandLine } from '../../src/cli/command-line.js';
+import { setQuiet } from '../../src/cli/output.js';
 import { createProgram, runProgram } from '../../src/cli/program.js';
 
 const program = createProgram();
@@ -74,6 +75,9 @@ describe('a command line', () => {
 });
 
 describe('serving', () => {
+  // Other files of tests share the modules of this process.
+  afterEach(() => setQuiet(false));
+
   it.each([[['serve', '-q']], [['--quiet']]])('%j is refused, because its log is all that it writes', async (args) => {
     await expect(runProgram(args)).rejects.toThrow('`trunkline serve` takes no `--quiet`');
   });
