@@ -98,7 +98,7 @@ function namesIn(configFile: string): string[] {
     // The hub says what is wrong with the file.
     return [];
   }
-  return [...new Set([...text.matchAll(/\$\{([A-Za-z_][A-Za-z0-9_]*)/g)].map(([, name = '']) => name))];
+  return [...new Set([...text.matchAll(/\$\{(?!secret:)([A-Za-z_][A-Za-z0-9_]*)/g)].map(([, name = '']) => name))];
 }
 
 export function helloOf(configFile: string, resumed: number, view?: string): Omit<Hello, 'wire' | 'token'> {

@@ -1,6 +1,6 @@
 import { type ApprovalPlaces, Approvals } from '../approvals/approvals.js';
 import type { CatalogueCache } from '../cache/catalogue-cache.js';
-import { type ConfigChanges, compareConfigs, isChange } from '../config/compare.js';
+import { compareConfigs, isChange } from '../config/compare.js';
 import type { Config } from '../config/config.js';
 import { variantOf } from '../config/variant.js';
 import { isInView } from '../config/views.js';
@@ -17,9 +17,9 @@ import { SharedLimit } from '../io/shared-limit.js';
 import type { ClientProfile } from '../mcp/client-profile.js';
 import type { Logger } from '../observe/logger.js';
 import { KnownSecrets } from '../observe/redact.js';
-import type { StopLadder } from '../supervision/launcher.js';
 import { VERSION } from '../version.js';
 import { ActiveConfig } from './active-config.js';
+import type { Composition } from './composition.js';
 import { ConfiguredServers, secretsOf } from './configured-servers.js';
 import type { StartedServers } from './head-start.js';
 import { logEvents } from './log-events.js';
@@ -64,43 +64,6 @@ const ALL_CLIENTS: ClientProfile = {
   clientInfo: { name: 'trunkline', version: VERSION },
   capabilities: { sampling: { context: {}, tools: {} }, elicitation: { form: {}, url: {} } },
 };
-
-/** The running gateway, for the transports that open in front of it. */
-export interface Composition {
-  readonly gateway: Gateway;
-  readonly platform: Platform;
-  /** The active configuration. */
-  readonly config: Config;
-  readonly approvals: Pick<Approvals, 'of'>;
-  /** Finds the known secrets in what is recorded. */
-  readonly secrets: Pick<KnownSecrets, 'find' | 'redact'>;
-  /** The calls of all clients, for the call log. */
-  readonly calls: CallFeed;
-  /** Resolves when the cached catalogues are listed to the clients. */
-  cachedListsShown(): Promise<void>;
-  /** Loads the code that starts processes, and starts every server. */
-  start(): Promise<void>;
-  /** Loads the rest of the code, which serving calls may need. Call it after `start`. */
-  prepare(): Promise<void>;
-  status(): StatusFacts;
-  /** Reads what all processes use now, for the status that is asked for next. */
-  readUsage(): Promise<void>;
-  /** Restarts all processes of a server. Returns whether there is one. */
-  restart(key: string): boolean;
-  /** Applies another configuration; servers that it does not change keep running. */
-  change(config: Config): Changed;
-  /** Reports a file with mistakes and changes nothing else. Returns false when the same report was given before. */
-  refuse(report: string): boolean;
-  /** Stops all servers; a second call with a shorter ladder speeds it up. Resolves when no process is left. */
-  stop(ladder: StopLadder): Promise<void>;
-}
-
-export interface Changed extends ConfigChanges {
-  /** Whether anything is different. */
-  readonly isOther: boolean;
-  /** Changed settings that take effect when Trunkline is restarted. */
-  readonly needsRestart: readonly string[];
-}
 
 /** Creates the gateway and connects it with processes, clock and log: the composition root. */
 export function compose(options: ComposeOptions): Composition {

@@ -8,7 +8,7 @@ import type { HubClient } from '../hub/server/hub-clients.js';
 import { suggest } from '../json/suggest.js';
 import type { Clock } from '../timing/clock.js';
 import { VERSION } from '../version.js';
-import type { Composition } from './compose.js';
+import type { Composition } from './composition.js';
 import type { ClientDescription, HubDescription, StatusAnswer } from './hub-answers.js';
 import type { HubLife } from './hub-life.js';
 import type { Platform } from './platform.js';

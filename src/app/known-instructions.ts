@@ -7,7 +7,7 @@ import { privateFile, readRegularFileSync } from '../files/regular-file.js';
 import { ABOUT } from '../gateway/about.js';
 import type { PendingGateway } from '../gateway/pending-gateway.js';
 import { Debounce } from '../timing/debounce.js';
-import type { Composition } from './compose.js';
+import type { Composition } from './composition.js';
 import type { ConfigPlace } from './config-place.js';
 import { instructionsFolder, sealFile } from './user-files.js';
 

@@ -8,7 +8,7 @@ import { METHODS } from '../mcp/methods.js';
 import { LATEST_LEGACY_REVISION } from '../mcp/revisions.js';
 import { VERSION } from '../version.js';
 import { createEraChooser } from './choose-era.js';
-import type { Composition } from './compose.js';
+import type { Composition } from './composition.js';
 
 /** Progress as the server reported it, not validated. */
 export interface Progress {

@@ -7,7 +7,7 @@ import { serverOf } from '../record/format.js';
 import { Recorder, type RecorderOptions } from '../record/recorder.js';
 import { createRecording, DEFAULT_MAX_BYTES, largestMessage } from '../record/recording-file.js';
 import { VERSION } from '../version.js';
-import type { Composition } from './compose.js';
+import type { Composition } from './composition.js';
 import { callLogFile } from './user-files.js';
 
 /** What is recorded, and where it is said that a file cannot be written. */

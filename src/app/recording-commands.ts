@@ -1,6 +1,6 @@
 import type { ControlCommands, ControlContext } from '../hub/server/control-connection.js';
 import type { LineSink } from '../record/line-queue.js';
-import type { Composition } from './compose.js';
+import type { Composition } from './composition.js';
 import type { RunningHub } from './serve-hub.js';
 
 /** An event of the command `record`, and its result. */

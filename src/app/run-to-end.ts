@@ -1,7 +1,7 @@
 import { stopReading } from '../io/streams/read-into.js';
 import type { Logger } from '../observe/logger.js';
 import type { StopLadder } from '../supervision/launcher.js';
-import type { Composition } from './compose.js';
+import type { Composition } from './composition.js';
 import { EXIT } from './exit-codes.js';
 
 /** MCP hosts wait a few seconds at most, and nobody else stops servers that are left behind. */

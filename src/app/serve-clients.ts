@@ -3,21 +3,21 @@ import { CatalogueCache } from '../cache/catalogue-cache.js';
 import { ConfigCache } from '../cache/config-cache.js';
 import { MAX_INSTRUCTIONS_FILE_BYTES } from '../cache/instructions-cache.js';
 import type { CheckedFileCache } from '../config/checked-file.js';
-import type { Config, Origin } from '../config/config.js';
+import type { Config } from '../config/config.js';
 import { ConfigError } from '../config/config-error.js';
 import type { HttpTransport } from '../downstream/http/server.js';
 import type { PendingGateway } from '../gateway/pending-gateway.js';
-import type { ServiceFacts } from '../gateway/status/status-facts.js';
-import type { Logger, PreparedLogger } from '../observe/logger.js';
-import { type Composition, compose } from './compose.js';
+import type { Logger } from '../observe/logger.js';
+import { compose } from './compose.js';
+import type { Composition } from './composition.js';
 import type { ConfigPlace } from './config-place.js';
-import type { DrainOptions } from './drain-client.js';
 import { EXIT } from './exit-codes.js';
 import { type GlobalOptions, openLog } from './global-options.js';
 import type { StartedServers } from './head-start.js';
 import { careForHeap } from './heap-care.js';
 import { keepInstructions } from './known-instructions.js';
 import { requireView } from './known-view.js';
+import type { LocalClients } from './local-clients.js';
 import { Observers } from './observers.js';
 import type { Platform } from './platform.js';
 import { readConfigFile } from './read-config.js';
@@ -46,32 +46,6 @@ interface ClientSide {
   readonly started: StartedServers | undefined;
   /** Must be called when new signal handlers are installed. */
   readonly onListening: () => void;
-}
-
-/** The clients on this machine: the one on stdin, or those of the hub. */
-export interface LocalClients {
-  /** Whether the clients come from terminals that this process outlives. */
-  readonly ignoresHangup?: boolean;
-  /** Whether a client is there that can show its user what is wrong with the configuration. */
-  readonly isAttached: boolean;
-  /** Whether no client is left that needs a server, and none can come. */
-  readonly isGone: () => boolean;
-  /** Resolves when no client can send another request. */
-  readonly inputEnded: Promise<void>;
-  /** Where the client runs that the first servers are started for. Absent if its environment is that of this process. */
-  readonly origin?: Origin;
-  /** Called with the log before anything is logged. */
-  readonly logTo: (logger: PreparedLogger) => void;
-  /** How the clients are served, for the status. `undefined` if there is nothing to say. */
-  readonly service: () => ServiceFacts | undefined;
-  /** Called once the configuration is known. */
-  readonly configured: (config: Config) => void;
-  /** Called when clients get answers from now on: first what is cached, and then what the servers say. */
-  readonly answering?: () => void;
-  /** Called with each configuration that was applied later. */
-  readonly reloaded?: (config: Config) => void;
-  /** Resolves when no client is left and none can come. */
-  readonly served: (options: DrainOptions, composition: Composition) => Promise<void>;
 }
 
 const NOT_SHARED = 'this client does not share its servers with others';

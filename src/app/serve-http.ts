@@ -8,7 +8,7 @@ import { readOrCreateToken, TokenFileError } from '../files/token-file.js';
 import type { Logger } from '../observe/logger.js';
 import { IDENTITY } from '../version.js';
 import { createEraChooser } from './choose-era.js';
-import type { Composition } from './compose.js';
+import type { Composition } from './composition.js';
 import { logHttpEvents } from './log-events.js';
 import { UsageError } from './usage-error.js';
 import { tokenFile } from './user-files.js';

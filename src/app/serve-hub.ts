@@ -8,7 +8,7 @@ import type { Hello, Refusal } from '../hub/wire.js';
 import type { Logger } from '../observe/logger.js';
 import { IDENTITY } from '../version.js';
 import { createEraChooser } from './choose-era.js';
-import type { Composition } from './compose.js';
+import type { Composition } from './composition.js';
 import { ConfigPlace } from './config-place.js';
 import type { DrainOptions } from './drain-client.js';
 import { EXIT } from './exit-codes.js';

@@ -5,8 +5,8 @@ import { endProcess, fileOperationsEnd } from './end-process.js';
 import type { GlobalOptions } from './global-options.js';
 import type { StartedServers } from './head-start.js';
 import { knownInstructions } from './known-instructions.js';
+import type { LocalClients } from './local-clients.js';
 import { createPlatform } from './platform.js';
-import type { LocalClients } from './serve-clients.js';
 import type { HttpSettings } from './serve-http.js';
 import { openStdioClient, type StdioClient } from './stdio-client.js';
 

@@ -1,5 +1,4 @@
 import { homedir } from 'node:os';
-import { dirname } from 'node:path';
 import { EXIT } from '../app/exit-codes.js';
 import { clientChangesFile } from '../app/user-files.js';
 import { type CarriedOut, carryOut } from '../clients/carry-out.js';
@@ -10,6 +9,7 @@ import { type OwnCommand, ownCommand } from '../clients/own-entry.js';
 import { type Plan, planConnect, planTakeOut } from '../clients/plan-change.js';
 import { Refusal } from '../clients/refusal.js';
 import { thisSystem } from '../clients/this-system.js';
+import { withoutHome } from './home-path.js';
 import { print, tell } from './output.js';
 
 /** Plans the changes of each client. */
@@ -155,6 +155,5 @@ export function programPath(): string {
 
 /** Paths in the home folder begin with `~`. */
 export function shown(file: string): string {
-  const home = homedir();
-  return file.startsWith(home) && dirname(file) !== file ? `~${file.slice(home.length)}` : file;
+  return withoutHome(file, homedir());
 }

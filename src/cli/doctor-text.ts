@@ -1,7 +1,8 @@
-import { styleText } from 'node:util';
 import type { Level } from '../codes/code-entry.js';
 import { AREAS, type Code } from '../codes/codes.js';
 import type { Finding } from '../doctor/finding.js';
+import { plural } from '../gateway/status/server-text.js';
+import { type Look, paint } from './terminal.js';
 
 /** A finding as `--json` prints it. */
 export type ReportedFinding = Omit<Finding, 'repair'>;
@@ -12,17 +13,17 @@ const INDENT = '      ';
 const MAX_LINES = 20;
 
 /** The findings by area, each with its evidence and its remedy, and a line that counts them. */
-export function findingsText(findings: readonly ReportedFinding[], isColored: boolean): string {
+export function findingsText(findings: readonly ReportedFinding[], look: Look): string {
   const sections = AREAS.flatMap(({ title, codes }) => {
     const own = findings.filter(({ code }) => Object.hasOwn(codes, code));
-    return own.length === 0 ? [] : [[title, ...own.map((one) => findingText(one, isColored))].join('\n')];
+    return own.length === 0 ? [] : [[title, ...own.map((one) => findingText(one, look))].join('\n')];
   });
   return [...sections, summaryText(findings)].join('\n\n');
 }
 
-function findingText({ level, code, sentence, evidence, remedy }: ReportedFinding, isColored: boolean): string {
+function findingText({ level, code, sentence, evidence, remedy }: ReportedFinding, look: Look): string {
   const word = level.padEnd(4);
-  const head = `${isColored ? styleText(STYLES[level], word, { validateStream: false }) : word}  ${code}  ${sentence}`;
+  const head = `${paint(look, STYLES[level], word)}  ${code}  ${sentence}`;
   const below = evidence.slice(0, MAX_LINES).flatMap((each) => each.split('\n').map((line) => `${INDENT}| ${line}`));
   return [head, ...below, ...(remedy === '' ? [] : [`${INDENT}${remedy}`])].join('\n');
 }
@@ -42,10 +43,6 @@ function summaryText(findings: readonly ReportedFinding[]): string {
   return `${parts.join(' and ')}.`;
 }
 
-function plural(count: number, noun: string): string {
-  return `${count} ${noun}${count === 1 ? '' : 's'}`;
-}
-
 /** One row of `--codes`. */
 export interface ListedCode {
   readonly area: string;
@@ -60,10 +57,4 @@ export function listedCodes(): ListedCode[] {
   return AREAS.flatMap(({ title, codes }) =>
     Object.entries(codes).map(([code, entry]) => ({ area: title, code: code as Code, ...entry })),
   );
-}
-
-/** Replaces the home folder by `~`, so that the text can be shown to others. */
-export function withoutHome(text: string, home: string): string {
-  if (home.length < 2) return text;
-  return text.split(home).reduce((before, after) => before + (/^(?:[\\/]|\W|$)/.test(after) ? '~' : home) + after);
 }

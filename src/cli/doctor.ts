@@ -18,10 +18,12 @@ import { VERSION } from '../version.js';
 import { checkMachine } from './doctor-checks.js';
 import { openDoctorHub } from './doctor-hub.js';
 import { checkStarts } from './doctor-starts.js';
-import { countsOf, findingsText, listedCodes, type ReportedFinding, withoutHome } from './doctor-text.js';
+import { countsOf, findingsText, listedCodes, type ReportedFinding } from './doctor-text.js';
+import { withoutHome } from './home-path.js';
 import { print } from './output.js';
 import { chooseFrom } from './run-once.js';
 import { table } from './table.js';
+import { lookOf } from './terminal.js';
 
 export interface DoctorOptions {
   /** Keys of the servers to check; all if empty. */
@@ -114,8 +116,7 @@ async function report(
     const facts = { version, platform, arch: process.arch, node: node.version };
     await print(JSON.stringify({ ...facts, counts, findings: reported }, null, 2));
   } else {
-    const isColored = process.stdout.isTTY === true && !process.env.NO_COLOR;
-    await print(findingsText(reported, isColored));
+    await print(findingsText(reported, lookOf(process.stdout)));
   }
   return counts.fail === 0 ? EXIT.ok : EXIT.failed;
 }

@@ -118,7 +118,7 @@ const WORDS: Readonly<Record<Verdict, string>> = {
 };
 
 /** Tells what becomes of each server that was found. */
-export function reportPlan({ plan, found: { unreadable }, place: { config } }: PreparedImport): void {
+export function reportPlan({ plan, added, found: { unreadable }, place: { config } }: PreparedImport): void {
   const rows = plan.map(({ found, run, verdict, key, because, entry }) => {
     const renamed = verdict === 'renamed' ? ` as ${key}` : '';
     const disabled = entry?.disabled === true ? ', disabled' : '';
@@ -140,8 +140,7 @@ export function reportPlan({ plan, found: { unreadable }, place: { config } }: P
       }),
     );
   for (const { place, because } of unreadable) tell(`${place.title}: ${place.file} cannot be read: ${because}`);
-  const count = plan.filter(({ entry }) => entry !== undefined).length;
-  if (rows.length > 0) tell(`\n${count} of ${rows.length} would be added to ${config.file}.`);
+  if (rows.length > 0) tell(`\n${added.length} of ${rows.length} would be added to ${config.file}.`);
 }
 
 async function agrees(count: number, { config }: EditPlace): Promise<boolean> {

@@ -33,8 +33,7 @@ export async function init(settings: GlobalOptions, options: InitOptions): Promi
     throw new UsageError('`trunkline init` asks questions, and this is no terminal', 'add --yes to answer all of them');
   }
   const prepared = await prepareImport(settings, { from: undefined, servers: [] });
-  const { plan, place } = prepared;
-  const added = plan.filter(({ entry }) => entry !== undefined);
+  const { plan, place, added } = prepared;
   const known = plan.some(({ verdict }) => verdict === 'same');
   reportPlan(prepared);
   if (added.length === 0 && !known && place.config.text === undefined) {

@@ -1,5 +1,6 @@
 import { constants } from 'node:os';
-import { type Composition, compose } from '../app/compose.js';
+import { compose } from '../app/compose.js';
+import type { Composition } from '../app/composition.js';
 import { EXIT } from '../app/exit-codes.js';
 import { type GlobalOptions, openLog } from '../app/global-options.js';
 import { requireView } from '../app/known-view.js';

@@ -1,6 +1,7 @@
-import { namesIn, secretNamesIn, type Variables, variableIn } from './expand.js';
+import { namesIn, type ReadSecret, secretNamesIn, type Variables, variableIn } from './expand.js';
 import type { Secret } from './read-secrets.js';
 import type { ServerEntry } from './schema.js';
+import { ServerFault } from './server-fault.js';
 import { textsIn } from './tool-shapes.js';
 
 /** All texts of an entry that may refer to variables and secrets. */
@@ -31,4 +32,16 @@ export function secretValuesOf(
   return Object.fromEntries(
     [...ofParams, ...stored].flatMap(([name, value]) => (value === undefined ? [] : [[name, value]])),
   );
+}
+
+/** Looks up the secrets that were read. Its result throws a `ServerFault` for one that could not be read. */
+export function secretReader(secrets: ReadonlyMap<string, Secret> = new Map()): ReadSecret {
+  return (name) => {
+    const secret = secrets.get(name) ?? {
+      fault: `the secret ${name} was not read`,
+      hint: 'save the configuration again',
+    };
+    if ('fault' in secret) throw new ServerFault(secret.fault, secret.hint);
+    return secret.value;
+  };
 }

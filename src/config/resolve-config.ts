@@ -5,9 +5,9 @@ import type { ChildSpec, PackageRequest } from '../supervision/child-spec.js';
 import type { CheckedFile, CheckedServer, ServerSettings } from './checked-file.js';
 import type { Config, Origin, ServerConfig, ServerProblem } from './config.js';
 import { formatProblem } from './config-error.js';
-import { secretValuesOf } from './entry-texts.js';
+import { secretReader, secretValuesOf } from './entry-texts.js';
 import { EnvFiles } from './env-file.js';
-import { expand as expandIn, type ReadSecret, type Variables } from './expand.js';
+import { expand as expandIn, type Variables } from './expand.js';
 import { checkNesting } from './nesting.js';
 import { findPackage, type InstalledPackages, parsePackage } from './package-bin.js';
 import type { Secret } from './read-secrets.js';
@@ -122,7 +122,7 @@ function resolveServer(
   const { origin, home, envFiles } = surroundings;
   const { variables, references, fault } = envFiles.variablesOf(entry, origin.environment, home);
   const { folder } = origin;
-  const expand = (text: string) => expandIn(text, references, readerOf(surroundings.secrets));
+  const expand = (text: string) => expandIn(text, references, secretReader(surroundings.secrets));
   const resolved = resolveChild(() => {
     if (fault !== undefined) throw fault;
     return childAndPackage(key, entry, settings, { ...surroundings, expand });
@@ -158,17 +158,6 @@ function resolveServer(
 
 function resourceLimits({ limits: { memory, processes } }: ServerSettings): ServerConfig['limits'] {
   return { ...(memory !== undefined && { memoryBytes: memory }), ...(processes !== undefined && { processes }) };
-}
-
-function readerOf(secrets: ReadonlyMap<string, Secret> = new Map()): ReadSecret {
-  return (name) => {
-    const secret = secrets.get(name) ?? {
-      fault: `the secret ${name} was not read`,
-      hint: 'save the configuration again',
-    };
-    if ('fault' in secret) throw new ServerFault(secret.fault, secret.hint);
-    return secret.value;
-  };
 }
 
 type Resolved = Pick<ServerConfig, 'child' | 'problem' | 'package' | 'shapes'>;

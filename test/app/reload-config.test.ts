@@ -12,8 +12,9 @@ import { FakeClock } from '../support/fake-clock.js';
 import { until } from '../support/processes.js';
 
 /** Reads this file whenever it changes, until the test is finished. */
-function reloading(file: string) {
+function reloading(file: string, state?: string) {
   const read: Config[] = [];
+  const logged: string[] = [];
   const unchanged = { added: [], removed: [], replaced: [], adjusted: [], unchanged: [], gateway: [] };
   const clock = new FakeClock();
   const stop = reloadOnChange({
@@ -26,13 +27,14 @@ function reloading(file: string) {
       },
       refuse: () => false,
     },
-    logger: pino({ enabled: false }),
+    logger: pino({ level: 'debug' }, { write: (line: string) => logged.push(line) }),
     file,
+    state,
     checkedFiles: undefined,
     origin: { environment: { SOME_KEY: '/own' }, folder: '/' },
   });
   onTestFinished(stop);
-  return { read, clock };
+  return { read, clock, logged };
 }
 
 describe('a configuration file that is read again', () => {
@@ -68,26 +70,7 @@ describe('a configuration file that is read again', () => {
   it('is read once as long as it does not change, so that commands for secrets run once', async () => {
     const text = (port: number) => `servers: { a: { command: node, args: ["${port}"] } }`;
     const file = join(folderWith({ 'trunkline.yaml': text(1) }), 'trunkline.yaml');
-    const read: Config[] = [];
-    const logged: string[] = [];
-    const unchanged = { added: [], removed: [], replaced: [], adjusted: [], unchanged: [], gateway: [] };
-    const clock = new FakeClock();
-    const stop = reloadOnChange({
-      settings: { config: undefined, verbosity: 0, logFile: undefined },
-      composition: {
-        platform: { ...createPlatform(), clock },
-        change: (config) => {
-          read.push(config);
-          return { ...unchanged, isReordered: false, isOther: false, needsRestart: [] };
-        },
-        refuse: () => false,
-      },
-      logger: pino({ level: 'debug' }, { write: (line: string) => logged.push(line) }),
-      file,
-      state: stateOf(file),
-      checkedFiles: undefined,
-    });
-    onTestFinished(stop);
+    const { read, clock, logged } = reloading(file, stateOf(file));
     clock.advance(1_000);
     await until('the file is watched', () => logged.some((line) => line.includes('watching the configuration file')));
     await nextTurn();

@@ -1,5 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { findingsText, withoutHome } from '../../src/cli/doctor-text.js';
+import { findingsText } from '../../src/cli/doctor-text.js';
+import { withoutHome } from '../../src/cli/home-path.js';
+import { PLAIN } from '../../src/cli/terminal.js';
 import { finding } from '../../src/doctor/finding.js';
 
 describe('the text of findings', () => {
@@ -9,7 +11,7 @@ describe('the text of findings', () => {
       finding('TL-NODE-OK', 'Node 22.4.0 fits', { evidence: ['/usr/bin/node'] }),
       finding('TL-COMMAND-NOT-FOUND', 'x does not exist', { remedy: 'Install x.' }),
     ];
-    expect(findingsText(findings, false).split('\n')).toEqual([
+    expect(findingsText(findings, PLAIN).split('\n')).toEqual([
       'Machine',
       'ok    TL-NODE-OK  Node 22.4.0 fits',
       '      | /usr/bin/node',
@@ -27,7 +29,7 @@ describe('the text of findings', () => {
   });
 
   it('says so if nothing is wrong, and colors the levels on a terminal', () => {
-    const text = findingsText([finding('TL-NODE-OK', 'Node fits')], true);
+    const text = findingsText([finding('TL-NODE-OK', 'Node fits')], { ...PLAIN, isColored: true });
     expect(text).toMatch(/\n\nEverything is fine\.$/);
     expect(text).toContain('\u001b[32mok  \u001b[39m  TL-NODE-OK');
   });
@@ -38,6 +40,7 @@ describe('the home folder', () => {
     ['/home/me/x and /home/me', '~/x and ~'],
     ['mode of /home/me: 0644', 'mode of ~: 0644'],
     ['/home/merlin/x', '/home/merlin/x'],
+    ['/home/me-too/x', '/home/me-too/x'],
     ['nothing', 'nothing'],
   ])('is written as ~: %s', (text, expected) => expect(withoutHome(text, '/home/me')).toBe(expected));
 
