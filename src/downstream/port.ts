@@ -3,6 +3,7 @@ import type { RpcError } from '../jsonrpc/rpc-error.js';
 import type { ClientProfile } from '../mcp/client-profile.js';
 import type { NotificationEnvelope, ResponseEnvelope } from '../mcp/envelope.js';
 import type { ListKind } from '../mcp/lists.js';
+import type { LogLevel } from '../mcp/log-levels.js';
 import type { RelayedRequest } from '../mcp/relayed-request.js';
 import type { Failure } from './failure.js';
 
@@ -106,6 +107,16 @@ export interface Exchange {
   readonly isSettled: boolean;
   /** Whether the client requested progress. */
   readonly wantsProgress: boolean;
+  /**
+   * The least severe log messages that the client wants while the request is served; `off` for none. `undefined` if the
+   * level of the client's session decides.
+   */
+  readonly logLevel: LogLevel | 'off' | undefined;
+  /**
+   * Whether the client takes a result that requires input from it, and sends the request again with that input. For
+   * other clients, the connection to the server asks with `requireInput` and sends the request again itself.
+   */
+  readonly takesInputRequests: boolean;
   /** The request goes to this backend, named by its id. Messages of one backend reach the client in their order. */
   route(source: string): void;
   /**

@@ -156,6 +156,11 @@ class InMemoryRequest implements RelayedRequest {
       level: at('level'),
       mode: at('mode'),
       elicitationId: at('elicitationId'),
+      eraVersion: at('_meta', 'io.modelcontextprotocol/protocolVersion'),
+      requestMeta: at('_meta'),
+      inputResponses: at('inputResponses'),
+      requestState: at('requestState'),
+      notifications: at('notifications'),
     };
   }
 
@@ -182,6 +187,8 @@ export class InMemoryExchange implements Exchange {
   readonly request: RelayedRequest;
   readonly client: DownstreamClient;
   readonly wantsProgress: boolean;
+  logLevel: Exchange['logLevel'];
+  takesInputRequests = false;
   /** The raw result or error: of the server, or of the gateway. At most one. */
   readonly answers: string[] = [];
   /** The progress values. */

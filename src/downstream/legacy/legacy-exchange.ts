@@ -41,6 +41,8 @@ export interface ExchangeOwner {
 
 /** A request of a client that speaks a revision with a handshake. */
 export class LegacyExchange implements Exchange {
+  readonly logLevel = undefined;
+  readonly takesInputRequests = false;
   readonly request: RelayedRequest;
   readonly client: DownstreamClient;
   readonly key: IdKey;
