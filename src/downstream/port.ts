@@ -18,6 +18,16 @@ import type { Failure } from './failure.js';
 export interface GatewayPort {
   /** Opens a session for a client, which lasts until `close` is called on it. */
   open(client: DownstreamClient, facts: ClientFacts): GatewaySession;
+  /** What a client with these facts would see. Opens no session, and starts no server. */
+  describe(facts: ClientFacts): GatewayDescription;
+}
+
+/** What a client learns about the servers before it uses them. */
+export interface GatewayDescription {
+  /** The capabilities that each running server declared. */
+  readonly offered: readonly Readonly<Record<string, unknown>>[];
+  /** Instructions for the client's model. */
+  readonly instructions: string;
 }
 
 /** What a client states about itself when its session opens. */
@@ -40,11 +50,9 @@ export interface ClientOrigin {
 }
 
 /** One client's session with the gateway. */
-export interface GatewaySession {
-  /** The capabilities that each running server declared. */
-  readonly offered: readonly Readonly<Record<string, unknown>>[];
-  /** Instructions for the client's model. */
-  readonly instructions: string;
+export interface GatewaySession extends GatewayDescription {
+  /** Whether no list waits for the first start of a server, so that a list which is read now stays as it is for now. */
+  readonly areListsSettled: boolean;
   /**
    * The initialize result of the one server that the client sees unchanged, or why that server does not start. Absent
    * for a client that sees all servers.
@@ -74,6 +82,11 @@ export interface DownstreamClient {
   readonly principal: string;
   /** The negotiated protocol revision; `undefined` before the handshake ends. */
   readonly revision: string | undefined;
+  /**
+   * Whether messages reach the client that belong to none of its requests. Without a session, it gets only what a request
+   * or a subscription of it asks for.
+   */
+  readonly hasSession: boolean;
   /** Whether the client sees one server unchanged and a `ping` of that server reaches it now. */
   readonly takesPings: boolean;
   /** A merged list has changed. */

@@ -1,4 +1,4 @@
-import { readString, type Span, visitMembers } from './json-text.js';
+import { CLOSE_BRACE, COMMA, readString, type Span, skipWhitespace, visitMembers } from './json-text.js';
 import type { Edit } from './splice.js';
 
 /** What to change in an object. */
@@ -54,11 +54,27 @@ function removals(members: readonly Member[]): Edit[] {
 }
 
 const NOTHING = new Uint8Array(0);
-const COMMA = 0x2c;
 
 function afterComma(text: Uint8Array): Uint8Array {
   const out = new Uint8Array(text.length + 1);
   out[0] = COMMA;
   out.set(text, 1);
+  return out;
+}
+
+/**
+ * Adds members at the beginning of an object, which need not be read to its end. `members` is JSON without the braces and
+ * contains no name that the object has.
+ */
+export function addFirst(bytes: Uint8Array, object: Span, members: Uint8Array): Edit {
+  const at = object.start + 1;
+  const isEmpty = bytes[skipWhitespace(bytes, at)] === CLOSE_BRACE;
+  return { span: { start: at, end: at }, text: isEmpty ? members : beforeComma(members) };
+}
+
+function beforeComma(text: Uint8Array): Uint8Array {
+  const out = new Uint8Array(text.length + 1);
+  out.set(text);
+  out[text.length] = COMMA;
   return out;
 }

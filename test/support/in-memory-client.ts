@@ -29,6 +29,7 @@ export interface InMemoryClientOptions {
  * are methods with params, and everything that the gateway tells the client is recorded.
  */
 export class InMemoryClient implements DownstreamClient {
+  readonly hasSession = true;
   readonly principal: string;
   readonly revision: string;
   readonly changed: ListKind[] = [];
