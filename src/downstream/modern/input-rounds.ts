@@ -26,7 +26,7 @@ export interface Front {
 export interface InputRoundsOptions {
   readonly clock: Clock;
   readonly scan: ScanEnvelope;
-  readonly calls: SuspendedCalls;
+  readonly calls: SuspendedCalls<InputRounds>;
   readonly seal: Hmac;
   /** The unguessable id of this call, and the name of this process. */
   readonly id: string;

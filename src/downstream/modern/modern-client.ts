@@ -8,13 +8,19 @@ import type { Clock } from '../../timing/clock.js';
 import type { ServerInfo } from '../declared-capabilities.js';
 import type { DownstreamClient, GatewayPort, GatewaySession, InputRequest, WithdrawInput } from '../port.js';
 import type { TransportSession } from '../transport.js';
-import type { ModernExchange } from './modern-exchange.js';
 import { ModernForm } from './modern-form.js';
 
 /** How long a request for roots waits for a request of the client. */
 const PARKED_MS = 10_000;
 
 const NOT_ASKING = new RpcError(RPC_CODES.internalError, 'No request is in flight that could ask the client');
+
+/** A request of the client, as far as the client must know it. */
+interface ClientExchange {
+  /** Whether a server may ask the client because of this request. */
+  readonly isInteractive: boolean;
+  requireInput(input: InputRequest): WithdrawInput;
+}
 
 export interface ModernClientOptions {
   readonly clock: Clock;
@@ -39,7 +45,7 @@ export class ModernClient implements DownstreamClient {
   readonly #onGone: () => void;
   #session: GatewaySession;
   /** Requests that were not settled yet, suspended ones included. */
-  readonly #inFlight = new Set<ModernExchange>();
+  readonly #inFlight = new Set<ClientExchange>();
   /** Requests for roots that no request of the client caused, and how to ask for each. */
   readonly #parked = new Map<InputRequest, () => void>();
 
@@ -96,7 +102,7 @@ export class ModernClient implements DownstreamClient {
   }
 
   /** A request of the client is about to be served. */
-  began(exchange: ModernExchange): void {
+  began(exchange: ClientExchange): void {
     this.#inFlight.add(exchange);
     if (!exchange.isInteractive || this.#parked.size === 0) return;
     const parked = [...this.#parked.values()];
@@ -104,7 +110,7 @@ export class ModernClient implements DownstreamClient {
     for (const ask of parked) ask();
   }
 
-  ended(exchange: ModernExchange): void {
+  ended(exchange: ClientExchange): void {
     this.#inFlight.delete(exchange);
   }
 

@@ -17,7 +17,7 @@ import type { SuspendedCalls } from './suspended-calls.js';
 export interface ModernExchangeOptions extends WireExchangeOptions {
   readonly client: ModernClient;
   readonly scan: ScanEnvelope;
-  readonly calls: SuspendedCalls;
+  readonly calls: SuspendedCalls<InputRounds>;
   readonly seals: () => GatewaySeals;
   /** The server's own state, where the request brings it back in the gateway's form. */
   readonly serverState?: string | undefined;

@@ -16,7 +16,7 @@ import type { GatewayPort, GatewaySeals } from '../port.js';
 import type { Era, EraSession, ReceivedBatch, ReplyChannel, TransportSession } from '../transport.js';
 import type { ExchangeOwner } from '../wire-exchange.js';
 import { discover } from './discover.js';
-import { STALE } from './input-rounds.js';
+import { type InputRounds, STALE } from './input-rounds.js';
 import { isOwnState, openState, requestDigest, unwrapServerState } from './input-state.js';
 import { ModernClient } from './modern-client.js';
 import { instanceName, ModernExchange } from './modern-exchange.js';
@@ -35,7 +35,7 @@ export interface ModernEraOptions {
 
 /** The revisions without a handshake, from 2026-07-28 on. Each request states what the gateway must know of its client. */
 export function modernEra(options: ModernEraOptions): Era {
-  const calls = new SuspendedCalls(options.clock);
+  const calls = new SuspendedCalls<InputRounds>(options.clock);
   return {
     beginsSession: () => false,
     refusalWithoutSession: methodNotFound,
@@ -53,7 +53,7 @@ const MAX_IDLE_CLIENTS = 8;
 class ModernSession implements EraSession {
   readonly #options: ModernEraOptions;
   readonly #transport: TransportSession;
-  readonly #calls: SuspendedCalls;
+  readonly #calls: SuspendedCalls<InputRounds>;
   readonly #inFlight = new InFlightExchanges<ModernExchange | RetriedRequest>();
   /** Calls whose own request was answered with a request for input. */
   readonly #suspended = new Set<ModernExchange>();
@@ -75,7 +75,7 @@ class ModernSession implements EraSession {
   #profile: ClientProfile | undefined;
   #isClosed = false;
 
-  constructor(options: ModernEraOptions, transport: TransportSession, calls: SuspendedCalls) {
+  constructor(options: ModernEraOptions, transport: TransportSession, calls: SuspendedCalls<InputRounds>) {
     this.#options = options;
     this.#transport = transport;
     this.#calls = calls;

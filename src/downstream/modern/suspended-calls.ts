@@ -1,6 +1,5 @@
 import type { Hmac } from '../../mcp/task-id.js';
 import type { Cancel, Clock } from '../../timing/clock.js';
-import type { InputRounds } from './input-rounds.js';
 
 /** How many calls may wait for input: of one principal, and in all. */
 const MAX_PER_PRINCIPAL = 64;
@@ -10,9 +9,9 @@ const ANSWER_KEPT_MS = 60_000;
 const MAX_ANSWERED = 256;
 
 /** The calls that asked their clients for input, by their ids. They live in this process. */
-export class SuspendedCalls {
+export class SuspendedCalls<C extends { readonly principal: string }> {
   readonly #clock: Clock;
-  readonly #calls = new Map<string, InputRounds>();
+  readonly #calls = new Map<string, C>();
   readonly #perPrincipal = new Map<string, number>();
   /** Calls that were answered, the oldest first, and how to keep them no longer. */
   readonly #answered = new Map<string, Cancel>();
@@ -38,11 +37,11 @@ export class SuspendedCalls {
     return seal(`suspended call ${this.#count}`).slice(0, 22);
   }
 
-  find(id: string): InputRounds | undefined {
+  find(id: string): C | undefined {
     return this.#calls.get(id);
   }
 
-  add(id: string, call: InputRounds): void {
+  add(id: string, call: C): void {
     this.#calls.set(id, call);
     this.#perPrincipal.set(call.principal, (this.#perPrincipal.get(call.principal) ?? 0) + 1);
   }
