@@ -12,15 +12,24 @@ export type Fate =
   /** It needs no answer. */
   | { readonly kind: 'dropped' };
 
+/** A subscription: it stays open until the client or the hub ends it. */
+const LISTEN = 'subscriptions/listen';
+
 /** Requests that only read, or that set something to the same value again. */
 const REPEATABLE = new Set([
   ...['initialize', 'ping', 'tools/list', 'prompts/list', 'prompts/get', 'completion/complete', 'logging/setLevel'],
   ...['resources/list', 'resources/templates/list', 'resources/read', 'resources/subscribe', 'resources/unsubscribe'],
-  ...['tasks/get', 'tasks/list', 'server/discover'],
+  ...['tasks/get', 'tasks/list', 'server/discover', LISTEN],
 ]);
 
 const AGAIN: Fate = { kind: 'again' };
 const DROPPED: Fate = { kind: 'dropped' };
+
+/** Whether the line is answered only when its subscription ends, so that nobody waits for the answer. */
+export function isSubscription({ pieces, isCut }: ClientLine): boolean {
+  const message = isCut ? undefined : parse(Buffer.concat(pieces).toString());
+  return isRequest(message) && message.method === LISTEN;
+}
 
 /** Decides what becomes of a line. Every request in it gets exactly one answer in the end, by us or by the next hub. */
 export function fateOf({ pieces, isCut }: ClientLine): Fate {
@@ -59,6 +68,9 @@ function isRequest(message: unknown): message is Request {
   return isRecord(message) && typeof message.method === 'string' && Object.hasOwn(message, 'id');
 }
 
+/** In every request of a revision without a handshake. */
+const ERA = 'io.modelcontextprotocol/protocolVersion';
+
 const TEXT =
   'Trunkline was restarted while this call was in flight: its shared process ended unexpectedly. Whether the call took effect is unknown: check before repeating it.';
 const FACTS = {
@@ -73,7 +85,9 @@ function failureText({ method, params }: Request, id: string): string {
   const isTask = isRecord(params) && params.task !== undefined;
   if (method !== 'tools/call' || isTask) return errorText(id);
   const content = [{ type: 'text', text: TEXT }];
-  const result = { content, isError: true, _meta: { 'trunkline/failure': FACTS } };
+  // Revisions without a handshake require the type of a result. Others do not know it.
+  const type = isRecord(params) && isRecord(params._meta) && ERA in params._meta ? { resultType: 'complete' } : {};
+  const result = { ...type, content, isError: true, _meta: { 'trunkline/failure': FACTS } };
   return `{"jsonrpc":"2.0","id":${id},"result":${JSON.stringify(result)}}`;
 }
 

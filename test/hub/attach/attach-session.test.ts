@@ -205,4 +205,20 @@ describe('a line of the client', () => {
     served.session.fromClient(bytesOf('"method":"tools/list"}\n'));
     expect(methods(served.hub)).toEqual([...STATE, 'tools/list']);
   });
+
+  it('moves with an open subscription to the next hub, which opens it again', () => {
+    const served = new Served();
+    served.say({ id: 1, method: 'subscriptions/listen' }, { id: 2, method: 'tools/call', params: {} });
+    served.hub.move();
+    served.read();
+    expect(served.moves).toBe(0);
+    served.hub.answer(1);
+    served.read();
+    expect(served.moves).toBe(1);
+    served.take();
+    served.next();
+    served.read();
+    expect(served.hub.pending).toHaveLength(1);
+    expect(served.take()).toEqual([]);
+  });
 });
