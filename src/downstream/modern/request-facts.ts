@@ -1,4 +1,6 @@
-import { isObject, isString, readString, readText, type Span, toBytes } from '../../json/json-text.js';
+import { editMembers } from '../../json/edit-members.js';
+import { isObject, isString, readString, readText, type Span, toBytes, valuesAt } from '../../json/json-text.js';
+import { splice } from '../../json/splice.js';
 import { RPC_CODES, RpcError } from '../../jsonrpc/rpc-error.js';
 import type { ClientProfile } from '../../mcp/client-profile.js';
 import type { RequestEnvelope } from '../../mcp/envelope.js';
@@ -40,7 +42,7 @@ export function factsKey({ bytes, tokens: { eraCapabilities, eraClientInfo } }: 
  */
 export function readProfile({ bytes, tokens: { eraCapabilities, eraClientInfo } }: RequestEnvelope): ClientProfile {
   const raw = {
-    capabilities: bytesAt(bytes, eraCapabilities) ?? NO_MEMBERS,
+    capabilities: withoutRootChanges(bytesAt(bytes, eraCapabilities) ?? NO_MEMBERS),
     clientInfo: bytesAt(bytes, eraClientInfo) ?? UNNAMED,
   };
   return {
@@ -49,6 +51,16 @@ export function readProfile({ bytes, tokens: { eraCapabilities, eraClientInfo } 
     clientInfo: parse(raw.clientInfo),
     raw,
   };
+}
+
+/** These clients have no way to tell that their roots have changed, whatever they state. */
+function withoutRootChanges(capabilities: Uint8Array): Uint8Array {
+  const span = { start: 0, end: capabilities.length };
+  const removes = (name: string) => name === 'listChanged';
+  const edits = valuesAt(capabilities, span, ['roots']).flatMap((roots) =>
+    isObject(capabilities, roots) ? editMembers(capabilities, roots, { removes }) : [],
+  );
+  return edits.length === 0 ? capabilities : splice({ bytes: capabilities, span, edits });
 }
 
 /** Without a level, a client gets no log messages. See the page server/utilities/logging of revision 2026-07-28. */

@@ -44,6 +44,14 @@ describe('a request without a handshake', () => {
     expect(peer.gateway.facts[0]?.profile.clientInfo).toMatchObject({ name: 'unnamed' });
   });
 
+  it('never promises servers to tell of changed roots', () => {
+    const peer = new ModernPeer({ capabilities: { roots: { listChanged: true, x: 1.5 }, sampling: {} } });
+    peer.call();
+    const { profile } = peer.gateway.facts[0] ?? {};
+    expect(profile?.capabilities).toEqual({ roots: { x: 1.5 }, sampling: {} });
+    expect(Buffer.from(profile?.raw?.capabilities ?? '').toString()).toBe('{"roots":{"x":1.5},"sampling":{}}');
+  });
+
   it('uses one session of the gateway for all that state the same', () => {
     const peer = new ModernPeer();
     for (let index = 0; index < 3; index += 1) peer.call();
