@@ -31,7 +31,8 @@ export interface ModernEraOptions {
 export function modernEra(options: ModernEraOptions): Era {
   return {
     beginsSession: () => false,
-    refusalWithoutSession: methodNotFound,
+    needsSession: false,
+    refusalWithoutSession: refusedFacts,
     open: (transport) => new ModernSession(options, transport),
   };
 }
@@ -152,6 +153,7 @@ class ModernSession implements EraSession {
     });
     this.#inFlight.add(key, exchange);
     client.inFlight += 1;
+    reply.onAbandoned(() => exchange.cancel());
     try {
       client.session.serve(exchange);
     } catch (error) {
