@@ -1,8 +1,8 @@
 import type { SplicedMessage } from '../json/splice.js';
-import type { MessageSink } from '../jsonrpc/message.js';
+import type { Answer, MessageSink } from '../jsonrpc/message.js';
 import type { RpcError } from '../jsonrpc/rpc-error.js';
 import type { ClientProfile } from '../mcp/client-profile.js';
-import type { Envelope, Rejection } from '../mcp/envelope.js';
+import type { Envelope, Rejection, RequestEnvelope } from '../mcp/envelope.js';
 import type { ClientOrigin } from './port.js';
 
 /*
@@ -44,9 +44,14 @@ export interface ReplyChannel extends MessageSink {
   /** Whether the client has disconnected and cannot receive anything on this channel. */
   readonly isUnheard: boolean;
   /** Sends the answer. `source` is the same as for `send`. */
-  answer(message: SplicedMessage, source?: string): void;
+  answer(message: Answer, source?: string): void;
   /** Reports that the request gets no answer, because the client cancelled it. */
   withdraw(): void;
+  /**
+   * Registers what to do when the client gives the request up by closing this channel; replaces the previous listener.
+   * Never called by channels of which a loss does not mean that: pipes, and responses that a client may resume.
+   */
+  onAbandoned(listener: () => void): void;
 }
 
 /** One client's session in one protocol era. Implemented by eras. */
@@ -70,10 +75,12 @@ export type ReceivedBatch = { readonly answers: number; readonly isBatch: true }
 
 /** A group of protocol revisions that share one session model. */
 export interface Era {
+  /** Whether clients have to begin a session before their requests are served. */
+  readonly needsSession: boolean;
   /** Whether a client that has no session yet begins one with this message. */
   beginsSession(message: Envelope): boolean;
-  /** The error for a request of a client that has no session yet. */
-  refusalWithoutSession(method: string): RpcError;
+  /** The error for a request of a client that has no session yet; `undefined` if the request can be served without. */
+  refusalWithoutSession(request: RequestEnvelope): RpcError | undefined;
   /** Opens a session, which lasts until its `close` is called. */
   open(transport: TransportSession): EraSession;
 }

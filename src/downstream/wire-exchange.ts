@@ -183,7 +183,9 @@ export abstract class WireExchange implements Exchange {
     const message: SplicedMessage = { bytes, span, edits: edits.length === 0 ? [own] : [own, ...edits] };
     // Only large lines have a lease. An answer is written once and nothing keeps it.
     const isLarge = span.end - span.start > LARGE_FROM_BYTES;
-    this.#reply.answer(isLarge ? { ...message, lease: Lease.of(bytes) } : message, this.#source);
+    const code = response.error === undefined ? undefined : response.tokens.errorCode;
+    const answer = code === undefined ? message : { ...message, errorCode: Number(readText(bytes, code)) };
+    this.#reply.answer(isLarge ? { ...answer, lease: Lease.of(bytes) } : answer, this.#source);
     this.#lease?.release();
   }
 

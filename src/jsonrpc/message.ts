@@ -21,6 +21,12 @@ export interface TrackedSink extends MessageSink {
   close(): number;
 }
 
+/** The answer to a request. */
+export interface Answer extends SplicedMessage {
+  /** The code of the JSON-RPC error; absent if the answer is a result. */
+  readonly errorCode?: number | undefined;
+}
+
 /** Makes a message of bytes that need no edits. */
 export function whole(bytes: Uint8Array): SplicedMessage {
   return { bytes, span: { start: 0, end: bytes.length }, edits: [] };
@@ -49,8 +55,9 @@ export function resultMessage(id: Uint8Array, result: Uint8Array): SplicedMessag
 }
 
 /** Makes an answer with an error. `id` is the raw id of the request, or `NULL_ID` if that could not be read. */
-export function errorMessage(id: Uint8Array, error: RpcError): SplicedMessage {
-  return whole(join([RESULT_HEAD, id, ERROR_MEMBER, toBytes(JSON.stringify(error)), TAIL]));
+export function errorMessage(id: Uint8Array, error: RpcError): Answer {
+  const message = whole(join([RESULT_HEAD, id, ERROR_MEMBER, toBytes(JSON.stringify(error)), TAIL]));
+  return { ...message, errorCode: error.code };
 }
 
 /** The id in the answer to a request whose id could not be read. */

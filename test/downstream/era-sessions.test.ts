@@ -8,6 +8,7 @@ import { bytesOf, lineOf, type Message, RecordingSink, scan } from '../support/w
 /** An era that answers every request with its own name. */
 class NamedEra implements Era {
   readonly name: string;
+  readonly needsSession = true;
   readonly opened: TransportSession[] = [];
   closed = 0;
 

@@ -88,6 +88,7 @@ function legacyCall(
     send: (sent) => channel.send(sent),
     answer: (sent) => channel.send(sent),
     withdraw: () => {},
+    onAbandoned: () => {},
   });
   return {
     answer: () => {

@@ -79,6 +79,7 @@ export class ModelHub {
       send: () => {},
       answer: () => {},
       withdraw: () => {},
+      onAbandoned: () => {},
       passing: () => {},
     };
     const reply = this.#framing.openReply(channel, scan(bytesOf(line)));

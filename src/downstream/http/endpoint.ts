@@ -2,7 +2,7 @@ import type { Socket } from 'node:net';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { FairMemory } from '../../io/fair-memory.js';
 import { RPC_CODES } from '../../jsonrpc/rpc-error.js';
-import type { RequestEnvelope, ScanEnvelope } from '../../mcp/envelope.js';
+import type { Envelope, Rejection, RequestEnvelope, ScanEnvelope } from '../../mcp/envelope.js';
 import type { EventSink } from '../../observe/events/event-bus.js';
 import type { Clock } from '../../timing/clock.js';
 import type { Deadlines } from '../../timing/deadlines.js';
@@ -11,12 +11,28 @@ import { addressOf } from './connections.js';
 import type { Timed } from './event-connection.js';
 import { parseEventId } from './event-frame.js';
 import * as guards from './guards.js';
-import { endpointOfView, type HttpSessionPort, viewAt } from './http-session.js';
+import { endpointOfView, type HttpSessionPort } from './http-session.js';
 import type { HttpLimits } from './limits.js';
 import type { RequestRates } from './rate-limit.js';
-import { readBody } from './read-body.js';
-import { type Refusal, refusalBody, retryAfter } from './refusal.js';
+import { readBody, readMessage } from './read-body.js';
+import {
+  BATCH_WITHOUT_SESSION,
+  FULL,
+  LISTENING_ALREADY,
+  MISSING_SESSION,
+  NO_SUCH_METHOD,
+  NOTHING_TO_RESUME,
+  ONLY_POST,
+  OVERLOADED,
+  type Refusal,
+  refusalBody,
+  UNKNOWN_SESSION,
+  unknownEndpoint,
+} from './refusal.js';
+import { refusedBy, refuseKind, refuseNameHeaders, refuseRevisionHeader } from './request-metadata.js';
 import { Session } from './session.js';
+import { SessionlessClient } from './sessionless-client.js';
+import type { SessionlessClients } from './sessionless-clients.js';
 import type { Sessions } from './sessions.js';
 
 export interface EndpointOptions {
@@ -29,6 +45,7 @@ export interface EndpointOptions {
   readonly bearer: BearerCheck;
   readonly rates: RequestRates;
   readonly sessions: Sessions;
+  readonly sessionless: SessionlessClients;
   readonly timers: Deadlines<Timed>;
   /** Called for each request that was authenticated, with its connection. */
   readonly onAuthenticated: (socket: Socket) => void;
@@ -39,29 +56,6 @@ export interface EndpointOptions {
 
 const JSON_TYPE = 'application/json';
 const EVENTS_TYPE = 'text/event-stream';
-
-const MISSING_SESSION: Refusal = { status: 400, message: 'Mcp-Session-Id is missing' };
-const BATCH_WITHOUT_SESSION: Refusal = { status: 400, message: 'A batch needs Mcp-Session-Id; initialize comes alone' };
-const UNKNOWN_SESSION: Refusal = { status: 404, message: 'There is no such session; start a new one with initialize' };
-const UNKNOWN_SERVER: Refusal = { status: 404, message: 'There is no such server' };
-const UNKNOWN_VIEW: Refusal = {
-  status: 404,
-  message: 'There is no such view; the configuration names the views below `views:`',
-};
-const FULL: Refusal = { status: 503, message: 'Too many sessions', headers: retryAfter(30_000) };
-const OVERLOADED: Refusal = {
-  status: 503,
-  message: 'The gateway receives too much data at once',
-  headers: retryAfter(1_000),
-};
-const LISTENING_ALREADY: Refusal = { status: 409, message: 'Another connection already listens to this session' };
-const NOTHING_TO_RESUME: Refusal = { status: 400, message: 'Last-Event-ID names no event to resume from' };
-const ONLY_POST: Refusal = {
-  status: 405,
-  message: 'Only POST is allowed without Mcp-Session-Id',
-  headers: { allow: 'POST' },
-};
-const NO_SUCH_METHOD: Refusal = { status: 405, message: 'Method not allowed', headers: { allow: 'POST, GET, DELETE' } };
 
 /** The MCP endpoint: checks headers, authenticates, finds the session and serves POST, GET and DELETE. */
 export class Endpoint {
@@ -127,39 +121,60 @@ export class Endpoint {
   }
 
   async #post(request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply | undefined> {
-    const { limits, requestBodies } = this.#options;
+    const { core, scan, limits, requestBodies } = this.#options;
     const { maxBodyBytes } = limits;
     const owners = () => [principalOf(request), this.#ownSession(request)?.id ?? ''];
     const body = await readBody(request.raw, { maxBytes: maxBodyBytes, memory: requestBodies, owners });
     if (body === 'aborted') return reply.hijack();
     if (body === 'buffers-full') return this.refuse(request, reply, OVERLOADED);
     if (body === 'too-large') return this.refuse(request, reply, guards.tooLarge(maxBodyBytes));
-    const opening = sessionIdOf(request) === undefined ? this.#options.scan(body) : undefined;
-    if (opening !== undefined && opening.kind !== 'rejected' && this.#options.core.beginsSession(opening)) {
-      return this.#initialize(request, reply, body);
-    }
+    const message = readMessage(body, scan);
+    const begins = message.kind !== 'rejected' && core.beginsSession(message);
+    const isModern = guards.namesModernRevision(header(request, 'mcp-protocol-version'));
+    if (core.isSessionless(message) || (isModern && !begins)) return this.#postAlone(request, reply, message);
+    const opening = sessionIdOf(request) === undefined ? message : undefined;
+    if (opening !== undefined && begins) return this.#initialize(request, reply, message);
     const unknown = opening?.kind === 'request' ? this.#unknownMethod(opening) : undefined;
     if (unknown !== undefined) return this.refuse(request, reply, unknown);
     const isBatch = opening?.kind === 'rejected' && opening.reason === 'batch';
     const session = this.#session(request, isBatch ? BATCH_WITHOUT_SESSION : MISSING_SESSION);
     if (!(session instanceof Session)) return this.refuse(request, reply, session);
-    return this.#respond(reply, (response) => session.post(body, response));
+    return this.#respond(reply, (response) => session.post(message, response));
+  }
+
+  /** Serves a message of a revision without sessions. Nothing but this POST connects it to its client. */
+  #postAlone(request: FastifyRequest, reply: FastifyReply, message: Envelope | Rejection): FastifyReply {
+    const refusal = this.#refuseAlone(message, request.headers);
+    if (refusal !== undefined) return this.refuse(request, reply, refusal);
+    // Such a notification could only concern what a session remembers.
+    if (message.kind !== 'request') return reply.code(202).send();
+    const client = this.#options.sessionless.of(principalOf(request), endpointOf(request));
+    if (!(client instanceof SessionlessClient)) return this.refuse(request, reply, client);
+    return this.#respond(reply, (response) => client.post(message, response));
+  }
+
+  /** What is wrong with the whole body comes first, then the revision, which decides about the other headers. */
+  #refuseAlone(message: Envelope | Rejection, headers: FastifyRequest['headers']): Refusal | undefined {
+    if (message.kind !== 'request' && message.kind !== 'notification') return refuseKind(message);
+    const refusal = refuseRevisionHeader(message, headers);
+    if (refusal !== undefined || message.kind === 'notification') return refusal ?? refuseNameHeaders(message, headers);
+    const error = this.#options.core.refusalWithoutSession(message);
+    return error === undefined ? refuseNameHeaders(message, headers) : refusedBy(error, message);
   }
 
   /** A client of a later revision, whatever its headers say, learns from this error that it has to fall back. */
   #unknownMethod(opening: RequestEnvelope): Refusal | undefined {
-    const { code, message } = this.#options.core.refusalWithoutSession(opening);
-    const id = opening.bytes.slice(opening.id.start, opening.id.end);
-    return code === RPC_CODES.methodNotFound ? { status: 400, message, code, id } : undefined;
+    const error = this.#options.core.refusalWithoutSession(opening);
+    return error?.code === RPC_CODES.methodNotFound ? refusedBy(error, opening) : undefined;
   }
 
-  #initialize(request: FastifyRequest, reply: FastifyReply, body: Uint8Array): FastifyReply {
+  #initialize(request: FastifyRequest, reply: FastifyReply, message: Envelope | Rejection): FastifyReply {
     const { core, clock, limits, sessions, timers, events } = this.#options;
     if (sessions.isFull) return this.refuse(request, reply, FULL);
     const endpoint = endpointOf(request);
     const principal = principalOf(request);
     const client = core.openSession(endpoint, principal, () => sessions.end(session, 'removed'));
-    if (client === undefined) return this.refuse(request, reply, viewAt(endpoint) ? UNKNOWN_VIEW : UNKNOWN_SERVER);
+    if (client === undefined) return this.refuse(request, reply, unknownEndpoint(endpoint));
     const onCut = (unwrittenBytes: number) => events.emit({ kind: 'http.stream-cut', unwrittenBytes });
     const session: Session = new Session({ client, principal, endpoint, clock, timers, limits, onCut });
     sessions.add(session);
@@ -171,7 +186,7 @@ export class Endpoint {
     return this.#respond(reply, (response) => {
       let isServed = false;
       try {
-        isServed = session.post(body, response, { 'mcp-session-id': session.id }, onOver);
+        isServed = session.post(message, response, { 'mcp-session-id': session.id }, onOver);
       } finally {
         if (!isServed) sessions.end(session, 'refused');
       }
@@ -210,7 +225,10 @@ export class Endpoint {
 
   /** The session that the request names, or why the request is refused. */
   #session(request: FastifyRequest, whenMissing: Refusal): Session | Refusal {
-    const refusal = guards.refuseRevision(header(request, 'mcp-protocol-version'));
+    const revision = header(request, 'mcp-protocol-version');
+    // Whatever else the request says, it is not about a session.
+    if (guards.namesModernRevision(revision)) return whenMissing;
+    const refusal = guards.refuseRevision(revision);
     if (refusal !== undefined) return refusal;
     if (sessionIdOf(request) === undefined) return whenMissing;
     return this.#ownSession(request) ?? UNKNOWN_SESSION;

@@ -14,9 +14,12 @@ const END = Buffer.from('\n\n');
 /** A comment, which clients ignore. It keeps an idle connection open. */
 export const KEEP_ALIVE: Frame = [Buffer.from(': keep-alive\n\n')];
 
-/** Copies the message, because frames stay in the replay ring and must not hold the buffer of the message. */
-export function messageFrame(id: EventId, message: SplicedMessage): Frame {
-  const pieces: Uint8Array[] = [Buffer.from(`id: ${id.stream}:${id.seq}\ndata: `)];
+/**
+ * Copies the message, because frames stay in the replay ring and must not hold the buffer of the message. Without an id,
+ * a client cannot resume from the event.
+ */
+export function messageFrame(id: EventId | undefined, message: SplicedMessage): Frame {
+  const pieces: Uint8Array[] = [Buffer.from(id === undefined ? 'data: ' : `id: ${id.stream}:${id.seq}\ndata: `)];
   visitPieces(message, (piece) => pieces.push(onOneLine(piece)));
   pieces.push(END);
   return [Buffer.concat(pieces)];

@@ -73,6 +73,30 @@ export class EventStream implements MessageSink {
   }
 }
 
+/** The event stream of one response that nothing can resume. */
+export class ResponseEvents implements MessageSink {
+  readonly #connection: EventConnection;
+
+  constructor(connection: EventConnection) {
+    this.#connection = connection;
+    connection.flush();
+  }
+
+  get unwrittenBytes(): number {
+    return this.#connection.unwrittenBytes;
+  }
+
+  send(message: SplicedMessage): void {
+    const frame = messageFrame(undefined, message);
+    message.lease?.release();
+    this.#connection.write(frame);
+  }
+
+  end(): void {
+    this.#connection.end();
+  }
+}
+
 interface StoredEvent {
   readonly id: EventId;
   readonly frame: Frame;

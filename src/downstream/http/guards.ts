@@ -1,5 +1,5 @@
 import { RPC_CODES } from '../../jsonrpc/rpc-error.js';
-import { isLegacyRevision, LEGACY_REVISIONS } from '../../mcp/revisions.js';
+import { isLegacyRevision, isModernRevision, LEGACY_REVISIONS } from '../../mcp/revisions.js';
 import type { Refusal } from './refusal.js';
 
 /** A header value from Node. A request with a repeated header that counts here is refused before. */
@@ -8,7 +8,7 @@ type Header = string | undefined;
 /** Headers that have one value. What a repeated one means depends on the program that reads it. */
 const SINGLE_HEADERS: ReadonlySet<string> = new Set([
   ...['host', 'authorization', 'origin', 'content-type', 'content-length'],
-  ...['mcp-session-id', 'mcp-protocol-version', 'last-event-id'],
+  ...['mcp-session-id', 'mcp-protocol-version', 'last-event-id', 'mcp-method', 'mcp-name'],
 ]);
 
 /**
@@ -22,7 +22,8 @@ export function refuseRepeatedHeader(
   // Names and values alternate in the raw headers. Ordinary requests repeat no header, so one comparison decides.
   if (Object.keys(headers).length * 2 === rawHeaders.length) return undefined;
   const names = rawHeaders.filter((_, index) => index % 2 === 0).map((name) => name.toLowerCase());
-  const repeated = names.find((name, index) => SINGLE_HEADERS.has(name) && names.indexOf(name) !== index);
+  const isSingle = (name: string) => SINGLE_HEADERS.has(name) || name.startsWith('mcp-param-');
+  const repeated = names.find((name, index) => isSingle(name) && names.indexOf(name) !== index);
   if (repeated === undefined) return undefined;
   return { status: 400, message: `The header ${repeated} is repeated; it must be sent once` };
 }
@@ -111,6 +112,11 @@ export function refuseLength(contentLength: Header, maxBytes: number): Refusal |
 
 export function tooLarge(maxBytes: number): Refusal {
   return { status: 413, message: `The body is larger than the limit of ${maxBytes} bytes` };
+}
+
+/** Whether the header names a revision without sessions. */
+export function namesModernRevision(revision: Header): boolean {
+  return revision !== undefined && isModernRevision(revision);
 }
 
 /** Clients of revisions before this header do not send it. */

@@ -1,12 +1,11 @@
 import type { FeedConnection, MessageFeed } from '../../io/message-feed.js';
 import type { Backpressure, ClientBackpressure } from '../../io/streams/backpressure.js';
 import type { SplicedMessage } from '../../json/splice.js';
-import type { MessageSink } from '../../jsonrpc/message.js';
+import { type MessageSink, whole } from '../../jsonrpc/message.js';
 import { type Envelope, type Rejection, rejectionReply, type ScanEnvelope } from '../../mcp/envelope.js';
 import { METHODS } from '../../mcp/methods.js';
 import { EraSessions } from '../era-sessions.js';
 import type { ChooseEra, ReplyChannel, TransportSession } from '../transport.js';
-import { onOneLine } from './event-frame.js';
 import { type HttpClientSession, type HttpSessionPort, type Received, viewAt } from './http-session.js';
 import { UnsolicitedBuffer } from './unsolicited-buffer.js';
 
@@ -28,7 +27,8 @@ export function createHttpClients(options: HttpClientsOptions): HttpSessionPort 
   return {
     isReady,
     beginsSession: (message) => chooseEra(message, () => false).beginsSession(message),
-    refusalWithoutSession: (request) => chooseEra(request, () => false).refusalWithoutSession(request.method),
+    isSessionless: (message) => !chooseEra(message, () => false).needsSession,
+    refusalWithoutSession: (request) => chooseEra(request, () => false).refusalWithoutSession(request),
     openSession: (endpoint, principal, onGone) => {
       const view = viewAt(endpoint);
       const server = view === undefined ? endpoint : undefined;
@@ -78,12 +78,10 @@ class HttpClient implements HttpClientSession, TransportSession {
     return this.#stream !== undefined;
   }
 
-  receive(body: Uint8Array, channel: ReplyChannel): Received {
+  receive(message: Envelope | Rejection, channel: ReplyChannel): Received {
     const { messages } = this.#options;
     const reply = messages.isObserved ? new ObservedReply(channel, messages, this.#connection) : channel;
-    if (messages.isObserved)
-      messages.passed('c>g', { bytes: body, span: { start: 0, end: body.length }, edits: [] }, this.#connection);
-    const message = this.#scan(body);
+    if (messages.isObserved) messages.passed('c>g', whole(message.bytes), this.#connection);
     if (message.kind !== 'rejected') {
       // A client without a GET stream gets the server requests of its tasks when it waits for a task's result.
       if (message.kind === 'request' && message.method === METHODS.taskResult) this.#unsolicited.flushTo(reply);
@@ -112,15 +110,6 @@ class HttpClient implements HttpClientSession, TransportSession {
   close(): void {
     this.#sessions.close();
     this.#backpressure.close();
-  }
-
-  /** Servers read one message a line, so a body with line breaks is written on one line before it is relayed. */
-  #scan(body: Uint8Array): Envelope | Rejection {
-    const { scan } = this.#options;
-    const scanned = scan(body);
-    if (scanned.kind === 'rejected' && scanned.reason !== 'batch') return scanned;
-    const line = onOneLine(body);
-    return line === body ? scanned : scan(line);
   }
 }
 
@@ -158,5 +147,9 @@ class ObservedReply implements ReplyChannel {
 
   withdraw(): void {
     this.#reply.withdraw();
+  }
+
+  onAbandoned(listener: () => void): void {
+    this.#reply.onAbandoned(listener);
   }
 }

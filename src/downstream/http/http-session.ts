@@ -1,18 +1,18 @@
 import type { SplicedMessage } from '../../json/splice.js';
 import type { MessageSink } from '../../jsonrpc/message.js';
 import type { RpcError } from '../../jsonrpc/rpc-error.js';
-import type { Envelope, RequestEnvelope } from '../../mcp/envelope.js';
+import type { Envelope, Rejection, RequestEnvelope } from '../../mcp/envelope.js';
 import type { ReplyChannel } from '../transport.js';
 
 /** A client's session as the HTTP streams see it. */
 export interface HttpClientSession {
   /**
-   * Takes one JSON body: a message, or a batch. The reply channel may be used before this returns.
+   * Takes the message or the batch of one body. The reply channel may be used before this returns.
    *
    * Returns how many answers the channel will get; with none, the body is accepted without a response body. A body that
    * is not JSON-RPC is refused with an error to send instead.
    */
-  receive(body: Uint8Array, reply: ReplyChannel): Received;
+  receive(message: Envelope | Rejection, reply: ReplyChannel): Received;
   /** Sets the stream for unsolicited messages; `undefined` when the client closed it. */
   attach(stream: MessageSink | undefined): void;
   /** The negotiated revision, once known. */
@@ -28,8 +28,10 @@ export type Received = { readonly answers: number; readonly isBatch?: boolean } 
 export interface HttpSessionPort {
   /** Whether this message, sent without a session id, opens a session. */
   beginsSession(message: Envelope): boolean;
-  /** The error for a request that was sent without a session id and opens no session. */
-  refusalWithoutSession(request: RequestEnvelope): RpcError;
+  /** Whether messages like this one belong to no session, so that a session id says nothing about them. */
+  isSessionless(message: Envelope | Rejection): boolean;
+  /** The error for a request that opens no session and belongs to none; `undefined` if it can be served without. */
+  refusalWithoutSession(request: RequestEnvelope): RpcError | undefined;
   /**
    * Opens a session. `endpoint` is `undefined` for `/mcp`, the server's key for `/mcp/<key>`, or `endpointOfView` for
    * `/mcp/v/<name>`; `principal` is the authenticated subject. Returns `undefined` when there is no such server or view.

@@ -1,11 +1,11 @@
 import type { ServerResponse } from 'node:http';
 import { type SplicedMessage, splicedLength, visitPieces } from '../../json/splice.js';
 import { batchMessage } from '../../jsonrpc/batch.js';
+import type { Answer, MessageSink } from '../../jsonrpc/message.js';
 import type { Clock } from '../../timing/clock.js';
 import type { Deadlines } from '../../timing/deadlines.js';
 import type { ReplyChannel } from '../transport.js';
 import type { Timed } from './event-connection.js';
-import type { EventStream } from './event-stream.js';
 import type { Received } from './http-session.js';
 import { type Refusal, refusalBody } from './refusal.js';
 
@@ -17,20 +17,33 @@ export interface PostStreamOptions {
   readonly streamAfterMs: number;
   readonly headers: Readonly<Record<string, string>>;
   /** Starts an event stream on the response. */
-  readonly openStream: () => EventStream;
+  readonly openStream: () => ReplyStream;
+  /** The HTTP status of an answer that is sent as JSON. Without it, every answer has 200. */
+  readonly statusOf?: (answer: Answer) => number;
+  /**
+   * Whether the client gives its requests up by closing the response. Otherwise a closed response cancels nothing: the
+   * requests may have effects, and the client can cancel them, or resume the stream.
+   */
+  readonly isAbandonedByClosing?: boolean;
   /** All answers were sent or withdrawn. Called once. */
   readonly onOver: () => void;
 }
 
-type Step = { readonly kind: 'sent' | 'answered'; readonly message: SplicedMessage } | { readonly kind: 'withdrawn' };
+/** An event stream that carries what comes before the answers, and the answers. */
+interface ReplyStream extends MessageSink {
+  /** Ends the response after everything that was sent. */
+  end(): void;
+}
+
+type Step = { readonly kind: 'sent' | 'answered'; readonly message: Answer } | { readonly kind: 'withdrawn' };
 
 type State =
   /** The session takes the body. The number of answers is not known yet. */
   | { readonly kind: 'receiving'; readonly steps: Step[] }
   /** Nothing was sent yet, so the answers may still be sent as plain JSON. They are collected until the last one. */
-  | { readonly kind: 'waiting'; readonly collected: SplicedMessage[] }
-  | { readonly kind: 'streaming'; readonly stream: EventStream }
-  /** The client left before it got an event id to resume from. The request continues, but nothing can be sent. */
+  | { readonly kind: 'waiting'; readonly collected: Answer[] }
+  | { readonly kind: 'streaming'; readonly stream: ReplyStream }
+  /** The client left, and there is no stream that it could resume. Nothing can be sent. */
   | { readonly kind: 'unheard' }
   | { readonly kind: 'over' };
 
@@ -46,6 +59,7 @@ export class PostStream implements ReplyChannel, Timed {
   #state: State = { kind: 'receiving', steps: [] };
   #left = 0;
   #isBatch = false;
+  #onAbandoned: () => void = () => {};
 
   constructor(options: PostStreamOptions) {
     this.#options = options;
@@ -64,12 +78,16 @@ export class PostStream implements ReplyChannel, Timed {
     this.#take({ kind: 'sent', message });
   }
 
-  answer(message: SplicedMessage): void {
+  answer(message: Answer): void {
     this.#take({ kind: 'answered', message });
   }
 
   withdraw(): void {
     this.#take({ kind: 'withdrawn' });
+  }
+
+  onAbandoned(listener: () => void): void {
+    this.#onAbandoned = listener;
   }
 
   /** The session has taken the body. From now on the response is written here. */
@@ -85,16 +103,14 @@ export class PostStream implements ReplyChannel, Timed {
       this.#left = received.answers;
       this.#isBatch = received.isBatch === true;
       this.#become(response.destroyed ? { kind: 'unheard' } : { kind: 'waiting', collected: [] });
-      // A closed connection does not cancel: the request may have effects, and only the client can cancel it.
-      response.once('close', () => {
-        if (this.#state.kind === 'waiting') this.#become({ kind: 'unheard' });
-      });
+      response.once('close', () => this.#closed());
       for (const step of steps) this.#take(step);
+      if (response.destroyed) this.#closed();
     }
   }
 
   /** The session has ended, and its requests with it. */
-  abandon(refusal: Refusal): void {
+  endEarly(refusal: Refusal): void {
     const { kind } = this.#state;
     if (kind === 'over') return;
     if (kind === 'streaming') this.#state.stream.end();
@@ -132,17 +148,18 @@ export class PostStream implements ReplyChannel, Timed {
   }
 
   /** Sends the answers if none is missing. */
-  #settle(collected: readonly SplicedMessage[]): void {
+  #settle(collected: readonly Answer[]): void {
     if (this.#left > 0) {
       if (collected.reduce((bytes, message) => bytes + splicedLength(message), 0) > MAX_COLLECTED_BYTES) this.#stream();
       return;
     }
     const [first] = collected;
     if (first === undefined) this.#respond(202);
-    else this.#respond(200, this.#isBatch ? batchMessage(collected) : first);
+    else if (this.#isBatch) this.#respond(200, batchMessage(collected));
+    else this.#respond(this.#options.statusOf?.(first) ?? 200, first);
   }
 
-  #stream(): EventStream {
+  #stream(): ReplyStream {
     if (this.#state.kind === 'streaming') return this.#state.stream;
     const collected = this.#state.kind === 'waiting' ? this.#state.collected : [];
     const stream = this.#options.openStream();
@@ -169,6 +186,13 @@ export class PostStream implements ReplyChannel, Timed {
   #over(): void {
     this.#become({ kind: 'over' });
     this.#options.onOver();
+  }
+
+  #closed(): void {
+    const { kind } = this.#state;
+    const { isAbandonedByClosing = false } = this.#options;
+    if (kind === 'waiting' || (kind === 'streaming' && isAbandonedByClosing)) this.#become({ kind: 'unheard' });
+    if (isAbandonedByClosing && this.#state.kind === 'unheard') this.#onAbandoned();
   }
 
   #become(state: State): void {

@@ -1,5 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import type { FairMemory, Holder } from '../../io/fair-memory.js';
+import type { Envelope, Rejection, ScanEnvelope } from '../../mcp/envelope.js';
+import { onOneLine } from './event-frame.js';
 
 export interface BodyLimits {
   readonly maxBytes: number;
@@ -50,4 +52,12 @@ export function readBody(
     request.once('error', () => settle('aborted'));
     request.once('close', () => settle('aborted'));
   });
+}
+
+/** Servers read one message a line, so a body with line breaks is written on one line before it is relayed. */
+export function readMessage(body: Uint8Array, scan: ScanEnvelope): Envelope | Rejection {
+  const scanned = scan(body);
+  if (scanned.kind === 'rejected' && scanned.reason !== 'batch') return scanned;
+  const line = onOneLine(body);
+  return line === body ? scanned : scan(line);
 }

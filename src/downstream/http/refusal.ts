@@ -1,6 +1,7 @@
 import { splice } from '../../json/splice.js';
 import { errorMessage, NULL_ID } from '../../jsonrpc/message.js';
 import { RPC_CODES, RpcError } from '../../jsonrpc/rpc-error.js';
+import { viewAt } from './http-session.js';
 
 /** An HTTP error answer. The message never repeats what the client sent. */
 export interface Refusal {
@@ -9,13 +10,15 @@ export interface Refusal {
   readonly headers?: Readonly<Record<string, string>>;
   /** The JSON-RPC code, if the status does not decide it. */
   readonly code?: number;
+  /** The JSON-RPC data. */
+  readonly data?: unknown;
   /** The id of the refused request as raw JSON, if it was read. */
   readonly id?: Uint8Array;
 }
 
 /** The body of a refusal: a JSON-RPC error. */
-export function refusalBody({ status, message, id = NULL_ID, code = codeOf(status) }: Refusal): Buffer {
-  return Buffer.from(splice(errorMessage(id, new RpcError(code, message))));
+export function refusalBody({ status, message, data, id = NULL_ID, code = codeOf(status) }: Refusal): Buffer {
+  return Buffer.from(splice(errorMessage(id, new RpcError(code, message, data))));
 }
 
 function codeOf(status: number): number {
@@ -25,4 +28,48 @@ function codeOf(status: number): number {
 /** `Retry-After` in whole seconds, at least 1. */
 export function retryAfter(waitMs: number): Readonly<Record<string, string>> {
   return { 'retry-after': String(Math.max(1, Math.ceil(waitMs / 1_000))) };
+}
+
+export const MISSING_SESSION: Refusal = { status: 400, message: 'Mcp-Session-Id is missing' };
+export const BATCH_WITHOUT_SESSION: Refusal = {
+  status: 400,
+  message: 'A batch needs Mcp-Session-Id; initialize comes alone',
+};
+export const UNKNOWN_SESSION: Refusal = {
+  status: 404,
+  message: 'There is no such session; start a new one with initialize',
+};
+const UNKNOWN_SERVER: Refusal = { status: 404, message: 'There is no such server' };
+const UNKNOWN_VIEW: Refusal = {
+  status: 404,
+  message: 'There is no such view; the configuration names the views below `views:`',
+};
+export const FULL: Refusal = { status: 503, message: 'Too many sessions', headers: retryAfter(30_000) };
+export const OVERLOADED: Refusal = {
+  status: 503,
+  message: 'The gateway receives too much data at once',
+  headers: retryAfter(1_000),
+};
+export const LISTENING_ALREADY: Refusal = {
+  status: 409,
+  message: 'Another connection already listens to this session',
+};
+export const NOTHING_TO_RESUME: Refusal = { status: 400, message: 'Last-Event-ID names no event to resume from' };
+export const ONLY_POST: Refusal = {
+  status: 405,
+  message: 'Only POST is allowed without Mcp-Session-Id',
+  headers: { allow: 'POST' },
+};
+export const NO_SUCH_METHOD: Refusal = {
+  status: 405,
+  message: 'Method not allowed',
+  headers: { allow: 'POST, GET, DELETE' },
+};
+/** The answer to requests in flight when their session ends. Clients begin a new session after a 404. */
+export const GONE: Refusal = { status: 404, message: 'The session has ended' };
+export const SHUTTING_DOWN: Refusal = { status: 503, message: 'Shutting down', headers: { 'retry-after': '5' } };
+
+/** The refusal of an endpoint that the configuration does not have. */
+export function unknownEndpoint(endpoint: string | undefined): Refusal {
+  return viewAt(endpoint) === undefined ? UNKNOWN_SERVER : UNKNOWN_VIEW;
 }

@@ -14,6 +14,7 @@ import type { HttpSessionPort } from './http-session.js';
 import { type ConfigurableLimits, FIXED_LIMITS, type FixedLimits } from './limits.js';
 import { endBrokenConnection, Listener, listenAlso, portOf } from './listener.js';
 import { RequestRates } from './rate-limit.js';
+import { SessionlessClients } from './sessionless-clients.js';
 import { Sessions } from './sessions.js';
 
 export interface HttpTransportOptions {
@@ -55,6 +56,13 @@ export async function openHttpTransport(options: HttpTransportOptions): Promise<
     maxSessions: limits.maxSessions,
     onEnded: (reason, left) => events.emit({ kind: 'http.session-ended', reason, sessions: left }),
   });
+  const sessionless = new SessionlessClients({
+    clock,
+    timers,
+    limits,
+    open: (...args) => core.openSession(...args),
+    onCut: (unwrittenBytes) => events.emit({ kind: 'http.stream-cut', unwrittenBytes }),
+  });
   const bearer = new BearerCheck({ ...limits, tokens: bind.noAuth ? [] : bind.tokens });
   let names: ReturnType<typeof allowedNames> | undefined;
   const endpoint = new Endpoint({
@@ -66,6 +74,7 @@ export async function openHttpTransport(options: HttpTransportOptions): Promise<
     bearer,
     rates: new RequestRates(limits),
     sessions,
+    sessionless,
     timers,
     onAuthenticated: (socket) => listener.authenticated(socket),
     names: () => {
@@ -79,6 +88,7 @@ export async function openHttpTransport(options: HttpTransportOptions): Promise<
   let closing: Promise<void> | undefined;
   const close = async () => {
     sessions.close();
+    sessionless.close();
     timers.close();
     const cancel = clock.schedule(CLOSE_GRACE_MS, () => listener.destroy());
     await listener.end();

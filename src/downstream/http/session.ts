@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import type { ServerResponse } from 'node:http';
+import type { Envelope, Rejection } from '../../mcp/envelope.js';
 import type { Clock } from '../../timing/clock.js';
 import type { Deadlines, Due } from '../../timing/deadlines.js';
 import { EventConnection, OpenConnections, type Timed } from './event-connection.js';
@@ -76,7 +77,7 @@ export class Session implements Due {
    * called when all answers were sent or withdrawn.
    */
   post(
-    body: Uint8Array,
+    message: Envelope | Rejection,
     response: ServerResponse,
     headers: Readonly<Record<string, string>> = {},
     onOver: () => void = () => {},
@@ -102,11 +103,11 @@ export class Session implements Due {
     });
     this.#posts.add(post);
     try {
-      const received = client.receive(body, post);
+      const received = client.receive(message, post);
       post.begin(received);
       return !('refused' in received);
     } catch (error) {
-      post.abandon({ status: 500, message: 'Internal error' });
+      post.endEarly({ status: 500, message: 'Internal error' });
       throw error;
     }
   }
@@ -144,7 +145,7 @@ export class Session implements Due {
   close(refusal: Refusal): void {
     if (this.#isClosed) return;
     this.#isClosed = true;
-    for (const post of [...this.#posts]) post.abandon(refusal);
+    for (const post of [...this.#posts]) post.endEarly(refusal);
     this.#unsolicited.end();
     this.#ring.clear();
     this.#options.client.close();

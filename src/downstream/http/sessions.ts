@@ -1,6 +1,6 @@
 import type { Clock } from '../../timing/clock.js';
 import { Deadlines } from '../../timing/deadlines.js';
-import type { Refusal } from './refusal.js';
+import { GONE, SHUTTING_DOWN } from './refusal.js';
 import type { Session } from './session.js';
 
 export type SessionEnd = 'deleted' | 'expired' | 'refused' | 'removed' | 'shutdown';
@@ -10,10 +10,6 @@ export interface SessionsOptions {
   readonly maxSessions: number;
   readonly onEnded: (reason: SessionEnd, left: number) => void;
 }
-
-/** The answer to requests in flight when their session ends. Clients begin a new session after a 404. */
-const GONE: Refusal = { status: 404, message: 'The session has ended' };
-const SHUTTING_DOWN: Refusal = { status: 503, message: 'Shutting down', headers: { 'retry-after': '5' } };
 
 /** The sessions by their ids. One timer ends idle ones. */
 export class Sessions {

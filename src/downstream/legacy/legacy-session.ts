@@ -46,7 +46,8 @@ export interface LegacyEraOptions {
 export function legacyEra(options: LegacyEraOptions): Era {
   return {
     beginsSession: (message) => message.kind === 'request' && message.method === METHODS.initialize,
-    refusalWithoutSession,
+    needsSession: true,
+    refusalWithoutSession: ({ method }) => refusalWithoutSession(method),
     open: (transport) => new LegacySession(options, transport),
   };
 }

@@ -1,6 +1,6 @@
 import { isObject, readString, type Span, toBytes, visitMembers } from '../../json/json-text.js';
 import { type SplicedMessage, splice } from '../../json/splice.js';
-import { join, resultMessage } from '../../jsonrpc/message.js';
+import { type Answer, join, resultMessage } from '../../jsonrpc/message.js';
 import { RPC_CODES, RpcError } from '../../jsonrpc/rpc-error.js';
 import type { NotificationEnvelope, RequestEnvelope, ScanEnvelope } from '../../mcp/envelope.js';
 import { METHODS } from '../../mcp/methods.js';
@@ -70,6 +70,7 @@ export class InputRounds implements ReplyChannel {
   #lastResult: Uint8Array | undefined;
   /** The answer of the server, under an id of no meaning. */
   #answer: Uint8Array | undefined;
+  #errorCode: number | undefined;
   #gathering: Cancel | undefined;
   #expiry: Cancel | undefined;
   #isOver = false;
@@ -152,13 +153,17 @@ export class InputRounds implements ReplyChannel {
   }
 
   /** The answer of the call. It waits for the client if no request is open. */
-  answer(message: SplicedMessage): void {
+  answer(message: Answer): void {
     this.#gathering?.();
     this.#refuseAll('The call is answered');
     this.#answer = splice(message);
+    this.#errorCode = message.errorCode;
     message.lease?.release();
     if (this.#fronts.length > 0) this.#deliver(this.#answer);
   }
+
+  /** Each request of the client that comes back is given up on its own. */
+  onAbandoned(): void {}
 
   /** The call was cancelled. */
   withdraw(): void {
@@ -230,13 +235,15 @@ export class InputRounds implements ReplyChannel {
 
   #deliver(answer: Uint8Array): void {
     const response = this.#options.scan(answer);
-    const span = { start: 0, end: answer.length };
     const fronts = this.#fronts;
     this.#fronts = [];
     this.#expiry?.();
-    for (const { envelope, reply } of fronts) {
-      if (response.kind !== 'response') continue;
-      reply.answer({ bytes: answer, span, edits: [{ span: response.id, text: idOf(envelope) }] });
+    if (response.kind === 'response') {
+      const { span, id } = response;
+      for (const { envelope, reply } of fronts) {
+        const edits = [{ span: id, text: idOf(envelope) }];
+        reply.answer({ bytes: answer, span, edits, errorCode: this.#errorCode });
+      }
     }
     this.#options.calls.answered(this.#options.id);
   }

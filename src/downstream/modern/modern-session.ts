@@ -38,7 +38,8 @@ export function modernEra(options: ModernEraOptions): Era {
   const calls = new SuspendedCalls<InputRounds>(options.clock);
   return {
     beginsSession: () => false,
-    refusalWithoutSession: methodNotFound,
+    needsSession: false,
+    refusalWithoutSession: refusedFacts,
     open: (transport) => new ModernSession(options, transport, calls),
   };
 }
@@ -182,6 +183,7 @@ class ModernSession implements EraSession {
     const onOver = (over: RetriedRequest) => this.#inFlight.delete(key, over);
     const retried = new RetriedRequest({ envelope, reply, key, rounds, onOver });
     this.#inFlight.add(key, retried);
+    reply.onAbandoned(() => retried.cancel());
     const refusal = rounds.resume(retried, opened.round);
     if (refusal !== undefined) this.#inFlight.delete(key, retried);
     return refusal;
@@ -196,6 +198,7 @@ class ModernSession implements EraSession {
     });
     this.#inFlight.add(key, exchange);
     client.began(exchange);
+    reply.onAbandoned(() => exchange.cancel());
     try {
       client.session.serve(exchange);
     } catch (error) {

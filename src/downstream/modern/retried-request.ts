@@ -1,5 +1,6 @@
 import type { SplicedMessage } from '../../json/splice.js';
 import type { IdKey } from '../../jsonrpc/id-key.js';
+import type { Answer } from '../../jsonrpc/message.js';
 import type { NotificationEnvelope, RequestEnvelope } from '../../mcp/envelope.js';
 import type { ReplyChannel } from '../transport.js';
 import type { Front, InputRounds } from './input-rounds.js';
@@ -48,9 +49,13 @@ export class RetriedRequest implements Front, ReplyChannel {
     this.#reply.send(message, source);
   }
 
-  answer(message: SplicedMessage, source?: string): void {
+  answer(message: Answer, source?: string): void {
     this.#onOver(this);
     this.#reply.answer(message, source);
+  }
+
+  onAbandoned(listener: () => void): void {
+    this.#reply.onAbandoned(listener);
   }
 
   withdraw(): void {

@@ -157,6 +157,8 @@ export class ClientPipe implements TransportSession, PipeReply {
     this.#settled();
   }
 
+  onAbandoned(): void {}
+
   /** Calls back once no request waits for its answer. Only for a client that sends no further request. */
   whenAllAnswered(onAllAnswered: () => void): void {
     this.#onAllAnswered = onAllAnswered;
@@ -216,6 +218,8 @@ export class BatchReply implements ReplyChannel {
   withdraw(): void {
     this.#settleOne();
   }
+
+  onAbandoned(): void {}
 
   #settleOne(): void {
     this.#missing -= 1;

@@ -195,4 +195,6 @@ class LineReply implements ReplyChannel {
     this.#line.settle();
     this.#pipe.withdraw();
   }
+
+  onAbandoned(): void {}
 }

@@ -9,6 +9,7 @@ import { bytesOf, scan } from '../../support/wire.js';
 
 /** Answers every request at once, after a notification. */
 const era: Era = {
+  needsSession: true,
   beginsSession: () => true,
   refusalWithoutSession: () => expect.unreachable(),
   open: (transport) => ({
@@ -35,9 +36,10 @@ function client() {
   });
   const session = clients.openSession('files', 'person', () => {});
   const reply: ReplyChannel = {
-    ...{ isShared: false, isUnheard: false, unwrittenBytes: 0, send: keep, answer: keep, withdraw: () => {} },
+    ...{ isShared: false, isUnheard: false, unwrittenBytes: 0, send: keep, answer: keep },
+    ...{ withdraw: () => {}, onAbandoned: () => {} },
   };
-  const receive = () => session?.receive(bytesOf('{"jsonrpc":"2.0","id":1,"method":"ping"}'), reply);
+  const receive = () => session?.receive(scan(bytesOf('{"jsonrpc":"2.0","id":1,"method":"ping"}')), reply);
   return { messages, sent, receive };
 }
 

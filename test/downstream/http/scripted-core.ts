@@ -3,7 +3,7 @@ import type { ReplyChannel } from '../../../src/downstream/transport.js';
 import type { SplicedMessage } from '../../../src/json/splice.js';
 import { errorMessage, type MessageSink, NULL_ID, whole } from '../../../src/jsonrpc/message.js';
 import { RPC_CODES, RpcError } from '../../../src/jsonrpc/rpc-error.js';
-import type { Envelope, RequestEnvelope } from '../../../src/mcp/envelope.js';
+import type { Envelope, Rejection, RequestEnvelope } from '../../../src/mcp/envelope.js';
 import type { Message } from '../../support/wire.js';
 
 export type OnRequest = (message: Message, reply: ReplyChannel, session: ScriptedSession) => void;
@@ -14,6 +14,8 @@ export class ScriptedCore implements HttpSessionPort {
   readonly endpoints: (string | undefined)[] = [];
   readonly servers = new Set<string | undefined>([undefined, 'files', 'v/work']);
   ready = true;
+  /** Why requests without sessions are not served. */
+  refusal: RpcError | undefined;
   /** What requests other than `initialize` are answered with, and when. */
   onRequest: OnRequest = (message, reply) => {
     reply.answer(json({ jsonrpc: '2.0', id: message.id, result: { echo: message.params } }));
@@ -23,16 +25,21 @@ export class ScriptedCore implements HttpSessionPort {
     return message.kind === 'request' && message.method === 'initialize';
   }
 
-  refusalWithoutSession({ method }: RequestEnvelope): RpcError {
+  isSessionless(message: Envelope | Rejection): boolean {
+    return (message.kind === 'request' || message.kind === 'notification') && message.tokens.eraVersion !== undefined;
+  }
+
+  refusalWithoutSession({ method, tokens }: RequestEnvelope): RpcError | undefined {
+    if (tokens.eraVersion !== undefined) return this.refusal;
     return method === 'unheard/of'
       ? new RpcError(RPC_CODES.methodNotFound, 'unheard of')
       : new RpcError(-32602, 'begin');
   }
 
-  openSession(endpoint: string | undefined): ScriptedSession | undefined {
+  openSession(endpoint: string | undefined, _principal = '', onGone = () => {}): ScriptedSession | undefined {
     this.endpoints.push(endpoint);
     if (!this.servers.has(endpoint)) return undefined;
-    const session = new ScriptedSession((...args) => this.onRequest(...args));
+    const session = new ScriptedSession((...args) => this.onRequest(...args), onGone);
     this.sessions.push(session);
     return session;
   }
@@ -55,9 +62,12 @@ export class ScriptedSession implements HttpClientSession {
   closed = 0;
   /** Called with what is attached, as it is. */
   onAttach: (stream: MessageSink | undefined) => void = () => {};
+  /** Reports that what the session serves was removed. */
+  readonly onGone: () => void;
   readonly #onRequest: OnRequest;
 
-  constructor(onRequest: OnRequest) {
+  constructor(onRequest: OnRequest, onGone: () => void) {
+    this.onGone = onGone;
     this.#onRequest = onRequest;
   }
 
@@ -65,8 +75,8 @@ export class ScriptedSession implements HttpClientSession {
     return this.attached.at(-1);
   }
 
-  receive(body: Uint8Array, reply: ReplyChannel): Received {
-    const text = Buffer.from(body).toString();
+  receive(envelope: Envelope | Rejection, reply: ReplyChannel): Received {
+    const text = Buffer.from(envelope.bytes).toString();
     this.bodies.push(text);
     let parsed: Message | Message[];
     try {

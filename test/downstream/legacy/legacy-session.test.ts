@@ -527,6 +527,7 @@ describe('a call whose client has gone from where its answer goes', () => {
       send: () => sent.push('sent'),
       answer: () => sent.push('answer'),
       withdraw: () => {},
+      onAbandoned: () => {},
     };
     const call = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'a__read' } };
     client.eraSession.receive(requestOf(call), reply);
@@ -553,6 +554,7 @@ describe('a server request that is cancelled after the call that caused it was a
       send: () => sent.push('sent'),
       answer: () => sent.push('answer'),
       withdraw: () => {},
+      onAbandoned: () => {},
     };
     const call = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'a__read' } };
     client.eraSession.receive(requestOf(call), reply);

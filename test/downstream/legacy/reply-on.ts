@@ -10,5 +10,6 @@ export function replyOn(sink: MessageSink): ReplyChannel {
     send: (message, source) => sink.send(message, source),
     answer: (message, source) => sink.send(message, source),
     withdraw: () => {},
+    onAbandoned: () => {},
   };
 }
