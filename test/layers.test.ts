@@ -39,6 +39,7 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   upstream: [...TEXT, 'io', 'supervision'],
   'upstream/health': ['mcp', 'timing', 'upstream', 'npm:opossum'],
   'upstream/legacy': [...TEXT, 'upstream'],
+  'upstream/modern': [...TEXT, 'timing', 'upstream'],
   'upstream/stdio': [
     ...[
       ...BASE,
@@ -62,7 +63,7 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   process: ['json', 'timing', 'errors', 'files', 'supervision', 'node', 'npm:cross-spawn', 'npm:execa'],
   observe: ['json', 'timing', 'errors', 'observe/events', 'node', 'npm:pino'],
   config: ['json', 'errors', 'files', 'supervision', 'gateway/dispatch', 'node', 'npm:semver', 'npm:yaml', 'npm:zod'],
-  cache: ['json', 'mcp', 'files', 'config', 'supervision', 'gateway/catalog', '.', 'node'],
+  cache: ['json', 'mcp', 'files', 'config', 'supervision', 'upstream', 'gateway/catalog', '.', 'node'],
   approvals: ['json', 'timing', 'files', 'config', 'cache', 'observe', 'gateway/catalog', 'node'],
   packages: ['json', 'timing', 'errors', 'supervision', 'process', 'files', 'config', 'observe', 'node', 'npm:semver'],
   // One set of servers for many clients.
@@ -110,7 +111,8 @@ const EXTRA: Readonly<Record<string, readonly string[]>> = {
 /** Folders that know neither the platform nor the time: everything they need is handed to them. */
 const PURE = [
   ...['json', 'timing', 'jsonrpc', 'mcp', 'errors', 'observe/events', 'io', 'downstream', 'downstream/legacy'],
-  ...['downstream/modern', 'upstream', 'upstream/health', 'upstream/legacy', 'supervision', 'gateway', ...MIDDLE],
+  'downstream/modern',
+  ...['upstream', 'upstream/health', 'upstream/legacy', 'upstream/modern', 'supervision', 'gateway', ...MIDDLE],
 ];
 const PURE_FILES = ['stdio-bridge.ts', 'incoming-requests.ts'].map((file) => join('upstream', 'stdio', file));
 const IMPURE_NAMES = /\b(?:process|Buffer|Date|performance|setTimeout|setInterval|setImmediate|console|Math\.random)\b/;

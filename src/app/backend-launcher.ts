@@ -40,7 +40,13 @@ export class BackendLauncher implements Launcher {
     const { dialer, targets, logger, onInternalError } = this.#options;
     const target = targets.get(spec.key);
     if (target === undefined) throw new Error(`No launch target for "${spec.key}"`);
-    const { backend, log } = target;
+    const { backend, log, era } = target;
+    // Tells whether the end of the launch was the fault of the probe.
+    const isOver = () => {
+      const isMisbegun = era.ended();
+      if (isMisbegun) events.misbegun();
+      return isMisbegun;
+    };
     const dialed = dialer.dial(
       { ...target, spec, generation },
       {
@@ -50,10 +56,13 @@ export class BackendLauncher implements Launcher {
         suspected: () => events.suspected(),
         cleared: () => events.cleared(),
         unfit: (reason) => {
+          if (isOver()) return;
           log.add(`Trunkline restarts this server: ${reason}`);
           events.unfit(reason);
         },
-        closed: (exit) => events.exited(exit),
+        closed: (exit) => {
+          if (!isOver()) events.exited(exit);
+        },
       },
     );
     const attached = attach(dialed, target, events, (unread) => {
@@ -67,14 +76,15 @@ export class BackendLauncher implements Launcher {
 
 async function attach(
   { connection }: Dialed,
-  { backend }: LaunchTarget,
+  { backend, era }: LaunchTarget,
   events: LaunchEvents,
   report: (unread: readonly ListFailure[]) => void,
 ): Promise<void> {
   const outcome = await connection;
   if (outcome.kind === 'failed') {
     const { reason, isHostFault = false } = outcome;
-    events.failed({ reason, hostFault: isHostFault });
+    if (!isHostFault && era.ended()) events.misbegun();
+    else events.failed({ reason, hostFault: isHostFault });
     return;
   }
   events.answered();

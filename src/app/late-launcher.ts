@@ -30,16 +30,20 @@ export class LateLauncher implements Launcher {
 
   /** Loads the code. Call it before any launch. */
   async load(processes: ProcessServices): Promise<void> {
-    const [{ StdioDialer }, { legacyDialect }] = await Promise.all([
+    const [{ StdioDialer }, { legacyDialect }, { EraDialect }, { randomUUID }] = await Promise.all([
       import('../upstream/stdio/stdio-dialer.js'),
       import('../upstream/legacy/legacy-dialect.js'),
+      import('../upstream/modern/era-dialect.js'),
+      import('node:crypto'),
     ]);
     const { platform, logger, environment, hasManyConnections, targets } = this.#options;
     const { onInternalError } = platform.internalErrors;
+    const { clock, scan } = platform;
+    const dialect = new EraDialect({ legacy: legacyDialect, clock, scan, mintId: () => randomUUID() });
     const dialer = new StdioDialer({
       ...platform,
       ...processes,
-      ...{ dialect: legacyDialect, logger, environment, hasManyConnections, onInternalError },
+      ...{ dialect, logger, environment, hasManyConnections, onInternalError },
       workBudget: new WorkBudget(platform.clock, setImmediate),
     });
     this.#launcher = new BackendLauncher({ dialer, targets, logger, onInternalError });

@@ -17,6 +17,7 @@ import type { ChildSpec } from '../supervision/child-spec.js';
 import type { StopLadder } from '../supervision/launcher.js';
 import { Supervisor } from '../supervision/supervisor.js';
 import { loadBreaker } from '../upstream/health/circuit-breaker.js';
+import { ServerEra } from '../upstream/server-era.js';
 import type { LaunchTarget } from './backend-launcher.js';
 import { type ConfiguredServers, type ServerChanged, secretsOf } from './configured-servers.js';
 import { causeOfFailure, type Failed, StateLog, whyDown } from './failures.js';
@@ -153,7 +154,7 @@ export class SupervisedBackends {
     listenerFor: ListenerFor,
     origin: Origin | undefined,
   ): RunningBackend {
-    const { logger, secrets, platform, configured } = this.#options;
+    const { logger, secrets, platform, configured, catalogues } = this.#options;
     const server = configured.of(key, origin);
     if (server === undefined) throw new Error(`There is no server "${key}"`);
     const forgetSecrets = secrets.knowWhile(secretsOf(server));
@@ -169,6 +170,10 @@ export class SupervisedBackends {
     const backend = this.#createBackend(server, id, listenerFor);
     const instance: Instance = {
       ...{ server, origin, backend, profile, log, forgetSecrets, ...server.frames },
+      era: new ServerEra(
+        server.era,
+        catalogues?.eraOf(server, (child) => this.#installer.completed(child)),
+      ),
       limits: () => instance.server.limits,
       cacheEntry: () => undefined,
       isRetired: false,

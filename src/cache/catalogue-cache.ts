@@ -1,12 +1,13 @@
-import { createHash, createHmac } from 'node:crypto';
-import { statSync } from 'node:fs';
-import { resolve } from 'node:path';
+import { createHash } from 'node:crypto';
 import type { ServerConfig } from '../config/config.js';
 import { CachedCatalogue, type CatalogueContent, serializeCatalogue } from '../gateway/catalog/cached-catalogue.js';
 import { type ClientProfile, profileKey } from '../mcp/client-profile.js';
 import type { ScanEnvelope } from '../mcp/envelope.js';
 import type { ChildSpec } from '../supervision/child-spec.js';
+import type { EraVerdicts } from '../upstream/server-era.js';
 import type { CacheFolder } from './cache-folder.js';
+import { cachedVerdicts } from './era-verdicts.js';
+import { fileNameOf, programOf } from './server-fingerprint.js';
 
 export interface CatalogueCacheOptions {
   readonly folder: CacheFolder;
@@ -49,6 +50,15 @@ export class CatalogueCache {
       put: (content) => this.#put(name, serializeCatalogue(content)),
       putMissed: (reason) => this.#putMissed(name, reason),
     };
+  }
+
+  /** Which era the server speaks, whatever client it has. `complete` adds what was installed since. */
+  eraOf(server: ServerConfig, complete: (child: ChildSpec) => ChildSpec): EraVerdicts | undefined {
+    const { child } = server;
+    const { folder, secret, onCached } = this.#options;
+    if (child === undefined) return undefined;
+    const name = () => fileNameOf(server, 'era', programOf(server, complete(child)), secret);
+    return cachedVerdicts({ folder, onCached, name });
   }
 
   /** Resolves when all writes have ended. Never rejects. */
@@ -102,17 +112,11 @@ export class CatalogueCache {
    * The catalogue of a server depends on the program that runs and on what the server learns about its client: revision,
    * capabilities and name. The client's version is left out, so that an updated client finds the cached catalogue too.
    */
-  #nameOf(server: ServerConfig, { command, args, cwd, env, missing }: ChildSpec, profile: ClientProfile): string {
+  #nameOf(server: ServerConfig, child: ChildSpec, profile: ClientProfile): string {
     const { protocolVersion, capabilities, clientInfo } = profile;
     const client = { capabilities, clientInfo: { name: clientInfo.name }, ...(protocolVersion && { protocolVersion }) };
-    const variables = Object.entries(env).sort(([a], [b]) => (a < b ? -1 : 1));
-    // The program of a package that is not installed yet is not among the arguments.
-    const version = missing === undefined ? (server.package?.found?.version ?? null) : [missing.name, missing.version];
-    const what = [command, args, cwd, variables, version, programsOf(command, args, cwd), profileKey(client, '')];
-    const fingerprint = createHmac('sha256', this.#options.secret)
-      .update(`trunkline catalogue\0${JSON.stringify(what)}`)
-      .digest('hex');
-    return `${server.key}-${fingerprint.slice(0, FINGERPRINT_LENGTH)}`;
+    const what = [...programOf(server, child), profileKey(client, '')];
+    return fileNameOf(server, 'catalogue', what, this.#options.secret);
   }
 }
 
@@ -130,28 +134,8 @@ function missesIn(bytes: Uint8Array): number | undefined {
   return Number.isNaN(misses) ? undefined : misses;
 }
 
-const FINGERPRINT_LENGTH = 32;
 /** When a hash is forgotten, its file may be written once without need. */
 const MAX_HASHES = 1_024;
-
-/** The first argument counts as a program when it has such an extension; other arguments may be data of the server. */
-const PROGRAM = /\.(?:[cm]?[jt]s|py|rb|sh|jar)$/;
-
-/** Size and time of the program's files: an updated program may have another catalogue. */
-function programsOf(command: string, args: readonly string[], cwd: string): readonly unknown[] {
-  const [first = ''] = args;
-  return [command, ...(PROGRAM.test(first) ? [first] : [])].map((file) => stateOf(resolve(cwd, file)));
-}
-
-function stateOf(file: string): unknown {
-  try {
-    const stats = statSync(file);
-    return stats.isFile() ? [stats.size, stats.mtimeMs] : null;
-  } catch {
-    // The command is looked up in PATH, or the file cannot be read.
-    return null;
-  }
-}
 
 function hashOf(bytes: Uint8Array): string {
   return createHash('sha256').update(bytes).digest('base64');

@@ -60,7 +60,7 @@ export function changeOf(before: ServerConfig | undefined, after: ServerConfig):
 }
 
 /** The facts that cannot change while a process runs. */
-function ofProcess({ child, problem, sharing, frames }: ServerConfig) {
+function ofProcess({ child, problem, sharing, era, frames }: ServerConfig) {
   const { command, args, cwd, env, missing, leaveRunning } = child ?? {};
   // A problem that only moved to another line is the same problem.
   return {
@@ -71,6 +71,7 @@ function ofProcess({ child, problem, sharing, frames }: ServerConfig) {
     missing,
     leaveRunning,
     sharing,
+    era,
     frames,
     message: problem?.message,
     hint: problem?.hint,

@@ -41,6 +41,8 @@ export interface ServerConfig {
   readonly start: StartMode;
   /** Time without a call after which the process is stopped until the next call; 0 disables this. */
   readonly idleStopMs: number;
+  /** Which protocol era the server speaks; `auto` finds out. */
+  readonly era: EraMode;
   /** Whether tools need approval. */
   readonly approval: ApprovalMode;
   readonly tools: ToolFilter;
@@ -117,6 +119,11 @@ type Sharing = (typeof SHARING_MODES)[number];
 export const START_MODES = ['eager', 'lazy'] as const;
 
 type StartMode = (typeof START_MODES)[number];
+
+/** The protocol era of a server: with a handshake (legacy), without one (modern), or whichever it turns out to speak. */
+export const ERA_MODES = ['auto', 'legacy', 'modern'] as const;
+
+type EraMode = (typeof ERA_MODES)[number];
 
 /** Whether new and changed tools need the approval of a person before they are shown. */
 export const APPROVAL_MODES = ['off', 'required'] as const;

@@ -135,6 +135,7 @@ function resolveServer(
     sharing: settings.sharing,
     start: settings.start,
     idleStopMs: settings.idleStop,
+    era: settings.era,
     approval: settings.approval,
     methods: entry.methods ?? [],
     trusted: entry.trusted ?? SWITCHES.trusted.standard,

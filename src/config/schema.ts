@@ -45,6 +45,10 @@ const settings = z.strictObject({
     SERVER_SETTINGS.idleStop,
     'Stops the server after this long without a call; the next call starts it again. 0s disables this.',
   ),
+  era: oneOf(
+    SERVER_SETTINGS.era,
+    'Which revisions of MCP the server speaks: those up to 2025-11-25, which begin with a handshake (legacy), those from 2026-07-28 on (modern), or whichever Trunkline finds out by asking it once (auto).',
+  ),
   approval: oneOf(
     SERVER_SETTINGS.approval,
     'Whether new and changed tools are withheld until you approve them with `trunkline approve` (required) or not (off).',

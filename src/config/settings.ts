@@ -1,4 +1,4 @@
-import { APPROVAL_MODES, CALL_LOG_MODES, HUB_MODES, SHARING_MODES, START_MODES } from './config.js';
+import { APPROVAL_MODES, CALL_LOG_MODES, ERA_MODES, HUB_MODES, SHARING_MODES, START_MODES } from './config.js';
 import { BYTES_PATTERN, DURATION_PATTERN, parseBytes, parseDuration } from './units.js';
 
 // The settings of a configuration file: kind, default and range. The schema and the quick check read these tables.
@@ -73,6 +73,7 @@ export const SERVER_SETTINGS = {
   sharing: choice(SHARING_MODES, 'profile'),
   start: choice(START_MODES, 'eager'),
   idleStop: duration('0s', '0s', '24h'),
+  era: choice(ERA_MODES, 'auto'),
   approval: choice(APPROVAL_MODES, 'off'),
   maxFrame: bytes('64MiB', '1KiB', '256MiB'),
   maxUnwritten: bytes('4MiB', '1KiB', '256MiB'),

@@ -2,11 +2,14 @@ import type { Edit, SplicedMessage } from '../json/splice.js';
 import type { RpcError } from '../jsonrpc/rpc-error.js';
 import type { ClientProfile } from '../mcp/client-profile.js';
 import type { NotificationEnvelope, ResponseEnvelope } from '../mcp/envelope.js';
+import type { InputRequest, WithdrawInput } from '../mcp/input-request.js';
 import type { ListKind } from '../mcp/lists.js';
 import type { LogLevel } from '../mcp/log-levels.js';
 import type { RelayedRequest } from '../mcp/relayed-request.js';
 import type { Hmac } from '../mcp/task-id.js';
 import type { Failure } from './failure.js';
+
+export type { InputRequest, WithdrawInput } from '../mcp/input-request.js';
 
 /*
  * The port between clients and the gateway. A protocol era implements `DownstreamClient` and `Exchange`: it opens a
@@ -171,18 +174,3 @@ export interface Exchange {
    */
   onCancel(listener: (notification?: NotificationEnvelope) => void): void;
 }
-
-/** A server request that a client has to answer: sampling, elicitation, roots, a task of the client's. */
-export interface InputRequest {
-  readonly request: RelayedRequest;
-  /** What to replace in the request before the client gets it. */
-  readonly edits: readonly Edit[];
-  /** The client's response. Calling `keepProgress` relays progress after it, until the function it returns is called. */
-  answer(response: ResponseEnvelope, keepProgress: () => () => void): void;
-  /** The client cannot or will not answer. */
-  fail(error: RpcError): void;
-  progress(notification: NotificationEnvelope): void;
-}
-
-/** Withdraws an input request. `notification` is the server's own cancellation, absent when the server is gone. */
-export type WithdrawInput = (notification?: NotificationEnvelope, edits?: readonly Edit[]) => void;

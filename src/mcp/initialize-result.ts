@@ -10,6 +10,8 @@ export interface InitializeResult {
   readonly capabilities: Readonly<Record<string, unknown>>;
   readonly instructions: string | undefined;
   readonly serverInfo: ServerDescription;
+  /** The version that the server gives itself. */
+  readonly version: string | undefined;
 }
 
 /** What a server says about itself for people to read. The revisions before 2025-11-25 have no `description`. */
@@ -31,16 +33,22 @@ export function readInitializeResult({ bytes, result, error }: ResponseEnvelope)
     const { code, message } = JSON.parse(readText(bytes, error ?? { start: 0, end: 0 })) as Record<string, unknown>;
     return `initialize: the server answered error ${inWords(code)}: ${inWords(message)}`;
   }
-  const value: unknown = JSON.parse(readText(bytes, result));
+  return toInitializeResult(bytes.slice(result.start, result.end));
+}
+
+/** Reads the result of `initialize`. Returns what is wrong with it if it is not valid. */
+export function toInitializeResult(raw: Uint8Array): InitializeResult | string {
+  const value: unknown = JSON.parse(readText(raw, { start: 0, end: raw.length }));
   if (!isRecord(value)) return 'initialize: the result is not an object';
   const { protocolVersion, capabilities, instructions, serverInfo } = value;
   if (typeof protocolVersion !== 'string') return 'initialize: the result names no protocol version';
   return {
-    raw: bytes.slice(result.start, result.end),
+    raw,
     protocolVersion,
     capabilities: isRecord(capabilities) ? capabilities : {},
     instructions: textOf(instructions),
     serverInfo: describe(isRecord(serverInfo) ? serverInfo : {}),
+    version: isRecord(serverInfo) ? textOf(serverInfo.version) : undefined,
   };
 }
 

@@ -53,7 +53,7 @@ export type ChildPhase =
   /** Failed too often, or could not be installed. Retried seldom, on demand, or by an operator. */
   | { readonly kind: 'parked'; readonly parkedAt: number; readonly retryAt: number; readonly awaiting: Awaiting };
 
-/** What follows when the group has ended. `wake` launches the child for a demand and does not count as a restart. */
+/** What follows when the group has ended. `wake` launches the child at once and does not count as a restart. */
 export type AfterStop = 'stopped' | 'idle' | 'launch' | 'wake';
 
 /** What must happen before a failed child is launched again: its delay, the end of its old group, or both. */
@@ -71,6 +71,7 @@ export type ChildEvent =
         | 'startBegan'
         | 'startAnswered'
         | 'becameReady'
+        | 'misbegun'
         | 'suspected'
         | 'cleared'
         | 'startTimedOut'

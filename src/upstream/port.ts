@@ -4,16 +4,18 @@ import type { RpcError } from '../jsonrpc/rpc-error.js';
 import type { ClientProfile } from '../mcp/client-profile.js';
 import type { NotificationEnvelope, RequestEnvelope, ResponseEnvelope } from '../mcp/envelope.js';
 import type { ServerDescription } from '../mcp/initialize-result.js';
+import type { InputRequest, WithdrawInput } from '../mcp/input-request.js';
 import type { RelayedRequest } from '../mcp/relayed-request.js';
 import type { ChildSpec } from '../supervision/child-spec.js';
 import type { ChildExit, Launched } from '../supervision/launcher.js';
 import type { ResourceLimits } from '../supervision/resource-limits.js';
+import type { ServerEra } from './server-era.js';
 
 /*
  * The port to the servers behind the gateway.
  *
- * A transport implements `Dialer` and `Channel`. A `Dialect`, one for each protocol era, performs the handshake over the
- * channel and makes the `UpstreamConnection`. The gateway implements `UpstreamListener`. The life of one connection:
+ * A transport implements `Dialer` and `Channel`. A `Dialect` (`dialect.ts`), one for each protocol era, performs the
+ * handshake over the channel and makes the `UpstreamConnection`. The gateway implements `UpstreamListener`. The life of one connection:
  *
  * 1. The supervisor asks for a launch, and the gateway calls `Dialer.dial`. The call returns at once.
  * 2. The transport waits for the profile of the client, reports `handshakeStarted`, and performs the handshake.
@@ -40,6 +42,8 @@ export interface DialTarget {
   readonly generation: number;
   /** What the handshake tells the server about its client. The handshake starts when this resolves. */
   readonly profile: Promise<ClientProfile>;
+  /** The protocol era of the server, as far as it is known. */
+  readonly era: ServerEra;
   readonly log: ServerLog;
   /** The largest message that the server may send, in bytes. */
   readonly maxFrameBytes: number;
@@ -73,6 +77,8 @@ export type DialOutcome =
       readonly reason: string;
       /** Whether the host lacked a resource, such as file descriptors, so that the server is not at fault. */
       readonly isHostFault?: boolean;
+      /** Whether the server answered the handshake, with an error or with an unknown revision. */
+      readonly isRefused?: boolean;
     };
 
 /** One connection to a server that has completed its handshake, in whatever protocol era the server speaks. */
@@ -111,7 +117,7 @@ export interface UpstreamConnection {
     handler: RequestHandler,
   ): SentRequest | undefined;
   /** Sends a client's notification; only the edits change it. Does nothing once the connection is closed. */
-  notify(notification: Pick<NotificationEnvelope, 'bytes' | 'span'>, edits?: readonly Edit[]): void;
+  notify(notification: SentNotification, edits?: readonly Edit[]): void;
   /** Sends a request of the gateway's own. `params` must be serializable, or bytes of JSON. */
   request(method: string, params: unknown, timeouts: RequestTimeouts): Promise<Outcome>;
   /**
@@ -120,6 +126,9 @@ export interface UpstreamConnection {
    */
   close(reason: CloseReason, because?: EndedBecause): void;
 }
+
+/** What a connection needs of a notification that it sends. */
+export type SentNotification = Pick<NotificationEnvelope, 'bytes' | 'span' | 'method'>;
 
 /** `exited`: the server ended the connection, or broke it. `stopped`: the gateway ended it. */
 export type CloseReason = 'exited' | 'stopped';
@@ -166,7 +175,7 @@ export function newDropCounters(): DropCounters {
   };
 }
 
-/** Time limits of a request, in milliseconds. */
+/** Time limits of a request, in milliseconds. With `idleMs` and `maxMs` infinite, it stands open and no one waits for it. */
 export interface RequestTimeouts {
   /** From the start to the first sign of the request, if that is not `idleMs`. */
   readonly firstMs?: number;
@@ -186,6 +195,17 @@ export interface RequestHandler {
   readonly lease?: SplicedMessage['lease'];
   /** The progress that an earlier connection reported; only values beyond it move forward. */
   readonly progressed?: number | undefined;
+  /**
+   * Whether the sender takes a result that requires input from it. Otherwise the connection asks with `requireInput` and
+   * sends the request again with the input.
+   */
+  readonly takesInputRequests?: boolean;
+  /** Asks the sender for something that the server needs for the request. Absent if the sender cannot be asked. */
+  requireInput?(input: InputRequest): WithdrawInput;
+  /** Sends the sender another message that the request caused. Not after `settle`. */
+  send?(message: SplicedMessage): void;
+  /** Whether an error without an id answers this request: a server may not name the id of what it does not understand. */
+  readonly takesErrorWithoutId?: boolean;
 }
 
 /** How a request ended. */
@@ -262,30 +282,4 @@ export interface ServerRequest {
   fail(error: RpcError): void;
   /** Forwards a client's progress under the token that the server chose. */
   progress(notification: NotificationEnvelope, edits: readonly Edit[]): void;
-}
-
-/** JSON-RPC with one server before and below any protocol era: what a transport offers to a dialect. */
-export interface Channel
-  extends Pick<
-    UpstreamConnection,
-    'send' | 'notify' | 'request' | 'close' | 'counters' | 'inFlight' | 'pausedMs' | 'isClosed'
-  > {
-  /** Sends a notification of the gateway's own. Does nothing once the channel is closed. */
-  sendNotification(method: string, params?: unknown): void;
-}
-
-interface OpenOptions {
-  readonly generation: number;
-  readonly profile: ClientProfile;
-  /** How long the server may take to answer, in milliseconds. */
-  readonly timeoutMs: number;
-}
-
-/**
- * What a protocol era adds to a channel: how a connection is opened.
- *
- * The composition gives a dialect to each transport, so a transport knows no era by name.
- */
-export interface Dialect {
-  open(channel: Channel, options: OpenOptions): Promise<DialOutcome>;
 }

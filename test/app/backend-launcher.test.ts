@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { BackendLauncher, type LaunchTarget } from '../../src/app/backend-launcher.js';
 import type { LaunchEvents } from '../../src/supervision/launcher.js';
 import type { Dialed, UpstreamConnection, UpstreamListener } from '../../src/upstream/port.js';
+import { ServerEra } from '../../src/upstream/server-era.js';
 import { sampleSpec } from '../supervision/sample-spec.js';
 import { FakeClock } from '../support/fake-clock.js';
 import { InMemoryUpstream } from '../support/in-memory-upstream.js';
@@ -34,6 +35,7 @@ function launching({
     cleared: () => told.push('cleared'),
     unfit: (reason) => told.push(`unfit: ${reason}`),
     exited: ({ code }) => told.push(`exited: ${code}`),
+    misbegun: () => told.push('misbegun'),
   };
   const target: LaunchTarget = {
     backend: {
@@ -51,6 +53,7 @@ function launching({
       stderr: { freeSpace: new Uint8Array(1), filled: () => {} },
       end: () => {},
     },
+    era: new ServerEra('auto'),
     maxFrameBytes: 1_000,
     maxUnwrittenBytes: 1_000,
   };

@@ -13,6 +13,7 @@ describe('a server of the file', () => {
         sharing: 'profile',
         start: 'eager',
         idleStopMs: 0,
+        era: 'auto',
         approval: 'off',
         methods: [],
         trusted: false,

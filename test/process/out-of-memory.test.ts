@@ -6,6 +6,7 @@ import type { ControlGroup } from '../../src/process/control-group.js';
 import type { ChildSpec } from '../../src/supervision/child-spec.js';
 import { legacyDialect } from '../../src/upstream/legacy/legacy-dialect.js';
 import type { UpstreamListener } from '../../src/upstream/port.js';
+import { ServerEra } from '../../src/upstream/server-era.js';
 import { StdioDialer } from '../../src/upstream/stdio/stdio-dialer.js';
 import { SILENT_LISTENER } from '../support/in-memory-upstream.js';
 import { until } from '../support/processes.js';
@@ -57,6 +58,7 @@ async function connect(listener: Partial<UpstreamListener>) {
   const dialed = dialer.dial(
     {
       ...{ spec, generation: 1, log, maxFrameBytes: 1024 ** 2, maxUnwrittenBytes: 1024 ** 2 },
+      era: new ServerEra('legacy'),
       profile: Promise.resolve({ clientInfo: { name: 'test', version: '1' }, capabilities: {} }),
     },
     { ...SILENT_LISTENER, ...listener },

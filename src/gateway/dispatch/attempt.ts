@@ -1,5 +1,5 @@
 import type { Failure, FailureReason } from '../../downstream/failure.js';
-import type { Exchange } from '../../downstream/port.js';
+import type { Exchange, InputRequest, WithdrawInput } from '../../downstream/port.js';
 import { type OnInternalError, reportInternalError, withErrorBoundaryAsync } from '../../errors/error-boundary.js';
 import { internalError } from '../../errors/internal-error.js';
 import { concatEdits, type SplicedMessage } from '../../json/splice.js';
@@ -96,6 +96,18 @@ class Attempt implements RequestHandler, InFlightCall {
 
   get exchange(): Exchange {
     return this.#call.exchange;
+  }
+
+  get takesInputRequests(): boolean {
+    return this.#call.exchange.takesInputRequests;
+  }
+
+  requireInput(input: InputRequest): WithdrawInput {
+    return this.#call.exchange.requireInput(input);
+  }
+
+  send(message: SplicedMessage): void {
+    this.#call.exchange.send(message);
   }
 
   #begin(): void {

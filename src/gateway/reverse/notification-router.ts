@@ -121,12 +121,12 @@ export class NotificationRouter {
 
 /** Sends the notification to the next process, if the client is still there. */
 function hold(client: DownstreamClient, { clients, dispatcher }: Backend, notification: NotificationEnvelope): void {
-  const { start, end } = notification.span;
+  const { method, span: place } = notification;
   // The memory of the notification has another use by then.
-  const bytes = notification.bytes.slice(start, end);
+  const bytes = notification.bytes.slice(place.start, place.end);
   const span = { start: 0, end: bytes.length };
   const send = (connection: UpstreamConnection) => {
-    if (clients.has(client)) connection.notify({ bytes, span });
+    if (clients.has(client)) connection.notify({ bytes, span, method });
   };
   dispatcher.hold({ byteLength: bytes.length, send });
 }

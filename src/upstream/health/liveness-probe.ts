@@ -4,7 +4,7 @@ import type { Clock } from '../../timing/clock.js';
 import type { UpstreamConnection } from '../port.js';
 
 /** The connection that is probed. */
-export interface ProbedConnection extends Pick<UpstreamConnection, 'request' | 'inFlight' | 'isClosed'> {
+export interface ProbedConnection extends Pick<UpstreamConnection, 'inFlight' | 'isClosed'> {
   /** Whether several requests in a row timed out, and there was no sign of life since. */
   readonly isSilent: boolean;
 }
@@ -12,6 +12,8 @@ export interface ProbedConnection extends Pick<UpstreamConnection, 'request' | '
 export interface LivenessProbeOptions {
   readonly clock: Clock;
   readonly connection: ProbedConnection;
+  /** Sends a request in the form that the era of the connection requires. */
+  readonly request: UpstreamConnection['request'];
   /** The probe starts. */
   readonly suspected: () => void;
   /** The server answers. */
@@ -60,9 +62,9 @@ export class LivenessProbe {
   }
 
   async #probe(): Promise<void> {
-    const { connection, unresponsive } = this.#options;
+    const { request, unresponsive } = this.#options;
     for (const method of PROBES) {
-      await connection.request(method, undefined, { idleMs: PROBE_MS, maxMs: PROBE_MS });
+      await request(method, undefined, { idleMs: PROBE_MS, maxMs: PROBE_MS });
       if (this.#isOver()) return;
     }
     this.#isRunning = false;

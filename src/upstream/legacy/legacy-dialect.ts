@@ -1,14 +1,21 @@
 import { toBytes } from '../../json/json-text.js';
+import type { Edit } from '../../json/splice.js';
 import { join } from '../../jsonrpc/message.js';
 import type { ClientProfile } from '../../mcp/client-profile.js';
+import { withoutEraMembers } from '../../mcp/era-members.js';
 import { declares, type InitializeResult, readInitializeResult } from '../../mcp/initialize-result.js';
 import { METHODS } from '../../mcp/methods.js';
+import type { RelayedRequest } from '../../mcp/relayed-request.js';
 import { isLegacyRevision, LATEST_LEGACY_REVISION } from '../../mcp/revisions.js';
-import type { Channel, Dialect, UpstreamConnection } from '../port.js';
+import type { Channel, Dialect, OpenOptions } from '../dialect.js';
+import type { DialOutcome, RequestHandler, RequestTimeouts, SentRequest, UpstreamConnection } from '../port.js';
 
 /** The protocol revisions up to 2025-11-25, which start with a handshake: `initialize`, then `notifications/initialized`. */
-export const legacyDialect: Dialect = {
-  async open(channel, { generation, profile, timeoutMs }) {
+export const legacyDialect = {
+  async open(
+    channel: Channel,
+    { generation, profile, timeoutMs }: Pick<OpenOptions, 'generation' | 'profile' | 'timeoutMs'>,
+  ): Promise<DialOutcome & { readonly version?: string | undefined }> {
     const requestedRevision = profile.protocolVersion ?? LATEST_LEGACY_REVISION;
     const timeouts = { idleMs: timeoutMs, maxMs: timeoutMs };
     const outcome = await channel.request(
@@ -18,19 +25,21 @@ export const legacyDialect: Dialect = {
     );
     if (outcome.kind === 'failed') return { kind: 'failed', reason: `initialize: ${outcome.reason}` };
     const result = readInitializeResult(outcome.response);
-    if (typeof result === 'string') return { kind: 'failed', reason: result };
+    if (typeof result === 'string') return { kind: 'failed', reason: result, isRefused: true };
     if (!isLegacyRevision(result.protocolVersion)) {
       const version = JSON.stringify(result.protocolVersion) ?? 'none';
       return {
         kind: 'failed',
+        isRefused: true,
         reason: `initialize: the server chose protocol version ${version}, which is unknown here`,
       };
     }
     // Sent before anything else: some servers exit if another message comes first.
     channel.sendNotification(METHODS.initialized);
-    return { kind: 'open', connection: new LegacyConnection(channel, generation, result, requestedRevision) };
+    const connection = new LegacyConnection(channel, generation, result, requestedRevision);
+    return { kind: 'open', connection, version: result.version };
   },
-};
+} satisfies Dialect;
 
 function toParams({ protocolVersion, clientInfo, capabilities, raw }: ClientProfile): unknown {
   if (raw === undefined) return { protocolVersion, capabilities, clientInfo };
@@ -46,7 +55,6 @@ class LegacyConnection implements UpstreamConnection {
   readonly serverInfo: UpstreamConnection['serverInfo'];
   readonly initializeResult: Uint8Array;
   readonly capabilities: Readonly<Record<string, unknown>>;
-  readonly send: UpstreamConnection['send'];
   readonly notify: UpstreamConnection['notify'];
   readonly request: UpstreamConnection['request'];
   readonly close: UpstreamConnection['close'];
@@ -66,7 +74,6 @@ class LegacyConnection implements UpstreamConnection {
     this.serverInfo = serverInfo;
     this.initializeResult = raw;
     this.capabilities = capabilities;
-    this.send = channel.send.bind(channel);
     this.notify = channel.notify.bind(channel);
     this.request = channel.request.bind(channel);
     this.close = channel.close.bind(channel);
@@ -86,6 +93,16 @@ class LegacyConnection implements UpstreamConnection {
 
   get isClosed(): boolean {
     return this.#channel.isClosed;
+  }
+
+  /** A client without a handshake says in each request what these servers learn from `initialize`. */
+  send(
+    request: RelayedRequest,
+    edits: readonly Edit[],
+    ...rest: [timeouts: RequestTimeouts, handler: RequestHandler]
+  ): SentRequest | undefined {
+    if (request.tokens.eraVersion === undefined) return this.#channel.send(request, edits, ...rest);
+    return this.#channel.send(request, [...edits, ...withoutEraMembers(request)], ...rest);
   }
 
   offers(capability: string): boolean {

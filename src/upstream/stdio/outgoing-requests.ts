@@ -38,15 +38,17 @@ export class OutgoingRequests {
   /** Requests that were answered with a task, whose progress is still reported. */
   readonly #answered = new AnsweredRequests<PendingRequest>();
   readonly #deadlines: Deadlines<PendingRequest>;
+  /** Requests without a deadline, which nobody waits for. */
+  #standing = 0;
 
   constructor(options: OutgoingRequestsOptions) {
     this.#options = options;
     this.#deadlines = new Deadlines(options.clock, (request) => this.#timeOut(request));
   }
 
-  /** Requests that wait for an answer. */
+  /** Requests that wait for an answer, without those that stand open. */
   get size(): number {
-    return this.#pending.size;
+    return this.#pending.size - this.#standing;
   }
 
   /**
@@ -57,7 +59,8 @@ export class OutgoingRequests {
     const now = this.#options.clock.now();
     const request = new PendingRequest({ owner: this, timeouts, handler, isCancellable, position, now });
     request.id = this.#pending.add(request);
-    this.#deadlines.watch(request);
+    if (request.dueAt === Number.POSITIVE_INFINITY) this.#standing += 1;
+    else this.#deadlines.watch(request);
     return request;
   }
 
@@ -66,7 +69,7 @@ export class OutgoingRequests {
    * the request was sent and not answered before, also if it was abandoned meanwhile.
    */
   answered(response: ResponseEnvelope, at: number): boolean {
-    const id = readId(response.bytes, response.id);
+    const id = readId(response.bytes, response.id) ?? this.#unnamedBy(response);
     const { counters, onSignOfLife } = this.#options;
     if (this.#end(id, { kind: 'answered', response, at })) {
       onSignOfLife();
@@ -127,6 +130,13 @@ export class OutgoingRequests {
       this.#settle(request, { kind: 'failed', reason, sent: request.position < takenBytes, because });
   }
 
+  /** The request that an error without an id answers. */
+  #unnamedBy({ bytes, id, error }: ResponseEnvelope): number | undefined {
+    if (error === undefined || readText(bytes, id) !== 'null') return undefined;
+    for (const request of this.#pending.values()) if (request.handler.takesErrorWithoutId === true) return request.id;
+    return undefined;
+  }
+
   /** Returns whether there was such a request. */
   #end(id: number | undefined, outcome: Outcome): boolean {
     const request = id === undefined ? undefined : this.#pending.settle(id);
@@ -156,7 +166,8 @@ export class OutgoingRequests {
   }
 
   /** An error in one handler must not stop the processing of the other messages in the same chunk. */
-  #settle({ handler }: PendingRequest, outcome: Outcome): void {
+  #settle({ handler, dueAt }: PendingRequest, outcome: Outcome): void {
+    if (dueAt === Number.POSITIVE_INFINITY) this.#standing -= 1;
     // Inline: a closure for each answer costs more than the check.
     try {
       handler.settle(outcome);

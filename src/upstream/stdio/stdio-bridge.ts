@@ -16,15 +16,16 @@ import {
 import { METHODS } from '../../mcp/methods.js';
 import type { RelayedRequest } from '../../mcp/relayed-request.js';
 import type { Clock } from '../../timing/clock.js';
+import type { Channel, ChannelReceiver } from '../dialect.js';
 import { HealthMonitor } from '../health/health-monitor.js';
 import {
-  type Channel,
   type CloseReason,
   type EndedBecause,
   newDropCounters,
   type Outcome,
   type RequestHandler,
   type RequestTimeouts,
+  type SentNotification,
   type SentRequest,
 } from '../port.js';
 import type { BridgeEvents, BridgeOptions, MessageTap } from './bridge-options.js';
@@ -59,6 +60,7 @@ export class StdioBridge implements Channel, ByteReader, LineSink {
   /** Bytes in these that are no message, from a server that logs to stdout. */
   #strayBytes = 0;
   #closed: CloseReason | undefined;
+  #receiver: Pick<BridgeEvents, 'request' | 'notification'> & Partial<ChannelReceiver>;
 
   constructor(options: BridgeOptions) {
     const { clock, scan, output, events, maxUnwrittenBytes, isPaused = () => false } = options;
@@ -68,6 +70,7 @@ export class StdioBridge implements Channel, ByteReader, LineSink {
     this.#meter = new FloodMeter(clock, options.work);
     this.#clock = clock;
     this.#events = events;
+    this.#receiver = events;
     this.#maxUnwrittenBytes = maxUnwrittenBytes;
     this.#health = new HealthMonitor(clock, events);
     this.#incoming = new IncomingRequests({
@@ -91,7 +94,7 @@ export class StdioBridge implements Channel, ByteReader, LineSink {
       outgoing: this.#outgoing,
       health: this.#health,
       meter: this.#meter,
-      log: (head, reason) => this.#withErrorBoundary(() => events.junk(head, reason)),
+      log: (head, reason) => withErrorBoundary(() => events.junk(head, reason), events.fault),
       isPaused,
     });
     this.#decoder = new LineDecoder({
@@ -121,10 +124,6 @@ export class StdioBridge implements Channel, ByteReader, LineSink {
 
   get pausedMs(): number {
     return this.#meter.pausedMs;
-  }
-
-  get unwrittenBytes(): number {
-    return this.#output.unwrittenBytes;
   }
 
   get freeSpace(): Uint8Array {
@@ -171,6 +170,10 @@ export class StdioBridge implements Channel, ByteReader, LineSink {
     return pending;
   }
 
+  receive(receiver: ChannelReceiver): void {
+    this.#receiver = receiver;
+  }
+
   /** Sends a request of the gateway's own. It is cancelled when it times out, except for `initialize`. */
   request(method: string, params: unknown, timeouts: RequestTimeouts): Promise<Outcome> {
     return new Promise((settle) => {
@@ -179,7 +182,7 @@ export class StdioBridge implements Channel, ByteReader, LineSink {
     });
   }
 
-  notify({ bytes, span }: Pick<NotificationEnvelope, 'bytes' | 'span'>, edits: readonly Edit[] = []): void {
+  notify({ bytes, span }: SentNotification, edits: readonly Edit[] = []): void {
     if (this.#closed === undefined) this.#write({ bytes, span, edits });
   }
 
@@ -194,6 +197,7 @@ export class StdioBridge implements Channel, ByteReader, LineSink {
     this.#health.end();
     this.#decoder.end();
     this.#outgoing.close(reason, this.#output.close(), because);
+    this.#receiver.closed?.(reason, because);
   }
 
   /** Takes one line of the server's stdout. */
@@ -236,7 +240,7 @@ export class StdioBridge implements Channel, ByteReader, LineSink {
         return false;
       case 'request':
         this.#meter.relayed(message.span.end - message.span.start);
-        this.#events.request(this.#incoming.add(message));
+        this.#receiver.request(this.#incoming.add(message));
         return false;
       case 'rejected':
         return this.#reject(message);
@@ -254,7 +258,7 @@ export class StdioBridge implements Channel, ByteReader, LineSink {
       this.#incoming.cancelled(notification.bytes, requestId);
     }
     this.#meter.relayed(notification.span.end - notification.span.start);
-    this.#events.notification(notification);
+    this.#receiver.notification(notification);
   }
 
   #cancelled({ id }: PendingRequest, notice?: NotificationEnvelope, edits: readonly Edit[] = []): void {
@@ -276,13 +280,14 @@ export class StdioBridge implements Channel, ByteReader, LineSink {
   #reject(rejection: Rejection): boolean {
     const { reason, bytes, elements = [] } = rejection;
     if (reason === 'blank') return false;
-    // Each message of a batch is taken as if it had come alone. An array without objects is ordinary output.
+    // Each message of a batch is taken as if it had come alone, whatever becomes of the others. An array without objects is
+    // ordinary output.
     if (elements.some((element) => isObject(bytes, element))) {
       let isUseful = false;
       for (const message of messagesOf(rejection, this.#scan))
-        this.#withErrorBoundary(() => {
+        withErrorBoundary(() => {
           isUseful = this.#take(message) || isUseful;
-        });
+        }, this.#events.fault);
       return isUseful;
     }
     this.counters.junk += 1;
@@ -291,10 +296,5 @@ export class StdioBridge implements Channel, ByteReader, LineSink {
     if (rejection.isMeant) this.#health.brokenFrame();
     else this.#strayBytes += bytes.length;
     return false;
-  }
-
-  /** An error in one handler must not stop the processing of the other messages in the same chunk. */
-  #withErrorBoundary(work: () => void): void {
-    withErrorBoundary(work, this.#events.fault);
   }
 }

@@ -14,8 +14,17 @@ import type { SpawnHelper } from '../../process/spawn-helper.js';
 import type { ChildExit } from '../../supervision/launcher.js';
 import { NO_LIMITS } from '../../supervision/resource-limits.js';
 import { timedReader, type WorkTime } from '../../timing/work-time.js';
+import type { Dialect } from '../dialect.js';
 import { LivenessProbe } from '../health/liveness-probe.js';
-import type { Dialect, Dialed, Dialer, DialOutcome, DialTarget, EndedBecause, UpstreamListener } from '../port.js';
+import type {
+  Dialed,
+  Dialer,
+  DialOutcome,
+  DialTarget,
+  EndedBecause,
+  UpstreamConnection,
+  UpstreamListener,
+} from '../port.js';
 import type { BridgeEvents, BridgeOptions } from './bridge-options.js';
 import { ClosedPipes } from './closed-pipes.js';
 import { MeteredReader, PacedReader } from './flood-meter.js';
@@ -139,9 +148,11 @@ export class StdioDialer implements Dialer {
       violated: giveUp,
       pipeClosed: (pipe) => closedPipes.closed(pipe),
     });
+    let opened: UpstreamConnection | undefined;
     const livenessProbe = new LivenessProbe({
       clock,
       connection: bridge,
+      request: (...request) => (opened ?? bridge).request(...request),
       suspected: () => listener.suspected(),
       cleared: () => listener.cleared(),
       unresponsive: () => giveUp(UNRESPONSIVE),
@@ -150,7 +161,13 @@ export class StdioDialer implements Dialer {
     return {
       pid: child.pid,
       isComputing: child.pid === undefined ? undefined : createComputingProbe(child.pid),
-      connection: child.pid === undefined ? spawnFailure : this.#open(bridge, target, listener),
+      connection:
+        child.pid === undefined
+          ? spawnFailure
+          : this.#open(bridge, target, listener).then((outcome) => {
+              opened = outcome.kind === 'open' ? outcome.connection : undefined;
+              return outcome;
+            }),
       end: async (ladder) => {
         closedPipes.end();
         unwatch();
@@ -228,10 +245,11 @@ export class StdioDialer implements Dialer {
   }
 
   async #open(bridge: StdioBridge, target: DialTarget, listener: UpstreamListener): Promise<DialOutcome> {
-    const { generation, spec, profile: known } = target;
+    const { generation, spec, profile: known, era } = target;
     const profile = await known;
     if (!bridge.isClosed) listener.handshakeStarted();
-    return await this.#options.dialect.open(bridge, { generation, profile, timeoutMs: spec.timeouts.startMs });
+    const timeoutMs = spec.timeouts.startMs;
+    return await this.#options.dialect.open(bridge, { generation, profile, timeoutMs, era, listener });
   }
 
   /** Answers may still be in the pipe. A grandchild that holds the pipe open must not delay the callers, though. */

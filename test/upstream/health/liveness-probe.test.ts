@@ -25,6 +25,7 @@ async function suspecting() {
   const livenessProbe = new LivenessProbe({
     clock,
     connection: child.bridge,
+    request: (...request) => child.bridge.request(...request),
     suspected: () => told.push('suspected'),
     cleared: () => told.push('cleared'),
     unresponsive: () => told.push('unresponsive'),

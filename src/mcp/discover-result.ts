@@ -1,0 +1,64 @@
+import { isRecord } from '../json/is-record.js';
+import { isObject, readText, toBytes, valuesAt } from '../json/json-text.js';
+import { parseJson } from '../json/parse-json.js';
+import { REMOVED, rewriteObject } from '../json/rewrite-object.js';
+import { join } from '../jsonrpc/message.js';
+import type { ResponseEnvelope } from './envelope.js';
+import { type InitializeResult, toInitializeResult } from './initialize-result.js';
+import { isModernRevision, type ModernRevision } from './revisions.js';
+
+/** The code of the error for a request in a revision that the server does not support. */
+export const UNSUPPORTED_REVISION = -32022;
+
+/** A server's answer to `server/discover`. */
+export interface DiscoverResult {
+  /** The first of its revisions that is known here; `undefined` if none is. */
+  readonly revision: ModernRevision | undefined;
+  /** The result as one of `initialize` in that revision, for what reads those. */
+  readonly asInitialize: InitializeResult;
+}
+
+/** Reads the answer to `server/discover`; `undefined` if it is an error or another result. */
+export function readDiscoverResult({ bytes, result, tokens }: ResponseEnvelope): DiscoverResult | undefined {
+  if (result === undefined || !isObject(bytes, result)) return undefined;
+  const [versions] = valuesAt(bytes, result, ['supportedVersions']);
+  const [capabilities] = valuesAt(bytes, result, ['capabilities']);
+  if (versions === undefined || capabilities === undefined || !isObject(bytes, capabilities)) return undefined;
+  const supported: unknown = parseJson(readText(bytes, versions));
+  if (!Array.isArray(supported)) return undefined;
+  const revision = knownIn(supported);
+  const { resultServerInfo: info } = tokens;
+  const [instructions] = valuesAt(bytes, result, ['instructions']);
+  // The tasks of these revisions are an extension. A capability of this name would announce the ones of 2025-11-25.
+  const change = (name: string) => (name === 'tasks' ? REMOVED : undefined);
+  const asInitialize = toInitializeResult(
+    join([
+      toBytes(`{"protocolVersion":${JSON.stringify(revision ?? null)},"capabilities":`),
+      rewriteObject(bytes, capabilities, { change }),
+      toBytes(',"serverInfo":'),
+      info !== undefined && isObject(bytes, info) ? bytes.subarray(info.start, info.end) : UNNAMED,
+      ...(instructions === undefined
+        ? []
+        : [toBytes(',"instructions":'), bytes.subarray(instructions.start, instructions.end)]),
+      toBytes('}'),
+    ]),
+  );
+  return typeof asInitialize === 'string' ? undefined : { revision, asInitialize };
+}
+
+/** The modern revision that an error offers instead of the requested one; `undefined` if the error is another one. */
+export function offeredRevision({ bytes, error }: ResponseEnvelope): ModernRevision | undefined {
+  const value = error === undefined ? undefined : parseJson(readText(bytes, error));
+  if (!isRecord(value) || value.code !== UNSUPPORTED_REVISION || !isRecord(value.data)) return undefined;
+  const { supported } = value.data;
+  return Array.isArray(supported) ? knownIn(supported) : undefined;
+}
+
+function knownIn(versions: readonly unknown[]): ModernRevision | undefined {
+  return versions.find(
+    (version): version is ModernRevision => typeof version === 'string' && isModernRevision(version),
+  );
+}
+
+/** The server may keep its name to itself, but an initialize result must have one. */
+const UNNAMED = toBytes('{"name":"unnamed","version":"unknown"}');

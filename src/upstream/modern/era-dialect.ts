@@ -1,0 +1,159 @@
+import { type DiscoverResult, offeredRevision, readDiscoverResult } from '../../mcp/discover-result.js';
+import type { ResponseEnvelope } from '../../mcp/envelope.js';
+import { METHODS } from '../../mcp/methods.js';
+import { MODERN_REVISIONS, type ModernRevision } from '../../mcp/revisions.js';
+import type { Channel, Dialect, OpenOptions } from '../dialect.js';
+import type { DialOutcome, Outcome, SentRequest } from '../port.js';
+import { Leg } from './leg.js';
+import type { ModernOptions } from './modern-connection.js';
+import { ownRequest } from './own-messages.js';
+import { RequestMeta } from './request-meta.js';
+
+export interface EraDialectOptions extends ModernOptions {
+  /** The dialect with a handshake. Tells the version that the server gave itself. */
+  readonly legacy: { open(...args: Parameters<Dialect['open']>): Promise<LegacyOutcome> };
+}
+
+type LegacyOutcome = DialOutcome & { readonly version?: string | undefined };
+
+/** How long the answer to the probe is waited for, before `initialize` is sent as well. */
+const SILENCE_MS = 3_000;
+
+/** What `server/discover` brought. */
+type Discovery =
+  | { readonly kind: 'modern'; readonly revision: ModernRevision; readonly result: DiscoverResult }
+  /** An answer that is no answer of a modern server, or of one without a revision in common. */
+  | { readonly kind: 'other'; readonly reason: string }
+  | { readonly kind: 'failed'; readonly reason: string };
+
+/**
+ * Finds out which era a server speaks, and opens the connection in that era.
+ *
+ * The server is asked with `server/discover`. Any answer but that of a modern server means a legacy one, which gets
+ * `initialize` on the same pipe. A server that is silent may be slow to start, so it gets `initialize` behind the probe,
+ * and what it answers decides. See page basic/versioning of revision 2026-07-28 of the MCP specification.
+ */
+export class EraDialect implements Dialect {
+  readonly #options: EraDialectOptions;
+
+  constructor(options: EraDialectOptions) {
+    this.#options = options;
+  }
+
+  async open(channel: Channel, options: OpenOptions): Promise<DialOutcome> {
+    const { era } = options;
+    const known = era.begin();
+    if (known === 'modern') {
+      const discovery = await this.#discover(channel, options).outcome;
+      if (discovery.kind === 'modern') return await this.#openModern(channel, options, discovery);
+      // Nothing else is tried on this pipe, so that the mistake is seen. The next start asks.
+      if (discovery.kind === 'other') era.forget();
+      return { kind: 'failed', reason: discovery.reason, isRefused: true };
+    }
+    if (known === undefined) return await this.#probe(channel, options);
+    const outcome = await this.#options.legacy.open(channel, options);
+    if (outcome.kind === 'failed' && outcome.isRefused === true && !era.isFixed && !channel.isClosed) {
+      // The server has changed since, or its first start failed before it could answer the probe.
+      const discovery = await this.#discover(channel, options).outcome;
+      if (discovery.kind === 'modern') return await this.#openModern(channel, options, discovery);
+    }
+    return this.#openedLegacy(options, outcome);
+  }
+
+  async #probe(channel: Channel, options: OpenOptions): Promise<DialOutcome> {
+    const { legacy } = this.#options;
+    options.era.probing();
+    const { outcome, withdraw } = this.#discover(channel, options);
+    let latest: Discovery | undefined;
+    void outcome.then((discovery) => {
+      latest = discovery;
+    });
+    const discovered = () => latest;
+    await this.#orSilence(outcome);
+    if (discovered() === undefined) {
+      const behind = await legacy.open(channel, options);
+      if (behind.kind === 'failed' && behind.isRefused === true) await outcome;
+      const late = discovered();
+      if (behind.kind === 'open' || late?.kind !== 'modern') {
+        withdraw();
+        // This process has agreed on the other era. The next one begins with what it said about itself too late.
+        return this.#openedLegacy(options, behind, late?.kind === 'modern' ? late : undefined);
+      }
+    }
+    const known = await outcome;
+    if (known.kind === 'modern') return await this.#openModern(channel, options, known);
+    if (known.kind === 'failed') return { kind: 'failed', reason: known.reason };
+    return this.#openedLegacy(options, await legacy.open(channel, options));
+  }
+
+  #openedLegacy(
+    { era }: OpenOptions,
+    outcome: LegacyOutcome,
+    late?: Extract<Discovery, { kind: 'modern' }>,
+  ): DialOutcome {
+    if (outcome.kind !== 'open') return outcome;
+    if (late === undefined) era.opened({ era: 'legacy', version: outcome.version });
+    else era.opened({ era: 'modern', version: late.result.asInitialize.version });
+    return outcome;
+  }
+
+  async #openModern(
+    channel: Channel,
+    options: OpenOptions,
+    { revision, result }: Extract<Discovery, { kind: 'modern' }>,
+  ): Promise<DialOutcome> {
+    const { asInitialize } = result;
+    // Few servers need this code, so it is loaded late.
+    const { ModernConnection } = await import('./modern-connection.js');
+    options.era.opened({ era: 'modern', version: asInitialize.version });
+    const connection = new ModernConnection({ ...this.#options, ...options, channel, revision, asInitialize });
+    return { kind: 'open', connection };
+  }
+
+  /** Resolves when the promise does, or after the time in which a server that runs answers. */
+  #orSilence(promise: Promise<unknown>): Promise<void> {
+    return new Promise((resolve) => {
+      const cancel = this.#options.clock.schedule(SILENCE_MS, resolve);
+      void promise.then(() => {
+        cancel();
+        resolve();
+      });
+    });
+  }
+
+  #discover(
+    channel: Channel,
+    options: OpenOptions,
+    revision: ModernRevision = MODERN_REVISIONS[0],
+    isSecond = false,
+  ): { readonly outcome: Promise<Discovery>; readonly withdraw: () => void } {
+    const { profile, timeoutMs } = options;
+    const { scan } = this.#options;
+    let sent: SentRequest | undefined;
+    const outcome = new Promise<Outcome>((settle) => {
+      const request = new Leg(ownRequest(scan, METHODS.discover), new RequestMeta(profile, revision));
+      const timeouts = { idleMs: timeoutMs, maxMs: timeoutMs };
+      sent = channel.send(request, [], timeouts, { settle, takesErrorWithoutId: true });
+    }).then((answer) => {
+      const offered = answer.kind === 'answered' ? offeredRevision(answer.response) : undefined;
+      if (offered !== undefined && !isSecond) return this.#discover(channel, options, offered, true).outcome;
+      return toDiscovery(answer);
+    });
+    return { outcome, withdraw: () => sent?.cancel() };
+  }
+}
+
+function toDiscovery(outcome: Outcome): Discovery {
+  if (outcome.kind === 'failed') {
+    const isGone = outcome.reason === 'exited' || outcome.reason === 'stopped';
+    return { kind: isGone ? 'failed' : 'other', reason: `${METHODS.discover}: ${outcome.reason}` };
+  }
+  const result = readDiscoverResult(outcome.response);
+  if (result?.revision !== undefined) return { kind: 'modern', revision: result.revision, result };
+  return { kind: 'other', reason: `${METHODS.discover}: ${whyNot(outcome.response, result)}` };
+}
+
+function whyNot({ error }: ResponseEnvelope, result: DiscoverResult | undefined): string {
+  if (error !== undefined) return 'the server answered with an error, so it speaks no revision without a handshake';
+  return result === undefined ? 'the result is not valid' : 'the server supports no revision that is known here';
+}

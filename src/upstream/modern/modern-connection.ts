@@ -1,0 +1,227 @@
+import { isString, readString, toBytes } from '../../json/json-text.js';
+import type { Edit } from '../../json/splice.js';
+import { RPC_CODES, RpcError } from '../../jsonrpc/rpc-error.js';
+import { type DiscoverResult, offeredRevision } from '../../mcp/discover-result.js';
+import type { ResponseEnvelope, ScanEnvelope } from '../../mcp/envelope.js';
+import { declares, type InitializeResult } from '../../mcp/initialize-result.js';
+import { isLogLevel } from '../../mcp/log-levels.js';
+import { METHODS } from '../../mcp/methods.js';
+import type { RelayedRequest } from '../../mcp/relayed-request.js';
+import type { ModernRevision } from '../../mcp/revisions.js';
+import type { Clock } from '../../timing/clock.js';
+import type { Channel, OpenOptions } from '../dialect.js';
+import type {
+  CloseReason,
+  EndedBecause,
+  Outcome,
+  RequestHandler,
+  RequestTimeouts,
+  SentNotification,
+  SentRequest,
+  ServerRequest,
+  UpstreamConnection,
+} from '../port.js';
+import { ModernRequest, type RequestContext } from './modern-request.js';
+import { EMPTY_RESULT, errorText, ownRequest, ownResponse } from './own-messages.js';
+import { RequestMeta } from './request-meta.js';
+import { UpstreamListen } from './upstream-listen.js';
+
+export interface ModernOptions {
+  readonly clock: Clock;
+  readonly scan: ScanEnvelope;
+  /** Makes an id that nobody can guess. */
+  readonly mintId: () => string;
+}
+
+interface ModernConnectionOptions
+  extends ModernOptions,
+    Pick<OpenOptions, 'generation' | 'profile' | 'listener' | 'era'> {
+  readonly channel: Channel;
+  readonly revision: ModernRevision;
+  readonly asInitialize: DiscoverResult['asInitialize'];
+}
+
+/**
+ * A connection to a server that knows no handshake and no session: every request says who the client is.
+ *
+ * The gateway sees a connection as of the other era. What these revisions do not have, this answers itself: `ping`,
+ * `logging/setLevel`, and subscriptions to resources.
+ */
+export class ModernConnection implements UpstreamConnection {
+  readonly generation: number;
+  readonly requestedRevision: string;
+  readonly #options: ModernConnectionOptions;
+  readonly #result: InitializeResult;
+  readonly #meta: RequestMeta;
+  readonly #listen: UpstreamListen;
+  readonly #context: RequestContext;
+  #revision: ModernRevision;
+
+  constructor(options: ModernConnectionOptions) {
+    const { channel, clock, scan, mintId, generation, profile, revision, asInitialize, listener } = options;
+    this.#options = options;
+    this.generation = generation;
+    this.requestedRevision = revision;
+    this.#revision = revision;
+    this.#result = asInitialize;
+    this.#meta = new RequestMeta(profile, revision);
+    const meta = this.#meta;
+    const offers = (capability: string) => this.offers(capability);
+    this.#listen = new UpstreamListen({ channel, clock, scan, meta, offers, listener });
+    const reselect = (response: ResponseEnvelope) => this.#reselect(response);
+    this.#context = { channel, clock, scan, meta, mintId, suspended: new Set(), reselect };
+    channel.receive({
+      request: (request) => this.#refuse(request),
+      notification: (notification) => {
+        const passed = this.#listen.take(notification);
+        if (passed !== undefined) listener.notification(passed);
+      },
+      closed: (reason, because) => {
+        this.#listen.closed();
+        for (const request of [...this.#context.suspended]) request.closed(reason, because);
+      },
+    });
+    this.#listen.open();
+  }
+
+  get revision(): string {
+    return this.#revision;
+  }
+
+  get initializeResult(): Uint8Array {
+    return this.#result.raw;
+  }
+
+  get capabilities(): UpstreamConnection['capabilities'] {
+    return this.#result.capabilities;
+  }
+
+  get instructions(): string | undefined {
+    return this.#result.instructions;
+  }
+
+  get serverInfo(): UpstreamConnection['serverInfo'] {
+    return this.#result.serverInfo;
+  }
+
+  get counters(): UpstreamConnection['counters'] {
+    return this.#options.channel.counters;
+  }
+
+  get inFlight(): number {
+    return this.#options.channel.inFlight + this.#context.suspended.size;
+  }
+
+  get pausedMs(): number {
+    return this.#options.channel.pausedMs;
+  }
+
+  get isClosed(): boolean {
+    return this.#options.channel.isClosed;
+  }
+
+  offers(capability: string): boolean {
+    return declares(this.capabilities, capability);
+  }
+
+  send(
+    request: RelayedRequest,
+    edits: readonly Edit[],
+    timeouts: RequestTimeouts,
+    handler: RequestHandler,
+  ): SentRequest | undefined {
+    if (OWN_METHODS.has(request.method) && !this.isClosed) return this.#answerItself(request, edits, handler);
+    return new ModernRequest(this.#context, { request, edits, timeouts, handler }).begin();
+  }
+
+  request(method: string, params: unknown, timeouts: RequestTimeouts): Promise<Outcome> {
+    const { channel, scan } = this.#options;
+    // There is no ping. A request that every server answers shows as well that the server lives.
+    if (method === METHODS.ping) return channel.request(METHODS.discover, this.#meta.ownParams(undefined), timeouts);
+    if (!OWN_METHODS.has(method)) return channel.request(method, this.#meta.ownParams(params), timeouts);
+    const text = params instanceof Uint8Array ? params : toBytes(JSON.stringify(params ?? {}));
+    return new Promise((settle) => {
+      this.send(ownRequest(scan, method, text), [], timeouts, { settle });
+    });
+  }
+
+  notify(notification: SentNotification, edits?: readonly Edit[]): void {
+    if (!UNKNOWN_NOTIFICATIONS.has(notification.method)) this.#options.channel.notify(notification, edits);
+  }
+
+  close(reason: CloseReason, because?: EndedBecause): void {
+    this.#options.channel.close(reason, because);
+  }
+
+  /** These revisions have no server requests: a server asks by its results. */
+  #refuse(request: ServerRequest): void {
+    request.fail(new RpcError(RPC_CODES.methodNotFound, `Protocol revision ${this.#revision} has no server requests`));
+  }
+
+  #answerItself(request: RelayedRequest, edits: readonly Edit[], handler: RequestHandler): SentRequest | undefined {
+    const { clock, scan } = this.#options;
+    const { bytes, method, tokens } = request;
+    let isSettled = false;
+    const settle = (outcome: Outcome) => {
+      if (!isSettled) handler.settle(outcome);
+      isSettled = true;
+    };
+    const done = (error?: RpcError | 'closed') => {
+      if (error === 'closed') {
+        settle({ kind: 'failed', reason: 'exited', sent: true });
+        return;
+      }
+      const response =
+        error === undefined ? ownResponse(scan, 'result', EMPTY_RESULT) : ownResponse(scan, 'error', errorText(error));
+      settle({ kind: 'answered', response, at: clock.now() });
+    };
+    const textAt = (name: 'uri' | 'level') => {
+      const span = tokens[name];
+      const edit = edits.find((each) => each.span === span);
+      const { text, part = { start: 0, end: text.length } } = edit ?? { text: bytes, part: span };
+      return span !== undefined && isString(text, part) ? readString(text, part) : undefined;
+    };
+    const uri = textAt('uri');
+    const level = textAt('level');
+    if (method === METHODS.setLevel && level !== undefined && isLogLevel(level)) this.#meta.logLevel = level;
+    if (method === METHODS.unsubscribe && uri !== undefined) this.#listen.unsubscribe(uri);
+    if (method !== METHODS.subscribe) done();
+    else if (uri === undefined) done(new RpcError(RPC_CODES.invalidParams, `${method} needs a uri`));
+    else this.#listen.subscribe(uri, done);
+    if (isSettled) return undefined;
+    return {
+      sentAt: clock.now(),
+      cancel: () => settle({ kind: 'failed', reason: 'cancelled', sent: true }),
+      keepProgress: () => () => {},
+    };
+  }
+
+  /** The server has another idea of the revision. Without one in common, the connection is of no use any more. */
+  #reselect(response: ResponseEnvelope): boolean {
+    const offered = offeredRevision(response);
+    if (offered === undefined) {
+      this.#options.era.forget();
+      this.#options.listener.unfit('it no longer supports a protocol revision that Trunkline speaks');
+      return false;
+    }
+    this.#revision = offered;
+    this.#meta.revision = offered;
+    return true;
+  }
+}
+
+/** What the connection answers itself. */
+const OWN_METHODS: ReadonlySet<string> = new Set([
+  METHODS.ping,
+  METHODS.setLevel,
+  METHODS.subscribe,
+  METHODS.unsubscribe,
+]);
+
+/** What clients with a handshake tell a server, and these revisions do not have. */
+const UNKNOWN_NOTIFICATIONS: ReadonlySet<string> = new Set([
+  METHODS.initialized,
+  METHODS.rootsChanged,
+  METHODS.progress,
+  METHODS.taskStatus,
+]);

@@ -1,0 +1,272 @@
+import { readText, toBytes } from '../../json/json-text.js';
+import type { Edit } from '../../json/splice.js';
+import { join, notificationMessage } from '../../jsonrpc/message.js';
+import { RPC_CODES, RpcError } from '../../jsonrpc/rpc-error.js';
+import { UNSUPPORTED_REVISION } from '../../mcp/discover-result.js';
+import type { NotificationEnvelope, ResponseEnvelope, ScanEnvelope } from '../../mcp/envelope.js';
+import { METHODS } from '../../mcp/methods.js';
+import type { RelayedRequest } from '../../mcp/relayed-request.js';
+import type { Cancel, Clock } from '../../timing/clock.js';
+import type { Channel } from '../dialect.js';
+import type { CloseReason, EndedBecause, Outcome, RequestHandler, RequestTimeouts, SentRequest } from '../port.js';
+import { InputRound, type RoundEnd, readRequiredInput, requiresInput } from './input-round.js';
+import { Leg } from './leg.js';
+import { errorText, ownResponse } from './own-messages.js';
+import type { RequestMeta } from './request-meta.js';
+
+/** What the requests of one connection share. */
+export interface RequestContext {
+  readonly channel: Channel;
+  readonly clock: Clock;
+  readonly scan: ScanEnvelope;
+  readonly meta: RequestMeta;
+  readonly mintId: () => string;
+  /** The requests that wait for input or for their next leg, so that nothing of them is in flight. */
+  readonly suspended: Set<ModernRequest>;
+  /** The server does not support the revision. Returns whether another one was selected, so that a second leg may work. */
+  reselect(response: ResponseEnvelope): boolean;
+}
+
+interface ModernRequestOptions {
+  readonly request: RelayedRequest;
+  readonly edits: readonly Edit[];
+  readonly timeouts: RequestTimeouts;
+  readonly handler: RequestHandler;
+}
+
+/** The most rounds in which one request asks its client for input. */
+const MAX_ROUNDS = 10;
+/** The pause before a request is sent again without new input. It doubles with each one. */
+const FIRST_PAUSE_MS = 250;
+const MAX_PAUSE_MS = 5_000;
+
+/**
+ * One request to a modern server, in as many legs as it takes.
+ *
+ * A modern server asks for input by its result. A client without a handshake takes such a result as it is. For other
+ * clients, this asks with requests of the kind that they know, and sends the request again with the input.
+ */
+export class ModernRequest implements RequestHandler, SentRequest {
+  readonly sentAt: number;
+  readonly takesInputRequests = false;
+  readonly #context: RequestContext;
+  readonly #options: ModernRequestOptions;
+  /** The latest leg. */
+  #leg: SentRequest | undefined;
+  #isInFlight = false;
+  #legs = 0;
+  #round: InputRound | undefined;
+  #rounds = 0;
+  #pauseMs = FIRST_PAUSE_MS;
+  #cancelTimer: Cancel = () => {};
+  #more: Uint8Array | undefined;
+  #progressed: number | undefined;
+  #hasReselected = false;
+  #isSettled = false;
+  #acceptedUrls: Set<string> | undefined;
+  #mintedIds: string[] | undefined;
+
+  constructor(context: RequestContext, options: ModernRequestOptions) {
+    this.#context = context;
+    this.#options = options;
+    this.#progressed = options.handler.progressed;
+    this.sentAt = context.clock.now();
+  }
+
+  get progressed(): number | undefined {
+    return this.#progressed;
+  }
+
+  /** Only the first leg has the lease. Until the client is answered, the memory of its request stays as it is. */
+  get lease(): RequestHandler['lease'] {
+    return this.#legs === 1 ? this.#options.handler.lease : undefined;
+  }
+
+  /** Sends the first leg. Returns `undefined` if it cannot be sent, as `UpstreamConnection.send`. */
+  begin(): SentRequest | undefined {
+    this.#send(this.#options.timeouts);
+    return this.#leg === undefined ? undefined : this;
+  }
+
+  settle(outcome: Outcome): void {
+    this.#isInFlight = false;
+    if (outcome.kind === 'failed') {
+      // The server has seen the request, even if it has not seen this leg.
+      this.#settle(this.#legs > 1 ? { ...outcome, sent: true } : outcome);
+      return;
+    }
+    const { response } = outcome;
+    if (response.error !== undefined) this.#failed(response, outcome);
+    else if (requiresInput(response) && this.#options.handler.takesInputRequests !== true) this.#requireInput(response);
+    else this.#settle(outcome);
+  }
+
+  progress(notification: NotificationEnvelope, value: number): void {
+    this.#progressed = value;
+    this.#options.handler.progress?.(notification, value);
+  }
+
+  cancel(notice?: NotificationEnvelope, edits?: readonly Edit[]): void {
+    if (this.#isInFlight) this.#leg?.cancel(notice, edits);
+    else this.#stop({ kind: 'failed', reason: 'cancelled', sent: true });
+  }
+
+  keepProgress(): () => void {
+    return this.#leg?.keepProgress() ?? (() => {});
+  }
+
+  /** The connection is closed while nothing of the request is in flight. */
+  closed(reason: CloseReason, because: EndedBecause | undefined): void {
+    this.#stop({ kind: 'failed', reason, sent: true, because });
+  }
+
+  #send(timeouts: RequestTimeouts): void {
+    const { channel, meta } = this.#context;
+    const { request, edits } = this.#options;
+    this.#legs += 1;
+    this.#isInFlight = true;
+    this.#leg = channel.send(new Leg(request, meta, this.#more), edits, timeouts, this);
+  }
+
+  #failed(response: ResponseEnvelope, outcome: Outcome): void {
+    const { errorCode } = response.tokens;
+    const isUnsupported =
+      errorCode !== undefined && readText(response.bytes, errorCode) === String(UNSUPPORTED_REVISION);
+    if (!isUnsupported) {
+      this.#settle(outcome);
+    } else if (!this.#hasReselected && this.#context.reselect(response)) {
+      this.#hasReselected = true;
+      this.#sendAgain();
+    } else {
+      const message = 'The server no longer supports a protocol revision that Trunkline speaks';
+      this.#answer('error', errorText(new RpcError(RPC_CODES.internalError, message)));
+    }
+  }
+
+  #requireInput(response: ResponseEnvelope): void {
+    const { scan, mintId, clock } = this.#context;
+    const { handler } = this.#options;
+    const { asked, state } = readRequiredInput(response, scan, mintId);
+    if (asked.length === 0 && state === undefined) {
+      this.#refuse({ method: 'input', error: NOTHING_ASKED, message: 'it does not say which' });
+      return;
+    }
+    this.#context.suspended.add(this);
+    for (const { elicitationId } of asked) if (elicitationId !== undefined) this.#minted.push(elicitationId);
+    const isPrompting = asked.some(({ url }) => url === undefined || !this.#accepted.has(url));
+    if (isPrompting) this.#rounds += 1;
+    if (this.#rounds > MAX_ROUNDS) {
+      this.#refuse({
+        method: 'input',
+        error: TOO_MANY_ROUNDS,
+        message: `it asked for input more than ${MAX_ROUNDS} times`,
+      });
+      return;
+    }
+    const goOn = (responses: Uint8Array | undefined) => {
+      this.#more = inputMembers(responses, state);
+      if (isPrompting) this.#sendAgain();
+      else this.#pause();
+    };
+    if (asked.length === 0) {
+      goOn(undefined);
+      return;
+    }
+    this.#cancelTimer = clock.schedule(Math.max(0, this.#remainingMs), () => this.#stop(TIMEOUT));
+    this.#round = new InputRound({
+      asked,
+      requireInput: handler.requireInput && ((input) => handler.requireInput?.(input) ?? (() => {})),
+      isAccepted: (url) => this.#accepted.has(url),
+      accepted: (url) => this.#accepted.add(url),
+      onEnd: (end) => {
+        this.#cancelTimer();
+        if (end.kind === 'complete') goOn(end.responses);
+        else this.#refuse(end);
+      },
+    });
+    this.#round.begin();
+  }
+
+  /** The server has nothing to ask, so it is not done yet. */
+  #pause(): void {
+    const delayMs = this.#pauseMs;
+    this.#pauseMs = Math.min(2 * delayMs, MAX_PAUSE_MS);
+    const { clock } = this.#context;
+    const isTooLong = delayMs >= this.#remainingMs;
+    this.#cancelTimer = clock.schedule(Math.max(0, Math.min(delayMs, this.#remainingMs)), () => {
+      if (isTooLong) this.#stop(TIMEOUT);
+      else this.#sendAgain();
+    });
+  }
+
+  #sendAgain(): void {
+    const { idleMs } = this.#options.timeouts;
+    this.#round = undefined;
+    this.#context.suspended.delete(this);
+    if (this.#remainingMs <= 0) this.#settle(TIMEOUT);
+    else this.#send({ idleMs, maxMs: this.#remainingMs });
+  }
+
+  /** The client has no input, or may not be asked for it. Only the result of a tool can say so. */
+  #refuse({ method, error, message }: Omit<Extract<RoundEnd, { kind: 'refused' }>, 'kind'>): void {
+    if (this.#options.request.method !== METHODS.callTool) {
+      this.#answer('error', error);
+      return;
+    }
+    const text = `The tool needs ${method} from the client, but: ${message}`;
+    this.#answer('result', toBytes(JSON.stringify({ content: [{ type: 'text', text }], isError: true })));
+  }
+
+  #answer(member: 'result' | 'error', value: Uint8Array): void {
+    const { scan, clock } = this.#context;
+    this.#settle({ kind: 'answered', response: ownResponse(scan, member, value), at: clock.now() });
+  }
+
+  /** Ends the request while nothing of it is in flight. */
+  #stop(outcome: Outcome): void {
+    if (this.#isSettled) return;
+    this.#round?.withdraw();
+    this.#settle(outcome);
+  }
+
+  #settle(outcome: Outcome): void {
+    if (this.#isSettled) return;
+    this.#isSettled = true;
+    this.#cancelTimer();
+    this.#context.suspended.delete(this);
+    const { handler } = this.#options;
+    if (outcome.kind === 'answered')
+      for (const elicitationId of this.#mintedIds ?? [])
+        handler.send?.(notificationMessage(METHODS.elicitationComplete, { elicitationId }));
+    handler.settle(outcome);
+  }
+
+  get #remainingMs(): number {
+    return this.sentAt + this.#options.timeouts.maxMs - this.#context.clock.now();
+  }
+
+  get #accepted(): Set<string> {
+    this.#acceptedUrls ??= new Set();
+    return this.#acceptedUrls;
+  }
+
+  get #minted(): string[] {
+    this.#mintedIds ??= [];
+    return this.#mintedIds;
+  }
+}
+
+const TIMEOUT: Outcome = { kind: 'failed', reason: 'timeout', sent: true };
+const NOTHING_ASKED = errorText(
+  new RpcError(RPC_CODES.internalError, 'The server requires input and does not say which'),
+);
+const TOO_MANY_ROUNDS = errorText(
+  new RpcError(RPC_CODES.internalError, `The server asked for input more than ${MAX_ROUNDS} times`),
+);
+
+/** The members of `params` that bring the input. Each round brings only its own. */
+function inputMembers(responses: Uint8Array | undefined, state: Uint8Array | undefined): Uint8Array {
+  const parts = responses === undefined ? [] : [toBytes('"inputResponses":'), responses];
+  if (state !== undefined) parts.push(toBytes(`${responses === undefined ? '' : ','}"requestState":`), state);
+  return join(parts);
+}

@@ -1,0 +1,143 @@
+import { isObject, readText, type Span, skipWhitespace, toBytes } from '../../json/json-text.js';
+import { REMOVED, rewriteObject } from '../../json/rewrite-object.js';
+import type { Edit, SplicedMessage } from '../../json/splice.js';
+import { join } from '../../jsonrpc/message.js';
+import type { ClientProfile } from '../../mcp/client-profile.js';
+import type { LogLevel } from '../../mcp/log-levels.js';
+import type { RelayedRequest } from '../../mcp/relayed-request.js';
+
+/**
+ * What each request to a modern server says about the client, in `_meta`. The texts are made once for a connection, so a
+ * request costs one more edit.
+ */
+export class RequestMeta {
+  readonly #client: Uint8Array;
+  #revision: string;
+  #logLevel: LogLevel | undefined;
+  #texts: Texts;
+
+  constructor(profile: ClientProfile, revision: string) {
+    this.#client = clientMembers(profile);
+    this.#revision = revision;
+    this.#texts = this.#compose();
+  }
+
+  set revision(revision: string) {
+    this.#revision = revision;
+    this.#texts = this.#compose();
+  }
+
+  /** The least severe log messages that the server shall send while it serves a request. */
+  set logLevel(level: LogLevel | undefined) {
+    this.#logLevel = level;
+    this.#texts = this.#compose();
+  }
+
+  /** Edits that complete a request; `message` is the request as it would be sent otherwise. `more` comes last in `params`. */
+  edits(request: RelayedRequest, { span }: SplicedMessage, more?: Uint8Array): Edit[] {
+    const { bytes, params, tokens } = request;
+    const { requestMeta, eraVersion } = tokens;
+    if (params === undefined || !isObject(bytes, params)) {
+      return [before(span.end - 1, join([this.#texts.asParams, ...(more ? [COMMA, more] : []), CLOSE]))];
+    }
+    // A modern client says all of it, in a revision that may be another one.
+    if (eraVersion !== undefined) {
+      const edits = more === undefined ? [] : [atEnd(bytes, params, join([COMMA, more]))];
+      if (readText(bytes, eraVersion) !== this.#texts.quotedRevision) {
+        edits.push({ span: eraVersion, text: toBytes(this.#texts.quotedRevision) });
+      }
+      return edits;
+    }
+    if (requestMeta === undefined) {
+      const { nextMember } = this.#texts;
+      return [atEnd(bytes, params, more === undefined ? nextMember : join([nextMember, COMMA, more]))];
+    }
+    const ofMeta = isObject(bytes, requestMeta)
+      ? atEnd(bytes, requestMeta, this.#texts.nextMembers)
+      : { span: requestMeta, text: this.#texts.asObject };
+    return more === undefined ? [ofMeta] : [ofMeta, atEnd(bytes, params, join([COMMA, more]))];
+  }
+
+  /** The params of a request of the gateway's own: serializable, or bytes of JSON. */
+  ownParams(params: unknown): Uint8Array {
+    if (params === undefined) return join([OPEN, this.#texts.asMember, CLOSE]);
+    const bytes = params instanceof Uint8Array ? params : toBytes(JSON.stringify(params));
+    const end = bytes.lastIndexOf(CLOSE[0] ?? 0);
+    const isEmpty = isEmptyObject(bytes, { start: bytes.indexOf(OPEN[0] ?? 0), end: end + 1 });
+    return join([bytes.subarray(0, end), ...(isEmpty ? [] : [COMMA]), this.#texts.asMember, CLOSE]);
+  }
+
+  #compose(): Texts {
+    const quotedRevision = JSON.stringify(this.#revision);
+    const level = this.#logLevel === undefined ? '' : `,"${PREFIX}logLevel":${JSON.stringify(this.#logLevel)}`;
+    const members = join([toBytes(`"${PREFIX}protocolVersion":${quotedRevision}`), this.#client, toBytes(level)]);
+    const asObject = join([OPEN, members, CLOSE]);
+    const asMember = join([toBytes('"_meta":'), asObject]);
+    return {
+      quotedRevision,
+      nextMembers: join([COMMA, members]),
+      asObject,
+      asMember,
+      nextMember: join([COMMA, asMember]),
+      asParams: join([toBytes(',"params":{'), asMember]),
+    };
+  }
+}
+
+interface Texts {
+  readonly quotedRevision: string;
+  /** After a comma, as the end of an object that has members. */
+  readonly nextMembers: Uint8Array;
+  readonly asObject: Uint8Array;
+  readonly asMember: Uint8Array;
+  readonly nextMember: Uint8Array;
+  /** Without the brace at its end. */
+  readonly asParams: Uint8Array;
+}
+
+const PREFIX = 'io.modelcontextprotocol/';
+const OPEN = toBytes('{');
+const CLOSE = toBytes('}');
+const COMMA = toBytes(',');
+
+/** The client's identity and its capabilities, in its own text where that is known. */
+function clientMembers({ clientInfo, capabilities, raw }: ClientProfile): Uint8Array {
+  const info = raw?.clientInfo ?? toBytes(JSON.stringify(clientInfo));
+  const declared = raw?.capabilities ?? toBytes(JSON.stringify(capabilities));
+  const isAnonymous = isEmptyObject(info, { start: 0, end: info.length });
+  return join([
+    ...(isAnonymous ? [] : [toBytes(`,"${PREFIX}clientInfo":`), info]),
+    toBytes(`,"${PREFIX}clientCapabilities":`),
+    capabilitiesFor(declared),
+  ]);
+}
+
+/** Without what these revisions do not have: tasks of the client, and notifications about its roots. */
+function capabilitiesFor(declared: Uint8Array): Uint8Array {
+  const removing = (unknown: string) => (name: string) => (name === unknown ? REMOVED : undefined);
+  return rewriteObject(
+    declared,
+    { start: 0, end: declared.length },
+    {
+      change: (name, value) => {
+        if (name === 'tasks') return REMOVED;
+        const isRoots = name === 'roots' && isObject(declared, value);
+        return isRoots ? rewriteObject(declared, value, { change: removing('listChanged') }) : undefined;
+      },
+    },
+  );
+}
+
+/** Adds members at the end of an object. `text` begins with a comma, which the first member of an object does not need. */
+function atEnd(bytes: Uint8Array, object: Span, text: Uint8Array): Edit {
+  const edit = before(object.end - 1, text);
+  return isEmptyObject(bytes, object) ? { ...edit, part: { start: 1, end: text.length } } : edit;
+}
+
+function before(at: number, text: Uint8Array): Edit {
+  return { span: { start: at, end: at }, text };
+}
+
+function isEmptyObject(bytes: Uint8Array, { start, end }: Span): boolean {
+  return skipWhitespace(bytes, start + 1) >= end - 1;
+}

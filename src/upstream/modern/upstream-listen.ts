@@ -1,0 +1,266 @@
+import { editMembers } from '../../json/edit-members.js';
+import { isRecord } from '../../json/is-record.js';
+import { isObject, readText, toBytes } from '../../json/json-text.js';
+import { parseJson } from '../../json/parse-json.js';
+import { splice } from '../../json/splice.js';
+import { RPC_CODES, RpcError } from '../../jsonrpc/rpc-error.js';
+import type { NotificationEnvelope, ScanEnvelope } from '../../mcp/envelope.js';
+import { METHODS } from '../../mcp/methods.js';
+import type { Cancel, Clock } from '../../timing/clock.js';
+import type { Channel } from '../dialect.js';
+import type { Outcome, SentRequest, UpstreamListener } from '../port.js';
+import { Leg } from './leg.js';
+import { ownNotification, ownRequest } from './own-messages.js';
+import type { RequestMeta } from './request-meta.js';
+
+export interface UpstreamListenOptions {
+  readonly channel: Channel;
+  readonly clock: Clock;
+  readonly scan: ScanEnvelope;
+  readonly meta: RequestMeta;
+  /** Whether the server declared a capability. */
+  readonly offers: (capability: string) => boolean;
+  readonly listener: Pick<UpstreamListener, 'notification'>;
+}
+
+/** Called once, with an error if the server does not report updates of the resource. */
+type OnSubscribed = (error?: RpcError | 'closed') => void;
+
+/** One `subscriptions/listen` request. */
+interface Stream {
+  /** The id of the request, as JSON: what its notifications name. */
+  id: string;
+  sent: SentRequest | undefined;
+  readonly uris: ReadonlySet<string>;
+  /** Whether it takes the place of one that the server ended, so that changes may have been missed. */
+  readonly isReplacement: boolean;
+  openedAt: number;
+  cancelTimer: Cancel;
+}
+
+/** How long the server may take to acknowledge a stream. */
+const ACKNOWLEDGE_MS = 10_000;
+/** The pause before a stream that the server ended is opened again. It doubles while the streams end soon. */
+const FIRST_PAUSE_MS = 1_000;
+const MAX_PAUSE_MS = 60_000;
+const LASTING_MS = 60_000;
+
+/**
+ * Keeps the one stream open on which a modern server reports changes: of its lists, and of the resources that clients
+ * subscribed to.
+ *
+ * A stream cannot be widened. Another subscription therefore opens a wider one, and the earlier one ends only when the
+ * server has acknowledged that, so no change is missed. A change between the two may be reported twice.
+ */
+export class UpstreamListen {
+  readonly #options: UpstreamListenOptions;
+  readonly #lists: readonly (typeof LISTS)[number][];
+  readonly #uris = new Set<string>();
+  #waiting: { readonly uri: string; readonly done: OnSubscribed }[] = [];
+  /** Acknowledged. */
+  #current: Stream | undefined;
+  /** Not acknowledged yet. */
+  #next: Stream | undefined;
+  /** What is wanted has changed since `#next` was sent. */
+  #isStale = false;
+  #hasMissed = false;
+  #pauseMs = FIRST_PAUSE_MS;
+  #cancelRetry: Cancel = () => {};
+
+  constructor(options: UpstreamListenOptions) {
+    this.#options = options;
+    this.#lists = LISTS.filter(({ capability }) => options.offers(`${capability}.listChanged`));
+  }
+
+  /** Opens the stream, if the server has anything to report. */
+  open(): void {
+    this.#renew();
+  }
+
+  subscribe(uri: string, done: OnSubscribed): void {
+    if (this.#next === undefined && this.#current?.uris.has(uri) === true && this.#uris.has(uri)) {
+      done();
+      return;
+    }
+    this.#uris.add(uri);
+    this.#waiting.push({ uri, done });
+    this.#renew();
+  }
+
+  unsubscribe(uri: string): void {
+    if (this.#uris.delete(uri)) this.#renew();
+  }
+
+  /** Takes a notification of the server. Returns it as the gateway gets it; `undefined` if the gateway does not. */
+  take(notification: NotificationEnvelope): NotificationEnvelope | undefined {
+    const { bytes, method, tokens } = notification;
+    const { subscriptionId, requestId } = tokens;
+    if (method === METHODS.cancelled && requestId !== undefined) {
+      const stream = this.#streamOf(readText(bytes, requestId));
+      stream?.sent?.cancel();
+      return stream === undefined ? notification : undefined;
+    }
+    const stream = subscriptionId && this.#streamOf(readText(bytes, subscriptionId));
+    if (method === METHODS.acknowledged) {
+      if (stream !== undefined && stream === this.#next) this.#acknowledged(stream, notification);
+      return undefined;
+    }
+    if (subscriptionId === undefined) return notification;
+    // What a stream says after its end may be a repetition, and is late in any case.
+    return stream === undefined ? undefined : withoutSubscription(notification, this.#options.scan);
+  }
+
+  /** The channel is closed. */
+  closed(): void {
+    this.#cancelRetry();
+    this.#next?.cancelTimer();
+    this.#next = undefined;
+    this.#current = undefined;
+    for (const { done } of this.#waiting.splice(0)) done('closed');
+  }
+
+  #streamOf(id: string): Stream | undefined {
+    return [this.#next, this.#current].find((stream) => stream?.id === id);
+  }
+
+  /** Opens a stream for what is wanted now; the earlier one stays until that is acknowledged. */
+  #renew(): void {
+    if (this.#options.channel.isClosed) return;
+    this.#cancelRetry();
+    if (this.#next !== undefined) {
+      this.#isStale = true;
+    } else if (this.#lists.length === 0 && this.#uris.size === 0) {
+      this.#end(this.#current);
+      this.#current = undefined;
+    } else {
+      this.#open();
+    }
+  }
+
+  #open(): void {
+    const { channel, clock, scan, meta } = this.#options;
+    const stream: Stream = {
+      id: '',
+      sent: undefined,
+      uris: new Set(this.#uris),
+      isReplacement: this.#hasMissed,
+      openedAt: clock.now(),
+      cancelTimer: () => {},
+    };
+    this.#next = stream;
+    const notifications = {
+      ...Object.fromEntries(this.#lists.map(({ wish }) => [wish, true])),
+      ...(stream.uris.size > 0 && { resourceSubscriptions: [...stream.uris] }),
+    };
+    const request = ownRequest(scan, METHODS.listen, toBytes(JSON.stringify({ notifications })));
+    const leg = new Leg(request, meta, undefined, (id) => {
+      stream.id = readText(id.text, id.part);
+    });
+    stream.cancelTimer = clock.schedule(ACKNOWLEDGE_MS, () => this.#end(stream));
+    stream.sent = channel.send(leg, [], STANDING, { settle: (outcome) => this.#ended(stream, outcome) });
+  }
+
+  #acknowledged(stream: Stream, { bytes, tokens }: NotificationEnvelope): void {
+    const { scan, listener } = this.#options;
+    stream.cancelTimer();
+    const earlier = this.#current;
+    this.#current = stream;
+    this.#next = undefined;
+    this.#end(earlier);
+    const honored = tokens.notifications && parseJson(readText(bytes, tokens.notifications));
+    const uris = new Set(
+      isRecord(honored) && Array.isArray(honored.resourceSubscriptions) ? honored.resourceSubscriptions : [],
+    );
+    this.#answerWaiting(stream, (uri) => (uris.has(uri) ? undefined : NOT_REPORTED));
+    if (stream.isReplacement) {
+      this.#hasMissed = false;
+      for (const { wish, method } of this.#lists)
+        if (isRecord(honored) && honored[wish] === true) listener.notification(ownNotification(scan, method));
+    }
+    this.#goOn();
+  }
+
+  /** A stream has ended: the server ended it, did not open it, or the gateway does not need it any more. */
+  #ended(stream: Stream, outcome: Outcome): void {
+    stream.cancelTimer();
+    if (this.#options.channel.isClosed) return;
+    if (stream === this.#next) {
+      this.#next = undefined;
+      const error = outcome.kind === 'answered' ? errorOf(outcome) : NOT_ACKNOWLEDGED;
+      this.#answerWaiting(stream, () => error);
+      if (this.#isStale) this.#goOn();
+      else if (this.#current === undefined && error.code !== RPC_CODES.methodNotFound) this.#retryLater(stream);
+    } else if (stream === this.#current) {
+      this.#current = undefined;
+      this.#hasMissed = true;
+      if (this.#next === undefined) this.#retryLater(stream);
+    }
+  }
+
+  #goOn(): void {
+    if (!this.#isStale) return;
+    this.#isStale = false;
+    this.#renew();
+  }
+
+  #retryLater({ openedAt }: Stream): void {
+    const { clock } = this.#options;
+    if (clock.now() - openedAt >= LASTING_MS) this.#pauseMs = FIRST_PAUSE_MS;
+    this.#cancelRetry = clock.schedule(this.#pauseMs, () => this.#renew());
+    this.#pauseMs = Math.min(2 * this.#pauseMs, MAX_PAUSE_MS);
+  }
+
+  /** Answers those whose subscription the stream was to have. */
+  #answerWaiting({ uris }: Stream, faultOf: (uri: string) => RpcError | undefined): void {
+    const concerned = this.#waiting.filter(({ uri }) => uris.has(uri));
+    this.#waiting = this.#waiting.filter(({ uri }) => !uris.has(uri));
+    for (const { uri, done } of concerned) {
+      const fault = faultOf(uri);
+      if (fault !== undefined) this.#uris.delete(uri);
+      done(fault);
+    }
+  }
+
+  #end(stream: Stream | undefined): void {
+    stream?.cancelTimer();
+    stream?.sent?.cancel();
+  }
+}
+
+/** Nobody waits for the answer, which comes when the stream ends. */
+const STANDING = { idleMs: Number.POSITIVE_INFINITY, maxMs: Number.POSITIVE_INFINITY };
+
+const LISTS = [
+  { capability: 'tools', wish: 'toolsListChanged', method: 'notifications/tools/list_changed' },
+  { capability: 'prompts', wish: 'promptsListChanged', method: 'notifications/prompts/list_changed' },
+  { capability: 'resources', wish: 'resourcesListChanged', method: 'notifications/resources/list_changed' },
+] as const;
+
+const NOT_REPORTED = new RpcError(RPC_CODES.invalidParams, 'The server does not report updates of this resource');
+const NOT_ACKNOWLEDGED = new RpcError(RPC_CODES.internalError, 'The server did not acknowledge the subscription');
+
+function errorOf({ response: { bytes, error } }: Extract<Outcome, { kind: 'answered' }>): RpcError {
+  const value = error && parseJson(readText(bytes, error));
+  if (!isRecord(value) || typeof value.code !== 'number') return NOT_ACKNOWLEDGED;
+  return new RpcError(value.code, String(value.message), value.data);
+}
+
+/** The notification without the stream that it came on, of which the gateway's clients know nothing. */
+function withoutSubscription(notification: NotificationEnvelope, scan: ScanEnvelope): NotificationEnvelope {
+  const { bytes, span, params, tokens } = notification;
+  const { requestMeta } = tokens;
+  if (requestMeta === undefined || params === undefined || !isObject(bytes, requestMeta)) return notification;
+  const names: string[] = [];
+  const ofMeta = editMembers(bytes, requestMeta, {
+    removes: (name) => {
+      names.push(name);
+      return name === SUBSCRIPTION_ID;
+    },
+  });
+  const isAlone = names.every((name) => name === SUBSCRIPTION_ID);
+  const edits = isAlone ? editMembers(bytes, params, { removes: (name) => name === '_meta' }) : ofMeta;
+  const without = scan(splice({ bytes, span, edits }));
+  return without.kind === 'notification' ? without : notification;
+}
+
+const SUBSCRIPTION_ID = 'io.modelcontextprotocol/subscriptionId';

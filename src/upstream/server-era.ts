@@ -1,0 +1,92 @@
+/** `modern`: the protocol revisions without a handshake. `legacy`: those that begin with `initialize`. */
+export type Era = 'legacy' | 'modern';
+
+/** Which era a server speaks, as a start has found out. */
+export interface EraVerdict {
+  readonly era: Era;
+  /** The version that the server gave itself; another version may speak another era. */
+  readonly version: string | undefined;
+}
+
+/** Where verdicts are kept from start to start. */
+export interface EraVerdicts {
+  /** `undefined` if there is none, or if it is too old to be trusted. */
+  find(): EraVerdict | undefined;
+  put(verdict: EraVerdict): void;
+  forget(): void;
+}
+
+/**
+ * What is known of the era of one server, over all its starts.
+ *
+ * A server is asked with `server/discover`, which a legacy server may not survive: some exit if anything but `initialize`
+ * comes first. Such an end is the fault of the probe, so the next start opens with `initialize`.
+ */
+export class ServerEra {
+  readonly #setting: Era | 'auto';
+  readonly #verdicts: EraVerdicts;
+  #known: EraVerdict | undefined;
+  #isProbing = false;
+  #hasProbeFailed = false;
+
+  /** Without `verdicts`, they are kept for as long as the process runs. */
+  constructor(setting: Era | 'auto', verdicts: EraVerdicts = createMemory()) {
+    this.#setting = setting;
+    this.#verdicts = verdicts;
+  }
+
+  /** Whether the configuration decides, so that nothing else is tried. */
+  get isFixed(): boolean {
+    return this.#setting !== 'auto';
+  }
+
+  /** A start begins. Returns the era to begin with; `undefined` if the server has to be asked. */
+  begin(): Era | undefined {
+    this.#isProbing = false;
+    if (this.#setting !== 'auto') return this.#setting;
+    this.#known = this.#verdicts.find();
+    return this.#hasProbeFailed ? 'legacy' : this.#known?.era;
+  }
+
+  /** The server is being asked, before anything else. */
+  probing(): void {
+    this.#isProbing = true;
+  }
+
+  /** The server speaks this era. A legacy server with another version than before is asked again at the next start. */
+  opened({ era, version }: EraVerdict): void {
+    this.#isProbing = false;
+    if (this.isFixed) return;
+    const known = this.#known;
+    if (known?.era === era && known.version === version) return;
+    if (known?.era === 'legacy' && era === 'legacy') this.#verdicts.forget();
+    else this.#verdicts.put({ era, version });
+  }
+
+  /** What was known of the server is wrong: the next start asks. */
+  forget(): void {
+    this.#hasProbeFailed = false;
+    this.#verdicts.forget();
+  }
+
+  /** The launch has ended. Returns whether the probe may have ended it. Only the first such end counts for that. */
+  ended(): boolean {
+    if (!this.#isProbing || this.#hasProbeFailed) return false;
+    this.#isProbing = false;
+    this.#hasProbeFailed = true;
+    return true;
+  }
+}
+
+function createMemory(): EraVerdicts {
+  let known: EraVerdict | undefined;
+  return {
+    find: () => known,
+    put: (verdict) => {
+      known = verdict;
+    },
+    forget: () => {
+      known = undefined;
+    },
+  };
+}
