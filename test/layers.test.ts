@@ -30,8 +30,9 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   io: ['json', 'jsonrpc', 'timing'],
   'io/streams': ['io', 'json', 'jsonrpc', 'node'],
   // The clients before us.
-  downstream: [...TEXT, 'codes', 'io', 'upstream'],
+  downstream: [...TEXT, 'timing', 'codes', 'io', 'upstream'],
   'downstream/legacy': [...BASE, 'io', 'downstream', 'upstream'],
+  'downstream/modern': [...BASE, 'io', 'downstream', 'upstream'],
   'downstream/stdio': [...TEXT, 'timing', 'errors', 'io', 'io/streams', 'downstream', 'node'],
   'downstream/http': [...BASE, 'io', 'io/streams', 'downstream', 'observe/events', 'node', 'npm:fastify'],
   // The servers behind us.
@@ -109,7 +110,7 @@ const EXTRA: Readonly<Record<string, readonly string[]>> = {
 /** Folders that know neither the platform nor the time: everything they need is handed to them. */
 const PURE = [
   ...['json', 'timing', 'jsonrpc', 'mcp', 'errors', 'observe/events', 'io', 'downstream', 'downstream/legacy'],
-  ...['upstream', 'upstream/health', 'upstream/legacy', 'supervision', 'gateway', ...MIDDLE],
+  ...['downstream/modern', 'upstream', 'upstream/health', 'upstream/legacy', 'supervision', 'gateway', ...MIDDLE],
 ];
 const PURE_FILES = ['stdio-bridge.ts', 'incoming-requests.ts'].map((file) => join('upstream', 'stdio', file));
 const IMPURE_NAMES = /\b(?:process|Buffer|Date|performance|setTimeout|setInterval|setImmediate|console|Math\.random)\b/;

@@ -11,6 +11,7 @@ export class EraSessions {
   #lastEra: Era | undefined;
   #lastSession: EraSession | undefined;
   #isClosed = false;
+  readonly #isUsed = (era: Era) => this.#sessions.has(era);
 
   constructor(chooseEra: ChooseEra, transport: TransportSession) {
     this.#chooseEra = chooseEra;
@@ -38,7 +39,7 @@ export class EraSessions {
 
   /** The session that this message belongs to. */
   of(message: Envelope | Rejection): EraSession {
-    const era = this.#chooseEra(message);
+    const era = this.#chooseEra(message, this.#isUsed);
     if (era === this.#lastEra && this.#lastSession !== undefined) return this.#lastSession;
     const session = this.#sessions.get(era) ?? era.open(this.#transport);
     this.#sessions.set(era, session);

@@ -33,6 +33,14 @@ export class ExchangeDecorator implements Exchange {
     return this.#exchange.wantsProgress;
   }
 
+  get logLevel(): Exchange['logLevel'] {
+    return this.#exchange.logLevel;
+  }
+
+  get takesInputRequests(): boolean {
+    return this.#exchange.takesInputRequests;
+  }
+
   route(source: string): void {
     this.#exchange.route(source);
   }

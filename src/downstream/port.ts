@@ -3,6 +3,7 @@ import type { RpcError } from '../jsonrpc/rpc-error.js';
 import type { ClientProfile } from '../mcp/client-profile.js';
 import type { NotificationEnvelope, ResponseEnvelope } from '../mcp/envelope.js';
 import type { ListKind } from '../mcp/lists.js';
+import type { LogLevel } from '../mcp/log-levels.js';
 import type { RelayedRequest } from '../mcp/relayed-request.js';
 import type { Failure } from './failure.js';
 
@@ -17,6 +18,16 @@ import type { Failure } from './failure.js';
 export interface GatewayPort {
   /** Opens a session for a client, which lasts until `close` is called on it. */
   open(client: DownstreamClient, facts: ClientFacts): GatewaySession;
+  /** What a client with these facts would see. Opens no session, and starts no server. */
+  describe(facts: ClientFacts): GatewayDescription;
+}
+
+/** What a client learns about the servers before it uses them. */
+export interface GatewayDescription {
+  /** The capabilities that each running server declared. */
+  readonly offered: readonly Readonly<Record<string, unknown>>[];
+  /** Instructions for the client's model. */
+  readonly instructions: string;
 }
 
 /** What a client states about itself when its session opens. */
@@ -39,11 +50,9 @@ export interface ClientOrigin {
 }
 
 /** One client's session with the gateway. */
-export interface GatewaySession {
-  /** The capabilities that each running server declared. */
-  readonly offered: readonly Readonly<Record<string, unknown>>[];
-  /** Instructions for the client's model. */
-  readonly instructions: string;
+export interface GatewaySession extends GatewayDescription {
+  /** Whether no list waits for the first start of a server, so that a list which is read now stays as it is for now. */
+  readonly areListsSettled: boolean;
   /**
    * The initialize result of the one server that the client sees unchanged, or why that server does not start. Absent
    * for a client that sees all servers.
@@ -73,6 +82,11 @@ export interface DownstreamClient {
   readonly principal: string;
   /** The negotiated protocol revision; `undefined` before the handshake ends. */
   readonly revision: string | undefined;
+  /**
+   * Whether messages reach the client that belong to none of its requests. Without a session, it gets only what a request
+   * or a subscription of it asks for.
+   */
+  readonly hasSession: boolean;
   /** Whether the client sees one server unchanged and a `ping` of that server reaches it now. */
   readonly takesPings: boolean;
   /** A merged list has changed. */
@@ -106,6 +120,16 @@ export interface Exchange {
   readonly isSettled: boolean;
   /** Whether the client requested progress. */
   readonly wantsProgress: boolean;
+  /**
+   * The least severe log messages that the client wants while the request is served; `off` for none. `undefined` if the
+   * level of the client's session decides.
+   */
+  readonly logLevel: LogLevel | 'off' | undefined;
+  /**
+   * Whether the client takes a result that requires input from it, and sends the request again with that input. For
+   * other clients, the connection to the server asks with `requireInput` and sends the request again itself.
+   */
+  readonly takesInputRequests: boolean;
   /** The request goes to this backend, named by its id. Messages of one backend reach the client in their order. */
   route(source: string): void;
   /**

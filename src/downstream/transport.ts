@@ -78,5 +78,5 @@ export interface Era {
   open(transport: TransportSession): EraSession;
 }
 
-/** Chooses the era of one message. One client may use several eras. */
-export type ChooseEra = (message: Envelope | Rejection) => Era;
+/** Chooses the era of one message. One client may use several eras; `isUsed` tells whether it has used one before. */
+export type ChooseEra = (message: Envelope | Rejection, isUsed: (era: Era) => boolean) => Era;

@@ -270,6 +270,7 @@ export class ClientView {
 
   #send(exchange: Exchange, target: Target): void {
     const { backend, edits, editAnswer, tool } = target;
+    this.#logs.raise(exchange, backend);
     const needsApproval = tool !== undefined && backend.rules.approvals !== undefined;
     const refusal = needsApproval ? () => backend.approvalRefusal(tool) : undefined;
     const onAnswered = this.#learnsUris ? this.#router.learnFrom(backend) : target.onAnswered;

@@ -1,4 +1,11 @@
-import type { ClientFacts, DownstreamClient, Exchange, GatewayPort, GatewaySession } from '../downstream/port.js';
+import type {
+  ClientFacts,
+  DownstreamClient,
+  Exchange,
+  GatewayDescription,
+  GatewayPort,
+  GatewaySession,
+} from '../downstream/port.js';
 import type { NotificationEnvelope } from '../mcp/envelope.js';
 import { METHODS } from '../mcp/methods.js';
 import { type EventSink, NO_EVENTS } from '../observe/events/event-bus.js';
@@ -116,11 +123,14 @@ export class Gateway implements GatewayPort {
     this.#clients.set(client, connected);
     this.#report('client.connected', connected);
     const only = facts.server === undefined ? undefined : backends[0];
-    const instructions = () => this.#instructions(connected.view);
+    const instructions = () => this.#instructions(connected.view.backends.values(), connected.view.named);
     return {
       offered: backends.map((backend) => this.#handshake(backend)?.capabilities ?? {}),
       get instructions() {
         return instructions();
+      },
+      get areListsSettled() {
+        return [...connected.view.backends.values()].every(({ isStartSettled }) => isStartSettled);
       },
       initializeResult: only && serverHandshake(only, this.#settings.startupWaitMs),
       serve: (this.#options.calls ?? NO_CALLS).session(connected),
@@ -130,6 +140,16 @@ export class Gateway implements GatewayPort {
       },
       close: () => this.#left(client),
     };
+  }
+
+  describe(facts: ClientFacts): GatewayDescription {
+    const named = this.#named(this.#viewNameFor(facts));
+    const { server } = facts;
+    const isShown = ({ key }: Backend) => (server === undefined ? named?.showsServer(key) !== false : key === server);
+    const backends = this.#oldest.filter(isShown);
+    const handshakes = backends.map((backend) => this.#handshake(backend));
+    const instructions = server === undefined ? this.#instructions(backends, named) : handshakes[0]?.instructions;
+    return { offered: handshakes.map((each) => each?.capabilities ?? {}), instructions: instructions ?? '' };
   }
 
   /**
@@ -213,11 +233,9 @@ export class Gateway implements GatewayPort {
     return viewName === undefined ? undefined : (this.#settings.views ?? NO_VIEWS).of(viewName);
   }
 
-  #instructions({ backends, named }: ClientView): string {
+  #instructions(backends: Iterable<Backend>, named: NamedView | undefined): string {
     const { notice, maxInstructionsBytes: maxBytes } = this.#settings;
-    const servers = [...backends.values()].flatMap((backend) =>
-      instructingServer(backend, this.#handshake(backend), named),
-    );
+    const servers = [...backends].flatMap((backend) => instructingServer(backend, this.#handshake(backend), named));
     return composeInstructions({ notice: notice ?? named?.fault, servers, maxBytes });
   }
 

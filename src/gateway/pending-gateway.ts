@@ -1,4 +1,11 @@
-import type { ClientFacts, DownstreamClient, Exchange, GatewayPort, GatewaySession } from '../downstream/port.js';
+import type {
+  ClientFacts,
+  DownstreamClient,
+  Exchange,
+  GatewayDescription,
+  GatewayPort,
+  GatewaySession,
+} from '../downstream/port.js';
 import { RPC_CODES, RpcError } from '../jsonrpc/rpc-error.js';
 import { ABOUT } from './about.js';
 
@@ -47,6 +54,10 @@ export class PendingGateway implements GatewayPort {
     return session;
   }
 
+  describe(facts: ClientFacts): GatewayDescription {
+    return this.#gateway?.describe(facts) ?? { offered: [], instructions: this.#instructionsFor(facts) };
+  }
+
   /** The gateway exists. All queued and later requests go to it. */
   become(gateway: GatewayPort): void {
     this.#gateway = gateway;
@@ -63,6 +74,7 @@ interface Opened {
 /** The session of a client that connected before the gateway existed. The gateway's own session replaces it. */
 class PendingSession implements GatewaySession {
   readonly offered = [];
+  readonly areListsSettled = false;
   readonly instructions: string;
   readonly initializeResult = undefined;
   readonly #client: DownstreamClient;

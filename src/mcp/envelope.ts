@@ -30,6 +30,17 @@ const WATCHED = {
   relatedTask: ['params', '_meta', RELATED_TASK, 'taskId'],
   /** Present in every request of a modern client, in none of a legacy one. */
   eraVersion: ['params', '_meta', 'io.modelcontextprotocol/protocolVersion'],
+  eraClientInfo: ['params', '_meta', 'io.modelcontextprotocol/clientInfo'],
+  eraCapabilities: ['params', '_meta', 'io.modelcontextprotocol/clientCapabilities'],
+  eraLogLevel: ['params', '_meta', 'io.modelcontextprotocol/logLevel'],
+  requestMeta: ['params', '_meta'],
+  /** The input that a modern client brings when it comes back, and the state that it got with the request for input. */
+  inputResponses: ['params', 'inputResponses'],
+  requestState: ['params', 'requestState'],
+  /** `subscriptions/listen` and its acknowledgment: the filter. */
+  notifications: ['params', 'notifications'],
+  /** Modern notifications: the id of the `subscriptions/listen` request that they belong to. */
+  subscriptionId: ['params', '_meta', 'io.modelcontextprotocol/subscriptionId'],
   /** `initialize`. */
   protocolVersion: ['params', 'protocolVersion'],
   /** `notifications/progress`. */
@@ -59,6 +70,14 @@ const WATCHED = {
   resultTaskId: ['result', 'taskId'],
   resultStatus: ['result', 'status'],
   resultRelatedTask: ['result', '_meta', RELATED_TASK, 'taskId'],
+  /** Results of modern servers. */
+  resultType: ['result', 'resultType'],
+  resultMeta: ['result', '_meta'],
+  resultServerInfo: ['result', '_meta', 'io.modelcontextprotocol/serverInfo'],
+  ttlMs: ['result', 'ttlMs'],
+  cacheScope: ['result', 'cacheScope'],
+  inputRequests: ['result', 'inputRequests'],
+  resultState: ['result', 'requestState'],
 } as const satisfies jsonrpc.WatchedPaths;
 
 type Watched = typeof WATCHED;

@@ -26,6 +26,10 @@ export const METHODS = {
   taskStatus: 'notifications/tasks/status',
   listRoots: 'roots/list',
   rootsChanged: 'notifications/roots/list_changed',
+  discover: 'server/discover',
+  listen: 'subscriptions/listen',
+  acknowledged: 'notifications/subscriptions/acknowledged',
+  updateTask: 'tasks/update',
 } as const;
 
 /** Whether a revision with a handshake defines the request. `server/discover` of later revisions is not one of them. */
@@ -33,8 +37,11 @@ export function isLegacyRequest(method: string): boolean {
   return LEGACY_REQUESTS.has(method);
 }
 
+/** The requests that came with the revisions without a handshake. */
+const MODERN_REQUESTS: ReadonlySet<string> = new Set([METHODS.discover, METHODS.listen, METHODS.updateTask]);
+
 const LEGACY_REQUESTS: ReadonlySet<string> = new Set([
-  ...Object.values(METHODS).filter((method) => !method.startsWith('notifications/')),
+  ...Object.values(METHODS).filter((method) => !method.startsWith('notifications/') && !MODERN_REQUESTS.has(method)),
   ...Object.values(LISTS).map(({ method }) => method),
 ]);
 

@@ -16,6 +16,11 @@ export type ParamTokens = Pick<
   | 'level'
   | 'mode'
   | 'elicitationId'
+  | 'eraVersion'
+  | 'requestMeta'
+  | 'inputResponses'
+  | 'requestState'
+  | 'notifications'
 >;
 
 /**

@@ -5,6 +5,15 @@ export const LEGACY_REVISIONS = ['2025-11-25', '2025-06-18', '2025-03-26', '2024
 
 export type LegacyRevision = (typeof LEGACY_REVISIONS)[number];
 
+/** The revisions without a handshake, latest first. Each request names its revision in `_meta`. */
+export const MODERN_REVISIONS = ['2026-07-28'] as const;
+
+export type ModernRevision = (typeof MODERN_REVISIONS)[number];
+
+export function isModernRevision(version: string): version is ModernRevision {
+  return (MODERN_REVISIONS as readonly string[]).includes(version);
+}
+
 /** The revision that the gateway offers to servers, and to clients that request an unknown one. */
 export const LATEST_LEGACY_REVISION: LegacyRevision = LEGACY_REVISIONS[0];
 

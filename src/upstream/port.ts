@@ -1,9 +1,10 @@
 import type { ByteReader } from '../io/byte-reader.js';
-import type { Edit, SplicedMessage, TokenText } from '../json/splice.js';
+import type { Edit, SplicedMessage } from '../json/splice.js';
 import type { RpcError } from '../jsonrpc/rpc-error.js';
 import type { ClientProfile } from '../mcp/client-profile.js';
 import type { NotificationEnvelope, RequestEnvelope, ResponseEnvelope } from '../mcp/envelope.js';
 import type { ServerDescription } from '../mcp/initialize-result.js';
+import type { RelayedRequest } from '../mcp/relayed-request.js';
 import type { ChildSpec } from '../supervision/child-spec.js';
 import type { ChildExit, Launched } from '../supervision/launcher.js';
 import type { ResourceLimits } from '../supervision/resource-limits.js';
@@ -104,7 +105,7 @@ export interface UpstreamConnection {
    * Returns `undefined` if the request cannot be sent; the handler is settled before this returns.
    */
   send(
-    request: OutgoingRequest,
+    request: RelayedRequest,
     edits: readonly Edit[],
     timeouts: RequestTimeouts,
     handler: RequestHandler,
@@ -163,16 +164,6 @@ export function newDropCounters(): DropCounters {
     staleProgress: 0,
     unsentReplies: 0,
   };
-}
-
-/** A client's request that can be sent under any id. */
-export interface OutgoingRequest {
-  readonly method: string;
-  /**
-   * The message to write: the client's text with the edits, and with `id` in the place of the request id and of the
-   * progress token, if the client requested progress.
-   */
-  message(id: TokenText, edits: readonly Edit[]): SplicedMessage;
 }
 
 /** Time limits of a request, in milliseconds. */

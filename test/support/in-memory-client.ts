@@ -29,6 +29,7 @@ export interface InMemoryClientOptions {
  * are methods with params, and everything that the gateway tells the client is recorded.
  */
 export class InMemoryClient implements DownstreamClient {
+  readonly hasSession = true;
   readonly principal: string;
   readonly revision: string;
   readonly changed: ListKind[] = [];
@@ -156,6 +157,11 @@ class InMemoryRequest implements RelayedRequest {
       level: at('level'),
       mode: at('mode'),
       elicitationId: at('elicitationId'),
+      eraVersion: at('_meta', 'io.modelcontextprotocol/protocolVersion'),
+      requestMeta: at('_meta'),
+      inputResponses: at('inputResponses'),
+      requestState: at('requestState'),
+      notifications: at('notifications'),
     };
   }
 
@@ -182,6 +188,8 @@ export class InMemoryExchange implements Exchange {
   readonly request: RelayedRequest;
   readonly client: DownstreamClient;
   readonly wantsProgress: boolean;
+  logLevel: Exchange['logLevel'];
+  takesInputRequests = false;
   /** The raw result or error: of the server, or of the gateway. At most one. */
   readonly answers: string[] = [];
   /** The progress values. */

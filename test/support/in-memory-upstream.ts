@@ -2,6 +2,7 @@ import type { Edit, SplicedMessage, TokenText } from '../../src/json/splice.js';
 import { errorMessage, notificationMessage, requestMessage, resultMessage } from '../../src/jsonrpc/message.js';
 import type { NotificationEnvelope, RequestEnvelope, ResponseEnvelope } from '../../src/mcp/envelope.js';
 import { declares } from '../../src/mcp/initialize-result.js';
+import type { RelayedRequest } from '../../src/mcp/relayed-request.js';
 import type { Cancel, Clock } from '../../src/timing/clock.js';
 import {
   type CloseReason,
@@ -10,7 +11,6 @@ import {
   type DialTarget,
   newDropCounters,
   type Outcome,
-  type OutgoingRequest,
   type RequestHandler,
   type RequestTimeouts,
   type SentRequest,
@@ -155,7 +155,7 @@ class InMemoryConnection implements UpstreamConnection {
   }
 
   send(
-    request: OutgoingRequest,
+    request: RelayedRequest,
     edits: readonly Edit[],
     timeouts: RequestTimeouts,
     handler: RequestHandler,

@@ -343,6 +343,7 @@ export class ScriptedClient {
         this.#downstream = client;
         return gateway.open(client, facts);
       },
+      describe: (facts) => gateway.describe(facts),
     };
     const serverInfo = { name: 'trunkline', version: '1.2.3' };
     const legacy = legacyEra({ clock, scan, gateway: observed, serverInfo });

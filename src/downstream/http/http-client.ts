@@ -27,8 +27,8 @@ export function createHttpClients(options: HttpClientsOptions): HttpSessionPort 
   const { scan, chooseEra, backpressure, messages, hasServer, hasView, isReady } = options;
   return {
     isReady,
-    beginsSession: (message) => chooseEra(message).beginsSession(message),
-    refusalWithoutSession: (request) => chooseEra(request).refusalWithoutSession(request.method),
+    beginsSession: (message) => chooseEra(message, () => false).beginsSession(message),
+    refusalWithoutSession: (request) => chooseEra(request, () => false).refusalWithoutSession(request.method),
     openSession: (endpoint, principal, onGone) => {
       const view = viewAt(endpoint);
       const server = view === undefined ? endpoint : undefined;

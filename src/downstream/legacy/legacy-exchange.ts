@@ -1,192 +1,40 @@
-import { Lease } from '../../io/buffer-pool.js';
-import { LARGE_FROM_BYTES } from '../../io/read-buffer.js';
-import { readText, type Span } from '../../json/json-text.js';
-import type { Edit, SplicedMessage } from '../../json/splice.js';
-import type { IdKey } from '../../jsonrpc/id-key.js';
-import { errorMessage, resultMessage } from '../../jsonrpc/message.js';
-import { RpcError } from '../../jsonrpc/rpc-error.js';
-import type { NotificationEnvelope, RequestEnvelope, ResponseEnvelope } from '../../mcp/envelope.js';
-import { METHODS } from '../../mcp/methods.js';
-import { EnvelopeRequest, type RelayedRequest } from '../../mcp/relayed-request.js';
-import type { Clock } from '../../timing/clock.js';
-import { type Failure, failureError, failureResult } from '../failure.js';
-import type { DownstreamClient, Exchange, InputRequest, WithdrawInput } from '../port.js';
-import type { ReplyChannel } from '../transport.js';
+import { editMembers } from '../../json/edit-members.js';
+import type { Edit } from '../../json/splice.js';
+import type { ResponseEnvelope } from '../../mcp/envelope.js';
+import type { InputRequest, WithdrawInput } from '../port.js';
+import { type AnswerForm, WireExchange, type WireExchangeOptions } from '../wire-exchange.js';
 
-/**
- * Shortest time between the last progress of a request and its answer. The official client drops progress that it reads
- * together with the answer, and what a server writes in two pieces would often reach the client in one.
- */
-const PROGRESS_GAP_MS = 5;
+/** Removes what only the revisions without a handshake define. */
+const LEGACY_FORM: AnswerForm = {
+  edits: (response) => (response.tokens.resultType === undefined ? NO_EDITS : withoutModernMembers(response)),
+  result: (result) => result,
+};
 
-export interface LegacyExchangeOptions {
-  readonly envelope: RequestEnvelope;
-  readonly client: DownstreamClient;
-  readonly reply: ReplyChannel;
-  readonly clock: Clock;
-  /** The id under which the session tracks the exchange. */
-  readonly key: IdKey;
-  readonly owner: ExchangeOwner;
+const NO_EDITS: readonly Edit[] = [];
+const MODERN_MEMBERS: ReadonlySet<string> = new Set(['resultType', 'ttlMs', 'cacheScope']);
+
+function withoutModernMembers({ bytes, result }: ResponseEnvelope): readonly Edit[] {
+  return result === undefined ? NO_EDITS : editMembers(bytes, result, { removes: (name) => MODERN_MEMBERS.has(name) });
 }
 
-/** The session that an exchange belongs to. */
-export interface ExchangeOwner {
-  /** Sends a message that cannot travel with the answer. */
-  sendUnsolicited(message: SplicedMessage): void;
+export interface LegacyExchangeOptions extends WireExchangeOptions {
   /** Asks the client for input because of this exchange. */
-  requireInput(input: InputRequest, exchange: LegacyExchange): WithdrawInput;
-  /** Called once for each exchange. */
-  settled(exchange: LegacyExchange): void;
+  readonly requireInput: (input: InputRequest, exchange: LegacyExchange) => WithdrawInput;
 }
 
 /** A request of a client that speaks a revision with a handshake. */
-export class LegacyExchange implements Exchange {
-  readonly request: RelayedRequest;
-  readonly client: DownstreamClient;
-  readonly key: IdKey;
-  readonly #envelope: RequestEnvelope;
-  readonly #reply: ReplyChannel;
-  readonly #clock: Clock;
-  readonly #owner: ExchangeOwner;
-  #isSettled = false;
-  #keepsProgress = false;
-  #lastProgressAt: number | undefined;
-  /** The backend whose messages reach the client along this exchange. */
-  #source: string | undefined;
-  #hasSeveralSources = false;
-  /** On the request's memory, from the first `leaseRequest` to the answer. */
-  #lease: Lease | undefined;
-  #onCancel: ((notification?: NotificationEnvelope) => void) | undefined;
+export class LegacyExchange extends WireExchange {
+  readonly logLevel = undefined;
+  readonly takesInputRequests = false;
+  protected readonly form: AnswerForm = LEGACY_FORM;
+  readonly #requireInput: LegacyExchangeOptions['requireInput'];
 
-  constructor({ envelope, client, key, reply, clock, owner }: LegacyExchangeOptions) {
-    this.request = new EnvelopeRequest(envelope);
-    this.client = client;
-    this.key = key;
-    this.#envelope = envelope;
-    this.#reply = reply;
-    this.#clock = clock;
-    this.#owner = owner;
-  }
-
-  get requestId(): string {
-    return readText(this.#envelope.bytes, this.#envelope.id);
-  }
-
-  get isSettled(): boolean {
-    return this.#isSettled;
-  }
-
-  get wantsProgress(): boolean {
-    return this.#envelope.tokens.requestProgressToken !== undefined;
-  }
-
-  /** After a second backend, messages keep their place among all: the second must not overtake the first. */
-  route(source: string): void {
-    this.#hasSeveralSources ||= this.#source !== undefined && this.#source !== source;
-    this.#source = this.#hasSeveralSources ? undefined : source;
-  }
-
-  /** Leases only a large tool call: it goes to one server and nothing keeps it. Other requests may go to several. */
-  leaseRequest(): Lease | undefined {
-    if (!this.#isLarge || this.request.method !== METHODS.callTool) return undefined;
-    this.#lease ??= Lease.of(this.#envelope.bytes);
-    return this.#lease?.retain();
-  }
-
-  answer(response: ResponseEnvelope, edits: readonly Edit[] = []): void {
-    // A task reports progress after its answer, and its first progress must not come before the id in that answer.
-    const since = this.#keepsProgress ? undefined : this.#lastProgressAt;
-    const waitMs = since === undefined ? 0 : since + PROGRESS_GAP_MS - this.#clock.now();
-    if (waitMs > 0) this.#clock.schedule(waitMs, () => this.#answer(response, edits));
-    else this.#answer(response, edits);
-  }
-
-  succeed(result: Uint8Array): void {
-    if (this.#settle()) this.#reply.answer(resultMessage(this.#id, result), this.#source);
-  }
-
-  /** A failed tool call gets a tool result, unless the call was to become a task. */
-  fail(reason: RpcError | Failure): void {
-    if (reason instanceof RpcError) {
-      if (this.#settle()) this.#reply.answer(errorMessage(this.#id, reason), this.#source);
-    } else if (this.request.method === METHODS.callTool && this.request.tokens.task === undefined) {
-      this.succeed(failureResult(reason));
-    } else {
-      this.fail(failureError(reason));
-    }
-  }
-
-  progress(notification: NotificationEnvelope, more: readonly Edit[] = [], via?: Exchange): void {
-    const { bytes, span, tokens } = notification;
-    const token = this.#envelope.tokens.requestProgressToken;
-    if (token === undefined || tokens.progressToken === undefined) return;
-    const edits: Edit[] = [this.#replacing(tokens.progressToken, token), ...more];
-    if (!this.#isSettled) {
-      this.#lastProgressAt = this.#clock.now();
-      this.#reply.send({ bytes, span, edits }, this.#source);
-    } else if (this.#keepsProgress) {
-      if (via === undefined) this.client.notify(notification, edits);
-      else via.send({ bytes, span, edits });
-    }
-  }
-
-  keepProgress(): () => void {
-    this.#keepsProgress = true;
-    return () => {
-      this.#keepsProgress = false;
-    };
-  }
-
-  send(message: SplicedMessage): void {
-    if (this.#isSettled) return;
-    if (this.#reply.isUnheard) this.#owner.sendUnsolicited(message);
-    else this.#reply.send(message, this.#source);
+  constructor(options: LegacyExchangeOptions) {
+    super(options);
+    this.#requireInput = options.requireInput;
   }
 
   requireInput(input: InputRequest): WithdrawInput {
-    return this.#owner.requireInput(input, this);
-  }
-
-  onCancel(listener: (notification?: NotificationEnvelope) => void): void {
-    this.#onCancel = listener;
-  }
-
-  /** The client has cancelled the request or left, so there is no answer. */
-  cancel(notification?: NotificationEnvelope): void {
-    if (!this.#settle()) return;
-    this.#reply.withdraw();
-    this.#onCancel?.(notification);
-  }
-
-  #answer({ bytes, span, id }: ResponseEnvelope, edits: readonly Edit[]): void {
-    if (!this.#settle()) return;
-    const own = this.#replacing(id, this.#envelope.id);
-    const message: SplicedMessage = { bytes, span, edits: edits.length === 0 ? [own] : [own, ...edits] };
-    // Only large lines have a lease. An answer is written once and nothing keeps it.
-    const isLarge = span.end - span.start > LARGE_FROM_BYTES;
-    this.#reply.answer(isLarge ? { ...message, lease: Lease.of(bytes) } : message, this.#source);
-    this.#lease?.release();
-  }
-
-  /** Puts a part of the request into another message: a copy, if the request's memory may be reused before that is written. */
-  #replacing(span: Span, part: Span): Edit {
-    const { bytes } = this.#envelope;
-    return this.#isLarge ? { span, text: bytes.slice(part.start, part.end) } : { span, text: bytes, part };
-  }
-
-  get #isLarge(): boolean {
-    return this.#envelope.span.end - this.#envelope.span.start > LARGE_FROM_BYTES;
-  }
-
-  #settle(): boolean {
-    if (this.#isSettled) return false;
-    this.#isSettled = true;
-    this.#owner.settled(this);
-    return true;
-  }
-
-  get #id(): Uint8Array {
-    const { bytes, id } = this.#envelope;
-    return bytes.subarray(id.start, id.end);
+    return this.#requireInput(input, this);
   }
 }

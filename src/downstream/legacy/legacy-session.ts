@@ -14,7 +14,10 @@ import type { Envelope, NotificationEnvelope, Rejection, RequestEnvelope, ScanEn
 import { type ListKind, requestedList } from '../../mcp/lists.js';
 import { METHODS } from '../../mcp/methods.js';
 import type { Clock } from '../../timing/clock.js';
+import type { ServerInfo } from '../declared-capabilities.js';
 import { describeFailure } from '../failure.js';
+import { InFlightExchanges } from '../in-flight-exchanges.js';
+import { ListChanges } from '../list-changes.js';
 import type {
   DownstreamClient,
   GatewayPort,
@@ -24,18 +27,10 @@ import type {
   WithdrawInput,
 } from '../port.js';
 import type { Era, EraSession, ReceivedBatch, ReplyChannel, TransportSession } from '../transport.js';
+import type { ExchangeOwner, WireExchange } from '../wire-exchange.js';
 import { acceptBatch } from './batch.js';
-import {
-  type HandshakeProfile,
-  ownResult,
-  readProfile,
-  refusalWithoutSession,
-  type ServerInfo,
-  serverResult,
-} from './handshake.js';
-import { InFlightExchanges } from './in-flight-exchanges.js';
-import { type ExchangeOwner, LegacyExchange } from './legacy-exchange.js';
-import { ListChanges } from './list-changes.js';
+import { type HandshakeProfile, ownResult, readProfile, refusalWithoutSession, serverResult } from './handshake.js';
+import { LegacyExchange, type LegacyExchangeOptions } from './legacy-exchange.js';
 import { OutgoingServerRequests } from './outgoing-server-requests.js';
 
 export interface LegacyEraOptions {
@@ -58,20 +53,21 @@ export function legacyEra(options: LegacyEraOptions): Era {
 
 /** One client that speaks a revision with a handshake: turns its requests into exchanges and tracks them by their ids. */
 class LegacySession implements DownstreamClient, EraSession {
+  readonly hasSession = true;
   readonly #options: LegacyEraOptions;
   readonly #transport: TransportSession;
-  readonly #inFlight = new InFlightExchanges();
+  readonly #inFlight = new InFlightExchanges<WireExchange>();
   readonly #listChanges: ListChanges;
   readonly #serverRequests: OutgoingServerRequests;
   readonly #owner: ExchangeOwner = {
     sendUnsolicited: (message) => this.#sendUnsolicited(message),
-    requireInput: (input, exchange) =>
-      this.#serverRequests.send(input, (message) => {
-        if (exchange.isSettled) this.#sendUnsolicited(message);
-        else exchange.send(message);
-      }),
     settled: (exchange) => this.#settled(exchange),
   };
+  readonly #requireInput: LegacyExchangeOptions['requireInput'] = (input, exchange) =>
+    this.#serverRequests.send(input, (message) => {
+      if (exchange.isSettled) this.#sendUnsolicited(message);
+      else exchange.send(message);
+    });
   /** Server requests that must not be sent before the client's `initialized` notification. */
   #early: SplicedMessage[] = [];
   #gatewaySession: GatewaySession | undefined;
@@ -82,7 +78,7 @@ class LegacySession implements DownstreamClient, EraSession {
   constructor(options: LegacyEraOptions, transport: TransportSession) {
     this.#options = options;
     this.#transport = transport;
-    this.#listChanges = new ListChanges(options.clock, transport);
+    this.#listChanges = new ListChanges(options.clock, (message) => transport.send(message));
     const { firstRequestId } = transport;
     this.#serverRequests = new OutgoingServerRequests((message) => this.#sendUnsolicited(message), firstRequestId);
   }
@@ -181,7 +177,9 @@ class LegacySession implements DownstreamClient, EraSession {
 
   #serve(envelope: RequestEnvelope, key: IdKey, reply: ReplyChannel, gatewaySession: GatewaySession): void {
     const { clock, onInternalError } = this.#options;
-    const exchange = new LegacyExchange({ envelope, client: this, key, reply, clock, owner: this.#owner });
+    const owner = this.#owner;
+    const requireInput = this.#requireInput;
+    const exchange = new LegacyExchange({ envelope, client: this, key, reply, clock, owner, requireInput });
     this.#inFlight.add(key, exchange);
     try {
       gatewaySession.serve(exchange);
@@ -191,7 +189,7 @@ class LegacySession implements DownstreamClient, EraSession {
     }
   }
 
-  #settled(exchange: LegacyExchange): void {
+  #settled(exchange: WireExchange): void {
     this.#inFlight.delete(exchange.key, exchange);
     const list = requestedList(exchange.request.method);
     if (list !== undefined) this.#listChanges.listed(list);

@@ -1,13 +1,12 @@
 import { Digits } from '../../json/digits.js';
-import { isRecord } from '../../json/is-record.js';
-import { isString, readString, readText, type Span } from '../../json/json-text.js';
+import { readText, type Span } from '../../json/json-text.js';
 import type { Edit, SplicedMessage } from '../../json/splice.js';
 import { AnsweredRequests, CorrelationTable } from '../../jsonrpc/correlation-table.js';
 import { notificationMessage } from '../../jsonrpc/message.js';
 import { RPC_CODES, RpcError } from '../../jsonrpc/rpc-error.js';
 import type { NotificationEnvelope, ResponseEnvelope } from '../../mcp/envelope.js';
 import { METHODS } from '../../mcp/methods.js';
-import type { RelayedRequest } from '../../mcp/relayed-request.js';
+import { refusedInput } from '../input-capability.js';
 import type { InputRequest, WithdrawInput } from '../port.js';
 
 type Send = (message: SplicedMessage) => void;
@@ -44,7 +43,7 @@ export class OutgoingServerRequests {
   /** Sends the request to the client. `send` also sends its cancellation, so that the two keep their order. */
   send(input: InputRequest, send: Send = this.#sendUnsolicited): WithdrawInput {
     const { request, edits } = input;
-    const refusal = this.#pending.size < MAX_PENDING ? this.#refusal(request) : TOO_MANY;
+    const refusal = this.#pending.size < MAX_PENDING ? refusedInput(request, this.#capabilities) : TOO_MANY;
     if (refusal !== undefined) {
       input.fail(refusal);
       return () => {};
@@ -86,47 +85,11 @@ export class OutgoingServerRequests {
       send({ bytes: notification.bytes, span: notification.span, edits: [own, ...edits] });
     }
   }
-
-  #refusal({ method, bytes, tokens }: RelayedRequest): RpcError | undefined {
-    const path = CAPABILITY_OF.get(method);
-    // The client may know methods that the gateway does not. If not, the client answers with an error itself.
-    if (path === undefined || this.#capabilities === undefined) return undefined;
-    const declared = this.#declared(path);
-    if (declared === undefined) {
-      return new RpcError(RPC_CODES.methodNotFound, `The client does not support ${method}`);
-    }
-    if (method !== METHODS.elicit) return undefined;
-    const mode = tokens.mode !== undefined && isString(bytes, tokens.mode) ? readString(bytes, tokens.mode) : 'form';
-    // Revisions before the modes had forms only, and clients declared an empty object.
-    const modes = Object.keys(declared);
-    const isSupported = modes.includes(mode) || (mode === 'form' && !modes.includes('url'));
-    return isSupported ? undefined : new RpcError(RPC_CODES.invalidParams, `The client does not support mode ${mode}`);
-  }
-
-  /** The capability at this path, as the client declared it. */
-  #declared(path: readonly string[]): object | undefined {
-    let value: unknown = this.#capabilities;
-    for (const name of path) {
-      value = isRecord(value) ? value[name] : undefined;
-    }
-    // A capability should be an object. Other values count as declared, except for `false` and `null`.
-    return value === undefined || value === null || value === false ? undefined : Object(value);
-  }
 }
 
 /** Limit of pending requests for one client. No person answers as many. */
 const MAX_PENDING = 256;
 const TOO_MANY = new RpcError(RPC_CODES.internalError, 'The client has too many unanswered requests already');
-
-const CAPABILITY_OF = new Map<string, readonly string[]>([
-  [METHODS.createMessage, ['sampling']],
-  [METHODS.elicit, ['elicitation']],
-  [METHODS.listRoots, ['roots']],
-  [METHODS.getTask, ['tasks']],
-  [METHODS.taskResult, ['tasks']],
-  [METHODS.cancelTask, ['tasks', 'cancel']],
-  [METHODS.listTasks, ['tasks', 'list']],
-]);
 
 function readId(bytes: Uint8Array, token: Span): number | undefined {
   const id = Number(readText(bytes, token));

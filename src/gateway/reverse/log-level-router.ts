@@ -61,10 +61,18 @@ export class LogLevelRouter {
   }
 
   /** Whether the message reaches the client's level. */
-  isWanted(client: DownstreamClient, { bytes, tokens }: NotificationEnvelope): boolean {
-    const least = this.#levels.get(client);
-    if (least === undefined || tokens.level === undefined || !isString(bytes, tokens.level)) return true;
-    return isAtLeast(readString(bytes, tokens.level), least);
+  isWanted(client: DownstreamClient, notification: NotificationEnvelope): boolean {
+    return reachesLevel(notification, this.#levels.get(client));
+  }
+
+  /** A request asks for log messages while it is served. The server keeps the most verbose level that was asked for. */
+  raise({ client, logLevel }: Exchange, backend: Backend): void {
+    if (logLevel === undefined || logLevel === 'off') return;
+    const before = this.#levels.get(client);
+    const level = before === undefined ? logLevel : (mostTalkative([before, logLevel]) ?? logLevel);
+    if (level === before) return;
+    this.#levels.set(client, level);
+    this.adjust(backend);
   }
 
   /** The client has left. Call `adjust` for its servers, which may be less verbose now. */
@@ -84,11 +92,20 @@ export class LogLevelRouter {
 
   /** The level that serves all clients; `undefined` if the process may decide itself or has no client. */
   #needed(backend: Backend, levelOf: (client: DownstreamClient) => LogLevel | undefined): LogLevel | undefined {
-    const levels = [...backend.clients].map(levelOf);
-    const known = levels.filter((level) => level !== undefined);
-    if (known.length === levels.length) return mostTalkative(known);
+    const levels = [...backend.clients].map((client) =>
+      client.hasSession ? levelOf(client) : (levelOf(client) ?? 'off'),
+    );
+    const known = levels.filter((level) => level !== undefined && level !== 'off');
+    if (!levels.includes(undefined)) return mostTalkative(known);
     return known.length > 0 || this.#sent.has(backend) ? MOST_VERBOSE : undefined;
   }
+}
+
+/** Whether a log message is at least as severe as `least`. Without a level, every message is. */
+export function reachesLevel({ bytes, tokens }: NotificationEnvelope, least: Exchange['logLevel']): boolean {
+  if (least === 'off') return false;
+  if (least === undefined || tokens.level === undefined || !isString(bytes, tokens.level)) return true;
+  return isAtLeast(readString(bytes, tokens.level), least);
 }
 
 function requestedLevel({ bytes, tokens: { level } }: RelayedRequest): LogLevel | undefined {

@@ -1,4 +1,4 @@
-import type { DownstreamClient } from '../../downstream/port.js';
+import type { DownstreamClient, Exchange } from '../../downstream/port.js';
 import type { Edit } from '../../json/splice.js';
 import type { NotificationEnvelope } from '../../mcp/envelope.js';
 import { METHODS } from '../../mcp/methods.js';
@@ -6,7 +6,7 @@ import { knowsTasks } from '../../mcp/revisions.js';
 import type { UpstreamConnection } from '../../upstream/port.js';
 import type { Backend } from '../registry/backend.js';
 import type { Tasks } from '../tasks/tasks.js';
-import type { LogLevelRouter } from './log-level-router.js';
+import { type LogLevelRouter, reachesLevel } from './log-level-router.js';
 import type { ServerRequests } from './server-requests.js';
 import type { Subscriptions } from './subscriptions.js';
 
@@ -78,7 +78,7 @@ export class NotificationRouter {
     }
     const elicited = this.#elicited(backend, notification);
     if (elicited === undefined) this.#notifyAll(backend, notification);
-    else notify(elicited, backend, notification, []);
+    else if (elicited.hasSession) notify(elicited, backend, notification, []);
   }
 
   /** The client whose call may have caused it gets it along that call; the other clients get it unsolicited. */
@@ -86,7 +86,7 @@ export class NotificationRouter {
     const { cause } = dispatcher.inFlightCalls;
     const { bytes, span } = notification;
     for (const client of clients) {
-      if (!this.#isWanted(client, notification)) continue;
+      if (!this.#isWanted(client, notification, cause)) continue;
       if (cause?.client === client) cause.send({ bytes, span, edits: [] });
       else client.notify(notification);
     }
@@ -105,12 +105,17 @@ export class NotificationRouter {
       ...tasks.ofServers.editsToward(client, backend, notification),
       ...tasks.towardClient(notification, client, backend),
     ];
-    const isKnown = notification.method !== METHODS.taskStatus || knowsTasks(client.revision);
-    if (isKnown && this.#isWanted(client, notification)) notify(client, backend, notification, edits);
+    const isKnown = notification.method !== METHODS.taskStatus || (client.hasSession && knowsTasks(client.revision));
+    const cause = backend.dispatcher.inFlightCalls.latestOf(client);
+    if (isKnown && this.#isWanted(client, notification, cause)) notify(client, backend, notification, edits);
   }
 
-  #isWanted(client: DownstreamClient, notification: NotificationEnvelope): boolean {
-    return notification.method !== METHODS.message || this.#options.logs.isWanted(client, notification);
+  /** A client without a session gets log messages for one request, and nothing else that no request asked for. */
+  #isWanted(client: DownstreamClient, notification: NotificationEnvelope, cause: Exchange | undefined): boolean {
+    const { logs } = this.#options;
+    if (notification.method !== METHODS.message) return client.hasSession;
+    if (client.hasSession) return logs.isWanted(client, notification);
+    return cause?.client === client && reachesLevel(notification, cause.logLevel);
   }
 }
 

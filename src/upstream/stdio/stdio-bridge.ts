@@ -14,6 +14,7 @@ import {
   type ScanEnvelope,
 } from '../../mcp/envelope.js';
 import { METHODS } from '../../mcp/methods.js';
+import type { RelayedRequest } from '../../mcp/relayed-request.js';
 import type { Clock } from '../../timing/clock.js';
 import { HealthMonitor } from '../health/health-monitor.js';
 import {
@@ -22,7 +23,6 @@ import {
   type EndedBecause,
   newDropCounters,
   type Outcome,
-  type OutgoingRequest,
   type RequestHandler,
   type RequestTimeouts,
   type SentRequest,
@@ -157,7 +157,7 @@ export class StdioBridge implements Channel, ByteReader, LineSink {
 
   /** Sends a client's request under an id of the bridge's own. */
   send(
-    request: OutgoingRequest,
+    request: RelayedRequest,
     edits: readonly Edit[],
     timeouts: RequestTimeouts,
     handler: RequestHandler,

@@ -27,9 +27,9 @@ function relaying() {
     maxUnwrittenBytes: 1e7,
     events: { request: () => {}, notification: () => {}, junk: () => {}, silent: () => {}, violated: () => {} },
   });
+  const requireInput = () => () => {};
   const owner = {
     sendUnsolicited: () => {},
-    requireInput: () => () => {},
     settled: () => {},
   };
   return {
@@ -39,7 +39,15 @@ function relaying() {
       const envelope = requestOf({ jsonrpc: '2.0', id, method: 'tools/call', params: { name: 'x' } });
       const key = idKey(envelope.bytes, envelope.id);
       const client = {} as DownstreamClient;
-      const exchange = new LegacyExchange({ envelope, client, key, reply: replyOn(writer), clock, owner });
+      const exchange = new LegacyExchange({
+        envelope,
+        client,
+        key,
+        reply: replyOn(writer),
+        clock,
+        owner,
+        requireInput,
+      });
       bridge.send(
         exchange.request,
         [],

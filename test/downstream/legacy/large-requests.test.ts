@@ -44,15 +44,23 @@ function calling() {
   const client = reader();
   const answers = new FairWriter(client.pipe, new Backpressure().client());
   const bufferPool = new BufferPool({ maxIdleBytes: 64 * 1024 * 1024 });
+  const requireInput = () => () => {};
   const owner = {
     sendUnsolicited: () => {},
-    requireInput: () => () => {},
     settled: () => {},
   };
   const exchanges: LegacyExchange[] = [];
   const serve = (envelope: RequestEnvelope) => {
     const key = idKey(envelope.bytes, envelope.id);
-    const options = { envelope, client: {} as DownstreamClient, key, reply: replyOn(answers), clock, owner };
+    const options = {
+      envelope,
+      client: {} as DownstreamClient,
+      key,
+      reply: replyOn(answers),
+      clock,
+      owner,
+      requireInput,
+    };
     const exchange = new LegacyExchange(options);
     exchanges.push(exchange);
     return exchange;

@@ -11,7 +11,7 @@ const FAILURE: Failure = { reason: 'timeout', server: 'a', generation: 1, sent: 
 
 function exchangeOf(message: Message) {
   const sink = new RecordingSink();
-  const owner = { sendUnsolicited: () => {}, requireInput: () => () => {}, settled: () => {}, relayed: () => {} };
+  const owner = { sendUnsolicited: () => {}, settled: () => {}, relayed: () => {} };
   const exchange = new LegacyExchange({
     envelope: requestOf({ jsonrpc: '2.0', id: 1, ...message }),
     client: {} as DownstreamClient,
@@ -19,6 +19,7 @@ function exchangeOf(message: Message) {
     clock: new FakeClock(),
     key: 1,
     owner,
+    requireInput: () => () => {},
   });
   return { exchange, sink };
 }

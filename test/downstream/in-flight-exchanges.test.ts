@@ -1,16 +1,21 @@
 import { describe, expect, it } from 'vitest';
-import { InFlightExchanges } from '../../../src/downstream/legacy/in-flight-exchanges.js';
-import type { LegacyExchange } from '../../../src/downstream/legacy/legacy-exchange.js';
+import { InFlightExchanges } from '../../src/downstream/in-flight-exchanges.js';
+import type { IdKey } from '../../src/jsonrpc/id-key.js';
+
+/** Nothing of an exchange is used here but its key. */
+interface Keyed {
+  readonly key: IdKey;
+}
 
 /** Nothing of an exchange is used here but that it is one. */
-function someExchanges(count: number): LegacyExchange[] {
-  return Array.from({ length: count }, () => ({}) as LegacyExchange);
+function someExchanges(count: number): Keyed[] {
+  return Array.from({ length: count }, () => ({}) as Keyed);
 }
 
 describe('the requests of a client that were not answered yet', () => {
   it('are found by their ids until they leave', () => {
-    const [a, b, c] = someExchanges(3) as [LegacyExchange, LegacyExchange, LegacyExchange];
-    const inFlight = new InFlightExchanges();
+    const [a, b, c] = someExchanges(3) as [Keyed, Keyed, Keyed];
+    const inFlight = new InFlightExchanges<Keyed>();
     inFlight.add('1', a);
     inFlight.add('"1"', b);
     inFlight.delete('1', a);
@@ -23,9 +28,9 @@ describe('the requests of a client that were not answered yet', () => {
   });
 
   it('are told apart by numbers with the same last bits', () => {
-    const exchanges = [1, 257, 513].map((key) => ({ key }) as LegacyExchange);
-    const [a, b, c] = exchanges as [LegacyExchange, LegacyExchange, LegacyExchange];
-    const inFlight = new InFlightExchanges();
+    const exchanges = [1, 257, 513].map((key) => ({ key }) as Keyed);
+    const [a, b, c] = exchanges as [Keyed, Keyed, Keyed];
+    const inFlight = new InFlightExchanges<Keyed>();
     for (const exchange of exchanges) inFlight.add(exchange.key, exchange);
     expect(inFlight.size).toBe(3);
     expect(exchanges.map(({ key }) => inFlight.withId(key))).toEqual([[a], [b], [c]]);
@@ -43,13 +48,13 @@ describe('the requests of a client that were not answered yet', () => {
       [2, 1, 0],
       [1, 0, 2],
     ]) {
-      const exchanges = [7, 7, 7].map((key) => ({ key }) as LegacyExchange);
-      const inFlight = new InFlightExchanges();
+      const exchanges = [7, 7, 7].map((key) => ({ key }) as Keyed);
+      const inFlight = new InFlightExchanges<Keyed>();
       for (const exchange of exchanges) inFlight.add(7, exchange);
       expect(inFlight.withId(7)).toEqual(exchanges);
       for (const [count, index] of order.entries()) {
         expect(inFlight.has(7)).toBe(true);
-        inFlight.delete(7, exchanges[index] as LegacyExchange);
+        inFlight.delete(7, exchanges[index] as Keyed);
         expect(inFlight.size).toBe(2 - count);
       }
       expect(inFlight.has(7)).toBe(false);
@@ -64,12 +69,12 @@ describe('the requests of a client that were not answered yet', () => {
       [1, 2, 0],
     ]) {
       const exchanges = someExchanges(3);
-      const inFlight = new InFlightExchanges();
+      const inFlight = new InFlightExchanges<Keyed>();
       for (const exchange of exchanges) inFlight.add('1', exchange);
       expect(inFlight.size).toBe(3);
       const left = new Set(exchanges);
       for (const index of order) {
-        const exchange = exchanges[index] as LegacyExchange;
+        const exchange = exchanges[index] as Keyed;
         inFlight.delete('1', exchange);
         left.delete(exchange);
         expect(inFlight.withId('1')).toHaveLength(left.size);
@@ -80,8 +85,8 @@ describe('the requests of a client that were not answered yet', () => {
   });
 
   it('stay when another one leaves under their id', () => {
-    const [a, b] = someExchanges(2) as [LegacyExchange, LegacyExchange];
-    const inFlight = new InFlightExchanges();
+    const [a, b] = someExchanges(2) as [Keyed, Keyed];
+    const inFlight = new InFlightExchanges<Keyed>();
     inFlight.add('1', a);
     inFlight.delete('2', b);
     expect(inFlight.withId('1')[0]).toBe(a);

@@ -1,9 +1,8 @@
-import type { SplicedMessage } from '../../json/splice.js';
-import { notificationMessage } from '../../jsonrpc/message.js';
-import { LISTS, type ListKind } from '../../mcp/lists.js';
-import type { Clock } from '../../timing/clock.js';
-import { Debounce } from '../../timing/debounce.js';
-import type { TransportSession } from '../transport.js';
+import type { SplicedMessage } from '../json/splice.js';
+import { notificationMessage } from '../jsonrpc/message.js';
+import { LISTS, type ListKind } from '../mcp/lists.js';
+import type { Clock } from '../timing/clock.js';
+import { Debounce } from '../timing/debounce.js';
 
 /** The first change is announced at once; later ones no more often than this. */
 const ANNOUNCE_EVERY_MS = 250;
@@ -21,14 +20,14 @@ interface Announcement {
  */
 export class ListChanges {
   readonly #clock: Clock;
-  readonly #transport: TransportSession;
+  readonly #send: (message: SplicedMessage) => void;
   readonly #listed = new Set<ListKind>();
   /** By the method of the notification. */
   readonly #announcements = new Map<string, Announcement>();
 
-  constructor(clock: Clock, transport: TransportSession) {
+  constructor(clock: Clock, send: (message: SplicedMessage) => void) {
     this.#clock = clock;
-    this.#transport = transport;
+    this.#send = send;
   }
 
   /** The client has read this list. */
@@ -63,7 +62,7 @@ export class ListChanges {
       debounce: new Debounce({
         clock: this.#clock,
         everyMs: ANNOUNCE_EVERY_MS,
-        run: () => this.#transport.send(announcement.message),
+        run: () => this.#send(announcement.message),
       }),
     };
     this.#announcements.set(method, announcement);

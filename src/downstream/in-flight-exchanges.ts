@@ -1,5 +1,4 @@
-import type { IdKey } from '../../jsonrpc/id-key.js';
-import type { LegacyExchange } from './legacy-exchange.js';
+import type { IdKey } from '../jsonrpc/id-key.js';
 
 /** A power of two, and more than most clients have in flight at once. */
 const NEAR_PLACES = 256;
@@ -13,15 +12,15 @@ const NEAR_PLACES = 256;
  * and go, and the old versions would keep the exchanges alive for a garbage collection or two. The ids are not allotted
  * here, so a `CorrelationTable`, which counts them itself, cannot hold them.
  */
-export class InFlightExchanges {
+export class InFlightExchanges<T extends { readonly key: IdKey }> {
   /** Grows with the ids, since most of many sessions send few requests. */
-  readonly #near: (LegacyExchange | undefined)[] = [];
+  readonly #near: (T | undefined)[] = [];
   #nearSize = 0;
   readonly #indexes = new Map<IdKey, number>();
-  readonly #exchanges: (LegacyExchange | undefined)[] = [];
+  readonly #exchanges: (T | undefined)[] = [];
   readonly #free: number[] = [];
   /** Requests whose id was in use when they came, in that order. */
-  readonly #sameId = new Map<IdKey, LegacyExchange[]>();
+  readonly #sameId = new Map<IdKey, T[]>();
 
   get size(): number {
     let size = this.#nearSize + this.#indexes.size;
@@ -33,7 +32,7 @@ export class InFlightExchanges {
     return this.#nearBy(id)?.key === id || (this.#indexes.size > 0 && this.#indexes.has(id));
   }
 
-  add(id: IdKey, exchange: LegacyExchange): void {
+  add(id: IdKey, exchange: T): void {
     if (typeof id === 'number' && this.#nearBy(id) === undefined) {
       this.#near[id % NEAR_PLACES] = exchange;
       this.#nearSize += 1;
@@ -49,7 +48,7 @@ export class InFlightExchanges {
   }
 
   /** Removes an exchange that was added under this id. */
-  delete(id: IdKey, exchange: LegacyExchange): void {
+  delete(id: IdKey, exchange: T): void {
     if (typeof id === 'number' && this.#nearBy(id) === exchange) {
       this.#near[id % NEAR_PLACES] = undefined;
       this.#nearSize -= 1;
@@ -71,22 +70,22 @@ export class InFlightExchanges {
   }
 
   /** All exchanges with this id. */
-  withId(id: IdKey): readonly LegacyExchange[] {
+  withId(id: IdKey): readonly T[] {
     const near = this.#nearBy(id);
     return near?.key === id ? [near, ...this.#farWithId(id)] : this.#farWithId(id);
   }
 
-  all(): readonly LegacyExchange[] {
+  all(): readonly T[] {
     const near = this.#near.filter((exchange) => exchange !== undefined);
     return [...near, ...[...this.#indexes.keys()].flatMap((id) => this.#farWithId(id))];
   }
 
   /** The exchange at the array index of this id, which may have another id. */
-  #nearBy(id: IdKey): LegacyExchange | undefined {
+  #nearBy(id: IdKey): T | undefined {
     return typeof id === 'number' ? this.#near[id % NEAR_PLACES] : undefined;
   }
 
-  #farWithId(id: IdKey): readonly LegacyExchange[] {
+  #farWithId(id: IdKey): readonly T[] {
     const index = this.#indexes.get(id);
     const first = index === undefined ? undefined : this.#exchanges[index];
     return first === undefined ? [] : [first, ...(this.#sameId.get(id) ?? [])];

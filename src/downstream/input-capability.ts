@@ -1,0 +1,46 @@
+import { isRecord } from '../json/is-record.js';
+import { isString, readString } from '../json/json-text.js';
+import { RPC_CODES, RpcError } from '../jsonrpc/rpc-error.js';
+import { METHODS } from '../mcp/methods.js';
+import type { RelayedRequest } from '../mcp/relayed-request.js';
+
+type Capabilities = Readonly<Record<string, unknown>>;
+
+/**
+ * Why a client with these capabilities cannot answer a server request; `undefined` if it can, or may. Without
+ * capabilities, the client gets every request.
+ */
+export function refusedInput(
+  { method, bytes, tokens }: RelayedRequest,
+  capabilities: Capabilities | undefined,
+): RpcError | undefined {
+  const path = CAPABILITY_OF.get(method);
+  // The client may know methods that the gateway does not. If not, the client answers with an error itself.
+  if (path === undefined || capabilities === undefined) return undefined;
+  const declared = declaredAt(path, capabilities);
+  if (declared === undefined) return new RpcError(RPC_CODES.methodNotFound, `The client does not support ${method}`);
+  if (method !== METHODS.elicit) return undefined;
+  const mode = tokens.mode !== undefined && isString(bytes, tokens.mode) ? readString(bytes, tokens.mode) : 'form';
+  // Revisions before the modes had forms only, and clients declared an empty object.
+  const modes = Object.keys(declared);
+  const isSupported = modes.includes(mode) || (mode === 'form' && !modes.includes('url'));
+  return isSupported ? undefined : new RpcError(RPC_CODES.invalidParams, `The client does not support mode ${mode}`);
+}
+
+/** The capability at this path, as the client declared it. */
+function declaredAt(path: readonly string[], capabilities: Capabilities): object | undefined {
+  let value: unknown = capabilities;
+  for (const name of path) value = isRecord(value) ? value[name] : undefined;
+  // A capability should be an object. Other values count as declared, except for `false` and `null`.
+  return value === undefined || value === null || value === false ? undefined : Object(value);
+}
+
+const CAPABILITY_OF = new Map<string, readonly string[]>([
+  [METHODS.createMessage, ['sampling']],
+  [METHODS.elicit, ['elicitation']],
+  [METHODS.listRoots, ['roots']],
+  [METHODS.getTask, ['tasks']],
+  [METHODS.taskResult, ['tasks']],
+  [METHODS.cancelTask, ['tasks', 'cancel']],
+  [METHODS.listTasks, ['tasks', 'list']],
+]);

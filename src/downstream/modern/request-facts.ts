@@ -1,0 +1,74 @@
+import { isObject, isString, readString, readText, type Span, toBytes } from '../../json/json-text.js';
+import { RPC_CODES, RpcError } from '../../jsonrpc/rpc-error.js';
+import type { ClientProfile } from '../../mcp/client-profile.js';
+import type { RequestEnvelope } from '../../mcp/envelope.js';
+import { isLogLevel } from '../../mcp/log-levels.js';
+import { isModernRevision, LATEST_LEGACY_REVISION, MODERN_REVISIONS } from '../../mcp/revisions.js';
+import type { Exchange } from '../port.js';
+
+/** The error code for a revision that the gateway does not serve. */
+const UNSUPPORTED_REVISION = -32022;
+
+/** Why the gateway cannot serve a request without a handshake; `undefined` if its `_meta` has what is required. */
+export function refusedFacts({ bytes, tokens }: RequestEnvelope): RpcError | undefined {
+  const { eraVersion, eraCapabilities, eraClientInfo } = tokens;
+  if (eraVersion === undefined || !isString(bytes, eraVersion)) return missing('protocolVersion', 'a string');
+  const requested = readString(bytes, eraVersion);
+  if (!isModernRevision(requested)) {
+    const data = { supported: MODERN_REVISIONS, requested };
+    return new RpcError(UNSUPPORTED_REVISION, 'Unsupported protocol version', data);
+  }
+  if (eraCapabilities === undefined || !isObject(bytes, eraCapabilities)) {
+    return missing('clientCapabilities', 'an object');
+  }
+  if (eraClientInfo !== undefined && !isObject(bytes, eraClientInfo)) return missing('clientInfo', 'an object');
+  return undefined;
+}
+
+function missing(name: string, kind: string): RpcError {
+  return new RpcError(RPC_CODES.invalidParams, `_meta["io.modelcontextprotocol/${name}"] must be ${kind}`);
+}
+
+/** Returns the same text for requests whose clients state the same about themselves, byte for byte. */
+export function factsKey({ bytes, tokens: { eraCapabilities, eraClientInfo } }: RequestEnvelope): string {
+  return `${textAt(bytes, eraCapabilities)}\n${textAt(bytes, eraClientInfo)}`;
+}
+
+/**
+ * What a client states about itself in a request. Servers with a handshake get it as if the client spoke the latest
+ * revision with one, so that they are shared with such clients.
+ */
+export function readProfile({ bytes, tokens: { eraCapabilities, eraClientInfo } }: RequestEnvelope): ClientProfile {
+  const raw = {
+    capabilities: bytesAt(bytes, eraCapabilities) ?? NO_MEMBERS,
+    clientInfo: bytesAt(bytes, eraClientInfo) ?? UNNAMED,
+  };
+  return {
+    protocolVersion: LATEST_LEGACY_REVISION,
+    capabilities: parse(raw.capabilities),
+    clientInfo: parse(raw.clientInfo),
+    raw,
+  };
+}
+
+/** Without a level, a client gets no log messages. See the page server/utilities/logging of revision 2026-07-28. */
+export function requestedLogLevel({ bytes, tokens: { eraLogLevel } }: RequestEnvelope): Exchange['logLevel'] {
+  const level = eraLogLevel !== undefined && isString(bytes, eraLogLevel) ? readString(bytes, eraLogLevel) : '';
+  return isLogLevel(level) ? level : 'off';
+}
+
+const NO_MEMBERS = toBytes('{}');
+/** Servers require a name and a version. */
+const UNNAMED = toBytes('{"name":"unnamed","version":"unknown"}');
+
+function textAt(bytes: Uint8Array, span: Span | undefined): string {
+  return span === undefined ? '' : readText(bytes, span);
+}
+
+function bytesAt(bytes: Uint8Array, span: Span | undefined): Uint8Array | undefined {
+  return span === undefined ? undefined : bytes.slice(span.start, span.end);
+}
+
+function parse(object: Uint8Array): Record<string, unknown> {
+  return JSON.parse(readText(object, { start: 0, end: object.length })) as Record<string, unknown>;
+}

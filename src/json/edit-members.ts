@@ -1,0 +1,80 @@
+import { CLOSE_BRACE, COMMA, readString, type Span, skipWhitespace, visitMembers } from './json-text.js';
+import type { Edit } from './splice.js';
+
+/** What to change in an object. */
+export interface MemberChanges {
+  /** Whether to remove the members of this name. */
+  readonly removes?: (name: string) => boolean;
+  /** Members to add at the end, as JSON without the braces. The caller removes members of the same name. */
+  readonly add?: Uint8Array | undefined;
+}
+
+/**
+ * Edits of one object: removes members and adds others at the end. What stays keeps its bytes. The edits do not overlap
+ * with edits inside the values that stay.
+ */
+export function editMembers(bytes: Uint8Array, object: Span, { removes, add }: MemberChanges): Edit[] {
+  const members: Member[] = [];
+  visitMembers(bytes, object.start, Number.POSITIVE_INFINITY, (key, value) => {
+    members.push({ start: key.start, end: value.end, isRemoved: removes?.(readString(bytes, key)) === true });
+  });
+  const edits: Edit[] = removes === undefined ? [] : removals(members);
+  if (add === undefined) return edits;
+  const at = object.end - 1;
+  const isAlone = members.every(({ isRemoved }) => isRemoved);
+  edits.push({ span: { start: at, end: at }, text: isAlone ? add : afterComma(add) });
+  return edits;
+}
+
+/** A member from its key to the end of its value. */
+interface Member extends Span {
+  readonly isRemoved: boolean;
+}
+
+/** One edit for each run of removed members, with the commas that are not needed any more. */
+function removals(members: readonly Member[]): Edit[] {
+  const edits: Edit[] = [];
+  let before: Member | undefined;
+  let first: Member | undefined;
+  let last: Member | undefined;
+  for (const member of members) {
+    if (member.isRemoved) {
+      first ??= member;
+      last = member;
+      continue;
+    }
+    if (first !== undefined) edits.push({ span: { start: first.start, end: member.start }, text: NOTHING });
+    first = undefined;
+    before = member;
+  }
+  if (first !== undefined && last !== undefined) {
+    edits.push({ span: { start: before === undefined ? first.start : before.end, end: last.end }, text: NOTHING });
+  }
+  return edits;
+}
+
+const NOTHING = new Uint8Array(0);
+
+function afterComma(text: Uint8Array): Uint8Array {
+  const out = new Uint8Array(text.length + 1);
+  out[0] = COMMA;
+  out.set(text, 1);
+  return out;
+}
+
+/**
+ * Adds members at the beginning of an object, which need not be read to its end. `members` is JSON without the braces and
+ * contains no name that the object has.
+ */
+export function addFirst(bytes: Uint8Array, object: Span, members: Uint8Array): Edit {
+  const at = object.start + 1;
+  const isEmpty = bytes[skipWhitespace(bytes, at)] === CLOSE_BRACE;
+  return { span: { start: at, end: at }, text: isEmpty ? members : beforeComma(members) };
+}
+
+function beforeComma(text: Uint8Array): Uint8Array {
+  const out = new Uint8Array(text.length + 1);
+  out.set(text);
+  out[text.length] = COMMA;
+  return out;
+}
