@@ -16,7 +16,7 @@ export function createEraChooser(
   const { clock, scan, internalErrors } = platform;
   const { onInternalError } = internalErrors;
   const legacy = legacyEra({ clock, scan, onInternalError, gateway, serverInfo });
-  const modern = modernEra({ clock, onInternalError, gateway, serverInfo });
+  const modern = modernEra({ clock, scan, onInternalError, gateway, serverInfo });
   return (message, isUsed) => {
     if (message.kind === 'rejected' || message.kind === 'response') return legacy;
     if (message.tokens.eraVersion !== undefined) return modern;

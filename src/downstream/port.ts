@@ -5,6 +5,7 @@ import type { NotificationEnvelope, ResponseEnvelope } from '../mcp/envelope.js'
 import type { ListKind } from '../mcp/lists.js';
 import type { LogLevel } from '../mcp/log-levels.js';
 import type { RelayedRequest } from '../mcp/relayed-request.js';
+import type { Hmac } from '../mcp/task-id.js';
 import type { Failure } from './failure.js';
 
 /*
@@ -16,10 +17,20 @@ import type { Failure } from './failure.js';
 
 /** Serves clients. */
 export interface GatewayPort {
+  /** Signs what clients keep for the gateway. Absent until the gateway has its servers. */
+  readonly seals: GatewaySeals | undefined;
   /** Opens a session for a client, which lasts until `close` is called on it. */
   open(client: DownstreamClient, facts: ClientFacts): GatewaySession;
   /** What a client with these facts would see. Opens no session, and starts no server. */
   describe(facts: ClientFacts): GatewayDescription;
+}
+
+/** Sign texts, so that the gateway knows them again. */
+export interface GatewaySeals {
+  /** Its key outlives the process, and several gateways may share it. */
+  readonly lasting: Hmac;
+  /** Its key ends with the process. */
+  readonly run: Hmac;
 }
 
 /** What a client learns about the servers before it uses them. */

@@ -27,14 +27,16 @@ export interface WireExchangeOptions {
   /** The id under which the session tracks the exchange. */
   readonly key: IdKey;
   readonly owner: ExchangeOwner;
+  /** The request without its envelope, if the server gets another one than the client sent. */
+  readonly request?: RelayedRequest | undefined;
 }
 
 /** The session that an exchange belongs to. */
-export interface ExchangeOwner {
+export interface ExchangeOwner<E extends WireExchange = WireExchange> {
   /** Sends a message that cannot travel with the answer. */
   sendUnsolicited(message: SplicedMessage): void;
   /** Called once for each exchange. */
-  settled(exchange: WireExchange): void;
+  settled(exchange: E): void;
 }
 
 /** How a protocol era writes answers. */
@@ -52,7 +54,7 @@ export abstract class WireExchange implements Exchange {
   readonly request: RelayedRequest;
   readonly client: DownstreamClient;
   readonly key: IdKey;
-  #envelope: RequestEnvelope;
+  readonly #envelope: RequestEnvelope;
   #reply: ReplyChannel;
   readonly #clock: Clock;
   readonly #owner: ExchangeOwner;
@@ -66,8 +68,8 @@ export abstract class WireExchange implements Exchange {
   #lease: Lease | undefined;
   #onCancel: ((notification?: NotificationEnvelope) => void) | undefined;
 
-  constructor({ envelope, client, key, reply, clock, owner }: WireExchangeOptions) {
-    this.request = new EnvelopeRequest(envelope);
+  constructor({ envelope, client, key, reply, clock, owner, request }: WireExchangeOptions) {
+    this.request = request ?? new EnvelopeRequest(envelope);
     this.client = client;
     this.key = key;
     this.#envelope = envelope;
@@ -78,6 +80,11 @@ export abstract class WireExchange implements Exchange {
 
   /** How the client's era writes answers. */
   protected abstract readonly form: AnswerForm;
+
+  /** Sends what follows to another channel. */
+  protected redirect(reply: ReplyChannel): void {
+    this.#reply = reply;
+  }
 
   abstract requireInput(input: InputRequest): WithdrawInput;
 

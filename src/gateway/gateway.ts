@@ -4,6 +4,7 @@ import type {
   Exchange,
   GatewayDescription,
   GatewayPort,
+  GatewaySeals,
   GatewaySession,
 } from '../downstream/port.js';
 import type { NotificationEnvelope } from '../mcp/envelope.js';
@@ -43,6 +44,7 @@ interface Connected {
  * on their own to the clients it concerns.
  */
 export class Gateway implements GatewayPort {
+  readonly seals: GatewaySeals;
   readonly #options: GatewayOptions;
   #settings: GatewaySettings;
   readonly #events: EventSink;
@@ -62,6 +64,7 @@ export class Gateway implements GatewayPort {
     this.#options = options;
     this.#settings = options;
     const { seal, hmac, onInternalError, events = NO_EVENTS } = options;
+    this.seals = { lasting: seal, run: hmac };
     this.#events = events;
     this.#draining = new Draining(options.clock);
     this.#subscriptions = new Subscriptions(onInternalError);

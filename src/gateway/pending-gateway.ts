@@ -54,6 +54,10 @@ export class PendingGateway implements GatewayPort {
     return session;
   }
 
+  get seals(): GatewayPort['seals'] {
+    return this.#gateway?.seals;
+  }
+
   describe(facts: ClientFacts): GatewayDescription {
     return this.#gateway?.describe(facts) ?? { offered: [], instructions: this.#instructionsFor(facts) };
   }

@@ -344,6 +344,7 @@ export class ScriptedClient {
         return gateway.open(client, facts);
       },
       describe: (facts) => gateway.describe(facts),
+      seals: gateway.seals,
     };
     const serverInfo = { name: 'trunkline', version: '1.2.3' };
     const legacy = legacyEra({ clock, scan, gateway: observed, serverInfo });

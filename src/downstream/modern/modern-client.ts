@@ -2,14 +2,28 @@ import { RPC_CODES, RpcError } from '../../jsonrpc/rpc-error.js';
 import type { ClientProfile } from '../../mcp/client-profile.js';
 import type { NotificationEnvelope } from '../../mcp/envelope.js';
 import type { ListKind } from '../../mcp/lists.js';
+import { METHODS } from '../../mcp/methods.js';
 import { MODERN_REVISIONS } from '../../mcp/revisions.js';
+import type { Clock } from '../../timing/clock.js';
 import type { ServerInfo } from '../declared-capabilities.js';
 import type { DownstreamClient, GatewayPort, GatewaySession, InputRequest, WithdrawInput } from '../port.js';
 import type { TransportSession } from '../transport.js';
-import type { AnswerForm } from '../wire-exchange.js';
 import { ModernForm } from './modern-form.js';
 
+/** How long a request for roots waits for a request of the client. */
+const PARKED_MS = 10_000;
+
+const NOT_ASKING = new RpcError(RPC_CODES.internalError, 'No request is in flight that could ask the client');
+
+/** A request of the client, as far as the client must know it. */
+interface ClientExchange {
+  /** Whether a server may ask the client because of this request. */
+  readonly isInteractive: boolean;
+  requireInput(input: InputRequest): WithdrawInput;
+}
+
 export interface ModernClientOptions {
+  readonly clock: Clock;
   readonly gateway: GatewayPort;
   readonly transport: TransportSession;
   readonly profile: ClientProfile;
@@ -26,15 +40,19 @@ export class ModernClient implements DownstreamClient {
   readonly hasSession = false;
   readonly principal: string;
   readonly profile: ClientProfile;
-  readonly form: AnswerForm;
+  readonly form: ModernForm;
+  readonly #clock: Clock;
   readonly #onGone: () => void;
   #session: GatewaySession;
-  /** Requests that were not answered yet. */
-  inFlight = 0;
+  /** Requests that were not settled yet, suspended ones included. */
+  readonly #inFlight = new Set<ClientExchange>();
+  /** Requests for roots that no request of the client caused, and how to ask for each. */
+  readonly #parked = new Map<InputRequest, () => void>();
 
-  constructor({ gateway, transport, profile, serverInfo }: ModernClientOptions) {
+  constructor({ clock, gateway, transport, profile, serverInfo }: ModernClientOptions) {
     const { principal, server, view, origin } = transport;
     this.principal = principal;
+    this.#clock = clock;
     this.profile = profile;
     this.#onGone = () => transport.gone();
     this.#session = gateway.open(this, { profile, server, view, origin });
@@ -43,7 +61,7 @@ export class ModernClient implements DownstreamClient {
 
   /** Whether nothing would end with the client. */
   get isIdle(): boolean {
-    return this.inFlight === 0;
+    return this.#inFlight.size === 0;
   }
 
   get session(): GatewaySession {
@@ -56,10 +74,44 @@ export class ModernClient implements DownstreamClient {
 
   notify(_notification: NotificationEnvelope): void {}
 
-  /** Without a request of the client's there is nothing whose answer could ask the client. */
+  /**
+   * Only the answer to a request can ask the client. Many servers ask for roots as soon as they are initialized, so these
+   * wait a while for a request that can.
+   */
   requireInput(input: InputRequest): WithdrawInput {
-    input.fail(new RpcError(RPC_CODES.internalError, 'No request is in flight that could ask the client'));
-    return () => {};
+    const able = [...this.#inFlight].findLast(({ isInteractive }) => isInteractive);
+    if (able !== undefined) return able.requireInput(input);
+    if (input.request.method !== METHODS.listRoots) {
+      input.fail(NOT_ASKING);
+      return () => {};
+    }
+    let withdraw: WithdrawInput = () => this.#parked.delete(input);
+    const refuse = () => {
+      this.#parked.delete(input);
+      input.fail(NOT_ASKING);
+    };
+    const cancel = this.#clock.schedule(PARKED_MS, refuse);
+    this.#parked.set(input, () => {
+      cancel();
+      withdraw = [...this.#inFlight].at(-1)?.requireInput(input) ?? withdraw;
+    });
+    return (...cancellation) => {
+      cancel();
+      withdraw(...cancellation);
+    };
+  }
+
+  /** A request of the client is about to be served. */
+  began(exchange: ClientExchange): void {
+    this.#inFlight.add(exchange);
+    if (!exchange.isInteractive || this.#parked.size === 0) return;
+    const parked = [...this.#parked.values()];
+    this.#parked.clear();
+    for (const ask of parked) ask();
+  }
+
+  ended(exchange: ClientExchange): void {
+    this.#inFlight.delete(exchange);
   }
 
   sessionReplaced(session: GatewaySession): void {
@@ -71,6 +123,7 @@ export class ModernClient implements DownstreamClient {
   }
 
   close(): void {
+    this.#parked.clear();
     this.#session.close();
   }
 }

@@ -1,28 +1,125 @@
-import type { Exchange, InputRequest, WithdrawInput } from '../port.js';
-import { type AnswerForm, WireExchange, type WireExchangeOptions } from '../wire-exchange.js';
+import { isString, readString, toBytes } from '../../json/json-text.js';
+import type { Edit, SplicedMessage } from '../../json/splice.js';
+import { RPC_CODES, RpcError } from '../../jsonrpc/rpc-error.js';
+import type { RequestEnvelope, ResponseEnvelope, ScanEnvelope } from '../../mcp/envelope.js';
+import { METHODS } from '../../mcp/methods.js';
+import { EnvelopeRequest } from '../../mcp/relayed-request.js';
+import type { Clock } from '../../timing/clock.js';
+import { refusedInput } from '../input-capability.js';
+import type { Exchange, GatewaySeals, InputRequest, WithdrawInput } from '../port.js';
+import { WireExchange, type WireExchangeOptions } from '../wire-exchange.js';
+import { InputRounds } from './input-rounds.js';
+import { requestDigest, type StateContext, wrapServerState } from './input-state.js';
+import type { ModernClient } from './modern-client.js';
+import { requestedLogLevel } from './request-facts.js';
+import type { SuspendedCalls } from './suspended-calls.js';
 
 export interface ModernExchangeOptions extends WireExchangeOptions {
-  readonly form: AnswerForm;
-  readonly logLevel: Exchange['logLevel'];
-  /** Asks the client for input because of this exchange. */
-  readonly requireInput: (input: InputRequest, exchange: ModernExchange) => WithdrawInput;
+  readonly client: ModernClient;
+  readonly scan: ScanEnvelope;
+  readonly calls: SuspendedCalls<InputRounds>;
+  readonly seals: () => GatewaySeals;
+  /** The server's own state, where the request brings it back in the gateway's form. */
+  readonly serverState?: string | undefined;
+  /** The client got a request for input as the answer. The call goes on. */
+  readonly onSuspended: (exchange: ModernExchange) => void;
 }
+
+/** The methods whose results may require input. See the page basic/patterns/mrtr of revision 2026-07-28. */
+const INTERACTIVE: ReadonlySet<string> = new Set([METHODS.callTool, METHODS.getPrompt, METHODS.readResource]);
+
+const TOO_MANY = new RpcError(RPC_CODES.internalError, 'Too many calls wait for input of their clients');
+const NOT_ASKING = new RpcError(RPC_CODES.internalError, 'No request is in flight that could ask the client');
 
 /** A request of a client that speaks a revision without a handshake. */
 export class ModernExchange extends WireExchange {
-  readonly logLevel: Exchange['logLevel'];
+  declare readonly client: ModernClient;
+  logLevel: Exchange['logLevel'];
   readonly takesInputRequests = true;
-  protected readonly form: AnswerForm;
-  readonly #requireInput: ModernExchangeOptions['requireInput'];
+  protected readonly form: ModernClient['form'];
+  readonly #options: ModernExchangeOptions;
+  readonly #clock: Clock;
+  #rounds: InputRounds | undefined;
 
   constructor(options: ModernExchangeOptions) {
-    super(options);
-    this.form = options.form;
-    this.logLevel = options.logLevel;
-    this.#requireInput = options.requireInput;
+    const { envelope, serverState } = options;
+    super(serverState === undefined ? options : { ...options, request: new ResumedRequest(envelope, serverState) });
+    this.#options = options;
+    this.#clock = options.clock;
+    this.form = options.client.form;
+    this.logLevel = requestedLogLevel(envelope);
+  }
+
+  /** Whether a server may ask the client because of this request. */
+  get isInteractive(): boolean {
+    return INTERACTIVE.has(this.request.method);
+  }
+
+  /** The state of a server goes to the client in a form that only this client can bring back. */
+  override answer(response: ResponseEnvelope, edits: readonly Edit[] = []): void {
+    const { bytes, tokens } = response;
+    const { resultState } = tokens;
+    if (resultState === undefined || !isString(bytes, resultState)) {
+      super.answer(response, edits);
+      return;
+    }
+    const wrapped = wrapServerState(readString(bytes, resultState), this.#context, this.#options.seals().lasting);
+    super.answer(response, [...edits, { span: resultState, text: toBytes(JSON.stringify(wrapped)) }]);
   }
 
   requireInput(input: InputRequest): WithdrawInput {
-    return this.#requireInput(input, this);
+    const { client, calls } = this.#options;
+    const isFull = this.#rounds === undefined && !calls.admits(client.principal);
+    const own = isFull ? TOO_MANY : refusedInput(input.request, client.profile.capabilities);
+    const refusal = this.isInteractive ? own : NOT_ASKING;
+    if (refusal !== undefined) {
+      input.fail(refusal);
+      return () => {};
+    }
+    this.#rounds ??= this.#beginRounds();
+    return this.#rounds.requireInput(input);
   }
+
+  get #context(): StateContext {
+    return { principal: this.client.principal, request: requestDigest(this.request) };
+  }
+
+  #beginRounds(): InputRounds {
+    const { calls, scan, seals, envelope, reply, onSuspended } = this.#options;
+    const { lasting, run } = seals();
+    const rounds = new InputRounds({
+      ...{ clock: this.#clock, scan, calls, seal: lasting, id: calls.nextId(run), instance: instanceName(run) },
+      context: this.#context,
+      first: { envelope, reply },
+      inputRequired: (members) => this.form.inputRequired(members),
+      onSuspended: () => onSuspended(this),
+      onResumed: (again) => {
+        this.logLevel = requestedLogLevel(again);
+      },
+      cancel: (notification) => this.cancel(notification),
+    });
+    this.redirect(rounds);
+    return rounds;
+  }
+}
+
+/** A request that brings back the state of a server: the server gets its own text. */
+class ResumedRequest extends EnvelopeRequest {
+  readonly #state: string;
+
+  constructor(envelope: RequestEnvelope, state: string) {
+    super(envelope);
+    this.#state = state;
+  }
+
+  override message(id: Parameters<EnvelopeRequest['message']>[0], edits: readonly Edit[]): SplicedMessage {
+    const span = this.tokens.requestState;
+    const own = span === undefined ? [] : [{ span, text: toBytes(JSON.stringify(this.#state)) }];
+    return super.message(id, [...edits, ...own]);
+  }
+}
+
+/** The name of this process in the states of its calls. */
+export function instanceName(run: GatewaySeals['run']): string {
+  return run('instance').slice(0, 22);
 }

@@ -1,6 +1,7 @@
 import { addFirst } from '../../json/edit-members.js';
 import { isObject, type Span, toBytes, valuesAt } from '../../json/json-text.js';
 import { type Edit, splice } from '../../json/splice.js';
+import { join } from '../../jsonrpc/message.js';
 import type { ResponseEnvelope } from '../../mcp/envelope.js';
 import { requestedList } from '../../mcp/lists.js';
 import { METHODS } from '../../mcp/methods.js';
@@ -15,6 +16,7 @@ const SETTLED_TTL_MS = 300_000;
 const MISSING = { type: 1, ttl: 2, scope: 4, meta: 8 } as const;
 
 const COMPLETE = '"resultType":"complete"';
+const CLOSE = toBytes('}');
 const SERVER_INFO = 'io.modelcontextprotocol/serverInfo';
 /** Resource not found, up to revision 2025-11-25. */
 const OLD_NOT_FOUND = toBytes('-32002');
@@ -72,6 +74,11 @@ export class ModernForm implements AnswerForm {
     else edits.push(addFirst(result, meta, toBytes(this.#serverInfo)));
     edits.push(addFirst(result, span, toBytes(members.join())));
     return splice({ bytes: result, span, edits });
+  }
+
+  /** A result that requires input. `members` are those of the result, as JSON without the braces. */
+  inputRequired(members: Uint8Array): Uint8Array {
+    return join([toBytes(`{"resultType":"input_required",${this.#meta},`), members, CLOSE]);
   }
 
   /** The missing members as JSON. There are few combinations. */

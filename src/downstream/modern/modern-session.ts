@@ -1,26 +1,32 @@
 import { type OnInternalError, reportInternalError, withErrorBoundary } from '../../errors/error-boundary.js';
 import { internalError } from '../../errors/internal-error.js';
-import { toBytes } from '../../json/json-text.js';
+import { isString, readString } from '../../json/json-text.js';
 import { type IdKey, idKey } from '../../jsonrpc/id-key.js';
 import { errorMessage, NULL_ID, resultMessage } from '../../jsonrpc/message.js';
 import { RPC_CODES, RpcError } from '../../jsonrpc/rpc-error.js';
 import type { ClientProfile } from '../../mcp/client-profile.js';
-import type { Envelope, NotificationEnvelope, RequestEnvelope } from '../../mcp/envelope.js';
+import type { Envelope, NotificationEnvelope, RequestEnvelope, ScanEnvelope } from '../../mcp/envelope.js';
 import { METHODS } from '../../mcp/methods.js';
+import { EnvelopeRequest } from '../../mcp/relayed-request.js';
 import { MODERN_REVISIONS } from '../../mcp/revisions.js';
 import type { Clock } from '../../timing/clock.js';
-import { declaredCapabilities, type ServerInfo } from '../declared-capabilities.js';
+import type { ServerInfo } from '../declared-capabilities.js';
 import { InFlightExchanges } from '../in-flight-exchanges.js';
-import type { GatewayPort } from '../port.js';
+import type { GatewayPort, GatewaySeals } from '../port.js';
 import type { Era, EraSession, ReceivedBatch, ReplyChannel, TransportSession } from '../transport.js';
-import type { ExchangeOwner, WireExchange } from '../wire-exchange.js';
+import type { ExchangeOwner } from '../wire-exchange.js';
+import { discover } from './discover.js';
+import { type InputRounds, STALE } from './input-rounds.js';
+import { isOwnState, openState, requestDigest, unwrapServerState } from './input-state.js';
 import { ModernClient } from './modern-client.js';
-import { ModernExchange } from './modern-exchange.js';
-import { ModernForm } from './modern-form.js';
-import { factsKey, readProfile, refusedFacts, requestedLogLevel } from './request-facts.js';
+import { instanceName, ModernExchange } from './modern-exchange.js';
+import { factsKey, readProfile, refusedFacts } from './request-facts.js';
+import { RetriedRequest } from './retried-request.js';
+import { SuspendedCalls } from './suspended-calls.js';
 
 export interface ModernEraOptions {
   readonly clock: Clock;
+  readonly scan: ScanEnvelope;
   readonly gateway: GatewayPort;
   readonly serverInfo: ServerInfo;
   /** Reports internal errors, each of which fails one request. Without it they are thrown to the caller. */
@@ -29,10 +35,11 @@ export interface ModernEraOptions {
 
 /** The revisions without a handshake, from 2026-07-28 on. Each request states what the gateway must know of its client. */
 export function modernEra(options: ModernEraOptions): Era {
+  const calls = new SuspendedCalls<InputRounds>(options.clock);
   return {
     beginsSession: () => false,
     refusalWithoutSession: methodNotFound,
-    open: (transport) => new ModernSession(options, transport),
+    open: (transport) => new ModernSession(options, transport, calls),
   };
 }
 
@@ -46,13 +53,21 @@ const MAX_IDLE_CLIENTS = 8;
 class ModernSession implements EraSession {
   readonly #options: ModernEraOptions;
   readonly #transport: TransportSession;
-  readonly #inFlight = new InFlightExchanges<WireExchange>();
+  readonly #calls: SuspendedCalls<InputRounds>;
+  readonly #inFlight = new InFlightExchanges<ModernExchange | RetriedRequest>();
+  /** Calls whose own request was answered with a request for input. */
+  readonly #suspended = new Set<ModernExchange>();
   /** By what they state about themselves, the least recently used first. */
   readonly #clients = new Map<string, ModernClient>();
-  readonly #owner: ExchangeOwner = {
+  readonly #owner: ExchangeOwner<ModernExchange> = {
     // Nothing reaches a client but what one of its requests asked for.
     sendUnsolicited: () => {},
     settled: (exchange) => this.#settled(exchange),
+  };
+  readonly #onSuspended = (exchange: ModernExchange) => {
+    // The client may use the id for another request from now on.
+    if (!this.#suspended.has(exchange)) this.#inFlight.delete(exchange.key, exchange);
+    this.#suspended.add(exchange);
   };
   /** Clients rarely change what they state. */
   #lastKey: string | undefined;
@@ -60,9 +75,10 @@ class ModernSession implements EraSession {
   #profile: ClientProfile | undefined;
   #isClosed = false;
 
-  constructor(options: ModernEraOptions, transport: TransportSession) {
+  constructor(options: ModernEraOptions, transport: TransportSession, calls: SuspendedCalls<InputRounds>) {
     this.#options = options;
     this.#transport = transport;
+    this.#calls = calls;
   }
 
   get revision(): string | undefined {
@@ -95,7 +111,7 @@ class ModernSession implements EraSession {
   close(): void {
     if (this.#isClosed) return;
     this.#isClosed = true;
-    for (const exchange of this.#inFlight.all()) exchange.cancel();
+    for (const exchange of [...this.#inFlight.all(), ...this.#suspended]) exchange.cancel();
     for (const client of this.#clients.values()) client.close();
     this.#clients.clear();
   }
@@ -118,7 +134,7 @@ class ModernSession implements EraSession {
   #accepted(request: RequestEnvelope, reply: ReplyChannel): void {
     const { method } = request;
     if (method === METHODS.discover) {
-      reply.answer(resultMessage(idOf(request), this.#discover(request)));
+      reply.answer(resultMessage(idOf(request), discover(request, this.#transport, this.#options)));
       return;
     }
     if (REMOVED_METHODS.has(method)) {
@@ -131,27 +147,55 @@ class ModernSession implements EraSession {
       reply.answer(errorMessage(idOf(request), error));
       return;
     }
-    this.#serve(request, key, reply, this.#clientOf(request));
+    const client = this.#clientOf(request);
+    const { requestState } = request.tokens;
+    if (requestState === undefined || !isString(request.bytes, requestState)) {
+      this.#serve(request, key, reply, client);
+      return;
+    }
+    const refusal = this.#resume(request, key, reply, client, readString(request.bytes, requestState));
+    if (refusal !== undefined) reply.answer(errorMessage(idOf(request), refusal));
   }
 
-  #serve(envelope: RequestEnvelope, key: IdKey, reply: ReplyChannel, client: ModernClient): void {
-    const { clock, onInternalError } = this.#options;
-    const logLevel = requestedLogLevel(envelope);
-    const { form } = client;
-    const requireInput = client.requireInput.bind(client);
+  /** The client comes back with input: to a suspended call, or to the server whose state it brings. */
+  #resume(
+    envelope: RequestEnvelope,
+    key: IdKey,
+    reply: ReplyChannel,
+    client: ModernClient,
+    state: string,
+  ): RpcError | undefined {
+    const { seals } = this.#options.gateway;
+    if (seals === undefined) return new RpcError(RPC_CODES.internalError, 'Trunkline is still starting. Try again');
+    const context = { principal: client.principal, request: requestDigest(new EnvelopeRequest(envelope)) };
+    if (!isOwnState(state)) {
+      const serverState = unwrapServerState(state, context, seals.lasting);
+      if (serverState === undefined) return UNKNOWN_STATE;
+      this.#serve(envelope, key, reply, client, serverState);
+      return undefined;
+    }
+    const opened = openState(state, context, seals.lasting);
+    if (opened === undefined) return UNKNOWN_STATE;
+    if (opened.instance !== instanceName(seals.run)) return OTHER_INSTANCE;
+    const rounds = this.#calls.find(opened.call);
+    if (rounds === undefined) return STALE;
+    const onOver = (over: RetriedRequest) => this.#inFlight.delete(key, over);
+    const retried = new RetriedRequest({ envelope, reply, key, rounds, onOver });
+    this.#inFlight.add(key, retried);
+    const refusal = rounds.resume(retried, opened.round);
+    if (refusal !== undefined) this.#inFlight.delete(key, retried);
+    return refusal;
+  }
+
+  #serve(envelope: RequestEnvelope, key: IdKey, reply: ReplyChannel, client: ModernClient, serverState?: string): void {
+    const { clock, scan, gateway, onInternalError } = this.#options;
     const exchange = new ModernExchange({
-      envelope,
-      client,
-      key,
-      reply,
-      clock,
-      owner: this.#owner,
-      form,
-      logLevel,
-      requireInput,
+      ...{ envelope, client, key, reply, clock, scan, serverState, owner: this.#owner, calls: this.#calls },
+      seals: () => sealsOf(gateway),
+      onSuspended: this.#onSuspended,
     });
     this.#inFlight.add(key, exchange);
-    client.inFlight += 1;
+    client.began(exchange);
     try {
       client.session.serve(exchange);
     } catch (error) {
@@ -160,9 +204,9 @@ class ModernSession implements EraSession {
     }
   }
 
-  #settled(exchange: WireExchange): void {
-    this.#inFlight.delete(exchange.key, exchange);
-    if (exchange.client instanceof ModernClient) exchange.client.inFlight -= 1;
+  #settled(exchange: ModernExchange): void {
+    if (!this.#suspended.delete(exchange)) this.#inFlight.delete(exchange.key, exchange);
+    exchange.client.ended(exchange);
   }
 
   #notification(notification: NotificationEnvelope): void {
@@ -182,9 +226,9 @@ class ModernSession implements EraSession {
     const key = factsKey(request);
     if (key === this.#lastKey && this.#lastClient !== undefined) return this.#lastClient;
     const known = this.#clients.get(key);
-    const { gateway, serverInfo } = this.#options;
+    const { clock, gateway, serverInfo } = this.#options;
     const transport = this.#transport;
-    const client = known ?? new ModernClient({ gateway, transport, profile: readProfile(request), serverInfo });
+    const client = known ?? new ModernClient({ clock, gateway, transport, profile: readProfile(request), serverInfo });
     this.#profile = client.profile;
     this.#clients.delete(key);
     this.#clients.set(key, client);
@@ -201,22 +245,16 @@ class ModernSession implements EraSession {
       client.close();
     }
   }
-
-  /** What the servers are, as far as it is known. Starts no server and opens no session. */
-  #discover(request: RequestEnvelope): Uint8Array {
-    const { gateway, serverInfo } = this.#options;
-    const { server, view, origin } = this.#transport;
-    const profile = readProfile(request);
-    const { offered, instructions } = gateway.describe({ profile, server, view, origin });
-    const result = {
-      supportedVersions: MODERN_REVISIONS,
-      capabilities: declaredCapabilities(MODERN_REVISIONS[0], offered),
-      ...(instructions !== '' && { instructions }),
-    };
-    const form = new ModernForm({ serverInfo, areListsSettled: () => false });
-    return form.result(toBytes(JSON.stringify(result)), METHODS.discover);
-  }
 }
+
+const UNKNOWN_STATE = new RpcError(
+  RPC_CODES.invalidParams,
+  'This requestState was not made for this request. Begin again without it',
+);
+const OTHER_INSTANCE = new RpcError(
+  RPC_CODES.invalidParams,
+  'Another process of Trunkline keeps this call, or kept it until it ended. Begin again without requestState',
+);
 
 /** What earlier revisions define, and 2026-07-28 does not. */
 const REMOVED_METHODS: ReadonlySet<string> = new Set([
@@ -231,6 +269,12 @@ const REMOVED_METHODS: ReadonlySet<string> = new Set([
   METHODS.elicit,
   METHODS.listRoots,
 ]);
+
+/** No server can cause a message before the gateway has servers. */
+function sealsOf({ seals }: GatewayPort): GatewaySeals {
+  if (seals === undefined) throw new Error('The gateway has no servers yet');
+  return seals;
+}
 
 function methodNotFound(method: string): RpcError {
   return new RpcError(RPC_CODES.methodNotFound, `Method not found: ${method}`);

@@ -1,0 +1,77 @@
+import { canonicalObject } from '../../json/canonical-json.js';
+import type { RelayedRequest } from '../../mcp/relayed-request.js';
+import type { Hmac } from '../../mcp/task-id.js';
+
+/** What the gateway must know when a client comes back with input. The client keeps it as `requestState`. */
+export interface InputState {
+  /** The suspended call, by its unguessable id. */
+  readonly call: string;
+  /** Counts the times that the client was asked, from 1. */
+  readonly round: number;
+  /** The gateway process that keeps the call. */
+  readonly instance: string;
+}
+
+/** What a state is good for: one principal, and one request with the same params. */
+export interface StateContext {
+  readonly principal: string;
+  readonly request: string;
+}
+
+const PREFIX = 'S';
+
+/** Returns the state as text that nobody else can make. */
+export function sealState({ call, round, instance }: InputState, context: StateContext, seal: Hmac): string {
+  const payload = [PREFIX, call, round, instance].join('.');
+  return `${payload}.${seal(sealed(payload, context))}`;
+}
+
+/** Whether the gateway made a text as a state of its own, as its beginning tells. */
+export function isOwnState(text: string): boolean {
+  return text.startsWith(`${PREFIX}.`);
+}
+
+/** Reads a state. `undefined` if the gateway did not make it for this principal and request. */
+export function openState(text: string, context: StateContext, seal: Hmac): InputState | undefined {
+  const end = text.lastIndexOf('.');
+  const payload = text.slice(0, end);
+  const [prefix, call, round, instance] = payload.split('.');
+  if (prefix !== PREFIX || call === undefined || round === undefined || instance === undefined) return undefined;
+  return isSame(text.slice(end + 1), seal(sealed(payload, context)))
+    ? { call, round: Number(round), instance }
+    : undefined;
+}
+
+/**
+ * Wraps the state of a server, so that the client can bring it back only with the same request. The server gets its own
+ * text, byte for byte.
+ */
+export function wrapServerState(original: string, context: StateContext, seal: Hmac): string {
+  return `P.${seal(sealed(original, context))}.${original}`;
+}
+
+/** Returns the server's own state; `undefined` if the gateway did not wrap it for this principal and request. */
+export function unwrapServerState(text: string, context: StateContext, seal: Hmac): string | undefined {
+  const [, mac, original] = /^P\.([^.]*)\.(.*)$/s.exec(text) ?? [];
+  if (mac === undefined || original === undefined) return undefined;
+  return isSame(mac, seal(sealed(original, context))) ? original : undefined;
+}
+
+/** The request without what differs each time that the client sends it. */
+export function requestDigest({ method, bytes, params }: RelayedRequest): string {
+  return `${method} ${params === undefined ? '' : canonicalObject(bytes, params, (name) => !CHANGING.has(name))}`;
+}
+
+const CHANGING: ReadonlySet<string> = new Set(['_meta', 'inputResponses', 'requestState']);
+
+/** Joins the parts unambiguously, whatever they contain. */
+function sealed(payload: string, { principal, request }: StateContext): string {
+  return JSON.stringify(['input', payload, principal, request]);
+}
+
+/** Compares in a time that does not depend on where the texts differ. */
+function isSame(a: string, b: string): boolean {
+  let difference = a.length ^ b.length;
+  for (let index = 0; index < a.length; index += 1) difference |= a.charCodeAt(index) ^ b.charCodeAt(index % b.length);
+  return difference === 0;
+}
