@@ -1,10 +1,14 @@
 import { fileURLToPath } from 'node:url';
-import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { TOOLS } from '../fixtures/servers/everything-tools.mjs';
+import type { Message } from '../support/gateway-process.js';
 import { type ClientEra, type SdkClient, SdkPlace, type TransportName } from '../support/sdk-client.js';
 
 const SERVERS = { legacy: 'everything.mjs', modern: 'everything-modern.mjs' };
 const LOG_LEVEL = 'io.modelcontextprotocol/logLevel';
+/** A result of the modern era has these; one with the members below may be cached. */
+const MODERN_MEMBERS = /^(resultType|ttlMs|cacheScope|inputRequests|requestState)$/;
+const CACHEABLE = ['tools', 'prompts', 'resources', 'resourceTemplates', 'contents', 'supportedVersions'];
 const WATCHED = 'test://watched-resource';
 
 type Era = keyof typeof SERVERS;
@@ -13,7 +17,7 @@ type Tests = (peer: () => SdkClient, era: ClientEra) => void;
 /** Which clients get what from which servers. */
 const CELLS: [server: Era, transport: TransportName, client: ClientEra, tests: Tests[]][] = [
   ['legacy', 'stdio', 'legacy', [requests, input, changes]],
-  ['legacy', 'stdio', 'modern', [requests]],
+  ['legacy', 'stdio', 'modern', [requests, input]],
   ['legacy', 'stdio', 'auto', [requests]],
   ['legacy', 'HTTP', 'legacy', [requests, input, changes]],
 ];
@@ -31,6 +35,9 @@ describe.each(CELLS)(
       peer = await placeWith(server).connect(era, transport);
     });
     beforeEach(() => peer.forget());
+    afterEach(() => {
+      for (const message of peer.received) expectForm(message, peer.client.getProtocolEra());
+    });
     afterAll(() => peer?.client.close());
 
     for (const define of tests) define(() => peer, era);
@@ -201,6 +208,25 @@ function changes(peer: () => SdkClient): void {
     }, 10_000);
     await stop();
   });
+}
+
+/** What every message to a client of this era has to look like. */
+function expectForm({ method, id, result, error }: Message, era: 'legacy' | 'modern' | undefined): void {
+  if (era === 'legacy') {
+    expect(Object.keys(result ?? {})).not.toEqual(expect.arrayContaining([expect.stringMatching(MODERN_MEMBERS)]));
+    expect(method).not.toBe('notifications/subscriptions/acknowledged');
+    return;
+  }
+  expect(method !== undefined && id !== undefined, 'is a server request').toBe(false);
+  expect([-32002, -32042]).not.toContain(error?.code);
+  if (result === undefined) return;
+  expect(result.resultType).toMatch(/^(complete|input_required)$/);
+  if (CACHEABLE.some((member) => member in result)) {
+    expect(result).toMatchObject({
+      ttlMs: expect.any(Number),
+      cacheScope: expect.stringMatching(/^(public|private)$/),
+    });
+  }
 }
 
 async function listTools({ client }: SdkClient): Promise<string[]> {

@@ -35,8 +35,8 @@ export class SdkClient {
   readonly client: Client;
   /** Server requests as they came: in the modern era, the SDK takes them from results. */
   readonly asked: Message[] = [];
-  /** Notifications as they came, in order. The handlers of the SDK miss those that come in one chunk with the result. */
-  readonly notifications: Message[] = [];
+  /** Every message as it came, in order. The handlers of the SDK miss notifications that come in one chunk with the result. */
+  readonly received: Message[] = [];
 
   constructor(era: ClientEra) {
     const capabilities = { elicitation: { form: {}, url: {} }, sampling: {}, roots: {} };
@@ -64,7 +64,7 @@ export class SdkClient {
     await this.client.connect(transport);
     const { onmessage } = transport;
     transport.onmessage = (message, extra) => {
-      if ('method' in message && !('id' in message)) this.notifications.push(message);
+      this.received.push(message);
       onmessage?.(message, extra);
     };
   }
@@ -76,14 +76,15 @@ export class SdkClient {
     return content.map((block) => (block.type === 'text' ? block.text : block.type)).join();
   }
 
+  /** The notifications of this method. */
   of(method: string): Message[] {
-    return this.notifications.filter((notification) => notification.method === method);
+    return this.received.filter((message) => message.method === method && message.id === undefined);
   }
 
   /** Empties what was recorded, so that a test that shares the client sees only what comes from now on. */
   forget(): void {
     this.asked.length = 0;
-    this.notifications.length = 0;
+    this.received.length = 0;
   }
 }
 
