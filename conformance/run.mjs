@@ -1,50 +1,76 @@
-// Does Trunkline change what a client sees? The official conformance suite runs against our fixture server, once
-// over its own HTTP and once behind Trunkline. Every scenario that passes without Trunkline has to pass behind it.
+// Does Trunkline change what a client sees? The official conformance suite runs against our fixture servers, once over
+// their own HTTP and once behind Trunkline. It speaks the revisions of both eras to servers of both eras; `cells.mjs` says
+// what has to pass.
 import { parseArgs } from 'node:util';
-import { hasPassed, lostScenarios, toReport } from './report.mjs';
-import { PROTOCOL, prepareSuite, SUITE_VERSIONS } from './suite.mjs';
+import { CELLS } from './cells.mjs';
+import { isAsListed, toReport } from './report.mjs';
+import { prepareSuite } from './suite.mjs';
 import { TARGETS } from './targets.mjs';
 
 const { values } = parseArgs({
   options: {
+    cell: { type: 'string', multiple: true },
     'direct-only': { type: 'boolean', default: false },
     suite: { type: 'string' },
     scenario: { type: 'string' },
     verbose: { type: 'boolean', short: 'v', default: false },
   },
 });
-const versions = values.suite === undefined ? SUITE_VERSIONS : [values.suite];
-const targets = values['direct-only'] ? ['direct'] : Object.keys(TARGETS);
+const names = values.cell ?? Object.keys(CELLS);
+const unknown = names.find((name) => !Object.hasOwn(CELLS, name));
+if (unknown !== undefined) throw new Error(`There is no cell ${unknown}: ${Object.keys(CELLS).join(', ')}`);
 
 /** Ends what runs, so that nothing of ours stays behind. */
 const stop = new AbortController();
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.once(signal, () => stop.abort(new Error(signal)));
 
-// One after the other, as npm may have to fetch the same packages for them.
-const suites = [];
-for (const version of versions) suites.push(narrowed(await prepareSuite(version)));
-if (suites.every(({ scenarios }) => scenarios.length === 0)) throw new Error(`There is no scenario ${values.scenario}`);
+say('MCP conformance, server side: revision of the client x era of the server');
+let ranCount = 0;
+for (const name of names) {
+  if (!(await runCell(name, CELLS[name]))) process.exitCode = 1;
+}
+if (ranCount === 0) throw new Error(`There is no scenario ${values.scenario ?? 'that runs directly'} in ${names}`);
 
-say(`MCP conformance, server side, protocol ${PROTOCOL}`);
-const reports = await all(suites.filter(({ scenarios }) => scenarios.length > 0).map(runSuite));
-process.exitCode = reports.every((isGood) => isGood) ? 0 : 1;
-
-function narrowed(suite) {
-  if (values.scenario === undefined) return suite;
-  return { ...suite, scenarios: suite.scenarios.filter((name) => name === values.scenario) };
+/** Prints what came of one cell, and returns whether everything is as it is listed. */
+async function runCell(name, { protocol, era, scenarios, missing }) {
+  const targets = Object.keys(missing).filter((target) => target === 'direct' || !values['direct-only']);
+  const versions = values.suite === undefined ? Object.keys(scenarios) : [values.suite];
+  // One after the other, as npm may have to fetch the same packages for them.
+  const suites = [];
+  for (const version of versions) {
+    const suite = await prepareSuite(version, protocol);
+    const { length } = suite.scenarios;
+    if (length !== (scenarios[version] ?? length)) {
+      throw new Error(`Suite ${version} has ${length} scenarios of ${protocol}, not ${scenarios[version]}`);
+    }
+    suites.push({ ...suite, version, scenarios: suite.scenarios.filter(isWanted) });
+  }
+  const isGood = await all(
+    suites
+      .filter((suite) => suite.scenarios.length > 0 && targets.length > 0)
+      .map((suite) => runSuite(suite, { name, era, missing, targets })),
+  );
+  return isGood.every(Boolean);
 }
 
-/** Prints what came of one version, and returns whether it is good. */
-async function runSuite(suite) {
-  const lists = await all(targets.map((target) => runAgainst(suite, target)));
-  const results = Object.fromEntries(targets.map((target, index) => [target, lists[index]]));
-  say(toReport(suite.version, results, { isVerbose: values.verbose }));
-  return results.direct.every(hasPassed) && lostScenarios(results).length === 0;
+function isWanted(scenario) {
+  return values.scenario === undefined || scenario === values.scenario;
+}
+
+/** Prints what came of one version, and returns whether everything is as it is listed. */
+async function runSuite(suite, { name, era, missing, targets }) {
+  ranCount += suite.scenarios.length;
+  const lists = await all(targets.map((target) => runAgainst(suite, target, era)));
+  const results = Object.fromEntries(
+    targets.map((target, index) => [target, { outcomes: lists[index], missing: missing[target] }]),
+  );
+  say(`${name}, ${toReport(suite.version, results, { isVerbose: values.verbose })}`);
+  return Object.values(results).every(isAsListed);
 }
 
 /** Each version and target has a server of its own; its scenarios run one by one, as a client would. */
-async function runAgainst({ version, scenarios, runScenario }, target) {
-  const server = await TARGETS[target]();
+async function runAgainst({ version, scenarios, runScenario }, target, era) {
+  const server = await TARGETS[target](era);
   try {
     const outcomes = [];
     for (const name of scenarios) {

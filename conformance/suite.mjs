@@ -6,10 +6,6 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { bringNode, installPackage } from './packages.mjs';
 
-/** The last stable version, and the one that also checks every message against the schema of the protocol. */
-export const SUITE_VERSIONS = ['0.1.16', '0.2.0-alpha.12'];
-export const PROTOCOL = '2025-11-25';
-
 /** The suites use what came with Node 22; we support Node 20. */
 const OLDEST_NODE = 22;
 
@@ -19,25 +15,25 @@ const SCENARIO_TIMEOUT_MS = 60_000;
 const run = promisify(execFile);
 
 /**
- * Prepares a version of the suite. `scenarios` are the names of those for servers that speak our protocol version,
+ * Prepares a version of the suite. `scenarios` are the names of those for servers that speak this protocol version,
  * with the ones that the suite itself leaves out by default, as its own example server does not pass them yet.
  */
-export async function prepareSuite(version) {
+export async function prepareSuite(version, protocol) {
   const node = await bringNode(OLDEST_NODE);
   const folder = await installPackage('@modelcontextprotocol/conformance', version);
   const suite = (args, options) => run(node, [join(folder, 'dist', 'index.js'), ...args], options);
 
-  const { stdout } = await suite(['list', '--server', '--spec-version', PROTOCOL]);
+  const { stdout } = await suite(['list', '--server', '--spec-version', protocol]);
   const scenarios = [...stdout.matchAll(/^ {2}- (\S+)/gm)].map(([, name]) => name);
   if (scenarios.length === 0) throw new Error(`Suite ${version} lists no scenarios:\n${stdout}`);
-  return { version, scenarios, runScenario: (name, url, signal) => runScenario(suite, name, url, signal) };
+  return { scenarios, runScenario: (name, url, signal) => runScenario(suite, { name, protocol, url, signal }) };
 }
 
 /** Returns `faults`, which is empty for a scenario that passed, and the checks that the suite made. */
-async function runScenario(suite, name, url, signal) {
+async function runScenario(suite, { name, protocol, url, signal }) {
   const folder = mkdtempSync(join(tmpdir(), 'trunkline-conformance-'));
   try {
-    const args = ['server', '--url', url, '--scenario', name, '--spec-version', PROTOCOL, '--output-dir', folder];
+    const args = ['server', '--url', url, '--scenario', name, '--spec-version', protocol, '--output-dir', folder];
     // It exits with 1 when a check failed, which is not what we go by.
     const failure = await suite(args, { timeout: SCENARIO_TIMEOUT_MS, killSignal: 'SIGKILL', signal }).catch(
       (error) => error,

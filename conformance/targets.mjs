@@ -1,4 +1,4 @@
-// The servers that are compared: the fixture itself, and the fixture behind Trunkline.
+// The servers that are measured: the fixture of each era itself, and the fixture behind Trunkline.
 import { spawn } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
@@ -10,21 +10,30 @@ import { fileURLToPath } from 'node:url';
 const FIXTURES = fileURLToPath(new URL('../test/fixtures/servers/', import.meta.url));
 export const CLI = fileURLToPath(new URL('../dist/cli.js', import.meta.url));
 
+/** The fixture of each era, over stdio and over HTTP. */
+const PROGRAMS = {
+  legacy: { stdio: join(FIXTURES, 'everything.mjs'), http: join(FIXTURES, 'everything-http.mjs') },
+  modern: { stdio: join(FIXTURES, 'everything-modern.mjs'), http: join(FIXTURES, 'everything-modern-http.mjs') },
+};
+
 /** The fixture over stdio, as an entry of a configuration. */
-export const EVERYTHING = { command: process.execPath, args: [join(FIXTURES, 'everything.mjs')] };
+export const EVERYTHING = { command: process.execPath, args: [PROGRAMS.legacy.stdio] };
 
 const READY_WITHIN_MS = 15_000;
 const END_WITHIN_MS = 5_000;
 const POLL_MS = 50;
 const KEPT_OUTPUT_CHARS = 4_000;
 
-/** Each starts its server and returns its `url`, `lastWords()` for a report, and `close()`. */
+/** Each starts the server of an era and returns its `url`, `lastWords()` for a report, and `close()`. */
 export const TARGETS = {
-  direct: async () => {
+  direct: async (era) => {
     const port = await freePort();
-    return await startServer([join(FIXTURES, 'everything-http.mjs'), String(port)], port);
+    return await startServer([PROGRAMS[era].http, String(port)], port);
   },
-  Trunkline: () => startTrunkline({ everything: { ...EVERYTHING, prefix: '' } }, ['--no-auth']),
+  Trunkline: (era) => {
+    const entry = { command: process.execPath, args: [PROGRAMS[era].stdio], prefix: '' };
+    return startTrunkline({ everything: entry }, ['--no-auth']);
+  },
 };
 
 /**

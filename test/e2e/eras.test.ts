@@ -1,0 +1,257 @@
+import { fileURLToPath } from 'node:url';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import { TOOLS } from '../fixtures/servers/everything-tools.mjs';
+import type { Message } from '../support/gateway-process.js';
+import { type ClientEra, type SdkClient, SdkPlace, type TransportName } from '../support/sdk-client.js';
+
+const SERVERS = { legacy: 'everything.mjs', modern: 'everything-modern.mjs' };
+const LOG_LEVEL = 'io.modelcontextprotocol/logLevel';
+/** A result of the modern era has these; one with the members below may be cached. */
+const MODERN_MEMBERS = /^(resultType|ttlMs|cacheScope|inputRequests|requestState)$/;
+const CACHEABLE = ['tools', 'prompts', 'resources', 'resourceTemplates', 'contents', 'supportedVersions'];
+const WATCHED = 'test://watched-resource';
+
+type Era = keyof typeof SERVERS;
+type Tests = (peer: () => SdkClient, era: ClientEra) => void;
+
+/** Which clients get what from which servers. */
+const CELLS: [server: Era, transport: TransportName, client: ClientEra, tests: Tests[]][] = [
+  ['legacy', 'stdio', 'legacy', [requests, input, changes]],
+  ['legacy', 'stdio', 'modern', [requests, input]],
+  ['legacy', 'stdio', 'auto', [requests]],
+  ['legacy', 'HTTP', 'legacy', [requests, input, changes]],
+];
+
+const places = new Map<Era, SdkPlace>();
+afterAll(async () => {
+  for (const place of places.values()) await place.dispose();
+});
+
+describe.each(CELLS)(
+  'with a server of the %s era, over %s, a client of the %s era',
+  (server, transport, era, tests) => {
+    let peer: SdkClient;
+    beforeAll(async () => {
+      peer = await placeWith(server).connect(era, transport);
+    });
+    beforeEach(() => peer.forget());
+    afterEach(() => {
+      for (const message of peer.received) expectForm(message, peer.client.getProtocolEra());
+    });
+    afterAll(() => peer?.client.close());
+
+    for (const define of tests) define(() => peer, era);
+  },
+);
+
+/** One for all clients: over HTTP, they share the gateway. */
+function placeWith(server: Era): SdkPlace {
+  const place =
+    places.get(server) ??
+    new SdkPlace({ all: fileURLToPath(new URL(`../fixtures/servers/${SERVERS[server]}`, import.meta.url)) });
+  places.set(server, place);
+  return place;
+}
+
+function requests(peer: () => SdkClient, era: ClientEra): void {
+  it('speaks the revision that it prefers', () => {
+    expect(peer().client.getProtocolEra()).toBe(era === 'legacy' ? 'legacy' : 'modern');
+  });
+
+  it('lists the tools', async () => {
+    const names = await listTools(peer());
+    expect(names).toEqual([...TOOLS.map(({ name }) => `all__${name}`), 'trunkline__status']);
+  });
+
+  it('calls a tool', async () => {
+    expect(await peer().call('all__test_simple_text')).toBe('This is a simple text response for testing.');
+    expect(await peer().call('all__test_multiple_content_types')).toBe('Multiple content types test:,image,resource');
+  });
+
+  it('gets the error of a tool', async () => {
+    const { isError, content } = await peer().client.callTool({ name: 'all__test_error_handling' });
+    expect(isError).toBe(true);
+    expect(content).toEqual([{ type: 'text', text: 'This tool intentionally returns an error for testing' }]);
+  });
+
+  it('gets an error for an unknown tool', async () => {
+    await expect(peer().client.callTool({ name: 'all__no_such_tool' })).rejects.toMatchObject({ code: -32602 });
+  });
+
+  it('gets the progress of a call', async () => {
+    // The SDK asks for progress only if there is a handler.
+    await peer().client.callTool({ name: 'all__test_tool_with_progress' }, { onprogress: () => {} });
+    const steps = peer()
+      .of('notifications/progress')
+      .map(({ params }) => [params.progress, params.total]);
+    expect(steps).toEqual([0, 50, 100].map((progress) => [progress, 100]));
+  });
+
+  it('cancels a call', async () => {
+    const canceled = async () => Number(await peer().call('all__test_count_canceled'));
+    const before = await canceled();
+    const stop = new AbortController();
+    const call = peer().client.callTool(
+      { name: 'all__test_wait' },
+      { signal: stop.signal, onprogress: () => stop.abort(new Error('Enough')) },
+    );
+    await expect(call).rejects.toThrow('Enough');
+    await vi.waitFor(async () => expect(await canceled()).toBe(before + 1), 10_000);
+  });
+
+  it('reads a resource', async () => {
+    const { contents } = await peer().client.readResource({ uri: 'test://template/7/data' });
+    const text = '{"id":"7","templateTest":true,"data":"Data for ID: 7"}';
+    expect(contents).toEqual([{ uri: 'test://template/7/data', mimeType: 'application/json', text }]);
+  });
+
+  it('gets an error for an unknown resource', async () => {
+    const uri = 'test://no-such-resource';
+    await expect(peer().client.readResource({ uri })).rejects.toMatchObject({ code: -32602, data: { uri } });
+  });
+
+  it('gets a prompt', async () => {
+    const { messages } = await peer().client.getPrompt({
+      name: 'all__test_prompt_with_arguments',
+      arguments: { arg1: 'one', arg2: 'two' },
+    });
+    const text = "Prompt with arguments: arg1='one', arg2='two'";
+    expect(messages).toEqual([{ role: 'user', content: { type: 'text', text } }]);
+  });
+
+  it('completes an argument', async () => {
+    const { completion } = await peer().client.complete({
+      ref: { type: 'ref/prompt', name: 'all__test_prompt_with_arguments' },
+      argument: { name: 'arg1', value: 'par' },
+    });
+    expect(completion.values).toEqual(['paris', 'park', 'party']);
+  });
+
+  it('gets the log messages of the level that it asks for', async () => {
+    await logAt(peer(), 'warning');
+    expect(peer().of('notifications/message')).toEqual([]);
+    await logAt(peer(), 'info');
+    expect(
+      peer()
+        .of('notifications/message')
+        .map(({ params }) => params.data),
+    ).toEqual(['Tool execution started', 'Tool processing data', 'Tool execution completed']);
+  });
+}
+
+/** What servers need of the client, in the middle of a request. */
+function input(peer: () => SdkClient): void {
+  it('fills in a form', async () => {
+    const text = await peer().call('all__test_elicitation', { message: 'Who are you?' });
+    expect(text).toBe('User response: action=accept, content={"username":"ada","email":"ada@example.com"}');
+    expect(peer().asked).toMatchObject([{ method: 'elicitation/create', params: { message: 'Who are you?' } }]);
+  });
+
+  it('opens an address', async () => {
+    expect(await peer().call('all__test_url_elicitation')).toBe('Sign-in: action=accept');
+    expect(peer().asked).toMatchObject([{ params: { mode: 'url', url: 'https://example.com/sign-in' } }]);
+  });
+
+  it('samples', async () => {
+    expect(await peer().call('all__test_sampling', { prompt: 'Capital?' })).toBe('LLM response: Paris');
+    expect(peer().asked).toMatchObject([
+      { method: 'sampling/createMessage', params: { messages: [{ content: { text: 'Capital?' } }] } },
+    ]);
+  });
+
+  it('lists its roots', async () => {
+    expect(await peer().call('all__test_input_required_result_list_roots')).toBe('Roots: file:///home/ada');
+    expect(peer().asked).toMatchObject([{ method: 'roots/list' }]);
+  });
+
+  it('answers in two rounds', async () => {
+    expect(await peer().call('all__test_input_required_result_multi_round')).toBe('Ada likes blue');
+    expect(peer().asked.map(({ params }) => params.message)).toEqual([
+      'Step 1: What is your name?',
+      'Step 2: Ada, what is your favorite color?',
+    ]);
+  });
+
+  it('answers several requests at once', async () => {
+    expect(await peer().call('all__test_input_required_result_multiple_inputs')).toBe('Paris, Ada! Roots: 1');
+    expect(
+      peer()
+        .asked.map(({ method }) => method)
+        .sort(),
+    ).toEqual(['elicitation/create', 'roots/list', 'sampling/createMessage']);
+  });
+
+  it('answers what a prompt asks', async () => {
+    const { messages } = await peer().client.getPrompt({ name: 'all__test_input_required_result_prompt' });
+    expect(messages).toMatchObject([{ content: { text: 'Use the following context: testing' } }]);
+  });
+}
+
+function changes(peer: () => SdkClient): void {
+  it('learns that the tools changed', async () => {
+    const stop = await listenTo(peer(), { toolsListChanged: true });
+    const before = await listTools(peer());
+    for (const isThere of [!before.includes('all__test_added_tool'), before.includes('all__test_added_tool')]) {
+      peer().forget();
+      await peer().call('all__test_trigger_tool_change');
+      await vi.waitFor(() => expect(peer().of('notifications/tools/list_changed')).toHaveLength(1), 10_000);
+      expect((await listTools(peer())).includes('all__test_added_tool')).toBe(isThere);
+    }
+    await stop();
+  });
+
+  it('learns that a resource changed', async () => {
+    const stop = await listenTo(peer(), { resourceSubscriptions: [WATCHED] });
+    await peer().call('all__test_trigger_resource_update');
+    await vi.waitFor(() => {
+      expect(peer().of('notifications/resources/updated')).toMatchObject([{ params: { uri: WATCHED } }]);
+    }, 10_000);
+    await stop();
+  });
+}
+
+/** What every message to a client of this era has to look like. */
+function expectForm({ method, id, result, error }: Message, era: 'legacy' | 'modern' | undefined): void {
+  if (era === 'legacy') {
+    expect(Object.keys(result ?? {})).not.toEqual(expect.arrayContaining([expect.stringMatching(MODERN_MEMBERS)]));
+    expect(method).not.toBe('notifications/subscriptions/acknowledged');
+    return;
+  }
+  expect(method !== undefined && id !== undefined, 'is a server request').toBe(false);
+  expect([-32002, -32042]).not.toContain(error?.code);
+  if (result === undefined) return;
+  expect(result.resultType).toMatch(/^(complete|input_required)$/);
+  if (CACHEABLE.some((member) => member in result)) {
+    expect(result).toMatchObject({
+      ttlMs: expect.any(Number),
+      cacheScope: expect.stringMatching(/^(public|private)$/),
+    });
+  }
+}
+
+async function listTools({ client }: SdkClient): Promise<string[]> {
+  const { tools } = await client.listTools(undefined, { cacheMode: 'refresh' });
+  return tools.map(({ name }) => name);
+}
+
+/** Each era has its own way to ask for changes. Resolves with what ends it. */
+async function listenTo(
+  { client }: SdkClient,
+  filter: { readonly toolsListChanged?: boolean; readonly resourceSubscriptions?: string[] },
+): Promise<() => Promise<unknown>> {
+  if (client.getProtocolEra() === 'modern') {
+    const subscription = await client.listen(filter);
+    expect(subscription.honoredFilter).toEqual(filter);
+    return () => subscription.close();
+  }
+  const uris = filter.resourceSubscriptions ?? [];
+  for (const uri of uris) await client.subscribeResource({ uri });
+  return () => Promise.all(uris.map((uri) => client.unsubscribeResource({ uri })));
+}
+
+/** Calls a tool that writes to the log: the level is one of the session in the legacy era, one of the call in the modern. */
+async function logAt(peer: SdkClient, level: 'info' | 'warning'): Promise<void> {
+  const isModern = peer.client.getProtocolEra() === 'modern';
+  if (!isModern) await peer.client.setLoggingLevel(level);
+  await peer.call('all__test_tool_with_logging', {}, isModern ? { [LOG_LEVEL]: level } : undefined);
+}

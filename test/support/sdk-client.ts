@@ -1,0 +1,156 @@
+// Clients of the official SDK that speak the revisions of either era, and the built CLI for them to speak to.
+import { type ChildProcess, spawn } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Client, StreamableHTTPClientTransport, type Transport } from '@modelcontextprotocol/client';
+import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
+import { CLI, type Message } from './gateway-process.js';
+import { killAll, processesWith, until } from './processes.js';
+
+/** An `auto` client tries the modern era first, and falls back to `initialize`. */
+export type ClientEra = 'legacy' | 'modern' | 'auto';
+export type TransportName = 'stdio' | 'HTTP';
+
+const MODERN = '2026-07-28';
+const NEGOTIATION = {
+  legacy: { mode: 'legacy' },
+  modern: { mode: { pin: MODERN } },
+  auto: { mode: 'auto' },
+} as const;
+
+/** What the user enters, by the name of the field. */
+const ENTERED: Message = {
+  color: 'blue',
+  context: 'testing',
+  email: 'ada@example.com',
+  name: 'Ada',
+  ok: true,
+  username: 'ada',
+};
+
+/** A client with a user, a model and one root. It answers every server request, and records it. */
+export class SdkClient {
+  readonly client: Client;
+  /** Server requests as they came: in the modern era, the SDK takes them from results. */
+  readonly asked: Message[] = [];
+  /** Every message as it came, in order. The handlers of the SDK miss notifications that come in one chunk with the result. */
+  readonly received: Message[] = [];
+
+  constructor(era: ClientEra) {
+    const capabilities = { elicitation: { form: {}, url: {} }, sampling: {}, roots: {} };
+    this.client = new Client(
+      { name: `${era}-client`, version: '1' },
+      { capabilities, versionNegotiation: NEGOTIATION[era] },
+    );
+    this.client.setRequestHandler('elicitation/create', (request) => {
+      this.asked.push(request);
+      if (request.params.mode === 'url') return { action: 'accept' };
+      const fields = Object.keys(request.params.requestedSchema.properties);
+      return { action: 'accept', content: Object.fromEntries(fields.map((field) => [field, ENTERED[field]])) };
+    });
+    this.client.setRequestHandler('sampling/createMessage', (request) => {
+      this.asked.push(request);
+      return { role: 'assistant', model: 'test', content: { type: 'text', text: 'Paris' } };
+    });
+    this.client.setRequestHandler('roots/list', (request) => {
+      this.asked.push(request);
+      return { roots: [{ uri: 'file:///home/ada', name: 'Home' }] };
+    });
+  }
+
+  async connect(transport: Transport): Promise<void> {
+    await this.client.connect(transport);
+    const { onmessage } = transport;
+    transport.onmessage = (message, extra) => {
+      this.received.push(message);
+      onmessage?.(message, extra);
+    };
+  }
+
+  /** The text of what the tool answers. */
+  async call(name: string, args: Message = {}, meta?: Message): Promise<string> {
+    const params = { name, arguments: args, ...(meta === undefined ? {} : { _meta: meta }) };
+    const { content } = await this.client.callTool(params);
+    return content.map((block) => (block.type === 'text' ? block.text : block.type)).join();
+  }
+
+  /** The notifications of this method. */
+  of(method: string): Message[] {
+    return this.received.filter((message) => message.method === method && message.id === undefined);
+  }
+
+  /** Empties what was recorded, so that a test that shares the client sees only what comes from now on. */
+  forget(): void {
+    this.asked.length = 0;
+    this.received.length = 0;
+  }
+}
+
+/** The built CLI in a folder of its own. Over stdio, each client starts one; over HTTP, all clients share one. */
+export class SdkPlace {
+  /** Part of every command line, so that what is left of a run can be found. */
+  readonly #folder = mkdtempSync(join(tmpdir(), `trunkline-${randomUUID()}-`));
+  readonly #config = join(this.#folder, 'trunkline.yaml');
+  readonly #environment = { ...process.env, XDG_DATA_HOME: join(this.#folder, 'data') } as Record<string, string>;
+  readonly #clients: Client[] = [];
+  #serving: ChildProcess | undefined;
+  #url: Promise<URL> | undefined;
+
+  /** `programs` are scripts that Node runs, by the key of their server. */
+  constructor(programs: Readonly<Record<string, string>>) {
+    const entries = Object.entries(programs).map(([key, program]) => {
+      return [key, { command: 'node', args: [program, `run=${this.#folder}`] }];
+    });
+    writeFileSync(this.#config, JSON.stringify({ servers: Object.fromEntries(entries) }));
+  }
+
+  /** Resolves when the client and Trunkline have agreed on a revision. */
+  async connect(era: ClientEra, transport: TransportName): Promise<SdkClient> {
+    const peer = new SdkClient(era);
+    this.#clients.push(peer.client);
+    await peer.connect(transport === 'stdio' ? this.#stdio() : await this.#http());
+    return peer;
+  }
+
+  /** To be called at the end of each test, whatever became of it. */
+  async dispose(): Promise<void> {
+    try {
+      await Promise.all(this.#clients.map((client) => client.close()));
+      this.#serving?.kill('SIGTERM');
+      await until('every process of the run is gone', () => processesWith(this.#folder).length === 0);
+    } finally {
+      killAll(this.#folder);
+      rmSync(this.#folder, { recursive: true, force: true });
+    }
+  }
+
+  #stdio(): Transport {
+    const args = [CLI, '--config', this.#config];
+    return new StdioClientTransport({ command: process.execPath, args, env: this.#environment, stderr: 'ignore' });
+  }
+
+  async #http(): Promise<Transport> {
+    this.#url ??= this.#serve();
+    const url = await this.#url;
+    const token = readFileSync(join(this.#folder, 'data', 'trunkline', 'token'), 'utf8').trim();
+    return new StreamableHTTPClientTransport(url, { requestInit: { headers: { authorization: `Bearer ${token}` } } });
+  }
+
+  /** Resolves with the address that the gateway prints when it listens. */
+  async #serve(): Promise<URL> {
+    const args = [CLI, '--config', this.#config, '--http', '127.0.0.1:0'];
+    const serving = spawn(process.execPath, args, { env: this.#environment, stdio: ['ignore', 'ignore', 'pipe'] });
+    this.#serving = serving;
+    let said = '';
+    let url: string | undefined;
+    serving.stderr.setEncoding('utf8').on('data', (text: string) => {
+      said += text;
+      url ??= /^Trunkline serves (http:\/\/\S+\/mcp)\b/m.exec(said)?.[1];
+    });
+    await until('it listens', () => url !== undefined || serving.exitCode !== null);
+    if (url === undefined) throw new Error(`It ended with ${serving.exitCode}:\n${said}`);
+    return new URL(url);
+  }
+}
