@@ -14,6 +14,8 @@ import { InFlightExchanges } from '../in-flight-exchanges.js';
 import type { GatewayPort } from '../port.js';
 import type { Era, EraSession, ReceivedBatch, ReplyChannel, TransportSession } from '../transport.js';
 import type { ExchangeOwner, WireExchange } from '../wire-exchange.js';
+import type { Listen } from './listen.js';
+import { readFilter } from './listen-filter.js';
 import { ModernClient } from './modern-client.js';
 import { ModernExchange } from './modern-exchange.js';
 import { ModernForm } from './modern-form.js';
@@ -42,11 +44,16 @@ export function modernEra(options: ModernEraOptions): Era {
  */
 const MAX_IDLE_CLIENTS = 8;
 
+/** Limit of subscriptions that are open in one transport session. A client needs one or two. */
+const MAX_LISTENS = 64;
+
 /** Serves the requests without a handshake that one transport session brings. */
 class ModernSession implements EraSession {
   readonly #options: ModernEraOptions;
   readonly #transport: TransportSession;
   readonly #inFlight = new InFlightExchanges<WireExchange>();
+  /** Subscriptions last, so they do not count as requests in flight. */
+  readonly #listens = new InFlightExchanges<Listen>();
   /** By what they state about themselves, the least recently used first. */
   readonly #clients = new Map<string, ModernClient>();
   readonly #owner: ExchangeOwner = {
@@ -126,12 +133,27 @@ class ModernSession implements EraSession {
       return;
     }
     const key = idKey(request.bytes, request.id);
-    if (reply.isShared && this.#inFlight.has(key)) {
+    if (reply.isShared && (this.#inFlight.has(key) || this.#listens.has(key))) {
       const error = new RpcError(RPC_CODES.invalidRequest, 'A request with this id is in flight already');
       reply.answer(errorMessage(idOf(request), error));
       return;
     }
-    this.#serve(request, key, reply, this.#clientOf(request));
+    if (method === METHODS.listen) this.#listen(request, key, reply);
+    else this.#serve(request, key, reply, this.#clientOf(request));
+  }
+
+  #listen(request: RequestEnvelope, key: IdKey, reply: ReplyChannel): void {
+    const filter = this.#listens.size < MAX_LISTENS ? readFilter(request) : TOO_MANY_LISTENS;
+    if (filter instanceof RpcError) {
+      reply.answer(errorMessage(idOf(request), filter));
+      return;
+    }
+    const client = this.#clientOf(request);
+    // The memory of the request has another use later.
+    const id = idOf(request).slice();
+    const onEnded = (ended: Listen) => this.#listens.delete(key, ended);
+    const listen = client.listens.open({ id, key, filter, reply, form: client.form, onEnded });
+    this.#listens.add(key, listen);
   }
 
   #serve(envelope: RequestEnvelope, key: IdKey, reply: ReplyChannel, client: ModernClient): void {
@@ -169,9 +191,10 @@ class ModernSession implements EraSession {
     if (notification.method === METHODS.cancelled) {
       const { requestId } = notification.tokens;
       if (requestId === undefined) return;
-      const [exchange, ...others] = this.#inFlight.withId(idKey(notification.bytes, requestId));
+      const key = idKey(notification.bytes, requestId);
+      const [cancelled, ...others] = [...this.#inFlight.withId(key), ...this.#listens.withId(key)];
       // With several requests of this id in flight, it is unknown which one the client means.
-      if (others.length === 0) exchange?.cancel(notification);
+      if (others.length === 0) cancelled?.cancel(notification);
       return;
     }
     for (const client of this.#clients.values()) client.session.notified(notification);
@@ -182,9 +205,8 @@ class ModernSession implements EraSession {
     const key = factsKey(request);
     if (key === this.#lastKey && this.#lastClient !== undefined) return this.#lastClient;
     const known = this.#clients.get(key);
-    const { gateway, serverInfo } = this.#options;
     const transport = this.#transport;
-    const client = known ?? new ModernClient({ gateway, transport, profile: readProfile(request), serverInfo });
+    const client = known ?? new ModernClient({ ...this.#options, transport, profile: readProfile(request) });
     this.#profile = client.profile;
     this.#clients.delete(key);
     this.#clients.set(key, client);
@@ -231,6 +253,11 @@ const REMOVED_METHODS: ReadonlySet<string> = new Set([
   METHODS.elicit,
   METHODS.listRoots,
 ]);
+
+const TOO_MANY_LISTENS = new RpcError(
+  RPC_CODES.internalError,
+  `The client has ${MAX_LISTENS} open subscriptions, which is the limit: end one first, or ask for more in one of them`,
+);
 
 function methodNotFound(method: string): RpcError {
   return new RpcError(RPC_CODES.methodNotFound, `Method not found: ${method}`);
