@@ -85,6 +85,10 @@ export class ModernClient implements DownstreamClient {
     this.#onGone();
   }
 
+  ending(): void {
+    this.listens.end();
+  }
+
   close(): void {
     this.listens.close();
     this.#session.close();

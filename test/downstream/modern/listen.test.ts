@@ -309,6 +309,22 @@ describe('the end of a subscription', () => {
     expect(clock.pending).toBe(0);
   });
 
+  const endedByUs = (id: string) => [
+    {
+      jsonrpc: '2.0',
+      id,
+      result: {
+        resultType: 'complete',
+        _meta: { 'io.modelcontextprotocol/serverInfo': { name: 'trunkline', version: '1.2.3' }, [SUBSCRIPTION_ID]: id },
+      },
+    },
+    {
+      jsonrpc: '2.0',
+      method: 'notifications/cancelled',
+      params: { requestId: id, reason: 'The subscription has ended', _meta: { [SUBSCRIPTION_ID]: id } },
+    },
+  ];
+
   it('that comes because the server was removed is a result, after which the request is cancelled', async () => {
     const { connect, listen, change } = await listening();
     const client = connect({ server: 'a' });
@@ -316,25 +332,22 @@ describe('the end of a subscription', () => {
     client.received.take();
     change({ b: {} });
     await flush();
-    expect(client.received.take()).toEqual([
-      {
-        jsonrpc: '2.0',
-        id: 'x',
-        result: {
-          resultType: 'complete',
-          _meta: {
-            'io.modelcontextprotocol/serverInfo': { name: 'trunkline', version: '1.2.3' },
-            [SUBSCRIPTION_ID]: 'x',
-          },
-        },
-      },
-      {
-        jsonrpc: '2.0',
-        method: 'notifications/cancelled',
-        params: { requestId: 'x', reason: 'The subscription has ended', _meta: { [SUBSCRIPTION_ID]: 'x' } },
-      },
-    ]);
+    expect(client.received.take()).toEqual(endedByUs('x'));
     expect(client.isGone).toBe(true);
+  });
+
+  it('that comes because the gateway ends is the same, also if it was not acknowledged yet', async () => {
+    const { connect, listen, gateway } = await listening();
+    const client = connect();
+    listen(client, 'open', { toolsListChanged: true });
+    client.received.take();
+    listen(client, 'opening', { resourceSubscriptions: [URI] });
+    gateway.close();
+    const [, , acknowledged, ...others] = client.received.take();
+    expect(acknowledged).toMatchObject({ method: ACKNOWLEDGED, params: { notifications: {} } });
+    expect(others).toEqual(endedByUs('opening'));
+    client.cancel('open');
+    expect(client.received.take()).toEqual([]);
   });
 });
 
