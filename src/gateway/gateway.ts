@@ -133,6 +133,7 @@ export class Gateway implements GatewayPort {
         return [...connected.view.backends.values()].every(({ isStartSettled }) => isStartSettled);
       },
       initializeResult: only && serverHandshake(only, this.#settings.startupWaitMs),
+      mirroredParams: (tool) => connected.view.catalogs.tools.resolve(tool)?.mirroredParams ?? [],
       serve: (this.#options.calls ?? NO_CALLS).session(connected),
       notified: (notification) => {
         const all = [...connected.view.backends.values(), ...this.#drainingOf(client)];

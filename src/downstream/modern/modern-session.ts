@@ -1,6 +1,6 @@
 import { type OnInternalError, reportInternalError, withErrorBoundary } from '../../errors/error-boundary.js';
 import { internalError } from '../../errors/internal-error.js';
-import { toBytes } from '../../json/json-text.js';
+import { isString, readString, toBytes } from '../../json/json-text.js';
 import { type IdKey, idKey } from '../../jsonrpc/id-key.js';
 import { errorMessage, NULL_ID, resultMessage } from '../../jsonrpc/message.js';
 import { RPC_CODES, RpcError } from '../../jsonrpc/rpc-error.js';
@@ -11,7 +11,7 @@ import { MODERN_REVISIONS } from '../../mcp/revisions.js';
 import type { Clock } from '../../timing/clock.js';
 import { declaredCapabilities, type ServerInfo } from '../declared-capabilities.js';
 import { InFlightExchanges } from '../in-flight-exchanges.js';
-import type { GatewayPort } from '../port.js';
+import type { GatewayPort, MirroredParam } from '../port.js';
 import type { Era, EraSession, ReceivedBatch, ReplyChannel, TransportSession } from '../transport.js';
 import type { ExchangeOwner, WireExchange } from '../wire-exchange.js';
 import { ModernClient } from './modern-client.js';
@@ -76,6 +76,12 @@ class ModernSession implements EraSession {
 
   get inFlight(): number {
     return this.#inFlight.size;
+  }
+
+  mirroredParams(call: RequestEnvelope): readonly MirroredParam[] {
+    const { bytes, tokens } = call;
+    if (this.#isClosed || tokens.name === undefined || !isString(bytes, tokens.name)) return [];
+    return this.#clientOf(call).session.mirroredParams(readString(bytes, tokens.name));
   }
 
   receive(message: Envelope, reply: ReplyChannel): boolean {
