@@ -61,12 +61,12 @@ export class Gateway implements GatewayPort {
   constructor(options: GatewayOptions) {
     this.#options = options;
     this.#settings = options;
-    const { seal, hmac, onInternalError, events = NO_EVENTS } = options;
+    const { seal, runSeal, onInternalError, events = NO_EVENTS } = options;
     this.#events = events;
     this.#draining = new Draining(options.clock);
     this.#subscriptions = new Subscriptions(onInternalError);
     const isPersonal = ({ key }: Backend) => this.#pool.sharingOf(key) !== 'all';
-    this.#tasks = new Tasks({ seal, runSeal: hmac, isPersonal });
+    this.#tasks = new Tasks({ seal, runSeal, isPersonal });
     this.#serverRequests = new ServerRequests(this.#tasks);
     this.#notifications = new NotificationRouter({
       subscriptions: this.#subscriptions,

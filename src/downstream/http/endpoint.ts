@@ -209,10 +209,11 @@ export class Endpoint {
   }
 
   /**
-   * Who shares the request limit of a token: each session, the requests that open one, and the requests of sessions that do
-   * not exist, whatever they name. A client cannot invent a share.
+   * Who shares the request limit of a token: each session, the requests that need none, those that open one, and those of
+   * sessions that do not exist, whatever they name. A client cannot invent a share.
    */
   #senderOf(request: FastifyRequest, principal: string): string {
+    if (guards.namesModernRevision(header(request, 'mcp-protocol-version'))) return 'without sessions';
     const id = sessionIdOf(request);
     if (id === undefined) return 'no session';
     return this.#options.sessions.find(id, principal, endpointOf(request))?.id ?? 'unknown session';
