@@ -16,7 +16,7 @@ export interface EraDialectOptions extends ModernOptions {
 
 type LegacyOutcome = DialOutcome & { readonly version?: string | undefined };
 
-/** How long the answer to the probe is waited for, before `initialize` is sent as well. */
+/** How long the answer to the probe is waited for at most, before `initialize` is sent as well. */
 const SILENCE_MS = 3_000;
 
 /** What `server/discover` brought. */
@@ -69,7 +69,7 @@ export class EraDialect implements Dialect {
       latest = discovery;
     });
     const discovered = () => latest;
-    await this.#orSilence(outcome);
+    await this.#orSilence(outcome, Math.min(SILENCE_MS, options.timeoutMs / 2));
     if (discovered() === undefined) {
       const behind = await legacy.open(channel, options);
       if (behind.kind === 'failed' && behind.isRefused === true) await outcome;
@@ -111,9 +111,9 @@ export class EraDialect implements Dialect {
   }
 
   /** Resolves when the promise does, or after the time in which a server that runs answers. */
-  #orSilence(promise: Promise<unknown>): Promise<void> {
+  #orSilence(promise: Promise<unknown>, silenceMs: number): Promise<void> {
     return new Promise((resolve) => {
-      const cancel = this.#options.clock.schedule(SILENCE_MS, resolve);
+      const cancel = this.#options.clock.schedule(silenceMs, resolve);
       void promise.then(() => {
         cancel();
         resolve();
