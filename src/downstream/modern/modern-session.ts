@@ -6,7 +6,7 @@ import { errorMessage, NULL_ID, resultMessage } from '../../jsonrpc/message.js';
 import { RPC_CODES, RpcError } from '../../jsonrpc/rpc-error.js';
 import type { ClientProfile } from '../../mcp/client-profile.js';
 import type { Envelope, NotificationEnvelope, RequestEnvelope, ScanEnvelope } from '../../mcp/envelope.js';
-import { METHODS } from '../../mcp/methods.js';
+import { isRemovedRequest, METHODS } from '../../mcp/methods.js';
 import { MODERN_REVISIONS } from '../../mcp/revisions.js';
 import type { Clock } from '../../timing/clock.js';
 import type { ServerInfo } from '../declared-capabilities.js';
@@ -150,7 +150,7 @@ class ModernSession implements EraSession {
       reply.answer(resultMessage(idOf(request), discover(request, this.#transport, this.#options)));
       return;
     }
-    if (REMOVED_METHODS.has(method)) {
+    if (isRemovedRequest(method)) {
       reply.answer(errorMessage(idOf(request), methodNotFound(method)));
       return;
     }
@@ -266,20 +266,6 @@ class ModernSession implements EraSession {
     }
   }
 }
-
-/** What earlier revisions define, and 2026-07-28 does not. */
-const REMOVED_METHODS: ReadonlySet<string> = new Set([
-  METHODS.initialize,
-  METHODS.ping,
-  METHODS.subscribe,
-  METHODS.unsubscribe,
-  METHODS.setLevel,
-  METHODS.listTasks,
-  METHODS.taskResult,
-  METHODS.createMessage,
-  METHODS.elicit,
-  METHODS.listRoots,
-]);
 
 /** No server can cause a message before the gateway has servers. */
 function sealsOf({ seals }: GatewayPort): GatewaySeals {
