@@ -16,7 +16,7 @@ export type Fate =
 const REPEATABLE = new Set([
   ...['initialize', 'ping', 'tools/list', 'prompts/list', 'prompts/get', 'completion/complete', 'logging/setLevel'],
   ...['resources/list', 'resources/templates/list', 'resources/read', 'resources/subscribe', 'resources/unsubscribe'],
-  ...['tasks/get', 'tasks/list', 'server/discover'],
+  ...['tasks/get', 'tasks/list', 'server/discover', 'subscriptions/listen'],
 ]);
 
 const AGAIN: Fate = { kind: 'again' };

@@ -13,12 +13,18 @@ const FAILURE = { reason: 'hub_exited', code: 'TL-CALL-HUB-EXITED', sent: true, 
 const call = (id: unknown, params: object = { name: 'x' }) => ({ jsonrpc: '2.0', id, method: 'tools/call', params });
 
 describe('a line whose hub has died', () => {
-  it.each(['initialize', 'ping', 'tools/list', 'prompts/get', 'resources/read', 'logging/setLevel', 'tasks/get'])(
-    'is sent again if it is a request that may be served twice: %s',
-    (method) => {
-      expect(fate({ jsonrpc: '2.0', id: 1, method })).toBe('again');
-    },
-  );
+  it.each([
+    'initialize',
+    'ping',
+    'tools/list',
+    'prompts/get',
+    'resources/read',
+    'logging/setLevel',
+    'tasks/get',
+    'subscriptions/listen',
+  ])('is sent again if it is a request that may be served twice: %s', (method) => {
+    expect(fate({ jsonrpc: '2.0', id: 1, method })).toBe('again');
+  });
 
   it('is answered with a tool result if it is a call, under the id as the client wrote it', () => {
     const _meta = { 'trunkline/failure': FAILURE };
