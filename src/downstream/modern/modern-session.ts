@@ -183,7 +183,8 @@ class ModernSession implements EraSession {
     // The memory of the request has another use later.
     const id = idOf(request).slice();
     const onEnded = (ended: Listen) => this.#listens.delete(key, ended);
-    const listen = client.listens.open({ id, key, filter, reply, form: client.form, onEnded });
+    const isResumed = (this.#transport.firstRequestId ?? 1) > 1;
+    const listen = client.listens.open({ id, key, filter, reply, form: client.form, isResumed, onEnded });
     this.#listens.add(key, listen);
     reply.onAbandoned(() => listen.cancel());
   }
