@@ -6,6 +6,8 @@ export interface StartSlotsOptions {
   readonly limit: number;
   /** Whether this start has used the processor since the last call. `undefined` if that is unknown. */
   readonly isComputing: (key: string) => boolean | undefined;
+  /** Called when a start has given its slot back, because it waits for something else than the processor or takes long. */
+  readonly onReturned?: ((key: string) => void) | undefined;
 }
 
 /** How often a start that holds a slot is checked, in milliseconds. */
@@ -22,15 +24,17 @@ const MAX_BLIND_CHECKS = 2;
 export class StartSlots {
   readonly #clock: Clock;
   readonly #isComputing: StartSlotsOptions['isComputing'];
+  readonly #onReturned: StartSlotsOptions['onReturned'];
   #limit: number;
   /** In order of arrival. */
   readonly #waiting = new Map<string, () => void>();
   readonly #held = new Map<string, Cancel>();
 
-  constructor({ clock, limit, isComputing }: StartSlotsOptions) {
+  constructor({ clock, limit, isComputing, onReturned }: StartSlotsOptions) {
     this.#clock = clock;
     this.#limit = limit;
     this.#isComputing = isComputing;
+    this.#onReturned = onReturned;
   }
 
   set limit(limit: number) {
@@ -73,8 +77,12 @@ export class StartSlots {
   #hold(key: string, check: number): void {
     const cancel = this.#clock.schedule(CHECK_MS, () => {
       const isComputing = this.#isComputing(key) ?? check < MAX_BLIND_CHECKS;
-      if (isComputing && check < MAX_CHECKS) this.#hold(key, check + 1);
-      else this.release(key);
+      if (isComputing && check < MAX_CHECKS) {
+        this.#hold(key, check + 1);
+        return;
+      }
+      this.release(key);
+      this.#onReturned?.(key);
     });
     this.#held.set(key, cancel);
   }

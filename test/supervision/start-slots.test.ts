@@ -5,11 +5,12 @@ import { FakeClock } from '../support/fake-clock.js';
 function setUp(limit: number, isComputing: (key: string) => boolean | undefined = () => undefined) {
   const clock = new FakeClock();
   const started: string[] = [];
-  const slots = new StartSlots({ clock, limit, isComputing });
+  const returned: string[] = [];
+  const slots = new StartSlots({ clock, limit, isComputing, onReturned: (key) => returned.push(key) });
   const request = (...keys: string[]) => {
     for (const key of keys) slots.request(key, () => started.push(key));
   };
-  return { clock, slots, started, request };
+  return { clock, slots, started, returned, request };
 }
 
 describe('StartSlots', () => {
@@ -48,6 +49,17 @@ describe('StartSlots', () => {
     expect(started).toEqual(['hanging']);
     clock.advance(1);
     expect(started).toEqual(['hanging', 'next']);
+  });
+
+  it('reports a start that gives its slot back because it waits or computes for long, and none that has ended', () => {
+    const { clock, slots, returned, request } = setUp(2, (key) => key !== 'waits');
+    request('waits', 'computes', 'ends');
+    clock.advance(1_999);
+    expect(returned).toEqual(['waits']);
+    clock.advance(1);
+    slots.release('ends');
+    clock.advance(60_000);
+    expect(returned).toEqual(['waits', 'computes']);
   });
 
   it('lets a start that somebody waits for begin beyond the limit, once', () => {
