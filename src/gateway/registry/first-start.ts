@@ -13,7 +13,7 @@ export interface FirstStartOptions {
  * because the client may leave and Trunkline may be killed at any time. A run that is over sooner says nothing about the
  * server.
  */
-const SLOW_AFTER_MS = 1_000;
+const SLOW_AFTER_MS = 500;
 
 /**
  * The start of a server until a process of this run is ready: what the last run tells about the server, and what the next
