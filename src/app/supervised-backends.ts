@@ -96,10 +96,10 @@ export class SupervisedBackends {
         );
         platform.events.emit({ kind: 'server.changed', instance: id, snapshot });
       },
-      onSlotReturned: (id) => {
+      onSlowStart: (id) => {
         const { profile, backend } = this.#instances.get(id) ?? {};
         // Before the handshake, the server waits for its first client.
-        void profile?.then(() => backend?.firstStart.slotReturned());
+        void profile?.then(() => backend?.firstStart.turnedOutSlow());
       },
     });
   }

@@ -30,8 +30,8 @@ export interface SupervisorOptions {
   readonly startLimit: number;
   /** Called after every change, in the same tick as its cause. Must not throw. */
   readonly onChange: (key: string, snapshot: ChildSnapshot) => void;
-  /** Called when a start runs on without a start slot: it waits for something else than the processor, or takes long. */
-  readonly onSlotReturned?: (key: string) => void;
+  /** Called for a start that waits for something else than the processor, or has computed for 5 s. */
+  readonly onSlowStart?: (key: string) => void;
 }
 
 interface Child {
@@ -65,14 +65,14 @@ export class Supervisor {
   #tasks: (() => void)[] = [];
   #isRunningTasks = false;
 
-  constructor({ clock, random, launcher, installer, startLimit, onChange, onSlotReturned }: SupervisorOptions) {
+  constructor({ clock, random, launcher, installer, startLimit, onChange, onSlowStart }: SupervisorOptions) {
     this.#clock = clock;
     this.#random = random;
     this.#launcher = launcher;
     this.#installer = installer;
     this.#onChange = onChange;
     const isComputing = (key: string) => this.#children.get(key)?.launched?.isComputing?.();
-    this.#slots = new StartSlots({ clock, limit: startLimit, isComputing, onReturned: onSlotReturned });
+    this.#slots = new StartSlots({ clock, limit: startLimit, isComputing, onSlow: onSlowStart });
   }
 
   /** Adds a child, in state `stopped`. */

@@ -81,7 +81,7 @@ describe('the first list', () => {
     const { server, clock } = await secondRun(script, {});
     void server('late').start({ listsTools: false });
     await server('quick').start();
-    for (const key of ['late', 'quick']) server(key).backend.firstStart.slotReturned();
+    for (const key of ['late', 'quick']) server(key).backend.firstStart.turnedOutSlow();
     await flush();
     clock.advance(1_000);
     expect([server('late').missed, server('quick').missed]).toEqual([1, 0]);

@@ -5,12 +5,12 @@ import { FakeClock } from '../support/fake-clock.js';
 function setUp(limit: number, isComputing: (key: string) => boolean | undefined = () => undefined) {
   const clock = new FakeClock();
   const started: string[] = [];
-  const returned: string[] = [];
-  const slots = new StartSlots({ clock, limit, isComputing, onReturned: (key) => returned.push(key) });
+  const slow: string[] = [];
+  const slots = new StartSlots({ clock, limit, isComputing, onSlow: (key) => slow.push(key) });
   const request = (...keys: string[]) => {
     for (const key of keys) slots.request(key, () => started.push(key));
   };
-  return { clock, slots, started, returned, request };
+  return { clock, slots, started, slow, request };
 }
 
 describe('StartSlots', () => {
@@ -51,15 +51,36 @@ describe('StartSlots', () => {
     expect(started).toEqual(['hanging', 'next']);
   });
 
-  it('reports a start that gives its slot back because it waits or computes for long, and none that has ended', () => {
-    const { clock, slots, returned, request } = setUp(2, (key) => key !== 'waits');
+  it('reports a start that waits, one that computes for 5 s, and none that has ended or waits for its slot', () => {
+    const { clock, slots, slow, request } = setUp(2, (key) => key !== 'waits');
     request('waits', 'computes', 'ends');
-    clock.advance(1_999);
-    expect(returned).toEqual(['waits']);
-    clock.advance(1);
+    clock.advance(100);
+    expect(slow).toEqual(['waits']);
+    request('late');
+    clock.advance(1_899);
     slots.release('ends');
-    clock.advance(60_000);
-    expect(returned).toEqual(['waits', 'computes']);
+    clock.advance(2_999);
+    expect(slow).toEqual(['waits']);
+    clock.advance(2);
+    expect(slow).toEqual(['waits', 'computes']);
+    slots.release('late');
+    expect(clock.pending).toBe(0);
+  });
+
+  it('reports a start after 200 ms if it is unknown whether it computes', () => {
+    const { clock, slow, request } = setUp(1);
+    request('a');
+    clock.advance(200);
+    expect([slow, clock.pending]).toEqual([['a'], 0]);
+  });
+
+  it('reports no start that computes beyond its slot and ends then', () => {
+    const { clock, slots, slow, request } = setUp(1, () => true);
+    request('heavy', 'next');
+    clock.advance(3_000);
+    slots.release('heavy');
+    slots.release('next');
+    expect([slow, clock.pending]).toEqual([[], 0]);
   });
 
   it('lets a start that somebody waits for begin beyond the limit, once', () => {

@@ -9,9 +9,8 @@ export interface FirstStartOptions {
 }
 
 /**
- * A start that has given its start slot back is recorded after this time. It cannot be recorded at the end of the run,
- * because the client may leave and Trunkline may be killed at any time. A run that is over sooner says nothing about the
- * server.
+ * A slow start is recorded after this time. It cannot be recorded at the end of the run, because the client may leave and
+ * Trunkline may be killed at any time. A run that is over sooner says nothing about the server.
  */
 const SLOW_AFTER_MS = 500;
 
@@ -47,11 +46,8 @@ export class FirstStart {
     return this.isLate ? 1 : 0;
   }
 
-  /**
-   * The start has given its slot back: it waits for something else than the processor, or has used the processor for long.
-   * A start that waits for the processor says nothing about the server: it is the machine that is slow.
-   */
-  slotReturned(): void {
+  /** The start waits for something else than the processor, or has used the processor for long. */
+  turnedOutSlow(): void {
     this.#cancelRecord();
     if (this.#isOver || this.catalogue !== undefined) return;
     this.#cancelRecord = this.#options.clock.schedule(SLOW_AFTER_MS, () => this.#record());

@@ -23,10 +23,10 @@ function emptyCatalogue(): CachedCatalogue {
 }
 
 describe('a first start', () => {
-  it('is recorded half a second after it has given its slot back, since Trunkline may be killed at any time', () => {
+  it('is recorded half a second after it turned out to be slow, since Trunkline may be killed at any time', () => {
     const { clock, first, missed } = starting();
     first.stateChanged('starting');
-    first.slotReturned();
+    first.turnedOutSlow();
     clock.advance(499);
     expect(missed()).toBe(0);
     clock.advance(1);
@@ -44,7 +44,7 @@ describe('a first start', () => {
 
   it.each(['ready', 'idle', 'stopping', 'stopped'] as const)('is not recorded once the server is %s', (state) => {
     const { clock, first, missed } = starting();
-    first.slotReturned();
+    first.turnedOutSlow();
     first.stateChanged(state);
     expect(clock.pending).toBe(0);
     clock.advance(60_000);
@@ -53,9 +53,9 @@ describe('a first start', () => {
 
   it('is not recorded once its backend is closed', () => {
     const { clock, first, missed } = starting();
-    first.slotReturned();
+    first.turnedOutSlow();
     first.close();
-    first.slotReturned();
+    first.turnedOutSlow();
     first.stateChanged('parked');
     expect([missed(), clock.pending]).toEqual([0, 0]);
   });
@@ -69,11 +69,11 @@ describe('a first start', () => {
 
   it('is recorded once, whatever follows', () => {
     const { clock, first, missed } = starting();
-    first.slotReturned();
+    first.turnedOutSlow();
     clock.advance(500);
     first.stateChanged('backoff');
     first.stateChanged('starting');
-    first.slotReturned();
+    first.turnedOutSlow();
     clock.advance(60_000);
     first.stateChanged('parked');
     expect([missed(), clock.pending]).toEqual([1, 0]);
@@ -81,11 +81,11 @@ describe('a first start', () => {
 
   it('is over when the server is ready, so that a later failure says nothing about the next run', () => {
     const { clock, first, missed } = starting();
-    first.slotReturned();
+    first.turnedOutSlow();
     first.stateChanged('ready');
     first.stateChanged('backoff');
     first.stateChanged('starting');
-    first.slotReturned();
+    first.turnedOutSlow();
     clock.advance(60_000);
     expect([missed(), clock.pending]).toEqual([0, 0]);
   });
@@ -93,7 +93,7 @@ describe('a first start', () => {
   it('is not recorded over a cached catalogue', () => {
     const { clock, first, missed } = starting();
     first.catalogue = emptyCatalogue();
-    first.slotReturned();
+    first.turnedOutSlow();
     clock.advance(60_000);
     first.stateChanged('backoff');
     expect([missed(), clock.pending]).toEqual([0, 0]);
