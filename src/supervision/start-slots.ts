@@ -6,7 +6,7 @@ export interface StartSlotsOptions {
   readonly limit: number;
   /** Whether this start has used the processor since the last call. `undefined` if that is unknown. */
   readonly isComputing: (key: string) => boolean | undefined;
-  /** Called once for a start that waits for something else than the processor, or has computed for 5 s. */
+  /** Called once for a start that has waited for something else than the processor for 1 s, or has begun 5 s ago. */
   readonly onSlow?: ((key: string) => void) | undefined;
 }
 
@@ -14,9 +14,14 @@ export interface StartSlotsOptions {
 const CHECK_MS = 100;
 /** Checks after which a start gives its slot back, even if it still computes. */
 const MAX_CHECKS = 20;
-/** Checks after which a start is slow, even if it still computes. On a busy machine, many programs need seconds. */
+/**
+ * Checks in a row without computing after which a start is slow. A few would prove nothing on a busy machine, where a
+ * program computes seldom.
+ */
+const SLOW_IDLE_CHECKS = 10;
+/** Checks after which a start is slow in any case. */
 const MAX_SLOW_CHECKS = 50;
-/** Both, if it is unknown whether the start computes. */
+/** If it is unknown whether the start computes, it counts as computing before this check, and as waiting from then on. */
 const MAX_BLIND_CHECKS = 2;
 
 /**
@@ -84,13 +89,15 @@ export class StartSlots {
     start();
   }
 
-  #check(key: string, check: number): void {
+  /** `idleChecks` in a row have found that the start waits for something else than the processor. */
+  #check(key: string, check: number, idleChecks = 0): void {
     const cancel = this.#clock.schedule(CHECK_MS, () => {
       const isComputing = this.#isComputing(key) ?? check < MAX_BLIND_CHECKS;
-      const isSlow = !isComputing || check >= MAX_SLOW_CHECKS;
+      const idle = isComputing ? 0 : idleChecks + 1;
+      const isSlow = idle >= SLOW_IDLE_CHECKS || check >= MAX_SLOW_CHECKS;
       if (isSlow) this.#checks.delete(key);
-      else this.#check(key, check + 1);
-      if (isSlow || check >= MAX_CHECKS) this.#free(key);
+      else this.#check(key, check + 1, idle);
+      if (!isComputing || check >= MAX_CHECKS) this.#free(key);
       if (isSlow) this.#onSlow?.(key);
     });
     this.#checks.set(key, cancel);

@@ -30,7 +30,7 @@ export interface SupervisorOptions {
   readonly startLimit: number;
   /** Called after every change, in the same tick as its cause. Must not throw. */
   readonly onChange: (key: string, snapshot: ChildSnapshot) => void;
-  /** Called for a start that waits for something else than the processor, or has computed for 5 s. */
+  /** Called once for a start that has waited for something else than the processor for 1 s, or has begun 5 s ago. */
   readonly onSlowStart?: (key: string) => void;
 }
 

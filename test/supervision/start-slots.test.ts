@@ -51,27 +51,41 @@ describe('StartSlots', () => {
     expect(started).toEqual(['hanging', 'next']);
   });
 
-  it('reports a start that waits, one that computes for 5 s, and none that has ended or waits for its slot', () => {
-    const { clock, slots, slow, request } = setUp(2, (key) => key !== 'waits');
-    request('waits', 'computes', 'ends');
+  it('reports a start that has waited for 1 s without a break, and one that has begun 5 s ago', () => {
+    let isBusy = false;
+    const { clock, slow, request } = setUp(3, (key) => key === 'computes' || (key === 'seldom' && isBusy));
+    request('waits', 'computes', 'seldom');
+    clock.advance(900);
+    isBusy = true;
     clock.advance(100);
     expect(slow).toEqual(['waits']);
-    request('late');
-    clock.advance(1_899);
-    slots.release('ends');
-    clock.advance(2_999);
+    isBusy = false;
+    clock.advance(999);
     expect(slow).toEqual(['waits']);
-    clock.advance(2);
-    expect(slow).toEqual(['waits', 'computes']);
-    slots.release('late');
-    expect(clock.pending).toBe(0);
+    clock.advance(1);
+    expect(slow).toEqual(['waits', 'seldom']);
+    clock.advance(2_999);
+    expect(slow).toEqual(['waits', 'seldom']);
+    clock.advance(1);
+    expect([slow, clock.pending]).toEqual([['waits', 'seldom', 'computes'], 0]);
   });
 
-  it('reports a start after 200 ms if it is unknown whether it computes', () => {
+  it('reports a start after 1.1 s if it is unknown whether it computes', () => {
     const { clock, slow, request } = setUp(1);
     request('a');
-    clock.advance(200);
+    clock.advance(1_099);
+    expect(slow).toEqual([]);
+    clock.advance(1);
     expect([slow, clock.pending]).toEqual([['a'], 0]);
+  });
+
+  it('reports no start that waits for its slot', () => {
+    const { clock, slots, slow, request } = setUp(1, () => true);
+    request('heavy', 'next');
+    clock.advance(1_900);
+    slots.release('next');
+    clock.advance(3_100);
+    expect(slow).toEqual(['heavy']);
   });
 
   it('reports no start that computes beyond its slot and ends then', () => {

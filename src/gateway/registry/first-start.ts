@@ -1,18 +1,10 @@
-import type { Cancel, Clock } from '../../timing/clock.js';
 import type { CachedCatalogue } from '../catalog/cached-catalogue.js';
 import type { ServerState } from '../dispatch/availability.js';
 
 export interface FirstStartOptions {
-  readonly clock: Clock;
-  /** Called at most once: when the start has failed or takes long, and the last run has cached no catalogue. */
+  /** Called at most once: when the start has failed or is slow, and the last run has cached no catalogue. */
   readonly onStartMissed?: () => void;
 }
-
-/**
- * A slow start is recorded after this time. It cannot be recorded at the end of the run, because the client may leave and
- * Trunkline may be killed at any time. A run that is over sooner says nothing about the server.
- */
-const SLOW_AFTER_MS = 500;
 
 /**
  * The start of a server until a process of this run is ready: what the last run tells about the server, and what the next
@@ -26,7 +18,6 @@ export class FirstStart {
   readonly #options: FirstStartOptions;
   /** Whether nothing more is to be recorded: a process was ready, the start is recorded, or the run has ended. */
   #isOver = false;
-  #cancelRecord: Cancel = () => {};
 
   constructor(options: FirstStartOptions) {
     this.#options = options;
@@ -46,16 +37,15 @@ export class FirstStart {
     return this.isLate ? 1 : 0;
   }
 
-  /** The start waits for something else than the processor, or has used the processor for long. */
+  /**
+   * The start is slow, and not because the machine is. This is recorded at once and not at the end of the run, because the
+   * client may leave and Trunkline may be killed at any time. A server that becomes ready later replaces the record.
+   */
   turnedOutSlow(): void {
-    this.#cancelRecord();
-    if (this.#isOver || this.catalogue !== undefined) return;
-    this.#cancelRecord = this.#options.clock.schedule(SLOW_AFTER_MS, () => this.#record());
+    this.#record();
   }
 
   stateChanged(state: ServerState): void {
-    if (state === 'installing' || state === 'starting') return;
-    this.#cancelRecord();
     if (state === 'backoff' || state === 'parked') this.#record();
     if (state !== 'ready') return;
     this.#isOver = true;
@@ -64,7 +54,6 @@ export class FirstStart {
 
   close(): void {
     this.#isOver = true;
-    this.#cancelRecord();
   }
 
   #record(): void {
