@@ -97,6 +97,11 @@ export class SupervisedBackends {
         );
         platform.events.emit({ kind: 'server.changed', instance: id, snapshot });
       },
+      onSlowStart: (id) => {
+        const { profile, backend } = this.#instances.get(id) ?? {};
+        // Before the handshake, the server waits for its first client.
+        void profile?.then(() => backend?.firstStart.turnedOutSlow());
+      },
     });
   }
 
@@ -285,7 +290,7 @@ export class SupervisedBackends {
       demandStart: () => this.#supervisor.demand(id),
       idleStop: () => this.#supervisor.rest(id),
       onListsRead: (catalogue) => this.#instances.get(id)?.cacheEntry()?.put(catalogue),
-      onFirstListMissed: (because) => this.#instances.get(id)?.cacheEntry()?.putMissed(because),
+      onStartMissed: () => this.#instances.get(id)?.cacheEntry()?.putMissed(),
       retryInMs: () => (child === undefined ? undefined : this.#supervisor.retryInMs(id)),
       whyDown: () => this.#explain(id, whyDown),
     });
