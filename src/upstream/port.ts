@@ -168,10 +168,7 @@ export function newDropCounters(): DropCounters {
 /** A client's request that can be sent under any id. */
 export interface OutgoingRequest {
   readonly method: string;
-  /**
-   * The message to write: the client's text with the edits, and with `id` in the place of the request id and of the
-   * progress token, if the client requested progress.
-   */
+  /** The client's text with the edits, and `id` in the place of the request id and of the progress token, if any. */
   message(id: TokenText, edits: readonly Edit[]): SplicedMessage;
 }
 
@@ -226,6 +223,8 @@ export type RequestFailure =
   /** The answer began, and no byte of it came for too long. */
   | 'response_unfinished'
   | 'response_malformed'
+  /** The answer is a sound message of JSON-RPC, but its result is no object. */
+  | 'result_malformed'
   /** The sender cancelled the request. */
   | 'cancelled';
 
