@@ -11,7 +11,7 @@ import { FAMILY_PREFIX } from '../process/family-prefix.js';
 import { VERSION } from '../version.js';
 import { ConfigPlace } from './config-place.js';
 import type { GlobalOptions } from './global-options.js';
-import { userDataFolder } from './user-files.js';
+import { userDataFolder, userHubsFolder } from './user-files.js';
 
 /** `undefined` if the client was served; otherwise why it was not. Nothing was read from stdin then. */
 export type NotAttached = { readonly because: string | undefined } | undefined;
@@ -69,7 +69,7 @@ const SIGNALS = ['SIGTERM', 'SIGINT', 'SIGHUP'] as const;
 
 /** The folder of the hub of this configuration file. Throws if no folder can be used; the message is a phrase. */
 export function folderOfHub(configFile: string): string {
-  return hubFolder({ configFile, dataFolder: userDataFolder(), hubsFolder: process.env.TRUNKLINE_HUB_DIR });
+  return hubFolder({ configFile, dataFolder: userDataFolder(), hubsFolder: userHubsFolder() });
 }
 
 /** Returns what starts the process of a hub. */
