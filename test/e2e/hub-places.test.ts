@@ -1,12 +1,13 @@
 // A hub where the machine does not cooperate: full disks, folders that cannot be written, and everything that can happen
 // between the moment at which a client finds no hub and the one at which the next hub serves it.
-import { chmodSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { connect, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import { hubNumbers } from '../../src/hub/place.js';
 import type { GatewayProcess, Message } from '../support/gateway-process.js';
 import { HubPlace } from '../support/hub-place.js';
+import { copyInto } from '../support/own-copy.js';
 import { fixture, until } from '../support/processes.js';
 import { repetitions } from '../support/repetitions.js';
 
@@ -182,6 +183,39 @@ describe('a client whose hub dies', () => {
     expect((await answer).message.result._meta['trunkline/failure']).toMatchObject({ reason: 'hub_exited' });
     expect(client.broken.map((line) => line.slice(0, 24))).toEqual([expect.stringContaining('"jsonrpc"')]);
     expect(await textOf(client, 'on')).toBe('on');
+  });
+});
+
+describe('a hub whose program is gone, as after an update', () => {
+  it('serves on: clients come and leave, a server restarts, and a changed configuration is applied or refused', async () => {
+    const place = shared(LAB);
+    const installed = mkdtempSync(join(place.folder, 'installed-'));
+    const program = copyInto(installed);
+    const via = ['/bin/sh', '-c', `node=$1; shift 2; exec "$node" '${program}' "$@"`, 'sh'];
+    const client = await place.client({ via });
+    await client.listTools();
+    const pid = place.hubPid;
+    client.configure({ lab: {}, more: {} });
+    await until('the changed configuration is applied', () => place.serverPids('lab.mjs').length === 2);
+    rmSync(installed, { recursive: true });
+
+    const other = await place.client({ servers: { lab: {}, more: {} } });
+    const answer = other.call('lab__wait', { delayMs: 50, marker: 'drained' });
+    const code = other.end();
+    expect((await answer).message.result.content[0].text).toBe('drained');
+    expect(await code).toBe(0);
+    const [server = 0] = place.serverPids('lab.mjs');
+    process.kill(server, 'SIGKILL');
+    // Only the schema can check this one.
+    client.writeConfig('servers: {lab: &lab {command: x}}');
+    const log = join(place.hubFolder, 'hub.log');
+    await until('the change is refused', () => readFileSync(log, 'utf8').includes('the previous one stays active'));
+    expect(await textOf(client, 'on')).toBe('on');
+    expect(place.hubPid).toBe(pid);
+
+    process.kill(pid, 'SIGKILL');
+    expect(await client.exited).toBe(1);
+    expect(client.stderr).toContain(`${program} cannot be loaded any more, as after an update; start the client again`);
   });
 });
 
