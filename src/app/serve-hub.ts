@@ -67,6 +67,7 @@ export async function serveHub(options: GlobalOptions, { platform, life, listen,
   const clients = new HubClients({
     ...platform,
     maxLineBytes: MAX_LINE_BYTES,
+    nextTurn: setImmediate,
     chooseEra: createEraChooser(platform, gateway, IDENTITY),
     principal: LOCAL_USER,
     onInternalError: platform.internalErrors.onInternalError,
