@@ -69,6 +69,8 @@ export class SupervisedBackends {
   readonly #supervisor: Supervisor;
   readonly #stateLog: StateLog;
   readonly #launcher: LateLauncher;
+  /** What to run for a server. Its package may have been installed since the configuration was read. */
+  readonly #withPackage = (child: ChildSpec) => this.#installer.completed(child);
   #orphanGuard: ProcessServices['orphanGuard'] | undefined;
 
   constructor(options: SupervisedBackendsOptions) {
@@ -175,17 +177,14 @@ export class SupervisedBackends {
     const backend = this.#createBackend(server, id, listenerFor);
     const instance: Instance = {
       ...{ server, origin, backend, profile, log, forgetSecrets, ...server.frames },
-      era: new ServerEra(
-        server.era,
-        catalogues?.eraOf(server, (child) => this.#installer.completed(child)),
-      ),
+      era: new ServerEra(server.era, catalogues?.eraOf(server, this.#withPackage)),
       limits: () => instance.server.limits,
       cacheEntry: () => undefined,
       isRetired: false,
     };
     this.#instances.set(id, instance);
     const { child } = server;
-    if (child !== undefined) this.#supervisor.add({ ...this.#installer.completed(child), key: id });
+    if (child !== undefined) this.#supervisor.add({ ...this.#withPackage(child), key: id });
     if (child !== undefined) instance.shown = profile.then((known) => this.#showCached(instance, child, known));
     return {
       backend,
@@ -193,7 +192,12 @@ export class SupervisedBackends {
         if (child === undefined) return;
         if (server.start === 'eager') this.#supervisor.start(id);
         // A lazy server must start once, unless the cache already says what it offers.
-        else void instance.shown?.then((isKnown) => (isKnown ? this.#supervisor.rest(id) : this.#startLate(id)));
+        else
+          void instance.shown?.then((isKnown) => {
+            if (isKnown) this.#supervisor.rest(id);
+            // The instance may have been removed meanwhile, together with its client.
+            else if (this.#instances.has(id)) this.#supervisor.start(id);
+          });
       },
       end: () => this.#end(id),
     };
@@ -254,11 +258,6 @@ export class SupervisedBackends {
     return fault === undefined;
   }
 
-  /** The instance may have been removed meanwhile, together with its client. */
-  #startLate(id: string): void {
-    if (this.#instances.has(id)) this.#supervisor.start(id);
-  }
-
   async #end(id: string): Promise<void> {
     if (this.#instances.get(id)?.server.child !== undefined) await this.#supervisor.remove(id);
     this.#instances.get(id)?.forgetSecrets();
@@ -266,10 +265,8 @@ export class SupervisedBackends {
     this.#stateLog.forget(id);
   }
 
-  /** The server as it would be resolved now: its package may have been installed since. */
   #completed(server: ServerConfig): ServerConfig {
-    const { child } = server;
-    return child === undefined ? server : { ...server, child: this.#installer.completed(child) };
+    return server.child === undefined ? server : { ...server, child: this.#withPackage(server.child) };
   }
 
   #createBackend(server: ServerConfig, id: string, listenerFor: ListenerFor): Backend {
