@@ -86,6 +86,11 @@ export class PostStream implements ReplyChannel, Timed {
     this.#take({ kind: 'withdrawn' });
   }
 
+  /** Whether an event stream has begun, and is not over. */
+  get isStreaming(): boolean {
+    return this.#state.kind === 'streaming';
+  }
+
   onAbandoned(listener: () => void): void {
     this.#onAbandoned = listener;
   }

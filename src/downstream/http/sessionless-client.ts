@@ -79,9 +79,11 @@ export class SessionlessClient implements Due {
     }
   }
 
+  /** Refuses what nothing was sent for. Streams may get a last message while their requests end. */
   close(refusal: Refusal): void {
-    for (const post of [...this.#posts]) post.endEarly(refusal);
+    for (const post of [...this.#posts]) if (!post.isStreaming) post.endEarly(refusal);
     this.#options.client.close();
+    for (const post of [...this.#posts]) post.endEarly(refusal);
   }
 
   #connection(response: ServerResponse): EventConnection {

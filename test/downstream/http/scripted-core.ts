@@ -61,6 +61,7 @@ export class ScriptedSession implements HttpClientSession {
   readonly attached: (MessageSink | undefined)[] = [];
   revision: string | undefined;
   closed = 0;
+  onClose: () => void = () => {};
   /** Called with what is attached, as it is. */
   onAttach: (stream: MessageSink | undefined) => void = () => {};
   /** What calls repeat in headers. */
@@ -102,6 +103,7 @@ export class ScriptedSession implements HttpClientSession {
 
   close(): void {
     this.closed += 1;
+    this.onClose();
   }
 
   #initialize(message: Message, reply: ReplyChannel): void {

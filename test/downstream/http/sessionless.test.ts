@@ -223,6 +223,21 @@ describe('who sends requests without a session', () => {
     expect((await Promise.all(unanswered)).map(({ status }) => status)).toEqual([503, 503]);
   });
 
+  it('can send the last message on a stream when the gateway ends', async () => {
+    const http = await serving();
+    const replies: ReplyChannel[] = [];
+    http.core.onRequest = (_, reply) => {
+      replies.push(reply);
+      reply.send(json('{"progress":1}'));
+    };
+    const message = modern(1, 'subscriptions/listen');
+    const events = new EventReader(await http.begin('POST', '/mcp', headersFor(message), JSON.stringify(message)));
+    await events.next();
+    http.core.last.onClose = () => replies[0]?.answer(json('{"answer":1}'));
+    await http.front.close();
+    expect(await events.rest()).toEqual([{ data: '{"answer":1}' }]);
+  });
+
   it('is gone with the server', async () => {
     const http = await serving();
     http.core.onRequest = () => {};

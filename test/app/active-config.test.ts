@@ -1,0 +1,23 @@
+import { describe, expect, it } from 'vitest';
+import { ActiveConfig } from '../../src/app/active-config.js';
+import type { Config } from '../../src/config/config.js';
+import { FakeClock } from '../support/fake-clock.js';
+
+function configOf(gateway: object): Config {
+  return { servers: [], gateway: { http: { maxSessions: 1 }, ...gateway } } as unknown as Config;
+}
+
+describe('the active configuration', () => {
+  it.each([
+    ['a limit of HTTP', { http: { maxSessions: 2 } }, true, ['gateway.http']],
+    ['a limit of HTTP that is not served', { http: { maxSessions: 2 } }, false, []],
+    ['the key of several gateways', { sealKeyFile: '/other' }, false, ['gateway.sealKeyFile']],
+    ['nothing that waits', { watch: false }, true, []],
+  ])('says what takes effect with a restart: %s', (_, changed, servesHttp, expected) => {
+    const clock = new FakeClock();
+    const active = new ActiveConfig({ clock, config: configOf({}), fault: undefined, servesHttp });
+    expect(active.needsRestart).toEqual([]);
+    active.accept(configOf(changed), true);
+    expect(active.needsRestart).toEqual(expected);
+  });
+});
