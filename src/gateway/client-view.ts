@@ -5,7 +5,7 @@ import { isString, readString, toBytes } from '../json/json-text.js';
 import { RPC_CODES, RpcError } from '../jsonrpc/rpc-error.js';
 import type { NotificationEnvelope } from '../mcp/envelope.js';
 import { LIST_KINDS, type ListKind, requestedList } from '../mcp/lists.js';
-import { isRepeatable, METHODS, TASK_METHODS } from '../mcp/methods.js';
+import { METHODS, TASK_METHODS } from '../mcp/methods.js';
 import type { Hmac } from '../mcp/task-id.js';
 import type { EventSink } from '../observe/events/event-bus.js';
 import type { Clock } from '../timing/clock.js';
@@ -23,9 +23,9 @@ import type { Subscriptions } from './reverse/subscriptions.js';
 import { completesNothing, NO_COMPLETIONS, Router } from './routing/router.js';
 import { mayChange, type Target } from './routing/target.js';
 import { type Candidates, tryInOrder } from './routing/try-in-order.js';
+import { sendToServer } from './send-to-server.js';
 import { StartupQueue } from './startup-queue.js';
 import { calledTool, type OwnTool, readArguments } from './status/own-tool.js';
-import { drivingTask } from './tasks/driven-task.js';
 import type { Tasks } from './tasks/tasks.js';
 
 export interface ClientViewOptions {
@@ -269,22 +269,10 @@ export class ClientView {
   }
 
   #send(exchange: Exchange, target: Target): void {
-    const { backend, edits, editAnswer, tool } = target;
+    const { backend } = target;
     this.#logs.raise(exchange, backend);
-    const needsApproval = tool !== undefined && backend.rules.approvals !== undefined;
-    const refusal = needsApproval ? () => backend.approvalRefusal(tool) : undefined;
     const onAnswered = this.#learnsUris ? this.#router.learnFrom(backend) : target.onAnswered;
-    const { request, client } = exchange;
-    const { task, relatedTask } = request.tokens;
-    if (task === undefined && relatedTask === undefined && !TASK_METHODS.has(request.method)) {
-      const translation = drivingTask(exchange, target, this.#tasks);
-      const mayRepeat = tool === undefined ? isRepeatable(request.method) : backend.isRepeatable(tool);
-      backend.serve(exchange, { edits, editAnswer, onAnswered, translation, isRepeatable: mayRepeat, refusal });
-      return;
-    }
-    const related = this.#tasks.towardServer(request, client, backend);
-    const translation = this.#tasks.translationOf(exchange, backend);
-    backend.serve(exchange, { edits: [...edits, ...related], editAnswer, onAnswered, translation, refusal });
+    sendToServer(exchange, target, { tasks: this.#tasks, onAnswered });
   }
 
   /** Runs work that settles the exchange. An internal error fails the exchange. */

@@ -53,4 +53,9 @@ export function isRepeatable(method: string): boolean {
 const REPEATABLE_METHODS: ReadonlySet<string> = new Set([METHODS.readResource, METHODS.getPrompt, METHODS.complete]);
 
 /** Requests about one task, whose id they name. */
-export const TASK_METHODS: ReadonlySet<string> = new Set([METHODS.getTask, METHODS.taskResult, METHODS.cancelTask]);
+export const TASK_METHODS: ReadonlySet<string> = new Set([
+  METHODS.getTask,
+  METHODS.taskResult,
+  METHODS.cancelTask,
+  METHODS.updateTask,
+]);

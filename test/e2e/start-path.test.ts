@@ -20,7 +20,13 @@ const INITIALIZE = [
   ...['src/downstream/era-sessions.ts', 'src/gateway/pending-gateway.ts', 'src/gateway/about.ts'],
   // What both eras use: the first message tells which one the client speaks.
   ...['src/downstream/modern/', 'src/downstream/wire-exchange.ts', 'src/downstream/in-flight-exchanges.ts'],
-  ...['src/downstream/list-changes.ts', 'src/downstream/declared-capabilities.ts', 'src/downstream/input-capability.ts'],
+  ...[
+    'src/downstream/list-changes.ts',
+    'src/downstream/declared-capabilities.ts',
+    'src/downstream/declared-extensions.ts',
+    'src/downstream/input-capability.ts',
+    'src/downstream/lifted-request.ts',
+  ],
   // One small file of the cache has the servers' instructions for this configuration file.
   ...[
     'src/app/config-place.ts',
