@@ -62,6 +62,7 @@ const WATCHED = {
   resultResources: ['result', 'resources'],
   resultTemplates: ['result', 'resourceTemplates'],
   resultTasks: ['result', 'tasks'],
+  resultSkills: ['result', 'skills'],
   errorCode: ['error', 'code'],
   isError: ['result', 'isError'],
   /** The task that a request became. */

@@ -21,9 +21,9 @@ interface SkillsOffer {
   readonly readsDirectories: boolean;
 }
 
-/** The beginning of the URIs of all files of a skill, by the URI of its `SKILL.md`. */
-export function skillRoot(uri: string): string | undefined {
-  return uri.endsWith(MAIN_FILE) ? uri.slice(0, -MAIN_FILE.length + 1) : undefined;
+/** The beginning of the URIs of all files of a skill, with the slash at its end, by the URI of its main file. */
+export function skillRoot(uri: string): string {
+  return uri.endsWith(MAIN_FILE) ? uri.slice(0, -MAIN_FILE.length + 1) : `${uri}/`;
 }
 
 const MAIN_FILE = '/SKILL.md';
