@@ -19,13 +19,15 @@ export function askedTask(exchange: Exchange, backend: Backend, tasks: Tasks): T
     ...translation,
     goOn: (response, connection) => {
       if (isModernRevision(connection.revision)) return undefined;
-      if (request.method === METHODS.cancelTask) return Promise.resolve(toAcknowledgment(response, clock.now()));
       // The server has no such request: its process is another one than the one that had the task.
-      if (request.method !== METHODS.getTask) return Promise.resolve(madeOutcome(UNKNOWN_TASK, clock.now()));
+      if (request.method === METHODS.updateTask) return Promise.resolve(madeOutcome(UNKNOWN_TASK, clock.now()));
       const taskId = tasks.taskOf(exchange, backend);
       if (taskId === undefined) return undefined;
+      const { dispatcher } = backend;
+      if (request.method === METHODS.cancelTask)
+        return toAcknowledgment(response, taskId, { clock, connection, dispatcher });
       const inputs = tasks.inputsOf(exchange, backend, taskId);
-      return toTaskState(response, { clock, connection, dispatcher: backend.dispatcher, inputs });
+      return toTaskState(response, { clock, connection, dispatcher, inputs });
     },
   };
 }

@@ -1,14 +1,16 @@
-import { readText, toBytes, valuesAt } from '../../json/json-text.js';
+import { editMembers } from '../../json/edit-members.js';
+import { isObject, readText, toBytes, valuesAt } from '../../json/json-text.js';
 import { REMOVED, rewriteObject } from '../../json/rewrite-object.js';
+import { type Edit, splice } from '../../json/splice.js';
 import { join } from '../../jsonrpc/message.js';
 import { RPC_CODES, RpcError } from '../../jsonrpc/rpc-error.js';
-import type { ResponseEnvelope } from '../../mcp/envelope.js';
+import { RELATED_TASK, type ResponseEnvelope } from '../../mcp/envelope.js';
 import { METHODS } from '../../mcp/methods.js';
 import { idAt } from '../../mcp/task-id.js';
 import type { Clock } from '../../timing/clock.js';
 import type { Outcome, UpstreamConnection } from '../../upstream/port.js';
 import type { Dispatcher } from '../dispatch/dispatcher.js';
-import { madeOutcome, madeResponse } from './made-response.js';
+import { madeCopy, madeOutcome, madeResponse } from './made-response.js';
 import type { TaskInputs } from './task-inputs.js';
 
 /*
@@ -47,8 +49,7 @@ export async function toTaskState(response: ResponseEnvelope, options: TaskState
     const outcome = await connection.request(METHODS.taskResult, { taskId }, dispatcher.listTimeouts);
     if (outcome.kind === 'failed') return outcome;
     const { response: last } = outcome;
-    const span = last.result ?? last.error ?? { start: 0, end: 0 };
-    const content = last.bytes.slice(span.start, span.end);
+    const content = splice({ ...last, span: last.result ?? last.error ?? last.span, edits: withoutTaskName(last) });
     // A tool result that is an error is a failed task up to 2025-11-25, and a completed one in the extension.
     if (last.result !== undefined) return stated('completed', toBytes(',"result":'), content);
     return stated('failed', toBytes(',"error":'), content);
@@ -64,9 +65,28 @@ export async function toTaskState(response: ResponseEnvelope, options: TaskState
   return stated(status ?? 'working');
 }
 
-/** The answer of a server to `tasks/cancel`, which the extension has without content. */
-export function toAcknowledgment(response: ResponseEnvelope, at: number): Outcome {
-  return response.result === undefined ? { kind: 'answered', response, at } : madeOutcome(NOTHING, at);
+/**
+ * The answer of a server to `tasks/cancel`, which the extension has without content. In the extension, a task that has ended
+ * can be canceled in vain.
+ */
+export async function toAcknowledgment(
+  response: ResponseEnvelope,
+  taskId: string,
+  { clock, connection, dispatcher }: Omit<TaskStateOptions, 'inputs'>,
+): Promise<Outcome> {
+  if (response.result !== undefined) return madeOutcome(NOTHING, clock.now());
+  const refused: Outcome = { kind: 'answered', response: madeCopy(response), at: clock.now() };
+  const state = await connection.request(METHODS.getTask, { taskId }, dispatcher.listTimeouts);
+  const isKnown = state.kind === 'answered' && state.response.result !== undefined;
+  return isKnown ? madeOutcome(NOTHING, clock.now()) : refused;
+}
+
+/** Removes the server's own name of the task, which the result does not need within the state of the task. */
+function withoutTaskName({ bytes, result }: ResponseEnvelope): Edit[] {
+  const [meta] = result === undefined ? [] : valuesAt(bytes, result, ['_meta']);
+  return meta !== undefined && isObject(bytes, meta)
+    ? editMembers(bytes, meta, { removes: (name) => name === RELATED_TASK })
+    : [];
 }
 
 /** What a client gets for a task that its server cannot know. */

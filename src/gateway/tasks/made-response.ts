@@ -10,9 +10,18 @@ export const scanOwn = createScan(() => true);
 /** A response in place of a server's own, with a result as JSON or an error. Whoever answers with it replaces the id. */
 export function madeResponse(content: Uint8Array | RpcError): ResponseEnvelope {
   const message = content instanceof RpcError ? errorMessage(ANY_ID, content) : resultMessage(ANY_ID, content);
-  const response = scanOwn(splice(message));
+  return toResponse(splice(message));
+}
+
+function toResponse(bytes: Uint8Array): ResponseEnvelope {
+  const response = scanOwn(bytes);
   if (response.kind !== 'response') throw new Error('The response that was made is none');
   return response;
+}
+
+/** The same response in memory of its own: that of a response has another use soon. */
+export function madeCopy({ bytes, span }: ResponseEnvelope): ResponseEnvelope {
+  return toResponse(bytes.slice(span.start, span.end));
 }
 
 /** The outcome of a request that is answered with this in the end. `at` is when, in milliseconds on the clock. */

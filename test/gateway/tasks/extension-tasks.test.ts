@@ -155,6 +155,32 @@ describe('a task of 2025-11-25 for a client of the extension', () => {
     });
   });
 
+  it('can be canceled in vain once it has ended, and not if its server does not know it', async () => {
+    const { client, child, taskId } = await calling();
+    for (const [id, answer] of [
+      ['ended', taskOf('t', 'completed')],
+      ['unknown', { code: -32602, message: 'Unknown' }],
+    ] as const) {
+      ask(client, id, 'tasks/cancel', { taskId });
+      child.reply('tasks/cancel', { code: -32602, message: 'No' });
+      await flush();
+      child.reply('tasks/get', answer);
+      await flush();
+    }
+    expect(client.answerTo('ended')?.result).toMatchObject({ resultType: 'complete' });
+    expect(client.answerTo('unknown')?.error).toEqual({ code: -32602, message: 'No' });
+  });
+
+  it('is never named in the words of its server', async () => {
+    const { client, child, get } = await calling();
+    await get('done');
+    child.reply('tasks/get', taskOf('t', 'completed'));
+    await flush();
+    child.reply('tasks/result', { content: [], _meta: { more: 1, ...related('t')._meta } });
+    await flush();
+    expect(client.answerTo('done')?.result.result).toEqual({ content: [], _meta: { more: 1 } });
+  });
+
   it('stays with its principal when the client that made it has left', async () => {
     const { connect, child, taskId, get, client, clock, elicit } = await calling();
     await get('before');
