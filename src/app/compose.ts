@@ -115,7 +115,7 @@ export function compose(options: ComposeOptions): Composition {
     catalogues,
   });
 
-  const statusOf = ({ backends, catalogs, named }: VisibleBackends): StatusFacts => ({
+  const statusOf = ({ backends, catalogs, shadowedSkills, named }: VisibleBackends): StatusFacts => ({
     view: named,
     now: clock.now(),
     startedAt,
@@ -131,6 +131,7 @@ export function compose(options: ComposeOptions): Composition {
     usageOf: (pid) => processes.usageOf(pid),
     controlGroupOf: (pid) => processes.controlGroupOf(pid),
     catalogs,
+    shadowedSkills,
     canRestart: activeConfig.config.gateway.restartTool,
     servers: [...backends.values()].map((backend) => ({
       backend,

@@ -1,4 +1,5 @@
 import { isRecord } from '../json/is-record.js';
+import { declaredExtensions } from './declared-extensions.js';
 
 /** The name and version that the gateway gives clients when they ask for its description. */
 export interface ServerInfo {
@@ -21,9 +22,11 @@ export function declaredCapabilities(revision: string | undefined, offered: read
   for (const [name, value] of offered.flatMap((capabilities) => Object.entries(capabilities))) {
     if (KNOWN.has(name)) continue;
     const before = others.get(name);
-    others.set(name, COLLECTIONS.has(name) && isRecord(value) ? { ...value, ...toRecord(before) } : (before ?? value));
+    const isMerged = name === 'experimental' && isRecord(value);
+    others.set(name, isMerged ? { ...value, ...toRecord(before) } : (before ?? value));
   }
-  return { ...Object.fromEntries(others), ...own };
+  const extensions = declaredExtensions(revision, offered);
+  return { ...Object.fromEntries(others), ...(extensions && { extensions }), ...own };
 }
 
 const RELAYED = {
@@ -37,10 +40,7 @@ const RELAYED = {
 /** Each tool declares itself whether it can become a task. */
 const TASKS = { list: {}, cancel: {}, requests: { tools: { call: {} } } };
 
-const KNOWN = new Set([...Object.keys(RELAYED), 'tasks']);
-
-/** Capabilities that contain others; those of all servers are merged. */
-const COLLECTIONS = new Set(['experimental', 'extensions']);
+const KNOWN = new Set([...Object.keys(RELAYED), 'tasks', 'extensions']);
 
 function toRecord(value: unknown): Record<string, unknown> {
   return isRecord(value) ? value : {};

@@ -5,11 +5,13 @@ import { isString, readString, toBytes } from '../json/json-text.js';
 import { RPC_CODES, RpcError } from '../jsonrpc/rpc-error.js';
 import type { NotificationEnvelope } from '../mcp/envelope.js';
 import { LIST_KINDS, type ListKind, requestedList } from '../mcp/lists.js';
-import { isRepeatable, METHODS, TASK_METHODS } from '../mcp/methods.js';
+import { METHODS, TASK_METHODS } from '../mcp/methods.js';
+import { SKILL_METHODS } from '../mcp/skills.js';
 import type { Hmac } from '../mcp/task-id.js';
 import type { EventSink } from '../observe/events/event-bus.js';
 import type { Clock } from '../timing/clock.js';
 import type { WorkTime } from '../timing/work-time.js';
+import type { Shadowed } from './catalog/catalog.js';
 import type { Catalogs } from './catalog/catalogs.js';
 import { MergedLists } from './catalog/merged-lists.js';
 import { answerList } from './catalog/paged-list.js';
@@ -20,12 +22,14 @@ import type { NamedView } from './named-views.js';
 import type { Backend } from './registry/backend.js';
 import type { LogLevelRouter } from './reverse/log-level-router.js';
 import type { Subscriptions } from './reverse/subscriptions.js';
-import { completesNothing, NO_COMPLETIONS, Router } from './routing/router.js';
+import { completesNothing, NO_COMPLETIONS } from './routing/completions.js';
+import { Router } from './routing/router.js';
+import { SkillLists } from './routing/skill-lists.js';
 import { mayChange, type Target } from './routing/target.js';
 import { type Candidates, tryInOrder } from './routing/try-in-order.js';
+import { sendToServer } from './send-to-server.js';
 import { StartupQueue } from './startup-queue.js';
 import { calledTool, type OwnTool, readArguments } from './status/own-tool.js';
-import { drivingTask } from './tasks/driven-task.js';
 import type { Tasks } from './tasks/tasks.js';
 
 export interface ClientViewOptions {
@@ -66,6 +70,7 @@ export class ClientView {
   readonly #subscriptions: Subscriptions;
   readonly #logs: LogLevelRouter;
   readonly #tasks: Tasks;
+  readonly #skills: SkillLists;
   readonly #queue: StartupQueue;
   readonly #onInternalError: OnInternalError | undefined;
   readonly #options: ClientViewOptions;
@@ -87,6 +92,7 @@ export class ClientView {
     this.#before = before;
     const facts = { ...options, backends: this.#backends };
     this.#router = new Router(facts, before === undefined ? undefined : before.#router);
+    this.#skills = new SkillLists({ ...facts, paging: { hmac }, router: this.#router });
     this.#subscriptions = options.subscriptions;
     this.#logs = options.logs;
     this.#tasks = options.tasks;
@@ -132,6 +138,10 @@ export class ClientView {
     return this.#lists.catalogs;
   }
 
+  get shadowedSkills(): readonly Shadowed[] {
+    return this.#skills.shadowed;
+  }
+
   uses(backend: Backend): boolean {
     return this.#backends.get(backend.key) === backend;
   }
@@ -144,6 +154,8 @@ export class ClientView {
     else if (method === METHODS.ping) relayPing(exchange, this.#options.backends[0]);
     else if (method === METHODS.listTasks)
       this.#runFor(exchange, this.#tasks.ofServers.list(exchange, this.#backends.values()));
+    else if (method === SKILL_METHODS.list && !this.isUnchanged && this.#skills.isOffered)
+      this.#runFor(exchange, this.#skills.answer(exchange));
     else this.#route(exchange);
   }
 
@@ -269,22 +281,10 @@ export class ClientView {
   }
 
   #send(exchange: Exchange, target: Target): void {
-    const { backend, edits, editAnswer, tool } = target;
+    const { backend } = target;
     this.#logs.raise(exchange, backend);
-    const needsApproval = tool !== undefined && backend.rules.approvals !== undefined;
-    const refusal = needsApproval ? () => backend.approvalRefusal(tool) : undefined;
     const onAnswered = this.#learnsUris ? this.#router.learnFrom(backend) : target.onAnswered;
-    const { request, client } = exchange;
-    const { task, relatedTask } = request.tokens;
-    if (task === undefined && relatedTask === undefined && !TASK_METHODS.has(request.method)) {
-      const translation = drivingTask(exchange, target, this.#tasks);
-      const mayRepeat = tool === undefined ? isRepeatable(request.method) : backend.isRepeatable(tool);
-      backend.serve(exchange, { edits, editAnswer, onAnswered, translation, isRepeatable: mayRepeat, refusal });
-      return;
-    }
-    const related = this.#tasks.towardServer(request, client, backend);
-    const translation = this.#tasks.translationOf(exchange, backend);
-    backend.serve(exchange, { edits: [...edits, ...related], editAnswer, onAnswered, translation, refusal });
+    sendToServer(exchange, target, { tasks: this.#tasks, onAnswered });
   }
 
   /** Runs work that settles the exchange. An internal error fails the exchange. */

@@ -69,7 +69,7 @@ export class Gateway implements GatewayPort {
     this.#draining = new Draining(options.clock);
     this.#subscriptions = new Subscriptions(onInternalError);
     const isPersonal = ({ key }: Backend) => this.#pool.sharingOf(key) !== 'all';
-    this.#tasks = new Tasks({ seal, runSeal, isPersonal });
+    this.#tasks = new Tasks({ clock: options.clock, seal, runSeal, isPersonal });
     this.#serverRequests = new ServerRequests(this.#tasks);
     this.#notifications = new NotificationRouter({
       subscriptions: this.#subscriptions,

@@ -5,7 +5,7 @@ import { errorMessage, NULL_ID } from '../jsonrpc/message.js';
 import { RPC_CODES, RpcError } from '../jsonrpc/rpc-error.js';
 
 /** The key in `_meta` that names the task of a message. */
-const RELATED_TASK = 'io.modelcontextprotocol/related-task';
+export const RELATED_TASK = 'io.modelcontextprotocol/related-task';
 
 /**
  * Every member that the gateway reads or replaces in an MCP message. The gateway never looks at others.
@@ -62,6 +62,7 @@ const WATCHED = {
   resultResources: ['result', 'resources'],
   resultTemplates: ['result', 'resourceTemplates'],
   resultTasks: ['result', 'tasks'],
+  resultSkills: ['result', 'skills'],
   errorCode: ['error', 'code'],
   isError: ['result', 'isError'],
   /** The task that a request became. */

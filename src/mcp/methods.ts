@@ -53,7 +53,12 @@ export function isRepeatable(method: string): boolean {
 const REPEATABLE_METHODS: ReadonlySet<string> = new Set([METHODS.readResource, METHODS.getPrompt, METHODS.complete]);
 
 /** Requests about one task, whose id they name. */
-export const TASK_METHODS: ReadonlySet<string> = new Set([METHODS.getTask, METHODS.taskResult, METHODS.cancelTask]);
+export const TASK_METHODS: ReadonlySet<string> = new Set([
+  METHODS.getTask,
+  METHODS.taskResult,
+  METHODS.cancelTask,
+  METHODS.updateTask,
+]);
 
 /** Whether earlier revisions define the request, and those without a handshake do not. */
 export function isRemovedRequest(method: string): boolean {

@@ -17,6 +17,7 @@ export type ParamTokens = Pick<
   | 'mode'
   | 'elicitationId'
   | 'eraVersion'
+  | 'eraCapabilities'
   | 'requestMeta'
   | 'inputResponses'
   | 'requestState'

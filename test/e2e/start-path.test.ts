@@ -23,7 +23,9 @@ const INITIALIZE = [
   ...[
     'src/downstream/list-changes.ts',
     'src/downstream/declared-capabilities.ts',
+    'src/downstream/declared-extensions.ts',
     'src/downstream/input-capability.ts',
+    'src/downstream/lifted-request.ts',
   ],
   // One small file of the cache has the servers' instructions for this configuration file.
   ...[

@@ -159,6 +159,7 @@ class InMemoryRequest implements RelayedRequest {
       level: at('level'),
       mode: at('mode'),
       elicitationId: at('elicitationId'),
+      eraCapabilities: at('_meta', 'io.modelcontextprotocol/clientCapabilities'),
       eraVersion: at('_meta', 'io.modelcontextprotocol/protocolVersion'),
       requestMeta: at('_meta'),
       inputResponses: at('inputResponses'),

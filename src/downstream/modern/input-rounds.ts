@@ -6,10 +6,10 @@ import type { NotificationEnvelope, RequestEnvelope, ScanEnvelope } from '../../
 import { METHODS } from '../../mcp/methods.js';
 import type { Hmac } from '../../mcp/task-id.js';
 import type { Cancel, Clock } from '../../timing/clock.js';
+import { inputRequestMembers, isLiftable } from '../lifted-request.js';
 import type { InputRequest, WithdrawInput } from '../port.js';
 import type { ReplyChannel } from '../transport.js';
 import { type StateContext, sealState } from './input-state.js';
-import { inputRequestMembers, isLiftable } from './lifted-request.js';
 import type { SuspendedCalls } from './suspended-calls.js';
 
 /** Server requests that come together are asked together. */

@@ -5,6 +5,7 @@ import { join } from '../../jsonrpc/message.js';
 import type { ResponseEnvelope } from '../../mcp/envelope.js';
 import { requestedList } from '../../mcp/lists.js';
 import { METHODS } from '../../mcp/methods.js';
+import { SKILL_METHODS } from '../../mcp/skills.js';
 import type { ServerInfo } from '../declared-capabilities.js';
 import type { AnswerForm } from '../wire-exchange.js';
 
@@ -106,8 +107,14 @@ export class ModernForm implements AnswerForm {
 
 /** The results that say how long they may be cached. See the page server/utilities/caching of revision 2026-07-28. */
 function isCacheable(method: string): boolean {
-  return requestedList(method) !== undefined || method === METHODS.readResource || method === METHODS.discover;
+  return requestedList(method) !== undefined || CACHEABLE.has(method);
 }
+
+const CACHEABLE: ReadonlySet<string> = new Set([
+  METHODS.readResource,
+  METHODS.discover,
+  ...Object.values(SKILL_METHODS),
+]);
 
 /** Replaces the code for an unknown resource, which revision 2026-07-28 forbids. */
 function errorEdits(bytes: Uint8Array, code: Span | undefined): readonly Edit[] {

@@ -41,7 +41,7 @@ const DEFAULT_LIST_LIMITS: ListLimits = {
 /** A list method, and the token of the array in its result. */
 export interface PagedMethod {
   readonly method: string;
-  readonly token: ListFacts['token'] | 'resultTasks';
+  readonly token: ListFacts['token'] | 'resultTasks' | 'resultSkills';
 }
 
 /** What the server did wrong when its answer was lost. */

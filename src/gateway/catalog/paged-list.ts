@@ -5,6 +5,9 @@ import { RPC_CODES, RpcError } from '../../jsonrpc/rpc-error.js';
 import { LISTS, type ListKind } from '../../mcp/lists.js';
 import type { Hmac } from '../../mcp/task-id.js';
 
+/** Skills are a list of an extension. */
+type PagedKind = ListKind | 'skills';
+
 /** Limits of one page. A page holds at least one entry, whatever its size. */
 export interface PageLimits {
   readonly maxEntries: number;
@@ -30,7 +33,7 @@ const DEFAULT_LIMITS: PageLimits = { maxEntries: 1_000, maxBytes: 4 * 1024 * 102
  * expensive step of answering a list request.
  */
 export class PagedList {
-  readonly #kind: ListKind;
+  readonly #kind: PagedKind;
   readonly #entries: readonly Uint8Array[];
   readonly #hmac: Hmac;
   /** Index of the first entry of each page. */
@@ -39,7 +42,7 @@ export class PagedList {
   readonly #pages: (Uint8Array | undefined)[] = [];
   #cursors: readonly string[] | undefined;
 
-  constructor(kind: ListKind, entries: readonly Uint8Array[], { hmac, limits = DEFAULT_LIMITS }: Paging) {
+  constructor(kind: PagedKind, entries: readonly Uint8Array[], { hmac, limits = DEFAULT_LIMITS }: Paging) {
     this.#kind = kind;
     this.#entries = entries;
     this.#hmac = hmac;
@@ -70,7 +73,7 @@ export class PagedList {
   }
 
   #makePage(index: number): Uint8Array {
-    const parts: Uint8Array[] = [toBytes(`{"${LISTS[this.#kind].member}":[`)];
+    const parts: Uint8Array[] = [toBytes(`{"${this.#member}":[`)];
     for (const entry of this.#entries.slice(this.#starts[index], this.#starts[index + 1])) {
       if (parts.length > 1) parts.push(COMMA);
       parts.push(entry);
@@ -78,6 +81,10 @@ export class PagedList {
     const cursor = this.#pageCursors()[index];
     parts.push(toBytes(cursor === undefined ? ']}' : `],"nextCursor":"${cursor}"}`));
     return join(parts);
+  }
+
+  get #member(): string {
+    return this.#kind === 'skills' ? this.#kind : LISTS[this.#kind].member;
   }
 
   /** Returns the `nextCursor` of each page except the last. */

@@ -1,5 +1,6 @@
 import { isString, readString, type Span, valuesAt, visitElements } from '../../json/json-text.js';
 import type { ResponseEnvelope } from '../../mcp/envelope.js';
+import { skillRoot } from '../../mcp/skills.js';
 import { isUiUri } from '../../mcp/ui-uri.js';
 import type { Catalogs } from '../catalog/catalogs.js';
 import type { UriOwner } from '../catalog/ui-aliases.js';
@@ -15,7 +16,7 @@ interface ResourceOwner extends UriOwner {
  * The server that a URI belongs to, or `undefined` if it is unknown.
  *
  * Checked in this order: the owner of the user interface; the server that lists the URI as a template or a resource; the
- * server that mentioned it; a failed server that listed it before; the server whose template matches, the longest literal
+ * server that has the skill of this file; the server that mentioned it; a failed server that listed it before; the server whose template matches, the longest literal
  * beginning first; the only server that lists something of the same scheme and authority; the only server with resources.
  */
 export function ownerOfUri(
@@ -29,6 +30,7 @@ export function ownerOfUri(
   const key =
     catalogs.templates.owner(uri)?.key ??
     catalogs.resources.owner(uri)?.key ??
+    known.ofSkill(uri) ??
     known.owner(uri) ??
     listedBefore(uri, backends) ??
     ownerByTemplate(uri, catalogs);
@@ -116,14 +118,32 @@ const PLACES: readonly (readonly [list: string, ...path: string[]])[] = [
 /** Owners of URIs that servers mentioned without listing them. The server that mentioned a URI last owns it. */
 export class KnownUris {
   readonly #owners = new Map<string, string>();
+  /** Of the listed skills, by the beginning of the URIs of their files. */
+  #skills: ReadonlyMap<string, string> = new Map();
 
   owner(uri: string): string | undefined {
     return this.#owners.get(uri);
   }
 
+  /** The server whose skill a file or folder belongs to. Skills may contain others: the innermost one counts. */
+  ofSkill(uri: string): string | undefined {
+    let best: { readonly key: string; readonly length: number } | undefined;
+    for (const [root, key] of this.#skills) {
+      const isInside = uri.startsWith(root) || uri === root.slice(0, -1);
+      if (isInside && root.length > (best?.length ?? 0)) best = { key, length: root.length };
+    }
+    return best?.key;
+  }
+
+  /** These are all listed skills, with their owners. */
+  noteSkills(owners: ReadonlyMap<string, string>): void {
+    this.#skills = new Map([...owners].map(([uri, key]) => [skillRoot(uri), key]));
+  }
+
   /** A copy with the servers that still exist. */
   of(exists: (key: string) => boolean): KnownUris {
     const known = new KnownUris();
+    known.#skills = new Map([...this.#skills].filter(([, key]) => exists(key)));
     for (const [uri, key] of this.#owners) if (exists(key)) known.#owners.set(uri, key);
     return known;
   }

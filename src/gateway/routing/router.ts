@@ -4,7 +4,8 @@ import { RPC_CODES, RpcError } from '../../jsonrpc/rpc-error.js';
 import type { ResponseEnvelope } from '../../mcp/envelope.js';
 import { METHODS } from '../../mcp/methods.js';
 import type { RelayedRequest } from '../../mcp/relayed-request.js';
-import { type LegacyRevision, resourceNotFoundCode } from '../../mcp/revisions.js';
+import { resourceNotFoundCode } from '../../mcp/revisions.js';
+import { declaredSkills, SKILL_METHODS } from '../../mcp/skills.js';
 import { isUiUri, uiPointers } from '../../mcp/ui-uri.js';
 import { Route } from '../catalog/catalog.js';
 import type { Catalogs } from '../catalog/catalogs.js';
@@ -74,6 +75,9 @@ export class Router {
         if (refName !== undefined) return this.#byName(request, refName, catalogs, 'prompts');
         if (refUri === undefined) return only ?? this.#byUri(request, refUri, catalogs, revision);
         return this.#byUri(request, refUri, catalogs, revision);
+      case SKILL_METHODS.get:
+      case SKILL_METHODS.readDirectory:
+        return this.#bySkill(request, catalogs);
       default:
         return this.#byMethod(request, catalogs);
     }
@@ -173,6 +177,37 @@ export class Router {
     };
   }
 
+  /** Learns which servers own the listed skills. */
+  noteSkills(owners: ReadonlyMap<string, string>): void {
+    this.#uris.noteSkills(owners);
+  }
+
+  /** Finds the server of a skill, or of a folder in it, like that of a resource, among the servers that have skills. */
+  #bySkill(request: RelayedRequest, catalogs: Catalogs): Target | Candidates | RpcError {
+    const { bytes, method, tokens } = request;
+    const isDirectory = method === SKILL_METHODS.readDirectory;
+    const candidates = [...this.#backends.values()].filter(({ handshake, isUnavailable }) => {
+      const offer = isUnavailable || handshake === undefined ? undefined : declaredSkills(handshake.capabilities);
+      return offer !== undefined && (!isDirectory || offer.readsDirectories);
+    });
+    if (candidates.length === 0) return this.#byMethod(request, catalogs);
+    if (tokens.uri === undefined || !isString(bytes, tokens.uri)) {
+      return new RpcError(RPC_CODES.invalidParams, `${method} needs a URI, a string`);
+    }
+    const uri = readString(bytes, tokens.uri);
+    const owner = ownerOfUri(uri, catalogs, this.#backends, this.#uris);
+    const key = owner?.isGuess === true ? undefined : owner?.key;
+    const backend =
+      candidates.find((each) => each.key === key) ?? (candidates.length === 1 ? candidates[0] : undefined);
+    if (backend !== undefined) return { backend, edits: [] };
+    return {
+      candidates,
+      isUnknown: ({ error }) => error !== undefined,
+      onFound: (found) => this.#uris.note(uri, found.key),
+      notFound: new NotListed(RPC_CODES.invalidParams, `No server has ${uri}`, { uri }),
+    };
+  }
+
   /** Servers that declare resources, and those that have not declared anything yet. */
   get withResources(): readonly Backend[] {
     return this.#reachable.filter(({ dispatcher: { connection } }) => connection?.offers('resources') !== false);
@@ -227,16 +262,6 @@ function hasNoContents({ bytes, result }: ResponseEnvelope): boolean {
 function codeOf(bytes: Uint8Array, code: Span | undefined): number | undefined {
   return code === undefined ? undefined : Number(readText(bytes, code));
 }
-
-/** The oldest revision has completions, but no capability for them. */
-export function completesNothing({ dispatcher: { connection } }: Backend): boolean {
-  return connection !== undefined && connection.revision !== OLDEST && !connection.offers('completions');
-}
-
-const OLDEST: LegacyRevision = '2024-11-05';
-
-/** The result for a server without completions. */
-export const NO_COMPLETIONS = toBytes('{"completion":{"values":[],"total":0,"hasMore":false}}');
 
 /**
  * Edits the answer to `resources/read` of an alias: replaces the original URI by the alias that the client requested.

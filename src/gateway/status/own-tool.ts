@@ -2,6 +2,7 @@ import type { CallToolResult, Tool } from '@modelcontextprotocol/sdk/types.js';
 import { isString, readString, readText, toBytes } from '../../json/json-text.js';
 import { METHODS } from '../../mcp/methods.js';
 import type { RelayedRequest } from '../../mcp/relayed-request.js';
+import type { Shadowed } from '../catalog/catalog.js';
 import type { Catalogs } from '../catalog/catalogs.js';
 import type { Backend } from '../registry/backend.js';
 
@@ -10,6 +11,8 @@ export interface VisibleBackends {
   /** By server key. */
   readonly backends: ReadonlyMap<string, Backend>;
   readonly catalogs: Catalogs;
+  /** Skills that are not listed, because another server has a skill with the same URI. */
+  readonly shadowedSkills?: readonly Shadowed[];
   /** The view of the configuration that the client has; absent if it sees everything. `fault` is a sentence. */
   readonly named?: { readonly name: string; readonly fault?: string | undefined } | undefined;
 }

@@ -1,6 +1,7 @@
 import type { FairMemory } from '../../io/fair-memory.js';
 import type { SharedLimit } from '../../io/shared-limit.js';
 import type { WorkMeter } from '../../timing/work-meter.js';
+import type { Shadowed } from '../catalog/catalog.js';
 import type { Catalogs } from '../catalog/catalogs.js';
 import type { ServerState } from '../dispatch/availability.js';
 import type { Backend } from '../registry/backend.js';
@@ -91,6 +92,8 @@ export interface StatusFacts {
   /** Absent if the client asked for servers of its own, or for HTTP. */
   readonly service?: ServiceFacts | undefined;
   readonly catalogs: Catalogs;
+  /** Skills that are not listed, because another server has a skill with the same URI. */
+  readonly shadowedSkills?: readonly Shadowed[] | undefined;
   /** The view of the configuration that the client has; absent if it sees everything. `fault` is a sentence. */
   readonly view?: { readonly name: string; readonly fault?: string | undefined } | undefined;
   /** Removes secrets from texts of servers. */

@@ -192,12 +192,22 @@ function reportList(facts: StatusFacts, backend: Backend, kind: ListKind): ListR
     quarantined: [
       ...withheld.map(({ name, reason }) => ({ name: sanitize(name), reason: sanitize(reason) })),
       ...shadowed.map((entry) => ({ name: sanitize(entry.exposed), reason: explainShadowed(entry, kind) })),
+      ...(kind === 'resources' ? reportSkills(facts, key) : []),
     ],
     denied: denied.map(sanitize),
     truncated: truncated ?? null,
     failure: failure === undefined ? null : sanitize(failure.reason),
     hiding: withHiddenCharacters.map(sanitize),
   };
+}
+
+/** Skills are resources, and are listed apart. */
+function reportSkills(facts: StatusFacts, key: string): ListReport['quarantined'] {
+  const own = (facts.shadowedSkills ?? []).filter((entry) => entry.key === key);
+  return own.map(({ exposed, owner }) => ({
+    name: sanitizerFor(facts)(exposed),
+    reason: `server "${owner}" has a skill with this URI already; a client that shows only server "${key}" lists this one`,
+  }));
 }
 
 /** Why a name is not listed a second time, and how to list both entries. */

@@ -6,6 +6,7 @@ import { RPC_CODES, RpcError } from '../../jsonrpc/rpc-error.js';
 import type { NotificationEnvelope, RequestEnvelope, ResponseEnvelope } from '../../mcp/envelope.js';
 import { METHODS } from '../../mcp/methods.js';
 import type { RelayedRequest } from '../../mcp/relayed-request.js';
+import { isTaskResult } from '../../mcp/task-extension.js';
 import type { Hmac } from '../../mcp/task-id.js';
 import { idAt, isTerminal, replaceId, unwrapTaskId, wrapTaskId } from '../../mcp/task-id.js';
 import { listAllPages } from '../catalog/list-pages.js';
@@ -19,7 +20,7 @@ interface ServerTasksOptions {
 }
 
 /**
- * Tasks that servers create for clients (revision 2025-11-25): wraps their ids in sealed names that identify the owner,
+ * Tasks that servers create for clients (revision 2025-11-25, and the extension of 2026-07-28): wraps their ids in sealed names that identify the owner,
  * and finds the client for a server's message about a task.
  */
 export class ServerTasks {
@@ -58,7 +59,8 @@ export class ServerTasks {
   }
 
   /** The server's response to a request about a task; returns the edits that name the task as the client does. */
-  answered({ bytes, tokens, result }: ResponseEnvelope, { client, request }: Exchange, backend: Backend): Edit[] {
+  answered(response: ResponseEnvelope, { client, request }: Exchange, backend: Backend): Edit[] {
+    const { bytes, tokens, result } = response;
     const { method } = request;
     if (method === METHODS.taskResult) {
       const name = idAt(request.bytes, request.tokens.taskId);
@@ -66,7 +68,7 @@ export class ServerTasks {
       if (result !== undefined && original !== undefined) this.#registry.finish(backend, original);
       return [];
     }
-    if (method !== METHODS.getTask && method !== METHODS.cancelTask) return [];
+    if (method !== METHODS.getTask && method !== METHODS.cancelTask && !isTaskResult(response)) return [];
     const id = idAt(bytes, tokens.resultTaskId);
     if (id !== undefined && isTerminal(bytes, tokens.resultStatus)) this.#registry.finish(backend, id);
     return id === undefined ? [] : replaceId(tokens.resultTaskId, this.nameFor(client, backend, id));
@@ -75,6 +77,16 @@ export class ServerTasks {
   /** The client's request became this task. `end` ends its progress reports. */
   created(original: string, client: DownstreamClient, backend: Backend, end: () => void, carrier?: TaskCarrier): void {
     this.#registry.created(backend, original, client, end, carrier);
+  }
+
+  /** What takes the messages of the task to its client, if the calls of the client do not. */
+  carrierOf(original: string, backend: Backend): TaskCarrier | undefined {
+    return this.#registry.find(backend, original)?.carrier;
+  }
+
+  /** The messages of the task reach this client along `carrier` from now on. */
+  carry(original: string, client: DownstreamClient, backend: Backend, carrier: TaskCarrier): void {
+    this.#registry.carry(backend, original, client, carrier);
   }
 
   /** The task is done. */
@@ -99,7 +111,9 @@ export class ServerTasks {
     const id = idAt(bytes, isStatus ? tokens.taskId : tokens.relatedTask);
     if (id === undefined) return isStatus ? { client: undefined } : undefined;
     const known = this.#registry.find(backend, id);
-    if (known?.client !== undefined) return { client: known.client, carrier: known.carrier };
+    const carrier = known?.carrier;
+    if (carrier?.isSettled === false) return { client: carrier.client, carrier };
+    if (known?.client !== undefined) return { client: known.client, carrier };
     const { cause } = backend.dispatcher.inFlightCalls;
     // The server may mention a task before it has answered the request that created it.
     if (known === undefined && cause?.request.tokens.task !== undefined) return { client: cause.client };
@@ -164,7 +178,10 @@ interface TaskOwner {
 }
 
 /** Takes the messages of one task to its client, where the calls of the client in general do not. */
-export type TaskCarrier = Pick<Exchange, 'isSettled' | 'logLevel' | 'requireInput' | 'send'>;
+export interface TaskCarrier extends Pick<Exchange, 'client' | 'isSettled' | 'logLevel' | 'requireInput' | 'send'> {
+  /** The task is done. */
+  end?(): void;
+}
 
 const TASK_LIST = { method: METHODS.listTasks, token: 'resultTasks' } as const;
 
@@ -230,18 +247,25 @@ class TaskRegistry {
   finish(backend: Backend, original: string): void {
     const known = this.find(backend, original);
     known?.progress?.end();
-    if (known?.carrier !== undefined) this.#set(backend, original, { ...known, carrier: undefined });
+    if (known?.carrier === undefined) return;
+    this.#set(backend, original, { ...known, carrier: undefined });
+    known.carrier.end?.();
+  }
+
+  carry(backend: Backend, original: string, client: DownstreamClient, carrier: TaskCarrier): void {
+    const { progress } = this.find(backend, original) ?? {};
+    this.#set(backend, original, { principal: client.principal, client, progress, carrier });
   }
 
   /** The client has left. Another client of the same principal may ask for its tasks later. */
   left(backend: Backend, client: DownstreamClient): void {
     const tasks = this.#byBackend.get(backend);
-    for (const [original, { principal, client: owner, progress }] of tasks ?? []) {
+    for (const [original, { principal, client: owner, progress, carrier }] of tasks ?? []) {
       const getsProgress = progress?.client === client;
       if (getsProgress) progress.end();
       if (!getsProgress && owner !== client) continue;
       const left = owner === client ? undefined : owner;
-      tasks?.set(original, { principal, client: left, progress: getsProgress ? undefined : progress });
+      tasks?.set(original, { principal, client: left, progress: getsProgress ? undefined : progress, carrier });
     }
   }
 

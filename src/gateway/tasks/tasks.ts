@@ -5,12 +5,15 @@ import type { NotificationEnvelope, RequestEnvelope, ResponseEnvelope } from '..
 import type { RelayedRequest } from '../../mcp/relayed-request.js';
 import type { Hmac } from '../../mcp/task-id.js';
 import { idAt, replaceId } from '../../mcp/task-id.js';
+import type { Clock } from '../../timing/clock.js';
 import type { Translation } from '../dispatch/handling.js';
 import type { Backend } from '../registry/backend.js';
 import { ClientTasks } from './client-tasks.js';
 import { ServerTasks } from './server-tasks.js';
+import { TaskInputs } from './task-inputs.js';
 
 export interface TasksOptions {
+  readonly clock: Clock;
   /** Its key outlives this process, because clients may keep the ids of servers' tasks. */
   readonly seal: Hmac;
   /** Its key belongs to this process, because a client's tasks end with it. */
@@ -22,14 +25,16 @@ export interface TasksOptions {
 type Message = RelayedRequest | RequestEnvelope | NotificationEnvelope | ResponseEnvelope;
 
 /**
- * Tasks of both sides (revision 2025-11-25). Each side knows the other side's tasks under ids of the gateway, so the
+ * Tasks of both sides (revision 2025-11-25, and the extension of 2026-07-28). Each side knows the other side's tasks under ids of the gateway, so the
  * task ids in every message are replaced.
  */
 export class Tasks {
+  readonly clock: Clock;
   readonly ofServers: ServerTasks;
   readonly ofClients: ClientTasks;
 
-  constructor({ seal, runSeal, isPersonal }: TasksOptions) {
+  constructor({ clock, seal, runSeal, isPersonal }: TasksOptions) {
+    this.clock = clock;
     this.ofServers = new ServerTasks({ seal, isPersonal });
     this.ofClients = new ClientTasks(runSeal);
   }
@@ -58,6 +63,21 @@ export class Tasks {
     const name = idAt(message.bytes, message.tokens.relatedTask);
     const found = name === undefined ? undefined : this.ofClients.find(backend, name);
     return found ?? this.ofServers.ownerOf(backend, message);
+  }
+
+  /** The server's own id of the task that a client's request names. */
+  taskOf({ client, request: { bytes, tokens } }: Exchange, backend: Backend): string | undefined {
+    const name = idAt(bytes, tokens.taskId);
+    return name === undefined ? undefined : this.ofServers.originalOf(client, backend, name);
+  }
+
+  /** What a task of revision 2025-11-25 asks a client of the extension for. */
+  inputsOf({ client, request }: Exchange, backend: Backend, original: string): TaskInputs {
+    const carrier = this.ofServers.carrierOf(original, backend);
+    const inputs = carrier instanceof TaskInputs ? carrier : new TaskInputs(this.clock, client);
+    inputs.usedBy(client, request);
+    this.ofServers.carry(original, client, backend, inputs);
+    return inputs;
   }
 
   /** The translation of an exchange that concerns tasks. */

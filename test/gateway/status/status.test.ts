@@ -308,6 +308,18 @@ describe('what a server offers besides tools', () => {
       { ...NOTHING, quarantined: [{ name: 'x://2', reason: 'server "a" has this name already' }] },
     ]);
   });
+
+  it('of a skill tells who has its URI, and where it is listed', async () => {
+    const { make } = await given();
+    const shadowedSkills = [{ key: 'a', exposed: 'skill://x/SKILL.md', owner: 'b' }];
+    const [one] = reportStatus({ ...make(), shadowedSkills }).servers;
+    expect(one?.resources.quarantined).toEqual([
+      {
+        name: 'skill://x/SKILL.md',
+        reason: 'server "b" has a skill with this URI already; a client that shows only server "a" lists this one',
+      },
+    ]);
+  });
 });
 
 describe('the advice on many tools', () => {

@@ -1,10 +1,10 @@
-import { editMembers } from '../../json/edit-members.js';
-import { isObject, toBytes, valuesAt } from '../../json/json-text.js';
-import { type Edit, splice } from '../../json/splice.js';
-import { join } from '../../jsonrpc/message.js';
-import type { ScanEnvelope } from '../../mcp/envelope.js';
-import { METHODS } from '../../mcp/methods.js';
-import type { InputRequest } from '../port.js';
+import { editMembers } from '../json/edit-members.js';
+import { isObject, toBytes, valuesAt } from '../json/json-text.js';
+import { type Edit, splice } from '../json/splice.js';
+import { join } from '../jsonrpc/message.js';
+import type { ScanEnvelope } from '../mcp/envelope.js';
+import { METHODS } from '../mcp/methods.js';
+import type { InputRequest } from './port.js';
 
 /** The server requests that a result can carry. */
 const LIFTABLE: ReadonlySet<string> = new Set([METHODS.createMessage, METHODS.elicit, METHODS.listRoots]);

@@ -1,0 +1,127 @@
+import type { Exchange } from '../../downstream/port.js';
+import { type Span, toBytes } from '../../json/json-text.js';
+import type { Edit } from '../../json/splice.js';
+import type { NotificationEnvelope, ResponseEnvelope } from '../../mcp/envelope.js';
+import { METHODS } from '../../mcp/methods.js';
+import { isModernRevision, knowsTasks } from '../../mcp/revisions.js';
+import { declaresTasks, isTaskResult } from '../../mcp/task-extension.js';
+import { idAt } from '../../mcp/task-id.js';
+import type { Outcome, UpstreamConnection } from '../../upstream/port.js';
+import type { Translation } from '../dispatch/handling.js';
+import type { Backend } from '../registry/backend.js';
+import type { Target } from '../routing/target.js';
+import { toTaskResult } from './extension-task.js';
+import { PolledTask } from './polled-task.js';
+import type { Tasks } from './tasks.js';
+
+/** Added at the end of `params`, which contains the name of the tool. */
+const AS_TASK = toBytes(',"task":{}');
+
+/**
+ * The call of a tool that may become a task without its client having asked for one. `undefined` if it cannot.
+ *
+ * Some tools of revision 2025-11-25 can only run as a task: the call of a client that has no such tasks is made one. A server
+ * of 2026-07-28 may answer any call with a task of the extension. A client that declares the extension gets the task. For
+ * any other client, this waits for the task and answers the call with its result; cancelling the call cancels the task.
+ */
+export function calledTask(exchange: Exchange, { backend, tool }: Target, tasks: Tasks): Translation | undefined {
+  const { client, request } = exchange;
+  const { params } = request;
+  const { connection } = backend.dispatcher;
+  if (tool === undefined || params === undefined) return undefined;
+  // Without a process, neither its revision nor its tools are known yet.
+  const isPossible =
+    connection === undefined ||
+    isModernRevision(connection.revision) ||
+    (!knowsTasks(client.revision) && backend.isTaskOnly(tool));
+  return isPossible ? new CalledTask({ exchange, backend, tool, params, tasks }) : undefined;
+}
+
+interface CalledTaskOptions {
+  readonly exchange: Exchange;
+  readonly backend: Backend;
+  readonly tool: string;
+  readonly params: Span;
+  readonly tasks: Tasks;
+}
+
+class CalledTask implements Translation {
+  readonly #options: CalledTaskOptions;
+  readonly #translation: Translation;
+  /** Whether the call was made a task. */
+  #isMade = false;
+
+  constructor(options: CalledTaskOptions) {
+    this.#options = options;
+    this.#translation = options.tasks.translationOf(options.exchange, options.backend);
+  }
+
+  request(connection: UpstreamConnection): readonly Edit[] {
+    const { exchange, backend, tool, params } = this.#options;
+    const isMissing = !knowsTasks(exchange.client.revision) && backend.isTaskOnly(tool);
+    this.#isMade = isMissing && connection.offers('tasks.requests.tools.call');
+    const end = params.end - 1;
+    return this.#isMade ? [{ span: { start: end, end }, text: AS_TASK }] : [];
+  }
+
+  answer(response: ResponseEnvelope, keepProgress: () => () => void): readonly Edit[] {
+    return this.#translation.answer(response, keepProgress);
+  }
+
+  progress(notification: NotificationEnvelope): readonly Edit[] {
+    return this.#translation.progress(notification);
+  }
+
+  cancel(notification: NotificationEnvelope): readonly Edit[] {
+    return this.#translation.cancel(notification);
+  }
+
+  goOn(
+    response: ResponseEnvelope,
+    connection: UpstreamConnection,
+    keepProgress: () => () => void,
+  ): Promise<Outcome> | undefined {
+    const { bytes, tokens } = response;
+    const isOfExtension = isModernRevision(connection.revision) && isTaskResult(response);
+    const made = this.#isMade ? tokens.createdTask : undefined;
+    const id = idAt(bytes, isOfExtension ? tokens.resultTaskId : made);
+    if (id === undefined) return undefined;
+    const { exchange, backend, tasks } = this.#options;
+    const { client, request } = exchange;
+    if (declaresTasks(request)) {
+      tasks.ofServers.created(id, client, backend, () => {});
+      if (isOfExtension) return undefined;
+      tasks.inputsOf(exchange, backend, id);
+      const at = tasks.clock.now();
+      return Promise.resolve({ kind: 'answered', response: toTaskResult(response), at });
+    }
+    tasks.ofServers.created(id, client, backend, keepProgress(), exchange);
+    const { clock } = tasks;
+    const { dispatcher } = backend;
+    const outcome = isOfExtension
+      ? new PolledTask({ clock, taskId: id, exchange, connection, dispatcher }).outcome(response)
+      : resultOf(id, exchange, connection, backend);
+    return outcome.finally(() => tasks.ofServers.finished(id, backend));
+  }
+}
+
+async function resultOf(
+  taskId: string,
+  exchange: Exchange,
+  connection: UpstreamConnection,
+  { dispatcher }: Backend,
+): Promise<Outcome> {
+  let isCancelled = false;
+  const cancel = () => {
+    isCancelled = true;
+    if (connection.offers('tasks.cancel'))
+      void connection.request(METHODS.cancelTask, { taskId }, dispatcher.listTimeouts);
+  };
+  exchange.onCancel(cancel);
+  const outcome = await connection.request(METHODS.taskResult, { taskId }, dispatcher.taskTimeouts);
+  if (isCancelled) return { kind: 'failed', reason: 'cancelled', sent: true };
+  if (outcome.kind === 'answered') return outcome;
+  if (outcome.reason === 'timeout') cancel();
+  // The task may have had effects even if the request for its result failed.
+  return { ...outcome, sent: true };
+}

@@ -1,0 +1,214 @@
+import type { Exchange } from '../../downstream/port.js';
+import {
+  isNumber,
+  isObject,
+  isString,
+  readString,
+  readText,
+  type Span,
+  toBytes,
+  valuesAt,
+  visitMembers,
+} from '../../json/json-text.js';
+import { join } from '../../jsonrpc/message.js';
+import { RpcError } from '../../jsonrpc/rpc-error.js';
+import type { ResponseEnvelope } from '../../mcp/envelope.js';
+import { METHODS } from '../../mcp/methods.js';
+import { EnvelopeRequest } from '../../mcp/relayed-request.js';
+import { isTerminal } from '../../mcp/task-id.js';
+import type { Cancel, Clock } from '../../timing/clock.js';
+import type { Outcome, UpstreamConnection } from '../../upstream/port.js';
+import type { Dispatcher } from '../dispatch/dispatcher.js';
+import { madeOutcome, scanOwn } from './made-response.js';
+
+/** How often the state of a task is read, if the server does not say, and at most and at least. */
+const POLL_MS = 1_000;
+const MIN_POLL_MS = 100;
+const MAX_POLL_MS = 30_000;
+
+export interface PolledTaskOptions {
+  readonly clock: Clock;
+  readonly taskId: string;
+  readonly exchange: Exchange;
+  readonly connection: UpstreamConnection;
+  readonly dispatcher: Pick<Dispatcher, 'listTimeouts' | 'taskTimeouts'>;
+}
+
+/**
+ * A task of the extension that a server made of a call, for a client that does not know the extension: reads the state of
+ * the task until it is done, asks the client for what the task needs, and ends with the answer of the call.
+ */
+export class PolledTask {
+  readonly #options: PolledTaskOptions;
+  readonly #endsAt: number;
+  /** The inputs that the client was asked for. The server names none of them twice. */
+  readonly #asked = new Set<string>();
+  #cancelTimer: Cancel = () => {};
+  #settle: (outcome: Outcome) => void = () => {};
+  #isOver = false;
+
+  constructor(options: PolledTaskOptions) {
+    this.#options = options;
+    const { clock, dispatcher } = options;
+    this.#endsAt = clock.now() + dispatcher.taskTimeouts.maxMs;
+  }
+
+  /** `created` is the answer of the call, which names the task. */
+  outcome(created: ResponseEnvelope): Promise<Outcome> {
+    this.#options.exchange.onCancel(() => this.#stop('cancelled'));
+    return new Promise((resolve) => {
+      this.#settle = resolve;
+      this.#wait(created);
+    });
+  }
+
+  #wait(state: ResponseEnvelope | undefined): void {
+    const { clock } = this.#options;
+    const leftMs = this.#endsAt - clock.now();
+    if (leftMs <= 0) this.#stop('timeout');
+    else this.#cancelTimer = clock.schedule(Math.min(pollMs(state), leftMs), () => void this.#poll());
+  }
+
+  async #poll(): Promise<void> {
+    const { connection, taskId, dispatcher } = this.#options;
+    const outcome = await connection.request(METHODS.getTask, { taskId }, dispatcher.listTimeouts);
+    if (this.#isOver) return;
+    if (outcome.kind === 'failed') {
+      // A state that comes late is no failure of the task.
+      if (outcome.reason === 'timeout') this.#wait(undefined);
+      else this.#end({ ...outcome, sent: true });
+      return;
+    }
+    const { response } = outcome;
+    if (response.result === undefined) this.#end(outcome);
+    else if (isTerminal(response.bytes, response.tokens.resultStatus)) this.#end(this.#final(response));
+    else {
+      this.#askFor(response);
+      this.#wait(response);
+    }
+  }
+
+  #final(response: ResponseEnvelope): Outcome {
+    const { bytes, result = { start: 0, end: 0 } } = response;
+    const at = this.#options.clock.now();
+    const [inner] = valuesAt(bytes, result, ['result']);
+    if (inner !== undefined && isObject(bytes, inner)) return madeOutcome(bytes.slice(inner.start, inner.end), at);
+    const [code] = valuesAt(bytes, result, ['error', 'code']);
+    const [message] = valuesAt(bytes, result, ['error', 'message']);
+    if (code !== undefined && isNumber(bytes, code)) {
+      const text = message !== undefined && isString(bytes, message) ? readString(bytes, message) : 'The task failed';
+      const [data] = valuesAt(bytes, result, ['error', 'data']);
+      const more: unknown = data === undefined ? undefined : JSON.parse(readText(bytes, data));
+      return madeOutcome(new RpcError(Number(readText(bytes, code)), text, more), at);
+    }
+    return madeOutcome(CANCELED_BY_SERVER, at);
+  }
+
+  #askFor({ bytes, result = { start: 0, end: 0 } }: ResponseEnvelope): void {
+    const [requests] = valuesAt(bytes, result, ['inputRequests']);
+    if (requests === undefined || !isObject(bytes, requests)) return;
+    const fresh: [key: string, request: Span][] = [];
+    visitMembers(bytes, requests.start, Number.POSITIVE_INFINITY, (key, value) => {
+      if (isObject(bytes, value)) fresh.push([readString(bytes, key), value]);
+    });
+    for (const [key, request] of fresh) {
+      if (this.#asked.has(key)) continue;
+      this.#asked.add(key);
+      this.#ask(key, bytes.slice(request.start, request.end));
+    }
+  }
+
+  #ask(key: string, entry: Uint8Array): void {
+    const { exchange } = this.#options;
+    const request = this.#requestOf(key, entry);
+    if (request === undefined) {
+      this.#refused('input', 'the server asked for something that is no request for input');
+      return;
+    }
+    exchange.requireInput({
+      request,
+      edits: [],
+      answer: ({ bytes, result, error = { start: 0, end: 0 } }) => {
+        if (result !== undefined) this.#update(key, bytes.slice(result.start, result.end));
+        else if (request.method === METHODS.elicit) this.#update(key, CANCELED);
+        else this.#refused(request.method, messageAt(bytes, error));
+      },
+      // A person who does not answer has canceled. The other kinds of input have no such answer.
+      fail: (error) => {
+        if (request.method === METHODS.elicit) this.#update(key, CANCELED);
+        else this.#refused(request.method, error.message);
+      },
+      progress: () => {},
+    });
+  }
+
+  #requestOf(key: string, entry: Uint8Array): EnvelopeRequest | undefined {
+    const whole = { start: 0, end: entry.length };
+    const [method] = valuesAt(entry, whole, ['method']);
+    if (method === undefined || !isString(entry, method) || !ALLOWED.has(readString(entry, method))) return undefined;
+    const [params] = valuesAt(entry, whole, ['params']);
+    const [mode] = valuesAt(entry, whole, ['params', 'mode']);
+    const isUrl = mode !== undefined && isString(entry, mode) && readString(entry, mode) === 'url';
+    const name = toBytes(`,"elicitationId":${JSON.stringify(`${this.#options.taskId} ${key}`)}}`);
+    const parts = params === undefined ? [toBytes('{}')] : [entry.subarray(params.start, params.end)];
+    if (isUrl && params !== undefined) parts.splice(0, 1, entry.subarray(params.start, params.end - 1), name);
+    const head = toBytes(`{"jsonrpc":"2.0","id":0,"method":${readText(entry, method)},"params":`);
+    const message = scanOwn(join([head, ...parts, toBytes('}')]));
+    return message.kind === 'request' ? new EnvelopeRequest(message) : undefined;
+  }
+
+  #update(key: string, answer: Uint8Array): void {
+    if (this.#isOver) return;
+    const { connection, taskId, dispatcher } = this.#options;
+    const params = join([
+      toBytes(`{"taskId":${JSON.stringify(taskId)},"inputResponses":{${JSON.stringify(key)}:`),
+      answer,
+      toBytes('}}'),
+    ]);
+    void connection.request(METHODS.updateTask, params, dispatcher.listTimeouts);
+  }
+
+  /** The client has no input, and the task cannot go on. */
+  #refused(method: string, message: string): void {
+    if (this.#isOver) return;
+    this.#cancelTask();
+    const text = `The tool needs ${method} from the client, but: ${message}`;
+    const result = toBytes(JSON.stringify({ content: [{ type: 'text', text }], isError: true }));
+    this.#end(madeOutcome(result, this.#options.clock.now()));
+  }
+
+  #stop(reason: 'cancelled' | 'timeout'): void {
+    if (this.#isOver) return;
+    this.#cancelTask();
+    this.#end({ kind: 'failed', reason, sent: true });
+  }
+
+  #cancelTask(): void {
+    const { connection, taskId, dispatcher } = this.#options;
+    void connection.request(METHODS.cancelTask, { taskId }, dispatcher.listTimeouts);
+  }
+
+  #end(outcome: Outcome): void {
+    this.#isOver = true;
+    this.#cancelTimer();
+    this.#settle(outcome);
+  }
+}
+
+function pollMs(state: ResponseEnvelope | undefined): number {
+  if (state?.result === undefined) return POLL_MS;
+  const [wanted] = valuesAt(state.bytes, state.result, ['pollIntervalMs']);
+  if (wanted === undefined || !isNumber(state.bytes, wanted)) return POLL_MS;
+  return Math.min(MAX_POLL_MS, Math.max(MIN_POLL_MS, Number(readText(state.bytes, wanted))));
+}
+
+function messageAt(bytes: Uint8Array, error: Span): string {
+  const [message] = error.end === 0 ? [] : valuesAt(bytes, error, ['message']);
+  return message !== undefined && isString(bytes, message) ? readString(bytes, message) : 'the client refused';
+}
+
+const ALLOWED: ReadonlySet<string> = new Set([METHODS.elicit, METHODS.createMessage, METHODS.listRoots]);
+const CANCELED = toBytes('{"action":"cancel"}');
+const CANCELED_BY_SERVER = toBytes(
+  JSON.stringify({ content: [{ type: 'text', text: 'The server canceled the task of this call' }], isError: true }),
+);
