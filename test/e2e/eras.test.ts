@@ -20,6 +20,14 @@ const CELLS: [server: Era, transport: TransportName, client: ClientEra, tests: T
   ['legacy', 'stdio', 'modern', [requests, input]],
   ['legacy', 'stdio', 'auto', [requests]],
   ['legacy', 'HTTP', 'legacy', [requests, input, changes]],
+  ['legacy', 'HTTP', 'modern', [requests, input]],
+  ['legacy', 'HTTP', 'auto', [requests]],
+  ['modern', 'stdio', 'legacy', [requests, input, changes]],
+  ['modern', 'stdio', 'modern', [requests, input]],
+  ['modern', 'stdio', 'auto', [requests]],
+  ['modern', 'HTTP', 'legacy', [requests, input, changes]],
+  ['modern', 'HTTP', 'modern', [requests, input]],
+  ['modern', 'HTTP', 'auto', [requests]],
 ];
 
 const places = new Map<Era, SdkPlace>();
