@@ -115,6 +115,8 @@ export interface DownstreamClient {
   sessionReplaced(session: GatewaySession): void;
   /** The server or view that the client asked for was removed from the configuration. The client should end its session. */
   gone(): void;
+  /** The gateway ends. Requests in flight fail when their servers end. */
+  ending(): void;
 }
 
 /**

@@ -175,6 +175,7 @@ export class Gateway implements GatewayPort {
   }
 
   close(): void {
+    for (const client of this.#clients.keys()) client.ending();
     this.#views.close();
     this.#draining.close();
     this.#pool.close();

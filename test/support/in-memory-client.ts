@@ -102,6 +102,8 @@ export class InMemoryClient implements DownstreamClient {
     this.isGone = true;
   }
 
+  ending(): void {}
+
   /** The client leaves: its requests are cancelled and its session ends. */
   close(): void {
     for (const exchange of this.#inFlight) exchange.cancel();

@@ -1,9 +1,11 @@
 // The whole gateway in memory: servers and clients that the test plays, on a clock that the test moves. No process is
 // started, so that most tests of the gateway belong here.
+import { eraChooser } from '../../src/app/choose-era.js';
 import { legacyEra } from '../../src/downstream/legacy/legacy-session.js';
+import { modernEra } from '../../src/downstream/modern/modern-session.js';
 import type { ClientOrigin, DownstreamClient, GatewayPort } from '../../src/downstream/port.js';
 import { ClientPipe } from '../../src/downstream/stdio/client-pipe.js';
-import type { EraSession } from '../../src/downstream/transport.js';
+import type { Era, EraSession } from '../../src/downstream/transport.js';
 import type { CatalogueContent } from '../../src/gateway/catalog/cached-catalogue.js';
 import type { ToolApprovals } from '../../src/gateway/catalog/tool-approval.js';
 import { createToolPolicy, type ToolPolicyRules } from '../../src/gateway/catalog/tool-policy.js';
@@ -347,17 +349,18 @@ export class ScriptedClient {
       seals: gateway.seals,
     };
     const serverInfo = { name: 'trunkline', version: '1.2.3' };
-    const legacy = legacyEra({ clock, scan, gateway: observed, serverInfo });
-    const era = {
-      ...legacy,
-      open: (transport: ClientPipe) => {
-        this.#eraSession = legacy.open(transport);
+    const observe = (era: Era): Era => ({
+      ...era,
+      open: (transport) => {
+        this.#eraSession = era.open(transport);
         return this.#eraSession;
       },
-    };
+    });
+    const legacy = observe(legacyEra({ clock, scan, gateway: observed, serverInfo }));
+    const modern = observe(modernEra({ clock, scan, gateway: observed, serverInfo }));
     this.session = new ClientPipe({
       scan,
-      chooseEra: () => era,
+      chooseEra: eraChooser({ legacy, modern }),
       sink: this.received,
       principal,
       server,
@@ -388,6 +391,17 @@ export class ScriptedClient {
 
   request(id: number | string, method: string, params?: unknown): void {
     this.say({ jsonrpc: '2.0', id, method, params });
+  }
+
+  /** Sends a request of revision 2026-07-28, which has no handshake. */
+  modernRequest(id: number | string, method: string, params: Message = {}, capabilities: Message = {}): void {
+    const _meta = {
+      'io.modelcontextprotocol/protocolVersion': '2026-07-28',
+      'io.modelcontextprotocol/clientCapabilities': capabilities,
+      'io.modelcontextprotocol/clientInfo': { name: 'm', version: '0' },
+      ...params._meta,
+    };
+    this.request(id, method, { ...params, _meta });
   }
 
   call(id: number | string, name: string, members: Message = {}): void {

@@ -130,6 +130,9 @@ class LegacySession implements DownstreamClient, EraSession {
     this.#transport.gone();
   }
 
+  /** What such a client subscribed to ends with its connection. */
+  ending(): void {}
+
   requireInput(input: InputRequest): WithdrawInput {
     return this.#serverRequests.send(input);
   }

@@ -75,3 +75,8 @@ function isSame(a: string, b: string): boolean {
   for (let index = 0; index < a.length; index += 1) difference |= a.charCodeAt(index) ^ b.charCodeAt(index % b.length);
   return difference === 0;
 }
+
+/** The name of this process in the states of its calls. */
+export function instanceName(run: Hmac): string {
+  return run('instance').slice(0, 22);
+}

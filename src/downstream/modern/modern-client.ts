@@ -1,3 +1,5 @@
+import type { OnInternalError } from '../../errors/error-boundary.js';
+import type { Edit } from '../../json/splice.js';
 import { RPC_CODES, RpcError } from '../../jsonrpc/rpc-error.js';
 import type { ClientProfile } from '../../mcp/client-profile.js';
 import type { NotificationEnvelope } from '../../mcp/envelope.js';
@@ -8,6 +10,7 @@ import type { Clock } from '../../timing/clock.js';
 import type { ServerInfo } from '../declared-capabilities.js';
 import type { DownstreamClient, GatewayPort, GatewaySession, InputRequest, WithdrawInput } from '../port.js';
 import type { TransportSession } from '../transport.js';
+import { ClientListens } from './client-listens.js';
 import { ModernForm } from './modern-form.js';
 
 /** How long a request for roots waits for a request of the client. */
@@ -28,6 +31,7 @@ export interface ModernClientOptions {
   readonly transport: TransportSession;
   readonly profile: ClientProfile;
   readonly serverInfo: ServerInfo;
+  readonly onInternalError?: OnInternalError | undefined;
 }
 
 /**
@@ -41,6 +45,7 @@ export class ModernClient implements DownstreamClient {
   readonly principal: string;
   readonly profile: ClientProfile;
   readonly form: ModernForm;
+  readonly listens: ClientListens;
   readonly #clock: Clock;
   readonly #onGone: () => void;
   #session: GatewaySession;
@@ -49,30 +54,37 @@ export class ModernClient implements DownstreamClient {
   /** Requests for roots that no request of the client caused, and how to ask for each. */
   readonly #parked = new Map<InputRequest, () => void>();
 
-  constructor({ clock, gateway, transport, profile, serverInfo }: ModernClientOptions) {
+  constructor({ clock, gateway, transport, profile, serverInfo, onInternalError }: ModernClientOptions) {
     const { principal, server, view, origin } = transport;
     this.principal = principal;
     this.#clock = clock;
     this.profile = profile;
     this.#onGone = () => transport.gone();
+    this.listens = new ClientListens({ clock, client: this, session: () => this.#session, onInternalError });
     this.#session = gateway.open(this, { profile, server, view, origin });
     this.form = new ModernForm({ serverInfo, areListsSettled: () => this.#session.areListsSettled });
   }
 
   /** Whether nothing would end with the client. */
   get isIdle(): boolean {
-    return this.#inFlight.size === 0;
+    return this.#inFlight.size === 0 && this.listens.size === 0;
   }
 
   get session(): GatewaySession {
     return this.#session;
   }
 
-  listChanged(_kind: ListKind): void {}
+  listChanged(kind: ListKind): void {
+    this.listens.listChanged(kind);
+  }
 
-  listAnnounced(_kind: ListKind, _notification: NotificationEnvelope): void {}
+  listAnnounced(kind: ListKind, notification: NotificationEnvelope): void {
+    this.listens.listAnnounced(kind, notification);
+  }
 
-  notify(_notification: NotificationEnvelope): void {}
+  notify(notification: NotificationEnvelope, edits: readonly Edit[] = []): void {
+    this.listens.notify(notification, edits);
+  }
 
   /**
    * Only the answer to a request can ask the client. Many servers ask for roots as soon as they are initialized, so these
@@ -119,11 +131,17 @@ export class ModernClient implements DownstreamClient {
   }
 
   gone(): void {
+    this.listens.end();
     this.#onGone();
+  }
+
+  ending(): void {
+    this.listens.end();
   }
 
   close(): void {
     this.#parked.clear();
+    this.listens.close();
     this.#session.close();
   }
 }

@@ -9,7 +9,7 @@ import { refusedInput } from '../input-capability.js';
 import type { Exchange, GatewaySeals, InputRequest, WithdrawInput } from '../port.js';
 import { WireExchange, type WireExchangeOptions } from '../wire-exchange.js';
 import { InputRounds } from './input-rounds.js';
-import { requestDigest, type StateContext, wrapServerState } from './input-state.js';
+import { instanceName, requestDigest, type StateContext, wrapServerState } from './input-state.js';
 import type { ModernClient } from './modern-client.js';
 import { requestedLogLevel } from './request-facts.js';
 import type { SuspendedCalls } from './suspended-calls.js';
@@ -117,9 +117,4 @@ class ResumedRequest extends EnvelopeRequest {
     const own = span === undefined ? [] : [{ span, text: toBytes(JSON.stringify(this.#state)) }];
     return super.message(id, [...edits, ...own]);
   }
-}
-
-/** The name of this process in the states of its calls. */
-export function instanceName(run: GatewaySeals['run']): string {
-  return run('instance').slice(0, 22);
 }

@@ -7,7 +7,6 @@ import { RPC_CODES, RpcError } from '../../jsonrpc/rpc-error.js';
 import type { ClientProfile } from '../../mcp/client-profile.js';
 import type { Envelope, NotificationEnvelope, RequestEnvelope, ScanEnvelope } from '../../mcp/envelope.js';
 import { METHODS } from '../../mcp/methods.js';
-import { EnvelopeRequest } from '../../mcp/relayed-request.js';
 import { MODERN_REVISIONS } from '../../mcp/revisions.js';
 import type { Clock } from '../../timing/clock.js';
 import type { ServerInfo } from '../declared-capabilities.js';
@@ -16,10 +15,12 @@ import type { GatewayPort, GatewaySeals } from '../port.js';
 import type { Era, EraSession, ReceivedBatch, ReplyChannel, TransportSession } from '../transport.js';
 import type { ExchangeOwner } from '../wire-exchange.js';
 import { discover } from './discover.js';
-import { type InputRounds, STALE } from './input-rounds.js';
-import { isOwnState, openState, requestDigest, unwrapServerState } from './input-state.js';
+import { findState } from './find-state.js';
+import type { InputRounds } from './input-rounds.js';
+import type { Listen } from './listen.js';
+import { readFilter } from './listen-filter.js';
 import { ModernClient } from './modern-client.js';
-import { instanceName, ModernExchange } from './modern-exchange.js';
+import { ModernExchange } from './modern-exchange.js';
 import { factsKey, readProfile, refusedFacts } from './request-facts.js';
 import { RetriedRequest } from './retried-request.js';
 import { SuspendedCalls } from './suspended-calls.js';
@@ -50,6 +51,9 @@ export function modernEra(options: ModernEraOptions): Era {
  */
 const MAX_IDLE_CLIENTS = 8;
 
+/** Limit of subscriptions that are open in one transport session. A client needs one or two. */
+const MAX_LISTENS = 64;
+
 /** Serves the requests without a handshake that one transport session brings. */
 class ModernSession implements EraSession {
   readonly #options: ModernEraOptions;
@@ -58,6 +62,8 @@ class ModernSession implements EraSession {
   readonly #inFlight = new InFlightExchanges<ModernExchange | RetriedRequest>();
   /** Calls whose own request was answered with a request for input. */
   readonly #suspended = new Set<ModernExchange>();
+  /** Subscriptions last, so they do not count as requests in flight. */
+  readonly #listens = new InFlightExchanges<Listen>();
   /** By what they state about themselves, the least recently used first. */
   readonly #clients = new Map<string, ModernClient>();
   readonly #owner: ExchangeOwner<ModernExchange> = {
@@ -143,9 +149,13 @@ class ModernSession implements EraSession {
       return;
     }
     const key = idKey(request.bytes, request.id);
-    if (reply.isShared && this.#inFlight.has(key)) {
+    if (reply.isShared && (this.#inFlight.has(key) || this.#listens.has(key))) {
       const error = new RpcError(RPC_CODES.invalidRequest, 'A request with this id is in flight already');
       reply.answer(errorMessage(idOf(request), error));
+      return;
+    }
+    if (method === METHODS.listen) {
+      this.#listen(request, key, reply);
       return;
     }
     const client = this.#clientOf(request);
@@ -154,39 +164,40 @@ class ModernSession implements EraSession {
       this.#serve(request, key, reply, client);
       return;
     }
-    const refusal = this.#resume(request, key, reply, client, readString(request.bytes, requestState));
-    if (refusal !== undefined) reply.answer(errorMessage(idOf(request), refusal));
+    this.#resume(request, key, reply, client, readString(request.bytes, requestState));
+  }
+
+  #listen(request: RequestEnvelope, key: IdKey, reply: ReplyChannel): void {
+    const filter = this.#listens.size < MAX_LISTENS ? readFilter(request) : TOO_MANY_LISTENS;
+    if (filter instanceof RpcError) {
+      reply.answer(errorMessage(idOf(request), filter));
+      return;
+    }
+    const client = this.#clientOf(request);
+    // The memory of the request has another use later.
+    const id = idOf(request).slice();
+    const onEnded = (ended: Listen) => this.#listens.delete(key, ended);
+    const listen = client.listens.open({ id, key, filter, reply, form: client.form, onEnded });
+    this.#listens.add(key, listen);
+    reply.onAbandoned(() => listen.cancel());
   }
 
   /** The client comes back with input: to a suspended call, or to the server whose state it brings. */
-  #resume(
-    envelope: RequestEnvelope,
-    key: IdKey,
-    reply: ReplyChannel,
-    client: ModernClient,
-    state: string,
-  ): RpcError | undefined {
-    const { seals } = this.#options.gateway;
-    if (seals === undefined) return new RpcError(RPC_CODES.internalError, 'Trunkline is still starting. Try again');
-    const context = { principal: client.principal, request: requestDigest(new EnvelopeRequest(envelope)) };
-    if (!isOwnState(state)) {
-      const serverState = unwrapServerState(state, context, seals.lasting);
-      if (serverState === undefined) return UNKNOWN_STATE;
-      this.#serve(envelope, key, reply, client, serverState);
-      return undefined;
+  #resume(envelope: RequestEnvelope, key: IdKey, reply: ReplyChannel, client: ModernClient, state: string): void {
+    const { gateway } = this.#options;
+    const found = findState(state, { envelope, principal: client.principal, seals: gateway.seals, calls: this.#calls });
+    if (found instanceof RpcError) {
+      reply.answer(errorMessage(idOf(envelope), found));
+    } else if ('serverState' in found) {
+      this.#serve(envelope, key, reply, client, found.serverState);
+    } else {
+      const onOver = (over: RetriedRequest) => this.#inFlight.delete(key, over);
+      const retried = new RetriedRequest({ envelope, reply, key, rounds: found.rounds, onOver });
+      this.#inFlight.add(key, retried);
+      reply.onAbandoned(() => retried.cancel());
+      const refusal = found.rounds.resume(retried, found.round);
+      if (refusal !== undefined) retried.answer(errorMessage(idOf(envelope), refusal));
     }
-    const opened = openState(state, context, seals.lasting);
-    if (opened === undefined) return UNKNOWN_STATE;
-    if (opened.instance !== instanceName(seals.run)) return OTHER_INSTANCE;
-    const rounds = this.#calls.find(opened.call);
-    if (rounds === undefined) return STALE;
-    const onOver = (over: RetriedRequest) => this.#inFlight.delete(key, over);
-    const retried = new RetriedRequest({ envelope, reply, key, rounds, onOver });
-    this.#inFlight.add(key, retried);
-    reply.onAbandoned(() => retried.cancel());
-    const refusal = rounds.resume(retried, opened.round);
-    if (refusal !== undefined) this.#inFlight.delete(key, retried);
-    return refusal;
   }
 
   #serve(envelope: RequestEnvelope, key: IdKey, reply: ReplyChannel, client: ModernClient, serverState?: string): void {
@@ -216,9 +227,10 @@ class ModernSession implements EraSession {
     if (notification.method === METHODS.cancelled) {
       const { requestId } = notification.tokens;
       if (requestId === undefined) return;
-      const [exchange, ...others] = this.#inFlight.withId(idKey(notification.bytes, requestId));
+      const key = idKey(notification.bytes, requestId);
+      const [cancelled, ...others] = [...this.#inFlight.withId(key), ...this.#listens.withId(key)];
       // With several requests of this id in flight, it is unknown which one the client means.
-      if (others.length === 0) exchange?.cancel(notification);
+      if (others.length === 0) cancelled?.cancel(notification);
       return;
     }
     for (const client of this.#clients.values()) client.session.notified(notification);
@@ -229,9 +241,8 @@ class ModernSession implements EraSession {
     const key = factsKey(request);
     if (key === this.#lastKey && this.#lastClient !== undefined) return this.#lastClient;
     const known = this.#clients.get(key);
-    const { clock, gateway, serverInfo } = this.#options;
     const transport = this.#transport;
-    const client = known ?? new ModernClient({ clock, gateway, transport, profile: readProfile(request), serverInfo });
+    const client = known ?? new ModernClient({ ...this.#options, transport, profile: readProfile(request) });
     this.#profile = client.profile;
     this.#clients.delete(key);
     this.#clients.set(key, client);
@@ -249,15 +260,6 @@ class ModernSession implements EraSession {
     }
   }
 }
-
-const UNKNOWN_STATE = new RpcError(
-  RPC_CODES.invalidParams,
-  'This requestState was not made for this request. Begin again without it',
-);
-const OTHER_INSTANCE = new RpcError(
-  RPC_CODES.invalidParams,
-  'Another process of Trunkline keeps this call, or kept it until it ended. Begin again without requestState',
-);
 
 /** What earlier revisions define, and 2026-07-28 does not. */
 const REMOVED_METHODS: ReadonlySet<string> = new Set([
@@ -278,6 +280,10 @@ function sealsOf({ seals }: GatewayPort): GatewaySeals {
   if (seals === undefined) throw new Error('The gateway has no servers yet');
   return seals;
 }
+const TOO_MANY_LISTENS = new RpcError(
+  RPC_CODES.internalError,
+  `The client has ${MAX_LISTENS} open subscriptions, which is the limit: end one first, or ask for more in one of them`,
+);
 
 function methodNotFound(method: string): RpcError {
   return new RpcError(RPC_CODES.methodNotFound, `Method not found: ${method}`);

@@ -1,0 +1,186 @@
+import { toBytes } from '../../json/json-text.js';
+import type { IdKey } from '../../jsonrpc/id-key.js';
+import { join, notificationMessage, resultMessage } from '../../jsonrpc/message.js';
+import { METHODS } from '../../mcp/methods.js';
+import type { Cancel, Clock } from '../../timing/clock.js';
+import type { ReplyChannel } from '../transport.js';
+import type { AnswerForm } from '../wire-exchange.js';
+import { type ListenFilter, shownFilter } from './listen-filter.js';
+import { metaWithId, withSubscriptionId } from './subscription-id.js';
+import type { UriSubscriber, UriSubscriptions } from './uri-subscriptions.js';
+
+/** How long a subscription waits for the servers before it is acknowledged without the resources that are late. */
+const OPEN_WITHIN_MS = 2_000;
+
+/** Notifications wait, one for each list and each resource, while more bytes than this are unwritten. */
+const MAX_UNWRITTEN_BYTES = 256 * 1024;
+/** The channel reports no progress, so it is looked at this often while notifications wait. */
+const RETRY_MS = 250;
+/** Beyond this, waiting notifications go to the channel, whose own limit ends clients that do not read. */
+const MAX_WAITING_BYTES = 1024 * 1024;
+
+export interface ListenOptions {
+  /** The id of the request as raw JSON. */
+  readonly id: Uint8Array;
+  readonly key: IdKey;
+  readonly filter: ListenFilter;
+  readonly reply: ReplyChannel;
+  readonly clock: Clock;
+  readonly form: AnswerForm;
+  readonly uris: UriSubscriptions;
+  /** Called once. */
+  readonly onEnded: (listen: Listen) => void;
+}
+
+/**
+ * A `subscriptions/listen` request: a subscription from its acknowledgment to its end. Notifications that come before the
+ * acknowledgment follow it.
+ */
+export class Listen implements UriSubscriber {
+  readonly key: IdKey;
+  readonly filter: ListenFilter;
+  readonly #options: ListenOptions;
+  /** Resources of the filter whose servers have not answered yet, and those that were subscribed to. */
+  readonly #undecided: Set<string>;
+  readonly #subscribed = new Set<string>();
+  /** Notifications that wait, by their subjects. */
+  readonly #waiting = new Map<string, Uint8Array>();
+  #waitingBytes = 0;
+  #state: 'opening' | 'open' | 'ended' = 'opening';
+  #cancelTimer: Cancel | undefined;
+
+  constructor(options: ListenOptions) {
+    this.#options = options;
+    this.key = options.key;
+    this.filter = options.filter;
+    this.#undecided = new Set(options.filter.uris);
+  }
+
+  /** The resources whose updates the client gets. */
+  get uris(): ReadonlySet<string> {
+    return this.#subscribed;
+  }
+
+  /** Subscribes to the resources of the filter, and acknowledges the subscription when their servers have answered. */
+  open(): void {
+    const { clock, uris } = this.#options;
+    if (this.#undecided.size > 0) this.#cancelTimer = clock.schedule(OPEN_WITHIN_MS, () => this.#acknowledge());
+    for (const uri of this.filter.uris) uris.join(uri, this);
+    this.#acknowledgeDecided();
+  }
+
+  subscribed(uri: string): void {
+    this.#undecided.delete(uri);
+    this.#subscribed.add(uri);
+    this.#acknowledgeDecided();
+  }
+
+  refused(uri: string): void {
+    this.#undecided.delete(uri);
+    this.#acknowledgeDecided();
+  }
+
+  /**
+   * Sends a notification, or lets it wait. A waiting one with the same `subject` is replaced, because it says the same.
+   * The bytes are the whole message and are not changed later.
+   */
+  deliver(subject: string, bytes: Uint8Array): void {
+    if (this.#state === 'ended') return;
+    if (this.#state === 'open' && this.#waiting.size === 0 && !this.#isSlow) {
+      this.#send(bytes);
+      return;
+    }
+    this.#waitingBytes += bytes.length - (this.#waiting.get(subject)?.length ?? 0);
+    this.#waiting.set(subject, bytes);
+    if (this.#waitingBytes > MAX_WAITING_BYTES) {
+      this.#acknowledge();
+      this.#sendWaiting();
+    } else if (this.#state === 'open') {
+      this.#cancelTimer ??= this.#options.clock.schedule(RETRY_MS, () => this.#retry());
+    }
+  }
+
+  /** The gateway ends the subscription. On a channel of many requests, it also has to cancel the request. */
+  end(): void {
+    if (this.#state === 'ended') return;
+    this.#acknowledge();
+    this.#sendWaiting();
+    this.#close();
+    const { id, reply, form } = this.#options;
+    const result = form.result(join([OPEN, metaWithId(id), CLOSE]), METHODS.listen);
+    reply.answer(resultMessage(id, result));
+    if (reply.isShared) reply.send(withSubscriptionId(join([CANCELLED, id, CANCELLED_END]), id));
+  }
+
+  /** The client has ended the subscription or left, so there is no answer. */
+  cancel(): void {
+    if (this.#state === 'ended') return;
+    this.#close();
+    this.#options.reply.withdraw();
+  }
+
+  get #isSlow(): boolean {
+    return this.#options.reply.unwrittenBytes > MAX_UNWRITTEN_BYTES;
+  }
+
+  #acknowledgeDecided(): void {
+    if (this.#undecided.size === 0) this.#acknowledge();
+  }
+
+  /** Opens the subscription without the resources that are undecided. */
+  #acknowledge(): void {
+    if (this.#state !== 'opening') return;
+    this.#state = 'open';
+    this.#stopTimer();
+    this.#leave(this.#undecided);
+    const { changes, uris } = this.filter;
+    const honored = { changes, uris: new Set([...uris].filter((uri) => this.#subscribed.has(uri))) };
+    this.#send(notificationMessage(METHODS.acknowledged, { notifications: shownFilter(honored) }).bytes);
+    this.#retry();
+  }
+
+  #retry(): void {
+    this.#cancelTimer = undefined;
+    if (this.#waiting.size === 0) return;
+    if (this.#isSlow) this.#cancelTimer = this.#options.clock.schedule(RETRY_MS, () => this.#retry());
+    else this.#sendWaiting();
+  }
+
+  #sendWaiting(): void {
+    this.#stopTimer();
+    const waiting = [...this.#waiting.values()];
+    this.#waiting.clear();
+    this.#waitingBytes = 0;
+    for (const bytes of waiting) this.#send(bytes);
+  }
+
+  #send(bytes: Uint8Array): void {
+    const { id, reply } = this.#options;
+    reply.send(withSubscriptionId(bytes, id));
+  }
+
+  #close(): void {
+    this.#state = 'ended';
+    this.#stopTimer();
+    this.#waiting.clear();
+    this.#leave(this.#undecided);
+    this.#leave(this.#subscribed);
+    this.#options.onEnded(this);
+  }
+
+  #leave(uris: Set<string>): void {
+    const leaving = [...uris];
+    uris.clear();
+    for (const uri of leaving) this.#options.uris.leave(uri, this);
+  }
+
+  #stopTimer(): void {
+    this.#cancelTimer?.();
+    this.#cancelTimer = undefined;
+  }
+}
+
+const OPEN = toBytes('{');
+const CLOSE = toBytes('}');
+const CANCELLED = toBytes(`{"jsonrpc":"2.0","method":"${METHODS.cancelled}","params":{"requestId":`);
+const CANCELLED_END = toBytes(',"reason":"The subscription has ended"}}');
