@@ -17,16 +17,16 @@ type Tests = (peer: () => SdkClient, era: ClientEra) => void;
 /** Which clients get what from which servers. */
 const CELLS: [server: Era, transport: TransportName, client: ClientEra, tests: Tests[]][] = [
   ['legacy', 'stdio', 'legacy', [requests, input, changes]],
-  ['legacy', 'stdio', 'modern', [requests, input]],
+  ['legacy', 'stdio', 'modern', [requests, input, changes]],
   ['legacy', 'stdio', 'auto', [requests]],
   ['legacy', 'HTTP', 'legacy', [requests, input, changes]],
-  ['legacy', 'HTTP', 'modern', [requests, input]],
+  ['legacy', 'HTTP', 'modern', [requests, input, changes]],
   ['legacy', 'HTTP', 'auto', [requests]],
   ['modern', 'stdio', 'legacy', [requests, input, changes]],
-  ['modern', 'stdio', 'modern', [requests, input]],
+  ['modern', 'stdio', 'modern', [requests, input, changes]],
   ['modern', 'stdio', 'auto', [requests]],
   ['modern', 'HTTP', 'legacy', [requests, input, changes]],
-  ['modern', 'HTTP', 'modern', [requests, input]],
+  ['modern', 'HTTP', 'modern', [requests, input, changes]],
   ['modern', 'HTTP', 'auto', [requests]],
 ];
 

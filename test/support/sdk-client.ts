@@ -40,10 +40,7 @@ export class SdkClient {
 
   constructor(era: ClientEra) {
     const capabilities = { elicitation: { form: {}, url: {} }, sampling: {}, roots: {} };
-    this.client = new Client(
-      { name: `${era}-client`, version: '1' },
-      { capabilities, versionNegotiation: NEGOTIATION[era] },
-    );
+    this.client = new Client({ name: 'test', version: '1' }, { capabilities, versionNegotiation: NEGOTIATION[era] });
     this.client.setRequestHandler('elicitation/create', (request) => {
       this.asked.push(request);
       if (request.params.mode === 'url') return { action: 'accept' };
