@@ -50,10 +50,13 @@ export class ActiveConfig {
   /** Changed settings that take effect when Trunkline is restarted. */
   get needsRestart(): readonly string[] {
     const { config, servesHttp } = this.#options;
-    if (!servesHttp) return [];
-    const now: Readonly<Record<string, number>> = { ...this.#config.gateway.http };
+    const { http, sealKeyFile } = this.#config.gateway;
+    const now: Readonly<Record<string, number>> = { ...http };
     const isOther = Object.entries(config.gateway.http).some(([name, value]) => now[name] !== value);
-    return isOther ? ['gateway.http'] : [];
+    return [
+      ...(servesHttp && isOther ? ['gateway.http'] : []),
+      ...(sealKeyFile === config.gateway.sealKeyFile ? [] : ['gateway.sealKeyFile']),
+    ];
   }
 
   /** The file is accepted; `isOther` says whether its meaning has changed. */

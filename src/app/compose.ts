@@ -24,7 +24,7 @@ import { ConfiguredServers, secretsOf } from './configured-servers.js';
 import type { StartedServers } from './head-start.js';
 import { logEvents } from './log-events.js';
 import { createPlatform, type Platform } from './platform.js';
-import { createSeal } from './seal.js';
+import { createSeals } from './seal.js';
 import { ServerProcesses } from './server-processes.js';
 import { SupervisedBackends, type SupervisedBackendsOptions } from './supervised-backends.js';
 
@@ -45,6 +45,8 @@ export interface ComposeOptions {
   readonly platform?: Platform;
   /** Key for signing what clients store, such as task ids. The same key accepts what was signed before a restart. */
   readonly secret?: string;
+  /** Key that several gateways share, in place of the secret, and of a random key for cursors. */
+  readonly sharedKey?: string | undefined;
   /** Called when the secret is first used. */
   readonly onSealed?: () => void;
   /** Catalogues of earlier runs; nothing is cached when absent. */
@@ -76,8 +78,6 @@ export function compose(options: ComposeOptions): Composition {
     configFault,
     service = () => undefined,
     secrets = new KnownSecrets(),
-    secret,
-    onSealed = () => {},
     hasManyConnections = false,
     catalogues,
     started,
@@ -179,8 +179,7 @@ export function compose(options: ComposeOptions): Composition {
     ...settingsNow(),
     create: (...which) => instances.create(...which),
     profileOfAll: ALL_CLIENTS,
-    seal: createSeal({ secret, onSealed }),
-    hmac: createSeal(),
+    ...createSeals(options),
     onInternalError: internalErrors.onInternalError,
     events,
     calls,

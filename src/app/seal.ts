@@ -1,7 +1,10 @@
 import { createHmac, randomBytes } from 'node:crypto';
+import { privateFile, readRegularFile } from '../files/regular-file.js';
 import { newToken, readToken, storeToken } from '../files/token-file.js';
+import type { GatewayOptions } from '../gateway/gateway-options.js';
 import type { Hmac } from '../mcp/task-id.js';
 import type { Logger } from '../observe/logger.js';
+import { UsageError } from './usage-error.js';
 import { sealFile } from './user-files.js';
 
 interface SealOptions {
@@ -46,6 +49,44 @@ export async function readSealSecret(logger: Logger): Promise<SealSecret> {
   const secret = stored ?? newToken();
   const store = () => void storeToken(sealFile(), secret).catch(warn);
   return { secret, isLasting, onSealed: stored === undefined ? once(store) : () => {} };
+}
+
+/** As many characters as 256 bits in Base64 have. */
+const MIN_KEY_LENGTH = 43;
+const MAX_KEY_FILE_BYTES = 4_096;
+
+/** Reads the key that several gateways share. Throws a `UsageError` if others could know it, or guess it. */
+export async function readSealKey(file: string): Promise<string> {
+  const found = await readRegularFile(file, privateFile(MAX_KEY_FILE_BYTES));
+  const hint = `make the file with: (umask 077; openssl rand -base64 32 > ${file}), and give each gateway the same one`;
+  if (found.kind !== 'read') {
+    const reason = found.kind === 'absent' ? 'it does not exist' : found.reason;
+    throw new UsageError(`cannot use the file ${file} of gateway.sealKeyFile: ${reason}`, hint);
+  }
+  const key = found.bytes.toString('latin1').trim();
+  if (key.length >= MIN_KEY_LENGTH && /^[!-~]+$/.test(key)) return key;
+  throw new UsageError(
+    `the file ${file} of gateway.sealKeyFile must have one line of at least ${MIN_KEY_LENGTH} visible characters`,
+    hint,
+  );
+}
+
+interface SealsOptions extends SealOptions {
+  /** The key that several gateways share. */
+  readonly sharedKey?: string | undefined;
+}
+
+/** The seals of a gateway. With a shared key, gateways take what others of them have sealed. */
+export function createSeals({ sharedKey, ...own }: SealsOptions): Pick<GatewayOptions, 'seal' | 'hmac' | 'runSeal'> {
+  const runSeal = createSeal();
+  if (sharedKey === undefined) return { seal: createSeal(own), hmac: createSeal(), runSeal };
+  const sharedSeal = (purpose: string) => createSeal({ secret: keyFor(purpose, sharedKey) });
+  return { seal: sharedSeal('tasks'), hmac: sharedSeal('cursors'), runSeal };
+}
+
+/** The key for one purpose, so that what is sealed for one of them is not valid for another. */
+function keyFor(purpose: string, sharedKey: string): string {
+  return createHmac('sha256', sharedKey).update(purpose).digest('base64url');
 }
 
 function once(run: () => void): () => void {

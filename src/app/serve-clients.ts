@@ -23,7 +23,7 @@ import type { Platform } from './platform.js';
 import { readConfigFile } from './read-config.js';
 import { logConfig, reloadOnChange } from './reload-config.js';
 import { runToEnd } from './run-to-end.js';
-import { readSealSecret, type SealSecret } from './seal.js';
+import { readSealKey, readSealSecret, type SealSecret } from './seal.js';
 import type { HttpSettings, ServeHttpOptions } from './serve-http.js';
 import {
   approvalPlaces,
@@ -70,6 +70,7 @@ export async function serveClients(settings: GlobalOptions, clientSide: ClientSi
     await started?.close();
     return EXIT.ok;
   }
+  const sharedKey = await sharedKeyOf(config, started);
   const composition = compose({
     config,
     logger,
@@ -82,6 +83,7 @@ export async function serveClients(settings: GlobalOptions, clientSide: ClientSi
     approvals: approvalPlaces('serve'),
     packages: packageFolders(),
     ...caches,
+    sharedKey,
     ...(started && { started }),
     service: () => local?.service(),
     ...(fault === undefined ? {} : { configFault: fault }),
@@ -138,6 +140,16 @@ export async function serveClients(settings: GlobalOptions, clientSide: ClientSi
       return EXIT.ok;
     },
   });
+}
+
+async function sharedKeyOf({ gateway }: Config, started: StartedServers | undefined): Promise<string | undefined> {
+  if (gateway.sealKeyFile === undefined) return undefined;
+  try {
+    return await readSealKey(gateway.sealKeyFile);
+  } catch (error) {
+    await started?.close();
+    throw error;
+  }
 }
 
 /**

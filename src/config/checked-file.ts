@@ -118,6 +118,7 @@ export function toCheckedGateway({ gateway = {}, views = {}, clients = {} }: Fil
     hubClients: settings.hubClients,
     callLog: settings.callLog,
     ...(gateway.record !== undefined && { record: gateway.record }),
+    ...(gateway.sealKeyFile !== undefined && { sealKeyFile: gateway.sealKeyFile }),
     http: toHttpConfig(gateway.http ?? {}),
     views: Object.entries(views).map(([name, view]) => ({ name, ...view })),
     clientViews: Object.entries(clients).map(([client, view]) => ({ client, view })),

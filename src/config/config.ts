@@ -174,6 +174,8 @@ export interface GatewayConfig {
   readonly callLog: CallLogMode;
   /** The file that all messages are recorded to. */
   readonly record?: string;
+  /** The file with the key that seals what several gateways take from clients. */
+  readonly sealKeyFile?: string;
   readonly http: HttpConfig;
   /** In the order of the file. */
   readonly views: readonly ViewConfig[];

@@ -55,6 +55,10 @@ const gatewaySettings = z.strictObject(
       'Records all messages to this file, without the known secrets. Relative to the folder of this file.',
       'the path of a file',
     ),
+    sealKeyFile: text(
+      'A file with the key of several gateways that serve the same clients: each accepts the task ids and the cursors of the others. Only its owner may have access. Relative to the folder of this file.',
+      'the path of a file',
+    ),
     http: described(
       httpSection,
       'Limits of the HTTP server, for `serve --http`. Keys that you leave out keep their defaults.',

@@ -174,6 +174,7 @@ const fileKeys: Readonly<Record<keyof FileData, Read>> = {
     ...tableOf(GATEWAY_SETTINGS),
     startLimit: (value) => readSetting(START_LIMIT, value) ?? unsure(),
     record: readText,
+    sealKeyFile: readText,
     http: mapOf(tableOf(HTTP_SETTINGS)),
   }),
 };

@@ -61,14 +61,16 @@ export function resolveConfig(
     });
     return problem === undefined ? server : { ...server, child: undefined, problem };
   };
-  const { startLimit, record, ...gateway } = checked.gateway;
+  const { startLimit, record, sealKeyFile, ...gateway } = checked.gateway;
   const { folder, home } = surroundings;
+  const pathOf = (text: string) => resolve(folder, expandHome(text, home));
   return {
     file: resolve(file),
     servers: checked.servers.map((entry) => resolveFor(origin, entry)),
     gateway: {
       ...gateway,
-      ...(record !== undefined && { record: resolve(folder, expandHome(record, home)) }),
+      ...(record !== undefined && { record: pathOf(record) }),
+      ...(sealKeyFile !== undefined && { sealKeyFile: pathOf(sealKeyFile) }),
       startLimit: startLimit ?? Math.max(MIN_START_LIMIT, availableParallelism()),
     },
     warnings: [...checked.warnings.map((warning) => formatProblem(file, warning)), ...envFiles.warnings],

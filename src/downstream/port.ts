@@ -72,12 +72,21 @@ export interface GatewaySession extends GatewayDescription {
    * for a client that sees all servers.
    */
   readonly initializeResult: Promise<ServerHandshake> | undefined;
+  /** What calls of a tool repeat in the headers of a transport that has some, by the name that the client uses. */
+  mirroredParams(tool: string): readonly MirroredParam[];
   /** Serves one request. */
   serve(exchange: Exchange): void;
   /** Takes a notification that does not concern a request in flight. */
   notified(notification: NotificationEnvelope): void;
   /** Ends the session. The caller cancels the exchanges that are still in flight. */
   close(): void;
+}
+
+/** A parameter that a client repeats in the header `Mcp-Param-` and this name. See `x-mcp-header` in the MCP specification. */
+export interface MirroredParam {
+  readonly header: string;
+  /** Where the value is in the arguments: the names of members, from the outside in. */
+  readonly path: readonly string[];
 }
 
 /** The initialize result of one server, as JSON. `requestedRevision` is what the gateway requested from the server. */

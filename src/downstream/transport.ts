@@ -3,7 +3,7 @@ import type { Answer, MessageSink } from '../jsonrpc/message.js';
 import type { RpcError } from '../jsonrpc/rpc-error.js';
 import type { ClientProfile } from '../mcp/client-profile.js';
 import type { Envelope, Rejection, RequestEnvelope } from '../mcp/envelope.js';
-import type { ClientOrigin } from './port.js';
+import type { ClientOrigin, MirroredParam } from './port.js';
 
 /*
  * The port between transports and protocol eras. A transport (stdio, HTTP) reads messages and hands each one to
@@ -62,6 +62,8 @@ export interface EraSession {
   readonly profile: ClientProfile | undefined;
   /** Requests that were not answered yet. */
   readonly inFlight: number;
+  /** What a call repeats in headers, in revisions where calls do that. */
+  mirroredParams?(call: RequestEnvelope): readonly MirroredParam[];
   /** Takes one message. Returns whether `reply` gets an answer; `reply` may be used before this returns. */
   receive(message: Envelope, reply: ReplyChannel): boolean;
   /** Takes a JSON-RPC batch. `openReply` is called with the number of answers, unless the batch is refused. */

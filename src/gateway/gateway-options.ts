@@ -23,8 +23,10 @@ export interface GatewayOptions extends Omit<BackendPoolOptions, 'create'>, Gate
   ) => RunningBackend;
   readonly clock: Clock;
   readonly workTime?: WorkTime | undefined;
-  /** Seals what ends with this process: cursors and the ids of clients' tasks. */
+  /** Seals cursors, each with a hash of its list. Gateways with the same key take each other's cursors. */
   readonly hmac: Hmac;
+  /** Seals what ends with this process: the ids of clients' tasks. */
+  readonly runSeal: Hmac;
   /** Seals the ids of servers' tasks. Its key outlives this process, because clients may keep the ids. */
   readonly seal: Hmac;
   /** Reports internal errors, each of which fails one request. */

@@ -63,13 +63,13 @@ export class Gateway implements GatewayPort {
   constructor(options: GatewayOptions) {
     this.#options = options;
     this.#settings = options;
-    const { seal, hmac, onInternalError, events = NO_EVENTS } = options;
-    this.seals = { lasting: seal, run: hmac };
+    const { seal, runSeal, onInternalError, events = NO_EVENTS } = options;
+    this.seals = { lasting: seal, run: runSeal };
     this.#events = events;
     this.#draining = new Draining(options.clock);
     this.#subscriptions = new Subscriptions(onInternalError);
     const isPersonal = ({ key }: Backend) => this.#pool.sharingOf(key) !== 'all';
-    this.#tasks = new Tasks({ seal, runSeal: hmac, isPersonal });
+    this.#tasks = new Tasks({ seal, runSeal, isPersonal });
     this.#serverRequests = new ServerRequests(this.#tasks);
     this.#notifications = new NotificationRouter({
       subscriptions: this.#subscriptions,
@@ -136,6 +136,7 @@ export class Gateway implements GatewayPort {
         return [...connected.view.backends.values()].every(({ isStartSettled }) => isStartSettled);
       },
       initializeResult: only && serverHandshake(only, this.#settings.startupWaitMs),
+      mirroredParams: (tool) => connected.view.catalogs.tools.resolve(tool)?.mirroredParams ?? [],
       serve: (this.#options.calls ?? NO_CALLS).session(connected),
       notified: (notification) => {
         const all = [...connected.view.backends.values(), ...this.#drainingOf(client)];

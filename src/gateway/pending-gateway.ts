@@ -105,6 +105,11 @@ class PendingSession implements GatewaySession {
     else exchange.fail(new RpcError(RPC_CODES.internalError, 'Trunkline is still starting'));
   }
 
+  /** The tools are not known yet. */
+  mirroredParams(): readonly [] {
+    return [];
+  }
+
   /** Notifications before the gateway exists concern no server, and are dropped. */
   notified(): void {}
 

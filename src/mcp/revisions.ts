@@ -26,9 +26,9 @@ export function negotiateRevision(requested: string | undefined): LegacyRevision
   return requested !== undefined && isLegacyRevision(requested) ? requested : LATEST_LEGACY_REVISION;
 }
 
-/** Whether the revision has tasks. */
+/** Whether the revision itself has tasks. Before it there are none, and after it they are an extension. */
 export function knowsTasks(revision: string | undefined): boolean {
-  return revision !== undefined && !isOlder(revision, '2025-11-25');
+  return revision === '2025-11-25';
 }
 
 /**

@@ -17,11 +17,13 @@ function launching({
   loadLists = async () => {},
   listFailures = [],
   profile = Promise.resolve(PROFILE),
+  era = new ServerEra('auto'),
 }: {
   readonly dial?: (listener: UpstreamListener) => Dialed;
   readonly loadLists?: (connection: UpstreamConnection) => Promise<void>;
   readonly listFailures?: LaunchTarget['backend']['listFailures'];
   readonly profile?: LaunchTarget['profile'];
+  readonly era?: ServerEra;
 } = {}) {
   const server = new InMemoryUpstream({ clock: new FakeClock() });
   const told: string[] = [];
@@ -53,7 +55,7 @@ function launching({
       stderr: { freeSpace: new Uint8Array(1), filled: () => {} },
       end: () => {},
     },
-    era: new ServerEra('auto'),
+    era,
     maxFrameBytes: 1_000,
     maxUnwrittenBytes: 1_000,
   };
@@ -129,6 +131,18 @@ describe('launching a server that has no process', () => {
       'exited: 4',
     ]);
     expect(log).toEqual(['Trunkline restarts this server: it is mute']);
+  });
+
+  it('begins otherwise the next time if the question about its era ended it', async () => {
+    const era = new ServerEra('auto');
+    const { told, server } = launching({ era });
+    await flush();
+    told.length = 0;
+    era.probing();
+    server.exit(1);
+    server.exit(1);
+    expect(told).toEqual(['misbegun', 'exited: 1']);
+    expect(era.begin()).toBe('legacy');
   });
 
   it.each([

@@ -349,6 +349,12 @@ describe('the gateway', () => {
     expect(of('/r.jsonl').gateway.record).toBe(resolve('/r.jsonl'));
   });
 
+  test('finds the key file of several gateways from the folder of the configuration', () => {
+    const { file, gateway } = load('servers: { a: { command: x } }\ngateway: { sealKeyFile: sub/key }');
+    expect(gateway.sealKeyFile).toBe(join(dirname(file), 'sub', 'key'));
+    expect(load('servers: { a: { command: x } }').gateway.sealKeyFile).toBeUndefined();
+  });
+
   test('takes what the file says', () => {
     const text =
       'servers: { a: { command: x } }\ngateway: { startupWait: 0s, idleStop: 1m, restartTool: true, startLimit: 1, lineTimeout: 5s }\n';

@@ -202,8 +202,8 @@ describe('a server that writes batches', () => {
       ['a', 'b', 'c'].map((id) => ({ jsonrpc: '2.0', id, result: { content: [{ type: 'text', text: `for ${id}` }] } })),
     );
     const { state, dropped } = await gateway.status('all');
-    // Two elements that are no messages in each of its arrays: for the handshake, the list and the calls.
-    expect([state, dropped.junk]).toEqual(['ready', 6]);
+    // Two elements that are no messages in each of its arrays: for its era, the handshake, the list and the calls.
+    expect([state, dropped.junk]).toEqual(['ready', 8]);
   });
 
   it('may send requests in a batch, and gets each answer alone', async () => {

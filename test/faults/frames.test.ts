@@ -17,7 +17,11 @@ async function serving(entry: Record<string, unknown> = {}) {
 
 describe('what a server writes', () => {
   it('F19: is read among banners and blank lines, with CRLF and many lines in one chunk; junk is counted', async () => {
-    const { gateway, client } = await serving({ args: ['banner', 'crlf', 'gathered'], concurrency: 100 });
+    const { gateway, client } = await serving({
+      args: ['banner', 'crlf', 'gathered'],
+      concurrency: 100,
+      era: 'legacy',
+    });
     const nonces = Array.from({ length: 100 }, (_, index) => `n${index}`);
     const results = await Promise.all(nonces.map((nonce) => client.call('f__answer', { nonce })));
     expect(results.map(textOf)).toEqual(nonces);

@@ -74,6 +74,7 @@ describe('a clock that jumps', () => {
       join('app', 'hub-commands.ts'),
       join('app', 'hub-process.ts'),
       join('cache', 'cache-folder.ts'),
+      join('cache', 'era-verdicts.ts'),
       join('hub', 'attach', 'find-hub.ts'),
       join('observe', 'log-text.ts'),
       join('observe', 'logger.ts'),

@@ -22,10 +22,11 @@ function base64And(text: string): string[] {
 
 /** Answers `initialize` with an error that tells what it was given, and dies. */
 const TELLTALE = `
-  process.stdin.once('data', () => {
+  require('node:readline').createInterface({ input: process.stdin }).on('line', (line) => {
+    const { id } = JSON.parse(line);
     const proxy = new URL(process.env.HTTPS_PROXY).password;
     const message = 'bad key ' + process.env.API_KEY + ' for ' + process.argv.join(' ') + ' at proxy ' + proxy;
-    process.stdout.write(JSON.stringify({ jsonrpc: '2.0', id: 1, error: { code: -32000, message } }) + '\\n');
+    process.stdout.write(JSON.stringify({ jsonrpc: '2.0', id, error: { code: -32000, message } }) + '\\n');
   });`;
 
 let gateway: GatewayProcess | undefined;
@@ -125,7 +126,7 @@ describe('secrets', () => {
     try {
       const file = join(place.folder, 'environment.json');
       const program = `require('node:fs').writeFileSync(${JSON.stringify(file)}, JSON.stringify(process.env))`;
-      place.configure({ s: { command: 'node', args: ['-e', program], env: { DECLARED: 'yes' } } });
+      place.configure({ s: { command: 'node', args: ['-e', program], env: { DECLARED: 'yes' }, era: 'legacy' } });
       const before = { ...process.env };
       const network = { SSL_CERT_FILE: '/no/such/ca.pem', https_proxy: 'http://proxy.example', NO_PROXY: '*' };
       Object.assign(place.env, network, { npm_config_registry: 'http://registry.example' });

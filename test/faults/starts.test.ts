@@ -18,7 +18,7 @@ describe('a server that cannot start', () => {
   it('F5: is spawned five times when it ends during the handshake each time, and then parked', async () => {
     const restart = { firstDelay: '5ms', maxDelay: '10ms' };
     const args = ['exit-at-initialize=1', 'spawns=RUN/spawns'];
-    const gateway = InProcessGateway.start({ servers: { f: { args, restart } } });
+    const gateway = InProcessGateway.start({ servers: { f: { args, restart, era: 'legacy' } } });
     await gateway.connect();
     const parked = await gateway.untilState('f', 'parked');
     expect(gateway.lines('spawns')).toHaveLength(5);

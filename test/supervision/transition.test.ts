@@ -47,6 +47,7 @@ const own = (
     | 'startBegan'
     | 'startAnswered'
     | 'becameReady'
+    | 'misbegun'
     | 'suspected'
     | 'cleared'
     | 'startTimedOut'
@@ -102,6 +103,7 @@ const changing: Row[] = [
   [starting, own('startTimedOut'), firstBackoff, [endGroup, retryIn(500)]],
   [starting, cleanExit, firstBackoff, [endGroup, retryIn(500)]],
   [starting, recycle, firstBackoff, [endGroup, retryIn(500)]],
+  [starting, own('misbegun'), waking, [endGroup]],
   [ready, cleanExit, firstBackoff, [endGroup, retryIn(500)]],
   [ready, recycle, firstBackoff, [endGroup, retryIn(500)]],
 
@@ -166,6 +168,7 @@ const ignoring: [from: ChildPhase, events: ChildEvent[]][] = [
       own('startBegan'),
       own('startAnswered'),
       own('becameReady'),
+      own('misbegun'),
       startFailed,
       own('groupGone'),
       own('retryDue'),

@@ -29,6 +29,7 @@ export class PlayedGateway implements GatewayPort {
       offered: [],
       instructions: '',
       areListsSettled: true,
+      mirroredParams: () => [],
       initializeResult: undefined,
       serve: (exchange) => this.exchanges.push(exchange),
       notified: () => {},

@@ -292,6 +292,7 @@ export function scriptGateway({
     views,
     seal: sha256,
     hmac,
+    runSeal: hmac,
     events,
   });
   const server = (key: string): ScriptedServer => {

@@ -6,9 +6,11 @@ import { whole } from '../../src/jsonrpc/message.js';
 import { RpcError } from '../../src/jsonrpc/rpc-error.js';
 import type { NotificationEnvelope } from '../../src/mcp/envelope.js';
 import { EnvelopeRequest } from '../../src/mcp/relayed-request.js';
-
+import type { Channel } from '../../src/upstream/dialect.js';
 import { legacyDialect } from '../../src/upstream/legacy/legacy-dialect.js';
-import type { ServerRequest, UpstreamConnection, UpstreamListener } from '../../src/upstream/port.js';
+import { EraDialect } from '../../src/upstream/modern/era-dialect.js';
+import type { DialOutcome, ServerRequest, UpstreamConnection, UpstreamListener } from '../../src/upstream/port.js';
+import { ServerEra } from '../../src/upstream/server-era.js';
 import { StdioBridge } from '../../src/upstream/stdio/stdio-bridge.js';
 import { FakeClock } from '../support/fake-clock.js';
 import { InMemoryUpstream, SILENT_LISTENER } from '../support/in-memory-upstream.js';
@@ -63,11 +65,14 @@ class StreamedPeer extends ScriptedPeer {
       },
     });
     readInto(this.#stdout, bridge);
-    const profile = { clientInfo: {}, capabilities: {} };
-    const outcome = await legacyDialect.open(bridge, { generation, profile, timeoutMs: 60_000 });
+    const outcome = await this.open(bridge, listener, generation);
     if (outcome.kind === 'failed') throw new Error(outcome.reason);
     this.#connection = outcome.connection;
     return outcome.connection;
+  }
+
+  protected open(channel: Channel, _: UpstreamListener, generation: number): Promise<DialOutcome> {
+    return legacyDialect.open(channel, { generation, profile: PROFILE, timeoutMs: 60_000 });
   }
 
   override get connection(): UpstreamConnection {
@@ -80,14 +85,57 @@ class StreamedPeer extends ScriptedPeer {
   }
 }
 
-const UPSTREAMS = [
-  ['a server behind a stdio bridge and two streams', StreamedPeer],
-  ['a server in memory', InMemoryUpstream],
-] as const;
+/** The same without a handshake: the server answers `server/discover`, and every request says who the client is. */
+class ModernPeer extends StreamedPeer {
+  readonly #clock: FakeClock;
 
-describe.each(UPSTREAMS)('%s', (_, Peer) => {
-  /** A connection, with what the server sent by itself. The handshake is forgotten. */
-  async function open() {
+  constructor({ clock, hello = {}, ...script }: PeerScript & { readonly clock: FakeClock }) {
+    super({ ...script, clock, hello });
+    this.#clock = clock;
+    const { capabilities, instructions } = hello;
+    const { received } = this;
+    const before = received.onLine;
+    received.onLine = (line) => {
+      const { id, method } = JSON.parse(line);
+      const result = { supportedVersions: ['2026-07-28'], capabilities, instructions };
+      if (method === 'server/discover') this.say({ jsonrpc: '2.0', id, result });
+      else before(line);
+    };
+  }
+
+  protected override open(channel: Channel, listener: UpstreamListener, generation: number): Promise<DialOutcome> {
+    const dialect = new EraDialect({ legacy: legacyDialect, clock: this.#clock, scan, mintId: () => 'minted' });
+    const era = new ServerEra('modern');
+    return dialect.open(channel, { generation, profile: PROFILE, timeoutMs: 60_000, era, listener });
+  }
+}
+
+const PROFILE = { clientInfo: {}, capabilities: {} };
+const META = {
+  'io.modelcontextprotocol/protocolVersion': '2026-07-28',
+  'io.modelcontextprotocol/clientCapabilities': {},
+};
+/** What the handshake says, and what a request has besides. */
+const LEGACY = { revision: '2025-06-18', requestedRevision: '2025-11-25', meta: {} };
+const MODERN = { revision: '2026-07-28', requestedRevision: '2026-07-28', meta: META };
+
+const WITH_HANDSHAKE = [
+  ['a server behind a stdio bridge and two streams', StreamedPeer, LEGACY],
+  ['a server in memory', InMemoryUpstream, LEGACY],
+] as const;
+const ALL = [...WITH_HANDSHAKE, ['a server without a handshake', ModernPeer, MODERN]] as const;
+
+let last: UpstreamConnection | undefined;
+afterEach(() => last?.close('stopped'));
+
+/** What was written to streams has been read. */
+async function settled(): Promise<void> {
+  for (let turn = 0; turn < 4; turn += 1) await flush();
+}
+
+/** Opens connections to a peer, with what the server sent by itself. The handshake is forgotten. */
+function opener(Peer: (typeof ALL)[number][1]) {
+  return async () => {
     const clock = new FakeClock();
     const requests: ServerRequest[] = [];
     const notifications: NotificationEnvelope[] = [];
@@ -118,28 +166,31 @@ describe.each(UPSTREAMS)('%s', (_, Peer) => {
       await settled();
     };
     return { clock, connection, peer, requests, notifications, send, say, read, advance };
-  }
+  };
+}
 
-  let last: UpstreamConnection | undefined;
-  afterEach(() => last?.close('stopped'));
-
-  /** What was written to streams has been read. */
-  async function settled(): Promise<void> {
-    for (let turn = 0; turn < 4; turn += 1) await flush();
-  }
+describe.each(ALL)('%s', (_, Peer, { revision, requestedRevision, meta }) => {
+  const open = opener(Peer);
+  /** What the server gets behind the members of an object. */
+  const more = Object.entries(meta)
+    .map(([name, value]) => `,${JSON.stringify(name)}:${JSON.stringify(value)}`)
+    .join('');
 
   it('tells what the server said in its handshake', async () => {
     const { connection } = await open();
     expect(connection).toMatchObject({
       generation: 7,
-      revision: '2025-06-18',
-      requestedRevision: '2025-11-25',
+      revision,
+      requestedRevision,
       capabilities: HELLO.capabilities,
       instructions: 'Read.\nThen call.',
       inFlight: 0,
       isClosed: false,
     });
-    expect(JSON.parse(Buffer.from(connection.initializeResult).toString())).toMatchObject(HELLO);
+    expect(JSON.parse(Buffer.from(connection.initializeResult).toString())).toMatchObject({
+      ...HELLO,
+      protocolVersion: revision,
+    });
     expect(['tools', 'resources.subscribe', 'prompts'].map((one) => connection.offers(one))).toEqual([
       true,
       true,
@@ -159,7 +210,7 @@ describe.each(UPSTREAMS)('%s', (_, Peer) => {
     const { id } = JSON.parse(line);
     expect(id).toBeTypeOf('number');
     expect(line).toBe(
-      `{ "method":"tools/call","params":{"n":1.0,"name":"read","_meta":{"progressToken":${id}}},"id":${id},"jsonrpc":"2.0"}`,
+      `{ "method":"tools/call","params":{"n":1.0,"name":"read","_meta":{"progressToken":${id}${more}}},"id":${id},"jsonrpc":"2.0"}`,
     );
   });
 
@@ -199,7 +250,12 @@ describe.each(UPSTREAMS)('%s', (_, Peer) => {
     const { connection, say, read } = await open();
     const outcome = connection.request('tools/x', { cursor: 'c' }, TIMEOUTS);
     const [asked] = await read();
-    expect(asked).toEqual({ jsonrpc: '2.0', id: asked?.id, method: 'tools/x', params: { cursor: 'c' } });
+    expect(asked).toEqual({
+      jsonrpc: '2.0',
+      id: asked?.id,
+      method: 'tools/x',
+      params: { cursor: 'c', ...hasMeta(meta) },
+    });
     await say(answerTo(asked?.id, { x: 1 }));
     expect(await outcome).toMatchObject({ kind: 'answered' });
   });
@@ -207,15 +263,15 @@ describe.each(UPSTREAMS)('%s', (_, Peer) => {
   it('sends notifications with the edits', async () => {
     const { connection, peer } = await open();
     const notice = notificationOf(
-      '{"jsonrpc":"2.0","method":"notifications/progress","params":{"n":1.0,"progressToken":"a"}}',
+      '{"jsonrpc":"2.0","method":"notifications/x","params":{"n":1.0,"progressToken":"a"}}',
     );
     const span = notice.tokens.progressToken ?? { start: 0, end: 0 };
     connection.notify(notice);
     connection.notify(notice, [{ span, text: bytesOf('7') }]);
     await settled();
     expect(peer.received.lines).toEqual([
-      '{"jsonrpc":"2.0","method":"notifications/progress","params":{"n":1.0,"progressToken":"a"}}',
-      '{"jsonrpc":"2.0","method":"notifications/progress","params":{"n":1.0,"progressToken":7}}',
+      '{"jsonrpc":"2.0","method":"notifications/x","params":{"n":1.0,"progressToken":"a"}}',
+      '{"jsonrpc":"2.0","method":"notifications/x","params":{"n":1.0,"progressToken":7}}',
     ]);
   });
 
@@ -298,18 +354,6 @@ describe.each(UPSTREAMS)('%s', (_, Peer) => {
       await advance(300);
       expect(listener.told).toEqual(['timeout sent']);
     });
-
-    it('wait while the server waits for an answer itself, up to the maximum', async () => {
-      const { requests, send, say, advance } = await open();
-      const [answered, unanswered] = [send(), send(CALL, { idleMs: 1_000, maxMs: 2_000 })];
-      await say({ jsonrpc: '2.0', id: 'q', method: 'elicitation/create' });
-      await advance(2_000);
-      expect(answered.listener.told).toEqual([]);
-      expect(unanswered.listener.told).toEqual(['timeout sent']);
-      requests[0]?.succeed(bytesOf('{}'));
-      await advance(1_000);
-      expect(answered.listener.told).toEqual(['timeout sent']);
-    });
   });
 
   describe('a cancellation', () => {
@@ -346,6 +390,58 @@ describe.each(UPSTREAMS)('%s', (_, Peer) => {
     });
   });
 
+  it('refuses requests while the server does not read', async () => {
+    const { connection, peer, send, read } = await open();
+    peer.received.unwrittenBytes = MIB + 1;
+    const { listener, sent } = send();
+    expect([sent, listener.told]).toEqual([undefined, ['overloaded unsent']]);
+    expect(await connection.request('x', undefined, TIMEOUTS)).toMatchObject({ reason: 'overloaded', sent: false });
+    expect([connection.inFlight, await read()]).toEqual([0, []]);
+    peer.received.unwrittenBytes = 0;
+    send();
+    expect(await read()).toHaveLength(1);
+  });
+
+  it.each(['exited', 'stopped'] as const)('settles everything when it is closed: %s', async (reason) => {
+    const { clock, connection, notifications, send, say, read } = await open();
+    const { listener } = send();
+    const own = connection.request('x', undefined, TIMEOUTS);
+    await read();
+    connection.close(reason);
+    connection.close('exited');
+    expect(connection).toMatchObject({ isClosed: true, inFlight: 0 });
+    expect(listener.told).toEqual([`${reason} sent`]);
+    expect(await own).toEqual({ kind: 'failed', reason, sent: true });
+
+    const late = send();
+    expect([late.sent, late.listener.told]).toEqual([undefined, [`${reason} unsent`]]);
+    expect(await connection.request('x', undefined, TIMEOUTS)).toEqual({ kind: 'failed', reason, sent: false });
+    connection.notify(notificationOf({ jsonrpc: '2.0', method: 'notifications/x' }));
+    await say({ jsonrpc: '2.0', method: 'notifications/x' });
+    expect([await read(), notifications]).toEqual([[], []]);
+    expect(clock.pending).toBe(0);
+  });
+});
+
+function hasMeta(meta: object): object {
+  return Object.keys(meta).length === 0 ? {} : { _meta: meta };
+}
+
+describe.each(WITH_HANDSHAKE)('%s, which sends requests itself', (_, Peer) => {
+  const open = opener(Peer);
+
+  it('has the timeouts of its requests wait while it waits for an answer itself, up to the maximum', async () => {
+    const { requests, send, say, advance } = await open();
+    const [answered, unanswered] = [send(), send(CALL, { idleMs: 1_000, maxMs: 2_000 })];
+    await say({ jsonrpc: '2.0', id: 'q', method: 'elicitation/create' });
+    await advance(2_000);
+    expect(answered.listener.told).toEqual([]);
+    expect(unanswered.listener.told).toEqual(['timeout sent']);
+    requests[0]?.succeed(bytesOf('{}'));
+    await advance(1_000);
+    expect(answered.listener.told).toEqual(['timeout sent']);
+  });
+
   describe('the server', () => {
     it('reaches the listener with its notifications and requests, and is answered under its own id', async () => {
       const { requests, notifications, say, peer } = await open();
@@ -377,37 +473,11 @@ describe.each(UPSTREAMS)('%s', (_, Peer) => {
     });
   });
 
-  it('refuses requests while the server does not read', async () => {
-    const { connection, peer, send, read } = await open();
-    peer.received.unwrittenBytes = MIB + 1;
-    const { listener, sent } = send();
-    expect([sent, listener.told]).toEqual([undefined, ['overloaded unsent']]);
-    expect(await connection.request('x', undefined, TIMEOUTS)).toMatchObject({ reason: 'overloaded', sent: false });
-    expect([connection.inFlight, await read()]).toEqual([0, []]);
-    peer.received.unwrittenBytes = 0;
-    send();
-    expect(await read()).toHaveLength(1);
-  });
-
-  it.each(['exited', 'stopped'] as const)('settles everything when it is closed: %s', async (reason) => {
-    const { clock, connection, requests, notifications, send, say, read } = await open();
-    const { listener } = send();
-    const own = connection.request('x', undefined, TIMEOUTS);
+  it('gets no answer once it is closed', async () => {
+    const { connection, requests, say, read } = await open();
     await say({ jsonrpc: '2.0', id: 1, method: 'roots/list' });
-    await read();
-    connection.close(reason);
-    connection.close('exited');
-    expect(connection).toMatchObject({ isClosed: true, inFlight: 0 });
-    expect(listener.told).toEqual([`${reason} sent`]);
-    expect(await own).toEqual({ kind: 'failed', reason, sent: true });
-
-    const late = send();
-    expect([late.sent, late.listener.told]).toEqual([undefined, [`${reason} unsent`]]);
-    expect(await connection.request('x', undefined, TIMEOUTS)).toEqual({ kind: 'failed', reason, sent: false });
-    connection.notify(notificationOf({ jsonrpc: '2.0', method: 'notifications/x' }));
+    connection.close('stopped');
     requests[0]?.succeed(bytesOf('{}'));
-    await say({ jsonrpc: '2.0', method: 'notifications/x' });
-    expect([await read(), notifications, connection.counters.unsentReplies]).toEqual([[], [], 1]);
-    expect(clock.pending).toBe(0);
+    expect([await read(), connection.counters.unsentReplies]).toEqual([[], 1]);
   });
 });

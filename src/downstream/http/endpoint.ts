@@ -29,7 +29,7 @@ import {
   UNKNOWN_SESSION,
   unknownEndpoint,
 } from './refusal.js';
-import { refusedBy, refuseKind, refuseNameHeaders, refuseRevisionHeader } from './request-metadata.js';
+import { refusedBy, refuseMetadata, refuseParams } from './request-metadata.js';
 import { Session } from './session.js';
 import { SessionlessClient } from './sessionless-client.js';
 import type { SessionlessClients } from './sessionless-clients.js';
@@ -144,22 +144,17 @@ export class Endpoint {
 
   /** Serves a message of a revision without sessions. Nothing but this POST connects it to its client. */
   #postAlone(request: FastifyRequest, reply: FastifyReply, message: Envelope | Rejection): FastifyReply {
-    const refusal = this.#refuseAlone(message, request.headers);
+    const { core, sessionless } = this.#options;
+    const { headers } = request;
+    const refusal = refuseMetadata(message, headers, (asked) => core.refusalWithoutSession(asked));
     if (refusal !== undefined) return this.refuse(request, reply, refusal);
     // Such a notification could only concern what a session remembers.
     if (message.kind !== 'request') return reply.code(202).send();
-    const client = this.#options.sessionless.of(principalOf(request), endpointOf(request));
+    const client = sessionless.of(principalOf(request), endpointOf(request));
     if (!(client instanceof SessionlessClient)) return this.refuse(request, reply, client);
+    const mismatch = refuseParams(message, headers, client.mirroredParams(message));
+    if (mismatch !== undefined) return this.refuse(request, reply, mismatch);
     return this.#respond(reply, (response) => client.post(message, response));
-  }
-
-  /** What is wrong with the whole body comes first, then the revision, which decides about the other headers. */
-  #refuseAlone(message: Envelope | Rejection, headers: FastifyRequest['headers']): Refusal | undefined {
-    if (message.kind !== 'request' && message.kind !== 'notification') return refuseKind(message);
-    const refusal = refuseRevisionHeader(message, headers);
-    if (refusal !== undefined || message.kind === 'notification') return refusal ?? refuseNameHeaders(message, headers);
-    const error = this.#options.core.refusalWithoutSession(message);
-    return error === undefined ? refuseNameHeaders(message, headers) : refusedBy(error, message);
   }
 
   /** A client of a later revision, whatever its headers say, learns from this error that it has to fall back. */
@@ -214,10 +209,11 @@ export class Endpoint {
   }
 
   /**
-   * Who shares the request limit of a token: each session, the requests that open one, and the requests of sessions that do
-   * not exist, whatever they name. A client cannot invent a share.
+   * Who shares the request limit of a token: each session, the requests that need none, those that open one, and those of
+   * sessions that do not exist, whatever they name. A client cannot invent a share.
    */
   #senderOf(request: FastifyRequest, principal: string): string {
+    if (guards.namesModernRevision(header(request, 'mcp-protocol-version'))) return 'without sessions';
     const id = sessionIdOf(request);
     if (id === undefined) return 'no session';
     return this.#options.sessions.find(id, principal, endpointOf(request))?.id ?? 'unknown session';

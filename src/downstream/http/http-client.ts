@@ -2,9 +2,16 @@ import type { FeedConnection, MessageFeed } from '../../io/message-feed.js';
 import type { Backpressure, ClientBackpressure } from '../../io/streams/backpressure.js';
 import type { SplicedMessage } from '../../json/splice.js';
 import { type MessageSink, whole } from '../../jsonrpc/message.js';
-import { type Envelope, type Rejection, rejectionReply, type ScanEnvelope } from '../../mcp/envelope.js';
+import {
+  type Envelope,
+  type Rejection,
+  type RequestEnvelope,
+  rejectionReply,
+  type ScanEnvelope,
+} from '../../mcp/envelope.js';
 import { METHODS } from '../../mcp/methods.js';
 import { EraSessions } from '../era-sessions.js';
+import type { MirroredParam } from '../port.js';
 import type { ChooseEra, ReplyChannel, TransportSession } from '../transport.js';
 import { type HttpClientSession, type HttpSessionPort, type Received, viewAt } from './http-session.js';
 import { UnsolicitedBuffer } from './unsolicited-buffer.js';
@@ -89,6 +96,10 @@ class HttpClient implements HttpClientSession, TransportSession {
     }
     if (message.reason !== 'batch') return { refused: rejectionReply(message) };
     return this.#sessions.of(message).receiveBatch(message, () => reply);
+  }
+
+  mirroredParams(call: RequestEnvelope): readonly MirroredParam[] {
+    return this.#sessions.of(call).mirroredParams?.(call) ?? [];
   }
 
   attach(stream: MessageSink | undefined): void {

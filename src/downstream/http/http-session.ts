@@ -2,6 +2,7 @@ import type { SplicedMessage } from '../../json/splice.js';
 import type { MessageSink } from '../../jsonrpc/message.js';
 import type { RpcError } from '../../jsonrpc/rpc-error.js';
 import type { Envelope, Rejection, RequestEnvelope } from '../../mcp/envelope.js';
+import type { MirroredParam } from '../port.js';
 import type { ReplyChannel } from '../transport.js';
 
 /** A client's session as the HTTP streams see it. */
@@ -13,6 +14,8 @@ export interface HttpClientSession {
    * is not JSON-RPC is refused with an error to send instead.
    */
   receive(message: Envelope | Rejection, reply: ReplyChannel): Received;
+  /** What this call must repeat in its headers. */
+  mirroredParams(call: RequestEnvelope): readonly MirroredParam[];
   /** Sets the stream for unsolicited messages; `undefined` when the client closed it. */
   attach(stream: MessageSink | undefined): void;
   /** The negotiated revision, once known. */

@@ -1,62 +1,97 @@
 import type { IncomingHttpHeaders } from 'node:http';
-import { isString, readString, type Span } from '../../json/json-text.js';
+import { isNumber, isString, readString, readText, type Span, valuesAt } from '../../json/json-text.js';
 import { RPC_CODES, type RpcError } from '../../jsonrpc/rpc-error.js';
 import type { Envelope, NotificationEnvelope, Rejection, RequestEnvelope } from '../../mcp/envelope.js';
 import { METHODS } from '../../mcp/methods.js';
+import type { MirroredParam } from '../port.js';
 import type { Refusal } from './refusal.js';
 
 /*
- * The headers that repeat parts of the body, from revision 2026-07-28 on, so that a proxy can route a request without
- * reading it. A header that says something else than the body is refused: the proxy has decided about another request
- * than the one that would be served. See "Request Metadata" on the page basic/transports/streamable-http.
+ * From revision 2026-07-28 on, headers repeat parts of the body, so that a proxy can route a request without reading it. A
+ * header that says something else than the body is refused: the proxy has decided about another request than the one
+ * that would be served. See "Request Metadata" on the page basic/transports/streamable-http.
  */
 
 /** The error codes of revision 2026-07-28 that go with the status 400. */
 export const MODERN_CODES = { headerMismatch: -32020, missingCapability: -32021, unsupportedRevision: -32022 } as const;
 
-/** Why a body without a session is refused before its headers are compared. */
-export function refuseKind(message: Envelope | Rejection): Refusal | undefined {
-  if (message.kind === 'request' || message.kind === 'notification') return undefined;
-  const isRejected = message.kind === 'rejected';
-  if (isRejected && message.reason === 'invalid-utf8') return NOT_JSON;
-  if (isRejected && message.reason === 'not-json') return NOT_JSON;
-  return NO_MESSAGE;
+type Message = RequestEnvelope | NotificationEnvelope;
+
+/**
+ * Why a POST without a session is refused. What is wrong with the body comes first, then the revision, which decides
+ * about all else. `refusalOf` is the error of a request that its revision does not allow.
+ */
+export function refuseMetadata(
+  message: Envelope | Rejection,
+  headers: IncomingHttpHeaders,
+  refusalOf: (request: RequestEnvelope) => RpcError | undefined,
+): Refusal | undefined {
+  if (message.kind === 'rejected' && message.reason !== 'batch') return { ...NO_JSON_RPC, ...codeOf(message) };
+  if (message.kind === 'rejected' || message.kind === 'response') return NO_MESSAGE;
+  const refusal = refuseRevision(message, headers);
+  if (refusal !== undefined) return refusal;
+  const error = message.kind === 'request' ? refusalOf(message) : undefined;
+  return error === undefined ? refuseNames(message, headers) : refusedBy(error, message);
 }
 
-const NOT_JSON: Refusal = { status: 400, code: RPC_CODES.parseError, message: 'The body is not JSON in UTF-8' };
+/** Refuses `Mcp-Param-` headers that say something else than the arguments of the call. */
+export function refuseParams(
+  call: RequestEnvelope,
+  headers: IncomingHttpHeaders,
+  params: readonly MirroredParam[],
+): Refusal | undefined {
+  for (const { header, path } of params) {
+    const name = `Mcp-Param-${header}`;
+    const values = call.params === undefined ? [] : valuesAt(call.bytes, call.params, ['arguments', ...path]);
+    const present = values.filter((value) => isPrimitive(call.bytes, value));
+    const claimed = headers[name.toLowerCase()];
+    if (claimed === undefined && present.length === 0) continue;
+    const decoded = typeof claimed === 'string' ? decodeHeader(claimed) : undefined;
+    const isSame = present.every((value) => decoded !== undefined && saysSame(decoded, call.bytes, value));
+    if (!isSame || present.length === 0) return mismatch(call, name);
+  }
+  return undefined;
+}
+
+/** The refusal of a request for this error. */
+export function refusedBy({ code, message, data }: RpcError, request: Message): Refusal {
+  return { status: 400, code, message, data, ...idOf(request) };
+}
+
+const NO_JSON_RPC: Refusal = { status: 400, message: 'The body is not a JSON-RPC message' };
 const NO_MESSAGE: Refusal = {
   status: 400,
   message: 'From revision 2026-07-28 on, a POST brings one JSON-RPC request or notification',
 };
-
-/** Refuses a request that names no revision in `_meta`, or another one in its header. */
-export function refuseRevisionHeader(
-  message: RequestEnvelope | NotificationEnvelope,
-  headers: IncomingHttpHeaders,
-): Refusal | undefined {
-  const { bytes, tokens } = message;
-  if (tokens.eraVersion === undefined || !isString(bytes, tokens.eraVersion)) {
-    return message.kind === 'request' ? { ...NO_REVISION, ...idOf(message) } : undefined;
-  }
-  return refuseHeader(message, headers, 'MCP-Protocol-Version', tokens.eraVersion);
-}
-
 const NO_REVISION: Refusal = {
   status: 400,
   code: RPC_CODES.invalidParams,
-  message: '_meta["io.modelcontextprotocol/protocolVersion"] must be a string, as MCP-Protocol-Version says',
+  message: '_meta["io.modelcontextprotocol/protocolVersion"] must be the revision that MCP-Protocol-Version names',
 };
 
+function codeOf({ reason }: Rejection): { readonly code: number } {
+  return { code: reason === 'not-json' || reason === 'invalid-utf8' ? RPC_CODES.parseError : RPC_CODES.invalidRequest };
+}
+
+/** Refuses a request that names no revision in `_meta`, or another one in its header. */
+function refuseRevision(message: Message, headers: IncomingHttpHeaders): Refusal | undefined {
+  const { kind, bytes, tokens } = message;
+  if (tokens.eraVersion !== undefined && isString(bytes, tokens.eraVersion)) {
+    return refuseHeader(message, headers, 'MCP-Protocol-Version', readString(bytes, tokens.eraVersion));
+  }
+  return kind === 'request' ? { ...NO_REVISION, ...idOf(message) } : undefined;
+}
+
 /** Refuses headers that name another method, or another tool, prompt, resource or task, than the body. */
-export function refuseNameHeaders(
-  message: RequestEnvelope | NotificationEnvelope,
-  headers: IncomingHttpHeaders,
-): Refusal | undefined {
-  const { method } = message;
-  const named = headers['mcp-method'];
-  if (named !== method && (named !== undefined || message.kind === 'request')) return mismatch(message, 'Mcp-Method');
+function refuseNames(message: Message, headers: IncomingHttpHeaders): Refusal | undefined {
+  const { method, bytes, tokens } = message;
   const token = NAME_TOKENS.get(method);
-  return token === undefined ? undefined : refuseHeader(message, headers, 'Mcp-Name', message.tokens[token]);
+  const named = token === undefined ? undefined : tokens[token];
+  const name = named !== undefined && isString(bytes, named) ? readString(bytes, named) : undefined;
+  return (
+    refuseHeader(message, headers, 'Mcp-Method', method) ??
+    (token === undefined ? undefined : refuseHeader(message, headers, 'Mcp-Name', name))
+  );
 }
 
 /** The member of `params` that `Mcp-Name` repeats. */
@@ -69,40 +104,36 @@ const NAME_TOKENS: ReadonlyMap<string, 'name' | 'uri' | 'taskId'> = new Map([
   [METHODS.cancelTask, 'taskId'],
 ]);
 
+/** Notifications need no headers. Those that they have must agree. */
 function refuseHeader(
-  message: RequestEnvelope | NotificationEnvelope,
+  message: Message,
   headers: IncomingHttpHeaders,
-  name: string,
-  span: Span | undefined,
+  name: 'MCP-Protocol-Version' | 'Mcp-Method' | 'Mcp-Name',
+  value: string | undefined,
 ): Refusal | undefined {
   const header = headers[name.toLowerCase()];
-  if (header === undefined && message.kind === 'notification') return undefined;
-  const { bytes } = message;
-  const value = span !== undefined && isString(bytes, span) ? readString(bytes, span) : undefined;
+  if (header === undefined)
+    return value === undefined || message.kind === 'notification' ? undefined : mismatch(message, name);
   const claimed = typeof header === 'string' && name === 'Mcp-Name' ? decodeHeader(header) : header;
-  const isSame = header === undefined ? value === undefined : claimed !== undefined && claimed === value;
-  return isSame ? undefined : mismatch(message, name);
+  return claimed !== undefined && claimed === value ? undefined : mismatch(message, name);
 }
 
-/** The refusal of a request because of this header. */
-export function mismatch(message: RequestEnvelope | NotificationEnvelope, header: string): Refusal {
-  const text = `The header ${header} must be present and equal to what the body says`;
+function mismatch(message: Message, header: string): Refusal {
+  const text = `The header ${header} must say the same as the body`;
   return { status: 400, code: MODERN_CODES.headerMismatch, message: text, ...idOf(message) };
 }
 
-/** The refusal of a request that its era cannot serve. */
-export function refusedBy({ code, message, data }: RpcError, request: RequestEnvelope): Refusal {
-  return { status: 400, code, message, data, ...idOf(request) };
-}
-
-function idOf(message: RequestEnvelope | NotificationEnvelope): { readonly id?: Uint8Array } {
+function idOf(message: Message): { readonly id?: Uint8Array } {
   if (message.kind === 'notification') return {};
   const { bytes, id } = message;
   return { id: bytes.slice(id.start, id.end) };
 }
 
-/** The value of a header, which may be written as Base64; `undefined` if it has other characters than visible ASCII and spaces. */
-export function decodeHeader(header: string): string | undefined {
+/**
+ * The value of a header that may be written as Base64. `undefined` if that is not Base64 of UTF-8, or if the header has
+ * other characters than visible ASCII and white space.
+ */
+function decodeHeader(header: string): string | undefined {
   if (!/^[\t\x20-\x7e]*$/.test(header)) return undefined;
   const [, base64] = /^=\?base64\?(.*)\?=$/.exec(header) ?? [];
   if (base64 === undefined) return header;
@@ -111,4 +142,26 @@ export function decodeHeader(header: string): string | undefined {
   if (bytes.toString('base64') !== base64) return undefined;
   const text = bytes.toString();
   return Buffer.from(text).equals(bytes) ? text : undefined;
+}
+
+const TRUE = 0x74;
+const FALSE = 0x66;
+
+/** Whether the value can be repeated in a header. Null counts as no value. */
+function isPrimitive(bytes: Uint8Array, value: Span): boolean {
+  const first = bytes[value.start];
+  return isString(bytes, value) || isNumber(bytes, value) || first === TRUE || first === FALSE;
+}
+
+function saysSame(claimed: string, bytes: Uint8Array, value: Span): boolean {
+  if (isString(bytes, value)) return claimed === readString(bytes, value);
+  const text = readText(bytes, value);
+  return claimed === text || (isNumber(bytes, value) && isSameNumber(claimed, text));
+}
+
+/** Whether two decimal numbers are equal, such as 42 and 42.0. */
+function isSameNumber(one: string, other: string): boolean {
+  if (!/^-?\d+(?:\.\d+)?(?:e[+-]?\d+)?$/i.test(one)) return false;
+  // Different integers beyond the safe range may be equal as numbers.
+  return Number(one) === Number(other) && Number.isSafeInteger(Number(one));
 }

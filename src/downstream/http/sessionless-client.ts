@@ -1,9 +1,11 @@
 import type { ServerResponse } from 'node:http';
 import type { Answer } from '../../jsonrpc/message.js';
 import { RPC_CODES } from '../../jsonrpc/rpc-error.js';
-import type { Envelope } from '../../mcp/envelope.js';
+import type { Envelope, RequestEnvelope } from '../../mcp/envelope.js';
+import { METHODS } from '../../mcp/methods.js';
 import type { Clock } from '../../timing/clock.js';
 import type { Deadlines, Due } from '../../timing/deadlines.js';
+import type { MirroredParam } from '../port.js';
 import { EventConnection, OpenConnections, type Timed } from './event-connection.js';
 import { ResponseEvents } from './event-stream.js';
 import type { HttpClientSession } from './http-session.js';
@@ -44,6 +46,11 @@ export class SessionlessClient implements Due {
   /** Restarts the idle time. */
   touch(): void {
     this.dueAt = this.#options.clock.now() + this.#options.limits.sessionIdleMs;
+  }
+
+  /** What this call must repeat in its headers. */
+  mirroredParams(call: RequestEnvelope): readonly MirroredParam[] {
+    return call.method === METHODS.callTool ? this.#options.client.mirroredParams(call) : [];
   }
 
   /** Serves a POST. Closing the response cancels its request. */

@@ -11,7 +11,7 @@ import { MODERN_REVISIONS } from '../../mcp/revisions.js';
 import type { Clock } from '../../timing/clock.js';
 import type { ServerInfo } from '../declared-capabilities.js';
 import { InFlightExchanges } from '../in-flight-exchanges.js';
-import type { GatewayPort, GatewaySeals } from '../port.js';
+import type { GatewayPort, GatewaySeals, MirroredParam } from '../port.js';
 import type { Era, EraSession, ReceivedBatch, ReplyChannel, TransportSession } from '../transport.js';
 import type { ExchangeOwner } from '../wire-exchange.js';
 import { discover } from './discover.js';
@@ -98,6 +98,12 @@ class ModernSession implements EraSession {
 
   get inFlight(): number {
     return this.#inFlight.size;
+  }
+
+  mirroredParams(call: RequestEnvelope): readonly MirroredParam[] {
+    const { bytes, tokens } = call;
+    if (this.#isClosed || tokens.name === undefined || !isString(bytes, tokens.name)) return [];
+    return this.#clientOf(call).session.mirroredParams(readString(bytes, tokens.name));
   }
 
   receive(message: Envelope, reply: ReplyChannel): boolean {

@@ -1,7 +1,9 @@
+import type { MirroredParam } from '../../downstream/port.js';
 import { toBytes } from '../../json/json-text.js';
 import { splitExposedName } from '../../mcp/exposed-name.js';
 import { isNamed, type ListKind } from '../../mcp/lists.js';
 import type { ExposedList } from './exposed-list.js';
+import { mirroredParams } from './mirrored-params.js';
 import { PagedList, type Paging } from './paged-list.js';
 
 /** The server that a request goes to, and the name that the server uses. */
@@ -11,17 +13,26 @@ export class Route {
   /** Whether the server lists it. A listed tool has passed the tool policy; an unlisted one has not been checked. */
   readonly isListed: boolean;
   #token: Uint8Array | undefined;
+  readonly #entry: Uint8Array | undefined;
+  #mirrored: readonly MirroredParam[] | undefined;
 
-  constructor(key: string, original: string, isListed: boolean) {
+  constructor(key: string, original: string, isListed: boolean, entry?: Uint8Array) {
     this.key = key;
     this.original = original;
     this.isListed = isListed;
+    this.#entry = entry;
   }
 
   /** The original name as a JSON string, ready to be spliced into the request. Made on first use: few tools are called. */
   get token(): Uint8Array {
     this.#token ??= toBytes(JSON.stringify(this.original));
     return this.#token;
+  }
+
+  /** The parameters of a listed tool that clients repeat in headers. Read on first use. */
+  get mirroredParams(): readonly MirroredParam[] {
+    this.#mirrored ??= this.#entry === undefined ? [] : mirroredParams(this.#entry);
+    return this.#mirrored;
   }
 }
 
@@ -84,7 +95,7 @@ export class Catalog {
           shadowed.push({ key, exposed, owner });
           continue;
         }
-        const route = new Route(key, original, true);
+        const route = new Route(key, original, true, entry);
         routes.set(exposed, route);
         originals.set(original, originals.has(original) ? undefined : route);
         if (entry === undefined) continue;

@@ -5,6 +5,7 @@ import { METHODS } from '../../mcp/methods.js';
 import { knowsTasks } from '../../mcp/revisions.js';
 import type { UpstreamConnection } from '../../upstream/port.js';
 import type { Backend } from '../registry/backend.js';
+import type { TaskCarrier } from '../tasks/server-tasks.js';
 import type { Tasks } from '../tasks/tasks.js';
 import { type LogLevelRouter, reachesLevel } from './log-level-router.js';
 import type { ServerRequests } from './server-requests.js';
@@ -73,12 +74,14 @@ export class NotificationRouter {
     }
     const owner = tasks.ownerOf(backend, notification);
     if (owner !== undefined) {
-      if (owner.client !== undefined) this.#notifyOwner(owner.client, backend, notification);
+      if (owner.client !== undefined) this.#notifyOwner(owner.client, owner.carrier, backend, notification);
       return;
     }
     const elicited = this.#elicited(backend, notification);
     if (elicited === undefined) this.#notifyAll(backend, notification);
-    else if (elicited.hasSession) notify(elicited, backend, notification, []);
+    else if (elicited.hasSession) {
+      notify(elicited, backend.dispatcher.inFlightCalls.latestOf(elicited), notification, []);
+    }
   }
 
   /** The client whose call may have caused it gets it along that call; the other clients get it unsolicited. */
@@ -86,7 +89,7 @@ export class NotificationRouter {
     const { cause } = dispatcher.inFlightCalls;
     const { bytes, span } = notification;
     for (const client of clients) {
-      if (!this.#isWanted(client, notification, cause)) continue;
+      if (!this.#isWanted(client, notification, cause?.client === client ? cause : undefined)) continue;
       if (cause?.client === client) cause.send({ bytes, span, edits: [] });
       else client.notify(notification);
     }
@@ -99,23 +102,32 @@ export class NotificationRouter {
   }
 
   /** Only the owner of a task knows the task. */
-  #notifyOwner(client: DownstreamClient, backend: Backend, notification: NotificationEnvelope): void {
+  #notifyOwner(
+    client: DownstreamClient,
+    carrier: TaskCarrier | undefined,
+    backend: Backend,
+    notification: NotificationEnvelope,
+  ): void {
     const { tasks } = this.#options;
     const edits = [
       ...tasks.ofServers.editsToward(client, backend, notification),
       ...tasks.towardClient(notification, client, backend),
     ];
     const isKnown = notification.method !== METHODS.taskStatus || (client.hasSession && knowsTasks(client.revision));
-    const cause = backend.dispatcher.inFlightCalls.latestOf(client);
-    if (isKnown && this.#isWanted(client, notification, cause)) notify(client, backend, notification, edits);
+    const via = carrier?.isSettled === false ? carrier : backend.dispatcher.inFlightCalls.latestOf(client);
+    if (isKnown && this.#isWanted(client, notification, via)) notify(client, via, notification, edits);
   }
 
   /** A client without a session gets log messages for one request, and nothing else that no request asked for. */
-  #isWanted(client: DownstreamClient, notification: NotificationEnvelope, cause: Exchange | undefined): boolean {
+  #isWanted(
+    client: DownstreamClient,
+    notification: NotificationEnvelope,
+    cause: Pick<Exchange, 'logLevel'> | undefined,
+  ): boolean {
     const { logs } = this.#options;
     if (notification.method !== METHODS.message) return client.hasSession;
     if (client.hasSession) return logs.isWanted(client, notification);
-    return cause?.client === client && reachesLevel(notification, cause.logLevel);
+    return cause !== undefined && reachesLevel(notification, cause.logLevel);
   }
 }
 
@@ -131,15 +143,14 @@ function hold(client: DownstreamClient, { clients, dispatcher }: Backend, notifi
   dispatcher.hold({ byteLength: bytes.length, send });
 }
 
-/** Sends the notification along a call of this client that is in flight on the server, or unsolicited. */
+/** Sends the notification along a call of this client, or unsolicited. */
 function notify(
   client: DownstreamClient,
-  { dispatcher }: Backend,
+  via: Pick<Exchange, 'send'> | undefined,
   notification: NotificationEnvelope,
   edits: readonly Edit[],
 ): void {
   const { bytes, span } = notification;
-  const via = dispatcher.inFlightCalls.latestOf(client);
   if (via === undefined) client.notify(notification, edits);
   else via.send({ bytes, span, edits });
 }

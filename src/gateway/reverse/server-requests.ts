@@ -18,7 +18,7 @@ const EMPTY_RESULT = toBytes('{}');
 interface Addressee {
   readonly client: DownstreamClient;
   /** The client's request that caused the server request, if it is known. */
-  readonly cause: Exchange | undefined;
+  readonly cause: Pick<Exchange, 'requireInput'> | undefined;
   /** What to replace in the server request. */
   readonly edits: readonly Edit[];
 }
@@ -164,7 +164,13 @@ export class ServerRequests {
         'Several clients use this server, and it is unknown which one this is for',
       );
     }
-    return { client, cause: owner === undefined ? cause : dispatcher.inFlightCalls.latestOf(client), edits: [] };
+    if (owner === undefined) return { client, cause, edits: [] };
+    const carrier = owner.carrier?.isSettled === false ? owner.carrier : undefined;
+    // Without a session, only the call that became the task can ask for it.
+    if (owner.carrier !== undefined && carrier === undefined && !client.hasSession) {
+      return new RpcError(RPC_CODES.internalError, 'The client does not wait for this task any more');
+    }
+    return { client, cause: carrier ?? dispatcher.inFlightCalls.latestOf(client), edits: [] };
   }
 }
 

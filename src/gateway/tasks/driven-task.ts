@@ -36,7 +36,7 @@ export function drivingTask(exchange: Exchange, { backend, tool }: Target, tasks
     goOn: (response, connection, keepProgress) => {
       const id = isDriven ? idAt(response.bytes, response.tokens.createdTask) : undefined;
       if (id === undefined) return undefined;
-      tasks.ofServers.created(id, client, backend, keepProgress());
+      tasks.ofServers.created(id, client, backend, keepProgress(), exchange);
       const over = () => tasks.ofServers.finished(id, backend);
       return resultOf(id, exchange, connection, backend).finally(over);
     },

@@ -73,8 +73,8 @@ export class ServerTasks {
   }
 
   /** The client's request became this task. `end` ends its progress reports. */
-  created(original: string, client: DownstreamClient, backend: Backend, end: () => void): void {
-    this.#registry.created(backend, original, client, end);
+  created(original: string, client: DownstreamClient, backend: Backend, end: () => void, carrier?: TaskCarrier): void {
+    this.#registry.created(backend, original, client, end, carrier);
   }
 
   /** The task is done. */
@@ -99,7 +99,7 @@ export class ServerTasks {
     const id = idAt(bytes, isStatus ? tokens.taskId : tokens.relatedTask);
     if (id === undefined) return isStatus ? { client: undefined } : undefined;
     const known = this.#registry.find(backend, id);
-    if (known?.client !== undefined) return { client: known.client };
+    if (known?.client !== undefined) return { client: known.client, carrier: known.carrier };
     const { cause } = backend.dispatcher.inFlightCalls;
     // The server may mention a task before it has answered the request that created it.
     if (known === undefined && cause?.request.tokens.task !== undefined) return { client: cause.client };
@@ -160,7 +160,11 @@ type TaskTarget = Pick<Target, 'backend' | 'edits'> | RpcError;
 /** The owner of a task. `client` is `undefined` if the owner is not connected. */
 interface TaskOwner {
   readonly client: DownstreamClient | undefined;
+  readonly carrier?: TaskCarrier | undefined;
 }
+
+/** Takes the messages of one task to its client, where the calls of the client in general do not. */
+export type TaskCarrier = Pick<Exchange, 'isSettled' | 'logLevel' | 'requireInput' | 'send'>;
 
 const TASK_LIST = { method: METHODS.listTasks, token: 'resultTasks' } as const;
 
@@ -178,6 +182,8 @@ interface KnownTask {
   readonly client: DownstreamClient | undefined;
   /** The client that created the task and gets its progress, until `end` is called. */
   readonly progress: { readonly client: DownstreamClient; readonly end: () => void } | undefined;
+  /** Until the task is done. */
+  readonly carrier?: TaskCarrier | undefined;
 }
 
 /**
@@ -198,9 +204,15 @@ class TaskRegistry {
   }
 
   /** The client's request became this task. `end` ends its progress reports. */
-  created(backend: Backend, original: string, client: DownstreamClient, end: () => void): void {
+  created(
+    backend: Backend,
+    original: string,
+    client: DownstreamClient,
+    end: () => void,
+    carrier: TaskCarrier | undefined,
+  ): void {
     this.finish(backend, original);
-    this.#set(backend, original, { principal: client.principal, client, progress: { client, end } });
+    this.#set(backend, original, { principal: client.principal, client, progress: { client, end }, carrier });
   }
 
   /**
@@ -210,12 +222,15 @@ class TaskRegistry {
   requested(backend: Backend, original: string, client: DownstreamClient, isWaiting: boolean): void {
     const known = this.find(backend, original);
     if (known?.client !== undefined && !isWaiting) return;
-    this.#set(backend, original, { principal: client.principal, client, progress: known?.progress });
+    const { progress, carrier } = known ?? {};
+    this.#set(backend, original, { principal: client.principal, client, progress, carrier });
   }
 
   /** The task is done. Its owner stays known, because the result may still be requested. */
   finish(backend: Backend, original: string): void {
-    this.find(backend, original)?.progress?.end();
+    const known = this.find(backend, original);
+    known?.progress?.end();
+    if (known?.carrier !== undefined) this.#set(backend, original, { ...known, carrier: undefined });
   }
 
   /** The client has left. Another client of the same principal may ask for its tasks later. */

@@ -99,10 +99,11 @@ class LegacyConnection implements UpstreamConnection {
   send(
     request: RelayedRequest,
     edits: readonly Edit[],
-    ...rest: [timeouts: RequestTimeouts, handler: RequestHandler]
+    timeouts: RequestTimeouts,
+    handler: RequestHandler,
   ): SentRequest | undefined {
-    if (request.tokens.eraVersion === undefined) return this.#channel.send(request, edits, ...rest);
-    return this.#channel.send(request, [...edits, ...withoutEraMembers(request)], ...rest);
+    const all = request.tokens.eraVersion === undefined ? edits : [...edits, ...withoutEraMembers(request)];
+    return this.#channel.send(request, all, timeouts, handler);
   }
 
   offers(capability: string): boolean {

@@ -16,7 +16,7 @@ export interface EraDialectOptions extends ModernOptions {
 
 type LegacyOutcome = DialOutcome & { readonly version?: string | undefined };
 
-/** How long the answer to the probe is waited for, before `initialize` is sent as well. */
+/** How long the answer to the probe is waited for at most, before `initialize` is sent as well. */
 const SILENCE_MS = 3_000;
 
 /** What `server/discover` brought. */
@@ -54,8 +54,9 @@ export class EraDialect implements Dialect {
     const outcome = await this.#options.legacy.open(channel, options);
     if (outcome.kind === 'failed' && outcome.isRefused === true && !era.isFixed && !channel.isClosed) {
       // The server has changed since, or its first start failed before it could answer the probe.
-      const discovery = await this.#discover(channel, options).outcome;
-      if (discovery.kind === 'modern') return await this.#openModern(channel, options, discovery);
+      const { outcome: asked } = this.#discover(channel, options);
+      const discovery = await this.#orSilence(asked, options);
+      if (discovery?.kind === 'modern') return await this.#openModern(channel, options, discovery);
     }
     return this.#openedLegacy(options, outcome);
   }
@@ -69,10 +70,10 @@ export class EraDialect implements Dialect {
       latest = discovery;
     });
     const discovered = () => latest;
-    await this.#orSilence(outcome);
-    if (discovered() === undefined) {
+    if ((await this.#orSilence(outcome, options)) === undefined) {
       const behind = await legacy.open(channel, options);
-      if (behind.kind === 'failed' && behind.isRefused === true) await outcome;
+      // The question was before that, so its answer is not far.
+      if (behind.kind === 'failed' && behind.isRefused === true) await this.#orSilence(outcome, options);
       const late = discovered();
       if (behind.kind === 'open' || late?.kind !== 'modern') {
         withdraw();
@@ -110,13 +111,13 @@ export class EraDialect implements Dialect {
     return { kind: 'open', connection };
   }
 
-  /** Resolves when the promise does, or after the time in which a server that runs answers. */
-  #orSilence(promise: Promise<unknown>): Promise<void> {
+  /** Resolves as the promise does, or with `undefined` after the time in which a server that runs answers. */
+  #orSilence<T>(promise: Promise<T>, { timeoutMs }: OpenOptions): Promise<T | undefined> {
     return new Promise((resolve) => {
-      const cancel = this.#options.clock.schedule(SILENCE_MS, resolve);
-      void promise.then(() => {
+      const cancel = this.#options.clock.schedule(Math.min(SILENCE_MS, timeoutMs / 2), () => resolve(undefined));
+      void promise.then((value) => {
         cancel();
-        resolve();
+        resolve(value);
       });
     });
   }

@@ -1,4 +1,5 @@
 import type { HttpClientSession, HttpSessionPort, Received } from '../../../src/downstream/http/http-session.js';
+import type { MirroredParam } from '../../../src/downstream/port.js';
 import type { ReplyChannel } from '../../../src/downstream/transport.js';
 import type { SplicedMessage } from '../../../src/json/splice.js';
 import { errorMessage, type MessageSink, NULL_ID, whole } from '../../../src/jsonrpc/message.js';
@@ -62,6 +63,8 @@ export class ScriptedSession implements HttpClientSession {
   closed = 0;
   /** Called with what is attached, as it is. */
   onAttach: (stream: MessageSink | undefined) => void = () => {};
+  /** What calls repeat in headers. */
+  mirroredParams = (): readonly MirroredParam[] => [];
   /** Reports that what the session serves was removed. */
   readonly onGone: () => void;
   readonly #onRequest: OnRequest;

@@ -30,6 +30,11 @@ afterEach(async () => {
   for (const close of opened.splice(0)) await close();
 });
 
+/** Closes something after the running test. */
+export function onTestEnd(close: () => Promise<void>): void {
+  opened.push(close);
+}
+
 /** The limits of a gateway whose configuration sets none. */
 export const DEFAULT_LIMITS: HttpLimits = { ...FIXED_LIMITS, ...toHttpConfig({}) };
 
@@ -64,7 +69,7 @@ export async function serving({
     events: { wants: () => true, emit: (event) => events.push(event) },
   });
   const served = new Serving(front, core, clock, events);
-  opened.push(() => served.close());
+  onTestEnd(() => served.close());
   return served;
 }
 

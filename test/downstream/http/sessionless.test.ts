@@ -241,6 +241,16 @@ function rawPost(http: Serving, message: Message, more: Headers = {}): string {
   return ['POST /mcp HTTP/1.1', ...lines, '', body].join('\r\n');
 }
 
+describe('the request limit', () => {
+  it('keeps what floods without sessions from who begins one', async () => {
+    const http = await serving({ limits: { requestsPerSecond: 1, requestBurst: 4 } });
+    let status = 200;
+    for (let id = 0; status === 200; id += 1) ({ status } = await post(http, modern(id, 'tools/list')));
+    expect(status).toBe(429);
+    expect((await http.post(initializeRequest('2025-11-25'))).status).toBe(200);
+  });
+});
+
 describe('a POST without a session', () => {
   it.each([
     [-32601, 404],

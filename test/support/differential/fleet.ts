@@ -110,7 +110,8 @@ export class Fleet {
     const server = [ODD, `record=${recording.file}`];
     const hasPrefix = name === 'over stdio with prefixes';
     const config = join(this.#folder, `${index}.yaml`);
-    const entry = { command: 'node', args: server, ...(hasPrefix ? {} : { prefix: '' }) };
+    // The server alone is not asked for its era.
+    const entry = { command: 'node', args: server, era: 'legacy', ...(hasPrefix ? {} : { prefix: '' }) };
     // All scripts at once ask more often than a person does.
     const http = { requestsPerSecond: 10_000, requestBurst: 10_000 };
     // A hub that ends at once with its last client.

@@ -22,6 +22,31 @@ async function reasonOf(handshake: Promise<DialOutcome>): Promise<string> {
   return outcome.kind === 'failed' ? outcome.reason : 'open';
 }
 
+describe('a request of a client without a handshake', () => {
+  const META = 'io.modelcontextprotocol';
+  const own = `"${META}/protocolVersion":"2026-07-28","${META}/clientInfo":{},"${META}/clientCapabilities":{}`;
+
+  it.each([
+    [`{"_meta":{${own}},"name":"x"}`, '{"_meta":{},"name":"x"}'],
+    [
+      `{"name":"x","_meta":{"a":1.0,${own},"${META}/logLevel":"info","progressToken":"mine"}}`,
+      '{"name":"x","_meta":{"a":1.0,"progressToken":2}}',
+    ],
+    [
+      `{"inputResponses":{"a":{}},"name":"x","_meta":{${own},"b":2},"requestState":"s"}`,
+      '{"name":"x","_meta":{"b":2}}',
+    ],
+  ])('loses what only modern servers know: %s', async (params, expected) => {
+    const { output, handshake, say } = opening();
+    say(resultOf({}));
+    const outcome = await handshake;
+    if (outcome.kind === 'failed') throw new Error(outcome.reason);
+    const call = requestOf(`{"jsonrpc":"2.0","id":"c","method":"tools/call","params":${params}}`);
+    outcome.connection.send(new EnvelopeRequest(call), [], TIMEOUTS, new Listener());
+    expect(output.lines.at(-1)).toBe(`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":${expected}}`);
+  });
+});
+
 describe('opening a child', () => {
   it('sends initialize and, once that is answered, initialized with nothing in between', async () => {
     const { output, handshake, say } = opening();

@@ -159,6 +159,14 @@ describe('a server of which nothing is known', () => {
       expect(kept.verdict?.era).toBe('modern');
     });
 
+    it('fails with what it answered to initialize if it never answers the question', async () => {
+      const { opened, answer, advance } = opening();
+      await advance(3_000);
+      await answer('initialize', { code: -32000, message: 'no key' });
+      await advance(3_000);
+      expect(await opened).toMatchObject({ kind: 'failed', reason: expect.stringContaining('no key') });
+    });
+
     it('keeps to the handshake if it answers both, and the next start begins with the other era', async () => {
       const { opened, answer, advance, kept } = opening();
       await advance(3_000);
@@ -209,6 +217,14 @@ describe('a server with a verdict', () => {
     await answer('server/discover', DISCOVERED);
     expect(await opened).toMatchObject({ kind: 'open', connection: { revision: '2026-07-28' } });
     expect(kept.verdict?.era).toBe('modern');
+  });
+
+  it('fails with its own reason if it is legacy, refuses initialize and says nothing more', async () => {
+    const { answer, opened, advance, kept } = opening({ verdict: { era: 'legacy', version: '3' } });
+    await answer('initialize', { code: -32000, message: 'no key' });
+    await advance(3_000);
+    expect(await opened).toMatchObject({ kind: 'failed', reason: expect.stringContaining('no key') });
+    expect(kept.verdict?.era).toBe('legacy');
   });
 
   it('fails if it is modern and is not, and the next start asks', async () => {

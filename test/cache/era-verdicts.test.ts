@@ -1,0 +1,68 @@
+import { describe, expect, it } from 'vitest';
+import { cachedVerdicts } from '../../src/cache/era-verdicts.js';
+
+const DAY_MS = 24 * 60 * 60 * 1_000;
+
+/** Verdicts in a folder that the test has, and a clock that it moves. */
+function caching() {
+  const files = new Map<string, Uint8Array>();
+  let now = 1_000;
+  let sealed = 0;
+  const verdicts = cachedVerdicts({
+    folder: { read: (name) => files.get(name), write: (name, bytes) => void files.set(name, bytes) },
+    name: () => 'files-era',
+    onCached: () => {
+      sealed += 1;
+    },
+    now: () => now,
+  });
+  return {
+    ...{ files, verdicts },
+    sealed: () => sealed,
+    wait: (ms: number) => {
+      now += ms;
+    },
+  };
+}
+
+describe('the cached era of a server', () => {
+  it('is what the last start found out, with the version of the server', () => {
+    const { verdicts, sealed } = caching();
+    expect(verdicts.find()).toBeUndefined();
+    verdicts.put({ era: 'legacy', version: '1.2' });
+    expect(verdicts.find()).toEqual({ era: 'legacy', version: '1.2' });
+    verdicts.put({ era: 'modern', version: undefined });
+    expect(verdicts.find()).toEqual({ era: 'modern', version: undefined });
+    expect(sealed()).toBe(2);
+    verdicts.forget();
+    expect(verdicts.find()).toBeUndefined();
+  });
+
+  it('counts for a day if it is legacy, and for ever if it is modern', () => {
+    const { verdicts, wait } = caching();
+    verdicts.put({ era: 'legacy', version: '1' });
+    wait(DAY_MS - 1);
+    expect(verdicts.find()?.era).toBe('legacy');
+    wait(1);
+    expect(verdicts.find()).toBeUndefined();
+    verdicts.put({ era: 'modern', version: '1' });
+    wait(1_000 * DAY_MS);
+    expect(verdicts.find()?.era).toBe('modern');
+  });
+
+  it('does not count if it is of a time to come', () => {
+    const { verdicts, wait } = caching();
+    verdicts.put({ era: 'legacy', version: '1' });
+    wait(-1);
+    expect(verdicts.find()).toBeUndefined();
+  });
+
+  it.each(['', '{', '[]', '{"era":"old","at":1000}', '{"era":"legacy"}', '{"era":"legacy","at":"now"}'])(
+    'is unknown if the file says %j',
+    (text) => {
+      const { files, verdicts } = caching();
+      files.set('files-era', Buffer.from(text));
+      expect(verdicts.find()).toBeUndefined();
+    },
+  );
+});

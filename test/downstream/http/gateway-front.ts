@@ -1,0 +1,41 @@
+// The gateway in memory, with servers that the test plays, behind a real HTTP transport on a free port.
+import { createEraChooser } from '../../../src/app/choose-era.js';
+import { createPlatform } from '../../../src/app/platform.js';
+import { createHttpClients } from '../../../src/downstream/http/http-client.js';
+import { openHttpTransport } from '../../../src/downstream/http/server.js';
+import type { EventBus } from '../../../src/observe/events/event-bus.js';
+import { type GatewayScript, scriptGateway } from '../../support/scripted-gateway.js';
+import { DEFAULT_LIMITS, onTestEnd, TOKEN } from './serving.js';
+
+export interface GatewayFront extends Omit<ReturnType<typeof scriptGateway>, 'events'> {
+  readonly events: EventBus;
+  /** Such as `http://127.0.0.1:8080`. */
+  readonly url: string;
+}
+
+/** Serves the scripted servers over HTTP until the test ends. All of them have started. */
+export async function gatewayFront(script: GatewayScript): Promise<GatewayFront> {
+  const scripted = scriptGateway(script);
+  const { clock, gateway, events } = scripted;
+  const platform = { ...createPlatform(), clock };
+  const transport = await openHttpTransport({
+    ...platform,
+    events,
+    core: createHttpClients({
+      ...platform,
+      chooseEra: createEraChooser(platform, gateway, { name: 'trunkline', version: '1' }),
+      hasServer: (key) => gateway.pool.has(key),
+      hasView: (name) => script.views?.has(name) ?? false,
+      isReady: () => true,
+    }),
+    bind: {
+      ...{ host: '127.0.0.1', port: 0, tokens: [TOKEN], noAuth: false },
+      ...{ allowedHosts: [], allowedOrigins: [] },
+    },
+    limits: DEFAULT_LIMITS,
+  });
+  onTestEnd(() => transport.close());
+  gateway.start();
+  await scripted.startAll();
+  return { ...scripted, url: transport.url };
+}

@@ -1,0 +1,75 @@
+import { describe, expect, it } from 'vitest';
+import { flush } from '../../support/wire.js';
+import { related, tasking, taskOf } from './tasking.js';
+
+const GATHER_MS = 15;
+const ASKABLE = { elicitation: { form: {} } };
+
+/** A client without a handshake and without the tasks extension, and a server with a handshake. */
+async function driving() {
+  const world = await tasking();
+  const client = world.connect();
+  const call = (id: string, members = {}) =>
+    client.modernRequest(id, 'tools/call', { name: 'a__only', arguments: { n: 1 }, ...members }, ASKABLE);
+  const elicit = (id: string, task: string) =>
+    world.child.say({
+      jsonrpc: '2.0',
+      id,
+      method: 'elicitation/create',
+      params: { message: task, requestedSchema: {}, ...related(task) },
+    });
+  return { ...world, client, call, elicit };
+}
+
+describe('a tool that is called as a task only, for a client without a handshake', () => {
+  it('is called as one and answered with its result, if the client does not declare the extension', async () => {
+    const { client, child, call } = await driving();
+    call('c');
+    expect(child.calls[0]?.params).toMatchObject({ name: 'only', task: {} });
+    child.answer(0, { task: taskOf('t') });
+    expect(child.asked('tasks/result').map(({ params }) => params)).toEqual([{ taskId: 't' }]);
+    child.reply('tasks/result', { content: [{ type: 'text', text: 'done' }] });
+    await flush();
+    expect(client.answerTo('c')?.result).toMatchObject({
+      resultType: 'complete',
+      content: [{ type: 'text', text: 'done' }],
+    });
+  });
+
+  it('asks its client through the call that became the task, and no other call', async () => {
+    const { client, child, clock, call, elicit } = await driving();
+    call('one');
+    call('other');
+    child.answer(0, { task: taskOf('t1') });
+    child.answer(1, { task: taskOf('t2') });
+    elicit('q', 't1');
+    clock.advance(GATHER_MS);
+    const suspended = client.answerTo('one')?.result;
+    expect(suspended).toMatchObject({ resultType: 'input_required' });
+    expect(client.answerTo('other')).toBeUndefined();
+    const [key = ''] = Object.keys(suspended.inputRequests);
+    expect(suspended.inputRequests[key]).toEqual({
+      method: 'elicitation/create',
+      params: { message: 't1', requestedSchema: {}, _meta: {} },
+    });
+    const { requestState } = suspended;
+    call('again', { requestState, inputResponses: { [key]: { action: 'accept', content: {} } } });
+    expect(child.received.messages.find(({ id }) => id === 'q')?.result).toEqual({ action: 'accept', content: {} });
+    child.say({ jsonrpc: '2.0', id: child.asked('tasks/result')[0]?.id, result: { content: ['one'] } });
+    await flush();
+    expect(client.answerTo('again')?.result).toMatchObject({ content: ['one'] });
+  });
+
+  it('asks nobody once its call was cancelled', async () => {
+    const { client, child, clock, call, elicit } = await driving();
+    call('one');
+    call('other');
+    child.answer(0, { task: taskOf('t1') });
+    client.cancel('one');
+    expect(child.asked('tasks/cancel').map(({ params }) => params)).toEqual([{ taskId: 't1' }]);
+    elicit('q', 't1');
+    clock.advance(GATHER_MS);
+    expect(child.received.messages.find(({ id }) => id === 'q')?.error.code).toBe(-32603);
+    expect(client.received.messages).toEqual([]);
+  });
+});

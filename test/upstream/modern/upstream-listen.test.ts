@@ -1,0 +1,203 @@
+import { describe, expect, it } from 'vitest';
+import { flush, type Message } from '../../support/wire.js';
+import { Listener, TIMEOUTS } from '../stdio/bridging.js';
+import { openModern } from './opening.js';
+
+const ID = 'io.modelcontextprotocol/subscriptionId';
+const LISTS = { tools: { listChanged: true }, prompts: {}, resources: { listChanged: true, subscribe: true } };
+const OF_LISTS = { toolsListChanged: true, resourcesListChanged: true };
+const UPDATED = 'notifications/resources/updated';
+
+async function listening(capabilities: Message = LISTS) {
+  const server = await openModern({ capabilities });
+  const { output, connection, say, notifications } = server;
+  const listens = () => output.messages.filter(({ method }) => method === 'subscriptions/listen');
+  const last = () => listens().at(-1) ?? {};
+  const cancelled = () =>
+    output.messages.filter(({ method }) => method === 'notifications/cancelled').map(({ params }) => params.requestId);
+  /** The server acknowledges a stream, by default the last one with all that it wants. */
+  const acknowledge = ({ id, params } = last(), honored: Message = params.notifications) =>
+    say({
+      jsonrpc: '2.0',
+      method: 'notifications/subscriptions/acknowledged',
+      params: { _meta: { [ID]: id }, notifications: honored },
+    });
+  const notify = (method: string, id: unknown, params: Message = {}) =>
+    say({ jsonrpc: '2.0', method, params: { _meta: { [ID]: id, 'x/y': 1 }, ...params } });
+  const subscription = async (uri: string, method = 'resources/subscribe') => {
+    const listener = new Listener();
+    void connection.request(method, { uri }, TIMEOUTS).then((outcome) => listener.settle(outcome));
+    await flush();
+    return listener;
+  };
+  const texts = () =>
+    notifications.map(({ bytes, span }) => Buffer.from(bytes.subarray(span.start, span.end)).toString());
+  return { ...server, listens, last, cancelled, acknowledge, notify, subscription, texts };
+}
+
+describe('the stream of changes', () => {
+  it('is opened with the connection, for the lists whose changes the server declares', async () => {
+    const { listens, connection, acknowledge, texts, clock } = await listening();
+    expect(listens()).toMatchObject([{ params: { notifications: OF_LISTS } }]);
+    expect(listens()[0]?.params._meta).toHaveProperty(['io.modelcontextprotocol/protocolVersion'], '2026-07-28');
+    await acknowledge();
+    expect(texts()).toEqual([]);
+    // It stands open: nobody waits for its answer, and it has no deadline.
+    expect(connection.inFlight).toBe(0);
+    clock.advance(24 * 60 * 60_000);
+    expect(clock.pending).toBe(0);
+  });
+
+  it('is not opened for a server that declares none', async () => {
+    expect((await listening({ tools: {} })).listens()).toEqual([]);
+  });
+
+  it('brings notifications, which lose what names the stream', async () => {
+    const { acknowledge, notify, last, say, texts } = await listening();
+    await acknowledge();
+    await notify('notifications/tools/list_changed', last().id);
+    await say({ jsonrpc: '2.0', method: 'notifications/prompts/list_changed', params: { _meta: { [ID]: last().id } } });
+    await notify('notifications/tools/list_changed', 99);
+    await say('{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":1.0}}');
+    expect(texts()).toEqual([
+      '{"jsonrpc":"2.0","method":"notifications/tools/list_changed","params":{"_meta":{"x/y":1}}}',
+      '{"jsonrpc":"2.0","method":"notifications/prompts/list_changed","params":{}}',
+      '{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":1.0}}',
+    ]);
+  });
+
+  it('is opened again after a pause when the server ends it, and reports what may have been missed', async () => {
+    const { acknowledge, listens, last, say, advance, texts } = await listening();
+    await acknowledge();
+    await say({ jsonrpc: '2.0', id: last().id, result: { resultType: 'complete' } });
+    await advance(999);
+    expect(listens()).toHaveLength(1);
+    await advance(1);
+    expect(listens()).toHaveLength(2);
+    expect(texts()).toEqual([]);
+    await acknowledge(last(), { toolsListChanged: true });
+    expect(texts()).toEqual(['{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}']);
+  });
+
+  it('is opened again as well when the server cancels it', async () => {
+    const { acknowledge, listens, last, say, advance, texts } = await listening();
+    await acknowledge();
+    await say({ jsonrpc: '2.0', method: 'notifications/cancelled', params: { requestId: last().id } });
+    expect(texts()).toEqual([]);
+    await advance(1_000);
+    expect(listens()).toHaveLength(2);
+  });
+
+  it('is tried less and less often while it ends soon', async () => {
+    const { acknowledge, listens, last, say, advance } = await listening();
+    for (const [count, pauseMs] of [1_000, 2_000, 4_000].entries()) {
+      await acknowledge();
+      await say({ jsonrpc: '2.0', id: last().id, result: {} });
+      await advance(pauseMs - 1);
+      expect(listens()).toHaveLength(count + 1);
+      await advance(1);
+    }
+  });
+
+  it('is not tried again by a server without that method', async () => {
+    const { listens, last, say, advance, clock } = await listening();
+    await say({ jsonrpc: '2.0', id: last().id, error: { code: -32601, message: 'no' } });
+    await advance(600_000);
+    expect(listens()).toHaveLength(1);
+    expect(clock.pending).toBe(0);
+  });
+
+  it('ends with the connection, and leaves no timer', async () => {
+    const { acknowledge, bridge, clock } = await listening();
+    await acknowledge();
+    bridge.close('stopped');
+    expect(clock.pending).toBe(0);
+  });
+});
+
+describe('a subscription to a resource', () => {
+  it('opens a wider stream, and the earlier one ends when that is acknowledged', async () => {
+    const { acknowledge, subscription, listens, last, cancelled } = await listening();
+    await acknowledge();
+    const listener = await subscription('a:b');
+    expect(listens()).toHaveLength(2);
+    expect(last().params.notifications).toEqual({ ...OF_LISTS, resourceSubscriptions: ['a:b'] });
+    expect([listener.told, cancelled()]).toEqual([[], []]);
+    await acknowledge();
+    expect([listener.told, cancelled()]).toEqual([['{}'], [listens()[0]?.id]]);
+  });
+
+  it('loses no update while the stream is replaced', async () => {
+    const { acknowledge, subscription, listens, notify, texts } = await listening();
+    await acknowledge();
+    await subscription('a:b');
+    await acknowledge();
+    await subscription('a:c');
+    const [, earlier, wider] = listens();
+    await notify(UPDATED, earlier?.id, { uri: 'a:b' });
+    await acknowledge(wider);
+    await notify(UPDATED, wider?.id, { uri: 'a:c' });
+    expect(texts().map((text) => JSON.parse(text).params.uri)).toEqual(['a:b', 'a:c']);
+  });
+
+  it('fails if the acknowledgment leaves it out, and is not asked for again', async () => {
+    const { acknowledge, subscription, last } = await listening();
+    await acknowledge();
+    const refused = await subscription('a:none');
+    await acknowledge(last(), OF_LISTS);
+    expect(refused.told).toEqual([expect.stringContaining('-32602')]);
+    await subscription('a:b');
+    expect(last().params.notifications.resourceSubscriptions).toEqual(['a:b']);
+  });
+
+  it('fails with the error of the server', async () => {
+    const { acknowledge, subscription, last, say, cancelled } = await listening();
+    await acknowledge();
+    const refused = await subscription('a:b');
+    await say({ jsonrpc: '2.0', id: last().id, error: { code: -32000, message: 'too many' } });
+    expect(refused.told).toEqual(['{"code":-32000,"message":"too many"}']);
+    // The stream of before still stands.
+    expect(cancelled()).toEqual([]);
+  });
+
+  it('fails if the server does not acknowledge it', async () => {
+    const { acknowledge, subscription, advance, cancelled, last } = await listening();
+    await acknowledge();
+    const waiting = await subscription('a:b');
+    await advance(10_000);
+    expect(waiting.told).toEqual([expect.stringContaining('-32603')]);
+    expect(cancelled()).toEqual([last().id]);
+  });
+
+  it('waits for the stream that is being opened, and several take one more', async () => {
+    const { acknowledge, subscription, listens, last } = await listening();
+    const all = [await subscription('a:1'), await subscription('a:2'), await subscription('a:3')];
+    expect(listens()).toHaveLength(1);
+    await acknowledge();
+    expect(listens()).toHaveLength(2);
+    expect(last().params.notifications.resourceSubscriptions).toEqual(['a:1', 'a:2', 'a:3']);
+    await acknowledge();
+    expect(all.map(({ told }) => told)).toEqual([['{}'], ['{}'], ['{}']]);
+  });
+
+  it('leaves the stream when its client does, and the last one ends a stream that has nothing else', async () => {
+    const { acknowledge, subscription, listens, last, cancelled } = await listening({ resources: { subscribe: true } });
+    await subscription('a:1');
+    await acknowledge();
+    await subscription('a:2');
+    await acknowledge();
+    expect((await subscription('a:1', 'resources/unsubscribe')).told).toEqual(['{}']);
+    expect(last().params.notifications).toEqual({ resourceSubscriptions: ['a:2'] });
+    await acknowledge();
+    await subscription('a:2', 'resources/unsubscribe');
+    expect(cancelled()).toEqual(listens().map(({ id }) => id));
+  });
+
+  it('fails with the connection', async () => {
+    const { subscription, bridge } = await listening();
+    const waiting = await subscription('a:b');
+    bridge.close('exited');
+    await flush();
+    expect(waiting.told).toEqual(['exited sent']);
+  });
+});
