@@ -12,7 +12,7 @@ process.env.TRUNKLINE_HUB = 'off';
 // The files of unit tests share the workers and their modules, because a new process takes longer than most of these
 // files. So a test has to restore what it replaces in its process, and a shared module must not register hooks when it is
 // loaded, which happens once in a worker. The files of the other projects have processes of their own.
-/** Tests that run the program dozens of times, for its commands. `npm test` has three minutes, so they run on their own. */
+/** Tests that run the program dozens of times, most of them for its commands. `npm test` has three minutes, so they run on their own. */
 const COMMANDS = [
   'approve',
   'cli',
@@ -22,6 +22,7 @@ const COMMANDS = [
   'edit-commands',
   'examples',
   'hub-commands',
+  'hub-places',
   'init',
   'package-commands',
   'recording',

@@ -1,6 +1,6 @@
 // Does the MCP Inspector, which many developers look at a server with, get the same through Trunkline as directly? Its
-// command line, of today and of 2025, asks our fixture server itself, Trunkline over stdio, and Trunkline over HTTP
-// with a token. Trunkline runs on the Node in use, as do old Inspectors.
+// command line, of today and of 2025, asks our fixture server itself, Trunkline over stdio, alone and through a hub, and
+// Trunkline over HTTP with a token. Trunkline runs on the Node in use, as do old Inspectors.
 import { execFile } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { delimiter, dirname, join } from 'node:path';
@@ -61,9 +61,16 @@ for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.once(signal, () =>
 
 say('MCP Inspector, through Trunkline and directly');
 const server = await startTrunkline({ [KEY]: EVERYTHING });
+/** All Inspectors share a hub. */
+const HUB = [
+  'TRUNKLINE_HUB=auto',
+  `TRUNKLINE_HUB_DIR=${join(server.folder, 'hubs')}`,
+  `XDG_DATA_HOME=${server.env.XDG_DATA_HOME}`,
+];
 try {
   const { stdout: token } = await run(process.execPath, [CLI, 'token'], { env: server.env });
   for (const inspector of inspectors) await compare(await prepare(inspector), token.trim());
+  await endHub();
   await expectNothingLeft();
 } finally {
   await server.close();
@@ -92,9 +99,11 @@ async function compare(inspector, token) {
   const withToken = (text) => ['--transport', 'http', '--header', `Authorization: Bearer ${text}`];
   const ways = [
     { way: 'stdio', target: [process.execPath, CLI], after: ['--', '--no-hub', '--config', server.config], prefix },
+    // An Inspector passes none of these variables on.
+    { way: 'hub', target: ['env', ...HUB, process.execPath, CLI], after: ['--', '--config', server.config], prefix },
     { way: 'HTTP', target: [server.url], headers: withToken(token), prefix },
   ];
-  const passed = { stdio: 0, HTTP: 0 };
+  const passed = { stdio: 0, hub: 0, HTTP: 0 };
   const faults = [];
   for (const step of steps) {
     const title = [step.method, ...(step.name ?? []), ...(step.flags ?? [])].join(' ');
@@ -114,6 +123,17 @@ async function compare(inspector, token) {
   const summary = Object.entries(passed).map(([way, count]) => `${way} ${count} of ${steps.length}`);
   say(`${inspector.title}: ${summary.join(', ')}`);
   for (const fault of faults) complain(fault);
+}
+
+/** One hub has served all Inspectors, or it was not what they got. */
+async function endHub() {
+  const env = { ...server.env, ...Object.fromEntries(HUB.map((variable) => variable.split('='))) };
+  const trunkline = async (...args) =>
+    (await run(process.execPath, [CLI, ...args, '--config', server.config], { env })).stdout;
+  const { pid, number } = JSON.parse(await trunkline('hub', 'status', '--json')).hub ?? {};
+  if (pid === undefined || number !== 1)
+    complain(`hub: ${number ?? 'no'} hubs have served the Inspectors, and not one`);
+  await trunkline('hub', 'stop');
 }
 
 /** Runs the Inspector once; `result` is what it printed, if that is JSON. */

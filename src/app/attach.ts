@@ -10,8 +10,9 @@ import { type ByteReader, copyInto } from '../io/byte-reader.js';
 import { FAMILY_PREFIX } from '../process/family-prefix.js';
 import { VERSION } from '../version.js';
 import { ConfigPlace } from './config-place.js';
+import { EXIT } from './exit-codes.js';
 import type { GlobalOptions } from './global-options.js';
-import { userDataFolder } from './user-files.js';
+import { userDataFolder, userHubsFolder } from './user-files.js';
 
 /** `undefined` if the client was served; otherwise why it was not. Nothing was read from stdin then. */
 export type NotAttached = { readonly because: string | undefined } | undefined;
@@ -46,7 +47,7 @@ export async function attach(options: GlobalOptions): Promise<NotAttached> {
   const { connection } = found;
   // Of another version, which happens once for each update.
   if (connection.version !== VERSION)
-    void import('./succeed-hub.js').then(({ succeedOlder }) => succeedOlder(folder, connection, start));
+    void import('./succeed-hub.js').then(({ succeedOlder }) => succeedOlder(folder, connection, start), goOn);
   const leave = () => process.exit(0);
   for (const signal of SIGNALS) process.once(signal, leave);
   await attachClient({
@@ -69,7 +70,7 @@ const SIGNALS = ['SIGTERM', 'SIGINT', 'SIGHUP'] as const;
 
 /** The folder of the hub of this configuration file. Throws if no folder can be used; the message is a phrase. */
 export function folderOfHub(configFile: string): string {
-  return hubFolder({ configFile, dataFolder: userDataFolder(), hubsFolder: process.env.TRUNKLINE_HUB_DIR });
+  return hubFolder({ configFile, dataFolder: userDataFolder(), hubsFolder: userHubsFolder() });
 }
 
 /** Returns what starts the process of a hub. */
@@ -136,10 +137,25 @@ function loggingArgs({ verbosity, logFile }: GlobalOptions): string[] {
   return [...Array<string>(verbosity).fill('-v'), ...(logFile === undefined ? [] : ['--log-file', logFile])];
 }
 
+/** The older hub serves on. */
+const goOn = (): void => {};
+
+/** After an update, or when npx has emptied its cache, this process is all that is left of the program. */
+function leaveUnserved(error: unknown): void {
+  const program = process.argv[1] ?? '';
+  process.stderr.write(
+    `trunkline: the hub has ended, and ${program} cannot be loaded any more, as after an update; start the client again (${String(error)})\n`,
+  );
+  process.exit(EXIT.failed);
+}
+
 /** Serves the client by a hub in this process. */
 function serveInside(options: GlobalOptions, hello: Omit<Hello, 'wire' | 'token'>, because: string): Upstream {
   const [here, there] = memoryPair();
-  void import('./serve-inside.js').then(({ serveInside: serve }) => serve(options, hello, because, there));
+  void import('./serve-inside.js').then(
+    ({ serveInside: serve }) => serve(options, hello, because, there),
+    leaveUnserved,
+  );
   return {
     stream: here,
     readInto: (reader: ByteReader) => {

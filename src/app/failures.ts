@@ -46,8 +46,8 @@ function describeCause(failed: Failed): string | undefined {
   return `Its last start failed: ${shortened(printable(redact(reason)))}.`;
 }
 
-/** What the dialect reports about an answer to `initialize` that it cannot use. */
-const BAD_ANSWER = /^initialize: the /;
+/** What the dialect reports about an answer to `initialize` or `server/discover` that it cannot use. */
+const BAD_ANSWER = /^(?:initialize|server\/discover): the /;
 
 function shortened(text: string): string {
   return text.length > MAX_SENTENCE_CHARACTERS ? `${text.slice(0, MAX_SENTENCE_CHARACTERS)}…` : text;

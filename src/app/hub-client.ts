@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 import type { StatusReport } from '../gateway/status/status-report.js';
 import type { HubControl } from '../hub/attach/control-client.js';
-import { WHY_REFUSED } from '../hub/attach/find-hub.js';
+import { whyRefused } from '../hub/attach/find-hub.js';
 import { FrameReader } from '../hub/attach/frame-reader.js';
 import { attachTo, type HubConnection } from '../hub/attach/hub-connection.js';
 import { RPC_CODES, RpcError } from '../jsonrpc/rpc-error.js';
@@ -40,7 +40,7 @@ export async function openHubClient(options: GlobalOptions): Promise<OpenedClien
     const attempt = await attachTo(folder, control.number, hello);
     if (attempt.kind !== 'attached') {
       control.close();
-      return { kind: 'refused', because: WHY_REFUSED[attempt.kind === 'refused' ? attempt.because : 'ending'] };
+      return { kind: 'refused', because: whyRefused(attempt.kind === 'refused' ? attempt.because : 'ending') };
     }
     const connection = attempt.connection;
     const client = await LocalClient.connect(createScan(isUtf8), (...on) => overFrames(connection, ...on), profile);

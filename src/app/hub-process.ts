@@ -18,6 +18,15 @@ export interface HubProcessOptions {
   readonly descriptor: number;
 }
 
+/**
+ * Loads what a hub needs later. The program may be gone or another one by then: after an update, or when npx has emptied its
+ * cache. Left out is what is large and only reads some configurations: such a change has no effect then.
+ */
+async function loadRest(commands: () => Promise<unknown>): Promise<void> {
+  const own = [commands(), import('./drain-client.js'), import('./record-to.js'), import('../config/read-secrets.js')];
+  await Promise.allSettled([...own, import('opossum'), import('p-queue')]);
+}
+
 /** The background process that serves the clients of this user and this configuration. */
 export async function runHub(options: GlobalOptions, { place, descriptor }: HubProcessOptions): Promise<number> {
   // The terminal or the login that this process was started from may end. Nobody listens before the servers start.
@@ -71,8 +80,7 @@ export async function runHub(options: GlobalOptions, { place, descriptor }: HubP
           answering: () => listener.markReady(),
           ready: (hub) => {
             onRunning(hub);
-            // Later the program may be gone, as after an update.
-            commands().catch(() => {});
+            void loadRest(commands);
             void movePredecessors(folder, numberOf(place), VERSION).then(() => removeLeftovers(place, Date.now()));
           },
           close: () => listener.close(),

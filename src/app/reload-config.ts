@@ -39,7 +39,7 @@ const BEGIN_AFTER_MS = 1_000;
 export function reloadOnChange(options: ReloadOptions): () => Promise<void> {
   const { settings, composition, logger, file, state, envFiles = [], checkedFiles, origin, onApplied } = options;
   const { clock } = composition.platform;
-  let watching: Promise<FileWatch> | undefined;
+  let watching: Promise<FileWatch | undefined> | undefined;
   let isOver = false;
 
   const stop = async () => {
@@ -75,15 +75,16 @@ export function reloadOnChange(options: ReloadOptions): () => Promise<void> {
     if (isDeepStrictEqual(files, watched)) return;
     watched = files;
     watching = watching?.then(async (earlier) => {
-      await earlier.close();
+      await earlier?.close();
       return await begin();
     });
   };
-  const begin = async () => {
-    const { watchFiles } = await import('../files/watch-files.js');
+  const begin = async (): Promise<FileWatch | undefined> => {
     const onError = (err: unknown) =>
       logger.warn({ err }, 'the configuration file cannot be watched; restart Trunkline to apply changes');
-    const watch = watchFiles({ files: watched, clock, onChange: reload, onError });
+    const loaded = await import('../files/watch-files.js').catch(onError);
+    if (!loaded) return undefined;
+    const watch = loaded.watchFiles({ files: watched, clock, onChange: reload, onError });
     // A file may have changed between the first read and now. Without a change, no secret is read a second time.
     const isSame = () => places.length === watched.length && file !== undefined && stateOf(file) === state;
     void watch.ready.then(() => {
@@ -104,13 +105,29 @@ export function logConfig({ warnings, servers }: Config, logger: Logger): void {
   for (const { key, problem } of servers) if (problem !== undefined) logger.error({ server: key, ...problem });
 }
 
+/** A configuration that cannot be read for another reason than its mistakes is left for the next start. */
+async function readOrKeep(read: () => Promise<Config>, logger: Logger): Promise<Config | undefined> {
+  try {
+    return await read();
+  } catch (err) {
+    if (err instanceof ConfigError) throw err;
+    // Parts of the program are loaded when they are needed, and may be gone by then.
+    logger.error(
+      { err },
+      'the changed configuration cannot be read, so the previous one stays active; restart Trunkline',
+    );
+    return undefined;
+  }
+}
+
 async function applyFile(
   read: () => Promise<Config>,
   composition: ReloadOptions['composition'],
   logger: Logger,
 ): Promise<Config | undefined> {
   try {
-    const config = await read();
+    const config = await readOrKeep(read, logger);
+    if (config === undefined) return undefined;
     const { needsRestart, ...changes } = timed(composition.platform, 'configuration', undefined, () =>
       composition.change(config),
     );

@@ -9,6 +9,7 @@ import { folderOfHub, hubStarter } from './attach.js';
 import { ConfigPlace } from './config-place.js';
 import type { GlobalOptions } from './global-options.js';
 import { UsageError } from './usage-error.js';
+import { userHubsFolder } from './user-files.js';
 
 /** Where the hub of a configuration is, whether it runs or not. */
 export interface HubSite {
@@ -32,7 +33,7 @@ export function findHubSite(options: GlobalOptions): HubSite {
 
 /** The folders of all hubs of this user. */
 export function allHubs(): string[] {
-  return allHubFolders(process.env.TRUNKLINE_HUB_DIR);
+  return allHubFolders(userHubsFolder());
 }
 
 /** Connects to the hub that clients find, or to an earlier one. Starts none. */

@@ -1,5 +1,6 @@
 import { existsSync } from 'node:fs';
 import type { Config } from '../config/config.js';
+import { GATEWAY_SETTINGS } from '../config/settings.js';
 import type { StdioTransport } from '../downstream/stdio/stdio-transport.js';
 import { PendingGateway } from '../gateway/pending-gateway.js';
 import { HubClients } from '../hub/server/hub-clients.js';
@@ -48,8 +49,11 @@ function variablesIn({ servers }: Config): string[] {
   return servers.flatMap(({ variables }) => variables);
 }
 
-/** Clients until the configuration says how many there may be. */
-const FIRST_CLIENTS = 64;
+/**
+ * Clients until the configuration says how many there may be. When a hub has died, all of its clients come at once: none of
+ * them may be refused that the configuration allows.
+ */
+const FIRST_CLIENTS = GATEWAY_SETTINGS.hubClients.max;
 
 /** Serves many clients of this user and of one configuration, until the hub's life is over. */
 export async function serveHub(options: GlobalOptions, { platform, life, listen, aloneBecause }: HubOptions) {
@@ -63,6 +67,7 @@ export async function serveHub(options: GlobalOptions, { platform, life, listen,
   const clients = new HubClients({
     ...platform,
     maxLineBytes: MAX_LINE_BYTES,
+    nextTurn: setImmediate,
     chooseEra: createEraChooser(platform, gateway, IDENTITY),
     principal: LOCAL_USER,
     onInternalError: platform.internalErrors.onInternalError,

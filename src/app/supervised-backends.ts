@@ -69,6 +69,8 @@ export class SupervisedBackends {
   readonly #supervisor: Supervisor;
   readonly #stateLog: StateLog;
   readonly #launcher: LateLauncher;
+  /** What to run for a server. Its package may have been installed since the configuration was read. */
+  readonly #withPackage = (child: ChildSpec) => this.#installer.completed(child);
   #orphanGuard: ProcessServices['orphanGuard'] | undefined;
 
   constructor(options: SupervisedBackendsOptions) {
@@ -96,6 +98,11 @@ export class SupervisedBackends {
           platform.internalErrors.onInternalError,
         );
         platform.events.emit({ kind: 'server.changed', instance: id, snapshot });
+      },
+      onSlowStart: (id) => {
+        const { profile, backend } = this.#instances.get(id) ?? {};
+        // Before the handshake, the server waits for its first client.
+        void profile?.then(() => backend?.firstStart.turnedOutSlow());
       },
     });
   }
@@ -170,17 +177,14 @@ export class SupervisedBackends {
     const backend = this.#createBackend(server, id, listenerFor);
     const instance: Instance = {
       ...{ server, origin, backend, profile, log, forgetSecrets, ...server.frames },
-      era: new ServerEra(
-        server.era,
-        catalogues?.eraOf(server, (child) => this.#installer.completed(child)),
-      ),
+      era: new ServerEra(server.era, catalogues?.eraOf(server, this.#withPackage)),
       limits: () => instance.server.limits,
       cacheEntry: () => undefined,
       isRetired: false,
     };
     this.#instances.set(id, instance);
     const { child } = server;
-    if (child !== undefined) this.#supervisor.add({ ...this.#installer.completed(child), key: id });
+    if (child !== undefined) this.#supervisor.add({ ...this.#withPackage(child), key: id });
     if (child !== undefined) instance.shown = profile.then((known) => this.#showCached(instance, child, known));
     return {
       backend,
@@ -188,7 +192,12 @@ export class SupervisedBackends {
         if (child === undefined) return;
         if (server.start === 'eager') this.#supervisor.start(id);
         // A lazy server must start once, unless the cache already says what it offers.
-        else void instance.shown?.then((isKnown) => (isKnown ? this.#supervisor.rest(id) : this.#startLate(id)));
+        else
+          void instance.shown?.then((isKnown) => {
+            if (isKnown) this.#supervisor.rest(id);
+            // The instance may have been removed meanwhile, together with its client.
+            else if (this.#instances.has(id)) this.#supervisor.start(id);
+          });
       },
       end: () => this.#end(id),
     };
@@ -249,11 +258,6 @@ export class SupervisedBackends {
     return fault === undefined;
   }
 
-  /** The instance may have been removed meanwhile, together with its client. */
-  #startLate(id: string): void {
-    if (this.#instances.has(id)) this.#supervisor.start(id);
-  }
-
   async #end(id: string): Promise<void> {
     if (this.#instances.get(id)?.server.child !== undefined) await this.#supervisor.remove(id);
     this.#instances.get(id)?.forgetSecrets();
@@ -261,10 +265,8 @@ export class SupervisedBackends {
     this.#stateLog.forget(id);
   }
 
-  /** The server as it would be resolved now: its package may have been installed since. */
   #completed(server: ServerConfig): ServerConfig {
-    const { child } = server;
-    return child === undefined ? server : { ...server, child: this.#installer.completed(child) };
+    return server.child === undefined ? server : { ...server, child: this.#withPackage(server.child) };
   }
 
   #createBackend(server: ServerConfig, id: string, listenerFor: ListenerFor): Backend {
@@ -285,7 +287,7 @@ export class SupervisedBackends {
       demandStart: () => this.#supervisor.demand(id),
       idleStop: () => this.#supervisor.rest(id),
       onListsRead: (catalogue) => this.#instances.get(id)?.cacheEntry()?.put(catalogue),
-      onFirstListMissed: (because) => this.#instances.get(id)?.cacheEntry()?.putMissed(because),
+      onStartMissed: () => this.#instances.get(id)?.cacheEntry()?.putMissed(),
       retryInMs: () => (child === undefined ? undefined : this.#supervisor.retryInMs(id)),
       whyDown: () => this.#explain(id, whyDown),
     });

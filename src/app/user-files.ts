@@ -66,6 +66,11 @@ export function userDataFolder(): string {
   return dataFolder({ env: process.env, home: homedir(), platform: process.platform });
 }
 
+/** The folder of hubs that the user has named, if there is one. */
+export function userHubsFolder(): string | undefined {
+  return hubsFolder({ env: process.env, platform: process.platform });
+}
+
 interface DataFolderOptions {
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly home: string;
@@ -85,4 +90,10 @@ export function dataFolder({ env, home, platform }: DataFolderOptions): string {
     default:
       return path.join(set(env.XDG_DATA_HOME) ?? path.join(home, '.local', 'share'), 'trunkline');
   }
+}
+
+/** The folder that `TRUNKLINE_HUB_DIR` names. A relative path counts as unset: clients run in different folders. */
+export function hubsFolder({ env, platform }: Omit<DataFolderOptions, 'home'>): string | undefined {
+  const { TRUNKLINE_HUB_DIR: named = '' } = env;
+  return (platform === 'win32' ? win32 : posix).isAbsolute(named) ? named : undefined;
 }

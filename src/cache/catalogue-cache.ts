@@ -19,16 +19,13 @@ export interface CatalogueCacheOptions {
   readonly scan: ScanEnvelope;
 }
 
-/** Why a list was shown without a server. */
-export type MissedBecause = 'failed' | 'late';
-
 /** The cached catalogue of one server for one client profile. */
 export interface CatalogueCacheEntry {
-  /** `missed` if no catalogue was ever cached, and the last start failed, or came too late in several runs. */
+  /** `missed` if there is no catalogue, and the start failed in the last run, or took long. */
   find(): CachedCatalogue | 'missed' | undefined;
   put(content: CatalogueContent): void;
-  /** Records that the start failed, or was too late for the first list. Replaces a cached catalogue. */
-  putMissed(reason: MissedBecause): void;
+  /** Records that the start failed, or takes long. Replaces a cached catalogue. */
+  putMissed(): void;
 }
 
 /** Caches the catalogues of the servers on disk, so that the next run lists their tools before the servers are ready. */
@@ -36,8 +33,6 @@ export class CatalogueCache {
   readonly #options: CatalogueCacheOptions;
   /** Hash of each file's content by name; an unchanged catalogue is not written again. */
   readonly #hashes = new Map<string, string>();
-  /** How often each server was too late for the first list of a run, by the name of its file. */
-  readonly #misses = new Map<string, number>();
 
   constructor(options: CatalogueCacheOptions) {
     this.#options = options;
@@ -48,7 +43,7 @@ export class CatalogueCache {
     return {
       find: () => this.#find(name),
       put: (content) => this.#put(name, serializeCatalogue(content)),
-      putMissed: (reason) => this.#putMissed(name, reason),
+      putMissed: () => this.#put(name, MISSED),
     };
   }
 
@@ -70,11 +65,9 @@ export class CatalogueCache {
     const { folder, scan, onIgnored } = this.#options;
     const bytes = folder.read(name);
     if (bytes === undefined) return undefined;
-    const misses = missesIn(bytes);
-    if (misses !== undefined) {
+    if (MISSED.equals(bytes)) {
       this.#remember(name, hashOf(bytes));
-      this.#misses.set(name, misses);
-      return misses >= MAX_MISSES ? 'missed' : undefined;
+      return 'missed';
     }
     const catalogue = CachedCatalogue.read(bytes, scan);
     if (typeof catalogue === 'string') {
@@ -83,11 +76,6 @@ export class CatalogueCache {
     }
     this.#remember(name, hashOf(bytes));
     return catalogue;
-  }
-
-  #putMissed(name: string, reason: MissedBecause): void {
-    const misses = reason === 'failed' ? MAX_MISSES : (this.#misses.get(name) ?? 0) + 1;
-    this.#put(name, Buffer.from(`${MISSED_HEAD}${misses}}\n`));
   }
 
   #put(name: string, bytes: Uint8Array): void {
@@ -120,19 +108,8 @@ export class CatalogueCache {
   }
 }
 
-/** The file of a server without a catalogue: how often it was too late for the first list. */
-const MISSED_HEAD = '{"missed":';
-/**
- * After so many runs, no list waits for the server again. Short runs, such as the ones in which a client only checks its
- * servers, give each server a few attempts before they stop to wait for it. A failure counts like all of them.
- */
-const MAX_MISSES = 4;
-
-function missesIn(bytes: Uint8Array): number | undefined {
-  const text = bytes.length > 32 ? '' : Buffer.from(bytes).toString('latin1');
-  const misses = text.startsWith(MISSED_HEAD) ? Number.parseInt(text.slice(MISSED_HEAD.length), 10) : Number.NaN;
-  return Number.isNaN(misses) ? undefined : misses;
-}
+/** The file of a server without a catalogue. */
+const MISSED = Buffer.from('{"missed":true}\n');
 
 /** When a hash is forgotten, its file may be written once without need. */
 const MAX_HASHES = 1_024;

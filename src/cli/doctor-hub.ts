@@ -1,7 +1,7 @@
 import type { HubDescription } from '../app/hub-answers.js';
 import { openHubClient } from '../app/hub-client.js';
 import { notedPid, reachHub } from '../app/running-hub.js';
-import { userDataFolder } from '../app/user-files.js';
+import { userDataFolder, userHubsFolder } from '../app/user-files.js';
 import type { HubFacts } from '../doctor/hub.js';
 import type { ServerReport, StatusReport } from '../gateway/status/status-report.js';
 import type { HubControl, NoControl } from '../hub/attach/control-client.js';
@@ -30,8 +30,8 @@ const ANSWER_WITHIN_MS = 2_500;
 
 /** Finds the hub of this configuration, and connects to it if it runs. */
 export async function openDoctorHub(configFile: string): Promise<DoctorHub> {
-  const { TRUNKLINE_HUB, TRUNKLINE_HUB_DIR } = process.env;
-  const place = { configFile, dataFolder: userDataFolder(), hubsFolder: TRUNKLINE_HUB_DIR };
+  const { TRUNKLINE_HUB } = process.env;
+  const place = { configFile, dataFolder: userDataFolder(), hubsFolder: userHubsFolder() };
   const { folder, faults } = TRUNKLINE_HUB === 'off' ? { faults: [] } : inspectHubFolder(place);
   if (folder === undefined) return { ...NO_HUB, faults };
   const control = await reachSoon(folder);

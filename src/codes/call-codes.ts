@@ -49,7 +49,7 @@ export const CALL_CODES = {
   },
   'TL-CALL-MALFORMED': {
     level: 'fail',
-    means: 'The answer of the server was not valid JSON-RPC.',
+    means: 'The answer of the server was not valid JSON-RPC, or its result was no object.',
     remedy: 'Report it to the author of the server.',
   },
   'TL-CALL-HUB-EXITED': {

@@ -158,7 +158,7 @@ const SENTENCES: Readonly<Record<Exclude<FailureReason, 'not_approved'>, string>
     'was sending the largest of the unfinished messages that Trunkline held, and their limit `gateway.maxPartial` was reached, so Trunkline dropped the answer.',
   response_unfinished:
     'began an answer and sent nothing more of it within the setting `gateway.lineTimeout`, so Trunkline dropped the answer.',
-  response_malformed: 'sent an answer that is not valid JSON-RPC, so Trunkline dropped the answer.',
+  response_malformed: 'sent an answer that is no valid MCP message, so Trunkline dropped the answer.',
 };
 
 /** The server answered, and no client can have the answer. */

@@ -66,7 +66,7 @@ export interface ClientOrigin {
 /** One client's session with the gateway. */
 export interface GatewaySession extends GatewayDescription {
   /** Whether no list waits for the first start of a server, so that a list which is read now stays as it is for now. */
-  readonly areListsSettled: boolean;
+  areListsSettled(): boolean;
   /**
    * The initialize result of the one server that the client sees unchanged, or why that server does not start. Absent
    * for a client that sees all servers.

@@ -21,7 +21,7 @@ export interface TransportSession {
   readonly view?: string | undefined;
   /** Where the client's process runs. Absent for clients whose environment is the gateway's own. */
   readonly origin?: ClientOrigin | undefined;
-  /** The id of the first server request; 1 if absent. */
+  /** The id of the first server request; 1 if absent. Larger if another process has served the client before. */
   readonly firstRequestId?: number | undefined;
   /** Whether a message that belongs to no request reaches the client now. */
   readonly isListening: boolean;

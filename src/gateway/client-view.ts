@@ -110,7 +110,7 @@ export class ClientView {
       isOver: this.#lists.wereShown,
       serve: (exchange) => this.serve(exchange),
       onTimeout: () => {
-        for (const backend of backends) backend.missedFirstList('late');
+        for (const backend of backends) backend.missedFirstList();
       },
     });
   }

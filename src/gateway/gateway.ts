@@ -132,9 +132,7 @@ export class Gateway implements GatewayPort {
       get instructions() {
         return instructions();
       },
-      get areListsSettled() {
-        return [...connected.view.backends.values()].every(({ isStartSettled }) => isStartSettled);
-      },
+      areListsSettled: () => [...connected.view.backends.values()].every(({ isStartSettled }) => isStartSettled),
       initializeResult: only && serverHandshake(only, this.#settings.startupWaitMs),
       mirroredParams: (tool) => connected.view.catalogs.tools.resolve(tool)?.mirroredParams ?? [],
       serve: (this.#options.calls ?? NO_CALLS).session(connected),

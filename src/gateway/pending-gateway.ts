@@ -78,7 +78,6 @@ interface Opened {
 /** The session of a client that connected before the gateway existed. The gateway's own session replaces it. */
 class PendingSession implements GatewaySession {
   readonly offered = [];
-  readonly areListsSettled = false;
   readonly instructions: string;
   readonly initializeResult = undefined;
   readonly #client: DownstreamClient;
@@ -108,6 +107,10 @@ class PendingSession implements GatewaySession {
   /** The tools are not known yet. */
   mirroredParams(): readonly [] {
     return [];
+  }
+
+  areListsSettled(): boolean {
+    return false;
   }
 
   /** Notifications before the gateway exists concern no server, and are dropped. */

@@ -9,7 +9,7 @@ export interface PlaceOptions {
   readonly configFile: string;
   /** Trunkline's data folder. Hubs with different stores and approvals are different hubs. */
   readonly dataFolder: string;
-  /** Overrides where the folders of hubs are; `TRUNKLINE_HUB_DIR`. */
+  /** Overrides where the folders of hubs are, by an absolute path; `TRUNKLINE_HUB_DIR`. */
   readonly hubsFolder?: string | undefined;
 }
 

@@ -23,3 +23,8 @@ export function idKey(bytes: Uint8Array, span: Span): IdKey {
   }
   return key;
 }
+
+/** The id of a message as raw JSON: a view of the message's memory. */
+export function rawId({ bytes, id }: { readonly bytes: Uint8Array; readonly id: Span }): Uint8Array {
+  return bytes.subarray(id.start, id.end);
+}

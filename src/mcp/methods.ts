@@ -54,3 +54,21 @@ const REPEATABLE_METHODS: ReadonlySet<string> = new Set([METHODS.readResource, M
 
 /** Requests about one task, whose id they name. */
 export const TASK_METHODS: ReadonlySet<string> = new Set([METHODS.getTask, METHODS.taskResult, METHODS.cancelTask]);
+
+/** Whether earlier revisions define the request, and those without a handshake do not. */
+export function isRemovedRequest(method: string): boolean {
+  return REMOVED_REQUESTS.has(method);
+}
+
+const REMOVED_REQUESTS: ReadonlySet<string> = new Set([
+  METHODS.initialize,
+  METHODS.ping,
+  METHODS.subscribe,
+  METHODS.unsubscribe,
+  METHODS.setLevel,
+  METHODS.listTasks,
+  METHODS.taskResult,
+  METHODS.createMessage,
+  METHODS.elicit,
+  METHODS.listRoots,
+]);

@@ -146,8 +146,7 @@ function requirePino(): typeof Pino {
 const MAX_UNREAD_BYTES = 1024 * 1024;
 
 function toStderr(): Destination {
-  // EPIPE: the host has closed its end.
-  process.stderr.on('error', () => {});
+  openStderr();
   const isTerminal = process.stderr.isTTY === true;
   let dropped = 0;
   return {
@@ -165,6 +164,13 @@ function toStderr(): Destination {
   };
 }
 
+/** An error is none of ours: the host has closed its end, or stderr is a file on a full disk, as that of a hub can be. */
+function openStderr(): void {
+  if (!process.stderr.listeners('error').includes(NO_READER)) process.stderr.on('error', NO_READER);
+}
+
+const NO_READER = (): void => {};
+
 function describeGap(lines: number): string {
   return `${lines} log lines were dropped, because the reader of stderr was too slow`;
 }
@@ -172,6 +178,9 @@ function describeGap(lines: number): string {
 function toFile(file: string): DestinationStream {
   return new LogFile({
     file,
-    onFault: (error) => process.stderr.write(`The log file ${file} cannot be written: ${String(error)}\n`),
+    onFault: (error) => {
+      openStderr();
+      process.stderr.write(`The log file ${file} cannot be written: ${String(error)}\n`);
+    },
   });
 }

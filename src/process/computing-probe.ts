@@ -1,3 +1,4 @@
+import { readdirSync } from 'node:fs';
 import { statFields } from './process-identity.js';
 
 /** Less processor time than this between two calls counts as none. In ticks of the kernel, of 10 ms each. */
@@ -17,6 +18,16 @@ export function createComputingProbe(pid: number): () => boolean | undefined {
     const used = Number(fields[11]) + Number(fields[12]);
     const hasComputed = used - seen >= MIN_TICKS;
     seen = used;
-    return hasComputed || state === 'R';
+    return hasComputed || state === 'R' || hasRunnableThread(pid);
   };
+}
+
+/** The main thread may wait for a thread that waits for the processor, as when files are read in a pool of threads. */
+function hasRunnableThread(pid: number): boolean {
+  try {
+    return readdirSync(`/proc/${pid}/task`).some((thread) => statFields(`${pid}/task/${thread}`)[0] === 'R');
+  } catch {
+    // The process has just ended.
+    return false;
+  }
 }

@@ -6,13 +6,22 @@ export interface StartSlotsOptions {
   readonly limit: number;
   /** Whether this start has used the processor since the last call. `undefined` if that is unknown. */
   readonly isComputing: (key: string) => boolean | undefined;
+  /** Called once for a start that has waited for something else than the processor for 1 s, or has begun 5 s ago. */
+  readonly onSlow?: ((key: string) => void) | undefined;
 }
 
-/** How often a start that holds a slot is checked, in milliseconds. */
+/** How often a start is checked, in milliseconds. */
 const CHECK_MS = 100;
 /** Checks after which a start gives its slot back, even if it still computes. */
 const MAX_CHECKS = 20;
-/** The same, if it is unknown whether the start computes. */
+/**
+ * Checks in a row without computing after which a start is slow. A few would prove nothing on a busy machine, where a
+ * program computes seldom.
+ */
+const SLOW_IDLE_CHECKS = 10;
+/** Checks after which a start is slow in any case. */
+const MAX_SLOW_CHECKS = 50;
+/** If it is unknown whether the start computes, it counts as computing before this check, and as waiting from then on. */
 const MAX_BLIND_CHECKS = 2;
 
 /**
@@ -22,15 +31,19 @@ const MAX_BLIND_CHECKS = 2;
 export class StartSlots {
   readonly #clock: Clock;
   readonly #isComputing: StartSlotsOptions['isComputing'];
+  readonly #onSlow: StartSlotsOptions['onSlow'];
   #limit: number;
   /** In order of arrival. */
   readonly #waiting = new Map<string, () => void>();
-  readonly #held = new Map<string, Cancel>();
+  readonly #held = new Set<string>();
+  /** The next check of each start that has begun and is not known to be slow. */
+  readonly #checks = new Map<string, Cancel>();
 
-  constructor({ clock, limit, isComputing }: StartSlotsOptions) {
+  constructor({ clock, limit, isComputing, onSlow }: StartSlotsOptions) {
     this.#clock = clock;
     this.#limit = limit;
     this.#isComputing = isComputing;
+    this.#onSlow = onSlow;
   }
 
   set limit(limit: number) {
@@ -50,10 +63,15 @@ export class StartSlots {
     if (start !== undefined) this.#begin(key, start);
   }
 
-  /** Releases the slot, or withdraws a request that still waits for one. */
+  /** The start has ended, or is not wanted any more: releases its slot, or withdraws its request for one. */
   release(key: string): void {
     this.#waiting.delete(key);
-    this.#held.get(key)?.();
+    this.#checks.get(key)?.();
+    this.#checks.delete(key);
+    this.#free(key);
+  }
+
+  #free(key: string): void {
     if (this.#held.delete(key)) this.#fill();
   }
 
@@ -66,16 +84,22 @@ export class StartSlots {
 
   #begin(key: string, start: () => void): void {
     this.#waiting.delete(key);
-    this.#hold(key, 1);
+    this.#held.add(key);
+    this.#check(key, 1);
     start();
   }
 
-  #hold(key: string, check: number): void {
+  /** `idleChecks` in a row have found that the start waits for something else than the processor. */
+  #check(key: string, check: number, idleChecks = 0): void {
     const cancel = this.#clock.schedule(CHECK_MS, () => {
       const isComputing = this.#isComputing(key) ?? check < MAX_BLIND_CHECKS;
-      if (isComputing && check < MAX_CHECKS) this.#hold(key, check + 1);
-      else this.release(key);
+      const idle = isComputing ? 0 : idleChecks + 1;
+      const isSlow = idle >= SLOW_IDLE_CHECKS || check >= MAX_SLOW_CHECKS;
+      if (isSlow) this.#checks.delete(key);
+      else this.#check(key, check + 1, idle);
+      if (!isComputing || check >= MAX_CHECKS) this.#free(key);
+      if (isSlow) this.#onSlow?.(key);
     });
-    this.#held.set(key, cancel);
+    this.#checks.set(key, cancel);
   }
 }

@@ -30,6 +30,8 @@ export interface SupervisorOptions {
   readonly startLimit: number;
   /** Called after every change, in the same tick as its cause. Must not throw. */
   readonly onChange: (key: string, snapshot: ChildSnapshot) => void;
+  /** Called once for a start that has waited for something else than the processor for 1 s, or has begun 5 s ago. */
+  readonly onSlowStart?: (key: string) => void;
 }
 
 interface Child {
@@ -63,14 +65,14 @@ export class Supervisor {
   #tasks: (() => void)[] = [];
   #isRunningTasks = false;
 
-  constructor({ clock, random, launcher, installer, startLimit, onChange }: SupervisorOptions) {
+  constructor({ clock, random, launcher, installer, startLimit, onChange, onSlowStart }: SupervisorOptions) {
     this.#clock = clock;
     this.#random = random;
     this.#launcher = launcher;
     this.#installer = installer;
     this.#onChange = onChange;
     const isComputing = (key: string) => this.#children.get(key)?.launched?.isComputing?.();
-    this.#slots = new StartSlots({ clock, limit: startLimit, isComputing });
+    this.#slots = new StartSlots({ clock, limit: startLimit, isComputing, onSlow: onSlowStart });
   }
 
   /** Adds a child, in state `stopped`. */

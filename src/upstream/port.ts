@@ -237,6 +237,8 @@ export type RequestFailure =
   /** The answer began, and no byte of it came for too long. */
   | 'response_unfinished'
   | 'response_malformed'
+  /** The answer is a sound message of JSON-RPC, but its result is no object. */
+  | 'result_malformed'
   /** The sender cancelled the request. */
   | 'cancelled';
 

@@ -53,6 +53,11 @@ describe('an answer to initialize that cannot be used', () => {
   const text =
     'Its last start failed: initialize: the server chose protocol version "[redacted]\\u{7}", which is unknown here.';
 
+  it('may be one to the question about its era', () => {
+    const refused = { ...lastFailure, reason: 'server/discover: the server answered with an error' };
+    expect(whyDown(failed({ state: 'parked', lastFailure: refused }, [])).cause).toContain('server/discover');
+  });
+
   it.each(['backoff', 'parked'] as const)('is the cause of a failed call in %s if the output names none', (state) => {
     expect(whyDown(failed({ state, lastFailure }, [])).cause).toBe(text);
     expect(whyDown(failed({ state, lastFailure })).cause).toContain('Its output says');

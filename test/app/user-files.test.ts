@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { dataFolder } from '../../src/app/user-files.js';
+import { dataFolder, hubsFolder } from '../../src/app/user-files.js';
 
 const HOME = '/home/ada';
 const WINDOWS_HOME = 'C:\\Users\\ada';
@@ -17,5 +17,13 @@ describe('the data folder', () => {
     ['win32', WINDOWS_HOME, {}, 'C:\\Users\\ada\\AppData\\Local\\trunkline'],
   ])('on %s, at home in %s, with %j is %s', (platform, home, env, expected) => {
     expect(dataFolder({ env, home, platform })).toBe(expected);
+  });
+});
+
+describe('the folder of hubs', () => {
+  it('is the one that the user names by an absolute path, since clients run in different folders', () => {
+    const named = (value: string) => hubsFolder({ env: { TRUNKLINE_HUB_DIR: value }, platform: 'linux' });
+    expect(['/hubs', 'hubs', './hubs', ''].map(named)).toEqual(['/hubs', undefined, undefined, undefined]);
+    expect(hubsFolder({ env: {}, platform: 'win32' })).toBeUndefined();
   });
 });

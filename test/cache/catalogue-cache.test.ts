@@ -58,10 +58,10 @@ describe('what a server offered in the last run', () => {
     }
   });
 
-  it('is remembered as missed when its start failed, until it has a catalogue', async () => {
+  it('is remembered as missed when it was not ready, until it has a catalogue', async () => {
     const { folder, catalogues } = keeping();
     const { server, child } = own();
-    catalogues.of(server, child, PROFILE).putMissed('failed');
+    catalogues.of(server, child, PROFILE).putMissed();
     await catalogues.settled();
     const next = keeping('secret', folder);
     expect(next.catalogues.of(server, child, PROFILE).find()).toBe('missed');
@@ -80,23 +80,10 @@ describe('what a server offered in the last run', () => {
       if (server?.child === undefined) throw new Error('no child');
       return of.of(server, server.child, PROFILE);
     };
-    entryOf('one').putMissed('failed');
+    entryOf('one').putMissed();
     await catalogues.settled();
     const next = keeping('secret', folder).catalogues;
     expect([entryOf('one', next).find(), entryOf('two', next).find()]).toEqual(['missed', undefined]);
-  });
-
-  it('is remembered as missed when the server came too late in four runs', async () => {
-    const { folder } = keeping();
-    const { server, child } = own();
-    for (const expected of [undefined, undefined, undefined, undefined, 'missed']) {
-      const run = keeping('secret', folder);
-      const entry = run.catalogues.of(server, child, PROFILE);
-      expect(entry.find()).toBe(expected);
-      entry.putMissed('late');
-      await run.catalogues.settled();
-      expect(run.ignored).toEqual([]);
-    }
   });
 
   it('is found for a client that was updated, and not for one with another name, revision or capabilities', async () => {

@@ -60,6 +60,8 @@ describe('a server that exits when it is asked for its era', () => {
   it('is started again at once, without a failure, and is not asked in the next run', async () => {
     const servers = { s: { program: program('strict') } };
     gateway = await GatewayProcess.start({ servers });
+    // The first list waits for that start as for any other.
+    expect((await gateway.listTools()).map(({ name }) => name)).toContain('s__answer');
     const first = await gateway.untilState('s', 'ready');
     expect(first).toMatchObject({ generation: 2, restarts: 0, lastFailure: null, protocolVersion: '2025-06-18' });
     await gateway.end();

@@ -58,7 +58,7 @@ describe('an answer', () => {
       const asked = child.received.last.id;
       let isCancelled = false;
       const steps = random.shuffle([
-        () => child.say({ jsonrpc: '2.0', id: asked, result: id }),
+        () => child.say({ jsonrpc: '2.0', id: asked, result: { id } }),
         () => {
           isCancelled = client.answerTo(id) === undefined;
           client.cancel(id);
@@ -75,7 +75,7 @@ describe('an answer', () => {
       }
       await flush();
       clock.advance(10);
-      expect(client.answerTo(id)?.result).toBe(isCancelled ? undefined : id);
+      expect(client.answerTo(id)?.result?.id).toBe(isCancelled ? undefined : id);
       silent += isCancelled ? 1 : 0;
       client.received.take();
     }

@@ -160,6 +160,43 @@ describe('a server whose tools have to be approved', () => {
     expect(gateway.lines('effects')).toEqual([]);
   });
 
+  it('F53: that defines a tool differently for clients with other variables has each definition approved for itself', async () => {
+    const list = ['list=file:RUN/$', '{WHO}.json'].join('');
+    const servers = { f: { args: [list, 'effects=RUN/effects'], approval: 'required' } };
+    const gateway = InProcessGateway.start({ servers, mayHaveProblems: true });
+    writeFileSync(gateway.file('one.json'), JSON.stringify([EDIT, CHANGE]));
+    writeFileSync(gateway.file('other.json'), JSON.stringify([POISONED, CHANGE]));
+    const from = (WHO: string) => gateway.connect({}, { environment: { WHO }, folder: gateway.folder });
+    const edited = async (client: InProcessClient) => {
+      const { result } = await client.request('tools/list');
+      return result.tools.find(({ name }: Message) => name === 'f__edit')?.description;
+    };
+    const changes = (client: InProcessClient) => client.notifications('notifications/tools/list_changed').length;
+    const waiting = () => gateway.log.filter((line) => line.includes('tools wait for approval')).length;
+    const one = await from('one');
+    expect(await edited(one)).toBe(EDIT.description);
+    const other = await from('other');
+    await until('the other process has listed its tools', () => waiting() === 1);
+
+    const before = [changes(one), changes(other)];
+    for (let round = 0; round < 3; round += 1) {
+      expect([await edited(one), await edited(other)]).toEqual([EDIT.description, undefined]);
+      const refused = await other.call('f__edit', { nonce: 'never' });
+      expect(failureOf(refused)).toMatchObject({ reason: 'not_approved', sent: false });
+      expect(textOf(await one.call('f__edit', { nonce: 'one' }))).toBe('one');
+      // Both lists are read again.
+      for (const client of [one, other]) await client.call('f__change', { nonce: 'change' });
+    }
+    // Neither client gains or loses a tool by what the other one does.
+    expect([changes(one), changes(other)]).toEqual(before);
+    expect([waiting(), gateway.lines('effects').includes('never')]).toEqual([1, false]);
+
+    approve(gateway, POISONED);
+    await until('the other client has the tool', () => changes(other) > 0);
+    expect([await edited(one), await edited(other)]).toEqual([EDIT.description, POISONED.description]);
+    for (const client of [one, other]) expect(textOf(await client.call('f__edit', { nonce: 'both' }))).toBe('both');
+  });
+
   it('is not restricted when it needs no approval', async () => {
     const { gateway, client, listed } = await running({});
     writeFileSync(gateway.file('tools.json'), JSON.stringify([POISONED, ADDED, CHANGE]));

@@ -68,6 +68,21 @@ describe('what a server writes', () => {
     expect(gateway.status('f')).toMatchObject({ generation: 1, dropped: { junk: 1 } });
   });
 
+  it('fails the request that it answers with a result that is no object, at once and as often as it comes', async () => {
+    const { gateway, client } = await serving({ concurrency: 100 });
+    const wrong = [null, 'done', [], [{ type: 'text', text: 'done' }], 7, true];
+    for (const result of wrong)
+      expect(failureOf(await client.call('f__result', { result }))).toMatchObject({
+        reason: 'response_malformed',
+        outcome: 'failed',
+      });
+    // Neither the supervisor nor the circuit breaker takes the other tools away.
+    expect(textOf(await client.call('f__answer', { nonce: 'other' }))).toBe('other');
+    const { generation, dropped, log } = gateway.status('f');
+    expect([generation, dropped]).toMatchObject([1, { junk: wrong.length }]);
+    expect(log.join('\n')).toContain('"result":null}');
+  });
+
   it('F28: has its numbers and duplicates forwarded byte for byte, in both directions', async () => {
     const { client } = await serving();
     const raw = '"big":9007199254740993,"one":1.0,"zero":-0,"far":1e400,"k":1,"k":2';

@@ -45,7 +45,7 @@ describe('the first list', () => {
   const script = { servers: { late: { tools: ['x'] }, quick: { tools: ['y'] } }, startupWaitMs: 3_000 };
   const namesOf = ({ result }: Message) => result.tools.map(({ name }: Message) => name);
 
-  it('does not wait for a server that failed or came too late in the last run, but lists it if it is ready', async () => {
+  it('does not wait for a server that was not ready in the last run, but lists it if it is ready now', async () => {
     const { server, connect, list } = await secondRun(script, {});
     server('late').backend.expectLate();
     expect(list(1)).toBeUndefined();
@@ -66,27 +66,46 @@ describe('the first list', () => {
     expect(namesOf(client.answerTo(1) ?? {})).toEqual(['quick__y']);
   });
 
-  it('reports each server that came too late for it, once', async () => {
+  it('does not wait a second time for a server that came too late', async () => {
     const { server, clock, list, connect } = await secondRun(script, {});
     list(1);
     await server('quick').start();
     clock.advance(3_000);
-    expect([server('late').missed, server('quick').missed]).toEqual([1, 0]);
     const other = connect();
     other.initialize();
     other.request(1, 'tools/list');
     expect(namesOf(other.answerTo(1) ?? {})).toEqual(['quick__y']);
+  });
+
+  it('will not wait in the next run for a server that answers initialize and never lists its tools', async () => {
+    const { server } = await secondRun(script, {});
+    void server('late').start({ listsTools: false });
+    await server('quick').start();
+    for (const key of ['late', 'quick']) server(key).backend.firstStart.turnedOutSlow();
+    expect([server('late').missed, server('quick').missed]).toEqual([1, 0]);
+  });
+
+  it('will wait in the next run for a server whose turn to start has not come', async () => {
+    const { server, clock } = await secondRun(script, {});
+    server('late').moved('starting');
+    clock.advance(60_000);
+    expect(server('late').missed).toBe(0);
+  });
+
+  it('will not wait in the next run for a server that fails after it was shown without it', async () => {
+    const { server, clock, list } = await secondRun(script, {});
+    server('late').moved('starting');
+    list(1);
+    clock.advance(3_000);
     server('late').moved('backoff');
     expect(server('late').missed).toBe(1);
   });
 
-  it('reports a server that failed before it was listed, and none whose list is cached', async () => {
+  it('leaves the cached list of a server that fails as it is', async () => {
     const { server } = await secondRun(script, { quick: cachedOf('y') });
-    for (const key of ['late', 'quick']) {
-      server(key).moved('starting');
-      server(key).moved('backoff');
-    }
-    expect([server('late').missed, server('quick').missed]).toEqual([1, 0]);
+    server('quick').moved('starting');
+    server('quick').moved('backoff');
+    expect(server('quick').missed).toBe(0);
   });
 });
 

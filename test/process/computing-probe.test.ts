@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { createComputingProbe } from '../../src/process/computing-probe.js';
+import { statFields } from '../../src/process/process-identity.js';
 import { until } from '../support/processes.js';
 import { observe, spawnFixture } from './spawned.js';
 
@@ -13,6 +14,17 @@ describe.runIf(process.platform === 'linux')('whether a process computes', () =>
     await says('up');
     const isComputing = createComputingProbe(child.pid ?? 0);
     for (let times = 0; times < 3; times += 1) await until('it has computed', () => isComputing() === true);
+  });
+
+  it('is so while only a thread of it does, and the main thread waits', async () => {
+    const busy = 'new Worker("for (;;);", { eval: true }).once("online", () => process.stdout.write("up"))';
+    const { child, says } = nodeRunning(`const { Worker } = require('node:worker_threads'); ${busy};`);
+    await says('up');
+    await until('the main thread waits', () => statFields(String(child.pid))[0] === 'S');
+    const isComputing = createComputingProbe(child.pid ?? 0);
+    isComputing();
+    // Too soon for any processor time to be counted.
+    expect(isComputing()).toBe(true);
   });
 
   it('is not so when it waits, after the time that it has used to start', async () => {

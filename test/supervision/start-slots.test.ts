@@ -5,11 +5,12 @@ import { FakeClock } from '../support/fake-clock.js';
 function setUp(limit: number, isComputing: (key: string) => boolean | undefined = () => undefined) {
   const clock = new FakeClock();
   const started: string[] = [];
-  const slots = new StartSlots({ clock, limit, isComputing });
+  const slow: string[] = [];
+  const slots = new StartSlots({ clock, limit, isComputing, onSlow: (key) => slow.push(key) });
   const request = (...keys: string[]) => {
     for (const key of keys) slots.request(key, () => started.push(key));
   };
-  return { clock, slots, started, request };
+  return { clock, slots, started, slow, request };
 }
 
 describe('StartSlots', () => {
@@ -48,6 +49,52 @@ describe('StartSlots', () => {
     expect(started).toEqual(['hanging']);
     clock.advance(1);
     expect(started).toEqual(['hanging', 'next']);
+  });
+
+  it('reports a start that has waited for 1 s without a break, and one that has begun 5 s ago', () => {
+    let isBusy = false;
+    const { clock, slow, request } = setUp(3, (key) => key === 'computes' || (key === 'seldom' && isBusy));
+    request('waits', 'computes', 'seldom');
+    clock.advance(900);
+    isBusy = true;
+    clock.advance(100);
+    expect(slow).toEqual(['waits']);
+    isBusy = false;
+    clock.advance(999);
+    expect(slow).toEqual(['waits']);
+    clock.advance(1);
+    expect(slow).toEqual(['waits', 'seldom']);
+    clock.advance(2_999);
+    expect(slow).toEqual(['waits', 'seldom']);
+    clock.advance(1);
+    expect([slow, clock.pending]).toEqual([['waits', 'seldom', 'computes'], 0]);
+  });
+
+  it('reports a start after 1.1 s if it is unknown whether it computes', () => {
+    const { clock, slow, request } = setUp(1);
+    request('a');
+    clock.advance(1_099);
+    expect(slow).toEqual([]);
+    clock.advance(1);
+    expect([slow, clock.pending]).toEqual([['a'], 0]);
+  });
+
+  it('reports no start that waits for its slot', () => {
+    const { clock, slots, slow, request } = setUp(1, () => true);
+    request('heavy', 'next');
+    clock.advance(1_900);
+    slots.release('next');
+    clock.advance(3_100);
+    expect(slow).toEqual(['heavy']);
+  });
+
+  it('reports no start that computes beyond its slot and ends then', () => {
+    const { clock, slots, slow, request } = setUp(1, () => true);
+    request('heavy', 'next');
+    clock.advance(3_000);
+    slots.release('heavy');
+    slots.release('next');
+    expect([slow, clock.pending]).toEqual([[], 0]);
   });
 
   it('lets a start that somebody waits for begin beyond the limit, once', () => {

@@ -28,6 +28,8 @@ export interface StartOptions {
   /** Entries as in the configuration; without `command` or `package` the lab server, or `program`, runs with `args`. */
   readonly servers: Record<string, Record<string, unknown>>;
   readonly gateway?: Record<string, unknown>;
+  /** Further members of the configuration. */
+  readonly config?: Record<string, unknown>;
   /** `RUN` in them is the folder of the run. */
   readonly args?: readonly string[];
   /** What starts the CLI, given its command line; such as a shell that sets limits first. */
@@ -71,7 +73,7 @@ export class GatewayProcess {
     // Part of every command line below, so that what is left of a run can be found.
     this.folder = folder ?? mkdtempSync(join(tmpdir(), `trunkline-${randomUUID()}-`));
     this.file = join(this.folder, 'trunkline.yaml');
-    this.configure(servers, gateway);
+    this.configure(servers, gateway, options.config);
     const own = args.map((arg) => arg.replaceAll('RUN', this.folder));
     const [program = '', ...parameters] = [...via, process.execPath, CLI, '--config', this.file, ...own];
     this.#process = spawn(program, parameters, {
@@ -94,13 +96,13 @@ export class GatewayProcess {
   }
 
   /** Writes the configuration, in one step as careful editors do. */
-  configure(servers: StartOptions['servers'], gateway: StartOptions['gateway'] = {}): void {
+  configure(servers: StartOptions['servers'], gateway: StartOptions['gateway'] = {}, config: object = {}): void {
     const entries = Object.entries(servers).map(([key, entry]) => {
       if ('command' in entry || 'package' in entry) return [key, entry];
       const { program = LAB, args: given = [], ...rest } = entry;
       return [key, { ...rest, command: 'node', args: [program, ...(given as string[]), `run=${this.folder}`] }];
     });
-    this.writeConfig(JSON.stringify({ servers: Object.fromEntries(entries), gateway }));
+    this.writeConfig(JSON.stringify({ ...config, servers: Object.fromEntries(entries), gateway }));
   }
 
   /** The same with any text. */
@@ -130,7 +132,12 @@ export class GatewayProcess {
 
   /** One line, as it is. */
   send(line: string): void {
-    this.#process.stdin.write(`${line}\n`);
+    this.write(`${line}\n`);
+  }
+
+  /** Any text. */
+  write(text: string): void {
+    this.#process.stdin.write(text);
   }
 
   /** Resolves with the answer; `params` may be text that is JSON already. */

@@ -28,7 +28,7 @@ export class PlayedGateway implements GatewayPort {
     return {
       offered: [],
       instructions: '',
-      areListsSettled: true,
+      areListsSettled: () => true,
       mirroredParams: () => [],
       initializeResult: undefined,
       serve: (exchange) => this.exchanges.push(exchange),

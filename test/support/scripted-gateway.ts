@@ -125,7 +125,7 @@ export class ScriptedServer {
   demands = 0;
   /** How often it was to be stopped as nobody needed it. */
   rests = 0;
-  /** How often a list was shown without it, or it failed before it was listed. */
+  /** How often the gateway reported that the next run should not wait for it. */
   missed = 0;
   /** What was last read of a process. */
   offered: CatalogueContent | undefined;
@@ -187,7 +187,7 @@ export class ScriptedServer {
       onListsRead: (offered) => {
         this.offered = offered;
       },
-      onFirstListMissed: () => {
+      onStartMissed: () => {
         this.missed += 1;
       },
     });

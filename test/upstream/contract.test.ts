@@ -225,7 +225,11 @@ describe.each(ALL)('%s', (_, Peer, { revision, requestedRevision, meta }) => {
       error: { code: 1, message: 'b' },
     });
     await say(answerTo(a?.id, 'again'));
-    expect(calls.map(({ listener }) => listener.told)).toEqual([['"a"'], ['{"code":1,"message":"b"}'], ['"c"']]);
+    expect(calls.map(({ listener }) => listener.told)).toEqual([
+      ['{"text":"a"}'],
+      ['{"code":1,"message":"b"}'],
+      ['{"text":"c"}'],
+    ]);
     expect(connection.inFlight).toBe(0);
     expect(connection.counters).toMatchObject({ duplicate: 1, late: 0, unknown: 0 });
   });
@@ -383,9 +387,9 @@ describe.each(ALL)('%s', (_, Peer, { revision, requestedRevision, meta }) => {
       const { send, say, read } = await open();
       const { listener, sent } = send();
       const [call] = await read();
-      await say(answerTo(call?.id, 1));
+      await say(answerTo(call?.id, { n: 1 }));
       sent?.cancel();
-      expect(listener.told).toEqual(['1']);
+      expect(listener.told).toEqual(['{"n":1}']);
       expect(await read()).toEqual([]);
     });
   });

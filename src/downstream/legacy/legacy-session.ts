@@ -7,7 +7,7 @@ import {
 import { internalError } from '../../errors/internal-error.js';
 import { toBytes } from '../../json/json-text.js';
 import type { Edit, SplicedMessage } from '../../json/splice.js';
-import { type IdKey, idKey } from '../../jsonrpc/id-key.js';
+import { type IdKey, idKey, rawId } from '../../jsonrpc/id-key.js';
 import { errorMessage, resultMessage, whole } from '../../jsonrpc/message.js';
 import { RPC_CODES, RpcError } from '../../jsonrpc/rpc-error.js';
 import type { Envelope, NotificationEnvelope, Rejection, RequestEnvelope, ScanEnvelope } from '../../mcp/envelope.js';
@@ -157,18 +157,18 @@ class LegacySession implements DownstreamClient, EraSession {
   #request(request: RequestEnvelope, reply: ReplyChannel): void {
     const key = idKey(request.bytes, request.id);
     if (request.method === METHODS.ping && !this.#relaysPings) {
-      reply.answer(resultMessage(idOf(request), EMPTY_RESULT));
+      reply.answer(resultMessage(rawId(request), EMPTY_RESULT));
     } else if (request.method === METHODS.initialize) {
       withErrorBoundary(
         () => this.#initialize(request, reply),
         this.#options.onInternalError,
-        () => reply.answer(errorMessage(idOf(request), internalError())),
+        () => reply.answer(errorMessage(rawId(request), internalError())),
       );
     } else if (this.#gatewaySession === undefined) {
-      reply.answer(errorMessage(idOf(request), refusalWithoutSession(request.method)));
+      reply.answer(errorMessage(rawId(request), refusalWithoutSession(request.method)));
     } else if (reply.isShared && this.#inFlight.has(key)) {
       // The first request is still answered, so the client gets two messages with this id.
-      refuse(reply, idOf(request), RPC_CODES.invalidRequest, 'A request with this id is in flight already');
+      refuse(reply, rawId(request), RPC_CODES.invalidRequest, 'A request with this id is in flight already');
     } else {
       this.#serve(request, key, reply, this.#gatewaySession);
     }
@@ -206,7 +206,7 @@ class LegacySession implements DownstreamClient, EraSession {
 
   #initialize(request: RequestEnvelope, reply: ReplyChannel): void {
     const { gateway, serverInfo } = this.#options;
-    const id = idOf(request);
+    const id = rawId(request);
     if (this.#phase !== 'new') {
       refuse(reply, id, RPC_CODES.invalidRequest, 'The session is initialized already');
       return;
@@ -290,11 +290,6 @@ interface PendingInitialize {
 }
 
 const EMPTY_RESULT = toBytes('{}');
-
-/** The id as raw JSON. */
-function idOf({ bytes, id }: RequestEnvelope): Uint8Array {
-  return bytes.subarray(id.start, id.end);
-}
 
 function refuse(reply: ReplyChannel, id: Uint8Array, code: number, message: string): void {
   reply.answer(errorMessage(id, new RpcError(code, message)));

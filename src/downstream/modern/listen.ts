@@ -28,6 +28,8 @@ export interface ListenOptions {
   readonly clock: Clock;
   readonly form: AnswerForm;
   readonly uris: UriSubscriptions;
+  /** Whether the client may have lists of an earlier process, which served it before this one. */
+  readonly isResumed: boolean;
   /** Called once. */
   readonly onEnded: (listen: Listen) => void;
 }
@@ -136,6 +138,7 @@ export class Listen implements UriSubscriber {
     const { changes, uris } = this.filter;
     const honored = { changes, uris: new Set([...uris].filter((uri) => this.#subscribed.has(uri))) };
     this.#send(notificationMessage(METHODS.acknowledged, { notifications: shownFilter(honored) }).bytes);
+    if (this.#options.isResumed) for (const method of changes) this.deliver(method, notificationMessage(method).bytes);
     this.#retry();
   }
 

@@ -1,12 +1,12 @@
 import { type OnInternalError, reportInternalError, withErrorBoundary } from '../../errors/error-boundary.js';
 import { internalError } from '../../errors/internal-error.js';
 import { isString, readString } from '../../json/json-text.js';
-import { type IdKey, idKey } from '../../jsonrpc/id-key.js';
+import { type IdKey, idKey, rawId } from '../../jsonrpc/id-key.js';
 import { errorMessage, NULL_ID, resultMessage } from '../../jsonrpc/message.js';
 import { RPC_CODES, RpcError } from '../../jsonrpc/rpc-error.js';
 import type { ClientProfile } from '../../mcp/client-profile.js';
 import type { Envelope, NotificationEnvelope, RequestEnvelope, ScanEnvelope } from '../../mcp/envelope.js';
-import { METHODS } from '../../mcp/methods.js';
+import { isRemovedRequest, METHODS } from '../../mcp/methods.js';
 import { MODERN_REVISIONS } from '../../mcp/revisions.js';
 import type { Clock } from '../../timing/clock.js';
 import type { ServerInfo } from '../declared-capabilities.js';
@@ -133,31 +133,31 @@ class ModernSession implements EraSession {
     const { onInternalError } = this.#options;
     const refusal = refusedFacts(request);
     if (refusal !== undefined) {
-      reply.answer(errorMessage(idOf(request), refusal));
+      reply.answer(errorMessage(rawId(request), refusal));
       return;
     }
     try {
       this.#accepted(request, reply);
     } catch (error) {
       reportInternalError(error, onInternalError);
-      reply.answer(errorMessage(idOf(request), internalError()));
+      reply.answer(errorMessage(rawId(request), internalError()));
     }
   }
 
   #accepted(request: RequestEnvelope, reply: ReplyChannel): void {
     const { method } = request;
     if (method === METHODS.discover) {
-      reply.answer(resultMessage(idOf(request), discover(request, this.#transport, this.#options)));
+      reply.answer(resultMessage(rawId(request), discover(request, this.#transport, this.#options)));
       return;
     }
-    if (REMOVED_METHODS.has(method)) {
-      reply.answer(errorMessage(idOf(request), methodNotFound(method)));
+    if (isRemovedRequest(method)) {
+      reply.answer(errorMessage(rawId(request), methodNotFound(method)));
       return;
     }
     const key = idKey(request.bytes, request.id);
     if (reply.isShared && (this.#inFlight.has(key) || this.#listens.has(key))) {
       const error = new RpcError(RPC_CODES.invalidRequest, 'A request with this id is in flight already');
-      reply.answer(errorMessage(idOf(request), error));
+      reply.answer(errorMessage(rawId(request), error));
       return;
     }
     if (method === METHODS.listen) {
@@ -176,14 +176,15 @@ class ModernSession implements EraSession {
   #listen(request: RequestEnvelope, key: IdKey, reply: ReplyChannel): void {
     const filter = this.#listens.size < MAX_LISTENS ? readFilter(request) : TOO_MANY_LISTENS;
     if (filter instanceof RpcError) {
-      reply.answer(errorMessage(idOf(request), filter));
+      reply.answer(errorMessage(rawId(request), filter));
       return;
     }
     const client = this.#clientOf(request);
     // The memory of the request has another use later.
-    const id = idOf(request).slice();
+    const id = rawId(request).slice();
     const onEnded = (ended: Listen) => this.#listens.delete(key, ended);
-    const listen = client.listens.open({ id, key, filter, reply, form: client.form, onEnded });
+    const isResumed = (this.#transport.firstRequestId ?? 1) > 1;
+    const listen = client.listens.open({ id, key, filter, reply, form: client.form, isResumed, onEnded });
     this.#listens.add(key, listen);
     reply.onAbandoned(() => listen.cancel());
   }
@@ -193,7 +194,7 @@ class ModernSession implements EraSession {
     const { gateway } = this.#options;
     const found = findState(state, { envelope, principal: client.principal, seals: gateway.seals, calls: this.#calls });
     if (found instanceof RpcError) {
-      reply.answer(errorMessage(idOf(envelope), found));
+      reply.answer(errorMessage(rawId(envelope), found));
     } else if ('serverState' in found) {
       this.#serve(envelope, key, reply, client, found.serverState);
     } else {
@@ -202,7 +203,7 @@ class ModernSession implements EraSession {
       this.#inFlight.add(key, retried);
       reply.onAbandoned(() => retried.cancel());
       const refusal = found.rounds.resume(retried, found.round);
-      if (refusal !== undefined) retried.answer(errorMessage(idOf(envelope), refusal));
+      if (refusal !== undefined) retried.answer(errorMessage(rawId(envelope), refusal));
     }
   }
 
@@ -267,20 +268,6 @@ class ModernSession implements EraSession {
   }
 }
 
-/** What earlier revisions define, and 2026-07-28 does not. */
-const REMOVED_METHODS: ReadonlySet<string> = new Set([
-  METHODS.initialize,
-  METHODS.ping,
-  METHODS.subscribe,
-  METHODS.unsubscribe,
-  METHODS.setLevel,
-  METHODS.listTasks,
-  METHODS.taskResult,
-  METHODS.createMessage,
-  METHODS.elicit,
-  METHODS.listRoots,
-]);
-
 /** No server can cause a message before the gateway has servers. */
 function sealsOf({ seals }: GatewayPort): GatewaySeals {
   if (seals === undefined) throw new Error('The gateway has no servers yet');
@@ -293,9 +280,4 @@ const TOO_MANY_LISTENS = new RpcError(
 
 function methodNotFound(method: string): RpcError {
   return new RpcError(RPC_CODES.methodNotFound, `Method not found: ${method}`);
-}
-
-/** The id as raw JSON. */
-function idOf({ bytes, id }: RequestEnvelope): Uint8Array {
-  return bytes.subarray(id.start, id.end);
 }

@@ -5,6 +5,7 @@ import type { ByteReader } from '../../io/byte-reader.js';
 import { type DroppedLineSink, LineDecoder } from '../../io/line-decoder.js';
 import type { Backpressure } from '../../io/streams/backpressure.js';
 import { FairWriter } from '../../io/streams/fair-writer.js';
+import { TurnReader } from '../../io/streams/turn-reader.js';
 import type { EvictionReason, UnfinishedLines } from '../../io/unfinished-lines.js';
 import type { MessageSink } from '../../jsonrpc/message.js';
 import { type MessageEnds, readMessageEnds } from '../../jsonrpc/message-ends.js';
@@ -31,6 +32,8 @@ export interface StdioTransportOptions
   /** Provides the memory that the client's messages are read into. */
   readonly bufferPool?: BufferPool;
   readonly clock: Pick<Clock, 'now'>;
+  /** Runs a task in the next turn of the event loop. Present if other clients wait while this one is read. */
+  readonly nextTurn?: (task: () => void) => void;
   /** Learns how long the work on the client's messages takes. */
   readonly workTime: WorkTime;
   /** The client's first message was received. Called once. */
@@ -78,7 +81,7 @@ export function openStdioTransport(options: StdioTransportOptions): StdioTranspo
   };
   const sink = new FairWriter(output, backpressure, {
     onUnread,
-    input: { pause: () => input.pause(), resume: () => input.resume() },
+    input: { pause: () => flow.pause(), resume: () => flow.resume() },
   });
   const framing = options.framing?.(sink);
   const { openReply, firstRequestId } = framing ?? {};
@@ -128,7 +131,11 @@ export function openStdioTransport(options: StdioTransportOptions): StdioTranspo
     isPaused: () => input.isPaused(),
     bufferPool,
   });
-  const input = options.read(timedReader(decoder, options, 'client', undefined));
+  const { clock, nextTurn } = options;
+  const reader = timedReader(decoder, options, 'client', undefined);
+  const turns = nextTurn && new TurnReader(reader, { stream: () => input, clock, nextTurn });
+  const input = options.read(turns ?? reader);
+  const flow = turns ?? input;
   input.once('end', inputEnded);
   input.once('error', inputEnded);
   // EPIPE means that the client has left, which is not an error of the gateway.

@@ -47,6 +47,7 @@ export interface PagedMethod {
 /** What the server did wrong when its answer was lost. */
 const BROKEN_ANSWERS: ReadonlySet<RequestFailure> = new Set([
   'response_malformed',
+  'result_malformed',
   'response_too_large',
   'response_dropped',
   'response_unfinished',

@@ -66,12 +66,15 @@ export function afterState(before: Availability, state: ServerState): Availabili
   return {
     state,
     reach: reachIn(state, connectionOf(before), isInstalled, thisStart),
-    isStartSettled: before.isStartSettled || (state !== 'starting' && state !== 'installing'),
+    isStartSettled: before.isStartSettled || !UNSETTLED.has(state),
     generation: before.generation,
     isInstalled,
     nextStart: state === 'ready' || state === 'backoff' ? 'restarting' : thisStart,
   };
 }
+
+/** In these states, a first start has not come to its end. It may be stopped to begin otherwise. */
+const UNSETTLED: ReadonlySet<ServerState> = new Set(['starting', 'installing', 'stopping']);
 
 /** Availability after a connection opened. The supervisor reports the new state later. */
 export function afterConnect(before: Availability, connection: UpstreamConnection): Availability {

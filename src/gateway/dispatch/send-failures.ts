@@ -9,12 +9,14 @@ type SendFailure = Exclude<Extract<Outcome, { kind: 'failed' }>['reason'], 'canc
  * Whether the breaker counts the failure: those of a process that runs and does not answer. The end of a process is the
  * supervisor's concern. A task that outlasts the wait for its result is no failure. Nor is a call that was refused because
  * too much waits to be written: one client can cause that with large calls, and a process that reads nothing does not
- * answer the calls before it either.
+ * answer the calls before it either. Nor is a result of the wrong shape: the server answers, and its other tools may be fine.
  */
 export function isFailureOfServer(reason: SendFailure, exchange: Exchange): boolean {
-  if (reason === 'exited' || reason === 'stopped' || reason === 'overloaded') return false;
+  if (HARMLESS.has(reason)) return false;
   return reason !== 'timeout' || !isTaskResultWait(exchange);
 }
+
+const HARMLESS: ReadonlySet<SendFailure> = new Set(['exited', 'stopped', 'overloaded', 'result_malformed']);
 
 /** What a request that the server did not answer means for the client. */
 export const FAILURE_REASONS: Readonly<Record<SendFailure, FailureReason>> = {
@@ -26,4 +28,5 @@ export const FAILURE_REASONS: Readonly<Record<SendFailure, FailureReason>> = {
   response_dropped: 'response_dropped',
   response_unfinished: 'response_unfinished',
   response_malformed: 'response_malformed',
+  result_malformed: 'response_malformed',
 };

@@ -2,6 +2,7 @@ import type { CatalogueContent } from '../catalog/cached-catalogue.js';
 import type { ExposureRules } from '../catalog/exposed-list.js';
 import type { OfferedListsOptions } from '../catalog/offered-lists.js';
 import type { DispatcherOptions } from '../dispatch/dispatcher.js';
+import type { FirstStartOptions } from './first-start.js';
 
 /** Rules of the configuration for one server. They may change while its process runs. */
 export interface BackendRules
@@ -25,7 +26,8 @@ export interface BackendOptions
   extends ExposureRules,
     DispatcherOptions,
     BackendRules,
-    Pick<OfferedListsOptions, 'workTime'> {
+    Pick<OfferedListsOptions, 'workTime'>,
+    Pick<FirstStartOptions, 'onStartMissed'> {
   /** Unique among the instances of all servers. The first instance of a server has the server's key. */
   readonly id: string;
   readonly prefix: string;
@@ -37,6 +39,4 @@ export interface BackendOptions
   readonly idleStop?: () => void;
   /** Called with the server's lists each time they were read from the process. */
   readonly onListsRead?: (content: CatalogueContent) => void;
-  /** Called when a client got its first list without this server, or the first start failed, and no list was cached. */
-  readonly onFirstListMissed?: (because: 'late' | 'failed') => void;
 }

@@ -119,7 +119,8 @@ export class BackendPool {
   start(): void {
     this.#isStarted = true;
     const all = [...this.#servers.values()].flatMap(({ instances }) => [...instances]);
-    all.sort((one, other) => one.running.backend.earlier.startOrder - other.running.backend.earlier.startOrder);
+    const orderOf = ({ running }: Instance) => running.backend.firstStart.startOrder;
+    all.sort((one, other) => orderOf(one) - orderOf(other));
     for (const instance of all) instance.start();
   }
 

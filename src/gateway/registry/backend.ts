@@ -13,7 +13,7 @@ import { Dispatcher } from '../dispatch/dispatcher.js';
 import type { Handling } from '../dispatch/handling.js';
 import type { BackendListener } from './backend-listener.js';
 import { type BackendOptions, type BackendRules, needsLists } from './backend-options.js';
-import { EarlierRun } from './earlier-run.js';
+import { FirstStart } from './first-start.js';
 import { IdleTimer } from './idle-timer.js';
 import { OpenConnection } from './open-connection.js';
 
@@ -30,7 +30,7 @@ export class Backend {
   readonly dispatcher: Dispatcher;
   /** The clients that share this backend. */
   readonly clients = new Set<DownstreamClient>();
-  readonly earlier: EarlierRun = new EarlierRun();
+  readonly firstStart: FirstStart;
   #options: BackendOptions;
   readonly #listener: BackendListener | undefined;
   readonly #lists: OfferedLists;
@@ -43,6 +43,7 @@ export class Backend {
     this.key = options.key;
     this.id = options.id;
     this.dispatcher = new Dispatcher(options);
+    this.firstStart = new FirstStart(options);
     this.#listener = options.listenerFor?.(this);
     this.#lists = new OfferedLists(options);
     this.#idleTimer = new IdleTimer({
@@ -88,17 +89,17 @@ export class Backend {
 
   /** Whether the lists are known, from the process or from the cache, or will stay unknown for now. */
   get hasKnownLists(): boolean {
-    return this.isStartSettled || this.earlier.isEnough;
+    return this.isStartSettled || this.firstStart.isEnough;
   }
 
   /** Whether the lists come from the cache of an earlier run, and no process of this run has confirmed them yet. */
   get isFromCache(): boolean {
-    return this.earlier.catalogue !== undefined && !this.isUnavailable;
+    return this.firstStart.catalogue !== undefined && !this.isUnavailable;
   }
 
   /** What the initialize result of the process says or, without a process, the cached one. */
   get handshake(): Pick<UpstreamConnection, 'capabilities' | 'instructions' | 'serverInfo'> | undefined {
-    return this.dispatcher.connection ?? this.earlier.catalogue;
+    return this.dispatcher.connection ?? this.firstStart.catalogue;
   }
 
   /** The entries under exposed or original names. A restarting server keeps its entries; an unavailable one has none. */
@@ -185,23 +186,21 @@ export class Backend {
   async loadCached(catalogue: CachedCatalogue): Promise<string | undefined> {
     const fault = await this.#lists.loadCached(catalogue, this.dispatcher.listTimeouts);
     if (fault !== undefined) return fault;
-    this.earlier.catalogue = catalogue;
+    this.firstStart.catalogue = catalogue;
     this.#listener?.listsChanged();
     this.#listener?.startSettled();
     return undefined;
   }
 
-  /** No list waits for the first start of this server: in the last run, it failed or came too late. */
+  /** No list waits for the first start of this server: in the last run, it was not ready. */
   expectLate(): void {
-    this.earlier.isLate = true;
+    this.firstStart.isLate = true;
     this.#listener?.startSettled();
   }
 
-  /** A list was shown without this server, unless its lists are known. */
-  missedFirstList(because: 'late' | 'failed'): void {
-    if (this.hasKnownLists) return;
-    this.earlier.isLate = true;
-    this.#options.onFirstListMissed?.(because);
+  /** A list was shown without this server, unless its lists are known. No list of this run waits for it again. */
+  missedFirstList(): void {
+    if (!this.hasKnownLists) this.firstStart.isLate = true;
   }
 
   /** Reads the lists of a process before `attach`, if needed. A list that cannot be read is read again later. */
@@ -226,8 +225,7 @@ export class Backend {
   /** Takes over a new state from the supervisor. */
   stateChanged(state: ServerState): void {
     const { isUnavailable: wasUnavailable, isStartSettled: wasStartSettled } = this;
-    if (state === 'backoff' || state === 'parked') this.missedFirstList('failed');
-    if (state === 'ready') this.earlier.catalogue = undefined;
+    this.firstStart.stateChanged(state);
     this.dispatcher.stateChanged(state);
     if (state === 'ready') this.#idleTimer.start();
     else this.#idleTimer.stop();
@@ -279,6 +277,7 @@ export class Backend {
   }
 
   close(): void {
+    this.firstStart.close();
     this.#reader.close();
     this.#idleTimer.stop();
     this.dispatcher.close();

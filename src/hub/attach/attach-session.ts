@@ -1,7 +1,7 @@
 import { FRAME } from '../wire.js';
 import { type ClientLine, ClientLines, UnsettledLines } from './client-lines.js';
 import { FrameReader } from './frame-reader.js';
-import { fateOf, isSubscription } from './lost-lines.js';
+import { fateOf } from './lost-lines.js';
 
 export interface AttachSessionOptions {
   /**
@@ -65,7 +65,7 @@ export class AttachSession {
   /** The hub has sent so many bytes, which were written to `freeSpace`. */
   fromHub(byteLength: number): void {
     this.#frames.filled(byteLength);
-    if (!this.#isMoving || this.#frames.isWithinFrame || !this.#unsettled.all.every(isSubscription)) return;
+    if (!this.#isMoving || this.#unsettled.size > 0 || this.#frames.isWithinFrame) return;
     this.#isMoving = false;
     this.#options.onMoved();
   }

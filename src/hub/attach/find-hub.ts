@@ -33,7 +33,7 @@ export async function findHub({ folder, hello, start }: FindHubOptions): Promise
       if (attempt.kind === 'attached') return attempt;
       const isEnding = attempt.kind === 'refused' && attempt.because === 'ending';
       if (attempt.kind === 'refused' && attempt.because !== 'ending')
-        return none(`the shared process did not take the client: ${WHY_REFUSED[attempt.because]}`);
+        return none(`the shared process did not take the client: ${whyRefused(attempt.because)}`);
       if (attempt.kind === 'silent') return none(silence(attempt.afterMs));
       if (isHubFailing(folder, Date.now())) return none(FAILING);
       if (attempt.kind !== 'dead' && !isEnding) {
@@ -53,14 +53,19 @@ function none(because: string): FoundHub {
   return { kind: 'none', because };
 }
 
-/** Why a hub refuses a client; *it* is the hub. */
-export const WHY_REFUSED: Readonly<Record<Refusal, string>> = {
+const WHY_REFUSED: Readonly<Record<Refusal, string>> = {
   off: 'the configuration does not say `hub: auto`',
   full: 'it has as many clients as it may have',
   ending: 'it is ending',
   token: 'it does not accept the token of its own file',
   malformed: 'it does not understand this version',
 };
+
+/** Why a hub refuses a client; *it* is the hub. A hub of a later version may have further reasons. */
+export function whyRefused(because: string): string {
+  const reasons: Readonly<Record<string, string | undefined>> = WHY_REFUSED;
+  return reasons[because] ?? 'its version has a reason that this version does not know';
+}
 
 const FAILING =
   'the shared process has failed three times within a minute before it served anybody; its log says why: `trunkline logs`';

@@ -12,24 +12,15 @@ export type Fate =
   /** It needs no answer. */
   | { readonly kind: 'dropped' };
 
-/** A subscription: it stays open until the client or the hub ends it. */
-const LISTEN = 'subscriptions/listen';
-
 /** Requests that only read, or that set something to the same value again. */
 const REPEATABLE = new Set([
   ...['initialize', 'ping', 'tools/list', 'prompts/list', 'prompts/get', 'completion/complete', 'logging/setLevel'],
   ...['resources/list', 'resources/templates/list', 'resources/read', 'resources/subscribe', 'resources/unsubscribe'],
-  ...['tasks/get', 'tasks/list', 'server/discover', LISTEN],
+  ...['tasks/get', 'tasks/list', 'server/discover', 'subscriptions/listen'],
 ]);
 
 const AGAIN: Fate = { kind: 'again' };
 const DROPPED: Fate = { kind: 'dropped' };
-
-/** Whether the line is answered only when its subscription ends, so that nobody waits for the answer. */
-export function isSubscription({ pieces, isCut }: ClientLine): boolean {
-  const message = isCut ? undefined : parse(Buffer.concat(pieces).toString());
-  return isRequest(message) && message.method === LISTEN;
-}
 
 /** Decides what becomes of a line. Every request in it gets exactly one answer in the end, by us or by the next hub. */
 export function fateOf({ pieces, isCut }: ClientLine): Fate {

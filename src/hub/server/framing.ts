@@ -4,7 +4,7 @@ import type { ReplyChannel } from '../../downstream/transport.js';
 import { isString, readString, valuesAt } from '../../json/json-text.js';
 import { type SplicedMessage, splicedLength } from '../../json/splice.js';
 import { type MessageSink, notificationMessage, whole } from '../../jsonrpc/message.js';
-import type { Envelope, Rejection } from '../../mcp/envelope.js';
+import type { Envelope, Rejection, RequestEnvelope } from '../../mcp/envelope.js';
 import { METHODS } from '../../mcp/methods.js';
 import {
   type Closing,
@@ -76,7 +76,7 @@ export class HubFraming {
     this.#lastLine = lineAfter(this.#lastLine);
     const line = this.#lastLine;
     if (message !== undefined && message.kind !== 'rejected' && message.kind !== 'response') this.#keep(message, line);
-    return new LineReply(pipe, {
+    const once: Line = {
       answer: (answer, source) => {
         pipe.passing(answer);
         this.#send(answer, source, line);
@@ -84,8 +84,37 @@ export class HubFraming {
       settle: () => {
         if (!this.#hasEnded) this.#settle(line);
       },
-    });
+    };
+    const isListen = message?.kind === 'request' && message.method === METHODS.listen;
+    return new LineReply(pipe, isListen ? this.#listening(pipe, line, once, listenSlot(message)) : once);
   };
+
+  /**
+   * A `subscriptions/listen` request. Its acknowledgment settles the line, so that an open subscription does not keep the
+   * client at this hub. The next hub gets the line again, and the client does not see a second acknowledgment.
+   */
+  #listening(pipe: PipeReply, line: number, once: Line, slot: string): Line {
+    let isOpen = false;
+    const send = (message: SplicedMessage, source?: string) => {
+      pipe.passing(message);
+      this.#send(message, source, isOpen ? 0 : line);
+    };
+    const end = () => {
+      if (!this.#hasEnded) this.#control(FRAME.keep, 0, slot);
+    };
+    return {
+      send: (message, source) => {
+        if (!isOpen) this.#control(FRAME.keep, line, slot);
+        send(message, source);
+        isOpen = true;
+      },
+      answer: (answer, source) => {
+        if (isOpen) end();
+        send(answer, source);
+      },
+      settle: () => (isOpen ? end() : once.settle()),
+    };
+  }
 
   /** The lists of this hub may differ from those of the hub before. */
   #announceLists(): void {
@@ -161,7 +190,13 @@ function subscriptionSlot({ bytes, params }: Exclude<Envelope, { kind: 'response
   return `subscription ${createHash('sha256').update(text).digest('base64url')}`;
 }
 
+function listenSlot({ bytes, id }: RequestEnvelope): string {
+  return `listen ${createHash('sha256').update(bytes.subarray(id.start, id.end)).digest('base64url')}`;
+}
+
 interface Line {
+  /** Absent if what precedes the answer goes to the channel of the client. */
+  send?(message: SplicedMessage, source?: string): void;
   answer(message: SplicedMessage, source?: string): void;
   settle(): void;
 }
@@ -183,7 +218,8 @@ class LineReply implements ReplyChannel {
   }
 
   send(message: SplicedMessage, source?: string): void {
-    this.#pipe.send(message, source);
+    if (this.#line.send === undefined) this.#pipe.send(message, source);
+    else this.#line.send(message, source);
   }
 
   answer(message: SplicedMessage, source?: string): void {

@@ -35,7 +35,6 @@ export class Leg implements RelayedRequest {
 
   message(id: TokenText, edits: readonly Edit[]): SplicedMessage {
     this.#onId?.(id);
-    const message = this.#request.message(id, edits);
-    return { ...message, edits: [...message.edits, ...this.#meta.edits(this.#request, message, this.#more)] };
+    return this.#meta.message(this.#request, id, edits, this.#more);
   }
 }

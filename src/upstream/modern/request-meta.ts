@@ -1,6 +1,6 @@
 import { isObject, readText, type Span, skipWhitespace, toBytes } from '../../json/json-text.js';
 import { REMOVED, rewriteObject } from '../../json/rewrite-object.js';
-import type { Edit, SplicedMessage } from '../../json/splice.js';
+import type { Edit, SplicedMessage, TokenText } from '../../json/splice.js';
 import { join } from '../../jsonrpc/message.js';
 import type { ClientProfile } from '../../mcp/client-profile.js';
 import type { LogLevel } from '../../mcp/log-levels.js';
@@ -33,13 +33,19 @@ export class RequestMeta {
     this.#texts = this.#compose();
   }
 
-  /** Edits that complete a request; `message` is the request as it would be sent otherwise. `more` comes last in `params`. */
-  edits(request: RelayedRequest, { span }: SplicedMessage, more?: Uint8Array): Edit[] {
-    const { bytes, params, tokens } = request;
-    const { requestMeta, eraVersion } = tokens;
-    if (params === undefined || !isObject(bytes, params)) {
-      return [before(span.end - 1, join([this.#texts.asParams, ...(more ? [COMMA, more] : []), CLOSE]))];
+  /** The request as a message under this id. `more` are members that come last in its `params`. */
+  message(request: RelayedRequest, id: TokenText, edits: readonly Edit[], more?: Uint8Array): SplicedMessage {
+    const { bytes, params } = request;
+    if (params !== undefined && isObject(bytes, params)) {
+      return request.message(id, [...edits, ...this.#editsOf(request, params, more)]);
     }
+    const message = request.message(id, edits);
+    const added = join([this.#texts.asParams, ...(more ? [COMMA, more] : []), CLOSE]);
+    return { ...message, edits: [...message.edits, before(message.span.end - 1, added)] };
+  }
+
+  #editsOf({ bytes, tokens }: RelayedRequest, params: Span, more?: Uint8Array): Edit[] {
+    const { requestMeta, eraVersion } = tokens;
     // A modern client says all of it, in a revision that may be another one.
     if (eraVersion !== undefined) {
       const edits = more === undefined ? [] : [atEnd(bytes, params, join([COMMA, more]))];

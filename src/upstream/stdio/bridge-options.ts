@@ -9,13 +9,16 @@ import type { Clock } from '../../timing/clock.js';
 import type { HealthEvents } from '../health/health-monitor.js';
 import type { ServerRequest } from '../port.js';
 
+/** Why a line of a server is no message. */
+export type JunkReason = Rejection['reason'] | 'result-not-an-object' | 'too-large' | EvictionReason;
+
 export interface BridgeEvents extends HealthEvents {
   /** The server sends a request. */
   request(request: ServerRequest): void;
   /** The server sends a notification other than progress, which the bridge delivers itself. */
   notification(notification: NotificationEnvelope): void;
   /** The server writes a line that is no message. It belongs in the server's log only. */
-  junk(line: Uint8Array, reason: Rejection['reason'] | 'too-large' | EvictionReason): void;
+  junk(line: Uint8Array, reason: JunkReason): void;
   /** A handler threw. The error affects only the message that it was called for. Without a listener it is thrown on. */
   readonly fault?: OnInternalError;
 }

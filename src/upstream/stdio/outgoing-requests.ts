@@ -1,5 +1,5 @@
-import { type OnInternalError, reportInternalError } from '../../errors/error-boundary.js';
-import { isNumber, readText, type Span } from '../../json/json-text.js';
+import { reportInternalError } from '../../errors/error-boundary.js';
+import { isNumber, isObject, readText, type Span } from '../../json/json-text.js';
 import type { Edit } from '../../json/splice.js';
 import { AnsweredRequests, CorrelationTable } from '../../jsonrpc/correlation-table.js';
 import { type MessageEnds, readMessageEnds } from '../../jsonrpc/message-ends.js';
@@ -16,6 +16,7 @@ import type {
   RequestTimeouts,
   SentRequest,
 } from '../port.js';
+import type { BridgeEvents } from './bridge-options.js';
 
 export interface OutgoingRequestsOptions {
   readonly clock: Clock;
@@ -28,7 +29,8 @@ export interface OutgoingRequestsOptions {
   readonly onCancelled: (request: PendingRequest, notice?: NotificationEnvelope, edits?: readonly Edit[]) => void;
   /** A request timed out. Its handler is settled already. */
   readonly onTimeout: (request: PendingRequest) => void;
-  readonly onInternalError: OnInternalError | undefined;
+  /** Receives answers that are dropped, and internal errors. */
+  readonly events: Pick<BridgeEvents, 'junk' | 'fault'>;
 }
 
 /** The requests sent to one server. Each is settled exactly once: answered, failed, cancelled, or timed out. */
@@ -71,7 +73,11 @@ export class OutgoingRequests {
   answered(response: ResponseEnvelope, at: number): boolean {
     const id = readId(response.bytes, response.id) ?? this.#unnamedBy(response);
     const { counters, onSignOfLife } = this.#options;
-    if (this.#end(id, { kind: 'answered', response, at })) {
+    const { bytes, result } = response;
+    const isSound = result === undefined || isObject(bytes, result);
+    const isAwaited = this.#end(id, isSound ? { kind: 'answered', response, at } : MALFORMED);
+    if (!isSound) this.#report(response);
+    if (isAwaited) {
       onSignOfLife();
       return true;
     }
@@ -79,6 +85,16 @@ export class OutgoingRequests {
     counters[kind] += 1;
     if (kind === 'late') onSignOfLife();
     return kind === 'late';
+  }
+
+  /**
+   * A result of MCP is an object. The official SDKs drop an answer with another result, and their requests time out. So the
+   * request fails at once. The server is healthy: the frame is sound, and other requests get their answers.
+   */
+  #report({ bytes, span }: ResponseEnvelope): void {
+    const { counters, events } = this.#options;
+    counters.junk += 1;
+    events.junk(bytes.subarray(span.start, span.end), 'result-not-an-object');
   }
 
   /** The message that would have answered a request was dropped, so the request fails. `token` is the message's id. */
@@ -172,10 +188,12 @@ export class OutgoingRequests {
     try {
       handler.settle(outcome);
     } catch (error) {
-      reportInternalError(error, this.#options.onInternalError);
+      reportInternalError(error, this.#options.events.fault);
     }
   }
 }
+
+const MALFORMED: Outcome = { kind: 'failed', reason: 'result_malformed', sent: true };
 
 interface PendingRequestOptions {
   readonly owner: OutgoingRequests;

@@ -87,7 +87,7 @@ export class StdioBridge implements Channel, ByteReader, LineSink {
       onCancelled: (request, notice, edits) => this.#cancelled(request, notice, edits),
       onTimeout: (request) => this.#timedOut(request),
       onSignOfLife: () => this.#health.signOfLife(),
-      onInternalError: events.fault,
+      events,
     });
     const dropped = new DroppedLines({
       counters: this.counters,

@@ -14,12 +14,15 @@ interface ConnectedOptions {
   readonly output: Writable;
   readonly unfinishedLines: UnfinishedLines;
   readonly capabilities: object;
+  readonly nextTurn: (task: () => void) => void;
+  /** How long the work on each message takes. */
+  readonly scanMs: number;
 }
 
 /** A client on two streams in memory, and the server that its calls go to. */
 async function connected(
   revision: string,
-  { output, unfinishedLines, capabilities = {} }: Partial<ConnectedOptions> = {},
+  { output, unfinishedLines, capabilities = {}, nextTurn, scanMs = 0 }: Partial<ConnectedOptions> = {},
 ) {
   const { clock, gateway, server, startAll } = scriptGateway({ servers: { a: { tools: ['x'] } } });
   await startAll();
@@ -37,7 +40,11 @@ async function connected(
     backpressure: new Backpressure(),
     maxLineBytes: 1024 * 1024,
     ...(unfinishedLines && { unfinishedLines }),
-    scan,
+    ...(nextTurn && { nextTurn }),
+    scan: (...line) => {
+      clock.advance(scanMs);
+      return scan(...line);
+    },
     clock,
     workTime: NO_WORK_TIME,
     chooseEra: () => era,
@@ -102,6 +109,19 @@ describe('a line over the limit', () => {
     await say({ jsonrpc: '2.0', id: 7, result: large }, [{ jsonrpc: '2.0', id: 7, method: 'x', params: large }]);
     await say('x'.repeat(1024 * 1024 + 1));
     expect(ids()).toEqual([null, null, null]);
+  });
+});
+
+describe('a client among others', () => {
+  it('is not read again in the same turn after messages that took long', async () => {
+    const turns: (() => void)[] = [];
+    const nextTurn = (task: () => void) => turns.push(task);
+    const { input, say, ids } = await connected('2025-11-25', { nextTurn, scanMs: 5 });
+    const pings = Array.from({ length: 100 }, (_, id) => ({ jsonrpc: '2.0', id, method: 'ping' }));
+    await say(pings.map((ping) => JSON.stringify(ping)).join('\n'));
+    expect([ids().length, input.isPaused(), turns.length]).toEqual([100, true, 1]);
+    for (const turn of turns) turn();
+    expect(input.isPaused()).toBe(false);
   });
 });
 

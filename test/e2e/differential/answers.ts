@@ -53,10 +53,6 @@ export const ANSWERS: Scripts = {
   'metadata of the vendor': calling(
     answer('{"_meta":{"vendor.example/x":{"deep":[1e400]},"progressToken":7,"traceparent":"00-0-0-00"},"content":[]}'),
   ),
-  'a result that is null': calling(answer('null')),
-  'a result that is an array': calling(answer('[1.0,{"a":[]}]')),
-  'a result that is a text': calling(answer('"\\u0041"')),
-  'a result that is a number': calling(answer('1.0')),
   'a result of a modern server': calling(
     answer('{"content":[],"resultType":"complete","ttlMs":0,"cacheScope":"private","serverInfo":{"name":"x"}}'),
   ),

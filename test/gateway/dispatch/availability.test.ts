@@ -95,8 +95,9 @@ describe('a server', () => {
     expect(unavailableBecause(afterClose(through(['starting', 'ready'])))).toBe('stopped');
   });
 
-  it('has settled its first start once it is neither starting nor being installed', () => {
-    for (const state of ['installing', 'starting'] as const) expect(through([state]).isStartSettled).toBe(false);
+  it('has settled its first start once it is neither starting, nor being installed, nor stopped to begin otherwise', () => {
+    for (const state of ['installing', 'starting', 'stopping'] as const)
+      expect(through([state]).isStartSettled).toBe(false);
     for (const state of ['ready', 'backoff', 'parked', 'idle', 'stopped'] as const) {
       expect(through(['starting', state, 'starting']).isStartSettled).toBe(true);
     }

@@ -1,9 +1,10 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { ServerState } from '../../../src/gateway/dispatch/availability.js';
 import type { EditAnswer } from '../../../src/gateway/dispatch/handling.js';
+import { EnvelopeRequest } from '../../../src/mcp/relayed-request.js';
 import { InMemoryExchange } from '../../support/in-memory-client.js';
 import { LIMITS } from '../../support/scripted-gateway.js';
-import { bytesOf, flush, notificationOf } from '../../support/wire.js';
+import { bytesOf, flush, notificationOf, requestOf } from '../../support/wire.js';
 import { dispatching } from './dispatching.js';
 
 const ANSWER = '{"content":[]}';
@@ -17,6 +18,20 @@ describe('a call to a process that runs', () => {
     child.say(`{"jsonrpc":"2.0","id":${child.calls[0]?.id},"result":{"n":1.0}}`);
     expect(exchange.answers).toEqual(['{"n":1.0}']);
     expect(dispatcher.counters).toEqual({ calls: 1, errors: 0, failures: 0, cancelled: 0, repeated: 0 });
+  });
+
+  it('lets its connection ask the client for input, and says whether the client takes a result that requires it', async () => {
+    const { dispatcher, start } = dispatching();
+    const child = await start();
+    const send = vi.spyOn(child.connection, 'send');
+    const exchange = new InMemoryExchange();
+    exchange.takesInputRequests = true;
+    dispatcher.serve(exchange, { edits: [] });
+    const handler = send.mock.calls[0]?.[3];
+    expect(handler?.takesInputRequests).toBe(true);
+    const request = new EnvelopeRequest(requestOf({ jsonrpc: '2.0', id: 1, method: 'roots/list' }));
+    handler?.requireInput?.({ request, edits: [], answer: () => {}, fail: () => {}, progress: () => {} });
+    expect(exchange.inputs).toHaveLength(1);
   });
 
   it('tells when it was written, each time that it is', async () => {

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { AttachSession } from '../../../src/hub/attach/attach-session.js';
 import { copyInto } from '../../../src/io/byte-reader.js';
+import { notificationMessage } from '../../../src/jsonrpc/message.js';
 import { bytesOf, type Message } from '../../support/wire.js';
 import { ModelHub } from '../model-hub.js';
 
@@ -123,6 +124,57 @@ describe('the state of a session', () => {
   });
 });
 
+describe('an open subscription of revision 2026-07-28', () => {
+  const METHOD = 'subscriptions/listen';
+  const listen = (id: number) => ({ id, method: METHOD, params: { notifications: {} } });
+  const acknowledge = ({ hub }: Served) => hub.pending[0]?.reply.send(notificationMessage('acknowledged'));
+  const opened = () => {
+    const served = new Served();
+    served.say(listen(1));
+    acknowledge(served);
+    served.read();
+    expect(served.take()).toEqual([{ jsonrpc: '2.0', method: 'acknowledged' }]);
+    return served;
+  };
+
+  it('does not keep its client at a hub, and goes on at the next one without a second acknowledgment', () => {
+    const served = opened();
+    expect(served.session.inFlight).toBe(0);
+    served.hub.move();
+    served.read();
+    expect(served.moves).toBe(1);
+    served.next();
+    expect(methods(served.hub)).toEqual([METHOD]);
+    acknowledge(served);
+    acknowledge(served);
+    served.read();
+    expect(served.take()).toEqual([{ jsonrpc: '2.0', method: 'acknowledged' }]);
+  });
+
+  it('goes on when its hub ends, and not when it has ended itself', () => {
+    const served = opened();
+    served.hub.end();
+    served.read();
+    served.next();
+    expect(methods(served.hub)).toEqual([METHOD]);
+    acknowledge(served);
+    served.hub.answer(0);
+    served.read();
+    expect(served.take()).toEqual([{ jsonrpc: '2.0', id: 1, result: {} }]);
+    served.next();
+    expect(served.hub.lines).toEqual([]);
+  });
+
+  it('is asked for again if its hub died before the acknowledgment', () => {
+    const served = new Served();
+    served.say(listen(1));
+    served.next();
+    acknowledge(served);
+    served.read();
+    expect(served.take()).toEqual([{ jsonrpc: '2.0', method: 'acknowledged' }]);
+  });
+});
+
 describe('a session that moves to another hub', () => {
   it('waits until the last answer is read to its end', () => {
     const served = new Served();
@@ -204,21 +256,5 @@ describe('a line of the client', () => {
     served.next();
     served.session.fromClient(bytesOf('"method":"tools/list"}\n'));
     expect(methods(served.hub)).toEqual([...STATE, 'tools/list']);
-  });
-
-  it('moves with an open subscription to the next hub, which opens it again', () => {
-    const served = new Served();
-    served.say({ id: 1, method: 'subscriptions/listen' }, { id: 2, method: 'tools/call', params: {} });
-    served.hub.move();
-    served.read();
-    expect(served.moves).toBe(0);
-    served.hub.answer(1);
-    served.read();
-    expect(served.moves).toBe(1);
-    served.take();
-    served.next();
-    served.read();
-    expect(served.hub.pending).toHaveLength(1);
-    expect(served.take()).toEqual([]);
   });
 });

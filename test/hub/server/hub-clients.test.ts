@@ -1,5 +1,7 @@
 import { describe, expect, it } from 'vitest';
+import { eraChooser } from '../../../src/app/choose-era.js';
 import { legacyEra } from '../../../src/downstream/legacy/legacy-session.js';
+import { modernEra } from '../../../src/downstream/modern/modern-session.js';
 import { NamedViews } from '../../../src/gateway/named-views.js';
 import { AttachSession } from '../../../src/hub/attach/attach-session.js';
 import { memoryPair } from '../../../src/hub/memory-pair.js';
@@ -17,12 +19,14 @@ async function hub(maxClients = 8) {
     views: new NamedViews({ views: [{ name: 'none', servers: [] }], clients: [] }),
   });
   await startAll();
-  const era = legacyEra({ clock, scan, gateway, serverInfo: { name: 'trunkline', version: '1' } });
+  const serverInfo = { name: 'trunkline', version: '1' };
+  const legacy = legacyEra({ clock, scan, gateway, serverInfo });
+  const modern = modernEra({ clock, scan, gateway, serverInfo });
   let giveUp = () => {};
   const clients = new HubClients({
     ...{ clock, scan, principal: 'local', maxLineBytes: 1024 * 1024, workTime: NO_WORK_TIME },
     backpressure: new Backpressure(),
-    chooseEra: () => era,
+    chooseEra: eraChooser({ legacy, modern }),
     maxClients: () => maxClients,
     limitDrain: (_, then) => {
       giveUp = then;
@@ -101,6 +105,26 @@ describe('the sessions of a hub', () => {
       expect(client.received.at(-1)).toMatchObject({ id: 1, result: { isError: true } });
     },
   );
+
+  it.each([
+    ['nothing to a new client', 0, []],
+    ['the lists to a client of an earlier hub, which may have had others', 1, ['notifications/tools/list_changed']],
+  ])('announce %s when it opens a subscription', async (_, resumed, announced) => {
+    const { attach } = await hub();
+    const client = attach(resumed);
+    const _meta = {
+      'io.modelcontextprotocol/protocolVersion': '2026-07-28',
+      'io.modelcontextprotocol/clientCapabilities': {},
+    };
+    await client.say({
+      id: 1,
+      method: 'subscriptions/listen',
+      params: { _meta, notifications: { toolsListChanged: true } },
+    });
+    const methods = client.received.map(({ method }) => method);
+    expect(methods).toEqual(['notifications/subscriptions/acknowledged', ...announced]);
+    expect(client.session.inFlight).toBe(0);
+  });
 
   it('show each client the view that its hello asks for', async () => {
     const { attach } = await hub();

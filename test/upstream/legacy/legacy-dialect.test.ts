@@ -168,7 +168,7 @@ describe('opening a child', () => {
     ['the next era', resultOf({ protocolVersion: '2026-07-28' }), 'protocol version "2026-07-28", which is unknown'],
     ['no revision', resultOf({ protocolVersion: undefined }), 'names no protocol version'],
     ['a number for a revision', resultOf({ protocolVersion: 2025 }), 'names no protocol version'],
-    ['a result that is no object', answerTo(1, []), 'the result is not an object'],
+    ['a result that is no object', answerTo(1, []), 'initialize: result_malformed'],
     ['an error', { jsonrpc: '2.0', id: 1, error: { code: -32602, message: 'nope' } }, 'answered error -32602: nope'],
   ])('fails on %s, and says no more to the child', async (_, answer, reason) => {
     const { output, handshake, say } = opening();
@@ -224,6 +224,6 @@ describe('an open connection', () => {
     const listener = new Listener();
     connection.send(new EnvelopeRequest(requestOf(CALL)), [], TIMEOUTS, listener);
     say(answerTo(3, 'ok'));
-    expect(listener.told).toEqual(['"ok"']);
+    expect(listener.told).toEqual(['{"text":"ok"}']);
   });
 });

@@ -18,10 +18,10 @@ describe('a batch of a child', () => {
         answerTo(2, 'second'),
         MESSAGE,
         { jsonrpc: '2.0', id: 7, method: 'roots/list' },
-        '{"jsonrpc":"2.0", "id":1,"result":"f\\u0069rst"}',
+        '{"jsonrpc":"2.0", "id":1,"result":{"text":"f\\u0069rst"}}',
       ),
     );
-    expect([one.listener.told, other.listener.told]).toEqual([['"f\\u0069rst"'], ['"second"']]);
+    expect([one.listener.told, other.listener.told]).toEqual([['{"text":"f\\u0069rst"}'], ['{"text":"second"}']]);
     expect(one.listener.reports).toEqual([JSON.stringify(progressOf(1, 1))]);
     expect(notifications.map(({ method }) => method)).toEqual(['notifications/message']);
     expect(requests.map(({ request }) => request.method)).toEqual(['roots/list']);
@@ -49,7 +49,7 @@ describe('a batch of a child', () => {
     const { bridge, junk, say } = bridging();
     const { listener } = sendCall(bridge);
     say(batchOf('7', '{"level":"info"}', answerTo(1, 'done'), '[{"jsonrpc":"2.0","method":"n"}]'));
-    expect(listener.told).toEqual(['"done"']);
+    expect(listener.told).toEqual(['{"text":"done"}']);
     expect(junk).toEqual([
       ['7', 'not-an-object'],
       ['{"level":"info"}', 'not-json-rpc'],
@@ -69,7 +69,7 @@ describe('a batch of a child', () => {
     const { bridge, say } = bridging();
     const { listener } = sendCall(bridge);
     say(batchOf(answerTo(1, 'first'), answerTo(1, 'second'), answerTo(9)));
-    expect(listener.told).toEqual(['"first"']);
+    expect(listener.told).toEqual(['{"text":"first"}']);
     expect(bridge.counters).toMatchObject({ duplicate: 1, unknown: 1 });
   });
 

@@ -106,8 +106,9 @@ export function sendCall(
   return { listener, sent: bridge.send(new EnvelopeRequest(requestOf(call)), [], timeouts, listener) };
 }
 
+/** A text is a member of the result, since a result is an object. */
 export function answerTo(id: unknown, result: unknown = {}): Message {
-  return { jsonrpc: '2.0', id, result };
+  return { jsonrpc: '2.0', id, result: typeof result === 'string' ? { text: result } : result };
 }
 
 export function progressOf(progressToken: unknown, progress: unknown): Message {

@@ -6,7 +6,7 @@ import { bridging, sendCall } from './bridging.js';
 
 describe('a line that is dropped before it is finished', () => {
   const beginning = (id: number, bytes: number) =>
-    Buffer.from(`{"jsonrpc":"2.0","id":${id},"result":"`.padEnd(bytes, 'x'));
+    Buffer.from(`{"jsonrpc":"2.0","id":${id},"result":{"text":"`.padEnd(bytes, 'x'));
 
   function crowded(isPaused = () => false) {
     const time = new FakeClock();
@@ -23,7 +23,7 @@ describe('a line that is dropped before it is finished', () => {
     copyInto(neighbor.bridge, beginning(1, 300_000));
     expect(hoarded.listener.told).toEqual(['response_dropped sent']);
     expect(hoarder.junk.map(([, reason]) => reason)).toEqual(['memory-limit']);
-    copyInto(neighbor.bridge, Buffer.from('"}\n'));
+    copyInto(neighbor.bridge, Buffer.from('"}}\n'));
     expect(wanted.listener.told).toHaveLength(1);
     expect(wanted.listener.outcomes[0]?.kind).toBe('answered');
     expect(hoarder.bridge.counters).toMatchObject({ evicted: 1, oversized: 0, stalled: 0 });
@@ -37,8 +37,8 @@ describe('a line that is dropped before it is finished', () => {
       expect(hoarder.health).toEqual([]);
       copyInto(hoarder.bridge, beginning(round, 900_000));
       copyInto(neighbor.bridge, beginning(round, 300_000));
-      if (round < 3) hoarder.say('"}');
-      neighbor.say('"}');
+      if (round < 3) hoarder.say('"}}');
+      neighbor.say('"}}');
     }
     expect(hoarder.health).toEqual(['it sent 3 broken, oversized or unfinished frames within a minute']);
     expect(neighbor.health).toEqual([]);
@@ -51,7 +51,7 @@ describe('a line that is dropped before it is finished', () => {
     time.advance(40_000);
     expect(listener.told).toEqual(['response_unfinished sent']);
     expect(hoarder.bridge.counters).toMatchObject({ stalled: 1, evicted: 0 });
-    hoarder.say('"}', { jsonrpc: '2.0', id: 2, method: 'ping' });
+    hoarder.say('"}}', { jsonrpc: '2.0', id: 2, method: 'ping' });
     expect(hoarder.requests).toHaveLength(1);
     expect(hoarder.bridge.counters).toMatchObject({ stalled: 1, oversized: 0, junk: 0 });
   });
@@ -71,8 +71,8 @@ describe('a line that is dropped before it is finished', () => {
     for (let round = 1; round <= 3; round += 1) {
       copyInto(hoarder.bridge, beginning(round, 900_000));
       copyInto(neighbor.bridge, beginning(round, 300_000));
-      hoarder.say('"}');
-      neighbor.say('"}');
+      hoarder.say('"}}');
+      neighbor.say('"}}');
     }
     expect(hoarder.bridge.counters).toMatchObject({ evicted: 3 });
     expect(hoarder.health).toEqual([]);

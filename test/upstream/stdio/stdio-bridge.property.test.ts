@@ -10,7 +10,10 @@ const action = fc.oneof(
   { weight: 4, arbitrary: fc.record({ do: fc.constant('relay'), which }) },
   {
     weight: 4,
-    arbitrary: fc.record({ do: fc.constantFrom('answer', 'progress', 'cancel', 'malformed', 'oversized'), which }),
+    arbitrary: fc.record({
+      do: fc.constantFrom('answer', 'progress', 'cancel', 'malformed', 'wrong', 'oversized'),
+      which,
+    }),
   },
   { weight: 2, arbitrary: fc.record({ do: fc.constant('wait'), which }) },
   { weight: 1, arbitrary: fc.record({ do: fc.constantFrom('block', 'unblock', 'junk'), which }) },
@@ -34,9 +37,10 @@ describe('whatever happens, in any order', () => {
             calls.push({ listener, sent: bridge.send(new EnvelopeRequest(request), [], TIMEOUTS, listener) });
           }
           const asked = output.messages.find((message) => message.id === id);
-          if (one.do === 'answer') say(answerTo(id, asked?.params.nonce ?? 'nobody asked'));
+          if (one.do === 'answer') say(answerTo(id, { nonce: asked?.params.nonce }));
           if (one.do === 'progress') say(progressOf(id, clock.now()));
           if (one.do === 'malformed') say(`{"jsonrpc":"2.0","id":${id},"result":[}`);
+          if (one.do === 'wrong') say(`{"jsonrpc":"2.0","id":${id},"result":[]}`);
           if (one.do === 'oversized') say(answerTo(id, 'x'.repeat(5_000)));
           if (one.do === 'junk') say('junk');
           if (one.do === 'cancel') calls[one.which]?.sent?.cancel();
@@ -55,7 +59,7 @@ describe('whatever happens, in any order', () => {
         calls.forEach(({ listener, sent }, nonce) => {
           expect(listener.outcomes).toHaveLength(1);
           const [outcome] = listener.outcomes;
-          if (outcome?.kind === 'answered') expect(listener.told).toEqual([String(nonce)]);
+          if (outcome?.kind === 'answered') expect(listener.told).toEqual([JSON.stringify({ nonce })]);
           else expect(outcome?.sent).toBe(sent !== undefined);
         });
         expect(bridge.inFlight).toBe(0);

@@ -25,15 +25,19 @@ describe('ids towards a child', () => {
     const { bridge, say } = bridging();
     const [a, b, c] = [sendCall(bridge), sendCall(bridge), sendCall(bridge)];
     say(answerTo(3, 'third'), answerTo(1, 'first'), answerTo(2, 'second'));
-    expect([a, b, c].map(({ listener }) => listener.told)).toEqual([['"first"'], ['"second"'], ['"third"']]);
+    expect([a, b, c].map(({ listener }) => listener.told)).toEqual([
+      ['{"text":"first"}'],
+      ['{"text":"second"}'],
+      ['{"text":"third"}'],
+    ]);
     expect(bridge.inFlight).toBe(0);
   });
 
   it('may come back written differently as long as the number is the same', () => {
     const { bridge, say } = bridging();
     const [a, b] = [sendCall(bridge), sendCall(bridge)];
-    say('{"jsonrpc":"2.0","id":1.0,"result":"one"}', '{"jsonrpc":"2.0","id":2e0,"result":"two"}');
-    expect([a.listener.told, b.listener.told]).toEqual([['"one"'], ['"two"']]);
+    say('{"jsonrpc":"2.0","id":1.0,"result":{"n":1}}', '{"jsonrpc":"2.0","id":2e0,"result":{"n":2}}');
+    expect([a.listener.told, b.listener.told]).toEqual([['{"n":1}'], ['{"n":2}']]);
   });
 });
 
@@ -176,7 +180,7 @@ describe('a cancelled request', () => {
     const { listener, sent } = sendCall(bridge);
     say(answerTo(1, 'done'));
     sent?.cancel(notificationOf(CANCEL));
-    expect(listener.told).toEqual(['"done"']);
+    expect(listener.told).toEqual(['{"text":"done"}']);
     expect(output.lines).toHaveLength(1);
   });
 });
@@ -299,6 +303,33 @@ describe('a line that is no message', () => {
     expect(listener.told).toEqual(['response_malformed sent']);
   });
 
+  it.each(['null', '"done"', '[]', '[{"content":[]}]', 'true', '7'])(
+    'but an answer with the result %s fails the request that it answers, and is no violation of the protocol',
+    (result) => {
+      const { bridge, health, junk, say } = bridging();
+      const line = `{"jsonrpc":"2.0","id":1,"result":${result}}`;
+      const { listener } = sendCall(bridge);
+      say(line);
+      expect(listener.told).toEqual(['result_malformed sent']);
+      expect(junk).toEqual([[line, 'result-not-an-object']]);
+      for (let id = 2; id <= 10; id += 1) {
+        sendCall(bridge);
+        say(`{"jsonrpc":"2.0","id":${id},"result":${result}}`);
+      }
+      expect([bridge.inFlight, bridge.counters.junk, health]).toEqual([0, 10, []]);
+    },
+  );
+
+  it('but an answer with a wrong result shows that the server is alive', () => {
+    const { bridge, clock, health, say } = bridging();
+    for (let id = 1; id <= 8; id += 1) {
+      sendCall(bridge);
+      if (id % 2 === 0) say(`{"jsonrpc":"2.0","id":${id},"result":null}`);
+      else clock.advance(1_000);
+    }
+    expect([bridge.isSilent, health]).toEqual([false, []]);
+  });
+
   it.each([
     '{"jsonrpc":"2.0","id":1,"method":7}',
     '{"id":1,"method":"sampling/createMessage","params":{}}',
@@ -309,7 +340,7 @@ describe('a line that is no message', () => {
     say(line);
     expect(listener.told).toEqual([]);
     say(answerTo(1, 'done'));
-    expect(listener.told).toEqual(['"done"']);
+    expect(listener.told).toEqual(['{"text":"done"}']);
   });
 });
 
@@ -321,7 +352,7 @@ describe('a line that is too long', () => {
     const { bridge, junk, say } = bridging();
     const [one, other] = [sendCall(bridge), sendCall(bridge)];
     say(line, answerTo(2, 'next'));
-    expect([one.listener.told, other.listener.told]).toEqual([['response_too_large sent'], ['"next"']]);
+    expect([one.listener.told, other.listener.told]).toEqual([['response_too_large sent'], ['{"text":"next"}']]);
     expect(bridge.counters).toMatchObject({ oversized: 1, junk: 0 });
     expect(junk).toEqual([[line.slice(0, 512), 'too-large']]);
   });
@@ -332,7 +363,7 @@ describe('a line that is too long', () => {
     say({ jsonrpc: '2.0', id: 1, method: 'sampling/createMessage', params: { text: 'x'.repeat(70_000) } });
     expect(listener.told).toEqual([]);
     say(answerTo(1, 'done'));
-    expect(listener.told).toEqual(['"done"']);
+    expect(listener.told).toEqual(['{"text":"done"}']);
   });
 
   it('and ends nowhere holds no more memory than its beginning and end', () => {
@@ -410,7 +441,7 @@ describe('the end of the process', () => {
     clock.advance(10_000);
     expect(waiting.map(({ listener }) => listener.told)).toEqual([
       [`${reason} sent`],
-      ['"in time"'],
+      ['{"text":"in time"}'],
       [`${reason} sent`],
     ]);
     expect(bridge.inFlight).toBe(0);
@@ -498,7 +529,7 @@ describe('when everything is over', () => {
     const { listener } = sendCall(bridge);
     say(answerTo(1, 'first'));
     for (let count = 0; count < 10; count += 1) say(answerTo(1, 'x'.repeat(5)));
-    expect(listener.told).toEqual(['"first"']);
+    expect(listener.told).toEqual(['{"text":"first"}']);
     expect(responseOf(answerTo(1)).kind).toBe('response');
   });
 });

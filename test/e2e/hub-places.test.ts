@@ -1,0 +1,240 @@
+// A hub where the machine does not cooperate: full disks, folders that cannot be written, and everything that can happen
+// between the moment at which a client finds no hub and the one at which the next hub serves it.
+import { chmodSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { connect, type Socket } from 'node:net';
+import { join } from 'node:path';
+import { afterEach, describe, expect, it } from 'vitest';
+import { hubNumbers } from '../../src/hub/place.js';
+import type { GatewayProcess, Message } from '../support/gateway-process.js';
+import { HubPlace } from '../support/hub-place.js';
+import { copyInto } from '../support/own-copy.js';
+import { fixture, until } from '../support/processes.js';
+import { repetitions } from '../support/repetitions.js';
+
+const places: HubPlace[] = [];
+
+function shared(...[options]: ConstructorParameters<typeof HubPlace>): HubPlace {
+  const place = new HubPlace(options);
+  places.push(place);
+  return place;
+}
+
+afterEach(async () => {
+  for (const place of places.splice(0)) await place.dispose();
+});
+
+const LAB = { servers: { lab: {} } };
+
+async function textOf(client: GatewayProcess, marker: string): Promise<string> {
+  return (await client.call('lab__wait', { delayMs: 0, marker })).message.result.content[0].text;
+}
+
+/** What the status says of how the client is served. */
+async function service(client: GatewayProcess): Promise<string> {
+  const { message } = await client.call('trunkline__status');
+  return message.result.content[0].text;
+}
+
+/** Starts the program with files of at most so many blocks of 512 bytes: every longer write fails, as on a full disk. */
+const withFilesOf = (blocks: number) => ['/bin/sh', '-c', `ulimit -f ${blocks}; exec "$@"`, 'sh'];
+
+describe('on a full disk', () => {
+  it('a client that would start a hub serves itself and says why, and nothing of the attempt is left', async () => {
+    const place = shared(LAB);
+    const client = await place.client({ via: withFilesOf(0) });
+    expect(await textOf(client, 'alone')).toBe('alone');
+    expect(await service(client)).toContain('the shared process cannot be started (EFBIG');
+    expect([place.hubPids, readdirSync(place.hubFolder)]).toEqual([[], []]);
+  });
+
+  it('a hub that can write neither its log nor a cache serves its clients, and so does the next one', async () => {
+    const place = shared(LAB);
+    const via = withFilesOf(1);
+    const [one, other] = [await place.client({ via, args: ['-v'] }), await place.client({ via })];
+    for (const client of [one, other]) expect(await textOf(client, 'shared')).toBe('shared');
+    const killed = place.hubPid;
+    process.kill(killed, 'SIGKILL');
+    await other.listTools();
+    for (const client of [one, other]) expect(await textOf(client, 'again')).toBe('again');
+    expect(place.serverPids('lab.mjs')).toHaveLength(1);
+    expect(place.hubPid).not.toBe(killed);
+  });
+});
+
+/** Root could write everywhere. */
+const [AS_USER, USER]: [readonly string[], number] =
+  process.getuid?.() === 0
+    ? [['setpriv', '--reuid=65534', '--regid=65534', '--clear-groups'], 65_534]
+    : [[], process.getuid?.() ?? 0];
+
+/** Lets the user read the configuration. */
+function openTo(place: HubPlace): void {
+  chmodSync(place.folder, 0o755);
+  mkdirSync(join(place.folder, 'data'));
+  chmodSync(join(place.folder, 'data'), 0o555);
+}
+
+describe('in folders that cannot be written', () => {
+  it('a client serves itself and says which folder it is', async () => {
+    const place = shared(LAB);
+    openTo(place);
+    chmodSync(place.hubs, 0o555);
+    const hubs = join(place.hubs, 'hubs');
+    const client = await place.client({ via: AS_USER, env: { TRUNKLINE_HUB_DIR: hubs } });
+    expect(await textOf(client, 'alone')).toBe('alone');
+    expect(await service(client)).toContain(`the folder ${hubs} cannot be created (EACCES)`);
+    chmodSync(place.hubs, 0o700);
+  });
+
+  it.runIf(process.getuid?.() === 0)('clients of a user without a home share a hub below /tmp', async () => {
+    const hubs = `/tmp/trunkline-${USER}`;
+    rmSync(hubs, { recursive: true, force: true });
+    const place = shared({ ...LAB, gateway: { hubIdle: '1ms' } });
+    openTo(place);
+    try {
+      const via = ['env', '-u', 'TRUNKLINE_HUB_DIR', 'HOME=/nonexistent', ...AS_USER];
+      const [one, other] = [await place.client({ via }), await place.client({ via })];
+      for (const client of [one, other]) expect(await textOf(client, 'shared')).toBe('shared');
+      expect(place.serverPids('lab.mjs')).toHaveLength(1);
+      const { uid, mode } = statSync(hubs);
+      expect([uid, mode & 0o777]).toEqual([USER, 0o700]);
+    } finally {
+      await place.dispose();
+      rmSync(hubs, { recursive: true, force: true });
+    }
+  });
+});
+
+describe('a client that comes', () => {
+  it('at the moment at which the idle hub ends gets a hub, round after round', async () => {
+    const place = shared({ ...LAB, gateway: { hubIdle: '1ms' } });
+    let last = await place.client();
+    for (let round = 1; round <= repetitions({ full: 40, short: 3 }); round += 1) {
+      // Both at once: the hub ends while the next client looks for it, starts, or says hello.
+      const [next] = await Promise.all([place.client(), last.end()]);
+      expect(await textOf(next, `${round}`)).toBe(`${round}`);
+      expect(await service(next)).toContain('Served by the hub');
+      last = next;
+    }
+    await until('one hub', () => place.hubPids.length === 1);
+  });
+
+  it('before the hub has read its configuration is not refused for the number of those that came with it', async () => {
+    const place = shared(LAB);
+    const gate = join(place.folder, 'gate');
+    const waits = `while [ ! -e ${gate} ]; do sleep 0.02; done; echo secret`;
+    const reference = ['$', '{secret:name}'].join('');
+    const config = { secretCommand: { name: ['/bin/sh', '-c', waits] } };
+    const first = await place.client({ servers: { lab: { env: { SECRET: reference } } }, config });
+    const others = await Promise.all(Array.from({ length: 80 }, () => hello(place)));
+    writeFileSync(gate, '');
+    expect(await textOf(first, 'served')).toBe('served');
+    expect(others.map(({ answer }) => answer.ok)).toEqual(Array(80).fill(true));
+    for (const { socket } of others) socket.destroy();
+  });
+
+  it('with another wire protocol is refused, and the hub goes on', async () => {
+    const place = shared(LAB);
+    const client = await place.client();
+    const { answer, socket } = await hello(place, { wire: 2 });
+    expect(answer).toEqual({ ok: false, because: 'malformed' });
+    socket.destroy();
+    expect(await textOf(client, 'here')).toBe('here');
+  });
+});
+
+/** Connects to the hub as an attach process does. */
+function hello(place: HubPlace, more: Message = {}): Promise<{ answer: Message; socket: Socket }> {
+  const folder = join(place.hubFolder, '1');
+  const own = { wire: 1, token: readFileSync(join(folder, 'token'), 'latin1'), role: 'client', version: '0.0.0' };
+  const socket = connect(join(folder, 's'));
+  socket.write(`${JSON.stringify({ ...own, pid: 1, folder: '/', environment: {}, resumed: 0, ...more })}\n`);
+  return new Promise((resolve, reject) => {
+    socket.once('error', reject);
+    socket.once('data', (data) => resolve({ answer: JSON.parse(String(data)), socket }));
+  });
+}
+
+describe('a client whose hub dies', () => {
+  it('within a line goes on with that line at the next hub', async () => {
+    const place = shared(LAB);
+    const client = await place.client();
+    await client.listTools();
+    client.forget();
+    client.write('{"jsonrpc":"2.0","id":700,"method":"tools/call","params":{"name":"lab__wa');
+    process.kill(place.hubPid, 'SIGKILL');
+    await until('the next hub', () => client.notifications('notifications/tools/list_changed').length > 0);
+    client.write('it","arguments":{"delayMs":0,"marker":"whole"}}}\n');
+    const answers = () => client.received.filter(({ message }) => message.id === 700);
+    await until('the answer', () => answers().length > 0);
+    expect(answers().map(({ message }) => message.result.content[0].text)).toEqual(['whole']);
+    expect(hubNumbers(place.hubFolder)).toEqual([1, 2]);
+  });
+
+  it('within an answer gets that line broken off, and a whole answer that says so', async () => {
+    const place = shared(LAB);
+    const client = await place.client({ mayBreak: true });
+    await client.listTools();
+    client.pauseReading();
+    const answer = client.call('lab__big', { bytes: 10 * 1024 * 1024 });
+    await until('a part of the answer', () => client.unreadBytes > 0);
+    process.kill(place.hubPid, 'SIGKILL');
+    client.resumeReading();
+    expect((await answer).message.result._meta['trunkline/failure']).toMatchObject({ reason: 'hub_exited' });
+    expect(client.broken.map((line) => line.slice(0, 24))).toEqual([expect.stringContaining('"jsonrpc"')]);
+    expect(await textOf(client, 'on')).toBe('on');
+  });
+});
+
+describe('a hub whose program is gone, as after an update', () => {
+  it('serves on: clients come and leave, a server restarts, and a changed configuration is applied or refused', async () => {
+    const place = shared(LAB);
+    const installed = mkdtempSync(join(place.folder, 'installed-'));
+    const program = copyInto(installed);
+    const via = ['/bin/sh', '-c', `node=$1; shift 2; exec "$node" '${program}' "$@"`, 'sh'];
+    const client = await place.client({ via });
+    await client.listTools();
+    const pid = place.hubPid;
+    client.configure({ lab: {}, more: {} });
+    await until('the changed configuration is applied', () => place.serverPids('lab.mjs').length === 2);
+    rmSync(installed, { recursive: true });
+
+    const other = await place.client({ servers: { lab: {}, more: {} } });
+    const answer = other.call('lab__wait', { delayMs: 50, marker: 'drained' });
+    const code = other.end();
+    expect((await answer).message.result.content[0].text).toBe('drained');
+    expect(await code).toBe(0);
+    const [server = 0] = place.serverPids('lab.mjs');
+    process.kill(server, 'SIGKILL');
+    // Only the schema can check this one.
+    client.writeConfig('servers: {lab: &lab {command: x}}');
+    const log = join(place.hubFolder, 'hub.log');
+    await until('the change is refused', () => readFileSync(log, 'utf8').includes('the previous one stays active'));
+    expect(await textOf(client, 'on')).toBe('on');
+    expect(place.hubPid).toBe(pid);
+
+    process.kill(pid, 'SIGKILL');
+    expect(await client.exited).toBe(1);
+    expect(client.stderr).toContain(`${program} cannot be loaded any more, as after an update; start the client again`);
+  });
+});
+
+describe('a process that starts the hub', () => {
+  it('and dies after any of its steps leaves the way free for the next client', async () => {
+    const preload = fixture('die-at.cjs');
+    const all = ['number', 'process', 'token', 'draft', 'socket', 'log', 'pid'];
+    const steps = all.slice(0, repetitions({ full: all.length, short: 3 }));
+    await Promise.all(
+      steps.map(async (step) => {
+        const place = shared(LAB);
+        const env = { NODE_OPTIONS: `--require ${preload}`, DIE_AT: step };
+        const dead = await place.client({ env }, { handshake: false });
+        await dead.exited;
+        const client = await place.client();
+        expect(await textOf(client, step)).toBe(step);
+        expect(await service(client), step).toContain('Served by the hub');
+        expect(place.hubPids, step).toHaveLength(1);
+      }),
+    );
+  });
+});
