@@ -32,7 +32,7 @@ for (const name of names) {
 if (ranCount === 0) throw new Error(`There is no scenario ${values.scenario ?? 'that runs directly'} in ${names}`);
 
 /** Prints what came of one cell, and returns whether everything is as it is listed. */
-async function runCell(name, { protocol, era, scenarios, missing }) {
+async function runCell(name, { protocol, era, scenarios, warmUp = {}, missing }) {
   const targets = Object.keys(missing).filter((target) => target === 'direct' || !values['direct-only']);
   const versions = values.suite === undefined ? Object.keys(scenarios) : [values.suite];
   // One after the other, as npm may have to fetch the same packages for them.
@@ -48,7 +48,7 @@ async function runCell(name, { protocol, era, scenarios, missing }) {
   const isGood = await all(
     suites
       .filter((suite) => suite.scenarios.length > 0 && targets.length > 0)
-      .map((suite) => runSuite(suite, { name, era, missing, targets })),
+      .map((suite) => runSuite(suite, { name, era, warmUp, missing, targets })),
   );
   return isGood.every(Boolean);
 }
@@ -58,9 +58,9 @@ function isWanted(scenario) {
 }
 
 /** Prints what came of one version, and returns whether everything is as it is listed. */
-async function runSuite(suite, { name, era, missing, targets }) {
+async function runSuite(suite, { name, era, warmUp, missing, targets }) {
   ranCount += suite.scenarios.length;
-  const lists = await all(targets.map((target) => runAgainst(suite, target, era)));
+  const lists = await all(targets.map((target) => runAgainst(suite, target, { era, first: warmUp[target] })));
   const results = Object.fromEntries(
     targets.map((target, index) => [target, { outcomes: lists[index], missing: missing[target] }]),
   );
@@ -69,9 +69,10 @@ async function runSuite(suite, { name, era, missing, targets }) {
 }
 
 /** Each version and target has a server of its own; its scenarios run one by one, as a client would. */
-async function runAgainst({ version, scenarios, runScenario }, target, era) {
+async function runAgainst({ version, scenarios, runScenario }, target, { era, first }) {
   const server = await TARGETS[target](era);
   try {
+    if (scenarios.includes(first)) await runScenario(first, server.url, stop.signal);
     const outcomes = [];
     for (const name of scenarios) {
       outcomes.push(await runScenario(name, server.url, stop.signal));

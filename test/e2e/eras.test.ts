@@ -17,9 +17,17 @@ type Tests = (peer: () => SdkClient, era: ClientEra) => void;
 /** Which clients get what from which servers. */
 const CELLS: [server: Era, transport: TransportName, client: ClientEra, tests: Tests[]][] = [
   ['legacy', 'stdio', 'legacy', [requests, input, changes]],
-  ['legacy', 'stdio', 'modern', [requests, input]],
+  ['legacy', 'stdio', 'modern', [requests, input, changes]],
   ['legacy', 'stdio', 'auto', [requests]],
   ['legacy', 'HTTP', 'legacy', [requests, input, changes]],
+  ['legacy', 'HTTP', 'modern', [requests, input, changes]],
+  ['legacy', 'HTTP', 'auto', [requests]],
+  ['modern', 'stdio', 'legacy', [requests, input, changes]],
+  ['modern', 'stdio', 'modern', [requests, input, changes]],
+  ['modern', 'stdio', 'auto', [requests]],
+  ['modern', 'HTTP', 'legacy', [requests, input, changes]],
+  ['modern', 'HTTP', 'modern', [requests, input, changes]],
+  ['modern', 'HTTP', 'auto', [requests]],
 ];
 
 const places = new Map<Era, SdkPlace>();
@@ -44,13 +52,35 @@ describe.each(CELLS)(
   },
 );
 
+describe('with a server of both eras', () => {
+  let place: SdkPlace;
+  beforeAll(() => {
+    const both = { program: fixture(SERVERS.modern), args: ['dual'] };
+    place = new SdkPlace({ both, older: { ...both, era: 'legacy' } });
+  });
+  afterAll(() => place.dispose());
+
+  it('speaks the modern era unless the configuration says otherwise', async () => {
+    const peer = await place.connect('modern', 'stdio');
+    for (const [server, revision] of [
+      ['both', '2026-07-28'],
+      ['older', '2025-11-25'],
+    ]) {
+      expect(await peer.call(`${server}__test_input_required_result_elicitation`)).toBe('Hello, Ada!');
+      expect(await peer.call('trunkline__status', { server })).toContain(`protocol ${revision}`);
+    }
+  });
+});
+
 /** One for all clients: over HTTP, they share the gateway. */
 function placeWith(server: Era): SdkPlace {
-  const place =
-    places.get(server) ??
-    new SdkPlace({ all: fileURLToPath(new URL(`../fixtures/servers/${SERVERS[server]}`, import.meta.url)) });
+  const place = places.get(server) ?? new SdkPlace({ all: { program: fixture(SERVERS[server]) } });
   places.set(server, place);
   return place;
+}
+
+function fixture(file: string): string {
+  return fileURLToPath(new URL(`../fixtures/servers/${file}`, import.meta.url));
 }
 
 function requests(peer: () => SdkClient, era: ClientEra): void {

@@ -40,10 +40,7 @@ export class SdkClient {
 
   constructor(era: ClientEra) {
     const capabilities = { elicitation: { form: {}, url: {} }, sampling: {}, roots: {} };
-    this.client = new Client(
-      { name: `${era}-client`, version: '1' },
-      { capabilities, versionNegotiation: NEGOTIATION[era] },
-    );
+    this.client = new Client({ name: 'test', version: '1' }, { capabilities, versionNegotiation: NEGOTIATION[era] });
     this.client.setRequestHandler('elicitation/create', (request) => {
       this.asked.push(request);
       if (request.params.mode === 'url') return { action: 'accept' };
@@ -88,6 +85,13 @@ export class SdkClient {
   }
 }
 
+/** An entry of the configuration, for a script that Node runs. */
+export interface PlacedServer {
+  readonly program: string;
+  readonly args?: readonly string[];
+  readonly era?: 'legacy' | 'modern';
+}
+
 /** The built CLI in a folder of its own. Over stdio, each client starts one; over HTTP, all clients share one. */
 export class SdkPlace {
   /** Part of every command line, so that what is left of a run can be found. */
@@ -98,10 +102,9 @@ export class SdkPlace {
   #serving: ChildProcess | undefined;
   #url: Promise<URL> | undefined;
 
-  /** `programs` are scripts that Node runs, by the key of their server. */
-  constructor(programs: Readonly<Record<string, string>>) {
-    const entries = Object.entries(programs).map(([key, program]) => {
-      return [key, { command: 'node', args: [program, `run=${this.#folder}`] }];
+  constructor(servers: Readonly<Record<string, PlacedServer>>) {
+    const entries = Object.entries(servers).map(([key, { program, args = [], ...settings }]) => {
+      return [key, { ...settings, command: 'node', args: [program, ...args, `run=${this.#folder}`] }];
     });
     writeFileSync(this.#config, JSON.stringify({ servers: Object.fromEntries(entries) }));
   }
