@@ -1,8 +1,11 @@
 // One server that the test plays, connected to a real `StdioBridge` in memory.
 import { copyInto } from '../../src/io/byte-reader.js';
 import type { Clock } from '../../src/timing/clock.js';
+import type { Dialect } from '../../src/upstream/dialect.js';
 import { legacyDialect } from '../../src/upstream/legacy/legacy-dialect.js';
+import { EraDialect } from '../../src/upstream/modern/era-dialect.js';
 import type { UpstreamConnection, UpstreamListener } from '../../src/upstream/port.js';
+import { ServerEra } from '../../src/upstream/server-era.js';
 import { StdioBridge } from '../../src/upstream/stdio/stdio-bridge.js';
 import { SILENT_LISTENER } from './in-memory-upstream.js';
 import { type PeerScript, ScriptedPeer } from './scripted-peer.js';
@@ -10,6 +13,8 @@ import { lineOf, type Message, scan } from './wire.js';
 
 export interface ScriptedChildOptions extends PeerScript {
   readonly clock: Clock;
+  /** What the server is told that its clients can do. */
+  readonly clientCapabilities?: Message;
   /** Called when the bridge finds the server silent. */
   readonly silent?: () => void;
 }
@@ -17,11 +22,18 @@ export interface ScriptedChildOptions extends PeerScript {
 /** A scripted server at the other end of a real bridge, for tests in which the bridge takes part. */
 export class ScriptedChild extends ScriptedPeer {
   readonly bridge: StdioBridge;
+  readonly #dialect: Dialect;
+  /** What the client of the handshake can do. */
+  readonly #capabilities: Message;
   #listener = SILENT_LISTENER;
   #connection: UpstreamConnection | undefined;
 
   constructor({ clock, silent = () => {}, ...script }: ScriptedChildOptions) {
     super(script);
+    const { isModern = false, clientCapabilities = {} } = script;
+    const modern = new EraDialect({ legacy: legacyDialect, clock, scan, mintId: () => 'minted' });
+    this.#dialect = isModern ? modern : legacyDialect;
+    this.#capabilities = clientCapabilities;
     this.bridge = new StdioBridge({
       clock,
       scan,
@@ -40,8 +52,9 @@ export class ScriptedChild extends ScriptedPeer {
 
   override async connect(generation = 1, listener: Partial<UpstreamListener> = {}): Promise<UpstreamConnection> {
     this.#listener = { ...SILENT_LISTENER, ...listener };
-    const profile = { clientInfo: { name: 'trunkline', version: '0' }, capabilities: {} };
-    const outcome = await legacyDialect.open(this.bridge, { generation, profile, timeoutMs: 60_000 });
+    const profile = { clientInfo: { name: 'trunkline', version: '0' }, capabilities: this.#capabilities };
+    const options = { generation, profile, timeoutMs: 60_000, listener: this.#listener };
+    const outcome = await this.#dialect.open(this.bridge, { ...options, era: new ServerEra('modern') });
     if (outcome.kind === 'failed') throw new Error(outcome.reason);
     this.#connection = outcome.connection;
     return outcome.connection;

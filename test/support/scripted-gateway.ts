@@ -63,6 +63,10 @@ export interface ServerScript {
   readonly idleStopMs?: number;
   /** Whether the server is reached through a real `StdioBridge`, and not in memory. */
   readonly hasBridge?: boolean;
+  /** Whether it speaks the revision without a handshake; needs the bridge. */
+  readonly isModern?: boolean;
+  /** What a server behind a bridge is told that its clients can do. */
+  readonly clientCapabilities?: Message;
 }
 
 export interface GatewayScript {
@@ -213,6 +217,8 @@ export class ScriptedServer {
       pages: this.pages,
       lists: this.lists,
       hello: this.script.hello ?? {},
+      isModern: this.script.isModern ?? false,
+      clientCapabilities: this.script.clientCapabilities ?? {},
     });
     child.listsTools = listsTools;
     this.#child = child;

@@ -5,6 +5,8 @@ import { type Message, RecordingSink } from './wire.js';
 export interface PeerScript {
   /** Members of its result of `initialize`. */
   readonly hello?: Message;
+  /** Whether it speaks the revision without a handshake, and no other. Only behind a real bridge. */
+  readonly isModern?: boolean;
   /** Results of `tools/list` as raw JSON, one for each page. The cursor of page n is "n". */
   readonly pages?: readonly string[];
   /** The answers to other lists, by method: a result, or an error if it has a `code`. In place of `pages`, too. */
@@ -23,9 +25,11 @@ export abstract class ScriptedPeer {
   readonly #pages: readonly string[];
   readonly #lists: Readonly<Record<string, Message>>;
   readonly #hello: Message;
+  readonly #isModern: boolean;
 
-  constructor({ hello = {}, pages = ['{"tools":[]}'], lists = {} }: PeerScript) {
+  constructor({ hello = {}, pages = ['{"tools":[]}'], lists = {}, isModern = false }: PeerScript) {
     this.#hello = hello;
+    this.#isModern = isModern;
     this.#pages = pages;
     this.#lists = lists;
     this.received.onLine = (line) => this.#read(JSON.parse(line));
@@ -70,12 +74,32 @@ export abstract class ScriptedPeer {
   }
 
   #read({ id, method, params }: Message): void {
-    if (method === 'initialize') this.say({ jsonrpc: '2.0', id, result: this.initializeResult });
+    if (this.#isModern) this.#readModern({ id, method, params });
+    else if (method === 'initialize') this.say({ jsonrpc: '2.0', id, result: this.initializeResult });
     const list = this.#lists[method];
     if (method === 'tools/list' && this.listsTools && list === undefined) {
       const page = this.#pages[Number(params?.cursor ?? 0)] ?? '{}';
       this.say(`{"jsonrpc":"2.0","id":${id},"result":${page}}`);
     }
     if (list !== undefined) this.reply(method, list);
+  }
+
+  /** Answers for discovery and for subscriptions, which never end. */
+  #readModern({ id, method, params }: Message): void {
+    const { capabilities } = this.initializeResult;
+    if (method === 'server/discover') {
+      const result = {
+        resultType: 'complete',
+        supportedVersions: ['2026-07-28'],
+        capabilities,
+        ttlMs: 0,
+        cacheScope: 'private',
+      };
+      this.say({ jsonrpc: '2.0', id, result });
+    } else if (method === 'subscriptions/listen') {
+      const _meta = { 'io.modelcontextprotocol/subscriptionId': id };
+      const acknowledged = 'notifications/subscriptions/acknowledged';
+      this.say({ jsonrpc: '2.0', method: acknowledged, params: { _meta, notifications: params.notifications } });
+    }
   }
 }
