@@ -120,6 +120,8 @@ export class KnownUris {
   readonly #owners = new Map<string, string>();
   /** Of the listed skills, by the beginning of the URIs of their files. */
   #skills: ReadonlyMap<string, string> = new Map();
+  /** The same of skills that were found and are not listed. */
+  readonly #foundSkills = new Map<string, string>();
 
   owner(uri: string): string | undefined {
     return this.#owners.get(uri);
@@ -128,9 +130,9 @@ export class KnownUris {
   /** The server whose skill a file or folder belongs to. Skills may contain others: the innermost one counts. */
   ofSkill(uri: string): string | undefined {
     let best: { readonly key: string; readonly length: number } | undefined;
-    for (const [root, key] of this.#skills) {
+    for (const [root, key] of [...this.#foundSkills, ...this.#skills]) {
       const isInside = uri.startsWith(root) || uri === root.slice(0, -1);
-      if (isInside && root.length > (best?.length ?? 0)) best = { key, length: root.length };
+      if (isInside && root.length >= (best?.length ?? 0)) best = { key, length: root.length };
     }
     return best?.key;
   }
@@ -140,24 +142,23 @@ export class KnownUris {
     this.#skills = new Map([...owners].map(([uri, key]) => [skillRoot(uri), key]));
   }
 
+  /** The server has this skill, listed or not. */
+  noteSkill(uri: string, key: string): void {
+    setLatest(this.#foundSkills, skillRoot(uri), key);
+  }
+
   /** A copy with the servers that still exist. */
   of(exists: (key: string) => boolean): KnownUris {
     const known = new KnownUris();
     known.#skills = new Map([...this.#skills].filter(([, key]) => exists(key)));
     for (const [uri, key] of this.#owners) if (exists(key)) known.#owners.set(uri, key);
+    for (const [root, key] of this.#foundSkills) if (exists(key)) known.#foundSkills.set(root, key);
     return known;
   }
 
   /** Notes which server has a URI. Ignores `ui://` URIs, because a server could name the user interface of another one. */
   note(uri: string, key: string): void {
-    if (isUiUri(uri)) return;
-    this.#owners.delete(uri);
-    this.#owners.set(uri, key);
-    if (this.#owners.size <= MAX_KNOWN) return;
-    for (const oldest of this.#owners.keys()) {
-      this.#owners.delete(oldest);
-      break;
-    }
+    if (!isUiUri(uri)) setLatest(this.#owners, uri, key);
   }
 
   /** Notes the resources and resource links in the result of a tool call, a prompt or a read. */
@@ -174,5 +175,16 @@ export class KnownUris {
 
   #noteAt(bytes: Uint8Array, span: Span, key: string): void {
     if (isString(bytes, span)) this.note(readString(bytes, span), key);
+  }
+}
+
+/** Sets an owner as the latest one, and forgets the oldest one of too many. */
+function setLatest(owners: Map<string, string>, uri: string, key: string): void {
+  owners.delete(uri);
+  owners.set(uri, key);
+  if (owners.size <= MAX_KNOWN) return;
+  for (const oldest of owners.keys()) {
+    owners.delete(oldest);
+    break;
   }
 }

@@ -195,15 +195,15 @@ export class Router {
       return new RpcError(RPC_CODES.invalidParams, `${method} needs a URI, a string`);
     }
     const uri = readString(bytes, tokens.uri);
-    const owner = ownerOfUri(uri, catalogs, this.#backends, this.#uris);
-    const key = owner?.isGuess === true ? undefined : owner?.key;
+    // A template does not tell: several servers may have one that fits all skills.
+    const key = catalogs.resources.owner(uri)?.key ?? this.#uris.ofSkill(uri) ?? this.#uris.owner(uri);
     const backend =
       candidates.find((each) => each.key === key) ?? (candidates.length === 1 ? candidates[0] : undefined);
     if (backend !== undefined) return { backend, edits: [] };
     return {
       candidates,
       isUnknown: ({ error }) => error !== undefined,
-      onFound: (found) => this.#uris.note(uri, found.key),
+      onFound: (found) => (isDirectory ? this.#uris.note(uri, found.key) : this.#uris.noteSkill(uri, found.key)),
       notFound: new NotListed(RPC_CODES.invalidParams, `No server has ${uri}`, { uri }),
     };
   }

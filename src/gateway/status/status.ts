@@ -186,13 +186,17 @@ function reportList(facts: StatusFacts, backend: Backend, kind: ListKind): ListR
   const { key, listFailures } = backend;
   const { withheld, denied, truncated, withHiddenCharacters } = backend.listsAs('exposed')[kind];
   const failure = listFailures.find((each) => each.kind === kind);
-  const shadowed = catalogs[kind].shadowed.filter((entry) => entry.key === key);
+  const skills = kind === 'resources' ? reportSkills(facts, key) : [];
+  const isSkill = new Set(skills.map(({ name }) => name));
+  const shadowed = catalogs[kind].shadowed.filter(
+    (entry) => entry.key === key && !isSkill.has(sanitize(entry.exposed)),
+  );
   return {
     exposed: (catalogs[kind].listed.get(key) ?? []).map(sanitize),
     quarantined: [
       ...withheld.map(({ name, reason }) => ({ name: sanitize(name), reason: sanitize(reason) })),
       ...shadowed.map((entry) => ({ name: sanitize(entry.exposed), reason: explainShadowed(entry, kind) })),
-      ...(kind === 'resources' ? reportSkills(facts, key) : []),
+      ...skills,
     ],
     denied: denied.map(sanitize),
     truncated: truncated ?? null,

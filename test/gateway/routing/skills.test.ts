@@ -17,7 +17,8 @@ function serving(skills: readonly Message[] | Message, settings: Message = {}): 
     hello: { capabilities: { tools: {}, resources: {}, extensions: { [EXTENSION]: settings } } },
     lists: {
       'resources/list': { resources: [] },
-      'resources/templates/list': { resourceTemplates: [] },
+      // Servers of the official SDK have such a template.
+      'resources/templates/list': { resourceTemplates: [{ uriTemplate: 'skill://{+path}', name: 'skills' }] },
       'skills/list': Array.isArray(skills) ? { skills } : (skills as Message),
     },
   };
@@ -126,6 +127,8 @@ describe('a skill', () => {
     expect(client.answerTo('first')?.result).toEqual({ skill: skillOf('hidden') });
     get('second');
     expect(['a', 'b', 'c'].map((key) => server(key).child.asked('skills/get').length)).toEqual([1, 2, 0]);
+    client.request('read', 'resources/read', { uri: 'skill://hidden/examples/one.md' });
+    expect(['a', 'b', 'c'].map((key) => server(key).child.asked('resources/read').length)).toEqual([0, 1, 0]);
   });
 
   it('that no server has is an invalid parameter', async () => {

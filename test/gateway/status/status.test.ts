@@ -307,6 +307,11 @@ describe('what a server offers besides tools', () => {
       { ...NOTHING, exposed: ['x://2'], quarantined: [{ name: 'x://1', reason: 'name is not a string' }] },
       { ...NOTHING, quarantined: [{ name: 'x://2', reason: 'server "a" has this name already' }] },
     ]);
+    const shadowedSkills = [{ key: 'b', exposed: 'x://2', owner: 'a' }];
+    const told = reportStatus({ ...make(), catalogs: world.gateway.catalogs, servers: facts, shadowedSkills });
+    expect(told.servers[1]?.resources.quarantined).toEqual([
+      { name: 'x://2', reason: expect.stringContaining('has a skill with this URI already') },
+    ]);
   });
 
   it('of a skill tells who has its URI, and where it is listed', async () => {
