@@ -20,7 +20,7 @@ import { openDoctorHub } from './doctor-hub.js';
 import { checkStarts } from './doctor-starts.js';
 import { countsOf, findingsText, listedCodes, type ReportedFinding } from './doctor-text.js';
 import { withoutHome } from './home-path.js';
-import { print } from './output.js';
+import { print, printJson } from './output.js';
 import { chooseFrom } from './run-once.js';
 import { table } from './table.js';
 import { lookOf } from './terminal.js';
@@ -114,7 +114,7 @@ async function report(
   if (isJson) {
     const { version, platform, node } = machine;
     const facts = { version, platform, arch: process.arch, node: node.version };
-    await print(JSON.stringify({ ...facts, counts, findings: reported }, null, 2));
+    await printJson({ ...facts, counts, findings: reported });
   } else {
     await print(findingsText(reported, lookOf(process.stdout)));
   }
@@ -124,6 +124,7 @@ async function report(
 async function printCodes(isJson: boolean): Promise<number> {
   const codes = listedCodes();
   const rows = codes.map(({ code, level, means }) => [code, level, means]);
-  await print(isJson ? JSON.stringify(codes, null, 2) : table([['CODE', 'LEVEL', 'MEANING'], ...rows]));
+  if (isJson) await printJson(codes);
+  else await print(table([['CODE', 'LEVEL', 'MEANING'], ...rows]));
   return EXIT.ok;
 }

@@ -10,10 +10,11 @@ import type { PlannedServer } from '../import/plan.js';
 import { tryServers } from './check.js';
 import { registerAndTakeOut } from './client-changes.js';
 import { clientsNamed } from './connect.js';
-import { prepareImport, reportPlan, writeImport } from './import.js';
-import { type InitQuestions, questionsOnTerminal } from './init-questions.js';
+import { prepareImport, reportPlan, toJson, writeImport } from './import.js';
+import { InitReport } from './init-report.js';
 import { install } from './install.js';
 import { tell } from './output.js';
+import { openQuestions, type Questions } from './questions.js';
 
 export interface InitOptions {
   /** The names of the clients to register Trunkline with. Empty: all that are installed, or those that the user chooses. */
@@ -21,6 +22,7 @@ export interface InitOptions {
   readonly isDryRun: boolean;
   /** Asks nothing. */
   readonly isYes: boolean;
+  readonly isJson: boolean;
 }
 
 /**
@@ -28,39 +30,49 @@ export interface InitOptions {
  * takes the servers that work out of them.
  */
 export async function init(settings: GlobalOptions, options: InitOptions): Promise<number> {
-  const questions = options.isYes || options.isDryRun ? undefined : await questionsOnTerminal();
-  if (questions === undefined && !options.isYes && !options.isDryRun) {
-    throw new UsageError('`trunkline init` asks questions, and this is no terminal', 'add --yes to answer all of them');
+  const { isDryRun, isJson } = options;
+  const mustAsk = !options.isYes && !isDryRun;
+  // A program that reads JSON answers no question.
+  const questions = mustAsk && !isJson ? await openQuestions() : undefined;
+  if (mustAsk && questions === undefined) {
+    const because = isJson ? 'a program that reads JSON answers none' : 'this is no terminal';
+    throw new UsageError(`\`trunkline init\` asks questions, and ${because}`, 'add --yes to answer all of them');
   }
+  const report = new InitReport(isJson);
   const prepared = await prepareImport(settings, { from: undefined, servers: [] });
   const { plan, place, added } = prepared;
   const known = plan.some(({ verdict }) => verdict === 'same');
   reportPlan(prepared);
   if (added.length === 0 && !known && place.config.text === undefined) {
     tell('Trunkline needs a server: `trunkline add NAME PACKAGE` adds one. Then run `trunkline init` again.');
+    await report.print({ dryRun: isDryRun, clients: [], import: toJson(prepared, false) });
     return EXIT.failed;
   }
   const clients = await chooseClients(options, questions);
   if (clients === undefined) return cancelled();
   tellIntention(added.length, clients);
-  if (options.isDryRun) return EXIT.ok;
-  if (questions !== undefined && !(await questions.confirm('Do this?'))) return cancelled();
+  const chosen = clients.map(({ client }) => client);
+  if (isDryRun) {
+    await report.print({ dryRun: true, clients: chosen, import: toJson(prepared, false) });
+    return EXIT.ok;
+  }
+  if (questions !== undefined && !(await questions.confirm('Do this?', { byDefault: true }))) return cancelled();
 
   if (added.length > 0) writeImport(prepared);
   const configured = { ...settings, config: place.config.file };
   const enabled = added.filter(({ entry }) => entry?.disabled !== true).map(({ key = '' }) => key);
   if (enabled.length > 0) tell('\nInstalling the packages of these servers:');
-  const installed = enabled.length > 0 ? await install(configured, enabled, { isJson: false }) : EXIT.ok;
+  const installed = enabled.length > 0 ? await install(configured, enabled, report.step('install')) : EXIT.ok;
   tell('\nStarting every server once:');
-  const { exitCode, sound } = await tryServers(configured, [], { isJson: false });
+  const { exitCode, sound } = await tryServers(configured, [], report.step('check'));
   const taken = plan.filter((each) => isTaken(each, clients, sound)).map(({ found }) => found);
   tell('\nRegistering Trunkline:');
-  const registered = await registerAndTakeOut(
-    clients,
-    taken,
-    isUserConfig(place.config.file) ? undefined : place.config.file,
-  );
+  const registered = await registerAndTakeOut(clients, taken, {
+    config: isUserConfig(place.config.file) ? undefined : place.config.file,
+    ...report.step('connect'),
+  });
   tellEnd(plan, sound, place.config.file);
+  await report.print({ dryRun: false, clients: chosen, import: toJson(prepared, added.length > 0) });
   return Math.max(installed, exitCode, registered);
 }
 
@@ -77,12 +89,14 @@ function cancelled(): number {
 
 async function chooseClients(
   { clients: names }: InitOptions,
-  questions: InitQuestions | undefined,
+  questions: Questions | undefined,
 ): Promise<readonly Client[] | undefined> {
   if (names.length > 0) return clientsNamed(names);
   const system = thisSystem();
   const here = CLIENTS.filter((client) => isInstalled(client, system));
-  return questions === undefined || here.length === 0 ? here : await questions.chooseClients(here);
+  if (questions === undefined || here.length === 0) return here;
+  const choices = here.map((client) => ({ value: client, label: client.title }));
+  return await questions.choose('Register Trunkline with which clients? (space: choose, enter: go on)', choices);
 }
 
 function tellIntention(added: number, clients: readonly Client[]): void {

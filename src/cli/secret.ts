@@ -3,14 +3,22 @@ import { UsageError } from '../app/usage-error.js';
 import { secretFile } from '../app/user-files.js';
 import { readSecretFile, writeSecretFile } from '../files/secret-file.js';
 import { didYouMean, suggest } from '../json/suggest.js';
-import { print, tell } from './output.js';
+import { print, printJson, tell } from './output.js';
 import { readHidden } from './read-hidden.js';
 
 const NAME = /^[A-Za-z_][A-Za-z0-9_]*$/;
 
 /** `trunkline secret set|list|remove`: the secrets of this user, to which a configuration refers by name. */
-export async function secret(words: readonly string[]): Promise<number> {
-  const { names, note } = await useSecrets(words, { file: secretFile(), readValue });
+export async function secret(words: readonly string[], isJson: boolean): Promise<number> {
+  const file = secretFile();
+  const { names, note } = await useSecrets(words, { file, readValue });
+  if (isJson) {
+    const [action, name] = words;
+    await printJson(
+      action === 'list' ? { file, names } : { file, name, result: action === 'set' ? 'stored' : 'removed' },
+    );
+    return EXIT.ok;
+  }
   if (names.length > 0) await print(names.join('\n'));
   if (note !== '') tell(note);
   return EXIT.ok;

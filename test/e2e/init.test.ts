@@ -32,7 +32,7 @@ describe('trunkline init', () => {
       mcpServers: { same: { command: process.execPath, args: [LAB], env: { LAB_API_KEY: SECRET } } },
     });
     const cursor = work.write('.cursor/mcp.json', cursorText);
-    const { code, stdout, stderr } = await work.run(['init', '--yes']);
+    const { code, stdout, stderr } = await work.run(['init', '--yes', '--json']);
 
     // One server does not start.
     expect(code).toBe(1);
@@ -46,12 +46,21 @@ describe('trunkline init', () => {
       'dark',
     ]);
     expect(JSON.parse(readFileSync(cursor, 'utf8'))).toEqual({ mcpServers: { trunkline: own } });
+    const { import: imported, check, changes } = JSON.parse(stdout);
+    expect([imported.written, changes.map(({ action }: { action: string }) => action)]).toEqual([
+      true,
+      ['add', 'add', 'remove', 'remove'],
+    ]);
+    expect(check.servers).toContainEqual(expect.objectContaining({ server: 'broken', state: 'failed' }));
     const config = readFileSync(join(work.folder, '.config/trunkline/trunkline.yaml'), 'utf8');
     expect(config).toContain('  works:\n');
     expect(config).not.toContain(SECRET);
     expect((await work.run(['tools', 'works', '--alone'])).stdout).toContain('works__');
 
-    await work.run(['undo']);
+    const undone = await work.run(['undo', '--json']);
+    expect(JSON.parse(undone.stdout).changes).toContainEqual(
+      expect.objectContaining({ client: 'cursor', file: cursor, result: 'restored', because: null }),
+    );
     expect(readFileSync(desktop, 'utf8')).toBe(desktopFile());
     expect(readFileSync(cursor, 'utf8')).toBe(cursorText);
   });

@@ -21,8 +21,9 @@ function define(parent: CliCommand, action: string, summary: string, name?: stri
     .summary(summary)
     .description(`${summary[0]?.toUpperCase()}${summary.slice(1)}.`)
     .example(`trunkline secret ${action}${name === undefined ? '' : ' GITHUB_TOKEN'}`)
-    .runs(async ({ words }) => {
+    .option('--json', 'print the result as JSON')
+    .runs<{ json: true }>(async ({ words, options }) => {
       const { secret } = await import('../secret.js');
-      return await secret([action, ...words]);
+      return await secret([action, ...words], options.json === true);
     });
 }
