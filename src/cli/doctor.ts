@@ -1,4 +1,5 @@
 import { realpathSync } from 'node:fs';
+import { parse } from 'node:path';
 import { secretsOf } from '../app/configured-servers.js';
 import { EXIT } from '../app/exit-codes.js';
 import { type GlobalOptions, openLog } from '../app/global-options.js';
@@ -77,7 +78,7 @@ function thisMachine(isOffline: boolean): Machine {
   const { platform, home, cwd, env } = thisSystem();
   const [, program = ''] = process.argv;
   return {
-    ...{ platform, home, cwd, env, isOffline, version: VERSION },
+    ...{ platform, home, cwd, env, isOffline, version: VERSION, root: parse(process.execPath).root },
     uid: process.getuid?.(),
     node: {
       version: process.versions.node,
