@@ -14,6 +14,8 @@ const SHOWN_CHARACTERS = 300;
 
 const TROUBLE =
   /\bENOENT\b|\bEACCES\b|\berror\b|"error"|timed? ?out|(?:closed|disconnected) unexpectedly|exit(?:ing|ed) (?:early|with)|Connection closed|Failed to connect|is not valid JSON/i;
+/** Claude Code calls every line an error that Trunkline writes to stderr. */
+const STDERR = '"error":"Server stderr:';
 /** The client has the tools: what stands before was overcome. */
 const GOOD =
   /"result":\{"tools"|"method":"tools\/call"|Successfully connected|Discovered \d+ tools|Connection established/;
@@ -30,7 +32,7 @@ export async function checkClientLogs(
     if (file === undefined || now - file.mtimeMs > RECENT_MS || file.size > MAX_LOG_BYTES) continue;
     const lines = (await readFile(file.path, 'utf8')).trimEnd().split('\n').slice(-LAST_LINES);
     const good = lines.findLastIndex((line) => GOOD.test(line));
-    const trouble = lines.slice(good + 1).filter((line) => TROUBLE.test(line));
+    const trouble = lines.slice(good + 1).filter((line) => TROUBLE.test(line.replace(STDERR, '')));
     if (trouble.length === 0) continue;
     const shown = trouble.slice(-SHOWN_LINES).map((line) => line.slice(0, SHOWN_CHARACTERS));
     const text = `the log of ${titleOf(registration)} shows a failure`;

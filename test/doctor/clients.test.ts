@@ -188,7 +188,7 @@ const ROWS: readonly Row[] = [
     async () => {
       await claudeCode();
       const folder = `.cache/claude-cli-nodejs/${home.folder.replaceAll(/[^a-zA-Z0-9]/g, '-')}/mcp-logs-trunkline`;
-      home.write(`${folder}/2026-11-23.jsonl`, '{"error":"Connection failed: spawn /x/node ENOENT"}\n');
+      home.write(`${folder}/2026-11-23.jsonl`, '{"debug":"Connection failed: spawn /x/node ENOENT"}\n');
       return await home.checkClients();
     },
   ],
@@ -241,8 +241,15 @@ describe('the clients', () => {
     expect((await registered()).map(({ code }) => code)).toEqual(['TL-CLIENT-OK']);
   });
 
-  it('may use an address at which somebody listens', async () => {
-    const server = createServer((socket) => socket.destroy()).listen(0, '127.0.0.1');
+  it('are not blamed for what Trunkline writes to stderr, which Claude Code calls an error', async () => {
+    await claudeCode();
+    const folder = `.cache/claude-cli-nodejs/${home.folder.replaceAll(/[^a-zA-Z0-9]/g, '-')}/mcp-logs-trunkline`;
+    home.write(`${folder}/2026-11-23.jsonl`, '{"error":"Server stderr: all is well"}\n');
+    expect((await home.checkClients()).map(({ code }) => code)).toEqual(['TL-CLIENT-OK']);
+  });
+
+  it('may use an address whose answers cannot be understood, such as those of a proxy', async () => {
+    const server = createServer((socket) => socket.end('no HTTP\r\n\r\n')).listen(0, '127.0.0.1');
     await new Promise((resolve) => server.once('listening', resolve));
     const { port } = server.address() as { port: number };
     home.register({ trunkline: { url: `http://127.0.0.1:${port}/mcp` } }, '.cursor/mcp.json');
