@@ -248,11 +248,12 @@ describe('the clients', () => {
     expect((await home.checkClients()).map(({ code }) => code)).toEqual(['TL-CLIENT-OK']);
   });
 
-  it('may use an address whose answers cannot be understood, such as those of a proxy', async () => {
-    const server = createServer((socket) => socket.end('no HTTP\r\n\r\n')).listen(0, '127.0.0.1');
+  it('may use an address where somebody listens, with a token that only they can put in', async () => {
+    const server = createServer((socket) => socket.destroy()).listen(0, '127.0.0.1');
     await new Promise((resolve) => server.once('listening', resolve));
     const { port } = server.address() as { port: number };
-    home.register({ trunkline: { url: `http://127.0.0.1:${port}/mcp` } }, '.cursor/mcp.json');
+    const entry = { url: `http://127.0.0.1:${port}/mcp`, headers: { Authorization: `Bearer \${env:TOKEN}` } };
+    home.register({ trunkline: entry }, '.cursor/mcp.json');
     expect((await home.checkClients()).map(({ code }) => code)).toEqual(['TL-CLIENT-OK']);
     await new Promise((resolve) => server.close(resolve));
   });
