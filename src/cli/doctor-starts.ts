@@ -108,7 +108,9 @@ async function checkClientStarts(facts: DoctorFacts): Promise<Finding[]> {
   const path = await desktopPath(machine);
   const byRun = new Map<string, { run: FoundCommand; titles: string[] }>();
   for (const registration of registrations) {
-    const { run, isDisabled, variables } = registration.server;
+    const { run, isDisabled, variables, place } = registration.server;
+    // Claude Desktop runs its extensions with a Node of its own.
+    if (place.scope === 'extension') continue;
     // What the client would put in place of a variable is not known here.
     const hasVariables = variables !== 'none' && JSON.stringify(run).includes('${');
     // That a program does not exist has been said.

@@ -4,6 +4,7 @@ import type { GlobalOptions } from '../app/global-options.js';
 import { UsageError } from '../app/usage-error.js';
 import { CLIENTS, type Client } from '../clients/client-table.js';
 import { isInstalled } from '../clients/client-target.js';
+import type { ClientPlace } from '../clients/found-server.js';
 import { thisSystem } from '../clients/this-system.js';
 import { userConfigFile } from '../config/find-config.js';
 import type { PlannedServer } from '../import/plan.js';
@@ -108,11 +109,15 @@ function tellIntention(added: number, clients: readonly Client[]): void {
   );
 }
 
-/** A server that does not work stays where it is, as do the files that a project shares with others. */
+/** A server that does not work stays where it is, as do extensions and the files that a project shares with others. */
 function isTaken({ found, key = '', verdict }: PlannedServer, clients: readonly Client[], sound: readonly string[]) {
   const isOurs = verdict === 'new' || verdict === 'renamed' || verdict === 'same';
   const isChosen = clients.some(({ client }) => client === found.place.client);
-  return isOurs && isChosen && found.place.scope !== 'project' && sound.includes(key);
+  return isOurs && isChosen && isWritten(found.place) && sound.includes(key);
+}
+
+function isWritten({ scope }: ClientPlace): boolean {
+  return scope === 'user' || scope === 'local';
 }
 
 function tellEnd(plan: readonly PlannedServer[], sound: readonly string[], file: string): void {
@@ -128,6 +133,11 @@ function tellEnd(plan: readonly PlannedServer[], sound: readonly string[], file:
   );
   for (const each of shared)
     tell(`\n${each} belongs to a project and was left as it is: its servers exist twice there.`);
+  const extensions = plan.filter(({ found, key }) => found.place.scope === 'extension' && key !== undefined);
+  if (extensions.length > 0) {
+    const names = extensions.map(({ found }) => found.name).join(', ');
+    tell(`\nDisable these extensions in Claude Desktop (Settings, Extensions), or their tools exist twice: ${names}.`);
+  }
   tell(
     `\nThe servers are in ${file}. Restart your clients. To take the changes of the clients back: \`trunkline undo\`.`,
   );

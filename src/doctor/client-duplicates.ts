@@ -51,7 +51,8 @@ export function checkGateways(
 
 /**
  * Whether the client loses nothing: in every folder it runs a Trunkline that has this server, with all variables that the
- * entry sets. The file of a project belongs to others, too.
+ * entry sets. The file of a project belongs to others, too, and
+ * an extension to its client.
  */
 function canTakeOut(
   { place, run }: FoundServer,
@@ -59,7 +60,7 @@ function canTakeOut(
   active: readonly Registration[],
   { configFile, userConfigFile }: Taken,
 ): boolean {
-  if (place.scope === 'project' || run.kind === 'remote') return false;
+  if (place.scope === 'project' || place.scope === 'extension' || run.kind === 'remote') return false;
   const serves = active.some(({ server }) => {
     const isSameClient = server.place.client === place.client && server.place.scope === 'user';
     return isSameClient && configOf(server, userConfigFile) === configFile;
@@ -91,6 +92,7 @@ function identityOfOurs({ child, package: used }: ServerConfig): string {
 }
 
 function removalOf({ place, name }: FoundServer): string {
+  if (place.scope === 'extension') return `Disable the extension \`${name}\` in Claude Desktop: Settings, Extensions.`;
   if (place.client === 'claude-code') return `claude mcp remove ${name} --scope ${place.scope}`;
   if (place.client === 'codex') return `codex mcp remove ${name}`;
   return `Remove \`${name}\` from \`${place.path.join('.')}\` in ${place.file}.`;

@@ -30,7 +30,7 @@ function checkStoreApp(registrations: readonly Registration[], machine: Machine)
   const names = existsSync(packages) ? readdirSync(packages).filter((name) => name.startsWith('Claude_')) : [];
   if (names.length === 0) return [];
   const files = registrations
-    .filter(({ server }) => server.place.client === 'claude-desktop')
+    .filter(({ server }) => server.place.client === 'claude-desktop' && server.place.scope === 'user')
     .map(({ server }) => server.place.file);
   if (files.length === 0 || files.some((file) => /[\\/]Packages[\\/]Claude_/.test(file))) return [];
   const target = join(packages, names[0] ?? '', 'LocalCache', 'Roaming', 'Claude', 'claude_desktop_config.json');

@@ -50,7 +50,8 @@ function checkCommand(run: FoundCommand, registration: Registration, machine: Ma
     const text = `${title} names what does not exist: ${missing}`;
     found.push(finding('TL-CLIENT-COMMAND', text, { evidence: [file], remedy }));
   }
-  if (!isAbsolutePath(run.command)) {
+  // Claude Desktop has a Node of its own for its extensions.
+  if (!isAbsolutePath(run.command) && server.place.scope !== 'extension') {
     const text = `${title} runs \`${run.command}\`, which depends on the PATH of the client`;
     found.push(finding('TL-CLIENT-RELATIVE', text, { evidence: [file], remedy }));
   }
