@@ -64,8 +64,11 @@ export async function init(settings: GlobalOptions, options: InitOptions): Promi
   const enabled = added.filter(({ entry }) => entry?.disabled !== true).map(({ key = '' }) => key);
   if (enabled.length > 0) tell('\nInstalling the packages of these servers:');
   const installed = enabled.length > 0 ? await install(configured, enabled, report.step('install')) : EXIT.ok;
+  // A signal ends the step that runs; nothing may follow it.
+  if (isInterrupted(installed)) return installed;
   tell('\nStarting every server once:');
   const { exitCode, sound } = await tryServers(configured, [], report.step('check'));
+  if (isInterrupted(exitCode)) return exitCode;
   const taken = plan.filter((each) => isTaken(each, clients, sound)).map(({ found }) => found);
   tell('\nRegistering Trunkline:');
   const registered = await registerAndTakeOut(clients, taken, {
@@ -75,6 +78,11 @@ export async function init(settings: GlobalOptions, options: InitOptions): Promi
   tellEnd(plan, sound, place.config.file);
   await report.print({ dryRun: false, clients: chosen, import: toJson(prepared, added.length > 0) });
   return Math.max(installed, exitCode, registered);
+}
+
+/** Whether a command was ended by a signal. */
+function isInterrupted(exitCode: number): boolean {
+  return exitCode > 128;
 }
 
 /** Whether clients find this configuration without being told. */
