@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { CLI, Workplace } from '../cli/cli-run.js';
+import { until } from '../support/processes.js';
 
 const LAB = fileURLToPath(new URL('../fixtures/servers/lab.mjs', import.meta.url));
 const DESKTOP = '.config/Claude/claude_desktop_config.json';
@@ -74,6 +75,19 @@ describe('trunkline init', () => {
     });
     expect(readFileSync(desktop, 'utf8')).toBe(desktopFile());
     expect(await work.run(['init'])).toMatchObject({ code: 2, stderr: expect.stringContaining('add --yes') });
+  });
+
+  it('ends at a signal while the servers start, and has changed no client', async () => {
+    const mute = { command: process.execPath, args: ['-e', 'setInterval(() => {}, 1000)', `run=${work.folder}`] };
+    const text = JSON.stringify({ mcpServers: { mute } });
+    const cursor = work.write('.cursor/mcp.json', text);
+    const running = work.start(['init', '--yes']);
+    await work.says(running.process, 'Starting every server once');
+    await until('the server runs', () => work.leftovers().length > 0);
+    running.process.kill('SIGTERM');
+    const { code, stderr } = await running.finished;
+    expect({ code, isRegistering: stderr.includes('Registering') }).toEqual({ code: 143, isRegistering: false });
+    expect(readFileSync(cursor, 'utf8')).toBe(text);
   });
 
   it('says how to go on where there is neither a server nor a configuration', async () => {
