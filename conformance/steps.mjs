@@ -8,6 +8,7 @@ import { cpus, homedir, tmpdir, type } from 'node:os';
 import { dirname, join } from 'node:path';
 import { parseArgs, promisify } from 'node:util';
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
+import { SSEClientTransport } from '@modelcontextprotocol/sdk/client/sse.js';
 import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import { CLIENTS, prepareClient } from './client-programs.mjs';
@@ -150,10 +151,17 @@ function registeredIn({ folder }) {
 
 /** The tools of an entry, as a client gets them that starts it once. */
 async function toolNames({ command, args, env, url }, place) {
-  const transport =
-    url === undefined
-      ? new StdioClientTransport({ command, args, env: { ...place.env, ...env }, cwd: place.folder, stderr: 'ignore' })
-      : new StreamableHTTPClientTransport(new URL(url));
+  if (url === undefined) {
+    const started = { command, args, env: { ...place.env, ...env }, cwd: place.folder, stderr: 'ignore' };
+    return await toolsThrough(new StdioClientTransport(started));
+  }
+  // Claude Code tries the older transport, too.
+  const names = await toolsThrough(new StreamableHTTPClientTransport(new URL(url)));
+  return names.length > 0 ? names : await toolsThrough(new SSEClientTransport(new URL(url)));
+}
+
+/** No names if it is not ready yet, or never will be. */
+async function toolsThrough(transport) {
   const asking = new Client({ name: 'trunkline-steps', version: '1' });
   try {
     await asking.connect(transport);
@@ -166,7 +174,6 @@ async function toolNames({ command, args, env, url }, place) {
     } while (cursor !== undefined);
     return names;
   } catch {
-    // It is not ready yet, or never will be.
     return [];
   } finally {
     await asking.close().catch(() => {});
