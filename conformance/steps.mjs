@@ -33,23 +33,15 @@ const TOOLS = {
   mcporter: {
     version: '0.12.3',
     node: 24,
-    // Without the variable it offers only the servers whose entries say `"lifecycle": "keep-alive"`.
-    take: async ({ run, claude, tool }) => {
-      await run(
-        ...claude,
-        'mcp',
-        'add',
-        '--scope',
-        'user',
-        'mcporter',
-        '-e',
-        'MCPORTER_KEEPALIVE=*',
-        '--',
-        ...tool,
-        'serve',
-      );
+    // It looks for another file of Claude Desktop by itself. Without the variable it offers only the servers whose entries
+    // say `"lifecycle": "keep-alive"`.
+    take: async ({ run, claude, tool, desktop }) => {
+      const config = ['--config', join(dirname(desktop), 'mcporter.json')];
+      await run(...tool, ...config, 'config', 'import', 'claude-desktop', '--path', desktop, '--copy');
+      const serve = ['-e', 'MCPORTER_KEEPALIVE=*', '--', ...tool, ...config, 'serve'];
+      await run(...claude, 'mcp', 'add', '--scope', 'user', 'mcporter', ...serve);
     },
-    remark: 'one entry in Claude Code; reads the file of Claude Desktop each time, so Claude Desktop keeps the eight',
+    remark: 'one entry in Claude Code; Claude Desktop keeps the eight',
   },
   'add-mcp': {
     version: '2.4.0',
